@@ -1,0 +1,214 @@
+// Array: an n-dimensional array on a CPU device or a GPU, and views of it.
+#pragma once
+
+#include <cstring>
+#include <initializer_list>
+#include <iosfwd>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "catena/core/device.h"
+#include "catena/core/dtype.h"
+#include "catena/core/error.h"
+#include "catena/core/intrusive.h"
+#include "catena/core/memory.h"
+#include "catena/core/scalar.h"
+#include "catena/core/shape.h"
+#include "catena/core/stream.h"
+
+namespace catena {
+
+// One dimension of a slice: start:stop:step with Python's meaning; absent bounds run to the end.
+struct Slice {
+  std::optional<int64_t> start, stop;
+  int64_t step = 1;
+
+  Slice() = default;
+  Slice(std::optional<int64_t> begin, std::optional<int64_t> end, int64_t stride = 1)
+      : start(begin), stop(end), step(stride) {}
+};
+inline constexpr std::nullopt_t none = std::nullopt;
+struct NewAxis {};
+inline constexpr NewAxis newaxis{};
+struct Ellipsis {};
+inline constexpr Ellipsis ellipsis{};
+
+// One entry of a basic index: an integer, a slice, newaxis or ellipsis.
+class Index : public std::variant<int64_t, Slice, NewAxis, Ellipsis> {
+ public:
+  using variant::variant;
+  template <std::integral T> Index(T value) : variant(static_cast<int64_t>(value)) {}
+};
+
+// What an Array handle points to. Immutable but for the bytes it views.
+struct ArrayBody : RefCounted {
+  Dtype dtype = Dtype::kFloat64;
+  bool contiguous = true;  // C order without gaps
+  Device device;
+  int64_t size = 0;
+  char* data = nullptr;    // first element
+  StoragePtr storage;
+  Shape shape;
+  Strides strides;         // bytes
+
+  static ArrayBody* create();
+  static void destroy(ArrayBody* body);
+};
+
+// A cheap handle (one pointer) to shared storage + dtype + shape + byte strides + offset + device.
+//
+// Copies of a handle and views share their elements, as in NumPy; constness of the handle says
+// nothing about the elements. Operations run on the current stream of the array's device and return
+// without waiting for a GPU. Operations on arrays of different devices are DeviceErrors that name
+// both; copy with to(device). A default-constructed Array is null: only defined() and assignment
+// are allowed.
+class Array {
+ public:
+  Array() = default;
+  explicit Array(ArrayBody* body) : body_(body) {}
+  // Uninitialised elements on `device`.
+  static Array uninitialized(const Shape& shape, Dtype dtype, Device device);
+  static Array uninitialized(const Shape& shape, Dtype dtype) {
+    return uninitialized(shape, dtype, current_device());
+  }
+  // A view of storage: `offset` and `strides` in bytes. The range is checked.
+  static Array from_storage(StoragePtr storage, int64_t offset, const Shape& shape,
+                            const Strides& strides, Dtype dtype);
+
+  bool defined() const { return bool(body_); }
+  explicit operator bool() const = delete;  // ambiguous: use defined(), item<bool>(), all(), any()
+
+  Dtype dtype() const { return body_->dtype; }
+  const Shape& shape() const { return body_->shape; }
+  int64_t shape(int axis) const { return body_->shape[normalize_axis("shape", axis, ndim())]; }
+  const Strides& strides() const { return body_->strides; }
+  Device device() const { return body_->device; }
+  int ndim() const { return body_->shape.ndim(); }
+  int64_t size() const { return body_->size; }
+  int64_t itemsize() const { return static_cast<int64_t>(catena::itemsize(dtype())); }
+  int64_t nbytes() const { return size() * itemsize(); }
+  // Extent of the first axis; TypeError-like ShapeError for 0-d.
+  int64_t length() const;
+  bool is_contiguous() const { return body_->contiguous; }
+  bool is_fortran_contiguous() const;
+  const StoragePtr& storage() const { return body_->storage; }
+  ArrayBody* body() const { return body_.get(); }
+  bool same_body(const Array& other) const { return body_ == other.body_; }
+  bool shares_memory_with(const Array& other) const;
+
+  // Address of the first element in the memory of device().
+  void* raw_data() const { return body_->data; }
+  // The same typed; DtypeError when T is not the dtype. No synchronisation: for CPU arrays and for
+  // passing to kernels.
+  template <class T>
+  T* data() const {
+    CATENA_CHECK(DtypeError, dtype_of<T> == dtype(), "Array::data: the array holds ", dtype(),
+                 ", asked for ", dtype_of<T>);
+    return static_cast<T*>(raw_data());
+  }
+
+  // Views -----------------------------------------------------------------------------------
+  // Basic indexing; always a view. x(1, Slice(0, none, 2), newaxis, ellipsis).
+  template <class... I>
+  Array operator()(I&&... indices) const {
+    return at({Index(std::forward<I>(indices))...});
+  }
+  Array operator[](int64_t index) const { return at({Index(index)}); }
+  Array at(std::initializer_list<Index> indices) const { return at(std::span(indices.begin(), indices.size())); }
+  Array at(std::span<const Index> indices) const;
+  // One -1 is inferred. A view where the strides allow it, else a copy.
+  Array reshape(const Shape& shape) const;
+  Array ravel() const { return reshape({-1}); }
+  Array flatten() const;                                // always a copy
+  Array transpose(const Axes& axes = {}) const;         // empty: reversed
+  Array T() const { return transpose(); }
+  Array swapaxes(int64_t axis1, int64_t axis2) const;
+  Array squeeze(const Axes& axes = {}) const;           // empty: all of extent 1
+  Array expand_dims(int64_t axis) const;
+  Array broadcast_to(const Shape& shape) const;         // stride 0; do not write through it
+  Array diagonal(int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1) const;
+  // Reinterprets the bytes of a contiguous last axis as another dtype, as NumPy's view.
+  Array view(Dtype dtype) const;
+
+  // Copies ----------------------------------------------------------------------------------
+  Array copy() const;                                   // C-contiguous, same device
+  Array astype(Dtype dtype, bool copy = true) const;    // copy=false returns *this when equal
+  Array contiguous() const { return is_contiguous() ? *this : copy(); }
+  // On another device; *this when it is there already. Ordered on both devices' current streams:
+  // when it returns, source and result may be used, written or freed on their own streams.
+  Array to(Device device) const;
+  // Always a new array, also on the same device.
+  Array copy_to(Device device) const;
+  Array to_cpu() const { return device().is_cpu() ? *this : to(cpu(0)); }
+  Array to_gpu(int index = 0) const { return to(cuda_device(index)); }
+
+  // Writing ---------------------------------------------------------------------------------
+  // Broadcasts, casts (any dtype, NumPy's "unsafe") and moves between devices. Overlap is handled.
+  void assign(const Array& source) const;
+  void assign(const Scalar& value) const { fill(value); }
+  void fill(const Scalar& value) const;
+  // Tells autograd that the bytes were changed by other means than an Array operation.
+  void note_write() const { body_->storage->version.fetch_add(1, std::memory_order_relaxed); }
+
+  // Reading ---------------------------------------------------------------------------------
+  // The only element (ShapeError otherwise); waits for the device.
+  Scalar item() const;
+  template <class T> T item() const { return item().template to<T>(); }
+  // All elements in C order as T; waits for the device. Values are cast as astype does.
+  template <class T> std::vector<T> to_vector() const;
+  std::string to_string() const;                        // NumPy's str()
+  std::string repr() const;                             // NumPy's repr()
+
+ private:
+  IntrusivePtr<ArrayBody> body_;
+};
+
+inline std::string to_string(const Array& a) { return a.to_string(); }
+std::ostream& operator<<(std::ostream& os, const Array& a);
+
+// An argument of an element-wise operation: an array, or a host number (weak in promotion).
+// Refers to the array; only for the duration of a call.
+class Operand {
+ public:
+  Operand(const Array& array) : array_(&array) {}
+  Operand(const Scalar& scalar) : scalar_(scalar) {}
+  template <class T> requires std::is_arithmetic_v<T>
+  Operand(T value) : scalar_(value) {}
+
+  const Array* array() const { return array_; }
+  const Scalar& scalar() const { return scalar_; }
+
+ private:
+  const Array* array_ = nullptr;
+  Scalar scalar_;
+};
+
+// Where a result goes: nothing given makes a new array.
+struct Out {
+  const Array* array = nullptr;        // must have the broadcast shape; the result is cast on store
+  std::optional<Dtype> dtype;          // computes in (and returns) this dtype
+
+  Out() = default;
+  Out(const Array& destination) : array(&destination) {}
+  Out(Dtype d) : dtype(d) {}
+};
+
+// Throws DeviceError naming `who` and both devices unless all given arrays are on one device.
+void check_same_device(const char* who, const Array& a, const Array& b);
+
+template <class T>
+std::vector<T> Array::to_vector() const {
+  Array host = astype(dtype_of<T>, false).to_cpu().contiguous();
+  std::vector<T> result(static_cast<size_t>(host.size()));
+  if constexpr (std::is_same_v<T, bool>) {
+    for (int64_t i = 0; i < host.size(); ++i) result[size_t(i)] = host.data<bool>()[i];
+  } else if (host.size() > 0) {
+    std::memcpy(result.data(), host.raw_data(), result.size() * sizeof(T));
+  }
+  return result;
+}
+
+}  // namespace catena

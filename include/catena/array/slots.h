@@ -1,0 +1,224 @@
+// Slots: named kernels with one implementation list per device type.
+//
+// The array and function layers check shapes, dtypes and devices, allocate results and then call a
+// slot; backends fill slots from their entry functions. What a provider may assume is written at
+// each slot. All arrays of a call are on one device; providers enqueue on its current stream.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "catena/array/array.h"
+#include "catena/array/elementwise.h"
+#include "catena/array/random.h"
+
+namespace catena {
+
+// Untyped part of a slot.
+class SlotBase {
+ public:
+  explicit SlotBase(const char* name);
+  const char* name() const { return name_; }
+  // Providers of a device type, best first.
+  std::vector<std::string> providers(DeviceType type) const;
+
+ protected:
+  using AnyFunction = void (*)();
+  // A higher priority goes first; built-in providers use 0, cuDNN and oneDNN 10.
+  void add(DeviceType type, const char* provider, int priority, AnyFunction function);
+  AnyFunction find(DeviceType type, const char* provider) const;  // throws DeviceError
+  // Loads the plug-in of the device type and returns its function, or throws DeviceError.
+  AnyFunction load_or_fail(Device device) const;
+
+  struct Entry { std::string provider; int priority; AnyFunction function; };
+  const char* name_;
+  std::array<std::atomic<AnyFunction>, kDeviceTypeCount> best_{};
+  std::array<std::vector<Entry>, kDeviceTypeCount> entries_;
+};
+
+template <class Signature> class Slot;
+
+template <class... Args>
+class Slot<void(Args...)> : public SlotBase {
+ public:
+  using Function = void (*)(Args...);
+  using SlotBase::SlotBase;
+
+  void provide(DeviceType type, const char* provider, Function function, int priority = 0) {
+    add(type, provider, priority, reinterpret_cast<AnyFunction>(function));
+  }
+  // Runs the best provider of the device's type.
+  void operator()(Device device, Args... args) const {
+    AnyFunction f = best_[static_cast<int>(device.type())].load(std::memory_order_acquire);
+    if (f == nullptr) [[unlikely]] f = load_or_fail(device);
+    reinterpret_cast<Function>(f)(args...);
+  }
+  // A named provider, for tests and benchmarks.
+  Function provider(DeviceType type, const char* provider_name) const {
+    return reinterpret_cast<Function>(find(type, provider_name));
+  }
+};
+
+// All slots of the process, for `catena-run --check` and the completeness test.
+std::vector<const SlotBase*> all_slots();
+
+// Arguments of the slots -------------------------------------------------------------------------
+
+// outputs[i] = op(inputs...). Input k is arrays[k], or scalars[k] when arrays[k] is null. Arrays have
+// the output's shape after broadcasting (strides may be 0, any layout); every input is converted to
+// operand_dtype(op, k, dtype) before the op; the result is converted to output->dtype() on store.
+// The output may be exactly one of the inputs, never overlap one partially.
+struct ElementwiseCall {
+  ElementwiseOp op;
+  Dtype dtype;                 // in which the op computes
+  int input_count;
+  const Array* arrays[kMaxElementwiseInputs];
+  Scalar scalars[kMaxElementwiseInputs];
+  const Array* output;         // not empty (size > 0)
+};
+
+enum class ReduceOp : uint8_t { kSum, kProd, kMax, kMin, kAll, kAny, kSumOfSquares };
+
+// output = scale * reduce(input) (+ output when accumulate). `output` has the input's ndim with
+// extent 1 at every reduced axis (bit k of `axes`). input->size() may be 0 for kSum, kProd, kAll,
+// kAny (the identity is stored). Input values are converted to output->dtype() first (kAll, kAny:
+// to bool); 16-bit floats accumulate in float32. `scale` applies to kSum of floats only.
+struct ReduceCall {
+  ReduceOp op;
+  const Array* input;
+  const Array* output;
+  uint32_t axes;
+  double scale = 1;
+  bool accumulate = false;
+};
+
+// int64 positions of the first maximum or minimum (NaN first) along one axis of a non-empty array;
+// output has extent 1 there.
+struct ArgReduceCall {
+  bool maximum;
+  const Array* input;
+  int axis;
+  const Array* output;
+};
+
+enum class Activation : uint8_t { kNone, kRelu };
+
+// output = activation(a @ b + bias) + (accumulate ? output : 0). 2-d, or 3-d with equal batch
+// extents (stride 0 for a broadcast batch). In each operand one of the two last axes has stride
+// itemsize and the other at least its extent times itemsize. All of one dtype (also the integers and
+// bool). bias: null or 1-d of length n. accumulate and activation exclude each other. k may be 0.
+struct MatmulCall {
+  const Array* a;
+  const Array* b;
+  const Array* output;
+  const Array* bias = nullptr;
+  Activation activation = Activation::kNone;
+  bool accumulate = false;
+};
+
+// A number of the training step that a graph replay must be able to change: the host's value, or a
+// 0-d float64 (or int64 for counts) device array while a graph is captured.
+struct StepValue {
+  double value = 0;
+  const Array* device_value = nullptr;
+};
+
+enum class RandomKind : uint8_t {
+  kBits64,     // uint64: block i gives elements 2i and 2i+1
+  kUniform,    // low + (high - low) * u, u of [0,1): 24 bits for <= 32-bit floats, 53 for float64
+  kNormal,     // mean = low, deviation = high
+  kIntegers,   // of [ilow, ilow + range)
+  kBernoulli,  // bool, true when u53 < high
+};
+
+// Element i uses Philox block offset + i (all kinds but kBits64), so that the launch shape does not
+// matter: words 0,1 give the 64 random bits (word0 | word1 << 32). u53 = bits >> 11 scaled by 2^-53,
+// u24 = word0 >> 8 scaled by 2^-24. kNormal is Box-Muller with u1 = 1 - u53(words 0,1) and
+// u2 = u53(words 2,3) in double for float64; in float with u24 of word0 and word2 otherwise.
+// kIntegers: high 64 bits of bits * range (range 0 means 2^64).
+struct RandomCall {
+  RandomKind kind;
+  RandomBits bits;
+  double low = 0, high = 1;
+  int64_t ilow = 0;
+  uint64_t range = 0;
+  const Array* output;  // contiguous, not empty
+};
+
+// Hyper-parameters of one optimizer step. All arrays of a call are contiguous, 1-d, of one length
+// and dtype (float16/bfloat16 parameters with float32 states are not part of this slot).
+// The rule multiplies the gradient by `gradient_scale` first (clipping, averaging).
+struct OptimizerCall {
+  const Array* parameter;
+  const Array* gradient;
+  const Array* states[2] = {nullptr, nullptr};
+  StepValue learning_rate;
+  StepValue step;           // t of this update, from 1
+  StepValue gradient_scale{1};
+  double weight_decay = 0;  // g += weight_decay * p before the rule
+  double beta1 = 0, beta2 = 0, epsilon = 0;
+};
+
+namespace kernels {
+
+extern Slot<void(const ElementwiseCall&)> elementwise;
+// Copies with cast: same shape, same device, any layouts, not overlapping (or identical).
+extern Slot<void(const Array& source, const Array& destination)> copy;
+// Contiguous or strided fill; not empty.
+extern Slot<void(const Array& destination, const Scalar& value)> fill;
+// destination[i] = start + i * step, contiguous 1-d; integers in int64, floats in double.
+extern Slot<void(const Array& destination, const Scalar& start, const Scalar& step)> arange;
+extern Slot<void(const ReduceCall&)> reduce;
+extern Slot<void(const ArgReduceCall&)> arg_reduce;
+extern Slot<void(const MatmulCall&)> matmul;
+// Inputs one after the other along `axis` into a contiguous output of the same dtype.
+extern Slot<void(const std::vector<Array>& inputs, int axis, const Array& output)> concatenate;
+// output[i, j, k] = source[i, wrap(indices[j]), k]; source (outer, extent, inner) contiguous,
+// indices 1-d int32 or int64 contiguous. mode as OutOfRange; kRaise was checked by the caller.
+extern Slot<void(const Array& source, const Array& indices, uint8_t mode, const Array& output)> take;
+// target[i, indices[j], k] += values[i, j, k], deterministic when config().deterministic.
+extern Slot<void(const Array& target, const Array& indices, const Array& values)> scatter_add;
+extern Slot<void(const RandomCall&)> random;
+// output int64 (n): 0..n-1 sorted by (64 random bits of element i, i).
+extern Slot<void(const RandomBits&, const Array& output)> permutation;
+// y = keep(i) ? x * scale : 0 with keep when u24(block offset + i, word0) >= ratio; x, y contiguous
+// floats. The gradient is the same call on gy.
+extern Slot<void(const Array& x, double ratio, double scale, const RandomBits&, const Array& y)> dropout;
+
+// The following take x as contiguous (outer, classes, inner), softmax over `classes`; floats.
+extern Slot<void(const Array& x, bool log, const Array& y)> softmax;
+extern Slot<void(const Array& y, const Array& gy, bool log, const Array& gx)> softmax_grad;
+
+// t: int32 contiguous (outer, inner); labels equal to ignore are skipped, others outside
+// [0, classes) make the loss NaN and are reported by label_check. lse: log-sum-exp (outer, inner) of
+// compute type (float32; float64 for float64). count: 0-d of that type, the divisor: number of
+// labels not ignored if normalize, else outer. loss: 0-d of x's dtype.
+struct CrossEntropyCall {
+  const Array* x;
+  const Array* t;
+  int32_t ignore_label;
+  bool normalize;
+  const Array* lse;
+  const Array* count;
+  const Array* loss;
+};
+extern Slot<void(const CrossEntropyCall&)> softmax_cross_entropy;
+// gx = (softmax(x) - onehot(t)) * gloss / count, 0 for ignored labels; gloss 0-d.
+extern Slot<void(const CrossEntropyCall&, const Array& gloss, const Array& gx)> softmax_cross_entropy_grad;
+// Share of samples whose arg max over classes equals t among those not ignored; 0-d float32
+// (float64 for float64 x).
+extern Slot<void(const Array& x, const Array& t, bool has_ignore, int32_t ignore_label, const Array& result)> accuracy;
+// Smallest and largest element of an int32 array: result int32 (2). For label checks on request.
+extern Slot<void(const Array& a, const Array& result)> int_range;
+
+extern Slot<void(const OptimizerCall&)> sgd;           // p -= lr g
+extern Slot<void(const OptimizerCall&)> momentum_sgd;  // v = beta1 v - lr g; p += v (states[0] = v)
+// Kingma & Ba 2015: m, v = states; p -= lr sqrt(1-b2^t)/(1-b1^t) m / (sqrt(v) + eps)
+extern Slot<void(const OptimizerCall&)> adam;
+
+}  // namespace kernels
+
+}  // namespace catena

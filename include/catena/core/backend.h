@@ -1,0 +1,61 @@
+// What a device type must provide to the core: memory, streams, events and byte copies.
+// Implemented by plug-ins (cuda) and by the built-in CPU backend; kernels go through slots instead.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "catena/core/device.h"
+#include "catena/core/memory.h"
+#include "catena/core/stream.h"
+
+namespace catena {
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual int device_count() = 0;
+  // One line: model, memory, compute capability.
+  virtual std::string describe(int index) = 0;
+  virtual void synchronize(int index) = 0;
+
+  // Memory on the current stream of the calling thread.
+  virtual StoragePtr allocate(int index, size_t bytes) = 0;
+  virtual StoragePtr allocate_pinned(Device cpu_device, size_t bytes) = 0;
+  virtual void record_use(const Storage& storage, const Stream& stream) = 0;
+  virtual PoolStatistics statistics(int index) = 0;
+  virtual PoolStatistics pinned_statistics() = 0;
+  virtual void free_all_blocks(int index) = 0;
+  virtual void free_all_pinned_blocks() = 0;
+  virtual void set_limit(int index, size_t bytes) = 0;
+
+  virtual StreamState* default_stream(int index) = 0;
+  virtual StreamState* create_stream(int index, int priority) = 0;
+  virtual void destroy_stream(StreamState* state) = 0;
+  virtual void synchronize_stream(StreamState* state) = 0;
+  virtual bool query_stream(StreamState* state) = 0;
+  virtual void stream_wait_event(StreamState* state, EventState* event) = 0;
+
+  virtual EventState* create_event(int index, bool timing) = 0;
+  virtual void destroy_event(EventState* state) = 0;
+  virtual void record_event(EventState* state, StreamState* stream) = 0;
+  virtual void synchronize_event(EventState* state) = 0;
+  virtual bool query_event(EventState* state) = 0;
+  virtual double elapsed_ms(EventState* start, EventState* stop) = 0;
+
+  // Copies bytes of one contiguous range between devices of which at least one is this backend's,
+  // in the order of `stream` (a stream of a device of this backend). Host memory that is not pinned
+  // may be reused or written when the call returns.
+  virtual void copy_bytes(void* dst, Device dst_device, const void* src, Device src_device,
+                          size_t bytes, const Stream& stream) = 0;
+};
+
+// The backend of a type; loads its plug-in on first use. Throws DeviceError with the reason.
+Backend& backend(DeviceType type);
+// Null instead of an exception.
+Backend* find_backend(DeviceType type);
+// Called by a plug-in's entry function.
+void register_backend(DeviceType type, Backend* implementation);
+
+}  // namespace catena

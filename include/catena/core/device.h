@@ -1,0 +1,73 @@
+// Devices: numbered CPUs (distinct devices that share host memory) and CUDA GPUs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace catena {
+
+enum class DeviceType : uint8_t { kCpu, kCuda };
+inline constexpr int kDeviceTypeCount = 2;
+inline constexpr int kMaxDevices = 64;  // of each type
+
+class Device {
+ public:
+  constexpr Device() = default;  // cpu:0
+  // Throws DeviceError when index is negative or at least kMaxDevices.
+  Device(DeviceType type, int index);
+  // "cpu", "cpu:1", "cuda", "cuda:3"; "gpu" is accepted for "cuda". Throws DeviceError.
+  Device(std::string_view text);
+  Device(const char* text) : Device(std::string_view(text)) {}
+  Device(const std::string& text) : Device(std::string_view(text)) {}
+
+  DeviceType type() const { return type_; }
+  int index() const { return index_; }
+  bool is_cpu() const { return type_ == DeviceType::kCpu; }
+  bool is_cuda() const { return type_ == DeviceType::kCuda; }
+  std::string name() const;  // "cuda:0"
+  friend bool operator==(Device, Device) = default;
+
+ private:
+  DeviceType type_ = DeviceType::kCpu;
+  int16_t index_ = 0;
+};
+
+inline std::string to_string(Device device) { return device.name(); }
+const char* name(DeviceType type);  // "cpu", "cuda"
+
+// CPU device n of this process.
+Device cpu(int index = 0);
+// GPU n among the visible ones; existence is checked on first use, not here.
+Device cuda_device(int index = 0);
+
+// Number of usable devices: kMaxDevices CPUs; visible GPUs (0 when the cuda plug-in or the driver is
+// missing; unavailable_reason says why).
+int device_count(DeviceType type);
+// Empty when the type works here; otherwise one sentence with the loader's or driver's own text.
+std::string unavailable_reason(DeviceType type);
+// Throws DeviceError when the device cannot be used, with the number of devices and the reason.
+void require_device(Device device);
+
+// The calling thread's current device, on which creation routines put arrays. Starts as cpu:0.
+Device current_device();
+void set_current_device(Device device);
+
+// Blocks until everything queued on the device by this process is done.
+void synchronize(Device device);
+void synchronize();  // current device
+
+// Makes a device current for a scope.
+class DeviceScope {
+ public:
+  explicit DeviceScope(Device device);
+  ~DeviceScope();
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  Device previous_;
+};
+
+}  // namespace catena

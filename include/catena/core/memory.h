@@ -1,0 +1,73 @@
+// Storage: one block of device memory shared by the arrays that view it, and the pools behind it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "catena/core/device.h"
+#include "catena/core/intrusive.h"
+#include "catena/core/stream.h"
+
+namespace catena {
+
+// A reference-counted block of bytes on one device.
+//
+// The block returns to the pool of its device when the last reference goes, and is reused in the
+// order of the stream that was current when it was allocated. Every other stream that works on it
+// must be told with record_use (copies, collectives and asynchronous transfers do so themselves).
+struct Storage : RefCounted {
+  Device device;
+  bool pinned = false;             // host memory that a GPU can reach
+  void* data = nullptr;
+  size_t bytes = 0;                // usable size, at least what was asked
+  std::atomic<uint64_t> version{0};  // counts in-place writes; autograd compares it
+  void* block = nullptr;           // the pool's own handle
+  void (*deleter)(Storage*) = nullptr;  // returns the block; null for borrowed memory
+  std::shared_ptr<void> owner;     // keeps foreign memory alive
+
+  static void destroy(Storage* storage);
+};
+using StoragePtr = IntrusivePtr<Storage>;
+
+// Allocates from the device's pool (or the thread's allocator hook). Zero bytes is allowed.
+// Throws OutOfMemoryError with sizes asked, in use, cached and free.
+StoragePtr allocate(Device device, size_t bytes);
+// Page-locked host memory on a CPU device, from its own pool; needs the cuda plug-in and a GPU.
+StoragePtr allocate_pinned(Device cpu_device, size_t bytes);
+// Wraps memory that someone else owns; `owner` (may be empty) is kept until the last array goes.
+StoragePtr borrow(Device device, void* data, size_t bytes, std::shared_ptr<void> owner = {});
+// Marks the storage as used by a stream other than the one it was allocated on.
+void record_use(const Storage& storage, const Stream& stream);
+
+struct PoolStatistics {
+  size_t in_use = 0;        // bytes held by live storages
+  size_t cached = 0;        // bytes kept for reuse
+  size_t peak_in_use = 0;
+  size_t limit = 0;         // 0: none
+  uint64_t allocations = 0;         // requests served
+  uint64_t device_allocations = 0;  // requests that went to the device's own allocator
+};
+PoolStatistics memory_statistics(Device device);
+PoolStatistics pinned_memory_statistics();
+// Gives every cached block back to the device's own allocator.
+void free_all_blocks(Device device);
+void free_all_pinned_blocks();
+// Refuses to let the pool of the device hold more than this many bytes; 0 removes the limit.
+void set_memory_limit(Device device, size_t bytes);
+
+// Replaces allocate() for a scope of the calling thread, as CuPy's set_allocator.
+using Allocator = std::function<StoragePtr(Device, size_t)>;
+class AllocatorScope {
+ public:
+  explicit AllocatorScope(Allocator allocator);
+  ~AllocatorScope();
+  AllocatorScope(const AllocatorScope&) = delete;
+  AllocatorScope& operator=(const AllocatorScope&) = delete;
+
+ private:
+  Allocator previous_;
+};
+
+}  // namespace catena

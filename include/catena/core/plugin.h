@@ -1,0 +1,32 @@
+// Optional parts are shared libraries that are loaded on first use: cuda, nccl, mpi, ...
+#pragma once
+
+#include <string>
+
+#include "catena/core/abi_tag.h"
+
+namespace catena {
+
+// Loads libcatena_<name>.so from beside libcatena (or CATENA_PLUGIN_PATH), checks that it was built
+// with this libcatena and calls its entry function, once. Never unloads.
+// Returns an empty string on success, else one sentence with the loader's own text.
+std::string load_plugin(const char* name);
+// The reason of the last failed attempt, or "" when loaded or never tried.
+std::string plugin_error(const char* name);
+
+// Hash of the public headers, the compiler's ABI and the Boost version of this build.
+const char* abi_tag();
+
+}  // namespace catena
+
+// Defines a plug-in's entry point:  CATENA_PLUGIN(cuda) { register everything }
+// The body may throw; the text becomes the reason that users see.
+#define CATENA_PLUGIN(plugin_name)                                                          \
+  static void catena_plugin_body();                                                         \
+  extern "C" __attribute__((visibility("default"))) const char* catena_plugin_abi_tag() {   \
+    return CATENA_ABI_TAG;                                                                  \
+  }                                                                                         \
+  extern "C" __attribute__((visibility("default"))) void catena_plugin_entry() {            \
+    catena_plugin_body();                                                                   \
+  }                                                                                         \
+  static void catena_plugin_body()
