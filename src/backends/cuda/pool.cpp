@@ -148,8 +148,10 @@ void Pool::delete_storage(Storage* storage) {
   Block& block = block_of(*storage);
   const ReleaseHook hook = g_release_hook.load(std::memory_order_acquire);
   if (hook && hook(block)) return;
-  block.segment->pool->release(block);
+  give_back(block);
 }
+
+void Pool::give_back(Block& block) noexcept { block.segment->pool->release(block); }
 
 void Pool::release(Block& block) noexcept {
   std::launder(reinterpret_cast<Storage*>(block.storage))->~Storage();

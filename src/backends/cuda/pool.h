@@ -88,7 +88,11 @@ class Pool {
   // The block of a storage this pool made, without looking at who made it.
   static Block& block_of(const Storage& storage) { return *static_cast<Block*>(storage.block); }
   void record_use(Block& block, const Stream& stream);
-  // Ends the storage in the block and takes the block back.
+  // Whether a pool of this kind made the storage (and not borrow() or another device's pool).
+  static bool made(const Storage& storage) { return storage.deleter == &Pool::delete_storage; }
+  // Ends the storage in the block and gives the block back to the pool it came from.
+  static void give_back(Block& block) noexcept;
+  // The same for a block of this pool.
   void release(Block& block) noexcept;
   // Called instead of release() when a storage goes, if set: graph capture keeps blocks with it.
   // Returns true when it took the block over.
