@@ -20,6 +20,7 @@
 #include <new>
 #include <stdexcept>
 #include <system_error>
+#include <utility>
 
 namespace catena::comm {
 namespace board_detail {
@@ -36,9 +37,14 @@ struct alignas(64) Sequenced {
   std::array<Word, kWords> words;
 
   void lock() {
+    // A process that was forked from the rank may have died in the middle of a write; the lock is
+    // then taken over.
+    constexpr int kPatience = 1'000'000;
     for (int tries = 0;; ++tries) {
       std::uint64_t now = version.load(std::memory_order_relaxed);
-      if (now % 2 == 0 && version.compare_exchange_weak(now, now + 1, std::memory_order_acquire))
+      const std::uint64_t odd = now % 2 == 0 ? now + 1 : now + 2;
+      if ((now % 2 == 0 || tries > kPatience) &&
+          version.compare_exchange_weak(now, odd, std::memory_order_acquire))
         return;
       if (tries % 64 == 63) sched_yield();
     }
@@ -254,15 +260,16 @@ std::uint64_t fold_call(std::uint64_t previous, const CallRecord& record) {
 
 std::string format_call(const CallRecord& record) {
   std::string text = call_op_name(record.op);
-  text += " #" + std::to_string(record.sequence);
+  text.append(" #").append(std::to_string(record.sequence));
   const auto op = static_cast<CallOp>(record.op);
   const bool reduces =
       op == CallOp::all_reduce || op == CallOp::reduce_scatter || op == CallOp::reduce;
-  if (reduces) text += std::string(" ") + call_reduction_name(record.reduction);
-  if (op != CallOp::barrier && op != CallOp::split)
-    text +=
-        std::string(" ") + call_dtype_name(record.dtype) + "[" + std::to_string(record.count) + "]";
-  if (record.root >= 0) text += " root " + std::to_string(record.root);
+  if (reduces) text.append(" ").append(call_reduction_name(record.reduction));
+  if (op != CallOp::barrier && op != CallOp::split) {
+    text.append(" ").append(call_dtype_name(record.dtype));
+    text.append("[").append(std::to_string(record.count)).append("]");
+  }
+  if (record.root >= 0) text.append(" root ").append(std::to_string(record.root));
   return text;
 }
 
@@ -483,7 +490,8 @@ int StatusBoard::remove_stale(const std::string& prefix) {
   const std::string start = prefix.substr(prefix.starts_with('/') ? 1 : 0);
   int removed = 0;
   while (const dirent* entry = readdir(directory)) {
-    const std::string name = "/" + std::string(entry->d_name);
+    std::string name = "/";
+    name += entry->d_name;
     if (!name.substr(1).starts_with(start)) continue;
     const int fd = open_segment(name, O_RDWR);
     if (fd < 0) continue;  // another user's
@@ -535,8 +543,8 @@ SlotSnapshot StatusBoard::read(int local_rank) const {
     std::copy_n(progress.begin() + board_detail::kRecord, words.size(), words.begin());
     snapshot.last_call = format_call(std::bit_cast<CallRecord>(words));
     if (snapshot.in_call) {
-      snapshot.operation =
-          snapshot.last_call + (snapshot.operation.empty() ? "" : " in " + snapshot.operation);
+      const std::string around = std::exchange(snapshot.operation, snapshot.last_call);
+      if (!around.empty()) snapshot.operation.append(" in ").append(around);
       snapshot.operation_started_ns = progress[board_detail::kSince];
     }
   }
