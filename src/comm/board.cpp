@@ -32,7 +32,8 @@ std::terminate_handler previous_terminate = nullptr;
 
 // An uncaught exception is written down before the process goes.
 [[noreturn]] void note_and_terminate() {
-  if (const std::exception_ptr current = std::current_exception(); current && process_board().board) {
+  if (const std::exception_ptr current = std::current_exception();
+      current && process_board().board) {
     try {
       std::rethrow_exception(current);
     } catch (const std::exception& error) {
@@ -61,13 +62,16 @@ void adopt(StatusBoard&& board, int slot, int rank) {
 }
 
 // A board for the ranks of a job that plain mpirun started: the first rank of each host names it.
-struct Proposal { char name[48]; };
+struct Proposal {
+  char name[48];
+};
 
 void make_common_board(Communicator& comm) {
   const Topology& t = comm.topology();
   Proposal mine{};
-  std::snprintf(mine.name, sizeof mine.name, "/catena-%d-%lx", getpid(),
-                static_cast<unsigned long>(reinterpret_cast<uintptr_t>(&mine) ^ uint64_t(time(nullptr))));
+  std::snprintf(
+      mine.name, sizeof mine.name, "/catena-%d-%lx", getpid(),
+      static_cast<unsigned long>(reinterpret_cast<uintptr_t>(&mine) ^ uint64_t(time(nullptr))));
   const auto proposals = comm.all_gather_object(mine);
   int leader = 0;
   while (t.hosts[size_t(leader)] != t.inter_rank) ++leader;
@@ -114,8 +118,10 @@ std::string list_calls(const std::vector<std::string>& calls) {
   for (size_t r = 0; r < calls.size(); ++r) {
     if (calls[r].empty()) continue;
     std::string& ranks = ranks_of[calls[r]];
-    if (ranks.empty()) order.push_back(calls[r]);
-    else ranks += ", ";
+    if (ranks.empty())
+      order.push_back(calls[r]);
+    else
+      ranks += ", ";
     ranks += std::to_string(r);
   }
   std::string text;
@@ -129,10 +135,12 @@ std::string list_calls(const std::vector<std::string>& calls) {
 
 using Rings = std::vector<std::vector<CallRecord>>;
 
-// The communicator of a call that `own` and another ring hold with different hashes; 0 when there is
-// none. One pass, so that it may run every few steps.
+// The communicator of a call that `own` and another ring hold with different hashes; 0 when there
+// is none. One pass, so that it may run every few steps.
 uint64_t differing_communicator(const std::vector<CallRecord>& own, const Rings& rings) {
-  const auto key = [](const CallRecord& call) { return call.communicator ^ (call.sequence * 0x9e3779b97f4a7c15u); };
+  const auto key = [](const CallRecord& call) {
+    return call.communicator ^ (call.sequence * 0x9e3779b97f4a7c15u);
+  };
   std::unordered_map<uint64_t, const CallRecord*> mine;
   mine.reserve(own.size());
   for (const CallRecord& call : own) mine.emplace(key(call), &call);
@@ -141,7 +149,8 @@ uint64_t differing_communicator(const std::vector<CallRecord>& own, const Rings&
       const auto entry = mine.find(key(call));
       if (entry == mine.end()) continue;
       const CallRecord& same = *entry->second;
-      if (same.communicator == call.communicator && same.sequence == call.sequence && same.hash != call.hash)
+      if (same.communicator == call.communicator && same.sequence == call.sequence &&
+          same.hash != call.hash)
         return call.communicator;
     }
   }
@@ -161,11 +170,14 @@ std::string difference(const Rings& rings, size_t own, const std::vector<int>& r
 
 }  // namespace
 
-std::string describe_mismatch(const std::vector<std::string>& calls, uint64_t sequence, bool exact) {
-  std::string text = message("the ranks of this communicator differ in call #", sequence, ": ", list_calls(calls));
+std::string describe_mismatch(const std::vector<std::string>& calls, uint64_t sequence,
+                              bool exact) {
+  std::string text =
+      message("the ranks of this communicator differ in call #", sequence, ": ", list_calls(calls));
   if (!exact) text += " (they differed already in a call that is too long ago to be named)";
-  return text + ". All ranks must make the same calls in the same order, with the same dtype, count, "
-                "reduction and root";
+  return text +
+         ". All ranks must make the same calls in the same order, with the same dtype, count, "
+         "reduction and root";
 }
 
 std::string problem_on_board(const BoardPlace& place, int rank, int size) {
@@ -191,7 +203,8 @@ std::string problem_on_board(const BoardPlace& place, int rank, int size) {
       failure = message("rank ", r, " failed", doing, ": ", peer.own_failure.text);
     } else if (failure.empty() && peer.pid > 0 && kill(peer.pid, 0) != 0 && errno == ESRCH) {
       failure = message("rank ", r, " (process ", peer.pid, ") died", doing);
-    } else if (failure.empty() && (peer.phase == Phase::finishing || peer.phase == Phase::finished)) {
+    } else if (failure.empty() &&
+               (peer.phase == Phase::finishing || peer.phase == Phase::finished)) {
       failure = message("rank ", r, " has left the program", doing);
     }
   }

@@ -10,16 +10,17 @@ int64_t first_axis(const Array& a) { return a.ndim() == 0 ? 1 : a.shape()[0]; }
 
 // x's shape with another first axis.
 Shape with_first_axis(const Array& x, int64_t extent) {
+  if (x.ndim() == 0) return {extent};
   Shape shape = x.shape();
-  if (shape.empty()) shape.push_back(extent);
-  else shape[0] = extent;
+  shape[0] = extent;
   return shape;
 }
 
 void check_reduction(const char* who, Dtype dtype, const Reduce& op) {
   const bool averages = op.kind == Reduction::kMean || op.kind == Reduction::kWeighted;
-  CATENA_CHECK(DtypeError, !averages || is_float(dtype), who, ": ", op.kind, " needs a floating dtype, got ",
-               dtype, "; reduce the sum and divide, or convert with astype");
+  CATENA_CHECK(DtypeError, !averages || is_float(dtype), who, ": ", op.kind,
+               " needs a floating dtype, got ", dtype,
+               "; reduce the sum and divide, or convert with astype");
 }
 
 const char* begin_of(const Array& a) { return static_cast<const char*>(a.raw_data()); }
@@ -31,7 +32,8 @@ bool overlap(const Array& a, const Array& b) {
 }
 
 // Refuses shared memory, unless x and out are at the same place after the offsets in bytes.
-void check_overlap(const char* who, const Array& x, const Array& out, int64_t x_offset, int64_t out_offset) {
+void check_overlap(const char* who, const Array& x, const Array& out, int64_t x_offset,
+                   int64_t out_offset) {
   if (x.same_body(out) || !overlap(x, out)) return;
   const bool same_strides = x.is_contiguous() ? out.is_contiguous() : x.strides() == out.strides();
   const bool in_place = same_strides && begin_of(x) + x_offset == begin_of(out) + out_offset;
@@ -43,14 +45,15 @@ void check_overlap(const char* who, const Array& x, const Array& out, int64_t x_
 void check_out(const char* who, const Array& out, const Shape& shape, Dtype dtype) {
   CATENA_CHECK(ShapeError, out.shape() == shape, who, ": the output has shape ", out.shape(),
                ", expected ", shape);
-  CATENA_CHECK(DtypeError, out.dtype() == dtype, who, ": the output is ", out.dtype(), ", the input ",
-               dtype, "; both must be equal");
+  CATENA_CHECK(DtypeError, out.dtype() == dtype, who, ": the output is ", out.dtype(),
+               ", the input ", dtype, "; both must be equal");
 }
 
 // The first axis of one of `pieces` equal pieces.
 int64_t piece_of(const char* who, const Array& x, int pieces) {
-  CATENA_CHECK(ShapeError, x.ndim() > 0 && x.shape()[0] % pieces == 0, who, ": the first axis of shape ",
-               x.shape(), " cannot be divided among ", pieces, " ranks; pad it to a multiple");
+  CATENA_CHECK(ShapeError, x.ndim() > 0 && x.shape()[0] % pieces == 0, who,
+               ": the first axis of shape ", x.shape(), " cannot be divided among ", pieces,
+               " ranks; pad it to a multiple");
   return x.shape()[0] / pieces;
 }
 
@@ -83,7 +86,11 @@ Array Communicator::all_reduce(const Array& x, const Reduce& op, const Array& ou
   } else {
     result = Array::uninitialized(x.shape(), x.dtype(), x.device());
   }
-  Request request{.who = kWho, .op = CommOp::kAllReduce, .how = op, .count = x.size(), .input = x,
+  Request request{.who = kWho,
+                  .op = CommOp::kAllReduce,
+                  .how = op,
+                  .count = x.size(),
+                  .input = x,
                   .output = std::move(result)};
   return submit(request);
 }
@@ -100,8 +107,13 @@ Array Communicator::reduce(const Array& x, const Reduce& op, int root, const Arr
     check_same_device(kWho, x, result);
     check_overlap(kWho, x, result, 0, 0);
   }
-  Request request{.who = kWho, .op = CommOp::kReduce, .how = op, .root = root, .count = x.size(),
-                  .input = x, .output = result};
+  Request request{.who = kWho,
+                  .op = CommOp::kReduce,
+                  .how = op,
+                  .root = root,
+                  .count = x.size(),
+                  .input = x,
+                  .output = result};
   return submit(request);
 }
 
@@ -114,8 +126,12 @@ Array Communicator::reduce_scatter(const Array& x, const Reduce& op, const Array
   check_out(kWho, result, shape, x.dtype());
   check_same_device(kWho, x, result);
   check_overlap(kWho, x, result, rank() * result.nbytes(), 0);
-  Request request{.who = kWho, .op = CommOp::kReduceScatter, .how = op, .count = result.size(),
-                  .input = x, .output = result};
+  Request request{.who = kWho,
+                  .op = CommOp::kReduceScatter,
+                  .how = op,
+                  .count = result.size(),
+                  .input = x,
+                  .output = result};
   return submit(request);
 }
 
@@ -127,7 +143,8 @@ Array Communicator::all_gather(const Array& x, const Array& out) {
   check_out(kWho, result, shape, x.dtype());
   check_same_device(kWho, x, result);
   check_overlap(kWho, x, result, 0, rank() * x.nbytes());
-  Request request{.who = kWho, .op = CommOp::kAllGather, .count = x.size(), .input = x, .output = result};
+  Request request{
+      .who = kWho, .op = CommOp::kAllGather, .count = x.size(), .input = x, .output = result};
   return submit(request);
 }
 
@@ -143,7 +160,11 @@ Array Communicator::gather(const Array& x, int root, const Array& out) {
     check_same_device(kWho, x, result);
     check_overlap(kWho, x, result, 0, rank() * x.nbytes());
   }
-  Request request{.who = kWho, .op = CommOp::kGather, .root = root, .count = x.size(), .input = x,
+  Request request{.who = kWho,
+                  .op = CommOp::kGather,
+                  .root = root,
+                  .count = x.size(),
+                  .input = x,
                   .output = result};
   return submit(request);
 }
@@ -168,7 +189,8 @@ Array Communicator::scatter(const Array& x, const Array& out, int root) {
   constexpr const char* kWho = "scatter";
   check_array(kWho, out);
   check_peer(kWho, root, "root");
-  Request request{.who = kWho, .op = CommOp::kScatter, .root = root, .count = out.size(), .output = out};
+  Request request{
+      .who = kWho, .op = CommOp::kScatter, .root = root, .count = out.size(), .output = out};
   if (rank() == root) {
     check_array(kWho, x);
     piece_of(kWho, x, size());
@@ -189,7 +211,10 @@ Array Communicator::all_to_all(const Array& x, const Array& out) {
   check_same_device(kWho, x, result);
   CATENA_CHECK(ValueError, !overlap(x, result), kWho,
                ": the output must not share memory with the input");
-  Request request{.who = kWho, .op = CommOp::kAllToAll, .count = x.size() / size(), .input = x,
+  Request request{.who = kWho,
+                  .op = CommOp::kAllToAll,
+                  .count = x.size() / size(),
+                  .input = x,
                   .output = result};
   return submit(request);
 }
@@ -197,22 +222,28 @@ Array Communicator::all_to_all(const Array& x, const Array& out) {
 void Communicator::send(const Array& x, int destination) {
   check_array("send", x);
   check_peer("send", destination, "destination");
-  Request request{.who = "send", .op = CommOp::kSend, .root = destination, .count = x.size(), .input = x};
+  Request request{
+      .who = "send", .op = CommOp::kSend, .root = destination, .count = x.size(), .input = x};
   submit(request);
 }
 
 void Communicator::recv(const Array& out, int source) {
   check_array("recv", out);
   check_peer("recv", source, "source");
-  Request request{.who = "recv", .op = CommOp::kRecv, .root = source, .count = out.size(), .output = out};
+  Request request{
+      .who = "recv", .op = CommOp::kRecv, .root = source, .count = out.size(), .output = out};
   submit(request);
 }
 
 Event Communicator::all_reduce_async(const Array& x, const Reduce& op, const Stream& on) {
   check_array("all_reduce_async", x);
   check_reduction("all_reduce_async", x.dtype(), op);
-  Request request{.who = "all_reduce_async", .op = CommOp::kAllReduce, .how = op, .count = x.size(),
-                  .input = x, .output = x};
+  Request request{.who = "all_reduce_async",
+                  .op = CommOp::kAllReduce,
+                  .how = op,
+                  .count = x.size(),
+                  .input = x,
+                  .output = x};
   return submit_on(on, request);
 }
 
@@ -224,8 +255,12 @@ Event Communicator::reduce_scatter_async(const Array& x, const Reduce& op, const
   check_reduction(kWho, x.dtype(), op);
   check_out(kWho, out, with_first_axis(x, piece_of(kWho, x, size())), x.dtype());
   check_overlap(kWho, x, out, rank() * out.nbytes(), 0);
-  Request request{.who = kWho, .op = CommOp::kReduceScatter, .how = op, .count = out.size(),
-                  .input = x, .output = out};
+  Request request{.who = kWho,
+                  .op = CommOp::kReduceScatter,
+                  .how = op,
+                  .count = out.size(),
+                  .input = x,
+                  .output = out};
   return submit_on(on, request);
 }
 
@@ -235,7 +270,8 @@ Event Communicator::all_gather_async(const Array& x, const Array& out, const Str
   check_array(kWho, out);
   check_out(kWho, out, with_first_axis(x, first_axis(x) * size()), x.dtype());
   check_overlap(kWho, x, out, 0, rank() * x.nbytes());
-  Request request{.who = kWho, .op = CommOp::kAllGather, .count = x.size(), .input = x, .output = out};
+  Request request{
+      .who = kWho, .op = CommOp::kAllGather, .count = x.size(), .input = x, .output = out};
   return submit_on(on, request);
 }
 

@@ -36,8 +36,8 @@ CallHistory& Communicator::State::pair_history(bool receive, int peer) {
   auto& entry = pairs[receive][static_cast<size_t>(peer)];
   if (!entry) {
     const int rank = topology.rank;
-    entry = std::make_unique<CallHistory>(receive ? pair_id(id, peer, rank)
-                                                  : pair_id(id, rank, peer));
+    entry =
+        std::make_unique<CallHistory>(receive ? pair_id(id, peer, rank) : pair_id(id, rank, peer));
   }
   return *entry;
 }
@@ -47,8 +47,10 @@ void Communicator::State::mark_failed(const std::string& text, bool by_peer) {
   if (failed.load(std::memory_order_relaxed)) return;
   failure = text;
   failed.store(true, std::memory_order_release);
-  if (by_peer) own_slot.fail_because_of_peer(-1, text);
-  else own_slot.fail(text);
+  if (by_peer)
+    own_slot.fail_because_of_peer(-1, text);
+  else
+    own_slot.fail(text);
 }
 
 BoardPlace place_of(const Communicator& comm) { return Communicator::State::of(comm).place; }
@@ -132,14 +134,15 @@ void Communicator::close() {
 CommunicatorPtr Communicator::split(int color, int key) {
   Request request{.who = "split", .op = CommOp::kBarrier, .recorded_op = CommOp::kSplit};
   submit(request);
-  struct Choice { int color, key; };
+  struct Choice {
+    int color, key;
+  };
   const auto choices = all_gather_object(Choice{color, key});
   std::vector<int> members;
   for (int r = 0; r < size(); ++r)
     if (color >= 0 && choices[size_t(r)].color == color) members.push_back(r);
-  std::stable_sort(members.begin(), members.end(), [&](int a, int b) {
-    return choices[size_t(a)].key < choices[size_t(b)].key;
-  });
+  std::stable_sort(members.begin(), members.end(),
+                   [&](int a, int b) { return choices[size_t(a)].key < choices[size_t(b)].key; });
   const auto mine = std::find(members.begin(), members.end(), rank());
   const int new_rank = static_cast<int>(mine - members.begin());
   ++state_->splits;
@@ -154,7 +157,8 @@ CommunicatorPtr Communicator::split(int color, int key) {
                               fold_call(state_->id, origin));
 }
 
-// Groups --------------------------------------------------------------------------------------------
+// Groups
+// --------------------------------------------------------------------------------------------
 
 void Communicator::group(const std::function<void()>& calls) {
   CATENA_CHECK(CommError, !state_->grouping, "group: a group is already open on this communicator");
@@ -200,12 +204,15 @@ void Communicator::end_group() {
   }
   for (const State::Pending& entry : pending) {
     s.own_slot.end_call(entry.record);
-    if (entry.target.defined()) entry.target.assign(entry.output);
-    else if (entry.output.defined()) entry.output.note_write();
+    if (entry.target.defined())
+      entry.target.assign(entry.output);
+    else if (entry.output.defined())
+      entry.output.note_write();
   }
 }
 
-// Making a call ---------------------------------------------------------------------------------------
+// Making a call
+// ---------------------------------------------------------------------------------------
 
 void Communicator::apply_fault(bool& skip) {
   const Fault& fault = state_->fault;
@@ -214,11 +221,18 @@ void Communicator::apply_fault(bool& skip) {
     case Fault::Kind::kDelay:
       std::this_thread::sleep_for(std::chrono::duration<double>(fault.seconds));
       break;
-    case Fault::Kind::kSkip: skip = true; break;
-    case Fault::Kind::kThrow: throw std::runtime_error("injected fault");
-    case Fault::Kind::kExit: std::exit(int(fault.seconds));
-    case Fault::Kind::kKill: std::raise(SIGKILL); break;
-    case Fault::Kind::kNone: break;
+    case Fault::Kind::kSkip:
+      skip = true;
+      break;
+    case Fault::Kind::kThrow:
+      throw std::runtime_error("injected fault");
+    case Fault::Kind::kExit:
+      std::exit(int(fault.seconds));
+    case Fault::Kind::kKill:
+      std::raise(SIGKILL);
+      break;
+    case Fault::Kind::kNone:
+      break;
   }
 }
 
@@ -240,12 +254,13 @@ void Communicator::issue(const Request& request, const Array& input, const Array
   const CommOp recorded = call.op == CommOp::kRecv ? CommOp::kSend : request.recorded_op;
   const int recorded_root = call.op == CommOp::kRecv ? rank() : call.root;
   call.recorded_op = static_cast<uint8_t>(recorded);
-  call.recorded_reduction = recorded == CommOp::kObject ? static_cast<uint8_t>(request.recorded_kind)
-                                                        : static_cast<uint8_t>(call.reduction);
+  call.recorded_reduction = recorded == CommOp::kObject
+                                ? static_cast<uint8_t>(request.recorded_kind)
+                                : static_cast<uint8_t>(call.reduction);
   CallHistory& history = p2p ? s.pair_history(call.op == CommOp::kRecv, call.root) : s.history;
-  const CallRecord record = history.next(static_cast<CallOp>(recorded), static_cast<uint8_t>(call.dtype),
-                                         call.recorded_reduction, recorded_root,
-                                         static_cast<uint64_t>(call.count));
+  const CallRecord record =
+      history.next(static_cast<CallOp>(recorded), static_cast<uint8_t>(call.dtype),
+                   call.recorded_reduction, recorded_root, static_cast<uint64_t>(call.count));
   call.sequence = record.sequence;
   call.hash = record.hash;
   if (call.dtype == Dtype::kBool) {
@@ -272,7 +287,8 @@ void Communicator::issue(const Request& request, const Array& input, const Array
 Array Communicator::submit(Request& request) {
   State& s = *state_;
   CATENA_CHECK(CommError, !s.closed, request.who, ": the communicator is closed");
-  if (s.failed.load(std::memory_order_relaxed)) [[unlikely]] throw_if_failed();
+  if (s.failed.load(std::memory_order_relaxed)) [[unlikely]]
+    throw_if_failed();
   ++s.made;
   if (s.fault.kind != Fault::Kind::kNone) [[unlikely]] {
     bool skip = false;
@@ -296,8 +312,10 @@ Array Communicator::submit(Request& request) {
   if (stage && request.input.defined()) current_stream(request.input.device()).synchronize();
   issue(request, input, output);
   if (output.defined() && !s.grouping) {
-    if (output.same_body(request.output)) output.note_write();
-    else request.output.assign(output);
+    if (output.same_body(request.output))
+      output.note_write();
+    else
+      request.output.assign(output);
   }
   return request.output;
 }

@@ -42,7 +42,8 @@ struct Communicator::State {
     Array target;  // receives output when that is a temporary
   };
 
-  State(std::unique_ptr<Transport> moved, Device on, const CommunicatorOptions& chosen, uint64_t number);
+  State(std::unique_ptr<Transport> moved, Device on, const CommunicatorOptions& chosen,
+        uint64_t number);
 
   // Of send (0) or recv (1) with a peer: both ends count the same calls.
   CallHistory& pair_history(bool receive, int peer);

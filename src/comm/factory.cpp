@@ -14,13 +14,14 @@
 
 namespace catena::comm {
 
-// Call descriptions -----------------------------------------------------------------------------------
+// Call descriptions
+// -----------------------------------------------------------------------------------
 
 const char* name(CommOp op) { return call_op_name(static_cast<uint8_t>(op)); }
 
 std::string Call::describe() const {
-  static constexpr const char* kObjects[] = {"broadcast_object", "all_gather_object", "gather_object",
-                                             "scatter_object", "send_object"};
+  static constexpr const char* kObjects[] = {"broadcast_object", "all_gather_object",
+                                             "gather_object", "scatter_object", "send_object"};
   CallRecord record;
   record.sequence = sequence;
   record.op = recorded_op;
@@ -38,7 +39,8 @@ std::string Call::describe() const {
   return format_call(record);
 }
 
-// Environment -----------------------------------------------------------------------------------------
+// Environment
+// -----------------------------------------------------------------------------------------
 
 namespace {
 
@@ -75,16 +77,23 @@ double seconds_of(const char* variable, double otherwise) {
 LaunchEnvironment launch_environment() {
   LaunchEnvironment e;
   // A Slurm batch script has SLURM_NTASKS too; only steps have SLURM_STEP_ID.
-  const char* size = first_set({"CATENA_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE"}, &e.source);
-  if (!size && std::getenv("SLURM_STEP_ID") && std::getenv("SLURM_PROCID")) size = first_set({"SLURM_NTASKS"}, &e.source);
+  const char* size = first_set(
+      {"CATENA_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE"}, &e.source);
+  if (!size && std::getenv("SLURM_STEP_ID") && std::getenv("SLURM_PROCID"))
+    size = first_set({"SLURM_NTASKS"}, &e.source);
   e.launched = size != nullptr;
   if (!e.launched) return e;
   e.size = std::max(1, number_of(size, 1));
-  e.rank = number_of(first_set({"CATENA_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"}), 0);
-  e.local_rank = number_of(first_set({"CATENA_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK",
-                                      "MPI_LOCALRANKID", "SLURM_LOCALID"}), 0);
-  e.local_size = number_of(first_set({"CATENA_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE",
-                                      "MPI_LOCALNRANKS"}), e.size);
+  e.rank = number_of(first_set({"CATENA_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK",
+                                "PMI_RANK", "SLURM_PROCID"}),
+                     0);
+  e.local_rank =
+      number_of(first_set({"CATENA_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+                           "MV2_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}),
+                0);
+  e.local_size = number_of(first_set({"CATENA_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                      "MV2_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}),
+                           e.size);
   return e;
 }
 
@@ -99,13 +108,17 @@ double start_timeout_of(const CommunicatorOptions& options) {
 Device default_device(const CommunicatorOptions& options, int local_rank) {
   if (options.device) return *options.device;
   const char* text = std::getenv("CATENA_DEVICE");
-  const int gpus = text && *text && std::string_view(text).starts_with("cpu") ? 0 : device_count(DeviceType::kCuda);
-  if (text && *text && std::string_view(text) != "cuda" && std::string_view(text) != "gpu") return Device(text);
+  const int gpus = text && *text && std::string_view(text).starts_with("cpu")
+                       ? 0
+                       : device_count(DeviceType::kCuda);
+  if (text && *text && std::string_view(text) != "cuda" && std::string_view(text) != "gpu")
+    return Device(text);
   if (text && *text && gpus == 0) require_device(cuda_device(0));
   return gpus > 0 ? cuda_device(local_rank % gpus) : cpu(0);
 }
 
-// Making ------------------------------------------------------------------------------------------------
+// Making
+// ------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -117,39 +130,58 @@ std::map<std::string, CommunicatorMaker>& makers() {
 
 CommunicatorPtr make_with_plugin(const char* plugin, const CommunicatorOptions& options) {
   const std::string reason = load_plugin(plugin);
-  CATENA_CHECK(CommError, reason.empty(), "create_communicator: the ", plugin, " plug-in cannot be used: ", reason);
+  CATENA_CHECK(CommError, reason.empty(), "create_communicator: the ", plugin,
+               " plug-in cannot be used: ", reason);
   CommunicatorMaker maker;
   {
     std::lock_guard lock(makers_mutex);
     maker = makers()[plugin];
   }
-  CATENA_CHECK(CommError, bool(maker), "create_communicator: the plug-in ", plugin, " registered no communicator");
+  CATENA_CHECK(CommError, bool(maker), "create_communicator: the plug-in ", plugin,
+               " registered no communicator");
   return maker(options);
 }
 
 CommunicatorPtr make_single(const CommunicatorOptions& options, const char* asked) {
   const LaunchEnvironment launch = launch_environment();
-  CATENA_CHECK(CommError, launch.size == 1, "create_communicator: '", asked, "' makes a communicator of this process alone, but ",
-               launch.source, " says that the job has ", launch.size, " ranks; use \"auto\", \"nccl\" or \"mpi\", or run_threads");
+  CATENA_CHECK(CommError, launch.size == 1, "create_communicator: '", asked,
+               "' makes a communicator of this process alone, but ", launch.source,
+               " says that the job has ", launch.size,
+               " ranks; use \"auto\", \"nccl\" or \"mpi\", or run_threads");
   return make_single_rank(default_device(options, launch.local_rank), options);
 }
 
 CommunicatorPtr make_auto(const CommunicatorOptions& options) {
   const LaunchEnvironment launch = launch_environment();
   if (launch.size == 1) return make_single(options, "auto");
-  if (!default_device(options, launch.local_rank).is_cuda()) return make_with_plugin("mpi", options);
+  if (!default_device(options, launch.local_rank).is_cuda())
+    return make_with_plugin("mpi", options);
   const std::string reason = load_plugin("nccl");
   if (reason.empty()) return make_with_plugin("nccl", options);
-  log::warning("create_communicator: GPU arrays travel through host memory by MPI, because the nccl "
-               "plug-in cannot be used: ", reason);
+  log::warning(
+      "create_communicator: GPU arrays travel through host memory by MPI, because the nccl "
+      "plug-in cannot be used: ",
+      reason);
   return make_with_plugin("mpi", options);
 }
 
-struct Alias { const char* name; const char* implementation; };
+struct Alias {
+  const char* name;
+  const char* implementation;
+};
 constexpr std::array kAliases = std::to_array<Alias>({
-    {"auto", "auto"}, {"nccl", "nccl"}, {"pure_nccl", "nccl"}, {"hierarchical", "nccl"},
-    {"two_dimensional", "nccl"}, {"single_node", "nccl"}, {"mpi", "mpi"}, {"flat", "mpi"},
-    {"non_cuda_aware", "mpi"}, {"naive", "mpi"}, {"threads", "threads"}, {"dummy", "threads"},
+    {"auto", "auto"},
+    {"nccl", "nccl"},
+    {"pure_nccl", "nccl"},
+    {"hierarchical", "nccl"},
+    {"two_dimensional", "nccl"},
+    {"single_node", "nccl"},
+    {"mpi", "mpi"},
+    {"flat", "mpi"},
+    {"non_cuda_aware", "mpi"},
+    {"naive", "mpi"},
+    {"threads", "threads"},
+    {"dummy", "threads"},
 });
 
 }  // namespace
@@ -160,7 +192,8 @@ void register_communicator(const std::string& name, CommunicatorMaker maker) {
 }
 
 CommunicatorPtr create_communicator(const std::string& name, const CommunicatorOptions& options) {
-  const auto alias = std::find_if(kAliases.begin(), kAliases.end(), [&](const Alias& a) { return name == a.name; });
+  const auto alias = std::find_if(kAliases.begin(), kAliases.end(),
+                                  [&](const Alias& a) { return name == a.name; });
   if (alias == kAliases.end()) {
     std::string known;
     for (const Alias& a : kAliases) known += message(known.empty() ? "" : ", ", a.name);
@@ -176,15 +209,18 @@ CommunicatorPtr create_communicator(const std::string& name, const CommunicatorO
   if (implementation == "mpi" && alone) return make_single(chosen, name.c_str());
   CommunicatorPtr comm = make_with_plugin(alias->implementation, chosen);
   CATENA_CHECK(CommError, name != "single_node" || comm->inter_size() == 1,
-               "create_communicator: 'single_node' with ranks on ", comm->inter_size(), " hosts; use \"nccl\"");
+               "create_communicator: 'single_node' with ranks on ", comm->inter_size(),
+               " hosts; use \"nccl\"");
   return comm;
 }
 
 CommunicatorPtr make_communicator_at(std::unique_ptr<Transport> transport, Device device,
-                                     const CommunicatorOptions& options, BoardPlace place, uint64_t id) {
+                                     const CommunicatorOptions& options, BoardPlace place,
+                                     uint64_t id) {
   auto state = std::make_unique<Communicator::State>(std::move(transport), device, options, id);
   state->place = std::move(place);
-  if (state->place.board) state->own_slot = state->place.board->slot(state->place.slots[size_t(state->topology.rank)]);
+  if (state->place.board)
+    state->own_slot = state->place.board->slot(state->place.slots[size_t(state->topology.rank)]);
   auto comm = std::make_shared<Communicator>(std::move(state));
   comm->transport().attach(*comm);
   return comm;

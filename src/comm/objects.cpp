@@ -79,8 +79,9 @@ NamedArrays unpack_named_arrays(std::string_view bytes) {
     for (int64_t dims = in.number(); dims > 0; --dims) shape.push_back(in.number());
     const std::string_view data = in.text();
     Array array = Array::uninitialized(shape, dtype, cpu(0));
-    CATENA_CHECK(CommError, static_cast<int64_t>(data.size()) == array.nbytes(), "received ", data.size(),
-                 " bytes for array '", key, "' of shape ", shape, " and dtype ", dtype);
+    CATENA_CHECK(CommError, static_cast<int64_t>(data.size()) == array.nbytes(), "received ",
+                 data.size(), " bytes for array '", key, "' of shape ", shape, " and dtype ",
+                 dtype);
     if (!data.empty()) std::memcpy(array.raw_data(), data.data(), data.size());
     result.emplace_back(std::move(key), std::move(array));
   }
@@ -121,12 +122,12 @@ std::string Communicator::broadcast_bytes(std::string bytes, int root) {
   check_peer("broadcast_object", root, "root");
   const bool sends = rank() == root;
   int64_t length = static_cast<int64_t>(bytes.size());
-  host_call(CommOp::kBroadcast, sends ? &length : nullptr, 1, sends ? nullptr : &length, 1, Dtype::kInt64,
-            root, kBroadcastObject);
+  host_call(CommOp::kBroadcast, sends ? &length : nullptr, 1, sends ? nullptr : &length, 1,
+            Dtype::kInt64, root, kBroadcastObject);
   bytes.resize(static_cast<size_t>(length));
   if (length > 0)
-    host_call(CommOp::kBroadcast, sends ? bytes.data() : nullptr, length, sends ? nullptr : bytes.data(),
-              length, Dtype::kUInt8, root, -1);
+    host_call(CommOp::kBroadcast, sends ? bytes.data() : nullptr, length,
+              sends ? nullptr : bytes.data(), length, Dtype::kUInt8, root, -1);
   return bytes;
 }
 
@@ -134,7 +135,8 @@ std::vector<std::string> Communicator::all_gather_bytes(const std::string& bytes
   const size_t ranks = static_cast<size_t>(size());
   int64_t length = static_cast<int64_t>(bytes.size());
   std::vector<int64_t> lengths(ranks);
-  host_call(CommOp::kAllGather, &length, 1, lengths.data(), size(), Dtype::kInt64, -1, kAllGatherObject);
+  host_call(CommOp::kAllGather, &length, 1, lengths.data(), size(), Dtype::kInt64, -1,
+            kAllGatherObject);
   const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
   std::vector<std::string> result(ranks);
   if (longest == 0) return result;
@@ -142,7 +144,8 @@ std::vector<std::string> Communicator::all_gather_bytes(const std::string& bytes
     std::string padded = bytes;
     padded.resize(static_cast<size_t>(longest));
     std::string all(static_cast<size_t>(longest) * ranks, '\0');
-    host_call(CommOp::kAllGather, padded.data(), longest, all.data(), longest * size(), Dtype::kUInt8, -1, -1);
+    host_call(CommOp::kAllGather, padded.data(), longest, all.data(), longest * size(),
+              Dtype::kUInt8, -1, -1);
     for (size_t r = 0; r < ranks; ++r)
       result[r] = all.substr(r * static_cast<size_t>(longest), static_cast<size_t>(lengths[r]));
     return result;
@@ -152,7 +155,8 @@ std::vector<std::string> Communicator::all_gather_bytes(const std::string& bytes
     result[r] = sends ? bytes : std::string(static_cast<size_t>(lengths[r]), '\0');
     if (lengths[r] > 0)
       host_call(CommOp::kBroadcast, sends ? result[r].data() : nullptr, lengths[r],
-                sends ? nullptr : result[r].data(), lengths[r], Dtype::kUInt8, static_cast<int>(r), -1);
+                sends ? nullptr : result[r].data(), lengths[r], Dtype::kUInt8, static_cast<int>(r),
+                -1);
   }
   return result;
 }
@@ -162,11 +166,12 @@ std::vector<std::string> Communicator::gather_bytes(const std::string& bytes, in
   const bool receives = rank() == root;
   int64_t length = static_cast<int64_t>(bytes.size());
   std::vector<int64_t> lengths(static_cast<size_t>(size()));
-  host_call(CommOp::kGather, &length, 1, receives ? lengths.data() : nullptr, size(), Dtype::kInt64, root,
-            kGatherObject);
+  host_call(CommOp::kGather, &length, 1, receives ? lengths.data() : nullptr, size(), Dtype::kInt64,
+            root, kGatherObject);
   if (!receives) {
     if (length > 0)
-      host_call(CommOp::kSend, const_cast<char*>(bytes.data()), length, nullptr, 0, Dtype::kUInt8, root, -1);
+      host_call(CommOp::kSend, const_cast<char*>(bytes.data()), length, nullptr, 0, Dtype::kUInt8,
+                root, -1);
     return {};
   }
   std::vector<std::string> result(lengths.size());
@@ -177,7 +182,8 @@ std::vector<std::string> Communicator::gather_bytes(const std::string& bytes, in
     }
     result[r].resize(static_cast<size_t>(lengths[r]));
     if (lengths[r] > 0)
-      host_call(CommOp::kRecv, nullptr, 0, result[r].data(), lengths[r], Dtype::kUInt8, static_cast<int>(r), -1);
+      host_call(CommOp::kRecv, nullptr, 0, result[r].data(), lengths[r], Dtype::kUInt8,
+                static_cast<int>(r), -1);
   }
   return result;
 }
@@ -185,13 +191,13 @@ std::vector<std::string> Communicator::gather_bytes(const std::string& bytes, in
 std::string Communicator::scatter_bytes(const std::vector<std::string>& pieces, int root) {
   check_peer("scatter_object", root, "root");
   const bool sends = rank() == root;
-  CATENA_CHECK(ValueError, !sends || static_cast<int>(pieces.size()) == size(), "scatter_object: the root has ",
-               pieces.size(), " objects for ", size(), " ranks");
+  CATENA_CHECK(ValueError, !sends || static_cast<int>(pieces.size()) == size(),
+               "scatter_object: the root has ", pieces.size(), " objects for ", size(), " ranks");
   std::vector<int64_t> lengths;
   for (const std::string& piece : pieces) lengths.push_back(static_cast<int64_t>(piece.size()));
   int64_t length = 0;
-  host_call(CommOp::kScatter, sends ? lengths.data() : nullptr, size(), &length, 1, Dtype::kInt64, root,
-            kScatterObject);
+  host_call(CommOp::kScatter, sends ? lengths.data() : nullptr, size(), &length, 1, Dtype::kInt64,
+            root, kScatterObject);
   if (!sends) {
     std::string result(static_cast<size_t>(length), '\0');
     if (length > 0)
@@ -201,8 +207,8 @@ std::string Communicator::scatter_bytes(const std::vector<std::string>& pieces, 
   for (int r = 0; r < size(); ++r) {
     const std::string& piece = pieces[static_cast<size_t>(r)];
     if (r != root && !piece.empty())
-      host_call(CommOp::kSend, const_cast<char*>(piece.data()), static_cast<int64_t>(piece.size()), nullptr, 0,
-                Dtype::kUInt8, r, -1);
+      host_call(CommOp::kSend, const_cast<char*>(piece.data()), static_cast<int64_t>(piece.size()),
+                nullptr, 0, Dtype::kUInt8, r, -1);
   }
   return pieces[static_cast<size_t>(root)];
 }
@@ -212,7 +218,8 @@ void Communicator::send_bytes(const std::string& bytes, int destination) {
   int64_t length = static_cast<int64_t>(bytes.size());
   host_call(CommOp::kSend, &length, 1, nullptr, 0, Dtype::kInt64, destination, -1);
   if (length > 0)
-    host_call(CommOp::kSend, const_cast<char*>(bytes.data()), length, nullptr, 0, Dtype::kUInt8, destination, -1);
+    host_call(CommOp::kSend, const_cast<char*>(bytes.data()), length, nullptr, 0, Dtype::kUInt8,
+              destination, -1);
 }
 
 std::string Communicator::recv_bytes(int source) {
@@ -226,7 +233,8 @@ std::string Communicator::recv_bytes(int source) {
 }
 
 void Communicator::reduce_value(void* value, Dtype dtype, const Reduce& op) {
-  CATENA_CHECK(DtypeError, is_float(dtype) || (op.kind != Reduction::kMean && op.kind != Reduction::kWeighted),
+  CATENA_CHECK(DtypeError,
+               is_float(dtype) || (op.kind != Reduction::kMean && op.kind != Reduction::kWeighted),
                "all_reduce_value: ", op.kind, " needs a floating type, got ", dtype);
   Request request{.who = "all_reduce_value", .op = CommOp::kAllReduce, .how = op, .count = 1};
   request.input = request.output = view_bytes(value, 1, dtype);

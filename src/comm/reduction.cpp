@@ -41,16 +41,27 @@ void reduce_block(Reduction reduction, std::span<const void* const> inputs, int6
     const T* x = static_cast<const T*>(inputs[r]) + offset;
     if (r == 0) {
       const C weight = weighted ? static_cast<C>(weights[0]) : C(1);
-      if (weighted) for (int64_t i = 0; i < n; ++i) sum[size_t(i)] = static_cast<C>(weight * static_cast<C>(x[i]));
-      else for (int64_t i = 0; i < n; ++i) sum[size_t(i)] = static_cast<C>(x[i]);
+      if (weighted)
+        for (int64_t i = 0; i < n; ++i)
+          sum[size_t(i)] = static_cast<C>(weight * static_cast<C>(x[i]));
+      else
+        for (int64_t i = 0; i < n; ++i) sum[size_t(i)] = static_cast<C>(x[i]);
       continue;
     }
     switch (reduction) {
       case Reduction::kSum:
-      case Reduction::kMean: accumulate(sum.data(), x, n, Combine<C>::sum); break;
-      case Reduction::kMin: accumulate(sum.data(), x, n, Combine<C>::min); break;
-      case Reduction::kMax: accumulate(sum.data(), x, n, Combine<C>::max); break;
-      case Reduction::kProduct: accumulate(sum.data(), x, n, Combine<C>::product); break;
+      case Reduction::kMean:
+        accumulate(sum.data(), x, n, Combine<C>::sum);
+        break;
+      case Reduction::kMin:
+        accumulate(sum.data(), x, n, Combine<C>::min);
+        break;
+      case Reduction::kMax:
+        accumulate(sum.data(), x, n, Combine<C>::max);
+        break;
+      case Reduction::kProduct:
+        accumulate(sum.data(), x, n, Combine<C>::product);
+        break;
       case Reduction::kWeighted: {
         const C weight = static_cast<C>(weights[r]);
         accumulate(sum.data(), x, n, [weight](C a, C b) { return static_cast<C>(a + weight * b); });
@@ -75,7 +86,8 @@ void ordered_reduce(Dtype dtype, Reduction reduction, std::span<const void* cons
     using T = typename decltype(tag)::type;
     T* out = static_cast<T*>(output);
     for (int64_t at = 0; at < count; at += kBlock)
-      reduce_block<compute_t<T>>(reduction, inputs, at, weights, std::min(kBlock, count - at), out + at);
+      reduce_block<compute_t<T>>(reduction, inputs, at, weights, std::min(kBlock, count - at),
+                                 out + at);
   });
 }
 

@@ -9,9 +9,9 @@
 //
 // Arrays: the output may be given, else it is new; giving the input as output works in place. An
 // array must be on device(); with a GPU as device() host arrays are welcome too and travel by the
-// host's way. Any strides and zero-size arrays are allowed. Calls are queued on the calling thread's
-// current stream of the array's device and are ordered with it; only host arrays and objects are
-// complete when a call returns.
+// host's way. Any strides and zero-size arrays are allowed. Calls are queued on the calling
+// thread's current stream of the array's device and are ordered with it; only host arrays and
+// objects are complete when a call returns.
 //
 // One thread at a time may use a communicator.
 #pragma once
@@ -61,7 +61,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // A negative color sits out and gets null. All ranks must call it.
   CommunicatorPtr split(int color, int key = 0);
 
-  // Collectives on arrays. All return the output. --------------------------------------------------
+  // Collectives on arrays. All return the output.
+  // --------------------------------------------------
 
   // Combines the arrays of all ranks element by element; every rank gets the same bits.
   Array all_reduce(const Array& x, const Reduce& op = {}, const Array& out = {});
@@ -77,8 +78,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Array gather(const Array& x, int root = 0, const Array& out = {});
   // The root's array, written into x of the others (into out when given).
   Array broadcast(const Array& x, int root = 0, const Array& out = {});
-  // Rank r receives into `out` the r-th of size() equal pieces of the root's x along the first axis;
-  // x is ignored on the other ranks.
+  // Rank r receives into `out` the r-th of size() equal pieces of the root's x along the first
+  // axis; x is ignored on the other ranks.
   Array scatter(const Array& x, const Array& out, int root = 0);
   // The j-th of size() equal pieces of x goes to rank j; piece j of the result came from rank j.
   Array all_to_all(const Array& x, const Array& out = {});
@@ -95,11 +96,12 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   //   comm.group([&] { comm.send(a, next); comm.recv(b, previous); });
   void group(const std::function<void()>& calls);
 
-  // For data parallelism ----------------------------------------------------------------------------
+  // For data parallelism
+  // ----------------------------------------------------------------------------
 
-  // In-place all-reduce of a contiguous array on `on`, which first waits for the current stream. The
-  // event completes with it (null on the CPU, where it is done on return). The array's storage counts
-  // as used by `on`.
+  // In-place all-reduce of a contiguous array on `on`, which first waits for the current stream.
+  // The event completes with it (null on the CPU, where it is done on return). The array's storage
+  // counts as used by `on`.
   Event all_reduce_async(const Array& x, const Reduce& op, const Stream& on);
   // The same way; out must be given and contiguous.
   Event reduce_scatter_async(const Array& x, const Reduce& op, const Array& out, const Stream& on);
@@ -122,28 +124,42 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   [[nodiscard]] NoSync no_sync() { return NoSync(*this); }
   bool synchronises() const { return no_sync_ == 0; }
 
-  // Host objects: strings, trivially copyable values, vectors of them, NamedArrays. ------------------
+  // Host objects: strings, trivially copyable values, vectors of them, NamedArrays.
+  // ------------------
 
-  template <class T> T broadcast_object(const T& value, int root = 0) {
-    return detail::unpack<T>(broadcast_bytes(rank() == root ? detail::pack(value) : std::string(), root));
+  template <class T>
+  T broadcast_object(const T& value, int root = 0) {
+    return detail::unpack<T>(
+        broadcast_bytes(rank() == root ? detail::pack(value) : std::string(), root));
   }
-  template <class T> std::vector<T> all_gather_object(const T& value) {
+  template <class T>
+  std::vector<T> all_gather_object(const T& value) {
     return detail::unpack_all<T>(all_gather_bytes(detail::pack(value)));
   }
   // Empty on the others.
-  template <class T> std::vector<T> gather_object(const T& value, int root = 0) {
+  template <class T>
+  std::vector<T> gather_object(const T& value, int root = 0) {
     return detail::unpack_all<T>(gather_bytes(detail::pack(value), root));
   }
   // values[r] of the root for rank r; ignored on the others.
-  template <class T> T scatter_object(const std::vector<T>& values, int root = 0) {
+  template <class T>
+  T scatter_object(const std::vector<T>& values, int root = 0) {
     std::vector<std::string> packed;
-    if (rank() == root) for (const T& value : values) packed.push_back(detail::pack(value));
+    if (rank() == root)
+      for (const T& value : values) packed.push_back(detail::pack(value));
     return detail::unpack<T>(scatter_bytes(packed, root));
   }
-  template <class T> void send_object(const T& value, int destination) { send_bytes(detail::pack(value), destination); }
-  template <class T> T recv_object(int source) { return detail::unpack<T>(recv_bytes(source)); }
+  template <class T>
+  void send_object(const T& value, int destination) {
+    send_bytes(detail::pack(value), destination);
+  }
+  template <class T>
+  T recv_object(int source) {
+    return detail::unpack<T>(recv_bytes(source));
+  }
   // One number of every rank, combined.
-  template <class T> T all_reduce_value(T value, const Reduce& op = {}) {
+  template <class T>
+  T all_reduce_value(T value, const Reduce& op = {}) {
     reduce_value(&value, dtype_of<T>, op);
     return value;
   }
@@ -155,12 +171,13 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void send_bytes(const std::string& bytes, int destination);
   std::string recv_bytes(int source);
 
-  // Life and faults ---------------------------------------------------------------------------------
+  // Life and faults
+  // ---------------------------------------------------------------------------------
 
   // Compares the calls made so far with those of the other ranks, without waiting for them, and
-  // throws CommError on a difference. Cheap on one host (shared memory). `threads` and `mpi` compare
-  // at every call anyway; with nccl the optimizer calls this every 64 updates, graph capture at its
-  // start and end, and host waits when they have lasted 2 s.
+  // throws CommError on a difference. Cheap on one host (shared memory). `threads` and `mpi`
+  // compare at every call anyway; with nccl the optimizer calls this every 64 updates, graph
+  // capture at its start and end, and host waits when they have lasted 2 s.
   void check();
   // What keeps this communicator's calls from finishing, as far as the other ranks' records on this
   // host tell: a differing call, a dead or finished rank. Empty when nothing is wrong. Thread-safe.
@@ -173,8 +190,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // Ends the job: every rank of the communicator gets a CommError with this text.
   void abort(const std::string& reason);
-  // Called before the communicator goes (captured graphs that use it must go first). Returns a number
-  // for cancel_before_close.
+  // Called before the communicator goes (captured graphs that use it must go first). Returns a
+  // number for cancel_before_close.
   int before_close(std::function<void()> callback);
   void cancel_before_close(int id);
   // Collective; later calls throw. Also done by the destructor.
@@ -190,7 +207,6 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Transport& transport();
 
  private:
-  friend   friend struct State;
   struct Request;
   Array submit(Request& request);
   void issue(const Request& request, const Array& input, const Array& output);
@@ -201,7 +217,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void reduce_value(void* value, Dtype dtype, const Reduce& op);
   void check_array(const char* who, const Array& a) const;
   void check_peer(const char* who, int peer, const char* role) const;
-  void host_call(CommOp op, void* in, int64_t in_count, void* out, int64_t out_count, Dtype dtype, int root, int kind);
+  void host_call(CommOp op, void* in, int64_t in_count, void* out, int64_t out_count, Dtype dtype,
+                 int root, int kind);
   Communicator& host();
   void apply_fault(bool& skip);
 

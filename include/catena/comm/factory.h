@@ -10,8 +10,8 @@
 namespace catena::comm {
 
 struct CommunicatorOptions {
-  // Default: CATENA_DEVICE when set ("cuda" gets the host-local rank as index); else the GPU with the
-  // number of the rank on its host, modulo their number; without GPUs cpu:0.
+  // Default: CATENA_DEVICE when set ("cuda" gets the host-local rank as index); else the GPU with
+  // the number of the rank on its host, modulo their number; without GPUs cpu:0.
   std::optional<Device> device;
   // Longest wait for another rank, in seconds; default CATENA_TIMEOUT, else 600.
   std::optional<double> timeout;
@@ -27,8 +27,8 @@ struct CommunicatorOptions {
 // auto          nccl if the job has several ranks and a GPU each, else mpi; one rank: threads
 // nccl          device arrays by NCCL, bootstrap and host data by MPI.  Also: pure_nccl,
 //               hierarchical, two_dimensional, single_node (refused on several hosts)
-// mpi           everything through host memory by MPI.  Also: flat, non_cuda_aware; naive (CPU only)
-// threads       this process alone: one rank.  run_threads makes several.  Also: dummy
+// mpi           everything through host memory by MPI.  Also: flat, non_cuda_aware; naive (CPU
+// only) threads       this process alone: one rank.  run_threads makes several.  Also: dummy
 //
 // A program that no launcher started gets a communicator of one rank that works. Throws CommError
 // when the plug-in or the launcher is missing, when fewer ranks came than CATENA_SIZE says, or when

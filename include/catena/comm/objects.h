@@ -19,15 +19,17 @@ NamedArrays unpack_named_arrays(std::string_view bytes);
 
 namespace detail {
 
-template <class T> inline constexpr bool kIsFlatVector = false;
+template <class T>
+inline constexpr bool kIsFlatVector = false;
 template <class T>
 inline constexpr bool kIsFlatVector<std::vector<T>> =
     std::is_trivially_copyable_v<T> && !std::is_same_v<T, bool>;
 
 [[noreturn]] void fail_unpack(size_t got, size_t expected);
 
-// Strings and byte buffers travel as they are, NamedArrays with their own format, values and vectors
-// of trivially copyable types as memory (all ranks run the same program on one kind of machine).
+// Strings and byte buffers travel as they are, NamedArrays with their own format, values and
+// vectors of trivially copyable types as memory (all ranks run the same program on one kind of
+// machine).
 template <class T>
 std::string pack(const T& value) {
   if constexpr (std::is_same_v<T, std::string>) {
@@ -38,9 +40,10 @@ std::string pack(const T& value) {
     return std::string(reinterpret_cast<const char*>(value.data()),
                        value.size() * sizeof(typename T::value_type));
   } else {
-    static_assert(std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>,
-                  "an object must be a string, a trivially copyable value, a vector of such values, "
-                  "or NamedArrays");
+    static_assert(
+        std::is_trivially_copyable_v<T> && !std::is_pointer_v<T>,
+        "an object must be a string, a trivially copyable value, a vector of such values, "
+        "or NamedArrays");
     return std::string(reinterpret_cast<const char*>(&value), sizeof(T));
   }
 }

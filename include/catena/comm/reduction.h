@@ -16,8 +16,8 @@ inline std::string to_string(Reduction reduction) { return name(reduction); }
 // A reduction, and for the weighted sum the factor of this rank's values.
 //
 // Mean and weighted sum need a floating dtype. On bool sum and max are `or`, product and min are
-// `and`. 16-bit floats accumulate in float32 and are rounded once (not with nccl, which may round at
-// every hop). Integers wrap.
+// `and`. 16-bit floats accumulate in float32 and are rounded once (not with nccl, which may round
+// at every hop). Integers wrap.
 struct Reduce {
   Reduction kind = Reduction::kSum;
   double weight = 1;

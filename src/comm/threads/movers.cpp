@@ -14,10 +14,12 @@ char* address(const Array& a, int64_t offset) {
 
 class HostMover : public Mover {
  public:
-  void copy(const Array& target, int64_t to, const Array& source, int64_t from, int64_t count) override {
+  void copy(const Array& target, int64_t to, const Array& source, int64_t from,
+            int64_t count) override {
     char* destination = address(target, to);
     const char* origin = address(source, from);
-    if (count > 0 && destination != origin) std::memcpy(destination, origin, size_t(count * target.itemsize()));
+    if (count > 0 && destination != origin)
+      std::memcpy(destination, origin, size_t(count * target.itemsize()));
   }
 
   Array reduce(const Team& team, const Call& call, int64_t from, int64_t count) override {
@@ -39,7 +41,8 @@ class ArrayMover : public Mover {
     if (call.stream.state()) call.stream.synchronize();
   }
 
-  void copy(const Array& target, int64_t to, const Array& source, int64_t from, int64_t count) override {
+  void copy(const Array& target, int64_t to, const Array& source, int64_t from,
+            int64_t count) override {
     const Array destination = piece(target, to, count);
     const Array origin = piece(source, from, count);
     if (count > 0 && destination.raw_data() != origin.raw_data()) destination.assign(origin);
@@ -48,15 +51,18 @@ class ArrayMover : public Mover {
   Array reduce(const Team& team, const Call& call, int64_t from, int64_t count) override {
     const Device device = call.output ? call.output->device() : call.input->device();
     const Dtype compute = call.dtype == Dtype::kBool ? Dtype::kUInt8
-                          : call.dtype == Dtype::kFloat16 || call.dtype == Dtype::kBFloat16 ? Dtype::kFloat32
-                                                                                             : call.dtype;
+                          : call.dtype == Dtype::kFloat16 || call.dtype == Dtype::kBFloat16
+                              ? Dtype::kFloat32
+                              : call.dtype;
     Array sum;
     for (int r = 0; r < team.size(); ++r) {
       Array x = piece(*team.post(r).input, from, count).to(device).astype(compute, false);
-      if (call.reduction == Reduction::kWeighted) x = elementwise(ElementwiseOp::kmultiply, {x, team.post(r).weight});
+      if (call.reduction == Reduction::kWeighted)
+        x = elementwise(ElementwiseOp::kmultiply, {x, team.post(r).weight});
       sum = sum.defined() ? elementwise(op_of(call.reduction), {sum, x}) : x;
     }
-    if (call.reduction == Reduction::kMean) sum = elementwise(ElementwiseOp::kdivide, {sum, double(team.size())});
+    if (call.reduction == Reduction::kMean)
+      sum = elementwise(ElementwiseOp::kdivide, {sum, double(team.size())});
     return sum.astype(call.dtype, false);
   }
 
@@ -70,10 +76,14 @@ class ArrayMover : public Mover {
   }
   static ElementwiseOp op_of(Reduction reduction) {
     switch (reduction) {
-      case Reduction::kMin: return ElementwiseOp::kminimum;
-      case Reduction::kMax: return ElementwiseOp::kmaximum;
-      case Reduction::kProduct: return ElementwiseOp::kmultiply;
-      default: return ElementwiseOp::kadd;
+      case Reduction::kMin:
+        return ElementwiseOp::kminimum;
+      case Reduction::kMax:
+        return ElementwiseOp::kmaximum;
+      case Reduction::kProduct:
+        return ElementwiseOp::kmultiply;
+      default:
+        return ElementwiseOp::kadd;
     }
   }
 };

@@ -20,7 +20,8 @@ class ThreadJob {
   ThreadJob(int n, const std::function<void(Communicator&)>& fn, const ThreadsOptions& options)
       : n_(n), fn_(fn), options_(options), outcomes_(size_t(n)) {
     comm_options_.timeout = options.timeout;
-    world_ = std::make_shared<ThreadWorld>(n, timeout_of(comm_options_), options.hosts, options.generic);
+    world_ =
+        std::make_shared<ThreadWorld>(n, timeout_of(comm_options_), options.hosts, options.generic);
     std::vector<int> ranks;
     for (int r = 0; r < n; ++r) ranks.push_back(r);
     team_ = std::make_shared<Team>(world_, std::move(ranks));
@@ -81,12 +82,13 @@ class ThreadJob {
 
 }  // namespace
 
-void run_threads(int n, const std::function<void(Communicator&)>& fn, const ThreadsOptions& options) {
+void run_threads(int n, const std::function<void(Communicator&)>& fn,
+                 const ThreadsOptions& options) {
   CATENA_CHECK(ValueError, n >= 1, "run_threads: ", n, " ranks asked for, expected at least 1");
-  CATENA_CHECK(ValueError, options.devices.empty() || static_cast<int>(options.devices.size()) == n, "run_threads: ",
-               options.devices.size(), " devices for ", n, " ranks");
-  CATENA_CHECK(ValueError, options.hosts.empty() || static_cast<int>(options.hosts.size()) == n, "run_threads: ",
-               options.hosts.size(), " hosts for ", n, " ranks");
+  CATENA_CHECK(ValueError, options.devices.empty() || static_cast<int>(options.devices.size()) == n,
+               "run_threads: ", options.devices.size(), " devices for ", n, " ranks");
+  CATENA_CHECK(ValueError, options.hosts.empty() || static_cast<int>(options.hosts.size()) == n,
+               "run_threads: ", options.hosts.size(), " hosts for ", n, " ranks");
   ThreadJob(n, fn, options).run();
 }
 

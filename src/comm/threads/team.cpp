@@ -87,7 +87,8 @@ void Team::wait(Lock& lock, int me, const Call& call, const std::function<bool()
                 const std::function<bool(int)>& needs) {
   if (ready()) return;
   const Clock::time_point start = Clock::now();
-  const auto deadline = start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(world_->timeout));
+  const auto deadline = start + std::chrono::duration_cast<Clock::duration>(
+                                    std::chrono::duration<double>(world_->timeout));
   waiting_[size_t(me)] = {&call, start};
   while (!ready()) {
     if (world_->failed) break;
@@ -95,15 +96,18 @@ void Team::wait(Lock& lock, int me, const Call& call, const std::function<bool()
     for (int r = 0; r < size(); ++r) {
       if (!needs(r)) continue;
       if (world_->gone[size_t(world_rank(r))])
-        fail(lock, me, -1, message("rank ", r, " has returned from its function, while rank ", me, " waits for it in ",
-                                   call.describe()));
+        fail(lock, me, -1,
+             message("rank ", r, " has returned from its function, while rank ", me,
+                     " waits for it in ", call.describe()));
       missing += message(missing.empty() ? "" : ", ", r);
     }
     if (Clock::now() >= deadline)
-      fail(lock, me, -1, message("rank ", me, " waited ", world_->timeout, " s (CATENA_TIMEOUT) in ", call.describe(),
-                                 " for rank ", missing));
+      fail(lock, me, -1,
+           message("rank ", me, " waited ", world_->timeout, " s (CATENA_TIMEOUT) in ",
+                   call.describe(), " for rank ", missing));
     if (const std::string text = deadlock(); !text.empty()) fail(lock, me, -1, text);
-    world_->changed.wait_until(lock, std::min(deadline, Clock::now() + std::chrono::milliseconds(500)));
+    world_->changed.wait_until(lock,
+                               std::min(deadline, Clock::now() + std::chrono::milliseconds(500)));
   }
   waiting_[size_t(me)].call = nullptr;
   if (!ready()) throw_failure(lock, me);
@@ -139,7 +143,8 @@ void Team::meet(int me, const Call& call, bool compare, bool then_read) {
     world_->changed.notify_all();
     return;
   }
-  wait(lock, me, call, [&] { return round_ != round; }, [&](int r) { return !arrived_[size_t(r)]; });
+  wait(
+      lock, me, call, [&] { return round_ != round; }, [&](int r) { return !arrived_[size_t(r)]; });
 }
 
 void Team::stop_reading(int me) {
@@ -158,7 +163,8 @@ void Team::offer(int me, Message& message) {
 void Team::take(int me, const Call& call, const std::function<void(const Call&)>& copy) {
   Lock lock(world_->mutex);
   auto& channel = channels_[size_t(call.root * size() + me)];
-  wait(lock, me, call, [&] { return !channel.empty(); }, [&](int r) { return r == call.root; });
+  wait(
+      lock, me, call, [&] { return !channel.empty(); }, [&](int r) { return r == call.root; });
   if (world_->failed) throw_failure(lock, me);
   Message& message = *channel.front();
   const Call& sent = *message.call;
@@ -181,7 +187,9 @@ void Team::wait_taken(int me, Message& message) {
   Lock lock(world_->mutex);
   const int destination = message.call->root;
   try {
-    wait(lock, me, *message.call, [&] { return message.done; }, [&](int r) { return r == destination; });
+    wait(
+        lock, me, *message.call, [&] { return message.done; },
+        [&](int r) { return r == destination; });
   } catch (...) {
     while (message.taken && !message.done) world_->changed.wait(lock);
     std::erase(channels_[size_t(me * size() + destination)], &message);

@@ -51,8 +51,8 @@ class Team {
   int world_rank(int rank) const { return world_ranks_[size_t(rank)]; }
 
   // Waits for all ranks. `compare`: the last to come compares the calls, and throws on all ranks if
-  // they differ. `then_read`: the posts of all ranks stay valid and unchanged until this rank's next
-  // meeting.
+  // they differ. `then_read`: the posts of all ranks stay valid and unchanged until this rank's
+  // next meeting.
   void meet(int me, const Call& call, bool compare, bool then_read);
   // The call that a rank brought to the current round.
   const Call& post(int rank) const { return *posts_[size_t(rank)]; }

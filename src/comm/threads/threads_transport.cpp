@@ -7,8 +7,10 @@
 
 namespace catena::comm {
 
-ThreadsTransport::ThreadsTransport(std::shared_ptr<Team> team, int rank) : team_(std::move(team)), rank_(rank) {
-  for (int r = 0; r < team_->size(); ++r) hosts_.push_back(team_->world().hosts[size_t(team_->world_rank(r))]);
+ThreadsTransport::ThreadsTransport(std::shared_ptr<Team> team, int rank)
+    : team_(std::move(team)), rank_(rank) {
+  for (int r = 0; r < team_->size(); ++r)
+    hosts_.push_back(team_->world().hosts[size_t(team_->world_rank(r))]);
 }
 
 namespace {
@@ -24,21 +26,32 @@ Mover& mover_of(const ThreadWorld& world, const Call& call) {
 // A collective between its first meeting (calls compared, inputs published) and its last.
 class Round {
  public:
-  Round(Team& team, int me, const Call& call, Mover& mover) : team_(team), me_(me), call_(call), mover_(mover) {}
+  Round(Team& team, int me, const Call& call, Mover& mover)
+      : team_(team), me_(me), call_(call), mover_(mover) {}
 
   void move() {
     const int64_t n = call_.count;
     switch (call_.op) {
-      case CommOp::kAllReduce: return all_reduce(n);
-      case CommOp::kReduceScatter: return reduce(me_ * n, n, true);
-      case CommOp::kReduce: return reduce(0, n, me_ == call_.root);
-      case CommOp::kAllGather: return gather(n, true);
-      case CommOp::kGather: return gather(n, me_ == call_.root);
-      case CommOp::kBroadcast: return from_root(0, n);
-      case CommOp::kScatter: return from_root(me_ * n, n);
-      case CommOp::kAllToAll: return all_to_all(n);
-      case CommOp::kBarrier: return;
-      default: fail<CommError>("threads: cannot run ", name(call_.op));
+      case CommOp::kAllReduce:
+        return all_reduce(n);
+      case CommOp::kReduceScatter:
+        return reduce(me_ * n, n, true);
+      case CommOp::kReduce:
+        return reduce(0, n, me_ == call_.root);
+      case CommOp::kAllGather:
+        return gather(n, true);
+      case CommOp::kGather:
+        return gather(n, me_ == call_.root);
+      case CommOp::kBroadcast:
+        return from_root(0, n);
+      case CommOp::kScatter:
+        return from_root(me_ * n, n);
+      case CommOp::kAllToAll:
+        return all_to_all(n);
+      case CommOp::kBarrier:
+        return;
+      default:
+        fail<CommError>("threads: cannot run ", name(call_.op));
     }
   }
 
@@ -141,7 +154,8 @@ void ThreadsTransport::run(std::span<const Call> calls) {
   for (Team::Message& message : sent) team_->wait_taken(rank_, message);
 }
 
-std::unique_ptr<Transport> ThreadsTransport::split(const std::vector<int>& members, int new_rank, int color) {
+std::unique_ptr<Transport> ThreadsTransport::split(const std::vector<int>& members, int new_rank,
+                                                   int color) {
   std::shared_ptr<Team> team = team_->form(rank_, members, color);
   if (!team) return nullptr;
   return std::make_unique<ThreadsTransport>(std::move(team), new_rank);
@@ -164,8 +178,8 @@ CommunicatorPtr make_thread_rank(const std::shared_ptr<Team>& team, int rank, De
   place.board->slot(rank).set_identity(rank, 0, "");
   CallRecord origin;
   origin.sequence = 1;
-  return make_communicator_at(std::make_unique<ThreadsTransport>(team, rank), device, options, std::move(place),
-                              fold_call(0, origin));
+  return make_communicator_at(std::make_unique<ThreadsTransport>(team, rank), device, options,
+                              std::move(place), fold_call(0, origin));
 }
 
 CommunicatorPtr make_single_rank(Device device, const CommunicatorOptions& options) {

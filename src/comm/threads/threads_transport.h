@@ -18,7 +18,8 @@ class ThreadsTransport : public Transport {
   const std::vector<int>& hosts() const override { return hosts_; }
   bool moves(DeviceType) const override { return true; }
   void run(std::span<const Call> calls) override;
-  std::unique_ptr<Transport> split(const std::vector<int>& members, int new_rank, int color) override;
+  std::unique_ptr<Transport> split(const std::vector<int>& members, int new_rank,
+                                   int color) override;
   void abort(const std::string& reason) noexcept override;
   std::string failure() const override;
   void close() override {}
