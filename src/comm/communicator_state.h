@@ -90,6 +90,7 @@ BoardPlace find_board(Communicator& comm);
 BoardPlace place_of(const Communicator& comm);
 void set_place(Communicator& comm, BoardPlace place);
 // The first difference, or failure of a peer, that the boards show; see Communicator::find_problem.
-std::string problem_on_board(const BoardPlace& place, int rank, int size);
+std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64_t id,
+                             double waited_seconds);
 
 }  // namespace catena::comm
