@@ -56,8 +56,11 @@ void Communicator::State::mark_failed(const std::string& text, bool by_peer) {
 
 BoardPlace place_of(const Communicator& comm) { return Communicator::State::of(comm).place; }
 
-void set_place(Communicator& comm, BoardPlace place) {
+void set_place(Communicator& comm, BoardPlace place, uint64_t id) {
   auto& state = Communicator::State::of(comm);
+  state.id = id;
+  state.history = CallHistory(id);
+  state.made = 0;
   state.place = std::move(place);
   state.own_slot = state.place.board->slot(state.place.slots[static_cast<size_t>(comm.rank())]);
 }

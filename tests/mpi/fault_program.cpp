@@ -21,7 +21,7 @@ int run(const std::string& fault) {
     if (fault == "kill") comm->inject({.kind = Fault::Kind::kKill, .at_call = 2});
     if (fault == "hang") comm->inject({.kind = Fault::Kind::kDelay, .at_call = 2, .seconds = 30});
     if (fault == "throw") throw std::runtime_error("rank 1 has no disk");
-    if (fault == "leave") return 0;
+    if (fault == "abort") comm->abort("loss is NaN");
   }
   comm->all_reduce(x);
   comm->close();

@@ -72,6 +72,13 @@ TEST(MpiFaults, RankThatThrowsAndIsNotCaught) {
   EXPECT_TRUE(holds(o, "rank 1 has no disk")) << o.text;
 }
 
+TEST(MpiFaults, RankThatAborts) {
+  const Outcome o = job(3, "abort");
+  EXPECT_NE(o.code, 0) << o.text;
+  EXPECT_LT(o.seconds, 30);
+  EXPECT_TRUE(holds(o, "seen: loss is NaN")) << o.text;
+}
+
 TEST(MpiFaults, RankThatHangs) {
   const Outcome o = job(3, "hang", "-x CATENA_TIMEOUT=3");
   EXPECT_NE(o.code, 0) << o.text;
