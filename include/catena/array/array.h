@@ -39,8 +39,10 @@ inline constexpr Ellipsis ellipsis{};
 // One entry of a basic index: an integer, a slice, newaxis or ellipsis.
 class Index : public std::variant<int64_t, Slice, NewAxis, Ellipsis> {
  public:
-  using variant::variant;
   template <std::integral T> Index(T value) : variant(static_cast<int64_t>(value)) {}
+  Index(const Slice& slice) : variant(slice) {}
+  Index(NewAxis axis) : variant(axis) {}
+  Index(Ellipsis rest) : variant(rest) {}
 };
 
 // What an Array handle points to. Immutable but for the bytes it views.

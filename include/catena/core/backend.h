@@ -16,7 +16,7 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual int device_count() = 0;
-  // One line: model, memory, compute capability.
+  // One line: model, memory, compute capability. Index -1: why there is no usable device ("" if there is).
   virtual std::string describe(int index) = 0;
   virtual void synchronize(int index) = 0;
 

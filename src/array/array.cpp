@@ -1,0 +1,383 @@
+#include "catena/array/array.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace catena {
+namespace {
+
+constexpr size_t kBodiesKept = 256;  // per thread
+
+// Array bodies are made and dropped with every operation, so each thread keeps some.
+struct BodyCache {
+  std::vector<ArrayBody*> free;
+  ~BodyCache();
+};
+thread_local bool t_bodies_gone = false;
+thread_local BodyCache t_bodies;
+
+BodyCache::~BodyCache() {
+  t_bodies_gone = true;
+  for (ArrayBody* body : free) delete body;
+}
+
+bool is_c_contiguous(const Shape& shape, const Strides& strides, int64_t itemsize) {
+  int64_t expected = itemsize;
+  for (int i = shape.ndim() - 1; i >= 0; --i) {
+    if (shape[i] == 1) continue;
+    if (shape[i] == 0) return true;
+    if (strides[i] != expected) return false;
+    expected *= shape[i];
+  }
+  return true;
+}
+
+// A view of `base` with another offset, shape and strides.
+Array make_view(const Array& base, int64_t offset, Shape shape, Strides strides, Dtype dtype) {
+  ArrayBody* body = ArrayBody::create();
+  body->dtype = dtype;
+  body->device = base.device();
+  body->storage = base.storage();
+  body->data = static_cast<char*>(base.raw_data()) + offset;
+  body->size = element_count(shape);
+  body->contiguous = is_c_contiguous(shape, strides, static_cast<int64_t>(itemsize(dtype)));
+  body->shape = std::move(shape);
+  body->strides = std::move(strides);
+  return Array(body);
+}
+
+// Replaces the one -1 of a new shape.
+Shape infer_shape(const Shape& wanted, int64_t size) {
+  Shape shape = wanted;
+  int64_t known = 1;
+  int unknown = -1;
+  for (int i = 0; i < shape.ndim(); ++i) {
+    if (shape[i] == -1) {
+      CATENA_CHECK(ShapeError, unknown < 0, "reshape: only one axis can be -1, got ", wanted);
+      unknown = i;
+    } else {
+      CATENA_CHECK(ShapeError, shape[i] >= 0, "reshape: negative extent in ", wanted);
+      known *= shape[i];
+    }
+  }
+  if (unknown >= 0) {
+    CATENA_CHECK(ShapeError, known > 0 && size % known == 0, "reshape: ", size, " elements do not fit ", wanted);
+    shape[unknown] = size / known;
+  } else {
+    CATENA_CHECK(ShapeError, known == size, "reshape: ", size, " elements do not fit ", wanted);
+  }
+  return shape;
+}
+
+// Strides of a reshaped view, or false when the layout needs a copy. Groups of old axes that form
+// one run in memory are matched with groups of new axes of the same size.
+bool view_strides(const Shape& old_shape, const Strides& old_strides, const Shape& shape, Strides& strides) {
+  Shape os;
+  Strides ot;
+  for (int i = 0; i < old_shape.ndim(); ++i) {
+    if (old_shape[i] != 1) {
+      os.push_back(old_shape[i]);
+      ot.push_back(old_strides[i]);
+    }
+  }
+  strides.resize(shape.size());
+  size_t i = 0, j = 0;
+  while (i < os.size() && j < shape.size()) {
+    size_t i_end = i + 1, j_end = j + 1;
+    int64_t o = os[i], n = shape[j];
+    while (o != n) {
+      if (n < o) {
+        if (j_end == shape.size()) return false;
+        n *= shape[j_end++];
+      } else {
+        if (i_end == os.size()) return false;
+        o *= os[i_end++];
+      }
+    }
+    for (size_t k = i; k + 1 < i_end; ++k) {
+      if (ot[k] != os[k + 1] * ot[k + 1]) return false;
+    }
+    strides[j_end - 1] = ot[i_end - 1];
+    for (size_t k = j_end - 1; k > j; --k) strides[k - 1] = strides[k] * shape[k];
+    i = i_end;
+    j = j_end;
+  }
+  for (; j < shape.size(); ++j) strides[j] = j > 0 ? strides[j - 1] : 0;  // trailing extents of 1
+  return i == os.size();
+}
+
+}  // namespace
+
+ArrayBody* ArrayBody::create() {
+  if (t_bodies_gone || t_bodies.free.empty()) return new ArrayBody;
+  ArrayBody* body = t_bodies.free.back();
+  t_bodies.free.pop_back();
+  return body;
+}
+
+void ArrayBody::destroy(ArrayBody* body) {
+  body->storage.reset();
+  if (t_bodies_gone || t_bodies.free.size() >= kBodiesKept) {
+    delete body;
+    return;
+  }
+  body->~ArrayBody();
+  t_bodies.free.push_back(new (body) ArrayBody);
+}
+
+Array Array::uninitialized(const Shape& shape, Dtype dtype, Device device) {
+  CATENA_CHECK(ShapeError, shape.ndim() <= kMaxDims, "array of ", shape.ndim(), " dimensions; at most ", kMaxDims,
+               " are supported");
+  ArrayBody* body = ArrayBody::create();
+  Array result(body);
+  body->dtype = dtype;
+  body->device = device;
+  body->contiguous = true;
+  body->size = element_count(shape);
+  const auto item = static_cast<int64_t>(catena::itemsize(dtype));
+  int64_t bytes = 0;
+  CATENA_CHECK(OutOfMemoryError, !__builtin_mul_overflow(body->size, item, &bytes), "array of shape ", shape, " and dtype ",
+               dtype, " has more than 2^63 bytes");
+  body->storage = allocate(device, static_cast<size_t>(bytes));
+  body->data = static_cast<char*>(body->storage->data);
+  body->shape = shape;
+  body->strides = contiguous_strides(shape, item);
+  return result;
+}
+
+Array Array::from_storage(StoragePtr storage, int64_t offset, const Shape& shape, const Strides& strides, Dtype dtype) {
+  CATENA_CHECK(ShapeError, shape.size() == strides.size(), "Array::from_storage: ", shape.size(), " extents but ",
+               strides.size(), " strides");
+  int64_t low = offset, high = offset + static_cast<int64_t>(catena::itemsize(dtype));
+  const int64_t size = element_count(shape);
+  for (int i = 0; i < shape.ndim() && size > 0; ++i) {
+    (strides[i] < 0 ? low : high) += (shape[i] - 1) * strides[i];
+  }
+  CATENA_CHECK(IndexError, size == 0 || (low >= 0 && high <= static_cast<int64_t>(storage->bytes)),
+               "Array::from_storage: shape ", shape, " with strides ", strides, " at offset ", offset,
+               " leaves a storage of ", storage->bytes, " bytes");
+  ArrayBody* body = ArrayBody::create();
+  body->dtype = dtype;
+  body->device = storage->device;
+  body->data = static_cast<char*>(storage->data) + offset;
+  body->size = size;
+  body->contiguous = is_c_contiguous(shape, strides, static_cast<int64_t>(catena::itemsize(dtype)));
+  body->shape = shape;
+  body->strides = strides;
+  body->storage = std::move(storage);
+  return Array(body);
+}
+
+int64_t Array::length() const {
+  CATENA_CHECK(ShapeError, ndim() > 0, "length: a 0-d array has no length");
+  return shape()[0];
+}
+
+bool Array::is_fortran_contiguous() const {
+  int64_t expected = itemsize();
+  for (int i = 0; i < ndim(); ++i) {
+    if (shape()[i] == 1) continue;
+    if (shape()[i] == 0) return true;
+    if (strides()[i] != expected) return false;
+    expected *= shape()[i];
+  }
+  return true;
+}
+
+bool Array::shares_memory_with(const Array& other) const {
+  if (storage() != other.storage() || size() == 0 || other.size() == 0) return false;
+  auto range = [](const Array& a) {
+    const char *low = static_cast<char*>(a.raw_data()), *high = low + a.itemsize();
+    for (int i = 0; i < a.ndim(); ++i) (a.strides()[i] < 0 ? low : high) += (a.shape()[i] - 1) * a.strides()[i];
+    return std::pair(low, high);
+  };
+  const auto [a_low, a_high] = range(*this);
+  const auto [b_low, b_high] = range(other);
+  return a_low < b_high && b_low < a_high;  // touching ranges may still interleave: treated as shared
+}
+
+Array Array::reshape(const Shape& wanted) const {
+  Shape shape = infer_shape(wanted, size());
+  Strides new_strides;
+  if (is_contiguous() || size() == 0) {
+    new_strides = contiguous_strides(shape, itemsize());
+  } else if (!view_strides(this->shape(), strides(), shape, new_strides)) {
+    return copy().reshape(shape);
+  }
+  return make_view(*this, 0, std::move(shape), std::move(new_strides), dtype());
+}
+
+Array Array::flatten() const { return copy().reshape({-1}); }
+
+Array Array::transpose(const Axes& axes) const {
+  Shape shape;
+  Strides new_strides;
+  if (axes.empty()) {
+    shape = Shape(this->shape().rbegin(), this->shape().rend());
+    new_strides = Strides(strides().rbegin(), strides().rend());
+  } else {
+    CATENA_CHECK(ShapeError, axes.ndim() == ndim(), "transpose: ", axes, " does not list the axes of ", this->shape());
+    normalize_axes("transpose", axes, ndim());  // refuses duplicates
+    for (int64_t axis : axes) {
+      const int a = normalize_axis("transpose", axis, ndim());
+      shape.push_back(this->shape()[a]);
+      new_strides.push_back(strides()[a]);
+    }
+  }
+  return make_view(*this, 0, std::move(shape), std::move(new_strides), dtype());
+}
+
+Array Array::swapaxes(int64_t axis1, int64_t axis2) const {
+  Shape shape = this->shape();
+  Strides new_strides = strides();
+  const int a = normalize_axis("swapaxes", axis1, ndim()), b = normalize_axis("swapaxes", axis2, ndim());
+  std::swap(shape[a], shape[b]);
+  std::swap(new_strides[a], new_strides[b]);
+  return make_view(*this, 0, std::move(shape), std::move(new_strides), dtype());
+}
+
+Array Array::squeeze(const Axes& axes) const {
+  uint32_t drop = 0;
+  if (axes.empty()) {
+    for (int i = 0; i < ndim(); ++i) drop |= uint32_t{shape()[i] == 1} << i;
+  } else {
+    for (int64_t axis : normalize_axes("squeeze", axes, ndim())) {
+      CATENA_CHECK(ShapeError, shape()[axis] == 1, "squeeze: axis ", axis, " of ", shape(), " has extent ", shape()[axis],
+                   ", expected 1");
+      drop |= 1u << axis;
+    }
+  }
+  Shape kept;
+  Strides kept_strides;
+  for (int i = 0; i < ndim(); ++i) {
+    if (drop >> i & 1) continue;
+    kept.push_back(shape()[i]);
+    kept_strides.push_back(strides()[i]);
+  }
+  return make_view(*this, 0, std::move(kept), std::move(kept_strides), dtype());
+}
+
+Array Array::expand_dims(int64_t axis) const {
+  const int a = normalize_axis("expand_dims", axis, ndim() + 1);
+  Shape shape = this->shape();
+  Strides new_strides = strides();
+  shape.insert(shape.begin() + a, 1);
+  new_strides.insert(new_strides.begin() + a, 0);
+  return make_view(*this, 0, std::move(shape), std::move(new_strides), dtype());
+}
+
+Array Array::broadcast_to(const Shape& shape) const {
+  if (shape == this->shape()) return *this;
+  const int lead = shape.ndim() - ndim();
+  CATENA_CHECK(ShapeError, lead >= 0, "broadcast_to: ", this->shape(), " has more axes than ", shape);
+  Strides new_strides(shape.size(), 0);
+  for (int i = 0; i < ndim(); ++i) {
+    const int64_t from = this->shape()[i], to = shape[lead + i];
+    CATENA_CHECK(ShapeError, from == to || from == 1, "broadcast_to: ", this->shape(), " does not broadcast to ", shape);
+    new_strides[lead + i] = from == to ? strides()[i] : 0;
+  }
+  return make_view(*this, 0, shape, std::move(new_strides), dtype());
+}
+
+Array Array::diagonal(int64_t offset, int64_t axis1, int64_t axis2) const {
+  CATENA_CHECK(ShapeError, ndim() >= 2, "diagonal: expected at least 2 axes, got ", shape());
+  const int a = normalize_axis("diagonal", axis1, ndim()), b = normalize_axis("diagonal", axis2, ndim());
+  CATENA_CHECK(ValueError, a != b, "diagonal: both axes are ", a);
+  const int64_t skip_a = offset < 0 ? -offset : 0, skip_b = offset > 0 ? offset : 0;
+  const int64_t length = std::max<int64_t>(0, std::min(shape()[a] - skip_a, shape()[b] - skip_b));
+  Shape kept;
+  Strides kept_strides;
+  for (int i = 0; i < ndim(); ++i) {
+    if (i == a || i == b) continue;
+    kept.push_back(shape()[i]);
+    kept_strides.push_back(strides()[i]);
+  }
+  kept.push_back(length);
+  kept_strides.push_back(strides()[a] + strides()[b]);
+  const int64_t start = length > 0 ? skip_a * strides()[a] + skip_b * strides()[b] : 0;
+  return make_view(*this, start, std::move(kept), std::move(kept_strides), dtype());
+}
+
+Array Array::view(Dtype to) const {
+  const auto item = static_cast<int64_t>(catena::itemsize(to));
+  Shape shape = this->shape();
+  Strides new_strides = strides();
+  if (item != itemsize()) {
+    CATENA_CHECK(ShapeError, ndim() > 0 && (shape.back() <= 1 || strides().back() == itemsize()),
+                 "view: another item size needs a contiguous last axis, got shape ", shape);
+    const int64_t bytes = shape.back() * itemsize();
+    CATENA_CHECK(ShapeError, bytes % item == 0, "view: ", bytes, " bytes of the last axis do not divide into ", to);
+    shape.back() = bytes / item;
+    new_strides.back() = item;
+  }
+  return make_view(*this, 0, std::move(shape), std::move(new_strides), to);
+}
+
+namespace {
+
+// Axes an index entry uses up.
+bool consumes_axis(const Index& index) {
+  return std::holds_alternative<int64_t>(index) || std::holds_alternative<Slice>(index);
+}
+
+// Python's slice rules: the first element and the number of elements.
+std::pair<int64_t, int64_t> resolve_slice(const Slice& s, int64_t extent) {
+  CATENA_CHECK(ValueError, s.step != 0, "index: slice step must not be zero");
+  const bool down = s.step < 0;
+  auto clamp = [&](int64_t value) {
+    if (value < 0) value += extent;
+    return std::clamp<int64_t>(value, down ? -1 : 0, down ? extent - 1 : extent);
+  };
+  const int64_t start = s.start ? clamp(*s.start) : down ? extent - 1 : 0;
+  const int64_t stop = s.stop ? clamp(*s.stop) : down ? -1 : extent;
+  const int64_t span = down ? start - stop : stop - start;
+  const int64_t step = down ? -s.step : s.step;
+  return {start, span > 0 ? (span + step - 1) / step : 0};
+}
+
+}  // namespace
+
+Array Array::at(std::span<const Index> indices) const {
+  const auto used = std::count_if(indices.begin(), indices.end(), consumes_axis);
+  CATENA_CHECK(IndexError, used <= ndim(), "index: ", used, " indices for an array of shape ", shape());
+  int64_t offset = 0;
+  int axis = 0;
+  bool seen_ellipsis = false;
+  Shape new_shape;
+  Strides new_strides;
+  auto keep = [&](int64_t extent, int64_t stride) {
+    new_shape.push_back(extent);
+    new_strides.push_back(stride);
+  };
+  for (const Index& index : indices) {
+    if (const auto* position = std::get_if<int64_t>(&index)) {
+      const int64_t extent = shape()[axis];
+      CATENA_CHECK(IndexError, *position >= -extent && *position < extent, "index: ", *position,
+                   " is out of bounds for axis ", axis, " of shape ", shape());
+      offset += (*position < 0 ? *position + extent : *position) * strides()[axis];
+      ++axis;
+    } else if (const auto* slice = std::get_if<Slice>(&index)) {
+      const auto [start, count] = resolve_slice(*slice, shape()[axis]);
+      if (count > 0) offset += start * strides()[axis];
+      keep(count, slice->step * strides()[axis]);
+      ++axis;
+    } else if (std::holds_alternative<NewAxis>(index)) {
+      keep(1, 0);
+    } else {
+      CATENA_CHECK(IndexError, !seen_ellipsis, "index: only one ellipsis is allowed");
+      seen_ellipsis = true;
+      for (const int end = axis + ndim() - static_cast<int>(used); axis < end; ++axis) keep(shape()[axis], strides()[axis]);
+    }
+  }
+  for (; axis < ndim(); ++axis) keep(shape()[axis], strides()[axis]);
+  CATENA_CHECK(ShapeError, new_shape.ndim() <= kMaxDims, "index: the result has more than ", kMaxDims, " axes");
+  return make_view(*this, offset, std::move(new_shape), std::move(new_strides), dtype());
+}
+
+void check_same_device(const char* who, const Array& a, const Array& b) {
+  if (a.device() == b.device()) [[likely]] return;
+  fail<DeviceError>(who, ": arrays on different devices: ", a.device(), " and ", b.device(),
+                    "; copy one with to(\"", a.device(), "\") first");
+}
+
+}  // namespace catena

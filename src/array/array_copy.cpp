@@ -1,0 +1,104 @@
+// Copies, casts, transfers between devices, writing and reading of arrays.
+#include <cstring>
+
+#include "catena/array/array.h"
+#include "catena/array/slots.h"
+#include "catena/core/backend.h"
+
+namespace catena {
+namespace {
+
+// Moves the bytes of a contiguous array into a contiguous array of the same size on another device.
+void transfer(const Array& source, const Array& target) {
+  const Device from = source.device(), to = target.device();
+  const auto bytes = static_cast<size_t>(source.nbytes());
+  if (bytes == 0) return;
+  if (from.is_cpu() && to.is_cpu()) {
+    std::memcpy(target.raw_data(), source.raw_data(), bytes);
+    return;
+  }
+  const Device worker = to.is_cpu() ? from : to;
+  Backend& b = backend(worker.type());
+  const Stream stream = current_stream(worker);
+  const bool between_gpus = !from.is_cpu() && !to.is_cpu();
+  if (between_gpus) stream.wait(current_stream(from));
+  b.copy_bytes(target.raw_data(), to, source.raw_data(), from, bytes, stream);
+  if (between_gpus) {
+    // The source may be overwritten or freed on its own stream once we return.
+    record_use(*source.storage(), stream);
+    current_stream(from).wait(stream);
+  } else if (to.is_cpu() || source.storage()->pinned) {
+    stream.synchronize();  // host memory has no stream that could wait
+  }
+}
+
+// The operation a copy between layouts or dtypes on one device needs.
+void copy_on_device(const Array& source, const Array& target) {
+  if (target.size() > 0) kernels::copy(target.device(), source, target);
+}
+
+}  // namespace
+
+Array Array::copy() const {
+  Array result = uninitialized(shape(), dtype(), device());
+  copy_on_device(*this, result);
+  return result;
+}
+
+Array Array::astype(Dtype to, bool copy_always) const {
+  if (to == dtype()) return copy_always ? copy() : *this;
+  Array result = uninitialized(shape(), to, device());
+  copy_on_device(*this, result);
+  return result;
+}
+
+Array Array::to(Device target) const { return target == device() ? *this : copy_to(target); }
+
+Array Array::copy_to(Device target) const {
+  if (target == device()) return copy();
+  require_device(target);
+  const Array source = contiguous();
+  Array result = uninitialized(shape(), dtype(), target);
+  transfer(source, result);
+  return result;
+}
+
+void Array::assign(const Array& source) const {
+  Array from = source;
+  if (from.device() != device()) {
+    if (from.dtype() == dtype() && is_contiguous() && from.shape() == shape()) {
+      transfer(from.contiguous(), *this);
+      note_write();
+      return;
+    }
+    from = from.to(device());
+  }
+  if (from.same_body(*this)) return;
+  if (from.shares_memory_with(*this)) from = from.copy();
+  if (from.shape() != shape()) {
+    // NumPy lets leading extents of 1 fall away in an assignment.
+    while (from.ndim() > ndim() && from.shape()[0] == 1) from = from[0];
+    CATENA_CHECK(ShapeError, broadcast_shapes("assign", from.shape(), shape()) == shape(), "assign: source of shape ",
+                 source.shape(), " does not broadcast to ", shape());
+    from = from.broadcast_to(shape());
+  }
+  copy_on_device(from, *this);
+  note_write();
+}
+
+void Array::fill(const Scalar& value) const {
+  if (size() == 0) return;
+  kernels::fill(device(), *this, value);
+  note_write();
+}
+
+Scalar Array::item() const {
+  CATENA_CHECK(ShapeError, size() == 1, "item: expected an array of one element, got shape ", shape());
+  const Array host = to_cpu();
+  return visit_dtype(dtype(), [&](auto tag) -> Scalar {
+    using T = typename decltype(tag)::type;
+    return Scalar(*static_cast<const T*>(host.raw_data()));
+  });
+}
+
+}  // namespace catena

@@ -1,0 +1,171 @@
+#include "catena/array/elementwise.h"
+
+#include "catena/array/slots.h"
+
+namespace catena {
+namespace {
+
+// Whether a gradient column is more than ND.
+constexpr bool given(std::string_view gradient) { return gradient != "ND"; }
+
+constexpr ElementwiseInfo kTable[] = {
+#define CATENA_EW1(functor, name, types, result, low, high, save, g0) \
+  {#name, #functor, 1, OpTypes::types, OpResult::result, false, low, high, given(#g0)},
+#define CATENA_EW2(functor, name, types, result, low, high, save, g0, g1) \
+  {#name, #functor, 2, OpTypes::types, OpResult::result, false, low, high, given(#g0) || given(#g1)},
+#define CATENA_EW3(functor, name, types, result, low, high, save, g0, g1, g2)                                   \
+  {#name, #functor, 3, OpTypes::types, OpResult::result, std::string_view(#name) == "where", low, high,        \
+   given(#g0) || given(#g1) || given(#g2)},
+#include "catena/array/detail/elementwise.def"
+#undef CATENA_EW1
+#undef CATENA_EW2
+#undef CATENA_EW3
+};
+static_assert(std::size(kTable) == kElementwiseOpCount);
+
+// The dtype the operation computes in for inputs promoted to d.
+Dtype dtype_in_class(const ElementwiseInfo& op, Dtype d) {
+  switch (op.types) {
+    case OpTypes::kAll: return d;
+    case OpTypes::kNumeric:
+      CATENA_CHECK(DtypeError, d != Dtype::kBool, op.name, ": not defined for bool; use logical_ or bitwise_ functions");
+      return d;
+    case OpTypes::kIntBool:
+      CATENA_CHECK(DtypeError, !is_float(d), op.name, ": expected integers or bool, got ", d);
+      return d;
+    case OpTypes::kInt:
+      CATENA_CHECK(DtypeError, !is_float(d), op.name, ": expected integers, got ", d);
+      return d == Dtype::kBool ? Dtype::kInt8 : d;
+    case OpTypes::kFloat: return float_result(d);
+    case OpTypes::kTrueDivide: return is_float(d) ? d : Dtype::kFloat64;
+  }
+  return d;
+}
+
+Dtype promoted_dtype(const ElementwiseInfo& op, std::initializer_list<Operand> operands) {
+  bool any = false;
+  Dtype d = Dtype::kBool;
+  const Operand* list = operands.begin();
+  const int first = op.first_is_bool ? 1 : 0;
+  for (int k = first; k < op.inputs; ++k) {
+    if (const Array* a = list[k].array()) {
+      d = any ? promote(d, a->dtype()) : a->dtype();
+      any = true;
+    }
+  }
+  for (int k = first; k < op.inputs; ++k) {
+    if (list[k].array()) continue;
+    d = any ? promote(d, list[k].scalar()) : k == first ? list[k].scalar().default_dtype()
+                                                        : promote(d, list[k].scalar().default_dtype());
+  }
+  return d;
+}
+
+// NumPy's same_kind rule for storing a result of dtype `from` into an array of dtype `to`.
+void check_same_kind(const char* who, Dtype from, Dtype to) {
+  const bool sign_lost = is_signed_int(from) && is_unsigned_int(to);
+  CATENA_CHECK(DtypeError, kind_of(to) >= kind_of(from) && !sign_lost, who, ": a result of dtype ", from,
+               " cannot be stored into an array of dtype ", to, "; convert it with astype");
+}
+
+// Inputs broadcast to the common shape, kept alive during the call.
+struct Prepared {
+  Array views[kMaxElementwiseInputs];
+};
+
+void broadcast_inputs(ElementwiseCall& call, const Shape& shape, Prepared& prepared) {
+  for (int k = 0; k < call.input_count; ++k) {
+    const Array* a = call.arrays[k];
+    if (a == nullptr || a->shape() == shape) continue;
+    prepared.views[k] = a->broadcast_to(shape);
+    call.arrays[k] = &prepared.views[k];
+  }
+}
+
+// Inputs that overlap the output other than exactly are copied first, so that the result is that of
+// reading everything before writing.
+void separate_overlaps(ElementwiseCall& call, Prepared& prepared) {
+  const Array& out = *call.output;
+  for (int k = 0; k < call.input_count; ++k) {
+    const Array* a = call.arrays[k];
+    if (a == nullptr || a->storage() != out.storage()) continue;
+    const bool same = a->raw_data() == out.raw_data() && a->strides() == out.strides() && a->dtype() == out.dtype();
+    if (same || !a->shares_memory_with(out)) continue;
+    prepared.views[k] = a->copy();
+    call.arrays[k] = &prepared.views[k];
+  }
+}
+
+}  // namespace
+
+const ElementwiseInfo& info(ElementwiseOp op) { return kTable[static_cast<int>(op)]; }
+
+bool computes_in(ElementwiseOp op, Dtype d) {
+  switch (info(op).types) {
+    case OpTypes::kAll: return true;
+    case OpTypes::kNumeric: return d != Dtype::kBool;
+    case OpTypes::kIntBool: return !is_float(d);
+    case OpTypes::kInt: return is_int(d);
+    case OpTypes::kFloat:
+    case OpTypes::kTrueDivide: return is_float(d);
+  }
+  return false;
+}
+
+Array elementwise(ElementwiseOp op, std::initializer_list<Operand> operands, const Out& out) {
+  const ElementwiseInfo& row = info(op);
+  ElementwiseCall call;
+  call.op = op;
+  call.input_count = row.inputs;
+  const Array* first = nullptr;
+  bool one_shape = true;
+  for (int k = 0; k < row.inputs; ++k) {
+    const Operand& operand = operands.begin()[k];
+    call.arrays[k] = operand.array();
+    call.scalars[k] = operand.scalar();
+    if (const Array* a = operand.array()) {
+      CATENA_CHECK(ValueError, a->defined(), row.name, ": argument ", k + 1, " is an undefined array");
+      if (first == nullptr) {
+        first = a;
+      } else {
+        if (a->device() != first->device()) [[unlikely]] check_same_device(row.name, *first, *a);
+        one_shape = one_shape && a->shape() == first->shape();
+      }
+    }
+  }
+  call.dtype = dtype_in_class(row, promoted_dtype(row, operands));
+  if (out.dtype) {
+    CATENA_CHECK(DtypeError, computes_in(op, *out.dtype), row.name, ": cannot compute in ", *out.dtype);
+    call.dtype = *out.dtype;
+  }
+  Shape shape;
+  if (first) shape = first->shape();
+  if (!one_shape) {
+    for (int k = 0; k < row.inputs; ++k) {
+      if (call.arrays[k]) shape = broadcast_shapes(row.name, shape, call.arrays[k]->shape());
+    }
+  }
+  Array result;
+  const Dtype natural = natural_result(op, call.dtype);
+  if (out.array) {
+    result = *out.array;
+    if (first) check_same_device(row.name, *first, result);
+    if (!out.dtype || natural != result.dtype()) check_same_kind(row.name, natural, result.dtype());
+    CATENA_CHECK(ShapeError, result.shape() == shape, row.name, ": the output has shape ", result.shape(),
+                 ", the result has ", shape);
+  } else {
+    result = Array::uninitialized(shape, natural, first ? first->device() : current_device());
+  }
+  if (result.size() == 0) return result;
+  Prepared prepared;
+  if (!one_shape) broadcast_inputs(call, shape, prepared);
+  call.output = &result;
+  if (out.array) {
+    separate_overlaps(call, prepared);
+    result.note_write();
+  }
+  kernels::elementwise(result.device(), call);
+  return result;
+}
+
+}  // namespace catena

@@ -1,0 +1,149 @@
+#include "catena/array/linalg.h"
+
+#include "catena/array/creation.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/array/reduction.h"
+#include "catena/array/slots.h"
+
+namespace catena {
+namespace {
+
+// Whether a matrix can go to BLAS as it is: one of its axes has unit stride, the other room for it.
+bool is_blas_layout(const Array& m) {
+  const int n = m.ndim();
+  const int64_t rows = m.shape()[n - 2], columns = m.shape()[n - 1], item = m.itemsize();
+  const int64_t row_stride = m.strides()[n - 2], column_stride = m.strides()[n - 1];
+  const bool row_major = (column_stride == item || columns == 1) && row_stride >= columns * item && row_stride % item == 0;
+  const bool column_major = (row_stride == item || rows == 1) && column_stride >= rows * item && column_stride % item == 0;
+  return row_major || column_major;
+}
+
+Array blas_operand(const Array& a, Dtype dtype) {
+  const Array x = a.astype(dtype, false);
+  return is_blas_layout(x) ? x : x.copy();
+}
+
+// Collapses leading axes into one batch axis without a copy where possible.
+Array as_batch(const Array& a, const Shape& batch) {
+  Shape full = batch;
+  full.push_back(a.shape(-2));
+  full.push_back(a.shape(-1));
+  return a.broadcast_to(full).reshape({-1, a.shape(-2), a.shape(-1)});
+}
+
+Array run_matmul(const Array& a, const Array& b, const Shape& shape, Dtype dtype, const Out& out) {
+  const bool direct = out.array && out.array->dtype() == dtype && out.array->is_contiguous() &&
+                      !out.array->shares_memory_with(a) && !out.array->shares_memory_with(b);
+  if (out.array) {
+    CATENA_CHECK(ShapeError, out.array->shape() == shape, "matmul: the output has shape ", out.array->shape(),
+                 ", the result has ", shape);
+    check_same_device("matmul", a, *out.array);
+  }
+  Array result = direct ? *out.array : Array::uninitialized(shape, dtype, a.device());
+  if (result.size() > 0) {
+    if (shape.ndim() == 2) {
+      const Array x = blas_operand(a, dtype), y = blas_operand(b, dtype);
+      kernels::matmul(a.device(), MatmulCall{&x, &y, &result});
+    } else {
+      const Shape batch(shape.begin(), shape.end() - 2);
+      const Array x = blas_operand(as_batch(a, batch), dtype), y = blas_operand(as_batch(b, batch), dtype);
+      const Array z = result.reshape({-1, shape[shape.size() - 2], shape.back()});
+      kernels::matmul(a.device(), MatmulCall{&x, &y, &z});
+    }
+  }
+  if (direct) result.note_write();
+  else if (out.array) { out.array->assign(result); return *out.array; }
+  return result;
+}
+
+}  // namespace
+
+Array matmul(const Array& a, const Array& b, const Out& out) {
+  CATENA_CHECK(ShapeError, a.ndim() > 0 && b.ndim() > 0, "matmul: 0-d operands are not allowed, got ", a.shape(), " and ", b.shape());
+  check_same_device("matmul", a, b);
+  const Array x = a.ndim() == 1 ? a.expand_dims(0) : a, y = b.ndim() == 1 ? b.expand_dims(1) : b;
+  CATENA_CHECK(ShapeError, x.shape(-1) == y.shape(-2), "matmul: ", a.shape(), " and ", b.shape(),
+               " do not fit: the last axis of the first has extent ", x.shape(-1), ", the matching axis of the second ", y.shape(-2));
+  Shape shape = broadcast_shapes("matmul", Shape(x.shape().begin(), x.shape().end() - 2), Shape(y.shape().begin(), y.shape().end() - 2));
+  shape.push_back(x.shape(-2));
+  shape.push_back(y.shape(-1));
+  const Dtype dtype = out.dtype.value_or(promote(a.dtype(), b.dtype()));
+  if (a.ndim() > 1 && b.ndim() > 1) return run_matmul(x, y, shape, dtype, out);
+  Array result = run_matmul(x, y, shape, dtype, Out());
+  if (b.ndim() == 1) result = result.squeeze({-1});
+  if (a.ndim() == 1) result = result.squeeze({b.ndim() == 1 ? int64_t{-1} : int64_t{-2}});
+  if (out.array) {
+    out.array->assign(result);
+    return *out.array;
+  }
+  return result;
+}
+
+Array dot(const Array& a, const Array& b) {
+  if (a.ndim() == 0 || b.ndim() == 0) return multiply(a, b);
+  if (a.ndim() <= 2 && b.ndim() <= 2) return matmul(a, b);
+  if (b.ndim() == 1) return matmul(a, b);
+  return tensordot(a, b, Axes{-1}, Axes{-2});
+}
+
+Array vdot(const Array& a, const Array& b) {
+  CATENA_CHECK(ShapeError, a.size() == b.size(), "vdot: ", a.shape(), " and ", b.shape(), " have different sizes");
+  return matmul(a.ravel(), b.ravel());
+}
+
+Array inner(const Array& a, const Array& b) {
+  if (a.ndim() == 0 || b.ndim() == 0) return multiply(a, b);
+  return tensordot(a, b, Axes{-1}, Axes{-1});
+}
+
+Array outer(const Array& a, const Array& b) { return multiply(a.ravel().expand_dims(1), b.ravel().expand_dims(0)); }
+
+Array tensordot(const Array& a, const Array& b, int64_t axes) {
+  CATENA_CHECK(ValueError, axes >= 0 && axes <= a.ndim() && axes <= b.ndim(), "tensordot: cannot contract ", axes,
+               " axes of ", a.shape(), " and ", b.shape());
+  Axes last, first;
+  for (int64_t i = 0; i < axes; ++i) {
+    last.push_back(a.ndim() - axes + i);
+    first.push_back(i);
+  }
+  return tensordot(a, b, last, first);
+}
+
+Array tensordot(const Array& a, const Array& b, const Axes& axes_a, const Axes& axes_b) {
+  CATENA_CHECK(ValueError, axes_a.size() == axes_b.size(), "tensordot: ", axes_a.size(), " axes against ", axes_b.size());
+  Axes order_a, order_b, contracted_a, contracted_b;
+  for (size_t i = 0; i < axes_a.size(); ++i) {
+    contracted_a.push_back(normalize_axis("tensordot", axes_a[i], a.ndim()));
+    contracted_b.push_back(normalize_axis("tensordot", axes_b[i], b.ndim()));
+    CATENA_CHECK(ShapeError, a.shape()[contracted_a[i]] == b.shape()[contracted_b[i]], "tensordot: axis ", axes_a[i], " of ",
+                 a.shape(), " and axis ", axes_b[i], " of ", b.shape(), " have different extents");
+  }
+  Shape result;
+  int64_t inner = 1, rows = 1, columns = 1;
+  auto contains = [](const Axes& list, int64_t v) { return std::find(list.begin(), list.end(), v) != list.end(); };
+  for (int i = 0; i < a.ndim(); ++i) {
+    if (contains(contracted_a, i)) continue;
+    order_a.push_back(i);
+    result.push_back(a.shape()[i]);
+    rows *= a.shape()[i];
+  }
+  order_b = contracted_b;
+  for (int64_t axis : contracted_a) inner *= a.shape()[axis];
+  order_a.insert(order_a.end(), contracted_a.begin(), contracted_a.end());
+  for (int i = 0; i < b.ndim(); ++i) {
+    if (contains(contracted_b, i)) continue;
+    order_b.push_back(i);
+    result.push_back(b.shape()[i]);
+    columns *= b.shape()[i];
+  }
+  const Array x = (a.ndim() ? a.transpose(order_a) : a).reshape({rows, inner});
+  const Array y = (b.ndim() ? b.transpose(order_b) : b).reshape({inner, columns});
+  return matmul(x, y).reshape(result);
+}
+
+Array trace(const Array& a, int64_t offset, int64_t axis1, int64_t axis2) {
+  return sum(a.diagonal(offset, axis1, axis2), ReduceOptions(-1));
+}
+
+}  // namespace catena

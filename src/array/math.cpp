@@ -1,0 +1,31 @@
+#include "catena/array/math.h"
+
+#include "catena/array/elementwise.h"
+#include "catena/array/indexing.h"
+
+namespace catena {
+
+#define CATENA_EW1(functor, name, ...) \
+  Array name(const Operand& x, const Out& out) { return elementwise(ElementwiseOp::k##name, {x}, out); }
+#define CATENA_EW2(functor, name, ...)                                   \
+  Array name(const Operand& x1, const Operand& x2, const Out& out) {     \
+    return elementwise(ElementwiseOp::k##name, {x1, x2}, out);           \
+  }
+#define CATENA_EW3(functor, name, ...)                                                      \
+  Array name(const Operand& x1, const Operand& x2, const Operand& x3, const Out& out) {     \
+    return elementwise(ElementwiseOp::k##name, {x1, x2, x3}, out);                          \
+  }
+// where() is declared in indexing.h with its own argument list.
+static Array where(const Operand& c, const Operand& x, const Operand& y, const Out& out);
+#include "catena/array/detail/elementwise_arithmetic.def"
+#include "catena/array/detail/elementwise_logic.def"
+#include "catena/array/detail/elementwise_math.def"
+#undef CATENA_EW1
+#undef CATENA_EW2
+#undef CATENA_EW3
+
+Array where(const Array& condition, const Operand& x, const Operand& y) {
+  return where(Operand(condition), x, y, Out());
+}
+
+}  // namespace catena

@@ -1,0 +1,84 @@
+#include "catena/core/config.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <string_view>
+
+#include "catena/core/log.h"
+
+#ifdef _OPENMP
+#include <omp.h>
+#endif
+
+namespace catena {
+namespace {
+
+bool environment_flag(const char* name, bool otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr || *text == '\0' ? otherwise : std::string_view(text) != "0";
+}
+
+Precision precision_from_environment() {
+  const char* text = std::getenv("CATENA_MATMUL_PRECISION");
+  const std::string_view name = text ? text : "float32";
+  if (name == "tf32") return Precision::kTf32;
+  if (name == "bf16") return Precision::kBf16;
+  if (name != "float32") log::warning("CATENA_MATMUL_PRECISION=", name, " is none of float32, tf32, bf16; using float32");
+  return Precision::kFloat32;
+}
+
+int positive_number(const char* name) {
+  const char* text = std::getenv(name);
+  return text ? std::max(0, std::atoi(text)) : 0;
+}
+
+// Cores this process may run on.
+int available_cores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
+  return 1;
+}
+
+int threads_from_environment() {
+#ifndef _OPENMP
+  return 1;
+#else
+  if (const int asked = positive_number("OMP_NUM_THREADS")) return asked;
+  int ranks = positive_number("CATENA_LOCAL_SIZE");
+  if (!ranks) ranks = positive_number("OMPI_COMM_WORLD_LOCAL_SIZE");
+  return std::max(1, available_cores() / std::max(1, ranks));
+#endif
+}
+
+std::atomic<int>& thread_setting() {
+  static std::atomic<int> threads = threads_from_environment();
+  return threads;
+}
+
+}  // namespace
+
+Config& config() {
+  static Config settings = [] {
+    Config c;
+    c.matmul_precision = precision_from_environment();
+    c.deterministic = environment_flag("CATENA_DETERMINISTIC", false);
+    c.type_check = environment_flag("CATENA_TYPE_CHECK", environment_flag("CHAINER_TYPE_CHECK", true));
+    return c;
+  }();
+  return settings;
+}
+
+int cpu_threads() { return thread_setting().load(std::memory_order_relaxed); }
+
+void set_cpu_threads(int count) {
+  CATENA_CHECK(ValueError, count >= 1, "set_cpu_threads: expected at least 1 thread, got ", count);
+  thread_setting() = count;
+#ifdef _OPENMP
+  omp_set_num_threads(count);
+#endif
+}
+
+}  // namespace catena

@@ -1,0 +1,205 @@
+#include "core/cpu_pool.h"
+
+#include <sys/mman.h>
+
+#include <array>
+#include <bit>
+#include <cstdlib>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "catena/core/error.h"
+#include "core/cpu_backend.h"
+
+// Under AddressSanitizer every array is its own malloc block, so that stray accesses are seen.
+#if defined(__SANITIZE_ADDRESS__)
+#define CATENA_POOL_CACHES 0
+#else
+#define CATENA_POOL_CACHES 1
+#endif
+
+namespace catena {
+namespace {
+
+// Data starts this many bytes after the Storage object: vector loads want 64-byte alignment.
+constexpr size_t kHeaderBytes = 128;
+static_assert(sizeof(Storage) <= kHeaderBytes);
+
+// Size classes: four steps per power of two from 64 bytes, so that at most a fifth is wasted.
+constexpr int kClassCount = 4 * 40;
+constexpr int kSmallClasses = 4 * 11;        // up to 128 KiB: kept per thread
+constexpr size_t kSmallPerClass = 32;        // blocks a thread keeps of one class
+constexpr size_t kHugePage = size_t{2} << 20;
+
+int size_class(size_t bytes) {
+  const size_t units = (bytes + 63) / 64;
+  if (units <= 4) return static_cast<int>(units ? units : 1) - 1;
+  const int power = std::bit_width(units - 1) - 1;  // 2^power < units <= 2^(power+1)
+  const size_t quarter = ((units - 1) >> (power - 2)) & 3;
+  return 4 * (power - 1) + static_cast<int>(quarter);
+}
+
+size_t class_bytes(int cls) {
+  if (cls < 4) return 64 * (size_t(cls) + 1);
+  const int power = cls / 4 + 1;
+  return 64 * ((size_t{1} << power) + (size_t(cls % 4) + 1) * (size_t{1} << (power - 2)));
+}
+
+struct Counters {
+  std::atomic<size_t> in_use{0}, peak{0}, limit{0};
+  std::atomic<uint64_t> allocations{0}, system_allocations{0};
+};
+Counters g_counters[kMaxDevices];
+std::atomic<size_t> g_cached{0};
+
+void* system_allocate(size_t bytes) {
+  const size_t alignment = bytes >= kHugePage ? kHugePage : 64;
+  void* block = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  if (block && bytes >= kHugePage) madvise(block, bytes, MADV_HUGEPAGE);  // a hint: failure is fine
+  return block;
+}
+
+// Blocks shared by all threads; never destroyed, because arrays may outlive static objects.
+struct SharedCache {
+  std::mutex mutex;
+  std::array<std::vector<void*>, kClassCount> free;
+};
+SharedCache& shared_cache() {
+  static SharedCache* cache = new SharedCache;
+  return *cache;
+}
+
+struct ThreadCache {
+  std::array<std::vector<void*>, kSmallClasses> free;
+  ~ThreadCache();
+};
+thread_local bool t_cache_gone = false;
+thread_local ThreadCache t_cache;
+
+ThreadCache::~ThreadCache() {
+  t_cache_gone = true;
+  SharedCache& shared = shared_cache();
+  std::lock_guard lock(shared.mutex);
+  for (int c = 0; c < kSmallClasses; ++c) {
+    for (void* block : free[c]) shared.free[c].push_back(block);
+  }
+}
+
+void* take_cached(int cls) {
+  if (cls < kSmallClasses && !t_cache_gone) {
+    auto& list = t_cache.free[cls];
+    if (!list.empty()) {
+      void* block = list.back();
+      list.pop_back();
+      return block;
+    }
+  }
+  SharedCache& shared = shared_cache();
+  std::lock_guard lock(shared.mutex);
+  auto& list = shared.free[cls];
+  if (list.empty()) return nullptr;
+  void* block = list.back();
+  list.pop_back();
+  return block;
+}
+
+void put_cached(int cls, void* block) {
+  if (cls < kSmallClasses && !t_cache_gone) {
+    auto& list = t_cache.free[cls];
+    if (list.size() < kSmallPerClass) return list.push_back(block);
+  }
+  SharedCache& shared = shared_cache();
+  std::lock_guard lock(shared.mutex);
+  shared.free[cls].push_back(block);
+}
+
+void release_block(Storage* storage) {
+  const size_t bytes = storage->bytes;
+  g_counters[storage->device.index()].in_use.fetch_sub(bytes, std::memory_order_relaxed);
+  storage->~Storage();
+#if CATENA_POOL_CACHES
+  g_cached.fetch_add(bytes, std::memory_order_relaxed);
+  put_cached(size_class(bytes), storage);
+#else
+  std::free(storage);
+#endif
+}
+
+void count_allocation(Counters& c, size_t bytes) {
+  const size_t now = c.in_use.fetch_add(bytes, std::memory_order_relaxed) + bytes;
+  if (now > c.peak.load(std::memory_order_relaxed)) c.peak.store(now, std::memory_order_relaxed);
+  c.allocations.fetch_add(1, std::memory_order_relaxed);
+}
+
+[[noreturn]] void out_of_memory(Device device, size_t bytes) {
+  const Counters& c = g_counters[device.index()];
+  fail<OutOfMemoryError>("out of memory on ", device, ": asked for ", bytes, " bytes; in use ", c.in_use.load(),
+                         ", cached ", g_cached.load(), ", limit ", c.limit.load(), " (0: none)");
+}
+
+void* obtain_block(Device device, int cls, size_t bytes) {
+#if CATENA_POOL_CACHES
+  if (void* block = take_cached(cls)) {
+    g_cached.fetch_sub(bytes, std::memory_order_relaxed);
+    return block;
+  }
+#endif
+  g_counters[device.index()].system_allocations.fetch_add(1, std::memory_order_relaxed);
+  void* block = system_allocate(kHeaderBytes + bytes);
+  if (block == nullptr) {
+    cpu_pool_free_all();
+    block = system_allocate(kHeaderBytes + bytes);
+  }
+  if (block == nullptr) out_of_memory(device, bytes);
+  return block;
+}
+
+}  // namespace
+
+StoragePtr cpu_allocate(Device device, size_t asked) {
+  if (asked > (size_t{1} << 44)) out_of_memory(device, asked);
+  const int cls = size_class(asked);
+  const size_t bytes = class_bytes(cls);
+  Counters& counters = g_counters[device.index()];
+  const size_t limit = counters.limit.load(std::memory_order_relaxed);
+  if (limit != 0 && counters.in_use.load(std::memory_order_relaxed) + bytes > limit) out_of_memory(device, asked);
+  void* block = obtain_block(device, cls, bytes);
+  auto* storage = new (block) Storage;
+  storage->device = device;
+  storage->data = static_cast<char*>(block) + kHeaderBytes;
+  storage->bytes = bytes;
+  storage->deleter = &release_block;
+  count_allocation(counters, bytes);
+  return StoragePtr(storage);
+}
+
+PoolStatistics cpu_pool_statistics(int index) {
+  const Counters& c = g_counters[index];
+  PoolStatistics s;
+  s.in_use = c.in_use;
+  s.cached = g_cached;
+  s.peak_in_use = c.peak;
+  s.limit = c.limit;
+  s.allocations = c.allocations;
+  s.device_allocations = c.system_allocations;
+  return s;
+}
+
+void cpu_pool_free_all() {
+  SharedCache& shared = shared_cache();
+  std::lock_guard lock(shared.mutex);
+  for (int c = 0; c < kClassCount; ++c) {
+    auto drop = [c](std::vector<void*>& list) {
+      for (void* block : list) std::free(block);
+      g_cached.fetch_sub(list.size() * class_bytes(c), std::memory_order_relaxed);
+      list.clear();
+    };
+    drop(shared.free[c]);
+    if (c < kSmallClasses && !t_cache_gone) drop(t_cache.free[c]);
+  }
+}
+
+void cpu_pool_set_limit(int index, size_t bytes) { g_counters[index].limit = bytes; }
+
+}  // namespace catena

@@ -1,0 +1,77 @@
+#include "catena/core/device.h"
+
+#include <charconv>
+
+#include "catena/core/backend.h"
+#include "catena/core/error.h"
+
+namespace catena {
+namespace {
+
+thread_local Device t_current_device;
+
+int parse_index(std::string_view text, std::string_view digits) {
+  int index = 0;
+  const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+  CATENA_CHECK(DeviceError, result.ec == std::errc() && result.ptr == digits.data() + digits.size(), "Device: '", text,
+               "' is no device; expected cpu, cpu:N, cuda or cuda:N");
+  return index;
+}
+
+}  // namespace
+
+Device::Device(DeviceType type, int index) : type_(type), index_(static_cast<int16_t>(index)) {
+  CATENA_CHECK(DeviceError, index >= 0 && index < kMaxDevices, "Device: index ", index, " of ", catena::name(type),
+               " is out of range; expected 0 to ", kMaxDevices - 1);
+}
+
+Device::Device(std::string_view text) {
+  const size_t colon = text.find(':');
+  const std::string_view kind = text.substr(0, colon);
+  CATENA_CHECK(DeviceError, kind == "cpu" || kind == "cuda" || kind == "gpu", "Device: '", text,
+               "' is no device; expected cpu, cpu:N, cuda or cuda:N");
+  const int index = colon == std::string_view::npos ? 0 : parse_index(text, text.substr(colon + 1));
+  *this = Device(kind == "cpu" ? DeviceType::kCpu : DeviceType::kCuda, index);
+}
+
+std::string Device::name() const { return message(catena::name(type_), ":", int{index_}); }
+
+const char* name(DeviceType type) { return type == DeviceType::kCpu ? "cpu" : "cuda"; }
+
+Device cpu(int index) { return Device(DeviceType::kCpu, index); }
+Device cuda_device(int index) { return Device(DeviceType::kCuda, index); }
+
+int device_count(DeviceType type) {
+  Backend* b = find_backend(type);
+  return b ? b->device_count() : 0;
+}
+
+void require_device(Device device) {
+  const int count = device_count(device.type());
+  if (device.index() < count) return;
+  if (count > 0) {
+    fail<DeviceError>(device, " does not exist: this process sees ", count, " ", name(device.type()),
+                      " device(s), ", name(device.type()), ":0 to ", name(device.type()), ":", count - 1);
+  }
+  fail<DeviceError>(device, " cannot be used: ", unavailable_reason(device.type()));
+}
+
+Device current_device() { return t_current_device; }
+
+void set_current_device(Device device) {
+  if (device == t_current_device) return;
+  require_device(device);
+  t_current_device = device;
+}
+
+void synchronize(Device device) {
+  require_device(device);
+  backend(device.type()).synchronize(device.index());
+}
+
+void synchronize() { synchronize(current_device()); }
+
+DeviceScope::DeviceScope(Device device) : previous_(current_device()) { set_current_device(device); }
+DeviceScope::~DeviceScope() { t_current_device = previous_; }
+
+}  // namespace catena

@@ -1,0 +1,110 @@
+#include "catena/core/plugin.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "catena/core/error.h"
+#include "catena/core/log.h"
+
+namespace catena {
+namespace {
+
+struct LoadResult {
+  bool tried = false;
+  std::string error;
+};
+
+struct Loader {
+  std::recursive_mutex mutex;  // an entry function may load what it builds on
+  std::map<std::string, LoadResult> results;
+};
+
+Loader& loader() {
+  static Loader* instance = new Loader;  // never destroyed: plug-ins may be used by exit handlers
+  return *instance;
+}
+
+// Folder of the library this code is in.
+std::filesystem::path library_folder() {
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void*>(&abi_tag), &info) == 0 || info.dli_fname == nullptr) return ".";
+  std::error_code error;
+  auto path = std::filesystem::canonical(info.dli_fname, error);
+  return error ? std::filesystem::path(info.dli_fname).parent_path() : path.parent_path();
+}
+
+std::vector<std::filesystem::path> search_folders() {
+  std::vector<std::filesystem::path> folders;
+  if (const char* path = std::getenv("CATENA_PLUGIN_PATH")) {
+    std::string_view rest = path;
+    while (!rest.empty()) {
+      const size_t colon = rest.find(':');
+      if (colon != 0) folders.emplace_back(rest.substr(0, colon));
+      rest = colon == std::string_view::npos ? std::string_view{} : rest.substr(colon + 1);
+    }
+  }
+  folders.push_back(library_folder());
+  return folders;
+}
+
+// The caller holds the lock. Returns the reason of a failure, or nothing.
+std::string open_plugin(const std::string& name) {
+  const std::string file = "libcatena_" + name + ".so";
+  std::filesystem::path found;
+  for (const auto& folder : search_folders()) {
+    if (std::filesystem::exists(folder / file)) { found = folder / file; break; }
+  }
+  if (found.empty()) {
+    return message("plug-in '", name, "' is not built or not installed: no ", file, " in ", library_folder().string(),
+                   " or CATENA_PLUGIN_PATH");
+  }
+  void* handle = dlopen(found.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return message("plug-in '", name, "' does not load: ", dlerror());
+  using TagFunction = const char* (*)();
+  using EntryFunction = void (*)();
+  auto tag = reinterpret_cast<TagFunction>(dlsym(handle, "catena_plugin_abi_tag"));
+  auto entry = reinterpret_cast<EntryFunction>(dlsym(handle, "catena_plugin_entry"));
+  if (tag == nullptr || entry == nullptr) return message("plug-in '", name, "': ", found.string(), " is no catena plug-in");
+  if (std::strcmp(tag(), abi_tag()) != 0) {
+    return message("plug-in '", name, "' is of another build: ", found.string(), " was made for catena ", tag(),
+                   ", this is ", abi_tag(), "; rebuild the plug-in against this catena");
+  }
+  try {
+    entry();
+  } catch (const std::exception& e) {
+    return message("plug-in '", name, "': ", e.what());
+  }
+  log::info("loaded plug-in '", name, "' from ", found.string());
+  return {};
+}
+
+}  // namespace
+
+const char* abi_tag() { return CATENA_ABI_TAG; }
+
+std::string load_plugin(const char* name) {
+  Loader& l = loader();
+  std::lock_guard lock(l.mutex);
+  LoadResult& result = l.results[name];
+  if (!result.tried) {
+    result.tried = true;  // before the entry runs, which may ask for itself
+    result.error = open_plugin(name);
+  }
+  return result.error;
+}
+
+std::string plugin_error(const char* name) {
+  Loader& l = loader();
+  std::lock_guard lock(l.mutex);
+  const auto it = l.results.find(name);
+  return it == l.results.end() ? std::string() : it->second.error;
+}
+
+}  // namespace catena
