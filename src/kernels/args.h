@@ -131,10 +131,10 @@ struct ConcatArgs {
 
 static_assert(sizeof(Divider) == 12, "Divider must have no padding");
 static_assert(sizeof(FlatArgs<3>) == 80, "FlatArgs is laid out alike everywhere");
-static_assert(sizeof(RowsArgs<3>) == 376, "RowsArgs is laid out alike everywhere");
-static_assert(sizeof(TiledArgs<3>) == 384, "TiledArgs is laid out alike everywhere");
+static_assert(sizeof(RowsArgs<3>) == 360, "RowsArgs is laid out alike everywhere");
+static_assert(sizeof(TiledArgs<3>) == 368, "TiledArgs is laid out alike everywhere");
 static_assert(sizeof(StridedArgs<3>) == 368, "StridedArgs is laid out alike everywhere");
-static_assert(sizeof(ReduceArgs) == 488, "ReduceArgs is laid out alike everywhere");
+static_assert(sizeof(ReduceArgs) == 480, "ReduceArgs is laid out alike everywhere");
 static_assert(sizeof(ArgReduceArgs) == 296, "ArgReduceArgs is laid out alike everywhere");
 static_assert(sizeof(ArangeArgs) == 48, "ArangeArgs is laid out alike everywhere");
 static_assert(sizeof(ConcatArgs) == 480, "ConcatArgs is laid out alike everywhere");

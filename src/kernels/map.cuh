@@ -23,9 +23,9 @@ template <> struct Word<4> { typedef unsigned int type; };
 template <> struct Word<8> { typedef uint2 type; };
 template <> struct Word<16> { typedef uint4 type; };
 
-constexpr int larger(int a, int b) { return a > b ? a : b; }
+CATENA_FN constexpr int larger(int a, int b) { return a > b ? a : b; }
 #define CATENA_SIZE_OF(k) largest = larger(largest, int(sizeof(Operand##k)));
-constexpr int largest_operand() {
+CATENA_FN constexpr int largest_operand() {
   int largest = 1;
   CATENA_EACH_OUTPUT(CATENA_SIZE_OF)
   CATENA_EACH_INPUT(CATENA_SIZE_OF)
@@ -33,7 +33,7 @@ constexpr int largest_operand() {
 }
 // Elements of a vector: 16 bytes of the widest operand. A thread holds kUnroll vectors at a time.
 constexpr int kVector = 16 / largest_operand();
-constexpr int kUnroll = 2;
+constexpr int kUnroll = kVector >= 16 ? 1 : 2;
 
 template <class T> union Slot {
   typename Word<int(sizeof(T)) * kVector>::type raw;
@@ -191,6 +191,7 @@ catena_rows(const __grid_constant__ RowsArgs<CATENA_N> a CATENA_EXTRA_PARAMETERS
   CATENA_EACH_OUTPUT(CATENA_POINTER)
   CATENA_EACH_INPUT(CATENA_POINTER)
 #undef CATENA_POINTER
+#pragma unroll 1
   for (int d = 0; d < a.outer_dims; ++d) {
     uint32_t at;
     outer = divide(outer, a.outer[d], at);
@@ -203,6 +204,7 @@ catena_rows(const __grid_constant__ RowsArgs<CATENA_N> a CATENA_EXTRA_PARAMETERS
 #define CATENA_IMMEDIATE(k) if ((a.op.immediate >> k) & 1) fill_slots(slots##k, from_bits<Operand##k>(a.op.value[k]));
   CATENA_EACH_INPUT(CATENA_IMMEDIATE)
 #undef CATENA_IMMEDIATE
+#pragma unroll 1
   for (bool first = true; row < row_end; row += kUnroll * thread_rows, first = false) {
 #define CATENA_LOAD(k)                                                                        \
   if (!((a.op.immediate >> k) & 1) && (first || a.row_stride[k] != 0)) {                      \
@@ -244,6 +246,7 @@ CATENA_KERNEL __launch_bounds__(kMapThreads)
 catena_strided(const __grid_constant__ StridedArgs<CATENA_N> a CATENA_EXTRA_PARAMETERS) {
   const int64_t n = a.total;
   const uint32_t stop = a.size;
+#pragma unroll 1
   for (uint32_t at = blockIdx.x * kMapThreads + threadIdx.x; at < stop; at += gridDim.x * kMapThreads) {
     const int64_t i = a.first + at;
     uint32_t rest = at;
@@ -251,6 +254,7 @@ catena_strided(const __grid_constant__ StridedArgs<CATENA_N> a CATENA_EXTRA_PARA
     CATENA_EACH_OUTPUT(CATENA_OFFSET)
     CATENA_EACH_INPUT(CATENA_OFFSET)
 #undef CATENA_OFFSET
+#pragma unroll 1
     for (int d = 0; d < a.ndim; ++d) {
       uint32_t position;
       rest = divide(rest, a.extent[d], position);

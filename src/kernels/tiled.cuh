@@ -6,7 +6,7 @@ namespace catena {
 namespace jit {
 
 // Edge of a square tile, by the widest operand and the number of inputs (48 KiB of shared memory).
-constexpr int tile_edge() {
+CATENA_FN constexpr int tile_edge() {
   if (CATENA_N - CATENA_OUTPUTS > 2 || largest_operand() == 8) return 32;
   return largest_operand() == 1 && CATENA_N - CATENA_OUTPUTS == 1 ? 128 : 64;
 }
@@ -14,7 +14,7 @@ constexpr int kEdge = tile_edge();
 constexpr int kTileRows = kTileThreads / kEdge;  // rows a block touches at a time
 constexpr int kTileSteps = kEdge / kTileRows;
 constexpr int kTileBatch = kTileSteps < 8 ? kTileSteps : 8;
-template <class T> constexpr int tile_pitch() { return kEdge + (sizeof(T) < 4 ? 4 / int(sizeof(T)) : 1); }
+template <class T> CATENA_FN constexpr int tile_pitch() { return kEdge + (sizeof(T) < 4 ? 4 / int(sizeof(T)) : 1); }
 
 // Copies the tile at (row0, column0) with threads along the rows; tile[column][row].
 template <class T>
@@ -22,6 +22,7 @@ CATENA_FN void stage_tile(T* tile, const char* p, int64_t row_stride, int64_t co
   const int r = threadIdx.x % kEdge, c0 = threadIdx.x / kEdge;
   p += r * row_stride + c0 * column_stride;
   T batch[kTileBatch];
+#pragma unroll 1
   for (int step = 0; step < kTileSteps; step += kTileBatch) {
 #pragma unroll
     for (int b = 0; b < kTileBatch; ++b) {
@@ -48,6 +49,7 @@ catena_tiled(const __grid_constant__ TiledArgs<CATENA_N> a CATENA_EXTRA_PARAMETE
   CATENA_EACH_OUTPUT(CATENA_POINTER)
   CATENA_EACH_INPUT(CATENA_POINTER)
 #undef CATENA_POINTER
+#pragma unroll 1
   for (int d = 0; d < a.outer_dims; ++d) {
     uint32_t at;
     outer = divide(outer, a.outer[d], at);
@@ -68,6 +70,7 @@ catena_tiled(const __grid_constant__ TiledArgs<CATENA_N> a CATENA_EXTRA_PARAMETE
   const int c = threadIdx.x % kEdge, r0 = threadIdx.x / kEdge;
   const int64_t i = 0, n = 0;
   if (c >= columns) return;
+#pragma unroll 1
   for (int step = 0; step < kTileSteps; step += kBatch) {
 #define CATENA_BATCH(k) Operand##k batch##k[kBatch];
     CATENA_EACH_OUTPUT(CATENA_BATCH)

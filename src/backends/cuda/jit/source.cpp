@@ -52,7 +52,7 @@ bool is_heavy(const OpRow& row, Dtype compute) {
 
 const std::vector<std::string>& compile_options() {
   // No contraction and full-precision division and roots: + - * / sqrt are those of the CPU.
-  static const std::vector<std::string> options = {"--std=c++17", "--fmad=false", "--minimal"};
+  static const std::vector<std::string> options = {"--std=c++17", "--fmad=false", "--minimal", "--diag-suppress=177"};
   return options;
 }
 
