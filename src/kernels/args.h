@@ -8,6 +8,7 @@ namespace catena {
 namespace jit {
 
 constexpr int kMapDims = 8;        // collapsed dimensions a kernel takes; the host splits off more
+constexpr int kReduceDims = 12;     // kept, and reduced: alternating axes of the largest array
 constexpr int kMapThreads = 128;   // threads of a block of flat, rows and strided
 constexpr int kTileThreads = 256;
 constexpr int kReduceThreads = 256;
@@ -79,11 +80,11 @@ struct ReduceArgs {
   int64_t outputs;               // number of results
   int64_t reduced;               // elements behind each
   int64_t per_split;             // of them, for one split
-  int64_t kept_stride[kMapDims];    // input, innermost first
-  int64_t result_stride[kMapDims];  // output
-  int64_t reduced_stride[kMapDims];
-  Divider kept[kMapDims];
-  Divider reduced_extent[kMapDims];
+  int64_t kept_stride[kReduceDims];    // input, innermost first
+  int64_t result_stride[kReduceDims];  // output
+  int64_t reduced_stride[kReduceDims];
+  Divider kept[kReduceDims];
+  Divider reduced_extent[kReduceDims];
   double scale;
   int32_t kept_dims, reduced_dims;
   int32_t splits;
@@ -99,9 +100,9 @@ struct ArgReduceArgs {
   void* partial;                 // [split][output] pairs of position (int64) and value
   int64_t outputs, reduced, per_split;
   int64_t stride;                // along the reduced axis
-  int64_t kept_stride[kMapDims];
-  int64_t result_stride[kMapDims];
-  Divider kept[kMapDims];
+  int64_t kept_stride[kReduceDims];
+  int64_t result_stride[kReduceDims];
+  Divider kept[kReduceDims];
   int32_t kept_dims;
   int32_t splits;
   int32_t group_shift;
@@ -134,8 +135,8 @@ static_assert(sizeof(FlatArgs<3>) == 80, "FlatArgs is laid out alike everywhere"
 static_assert(sizeof(RowsArgs<3>) == 360, "RowsArgs is laid out alike everywhere");
 static_assert(sizeof(TiledArgs<3>) == 368, "TiledArgs is laid out alike everywhere");
 static_assert(sizeof(StridedArgs<3>) == 368, "StridedArgs is laid out alike everywhere");
-static_assert(sizeof(ReduceArgs) == 480, "ReduceArgs is laid out alike everywhere");
-static_assert(sizeof(ArgReduceArgs) == 296, "ArgReduceArgs is laid out alike everywhere");
+static_assert(sizeof(ReduceArgs) == 672, "ReduceArgs is laid out alike everywhere");
+static_assert(sizeof(ArgReduceArgs) == 408, "ArgReduceArgs is laid out alike everywhere");
 static_assert(sizeof(ArangeArgs) == 48, "ArangeArgs is laid out alike everywhere");
 static_assert(sizeof(ConcatArgs) == 480, "ConcatArgs is laid out alike everywhere");
 
