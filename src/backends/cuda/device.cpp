@@ -90,7 +90,9 @@ void use_device(int index) {
   t_device = index;
 }
 
-UseDevice::UseDevice(int index) : previous_(t_device) { use_device(index); }
+UseDevice::UseDevice(int index) noexcept : previous_(t_device) {
+  if (t_device != index && cudaSetDevice(index) == cudaSuccess) t_device = index;
+}
 
 UseDevice::~UseDevice() {
   if (previous_ >= 0 && previous_ != t_device && cudaSetDevice(previous_) == cudaSuccess) {

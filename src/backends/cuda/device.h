@@ -1,6 +1,7 @@
 // The visible GPUs and the calling thread's current one.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "catena/core/device.h"
@@ -28,10 +29,11 @@ const DeviceInfo& device_info(int index);
 // change it back.
 void use_device(int index);
 
-// Makes a GPU current for a scope.
+// Makes a GPU current for a scope. Usable where nothing may throw: a failure to switch (the driver is
+// shutting down) shows in the call that follows.
 class UseDevice {
  public:
-  explicit UseDevice(int index);
+  explicit UseDevice(int index) noexcept;
   ~UseDevice();
   UseDevice(const UseDevice&) = delete;
   UseDevice& operator=(const UseDevice&) = delete;

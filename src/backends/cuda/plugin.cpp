@@ -2,6 +2,7 @@
 #include "catena/core/plugin.h"
 
 #include "backends/cuda/device.h"
+#include "backends/cuda/register.h"
 #include "catena/core/error.h"
 #if __has_include("backends/cuda/jit/register.h")
 #include "backends/cuda/jit/register.h"
@@ -11,6 +12,7 @@
 CATENA_PLUGIN(cuda) {
   using namespace catena;
   CATENA_CHECK(DeviceError, gpu::device_count() > 0, gpu::no_device_reason());
+  gpu::register_cuda_backend();
 #ifdef CATENA_HAVE_JIT
   register_jit_kernels();
 #endif

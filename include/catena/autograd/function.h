@@ -1,0 +1,61 @@
+// Function: the way users define their own differentiable functions, on arrays.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "catena/autograd/function_node.h"
+#include "catena/autograd/type_check.h"
+#include "catena/autograd/variable.h"
+
+namespace catena {
+
+// Derive, override forward and backward (or the _cpu and _gpu pairs), apply with call():
+//
+//   struct Square : Function {
+//     Arrays forward(const Arrays& x) override { return {x[0] * x[0]}; }
+//     Arrays backward(const Arrays& x, const Arrays& gy) override { return {2 * x[0] * gy[0]}; }
+//   };
+//   Variable y = call(Square{}, x);
+//
+// The object is copied into the graph, so that what forward() stores in members is there in
+// backward(). Inputs are saved; entries of gy may be null arrays (no gradient), as may returned
+// ones. The device of the first array is current during the calls. Writing into an input or a gy
+// is not allowed. Differentiating backward itself (create_graph) is a GradientError.
+class Function {
+ public:
+  virtual ~Function() = default;
+  virtual std::string label() const;  // class name by default
+  // Called before forward when type checks are on; see type_check.h.
+  virtual void check_type_forward(const TypeInfoTuple& in_types) const;
+  // Dispatch on the device of the inputs by default; the _cpu and _gpu forms throw by default.
+  virtual Arrays forward(const Arrays& inputs);
+  virtual Arrays forward_cpu(const Arrays& inputs);
+  virtual Arrays forward_gpu(const Arrays& inputs);
+  // One gradient for each input. The _cpu and _gpu forms return null arrays by default.
+  virtual Arrays backward(const Arrays& inputs, const Arrays& grad_outputs);
+  virtual Arrays backward_cpu(const Arrays& inputs, const Arrays& grad_outputs);
+  virtual Arrays backward_gpu(const Arrays& inputs, const Arrays& grad_outputs);
+};
+
+// Applies a shared function object; the object must not be applied again while the graph lives.
+Variables apply_function(std::shared_ptr<Function> function, const Variables& inputs);
+
+// Applies a function with any number of outputs.
+template <class F>
+  requires std::is_base_of_v<Function, F>
+Variables call_multi(F function, const Variables& inputs) {
+  return apply_function(std::make_shared<F>(std::move(function)), inputs);
+}
+// Applies a function with one output.
+template <class F, class... Inputs>
+  requires std::is_base_of_v<Function, F>
+Variable call(F function, const Inputs&... inputs) {
+  Variables outputs = apply_function(std::make_shared<F>(std::move(function)), Variables{inputs...});
+  CATENA_CHECK(GradientError, outputs.size() == 1, "call: the function has ", outputs.size(), " outputs; use call_multi");
+  return outputs[0];
+}
+
+}  // namespace catena

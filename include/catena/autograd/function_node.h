@@ -1,0 +1,114 @@
+// FunctionNode: one recorded application of a differentiable function. Built-in functions derive
+// from it; users write a Function (function.h) instead.
+#pragma once
+
+#include <boost/container/small_vector.hpp>
+#include <initializer_list>
+#include <span>
+#include <string>
+
+#include "catena/autograd/grad_mode.h"
+#include "catena/autograd/variable.h"
+
+namespace catena {
+
+class BackwardContext;
+
+// Vertex of the graph between its input and output variables. Holds its inputs' vertices (not their
+// data), weak references to its outputs' vertices, and exactly the arrays it saved.
+class FunctionNode : public RefCounted {
+ public:
+  virtual ~FunctionNode() = default;
+  // Caption in drawings and errors: "Linear", "relu".
+  virtual std::string label() const = 0;
+  // Puts gradients into the context: one set_grad (or destination) for each input that wants one.
+  // Written on Variables, so that the same code is differentiable under create_graph.
+  virtual void backward(BackwardContext& context) = 0;
+  // Whether backward() is written on Variables (false: create_graph is an error).
+  virtual bool is_differentiable() const { return true; }
+
+  // Building -----------------------------------------------------------------------------------
+  // Keeps input i's or output i's data for backward, with its write count.
+  void save_input(int i, const Variable& input);
+  void save_output(int i, const Array& output);
+  // Connects inputs and outputs and returns the output variables. Called once, last.
+  Variable connect(std::span<const Variable> inputs, const Array& output);
+  Variables connect(std::span<const Variable> inputs, const Arrays& outputs);
+
+  // Graph access -------------------------------------------------------------------------------
+  using InputList = boost::container::small_vector<IntrusivePtr<VariableNode>, 3>;
+  const InputList& inputs() const { return inputs_; }
+  std::span<VariableNode* const> outputs() const { return {outputs_.data(), outputs_.size()}; }
+  uint64_t sequence() const { return sequence_; }
+  // Drops the connection to inputs and outputs (unchain_backward).
+  void unchain();
+
+  static void destroy(FunctionNode* node);  // iterative: long chains need no stack
+
+ private:
+  friend class BackwardContext;
+  friend struct VariableNode;
+  friend struct BackwardPass;
+  struct Saved {
+    Array data;
+    uint64_t version;
+    int index;
+    bool is_output;
+  };
+  InputList inputs_;
+  boost::container::small_vector<VariableNode*, 1> outputs_;  // null when the output is gone
+  boost::container::small_vector<Saved, 2> saved_;
+  uint64_t sequence_ = 0;
+  uint64_t visit_ = 0;
+};
+
+// What a node sees during its backward.
+class BackwardContext {
+ public:
+  BackwardContext(FunctionNode& node, bool create_graph) : node_(node), create_graph_(create_graph) {}
+
+  bool create_graph() const { return create_graph_; }
+  // Gradient of output i; null when nothing flowed there.
+  Variable grad_output(int i = 0) const;
+  // Saved data as variables connected to the graph; GradientError when not saved or overwritten.
+  Variable input(int i) const;
+  Variable output(int i = 0) const;
+  // Whether input i wants a gradient.
+  bool needs(int i) const { return node_.inputs_[size_t(i)]->requires_grad; }
+  // Adds g to the gradient of input i; a null variable means none flows.
+  void set_grad(int i, const Variable& g);
+
+  // Where a kernel may write the gradient of input i itself: an array of the input's shape, to be
+  // overwritten or (accumulate) added to. Null array: allocate and use set_grad. After writing call
+  // written(i). Never given under create_graph.
+  struct Destination {
+    const Array* array = nullptr;
+    bool accumulate = false;
+    explicit operator bool() const { return array != nullptr; }
+  };
+  Destination destination(int i);
+  void written(int i);
+
+ private:
+  FunctionNode& node_;
+  bool create_graph_;
+};
+
+// Whether a call on these inputs must be recorded: recording is on, none is volatile, some input
+// wants a gradient. Mixing volatile with recorded variables is a GradientError naming `who`.
+bool must_record(const char* who, std::span<const Variable> inputs);
+// The result of an unrecorded call: volatile when an input is.
+Variable unrecorded(std::span<const Variable> inputs, const Array& output);
+
+// Whoever must know when gradients become final, such as a data-parallel optimizer.
+class BackwardObserver {
+ public:
+  virtual ~BackwardObserver() = default;
+  // Before the first node runs. `uses` tells how often each of the observer's parameters is used.
+  virtual void backward_begins() = 0;
+  // All uses of the parameter in the running backward are done.
+  virtual void gradient_is_final(ParameterState& parameter) = 0;
+  virtual void backward_ends() = 0;
+};
+
+}  // namespace catena

@@ -1,0 +1,150 @@
+// FunctionSet: a model as a set of named functions with parameters, nestable.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "catena/autograd/parameter.h"
+
+namespace catena {
+
+using Parameters = std::vector<Parameter>;
+
+// Anything that has parameters: layers such as F::Linear, and sets of them.
+class Parameterized {
+ public:
+  virtual ~Parameterized() = default;
+
+  // Calls f("W", parameter) and f("l1/W", parameter) in order of declaration.
+  using Visitor = std::function<void(const std::string& path, Parameter& parameter)>;
+  virtual void visit_parameters(const Visitor& visitor, const std::string& prefix = "") = 0;
+
+  // (path, parameter) in order of declaration.
+  std::vector<std::pair<std::string, Parameter>> named_parameters() const;
+  // In ascending order of path, member by member, as the seed's FunctionSet.parameters.
+  Parameters parameters() const;
+  // The gradient arrays in the same order.
+  Arrays gradients() const;
+  // Both (the seed's collect_parameters).
+  std::pair<Parameters, Arrays> collect_parameters() const;
+
+  // Copies values in place, from any device, in the order of parameters(). ShapeError or ValueError
+  // naming the parameter when counts, shapes or dtypes differ.
+  void copy_parameters_from(const Parameters& source);
+  void copy_parameters_from(const Parameterized& source) { copy_parameters_from(source.parameters()); }
+  void zero_grads();
+
+  // Moves every parameter and gradient (also inside an optimizer's arena, which moves with it).
+  void to(Device device);
+  void to_gpu(int index = 0) { to(cuda_device(index)); }
+  void to_cpu(int index = 0) { to(cpu(index)); }
+  // Where the parameters are; DeviceError when they are on several devices.
+  Device device() const;
+  int64_t parameter_count() const;  // elements
+
+ protected:
+  Parameterized() = default;
+  Parameterized(const Parameterized&) = default;
+  Parameterized(Parameterized&&) noexcept = default;
+  Parameterized& operator=(const Parameterized&) = default;
+  Parameterized& operator=(Parameterized&&) noexcept = default;
+};
+
+// Base of models written as structs: declare the members and list them once with CATENA_FUNCTIONS.
+// Copying a model copies its parameters into new ones, moving keeps them, assigning writes into the
+// existing ones.
+class FunctionSet : public Parameterized {
+ protected:
+  FunctionSet() = default;
+  FunctionSet(const FunctionSet&) = default;
+  FunctionSet(FunctionSet&&) noexcept = default;
+  FunctionSet& operator=(const FunctionSet&) = default;
+  FunctionSet& operator=(FunctionSet&&) noexcept = default;
+};
+
+namespace detail {
+
+inline void visit_member(const Parameterized::Visitor& v, const std::string& path, Parameter& member) { v(path, member); }
+inline void visit_member(const Parameterized::Visitor& v, const std::string& path, Parameterized& member) {
+  member.visit_parameters(v, path + "/");
+}
+template <class T>
+void visit_member(const Parameterized::Visitor& v, const std::string& path, std::vector<T>& members) {
+  for (size_t i = 0; i < members.size(); ++i) visit_member(v, path + "/" + std::to_string(i), members[i]);
+}
+
+// Splits "l1, l2" as the preprocessor spelled it.
+std::vector<std::string> split_names(std::string_view names);
+
+template <class... Members>
+void visit_members(const Parameterized::Visitor& v, const std::string& prefix, std::string_view names, Members&... members) {
+  const std::vector<std::string> list = split_names(names);
+  size_t i = 0;
+  (visit_member(v, prefix + list[i++], members), ...);
+}
+
+}  // namespace detail
+
+// Lists the members that have parameters: layers, nested sets, std::vectors of either.
+#define CATENA_FUNCTIONS(...)                                                                              \
+  void visit_parameters(const ::catena::Parameterized::Visitor& visitor, const std::string& prefix = "")   \
+      override {                                                                                           \
+    ::catena::detail::visit_members(visitor, prefix, #__VA_ARGS__, __VA_ARGS__);                           \
+  }
+// The same for a layer's own OwnedParameter members.
+#define CATENA_PARAMETERS(...) CATENA_FUNCTIONS(__VA_ARGS__)
+
+// A set that is filled at run time: set.add("l1", F::Linear(4, 3)); set.get<F::Linear>("l1").
+class FunctionBag : public Parameterized {
+ public:
+  FunctionBag() = default;
+  FunctionBag(const FunctionBag& other);
+  FunctionBag(FunctionBag&&) noexcept = default;
+  FunctionBag& operator=(const FunctionBag& other);
+  FunctionBag& operator=(FunctionBag&&) noexcept = default;
+
+  // A name given twice is a ValueError.
+  template <class T>
+  T& add(const std::string& name, T function) {
+    auto entry = std::make_unique<Entry<T>>(std::move(function));
+    T& result = entry->value;
+    insert(name, std::move(entry));
+    return result;
+  }
+  // IndexError listing the names when there is no such entry.
+  Parameterized& operator[](const std::string& name) const;
+  // ValueError when the entry is of another type.
+  template <class T>
+  T& get(const std::string& name) const {
+    T* typed = dynamic_cast<T*>(&(*this)[name]);
+    CATENA_CHECK(ValueError, typed != nullptr, "FunctionBag: '", name, "' is of another type than asked for");
+    return *typed;
+  }
+  bool contains(const std::string& name) const;
+  size_t size() const { return entries_.size(); }
+  void visit_parameters(const Visitor& visitor, const std::string& prefix = "") override;
+
+ private:
+  struct EntryBase {
+    virtual ~EntryBase() = default;
+    virtual Parameterized& get() = 0;
+    virtual std::unique_ptr<EntryBase> clone() const = 0;
+  };
+  template <class T>
+  struct Entry : EntryBase {
+    explicit Entry(T v) : value(std::move(v)) {}
+    Parameterized& get() override { return value; }
+    std::unique_ptr<EntryBase> clone() const override { return std::make_unique<Entry>(value); }
+    T value;
+  };
+  void insert(const std::string& name, std::unique_ptr<EntryBase> entry);
+  std::vector<std::pair<std::string, std::unique_ptr<EntryBase>>> entries_;
+};
+
+}  // namespace catena

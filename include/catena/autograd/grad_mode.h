@@ -1,0 +1,33 @@
+// Whether function applications of the calling thread are recorded.
+#pragma once
+
+namespace catena {
+
+// True unless a NoBackprop scope is open.
+bool is_recording();
+
+// Function applications inside the scope record nothing, as if every input were volatile.
+class NoBackprop {
+ public:
+  NoBackprop();
+  ~NoBackprop();
+  NoBackprop(const NoBackprop&) = delete;
+  NoBackprop& operator=(const NoBackprop&) = delete;
+
+ private:
+  bool previous_;
+};
+
+// Opposite of NoBackprop, for code that must record inside one.
+class ForceBackprop {
+ public:
+  ForceBackprop();
+  ~ForceBackprop();
+  ForceBackprop(const ForceBackprop&) = delete;
+  ForceBackprop& operator=(const ForceBackprop&) = delete;
+
+ private:
+  bool previous_;
+};
+
+}  // namespace catena

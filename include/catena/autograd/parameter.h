@@ -1,0 +1,84 @@
+// Parameter: a trainable variable with a persistent gradient array, shared by handle.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "catena/array/creation.h"
+#include "catena/autograd/variable.h"
+
+namespace catena {
+
+class BackwardObserver;
+
+// State behind Parameter handles.
+struct ParameterState : RefCounted {
+  Variable variable;          // root; its data is the parameter
+  std::string name;           // full path in the model after setup: "/l1/W"
+  Array grad;                 // same dtype, shape, device as the data; null until first needed
+  bool zero_pending = true;   // zero_grads was called: the next contribution overwrites
+  bool reached = false;       // a gradient has flowed since zero_grads
+  BackwardObserver* observer = nullptr;  // told when the gradient is final
+  int64_t index = -1;         // position in the arena of the optimizer that holds it
+  bool used = false;          // took part in a recorded forward
+  static void destroy(ParameterState* state);
+};
+
+// Optimizers, arenas and communicators hold Parameters, never arrays: data and gradient may move
+// (to_gpu, setup) and every holder sees it.
+class Parameter {
+ public:
+  Parameter() = default;
+  // Takes the array as initial value.
+  explicit Parameter(const Array& data, std::string name = "");
+
+  bool defined() const { return bool(state_); }
+  const Array& data() const { return state_->variable.data(); }
+  const Variable& variable() const { return state_->variable; }
+  operator const Variable&() const { return state_->variable; }
+  const std::string& name() const { return state_->name; }
+  Dtype dtype() const { return data().dtype(); }
+  const Shape& shape() const { return data().shape(); }
+  int64_t size() const { return data().size(); }
+  Device device() const { return data().device(); }
+
+  // The gradient array; zeros when nothing has flowed since zero_grads. Allocated on first use.
+  const Array& grad() const;
+  // Copies into the gradient array (DtypeError, ShapeError; from any device).
+  void set_grad(const Array& grad) const;
+  // Adds to the gradient array, from any device.
+  void accumulate_grad(const Array& grad) const;
+  // Sets a flag: the next contribution overwrites, so no kernel runs.
+  void zero_grad() const;
+
+  // Copies the values of `source` into this parameter, from any device; the array stays.
+  void copy_from(const Array& source) const;
+  // Moves data and gradient to another device. Inside an arena: move the model instead.
+  void to(Device device) const;
+  // An independent parameter with the same values (gradients are not copied).
+  Parameter clone() const;
+
+  // Re-seats data and gradient, for the arena of an optimizer; values are not copied.
+  void rebind(const Array& data, const Array& grad) const;
+
+  ParameterState* state() const { return state_.get(); }
+  friend bool operator==(const Parameter& a, const Parameter& b) { return a.state_ == b.state_; }
+
+ private:
+  IntrusivePtr<ParameterState> state_;
+};
+
+// A Parameter that is a member of a layer: copying the layer makes a new parameter, moving it keeps
+// the parameter, assigning writes into the existing one.
+class OwnedParameter : public Parameter {
+ public:
+  OwnedParameter() = default;
+  explicit OwnedParameter(const Array& data) : Parameter(data) {}
+  OwnedParameter(const OwnedParameter& other) : Parameter(other.defined() ? other.clone() : Parameter()) {}
+  OwnedParameter(OwnedParameter&&) noexcept = default;
+  OwnedParameter& operator=(const OwnedParameter& other);
+  OwnedParameter& operator=(OwnedParameter&&) noexcept = default;
+};
+
+}  // namespace catena

@@ -1,0 +1,111 @@
+// Variable: an array with its place in the recorded graph.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "catena/array/array.h"
+#include "catena/core/intrusive.h"
+
+namespace catena {
+
+class FunctionNode;
+struct ParameterState;
+
+// A variable's vertex in the graph: what gradients flow to. Holds no data, so that functions keep
+// alive only what they save.
+struct VariableNode : RefCounted {
+  IntrusivePtr<FunctionNode> creator;  // null for roots
+  int output_index = 0;                // which output of the creator
+  bool requires_grad = true;
+  Dtype dtype{};
+  Device device;
+  Shape shape;
+  Array grad;                          // null until backward reaches it
+  IntrusivePtr<struct VariableBody> grad_variable;  // the same, differentiable, after create_graph
+  ParameterState* parameter = nullptr;  // set for parameters; owned by the Parameter handles
+  uint64_t visit = 0;                  // last backward pass that saw it
+  int pending_uses = 0;                // uses in the running backward not yet done (parameters)
+  static void destroy(VariableNode* node);
+};
+
+struct VariableBody : RefCounted {
+  Array data;
+  IntrusivePtr<VariableNode> node;     // null for constants
+  bool is_volatile = false;
+  std::string name;
+  static VariableBody* create();
+  static void destroy(VariableBody* body);
+};
+
+enum class Volatile : uint8_t { off, on };
+
+struct BackwardOptions {
+  bool retain_grad = false;   // keep the gradients of intermediate variables
+  bool create_graph = false;  // record the backward itself, for higher-order gradients
+  BackwardOptions() = default;
+  BackwardOptions(bool retain) : retain_grad(retain) {}
+};
+
+// A cheap handle; copies share the variable.
+//
+// Functions applied to variables record themselves unless every input is volatile or constant, or a
+// NoBackprop scope is open. Mixing volatile and recorded variables in one call is a GradientError.
+class Variable {
+ public:
+  Variable() = default;  // null: "no gradient"
+  // A root whose gradient is wanted (off), or one on which nothing is recorded (on).
+  explicit Variable(const Array& data, Volatile is_volatile = Volatile::off);
+  explicit Variable(VariableBody* body) : body_(body) {}
+  // A root no gradient flows to; what functions make of plain arrays.
+  static Variable constant(const Array& data);
+
+  bool defined() const { return bool(body_); }
+  const Array& data() const { return body_->data; }
+  // Replaces the payload; the graph is not told.
+  void set_data(const Array& data) const;
+  // Null until backward has reached the variable.
+  Array grad() const;
+  // Must have the data's dtype (DtypeError), device (DeviceError) and shape (ShapeError); a null
+  // array clears it. Parameters copy into their gradient array.
+  void set_grad(const Array& grad) const;
+  // The gradient as a differentiable variable, after backward with create_graph; else null.
+  Variable grad_variable() const;
+  // Null for roots.
+  FunctionNode* creator() const { return body_->node ? body_->node->creator.get() : nullptr; }
+  bool is_volatile() const { return body_->is_volatile; }
+  void set_volatile(Volatile value) const { body_->is_volatile = value == Volatile::on; }
+  bool requires_grad() const { return body_->node && body_->node->requires_grad; }
+
+  Dtype dtype() const { return data().dtype(); }
+  const Shape& shape() const { return data().shape(); }
+  int64_t shape(int axis) const { return data().shape(axis); }
+  int ndim() const { return data().ndim(); }
+  int64_t size() const { return data().size(); }
+  Device device() const { return data().device(); }
+  // "(2, 5), float32"; the dtype alone for 0-d: the caption in drawings of the graph.
+  std::string label() const;
+  const std::string& name() const { return body_->name; }
+  void set_name(std::string name) const { body_->name = std::move(name); }
+
+  // Runs the graph backward from here. Without creator: returns at once. A single-element variable
+  // without gradient starts from one; larger ones need set_grad first (GradientError). Gradients of
+  // roots are assigned, those of parameters accumulate until zero_grads. Everything runs on the
+  // current streams, in descending order of creation.
+  void backward(const BackwardOptions& options = {}) const;
+  // Cuts the history: afterwards the variables reachable backward from here are roots.
+  void unchain_backward() const;
+
+  VariableBody* body() const { return body_.get(); }
+  // The vertex in the graph; made on demand for constants.
+  VariableNode* node() const;
+  friend bool same_variable(const Variable& a, const Variable& b) { return a.body_ == b.body_; }
+
+ protected:
+  IntrusivePtr<VariableBody> body_;
+};
+
+using Variables = std::vector<Variable>;
+using Arrays = std::vector<Array>;
+
+}  // namespace catena
