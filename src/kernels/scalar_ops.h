@@ -163,18 +163,18 @@ struct Softplus {
 struct Relu { template <class T> static CATENA_FN T apply(T x) { return x <= T(0) ? T(0) : x; } };
 struct Arctan2 { template <class T> static CATENA_FN T apply(T y, T x) { return m::atan2(y, x); } };
 struct Hypot { template <class T> static CATENA_FN T apply(T a, T b) { return m::hypot(a, b); } };
+// No call stands inside a condition here and below, so that loops over these vectorise.
 struct Logaddexp {
   template <class T> static CATENA_FN T apply(T a, T b) {
-    if (a == b) return a + T(0.69314718055994530942);  // also equal infinities
-    const T d = a - b;
-    return d > T(0) ? a + m::log1p(m::exp(-d)) : d <= T(0) ? b + m::log1p(m::exp(d)) : d;
+    const T d = a - b, tail = m::log1p(m::exp(-m::fabs(d)));
+    // Equal infinities; then NaN.
+    return a == b ? a + T(0.69314718055994530942) : d != d ? d : (a > b ? a : b) + tail;
   }
 };
 struct Logaddexp2 {
   template <class T> static CATENA_FN T apply(T a, T b) {
-    if (a == b) return a + T(1);
-    const T d = a - b, log2e = T(1.4426950408889634074);
-    return d > T(0) ? a + m::log1p(m::exp2(-d)) * log2e : d <= T(0) ? b + m::log1p(m::exp2(d)) * log2e : d;
+    const T d = a - b, tail = m::log1p(m::exp2(-m::fabs(d))) * T(1.4426950408889634074);
+    return a == b ? a + T(1) : d != d ? d : (a > b ? a : b) + tail;
   }
 };
 struct Copysign { template <class T> static CATENA_FN T apply(T a, T b) { return m::copysign(a, b); } };
@@ -222,7 +222,10 @@ struct Signbit { template <class T> static CATENA_FN bool apply(T a) { return m:
 struct DivideGradRhs { template <class T> static CATENA_FN T apply(T gy, T a, T b) { return -gy * a / (b * b); } };
 struct PowerGradLhs { template <class T> static CATENA_FN T apply(T gy, T a, T b) { return gy * b * m::pow(a, b - T(1)); } };
 struct PowerGradRhs {  // 0 where the base is 0: the limit for positive exponents
-  template <class T> static CATENA_FN T apply(T gy, T a, T y) { return a == T(0) ? T(0) : gy * y * m::log(a); }
+  template <class T> static CATENA_FN T apply(T gy, T a, T y) {
+    const T product = gy * y * m::log(a);
+    return a == T(0) ? T(0) : product;
+  }
 };
 struct MaximumGrad { template <class T> static CATENA_FN T apply(T gy, T a, T b) { return a >= b ? gy : T(0); } };
 struct MaximumGradRhs { template <class T> static CATENA_FN T apply(T gy, T a, T b) { return a >= b ? T(0) : gy; } };

@@ -22,7 +22,7 @@ struct ParameterState : RefCounted {
   BackwardObserver* observer = nullptr;  // told when the gradient is final
   int64_t index = -1;         // position in the arena of the optimizer that holds it
   bool used = false;          // took part in a recorded forward
-  static void destroy(ParameterState* state) { delete state; }
+  static void destroy(ParameterState* state);
 };
 
 // Optimizers, arenas and communicators hold Parameters, never arrays: data and gradient may move

@@ -11,6 +11,8 @@
 
 namespace catena {
 
+struct GraphState;  // the backend's own record of a captured graph
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -49,6 +51,23 @@ class Backend {
   // may be reused or written when the call returns.
   virtual void copy_bytes(void* dst, Device dst_device, const void* src, Device src_device,
                           size_t bytes, const Stream& stream) = 0;
+
+  // Graphs: work that the calling thread enqueues on `stream` between begin_capture and end_capture
+  // is recorded instead of run, and replayed by launch_graph. Used through cuda::Graph. Devices that
+  // cannot capture throw DeviceError.
+  virtual void begin_capture(int index, const Stream& stream);
+  // Ends the capture and makes the recorded work ready to launch.
+  virtual GraphState* end_capture(const Stream& stream);
+  // Ends the capture and forgets what was recorded.
+  virtual void abort_capture(const Stream& stream) noexcept;
+  virtual void launch_graph(GraphState* graph, const Stream& stream);
+  // Waits for the last launch, then gives back the memory the graph held.
+  virtual void destroy_graph(GraphState* graph) noexcept;
+  virtual bool is_capturing(const Stream& stream);
+
+  // Named ranges for a profiler's time line (NVTX); nothing happens unless CATENA_NVTX=1.
+  virtual void range_push(const char* name);
+  virtual void range_pop();
 };
 
 // The backend of a type; loads its plug-in on first use. Throws DeviceError with the reason.

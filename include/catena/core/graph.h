@@ -1,0 +1,54 @@
+// cuda::Graph: a step of work recorded once and launched again with one call.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "catena/core/device.h"
+
+namespace catena::cuda {
+
+// The work that a function enqueued on a GPU, as one CUDA graph.
+//
+// Run the step a few times before it is captured, so that kernels are compiled and memory is there.
+// During the capture the step runs on the host as usual, but its device work is recorded instead of
+// done: a replay repeats the same kernels on the same addresses, with none of the host code between
+// them. What shall change from replay to replay must therefore live on the device (see StepValue).
+// Whatever needs a result on the host (item(), printing, copies to the host, synchronize()) throws
+// during a capture and names the call; so does work on another device than the captured one.
+//
+// Memory: what the step allocates comes from a pool of the graph's own and is not handed to anybody
+// else while the graph lives; arrays the step leaves behind may be read after a launch. Arrays that
+// exist before the capture must be kept by the caller or by the step itself, which the graph keeps.
+class Graph {
+ public:
+  Graph() = default;  // empty: only assignable
+  // Calls step() once and records it. The thread's current stream of the device is another one
+  // meanwhile. Throws DeviceError for a CPU device, Error when a call cannot be recorded; what the
+  // step throws comes through, and nothing is left captured.
+  static Graph capture(Device device, std::function<void()> step);
+
+  // Enqueues the recorded work on the thread's current stream of the device. Does not wait.
+  void launch();
+  bool defined() const { return bool(state_); }
+  Device device() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// True while the calling thread's current stream of the device records a graph.
+bool is_capturing(Device device);
+
+// A named range on a profiler's time line from construction to destruction; costs nothing worth
+// mentioning unless CATENA_NVTX=1.
+class Range {
+ public:
+  explicit Range(const char* name);
+  ~Range();
+  Range(const Range&) = delete;
+  Range& operator=(const Range&) = delete;
+};
+
+}  // namespace catena::cuda

@@ -1,0 +1,106 @@
+#include "chatter.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <utility>
+
+#include "text.h"
+
+namespace catena::launch {
+namespace {
+
+template <std::size_t kCount>
+bool contains_any(const std::string& text, const std::array<const char*, kCount>& phrases) {
+  return std::any_of(phrases.begin(), phrases.end(),
+                     [&](const char* phrase) { return text.find(phrase) != std::string::npos; });
+}
+
+// Blocks about the end of a job, of Open MPI 4 (mpirun) and 5 (prterun).
+constexpr std::array kNotices = {"non-zero exit code. Per user-direction",
+                                 "processes exited with non-zero status",
+                                 "noticed that process rank",
+                                 "has exited due to process rank",
+                                 "MPI_ABORT was invoked",
+                                 "exiting improperly",
+                                 "was killed by signal",
+                                 "exited without calling"};
+constexpr std::array kLines = {"sent help message",
+                               "orte_base_help_aggregate",
+                               "prte_base_help_aggregate",
+                               "Forwarding signal",
+                               "killing job",
+                               "Abort is in progress",
+                               "ORTE_ERROR_LOG: Data unpack had inadequate space"};
+
+bool is_rule(const std::string& line) {
+  return line.size() > 40 && line.find_first_not_of('-') == std::string::npos;
+}
+
+std::optional<int> number_after(const std::string& text, const std::string& phrase) {
+  const std::size_t at = text.find(phrase);
+  int value = 0;
+  if (at == std::string::npos || std::sscanf(text.c_str() + at + phrase.size(), " %d", &value) != 1)
+    return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+void MpirunChatter::feed(std::string_view bytes) {
+  rest_ += bytes;
+  for (std::size_t end = rest_.find('\n'); end != std::string::npos; end = rest_.find('\n')) {
+    std::string line = rest_.substr(0, end);
+    rest_.erase(0, end + 1);
+    if (line.ends_with('\r')) line.pop_back();
+    take_line(line);
+  }
+}
+
+void MpirunChatter::finish() {
+  if (!rest_.empty()) take_line(std::string(std::exchange(rest_, "")));
+  if (in_block_) close_block();
+}
+
+void MpirunChatter::take_line(const std::string& line) {
+  if (is_rule(line)) {
+    if (in_block_)
+      close_block();
+    else
+      in_block_ = true;
+  } else if (in_block_) {
+    block_ += line + "\n";
+  } else if (contains_any(line, kLines)) {
+    withheld_ += line + "\n";
+  } else {
+    on_line_(line);
+  }
+}
+
+void MpirunChatter::close_block() {
+  in_block_ = false;
+  const std::string block = std::exchange(block_, "");
+  if (contains_any(block, kNotices)) {
+    learn(block);
+    withheld_ += block;
+    return;
+  }
+  for (const std::string& line : split(trim(block), '\n')) on_line_(line);
+}
+
+void MpirunChatter::learn(const std::string& text) {
+  if (const auto rank = number_after(text, "MPI_ABORT was invoked on rank")) {
+    hints_.abort_rank = rank;
+    hints_.abort_code = number_after(text, "errorcode").value_or(1);
+  }
+  const auto rank = number_after(text, "process rank");
+  const auto signal = number_after(text, "exited on signal");
+  if (rank && signal && text.find("noticed") != std::string::npos) {
+    hints_.killed_rank = rank;
+    hints_.killed_signal = *signal;
+    const std::size_t node = text.find("on node ");
+    if (node != std::string::npos) hints_.killed_host = split_words(text.substr(node + 8)).front();
+  }
+}
+
+}  // namespace catena::launch

@@ -1,0 +1,44 @@
+// What mpirun itself prints: notices about the end of a job are kept for the report, everything
+// else is passed on.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace catena::launch {
+
+struct MpirunHints {
+  std::optional<int> abort_rank;  // "MPI_ABORT was invoked on rank R ... with errorcode C"
+  int abort_code = 1;
+  std::optional<int> killed_rank;  // "process rank R ... exited on signal S"
+  int killed_signal = 0;
+  std::string killed_host;
+};
+
+class MpirunChatter {
+ public:
+  using OnLine = std::function<void(std::string_view line)>;
+
+  explicit MpirunChatter(OnLine on_line) : on_line_(std::move(on_line)) {}
+  void feed(std::string_view bytes);
+  void finish();
+  const MpirunHints& hints() const { return hints_; }
+  // The notices that were not passed on.
+  const std::string& withheld() const { return withheld_; }
+
+ private:
+  void take_line(const std::string& line);
+  void close_block();
+  void learn(const std::string& text);
+
+  OnLine on_line_;
+  std::string rest_;
+  bool in_block_ = false;  // between two lines of dashes
+  std::string block_;
+  std::string withheld_;
+  MpirunHints hints_;
+};
+
+}  // namespace catena::launch

@@ -1,0 +1,92 @@
+#include "process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+namespace catena::launch {
+namespace {
+
+double seconds_of(const timespec& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+}  // namespace
+
+void Descriptor::reset() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+Pipe make_pipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    throw std::system_error(errno, std::generic_category(), "cannot make a pipe");
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+SignalQueue::SignalQueue(std::initializer_list<int> signals) {
+  sigemptyset(&signals_);
+  for (const int signal : signals) sigaddset(&signals_, signal);
+  sigprocmask(SIG_BLOCK, &signals_, &before_);
+  descriptor_ = Descriptor(signalfd(-1, &signals_, SFD_NONBLOCK | SFD_CLOEXEC));
+}
+
+int SignalQueue::next() {
+  signalfd_siginfo info{};
+  const ssize_t got = read(descriptor_.get(), &info, sizeof(info));
+  return got == sizeof(info) ? static_cast<int>(info.ssi_signo) : 0;
+}
+
+void SignalQueue::restore_in_child() const {
+  ::signal(SIGPIPE, SIG_DFL);
+  sigprocmask(SIG_SETMASK, &before_, nullptr);
+}
+
+std::uint64_t wall_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_REALTIME, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+double monotonic_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return seconds_of(time);
+}
+
+void set_nonblocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
+
+bool write_all(int fd, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written > 0) {
+      bytes.remove_prefix(static_cast<std::size_t>(written));
+    } else if (errno == EAGAIN) {
+      pollfd ready{fd, POLLOUT, 0};
+      poll(&ready, 1, -1);
+    } else if (errno != EINTR) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::string signal_name(int signal) {
+  const char* name = sigabbrev_np(signal);
+  if (!name) return "signal " + std::to_string(signal);
+  std::string description = sigdescr_np(signal);
+  if (!description.empty())
+    description[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(description[0])));
+  return std::string("SIG") + name + " (" + description + ")";
+}
+
+}  // namespace catena::launch

@@ -1,0 +1,63 @@
+// Thin wrappers around the system calls that the launcher and the rank process share.
+#pragma once
+
+#include <csignal>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace catena::launch {
+
+// Closes on destruction.
+class Descriptor {
+ public:
+  Descriptor() = default;
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  Descriptor& operator=(Descriptor&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~Descriptor() { reset(); }
+  int get() const { return fd_; }
+  bool open() const { return fd_ >= 0; }
+  void reset();
+
+ private:
+  int fd_ = -1;
+};
+
+struct Pipe {
+  Descriptor read;
+  Descriptor write;
+};
+Pipe make_pipe();  // close-on-exec
+
+// Takes signals out of their asynchronous delivery; they are then read from a descriptor.
+class SignalQueue {
+ public:
+  SignalQueue(std::initializer_list<int> signals);
+  int fd() const { return descriptor_.get(); }
+  int next();  // 0 when none waits
+  // In a child before exec: as it was before this queue, with default handlers.
+  void restore_in_child() const;
+
+ private:
+  sigset_t signals_;
+  sigset_t before_;
+  Descriptor descriptor_;
+};
+
+std::uint64_t wall_ns();
+double monotonic_seconds();
+
+void set_nonblocking(int fd);
+// All of it, waiting as needed; false when the reader is gone.
+bool write_all(int fd, std::string_view bytes);
+
+// "SIGSEGV (segmentation fault)"
+std::string signal_name(int signal);
+
+}  // namespace catena::launch

@@ -1,0 +1,226 @@
+#include "report.h"
+
+#include <algorithm>
+#include <csignal>
+#include <map>
+
+#include "process.h"
+#include "text.h"
+
+namespace catena::launch {
+namespace {
+
+struct Culprit {
+  int rank = -1;
+  std::string error;
+  int exit_code = 1;
+};
+
+int exit_code_of(const EndRecord& end) {
+  const int code = end.signal != 0 ? 128 + end.signal : end.exit_code;
+  return code == 0 ? 1 : code;
+}
+
+std::string way_of_ending(const EndRecord& end) {
+  if (end.signal != 0) return signal_name(end.signal) + (end.core_dumped ? ", core dumped" : "");
+  return "exit code " + std::to_string(end.exit_code);
+}
+
+// When the rank failed of its own accord; 0 when it did not. A rank that was told to end while it
+// was already failing counts, one that ended because it was told to does not.
+std::uint64_t own_failure_time(const EndRecord& end) {
+  const bool before_stop = end.stop_time == 0 || end.error_time < end.stop_time;
+  const bool has_error = !end.error.empty() && end.error_time != 0 && before_stop && failed(end);
+  const bool has_peer_error = !end.peer_error.empty();
+  if (has_error && (!has_peer_error || end.error_time <= end.peer_error_time))
+    return end.error_time;
+  if (has_peer_error || end.stop_time != 0 || !failed(end)) return 0;
+  return end.end_time;
+}
+
+std::uint64_t victim_time(const EndRecord& end) {
+  return failed(end) && !end.peer_error.empty() ? end.peer_error_time : 0;
+}
+
+template <typename TimeOf>
+int earliest(const JobOutcome& job, TimeOf time_of) {
+  int best = -1;
+  std::uint64_t best_time = 0;
+  for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
+    const auto& end = job.ranks[rank].end;
+    const std::uint64_t time = end ? time_of(*end) : 0;
+    if (time == 0 || (best >= 0 && time >= best_time)) continue;
+    best = static_cast<int>(rank);
+    best_time = time;
+  }
+  return best;
+}
+
+const EndRecord& end_of(const JobOutcome& job, int rank) {
+  return *job.ranks[static_cast<std::size_t>(rank)].end;
+}
+
+bool is_rank(const JobOutcome& job, int rank) {
+  return rank >= 0 && rank < static_cast<int>(job.ranks.size());
+}
+
+Culprit describe_own_failure(const JobOutcome& job, int rank) {
+  const EndRecord& end = end_of(job, rank);
+  Culprit culprit{rank, way_of_ending(end), exit_code_of(end)};
+  if (!end.error.empty()) culprit.error = end.error;
+  const bool aborted = job.hints.abort_rank == rank && end.exit_code == job.hints.abort_code;
+  if (end.error.empty() && aborted)
+    culprit.error = "MPI_Abort with error code " + std::to_string(end.exit_code);
+  return culprit;
+}
+
+// All that failed did so because of another rank: name that one if they say which it is.
+Culprit describe_victim(const JobOutcome& job, int rank) {
+  const EndRecord& end = end_of(job, rank);
+  Culprit culprit{rank, end.peer_error, exit_code_of(end)};
+  if (!is_rank(job, end.blamed_rank) || end.blamed_rank == rank) return culprit;
+  culprit.rank = end.blamed_rank;
+  culprit.error += " (noticed by rank " + std::to_string(rank) + ")";
+  return culprit;
+}
+
+std::optional<Culprit> find_culprit(const JobOutcome& job) {
+  const int first = earliest(job, own_failure_time);
+  if (first >= 0) return describe_own_failure(job, first);
+  const MpirunHints& hints = job.hints;
+  if (hints.killed_rank && is_rank(job, *hints.killed_rank))
+    return Culprit{*hints.killed_rank, signal_name(hints.killed_signal), 128 + hints.killed_signal};
+  if (hints.abort_rank && is_rank(job, *hints.abort_rank))
+    return Culprit{*hints.abort_rank,
+                   "MPI_Abort with error code " + std::to_string(hints.abort_code),
+                   hints.abort_code == 0 ? 1 : hints.abort_code & 255};
+  const int victim = earliest(job, victim_time);
+  if (victim >= 0) return describe_victim(job, victim);
+  return std::nullopt;
+}
+
+std::string host_of(const JobOutcome& job, int rank) {
+  const RankOutcome& outcome = job.ranks[static_cast<std::size_t>(rank)];
+  if (outcome.hello) return outcome.hello->host;
+  if (outcome.end) return outcome.end->host;
+  return job.hints.killed_host.empty() ? "an unknown host" : job.hints.killed_host;
+}
+
+std::string operation_of(const RankOutcome& outcome) {
+  if (!outcome.operation_then.empty()) return outcome.operation_then;
+  if (!outcome.end) return outcome.hello ? "unknown" : "not started";
+  if (!outcome.end->operation.empty()) return outcome.end->operation;
+  if (!failed(*outcome.end)) return "ended with exit code 0";
+  return outcome.end->last_call.empty() ? "" : "after " + outcome.end->last_call;
+}
+
+// One line for all ranks that did the same; nothing when nobody said what it did.
+std::string describe_others(const JobOutcome& job, int culprit) {
+  std::map<std::string, std::vector<int>> groups;
+  for (std::size_t rank = 0; rank < job.ranks.size(); ++rank)
+    if (static_cast<int>(rank) != culprit)
+      groups[operation_of(job.ranks[rank])].push_back(static_cast<int>(rank));
+  groups.erase("");
+  std::string text;
+  constexpr std::size_t kMostGroups = 8;
+  std::size_t printed = 0;
+  for (const auto& [operation, ranks] : groups) {
+    if (++printed > kMostGroups) return text + "  ...\n";
+    text += ranks.size() > 1 ? "  ranks " : "  rank ";
+    text.append(format_ranks(ranks)).append(": ").append(operation).append("\n");
+  }
+  return text;
+}
+
+std::string last_lines(const std::string& text) {
+  constexpr std::size_t kMostLines = 8;
+  std::vector<std::string> lines = split(trim(text), '\n');
+  if (lines.size() > kMostLines)
+    lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(kMostLines));
+  std::string indented;
+  for (const std::string& line : lines) indented.append("    ").append(line).append("\n");
+  return indented;
+}
+
+std::string describe_end(const EndRecord& end, const std::string& already_said) {
+  std::string text;
+  if (!end.not_started && way_of_ending(end) != already_said && failed(end))
+    text += "  it ended with " + way_of_ending(end) + "\n";
+  if (!end.operation.empty()) text += "  it was doing: " + end.operation + "\n";
+  if (!end.last_call.empty() && !end.operation.starts_with(end.last_call))
+    text += "  its last collective: " + end.last_call + "\n";
+  if (!trim(end.last_lines).empty())
+    text += "  the end of its standard error:\n" + last_lines(end.last_lines);
+  return text;
+}
+
+Report report_culprit(const JobOutcome& job, const Culprit& culprit) {
+  const RankOutcome& outcome = job.ranks[static_cast<std::size_t>(culprit.rank)];
+  // One line, whatever the error's own text looks like.
+  std::string error = culprit.error;
+  std::replace(error.begin(), error.end(), '\n', ' ');
+  Report report{culprit.exit_code, "catena-run: rank " + std::to_string(culprit.rank) + " on " +
+                                       host_of(job, culprit.rank) + " failed first: " + error +
+                                       "\n"};
+  if (outcome.end)
+    report.text += describe_end(*outcome.end, culprit.error);
+  else if (!outcome.operation_then.empty())
+    report.text += "  it was doing: " + outcome.operation_then + "\n";
+  report.text += describe_others(job, culprit.rank);
+  if (outcome.hello && !outcome.hello->log.empty())
+    report.text += "  log: " + outcome.hello->log + "\n";
+  return report;
+}
+
+template <typename Predicate>
+std::vector<int> ranks_where(const JobOutcome& job, Predicate predicate) {
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < job.ranks.size(); ++rank)
+    if (predicate(job.ranks[rank])) ranks.push_back(static_cast<int>(rank));
+  return ranks;
+}
+
+Report report_mpirun_failure(const JobOutcome& job) {
+  const int code = job.mpirun_status == 0 ? 1 : job.mpirun_status;
+  std::string text = "catena-run: mpirun ended with exit code " +
+                     std::to_string(job.mpirun_status) + " and no rank reported a failure\n";
+  const auto missing = ranks_where(job, [](const RankOutcome& rank) { return !rank.hello; });
+  if (!missing.empty()) text += "  never started: ranks " + format_ranks(missing) + "\n";
+  const auto silent =
+      ranks_where(job, [](const RankOutcome& rank) { return rank.hello && !rank.end; });
+  if (!silent.empty()) text += "  ended without a report: ranks " + format_ranks(silent) + "\n";
+  return {code, text};
+}
+
+}  // namespace
+
+bool failed(const EndRecord& end) {
+  return end.not_started || end.signal != 0 || end.exit_code != 0;
+}
+
+std::string format_ranks(const std::vector<int>& ranks) {
+  std::string text;
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    if (!text.empty()) text += ", ";
+    text += std::to_string(ranks[i]);
+    if (last > i) text.append("-").append(std::to_string(ranks[last]));
+    i = last + 1;
+  }
+  return text;
+}
+
+Report make_report(const JobOutcome& job) {
+  if (job.stop_signal != 0)
+    return {128 + job.stop_signal,
+            "catena-run: stopped by " + signal_name(job.stop_signal) + "; all ranks were ended\n"};
+  if (!job.setup_error.empty()) return {1, "catena-run: " + job.setup_error + "\n"};
+  if (const auto culprit = find_culprit(job)) return report_culprit(job, *culprit);
+  const bool all_ended = std::all_of(job.ranks.begin(), job.ranks.end(),
+                                     [](const RankOutcome& rank) { return rank.end.has_value(); });
+  if (job.mpirun_status == 0 && all_ended) return {};
+  return report_mpirun_failure(job);
+}
+
+}  // namespace catena::launch

@@ -1,0 +1,40 @@
+// Who failed first, and what to say about it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "chatter.h"
+#include "record.h"
+
+namespace catena::launch {
+
+// What the launcher knows of a rank when the job is over.
+struct RankOutcome {
+  std::optional<HelloRecord> hello;
+  std::optional<EndRecord> end;
+  // From the status board at the moment of the first failure, when the rank runs on this host.
+  std::string operation_then;
+};
+
+struct JobOutcome {
+  std::vector<RankOutcome> ranks;
+  int mpirun_status = 0;    // its exit code, 128 + signal when a signal ended it
+  int stop_signal = 0;      // the signal that ended catena-run, 0: none
+  std::string setup_error;  // the launcher itself gave up: start timeout, world size, binaries
+  MpirunHints hints;
+};
+
+struct Report {
+  int exit_code = 0;
+  std::string text;  // lines, "" when all went well
+};
+Report make_report(const JobOutcome& job);
+
+bool failed(const EndRecord& end);
+
+// "0, 2-5, 7"
+std::string format_ranks(const std::vector<int>& ranks);
+
+}  // namespace catena::launch

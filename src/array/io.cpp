@@ -1,0 +1,76 @@
+#include "catena/array/io.h"
+
+#include <array>
+#include <set>
+#include <span>
+
+#include "array/file_io.h"
+#include "array/npy.h"
+#include "array/zip.h"
+#include "catena/core/log.h"
+
+namespace catena {
+namespace {
+
+constexpr std::string_view kSuffix = ".npy";
+
+std::array<std::span<const char>, 2> parts_of(const io::NpyImage& image) {
+  return {std::span<const char>(image.header),
+          std::span<const char>(static_cast<const char*>(image.data.raw_data()),
+                                static_cast<size_t>(image.data.nbytes()))};
+}
+
+}  // namespace
+
+void save(const std::string& path, const Array& a) {
+  const io::NpyImage image = io::make_npy(a);
+  io::AtomicFile file(path);
+  for (const auto& part : parts_of(image)) file.write(part.data(), part.size());
+  file.commit();
+}
+
+Array load(const std::string& path, Device device) {
+  const io::InputFile file(path);
+  io::FileSource source(file);
+  return io::read_npy(source).to(device);
+}
+
+void save_npz(const std::string& path, const NamedArrays& arrays, bool compressed) {
+  std::set<std::string_view> seen;
+  for (const auto& [name, array] : arrays) {
+    CATENA_CHECK(ValueError, !name.empty(), "save_npz('", path, "'): an array without a name");
+    CATENA_CHECK(ValueError, seen.insert(name).second, "save_npz('", path,
+                 "'): two arrays are named '", name, "'");
+    CATENA_CHECK(ValueError, array.defined(), "save_npz('", path, "'): array '", name,
+                 "' is not defined");
+  }
+  io::AtomicFile file(path);
+  io::ZipWriter zip(file);
+  for (const auto& [name, array] : arrays) {
+    const io::NpyImage image = io::make_npy(array);
+    const auto parts = parts_of(image);
+    zip.add(name + std::string(kSuffix), parts, compressed);
+  }
+  zip.finish();
+  file.commit();
+}
+
+std::map<std::string, Array> load_npz(const std::string& path, Device device) {
+  const io::InputFile file(path);
+  const io::ZipReader zip(file);
+  std::map<std::string, Array> arrays;
+  for (const auto& member : zip.members()) {
+    if (!member.name.ends_with(kSuffix)) {
+      log::warning("load_npz: '", path, "': member '", member.name, "' is no .npy array; left out");
+      continue;
+    }
+    const auto source = zip.open(member);
+    const std::string name = member.name.substr(0, member.name.size() - kSuffix.size());
+    const bool added = arrays.emplace(name, io::read_npy(*source).to(device)).second;
+    CATENA_CHECK(IoError, added, "load_npz: '", path, "': two members are named '", member.name,
+                 "'");
+  }
+  return arrays;
+}
+
+}  // namespace catena

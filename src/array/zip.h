@@ -1,0 +1,65 @@
+// Zip archives of named byte sequences, as .npz uses them: stored or deflated, zip64 when needed.
+// The format is PKWARE's APPNOTE.TXT; offsets below are those of its records.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "array/file_io.h"
+
+namespace catena::io {
+
+// Writes members one after the other; finish() writes the directory. Bytes are the same for the
+// same input: no time stamps.
+class ZipWriter {
+ public:
+  // Sizes and offsets from `zip64_from` on use the 64-bit fields; tests pass a small number.
+  explicit ZipWriter(AtomicFile& file, uint64_t zip64_from = 0xFFFFFFFF)
+      : file_(file), zip64_from_(zip64_from) {}
+
+  // The member's content is the concatenation of the parts.
+  void add(const std::string& name, std::span<const std::span<const char>> parts, bool deflate);
+  void finish();
+
+ private:
+  struct Member {
+    std::string name;
+    uint16_t method;
+    uint32_t crc;
+    uint64_t stored, size, offset;
+  };
+  void write_local_header(const Member& member);
+  std::string directory_record(const Member& member) const;
+
+  AtomicFile& file_;
+  uint64_t zip64_from_;
+  std::vector<Member> members_;
+};
+
+// The directory of an archive, checked against the size of the file.
+class ZipReader {
+ public:
+  // Throws IoError when the file is no archive or its directory is damaged.
+  explicit ZipReader(const InputFile& file);
+
+  struct Member {
+    std::string name;
+    uint16_t flags, method;
+    uint32_t crc;
+    uint64_t stored, size, offset;  // offset: of the local header
+  };
+  const std::vector<Member>& members() const { return members_; }
+  // The content of a member, decompressed. The checksum is compared when its last byte is read.
+  std::unique_ptr<Source> open(const Member& member) const;
+
+ private:
+  void read_directory(uint64_t offset, uint64_t bytes, uint64_t count);
+
+  const InputFile& file_;
+  std::vector<Member> members_;
+};
+
+}  // namespace catena::io

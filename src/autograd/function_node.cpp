@@ -1,0 +1,262 @@
+#include "catena/autograd/function_node.h"
+
+#include <atomic>
+#include <vector>
+
+#include "autograd/free_list.h"
+#include "catena/array/math.h"
+#include "catena/autograd/parameter.h"
+
+namespace catena {
+namespace {
+
+std::atomic<uint64_t> g_sequence{0};
+
+// Nodes whose last reference went while another one was being destroyed on this thread: released
+// one after the other, so that the depth of the graph does not become depth of the stack.
+thread_local std::vector<FunctionNode*>* t_dying = nullptr;
+
+const char* kind(bool is_output) { return is_output ? "output" : "input"; }
+
+}  // namespace
+
+void FunctionNode::destroy(FunctionNode* node) {
+  if (t_dying != nullptr) {
+    t_dying->push_back(node);
+    return;
+  }
+  std::vector<FunctionNode*> dying;
+  t_dying = &dying;
+  delete node;
+  while (!dying.empty()) {
+    FunctionNode* next = dying.back();
+    dying.pop_back();
+    delete next;
+  }
+  t_dying = nullptr;
+}
+
+void FunctionNode::save_input(int i, const Variable& input) {
+  saved_.push_back({input.data(), input.data().storage()->version.load(std::memory_order_relaxed), i, false});
+}
+
+void FunctionNode::save_output(int i, const Array& output) {
+  saved_.push_back({output, output.storage()->version.load(std::memory_order_relaxed), i, true});
+}
+
+namespace {
+
+IntrusivePtr<VariableNode> output_node(FunctionNode* creator, int index, const Array& data) {
+  IntrusivePtr<VariableNode> node(FreeList<VariableNode>::create());
+  node->creator = IntrusivePtr<FunctionNode>(creator);
+  node->output_index = index;
+  node->dtype = data.dtype();
+  node->device = data.device();
+  node->shape = data.shape();
+  return node;
+}
+
+Variable output_variable(const Array& data, IntrusivePtr<VariableNode> node) {
+  VariableBody* body = VariableBody::create();
+  Variable v(body);
+  body->data = data;
+  body->node = std::move(node);
+  return v;
+}
+
+}  // namespace
+
+Variable FunctionNode::connect(std::span<const Variable> inputs, const Array& output) {
+  IntrusivePtr<FunctionNode> self(this);  // owns the node even when something below throws
+  sequence_ = g_sequence.fetch_add(1, std::memory_order_relaxed) + 1;
+  for (const Variable& input : inputs) {
+    inputs_.emplace_back(input.node());
+    if (ParameterState* p = input.node()->parameter) p->used = true;
+  }
+  auto node = output_node(this, 0, output);
+  outputs_.push_back(node.get());
+  return output_variable(output, std::move(node));
+}
+
+Variables FunctionNode::connect(std::span<const Variable> inputs, const Arrays& outputs) {
+  IntrusivePtr<FunctionNode> self(this);
+  sequence_ = g_sequence.fetch_add(1, std::memory_order_relaxed) + 1;
+  for (const Variable& input : inputs) {
+    inputs_.emplace_back(input.node());
+    if (ParameterState* p = input.node()->parameter) p->used = true;
+  }
+  Variables result;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    auto node = output_node(this, static_cast<int>(i), outputs[i]);
+    node->requires_grad = is_float(outputs[i].dtype());
+    outputs_.push_back(node.get());
+    result.push_back(output_variable(outputs[i], std::move(node)));
+  }
+  return result;
+}
+
+void FunctionNode::unchain() {
+  IntrusivePtr<FunctionNode> self(this);
+  for (VariableNode* output : outputs_) {
+    if (output) output->creator.reset();
+  }
+  outputs_.clear();
+  inputs_.clear();
+  saved_.clear();
+}
+
+Variable BackwardContext::grad_output(int i) const {
+  VariableNode* output = node_.outputs_[size_t(i)];
+  if (output == nullptr) return {};
+  if (create_graph_ && output->grad_variable) return Variable(output->grad_variable.get());
+  return output->grad.defined() ? Variable::constant(output->grad) : Variable();
+}
+
+namespace {
+
+void check_unchanged(const FunctionNode& node, const Array& data, uint64_t version, int index, bool is_output) {
+  if (data.storage()->version.load(std::memory_order_relaxed) == version) [[likely]] return;
+  fail<GradientError>(node.label(), ": backward needs ", kind(is_output), " ", index, " (shape ", data.shape(), ", ", data.dtype(),
+                      "), which was overwritten after the forward pass; write into a copy instead");
+}
+
+}  // namespace
+
+Variable BackwardContext::input(int i) const {
+  for (const auto& s : node_.saved_) {
+    if (s.is_output || s.index != i) continue;
+    check_unchanged(node_, s.data, s.version, i, false);
+    Variable v = Variable::constant(s.data);
+    if (create_graph_) v.body()->node = node_.inputs_[size_t(i)];
+    return v;
+  }
+  fail<GradientError>(node_.label(), ": backward asks for input ", i, ", which was not saved");
+}
+
+Variable BackwardContext::output(int i) const {
+  for (const auto& s : node_.saved_) {
+    if (!s.is_output || s.index != i) continue;
+    check_unchanged(node_, s.data, s.version, i, true);
+    Variable v = Variable::constant(s.data);
+    if (create_graph_) {
+      VariableNode*& output = node_.outputs_[size_t(i)];
+      if (output) {
+        v.body()->node = IntrusivePtr<VariableNode>(output);
+      } else {  // nobody holds the output any more: a new vertex in its place
+        auto fresh = output_node(&node_, i, s.data);
+        output = fresh.get();
+        v.body()->node = std::move(fresh);
+      }
+    }
+    return v;
+  }
+  fail<GradientError>(node_.label(), ": backward asks for output ", i, ", which was not saved");
+}
+
+namespace {
+
+// Whether nobody else can see the array's bytes, so that they may be added to in place.
+bool is_sole_owner(const Array& a) {
+  return a.body()->reference_count() == 1 && a.storage()->reference_count() == 1;
+}
+
+void add_in_place(const Array& target, const Array& g) { add(target, g, target); }
+
+}  // namespace
+
+namespace {
+
+// The sum of two gradients as a recorded operation of its own: the functions layer is above this one.
+struct GradientSum : FunctionNode {
+  std::string label() const override { return "_ + _"; }
+  void backward(BackwardContext& context) override {
+    const Variable g = context.grad_output();
+    context.set_grad(0, g);
+    context.set_grad(1, g);
+  }
+};
+
+Variable add_recorded(const Variable& a, const Variable& b) {
+  const Variable inputs[] = {a, b};
+  const Array sum = add(a.data(), b.data());
+  if (!must_record("gradient sum", inputs)) return unrecorded(inputs, sum);
+  return (new GradientSum)->connect(inputs, sum);
+}
+
+}  // namespace
+
+BackwardContext::Destination BackwardContext::destination(int i) {
+  if (create_graph_) return {};
+  VariableNode& v = *node_.inputs_[size_t(i)];
+  if (ParameterState* p = v.parameter) {
+    if (!p->grad.defined()) p->grad = Array::uninitialized(v.shape, v.dtype, v.device);
+    return {&p->grad, !p->zero_pending};
+  }
+  if (v.grad.defined() && v.grad.is_contiguous() && is_sole_owner(v.grad)) return {&v.grad, true};
+  return {};
+}
+
+void BackwardContext::written(int i) {
+  VariableNode& v = *node_.inputs_[size_t(i)];
+  if (ParameterState* p = v.parameter) {
+    p->zero_pending = false;
+    p->reached = true;
+  }
+}
+
+void BackwardContext::set_grad(int i, const Variable& g) {
+  if (!g.defined() || !needs(i)) return;
+  VariableNode& v = *node_.inputs_[size_t(i)];
+  CATENA_CHECK(GradientError, g.shape() == v.shape && g.dtype() == v.dtype && g.device() == v.device, node_.label(),
+               ": backward gave a gradient of ", g.shape(), " ", g.dtype(), " on ", g.device(), " for input ", i, " of ", v.shape, " ",
+               v.dtype, " on ", v.device);
+  if (create_graph_) {
+    if (v.grad_variable) {
+      const Variable total = add_recorded(Variable(v.grad_variable.get()), g);
+      v.grad_variable = IntrusivePtr<VariableBody>(total.body());
+    } else {
+      v.grad_variable = IntrusivePtr<VariableBody>(g.body());
+    }
+    if (!v.parameter) {
+      v.grad = Variable(v.grad_variable.get()).data();
+      return;
+    }
+  }
+  if (ParameterState* p = v.parameter) {
+    if (!p->grad.defined()) p->grad = Array::uninitialized(v.shape, v.dtype, v.device);
+    if (p->zero_pending) p->grad.assign(g.data());
+    else add_in_place(p->grad, g.data());
+    written(i);
+  } else if (!v.grad.defined()) {
+    v.grad = g.data();
+  } else if (v.grad.is_contiguous() && is_sole_owner(v.grad)) {
+    add_in_place(v.grad, g.data());
+  } else {
+    v.grad = add(v.grad, g.data());
+  }
+}
+
+bool must_record(const char* who, std::span<const Variable> inputs) {
+  bool wants = false, is_volatile = false, has_root = false;
+  for (const Variable& input : inputs) {
+    is_volatile |= input.is_volatile();
+    wants |= input.requires_grad();
+    has_root |= !input.is_volatile() && input.requires_grad() && !input.body()->node->parameter;
+  }
+  if (is_volatile) {
+    CATENA_CHECK(GradientError, !has_root, who, ": volatile and recorded variables cannot be mixed in one call; "
+                 "make all inputs volatile, or none");
+    return false;
+  }
+  return wants && is_recording();
+}
+
+Variable unrecorded(std::span<const Variable> inputs, const Array& output) {
+  Variable v = Variable::constant(output);
+  for (const Variable& input : inputs) {
+    if (input.is_volatile()) v.body()->is_volatile = true;
+  }
+  return v;
+}
+
+}  // namespace catena

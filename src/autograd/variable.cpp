@@ -1,0 +1,115 @@
+#include "catena/autograd/variable.h"
+
+#include <unordered_set>
+#include <vector>
+
+#include "autograd/free_list.h"
+#include "catena/autograd/function_node.h"
+#include "catena/autograd/parameter.h"
+
+namespace catena {
+
+VariableBody* VariableBody::create() { return FreeList<VariableBody>::create(); }
+void VariableBody::destroy(VariableBody* body) { FreeList<VariableBody>::destroy(body); }
+
+void VariableNode::destroy(VariableNode* node) {
+  if (node->creator) {
+    // The function must not find a dangling output.
+    auto& outputs = node->creator->outputs_;
+    if (static_cast<size_t>(node->output_index) < outputs.size()) outputs[size_t(node->output_index)] = nullptr;
+  }
+  FreeList<VariableNode>::destroy(node);
+}
+
+namespace {
+
+IntrusivePtr<VariableNode> make_node(const Array& data, bool requires_grad) {
+  IntrusivePtr<VariableNode> node(FreeList<VariableNode>::create());
+  node->requires_grad = requires_grad;
+  node->dtype = data.dtype();
+  node->device = data.device();
+  node->shape = data.shape();
+  return node;
+}
+
+void check_gradient(const char* who, const Array& data, const Array& grad) {
+  CATENA_CHECK(DtypeError, grad.dtype() == data.dtype(), who, ": the gradient has dtype ", grad.dtype(), ", the data ", data.dtype());
+  CATENA_CHECK(DeviceError, grad.device() == data.device(), who, ": the gradient is on ", grad.device(), ", the data on ", data.device());
+  CATENA_CHECK(ShapeError, grad.shape() == data.shape(), who, ": the gradient has shape ", grad.shape(), ", the data ", data.shape());
+}
+
+}  // namespace
+
+Variable::Variable(const Array& data, Volatile is_volatile) : body_(VariableBody::create()) {
+  CATENA_CHECK(ValueError, data.defined(), "Variable: expected an array, got an undefined one");
+  body_->data = data;
+  body_->is_volatile = is_volatile == Volatile::on;
+  if (!body_->is_volatile) body_->node = make_node(data, is_float(data.dtype()));
+}
+
+Variable Variable::constant(const Array& data) {
+  Variable v;
+  v.body_ = IntrusivePtr<VariableBody>(VariableBody::create());
+  v.body_->data = data;
+  return v;
+}
+
+void Variable::set_data(const Array& data) const {
+  body_->data = data;
+  if (body_->node) {
+    body_->node->dtype = data.dtype();
+    body_->node->device = data.device();
+    body_->node->shape = data.shape();
+  }
+}
+
+Array Variable::grad() const {
+  if (!body_->node) return {};
+  if (const ParameterState* p = body_->node->parameter) return p->reached ? p->grad : Array();
+  return body_->node->grad;
+}
+
+void Variable::set_grad(const Array& grad) const {
+  if (body_->node && body_->node->parameter) {
+    CATENA_CHECK(GradientError, grad.defined(), "set_grad: the gradient of a parameter cannot be cleared; use zero_grad");
+    check_gradient("set_grad", data(), grad);
+    ParameterState& p = *body_->node->parameter;
+    if (!p.grad.defined()) p.grad = Array::uninitialized(data().shape(), data().dtype(), data().device());
+    p.grad.assign(grad);
+    p.zero_pending = false;
+    p.reached = true;
+    return;
+  }
+  if (grad.defined()) check_gradient("set_grad", data(), grad);
+  VariableNode* n = node();
+  n->grad = grad;
+  n->grad_variable.reset();
+}
+
+Variable Variable::grad_variable() const {
+  return body_->node && body_->node->grad_variable ? Variable(body_->node->grad_variable.get()) : Variable();
+}
+
+VariableNode* Variable::node() const {
+  if (!body_->node) body_->node = make_node(body_->data, false);
+  return body_->node.get();
+}
+
+std::string Variable::label() const {
+  return ndim() == 0 ? std::string(catena::name(dtype())) : message(shape(), ", ", dtype());
+}
+
+void Variable::unchain_backward() const {
+  if (!creator()) return;
+  std::vector<IntrusivePtr<FunctionNode>> pending{IntrusivePtr<FunctionNode>(creator())};
+  while (!pending.empty()) {
+    IntrusivePtr<FunctionNode> f = std::move(pending.back());
+    pending.pop_back();
+    for (const auto& input : f->inputs()) {
+      if (input->creator) pending.push_back(input->creator);
+    }
+    f->unchain();  // a node met twice has no inputs the second time
+  }
+}
+
+}  // namespace catena

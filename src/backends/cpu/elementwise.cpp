@@ -1,0 +1,253 @@
+// The elementwise slot: finds the loop of an operation, walks the collapsed dimensions, converts
+// block by block where dtypes or layouts do not fit the loop, and spreads large calls over threads.
+#include "array/iteration.h"
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/loops/tables.h"
+#include "backends/cpu/parallel.h"
+
+namespace catena::host {
+
+namespace {
+
+static_assert(kOpRows == kElementwiseOpCount, "the loop tables follow elementwise.def");
+static_assert(kMaxElementwiseInputs + 1 <= kMaxLoopOperands);
+
+constexpr int64_t kBlock = 512;      // elements a conversion buffer holds
+constexpr int64_t kHeavyWeight = 8;  // nanoseconds an element of an approximated function, roughly
+
+int index_of(Dtype d) { return static_cast<int>(d); }
+// The dtype of the loops: 16-bit floats compute in float32.
+Dtype loop_dtype(Dtype d) { return is_float(d) && itemsize(d) == 2 ? Dtype::kFloat32 : d; }
+
+const LoopEntry& find_loop(ElementwiseOp op, Dtype dtype) {
+  const LoopEntry& entry = tables().loops[static_cast<int>(op)][index_of(loop_dtype(dtype))];
+  CATENA_CHECK(DtypeError, entry.loop != nullptr, "elementwise: ", info(op).name,
+               " does not compute in ", dtype, " on the CPU");
+  return entry;
+}
+
+// The scalar in dtype d, in 8 bytes.
+struct ScalarBits {
+  alignas(8) char bytes[8];
+};
+void store_scalar(const Scalar& value, Dtype d, ScalarBits& bits) {
+  visit_dtype(d, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T converted = value.to<T>();
+    std::memcpy(bits.bytes, &converted, sizeof(T));
+  });
+}
+
+// How one operand gets from memory to the loop (inputs) or back (the output).
+struct Conversion {
+  bool direct = false;        // memory as it is
+  bool constant = false;      // one element for the whole call, converted once
+  CastLoop first = nullptr;   // memory -> loop (inputs), loop -> memory (output) ...
+  CastLoop second = nullptr;  // ... when it needs two steps: through a 16-bit float
+  int64_t item = 0;           // bytes of an element in the loop
+  int64_t middle = 0;         // bytes of the element between two steps
+};
+
+struct Job {
+  const LoopEntry* entry;
+  LoopPlan plan;
+  int operands;
+  char* base[kMaxLoopOperands];
+  Conversion conversions[kMaxLoopOperands];
+  ScalarBits scalars[kMaxLoopOperands];
+};
+
+// Inputs that are not of the operation's dtype are rounded to it first, then widened.
+Conversion input_conversion(Dtype from, Dtype operand) {
+  const Dtype loop = loop_dtype(operand);
+  const auto& casts = tables().casts;
+  Conversion c;
+  c.item = static_cast<int64_t>(itemsize(loop));
+  c.first = casts[index_of(from)][index_of(loop)];
+  if (from != operand && operand != loop && from != Dtype::kBool) {
+    c.first = casts[index_of(from)][index_of(operand)];
+    c.second = casts[index_of(operand)][index_of(loop)];
+    c.middle = static_cast<int64_t>(itemsize(operand));
+  }
+  c.direct = from == loop && c.second == nullptr;
+  return c;
+}
+Conversion output_conversion(Dtype natural, Dtype to) {
+  const Dtype loop = loop_dtype(natural);
+  const auto& casts = tables().casts;
+  Conversion c;
+  c.item = static_cast<int64_t>(itemsize(loop));
+  c.first = casts[index_of(loop)][index_of(to)];
+  if (natural != loop && to != natural) {
+    c.first = casts[index_of(loop)][index_of(natural)];
+    c.second = casts[index_of(natural)][index_of(to)];
+    c.middle = static_cast<int64_t>(itemsize(natural));
+  }
+  c.direct = to == loop && c.second == nullptr;
+  return c;
+}
+
+struct Buffers {
+  alignas(64) char data[kMaxLoopOperands][kBlock * 8];
+  alignas(64) char middle[kBlock * 8];
+};
+
+void load(const Conversion& c, const char* source, int64_t stride, char* buffer, Buffers& buffers,
+          int64_t n) {
+  if (c.second == nullptr) {
+    c.first(source, stride, buffer, c.item, n);
+  } else {
+    c.first(source, stride, buffers.middle, c.middle, n);
+    c.second(buffers.middle, c.middle, buffer, c.item, n);
+  }
+}
+void store(const Conversion& c, const char* buffer, char* destination, int64_t stride,
+           Buffers& buffers, int64_t n) {
+  if (c.second == nullptr) {
+    c.first(buffer, c.item, destination, stride, n);
+  } else {
+    c.first(buffer, c.item, buffers.middle, c.middle, n);
+    c.second(buffers.middle, c.middle, destination, stride, n);
+  }
+}
+
+// Elements [begin, end) of one row; `row` holds the operands' addresses at its first element.
+// `filled` counts the elements of the buffers of constants that are valid already.
+void run_row(const Job& job, char* const* row, int64_t begin, int64_t end, Buffers& buffers,
+             int64_t& filled) {
+  char* pointers[kMaxLoopOperands];
+  int64_t strides[kMaxLoopOperands];
+  bool whole = true;  // no operand needs a buffer
+  for (int k = 0; k < job.operands; ++k) {
+    const Conversion& c = job.conversions[k];
+    const int64_t stride = job.plan.inner_stride(k);
+    const bool fits = stride == c.item || (k > 0 && stride == 0 && job.entry->takes_scalars);
+    pointers[k] = c.direct && fits ? row[k] + begin * stride : nullptr;
+    strides[k] = c.direct && fits ? stride : c.item;
+    whole = whole && pointers[k] != nullptr;
+  }
+  if (whole) {
+    job.entry->loop(pointers, strides, end - begin);
+    return;
+  }
+  for (int64_t at = begin; at < end; at += kBlock) {
+    const int64_t n = std::min(kBlock, end - at);
+    char* block[kMaxLoopOperands];
+    for (int k = 0; k < job.operands; ++k) {
+      const Conversion& c = job.conversions[k];
+      if (pointers[k] != nullptr) {
+        block[k] = pointers[k] + (at - begin) * strides[k];
+        continue;
+      }
+      block[k] = buffers.data[k];
+      if (k == 0 || (c.constant && filled >= n)) continue;
+      const int64_t stride = job.plan.inner_stride(k);
+      if (stride == 0 && at > begin && !c.constant) continue;  // filled by the row's first block
+      load(c, row[k] + at * stride, stride, block[k], buffers, n);
+    }
+    filled = std::max(filled, n);
+    job.entry->loop(block, strides, n);
+    if (pointers[0] == nullptr) {
+      const int64_t stride = job.plan.inner_stride(0);
+      store(job.conversions[0], block[0], row[0] + at * stride, stride, buffers, n);
+    }
+  }
+}
+
+// Flat elements [begin, end) of the plan.
+void run_range(const Job& job, int64_t begin, int64_t end) {
+  Buffers buffers;
+  int64_t filled = 0;
+  const int64_t inner = job.plan.inner();
+  int64_t row = begin / inner;
+  LoopCursor cursor(job.plan, row);
+  for (int64_t at = begin; at < end; ++row, cursor.next_row()) {
+    char* bases[kMaxLoopOperands];
+    for (int k = 0; k < job.operands; ++k) bases[k] = job.base[k] + cursor.offset(k);
+    const int64_t first = at - row * inner, last = std::min(inner, end - row * inner);
+    run_row(job, bases, first, last, buffers, filled);
+    at += last - first;
+  }
+}
+
+// One call of the loop when every operand is contiguous (or a number the loop understands) and of
+// the right dtype. False when it is not that simple.
+bool run_directly(const ElementwiseCall& call, const LoopEntry& entry) {
+  const Array& output = *call.output;
+  const Dtype loop = loop_dtype(call.dtype);
+  if (loop != call.dtype || !output.is_contiguous() ||
+      output.dtype() != natural_result(call.op, call.dtype)) {
+    return false;
+  }
+  const int64_t n = output.size();
+  char* pointers[kMaxLoopOperands] = {static_cast<char*>(output.raw_data())};
+  int64_t strides[kMaxLoopOperands] = {output.itemsize()};
+  ScalarBits scalars[kMaxElementwiseInputs];
+  for (int k = 0; k < call.input_count; ++k) {
+    const Array* input = call.arrays[k];
+    const Dtype dtype = operand_dtype(call.op, k, call.dtype);
+    if (input == nullptr) {
+      if (!entry.takes_scalars) return false;
+      store_scalar(call.scalars[k], dtype, scalars[k]);
+      pointers[k + 1] = scalars[k].bytes;
+      strides[k + 1] = 0;
+    } else {
+      if (input->dtype() != dtype || !input->is_contiguous() || input->size() != n) return false;
+      pointers[k + 1] = static_cast<char*>(input->raw_data());
+      strides[k + 1] = input->itemsize();
+    }
+  }
+  const int threads = threads_for(entry.heavy ? n * kHeavyWeight : n);
+  if (threads <= 1) {
+    entry.loop(pointers, strides, n);
+    return true;
+  }
+  parallel_ranges(n, 1024, threads, [&](int64_t begin, int64_t end) {
+    char* part[kMaxLoopOperands];
+    for (int k = 0; k <= call.input_count; ++k) part[k] = pointers[k] + begin * strides[k];
+    entry.loop(part, strides, end - begin);
+  });
+  return true;
+}
+
+void run_planned(const ElementwiseCall& call, const LoopEntry& entry) {
+  static const Shape no_shape;
+  Job job;
+  job.entry = &entry;
+  job.operands = call.input_count + 1;
+  LoopOperand operands[kMaxLoopOperands];
+  operands[0] = {&call.output->shape(), &call.output->strides()};
+  job.base[0] = static_cast<char*>(call.output->raw_data());
+  job.conversions[0] = output_conversion(natural_result(call.op, call.dtype), call.output->dtype());
+  for (int k = 1; k < job.operands; ++k) {
+    const Array* input = call.arrays[k - 1];
+    const Dtype dtype = operand_dtype(call.op, k - 1, call.dtype);
+    if (input == nullptr) {
+      store_scalar(call.scalars[k - 1], dtype, job.scalars[k]);
+      job.base[k] = job.scalars[k].bytes;
+      operands[k] = {&no_shape, &no_shape};
+    } else {
+      job.base[k] = static_cast<char*>(input->raw_data());
+      operands[k] = {&input->shape(), &input->strides()};
+    }
+    job.conversions[k] = input_conversion(input == nullptr ? dtype : input->dtype(), dtype);
+  }
+  job.plan = plan_loop({operands, static_cast<size_t>(job.operands)});
+  for (int k = 1; k < job.operands; ++k) {
+    job.conversions[k].constant =
+        std::all_of(job.plan.strides[k], job.plan.strides[k] + job.plan.ndim,
+                    [](int64_t stride) { return stride == 0; });
+  }
+  const int64_t n = job.plan.size;
+  parallel_ranges(n, 1024, threads_for(n * (entry.heavy ? kHeavyWeight : 2)),
+                  [&](int64_t begin, int64_t end) { run_range(job, begin, end); });
+}
+
+}  // namespace
+
+void elementwise(const ElementwiseCall& call) {
+  const LoopEntry& entry = find_loop(call.op, call.dtype);
+  if (!run_directly(call, entry)) run_planned(call, entry);
+}
+
+}  // namespace catena::host

@@ -1,0 +1,33 @@
+// The CPU providers of the slots; see catena/array/slots.h for what each does.
+#pragma once
+
+#include "catena/array/slots.h"
+
+namespace catena::host {
+
+void elementwise(const ElementwiseCall& call);
+void copy(const Array& source, const Array& destination);
+void fill(const Array& destination, const Scalar& value);
+void arange(const Array& destination, const Scalar& start, const Scalar& step);
+void reduce(const ReduceCall& call);
+void arg_reduce(const ArgReduceCall& call);
+void matmul(const MatmulCall& call);
+void concatenate(const std::vector<Array>& inputs, int axis, const Array& output);
+void take(const Array& source, const Array& indices, uint8_t mode, const Array& output);
+void scatter_add(const Array& target, const Array& indices, const Array& values);
+void random(const RandomCall& call);
+void permutation(const RandomBits& bits, const Array& output);
+void dropout(const Array& x, double ratio, double scale, const RandomBits& bits, const Array& y);
+void softmax(const Array& x, bool log, const Array& y);
+void softmax_grad(const Array& y, const Array& gy, bool log, const Array& gx);
+void softmax_cross_entropy(const kernels::CrossEntropyCall& call);
+void softmax_cross_entropy_grad(const kernels::CrossEntropyCall& call, const Array& gloss,
+                                const Array& gx);
+void accuracy(const Array& x, const Array& t, bool has_ignore, int32_t ignore_label,
+              const Array& result);
+void int_range(const Array& a, const Array& result);
+void sgd(const OptimizerCall& call);
+void momentum_sgd(const OptimizerCall& call);
+void adam(const OptimizerCall& call);
+
+}  // namespace catena::host

@@ -1,0 +1,72 @@
+// Cast loops from one element type to all others; see loop.h about linkage.
+#pragma once
+
+#include "backends/cpu/loops/convert.h"
+#include "backends/cpu/loops/tables.h"
+
+namespace catena::host {
+namespace {
+
+template <class From, class To>
+void cast_loop(const char* source, int64_t source_stride, char* destination,
+               int64_t destination_stride, int64_t n) {
+  if (source_stride == sizeof(From) && destination_stride == sizeof(To)) {
+    const From* from = reinterpret_cast<const From*>(source);
+    To* to = reinterpret_cast<To*>(destination);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) to[i] = Narrow<To>::from(widen(from[i]));
+  } else if (source_stride == 0 && destination_stride == sizeof(To)) {
+    const To value = Narrow<To>::from(widen(*reinterpret_cast<const From*>(source)));
+    To* to = reinterpret_cast<To*>(destination);
+    for (int64_t i = 0; i < n; ++i) to[i] = value;
+  } else {
+    for (int64_t i = 0; i < n; ++i) {
+      const From value = *reinterpret_cast<const From*>(source + i * source_stride);
+      *reinterpret_cast<To*>(destination + i * destination_stride) = Narrow<To>::from(widen(value));
+    }
+  }
+}
+
+// The same type: the bits.
+template <class T>
+void same_loop(const char* source, int64_t source_stride, char* destination,
+               int64_t destination_stride, int64_t n) {
+  if (source_stride == sizeof(T) && destination_stride == sizeof(T)) {
+    __builtin_memmove(destination, source, uint64_t(n) * sizeof(T));
+  } else if (source_stride == 0 && destination_stride == sizeof(T)) {
+    const T value = *reinterpret_cast<const T*>(source);
+    for (int64_t i = 0; i < n; ++i) reinterpret_cast<T*>(destination)[i] = value;
+  } else {
+    for (int64_t i = 0; i < n; ++i) {
+      *reinterpret_cast<T*>(destination + i * destination_stride) =
+          *reinterpret_cast<const T*>(source + i * source_stride);
+    }
+  }
+}
+
+// The 13 loops from From, in the order of catena::Dtype.
+template <class From>
+void fill_casts_from(Tables& tables, int from) {
+  CastLoop* row = tables.casts[from];
+  row[0] = &cast_loop<From, bool>;
+  row[1] = &cast_loop<From, int8_t>;
+  row[2] = &cast_loop<From, int16_t>;
+  row[3] = &cast_loop<From, int32_t>;
+  row[4] = &cast_loop<From, int64_t>;
+  row[5] = &cast_loop<From, uint8_t>;
+  row[6] = &cast_loop<From, uint16_t>;
+  row[7] = &cast_loop<From, uint32_t>;
+  row[8] = &cast_loop<From, uint64_t>;
+  row[9] = &cast_loop<From, Half>;
+  row[10] = &cast_loop<From, Brain>;
+  row[11] = &cast_loop<From, float>;
+  row[12] = &cast_loop<From, double>;
+  constexpr int size = sizeof(From);
+  row[from] = size == 1   ? &same_loop<uint8_t>
+              : size == 2 ? &same_loop<uint16_t>
+              : size == 4 ? &same_loop<uint32_t>
+                          : &same_loop<uint64_t>;
+}
+
+}  // namespace
+}  // namespace catena::host

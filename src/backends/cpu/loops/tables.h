@@ -1,0 +1,175 @@
+// Tables of the inner loops, which are compiled once for each x86-64 level.
+//
+// Included by the loops themselves, so it must not bring in any inline function: the linker could
+// keep the copy that was compiled for a newer processor.
+#pragma once
+
+#include <cstdint>
+
+namespace catena::host {
+
+inline constexpr int kDtypes = 13;  // in the order of catena::Dtype
+
+// Rows of the operation tables, file by file.
+#define CATENA_EW(functor, name, ...) k##functor,
+#define CATENA_EW1 CATENA_EW
+#define CATENA_EW2 CATENA_EW
+#define CATENA_EW3 CATENA_EW
+enum ArithmeticRow {
+#include "catena/array/detail/elementwise_arithmetic.def"
+  kArithmeticRows
+};
+enum MathRow {
+#include "catena/array/detail/elementwise_math.def"
+  kMathRows
+};
+enum LogicRow {
+#include "catena/array/detail/elementwise_logic.def"
+  kLogicRows
+};
+enum GradientRow {
+#include "catena/array/detail/elementwise_gradient.def"
+  kGradientRows
+};
+#undef CATENA_EW
+#undef CATENA_EW1
+#undef CATENA_EW2
+#undef CATENA_EW3
+inline constexpr int kArithmeticFirst =
+    0;  // rows of Tables::loops, in the order of elementwise.def
+inline constexpr int kMathFirst = kArithmeticRows;
+inline constexpr int kLogicFirst = kMathFirst + kMathRows;
+inline constexpr int kGradientFirst = kLogicFirst + kLogicRows;
+inline constexpr int kOpRows = kGradientFirst + kGradientRows;
+
+// pointers[0] is the output, the inputs follow. All operands are contiguous (aligned to their
+// elements), or, for inputs of loops that say so, one repeated element (stride 0). The output may
+// be exactly one of the inputs.
+using Loop = void (*)(char* const* pointers, const int64_t* strides, int64_t n);
+struct LoopEntry {
+  Loop loop = nullptr;
+  bool takes_scalars = false;  // stride 0 is understood for inputs
+  bool heavy = false;          // many instructions an element: worth threads earlier
+};
+// Any strides in bytes, also 0 and negative.
+using CastLoop = void (*)(const char* source, int64_t source_stride, char* destination,
+                          int64_t destination_stride, int64_t n);
+
+// Partial results of n contiguous elements. Sums of floats are in double, maxima and minima in the
+// dtype itself, integers in the dtype itself; stored as the accumulator type's 8-byte slot.
+enum ReduceLoopOp {
+  kLoopSum,
+  kLoopProd,
+  kLoopMax,
+  kLoopMin,
+  kLoopSumOfSquares,
+  kLoopAnd,
+  kLoopOr,
+  kReduceLoops
+};
+// *accumulator = reduction of n >= 1 contiguous elements.
+using ReduceRow = void (*)(const char* source, int64_t n, void* accumulator);
+// accumulators[j] = op(accumulators[j], source[j]) for n columns.
+using ReduceColumns = void (*)(const char* source, int64_t n, void* accumulators);
+// accumulators[j] = op(accumulators[j], others[j]): combines partial results.
+using ReduceCombine = void (*)(void* accumulators, const void* others, int64_t n);
+struct ReduceEntry {
+  ReduceRow row = nullptr;
+  ReduceColumns columns = nullptr;
+  ReduceCombine combine = nullptr;
+};
+
+// Softmax over a row of n contiguous elements; T is float or double.
+template <class T>
+struct SoftmaxLoops {
+  T (*max)(const T* x, int64_t n);
+  // y = exp(x - shift); returns the sum.
+  T (*exp_shifted)(const T* x, T shift, T* y, int64_t n);
+  T (*sum_exp_shifted)(const T* x, T shift, int64_t n);
+  void (*scale)(T* y, T factor, int64_t n);                         // y *= factor
+  void (*subtract)(const T* x, T shift, T value, T* y, int64_t n);  // y = (x - shift) - value
+  // gx = y * (gy - dot)
+  void (*gradient)(const T* y, const T* gy, T dot, T* gx, int64_t n);
+  // gx = gy - exp(y) * sum
+  void (*log_gradient)(const T* y, const T* gy, T sum, T* gx, int64_t n);
+  T (*dot)(const T* a, const T* b, int64_t n);
+  T (*sum)(const T* a, int64_t n);
+  // gx = exp(x - lse) * scale
+  void (*cross_entropy_gradient)(const T* x, T lse, T scale, T* gx, int64_t n);
+};
+
+// One optimizer step on n contiguous elements; the constants are those of the rule.
+struct StepConstants {
+  double learning_rate, gradient_scale, weight_decay, beta1, beta2, epsilon;
+};
+template <class T>
+struct OptimizerLoops {
+  void (*sgd)(T* p, const T* g, const StepConstants& c, int64_t n);
+  void (*momentum_sgd)(T* p, const T* g, T* v, const StepConstants& c, int64_t n);
+  void (*adam)(T* p, const T* g, T* m, T* v, const StepConstants& c, int64_t n);
+};
+
+// Philox blocks first .. first + n - 1 under a seed. See RandomCall for the meaning of the words.
+struct RandomLoops {
+  void (*bits)(uint64_t seed, uint64_t first, uint64_t* out, int64_t n);    // words 0,1
+  void (*blocks)(uint64_t seed, uint64_t first, uint64_t* out, int64_t n);  // words 0,1 and 2,3
+  void (*uniform_float)(uint64_t seed, uint64_t first, float low, float high, float* out,
+                        int64_t n);
+  void (*uniform_double)(uint64_t seed, uint64_t first, double low, double high, double* out,
+                         int64_t n);
+  void (*normal_float)(uint64_t seed, uint64_t first, float mean, float deviation, float* out,
+                       int64_t n);
+  void (*normal_double)(uint64_t seed, uint64_t first, double mean, double deviation, double* out,
+                        int64_t n);
+  // y = keep ? x * scale : 0
+  void (*dropout_float)(uint64_t seed, uint64_t first, float ratio, float scale, const float* x,
+                        float* y, int64_t n);
+  void (*dropout_double)(uint64_t seed, uint64_t first, float ratio, double scale, const double* x,
+                         double* y, int64_t n);
+};
+
+// sums[j] += factor * row[j] of n integers (bool: or of ands).
+using AddScaled = void (*)(const char* row, const void* factor, char* sums, int64_t n);
+
+struct Tables {
+  LoopEntry loops[kOpRows][kDtypes];  // float16 and bfloat16 have none: they compute in float32
+  CastLoop casts[kDtypes][kDtypes];   // [from][to]
+  ReduceEntry reductions[kReduceLoops][kDtypes];
+  SoftmaxLoops<float> softmax_float;
+  SoftmaxLoops<double> softmax_double;
+  OptimizerLoops<float> optimizer_float;
+  OptimizerLoops<double> optimizer_double;
+  RandomLoops random;
+  // row = relu?(row + bias), bias may be null (then relu).
+  void (*epilogue_float)(float* row, const float* bias, bool relu, int64_t n);
+  void (*epilogue_double)(double* row, const double* bias, bool relu, int64_t n);
+  AddScaled add_scaled[kDtypes];  // bool and integers
+  const char* isa;
+};
+
+// The tables of this processor.
+const Tables& tables();
+
+// Each loop file fills its part, once for each level.
+#define CATENA_DECLARE_FILLS(level)           \
+  namespace level {                           \
+  void fill_arithmetic_int(Tables& tables);   \
+  void fill_arithmetic_float(Tables& tables); \
+  void fill_math_float32(Tables& tables);     \
+  void fill_math_float64(Tables& tables);     \
+  void fill_logic(Tables& tables);            \
+  void fill_gradient(Tables& tables);         \
+  void fill_cast_int(Tables& tables);         \
+  void fill_cast_float(Tables& tables);       \
+  void fill_reduce(Tables& tables);           \
+  void fill_softmax(Tables& tables);          \
+  void fill_optimizer(Tables& tables);        \
+  void fill_random(Tables& tables);           \
+  void fill_epilogue(Tables& tables);         \
+  }
+CATENA_DECLARE_FILLS(v2)
+CATENA_DECLARE_FILLS(v3)
+CATENA_DECLARE_FILLS(v4)
+#undef CATENA_DECLARE_FILLS
+
+}  // namespace catena::host

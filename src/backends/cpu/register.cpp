@@ -1,0 +1,35 @@
+// Registration of the CPU kernels. See register.h.
+#include "backends/cpu/register.h"
+
+#include "backends/cpu/kernels.h"
+
+namespace catena {
+
+void register_cpu_kernels() {
+#define CATENA_PROVIDE(slot) kernels::slot.provide(DeviceType::kCpu, "cpu", &host::slot)
+  CATENA_PROVIDE(elementwise);
+  CATENA_PROVIDE(copy);
+  CATENA_PROVIDE(fill);
+  CATENA_PROVIDE(arange);
+  CATENA_PROVIDE(reduce);
+  CATENA_PROVIDE(arg_reduce);
+  CATENA_PROVIDE(matmul);
+  CATENA_PROVIDE(concatenate);
+  CATENA_PROVIDE(take);
+  CATENA_PROVIDE(scatter_add);
+  CATENA_PROVIDE(random);
+  CATENA_PROVIDE(permutation);
+  CATENA_PROVIDE(dropout);
+  CATENA_PROVIDE(softmax);
+  CATENA_PROVIDE(softmax_grad);
+  CATENA_PROVIDE(softmax_cross_entropy);
+  CATENA_PROVIDE(softmax_cross_entropy_grad);
+  CATENA_PROVIDE(accuracy);
+  CATENA_PROVIDE(int_range);
+  CATENA_PROVIDE(sgd);
+  CATENA_PROVIDE(momentum_sgd);
+  CATENA_PROVIDE(adam);
+#undef CATENA_PROVIDE
+}
+
+}  // namespace catena

@@ -1,0 +1,133 @@
+// The cuda Backend: hands the core's calls to the parts of the plug-in.
+#include "catena/core/backend.h"
+
+#include <cuda_runtime_api.h>
+#include <nvtx3/nvToolsExt.h>
+
+#include "backends/cuda/capture.h"
+#include "backends/cuda/copy_bytes.h"
+#include "backends/cuda/cuda_check.h"
+#include "backends/cuda/device.h"
+#include "backends/cuda/memory_pools.h"
+#include "backends/cuda/register.h"
+#include "backends/cuda/streams.h"
+
+namespace catena::gpu {
+namespace {
+
+cudaStream_t native(const StreamState* state) { return static_cast<cudaStream_t>(state->native); }
+cudaEvent_t native(const EventState* state) { return static_cast<cudaEvent_t>(state->native); }
+
+// True when the work is done, false when not yet, an exception for an error.
+bool answer(cudaError_t error, const char* call) {
+  if (error == cudaSuccess) return true;
+  if (error != cudaErrorNotReady) fail_cuda(error, call);
+  cudaGetLastError();
+  return false;
+}
+
+class CudaBackend final : public Backend {
+ public:
+  int device_count() override { return gpu::device_count(); }
+
+  std::string describe(int index) override {
+    if (gpu::device_count() == 0) return no_device_reason();
+    const DeviceInfo& info = device_info(index);
+    const double gib = double(info.total_memory >> 20) / 1024;
+    return message(info.model, ", ", double(int64_t(gib * 10)) / 10, " GiB, compute capability ",
+                   info.major, ".", info.minor);
+  }
+
+  void synchronize(int index) override {
+    refuse_during_capture("synchronize(device)");
+    use_device(index);
+    CATENA_CUDA_CHECK(cudaDeviceSynchronize());
+  }
+
+  StoragePtr allocate(int index, size_t bytes) override { return allocate_device(index, bytes); }
+  StoragePtr allocate_pinned(Device cpu_device, size_t bytes) override {
+    return gpu::allocate_pinned(cpu_device, bytes);
+  }
+  void record_use(const Storage& storage, const Stream& stream) override {
+    gpu::record_use(storage, stream);
+  }
+  PoolStatistics statistics(int index) override { return device_pool(index).statistics(); }
+  PoolStatistics pinned_statistics() override { return pinned_pool().statistics(); }
+  void free_all_blocks(int index) override {
+    refuse_during_capture("free_all_blocks");
+    device_pool(index).free_all_blocks();
+  }
+  void free_all_pinned_blocks() override {
+    refuse_during_capture("free_all_pinned_blocks");
+    pinned_pool().free_all_blocks();
+  }
+  void set_limit(int index, size_t bytes) override { device_pool(index).set_limit(bytes); }
+
+  StreamState* default_stream(int index) override { return gpu::default_stream(index); }
+  StreamState* create_stream(int index, int priority) override {
+    return gpu::create_stream(index, priority);
+  }
+  void destroy_stream(StreamState* state) override { gpu::destroy_stream(state); }
+  void synchronize_stream(StreamState* state) override {
+    refuse_during_capture("Stream::synchronize");
+    use_device(state->device.index());
+    CATENA_CUDA_CHECK(cudaStreamSynchronize(native(state)));
+  }
+  bool query_stream(StreamState* state) override {
+    refuse_during_capture("Stream::query");
+    return answer(cudaStreamQuery(native(state)), "cudaStreamQuery");
+  }
+  void stream_wait_event(StreamState* state, EventState* event) override {
+    if (event->device.is_cpu()) return;  // events of a CPU are always complete
+    use_device(state->device.index());
+    CATENA_CUDA_CHECK(cudaStreamWaitEvent(native(state), native(event), 0));
+  }
+
+  EventState* create_event(int index, bool timing) override { return gpu::create_event(index, timing); }
+  void destroy_event(EventState* state) override { gpu::destroy_event(state); }
+  void record_event(EventState* state, StreamState* stream) override {
+    CATENA_CHECK(DeviceError, state->device == stream->device, "Event::record: the event is of ",
+                 state->device, ", the stream of ", stream->device);
+    use_device(state->device.index());
+    CATENA_CUDA_CHECK(cudaEventRecord(native(state), native(stream)));
+  }
+  void synchronize_event(EventState* state) override {
+    refuse_during_capture("Event::synchronize");
+    CATENA_CUDA_CHECK(cudaEventSynchronize(native(state)));
+  }
+  bool query_event(EventState* state) override {
+    refuse_during_capture("Event::query");
+    return answer(cudaEventQuery(native(state)), "cudaEventQuery");
+  }
+  double elapsed_ms(EventState* start, EventState* stop) override {
+    float result = 0;
+    CATENA_CUDA_CHECK(cudaEventElapsedTime(&result, native(start), native(stop)));
+    return result;
+  }
+
+  void copy_bytes(void* dst, Device dst_device, const void* src, Device src_device, size_t bytes,
+                  const Stream& stream) override {
+    gpu::copy_bytes(dst, dst_device, src, src_device, bytes, stream);
+  }
+
+  void begin_capture(int index, const Stream& stream) override { gpu::begin_capture(index, stream); }
+  GraphState* end_capture(const Stream& stream) override { return gpu::end_capture(stream); }
+  void abort_capture(const Stream& stream) noexcept override { gpu::abort_capture(stream); }
+  void launch_graph(GraphState* graph, const Stream& stream) override {
+    gpu::launch_graph(*graph, stream);
+  }
+  void destroy_graph(GraphState* graph) noexcept override { gpu::destroy_graph(graph); }
+  bool is_capturing(const Stream& stream) override { return gpu::is_capturing(stream); }
+
+  void range_push(const char* name) override { nvtxRangePushA(name); }
+  void range_pop() override { nvtxRangePop(); }
+};
+
+}  // namespace
+
+void register_cuda_backend() {
+  static CudaBackend* instance = new CudaBackend;  // as long as the process
+  register_backend(DeviceType::kCuda, instance);
+}
+
+}  // namespace catena::gpu

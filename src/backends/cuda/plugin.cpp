@@ -1,0 +1,19 @@
+// Entry point of libcatena_cuda: registers the backend and the providers of every slot.
+#include "catena/core/plugin.h"
+
+#include "backends/cuda/device.h"
+#include "backends/cuda/register.h"
+#include "catena/core/error.h"
+#if __has_include("backends/cuda/jit/register.h")
+#include "backends/cuda/jit/register.h"
+#define CATENA_HAVE_JIT 1
+#endif
+
+CATENA_PLUGIN(cuda) {
+  using namespace catena;
+  CATENA_CHECK(DeviceError, gpu::device_count() > 0, gpu::no_device_reason());
+  gpu::register_cuda_backend();
+#ifdef CATENA_HAVE_JIT
+  register_jit_kernels();
+#endif
+}

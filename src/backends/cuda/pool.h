@@ -1,0 +1,147 @@
+// Caching memory pool of one device (or of pinned host memory).
+//
+// Memory comes from the device in segments and is handed out in blocks. A block belongs to the stream
+// it was allocated on and is reused in that stream's order, so that reuse needs no waiting; streams
+// that used it besides are recorded on it, and then it is reused only after their events. The pool
+// knows CUDA only through RawMemory, so that its logic is tested without a GPU.
+#pragma once
+
+#include <boost/container/small_vector.hpp>
+#include <boost/intrusive/set.hpp>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "catena/core/memory.h"
+#include "catena/core/stream.h"
+
+namespace catena::gpu {
+
+// What the pool asks of the device. Functions marked noexcept run in destructors.
+class RawMemory {
+ public:
+  virtual ~RawMemory() = default;
+  virtual void* allocate(size_t bytes) = 0;             // null: the device has no more
+  virtual void release(void* memory) noexcept = 0;
+  virtual size_t free_bytes() noexcept = 0;             // left on the device
+  virtual void synchronize() noexcept = 0;              // all work that may use the memory is done
+  // A point in a stream's work. Null when the stream can no longer be asked (at process end); that
+  // counts as done.
+  virtual void* record(const Stream& stream) noexcept = 0;
+  virtual bool done(void* event) noexcept = 0;
+  virtual void wait(void* event) noexcept = 0;
+  virtual void recycle(void* event) noexcept = 0;
+  // Whether the calling thread captures a graph: nothing may be waited for or given back then.
+  virtual bool capturing() noexcept = 0;
+};
+
+class Pool;
+struct Arena;
+struct Segment;
+
+// One piece of a segment: live, free in its arena, or waiting for events.
+struct Block : boost::intrusive::set_base_hook<> {
+  alignas(Storage) unsigned char storage[sizeof(Storage)];  // made when handed out
+  Segment* segment = nullptr;
+  char* address = nullptr;
+  size_t size = 0;
+  Block* previous = nullptr;   // neighbours in the segment
+  Block* next = nullptr;
+  Block* bin_previous = nullptr;
+  Block* bin_next = nullptr;
+  bool free = false;
+  boost::container::small_vector<Stream, 1> uses;
+
+  struct Less {
+    bool operator()(const Block& a, const Block& b) const {
+      return a.size != b.size ? a.size < b.size : a.address < b.address;
+    }
+  };
+};
+
+// Memory that allocations of one graph capture come from; goes back to the pool with the graph.
+class PrivatePool {
+ public:
+  explicit PrivatePool(Pool& pool);
+  ~PrivatePool();
+  PrivatePool(const PrivatePool&) = delete;
+  PrivatePool& operator=(const PrivatePool&) = delete;
+  bool owns(const Block& block) const;
+
+ private:
+  friend class Pool;
+  Pool& pool_;
+  std::unordered_map<StreamState*, std::unique_ptr<Arena>> arenas_;
+};
+
+class Pool {
+ public:
+  // `name` stands in messages; `home` is the stream that inherits blocks of streams and graphs that
+  // went (the device's default stream; null for host memory).
+  Pool(std::string name, Device device, bool pinned, StreamState* home, std::unique_ptr<RawMemory> raw);
+  ~Pool();
+
+  // A block for work on `stream`; from `graph` when given. Throws OutOfMemoryError.
+  StoragePtr allocate(size_t bytes, StreamState* stream, PrivatePool* graph = nullptr);
+  // The block of a storage this pool made, without looking at who made it.
+  static Block& block_of(const Storage& storage) { return *static_cast<Block*>(storage.block); }
+  void record_use(Block& block, const Stream& stream);
+  // Whether a pool of this kind made the storage (and not borrow() or another device's pool).
+  static bool made(const Storage& storage) { return storage.deleter == &Pool::delete_storage; }
+  // Ends the storage in the block and gives the block back to the pool it came from.
+  static void give_back(Block& block) noexcept;
+  // The same for a block of this pool.
+  void release(Block& block) noexcept;
+  // Called instead of release() when a storage goes, if set: graph capture keeps blocks with it.
+  // Returns true when it took the block over.
+  using ReleaseHook = bool (*)(Block&);
+  static void set_release_hook(ReleaseHook hook);
+
+  // The stream is about to be destroyed and has finished its work.
+  void retire_stream(StreamState* stream) noexcept;
+  // Waits for recorded uses and gives all free segments back to the device.
+  void free_all_blocks();
+  void set_limit(size_t bytes);
+  PoolStatistics statistics() const;
+
+ private:
+  friend class PrivatePool;
+  using Uses = boost::container::small_vector<Stream, 1>;
+  struct Pending {
+    Block* block;
+    std::vector<void*> events;
+  };
+
+  Arena& arena_of(StreamState* stream, PrivatePool* graph);
+  Block* take(Arena& arena, size_t size);
+  Block* grow(Arena& arena, size_t size, bool exact);
+  void split(Block& block, size_t size);
+  void put_back(Block& block) noexcept;
+  void adopt(Arena& from, Arena& into);
+  void poll(bool wait) noexcept;
+  void release_segments();
+  Block* new_block();
+  void recycle_block(Block& block);
+  [[noreturn]] void out_of_memory(size_t asked);
+  static void delete_storage(Storage* storage);
+
+  const std::string name_;
+  const Device device_;
+  const bool pinned_;
+  StreamState* const home_;
+  const std::unique_ptr<RawMemory> raw_;
+
+  mutable std::mutex mutex_;
+  std::unordered_map<StreamState*, std::unique_ptr<Arena>> arenas_;
+  StreamState* last_stream_ = nullptr;  // of the arena below: most calls ask for the same one
+  Arena* last_arena_ = nullptr;
+  std::vector<Pending> pending_;
+  std::vector<std::unique_ptr<Block[]>> block_chunks_;
+  Block* spare_blocks_ = nullptr;
+  size_t reserved_ = 0;  // held from the device
+  PoolStatistics statistics_;
+};
+
+}  // namespace catena::gpu

@@ -1,0 +1,208 @@
+// A shared-memory segment of one host in which every local rank leaves what it is doing.
+//
+// The launcher and the other ranks of the host read it, also after the writer was killed, so it
+// needs nothing but libc: no allocation, lock or system call stands between a rank and its slot.
+// A slot has one writing process (threads of it may write at the same time) and any number of
+// readers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace catena::comm {
+
+// Where a rank is in its life. Launcher: launched; the rank itself: the others.
+enum class Phase : std::uint32_t {
+  empty,      // nobody has used the slot
+  launched,   // the program was started
+  joining,    // it is creating its communicators
+  running,    // all ranks joined
+  finishing,  // it is closing its communicators
+  finished,   // the program ended with exit code 0
+  failed      // the program failed, see Failure
+};
+const char* phase_name(Phase phase);
+
+// Codes of CallRecord. Reductions and dtypes are in the order of the framework's own enumerations.
+enum class CallOp : std::uint8_t {
+  none,
+  all_reduce,
+  reduce_scatter,
+  all_gather,
+  broadcast,
+  reduce,
+  gather,
+  scatter,
+  all_to_all,
+  send,
+  recv,
+  barrier,
+  split,
+  object
+};
+const char* call_op_name(std::uint8_t op);
+// bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64
+const char* call_dtype_name(std::uint8_t dtype);
+// sum mean min max product weighted
+const char* call_reduction_name(std::uint8_t reduction);
+
+// One collective call as every rank of the communicator must have made it.
+struct CallRecord {
+  std::uint64_t sequence = 0;  // 1 for the first call on the communicator
+  std::uint8_t op = 0;
+  std::uint8_t dtype = 0;
+  std::uint8_t reduction = 0;
+  std::uint8_t reserved = 0;
+  std::int32_t root = -1;  // -1: the operation has no root
+  std::uint64_t count = 0;
+  std::uint64_t communicator = 0;
+  std::uint64_t hash = 0;  // of this call and all before it on the communicator
+};
+static_assert(sizeof(CallRecord) == 40);
+
+// The hash of a call after calls that hashed to `previous`; record.hash is not read.
+std::uint64_t fold_call(std::uint64_t previous, const CallRecord& record);
+
+// "all_reduce #12 sum float32[1000]", "broadcast #3 int64[4] root 0"
+std::string format_call(const CallRecord& record);
+
+// The running sequence number and hash of one communicator; each communicator owns one.
+class CallHistory {
+ public:
+  explicit CallHistory(std::uint64_t communicator) : communicator_(communicator) {}
+  // The record of the next call, complete with sequence and hash.
+  CallRecord next(CallOp op, std::uint8_t dtype, std::uint8_t reduction, std::int32_t root,
+                  std::uint64_t count);
+  std::uint64_t sequence() const { return sequence_; }
+  std::uint64_t hash() const { return hash_; }
+
+ private:
+  std::uint64_t communicator_;
+  std::uint64_t sequence_ = 0;
+  std::uint64_t hash_ = 0;
+};
+
+// The first call in which ranks differ. `calls` has one entry a ring; an entry is empty when that
+// rank has not made the call yet, or when it was so long ago that its ring no longer holds it.
+struct CallDifference {
+  std::uint64_t sequence = 0;
+  bool exact = true;  // false: the ranks differed already before the oldest call still in the rings
+  std::vector<std::optional<CallRecord>> calls;
+};
+std::optional<CallDifference> first_different_call(
+    const std::vector<std::vector<CallRecord>>& rings, std::uint64_t communicator);
+
+// What went wrong in a rank. Only the first failure of each kind is kept.
+struct Failure {
+  bool present = false;
+  std::string text;
+  int blamed_rank = -1;  // the rank that made this one fail, -1 when unknown or itself
+  std::uint64_t monotonic_ns = 0;
+  std::uint64_t wall_ns = 0;
+};
+
+// A consistent copy of a slot.
+struct SlotSnapshot {
+  bool torn = false;  // the writer died in the middle of a write: a text may be half old, half new
+  int rank = -1;
+  int pid = 0;
+  std::string host;
+  Phase phase = Phase::empty;
+  std::string operation;  // what it is doing now, "" when nothing was said
+  std::string last_call;  // the last collective started, formatted; "" when none
+  bool in_call = false;   // that collective has not finished
+  std::uint64_t started_sequence = 0;
+  std::uint64_t finished_sequence = 0;
+  std::uint64_t operation_started_ns = 0;  // CLOCK_MONOTONIC
+  Failure own_failure;                     // its own error
+  Failure peer_failure;                    // it noticed that another rank failed or does not answer
+};
+
+namespace board_detail {
+struct Slot;
+struct Segment;
+}  // namespace board_detail
+
+// The writing end of one slot. A cheap handle; the board must outlive it.
+class StatusSlot {
+ public:
+  StatusSlot() = default;
+  explicit StatusSlot(board_detail::Slot* slot) : slot_(slot) {}
+  explicit operator bool() const { return slot_ != nullptr; }
+
+  void set_identity(int rank, int pid, std::string_view host);
+  void set_phase(Phase phase);
+
+  // Free text beside the collective, such as "loading data" or "epoch 3"; longer texts are cut.
+  void set_operation(std::string_view text);
+  void clear_operation() { set_operation({}); }
+
+  // Around every collective; tens of nanoseconds. The call also enters the ring.
+  void begin_call(const CallRecord& record);
+  void end_call(const CallRecord& record);
+
+  // Both keep the first text only and note the time.
+  void fail(std::string_view text);
+  void fail_because_of_peer(int peer_rank, std::string_view text);
+
+ private:
+  board_detail::Slot* slot_ = nullptr;
+};
+
+class StatusBoard {
+ public:
+  static constexpr int kRingSize = 1024;
+  static constexpr int kMaxSlots = 4096;
+
+  // Opens the shared-memory object `name` ("/catena-..."), or makes it when it does not exist.
+  // Whoever of a host's processes comes first makes it, so nobody has to wait for anybody.
+  // Throws std::system_error, with the size of /dev/shm in mind, when there is no room.
+  static StatusBoard create(const std::string& name, int slots);
+  // `name` is a shared-memory object or a path ("/proc/PID/fd/N", /-separated). Throws when it
+  // does not exist or was written by another version.
+  static StatusBoard attach(const std::string& name);
+  // CATENA_STATUS_BOARD and CATENA_LOCAL_RANK; a private board of one slot when the variable is
+  // not set, so that programs need not care whether a launcher started them.
+  static StatusBoard attach_from_environment();
+  static StatusBoard create_private(int slots);
+
+  // Removes the name; those who are attached keep the segment. False when there was none.
+  static bool unlink(const std::string& name);
+  // Removes the segments with this prefix that no live process has open; returns how many.
+  static int remove_stale(const std::string& prefix);
+
+  StatusBoard(StatusBoard&& other) noexcept;
+  StatusBoard& operator=(StatusBoard&& other) noexcept;
+  StatusBoard(const StatusBoard&) = delete;
+  StatusBoard& operator=(const StatusBoard&) = delete;
+  ~StatusBoard();
+
+  int slots() const;
+  bool shared() const { return fd_ >= 0; }
+  int fd() const { return fd_; }
+  int local_rank() const { return local_rank_; }
+  // Counts a process in; returns how many have been counted, this one included.
+  int arrive();
+
+  StatusSlot slot(int local_rank) const;
+  StatusSlot own_slot() const { return slot(local_rank_); }
+  SlotSnapshot read(int local_rank) const;
+  // The last calls of a rank (at most kRingSize), oldest first.
+  std::vector<CallRecord> calls(int local_rank) const;
+
+ private:
+  StatusBoard(board_detail::Segment* segment, std::size_t size, int fd, int local_rank);
+  static StatusBoard map(int fd, std::size_t size, const std::string& name);
+  board_detail::Slot& checked_slot(int local_rank) const;
+
+  board_detail::Segment* segment_ = nullptr;
+  std::size_t size_ = 0;
+  int fd_ = -1;
+  int local_rank_ = 0;
+};
+
+}  // namespace catena::comm
