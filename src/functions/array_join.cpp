@@ -10,7 +10,7 @@ using type_check::expect;
 
 // A part of x along one axis.
 Variable slice_axis(const Variable& x, int axis, int64_t start, int64_t stop) {
-  std::vector<Index> index(size_t(axis), Slice());
+  std::vector<Index> index(static_cast<size_t>(axis), Index(Slice()));
   index.emplace_back(Slice(start, stop));
   return get_item(x, index);
 }
