@@ -13,6 +13,12 @@ CATENA_PLUGIN(cuda) {
   using namespace catena;
   CATENA_CHECK(DeviceError, gpu::device_count() > 0, gpu::no_device_reason());
   gpu::register_cuda_backend();
+  gpu::register_matmul_kernels();
+  gpu::register_optimizer_kernels();
+  gpu::register_softmax_kernels();
+  gpu::register_loss_kernels();
+  gpu::register_indexing_kernels();
+  gpu::register_random_kernels();
 #ifdef CATENA_HAVE_JIT
   register_jit_kernels();
 #endif
