@@ -1,5 +1,5 @@
-// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011), compiled by
-// g++, nvcc and NVRTC alike. Includes nothing; CATENA_FN as in scalar_ops.h.
+// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011), compiled
+// by g++, nvcc and NVRTC alike. Includes nothing; CATENA_FN as in scalar_ops.h.
 //
 // A block is the four 32-bit words of one counter under one key. catena's block number `index` of
 // seed `seed` has the counter (low(index), high(index), 0, 0) and the key (low(seed), high(seed)).
@@ -15,7 +15,9 @@ struct Block {
 CATENA_FN Block block(const unsigned int counter[4], const unsigned int key[2]) {
   unsigned int c0 = counter[0], c1 = counter[1], c2 = counter[2], c3 = counter[3];
   unsigned int k0 = key[0], k1 = key[1];
-#pragma GCC unroll 10
+#ifndef __CUDACC__
+#pragma GCC unroll 10  // before vectorisation, or the loop over blocks stays scalar
+#endif
   for (int round = 0; round < 10; ++round) {
     const unsigned long long p0 = 0xD2511F53ull * c0, p1 = 0xCD9E8D57ull * c2;
     const unsigned int next0 = (unsigned int)(p1 >> 32) ^ c1 ^ k0;
