@@ -2,12 +2,9 @@
 #include "catena/core/plugin.h"
 
 #include "backends/cuda/device.h"
+#include "backends/cuda/jit/register.h"
 #include "backends/cuda/register.h"
 #include "catena/core/error.h"
-#if __has_include("backends/cuda/jit/register.h")
-#include "backends/cuda/jit/register.h"
-#define CATENA_HAVE_JIT 1
-#endif
 
 CATENA_PLUGIN(cuda) {
   using namespace catena;
@@ -19,7 +16,5 @@ CATENA_PLUGIN(cuda) {
   gpu::register_loss_kernels();
   gpu::register_indexing_kernels();
   gpu::register_random_kernels();
-#ifdef CATENA_HAVE_JIT
   register_jit_kernels();
-#endif
 }
