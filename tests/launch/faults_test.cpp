@@ -273,6 +273,29 @@ TEST(Faults, MissingMpirun) {
   EXPECT_NE(result.err.find("apt-get install openmpi-bin"), std::string::npos);
 }
 
+TEST(Faults, InsideAnother) {
+  const Result result = run({"-n", "2", "--cpu", CATENA_RUN, "-n", "2", "--cpu", "true"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_NE(report_of(result).find("this is already a rank of an mpirun or catena-run"),
+            std::string::npos);
+}
+
+TEST(Faults, DryRun) {
+  const Result result =
+      run({"--dry-run", "-n", "3", "--cpu", "--env", "A=b c", "./not-there", "x y"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.out.find("A='b c' mpirun --allow-run-as-root -n 3 "), 0u) << result.out;
+  EXPECT_NE(result.out.find(" -x A "), std::string::npos);
+  EXPECT_NE(result.out.find(" -- ./not-there 'x y'\n"), std::string::npos);
+}
+
+TEST(Faults, HelpIsQuick) {
+  const Result result = run({"--help"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_NE(result.out.find("--start-timeout"), std::string::npos);
+  EXPECT_LT(result.seconds, 0.5) << "meant to be 0.05; the machine may be busy";
+}
+
 TEST(Faults, MpirunThatFailsIsQuoted) {
   const Result result = run({"-n", "2", "--cpu", "--mpi-args", "--no-such-flag", "true"});
   EXPECT_NE(result.status, 0);
