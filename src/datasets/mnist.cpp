@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace catena::datasets {
@@ -40,7 +41,9 @@ class GzipFile {
     gzbuffer(file_, 1 << 18);
     bytes_on_disk_ = static_cast<uint64_t>(status.st_size);
   }
-  ~GzipFile() { gzclose(file_); }
+  ~GzipFile() {
+    if (file_ != nullptr) gzclose(file_);
+  }
   GzipFile(const GzipFile&) = delete;
   GzipFile& operator=(const GzipFile&) = delete;
 
@@ -65,6 +68,11 @@ class GzipFile {
       done += static_cast<uint64_t>(count);
     }
     return done;
+  }
+  // Call after the last byte: a compressed file must also end with its checksum.
+  void close() {
+    CATENA_CHECK(IoError, gzclose(std::exchange(file_, nullptr)) == Z_OK, "'", path_,
+                 "' is cut short: the gzip checksum at its end is missing; fetch it again");
   }
 
  private:
@@ -199,6 +207,7 @@ Array read_idx(const std::string& path) {
   char extra;
   CATENA_CHECK(IoError, file.read(&extra, 1) == 0, "'", path,
                "' is longer than it should be: ", expected, ", but more follow; is it damaged?");
+  file.close();
   swap_elements(data, header.bytes, itemsize(header.dtype));  // idx is big-endian
   return result;
 }
