@@ -17,6 +17,10 @@ using Wide = __int128;
 struct FloatReference {
   std::function<Real(Real, Real, Real)> value;
   bool exact = false;  // + - * / sqrt, selections, comparisons: the correctly rounded result
+  // Products of several roundings, or an exponential of a rounded argument: more than 4 ulp.
+  double ulps = 4;
+  // Sums that cancel are as good as their inputs: the bound is in ulps of the largest input.
+  bool of_inputs = false;
 };
 
 inline Real sign_of(Real a) { return a > 0 ? 1 : a < 0 ? -1 : a; }
@@ -89,8 +93,10 @@ inline const std::map<std::string, FloatReference>& float_references() {
       {"relu", {[](R a, R, R) { return relu_of(a); }, true}},
       {"arctan2", {[](R a, R b, R) { return std::atan2(a, b); }}},
       {"hypot", {[](R a, R b, R) { return std::hypot(a, b); }}},
-      {"logaddexp", {[](R a, R b, R) { return std::log(std::exp(a) + std::exp(b)); }}},
-      {"logaddexp2", {[](R a, R b, R) { return std::log2(std::exp2(a) + std::exp2(b)); }}},
+      {"logaddexp",
+       {[](R a, R b, R) { return std::log(std::exp(a) + std::exp(b)); }, false, 4, true}},
+      {"logaddexp2",
+       {[](R a, R b, R) { return std::log2(std::exp2(a) + std::exp2(b)); }, false, 4, true}},
       {"copysign", {[](R a, R b, R) { return std::copysign(a, b); }, true}},
       {"equal", {[](R a, R b, R) { return R(a == b); }, true}},
       {"not_equal", {[](R a, R b, R) { return R(a != b); }, true}},
@@ -108,7 +114,8 @@ inline const std::map<std::string, FloatReference>& float_references() {
       {"signbit", {[](R a, R, R) { return R(std::signbit(a)); }, true}},
       {"divide_grad_rhs", {[](R g, R a, R b) { return -g * a / (b * b); }}},
       {"power_grad_lhs", {[](R g, R a, R b) { return g * b * std::pow(a, b - 1); }}},
-      {"power_grad_rhs", {[](R g, R a, R y) { return a == 0 ? 0 : g * y * std::log(a); }}},
+      {"power_grad_rhs",
+       {[](R g, R a, R y) { return a == 0 ? 0 : g * y * std::log(a); }, false, 6}},
       {"maximum_grad", {[](R g, R a, R b) { return a >= b ? g : 0; }, true}},
       {"maximum_grad_rhs", {[](R g, R a, R b) { return a >= b ? 0 : g; }, true}},
       {"absolute_grad", {[](R g, R x, R) { return g * sign_of(x); }, true}},
@@ -135,14 +142,15 @@ inline const std::map<std::string, FloatReference>& float_references() {
       {"arcsinh_grad", {[](R g, R x, R) { return g / std::sqrt(x * x + 1); }}},
       {"arccosh_grad", {[](R g, R x, R) { return g / std::sqrt(x * x - 1); }}},
       {"arctanh_grad", {[](R g, R x, R) { return g / (1 - x * x); }}},
-      {"erf_grad", {[](R g, R x, R) { return g * 2 / std::sqrt(kPi) * std::exp(-x * x); }}},
+      {"erf_grad",
+       {[](R g, R x, R) { return g * 2 / std::sqrt(kPi) * std::exp(-x * x); }, false, 12}},
       {"sigmoid_grad", {[](R g, R y, R) { return g * y * (1 - y); }}},
       {"softplus_grad", {[](R g, R x, R) { return g / (1 + std::exp(-x)); }}},
       {"relu_grad", {[](R g, R y, R) { return y > 0 ? g : 0; }, true}},
       {"arctan2_grad", {[](R g, R y, R x) { return g * x / (y * y + x * x); }}},
       {"arctan2_grad_rhs", {[](R g, R y, R x) { return -g * y / (y * y + x * x); }}},
       {"hypot_grad", {[](R g, R a, R h) { return g * a / h; }}},
-      {"logaddexp_grad", {[](R g, R a, R y) { return g * std::exp(a - y); }}},
+      {"logaddexp_grad", {[](R g, R a, R y) { return g * std::exp(a - y); }, false, 12}},
   };
   return table;
 }
@@ -155,8 +163,8 @@ inline Wide floor_quotient(Wide a, Wide b) {
   const Wide q = a / b;
   return a % b != 0 && ((a < 0) != (b < 0)) ? q - 1 : q;
 }
-// Wraps modulo 2^64 on the way, which keeps every narrower remainder: powers by the binary digits of
-// the exponent, highest first.
+// Wraps modulo 2^64 on the way, which keeps every narrower remainder: powers by the binary digits
+// of the exponent, highest first.
 inline Wide int_power(Wide a, Wide b) {
   if (b < 0) return a == 1 ? 1 : a == -1 ? (b % 2 == 0 ? 1 : -1) : 0;
   uint64_t result = 1;
