@@ -61,19 +61,17 @@ bool ParameterArena::in_place() const {
   });
 }
 
-void ParameterArena::settle_gradients() const {
-  size_t i = 0;
-  while (i < slots_.size()) {
-    if (!slots_[i].parameter.state()->zero_pending) {
+void ParameterArena::settle_gradients(size_t first, size_t last) const {
+  const auto pending = [&](size_t i) -> bool& { return slots_[i].parameter.state()->zero_pending; };
+  for (size_t i = first; i < last;) {
+    if (!pending(i)) {
       ++i;
       continue;
     }
-    const size_t first = i;
-    for (; i < slots_.size() && slots_[i].parameter.state()->zero_pending; ++i) {
-      slots_[i].parameter.state()->zero_pending = false;
-    }
-    const int64_t begin = slots_[first].offset, end = end_of(i - 1);
-    if (end > begin) gradient_(Slice(begin, end)).fill(0);
+    const size_t begin = i;
+    for (; i < last && pending(i); ++i) pending(i) = false;
+    const int64_t from = slots_[begin].offset, to = end_of(i - 1);
+    if (to > from) gradient_(Slice(from, to)).fill(0);
   }
 }
 

@@ -43,8 +43,9 @@ class ParameterArena {
   // somebody else re-seated one.
   bool in_place() const;
   // Fills the gradients of parameters that nothing has reached since zero_grads with zeros, each
-  // run of neighbours in one call.
-  void settle_gradients() const;
+  // run of neighbours in one call; of all slots, or of [first, last).
+  void settle_gradients() const { settle_gradients(0, slots_.size()); }
+  void settle_gradients(size_t first, size_t last) const;
 
  private:
   std::vector<Slot> slots_;

@@ -11,7 +11,6 @@ namespace {
 // Vectors of the compiler: the same 8 lanes on every level, whatever the processor's width.
 // Passed between functions that are always inlined only, so that no calling convention is
 // concerned.
-#pragma GCC diagnostic ignored "-Wpsabi"
 typedef float Float8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef double Double8 __attribute__((vector_size(64), aligned(8), may_alias));
 template <class T>
