@@ -88,7 +88,8 @@ std::optional<Culprit> find_culprit(const JobOutcome& job) {
   const int first = earliest(job, own_failure_time);
   if (first >= 0) return describe_own_failure(job, first);
   const MpirunHints& hints = job.hints;
-  if (hints.killed_rank && is_rank(job, *hints.killed_rank))
+  // SIGALRM is the launcher's own word for "stop", received before the rank process was ready.
+  if (hints.killed_rank && is_rank(job, *hints.killed_rank) && hints.killed_signal != SIGALRM)
     return Culprit{*hints.killed_rank, signal_name(hints.killed_signal), 128 + hints.killed_signal};
   if (hints.abort_rank && is_rank(job, *hints.abort_rank))
     return Culprit{*hints.abort_rank,

@@ -12,8 +12,8 @@ namespace {
 static_assert(kOpRows == kElementwiseOpCount, "the loop tables follow elementwise.def");
 static_assert(kMaxElementwiseInputs + 1 <= kMaxLoopOperands);
 
-constexpr int64_t kBlock = 512;        // elements a conversion buffer holds
-constexpr int64_t kHeavyWeight = 8;    // nanoseconds an element of an approximated function, roughly
+constexpr int64_t kBlock = 512;      // elements a conversion buffer holds
+constexpr int64_t kHeavyWeight = 8;  // nanoseconds an element of an approximated function, roughly
 
 int index_of(Dtype d) { return static_cast<int>(d); }
 // The dtype of the loops: 16-bit floats compute in float32.
@@ -234,8 +234,9 @@ void run_planned(const ElementwiseCall& call, const LoopEntry& entry) {
   }
   job.plan = plan_loop({operands, static_cast<size_t>(job.operands)});
   for (int k = 1; k < job.operands; ++k) {
-    job.conversions[k].constant = std::all_of(job.plan.strides[k], job.plan.strides[k] + job.plan.ndim,
-                                              [](int64_t stride) { return stride == 0; });
+    job.conversions[k].constant =
+        std::all_of(job.plan.strides[k], job.plan.strides[k] + job.plan.ndim,
+                    [](int64_t stride) { return stride == 0; });
   }
   const int64_t n = job.plan.size;
   parallel_ranges(n, 1024, threads_for(n * (entry.heavy ? kHeavyWeight : 2)),

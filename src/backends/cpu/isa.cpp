@@ -1,6 +1,6 @@
 // Chooses the loop tables that fit this processor, once.
-#include <cstring>
 #include <cstdlib>
+#include <cstring>
 
 #include "backends/cpu/loops/tables.h"
 
@@ -8,21 +8,22 @@ namespace catena::host {
 
 namespace {
 
-#define CATENA_FILL(level)                  \
-  do {                                      \
-    level::fill_arithmetic_int(tables);     \
-    level::fill_arithmetic_float(tables);   \
-    level::fill_math_float32(tables);       \
-    level::fill_math_float64(tables);       \
-    level::fill_logic(tables);              \
-    level::fill_gradient(tables);           \
-    level::fill_cast_int(tables);           \
-    level::fill_cast_float(tables);         \
-    level::fill_reduce(tables);             \
-    level::fill_softmax(tables);            \
-    level::fill_optimizer(tables);          \
-    level::fill_random(tables);             \
-    tables.isa = "x86-64-" #level;          \
+#define CATENA_FILL(level)                \
+  do {                                    \
+    level::fill_arithmetic_int(tables);   \
+    level::fill_arithmetic_float(tables); \
+    level::fill_math_float32(tables);     \
+    level::fill_math_float64(tables);     \
+    level::fill_logic(tables);            \
+    level::fill_gradient(tables);         \
+    level::fill_cast_int(tables);         \
+    level::fill_cast_float(tables);       \
+    level::fill_reduce(tables);           \
+    level::fill_softmax(tables);          \
+    level::fill_optimizer(tables);        \
+    level::fill_random(tables);           \
+    level::fill_epilogue(tables);         \
+    tables.isa = "x86-64-" #level;        \
   } while (false)
 
 // Builds without every level (sanitizers) have one that is then required.

@@ -21,7 +21,8 @@ void dropout(const Array& x, double ratio, double scale, const RandomBits& bits,
 void softmax(const Array& x, bool log, const Array& y);
 void softmax_grad(const Array& y, const Array& gy, bool log, const Array& gx);
 void softmax_cross_entropy(const kernels::CrossEntropyCall& call);
-void softmax_cross_entropy_grad(const kernels::CrossEntropyCall& call, const Array& gloss, const Array& gx);
+void softmax_cross_entropy_grad(const kernels::CrossEntropyCall& call, const Array& gloss,
+                                const Array& gx);
 void accuracy(const Array& x, const Array& t, bool has_ignore, int32_t ignore_label,
               const Array& result);
 void int_range(const Array& a, const Array& result);

@@ -62,8 +62,10 @@ void fill_casts_from(Tables& tables, int from) {
   row[11] = &cast_loop<From, float>;
   row[12] = &cast_loop<From, double>;
   constexpr int size = sizeof(From);
-  row[from] = size == 1 ? &same_loop<uint8_t> : size == 2 ? &same_loop<uint16_t>
-            : size == 4 ? &same_loop<uint32_t> : &same_loop<uint64_t>;
+  row[from] = size == 1   ? &same_loop<uint8_t>
+              : size == 2 ? &same_loop<uint16_t>
+              : size == 4 ? &same_loop<uint32_t>
+                          : &same_loop<uint64_t>;
 }
 
 }  // namespace

@@ -7,11 +7,19 @@ namespace catena::host {
 namespace {
 
 // Storage of the 16-bit floats, with the layout of catena::float16 and catena::bfloat16.
-struct Half { uint16_t bits; };
-struct Brain { uint16_t bits; };
+struct Half {
+  uint16_t bits;
+};
+struct Brain {
+  uint16_t bits;
+};
 
-inline __attribute__((always_inline)) uint32_t float_bits(float x) { return __builtin_bit_cast(uint32_t, x); }
-inline __attribute__((always_inline)) float bits_float(uint32_t x) { return __builtin_bit_cast(float, x); }
+inline __attribute__((always_inline)) uint32_t float_bits(float x) {
+  return __builtin_bit_cast(uint32_t, x);
+}
+inline __attribute__((always_inline)) float bits_float(uint32_t x) {
+  return __builtin_bit_cast(float, x);
+}
 
 // Written with selections instead of branches, so that loops vectorise.
 inline __attribute__((always_inline)) float half_to_float(Half h) {
@@ -31,7 +39,9 @@ inline __attribute__((always_inline)) Half float_to_half(float x) {
   result = magnitude > 0x7f800000u ? nan : result;
   return Half{uint16_t(result | ((u >> 16) & 0x8000u))};
 }
-inline __attribute__((always_inline)) float brain_to_float(Brain b) { return bits_float(uint32_t(b.bits) << 16); }
+inline __attribute__((always_inline)) float brain_to_float(Brain b) {
+  return bits_float(uint32_t(b.bits) << 16);
+}
 inline __attribute__((always_inline)) Brain float_to_brain(float x) {
   const uint32_t u = float_bits(x);
   const uint32_t rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
@@ -48,38 +58,64 @@ inline __attribute__((always_inline)) float double_to_odd(double x) {
 }
 
 // The value of an element in the type it computes in.
-template <class T> inline __attribute__((always_inline)) T widen(T x) { return x; }
+template <class T>
+inline __attribute__((always_inline)) T widen(T x) {
+  return x;
+}
 inline __attribute__((always_inline)) float widen(Half x) { return half_to_float(x); }
 inline __attribute__((always_inline)) float widen(Brain x) { return brain_to_float(x); }
 
-template <class T> constexpr bool kFloating = false;
-template <> inline constexpr bool kFloating<float> = true;
-template <> inline constexpr bool kFloating<double> = true;
+template <class T>
+constexpr bool kFloating = false;
+template <>
+inline constexpr bool kFloating<float> = true;
+template <>
+inline constexpr bool kFloating<double> = true;
 
 // One value as To: floats truncate towards zero and wrap through 32 or 64 bits, everything but zero
 // is true.
 template <class To>
 struct Narrow {
-  template <class From> static inline __attribute__((always_inline)) To from(From x) {
+  template <class From>
+  static inline __attribute__((always_inline)) To from(From x) {
     if constexpr (kFloating<From> && !kFloating<To>) {
-      if constexpr (To(-1) > To(0) && sizeof(To) == 8) return x < From(0) ? To(int64_t(x)) : To(x);
-      else if constexpr (sizeof(To) == 8 || (To(-1) > To(0) && sizeof(To) == 4)) return To(int64_t(x));
-      else return To(int32_t(x));
+      if constexpr (To(-1) > To(0) && sizeof(To) == 8)
+        return x < From(0) ? To(int64_t(x)) : To(x);
+      else if constexpr (sizeof(To) == 8 || (To(-1) > To(0) && sizeof(To) == 4))
+        return To(int64_t(x));
+      else
+        return To(int32_t(x));
     } else {
       return To(x);
     }
   }
 };
-template <> struct Narrow<bool> {
-  template <class From> static inline __attribute__((always_inline)) bool from(From x) { return x != From(0); }
+template <>
+struct Narrow<bool> {
+  template <class From>
+  static inline __attribute__((always_inline)) bool from(From x) {
+    return x != From(0);
+  }
 };
-template <> struct Narrow<Half> {
-  template <class From> static inline __attribute__((always_inline)) Half from(From x) { return float_to_half(float(x)); }
-  static inline __attribute__((always_inline)) Half from(double x) { return float_to_half(double_to_odd(x)); }
+template <>
+struct Narrow<Half> {
+  template <class From>
+  static inline __attribute__((always_inline)) Half from(From x) {
+    return float_to_half(float(x));
+  }
+  static inline __attribute__((always_inline)) Half from(double x) {
+    return float_to_half(double_to_odd(x));
+  }
 };
-template <> struct Narrow<Brain> {
-  template <class From> static inline __attribute__((always_inline)) Brain from(From x) { return float_to_brain(float(x)); }
-  static inline __attribute__((always_inline)) Brain from(double x) { return float_to_brain(double_to_odd(x)); }
+template <>
+struct Narrow<Brain> {
+  template <class From>
+  static inline __attribute__((always_inline)) Brain from(From x) {
+    return float_to_brain(float(x));
+  }
+  static inline __attribute__((always_inline)) Brain from(double x) {
+    return float_to_brain(double_to_odd(x));
+  }
 };
 
 }  // namespace

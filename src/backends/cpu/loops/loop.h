@@ -1,5 +1,5 @@
-// What the element-wise loop files share. Everything has internal linkage or is always inlined: each
-// file is compiled for several x86-64 levels, and the linker must not mix them.
+// What the element-wise loop files share. Everything has internal linkage or is always inlined:
+// each file is compiled for several x86-64 levels, and the linker must not mix them.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 #define CATENA_FN inline __attribute__((always_inline))
 
 // Elementary functions with vector forms in libmvec. They are declared here rather than taken from
-// <cmath>, whose declarations lack the attribute and whose inline overloads are shared by the linker.
-// libmvec has exp, log, sin, cos and pow since glibc 2.22 and the others since 2.35.
+// <cmath>, whose declarations lack the attribute and whose inline overloads are shared by the
+// linker. libmvec has exp, log, sin, cos and pow since glibc 2.22 and the others since 2.35.
 #include <features.h>
 #if defined(__x86_64__) && defined(__GLIBC__) && __GLIBC_PREREQ(2, 35)
 #define CATENA_SIMD __attribute__((simd("notinbranch")))
@@ -23,10 +23,10 @@
 #define CATENA_SIMD_OLD
 #endif
 
-#define CATENA_DECLARE1(attribute, name)             \
+#define CATENA_DECLARE1(attribute, name)              \
   extern "C" attribute float name##f(float) noexcept; \
   extern "C" attribute double name(double) noexcept;
-#define CATENA_DECLARE2(attribute, name)                    \
+#define CATENA_DECLARE2(attribute, name)                     \
   extern "C" attribute float name##f(float, float) noexcept; \
   extern "C" attribute double name(double, double) noexcept;
 CATENA_DECLARE1(CATENA_SIMD_OLD, exp)
@@ -60,23 +60,25 @@ extern "C" double fmod(double, double) noexcept;
 
 namespace catena::m {
 namespace {
-#define CATENA_M1(name)                                         \
-  CATENA_FN float name(float x) { return ::name##f(x); }        \
+#define CATENA_M1(name)                                  \
+  CATENA_FN float name(float x) { return ::name##f(x); } \
   CATENA_FN double name(double x) { return ::name(x); }
-#define CATENA_M2(name)                                                      \
-  CATENA_FN float name(float x, float y) { return ::name##f(x, y); }         \
+#define CATENA_M2(name)                                              \
+  CATENA_FN float name(float x, float y) { return ::name##f(x, y); } \
   CATENA_FN double name(double x, double y) { return ::name(x, y); }
-#define CATENA_BUILTIN1(name)                                          \
-  CATENA_FN float name(float x) { return __builtin_##name##f(x); }     \
+#define CATENA_BUILTIN1(name)                                      \
+  CATENA_FN float name(float x) { return __builtin_##name##f(x); } \
   CATENA_FN double name(double x) { return __builtin_##name(x); }
-CATENA_M1(exp) CATENA_M1(exp2) CATENA_M1(expm1) CATENA_M1(log) CATENA_M1(log2) CATENA_M1(log10)
-CATENA_M1(log1p) CATENA_M1(cbrt) CATENA_M1(sin) CATENA_M1(cos) CATENA_M1(tan) CATENA_M1(asin)
-CATENA_M1(acos) CATENA_M1(atan) CATENA_M1(sinh) CATENA_M1(cosh) CATENA_M1(tanh) CATENA_M1(asinh)
-CATENA_M1(acosh) CATENA_M1(atanh) CATENA_M1(erf)
-CATENA_M2(pow) CATENA_M2(atan2) CATENA_M2(hypot) CATENA_M2(fmod)
-CATENA_BUILTIN1(sqrt) CATENA_BUILTIN1(floor) CATENA_BUILTIN1(ceil) CATENA_BUILTIN1(trunc)
-CATENA_BUILTIN1(rint) CATENA_BUILTIN1(fabs)
-CATENA_FN float copysign(float x, float y) { return __builtin_copysignf(x, y); }
+CATENA_M1(exp)
+CATENA_M1(exp2) CATENA_M1(expm1) CATENA_M1(log) CATENA_M1(log2) CATENA_M1(log10) CATENA_M1(log1p)
+    CATENA_M1(cbrt) CATENA_M1(sin) CATENA_M1(cos) CATENA_M1(tan) CATENA_M1(asin) CATENA_M1(acos)
+        CATENA_M1(atan) CATENA_M1(sinh) CATENA_M1(cosh) CATENA_M1(tanh) CATENA_M1(asinh)
+            CATENA_M1(acosh) CATENA_M1(atanh) CATENA_M1(erf) CATENA_M2(pow) CATENA_M2(atan2)
+                CATENA_M2(hypot) CATENA_M2(fmod) CATENA_BUILTIN1(sqrt) CATENA_BUILTIN1(floor)
+                    CATENA_BUILTIN1(ceil) CATENA_BUILTIN1(trunc) CATENA_BUILTIN1(rint)
+                        CATENA_BUILTIN1(fabs) CATENA_FN float copysign(float x, float y) {
+  return __builtin_copysignf(x, y);
+}
 CATENA_FN double copysign(double x, double y) { return __builtin_copysign(x, y); }
 CATENA_FN bool signbit(float x) { return __builtin_signbit(x) != 0; }
 CATENA_FN bool signbit(double x) { return __builtin_signbit(x) != 0; }
@@ -91,18 +93,52 @@ CATENA_FN bool signbit(double x) { return __builtin_signbit(x) != 0; }
 namespace catena::host {
 namespace {
 
-template <class T> struct DtypeIndex;
-template <> struct DtypeIndex<bool> { static constexpr int value = 0; };
-template <> struct DtypeIndex<int8_t> { static constexpr int value = 1; };
-template <> struct DtypeIndex<int16_t> { static constexpr int value = 2; };
-template <> struct DtypeIndex<int32_t> { static constexpr int value = 3; };
-template <> struct DtypeIndex<int64_t> { static constexpr int value = 4; };
-template <> struct DtypeIndex<uint8_t> { static constexpr int value = 5; };
-template <> struct DtypeIndex<uint16_t> { static constexpr int value = 6; };
-template <> struct DtypeIndex<uint32_t> { static constexpr int value = 7; };
-template <> struct DtypeIndex<uint64_t> { static constexpr int value = 8; };
-template <> struct DtypeIndex<float> { static constexpr int value = 11; };
-template <> struct DtypeIndex<double> { static constexpr int value = 12; };
+template <class T>
+struct DtypeIndex;
+template <>
+struct DtypeIndex<bool> {
+  static constexpr int value = 0;
+};
+template <>
+struct DtypeIndex<int8_t> {
+  static constexpr int value = 1;
+};
+template <>
+struct DtypeIndex<int16_t> {
+  static constexpr int value = 2;
+};
+template <>
+struct DtypeIndex<int32_t> {
+  static constexpr int value = 3;
+};
+template <>
+struct DtypeIndex<int64_t> {
+  static constexpr int value = 4;
+};
+template <>
+struct DtypeIndex<uint8_t> {
+  static constexpr int value = 5;
+};
+template <>
+struct DtypeIndex<uint16_t> {
+  static constexpr int value = 6;
+};
+template <>
+struct DtypeIndex<uint32_t> {
+  static constexpr int value = 7;
+};
+template <>
+struct DtypeIndex<uint64_t> {
+  static constexpr int value = 8;
+};
+template <>
+struct DtypeIndex<float> {
+  static constexpr int value = 11;
+};
+template <>
+struct DtypeIndex<double> {
+  static constexpr int value = 12;
+};
 
 // The table's own names of dtype classes, without the headers that go with catena::OpTypes.
 enum class Types { kAll, kNumeric, kIntBool, kInt, kFloat, kTrueDivide };
@@ -112,29 +148,39 @@ template <class T>
 constexpr bool computes(Types types) {
   constexpr bool is_bool = ops::IsBool<T>::value, is_float = ops::IsFloat<T>::value;
   switch (types) {
-    case Types::kAll: return true;
-    case Types::kNumeric: return !is_bool;
-    case Types::kIntBool: return !is_float;
-    case Types::kInt: return !is_float && !is_bool;
+    case Types::kAll:
+      return true;
+    case Types::kNumeric:
+      return !is_bool;
+    case Types::kIntBool:
+      return !is_float;
+    case Types::kInt:
+      return !is_float && !is_bool;
     case Types::kFloat:
-    case Types::kTrueDivide: return is_float;
+    case Types::kTrueDivide:
+      return is_float;
   }
   return false;
 }
 
-template <class A, class B> constexpr bool kSameType = false;
-template <class A> constexpr bool kSameType<A, A> = true;
+template <class A, class B>
+constexpr bool kSameType = false;
+template <class A>
+constexpr bool kSameType<A, A> = true;
 
 // The types of a row's operands when it computes in T.
-template <class Op, class T, Result kResult> struct OperandTypes {
+template <class Op, class T, Result kResult>
+struct OperandTypes {
   using First = T;
   using Out = T;
 };
-template <class Op, class T> struct OperandTypes<Op, T, Result::kBool> {
+template <class Op, class T>
+struct OperandTypes<Op, T, Result::kBool> {
   using First = T;
   using Out = bool;
 };
-template <class T> struct OperandTypes<ops::Where, T, Result::kSame> {
+template <class T>
+struct OperandTypes<ops::Where, T, Result::kSame> {
   using First = bool;
   using Out = T;
 };
@@ -158,11 +204,13 @@ CATENA_FN void run3(Out* out, const First* a, const In* b, const In* c, int64_t 
   for (int64_t i = 0; i < n; ++i) out[i] = Op::apply(a[i], b[i], c[i]);
 }
 
-template <class Op, class T, Result kResult> void loop1(char* const* p, const int64_t*, int64_t n) {
+template <class Op, class T, Result kResult>
+void loop1(char* const* p, const int64_t*, int64_t n) {
   using Out = typename OperandTypes<Op, T, kResult>::Out;
   run1<Op>(reinterpret_cast<Out*>(p[0]), reinterpret_cast<const T*>(p[1]), n);
 }
-template <class Op, class T, Result kResult> void loop2(char* const* p, const int64_t* strides, int64_t n) {
+template <class Op, class T, Result kResult>
+void loop2(char* const* p, const int64_t* strides, int64_t n) {
   using Out = typename OperandTypes<Op, T, kResult>::Out;
   Out* out = reinterpret_cast<Out*>(p[0]);
   const T* a = reinterpret_cast<const T*>(p[1]);
@@ -179,23 +227,28 @@ template <class Op, class T, Result kResult> void loop2(char* const* p, const in
     run2<Op>(out, a, 1, b, 1, n);
   }
 }
-template <class Op, class T, Result kResult> void loop3(char* const* p, const int64_t*, int64_t n) {
+template <class Op, class T, Result kResult>
+void loop3(char* const* p, const int64_t*, int64_t n) {
   using Types = OperandTypes<Op, T, kResult>;
-  run3<Op>(reinterpret_cast<typename Types::Out*>(p[0]), reinterpret_cast<const typename Types::First*>(p[1]),
-           reinterpret_cast<const T*>(p[2]), reinterpret_cast<const T*>(p[3]), n);
+  run3<Op>(reinterpret_cast<typename Types::Out*>(p[0]),
+           reinterpret_cast<const typename Types::First*>(p[1]), reinterpret_cast<const T*>(p[2]),
+           reinterpret_cast<const T*>(p[3]), n);
 }
 
 // Loops whose functions are approximations: every element goes through the vector form, so that a
 // result does not depend on its position. The rest of a row is computed in a padded block.
 inline constexpr int64_t kLanes = 16;
-template <class T> CATENA_FN void load_padded(T* block, const T* source, int64_t count) {
+template <class T>
+CATENA_FN void load_padded(T* block, const T* source, int64_t count) {
   for (int64_t i = 0; i < kLanes; ++i) block[i] = source[i < count ? i : count - 1];
 }
-template <class T> CATENA_FN void store_padded(T* destination, const T* block, int64_t count) {
+template <class T>
+CATENA_FN void store_padded(T* destination, const T* block, int64_t count) {
   for (int64_t i = 0; i < count; ++i) destination[i] = block[i];
 }
 
-template <class Op, class T> void padded1(char* const* p, const int64_t*, int64_t n) {
+template <class Op, class T>
+void padded1(char* const* p, const int64_t*, int64_t n) {
   T* out = reinterpret_cast<T*>(p[0]);
   const T* a = reinterpret_cast<const T*>(p[1]);
   const int64_t whole = n / kLanes * kLanes, rest = n - whole;
@@ -206,7 +259,8 @@ template <class Op, class T> void padded1(char* const* p, const int64_t*, int64_
   run1<Op>(block, block, kLanes);
   store_padded(out + whole, block, rest);
 }
-template <class Op, class T> void padded2(char* const* p, const int64_t*, int64_t n) {
+template <class Op, class T>
+void padded2(char* const* p, const int64_t*, int64_t n) {
   T* out = reinterpret_cast<T*>(p[0]);
   const T* a = reinterpret_cast<const T*>(p[1]);
   const T* b = reinterpret_cast<const T*>(p[2]);
@@ -219,7 +273,8 @@ template <class Op, class T> void padded2(char* const* p, const int64_t*, int64_
   run2<Op>(block[0], block[0], 1, block[1], 1, kLanes);
   store_padded(out + whole, block[0], rest);
 }
-template <class Op, class T> void padded3(char* const* p, const int64_t*, int64_t n) {
+template <class Op, class T>
+void padded3(char* const* p, const int64_t*, int64_t n) {
   T* out = reinterpret_cast<T*>(p[0]);
   const T* in[3] = {reinterpret_cast<const T*>(p[1]), reinterpret_cast<const T*>(p[2]),
                     reinterpret_cast<const T*>(p[3])};
@@ -233,36 +288,50 @@ template <class Op, class T> void padded3(char* const* p, const int64_t*, int64_
 }
 
 // Operations that call an approximated function.
-template <class Op> constexpr bool kApproximate = false;
-#define CATENA_APPROXIMATE(functor) template <> constexpr bool kApproximate<ops::functor> = true;
+template <class Op>
+constexpr bool kApproximate = false;
+#define CATENA_APPROXIMATE(functor) \
+  template <>                       \
+  constexpr bool kApproximate<ops::functor> = true;
 CATENA_APPROXIMATE(Power)
-CATENA_APPROXIMATE(Exp) CATENA_APPROXIMATE(Exp2) CATENA_APPROXIMATE(Expm1) CATENA_APPROXIMATE(Log)
-CATENA_APPROXIMATE(Log2) CATENA_APPROXIMATE(Log10) CATENA_APPROXIMATE(Log1p) CATENA_APPROXIMATE(Cbrt)
-CATENA_APPROXIMATE(Sin) CATENA_APPROXIMATE(Cos) CATENA_APPROXIMATE(Tan) CATENA_APPROXIMATE(Arcsin)
-CATENA_APPROXIMATE(Arccos) CATENA_APPROXIMATE(Arctan) CATENA_APPROXIMATE(Sinh) CATENA_APPROXIMATE(Cosh)
-CATENA_APPROXIMATE(Tanh) CATENA_APPROXIMATE(Arcsinh) CATENA_APPROXIMATE(Arccosh)
-CATENA_APPROXIMATE(Arctanh) CATENA_APPROXIMATE(Erf) CATENA_APPROXIMATE(Sigmoid)
-CATENA_APPROXIMATE(Softplus) CATENA_APPROXIMATE(Arctan2) CATENA_APPROXIMATE(Hypot)
-CATENA_APPROXIMATE(Logaddexp) CATENA_APPROXIMATE(Logaddexp2)
-CATENA_APPROXIMATE(PowerGradLhs) CATENA_APPROXIMATE(PowerGradRhs) CATENA_APPROXIMATE(SinGrad)
-CATENA_APPROXIMATE(CosGrad) CATENA_APPROXIMATE(SinhGrad) CATENA_APPROXIMATE(CoshGrad)
-CATENA_APPROXIMATE(ErfGrad) CATENA_APPROXIMATE(SoftplusGrad) CATENA_APPROXIMATE(LogaddexpGrad)
+CATENA_APPROXIMATE(Exp)
+CATENA_APPROXIMATE(Exp2) CATENA_APPROXIMATE(Expm1) CATENA_APPROXIMATE(Log) CATENA_APPROXIMATE(Log2)
+    CATENA_APPROXIMATE(Log10) CATENA_APPROXIMATE(Log1p) CATENA_APPROXIMATE(Cbrt) CATENA_APPROXIMATE(
+        Sin) CATENA_APPROXIMATE(Cos) CATENA_APPROXIMATE(Tan) CATENA_APPROXIMATE(Arcsin)
+        CATENA_APPROXIMATE(Arccos) CATENA_APPROXIMATE(Arctan) CATENA_APPROXIMATE(Sinh)
+            CATENA_APPROXIMATE(Cosh) CATENA_APPROXIMATE(Tanh) CATENA_APPROXIMATE(Arcsinh)
+                CATENA_APPROXIMATE(Arccosh) CATENA_APPROXIMATE(Arctanh) CATENA_APPROXIMATE(Erf)
+                    CATENA_APPROXIMATE(Sigmoid) CATENA_APPROXIMATE(Softplus)
+                        CATENA_APPROXIMATE(Arctan2) CATENA_APPROXIMATE(Hypot)
+                            CATENA_APPROXIMATE(Logaddexp) CATENA_APPROXIMATE(Logaddexp2)
+                                CATENA_APPROXIMATE(PowerGradLhs) CATENA_APPROXIMATE(PowerGradRhs)
+                                    CATENA_APPROXIMATE(SinGrad) CATENA_APPROXIMATE(CosGrad)
+                                        CATENA_APPROXIMATE(SinhGrad) CATENA_APPROXIMATE(CoshGrad)
+                                            CATENA_APPROXIMATE(ErfGrad)
+                                                CATENA_APPROXIMATE(SoftplusGrad)
+                                                    CATENA_APPROXIMATE(LogaddexpGrad)
 #undef CATENA_APPROXIMATE
 
-// Puts the row's loop for T into the table where the row computes in T.
-template <class Op, int kInputs, Types kTypes, Result kResult, class T>
-void fill_row(LoopEntry (*table)[kDtypes], int row) {
+    // Puts the row's loop for T into the table where the row computes in T.
+    template <class Op, int kInputs, Types kTypes, Result kResult, class T>
+    void fill_row(LoopEntry (*table)[kDtypes], int row) {
   if constexpr (computes<T>(kTypes)) {
     LoopEntry& entry = table[row][DtypeIndex<T>::value];
     if constexpr (kApproximate<Op> && ops::IsFloat<T>::value) {
-      if constexpr (kInputs == 1) entry.loop = &padded1<Op, T>;
-      else if constexpr (kInputs == 2) entry.loop = &padded2<Op, T>;
-      else entry.loop = &padded3<Op, T>;
+      if constexpr (kInputs == 1)
+        entry.loop = &padded1<Op, T>;
+      else if constexpr (kInputs == 2)
+        entry.loop = &padded2<Op, T>;
+      else
+        entry.loop = &padded3<Op, T>;
       entry.heavy = true;
     } else {
-      if constexpr (kInputs == 1) entry.loop = &loop1<Op, T, kResult>;
-      else if constexpr (kInputs == 2) entry.loop = &loop2<Op, T, kResult>;
-      else entry.loop = &loop3<Op, T, kResult>;
+      if constexpr (kInputs == 1)
+        entry.loop = &loop1<Op, T, kResult>;
+      else if constexpr (kInputs == 2)
+        entry.loop = &loop2<Op, T, kResult>;
+      else
+        entry.loop = &loop3<Op, T, kResult>;
       entry.takes_scalars = kInputs == 2;
     }
   }

@@ -9,41 +9,74 @@ namespace catena::host {
 namespace {
 
 // Vectors of the compiler: the same 8 lanes on every level, whatever the processor's width.
-// Passed between functions that are always inlined only, so that no calling convention is concerned.
-#pragma GCC diagnostic ignored "-Wpsabi"
+// Passed between functions that are always inlined only, so that no calling convention is
+// concerned.
 typedef float Float8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef double Double8 __attribute__((vector_size(64), aligned(8), may_alias));
-template <class T> struct Lanes;
-template <> struct Lanes<float> { using Load = Float8; };
-template <> struct Lanes<double> { using Load = Double8; };
+template <class T>
+struct Lanes;
+template <>
+struct Lanes<float> {
+  using Load = Float8;
+};
+template <>
+struct Lanes<double> {
+  using Load = Double8;
+};
 
 struct SumOp {
-  template <class V> static inline __attribute__((always_inline)) V step(V acc, V x) { return acc + x; }
-  template <class V> static inline __attribute__((always_inline)) V join(V a, V b) { return a + b; }
+  template <class V>
+  static inline __attribute__((always_inline)) V step(V acc, V x) {
+    return acc + x;
+  }
+  template <class V>
+  static inline __attribute__((always_inline)) V join(V a, V b) {
+    return a + b;
+  }
   static constexpr int kIdentity = 0;
 };
 struct ProdOp {
-  template <class V> static inline __attribute__((always_inline)) V step(V acc, V x) { return acc * x; }
-  template <class V> static inline __attribute__((always_inline)) V join(V a, V b) { return a * b; }
+  template <class V>
+  static inline __attribute__((always_inline)) V step(V acc, V x) {
+    return acc * x;
+  }
+  template <class V>
+  static inline __attribute__((always_inline)) V join(V a, V b) {
+    return a * b;
+  }
   static constexpr int kIdentity = 1;
 };
 struct SumOfSquaresOp {
-  template <class V> static inline __attribute__((always_inline)) V step(V acc, V x) { return acc + x * x; }
-  template <class V> static inline __attribute__((always_inline)) V join(V a, V b) { return a + b; }
+  template <class V>
+  static inline __attribute__((always_inline)) V step(V acc, V x) {
+    return acc + x * x;
+  }
+  template <class V>
+  static inline __attribute__((always_inline)) V join(V a, V b) {
+    return a + b;
+  }
   static constexpr int kIdentity = 0;
 };
 // NaN wins: it replaces any accumulator and is never replaced.
 struct MaxOp {
-  template <class V> static inline __attribute__((always_inline)) V step(V acc, V x) {
+  template <class V>
+  static inline __attribute__((always_inline)) V step(V acc, V x) {
     return ((x > acc) | (x != x)) ? x : acc;
   }
-  template <class V> static inline __attribute__((always_inline)) V join(V a, V b) { return step(a, b); }
+  template <class V>
+  static inline __attribute__((always_inline)) V join(V a, V b) {
+    return step(a, b);
+  }
 };
 struct MinOp {
-  template <class V> static inline __attribute__((always_inline)) V step(V acc, V x) {
+  template <class V>
+  static inline __attribute__((always_inline)) V step(V acc, V x) {
     return ((x < acc) | (x != x)) ? x : acc;
   }
-  template <class V> static inline __attribute__((always_inline)) V join(V a, V b) { return step(a, b); }
+  template <class V>
+  static inline __attribute__((always_inline)) V join(V a, V b) {
+    return step(a, b);
+  }
 };
 
 template <class Op, class V, class A>
@@ -73,7 +106,8 @@ void float_row(const char* source, int64_t n, void* accumulator) {
   }
   double rest = Op::kIdentity;
   for (; i < n; ++i) rest = Op::step(rest, double(x[i]));
-  *static_cast<double*>(accumulator) = Op::join(join_lanes<Op, Double8, double>(acc[0], acc[1], acc[2], acc[3]), rest);
+  *static_cast<double*>(accumulator) =
+      Op::join(join_lanes<Op, Double8, double>(acc[0], acc[1], acc[2], acc[3]), rest);
 }
 template <class Op, class T>
 void float_columns(const char* source, int64_t n, void* accumulators) {
@@ -94,7 +128,8 @@ void extreme_row(const char* source, int64_t n, void* accumulator) {
     Load acc[4];
     for (int k = 0; k < 4; ++k) acc[k] = *reinterpret_cast<const Load*>(x + 8 * k);
     for (i = 32; i + 32 <= n; i += 32) {
-      for (int k = 0; k < 4; ++k) acc[k] = Op::step(acc[k], *reinterpret_cast<const Load*>(x + i + 8 * k));
+      for (int k = 0; k < 4; ++k)
+        acc[k] = Op::step(acc[k], *reinterpret_cast<const Load*>(x + i + 8 * k));
     }
     result = join_lanes<Op, Load, T>(acc[0], acc[1], acc[2], acc[3]);
   }
@@ -108,8 +143,10 @@ void plain_row(const char* source, int64_t n, void* accumulator) {
   const T* x = reinterpret_cast<const T*>(source);
   T result;
   int64_t i = 0;
-  if constexpr (requires { Op::kIdentity; }) result = T(Op::kIdentity);
-  else result = x[i++];
+  if constexpr (requires { Op::kIdentity; })
+    result = T(Op::kIdentity);
+  else
+    result = x[i++];
   for (; i < n; ++i) result = T(Op::step(result, x[i]));
   *static_cast<T*>(accumulator) = result;
 }
@@ -130,12 +167,17 @@ void combine(void* accumulators, const void* others, int64_t n) {
 
 template <class T>
 void fill_float(Tables& tables, int dtype) {
-  tables.reductions[kLoopSum][dtype] = {&float_row<SumOp, T>, &float_columns<SumOp, T>, &combine<SumOp, double>};
-  tables.reductions[kLoopProd][dtype] = {&float_row<ProdOp, T>, &float_columns<ProdOp, T>, &combine<ProdOp, double>};
-  tables.reductions[kLoopSumOfSquares][dtype] = {&float_row<SumOfSquaresOp, T>, &float_columns<SumOfSquaresOp, T>,
+  tables.reductions[kLoopSum][dtype] = {&float_row<SumOp, T>, &float_columns<SumOp, T>,
+                                        &combine<SumOp, double>};
+  tables.reductions[kLoopProd][dtype] = {&float_row<ProdOp, T>, &float_columns<ProdOp, T>,
+                                         &combine<ProdOp, double>};
+  tables.reductions[kLoopSumOfSquares][dtype] = {&float_row<SumOfSquaresOp, T>,
+                                                 &float_columns<SumOfSquaresOp, T>,
                                                  &combine<SumOfSquaresOp, double>};
-  tables.reductions[kLoopMax][dtype] = {&extreme_row<MaxOp, T>, &plain_columns<MaxOp, T>, &combine<MaxOp, T>};
-  tables.reductions[kLoopMin][dtype] = {&extreme_row<MinOp, T>, &plain_columns<MinOp, T>, &combine<MinOp, T>};
+  tables.reductions[kLoopMax][dtype] = {&extreme_row<MaxOp, T>, &plain_columns<MaxOp, T>,
+                                        &combine<MaxOp, T>};
+  tables.reductions[kLoopMin][dtype] = {&extreme_row<MinOp, T>, &plain_columns<MinOp, T>,
+                                        &combine<MinOp, T>};
 }
 template <class Op, class T>
 void fill_plain_op(Tables& tables, int op, int dtype) {

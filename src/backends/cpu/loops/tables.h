@@ -35,15 +35,16 @@ enum GradientRow {
 #undef CATENA_EW1
 #undef CATENA_EW2
 #undef CATENA_EW3
-inline constexpr int kArithmeticFirst = 0;  // rows of Tables::loops, in the order of elementwise.def
+inline constexpr int kArithmeticFirst =
+    0;  // rows of Tables::loops, in the order of elementwise.def
 inline constexpr int kMathFirst = kArithmeticRows;
 inline constexpr int kLogicFirst = kMathFirst + kMathRows;
 inline constexpr int kGradientFirst = kLogicFirst + kLogicRows;
 inline constexpr int kOpRows = kGradientFirst + kGradientRows;
 
 // pointers[0] is the output, the inputs follow. All operands are contiguous (aligned to their
-// elements), or, for inputs of loops that say so, one repeated element (stride 0). The output may be
-// exactly one of the inputs.
+// elements), or, for inputs of loops that say so, one repeated element (stride 0). The output may
+// be exactly one of the inputs.
 using Loop = void (*)(char* const* pointers, const int64_t* strides, int64_t n);
 struct LoopEntry {
   Loop loop = nullptr;
@@ -56,7 +57,16 @@ using CastLoop = void (*)(const char* source, int64_t source_stride, char* desti
 
 // Partial results of n contiguous elements. Sums of floats are in double, maxima and minima in the
 // dtype itself, integers in the dtype itself; stored as the accumulator type's 8-byte slot.
-enum ReduceLoopOp { kLoopSum, kLoopProd, kLoopMax, kLoopMin, kLoopSumOfSquares, kLoopAnd, kLoopOr, kReduceLoops };
+enum ReduceLoopOp {
+  kLoopSum,
+  kLoopProd,
+  kLoopMax,
+  kLoopMin,
+  kLoopSumOfSquares,
+  kLoopAnd,
+  kLoopOr,
+  kReduceLoops
+};
 // *accumulator = reduction of n >= 1 contiguous elements.
 using ReduceRow = void (*)(const char* source, int64_t n, void* accumulator);
 // accumulators[j] = op(accumulators[j], source[j]) for n columns.
@@ -76,8 +86,8 @@ struct SoftmaxLoops {
   // y = exp(x - shift); returns the sum.
   T (*exp_shifted)(const T* x, T shift, T* y, int64_t n);
   T (*sum_exp_shifted)(const T* x, T shift, int64_t n);
-  void (*scale)(T* y, T factor, int64_t n);             // y *= factor
-  void (*subtract)(const T* x, T value, T* y, int64_t n);  // y = x - value
+  void (*scale)(T* y, T factor, int64_t n);                         // y *= factor
+  void (*subtract)(const T* x, T shift, T value, T* y, int64_t n);  // y = (x - shift) - value
   // gx = y * (gy - dot)
   void (*gradient)(const T* y, const T* gy, T dot, T* gx, int64_t n);
   // gx = gy - exp(y) * sum
@@ -101,16 +111,25 @@ struct OptimizerLoops {
 
 // Philox blocks first .. first + n - 1 under a seed. See RandomCall for the meaning of the words.
 struct RandomLoops {
-  void (*bits)(uint64_t seed, uint64_t first, uint64_t* out, int64_t n);        // words 0,1
-  void (*blocks)(uint64_t seed, uint64_t first, uint64_t* out, int64_t n);      // words 0,1 and 2,3
-  void (*uniform_float)(uint64_t seed, uint64_t first, float low, float high, float* out, int64_t n);
-  void (*uniform_double)(uint64_t seed, uint64_t first, double low, double high, double* out, int64_t n);
-  void (*normal_float)(uint64_t seed, uint64_t first, float mean, float deviation, float* out, int64_t n);
-  void (*normal_double)(uint64_t seed, uint64_t first, double mean, double deviation, double* out, int64_t n);
+  void (*bits)(uint64_t seed, uint64_t first, uint64_t* out, int64_t n);    // words 0,1
+  void (*blocks)(uint64_t seed, uint64_t first, uint64_t* out, int64_t n);  // words 0,1 and 2,3
+  void (*uniform_float)(uint64_t seed, uint64_t first, float low, float high, float* out,
+                        int64_t n);
+  void (*uniform_double)(uint64_t seed, uint64_t first, double low, double high, double* out,
+                         int64_t n);
+  void (*normal_float)(uint64_t seed, uint64_t first, float mean, float deviation, float* out,
+                       int64_t n);
+  void (*normal_double)(uint64_t seed, uint64_t first, double mean, double deviation, double* out,
+                        int64_t n);
   // y = keep ? x * scale : 0
-  void (*dropout_float)(uint64_t seed, uint64_t first, float ratio, float scale, const float* x, float* y, int64_t n);
-  void (*dropout_double)(uint64_t seed, uint64_t first, float ratio, double scale, const double* x, double* y, int64_t n);
+  void (*dropout_float)(uint64_t seed, uint64_t first, float ratio, float scale, const float* x,
+                        float* y, int64_t n);
+  void (*dropout_double)(uint64_t seed, uint64_t first, float ratio, double scale, const double* x,
+                         double* y, int64_t n);
 };
+
+// sums[j] += factor * row[j] of n integers (bool: or of ands).
+using AddScaled = void (*)(const char* row, const void* factor, char* sums, int64_t n);
 
 struct Tables {
   LoopEntry loops[kOpRows][kDtypes];  // float16 and bfloat16 have none: they compute in float32
@@ -121,6 +140,10 @@ struct Tables {
   OptimizerLoops<float> optimizer_float;
   OptimizerLoops<double> optimizer_double;
   RandomLoops random;
+  // row = relu?(row + bias), bias may be null (then relu).
+  void (*epilogue_float)(float* row, const float* bias, bool relu, int64_t n);
+  void (*epilogue_double)(double* row, const double* bias, bool relu, int64_t n);
+  AddScaled add_scaled[kDtypes];  // bool and integers
   const char* isa;
 };
 
@@ -128,20 +151,21 @@ struct Tables {
 const Tables& tables();
 
 // Each loop file fills its part, once for each level.
-#define CATENA_DECLARE_FILLS(level)                  \
-  namespace level {                                  \
-  void fill_arithmetic_int(Tables& tables);          \
-  void fill_arithmetic_float(Tables& tables);        \
-  void fill_math_float32(Tables& tables);            \
-  void fill_math_float64(Tables& tables);            \
-  void fill_logic(Tables& tables);                   \
-  void fill_gradient(Tables& tables);                \
-  void fill_cast_int(Tables& tables);                \
-  void fill_cast_float(Tables& tables);              \
-  void fill_reduce(Tables& tables);                  \
-  void fill_softmax(Tables& tables);                 \
-  void fill_optimizer(Tables& tables);               \
-  void fill_random(Tables& tables);                  \
+#define CATENA_DECLARE_FILLS(level)           \
+  namespace level {                           \
+  void fill_arithmetic_int(Tables& tables);   \
+  void fill_arithmetic_float(Tables& tables); \
+  void fill_math_float32(Tables& tables);     \
+  void fill_math_float64(Tables& tables);     \
+  void fill_logic(Tables& tables);            \
+  void fill_gradient(Tables& tables);         \
+  void fill_cast_int(Tables& tables);         \
+  void fill_cast_float(Tables& tables);       \
+  void fill_reduce(Tables& tables);           \
+  void fill_softmax(Tables& tables);          \
+  void fill_optimizer(Tables& tables);        \
+  void fill_random(Tables& tables);           \
+  void fill_epilogue(Tables& tables);         \
   }
 CATENA_DECLARE_FILLS(v2)
 CATENA_DECLARE_FILLS(v3)

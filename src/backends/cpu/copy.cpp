@@ -1,0 +1,146 @@
+// Copies with casts, fills and ranges.
+#include <cstdlib>
+
+#include "array/iteration.h"
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/loops/tables.h"
+#include "backends/cpu/parallel.h"
+
+namespace catena::host {
+
+namespace {
+
+constexpr int64_t kTile = 32;  // elements along both sides of a transposition's tile
+
+struct CopyJob {
+  LoopPlan plan;  // operand 0: destination, 1: source
+  CastLoop cast;
+  char* destination;
+  const char* source;
+};
+
+// Where the source runs fastest along another dimension than the destination, that dimension;
+// otherwise -1.
+int transposed_dimension(const LoopPlan& plan) {
+  int best = -1;
+  int64_t stride = std::abs(plan.inner_stride(1));
+  for (int d = 0; d < plan.ndim - 1; ++d) {
+    const int64_t other = std::abs(plan.strides[1][d]);
+    if (other != 0 && other < stride && plan.shape[d] >= 4) {
+      best = d;
+      stride = other;
+    }
+  }
+  return plan.inner() >= 4 ? best : -1;
+}
+
+// Makes dimension d the last but one; the order of the others does not matter to a copy.
+void move_before_inner(LoopPlan& plan, int d) {
+  const int last = plan.ndim - 2;
+  std::swap(plan.shape[d], plan.shape[last]);
+  for (int k = 0; k < plan.operands; ++k) std::swap(plan.strides[k][d], plan.strides[k][last]);
+}
+
+// Tiles of kTile rows and kTile columns of the two last dimensions: both sides stay in the cache.
+void copy_tiled(const CopyJob& job) {
+  const LoopPlan& plan = job.plan;
+  const int d = plan.ndim - 2;
+  const int64_t rows = plan.shape[d], columns = plan.inner();
+  const int64_t strips = (rows + kTile - 1) / kTile, outer = plan.size / (rows * columns);
+  parallel_for(outer * strips, threads_for(plan.size), [&](int64_t unit) {
+    const int64_t begin = unit % strips * kTile, end = std::min(rows, begin + kTile);
+    const LoopCursor cursor(plan, unit / strips * rows);
+    char* to = job.destination + cursor.offset(0);
+    const char* from = job.source + cursor.offset(1);
+    for (int64_t column = 0; column < columns; column += kTile) {
+      const int64_t n = std::min(kTile, columns - column);
+      for (int64_t row = begin; row < end; ++row) {
+        job.cast(
+            from + row * plan.strides[1][d] + column * plan.inner_stride(1), plan.inner_stride(1),
+            to + row * plan.strides[0][d] + column * plan.inner_stride(0), plan.inner_stride(0), n);
+      }
+    }
+  });
+}
+
+void copy_rows(const CopyJob& job) {
+  const LoopPlan& plan = job.plan;
+  parallel_ranges(plan.size, 1024, threads_for(plan.size), [&](int64_t begin, int64_t end) {
+    const int64_t inner = plan.inner();
+    int64_t row = begin / inner;
+    LoopCursor cursor(plan, row);
+    for (int64_t at = begin; at < end; ++row, cursor.next_row()) {
+      const int64_t first = at - row * inner, last = std::min(inner, end - row * inner);
+      job.cast(job.source + cursor.offset(1) + first * plan.inner_stride(1), plan.inner_stride(1),
+               job.destination + cursor.offset(0) + first * plan.inner_stride(0),
+               plan.inner_stride(0), last - first);
+      at += last - first;
+    }
+  });
+}
+
+void copy_planned(const LoopOperand (&operands)[2], char* destination, const char* source,
+                  CastLoop cast) {
+  CopyJob job{plan_loop(operands), cast, destination, source};
+  const int transposed = transposed_dimension(job.plan);
+  if (transposed >= 0) {
+    move_before_inner(job.plan, transposed);
+    copy_tiled(job);
+  } else {
+    copy_rows(job);
+  }
+}
+
+}  // namespace
+
+void copy(const Array& source, const Array& destination) {
+  if (destination.size() == 0 ||
+      (source.raw_data() == destination.raw_data() && source.dtype() == destination.dtype() &&
+       source.strides() == destination.strides())) {
+    return;
+  }
+  const CastLoop cast =
+      tables().casts[static_cast<int>(source.dtype())][static_cast<int>(destination.dtype())];
+  char* to = static_cast<char*>(destination.raw_data());
+  const char* from = static_cast<const char*>(source.raw_data());
+  if (source.is_contiguous() && destination.is_contiguous()) {
+    const int64_t n = destination.size(), in = source.itemsize(), out = destination.itemsize();
+    parallel_ranges(n, 1024, threads_for(n), [&](int64_t begin, int64_t end) {
+      cast(from + begin * in, in, to + begin * out, out, end - begin);
+    });
+    return;
+  }
+  copy_planned(
+      {{&destination.shape(), &destination.strides()}, {&source.shape(), &source.strides()}}, to,
+      from, cast);
+}
+
+void fill(const Array& destination, const Scalar& value) {
+  alignas(8) char bits[8];
+  visit_dtype(destination.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T element = value.to<T>();
+    std::memcpy(bits, &element, sizeof(T));
+  });
+  const int dtype = static_cast<int>(destination.dtype());
+  static const Shape no_shape;
+  copy_planned({{&destination.shape(), &destination.strides()}, {&no_shape, &no_shape}},
+               static_cast<char*>(destination.raw_data()), bits, tables().casts[dtype][dtype]);
+}
+
+void arange(const Array& destination, const Scalar& start, const Scalar& step) {
+  const int64_t n = destination.size();
+  visit_dtype(destination.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* out = destination.data<T>();
+    if constexpr (is_float(dtype_of<T>)) {
+      const double first = start.to_double(), delta = step.to_double();
+      for (int64_t i = 0; i < n; ++i) out[i] = T(first + double(i) * delta);
+    } else {
+      const int64_t first = start.to<int64_t>(), delta = step.to<int64_t>();
+      for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(first + i * delta);
+    }
+  });
+}
+
+}  // namespace catena::host

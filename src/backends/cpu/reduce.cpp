@@ -1,0 +1,395 @@
+// Reductions over any set of axes.
+//
+// The work is cut into segments of a fixed number of elements, whose results are combined in order:
+// a result depends neither on the number of threads nor on timing. Two forms: when a reduced axis
+// is the fastest in memory, whole rows are reduced; otherwise rows of kept columns are accumulated.
+// Sums of doubles are combined pairwise, those of narrower floats run in double.
+#include <cstdlib>
+#include <vector>
+
+#include "array/iteration.h"
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/loops/tables.h"
+#include "backends/cpu/parallel.h"
+
+namespace catena::host {
+
+namespace {
+
+constexpr int64_t kRowBlock = 1024;             // elements one call of a row loop takes
+constexpr int64_t kColumnBlock = 512;           // columns accumulated together
+constexpr int64_t kColumnRows = 128;            // rows accumulated one by one before going pairwise
+constexpr int64_t kSegment = int64_t{1} << 17;  // elements of a segment
+
+struct ReduceJob {
+  ReduceOp op;
+  const ReduceEntry* loops;
+  Dtype loop_dtype;   // of the elements the loops read
+  int64_t item;       // its size
+  Dtype accumulator;  // dtype of the accumulators
+  int64_t accumulator_size;
+  bool pairwise;  // combine partial results as a tree
+  CastLoop cast;  // input -> loop_dtype; used where `convert` or strides ask for it
+  bool convert;
+  const char* input;
+  char* output;
+  Dtype output_dtype;
+  double scale;
+  bool accumulate;
+  LoopPlan kept;     // operand 0: input, 1: output
+  LoopPlan reduced;  // operand 0: input
+};
+
+ReduceLoopOp loop_op(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kSum:
+      return kLoopSum;
+    case ReduceOp::kProd:
+      return kLoopProd;
+    case ReduceOp::kMax:
+      return kLoopMax;
+    case ReduceOp::kMin:
+      return kLoopMin;
+    case ReduceOp::kAll:
+      return kLoopAnd;
+    case ReduceOp::kAny:
+      return kLoopOr;
+    case ReduceOp::kSumOfSquares:
+      return kLoopSumOfSquares;
+  }
+  fail<ValueError>("reduce: unknown operation ", static_cast<int>(op));
+}
+bool is_sum(ReduceOp op) { return op == ReduceOp::kSum || op == ReduceOp::kSumOfSquares; }
+
+// Combines partial results (vectors of `width` accumulators) in order, as a balanced tree where the
+// job asks for it: level k holds the result of 2^k pieces.
+class Combiner {
+ public:
+  Combiner(const ReduceJob& job, int64_t width)
+      : job_(job), width_(width), bytes_(width * job.accumulator_size) {
+    if (width == 1) levels_ = single_;
+  }
+
+  void add(const char* piece) {
+    int k = 0;
+    if (job_.pairwise) {
+      for (uint64_t c = count_; c & 1; c >>= 1) {
+        job_.loops->combine(at(k), k == 0 ? piece : at(k - 1), width_);
+        ++k;
+      }
+      reserve(k);
+      std::memcpy(at(k), k == 0 ? piece : at(k - 1), size_t(bytes_));
+    } else if (count_ == 0) {
+      reserve(0);
+      std::memcpy(at(0), piece, size_t(bytes_));
+    } else {
+      job_.loops->combine(at(0), piece, width_);
+    }
+    ++count_;
+  }
+
+  // Into `result`; at least one piece was added.
+  void finish(char* result) {
+    bool first = true;
+    for (int k = 0; k < 64; ++k) {
+      const bool occupied = job_.pairwise ? (count_ >> k) & 1 : k == 0;
+      if (!occupied) continue;
+      if (!first) job_.loops->combine(at(k), result, width_);
+      std::memcpy(result, at(k), size_t(bytes_));
+      first = false;
+    }
+  }
+
+ private:
+  char* at(int k) { return levels_ + k * bytes_; }
+  void reserve(int k) {
+    if (width_ == 1) return;
+    many_.resize(std::max(many_.size(), size_t((k + 1) * bytes_)));
+    levels_ = many_.data();
+  }
+
+  const ReduceJob& job_;
+  int64_t width_, bytes_;
+  uint64_t count_ = 0;
+  char* levels_ = nullptr;
+  alignas(8) char single_[64 * 8];
+  std::vector<char> many_;
+};
+
+// Accumulators to output elements: scaled, added to what is there, rounded once.
+void store(const ReduceJob& job, const char* accumulators, char* output, int64_t stride,
+           int64_t n) {
+  visit_dtype(job.output_dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const auto write = [&](auto read) {
+      for (int64_t i = 0; i < n; ++i) {
+        T* out = reinterpret_cast<T*>(output + i * stride);
+        *out = read(i, *out);
+      }
+    };
+    if (job.accumulator == Dtype::kFloat64 || job.accumulator == Dtype::kFloat32) {
+      const bool wide = job.accumulator == Dtype::kFloat64;
+      write([&](int64_t i, T old) {
+        const double value = wide ? reinterpret_cast<const double*>(accumulators)[i]
+                                  : double(reinterpret_cast<const float*>(accumulators)[i]);
+        const double previous = job.accumulate ? double(compute_t<T>(old)) : 0.0;
+        return T(job.accumulate ? previous + value * job.scale : value * job.scale);
+      });
+    } else if (job.accumulator == job.output_dtype) {
+      write([&](int64_t i, T old) {
+        const T value = reinterpret_cast<const T*>(accumulators)[i];
+        if constexpr (std::is_integral_v<T>)
+          return job.accumulate ? T(old + value) : value;
+        else
+          return value;
+      });
+    } else {  // the truth of kAll and kAny in another dtype
+      write([&](int64_t i, T) { return T(compute_t<T>(accumulators[i])); });
+    }
+  });
+}
+
+// Pieces [begin, end) of a reduction of whole rows; a piece is at most kRowBlock elements of a row.
+void reduce_pieces(const ReduceJob& job, const char* base, int64_t begin, int64_t end,
+                   char* result) {
+  const LoopPlan& plan = job.reduced;
+  const int64_t inner = plan.inner(), stride = plan.inner_stride(0);
+  const int64_t per_row = (inner + kRowBlock - 1) / kRowBlock;
+  const bool direct = !job.convert && (stride == job.item || inner == 1);
+  alignas(64) char buffer[kRowBlock * 8];
+  alignas(8) char partial[8];
+  Combiner combiner(job, 1);
+  LoopCursor cursor(plan, begin / per_row);
+  for (int64_t piece = begin; piece < end; ++piece) {
+    const int64_t at = piece % per_row * kRowBlock, n = std::min(kRowBlock, inner - at);
+    const char* source = base + cursor.offset(0) + at * stride;
+    if (!direct) {
+      job.cast(source, stride, buffer, job.item, n);
+      source = buffer;
+    }
+    job.loops->row(source, n, end - begin == 1 ? result : partial);
+    if (end - begin == 1) return;
+    combiner.add(partial);
+    if (piece % per_row == per_row - 1) cursor.next_row();
+  }
+  combiner.finish(result);
+}
+
+// Calls body(kept index, input address, output address) for every kept element, over threads.
+template <class F>
+void for_each_kept(const ReduceJob& job, int threads, const F& body) {
+  parallel_ranges(job.kept.size, 1, threads, [&](int64_t begin, int64_t end) {
+    const int64_t inner = job.kept.inner();
+    LoopCursor cursor(job.kept, begin / inner);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t column = i % inner;
+      body(i, job.input + cursor.offset(0) + column * job.kept.inner_stride(0),
+           job.output + cursor.offset(1) + column * job.kept.inner_stride(1));
+      if (column == inner - 1) cursor.next_row();
+    }
+  });
+}
+
+void reduce_rows(const ReduceJob& job) {
+  const int64_t inner = job.reduced.inner(), rows = job.reduced.size / inner;
+  const int64_t pieces = rows * ((inner + kRowBlock - 1) / kRowBlock);
+  const int64_t per_segment = std::max<int64_t>(1, kSegment / std::min(inner, kRowBlock));
+  const int64_t segments = (pieces + per_segment - 1) / per_segment;
+  const int threads = threads_for(job.kept.size * job.reduced.size / 2 + job.kept.size * 4);
+  const int64_t size = job.accumulator_size;
+  if (segments == 1) {
+    for_each_kept(job, threads, [&](int64_t, const char* input, char* output) {
+      alignas(8) char result[8];
+      reduce_pieces(job, input, 0, pieces, result);
+      store(job, result, output, 0, 1);
+    });
+    return;
+  }
+  std::vector<char> partials(size_t(job.kept.size * segments * size));
+  std::vector<const char*> inputs(size_t(job.kept.size));
+  for_each_kept(job, 1, [&](int64_t i, const char* input, char*) { inputs[size_t(i)] = input; });
+  parallel_for(job.kept.size * segments, threads, [&](int64_t unit) {
+    const int64_t begin = unit % segments * per_segment;
+    alignas(8) char result[8];
+    reduce_pieces(job, inputs[size_t(unit / segments)], begin,
+                  std::min(pieces, begin + per_segment), result);
+    std::memcpy(partials.data() + unit * size, result, size_t(size));
+  });
+  for_each_kept(job, 1, [&](int64_t i, const char*, char* output) {
+    Combiner combiner(job, 1);
+    for (int64_t s = 0; s < segments; ++s)
+      combiner.add(partials.data() + (i * segments + s) * size);
+    alignas(8) char result[8];
+    combiner.finish(result);
+    store(job, result, output, 0, 1);
+  });
+}
+
+// Address of element `index` (C order) of the reduced dimensions.
+class ReducedRows {
+ public:
+  ReducedRows(const LoopPlan& plan, int64_t index)
+      : plan_(plan), cursor_(plan, index / plan.inner()), column_(index % plan.inner()) {}
+  int64_t offset() const { return cursor_.offset(0) + column_ * plan_.inner_stride(0); }
+  void next() {
+    if (++column_ < plan_.inner()) return;
+    column_ = 0;
+    cursor_.next_row();
+  }
+
+ private:
+  const LoopPlan& plan_;
+  LoopCursor cursor_;
+  int64_t column_;
+};
+
+void set_identity(const ReduceJob& job, char* accumulators, int64_t n) {
+  const bool one = job.op == ReduceOp::kProd || job.op == ReduceOp::kAll;
+  const int dtype = static_cast<int>(job.accumulator);
+  const uint8_t value = one;
+  tables().casts[static_cast<int>(Dtype::kUInt8)][dtype](reinterpret_cast<const char*>(&value), 0,
+                                                         accumulators, job.accumulator_size, n);
+}
+
+// Rows [begin, end) of n columns into accumulators.
+void reduce_column_rows(const ReduceJob& job, const char* base, int64_t n, int64_t begin,
+                        int64_t end, char* accumulators) {
+  const int64_t stride = job.kept.inner_stride(0);
+  const bool direct = !job.convert && (stride == job.item || n == 1);
+  alignas(64) char buffer[kColumnBlock * 8];
+  ReducedRows rows(job.reduced, begin);
+  if (job.op == ReduceOp::kMax || job.op == ReduceOp::kMin) {
+    job.cast(base + rows.offset(), stride, accumulators, job.item, n);
+  } else {
+    set_identity(job, accumulators, n);
+  }
+  for (int64_t row = begin; row < end; ++row, rows.next()) {
+    const char* source = base + rows.offset();
+    if (!direct) {
+      job.cast(source, stride, buffer, job.item, n);
+      source = buffer;
+    }
+    job.loops->columns(source, n, accumulators);
+  }
+}
+
+void reduce_column_segment(const ReduceJob& job, const char* base, int64_t n, int64_t begin,
+                           int64_t end, char* result) {
+  if (!job.pairwise || end - begin <= kColumnRows) {
+    reduce_column_rows(job, base, n, begin, end, result);
+    return;
+  }
+  alignas(64) char partial[kColumnBlock * 8];
+  Combiner combiner(job, n);
+  for (int64_t at = begin; at < end; at += kColumnRows) {
+    reduce_column_rows(job, base, n, at, std::min(end, at + kColumnRows), partial);
+    combiner.add(partial);
+  }
+  combiner.finish(result);
+}
+
+void reduce_columns(const ReduceJob& job) {
+  const int64_t columns = job.kept.inner(), outer = job.kept.size / columns,
+                rows = job.reduced.size;
+  const int64_t blocks = (columns + kColumnBlock - 1) / kColumnBlock;
+  const int64_t per_segment = std::max(kColumnRows, kSegment / std::min(columns, kColumnBlock));
+  const int64_t segments = (rows + per_segment - 1) / per_segment;
+  const int threads = threads_for(job.kept.size * rows);
+  const int64_t size = job.accumulator_size;
+  std::vector<char> partials(segments > 1 ? size_t(job.kept.size * segments * size) : 0);
+  const auto width = [&](int64_t block) {
+    return std::min(kColumnBlock, columns - block * kColumnBlock);
+  };
+  const auto address = [&](const char* base, int operand, int64_t row, int64_t block) {
+    return base + LoopCursor(job.kept, row).offset(operand) +
+           block * kColumnBlock * job.kept.inner_stride(operand);
+  };
+  const auto output = [&](int64_t row, int64_t block) {
+    return const_cast<char*>(address(job.output, 1, row, block));
+  };
+  // Partial results of (row, block, segment) lie one after the other in that order.
+  const auto partial = [&](int64_t row, int64_t block, int64_t segment) {
+    return partials.data() +
+           ((row * columns + block * kColumnBlock) * segments + segment * width(block)) * size;
+  };
+  parallel_for(outer * blocks * segments, threads, [&](int64_t unit) {
+    const int64_t segment = unit % segments, block = unit / segments % blocks,
+                  row = unit / segments / blocks;
+    const int64_t begin = segment * per_segment, n = width(block);
+    alignas(64) char result[kColumnBlock * 8];
+    reduce_column_segment(job, address(job.input, 0, row, block), n, begin,
+                          std::min(rows, begin + per_segment), result);
+    if (segments == 1)
+      store(job, result, output(row, block), job.kept.inner_stride(1), n);
+    else
+      std::memcpy(partial(row, block, segment), result, size_t(n * size));
+  });
+  if (segments == 1) return;
+  parallel_for(outer * blocks, threads, [&](int64_t unit) {
+    const int64_t block = unit % blocks, row = unit / blocks;
+    Combiner combiner(job, width(block));
+    for (int64_t s = 0; s < segments; ++s) combiner.add(partial(row, block, s));
+    alignas(64) char result[kColumnBlock * 8];
+    combiner.finish(result);
+    store(job, result, output(row, block), job.kept.inner_stride(1), width(block));
+  });
+}
+
+// The identity of the operation everywhere, for an input without elements.
+void reduce_nothing(const ReduceJob& job, const ReduceCall& call) {
+  if (call.accumulate) return;
+  fill(*call.output, Scalar(job.op == ReduceOp::kProd || job.op == ReduceOp::kAll ? 1 : 0));
+}
+
+ReduceJob make_job(const ReduceCall& call) {
+  const Array &input = *call.input, &output = *call.output;
+  const bool logical = call.op == ReduceOp::kAll || call.op == ReduceOp::kAny;
+  const Dtype wanted = logical ? Dtype::kBool : output.dtype();
+  ReduceJob job;
+  job.op = call.op;
+  job.loop_dtype = is_float(wanted) && wanted != Dtype::kFloat64 ? Dtype::kFloat32 : wanted;
+  job.loops = &tables().reductions[loop_op(call.op)][static_cast<int>(job.loop_dtype)];
+  job.item = static_cast<int64_t>(itemsize(job.loop_dtype));
+  const bool arithmetic = is_sum(call.op) || call.op == ReduceOp::kProd;
+  job.accumulator = arithmetic && is_float(job.loop_dtype) ? Dtype::kFloat64 : job.loop_dtype;
+  job.accumulator_size = static_cast<int64_t>(itemsize(job.accumulator));
+  job.pairwise = arithmetic && job.loop_dtype == Dtype::kFloat64;
+  job.cast = tables().casts[static_cast<int>(input.dtype())][static_cast<int>(job.loop_dtype)];
+  job.convert = input.dtype() != job.loop_dtype;
+  job.input = static_cast<const char*>(input.raw_data());
+  job.output = static_cast<char*>(output.raw_data());
+  job.output_dtype = output.dtype();
+  job.scale = call.op == ReduceOp::kSum && is_float(output.dtype()) ? call.scale : 1.0;
+  job.accumulate = call.accumulate;
+  return job;
+}
+
+}  // namespace
+
+void reduce(const ReduceCall& call) {
+  ReduceJob job = make_job(call);
+  if (call.output->size() == 0) return;
+  if (call.input->size() == 0) return reduce_nothing(job, call);
+  Shape kept_shape, reduced_shape;
+  Strides kept_in, kept_out, reduced_in;
+  for (int d = 0; d < call.input->ndim(); ++d) {
+    const size_t k = size_t(d);
+    const bool reduced = (call.axes >> d) & 1;
+    (reduced ? reduced_shape : kept_shape).push_back(call.input->shape()[k]);
+    (reduced ? reduced_in : kept_in).push_back(call.input->strides()[k]);
+    if (!reduced) kept_out.push_back(call.output->strides()[k]);
+  }
+  const LoopOperand kept[] = {{&kept_shape, &kept_in}, {&kept_shape, &kept_out}};
+  const LoopOperand reduced[] = {{&reduced_shape, &reduced_in}};
+  job.kept = plan_loop(kept);
+  job.reduced = plan_loop(reduced);
+  const bool columns = job.kept.size > 1 &&
+                       (job.reduced.size == 1 ||
+                        std::abs(job.kept.inner_stride(0)) < std::abs(job.reduced.inner_stride(0)));
+  if (columns)
+    reduce_columns(job);
+  else
+    reduce_rows(job);
+}
+
+}  // namespace catena::host
