@@ -1,9 +1,372 @@
 #include "check.h"
 
+#include <dlfcn.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "gpus.h"
+#include "mpirun_command.h"
+#include "placement.h"
+#include "program.h"
+#include "text.h"
+
 namespace catena::launch {
 
 LibraryCheck library_check = nullptr;
 
-int run_check(const Options&) { return 0; }
+namespace {
+
+namespace fs = std::filesystem;
+using State = CheckItem::State;
+using Items = std::vector<CheckItem>;
+
+std::string gibibytes(double bytes) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f GiB", bytes / (1u << 30));
+  return text;
+}
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
+}
+
+// A shared library that is looked at and then left loaded: some do not survive dlclose.
+class Library {
+ public:
+  explicit Library(const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (handle_) return;
+      const char* error = dlerror();
+      if (error_.empty() && error) error_ = error;
+    }
+  }
+  bool loaded() const { return handle_ != nullptr; }
+  const std::string& error() const { return error_; }
+  template <typename Function>
+  Function find(const char* symbol) const {
+    return reinterpret_cast<Function>(dlsym(handle_, symbol));
+  }
+  // The file that `symbol` came from.
+  std::string path(const char* symbol) const {
+    Dl_info info{};
+    void* address = dlsym(handle_, symbol);
+    return address && dladdr(address, &info) != 0 ? info.dli_fname : "";
+  }
+
+ private:
+  void* handle_ = nullptr;
+  std::string error_;
+};
+
+std::string version_text(std::int64_t number, std::int64_t major_unit, std::int64_t minor_unit) {
+  return std::to_string(number / major_unit) + "." +
+         std::to_string(number % major_unit / minor_unit) + "." +
+         std::to_string(number % minor_unit);
+}
+
+std::string with_path(std::string version, const std::string& path) {
+  if (path.empty()) return version;
+  return version.append(", ").append(path);
+}
+
+CheckItem not_found(const std::string& name, bool wanted, const std::string& packages,
+                    const std::string& purpose) {
+  return {wanted ? State::missing : State::absent, name, "not found; " + purpose,
+          wanted ? packages : ""};
+}
+
+// Vendor libraries ----------------------------------------------------------------------------
+
+CheckItem check_cudart(bool wanted) {
+  const Library library({"libcudart.so.13", "libcudart.so.12", "libcudart.so"});
+  if (!library.loaded())
+    return not_found("CUDA runtime", wanted, "cuda-toolkit-13-0",
+                     "GPUs cannot be used (NVIDIA's own package source has it)");
+  int number = 0;
+  const auto version = library.find<int (*)(int*)>("cudaRuntimeGetVersion");
+  if (version) version(&number);
+  return {State::good, "CUDA runtime",
+          with_path(std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10),
+                    library.path("cudaRuntimeGetVersion")),
+          ""};
+}
+
+CheckItem check_nvrtc(bool wanted) {
+  const Library library({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"});
+  if (!library.loaded())
+    return not_found("NVRTC", wanted, "cuda-toolkit-13-0",
+                     "kernels that users write themselves cannot be compiled");
+  int major = 0;
+  int minor = 0;
+  const auto version = library.find<int (*)(int*, int*)>("nvrtcVersion");
+  if (version) version(&major, &minor);
+  return {
+      State::good, "NVRTC",
+      with_path(std::to_string(major) + "." + std::to_string(minor), library.path("nvrtcVersion")),
+      ""};
+}
+
+CheckItem check_cudnn(bool wanted) {
+  const Library library({"libcudnn.so.9", "libcudnn.so"});
+  if (!library.loaded())
+    return not_found("cuDNN", wanted, "libcudnn9-cuda-13 libcudnn9-dev-cuda-13",
+                     "convolution on GPUs uses catena's own kernels");
+  const auto version = library.find<std::size_t (*)()>("cudnnGetVersion");
+  const auto number = static_cast<std::int64_t>(version ? version() : 0);
+  return {State::good, "cuDNN",
+          with_path(version_text(number, 10000, 100), library.path("cudnnGetVersion")), ""};
+}
+
+CheckItem check_nccl(bool wanted) {
+  const Library library({"libnccl.so.2"});
+  if (!library.loaded())
+    return not_found("NCCL", wanted, "libnccl2 libnccl-dev",
+                     "ranks cannot exchange device memory directly");
+  int number = 0;
+  const auto version = library.find<int (*)(int*)>("ncclGetVersion");
+  if (version) version(&number);
+  return {State::good, "NCCL",
+          with_path(version_text(number, 10000, 100), library.path("ncclGetVersion")), ""};
+}
+
+CheckItem check_onednn() {
+  struct Version {
+    int major, minor, patch;
+  };
+  const Library library({"libdnnl.so.3", "libdnnl.so.2", "libdnnl.so"});
+  if (!library.loaded())
+    return not_found("oneDNN", false, "", "optional: faster convolution on CPUs (libdnnl-dev)");
+  const auto version = library.find<const Version* (*)()>("dnnl_version");
+  const Version found = version ? *version() : Version{0, 0, 0};
+  return {State::good, "oneDNN",
+          with_path(std::to_string(found.major) + "." + std::to_string(found.minor) + "." +
+                        std::to_string(found.patch),
+                    library.path("dnnl_version")),
+          ""};
+}
+
+CheckItem check_openblas() {
+  constexpr const char* kPackages = "libopenblas-openmp-dev";
+  const Library library({"libopenblas.so.0", "libopenblas.so"});
+  if (!library.loaded()) return not_found("OpenBLAS", true, kPackages, "matrix products need it");
+  const auto config = library.find<const char* (*)()>("openblas_get_config");
+  const auto parallel = library.find<int (*)()>("openblas_get_parallel");
+  const int kind = parallel ? parallel() : -1;
+  const std::string text = with_path(config ? std::string(trim(config())) : "unknown version",
+                                     library.path("openblas_get_config"));
+  if (kind == 2) return {State::good, "OpenBLAS", "OpenMP build, " + text, ""};
+  return {State::missing, "OpenBLAS",
+          std::string(kind == 1   ? "pthread"
+                      : kind == 0 ? "serial"
+                                  : "unknown") +
+              " build, the OpenMP build is much faster beside catena's own loops; " + text,
+          kPackages};
+}
+
+// Files ---------------------------------------------------------------------------------------
+
+CheckItem check_kernel_cache() {
+  fs::path folder = environment("CATENA_CACHE_DIR");
+  if (folder.empty() && !environment("XDG_CACHE_HOME").empty())
+    folder = fs::path(environment("XDG_CACHE_HOME")) / "catena";
+  if (folder.empty()) folder = fs::path(environment("HOME")) / ".cache" / "catena";
+  std::error_code error;
+  std::uintmax_t bytes = 0;
+  int files = 0;
+  for (auto entry = fs::recursive_directory_iterator(folder, error);
+       !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    std::error_code ignored;
+    if (!entry->is_regular_file(ignored)) continue;
+    ++files;
+    bytes += entry->file_size(ignored);
+  }
+  if (files == 0) return {State::good, "kernel cache", "empty, " + folder.string(), ""};
+  return {
+      State::good, "kernel cache",
+      std::to_string(files) + " files, " + std::to_string(bytes >> 10) + " KiB, " + folder.string(),
+      ""};
+}
+
+CheckItem check_dataset() {
+  const fs::path folder = "/usr/share/datasets/fashion-mnist";
+  if (fs::exists(folder / "train-images-idx3-ubyte.gz"))
+    return {State::good, "Fashion-MNIST", folder.string(), ""};
+  return not_found("Fashion-MNIST", true, "dataset-fashion-mnist",
+                   "the examples need it or --data DIR");
+}
+
+CheckItem check_shared_memory() {
+  struct statvfs status {};
+  if (statvfs("/dev/shm", &status) != 0)
+    return {State::missing, "/dev/shm", "not there; ranks of one host exchange data through it",
+            ""};
+  const double size = static_cast<double>(status.f_blocks) * static_cast<double>(status.f_frsize);
+  const double free = static_cast<double>(status.f_bavail) * static_cast<double>(status.f_frsize);
+  const std::string text = gibibytes(size) + ", " + gibibytes(free) + " free";
+  if (size < 512.0 * (1u << 20))
+    return {State::missing, "/dev/shm",
+            text +
+                "; too small for NCCL, start containers with "
+                "--shm-size=1g",
+            ""};
+  return {State::good, "/dev/shm", text, ""};
+}
+
+CheckItem check_locked_memory() {
+  rlimit limit{};
+  getrlimit(RLIMIT_MEMLOCK, &limit);
+  if (limit.rlim_cur == RLIM_INFINITY) return {State::good, "locked memory", "unlimited", ""};
+  return {State::absent, "locked memory",
+          std::to_string(limit.rlim_cur >> 10) +
+              " KiB; InfiniBand needs it unlimited (ulimit -l, containers: --ulimit memlock=-1)",
+          ""};
+}
+
+std::vector<std::string> plugin_folders() {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  const fs::path folder = program.parent_path();
+  const fs::path prefix = folder.parent_path();
+  return {folder.string(), (prefix / "lib").string(), (prefix / "lib" / "catena").string(),
+          (prefix / "lib" / "x86_64-linux-gnu").string(), (prefix / "src").string()};
+}
+
+std::string links_of(const GpuInventory& inventory, std::size_t gpu) {
+  std::string text;
+  for (std::size_t other = 0; other < inventory.links[gpu].size(); ++other) {
+    if (other == gpu) continue;
+    text += text.empty() ? "" : ", ";
+    text.append(inventory.links[gpu][other]).append(" to cuda:").append(std::to_string(other));
+  }
+  return text;
+}
+
+void append(Items& items, const Items& more) {
+  items.insert(items.end(), more.begin(), more.end());
+}
+
+}  // namespace
+
+Items check_machine() {
+  const cpu_set_t allowed = allowed_cpus();
+  const double memory =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  const int cores = usable_cores();
+  return {{State::good, "host",
+           host_name() + ", " + std::to_string(cores) + " cores (" +
+               std::to_string(CPU_COUNT(&allowed)) + " hardware threads), " + gibibytes(memory),
+           ""},
+          check_shared_memory(),
+          check_locked_memory()};
+}
+
+Items check_gpus() {
+  const GpuInventory inventory = find_gpus(true);
+  if (inventory.gpus.empty()) return {{State::absent, "GPUs", "none: " + inventory.problem, ""}};
+  Items items = {
+      {State::good, "NVIDIA driver", inventory.driver + ", runs CUDA up to " + inventory.cuda, ""}};
+  for (std::size_t i = 0; i < inventory.gpus.size(); ++i) {
+    const Gpu& gpu = inventory.gpus[i];
+    std::string text = gpu.name;
+    text.append(", ").append(gibibytes(static_cast<double>(gpu.memory)));
+    text.append(", PCI ").append(gpu.bus_id);
+    if (inventory.links.size() > 1) text.append("; ").append(links_of(inventory, i));
+    items.push_back({State::good, "cuda:" + std::to_string(i), text, ""});
+  }
+  return items;
+}
+
+Items check_libraries(bool has_gpus) {
+  return {check_openblas(),      check_onednn(),        check_cudart(has_gpus),
+          check_nvrtc(has_gpus), check_cudnn(has_gpus), check_nccl(has_gpus)};
+}
+
+Items check_mpi(const std::string& mpirun) {
+  Items items;
+  try {
+    const Mpirun found = find_mpirun(mpirun);
+    items.push_back(
+        {State::good, "mpirun", "Open MPI " + found.version.text + ", " + found.path, ""});
+  } catch (const UserError& error) {
+    items.push_back({State::missing, "mpirun", error.what(), "openmpi-bin"});
+  }
+  const auto compiler = find_executable("mpicxx");
+  if (compiler)
+    items.push_back({State::good, "mpicxx", *compiler, ""});
+  else
+    items.push_back(
+        not_found("mpicxx", true, "libopenmpi-dev", "the MPI plug-in is built with it"));
+  return items;
+}
+
+Items check_plugins(const std::vector<std::string>& folders) {
+  Items items;
+  for (const char* name : {"libcatena", "libcatena_mpi", "libcatena_cuda", "libcatena_nccl",
+                           "libcatena_cudnn", "libcatena_onednn"}) {
+    std::string path;
+    for (const std::string& folder : folders)
+      if (path.empty() && fs::exists(folder + "/" + name + ".so"))
+        path = folder + "/" + name + ".so";
+    if (path.empty()) {
+      items.push_back({State::absent, name, "not part of this build", ""});
+      continue;
+    }
+    const Library library({path});
+    if (library.loaded())
+      items.push_back({State::good, name, path, ""});
+    else
+      items.push_back({State::missing, name, "does not load: " + library.error(), ""});
+  }
+  return items;
+}
+
+Items check_files() { return {check_kernel_cache(), check_dataset()}; }
+
+std::string format_check(const Items& items) {
+  std::string text;
+  std::set<std::string> packages;
+  std::size_t width = 0;
+  for (const CheckItem& item : items) width = std::max(width, item.name.size());
+  for (const CheckItem& item : items) {
+    const char* state = item.state == State::good     ? "ok       "
+                        : item.state == State::absent ? "-        "
+                                                      : "MISSING  ";
+    text.append(state).append(item.name).append(width + 2 - item.name.size(), ' ');
+    text.append(item.text).append("\n");
+    for (const std::string& package : split_words(item.packages)) packages.insert(package);
+  }
+  if (packages.empty()) return text;
+  const std::vector<std::string> names(packages.begin(), packages.end());
+  text.append("\nTo install what is missing:\n  ").append(geteuid() == 0 ? "" : "sudo ");
+  return text.append("apt-get install ").append(join(names, " ")).append("\n");
+}
+
+int run_check(const Options& options) {
+  Items items = check_machine();
+  const Items gpus = check_gpus();
+  const bool has_gpus = gpus.size() > 1;
+  append(items, gpus);
+  append(items, check_mpi(options.mpirun));
+  append(items, check_libraries(has_gpus));
+  append(items, check_plugins(plugin_folders()));
+  append(items, check_files());
+  if (library_check) append(items, library_check());
+  std::fputs(format_check(items).c_str(), stdout);
+  const bool missing = std::any_of(items.begin(), items.end(), [](const CheckItem& item) {
+    return item.state == State::missing;
+  });
+  return missing ? 1 : 0;
+}
 
 }  // namespace catena::launch

@@ -104,8 +104,17 @@ void print_command(const Options& options, const MpirunRequest& request) {
   std::puts((line + shell_quote(mpirun_command(request))).c_str());
 }
 
+// Open MPI refuses this with less clear words.
+void check_not_nested() {
+  if (!std::getenv("OMPI_COMM_WORLD_RANK")) return;
+  throw UserError(
+      "this is already a rank of an mpirun or catena-run (OMPI_COMM_WORLD_RANK is set), which "
+      "Open MPI cannot nest; start the program itself here, or catena-run from outside");
+}
+
 int launch(const Options& options) {
   check_env(options.env);
+  if (!options.dry_run) check_not_nested();
   const Mpirun mpirun = find_mpirun(options.mpirun);
   const MpirunRequest request = make_request(options, mpirun);
   if (options.dry_run) {

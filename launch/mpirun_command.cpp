@@ -176,7 +176,7 @@ std::vector<std::string> mpirun_command(const MpirunRequest& request) {
   append_hosts(words, request.plan.hosts, major);
   // Between SIGTERM and SIGKILL when mpirun itself ends the job, so that rank processes can end
   // their programs and report.
-  append_runtime_setting(words, major, "odls_base_sigkill_timeout", "2");
+  append_runtime_setting(words, major, "odls_base_sigkill_timeout", "1");
   for (const std::string& name : request.forward) append(words, {"-x", name});
   append(words, request.mpi_args);
   append(words, {request.launcher, "--rank-process"});

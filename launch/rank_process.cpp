@@ -36,9 +36,9 @@ using comm::SlotSnapshot;
 using comm::StatusBoard;
 
 // From SIGTERM to SIGKILL: when the launcher stops the job, and when mpirun does, which follows
-// up with a SIGKILL of its own after 2 s.
+// up with a SIGKILL of its own after 1 s.
 constexpr double kGrace = 3.0;
-constexpr double kGraceOfMpirun = 1.2;
+constexpr double kGraceOfMpirun = 0.6;
 // How long a rank process whose program failed waits to be told that its report has arrived.
 constexpr double kLinger = 3.0;
 constexpr double kNever = 1e18;
@@ -49,7 +49,7 @@ class RankProcess {
   RankProcess(const RankSettings& settings, std::vector<std::string> program)
       : settings_(settings),
         program_(std::move(program)),
-        signals_({SIGTERM, SIGALRM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}) {}
+        signals_({SIGTERM, SIGALRM, SIGQUIT, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}) {}
   int run();
 
  private:
@@ -285,8 +285,9 @@ void RankProcess::handle_signals() {
     if (signal == SIGCHLD) {
       reap();
     } else if (signal == SIGALRM) {
-      // The launcher's word; said twice it means now.
-      begin_stop(end_.stop_time != 0 ? 0 : kGrace);
+      begin_stop(kGrace);  // the launcher's word
+    } else if (signal == SIGQUIT) {
+      begin_stop(0);  // the same, impatient
     } else if (signal == SIGTERM || signal == SIGHUP) {
       begin_stop(kGraceOfMpirun);
     } else if (signal == SIGUSR1 || signal == SIGUSR2) {

@@ -29,6 +29,8 @@ namespace {
 
 // Seconds after the job was told to stop. Rank processes kill their programs after 3 s; what
 // follows is for rank processes and mpirun that do not do their part.
+constexpr double kWaitForStart = 1.0;
+constexpr double kRepeatStop = 0.5;
 constexpr double kKillRankProcesses = 4.0;
 constexpr double kKillMpirun = 4.3;
 // How long output is read after mpirun has ended, should something keep its pipes open.
@@ -55,7 +57,11 @@ class Supervisor {
   void handle_signals();
   void stop();
   void give_up(const std::string& error);
-  void signal_rank_processes(int signal);
+  bool all_started() const;
+  void stop_at_once();
+  bool all_here() const;
+  void signal_all(int signal);
+  void signal_local(int signal);
   void enforce_stop();
   void note_operations();
   double next_deadline() const;
@@ -76,7 +82,9 @@ class Supervisor {
   std::optional<comm::StatusBoard> board_;
   std::string host_ = host_name();
   double start_deadline_;
-  double stop_time_ = 0;  // 0: not stopping
+  double stop_time_ = 0;     // 0: not stopping
+  double stop_at_ = kNever;  // a rank failed, the others are to be stopped by then
+  double repeat_stop_at_ = kNever;
   double read_deadline_ = kNever;
   bool killed_rank_processes_ = false;
   bool killed_mpirun_ = false;
@@ -154,7 +162,8 @@ void Supervisor::print(Stream stream, std::string_view bytes) {
 }
 
 double Supervisor::next_deadline() const {
-  double deadline = std::min(start_deadline_, read_deadline_);
+  double deadline = std::min({start_deadline_, read_deadline_, stop_at_});
+  if (!all_here()) deadline = std::min(deadline, repeat_stop_at_);
   if (stop_time_ != 0 && !killed_rank_processes_)
     deadline = std::min(deadline, stop_time_ + kKillRankProcesses);
   if (stop_time_ != 0 && !killed_mpirun_) deadline = std::min(deadline, stop_time_ + kKillMpirun);
@@ -171,6 +180,7 @@ void Supervisor::pump() {
   if (sources[2].revents) read_from(error_, nullptr, &frames_);
   if (sources[0].revents) handle_signals();
   check_start();
+  if (stop_at_ != kNever && (all_started() || monotonic_seconds() >= stop_at_)) stop();
   enforce_stop();
   if (monotonic_seconds() >= read_deadline_) {
     output_.reset();
@@ -222,9 +232,12 @@ void Supervisor::take_hello(const HelloRecord& hello) {
     }
   }
   check_digest(hello);
-  const bool all = std::all_of(outcome_.ranks.begin(), outcome_.ranks.end(),
-                               [](const RankOutcome& one) { return one.hello.has_value(); });
-  if (all) start_deadline_ = kNever;
+  if (all_started()) start_deadline_ = kNever;
+}
+
+bool Supervisor::all_started() const {
+  return std::all_of(outcome_.ranks.begin(), outcome_.ranks.end(),
+                     [](const RankOutcome& rank) { return rank.hello.has_value(); });
 }
 
 void Supervisor::check_digest(const HelloRecord& hello) {
@@ -242,7 +255,8 @@ void Supervisor::take_end(const EndRecord& end) {
   outcome_.ranks[static_cast<std::size_t>(end.rank)].end = end;
   if (!failed(end) || stop_time_ != 0) return;
   note_operations();
-  stop();
+  // Ranks that are still being started could not be told to stop, nor say how they fared.
+  stop_at_ = std::min(stop_at_, monotonic_seconds() + kWaitForStart);
 }
 
 // What the ranks of this host are doing at the moment, before the stop changes it.
@@ -292,35 +306,50 @@ void Supervisor::handle_signals() {
     } else if (signal == SIGUSR1 || signal == SIGUSR2) {
       if (!mpirun_ended_) kill(mpirun_, signal);  // mpirun hands these on to all ranks
     } else {
-      if (stop_time_ == 0) {
-        outcome_.stop_signal = signal;
-        note_operations();
+      if (stop_time_ != 0) {
+        stop_at_once();
+        continue;
       }
+      outcome_.stop_signal = signal;
       stop();
     }
   }
 }
 
-// Tells every rank process to end its program. Said again it means at once.
+// Tells every rank process to end its program.
 void Supervisor::stop() {
-  if (stop_time_ == 0) stop_time_ = monotonic_seconds();
+  stop_at_ = kNever;
+  if (stop_time_ != 0) return;
+  stop_time_ = monotonic_seconds();
+  repeat_stop_at_ = stop_time_ + kRepeatStop;
   start_deadline_ = kNever;
-  signal_rank_processes(SIGALRM);
+  signal_all(SIGALRM);
+}
+
+// A second Ctrl-C.
+void Supervisor::stop_at_once() {
+  signal_local(SIGQUIT);
+  if (!all_here() && !mpirun_ended_) kill(mpirun_, SIGTERM);
+}
+
+bool Supervisor::all_here() const {
+  return std::all_of(outcome_.ranks.begin(), outcome_.ranks.end(),
+                     [this](const RankOutcome& rank) { return is_here(rank); });
 }
 
 // Rank processes of this host are told directly, for mpirun may be stuck. If there are others, or
-// some whose whereabouts are unknown, mpirun hands the signal on to all.
-void Supervisor::signal_rank_processes(int signal) {
+// some whose whereabouts are unknown, mpirun also hands the signal on to all.
+void Supervisor::signal_all(int signal) {
+  signal_local(signal);
+  if (all_here() || mpirun_ended_) return;
+  const bool none = std::none_of(outcome_.ranks.begin(), outcome_.ranks.end(),
+                                 [](const RankOutcome& rank) { return rank.hello.has_value(); });
+  // Before the first rank has started there is nobody to hand it on to.
+  kill(mpirun_, none ? SIGTERM : signal);
+}
+
+void Supervisor::signal_local(int signal) {
   if (mpirun_ended_) return;
-  const bool all_here = std::all_of(outcome_.ranks.begin(), outcome_.ranks.end(),
-                                    [this](const RankOutcome& rank) { return is_here(rank); });
-  if (!all_here && signal == SIGALRM) {
-    const bool none = std::none_of(outcome_.ranks.begin(), outcome_.ranks.end(),
-                                   [](const RankOutcome& rank) { return rank.hello.has_value(); });
-    // Before the first rank has started there is nobody to hand it on to.
-    kill(mpirun_, none ? SIGTERM : signal);
-    return;
-  }
   for (const RankOutcome& rank : outcome_.ranks)
     if (is_here(rank)) kill(rank.hello->pid, signal);
 }
@@ -328,9 +357,14 @@ void Supervisor::signal_rank_processes(int signal) {
 void Supervisor::enforce_stop() {
   if (stop_time_ == 0 || mpirun_ended_) return;
   const double waited = monotonic_seconds() - stop_time_;
+  // mpirun forgets signals that come while it is still starting ranks.
+  if (monotonic_seconds() >= repeat_stop_at_ && !all_here()) {
+    repeat_stop_at_ = monotonic_seconds() + kRepeatStop;
+    signal_all(SIGALRM);
+  }
   if (waited >= kKillRankProcesses && !killed_rank_processes_) {
     killed_rank_processes_ = true;
-    signal_rank_processes(SIGKILL);  // their programs die with them
+    signal_local(SIGKILL);  // their programs die with them
   }
   if (waited >= kKillMpirun && !killed_mpirun_) {
     killed_mpirun_ = true;

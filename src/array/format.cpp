@@ -108,7 +108,7 @@ std::string float_text(double value, Dtype d, const FloatFormat& format) {
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   char buffer[400];
   if (format.exponential) {
-    std::snprintf(buffer, sizeof buffer, "%.*e", format.fraction, value);
+    std::snprintf(buffer, sizeof buffer, "%#.*e", format.fraction, value);  // '#' keeps the point: 1.e+10
     return buffer;
   }
   const Digits digits = shortest_digits(value, d);

@@ -147,7 +147,8 @@ class HeaderParser {
       bad("unsupported dtype '" + text + "' (expected bool, integer or floating)");
     }
     header.dtype = *dtype;
-    header.swapped = marked && text[0] == '>' && itemsize(*dtype) > 1;
+    // Raw bytes ('V2') have no order.
+    header.swapped = marked && text[0] == '>' && text[1] != 'V' && itemsize(*dtype) > 1;
   }
 
   std::string_view text_;

@@ -232,7 +232,9 @@ struct MaximumGradRhs { template <class T> static CATENA_FN T apply(T gy, T a, T
 struct AbsoluteGrad { template <class T> static CATENA_FN T apply(T gy, T x) { return x > T(0) ? gy : x < T(0) ? -gy : T(0); } };
 struct SquareGrad { template <class T> static CATENA_FN T apply(T gy, T x) { return T(2) * gy * x; } };
 struct ReciprocalGrad { template <class T> static CATENA_FN T apply(T gy, T y) { return -gy * y * y; } };
-struct ClipMask { template <class T> static CATENA_FN T apply(T x, T low, T high) { return x >= low && x <= high ? T(1) : T(0); } };
+struct ClipGrad {  // y = clip(x): equal inside the bounds and on them
+  template <class T> static CATENA_FN T apply(T gy, T x, T y) { return x == y ? gy : T(0); }
+};
 struct Exp2Grad { template <class T> static CATENA_FN T apply(T gy, T y) { return gy * y * T(0.69314718055994530942); } };
 struct Expm1Grad { template <class T> static CATENA_FN T apply(T gy, T y) { return gy * (y + T(1)); } };
 struct Log2Grad { template <class T> static CATENA_FN T apply(T gy, T x) { return gy * T(1.4426950408889634074) / x; } };

@@ -11,6 +11,7 @@
 //   Actual: 3 != 4
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ struct Expression {
   std::string text;      // "in_types[0].shape[1]"
   int64_t number = 0;    // integers, extents, kinds (as characters) and dtypes (as enumerators)
   std::string shown;     // how the value is printed: "3", "float32", "f"
+  int priority = 8;      // of the outermost operator, for parentheses; 8: none
 };
 
 // A comparison and whether it holds.
@@ -38,6 +40,13 @@ struct Condition {
 Expression constant(int64_t value);
 Expression constant(Dtype value);
 Expression constant(char kind);
+template <std::integral T>
+  requires(!std::same_as<T, char> && !std::same_as<T, int64_t>)
+Expression constant(T value) {
+  return constant(static_cast<int64_t>(value));
+}
+template <class T>
+concept Constant = std::integral<T> || std::same_as<T, Dtype>;
 // A named value for messages, the seed's Variable(value, name).
 Expression named(int64_t value, std::string name);
 
@@ -52,12 +61,12 @@ Condition operator<(const Expression& a, const Expression& b);
 Condition operator<=(const Expression& a, const Expression& b);
 Condition operator>(const Expression& a, const Expression& b);
 Condition operator>=(const Expression& a, const Expression& b);
-template <class T> auto operator==(const Expression& a, T b) { return a == constant(b); }
-template <class T> auto operator!=(const Expression& a, T b) { return a != constant(b); }
-template <class T> auto operator<(const Expression& a, T b) { return a < constant(b); }
-template <class T> auto operator<=(const Expression& a, T b) { return a <= constant(b); }
-template <class T> auto operator>(const Expression& a, T b) { return a > constant(b); }
-template <class T> auto operator>=(const Expression& a, T b) { return a >= constant(b); }
+template <Constant T> Condition operator==(const Expression& a, T b) { return a == constant(b); }
+template <Constant T> Condition operator!=(const Expression& a, T b) { return a != constant(b); }
+template <Constant T> Condition operator<(const Expression& a, T b) { return a < constant(b); }
+template <Constant T> Condition operator<=(const Expression& a, T b) { return a <= constant(b); }
+template <Constant T> Condition operator>(const Expression& a, T b) { return a > constant(b); }
+template <Constant T> Condition operator>=(const Expression& a, T b) { return a >= constant(b); }
 
 void expect_one(const Condition& condition);
 // Throws InvalidType for the first condition that does not hold.
@@ -75,10 +84,8 @@ class TypeInfo {
   type_check::Expression ndim() const;
   type_check::Expression size() const;
   type_check::Expression shape(int axis) const;  // IndexError-like InvalidType when out of range
-  struct DtypeInfo {
-    type_check::Expression value;
+  struct DtypeInfo : type_check::Expression {
     type_check::Expression kind() const;  // 'b', 'i', 'u', 'f'
-    operator const type_check::Expression&() const { return value; }
   };
   DtypeInfo dtype() const;
 

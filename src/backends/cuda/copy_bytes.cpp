@@ -97,7 +97,8 @@ void copy_between_gpus(void* dst, int dst_index, const void* src, int src_index,
                        const Stream& stream) {
   const int here = stream.device().index();
   const int there = here == dst_index ? src_index : dst_index;
-  if (!peer_access(here, there)) {
+  // Both ways: which engine moves the bytes is the driver's choice.
+  if (!peer_access(here, there) || !peer_access(there, here)) {
     copy_staged(static_cast<char*>(dst), dst_index, static_cast<const char*>(src), src_index, bytes, stream);
     return;
   }

@@ -2,18 +2,19 @@
 #include "catena/core/plugin.h"
 
 #include "backends/cuda/device.h"
+#include "backends/cuda/jit/register.h"
 #include "backends/cuda/register.h"
 #include "catena/core/error.h"
-#if __has_include("backends/cuda/jit/register.h")
-#include "backends/cuda/jit/register.h"
-#define CATENA_HAVE_JIT 1
-#endif
 
 CATENA_PLUGIN(cuda) {
   using namespace catena;
   CATENA_CHECK(DeviceError, gpu::device_count() > 0, gpu::no_device_reason());
   gpu::register_cuda_backend();
-#ifdef CATENA_HAVE_JIT
+  gpu::register_matmul_kernels();
+  gpu::register_optimizer_kernels();
+  gpu::register_softmax_kernels();
+  gpu::register_loss_kernels();
+  gpu::register_indexing_kernels();
+  gpu::register_random_kernels();
   register_jit_kernels();
-#endif
 }

@@ -4,5 +4,11 @@
 namespace catena::gpu {
 
 void register_cuda_backend();
+void register_matmul_kernels();
+void register_optimizer_kernels();
+void register_softmax_kernels();
+void register_loss_kernels();
+void register_indexing_kernels();
+void register_random_kernels();
 
 }  // namespace catena::gpu

@@ -1,0 +1,236 @@
+// Communicator: a fixed group of ranks that move arrays and host objects among each other.
+//
+// A rank is a process (mpi, nccl) or a thread (threads). Every collective must be called by all
+// ranks of the communicator, in the same order, with the same dtype, counts, reduction and root;
+// ranks that disagree all get a CommError that names the first differing call and the ranks. A rank
+// that dies, or does not come within the deadline (CATENA_TIMEOUT seconds, 600), ends the others
+// with a CommError that names it. After such an error the communicator is dead: every later call
+// throws the same text.
+//
+// Arrays: the output may be given, else it is new; giving the input as output works in place. An
+// array must be on device(); with a GPU as device() host arrays are welcome too and travel by the
+// host's way. Any strides and zero-size arrays are allowed. Calls are queued on the calling
+// thread's current stream of the array's device and are ordered with it; only host arrays and
+// objects are complete when a call returns.
+//
+// One thread at a time may use a communicator.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "catena/array/array.h"
+#include "catena/comm/fault.h"
+#include "catena/comm/objects.h"
+#include "catena/comm/reduction.h"
+#include "catena/comm/topology.h"
+
+namespace catena::comm {
+
+class Communicator;
+using CommunicatorPtr = std::shared_ptr<Communicator>;
+class Transport;
+enum class CommOp : uint8_t;
+
+class Communicator : public std::enable_shared_from_this<Communicator> {
+ public:
+  // Made by create_communicator, run_threads and split.
+  struct State;
+  explicit Communicator(std::unique_ptr<State> state);
+  // Closes; errors of closing are logged.
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  int rank() const { return topology_.rank; }
+  int size() const { return topology_.size; }
+  int intra_rank() const { return topology_.intra_rank; }
+  int intra_size() const { return topology_.intra_size; }
+  int inter_rank() const { return topology_.inter_rank; }
+  int inter_size() const { return topology_.inter_size; }
+  const Topology& topology() const { return topology_; }
+  // The device whose arrays this rank communicates.
+  Device device() const { return device_; }
+  // The implementation: "threads", "mpi" or "nccl".
+  std::string name() const;
+
+  // Ranks with the same color >= 0 form a new communicator, ordered by key, then by old rank.
+  // A negative color sits out and gets null. All ranks must call it.
+  CommunicatorPtr split(int color, int key = 0);
+
+  // Collectives on arrays. All return the output.
+  // --------------------------------------------------
+
+  // Combines the arrays of all ranks element by element; every rank gets the same bits.
+  Array all_reduce(const Array& x, const Reduce& op = {}, const Array& out = {});
+  // The same; only the root gets a result, the others an undefined Array.
+  Array reduce(const Array& x, const Reduce& op = {}, int root = 0, const Array& out = {});
+  // Combines, then rank r keeps the r-th of size() equal pieces of the first axis.
+  // In place: out is that piece of x. ShapeError when size() does not divide the first axis.
+  Array reduce_scatter(const Array& x, const Reduce& op = {}, const Array& out = {});
+  // All ranks' arrays concatenated along the first axis (0-d arrays count as length 1).
+  // In place: x is the rank-th piece of out.
+  Array all_gather(const Array& x, const Array& out = {});
+  // The same; only the root gets a result.
+  Array gather(const Array& x, int root = 0, const Array& out = {});
+  // The root's array, written into x of the others (into out when given).
+  Array broadcast(const Array& x, int root = 0, const Array& out = {});
+  // Rank r receives into `out` the r-th of size() equal pieces of the root's x along the first
+  // axis; x is ignored on the other ranks.
+  Array scatter(const Array& x, const Array& out, int root = 0);
+  // The j-th of size() equal pieces of x goes to rank j; piece j of the result came from rank j.
+  Array all_to_all(const Array& x, const Array& out = {});
+  // Host barrier: returns when all ranks have called it.
+  void barrier();
+
+  // Point to point. Messages between two ranks arrive in order; there are no tags. A send waits for
+  // its recv: exchanges belong into one group.
+  void send(const Array& x, int destination);
+  void recv(const Array& out, int source);
+
+  // Calls made in a group are issued together at its end; outputs are valid after it. At most one
+  // group is open at a time.
+  //   comm.group([&] { comm.send(a, next); comm.recv(b, previous); });
+  void group(const std::function<void()>& calls);
+
+  // For data parallelism
+  // ----------------------------------------------------------------------------
+
+  // In-place all-reduce of a contiguous array on `on`, which first waits for the current stream.
+  // The event completes with it (null on the CPU, where it is done on return). The array's storage
+  // counts as used by `on`.
+  Event all_reduce_async(const Array& x, const Reduce& op, const Stream& on);
+  // The same way; out must be given and contiguous.
+  Event reduce_scatter_async(const Array& x, const Reduce& op, const Array& out, const Stream& on);
+  Event all_gather_async(const Array& x, const Array& out, const Stream& on);
+  // A stream of device() that belongs to this communicator, of high priority.
+  Stream side_stream();
+
+  // While such a scope lives, synchronises() is false and data-parallel backward passes only
+  // accumulate.
+  class NoSync {
+   public:
+    explicit NoSync(Communicator& comm) : comm_(&comm) { ++comm.no_sync_; }
+    ~NoSync() { --comm_->no_sync_; }
+    NoSync(const NoSync&) = delete;
+    NoSync& operator=(const NoSync&) = delete;
+
+   private:
+    Communicator* comm_;
+  };
+  [[nodiscard]] NoSync no_sync() { return NoSync(*this); }
+  bool synchronises() const { return no_sync_ == 0; }
+
+  // Host objects: strings, trivially copyable values, vectors of them, NamedArrays.
+  // ------------------
+
+  template <class T>
+  T broadcast_object(const T& value, int root = 0) {
+    return detail::unpack<T>(
+        broadcast_bytes(rank() == root ? detail::pack(value) : std::string(), root));
+  }
+  template <class T>
+  std::vector<T> all_gather_object(const T& value) {
+    return detail::unpack_all<T>(all_gather_bytes(detail::pack(value)));
+  }
+  // Empty on the others.
+  template <class T>
+  std::vector<T> gather_object(const T& value, int root = 0) {
+    return detail::unpack_all<T>(gather_bytes(detail::pack(value), root));
+  }
+  // values[r] of the root for rank r; ignored on the others.
+  template <class T>
+  T scatter_object(const std::vector<T>& values, int root = 0) {
+    std::vector<std::string> packed;
+    if (rank() == root)
+      for (const T& value : values) packed.push_back(detail::pack(value));
+    return detail::unpack<T>(scatter_bytes(packed, root));
+  }
+  template <class T>
+  void send_object(const T& value, int destination) {
+    send_bytes(detail::pack(value), destination);
+  }
+  template <class T>
+  T recv_object(int source) {
+    return detail::unpack<T>(recv_bytes(source));
+  }
+  // One number of every rank, combined.
+  template <class T>
+  T all_reduce_value(T value, const Reduce& op = {}) {
+    reduce_value(&value, dtype_of<T>, op);
+    return value;
+  }
+
+  std::string broadcast_bytes(std::string bytes, int root);
+  std::vector<std::string> all_gather_bytes(const std::string& bytes);
+  std::vector<std::string> gather_bytes(const std::string& bytes, int root);
+  std::string scatter_bytes(const std::vector<std::string>& pieces, int root);
+  void send_bytes(const std::string& bytes, int destination);
+  std::string recv_bytes(int source);
+
+  // Life and faults
+  // ---------------------------------------------------------------------------------
+
+  // Compares the calls made so far with those of the other ranks, without waiting for them, and
+  // throws CommError on a difference. Cheap on one host (shared memory). `threads` and `mpi`
+  // compare at every call anyway; with nccl the optimizer calls this every 64 updates, graph
+  // capture at its start and end, and host waits when they have lasted 2 s.
+  void check();
+  // What keeps this communicator's calls from finishing, as far as the other ranks' records on this
+  // host tell: a differing call, a dead or finished rank. Empty when nothing is wrong. Thread-safe.
+  std::string find_problem(double waited_seconds) const;
+  // What happened after work that was queued here: throws when the communicator has failed.
+  void throw_if_failed() const;
+  bool failed() const;
+  // Watches work on the stream that the communicator did not issue itself (a graph replay).
+  void watch(const Stream& stream);
+
+  // Ends the job: every rank of the communicator gets a CommError with this text.
+  void abort(const std::string& reason);
+  // Called before the communicator goes (captured graphs that use it must go first). Returns a
+  // number for cancel_before_close.
+  int before_close(std::function<void()> callback);
+  void cancel_before_close(int id);
+  // Collective; later calls throw. Also done by the destructor.
+  void close();
+  // What this rank is doing, for the reports of other ranks and of the launcher ("epoch 3").
+  void note(std::string_view text);
+
+  // Tests: see fault.h. Replaces the fault set before.
+  void inject(const Fault& fault);
+  // Calls that this rank has made.
+  uint64_t calls() const;
+  // The part that moves bytes, for its implementers and their tests.
+  Transport& transport();
+
+ private:
+  struct Request;
+  Array submit(Request& request);
+  void issue(const Request& request, const Array& input, const Array& output);
+  void begin_group();
+  void end_group();
+  void drop_group();
+  Event submit_on(const Stream& on, Request& request);
+  void reduce_value(void* value, Dtype dtype, const Reduce& op);
+  void check_array(const char* who, const Array& a) const;
+  void check_peer(const char* who, int peer, const char* role) const;
+  void host_call(CommOp op, void* in, int64_t in_count, void* out, int64_t out_count, Dtype dtype,
+                 int root, int kind);
+  Communicator& host();
+  void apply_fault(bool& skip);
+
+  Topology topology_;
+  Device device_;
+  int no_sync_ = 0;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace catena::comm
+
+namespace catena {
+using comm::Communicator;
+using comm::CommunicatorPtr;
+}  // namespace catena

@@ -1,0 +1,22 @@
+// Faults that tests put into a rank, to see that the other ranks end with a clear error.
+#pragma once
+
+#include <cstdint>
+
+namespace catena::comm {
+
+struct Fault {
+  enum class Kind : uint8_t {
+    kNone,
+    kDelay,  // sleeps `seconds` before the call
+    kSkip,   // does not make the call (its output keeps its old values)
+    kThrow,  // throws std::runtime_error("injected fault")
+    kExit,   // ends the process by exit(3)
+    kKill,   // ends the process by SIGKILL
+  };
+  Kind kind = Kind::kNone;
+  uint64_t at_call = 0;  // the n-th call that this rank makes on the communicator, from 1
+  double seconds = 0;
+};
+
+}  // namespace catena::comm

@@ -1,0 +1,76 @@
+// The order in which samples are visited: positions of one batch after the other, epoch by epoch.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "catena/array/array.h"
+
+namespace catena::datasets {
+
+// Where an iterator stands; restoring it continues bit for bit.
+struct IteratorState {
+  int64_t size = 0;  // of the data set
+  uint64_t seed = 0;
+  int64_t epoch = 0;     // completed ones
+  int64_t position = 0;  // samples of the current epoch already handed out
+
+  // As int64 (4), for checkpoints.
+  Array to_array() const;
+  // Throws ValueError when the array is not such a one.
+  static IteratorState from_array(const Array& a);
+};
+
+// Positions 0 .. size - 1 in order. The last batch of an epoch is shorter when the size does not
+// divide. With `repeat` epochs follow each other without end, else next() is empty after one.
+class SerialIterator {
+ public:
+  SerialIterator(int64_t size, int64_t batch, bool repeat = false)
+      : SerialIterator(size, batch, repeat, false, 0) {}
+
+  // The positions of the next batch, valid until the following call.
+  std::span<const int64_t> next();
+
+  int64_t size() const { return state_.size; }
+  int64_t batch() const { return batch_; }
+  int64_t batches_per_epoch() const { return (size() + batch_ - 1) / batch_; }
+  int64_t epoch() const { return state_.epoch; }
+  // Whether the batch handed out last completed an epoch.
+  bool is_new_epoch() const { return is_new_epoch_; }
+  // Epochs with fraction.
+  double epoch_detail() const { return double(epoch()) + double(position()) / double(size()); }
+  int64_t position() const { return state_.position; }
+  bool finished() const { return !repeat_ && state_.epoch > 0; }
+  bool shuffles() const { return shuffle_; }
+  bool repeats() const { return repeat_; }
+
+  const IteratorState& state() const { return state_; }
+  // Throws ValueError when the state is of another data set size, or out of range. The batch size
+  // may differ: the state counts samples.
+  void set_state(const IteratorState& state);
+
+ protected:
+  SerialIterator(int64_t size, int64_t batch, bool repeat, bool shuffle, uint64_t seed);
+
+ private:
+  IteratorState state_;
+  int64_t batch_;
+  bool repeat_, shuffle_;
+  bool is_new_epoch_ = false;
+  std::vector<int64_t> order_;
+  int64_t order_epoch_ = -1;  // of which order_ is
+};
+
+// A new order each epoch. It depends on seed, epoch and size alone: not on the batch size, the
+// number of ranks or the device.
+class ShuffledIterator : public SerialIterator {
+ public:
+  ShuffledIterator(int64_t size, int64_t batch, uint64_t seed, bool repeat = true)
+      : SerialIterator(size, batch, repeat, true, seed) {}
+};
+
+// The order of one epoch of a ShuffledIterator, int64 (size) on the device.
+Array epoch_order(uint64_t seed, int64_t epoch, int64_t size, Device device = cpu(0));
+
+}  // namespace catena::datasets

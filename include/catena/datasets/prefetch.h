@@ -1,0 +1,120 @@
+// Batches on the device where training happens: made ahead in pinned memory and copied on a side
+// stream, or cut out of a data set that lies on the device as a whole.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "catena/datasets/dataset.h"
+#include "catena/datasets/iterator.h"
+#include "catena/datasets/scatter.h"
+
+namespace catena::datasets {
+
+// One rank's part of a global batch.
+struct Batch {
+  std::vector<Array> arrays;  // one a column, (size(), ...), on the iterator's device
+  int64_t global_count = 0;   // samples over all ranks
+  double weight = 1;          // size() / global_count
+
+  int64_t size() const { return arrays.at(0).length(); }
+  const Array& x() const { return arrays.at(0); }
+  const Array& t() const { return arrays.at(1); }
+};
+
+// What a training loop pulls batches from. The position it reports is that of the batch handed out
+// last, however far ahead batches are being made.
+class BatchIterator {
+ public:
+  virtual ~BatchIterator() = default;
+  BatchIterator(const BatchIterator&) = delete;
+  BatchIterator& operator=(const BatchIterator&) = delete;
+
+  // The next batch, or nothing when the order is finished. The arrays belong to the caller for
+  // good; they are ready for work on the calling thread's current stream of device().
+  virtual std::optional<Batch> next() = 0;
+
+  Device device() const { return device_; }
+  int64_t size() const { return size_; }
+  int64_t epoch() const { return state_.epoch; }
+  bool is_new_epoch() const { return is_new_epoch_; }
+  int64_t position() const { return state_.position; }
+  double epoch_detail() const { return double(epoch()) + double(position()) / double(size_); }
+  int64_t batches_per_epoch() const { return batches_per_epoch_; }
+  // After set_state the next batch is the one that followed when state() was taken.
+  const IteratorState& state() const { return state_; }
+  virtual void set_state(const IteratorState& state) = 0;
+
+ protected:
+  BatchIterator(const DatasetPtr& dataset, const SerialIterator& order, Device device);
+  void handed_out(const IteratorState& state, bool is_new_epoch) {
+    state_ = state;
+    is_new_epoch_ = is_new_epoch;
+  }
+
+ private:
+  Device device_;
+  int64_t size_, batches_per_epoch_;
+  IteratorState state_;
+  bool is_new_epoch_ = false;
+};
+
+struct PrefetchOptions {
+  int depth = 2;  // batches made ahead, at least 2: one is copied while another is used
+  // Whether a thread of its own makes them; unless given, for GPUs only: on a CPU all cores compute
+  // already. Worth it there for a data set whose gather() waits or works long.
+  std::optional<bool> background;
+};
+
+// Reads ahead. For a GPU a thread of its own gathers batches into pinned memory and copies them on
+// a stream of its own; next() makes the current stream wait for the copy, never the host. An
+// exception of the data set comes out of next(). Not for use by several threads at once.
+class PrefetchIterator final : public BatchIterator {
+ public:
+  // Throws ValueError when the order is of another size than the data set, or depth is below 2.
+  PrefetchIterator(DatasetPtr dataset, SerialIterator order, Device device, RankOf who = {},
+                   const PrefetchOptions& options = {});
+  ~PrefetchIterator() override;
+  std::optional<Batch> next() override;
+  void set_state(const IteratorState& state) override;
+
+ private:
+  class Worker;
+  struct Item;
+  std::optional<Batch> make_now();
+
+  DatasetPtr dataset_;
+  ScatteredIterator
+      source_;  // of batches made by the caller's thread; else where the worker starts
+  int depth_;
+  bool background_;
+  std::unique_ptr<Worker> worker_;  // null before the first next()
+};
+
+// Keeps the whole data set on the device (in the form of its batches: images as float32) and cuts
+// batches out with take(): no host memory is touched. The order is that of PrefetchIterator.
+// Batches of an order that does not shuffle are views of the data set: do not write to them.
+class ResidentIterator final : public BatchIterator {
+ public:
+  ResidentIterator(const DatasetPtr& dataset, SerialIterator order, Device device, RankOf who = {});
+  std::optional<Batch> next() override;
+  void set_state(const IteratorState& state) override;
+
+  // The columns on the device, and the order of the current epoch there (int64, all ranks'
+  // samples), for loops that replay a captured step and advance a cursor by themselves.
+  const std::vector<Array>& columns() const { return columns_; }
+  Array order_of(int64_t epoch) const;
+
+ private:
+  std::vector<Array> columns_;
+  bool shuffles_, repeat_;
+  uint64_t seed_;
+  int64_t batch_;
+  RankOf who_;
+  Array order_;  // of order_epoch_
+  int64_t order_epoch_ = -1;
+};
+
+}  // namespace catena::datasets

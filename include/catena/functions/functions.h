@@ -1,0 +1,10 @@
+// All differentiable functions and layers; `namespace F = catena::functions` by custom.
+#pragma once
+
+#include "catena/functions/activation.h"
+#include "catena/functions/array.h"
+#include "catena/functions/connection.h"
+#include "catena/functions/evaluation.h"
+#include "catena/functions/loss.h"
+#include "catena/functions/math.h"
+#include "catena/functions/noise.h"

@@ -1,0 +1,21 @@
+// Hooks for Optimizer::add_hook. They run on the gradients before the rule, in the order they were
+// added, and cost no pass over the gradients of their own where the rule's kernel can do the work.
+#pragma once
+
+#include "catena/optimizers/optimizer.h"
+
+namespace catena::optimizers {
+
+// gradient += rate * parameter.
+inline Hook weight_decay(double rate) {
+  return [rate](UpdateContext& update) { update.add_weight_decay(rate); };
+}
+
+// Scales all gradients together so that their L2 norm is at most maxnorm, without waiting for a
+// device (R. Pascanu, T. Mikolov, Y. Bengio, On the difficulty of training recurrent neural
+// networks, ICML 2013).
+inline Hook gradient_clipping(double maxnorm) {
+  return [maxnorm](UpdateContext& update) { update.clip_norm(maxnorm); };
+}
+
+}  // namespace catena::optimizers

@@ -1,0 +1,210 @@
+// Optimizer: what all update rules share. Rules are in sgd.h, momentum_sgd.h and adam.h; rules of
+// your own derive from Optimizer and override update_one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "catena/array/io.h"
+#include "catena/array/slots.h"
+#include "catena/optimizers/arena.h"
+
+namespace catena::optimizers {
+
+class Optimizer;
+class UpdateContext;
+
+// Runs in every update before the rule: weight decay, clipping (hooks.h), or anything of your own.
+using Hook = std::function<void(UpdateContext&)>;
+
+// What a data-parallel wrapper adds: gradients that are only right after communication.
+class GradientSource {
+ public:
+  virtual ~GradientSource() = default;
+  virtual void after_setup(Optimizer& optimizer) = 0;
+  // Gradients are about to be read: reduces what is not reduced yet and makes the current streams
+  // wait for it.
+  virtual void finish(Optimizer& optimizer) = 0;
+  // The rule has run.
+  virtual void after_update(Optimizer& optimizer) = 0;
+  // zero_grads was called.
+  virtual void discard(Optimizer& optimizer) = 0;
+  // Gradients of other replicas are about to be added; GradientError when it is too late for that.
+  virtual void before_accumulate(Optimizer& optimizer) = 0;
+};
+
+// Holds the parameters of a model, laid out in arenas, with their states, each on its parameter's
+// device; the parameters may be on several devices and may move with model.to_gpu(...), also after
+// setup: arenas and states follow at the next call.
+//
+// All work is queued on the current streams of the parameters' devices; only the calls that return
+// a number of the gradients wait for them. On GPUs the step count and the learning rate live on the
+// device as well, so that an update can be captured into a graph: replays advance the count, and
+// set_lr between replays changes what they use.
+class Optimizer {
+ public:
+  virtual ~Optimizer();
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  // Takes the parameters of a model: moves them and their gradients into arenas, names them
+  // ("/l1/W"), makes new states and sets t to 0. ValueError when the model has no parameters.
+  void setup(Parameterized& model);
+  void setup(Parameterized&& model) = delete;  // would be gone at once
+  // The same for a list, which is taken as the order of declaration. Unnamed parameters are named
+  // by position ("/0").
+  void setup(const Parameters& parameters);
+  bool is_set_up() const { return !layout_.empty(); }
+
+  // In the order of model.parameters(): ascending names, or the order of the list.
+  const Parameters& parameters() const { return ordered_; }
+  const ArenaSet& layout() const { return layout_; }
+  // Number of updates since setup. With parameters on a GPU it is read from there, where graph
+  // replays count it; this waits for the device.
+  int64_t t() const;
+
+  // Marks the gradients as zero, which runs no kernel: the next contribution overwrites, and what
+  // is never reached is filled with zeros by the update.
+  void zero_grads();
+  // Adds the gradients of another replica (model.gradients(), from any device). One transfer and
+  // one addition for each arena when the replica lies in arenas of the same layout, else one for
+  // each parameter. ValueError, ShapeError or DtypeError naming the parameter.
+  void accumulate_grads(const Arrays& gradients);
+  void accumulate_grads(const Parameterized& replica) { accumulate_grads(replica.gradients()); }
+  // L2 norm of all gradients together; waits for the devices.
+  double compute_grads_norm();
+  // Scales the gradients so that their norm is at most maxnorm; waits for the devices. The hook
+  // gradient_clipping does the same without waiting.
+  void clip_grads(double maxnorm);
+  // gradient += decay * parameter, now. The hook weight_decay does it in every update.
+  void weight_decay(double decay);
+  // One step: hooks in the order they were added, then the rule.
+  void update();
+
+  // Learning rate ("alpha" of Adam). Setting it on a GPU is queued; during a capture it is an
+  // error, because replays would set it again.
+  double lr() const { return lr_; }
+  void set_lr(double lr);
+  // All numbers of the rule by name, the learning rate included, for checkpoints and reports.
+  virtual std::vector<std::pair<std::string, double>> hyper_parameters() const;
+  // ValueError listing the names when there is no such number.
+  virtual void set_hyper_parameter(const std::string& name, double value);
+
+  // Adds a hook; a name that exists is replaced in its place.
+  void add_hook(const std::string& name, Hook hook);
+  // IndexError when there is none.
+  void remove_hook(const std::string& name);
+
+  // Prepares for cuda::Graph::capture: arenas in place, device values made (on the CPU as well,
+  // where the update then reads the same values).
+  void prepare_for_capture();
+
+  // "t", hyper-parameters and states by name ("m/l1/W"), as views where possible. load_state takes
+  // the same names; IoError listing what is missing, of wrong shape or unknown.
+  NamedArrays state();
+  void load_state(const std::map<std::string, Array>& state);
+  // States of one parameter in the order of state_names(), as views.
+  const Arrays& state_of(const Parameter& parameter);
+
+  // Makes arenas and states follow parameters that moved. Called by everything that needs it.
+  void settle_layout();
+  // Not owned; null removes it.
+  void set_gradient_source(GradientSource* source) { source_ = source; }
+  GradientSource* gradient_source() const { return source_; }
+
+ protected:
+  Optimizer(std::string lr_name, double lr);
+  Optimizer(Optimizer&&) noexcept = default;
+
+  // Rules of your own -----------------------------------------------------------------------------
+  // States of one parameter: arrays on its device (scalars as 0-d arrays). By default zeros like
+  // the parameter for each of state_names().
+  virtual Arrays init_state(const Array& parameter, const Array& gradient);
+  virtual std::vector<std::string> state_names() const { return {}; }
+  // One parameter's step, in place, with its device current. By default calls the form for the
+  // device.
+  virtual void update_one(const Array& parameter, const Array& gradient, const Arrays& states);
+  virtual void update_one_cpu(const Array& parameter, const Array& gradient, const Arrays& states);
+  virtual void update_one_gpu(const Array& parameter, const Array& gradient, const Arrays& states);
+  // Updates done when update_one runs, this one included (the host's count; see t()).
+  int64_t step() const { return t_; }
+
+  // Rules as one kernel over an arena -------------------------------------------------------------
+  // Everything is 1-d, contiguous, of one length and dtype; states are zeros at setup. The rule
+  // multiplies the gradient by gradient_scale, then adds weight_decay * parameter.
+  struct ArenaUpdate {
+    Array parameter, gradient;
+    Arrays states;
+    StepValue step, learning_rate, gradient_scale{1};
+    double weight_decay = 0;
+  };
+  // True: update_arena is called once for each arena, instead of update_one for each parameter, and
+  // init_state is not used. A zero parameter with zero gradient and states must stay zero.
+  virtual bool updates_arenas() const { return false; }
+  virtual void update_arena(const ArenaUpdate& update);
+  // DtypeError unless the rule can update parameters of this dtype.
+  virtual void check_dtype(Dtype dtype) const;
+
+  std::string lr_name_;
+  double lr_;
+
+ private:
+  friend class UpdateContext;
+  // What kernels of a step read and advance, on the arena's device: [t, learning rate].
+  struct DeviceValues {
+    Array block, step, learning_rate;
+  };
+  struct Group {
+    Arrays states;  // of the arena's length, for rules that update arenas
+    DeviceValues values;
+  };
+
+  void setup_named(const ArenaSet::Named& named);
+  void make_groups(const std::vector<Arrays>& old_states);
+  void make_device_values(Group& group, Device device);
+  void require_setup(const char* who) const;
+  void finish_gradients(const char* who);
+  void run_rule(size_t group, UpdateContext& context);
+  void update_each(const ParameterArena& arena);
+
+  ArenaSet layout_;
+  Parameters ordered_;
+  std::vector<Group> groups_;   // one for each arena
+  std::vector<Arrays> states_;  // by position in declaration
+  std::vector<std::pair<std::string, Hook>> hooks_;
+  int64_t t_ = 0;
+  bool device_values_everywhere_ = false;
+  GradientSource* source_ = nullptr;
+};
+
+// The gradients of a running update as hooks see them. Decay and clipping are remembered and folded
+// into the rule's own kernel where they can be.
+class UpdateContext {
+ public:
+  explicit UpdateContext(Optimizer& optimizer) : optimizer_(optimizer) {}
+  Optimizer& optimizer() { return optimizer_; }
+  // gradient += rate * parameter.
+  void add_weight_decay(double rate) { decay_ += rate; }
+  // Scales all gradients together to at most this L2 norm. Nothing waits for a device. A norm that
+  // is not a number leaves them as they are.
+  void clip_norm(double maxnorm);
+  // Carries out what is remembered, so that the gradient arrays are what the rule would see: for
+  // hooks that read or write them.
+  void apply();
+
+ private:
+  friend class Optimizer;
+  Optimizer& optimizer_;
+  double decay_ = 0;
+  std::vector<Array> scale_;  // one 0-d float64 for each arena; empty: one
+};
+
+}  // namespace catena::optimizers
+
+namespace catena {
+using optimizers::Optimizer;
+}  // namespace catena

@@ -1,0 +1,96 @@
+// GradientReducer: averages gradients over the ranks of a communicator, bucket by bucket, while the
+// backward pass that makes them is still running.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "catena/autograd/function_node.h"
+#include "catena/comm/communicator.h"
+#include "catena/optimizers/optimizer.h"
+
+namespace catena::parallel {
+
+// Sizes at which buckets are closed. The first is small so that communication starts early, the
+// last because nothing hides it.
+struct BucketOptions {
+  int64_t first_bytes = int64_t(1) << 20;
+  int64_t bucket_bytes = int64_t(32) << 20;
+  int64_t last_bytes = int64_t(1) << 20;
+};
+
+// A slice of an arena: slots [first, last), elements [begin, end).
+struct Bucket {
+  size_t arena, first, last;
+  int64_t begin, end;
+};
+
+// Cuts arenas into buckets, in the order in which backward completes them. Only the layout and the
+// options matter, so that all ranks cut alike.
+std::vector<Bucket> make_buckets(const std::vector<optimizers::ParameterArena>& arenas,
+                                 const BucketOptions& options);
+
+// Attached to an optimizer by MultiNodeOptimizer. Between two updates each bucket is reduced
+// exactly once, in order of index on every rank: as soon as it and all before it are final in a
+// synchronised backward; at the end of that backward if parameters were not used; at the latest in
+// update (a rank whose loss did not touch the parameters, or that has no samples). On GPUs the
+// reductions run on the communicator's side stream and the host never waits.
+class GradientReducer : public BackwardObserver, public optimizers::GradientSource {
+ public:
+  // The communicator must outlive the reducer, which holds it when it is shared.
+  GradientReducer(Communicator& comm, const BucketOptions& options);
+  ~GradientReducer() override;
+  GradientReducer(const GradientReducer&) = delete;
+  GradientReducer& operator=(const GradientReducer&) = delete;
+
+  // Gradients of this rank count with n_local / n_global from now on, instead of 1 / size. All
+  // ranks must call it, with counts that add up to n_global. ValueError for numbers outside that.
+  void set_batch_weight(int64_t n_local, int64_t n_global);
+
+  Communicator& comm() const { return comm_; }
+  const std::vector<Bucket>& buckets() const { return buckets_; }
+  // Buckets started since the last update, for tests.
+  size_t started() const { return next_; }
+
+  void backward_begins() override;
+  void gradient_is_final(ParameterState& parameter) override;
+  void backward_ends() override;
+  void after_setup(Optimizer& optimizer) override;
+  void finish(Optimizer& optimizer) override;
+  void after_update(Optimizer& optimizer) override;
+  void discard(Optimizer& optimizer) override;
+  void before_accumulate(Optimizer& optimizer) override;
+
+ private:
+  void observe(Optimizer& optimizer);
+  void stop_observing();
+  void check_structure() const;
+  void update_buckets();
+  void begin_round();
+  void start_ready_buckets();
+  void start(const Bucket& bucket);
+  void flush();
+  void wait();
+  bool anything_kept() const;
+
+  Communicator& comm_;
+  CommunicatorPtr keep_;
+  BucketOptions options_;
+  Optimizer* optimizer_ = nullptr;
+  Parameters observed_;
+  std::vector<Bucket> buckets_;
+  std::vector<size_t> bucket_of_;     // by position of the parameter
+  std::vector<const void*> cut_for_;  // gradient blocks the buckets were cut for
+  std::vector<size_t> remaining_;     // parameters of each bucket not yet final
+  size_t next_ = 0;                   // first bucket not started since the last update
+  bool reducing_ = false;             // inside a synchronised backward
+  bool reduced_ = false;              // gradients are averages, at least in part
+  Event last_;                        // of the last bucket started
+  bool weighted_ = false;
+  double weight_ = 1;
+  std::vector<Array> device_weights_;  // one for each arena on a GPU, in its dtype
+  int64_t updates_ = 0;
+};
+
+}  // namespace catena::parallel

@@ -1,0 +1,96 @@
+// Data parallelism over the ranks of a communicator: each rank runs the whole model on its share of
+// the batch, gradients are averaged while backward runs, and all ranks make the same update.
+//
+//   auto comm = create_communicator();
+//   Mlp model;  model.to(comm->device());
+//   auto optimizer = create_multi_node_optimizer(optimizers::Adam(), comm);
+//   optimizer.setup(model);                                  // all ranks get rank 0's parameters
+//   for (...) {
+//     optimizer.zero_grads();
+//     optimizer.set_batch_weight(n_local, n_global);         // only if shards are uneven
+//     F::softmax_cross_entropy(model(x), t).backward();      // the mean over this rank's samples
+//     optimizer.update();
+//   }
+#pragma once
+
+#include <memory>
+#include <type_traits>
+#include <utility>
+
+#include "catena/parallel/gradient_reducer.h"
+
+namespace catena::parallel {
+
+// An optimizer whose gradients are averaged over all ranks. All ranks must call setup, the
+// synchronised backward passes and update in the same order. setup, zero_grads and update may be
+// called here or on the optimizer itself; what is not repeated here is reached by `->`.
+class MultiNodeOptimizer {
+ public:
+  MultiNodeOptimizer(Optimizer& optimizer, Communicator& comm, const BucketOptions& options = {});
+  MultiNodeOptimizer(std::unique_ptr<Optimizer> optimizer, Communicator& comm,
+                     const BucketOptions& options = {});
+  ~MultiNodeOptimizer();
+  MultiNodeOptimizer(MultiNodeOptimizer&&) noexcept = default;
+
+  // Sets the optimizer up, checks that all ranks have the same model (ValueError naming the first
+  // parameter that differs, on all ranks) and copies rank 0's parameters to the others. The model
+  // must be on comm.device() (DeviceError).
+  void setup(Parameterized& model) { optimizer_->setup(model); }
+  void setup(Parameterized&& model) = delete;
+  void setup(const Parameters& parameters) { optimizer_->setup(parameters); }
+  void zero_grads() { optimizer_->zero_grads(); }
+  // Waits, on the device, for the averages and updates. GradientErrors as Optimizer::update.
+  void update() { optimizer_->update(); }
+
+  // This rank's gradients count with n_local / n_global from now on (default 1 / size). A rank that
+  // has run out of samples passes 0, skips forward and backward and calls update() all the same.
+  void set_batch_weight(int64_t n_local, int64_t n_global) {
+    reducer_->set_batch_weight(n_local, n_global);
+  }
+  // While the result lives, backward only adds to this rank's gradients; the first backward after
+  // it averages the sums. Several micro-batches: all but the last inside.
+  [[nodiscard]] Communicator::NoSync no_sync() { return reducer_->comm().no_sync(); }
+  // Copies rank 0's parameters, states, hyper-parameters and t to the other ranks, for instance
+  // after loading a checkpoint on rank 0 alone.
+  void broadcast_state();
+
+  Optimizer& actual_optimizer() { return *optimizer_; }
+  Optimizer* operator->() { return optimizer_; }
+  Communicator& comm() { return reducer_->comm(); }
+  const GradientReducer& reducer() const { return *reducer_; }
+
+ private:
+  std::unique_ptr<Optimizer> owned_;
+  Optimizer* optimizer_;
+  std::unique_ptr<GradientReducer> reducer_;
+};
+
+// ChainerMN's spelling. The first form leaves the optimizer with the caller, who keeps it alive.
+inline MultiNodeOptimizer create_multi_node_optimizer(Optimizer& optimizer, Communicator& comm,
+                                                      const BucketOptions& options = {}) {
+  return MultiNodeOptimizer(optimizer, comm, options);
+}
+inline MultiNodeOptimizer create_multi_node_optimizer(std::unique_ptr<Optimizer> optimizer,
+                                                      Communicator& comm,
+                                                      const BucketOptions& options = {}) {
+  return MultiNodeOptimizer(std::move(optimizer), comm, options);
+}
+template <class Rule>
+requires(std::is_base_of_v<Optimizer, Rule> && !std::is_lvalue_reference_v<Rule>) MultiNodeOptimizer
+    create_multi_node_optimizer(Rule&& optimizer, Communicator& comm,
+                                const BucketOptions& options = {}) {
+  return MultiNodeOptimizer(std::make_unique<Rule>(std::move(optimizer)), comm, options);
+}
+template <class AnyOptimizer>
+MultiNodeOptimizer create_multi_node_optimizer(AnyOptimizer&& optimizer,
+                                               const CommunicatorPtr& comm,
+                                               const BucketOptions& options = {}) {
+  return create_multi_node_optimizer(std::forward<AnyOptimizer>(optimizer), *comm, options);
+}
+
+}  // namespace catena::parallel
+
+namespace catena {
+using parallel::create_multi_node_optimizer;
+using parallel::MultiNodeOptimizer;
+}  // namespace catena

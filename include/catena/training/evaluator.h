@@ -1,0 +1,65 @@
+// Means over many batches, exact for batches of different size and over ranks.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "catena/array/array.h"
+#include "catena/datasets/prefetch.h"
+
+namespace catena::training {
+
+// Adds each number over all ranks, in place, with the same result everywhere. A communicator's
+// all_reduce fits; empty: there is one process.
+using SumOverRanks = std::function<void(std::span<double>)>;
+
+// Weighted means of named quantities, as a sum and a count each. Device results are kept until they
+// are asked for, so that adding never waits for a GPU.
+class Means {
+ public:
+  // All ranks must use the same names in the same order, also ranks that will have no samples.
+  explicit Means(std::vector<std::string> names);
+
+  // `mean` over `count` samples. A count of 0 is left out, whatever the mean (usually NaN).
+  void add(const std::string& name, double mean, double count);
+  // mean: one element on any device, which must keep its value until reduce() or value().
+  void add(const std::string& name, const Array& mean, double count);
+
+  // Adds up what was added on all ranks. Collective when `sum` is. Afterwards value() is the mean
+  // over all ranks; further add() is a ValueError until clear().
+  void reduce(const SumOverRanks& sum);
+  // The mean; NaN when nothing was counted. Waits for the device.
+  double value(const std::string& name);
+  double count(const std::string& name) const { return slot(name).count; }
+  void clear();
+
+ private:
+  struct Pending {
+    Array mean;
+    double count;
+  };
+  struct Slot {
+    double sum = 0, count = 0;
+    std::vector<Pending> pending;
+  };
+  const Slot& slot(const std::string& name) const;
+  Slot& slot(const std::string& name);
+  void settle(Slot& slot);
+
+  std::vector<std::string> names_;
+  std::vector<Slot> slots_;
+  bool reduced_ = false;
+};
+
+// Goes once through `batches` (an order without repeat; it is rewound first), calls measure for
+// each non-empty batch and returns the means over all ranks. The measure is expected to run the
+// model in test mode and to add every name.
+std::map<std::string, double> evaluate(
+    datasets::BatchIterator& batches, const std::vector<std::string>& names,
+    const std::function<void(const datasets::Batch&, Means&)>& measure,
+    const SumOverRanks& sum = {});
+
+}  // namespace catena::training

@@ -1,0 +1,320 @@
+#include "backends/cuda/cublaslt.h"
+
+#include <cublasLt.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "backends/cuda/capture.h"
+#include "backends/cuda/cuda_check.h"
+#include "backends/cuda/memory_pools.h"
+#include "catena/core/log.h"
+
+namespace catena::gpu {
+namespace {
+
+constexpr size_t kMostWorkspace = size_t{32} << 20;
+constexpr int kTunedCandidates = 8;
+constexpr int kTunedRepeats = 5;
+
+[[noreturn, gnu::cold]] void fail_cublas(cublasStatus_t status, const char* call) {
+  fail<DeviceError>("cuBLASLt call failed: ", call, ": ", cublasLtGetStatusName(status), ": ",
+                    cublasLtGetStatusString(status));
+}
+#define CATENA_CUBLAS_CHECK(call)                                  \
+  do {                                                             \
+    const cublasStatus_t catena_status = (call);                   \
+    if (catena_status != CUBLAS_STATUS_SUCCESS) [[unlikely]]       \
+      fail_cublas(catena_status, #call);                           \
+  } while (false)
+
+// Everything that decides how a product runs.
+struct Key {
+  std::array<int64_t, 11> words;
+  friend bool operator==(const Key&, const Key&) = default;
+  friend auto operator<=>(const Key&, const Key&) = default;
+  size_t hash() const {
+    uint64_t h = 0x9E3779B97F4A7C15ull;
+    for (int64_t w : words) h = (std::rotl(h, 5) ^ uint64_t(w)) * 0x9FB21C651E98DF25ull;
+    return size_t(h ^ (h >> 32));
+  }
+};
+
+int64_t alignment_code(const void* pointer) {  // log2, at most 256 bytes
+  return std::min(8, std::countr_zero(reinterpret_cast<uintptr_t>(pointer) | 256));
+}
+
+Key make_key(Dtype dtype, Precision precision, const LibraryProduct& p, int device) {
+  int64_t flags = device;
+  auto push = [&flags](int64_t value, int bits) { flags = flags << bits | value; };
+  push(int64_t(dtype), 4);
+  push(int64_t(precision), 2);
+  push(p.a.transposed, 1);
+  push(p.b.transposed, 1);
+  push(p.bias != nullptr, 1);
+  push(p.relu, 1);
+  push(p.accumulate, 1);
+  push(alignment_code(p.a.data), 4);
+  push(alignment_code(p.b.data), 4);
+  push(alignment_code(p.c.data), 4);
+  push(p.bias ? alignment_code(p.bias) : 0, 4);
+  return {{p.rows, p.columns, p.depth, p.batch, p.a.leading, p.b.leading, p.c.leading, p.a.batch_step,
+           p.b.batch_step, p.c.batch_step, flags}};
+}
+
+cudaDataType_t data_type(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kFloat16: return CUDA_R_16F;
+    case Dtype::kBFloat16: return CUDA_R_16BF;
+    case Dtype::kFloat32: return CUDA_R_32F;
+    default: return CUDA_R_64F;
+  }
+}
+
+cublasComputeType_t compute_type(Dtype dtype, Precision precision) {
+  if (dtype == Dtype::kFloat64) return CUBLAS_COMPUTE_64F;
+  if (dtype == Dtype::kFloat32 && precision == Precision::kTf32) return CUBLAS_COMPUTE_32F_FAST_TF32;
+  if (dtype == Dtype::kFloat32 && precision == Precision::kBf16) return CUBLAS_COMPUTE_32F_FAST_16BF;
+  return CUBLAS_COMPUTE_32F;
+}
+
+// One handle a device for all threads; never destroyed.
+cublasLtHandle_t handle_of(int device) {
+  static std::mutex mutex;
+  static std::atomic<cublasLtHandle_t> handles[kMaxDevices];
+  if (cublasLtHandle_t found = handles[device].load(std::memory_order_acquire)) return found;
+  std::lock_guard lock(mutex);
+  if (cublasLtHandle_t found = handles[device].load(std::memory_order_acquire)) return found;
+  RelaxedCapture relaxed;
+  cublasLtHandle_t made;
+  CATENA_CUBLAS_CHECK(cublasLtCreate(&made));
+  handles[device].store(made, std::memory_order_release);
+  return made;
+}
+
+// The algorithm of a problem, decided once for all threads.
+struct Choice {
+  bool found = false;
+  cublasLtMatmulAlgo_t algorithm;
+  size_t workspace = 0;
+};
+
+// A problem ready to run. Belongs to one thread, because the bias address is part of the descriptor.
+struct Plan {
+  Key key;
+  Choice choice;
+  const void* bias = nullptr;
+  cublasLtMatmulDescOpaque_t operation;
+  cublasLtMatrixLayoutOpaque_t a, b, c;
+};
+
+void set_layout(cublasLtMatrixLayoutOpaque_t& layout, cudaDataType_t type, int64_t rows, int64_t columns,
+                const LibraryMatrix& matrix, int64_t batch) {
+  if (matrix.transposed) std::swap(rows, columns);
+  CATENA_CUBLAS_CHECK(cublasLtMatrixLayoutInit(&layout, type, uint64_t(rows), uint64_t(columns), matrix.leading));
+  if (batch == 1) return;
+  const int32_t count = static_cast<int32_t>(batch);
+  CATENA_CUBLAS_CHECK(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count));
+  CATENA_CUBLAS_CHECK(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                                       &matrix.batch_step, sizeof matrix.batch_step));
+}
+
+template <class T>
+void set_operation(Plan& plan, cublasLtMatmulDescAttributes_t attribute, const T& value) {
+  CATENA_CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(&plan.operation, attribute, &value, sizeof value));
+}
+
+void set_bias(Plan& plan, const void* bias) {
+  if (plan.bias == bias) return;
+  set_operation(plan, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+  plan.bias = bias;
+}
+
+void describe(Plan& plan, Dtype dtype, Precision precision, const LibraryProduct& p) {
+  const cudaDataType_t type = data_type(dtype);
+  const cudaDataType_t scale = dtype == Dtype::kFloat64 ? CUDA_R_64F : CUDA_R_32F;
+  CATENA_CUBLAS_CHECK(cublasLtMatmulDescInit(&plan.operation, compute_type(dtype, precision), scale));
+  const cublasOperation_t op_a = p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t op_b = p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
+  set_operation(plan, CUBLASLT_MATMUL_DESC_TRANSA, op_a);
+  set_operation(plan, CUBLASLT_MATMUL_DESC_TRANSB, op_b);
+  if (p.bias || p.relu) {
+    const cublasLtEpilogue_t epilogue = !p.bias ? CUBLASLT_EPILOGUE_RELU
+        : p.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
+    set_operation(plan, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
+    if (p.bias) set_bias(plan, p.bias);
+  }
+  set_layout(plan.a, type, p.rows, p.depth, p.a, p.batch);
+  set_layout(plan.b, type, p.depth, p.columns, p.b, p.batch);
+  set_layout(plan.c, type, p.rows, p.columns, p.c, p.batch);
+}
+
+std::vector<cublasLtMatmulHeuristicResult_t> ask_heuristic(Plan& plan, const LibraryProduct& p, int device,
+                                                           int wanted) {
+  cublasLtMatmulPreferenceOpaque_t preference;
+  CATENA_CUBLAS_CHECK(cublasLtMatmulPreferenceInit(&preference));
+  auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
+    CATENA_CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof value));
+  };
+  auto alignment = [](const void* pointer) { return uint32_t{1} << alignment_code(pointer); };
+  set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspace);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(p.a.data));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(p.b.data));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(p.c.data));
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(p.c.data));
+  std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(wanted));
+  int count = 0;
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      handle_of(device), &plan.operation, &plan.a, &plan.b, &plan.c, &plan.c, &preference, wanted,
+      results.data(), &count);
+  if (status != CUBLAS_STATUS_SUCCESS) {
+    if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE) {
+      fail_cublas(status, "cublasLtMatmulAlgoGetHeuristic");
+    }
+    count = 0;
+  }
+  results.resize(static_cast<size_t>(count));
+  std::erase_if(results, [](const auto& r) { return r.state != CUBLAS_STATUS_SUCCESS; });
+  return results;
+}
+
+void run(Plan& plan, const Choice& choice, Dtype dtype, const LibraryProduct& p, void* output, int device,
+         cudaStream_t stream) {
+  static const double one = 1, zero = 0;
+  static const float one_f = 1, zero_f = 0;
+  const bool is_double = dtype == Dtype::kFloat64;
+  const void* alpha = is_double ? static_cast<const void*>(&one) : &one_f;
+  const void* none = is_double ? static_cast<const void*>(&zero) : &zero_f;
+  // The workspace goes back at once: later work of this stream waits for this product anyway.
+  StoragePtr workspace;
+  if (choice.workspace) workspace = allocate_device(device, choice.workspace);
+  CATENA_CUBLAS_CHECK(cublasLtMatmul(handle_of(device), &plan.operation, alpha, p.a.data, &plan.a, p.b.data,
+                                     &plan.b, p.accumulate ? alpha : none, output, &plan.c, output, &plan.c,
+                                     &choice.algorithm, workspace ? workspace->data : nullptr,
+                                     choice.workspace, stream));
+}
+
+bool tuning_wanted() {
+  static const bool wanted = [] {
+    const char* text = std::getenv("CATENA_MATMUL_TUNE");
+    return text && std::strcmp(text, "1") == 0;
+  }();
+  return wanted && !thread_capture() && !config().deterministic;
+}
+
+// Bytes from the first to behind the last element of the result.
+size_t output_bytes(Dtype dtype, const LibraryProduct& p) {
+  const int64_t last = (p.batch - 1) * p.c.batch_step + (p.columns - 1) * p.c.leading + p.rows;
+  return static_cast<size_t>(last) * itemsize(dtype);
+}
+
+// Runs every candidate on a copy of the output's place and returns the position of the fastest.
+size_t fastest(Plan& plan, const std::vector<Choice>& candidates, Dtype dtype, const LibraryProduct& p,
+               int device, cudaStream_t stream) {
+  StoragePtr scratch = allocate_device(device, output_bytes(dtype, p));
+  CATENA_CUDA_CHECK(cudaMemsetAsync(scratch->data, 0, scratch->bytes, stream));
+  cudaEvent_t start, stop;
+  CATENA_CUDA_CHECK(cudaEventCreate(&start));
+  CATENA_CUDA_CHECK(cudaEventCreate(&stop));
+  size_t best = 0;
+  float best_time = 0;
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    run(plan, candidates[i], dtype, p, scratch->data, device, stream);
+    CATENA_CUDA_CHECK(cudaEventRecord(start, stream));
+    for (int r = 0; r < kTunedRepeats; ++r) run(plan, candidates[i], dtype, p, scratch->data, device, stream);
+    CATENA_CUDA_CHECK(cudaEventRecord(stop, stream));
+    CATENA_CUDA_CHECK(cudaEventSynchronize(stop));
+    float time = 0;
+    CATENA_CUDA_CHECK(cudaEventElapsedTime(&time, start, stop));
+    if (i == 0 || time < best_time) {
+      best = i;
+      best_time = time;
+    }
+  }
+  cudaEventDestroy(start);
+  cudaEventDestroy(stop);
+  log::debug("matmul ", p.rows, " x ", p.columns, " x ", p.depth, " (", name(dtype), "): algorithm ", int64_t(best),
+             " of ", int64_t(candidates.size()), ", ", double(best_time) * 1e3 / kTunedRepeats, " us");
+  return best;
+}
+
+Choice decide(Plan& plan, Dtype dtype, const LibraryProduct& p, int device, cudaStream_t stream) {
+  static std::mutex mutex;
+  static auto* choices = new std::map<Key, Choice>;
+  {
+    std::lock_guard lock(mutex);
+    const auto known = choices->find(plan.key);
+    if (known != choices->end()) return known->second;
+  }
+  const bool tune = tuning_wanted();
+  RelaxedCapture relaxed;
+  std::vector<Choice> candidates;
+  for (const auto& result : ask_heuristic(plan, p, device, tune ? kTunedCandidates : 1)) {
+    candidates.push_back({true, result.algo, result.workspaceSize});
+  }
+  Choice choice;
+  if (!candidates.empty()) choice = candidates[0];
+  if (tune && candidates.size() > 1) choice = candidates[fastest(plan, candidates, dtype, p, device, stream)];
+  std::lock_guard lock(mutex);
+  return choices->emplace(plan.key, choice).first->second;  // another thread's, if it was first
+}
+
+// Plans of one thread by open addressing.
+class PlanTable {
+ public:
+  // The entry of the key, or the empty one where it belongs.
+  std::unique_ptr<Plan>& find(const Key& key) {
+    if (2 * (count_ + 1) > slots_.size()) grow();
+    return slot_of(key);
+  }
+  void added() { ++count_; }
+
+ private:
+  std::unique_ptr<Plan>& slot_of(const Key& key) {
+    size_t i = key.hash() & (slots_.size() - 1);
+    while (slots_[i] && !(slots_[i]->key == key)) i = (i + 1) & (slots_.size() - 1);
+    return slots_[i];
+  }
+  void grow() {
+    std::vector<std::unique_ptr<Plan>> old = std::move(slots_);
+    slots_.clear();
+    slots_.resize(old.empty() ? 64 : 2 * old.size());
+    for (auto& plan : old) {
+      if (plan) slot_of(plan->key) = std::move(plan);
+    }
+  }
+  std::vector<std::unique_ptr<Plan>> slots_;
+  size_t count_ = 0;
+};
+
+thread_local PlanTable t_plans;
+
+}  // namespace
+
+bool library_matmul(Dtype dtype, Precision precision, const LibraryProduct& p, int device,
+                    cudaStream_t stream) {
+  const Key key = make_key(dtype, precision, p, device);
+  std::unique_ptr<Plan>& slot = t_plans.find(key);
+  if (!slot) [[unlikely]] {
+    auto plan = std::make_unique<Plan>();
+    plan->key = key;
+    describe(*plan, dtype, precision, p);
+    plan->choice = decide(*plan, dtype, p, device, stream);
+    slot = std::move(plan);
+    t_plans.added();
+  }
+  if (!slot->choice.found) return false;
+  if (p.bias) set_bias(*slot, p.bias);
+  run(*slot, slot->choice, dtype, p, p.c.data, device, stream);
+  return true;
+}
+
+}  // namespace catena::gpu

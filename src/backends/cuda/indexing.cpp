@@ -1,0 +1,74 @@
+// Glue of the take and scatter_add slots.
+#include "backends/cuda/indexing.h"
+
+#include "backends/cuda/glue.h"
+#include "backends/cuda/register.h"
+#include "catena/array/indexing.h"
+#include "catena/core/config.h"
+
+namespace catena::gpu {
+namespace {
+
+Positions positions_of(const Array& indices, bool clip) {
+  return {indices.raw_data(), indices.dtype() == Dtype::kInt64, clip, indices.size()};
+}
+
+// The largest unit of copying that divides the slices and the addresses.
+int copy_unit(int64_t slice_bytes, const void* source, const void* output) {
+  const uint64_t bits = uint64_t(slice_bytes) | reinterpret_cast<uintptr_t>(source) |
+                        reinterpret_cast<uintptr_t>(output);
+  int unit = 16;
+  while (bits & uint64_t(unit - 1)) unit /= 2;
+  return unit;
+}
+
+void take(const Array& source, const Array& indices, uint8_t mode, const Array& output) {
+  if (output.size() == 0) return;
+  TakeArgs args{};
+  args.source = source.raw_data();
+  args.output = output.raw_data();
+  args.positions = positions_of(indices, static_cast<OutOfRange>(mode) == OutOfRange::kClip);
+  args.outer = source.shape()[0];
+  args.extent = source.shape()[1];
+  args.slice_bytes = source.shape()[2] * source.itemsize();
+  args.unit = copy_unit(args.slice_bytes, args.source, args.output);
+  launch_take(args, launch_for(output));
+  check_launch("take");
+}
+
+ScatterType scatter_code(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kBool: return ScatterType::kBool;
+    case Dtype::kInt8: case Dtype::kUInt8: return ScatterType::kI8;
+    case Dtype::kInt16: case Dtype::kUInt16: return ScatterType::kI16;
+    case Dtype::kInt32: case Dtype::kUInt32: return ScatterType::kI32;
+    case Dtype::kInt64: case Dtype::kUInt64: return ScatterType::kI64;
+    case Dtype::kFloat16: return ScatterType::kF16;
+    case Dtype::kBFloat16: return ScatterType::kBf16;
+    case Dtype::kFloat32: return ScatterType::kF32;
+    case Dtype::kFloat64: return ScatterType::kF64;
+  }
+  fail<DtypeError>("scatter_add: invalid dtype");
+}
+
+void scatter_add(const Array& target, const Array& indices, const Array& values) {
+  if (values.size() == 0) return;
+  ScatterArgs args{};
+  args.target = target.raw_data();
+  args.values = values.raw_data();
+  args.positions = positions_of(indices, false);
+  args.outer = target.shape()[0];
+  args.extent = target.shape()[1];
+  args.inner = target.shape()[2];
+  launch_scatter_add(scatter_code(target.dtype()), config().deterministic, args, launch_for(target));
+  check_launch("scatter_add");
+}
+
+}  // namespace
+
+void register_indexing_kernels() {
+  kernels::take.provide(DeviceType::kCuda, "cuda", &take);
+  kernels::scatter_add.provide(DeviceType::kCuda, "cuda", &scatter_add);
+}
+
+}  // namespace catena::gpu

@@ -1,0 +1,40 @@
+// Gather and scatter along the middle axis of (outer, extent, inner): plain arguments.
+#pragma once
+
+#include "backends/cuda/launch.h"
+
+namespace catena::gpu {
+
+// Positions count from the end when negative; what is out of range then is clipped or wraps around.
+struct Positions {
+  const void* data;
+  bool wide;     // int64, else int32
+  bool clip;
+  int64_t count;
+};
+
+struct TakeArgs {
+  const void* source;
+  void* output;
+  Positions positions;
+  int64_t outer, extent;
+  int64_t slice_bytes;  // of one position
+  int unit;             // 16, 8, 4, 2 or 1 bytes: divides the slice and the addresses
+};
+
+void launch_take(const TakeArgs& args, const Launch& launch);
+
+enum class ScatterType : uint8_t { kF16, kBf16, kF32, kF64, kI8, kI16, kI32, kI64, kBool };
+
+struct ScatterArgs {
+  void* target;
+  const void* values;
+  Positions positions;
+  int64_t outer, extent, inner;
+};
+
+// With `ordered`, repeated positions are added in their order, which gives the same bits every time.
+// Otherwise by atomic additions, where the type has them.
+void launch_scatter_add(ScatterType type, bool ordered, const ScatterArgs& args, const Launch& launch);
+
+}  // namespace catena::gpu

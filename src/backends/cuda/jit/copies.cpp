@@ -1,0 +1,169 @@
+// The slots copy, fill, arange and concatenate on a GPU. Copies and fills are the operation
+// `positive`: with different dtypes a cast, on unsigned words of the items' size otherwise.
+#include <algorithm>
+
+#include "backends/cuda/cuda_check.h"
+#include "backends/cuda/jit/host_args.h"
+#include "backends/cuda/jit/map_launch.h"
+#include "backends/cuda/jit/map_program.h"
+#include "backends/cuda/jit/register.h"
+#include "backends/cuda/streams.h"
+
+namespace catena::jit {
+
+namespace {
+
+Dtype word_of(int64_t itemsize) {
+  return itemsize == 1 ? Dtype::kUInt8 : itemsize == 2 ? Dtype::kUInt16 : itemsize == 4 ? Dtype::kUInt32 : Dtype::kUInt64;
+}
+
+void copy(const Array& source, const Array& destination) {
+  if (destination.size() == 0) return;
+  const int device = destination.device().index();
+  const cudaStream_t stream = gpu::launch_stream(destination.device());
+  const bool same = source.dtype() == destination.dtype();
+  if (same && source.is_contiguous() && destination.is_contiguous()) {
+    CATENA_CUDA_CHECK(cudaMemcpyAsync(destination.raw_data(), source.raw_data(), size_t(source.nbytes()),
+                                      cudaMemcpyDeviceToDevice, stream));
+    return;
+  }
+  MapLaunch launch;
+  if (same) {
+    launch.program = &same_dtype_program(device, ElementwiseOp::kpositive, word_of(source.itemsize()));
+  } else {
+    launch.program = map_program(
+        device, MapSpec{ElementwiseOp::kpositive, source.dtype(), {destination.dtype(), source.dtype()}}, true);
+  }
+  launch.device = device;
+  launch.stream = stream;
+  launch.operands = 2;
+  launch.operand[0] = {&destination, 0, static_cast<int>(destination.itemsize())};
+  launch.operand[1] = {&source, 0, static_cast<int>(source.itemsize())};
+  launch_map(launch);
+}
+
+// Whether all bytes of the pattern are equal, so that a memset does.
+bool one_byte(uint64_t bits, int64_t itemsize) {
+  for (int64_t b = 1; b < itemsize; ++b) {
+    if (((bits >> (8 * b)) & 255) != (bits & 255)) return false;
+  }
+  return true;
+}
+
+void fill(const Array& destination, const Scalar& value) {
+  const int device = destination.device().index();
+  const cudaStream_t stream = gpu::launch_stream(destination.device());
+  const uint64_t bits = scalar_bits(value, destination.dtype());
+  if (destination.is_contiguous() && one_byte(bits, destination.itemsize())) {
+    CATENA_CUDA_CHECK(cudaMemsetAsync(destination.raw_data(), static_cast<int>(bits & 255), size_t(destination.nbytes()), stream));
+    return;
+  }
+  MapLaunch launch;
+  launch.program = &same_dtype_program(device, ElementwiseOp::kpositive, word_of(destination.itemsize()));
+  launch.device = device;
+  launch.stream = stream;
+  launch.operands = 2;
+  launch.operand[0] = {&destination, 0, static_cast<int>(destination.itemsize())};
+  launch.operand[1] = {nullptr, bits, static_cast<int>(destination.itemsize())};
+  launch_map(launch);
+}
+
+ProgramTable g_programs[kMaxArchs];
+
+void arange(const Array& destination, const Scalar& start, const Scalar& step) {
+  if (destination.size() == 0) return;
+  const int device = destination.device().index();
+  Program* program = g_programs[arch_slot(device)].get(1 + uint64_t(destination.dtype()), [&] {
+    return make_program(device, std::string("arange of ") + dtype_name(destination.dtype()),
+                        arange_source(destination.dtype()), {"catena_arange"});
+  });
+  ArangeArgs args{};
+  args.output = destination.raw_data();
+  args.size = destination.size();
+  if (is_float(destination.dtype())) {
+    args.start = start.to_double();
+    args.step = step.to_double();
+  } else {
+    args.integer_start = start.to<int64_t>();
+    args.integer_step = step.to<int64_t>();
+  }
+  const int64_t blocks = std::min<int64_t>((args.size + kMapThreads - 1) / kMapThreads, 1 << 16);
+  launch(*program, 0, device, uint64_t(blocks), 1, kMapThreads, args, gpu::launch_stream(destination.device()));
+}
+
+// The part of the output that one input fills.
+Array output_part(const Array& output, int axis, int64_t start, int64_t extent) {
+  Shape shape = output.shape();
+  shape[size_t(axis)] = extent;
+  const int64_t offset = static_cast<char*>(output.raw_data()) - static_cast<char*>(output.storage()->data) +
+                         start * output.strides()[size_t(axis)];
+  return Array::from_storage(output.storage(), offset, shape, output.strides(), output.dtype());
+}
+
+// Up to kConcatInputs contiguous inputs, of which input k starts at columns[k] bytes of a row.
+void launch_concatenate(const std::vector<const Array*>& inputs, const std::vector<int64_t>& columns, int64_t rows,
+                        int64_t row_bytes, const Array& output) {
+  // The widest word that divides every row and address.
+  uint64_t bits = uint64_t(row_bytes) | reinterpret_cast<uintptr_t>(output.raw_data()) | 16;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    bits |= reinterpret_cast<uintptr_t>(inputs[k]->raw_data()) | uint64_t(columns[k]) | uint64_t(inputs[k]->nbytes() / rows);
+  }
+  const int64_t word = static_cast<int64_t>(bits & (~bits + 1));
+  const int device = output.device().index();
+  Program* program = g_programs[arch_slot(device)].get(uint64_t(100 + word), [&] {
+    return make_program(device, "concatenate", concatenate_source(static_cast<int>(word)), {"catena_concatenate"});
+  });
+  ConcatArgs args{};
+  args.output = output.raw_data();
+  args.output_width = row_bytes / word;
+  args.rows = rows;
+  args.count = static_cast<int32_t>(inputs.size());
+  constexpr int64_t kTile = kMapThreads * 4;
+  int64_t blocks = 0;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    args.input[k] = inputs[k]->raw_data();
+    args.width[k] = inputs[k]->nbytes() / rows / word;
+    args.column[k] = columns[k] / word;
+    args.first_block[k] = static_cast<uint32_t>(blocks);
+    blocks += (args.width[k] * rows + kTile - 1) / kTile;
+  }
+  args.first_block[inputs.size()] = static_cast<uint32_t>(blocks);
+  launch(*program, 0, device, uint64_t(blocks), 1, kMapThreads, args, gpu::launch_stream(output.device()));
+}
+
+void concatenate(const std::vector<Array>& inputs, int axis, const Array& output) {
+  if (output.size() == 0) return;
+  int64_t rows = 1;
+  for (int d = 0; d < axis; ++d) rows *= output.shape()[size_t(d)];
+  const int64_t row_bytes = output.nbytes() / rows, step = output.strides()[size_t(axis)];
+  std::vector<const Array*> together;
+  std::vector<int64_t> columns;
+  int64_t start = 0;
+  for (const Array& input : inputs) {
+    const int64_t extent = input.shape()[size_t(axis)];
+    if (input.size() > 0 && !input.is_contiguous()) {
+      copy(input, output_part(output, axis, start, extent));
+    } else if (input.size() > 0) {
+      together.push_back(&input);
+      columns.push_back(start * step);
+    }
+    start += extent;
+    if (together.size() == size_t(kConcatInputs)) {
+      launch_concatenate(together, columns, rows, row_bytes, output);
+      together.clear();
+      columns.clear();
+    }
+  }
+  if (!together.empty()) launch_concatenate(together, columns, rows, row_bytes, output);
+}
+
+}  // namespace
+
+void register_copies() {
+  kernels::copy.provide(DeviceType::kCuda, "nvrtc", &copy);
+  kernels::fill.provide(DeviceType::kCuda, "nvrtc", &fill);
+  kernels::arange.provide(DeviceType::kCuda, "nvrtc", &arange);
+  kernels::concatenate.provide(DeviceType::kCuda, "nvrtc", &concatenate);
+}
+
+}  // namespace catena::jit

@@ -1,0 +1,100 @@
+// The slot of element-wise operations on a GPU.
+#include "backends/cuda/capture.h"
+#include "backends/cuda/jit/map_launch.h"
+#include "backends/cuda/jit/map_program.h"
+#include "backends/cuda/jit/compile/nvrtc.h"
+#include "backends/cuda/jit/register.h"
+#include "backends/cuda/streams.h"
+#include "catena/array/slots.h"
+
+namespace catena::jit {
+
+namespace {
+
+void launch_call(const ElementwiseCall& call, Program& program) {
+  const OpRow& row = op_row(call.op);
+  MapLaunch launch;
+  launch.program = &program;
+  launch.device = call.output->device().index();
+  launch.stream = gpu::launch_stream(call.output->device());
+  launch.operands = 1 + call.input_count;
+  launch.operand[0] = {call.output, 0, static_cast<int>(call.output->itemsize())};
+  for (int k = 0; k < call.input_count; ++k) {
+    MapOperand& operand = launch.operand[1 + k];
+    operand.array = call.arrays[k];
+    if (operand.array) {
+      operand.itemsize = static_cast<int>(operand.array->itemsize());
+    } else {
+      const Dtype d = row_operand(row, k, call.dtype);
+      operand.bits = scalar_bits(call.scalars[k], d);
+      operand.itemsize = static_cast<int>(itemsize(d));
+    }
+  }
+  launch_map(launch);
+}
+
+// The same operation with every operand converted first: the kernels of the bundle suffice.
+void run_with_casts(const ElementwiseCall& call) {
+  const OpRow& row = op_row(call.op);
+  ElementwiseCall plain = call;
+  Array converted[kMaxElementwiseInputs], result;
+  for (int k = 0; k < call.input_count; ++k) {
+    const Array* a = call.arrays[k];
+    const Dtype d = row_operand(row, k, call.dtype);
+    if (a == nullptr || a->dtype() == d) continue;
+    converted[k] = Array::uninitialized(a->shape(), d, a->device());
+    kernels::copy(a->device(), *a, converted[k]);
+    plain.arrays[k] = &converted[k];
+  }
+  const Dtype natural = row_result(row, call.dtype);
+  if (call.output->dtype() != natural) {
+    result = Array::uninitialized(call.output->shape(), natural, call.output->device());
+    plain.output = &result;
+  }
+  launch_call(plain, same_dtype_program(call.output->device().index(), call.op, call.dtype));
+  if (result.defined()) kernels::copy(result.device(), result, *call.output);
+}
+
+// Whether this combination has come up often enough to compile the fused kernel.
+bool worth_compiling(const MapSpec& spec) {
+  constexpr uint32_t kUsesBefore = 3;
+  static std::array<std::atomic<uint8_t>, 4096> uses;
+  uint64_t key = static_cast<uint64_t>(spec.op);
+  for (const Dtype d : spec.memory) key = key * 13 + static_cast<uint64_t>(d);
+  std::atomic<uint8_t>& count = uses[key * 0x9e3779b97f4a7c15u >> 52];
+  if (count.load(std::memory_order_relaxed) >= kUsesBefore) return true;
+  count.fetch_add(1, std::memory_order_relaxed);
+  return false;
+}
+
+[[gnu::noinline]] void run_mixed(const ElementwiseCall& call) {
+  const OpRow& row = op_row(call.op);
+  MapSpec spec{call.op, call.dtype, {}};
+  spec.memory[0] = call.output->dtype();
+  for (int k = 0; k < call.input_count; ++k) {
+    spec.memory[1 + k] = call.arrays[k] ? call.arrays[k]->dtype() : row_operand(row, k, call.dtype);
+  }
+  const int device = call.output->device().index();
+  Program* program = map_program(device, spec, false);
+  if (program == nullptr && !gpu::thread_capture() && worth_compiling(spec) && !nvrtc_version().empty()) {
+    program = map_program(device, spec, true);
+  }
+  if (program) launch_call(call, *program);
+  else run_with_casts(call);
+}
+
+void elementwise(const ElementwiseCall& call) {
+  const OpRow& row = op_row(call.op);
+  bool same = call.output->dtype() == row_result(row, call.dtype);
+  for (int k = 0; k < call.input_count; ++k) {
+    same = same && (call.arrays[k] == nullptr || call.arrays[k]->dtype() == row_operand(row, k, call.dtype));
+  }
+  if (!same) [[unlikely]] return run_mixed(call);
+  launch_call(call, same_dtype_program(call.output->device().index(), call.op, call.dtype));
+}
+
+}  // namespace
+
+void register_elementwise() { kernels::elementwise.provide(DeviceType::kCuda, "nvrtc", &elementwise); }
+
+}  // namespace catena::jit

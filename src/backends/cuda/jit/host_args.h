@@ -1,0 +1,5 @@
+// src/kernels/args.h on the host.
+#pragma once
+
+#define CATENA_FN inline
+#include "kernels/args.h"

@@ -1,0 +1,45 @@
+// Launching element-wise programs over operands of any layout: picks flat, rows, tiled or strided.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+#include "array/iteration.h"
+#include "backends/cuda/jit/program.h"
+#include "catena/array/array.h"
+
+namespace catena::jit {
+
+enum MapKernel : int { kFlatKernel, kRowsKernel, kStridedKernel, kTiledKernel };
+
+inline constexpr int kMaxMapOperands = kMaxLoopOperands;
+
+// Operand 0 is the output. An operand is an array, or a number when `array` is null.
+struct MapOperand {
+  const Array* array = nullptr;
+  uint64_t bits = 0;      // of a number, in the operand's storage type
+  int itemsize = 0;       // of the operand's storage type
+};
+
+struct MapLaunch {
+  Program* program;
+  int device;
+  cudaStream_t stream;
+  int operands;
+  MapOperand operand[kMaxMapOperands];
+};
+
+// All arrays have the output's shape (stride 0 where broadcast), which is not empty.
+void launch_map(const MapLaunch& call);
+
+// How a plan is run; exposed for tests.
+struct MapLayout {
+  MapKernel kernel;
+  int staged_dim = -1;   // tiled: the dimension of the plan along which staged inputs are contiguous
+  uint32_t staged = 0;
+};
+// `is_array` has bit k for operands in memory.
+MapLayout choose_layout(const LoopPlan& plan, const int* itemsize, uint32_t is_array);
+
+}  // namespace catena::jit

@@ -1,0 +1,71 @@
+// Programs of table operations. See map_program.h.
+#include "backends/cuda/jit/map_program.h"
+
+#include <cstring>
+
+#include "catena/core/error.h"
+
+namespace catena::jit {
+
+namespace {
+
+using OpTable = std::array<std::array<std::atomic<Program*>, kDtypeCount>, kElementwiseOpCount>;
+OpTable g_same_dtype[kMaxArchs];
+ProgramTable g_mixed[kMaxArchs];
+
+std::string describe(const MapSpec& spec) {
+  const OpRow& row = op_row(spec.op);
+  std::string text = std::string(row.name) + "(";
+  for (int k = 0; k < row.inputs; ++k) text += (k ? ", " : "") + std::string(dtype_name(spec.memory[1 + k]));
+  text += std::string(") -> ") + dtype_name(spec.memory[0]);
+  if (spec.memory[0] != row_result(row, spec.compute)) text += std::string(" in ") + dtype_name(spec.compute);
+  return text;
+}
+
+constexpr std::initializer_list<const char*> kKernels = {"catena_flat", "catena_rows", "catena_strided", "catena_tiled"};
+
+uint64_t key_of(const MapSpec& spec) {
+  uint64_t key = 1 + static_cast<uint64_t>(spec.op);
+  key = key * 16 + static_cast<uint64_t>(spec.compute);
+  for (const Dtype d : spec.memory) key = key * 16 + static_cast<uint64_t>(d);
+  return key;
+}
+
+[[gnu::cold, gnu::noinline]] Program& load_same_dtype(int device, ElementwiseOp op, Dtype compute,
+                                                      std::atomic<Program*>& place) {
+  const MapSpec spec = same_dtype_spec(op, compute);
+  Program* program = make_program(device, describe(spec), map_source(spec), kKernels);
+  Program* expected = nullptr;
+  return place.compare_exchange_strong(expected, program, std::memory_order_acq_rel) ? *program : *expected;
+}
+
+}  // namespace
+
+Program& same_dtype_program(int device, ElementwiseOp op, Dtype compute) {
+  std::atomic<Program*>& place = g_same_dtype[arch_slot(device)][size_t(op)][size_t(compute)];
+  Program* program = place.load(std::memory_order_acquire);
+  if (program == nullptr) [[unlikely]] return load_same_dtype(device, op, compute, place);
+  return *program;
+}
+
+Program* map_program(int device, const MapSpec& spec, bool may_compile) {
+  ProgramTable& table = g_mixed[arch_slot(device)];
+  const uint64_t key = key_of(spec);
+  if (Program* program = table.find(key)) return program;
+  return table.get(key, [&] {
+    const std::string what = describe(spec), source = map_source(spec);
+    return may_compile ? make_program(device, what, source, kKernels) : find_program(device, what, source, kKernels);
+  });
+}
+
+uint64_t scalar_bits(const Scalar& value, Dtype d) {
+  return visit_dtype(d, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T number = value.to<T>();
+    uint64_t bits = 0;
+    std::memcpy(&bits, &number, sizeof(T));
+    return bits;
+  });
+}
+
+}  // namespace catena::jit

@@ -1,0 +1,158 @@
+// Planning of reductions. See reduce_plan.h.
+#include "backends/cuda/jit/reduce_plan.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace catena::jit {
+
+namespace {
+
+struct Dim {
+  int64_t extent, input, output;
+};
+
+// A list of dimensions, innermost first, neighbours merged.
+struct DimList {
+  Dim dim[kMaxDims];
+  int count = 0;
+  int64_t size = 1;
+
+  void add(const Dim& d) {
+    int at = count++;
+    while (at > 0 && std::abs(dim[at - 1].input) > std::abs(d.input)) {
+      dim[at] = dim[at - 1];
+      --at;
+    }
+    dim[at] = d;
+    size *= d.extent;
+  }
+  void merge() {
+    int last = 0;
+    for (int i = 1; i < count; ++i) {
+      Dim& below = dim[last];
+      if (dim[i].input == below.input * below.extent && dim[i].output == below.output * below.extent) {
+        below.extent *= dim[i].extent;
+      } else {
+        dim[++last] = dim[i];
+      }
+    }
+    if (count > 0) count = last + 1;
+  }
+};
+
+int log2_ceil(int64_t n, int most) {
+  int shift = 0;
+  while (shift < most && (int64_t(1) << shift) < n) ++shift;
+  return shift;
+}
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+struct Planner {
+  const ReduceShape& shape;
+  DimList kept, reduced;
+  ReducePlan plan{};
+  int vector;  // elements in 16 bytes of the input
+
+  explicit Planner(const ReduceShape& s) : shape(s), vector(16 / s.input_itemsize) {
+    for (int d = s.shape.ndim() - 1; d >= 0; --d) {
+      const int64_t extent = s.shape[size_t(d)];
+      if (extent == 1) continue;
+      if ((s.axes >> d) & 1) reduced.add({extent, s.input[size_t(d)], 0});
+      else kept.add({extent, s.input[size_t(d)], s.output[size_t(d)]});
+    }
+    kept.merge();
+    reduced.merge();
+    plan.fits = kept.count <= kReduceDims && reduced.count <= kReduceDims && kept.size < (int64_t(1) << 31) &&
+                (reduced.count <= 1 || reduced.size < (int64_t(1) << 31));
+  }
+
+  bool aligned(const DimList& list, int from) const {
+    for (int i = from; i < list.count; ++i) {
+      if (list.dim[i].input % 16 != 0) return false;
+    }
+    return shape.address % 16 == 0;
+  }
+
+  void fill_args() {
+    ReduceArgs& a = plan.args;
+    a.outputs = kept.size;
+    a.reduced = reduced.size;
+    a.kept_dims = kept.count;
+    a.reduced_dims = reduced.size == 0 ? 0 : reduced.count;
+    for (int i = 0; i < kept.count; ++i) {
+      a.kept_stride[i] = kept.dim[i].input;
+      a.result_stride[i] = kept.dim[i].output;
+      a.kept[i] = make_divider(uint32_t(kept.dim[i].extent));
+    }
+    for (int i = 0; i < a.reduced_dims; ++i) {
+      a.reduced_stride[i] = reduced.dim[i].input;
+      // A single dimension is walked with 64 bits and never divided.
+      a.reduced_extent[i] = make_divider(reduced.count == 1 ? 1u : uint32_t(reduced.dim[i].extent));
+    }
+    a.blocks = make_divider(1);
+    if (a.reduced_dims == 0) a.reduced_dims = 1;  // one element (or none) at offset 0
+  }
+
+  // Splits the reduced elements over gridDim.y: as many as fill the device, each with `least` at
+  // least.
+  void split(int64_t blocks, int64_t least, int64_t multiple) {
+    const int64_t wanted = ceil_div(int64_t(shape.multiprocessors) * 16, blocks);
+    const int64_t possible = plan.args.reduced / least;
+    const int64_t splits = std::clamp<int64_t>(std::min(wanted, possible), 1, 32768);
+    plan.args.per_split = std::max<int64_t>(ceil_div(ceil_div(plan.args.reduced, splits), multiple) * multiple, 1);
+    plan.args.splits = static_cast<int32_t>(std::max<int64_t>(ceil_div(plan.args.reduced, plan.args.per_split), 1));
+    if (plan.args.splits == 1) return;
+    plan.partial_bytes = uint64_t(plan.args.splits) * uint64_t(plan.args.outputs) * uint64_t(shape.accumulator_bytes);
+    plan.finish_shift = plan.args.outputs >= 4096 ? 0 : log2_ceil(ceil_div(plan.args.splits, 4), 8);
+    plan.finish_blocks = uint64_t(ceil_div(plan.args.outputs, kReduceThreads >> plan.finish_shift));
+  }
+
+  void columns() {
+    plan.kernel = kReduceColumns;
+    const int64_t extent = kept.dim[0].extent, outer = kept.size / extent;
+    plan.args.vectors = extent % vector == 0 && aligned(kept, 1) && aligned(reduced, 0);
+    const int64_t lanes = ceil_div(extent, vector);
+    int shift = log2_ceil(lanes, 5);
+    const auto blocks = [&] { return ceil_div(lanes, int64_t(1) << shift) * outer; };
+    // Narrower blocks, down to 128 bytes, where wide ones are too few for a small array.
+    while (shift > 3 && blocks() < 2 * shape.multiprocessors && reduced.size < 4096) --shift;
+    plan.args.group_shift = shift;
+    plan.args.blocks = make_divider(uint32_t(ceil_div(lanes, int64_t(1) << shift)));
+    plan.blocks = uint64_t(blocks());
+    const int64_t height = kReduceThreads >> shift;
+    split(blocks(), height * 16, 1);
+  }
+
+  void rows() {
+    plan.kernel = kReduceRows;
+    const bool contiguous = reduced.count == 1 && reduced.dim[0].input == shape.input_itemsize;
+    plan.args.vectors = contiguous && reduced.size >= vector && aligned(kept, 0);
+    const int64_t steps = plan.args.vectors ? ceil_div(reduced.size, vector) : reduced.size;
+    // Neighbouring outputs that lie closer than neighbouring elements: a thread each.
+    const bool across = kept.count > 0 && reduced.count > 0 && std::abs(kept.dim[0].input) < std::abs(reduced.dim[0].input);
+    int shift = across && kept.size >= 32 ? 0 : log2_ceil(ceil_div(steps, 4), 8);
+    // Few outputs: more threads each.
+    while (shift < 8 && (int64_t(1) << shift) < steps && (kept.size << shift) < int64_t(shape.multiprocessors) * 512) ++shift;
+    plan.args.group_shift = shift;
+    plan.blocks = uint64_t(ceil_div(kept.size, kReduceThreads >> shift));
+    const int64_t per_step = plan.args.vectors ? vector : 1;
+    split(int64_t(plan.blocks), (int64_t(1) << shift) * per_step * 16, per_step);
+  }
+
+  ReducePlan run() {
+    if (!plan.fits) return plan;
+    fill_args();
+    const bool column = !shape.rows_only && kept.count > 0 && kept.dim[0].input == shape.input_itemsize &&
+                        kept.dim[0].extent * shape.input_itemsize >= 32 && reduced.size > 1;
+    if (column) columns();
+    else rows();
+    return plan;
+  }
+};
+
+}  // namespace
+
+ReducePlan plan_reduce(const ReduceShape& shape) { return Planner(shape).run(); }
+
+}  // namespace catena::jit

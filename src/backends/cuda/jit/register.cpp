@@ -1,0 +1,12 @@
+// Registration of synthesised kernels. See register.h.
+#include "backends/cuda/jit/register.h"
+
+namespace catena {
+
+void register_jit_kernels() {
+  jit::register_elementwise();
+  jit::register_copies();
+  jit::register_reductions();
+}
+
+}  // namespace catena

@@ -1,0 +1,61 @@
+// Glue of the optimizer slots.
+#include "backends/cuda/optimizer.h"
+
+#include "backends/cuda/glue.h"
+#include "backends/cuda/register.h"
+
+namespace catena::gpu {
+namespace {
+
+StepNumber step_number(const char* who, const StepValue& value) {
+  StepNumber result{value.value, nullptr, nullptr};
+  if (!value.device_value) return result;
+  const Array& a = *value.device_value;
+  CATENA_CHECK(DeviceError, a.device().is_cuda(), who, ": a step value must be on the GPU, it is on ",
+               a.device());
+  if (a.dtype() == Dtype::kInt64) {
+    result.integer_address = static_cast<const int64_t*>(a.raw_data());
+  } else {
+    CATENA_CHECK(DtypeError, a.dtype() == Dtype::kFloat64, who,
+                 ": a step value must be float64 or int64, got ", a.dtype());
+    result.float_address = static_cast<const double*>(a.raw_data());
+  }
+  return result;
+}
+
+template <Rule kRule>
+void run(const char* who, const OptimizerCall& call) {
+  OptimizerArgs args{};
+  args.parameter = call.parameter->raw_data();
+  args.gradient = call.gradient->raw_data();
+  args.aligned = aligned16(args.parameter) && aligned16(args.gradient);
+  for (int i = 0; i < 2; ++i) {
+    if (!call.states[i]) continue;
+    args.states[i] = call.states[i]->raw_data();
+    args.aligned = args.aligned && aligned16(args.states[i]);
+  }
+  args.count = call.parameter->size();
+  args.learning_rate = step_number(who, call.learning_rate);
+  args.step = step_number(who, call.step);
+  args.gradient_scale = step_number(who, call.gradient_scale);
+  args.weight_decay = call.weight_decay;
+  args.beta1 = call.beta1;
+  args.beta2 = call.beta2;
+  args.epsilon = call.epsilon;
+  launch_optimizer(kRule, float_code(who, call.parameter->dtype()), args, launch_for(*call.parameter));
+  check_launch(who);
+}
+
+void sgd(const OptimizerCall& call) { run<Rule::kSgd>("sgd", call); }
+void momentum_sgd(const OptimizerCall& call) { run<Rule::kMomentumSgd>("momentum_sgd", call); }
+void adam(const OptimizerCall& call) { run<Rule::kAdam>("adam", call); }
+
+}  // namespace
+
+void register_optimizer_kernels() {
+  kernels::sgd.provide(DeviceType::kCuda, "cuda", &sgd);
+  kernels::momentum_sgd.provide(DeviceType::kCuda, "cuda", &momentum_sgd);
+  kernels::adam.provide(DeviceType::kCuda, "cuda", &adam);
+}
+
+}  // namespace catena::gpu

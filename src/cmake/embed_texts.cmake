@@ -1,0 +1,12 @@
+# cmake -DOUT=file.cpp -DFILES="a;b" -P embed_texts.cmake: kernel texts as raw C++ data.
+set(body "// Generated: the kernel texts of src/kernels.\n#include \"backends/cuda/jit/compile/texts.h\"\n\nnamespace catena::jit {\n\n")
+string(APPEND body "const EmbeddedText kEmbeddedTexts[] = {\n")
+set(count 0)
+foreach(file ${FILES})
+  get_filename_component(name ${file} NAME)
+  file(READ ${file} text)
+  string(APPEND body "    {\"${name}\", R\"CATENA_TEXT(${text})CATENA_TEXT\"},\n")
+  math(EXPR count "${count} + 1")
+endforeach()
+string(APPEND body "};\nconst int kEmbeddedTextCount = ${count};\n\n}  // namespace catena::jit\n")
+file(WRITE ${OUT} "${body}")

@@ -1,0 +1,358 @@
+#include "catena/comm/communicator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "catena/core/log.h"
+#include "communicator_state.h"
+
+namespace catena::comm {
+
+uint64_t pair_id(uint64_t communicator, int source, int destination) {
+  CallRecord key;
+  key.root = source;
+  key.count = static_cast<uint64_t>(destination);
+  return fold_call(communicator, key);
+}
+
+Communicator::State::State(std::unique_ptr<Transport> moved, Device on,
+                           const CommunicatorOptions& chosen, uint64_t number)
+    : transport(std::move(moved)),
+      control(transport->control()),
+      topology(make_topology(transport->rank(), transport->hosts())),
+      device(on),
+      options(chosen),
+      id(number),
+      history(number) {
+  options.bootstrap.reset();
+  for (auto& list : pairs) list.resize(static_cast<size_t>(topology.size));
+}
+
+CallHistory& Communicator::State::pair_history(bool receive, int peer) {
+  auto& entry = pairs[receive][static_cast<size_t>(peer)];
+  if (!entry) {
+    const int rank = topology.rank;
+    entry =
+        std::make_unique<CallHistory>(receive ? pair_id(id, peer, rank) : pair_id(id, rank, peer));
+  }
+  return *entry;
+}
+
+void Communicator::State::mark_failed(const std::string& text, bool by_peer) {
+  std::lock_guard lock(failure_mutex);
+  if (failed.load(std::memory_order_relaxed)) return;
+  failure = text;
+  failed.store(true, std::memory_order_release);
+  if (by_peer)
+    own_slot.fail_because_of_peer(-1, text);
+  else
+    own_slot.fail(text);
+}
+
+BoardPlace place_of(const Communicator& comm) { return Communicator::State::of(comm).place; }
+
+void set_place(Communicator& comm, BoardPlace place, uint64_t id) {
+  auto& state = Communicator::State::of(comm);
+  state.id = id;
+  state.history = CallHistory(id);
+  state.made = 0;
+  state.place = std::move(place);
+  state.own_slot = state.place.board->slot(state.place.slots[static_cast<size_t>(comm.rank())]);
+}
+
+Communicator::Communicator(std::unique_ptr<State> state)
+    : topology_(state->topology), device_(state->device), state_(std::move(state)) {}
+
+Communicator::~Communicator() {
+  if (std::uncaught_exceptions() > 0 && !state_->closed) {
+    // The other ranks will not come to close it.
+    if (!failed()) state_->transport->abandon();
+    state_->closed = true;
+    return;
+  }
+  try {
+    close();
+  } catch (const std::exception& error) {
+    log::warning("closing a communicator: ", error.what());
+  }
+}
+
+std::string Communicator::name() const { return state_->transport->name(); }
+Transport& Communicator::transport() { return *state_->transport; }
+bool Communicator::failed() const { return state_->failed.load(std::memory_order_acquire); }
+uint64_t Communicator::calls() const { return state_->made; }
+void Communicator::inject(const Fault& fault) { state_->fault = fault; }
+void Communicator::watch(const Stream& stream) { state_->transport->watch(stream); }
+void Communicator::note(std::string_view text) { state_->own_slot.set_operation(text); }
+Communicator& Communicator::host() { return state_->control ? *state_->control : *this; }
+
+Stream Communicator::side_stream() {
+  if (!state_->side.state()) state_->side = Stream::create(device_, -5);
+  return state_->side;
+}
+
+void Communicator::throw_if_failed() const {
+  std::string text = state_->transport->failure();
+  if (!text.empty()) state_->mark_failed(text, true);
+  if (!failed()) return;
+  std::lock_guard lock(state_->failure_mutex);
+  throw CommError(state_->failure);
+}
+
+void Communicator::check() {
+  throw_if_failed();
+  const std::string problem = find_problem(0);
+  if (problem.empty()) return;
+  abort(problem);
+  throw_if_failed();
+}
+
+std::string Communicator::find_problem(double waited_seconds) const {
+  return problem_on_board(state_->place, rank(), size(), state_->id, waited_seconds);
+}
+
+void Communicator::abort(const std::string& reason) {
+  state_->mark_failed(reason, false);
+  state_->transport->abort(reason);
+  if (state_->control) state_->control->abort(reason);
+}
+
+int Communicator::before_close(std::function<void()> callback) {
+  state_->callbacks.emplace(state_->next_callback, std::move(callback));
+  return state_->next_callback++;
+}
+
+void Communicator::cancel_before_close(int id) { state_->callbacks.erase(id); }
+
+void Communicator::close() {
+  State& s = *state_;
+  if (s.closed) return;
+  s.closed = true;
+  // A callback may cancel itself or others.
+  while (!s.callbacks.empty()) {
+    auto node = s.callbacks.extract(s.callbacks.begin());
+    node.mapped()();
+  }
+  if (!failed() && s.transport->failure().empty()) s.transport->close();
+}
+
+CommunicatorPtr Communicator::split(int color, int key) {
+  Request request{.who = "split", .op = CommOp::kBarrier, .recorded_op = CommOp::kSplit};
+  submit(request);
+  struct Choice {
+    int color, key;
+  };
+  const auto choices = all_gather_object(Choice{color, key});
+  std::vector<int> members;
+  for (int r = 0; r < size(); ++r)
+    if (color >= 0 && choices[size_t(r)].color == color) members.push_back(r);
+  std::stable_sort(members.begin(), members.end(),
+                   [&](int a, int b) { return choices[size_t(a)].key < choices[size_t(b)].key; });
+  const auto mine = std::find(members.begin(), members.end(), rank());
+  const int new_rank = static_cast<int>(mine - members.begin());
+  ++state_->splits;
+  auto transport = state_->transport->split(members, members.empty() ? -1 : new_rank, color);
+  if (members.empty()) return nullptr;
+  BoardPlace place{state_->place.board, {}};
+  for (int r : members) place.slots.push_back(state_->place.slots[size_t(r)]);
+  CallRecord origin;
+  origin.sequence = static_cast<uint64_t>(state_->splits);
+  origin.root = color;
+  return make_communicator_at(std::move(transport), device_, state_->options, std::move(place),
+                              fold_call(state_->id, origin));
+}
+
+// Groups
+// --------------------------------------------------------------------------------------------
+
+void Communicator::group(const std::function<void()>& calls) {
+  CATENA_CHECK(CommError, !state_->grouping, "group: a group is already open on this communicator");
+  throw_if_failed();
+  begin_group();
+  try {
+    calls();
+  } catch (...) {
+    drop_group();
+    throw;
+  }
+  end_group();
+}
+
+void Communicator::begin_group() {
+  state_->grouping = true;
+  if (state_->control) state_->control->begin_group();
+}
+
+void Communicator::drop_group() {
+  state_->grouping = false;
+  state_->pending.clear();
+  if (state_->control) state_->control->drop_group();
+}
+
+void Communicator::end_group() {
+  State& s = *state_;
+  s.grouping = false;
+  if (s.control) s.control->end_group();
+  std::vector<State::Pending> pending = std::exchange(s.pending, {});
+  if (pending.empty()) return;
+  std::vector<Call> calls;
+  for (State::Pending& entry : pending) {
+    if (entry.input.defined()) entry.call.input = &entry.input;
+    if (entry.output.defined()) entry.call.output = &entry.output;
+    calls.push_back(entry.call);
+  }
+  try {
+    s.transport->run(calls);
+  } catch (const std::exception& error) {
+    s.mark_failed(error.what(), true);
+    throw;
+  }
+  for (const State::Pending& entry : pending) {
+    s.own_slot.end_call(entry.record);
+    if (entry.target.defined())
+      entry.target.assign(entry.output);
+    else if (entry.output.defined())
+      entry.output.note_write();
+  }
+}
+
+// Making a call
+// ---------------------------------------------------------------------------------------
+
+void Communicator::apply_fault(bool& skip) {
+  const Fault& fault = state_->fault;
+  if (fault.kind == Fault::Kind::kNone || state_->made != fault.at_call) return;
+  switch (fault.kind) {
+    case Fault::Kind::kDelay:
+      std::this_thread::sleep_for(std::chrono::duration<double>(fault.seconds));
+      break;
+    case Fault::Kind::kSkip:
+      skip = true;
+      break;
+    case Fault::Kind::kThrow:
+      throw std::runtime_error("injected fault");
+    case Fault::Kind::kExit:
+      std::exit(int(fault.seconds));
+    case Fault::Kind::kKill:
+      std::raise(SIGKILL);
+      break;
+    case Fault::Kind::kNone:
+      break;
+  }
+}
+
+void Communicator::issue(const Request& request, const Array& input, const Array& output) {
+  State& s = *state_;
+  Call call;
+  call.op = request.op;
+  call.reduction = request.how.kind;
+  call.weight = request.how.weight;
+  call.root = request.root;
+  call.count = request.count;
+  const Array& any = input.defined() ? input : output;
+  if (any.defined()) {
+    call.dtype = any.dtype();
+    call.stream = current_stream(any.device());
+  }
+  const bool p2p = call.op == CommOp::kSend || call.op == CommOp::kRecv;
+  // Both ends record a message in the same words: a send to the receiving rank.
+  const CommOp recorded = call.op == CommOp::kRecv ? CommOp::kSend : request.recorded_op;
+  const int recorded_root = call.op == CommOp::kRecv ? rank() : call.root;
+  call.recorded_op = static_cast<uint8_t>(recorded);
+  call.recorded_reduction = recorded == CommOp::kObject
+                                ? static_cast<uint8_t>(request.recorded_kind)
+                                : static_cast<uint8_t>(call.reduction);
+  CallHistory& history = p2p ? s.pair_history(call.op == CommOp::kRecv, call.root) : s.history;
+  CallRecord record =
+      history.next(static_cast<CallOp>(recorded), static_cast<uint8_t>(call.dtype),
+                   call.recorded_reduction, recorded_root, static_cast<uint64_t>(call.count));
+  record.reserved = s.grouping;
+  call.sequence = record.sequence;
+  call.hash = record.hash;
+  if (call.dtype == Dtype::kBool) {
+    if (call.reduction == Reduction::kSum) call.reduction = Reduction::kMax;
+    if (call.reduction == Reduction::kProduct) call.reduction = Reduction::kMin;
+  }
+  s.own_slot.begin_call(record);
+  if (s.grouping) {
+    const bool temporary = output.defined() && !output.same_body(request.output);
+    s.pending.push_back({call, record, input, output, temporary ? request.output : Array()});
+    return;
+  }
+  if (input.defined()) call.input = &input;
+  if (output.defined()) call.output = &output;
+  try {
+    s.transport->run({&call, 1});
+  } catch (const std::exception& error) {
+    s.mark_failed(error.what(), true);
+    throw;
+  }
+  s.own_slot.end_call(record);
+}
+
+Array Communicator::submit(Request& request) {
+  State& s = *state_;
+  CATENA_CHECK(CommError, !s.closed, request.who, ": the communicator is closed");
+  if (s.failed.load(std::memory_order_relaxed)) [[unlikely]]
+    throw_if_failed();
+  ++s.made;
+  if (s.fault.kind != Fault::Kind::kNone) [[unlikely]] {
+    bool skip = false;
+    apply_fault(skip);
+    if (skip) return request.output;
+  }
+  const Array& any = request.input.defined() ? request.input : request.output;
+  const DeviceType type = any.defined() ? any.device().type() : DeviceType::kCpu;
+  const bool stage = !s.transport->moves(type);
+  if (stage && type == DeviceType::kCpu && s.control) return s.control->submit(request);
+  if (!stage && (!request.input.defined() || request.input.is_contiguous()) &&
+      (!request.output.defined() || request.output.is_contiguous())) {
+    issue(request, request.input, request.output);
+    if (request.output.defined() && !s.grouping) request.output.note_write();
+    return request.output;
+  }
+  Array input = request.input, output = request.output;
+  if (input.defined()) input = stage ? input.copy_to(cpu(0)) : input.contiguous();
+  if (output.defined() && (stage || !output.is_contiguous()))
+    output = Array::uninitialized(output.shape(), output.dtype(), stage ? cpu(0) : output.device());
+  if (stage && request.input.defined()) current_stream(request.input.device()).synchronize();
+  issue(request, input, output);
+  if (output.defined() && !s.grouping) {
+    if (output.same_body(request.output))
+      output.note_write();
+    else
+      request.output.assign(output);
+  }
+  return request.output;
+}
+
+Event Communicator::submit_on(const Stream& on, Request& request) {
+  const Array& x = request.input;
+  CATENA_CHECK(ValueError, x.is_contiguous() && request.output.is_contiguous(), request.who,
+               ": asynchronous calls need contiguous arrays, got strides ", x.strides(), " and ",
+               request.output.strides());
+  if (!x.device().is_cuda()) {
+    submit(request);
+    return {};
+  }
+  CATENA_CHECK(DeviceError, on.device() == x.device(), request.who, ": the stream is on ",
+               on.device(), ", the array on ", x.device());
+  on.wait(current_stream(x.device()));
+  StreamScope scope(on);
+  submit(request);
+  record_use(*x.storage(), on);
+  if (!request.output.same_body(x)) record_use(*request.output.storage(), on);
+  return on.record();
+}
+
+void Communicator::barrier() {
+  Request request{.who = "barrier", .op = CommOp::kBarrier};
+  host().submit(request);
+}
+
+}  // namespace catena::comm

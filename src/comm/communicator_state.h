@@ -1,0 +1,97 @@
+// The inside of a communicator: its transport, call records and open group.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "catena/comm/transport.h"
+#include "status_board.h"
+
+namespace catena::comm {
+
+// The slots of a communicator's ranks on the status board of this host.
+struct BoardPlace {
+  std::shared_ptr<StatusBoard> board;
+  std::vector<int> slots;  // of every rank; -1 on other hosts
+};
+
+// A checked call, before staging.
+struct Communicator::Request {
+  const char* who;
+  CommOp op;
+  Reduce how = {};
+  int root = -1;
+  int64_t count = 0;
+  Array input = {};
+  Array output = {};
+  CommOp recorded_op = op;
+  int recorded_kind = 0;
+};
+
+struct Communicator::State {
+  // A call of an open group with what must live and happen until its end.
+  struct Pending {
+    Call call;
+    CallRecord record;
+    Array input, output;
+    Array target;  // receives output when that is a temporary
+  };
+
+  State(std::unique_ptr<Transport> moved, Device on, const CommunicatorOptions& chosen,
+        uint64_t number);
+
+  // Of send (0) or recv (1) with a peer: both ends count the same calls.
+  CallHistory& pair_history(bool receive, int peer);
+  // For parts of libcatena that are not members of Communicator.
+  static State& of(const Communicator& comm) { return *comm.state_; }
+  void mark_failed(const std::string& text, bool by_peer);
+
+  std::unique_ptr<Transport> transport;
+  CommunicatorPtr control;
+  Topology topology;
+  Device device;
+  CommunicatorOptions options;
+  uint64_t id;
+  CallHistory history;
+  std::array<std::vector<std::unique_ptr<CallHistory>>, 2> pairs;
+  BoardPlace place;
+  StatusSlot own_slot;
+
+  mutable std::mutex failure_mutex;
+  std::string failure;
+  std::atomic<bool> failed{false};
+  bool closed = false;
+
+  Stream side;
+  bool grouping = false;
+  std::vector<Pending> pending;
+  std::map<int, std::function<void()>> callbacks;
+  int next_callback = 0;
+  Fault fault;
+  uint64_t made = 0;
+  int splits = 0;
+};
+
+// The number of messages from rank `source` to rank `destination` as a communicator of its own.
+uint64_t pair_id(uint64_t communicator, int source, int destination);
+
+// make_communicator for transports inside libcatena that bring their own board.
+CommunicatorPtr make_communicator_at(std::unique_ptr<Transport> transport, Device device,
+                                     const CommunicatorOptions& options, BoardPlace place,
+                                     uint64_t id);
+// The board of this process and its slots for all ranks; exchanges slots over `comm`.
+BoardPlace find_board(Communicator& comm);
+
+BoardPlace place_of(const Communicator& comm);
+// Also starts the call numbers again, under another id.
+void set_place(Communicator& comm, BoardPlace place, uint64_t id);
+// The first difference, or failure of a peer, that the boards show; see Communicator::find_problem.
+std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64_t id,
+                             double waited_seconds);
+
+}  // namespace catena::comm

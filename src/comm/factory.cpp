@@ -1,0 +1,247 @@
+#include "catena/comm/factory.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+
+#include "catena/core/log.h"
+#include "catena/core/plugin.h"
+#include "communicator_state.h"
+#include "threads/threads_transport.h"
+
+namespace catena::comm {
+
+// Call descriptions
+// -----------------------------------------------------------------------------------
+
+const char* name(CommOp op) { return call_op_name(static_cast<uint8_t>(op)); }
+
+std::string Call::describe() const {
+  static constexpr const char* kObjects[] = {"broadcast_object", "all_gather_object",
+                                             "gather_object", "scatter_object", "send_object"};
+  CallRecord record;
+  record.sequence = sequence;
+  record.op = recorded_op;
+  record.dtype = static_cast<uint8_t>(dtype);
+  record.reduction = recorded_reduction;
+  record.root = root;
+  record.count = static_cast<uint64_t>(count);
+  if (recorded_op == static_cast<uint8_t>(CommOp::kObject)) {
+    std::string text = message(kObjects[recorded_reduction % std::size(kObjects)], " #", sequence);
+    return root < 0 ? text : message(text, " root ", root);
+  }
+  if (op == CommOp::kSend || op == CommOp::kRecv)
+    return message(name(op), " #", sequence, " ", catena::name(dtype), "[", count, "]",
+                   op == CommOp::kSend ? " to rank " : " from rank ", root);
+  return format_call(record);
+}
+
+// Environment
+// -----------------------------------------------------------------------------------------
+
+namespace {
+
+const char* first_set(std::initializer_list<const char*> names, std::string* which = nullptr) {
+  for (const char* name : names) {
+    const char* value = std::getenv(name);
+    if (value && *value) {
+      if (which) *which = name;
+      return value;
+    }
+  }
+  return nullptr;
+}
+
+int number_of(const char* text, int otherwise) {
+  if (!text) return otherwise;
+  char* end = nullptr;
+  const long value = std::strtol(text, &end, 10);
+  return end == text ? otherwise : static_cast<int>(value);
+}
+
+double seconds_of(const char* variable, double otherwise) {
+  const char* text = std::getenv(variable);
+  if (!text || !*text) return otherwise;
+  char* end = nullptr;
+  const double value = std::strtod(text, &end);
+  CATENA_CHECK(ValueError, end != text && *end == '\0' && value > 0, variable, " is '", text,
+               "', expected a number of seconds above 0");
+  return value;
+}
+
+}  // namespace
+
+LaunchEnvironment launch_environment() {
+  LaunchEnvironment e;
+  // A Slurm batch script has SLURM_NTASKS too; only steps have SLURM_STEP_ID.
+  const char* size = first_set(
+      {"CATENA_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE", "PMI_SIZE"}, &e.source);
+  if (!size && std::getenv("SLURM_STEP_ID") && std::getenv("SLURM_PROCID"))
+    size = first_set({"SLURM_NTASKS"}, &e.source);
+  e.launched = size != nullptr;
+  if (!e.launched) return e;
+  e.size = std::max(1, number_of(size, 1));
+  e.rank = number_of(first_set({"CATENA_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK",
+                                "PMI_RANK", "SLURM_PROCID"}),
+                     0);
+  e.local_rank =
+      number_of(first_set({"CATENA_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK",
+                           "MV2_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "SLURM_LOCALID"}),
+                0);
+  e.local_size = number_of(first_set({"CATENA_LOCAL_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE",
+                                      "MV2_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}),
+                           e.size);
+  return e;
+}
+
+double timeout_of(const CommunicatorOptions& options) {
+  return options.timeout ? *options.timeout : seconds_of("CATENA_TIMEOUT", 600);
+}
+
+double start_timeout_of(const CommunicatorOptions& options) {
+  return options.start_timeout ? *options.start_timeout : seconds_of("CATENA_START_TIMEOUT", 120);
+}
+
+Device default_device(const CommunicatorOptions& options, int local_rank) {
+  if (options.device) return *options.device;
+  const char* text = std::getenv("CATENA_DEVICE");
+  const int gpus = text && *text && std::string_view(text).starts_with("cpu")
+                       ? 0
+                       : device_count(DeviceType::kCuda);
+  if (text && *text && std::string_view(text) != "cuda" && std::string_view(text) != "gpu")
+    return Device(text);
+  if (text && *text && gpus == 0) require_device(cuda_device(0));
+  return gpus > 0 ? cuda_device(local_rank % gpus) : cpu(0);
+}
+
+// Making
+// ------------------------------------------------------------------------------------------------
+
+namespace {
+
+std::mutex makers_mutex;
+std::map<std::string, CommunicatorMaker>& makers() {
+  static auto* map = new std::map<std::string, CommunicatorMaker>;
+  return *map;
+}
+
+CommunicatorPtr make_with_plugin(const char* plugin, const CommunicatorOptions& options) {
+  const std::string reason = load_plugin(plugin);
+  CATENA_CHECK(CommError, reason.empty(), "create_communicator: the ", plugin,
+               " plug-in cannot be used: ", reason);
+  CommunicatorMaker maker;
+  {
+    std::lock_guard lock(makers_mutex);
+    maker = makers()[plugin];
+  }
+  CATENA_CHECK(CommError, bool(maker), "create_communicator: the plug-in ", plugin,
+               " registered no communicator");
+  return maker(options);
+}
+
+CommunicatorPtr make_single(const CommunicatorOptions& options, const char* asked) {
+  const LaunchEnvironment launch = launch_environment();
+  CATENA_CHECK(CommError, launch.size == 1, "create_communicator: '", asked,
+               "' makes a communicator of this process alone, but ", launch.source,
+               " says that the job has ", launch.size,
+               " ranks; use \"auto\", \"nccl\" or \"mpi\", or run_threads");
+  return make_single_rank(default_device(options, launch.local_rank), options);
+}
+
+CommunicatorPtr make_auto(const CommunicatorOptions& options) {
+  const LaunchEnvironment launch = launch_environment();
+  if (launch.size == 1) return make_single(options, "auto");
+  if (!default_device(options, launch.local_rank).is_cuda())
+    return make_with_plugin("mpi", options);
+  const std::string reason = load_plugin("nccl");
+  if (reason.empty()) return make_with_plugin("nccl", options);
+  log::warning(
+      "create_communicator: GPU arrays travel through host memory by MPI, because the nccl "
+      "plug-in cannot be used: ",
+      reason);
+  return make_with_plugin("mpi", options);
+}
+
+struct Alias {
+  const char* name;
+  const char* implementation;
+};
+constexpr std::array kAliases = std::to_array<Alias>({
+    {"auto", "auto"},
+    {"nccl", "nccl"},
+    {"pure_nccl", "nccl"},
+    {"hierarchical", "nccl"},
+    {"two_dimensional", "nccl"},
+    {"single_node", "nccl"},
+    {"mpi", "mpi"},
+    {"flat", "mpi"},
+    {"non_cuda_aware", "mpi"},
+    {"naive", "mpi"},
+    {"threads", "threads"},
+    {"dummy", "threads"},
+});
+
+}  // namespace
+
+void register_communicator(const std::string& name, CommunicatorMaker maker) {
+  std::lock_guard lock(makers_mutex);
+  makers()[name] = std::move(maker);
+}
+
+CommunicatorPtr create_communicator(const std::string& name, const CommunicatorOptions& options) {
+  const auto alias = std::find_if(kAliases.begin(), kAliases.end(),
+                                  [&](const Alias& a) { return name == a.name; });
+  if (alias == kAliases.end()) {
+    std::string known;
+    for (const Alias& a : kAliases) known += message(known.empty() ? "" : ", ", a.name);
+    fail<ValueError>("create_communicator: unknown name '", name, "', expected one of ", known);
+  }
+  CommunicatorOptions chosen = options;
+  if (name == "naive" && !chosen.device) chosen.device = cpu(0);
+  const std::string_view implementation = alias->implementation;
+  // Without a launcher there is one rank, and nothing to move between processes.
+  const bool alone = !launch_environment().launched && !options.bootstrap;
+  if (implementation == "threads") return make_single(chosen, name.c_str());
+  if (implementation == "auto") return make_auto(chosen);
+  if (implementation == "mpi" && alone) return make_single(chosen, name.c_str());
+  CommunicatorPtr comm = make_with_plugin(alias->implementation, chosen);
+  CATENA_CHECK(CommError, name != "single_node" || comm->inter_size() == 1,
+               "create_communicator: 'single_node' with ranks on ", comm->inter_size(),
+               " hosts; use \"nccl\"");
+  return comm;
+}
+
+CommunicatorPtr make_communicator_at(std::unique_ptr<Transport> transport, Device device,
+                                     const CommunicatorOptions& options, BoardPlace place,
+                                     uint64_t id) {
+  auto state = std::make_unique<Communicator::State>(std::move(transport), device, options, id);
+  state->place = std::move(place);
+  if (state->place.board)
+    state->own_slot = state->place.board->slot(state->place.slots[size_t(state->topology.rank)]);
+  auto comm = std::make_shared<Communicator>(std::move(state));
+  comm->transport().attach(*comm);
+  return comm;
+}
+
+CommunicatorPtr make_communicator(std::unique_ptr<Transport> transport, Device device,
+                                  const CommunicatorOptions& options) {
+  // All ranks create their communicators in one order, so the number identifies it everywhere.
+  static std::atomic<uint64_t> made{0};
+  CallRecord number;
+  number.sequence = ++made;
+  const uint64_t id = fold_call(0, number);
+  const CommunicatorPtr control = transport->control();
+  if (control) {
+    BoardPlace place = place_of(*control);
+    return make_communicator_at(std::move(transport), device, options, std::move(place), id);
+  }
+  // The calls that find the board are not counted among the user's.
+  CommunicatorPtr comm = make_communicator_at(std::move(transport), device, options, {}, ~id);
+  set_place(*comm, find_board(*comm), id);
+  return comm;
+}
+
+}  // namespace catena::comm

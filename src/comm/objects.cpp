@@ -1,0 +1,245 @@
+// Host objects: their byte formats and the calls that move them as host arrays.
+#include "catena/comm/objects.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "catena/array/creation.h"
+#include "communicator_state.h"
+
+namespace catena::comm {
+
+namespace detail {
+void fail_unpack(size_t got, size_t expected) {
+  fail<CommError>("received an object of ", got, " bytes, expected ", expected,
+                  " (or a multiple); sender and receiver name different types");
+}
+}  // namespace detail
+
+namespace {
+
+class Writer {
+ public:
+  void number(int64_t value) { bytes_.append(reinterpret_cast<const char*>(&value), sizeof value); }
+  void text(std::string_view value) {
+    number(static_cast<int64_t>(value.size()));
+    bytes_.append(value);
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
+  std::string bytes_;
+};
+
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+  int64_t number() {
+    int64_t value;
+    std::memcpy(&value, take(sizeof value).data(), sizeof value);
+    return value;
+  }
+  std::string_view text() { return take(static_cast<size_t>(number())); }
+
+ private:
+  std::string_view take(size_t n) {
+    CATENA_CHECK(CommError, n <= bytes_.size(), "received named arrays of which ", bytes_.size(),
+                 " bytes are left where ", n, " are needed; the sender sent another type");
+    const std::string_view result = bytes_.substr(0, n);
+    bytes_.remove_prefix(n);
+    return result;
+  }
+  std::string_view bytes_;
+};
+
+}  // namespace
+
+std::string pack_named_arrays(const NamedArrays& arrays) {
+  Writer out;
+  out.number(static_cast<int64_t>(arrays.size()));
+  for (const auto& [key, array] : arrays) {
+    Array host = array.to_cpu().contiguous();
+    if (array.device().is_cuda()) current_stream(array.device()).synchronize();
+    out.text(key);
+    out.text(name(host.dtype()));
+    out.number(host.ndim());
+    for (int64_t extent : host.shape()) out.number(extent);
+    out.text({static_cast<const char*>(host.raw_data()), static_cast<size_t>(host.nbytes())});
+  }
+  return out.take();
+}
+
+NamedArrays unpack_named_arrays(std::string_view bytes) {
+  Reader in(bytes);
+  NamedArrays result;
+  for (int64_t left = in.number(); left > 0; --left) {
+    std::string key(in.text());
+    const Dtype dtype = parse_dtype(in.text());
+    Shape shape;
+    for (int64_t dims = in.number(); dims > 0; --dims) shape.push_back(in.number());
+    const std::string_view data = in.text();
+    Array array = Array::uninitialized(shape, dtype, cpu(0));
+    CATENA_CHECK(CommError, static_cast<int64_t>(data.size()) == array.nbytes(), "received ",
+                 data.size(), " bytes for array '", key, "' of shape ", shape, " and dtype ",
+                 dtype);
+    if (!data.empty()) std::memcpy(array.raw_data(), data.data(), data.size());
+    result.emplace_back(std::move(key), std::move(array));
+  }
+  return result;
+}
+
+namespace {
+
+// What an object call is called in records, as the reduction code of CallOp::object.
+enum ObjectKind { kBroadcastObject, kAllGatherObject, kGatherObject, kScatterObject, kSendObject };
+
+// Pieces up to this size are gathered in one padded call, larger ones one by one.
+constexpr int64_t kPadded = 64 * 1024;
+
+Array view_bytes(const void* data, int64_t count, Dtype dtype) {
+  return borrow_array(const_cast<void*>(data), {count}, dtype, cpu(0));
+}
+
+}  // namespace
+
+// One host call on raw memory; in or out may be null. `count` of the call is the smaller count (the
+// piece), except for calls in which both are equal.
+void Communicator::host_call(CommOp op, void* in, int64_t in_count, void* out, int64_t out_count,
+                             Dtype dtype, int root, int kind) {
+  Request request{.who = "object call", .op = op, .root = root};
+  if (in) request.input = view_bytes(in, in_count, dtype);
+  if (out) request.output = view_bytes(out, out_count, dtype);
+  request.count = !in ? out_count : !out ? in_count : std::min(in_count, out_count);
+  if (kind >= 0) {
+    request.recorded_op = CommOp::kObject;
+    request.recorded_kind = kind;
+  }
+  CATENA_CHECK(CommError, !state_->grouping, "object calls cannot be part of a group");
+  host().submit(request);
+}
+
+std::string Communicator::broadcast_bytes(std::string bytes, int root) {
+  check_peer("broadcast_object", root, "root");
+  const bool sends = rank() == root;
+  int64_t length = static_cast<int64_t>(bytes.size());
+  host_call(CommOp::kBroadcast, sends ? &length : nullptr, 1, sends ? nullptr : &length, 1,
+            Dtype::kInt64, root, kBroadcastObject);
+  bytes.resize(static_cast<size_t>(length));
+  if (length > 0)
+    host_call(CommOp::kBroadcast, sends ? bytes.data() : nullptr, length,
+              sends ? nullptr : bytes.data(), length, Dtype::kUInt8, root, -1);
+  return bytes;
+}
+
+std::vector<std::string> Communicator::all_gather_bytes(const std::string& bytes) {
+  const size_t ranks = static_cast<size_t>(size());
+  int64_t length = static_cast<int64_t>(bytes.size());
+  std::vector<int64_t> lengths(ranks);
+  host_call(CommOp::kAllGather, &length, 1, lengths.data(), size(), Dtype::kInt64, -1,
+            kAllGatherObject);
+  const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
+  std::vector<std::string> result(ranks);
+  if (longest == 0) return result;
+  if (longest <= kPadded) {
+    std::string padded = bytes;
+    padded.resize(static_cast<size_t>(longest));
+    std::string all(static_cast<size_t>(longest) * ranks, '\0');
+    host_call(CommOp::kAllGather, padded.data(), longest, all.data(), longest * size(),
+              Dtype::kUInt8, -1, -1);
+    for (size_t r = 0; r < ranks; ++r)
+      result[r] = all.substr(r * static_cast<size_t>(longest), static_cast<size_t>(lengths[r]));
+    return result;
+  }
+  for (size_t r = 0; r < ranks; ++r) {
+    const bool sends = rank() == static_cast<int>(r);
+    result[r] = sends ? bytes : std::string(static_cast<size_t>(lengths[r]), '\0');
+    if (lengths[r] > 0)
+      host_call(CommOp::kBroadcast, sends ? result[r].data() : nullptr, lengths[r],
+                sends ? nullptr : result[r].data(), lengths[r], Dtype::kUInt8, static_cast<int>(r),
+                -1);
+  }
+  return result;
+}
+
+std::vector<std::string> Communicator::gather_bytes(const std::string& bytes, int root) {
+  check_peer("gather_object", root, "root");
+  const bool receives = rank() == root;
+  int64_t length = static_cast<int64_t>(bytes.size());
+  std::vector<int64_t> lengths(static_cast<size_t>(size()));
+  host_call(CommOp::kGather, &length, 1, receives ? lengths.data() : nullptr, size(), Dtype::kInt64,
+            root, kGatherObject);
+  if (!receives) {
+    if (length > 0)
+      host_call(CommOp::kSend, const_cast<char*>(bytes.data()), length, nullptr, 0, Dtype::kUInt8,
+                root, -1);
+    return {};
+  }
+  std::vector<std::string> result(lengths.size());
+  for (size_t r = 0; r < lengths.size(); ++r) {
+    if (static_cast<int>(r) == root) {
+      result[r] = bytes;
+      continue;
+    }
+    result[r].resize(static_cast<size_t>(lengths[r]));
+    if (lengths[r] > 0)
+      host_call(CommOp::kRecv, nullptr, 0, result[r].data(), lengths[r], Dtype::kUInt8,
+                static_cast<int>(r), -1);
+  }
+  return result;
+}
+
+std::string Communicator::scatter_bytes(const std::vector<std::string>& pieces, int root) {
+  check_peer("scatter_object", root, "root");
+  const bool sends = rank() == root;
+  CATENA_CHECK(ValueError, !sends || static_cast<int>(pieces.size()) == size(),
+               "scatter_object: the root has ", pieces.size(), " objects for ", size(), " ranks");
+  std::vector<int64_t> lengths;
+  for (const std::string& piece : pieces) lengths.push_back(static_cast<int64_t>(piece.size()));
+  int64_t length = 0;
+  host_call(CommOp::kScatter, sends ? lengths.data() : nullptr, size(), &length, 1, Dtype::kInt64,
+            root, kScatterObject);
+  if (!sends) {
+    std::string result(static_cast<size_t>(length), '\0');
+    if (length > 0)
+      host_call(CommOp::kRecv, nullptr, 0, result.data(), length, Dtype::kUInt8, root, -1);
+    return result;
+  }
+  for (int r = 0; r < size(); ++r) {
+    const std::string& piece = pieces[static_cast<size_t>(r)];
+    if (r != root && !piece.empty())
+      host_call(CommOp::kSend, const_cast<char*>(piece.data()), static_cast<int64_t>(piece.size()),
+                nullptr, 0, Dtype::kUInt8, r, -1);
+  }
+  return pieces[static_cast<size_t>(root)];
+}
+
+void Communicator::send_bytes(const std::string& bytes, int destination) {
+  check_peer("send_object", destination, "destination");
+  int64_t length = static_cast<int64_t>(bytes.size());
+  host_call(CommOp::kSend, &length, 1, nullptr, 0, Dtype::kInt64, destination, -1);
+  if (length > 0)
+    host_call(CommOp::kSend, const_cast<char*>(bytes.data()), length, nullptr, 0, Dtype::kUInt8,
+              destination, -1);
+}
+
+std::string Communicator::recv_bytes(int source) {
+  check_peer("recv_object", source, "source");
+  int64_t length = 0;
+  host_call(CommOp::kRecv, nullptr, 0, &length, 1, Dtype::kInt64, source, -1);
+  std::string bytes(static_cast<size_t>(length), '\0');
+  if (length > 0)
+    host_call(CommOp::kRecv, nullptr, 0, bytes.data(), length, Dtype::kUInt8, source, -1);
+  return bytes;
+}
+
+void Communicator::reduce_value(void* value, Dtype dtype, const Reduce& op) {
+  CATENA_CHECK(DtypeError,
+               is_float(dtype) || (op.kind != Reduction::kMean && op.kind != Reduction::kWeighted),
+               "all_reduce_value: ", op.kind, " needs a floating type, got ", dtype);
+  Request request{.who = "all_reduce_value", .op = CommOp::kAllReduce, .how = op, .count = 1};
+  request.input = request.output = view_bytes(value, 1, dtype);
+  CATENA_CHECK(CommError, !state_->grouping, "object calls cannot be part of a group");
+  host().submit(request);
+}
+
+}  // namespace catena::comm

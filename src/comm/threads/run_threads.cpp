@@ -1,0 +1,95 @@
+#include <exception>
+#include <thread>
+
+#include "catena/core/device.h"
+#include "comm/communicator_state.h"
+#include "threads_transport.h"
+
+namespace catena::comm {
+
+namespace {
+
+// What became of one rank.
+struct Outcome {
+  std::exception_ptr error;
+  bool first = false;  // it failed by itself, before any other did
+};
+
+class ThreadJob {
+ public:
+  ThreadJob(int n, const std::function<void(Communicator&)>& fn, const ThreadsOptions& options)
+      : n_(n), fn_(fn), options_(options), outcomes_(size_t(n)) {
+    comm_options_.timeout = options.timeout;
+    world_ =
+        std::make_shared<ThreadWorld>(n, timeout_of(comm_options_), options.hosts, options.generic);
+    std::vector<int> ranks;
+    for (int r = 0; r < n; ++r) ranks.push_back(r);
+    team_ = std::make_shared<Team>(world_, std::move(ranks));
+  }
+
+  void run() {
+    std::vector<std::thread> threads;
+    for (int r = 0; r < n_; ++r) threads.emplace_back([this, r] { run_rank(r); });
+    for (std::thread& thread : threads) thread.join();
+    const Outcome* worst = nullptr;
+    for (const Outcome& outcome : outcomes_)
+      if (outcome.error && (!worst || (outcome.first && !worst->first))) worst = &outcome;
+    if (worst) std::rethrow_exception(worst->error);
+  }
+
+ private:
+  void run_rank(int rank) {
+    Outcome& outcome = outcomes_[size_t(rank)];
+    try {
+      run_function(rank);
+    } catch (const std::exception& error) {
+      note_failure(rank, outcome, error.what());
+    } catch (...) {
+      note_failure(rank, outcome, "an exception that is not a std::exception");
+    }
+    world_->leave(rank);
+  }
+
+  void run_function(int rank) {
+    const Device device = options_.devices.empty() ? cpu(rank) : options_.devices[size_t(rank)];
+    require_device(device);
+    DeviceScope scope(device);
+    CommunicatorPtr comm = make_thread_rank(team_, rank, device, comm_options_);
+    if (options_.implementation != "threads") {
+      CommunicatorOptions chosen = comm_options_;
+      chosen.device = device;
+      chosen.bootstrap = comm;
+      comm = create_communicator(options_.implementation, chosen);
+    }
+    fn_(*comm);
+    comm->close();
+  }
+
+  void note_failure(int rank, Outcome& outcome, const char* text) {
+    outcome.error = std::current_exception();
+    outcome.first = !world_->has_failed();
+    world_->fail(rank, text);
+  }
+
+  int n_;
+  const std::function<void(Communicator&)>& fn_;
+  const ThreadsOptions& options_;
+  CommunicatorOptions comm_options_;
+  std::vector<Outcome> outcomes_;
+  std::shared_ptr<ThreadWorld> world_;
+  std::shared_ptr<Team> team_;
+};
+
+}  // namespace
+
+void run_threads(int n, const std::function<void(Communicator&)>& fn,
+                 const ThreadsOptions& options) {
+  CATENA_CHECK(ValueError, n >= 1, "run_threads: ", n, " ranks asked for, expected at least 1");
+  CATENA_CHECK(ValueError, options.devices.empty() || static_cast<int>(options.devices.size()) == n,
+               "run_threads: ", options.devices.size(), " devices for ", n, " ranks");
+  CATENA_CHECK(ValueError, options.hosts.empty() || static_cast<int>(options.hosts.size()) == n,
+               "run_threads: ", options.hosts.size(), " hosts for ", n, " ranks");
+  ThreadJob(n, fn, options).run();
+}
+
+}  // namespace catena::comm

@@ -1,0 +1,107 @@
+// What ranks that are threads of one process share: meeting points, messages and the first failure.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "catena/comm/transport.h"
+
+namespace catena::comm {
+
+class StatusBoard;
+
+// All ranks of one run_threads. One mutex and one condition variable serve all of its teams: a
+// failure anywhere wakes everybody.
+struct ThreadWorld {
+  ThreadWorld(int size, double timeout, std::vector<int> hosts, bool generic);
+
+  // Keeps the first failure only. culprit < 0: all ranks together.
+  void fail(int culprit, const std::string& text);
+  // The rank's function has returned; nobody may wait for it any more.
+  void leave(int rank);
+  std::string failure_for(int rank) const;  // needs the mutex
+  bool has_failed();
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool failed = false;
+  int culprit = -1;
+  std::string failure;
+  std::vector<char> gone;  // by world rank
+  const double timeout;
+  const std::vector<int> hosts;
+  const bool generic;
+  std::shared_ptr<StatusBoard> board;
+};
+
+// One communicator's ranks.
+class Team {
+ public:
+  Team(std::shared_ptr<ThreadWorld> world, std::vector<int> world_ranks);
+
+  int size() const { return static_cast<int>(world_ranks_.size()); }
+  ThreadWorld& world() { return *world_; }
+  const std::shared_ptr<ThreadWorld>& shared_world() const { return world_; }
+  int world_rank(int rank) const { return world_ranks_[size_t(rank)]; }
+
+  // Waits for all ranks. `compare`: the last to come compares the calls, and throws on all ranks if
+  // they differ. `then_read`: the posts of all ranks stay valid and unchanged until this rank's
+  // next meeting.
+  void meet(int me, const Call& call, bool compare, bool then_read);
+  // The call that a rank brought to the current round.
+  const Call& post(int rank) const { return *posts_[size_t(rank)]; }
+  // What rank r offers to the others beside its call's arrays (set between two meetings).
+  Array& scratch(int rank) { return scratch_[size_t(rank)]; }
+  // After an exception in the time between two meetings.
+  void stop_reading(int me);
+
+  struct Message {
+    const Call* call = nullptr;
+    bool taken = false;
+    bool done = false;
+  };
+  void offer(int me, Message& message);
+  // Waits for the message of `call`'s source, checks that it fits and calls copy(sender's call).
+  void take(int me, const Call& call, const std::function<void(const Call&)>& copy);
+  // Returns when the message was copied.
+  void wait_taken(int me, Message& message);
+
+  // Rendezvous for the new team of a split: the lowest member makes it.
+  std::shared_ptr<Team> form(int me, const std::vector<int>& members, int color);
+
+ private:
+  using Lock = std::unique_lock<std::mutex>;
+  // Waits under the lock until ready(); needs(r): whether it is up to rank r.
+  void wait(Lock& lock, int me, const Call& call, const std::function<bool()>& ready,
+            const std::function<bool(int)>& needs);
+  [[noreturn]] void fail(Lock& lock, int me, int culprit, const std::string& text);
+  void throw_failure(Lock& lock, int me);
+  void compare_posts(Lock& lock, int me);
+  std::string deadlock() const;
+
+  using Clock = std::chrono::steady_clock;
+  struct Waiting {
+    const Call* call = nullptr;
+    Clock::time_point since;
+  };
+
+  std::shared_ptr<ThreadWorld> world_;
+  std::vector<int> world_ranks_;
+  std::vector<const Call*> posts_;
+  std::vector<char> arrived_, reading_;
+  std::vector<Array> scratch_;
+  std::vector<Waiting> waiting_;
+  std::vector<std::deque<Message*>> channels_;  // source * size + destination
+  std::vector<std::shared_ptr<Team>> formed_;
+  int arrivals_ = 0;
+  int readers_ = 0;
+  uint64_t round_ = 0;
+};
+
+}  // namespace catena::comm

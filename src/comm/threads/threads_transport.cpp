@@ -1,0 +1,191 @@
+#include "threads_transport.h"
+
+#include <algorithm>
+
+#include "comm/communicator_state.h"
+#include "movers.h"
+
+namespace catena::comm {
+
+ThreadsTransport::ThreadsTransport(std::shared_ptr<Team> team, int rank)
+    : team_(std::move(team)), rank_(rank) {
+  for (int r = 0; r < team_->size(); ++r)
+    hosts_.push_back(team_->world().hosts[size_t(team_->world_rank(r))]);
+}
+
+namespace {
+
+// Below this many bytes every rank reduces everything itself, which saves a meeting.
+constexpr int64_t kSmall = 16 * 1024;
+
+Mover& mover_of(const ThreadWorld& world, const Call& call) {
+  const Array* any = call.input ? call.input : call.output;
+  return world.generic || (any && any->device().is_cuda()) ? array_mover() : host_mover();
+}
+
+// A collective between its first meeting (calls compared, inputs published) and its last.
+class Round {
+ public:
+  Round(Team& team, int me, const Call& call, Mover& mover)
+      : team_(team), me_(me), call_(call), mover_(mover) {}
+
+  void move() {
+    const int64_t n = call_.count;
+    switch (call_.op) {
+      case CommOp::kAllReduce:
+        return all_reduce(n);
+      case CommOp::kReduceScatter:
+        return reduce(me_ * n, n, true);
+      case CommOp::kReduce:
+        return reduce(0, n, me_ == call_.root);
+      case CommOp::kAllGather:
+        return gather(n, true);
+      case CommOp::kGather:
+        return gather(n, me_ == call_.root);
+      case CommOp::kBroadcast:
+        return from_root(0, n);
+      case CommOp::kScatter:
+        return from_root(me_ * n, n);
+      case CommOp::kAllToAll:
+        return all_to_all(n);
+      case CommOp::kBarrier:
+        return;
+      default:
+        fail<CommError>("threads: cannot run ", name(call_.op));
+    }
+  }
+
+ private:
+  const Array& input(int r) const { return *team_.post(r).input; }
+  int size() const { return team_.size(); }
+  // Everybody has read what it needs from the inputs.
+  void meet_between() {
+    mover_.finish(call_);
+    team_.meet(me_, call_, false, true);
+  }
+
+  // An output may be the input: nothing is written before all have read.
+  void reduce(int64_t from, int64_t n, bool wanted) {
+    Array sum;
+    if (wanted) sum = mover_.reduce(team_, call_, from, n);
+    meet_between();
+    if (wanted) mover_.copy(*call_.output, 0, sum, 0, n);
+  }
+
+  void all_reduce(int64_t n) {
+    if (n * int64_t(itemsize(call_.dtype)) <= kSmall || size() == 1) return reduce(0, n, true);
+    const auto begin = [&](int r) { return n * r / size(); };
+    team_.scratch(me_) = mover_.reduce(team_, call_, begin(me_), begin(me_ + 1) - begin(me_));
+    meet_between();
+    for (int r = 0; r < size(); ++r)
+      mover_.copy(*call_.output, begin(r), team_.scratch(r), 0, begin(r + 1) - begin(r));
+  }
+
+  void gather(int64_t n, bool wanted) {
+    for (int r = 0; wanted && r < size(); ++r) mover_.copy(*call_.output, r * n, input(r), 0, n);
+  }
+
+  void from_root(int64_t from, int64_t n) {
+    if (call_.output) mover_.copy(*call_.output, 0, input(call_.root), from, n);
+  }
+
+  void all_to_all(int64_t n) {
+    for (int r = 0; r < size(); ++r) mover_.copy(*call_.output, r * n, input(r), me_ * n, n);
+  }
+
+  Team& team_;
+  int me_;
+  const Call& call_;
+  Mover& mover_;
+};
+
+}  // namespace
+
+void ThreadsTransport::collective(const Call& call) {
+  Mover& mover = mover_of(team_->world(), call);
+  mover.publish(call);
+  team_->meet(rank_, call, true, true);
+  try {
+    if (call.op != CommOp::kBarrier) {
+      Round(*team_, rank_, call, mover).move();
+      mover.finish(call);
+    }
+  } catch (...) {
+    team_->stop_reading(rank_);
+    throw;
+  }
+  team_->meet(rank_, call, false, false);
+  team_->scratch(rank_) = Array();
+}
+
+void ThreadsTransport::receive(const Call& call) {
+  Mover& mover = mover_of(team_->world(), call);
+  team_->take(rank_, call, [&](const Call& sent) {
+    mover.copy(*call.output, 0, *sent.input, 0, call.count);
+    mover.finish(call);
+  });
+}
+
+void ThreadsTransport::run(std::span<const Call> calls) {
+  if (calls.size() == 1 && calls[0].op != CommOp::kSend && calls[0].op != CommOp::kRecv)
+    return collective(calls[0]);
+  std::deque<Team::Message> sent;
+  for (const Call& call : calls) {
+    if (call.op != CommOp::kSend) continue;
+    mover_of(team_->world(), call).publish(call);
+    team_->offer(rank_, sent.emplace_back(Team::Message{&call}));
+  }
+  // An exception on the way must not leave messages behind that point into this stack.
+  try {
+    for (const Call& call : calls)
+      if (call.op != CommOp::kSend && call.op != CommOp::kRecv) collective(call);
+    for (const Call& call : calls)
+      if (call.op == CommOp::kRecv) receive(call);
+  } catch (const std::exception& error) {
+    team_->world().fail(team_->world_rank(rank_), error.what());
+    for (Team::Message& message : sent) {
+      try {
+        team_->wait_taken(rank_, message);
+      } catch (const CommError&) {
+      }
+    }
+    throw;
+  }
+  for (Team::Message& message : sent) team_->wait_taken(rank_, message);
+}
+
+std::unique_ptr<Transport> ThreadsTransport::split(const std::vector<int>& members, int new_rank,
+                                                   int color) {
+  std::shared_ptr<Team> team = team_->form(rank_, members, color);
+  if (!team) return nullptr;
+  return std::make_unique<ThreadsTransport>(std::move(team), new_rank);
+}
+
+void ThreadsTransport::abort(const std::string& reason) noexcept {
+  team_->world().fail(team_->world_rank(rank_), reason);
+}
+
+std::string ThreadsTransport::failure() const {
+  ThreadWorld& world = team_->world();
+  std::lock_guard lock(world.mutex);
+  return world.failed ? world.failure_for(team_->world_rank(rank_)) : std::string();
+}
+
+CommunicatorPtr make_thread_rank(const std::shared_ptr<Team>& team, int rank, Device device,
+                                 const CommunicatorOptions& options) {
+  BoardPlace place{team->world().board, {}};
+  for (int r = 0; r < team->size(); ++r) place.slots.push_back(r);
+  place.board->slot(rank).set_identity(rank, 0, "");
+  CallRecord origin;
+  origin.sequence = 1;
+  return make_communicator_at(std::make_unique<ThreadsTransport>(team, rank), device, options,
+                              std::move(place), fold_call(0, origin));
+}
+
+CommunicatorPtr make_single_rank(Device device, const CommunicatorOptions& options) {
+  auto world = std::make_shared<ThreadWorld>(1, timeout_of(options), std::vector<int>{}, false);
+  auto team = std::make_shared<Team>(world, std::vector<int>{0});
+  return make_thread_rank(team, 0, device, options);
+}
+
+}  // namespace catena::comm

@@ -1,0 +1,65 @@
+#include "catena/functions/activation.h"
+
+#include "catena/functions/array.h"
+#include "functions/support.h"
+
+namespace catena::functions {
+namespace {
+
+class SoftmaxNode final : public FunctionNode {
+ public:
+  SoftmaxNode(int axis, bool log) : axis_(axis), log_(log) {}
+  std::string label() const override { return log_ ? "LogSoftmax" : "Softmax"; }
+
+  void backward(BackwardContext& context) override {
+    const Variable gy = context.grad_output();
+    if (!gy.defined()) return;
+    const Variable y = context.output();
+    if (context.create_graph()) return context.set_grad(0, composed(y, gy));
+    const AxisView view(y.shape(), axis_);
+    const Array ys = view.of(y.data()), gs = view.of(gy.data());
+    give(context, 0, y.shape(), y.data(), [&](const Array& gx) {
+      if (gx.size() > 0) kernels::softmax_grad(gx.device(), ys, gs, log_, gx.reshape(view.shape()));
+    });
+  }
+
+ private:
+  Variable composed(const Variable& y, const Variable& gy) const {
+    if (log_) return gy - exp(y) * sum(gy, axis_, true);
+    return y * (gy - sum(y * gy, axis_, true));
+  }
+  int axis_;
+  bool log_;
+};
+
+Variable apply_softmax(const char* label, const VariableOperand& operand, int64_t axis, bool log) {
+  const Variable& x = operand.variable(label);
+  check_float(label, x);
+  if (axis >= x.ndim() || axis < -x.ndim()) [[unlikely]] {
+    refuse(label, {x.data()}, [&](const TypeInfoTuple& in) {
+      if (axis >= 0) type_check::expect(in[0].ndim() > type_check::constant(axis));
+      else type_check::expect(in[0].ndim() >= type_check::constant(-axis));
+    });
+  }
+  const int a = normalize_axis(label, axis, x.ndim());
+  const AxisView view(x.shape(), a);
+  const Array y = Array::uninitialized(x.shape(), x.dtype(), x.device());
+  if (y.size() > 0) kernels::softmax(y.device(), view.of(x.data()), log, y.reshape(view.shape()));
+  return record(label, x, y, [&] {
+    auto node = make_node<SoftmaxNode>(a, log);
+    node->save_output(0, y);
+    return node;
+  });
+}
+
+}  // namespace
+
+Variable softmax(const VariableOperand& x, int64_t axis) { return apply_softmax("Softmax", x, axis, false); }
+Variable log_softmax(const VariableOperand& x, int64_t axis) { return apply_softmax("LogSoftmax", x, axis, true); }
+
+Variable softplus(const VariableOperand& x, double beta) {
+  CATENA_CHECK(ValueError, beta != 0, "softplus: expected a beta other than 0");
+  return beta == 1 ? softplus(x) : softplus(x.variable("softplus") * beta) * (1 / beta);
+}
+
+}  // namespace catena::functions

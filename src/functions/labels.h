@@ -1,0 +1,20 @@
+// Class labels as the kernels take them.
+#pragma once
+
+#include "catena/array/array.h"
+
+namespace catena::functions {
+
+// int32, contiguous; int64 labels are cast.
+struct Labels {
+  Array converted;
+  bool saved;  // the user's array itself serves the kernels, so that the graph watches over it
+  bool normalize;
+  int32_t ignore;
+
+  Labels(const Array& t, bool normalized, int32_t ignored)
+      : converted(as_int32(t)), saved(converted.same_body(t)), normalize(normalized), ignore(ignored) {}
+  static Array as_int32(const Array& t) { return t.astype(Dtype::kInt32, false).contiguous(); }
+};
+
+}  // namespace catena::functions

@@ -1,0 +1,43 @@
+#include "catena/functions/noise.h"
+
+#include "catena/array/random.h"
+#include "functions/support.h"
+
+namespace catena::functions {
+namespace {
+
+Variable apply_dropout(const Variable& x, double ratio, const RandomBits& bits);
+
+// Saves nothing: the gradient is the same call, with the same bits, on gy.
+class DropoutNode final : public FunctionNode {
+ public:
+  DropoutNode(double ratio, const RandomBits& bits) : ratio_(ratio), bits_(bits) {}
+  std::string label() const override { return "Dropout"; }
+  void backward(BackwardContext& context) override {
+    const Variable gy = context.grad_output();
+    if (gy.defined()) context.set_grad(0, apply_dropout(gy, ratio_, bits_));
+  }
+
+ private:
+  double ratio_;
+  RandomBits bits_;
+};
+
+Variable apply_dropout(const Variable& x, double ratio, const RandomBits& bits) {
+  const Array source = x.data().contiguous();
+  const Array y = Array::uninitialized(x.shape(), x.dtype(), x.device());
+  if (y.size() > 0) kernels::dropout(y.device(), source, ratio, 1 / (1 - ratio), bits, y);
+  return record("dropout", x, y, [&] { return make_node<DropoutNode>(ratio, bits); });
+}
+
+}  // namespace
+
+Variable dropout(const VariableOperand& operand, double ratio, bool train) {
+  CATENA_CHECK(ValueError, ratio >= 0 && ratio < 1, "dropout: expected a ratio of [0, 1), got ", ratio);
+  const Variable& x = operand.variable("dropout");
+  if (!train) return x;
+  check_float("Dropout", x);
+  return apply_dropout(x, ratio, random::default_state(x.device()).reserve(static_cast<uint64_t>(x.size())));
+}
+
+}  // namespace catena::functions

@@ -1,0 +1,285 @@
+// Element-wise kernels in three layouts: flat, rows, strided (tiled.cuh has the fourth). NVRTC only.
+//
+// The text before this file describes the operation (see backends/cuda/jit/source.cpp):
+//   CATENA_N, CATENA_OUTPUTS          operands, and how many of them (the first) are outputs
+//   Operand0, Operand1, ...           their storage types in memory
+//   CATENA_EACH_INPUT(X), CATENA_EACH_OUTPUT(X)   X(k) for every input / output
+//   CATENA_ELEMENT(V)                 computes V(outputs...) from V(inputs...)
+//   CATENA_EXTRA_PARAMETERS           further parameters of the kernels, with a leading comma
+//   CATENA_GUARD                      1 when elements outside the arrays must not be computed
+// and CATENA_ELEMENT may use `i` (index of the element) and `n` (number of elements).
+#pragma once
+
+#include "kernels/args.h"
+#include "kernels/prelude.cuh"
+
+namespace catena {
+namespace jit {
+
+template <int kBytes> struct Word;
+template <> struct Word<1> { typedef unsigned char type; };
+template <> struct Word<2> { typedef unsigned short type; };
+template <> struct Word<4> { typedef unsigned int type; };
+template <> struct Word<8> { typedef uint2 type; };
+template <> struct Word<16> { typedef uint4 type; };
+
+CATENA_FN constexpr int larger(int a, int b) { return a > b ? a : b; }
+#define CATENA_SIZE_OF(k) largest = larger(largest, int(sizeof(Operand##k)));
+CATENA_FN constexpr int largest_operand() {
+  int largest = 1;
+  CATENA_EACH_OUTPUT(CATENA_SIZE_OF)
+  CATENA_EACH_INPUT(CATENA_SIZE_OF)
+  return largest;
+}
+// Elements of a vector: 16 bytes of the widest operand. A thread holds kUnroll vectors at a time.
+constexpr int kVector = 16 / largest_operand();
+constexpr int kUnroll = kVector >= 16 ? 1 : 2;
+
+template <class T> union Slot {
+  typename Word<int(sizeof(T)) * kVector>::type raw;
+  T value[kVector];
+};
+template <class T> CATENA_FN void load_vector(Slot<T>& slot, const T* p) {
+  slot.raw = *reinterpret_cast<const decltype(slot.raw)*>(p);
+}
+template <class T> CATENA_FN void store_vector(T* p, const Slot<T>& slot) {
+  *reinterpret_cast<decltype(slot.raw)*>(p) = slot.raw;
+}
+template <class T> CATENA_FN void fill_slots(Slot<T>* slots, T value) {
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) slots[u].value[v] = value;
+  }
+}
+template <class T, int N> CATENA_FN T single_value(const MapOperands<N>& op, int k) {
+  return (op.immediate >> k) & 1 ? from_bits<T>(op.value[k]) : *static_cast<const T*>(op.pointer[k]);
+}
+
+#define CATENA_SLOTS(k) Slot<Operand##k> slots##k[kUnroll];
+#define CATENA_SLOT(k) slots##k[u].value[v]
+
+// ---- flat ---------------------------------------------------------------------------------------
+
+template <class T, int N>
+CATENA_FN void load_flat(Slot<T>* slots, const MapOperands<N>& op, int k, int64_t begin, bool vectors, int count) {
+  if (((op.immediate | op.uniform) >> k) & 1) {
+    fill_slots(slots, single_value<T>(op, k));
+    return;
+  }
+  const T* p = static_cast<const T*>(op.pointer[k]) + begin;
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+    if (vectors) {
+      load_vector(slots[u], p + flat_position(true, threadIdx.x, kMapThreads, u * kVector, kVector));
+      continue;
+    }
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      const int at = flat_position(false, threadIdx.x, kMapThreads, u * kVector + v, kVector);
+      slots[u].value[v] = at < count ? p[at] : T();
+    }
+  }
+}
+
+template <class T>
+CATENA_FN void store_flat(const Slot<T>* slots, void* pointer, int64_t begin, bool vectors, int count) {
+  T* p = static_cast<T*>(pointer) + begin;
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+    if (vectors) {
+      store_vector(p + flat_position(true, threadIdx.x, kMapThreads, u * kVector, kVector), slots[u]);
+      continue;
+    }
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      const int at = flat_position(false, threadIdx.x, kMapThreads, u * kVector + v, kVector);
+      if (at < count) p[at] = slots[u].value[v];
+    }
+  }
+}
+
+CATENA_KERNEL __launch_bounds__(kMapThreads)
+catena_flat(const __grid_constant__ FlatArgs<CATENA_N> a CATENA_EXTRA_PARAMETERS) {
+  constexpr int kTile = kMapThreads * kVector * kUnroll;
+  int64_t begin;
+  const int count = flat_tile(blockIdx.x, a.size, a.head, kTile, begin);
+  const bool vectors = a.vectors && count == kTile;
+  CATENA_EACH_OUTPUT(CATENA_SLOTS)
+  CATENA_EACH_INPUT(CATENA_SLOTS)
+#define CATENA_LOAD(k) load_flat(slots##k, a.op, k, begin, vectors, count);
+  CATENA_EACH_INPUT(CATENA_LOAD)
+#undef CATENA_LOAD
+  const int64_t n = a.size;
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      const int at = flat_position(vectors, threadIdx.x, kMapThreads, u * kVector + v, kVector);
+      const int64_t i = begin + at;
+      if (!CATENA_GUARD || at < count) { CATENA_ELEMENT(CATENA_SLOT) }
+    }
+  }
+#define CATENA_STORE(k) store_flat(slots##k, a.op.pointer[k], begin, vectors, count);
+  CATENA_EACH_OUTPUT(CATENA_STORE)
+#undef CATENA_STORE
+}
+
+// ---- rows ---------------------------------------------------------------------------------------
+
+// The part of a row that a block covers: `width` threads with kVector elements each, `count` valid.
+struct RowSpan {
+  bool vectors;
+  int lane, width, count;
+  CATENA_FN int position(int v) const { return vectors ? lane * kVector + v : v * width + lane; }
+};
+
+template <class T>
+CATENA_FN void load_row(Slot<T>& slot, const char* pointer, bool splat, const RowSpan& span) {
+  const T* p = reinterpret_cast<const T*>(pointer);
+  if (splat) {
+    const T value = *p;
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) slot.value[v] = value;
+  } else if (span.vectors) {
+    if (span.lane * kVector < span.count) load_vector(slot, p + span.lane * kVector);
+  } else {
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      if (span.position(v) < span.count) slot.value[v] = p[span.position(v)];
+    }
+  }
+}
+template <class T>
+CATENA_FN void store_row(const Slot<T>& slot, char* pointer, const RowSpan& span) {
+  T* p = reinterpret_cast<T*>(pointer);
+  if (span.vectors) {
+    if (span.lane * kVector < span.count) store_vector(p + span.lane * kVector, slot);
+  } else {
+#pragma unroll
+    for (int v = 0; v < kVector; ++v) {
+      if (span.position(v) < span.count) p[span.position(v)] = slot.value[v];
+    }
+  }
+}
+
+// A block takes rows_per_block rows of one segment. What does not change from row to row (a
+// broadcast row, a host number) is loaded once.
+CATENA_KERNEL __launch_bounds__(kMapThreads)
+catena_rows(const __grid_constant__ RowsArgs<CATENA_N> a CATENA_EXTRA_PARAMETERS) {
+  uint32_t segment, group;
+  uint32_t outer = divide(blockIdx.x, a.segments, segment);
+  outer = divide(outer, a.groups, group);
+  RowSpan span;
+  span.vectors = a.vectors;
+  span.width = 1 << a.width_shift;
+  span.lane = threadIdx.x & (span.width - 1);
+  const int64_t column = int64_t(segment) * (kVector << a.width_shift);
+  const int64_t columns_left = a.columns - column;
+  span.count = columns_left < (kVector << a.width_shift) ? int(columns_left) : (kVector << a.width_shift);
+  const int thread_rows = kMapThreads >> a.width_shift;
+  int64_t row = int64_t(group) * a.rows_per_block + (threadIdx.x >> a.width_shift);
+  const int64_t group_end = (int64_t(group) + 1) * a.rows_per_block;
+  const int64_t row_end = group_end < a.rows ? group_end : a.rows;
+  const int64_t base_index = int64_t(outer) * a.rows;
+  int64_t n = a.columns * a.rows;
+
+#define CATENA_POINTER(k)                                                                     \
+  char* pointer##k = static_cast<char*>(a.op.pointer[k]) + row * a.row_stride[k] +            \
+                     ((a.splat >> k) & 1 ? 0 : column * int64_t(sizeof(Operand##k)));         \
+  CATENA_SLOTS(k)
+  CATENA_EACH_OUTPUT(CATENA_POINTER)
+  CATENA_EACH_INPUT(CATENA_POINTER)
+#undef CATENA_POINTER
+#pragma unroll 1
+  for (int d = 0; d < a.outer_dims; ++d) {
+    uint32_t at;
+    outer = divide(outer, a.outer[d], at);
+    n *= a.outer[d].divisor;
+#define CATENA_ADVANCE(k) pointer##k += at * a.outer_stride[d][k];
+    CATENA_EACH_OUTPUT(CATENA_ADVANCE)
+    CATENA_EACH_INPUT(CATENA_ADVANCE)
+#undef CATENA_ADVANCE
+  }
+#define CATENA_IMMEDIATE(k) if ((a.op.immediate >> k) & 1) fill_slots(slots##k, from_bits<Operand##k>(a.op.value[k]));
+  CATENA_EACH_INPUT(CATENA_IMMEDIATE)
+#undef CATENA_IMMEDIATE
+#pragma unroll 1
+  for (bool first = true; row < row_end; row += kUnroll * thread_rows, first = false) {
+#define CATENA_LOAD(k)                                                                        \
+  if (!((a.op.immediate >> k) & 1) && (first || a.row_stride[k] != 0)) {                      \
+    _Pragma("unroll") for (int u = 0; u < kUnroll; ++u) {                                     \
+      if (u == 0 || row + u * thread_rows < row_end || a.row_stride[k] == 0)                  \
+        load_row(slots##k[u], pointer##k + u * thread_rows * a.row_stride[k], (a.splat >> k) & 1, span); \
+    }                                                                                         \
+  }
+    CATENA_EACH_INPUT(CATENA_LOAD)
+#undef CATENA_LOAD
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+#pragma unroll
+      for (int v = 0; v < kVector; ++v) {
+        const int64_t i = (base_index + row + u * thread_rows) * a.columns + column + span.position(v);
+        if (!CATENA_GUARD || (span.position(v) < span.count && row + u * thread_rows < row_end)) {
+          CATENA_ELEMENT(CATENA_SLOT)
+        }
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < kUnroll; ++u) {
+      if (row + u * thread_rows < row_end) {
+#define CATENA_STORE(k) store_row(slots##k[u], pointer##k + u * thread_rows * a.row_stride[k], span);
+        CATENA_EACH_OUTPUT(CATENA_STORE)
+#undef CATENA_STORE
+      }
+    }
+#define CATENA_STEP(k) pointer##k += kUnroll * thread_rows * a.row_stride[k];
+    CATENA_EACH_OUTPUT(CATENA_STEP)
+    CATENA_EACH_INPUT(CATENA_STEP)
+#undef CATENA_STEP
+  }
+}
+
+// ---- strided ------------------------------------------------------------------------------------
+
+CATENA_KERNEL __launch_bounds__(kMapThreads)
+catena_strided(const __grid_constant__ StridedArgs<CATENA_N> a CATENA_EXTRA_PARAMETERS) {
+  const int64_t n = a.total;
+  const uint32_t stop = a.size;
+#pragma unroll 1
+  for (uint32_t at = blockIdx.x * kMapThreads + threadIdx.x; at < stop; at += gridDim.x * kMapThreads) {
+    const int64_t i = a.first + at;
+    uint32_t rest = at;
+#define CATENA_OFFSET(k) int64_t offset##k = 0;
+    CATENA_EACH_OUTPUT(CATENA_OFFSET)
+    CATENA_EACH_INPUT(CATENA_OFFSET)
+#undef CATENA_OFFSET
+#pragma unroll 1
+    for (int d = 0; d < a.ndim; ++d) {
+      uint32_t position;
+      rest = divide(rest, a.extent[d], position);
+#define CATENA_ADVANCE(k) offset##k += position * a.stride[d][k];
+      CATENA_EACH_OUTPUT(CATENA_ADVANCE)
+      CATENA_EACH_INPUT(CATENA_ADVANCE)
+#undef CATENA_ADVANCE
+    }
+#define CATENA_LOAD(k)                                                                        \
+  const Operand##k value##k = (a.op.immediate >> k) & 1                                       \
+      ? from_bits<Operand##k>(a.op.value[k])                                                  \
+      : *reinterpret_cast<const Operand##k*>(static_cast<const char*>(a.op.pointer[k]) + offset##k);
+    CATENA_EACH_INPUT(CATENA_LOAD)
+#undef CATENA_LOAD
+#define CATENA_RESULT(k) Operand##k value##k;
+    CATENA_EACH_OUTPUT(CATENA_RESULT)
+#undef CATENA_RESULT
+#define CATENA_VALUE(k) value##k
+    CATENA_ELEMENT(CATENA_VALUE)
+#undef CATENA_VALUE
+#define CATENA_STORE(k) *reinterpret_cast<Operand##k*>(static_cast<char*>(a.op.pointer[k]) + offset##k) = value##k;
+    CATENA_EACH_OUTPUT(CATENA_STORE)
+#undef CATENA_STORE
+  }
+}
+
+}  // namespace jit
+}  // namespace catena

@@ -1,0 +1,135 @@
+// Defaults of what rules override, hooks by name, and states by name.
+#include <algorithm>
+
+#include "catena/array/creation.h"
+#include "catena/optimizers/optimizer.h"
+
+namespace catena::optimizers {
+
+Arrays Optimizer::init_state(const Array& parameter, const Array& gradient) {
+  Arrays states;
+  for (size_t k = 0; k < state_names().size(); ++k) states.push_back(zeros_like(parameter));
+  return states;
+}
+
+void Optimizer::update_one(const Array& parameter, const Array& gradient, const Arrays& states) {
+  if (parameter.device().is_cpu())
+    update_one_cpu(parameter, gradient, states);
+  else
+    update_one_gpu(parameter, gradient, states);
+}
+
+void Optimizer::update_one_cpu(const Array&, const Array&, const Arrays&) {
+  fail<ValueError>(
+      "Optimizer: the rule has neither update_one nor update_one_cpu; override one of them");
+}
+
+void Optimizer::update_one_gpu(const Array&, const Array&, const Arrays&) {
+  fail<ValueError>(
+      "Optimizer: the rule has neither update_one nor update_one_gpu; override one of them");
+}
+
+void Optimizer::update_arena(const ArenaUpdate&) {
+  fail<ValueError>("Optimizer: the rule says updates_arenas() but does not override update_arena");
+}
+
+void Optimizer::check_dtype(Dtype dtype) const {
+  CATENA_CHECK(DtypeError,
+               !updates_arenas() || dtype == Dtype::kFloat32 || dtype == Dtype::kFloat64,
+               "setup: this rule updates float32 and float64 parameters, got ", dtype,
+               "; keep the parameters in float32");
+}
+
+// Hyper-parameters
+// ----------------------------------------------------------------------------------
+
+std::vector<std::pair<std::string, double>> Optimizer::hyper_parameters() const {
+  return {{lr_name_, lr_}};
+}
+
+void Optimizer::set_hyper_parameter(const std::string& name, double value) {
+  if (name == lr_name_) return set_lr(value);
+  std::string known;
+  for (const auto& [key, old] : hyper_parameters()) known += (known.empty() ? "" : ", ") + key;
+  fail<ValueError>("set_hyper_parameter: this rule has no '", name, "'; it has: ", known);
+}
+
+// Hooks
+// ---------------------------------------------------------------------------------------------
+
+void Optimizer::add_hook(const std::string& name, Hook hook) {
+  CATENA_CHECK(ValueError, bool(hook), "add_hook: hook '", name, "' is empty");
+  const auto found =
+      std::find_if(hooks_.begin(), hooks_.end(), [&](const auto& h) { return h.first == name; });
+  if (found != hooks_.end())
+    found->second = std::move(hook);
+  else
+    hooks_.emplace_back(name, std::move(hook));
+}
+
+void Optimizer::remove_hook(const std::string& name) {
+  const auto found =
+      std::find_if(hooks_.begin(), hooks_.end(), [&](const auto& h) { return h.first == name; });
+  CATENA_CHECK(IndexError, found != hooks_.end(), "remove_hook: there is no hook '", name, "'");
+  hooks_.erase(found);
+}
+
+// States
+// --------------------------------------------------------------------------------------------
+
+const Arrays& Optimizer::state_of(const Parameter& parameter) {
+  require_setup("state_of");
+  settle_layout();
+  const auto& all = layout_.parameters();
+  const auto found = std::find(all.begin(), all.end(), parameter);
+  CATENA_CHECK(ValueError, found != all.end(),
+               "state_of: the optimizer does not hold this parameter");
+  return states_[size_t(found - all.begin())];
+}
+
+NamedArrays Optimizer::state() {
+  require_setup("state");
+  settle_layout();
+  NamedArrays result;
+  result.emplace_back("t", scalar_array(t(), {Dtype::kInt64, cpu()}));
+  for (const auto& [name, value] : hyper_parameters()) {
+    result.emplace_back(name, scalar_array(value, {Dtype::kFloat64, cpu()}));
+  }
+  const std::vector<std::string> names = state_names();
+  for (size_t i = 0; i < states_.size(); ++i) {
+    for (size_t k = 0; k < states_[i].size(); ++k) {
+      const std::string state = k < names.size() ? names[k] : message("state", k);
+      result.emplace_back(state + layout_.name(i), states_[i][k]);
+    }
+  }
+  return result;
+}
+
+void Optimizer::load_state(const std::map<std::string, Array>& given) {
+  const NamedArrays own = state();
+  std::string problems;
+  std::map<std::string, Array> unknown = given;
+  for (const auto& [name, array] : own) {
+    const auto found = given.find(name);
+    unknown.erase(name);
+    if (found == given.end()) {
+      problems += message("\n  missing: ", name, " ", array.shape());
+    } else if (found->second.shape() != array.shape() || found->second.dtype() != array.dtype()) {
+      problems += message("\n  ", name, ": expected ", array.shape(), " ", array.dtype(), ", got ",
+                          found->second.shape(), " ", found->second.dtype());
+    }
+  }
+  for (const auto& [name, array] : unknown)
+    problems += message("\n  unknown: ", name, " ", array.shape());
+  CATENA_CHECK(IoError, problems.empty(),
+               "load_state: the file is not the state of this optimizer:", problems);
+  for (const auto& [name, value] : hyper_parameters())
+    set_hyper_parameter(name, given.at(name).item<double>());
+  for (const auto& [name, array] : own) array.assign(given.at(name));  // t and numbers are copies
+  t_ = given.at("t").item<int64_t>();
+  for (const Group& group : groups_) {
+    if (group.values.block.defined()) group.values.step.fill(static_cast<double>(t_));
+  }
+}
+
+}  // namespace catena::optimizers

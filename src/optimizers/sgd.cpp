@@ -1,0 +1,11 @@
+#include "catena/optimizers/sgd.h"
+
+#include "optimizers/rule_call.h"
+
+namespace catena::optimizers {
+
+void SGD::update_arena(const ArenaUpdate& update) {
+  kernels::sgd(update.parameter.device(), rule_call(update));
+}
+
+}  // namespace catena::optimizers

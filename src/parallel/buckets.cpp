@@ -1,0 +1,59 @@
+// How arenas are cut into buckets.
+#include <algorithm>
+
+#include "catena/parallel/gradient_reducer.h"
+
+namespace catena::parallel {
+namespace {
+
+using optimizers::ParameterArena;
+
+int64_t bytes_of(const ParameterArena& arena, size_t first, size_t last) {
+  if (first >= last) return 0;
+  return (arena.end_of(last - 1) - arena.slots()[first].offset) * arena.data().itemsize();
+}
+
+// First slot of the last bucket: as many trailing slots as fit, if they are not all.
+size_t last_begins(const ParameterArena& arena, int64_t limit) {
+  const size_t count = arena.slots().size();
+  size_t first = count;
+  while (first > 0 && bytes_of(arena, first - 1, count) <= limit) --first;
+  return first;
+}
+
+void cut(const ParameterArena& arena, size_t index, const BucketOptions& options,
+         std::vector<Bucket>& buckets) {
+  const size_t count = arena.slots().size(), tail = last_begins(arena, options.last_bytes);
+  int64_t limit = options.first_bytes;
+  const auto close = [&](size_t first, size_t last) {
+    buckets.push_back({index, first, last, arena.slots()[first].offset, arena.end_of(last - 1)});
+    limit = options.bucket_bytes;
+  };
+  size_t first = 0;
+  for (size_t i = 0; i < tail; ++i) {
+    if (bytes_of(arena, first, i + 1) < limit) continue;
+    close(first, i + 1);
+    first = i + 1;
+  }
+  if (first < tail) close(first, tail);
+  if (tail < count) close(tail, count);
+}
+
+}  // namespace
+
+std::vector<Bucket> make_buckets(const std::vector<ParameterArena>& arenas,
+                                 const BucketOptions& options) {
+  CATENA_CHECK(ValueError,
+               options.first_bytes > 0 && options.bucket_bytes > 0 && options.last_bytes >= 0,
+               "make_buckets: expected positive sizes, got ", options.first_bytes, ", ",
+               options.bucket_bytes, " and ", options.last_bytes);
+  std::vector<Bucket> buckets;
+  for (size_t i = 0; i < arenas.size(); ++i) cut(arenas[i], i, options, buckets);
+  // A bucket is complete with its first declared parameter, the last of its slots.
+  const auto completes = [&](const Bucket& b) { return arenas[b.arena].slots()[b.last - 1].index; };
+  std::stable_sort(buckets.begin(), buckets.end(),
+                   [&](const Bucket& a, const Bucket& b) { return completes(a) > completes(b); });
+  return buckets;
+}
+
+}  // namespace catena::parallel

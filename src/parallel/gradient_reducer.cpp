@@ -1,0 +1,212 @@
+#include "catena/parallel/gradient_reducer.h"
+
+#include <algorithm>
+
+#include "catena/array/creation.h"
+#include "catena/array/math.h"
+#include "catena/core/graph.h"
+
+namespace catena::parallel {
+namespace {
+
+constexpr int64_t kUpdatesBetweenChecks = 64;
+
+}  // namespace
+
+GradientReducer::GradientReducer(Communicator& comm, const BucketOptions& options)
+    : comm_(comm), keep_(comm.weak_from_this().lock()), options_(options) {}
+
+GradientReducer::~GradientReducer() { stop_observing(); }
+
+// Setup -------------------------------------------------------------------------------------------
+
+void GradientReducer::stop_observing() {
+  for (const Parameter& p : observed_) {
+    if (p.state()->observer == this) p.state()->observer = nullptr;
+  }
+  observed_.clear();
+}
+
+void GradientReducer::after_setup(Optimizer& optimizer) {
+  stop_observing();
+  optimizer_ = &optimizer;
+  observed_ = optimizer.layout().parameters();
+  for (const Parameter& p : observed_) p.state()->observer = this;
+  check_structure();
+  cut_for_.clear();
+  update_buckets();
+  begin_round();
+  for (const auto& arena : optimizer.layout().arenas()) comm_.broadcast(arena.data(), 0);
+}
+
+// Compares the models of all ranks and names the first difference.
+void GradientReducer::check_structure() const {
+  const optimizers::ArenaSet& layout = optimizer_->layout();
+  const std::vector<uint64_t> hashes = comm_.all_gather_object(layout.structure_hash());
+  if (std::all_of(hashes.begin(), hashes.end(), [&](uint64_t h) { return h == hashes[0]; })) return;
+  const std::vector<std::string> texts = comm_.all_gather_bytes(layout.structure());
+  const size_t other = size_t(
+      std::find_if(texts.begin(), texts.end(), [&](const auto& t) { return t != texts[0]; }) -
+      texts.begin());
+  const auto line = [](const std::string& text, size_t& at) {
+    if (at >= text.size()) return std::string("no more parameters");
+    const size_t end = text.find('\n', at), begin = std::exchange(at, end + 1);
+    return text.substr(begin, end - begin);
+  };
+  std::string a, b;
+  for (size_t i = 0, j = 0; a == b;) {
+    a = line(texts[0], i);
+    b = line(texts[other], j);
+  }
+  fail<ValueError>("setup: the ranks have different models; the first difference is: rank 0 has ",
+                   a, ", rank ", other, " has ", b);
+}
+
+void GradientReducer::update_buckets() {
+  const auto& arenas = optimizer_->layout().arenas();
+  std::vector<const void*> blocks;
+  for (const auto& arena : arenas) blocks.push_back(arena.gradient().raw_data());
+  if (blocks == cut_for_) return;
+  for (const auto& arena : arenas) {
+    CATENA_CHECK(DeviceError, arena.device() == comm_.device(), "multi-node optimizer: parameter '",
+                 arena.slots()[0].parameter.name(), "' is on ", arena.device(),
+                 ", this rank's communicator on ", comm_.device(),
+                 "; move the model with model.to(comm.device())");
+  }
+  cut_for_ = std::move(blocks);
+  buckets_ = make_buckets(arenas, options_);
+  bucket_of_.assign(optimizer_->layout().parameters().size(), 0);
+  for (size_t b = 0; b < buckets_.size(); ++b) {
+    const Bucket& bucket = buckets_[b];
+    for (size_t s = bucket.first; s < bucket.last; ++s)
+      bucket_of_[size_t(arenas[bucket.arena].slots()[s].index)] = b;
+  }
+  device_weights_.clear();
+  for (const auto& arena : arenas) {
+    if (!arena.device().is_cuda()) continue;
+    device_weights_.push_back(scalar_array(weight_, {arena.dtype(), arena.device()}));
+  }
+}
+
+void GradientReducer::set_batch_weight(int64_t n_local, int64_t n_global) {
+  CATENA_CHECK(ValueError, n_local >= 0 && n_global > 0 && n_local <= n_global,
+               "set_batch_weight: expected 0 <= n_local <= n_global and n_global > 0, got ",
+               n_local, " of ", n_global);
+  const double weight = static_cast<double>(n_local) / static_cast<double>(n_global);
+  weighted_ = true;
+  if (weight == weight_) return;
+  weight_ = weight;
+  for (const Array& w : device_weights_) {
+    CATENA_CHECK(ValueError, !cuda::is_capturing(w.device()),
+                 "set_batch_weight: called while a graph is captured; set it before the capture or "
+                 "between replays");
+    w.fill(weight);
+  }
+}
+
+// Backward ----------------------------------------------------------------------------------------
+
+void GradientReducer::begin_round() {
+  remaining_.clear();
+  for (const Bucket& b : buckets_) remaining_.push_back(b.last - b.first);
+  next_ = 0;
+  reducing_ = reduced_ = false;
+}
+
+bool GradientReducer::anything_kept() const {
+  return std::any_of(observed_.begin(), observed_.end(),
+                     [](const Parameter& p) { return !p.state()->zero_pending; });
+}
+
+void GradientReducer::backward_begins() {
+  optimizer_->settle_layout();
+  update_buckets();
+  if (reduced_) {
+    CATENA_CHECK(
+        GradientError, !anything_kept(),
+        "backward: the gradients were already averaged over the ranks since the last update; call "
+        "update() or "
+        "zero_grads() first, and run all but the last of several backward passes inside no_sync()");
+    wait();
+    begin_round();
+  }
+  if (!comm_.synchronises()) return;
+  begin_round();
+  reducing_ = reduced_ = true;
+}
+
+void GradientReducer::gradient_is_final(ParameterState& parameter) {
+  if (!reducing_) return;
+  --remaining_[bucket_of_[size_t(parameter.index)]];
+  start_ready_buckets();
+}
+
+void GradientReducer::start_ready_buckets() {
+  while (next_ < buckets_.size() && remaining_[next_] == 0) start(buckets_[next_++]);
+}
+
+void GradientReducer::backward_ends() {
+  if (reducing_) flush();
+}
+
+void GradientReducer::flush() {
+  while (next_ < buckets_.size()) start(buckets_[next_++]);
+  reducing_ = false;
+  reduced_ = true;
+}
+
+void GradientReducer::start(const Bucket& bucket) {
+  const auto& arena = optimizer_->layout().arenas()[bucket.arena];
+  arena.settle_gradients(bucket.first, bucket.last);
+  for (size_t s = bucket.first; s < bucket.last; ++s)
+    arena.slots()[s].parameter.state()->reached = true;
+  if (bucket.begin == bucket.end) return;
+  const Array gradient = arena.gradient()(Slice(bucket.begin, bucket.end));
+  comm::Reduce op = comm::Reduction::kMean;
+  if (weighted_ && weight_ == 0) {
+    gradient.fill(0);  // a mean over no samples is not a number, which no weight would remove
+    op = arena.device().is_cuda() ? comm::Reduce(comm::Reduction::kSum) : comm::weighted(0);
+  } else if (weighted_ && arena.device().is_cuda()) {
+    multiply(gradient, device_weights_[bucket.arena], gradient);  // a value that replays can change
+    op = comm::Reduction::kSum;
+  } else if (weighted_) {
+    op = comm::weighted(weight_);
+  }
+  last_ = comm_.all_reduce_async(gradient, op, comm_.side_stream());
+}
+
+// Update ------------------------------------------------------------------------------------------
+
+void GradientReducer::wait() {
+  if (last_) current_stream(comm_.device()).wait(last_);
+  last_ = {};
+}
+
+void GradientReducer::finish(Optimizer&) {
+  update_buckets();
+  if (reducing_ || !reduced_) {
+    if (!reduced_) begin_round();
+    flush();
+  }
+  wait();
+}
+
+void GradientReducer::after_update(Optimizer&) {
+  begin_round();
+  ++updates_;
+  if (updates_ % kUpdatesBetweenChecks == 0 && !cuda::is_capturing(comm_.device())) comm_.check();
+}
+
+void GradientReducer::discard(Optimizer&) {
+  wait();
+  begin_round();
+}
+
+void GradientReducer::before_accumulate(Optimizer&) {
+  CATENA_CHECK(GradientError, !reduced_,
+               "accumulate_grads: the gradients were already averaged over the ranks; run the "
+               "backward passes of all "
+               "replicas inside no_sync(), then accumulate, then update()");
+}
+
+}  // namespace catena::parallel

@@ -1,0 +1,34 @@
+#include "catena/parallel/multi_node_optimizer.h"
+
+namespace catena::parallel {
+
+MultiNodeOptimizer::MultiNodeOptimizer(Optimizer& optimizer, Communicator& comm,
+                                       const BucketOptions& options)
+    : optimizer_(&optimizer), reducer_(std::make_unique<GradientReducer>(comm, options)) {
+  CATENA_CHECK(
+      ValueError, optimizer.gradient_source() == nullptr,
+      "create_multi_node_optimizer: the optimizer belongs to a multi-node optimizer already");
+  optimizer.set_gradient_source(reducer_.get());
+  if (optimizer.is_set_up()) reducer_->after_setup(optimizer);
+}
+
+MultiNodeOptimizer::MultiNodeOptimizer(std::unique_ptr<Optimizer> optimizer, Communicator& comm,
+                                       const BucketOptions& options)
+    : MultiNodeOptimizer(*optimizer, comm, options) {
+  owned_ = std::move(optimizer);
+}
+
+MultiNodeOptimizer::~MultiNodeOptimizer() {
+  if (reducer_) optimizer_->set_gradient_source(nullptr);  // null after a move
+}
+
+void MultiNodeOptimizer::broadcast_state() {
+  optimizer_->settle_layout();
+  for (const auto& arena : optimizer_->layout().arenas()) comm().broadcast(arena.data(), 0);
+  const NamedArrays own = optimizer_->state();
+  std::map<std::string, Array> state;
+  for (const auto& [name, array] : comm().broadcast_object(own)) state[name] = array;
+  optimizer_->load_state(state);
+}
+
+}  // namespace catena::parallel

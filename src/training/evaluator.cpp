@@ -1,0 +1,105 @@
+#include "catena/training/evaluator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "catena/array/manipulation.h"
+
+namespace catena::training {
+
+Means::Means(std::vector<std::string> names) : names_(std::move(names)), slots_(names_.size()) {
+  CATENA_CHECK(ValueError,
+               std::set<std::string>(names_.begin(), names_.end()).size() == names_.size(),
+               "Means: a name is given twice");
+}
+
+const Means::Slot& Means::slot(const std::string& name) const {
+  const auto at = std::find(names_.begin(), names_.end(), name);
+  CATENA_CHECK(ValueError, at != names_.end(), "Means: '", name,
+               "' is not among the names given at the start");
+  return slots_[static_cast<size_t>(at - names_.begin())];
+}
+
+Means::Slot& Means::slot(const std::string& name) {
+  return const_cast<Slot&>(static_cast<const Means*>(this)->slot(name));
+}
+
+void Means::add(const std::string& name, double mean, double count) {
+  CATENA_CHECK(ValueError, !reduced_, "Means::add: '", name,
+               "' after reduce(); call clear() first");
+  CATENA_CHECK(ValueError, count >= 0, "Means::add: '", name, "' with count ", count);
+  Slot& s = slot(name);
+  if (count == 0) return;
+  s.sum += mean * count;
+  s.count += count;
+}
+
+void Means::add(const std::string& name, const Array& mean, double count) {
+  CATENA_CHECK(ShapeError, mean.size() == 1, "Means::add: '", name, "' has shape ", mean.shape(),
+               ", expected one element");
+  if (mean.device().is_cpu()) return add(name, mean.item<double>(), count);
+  add(name, 0.0, 0);  // the checks
+  if (count > 0) slot(name).pending.push_back({mean.reshape({1}), count});
+}
+
+// One transfer for all results that wait on the device, added in the order in which they came.
+void Means::settle(Slot& s) {
+  if (s.pending.empty()) return;
+  std::vector<Array> arrays;
+  for (const Pending& pending : s.pending) arrays.push_back(pending.mean);
+  const std::vector<double> values = concatenate(arrays).to_cpu().to_vector<double>();
+  for (size_t i = 0; i < values.size(); ++i) {
+    s.sum += values[i] * s.pending[i].count;
+    s.count += s.pending[i].count;
+  }
+  s.pending.clear();
+}
+
+void Means::reduce(const SumOverRanks& sum) {
+  CATENA_CHECK(ValueError, !reduced_, "Means::reduce: called twice without clear()");
+  std::vector<double> numbers;
+  for (Slot& s : slots_) {
+    settle(s);
+    numbers.push_back(s.sum);
+    numbers.push_back(s.count);
+  }
+  reduced_ = true;
+  if (!sum) return;
+  sum(numbers);
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    slots_[i].sum = numbers[2 * i];
+    slots_[i].count = numbers[2 * i + 1];
+  }
+}
+
+double Means::value(const std::string& name) {
+  Slot& s = slot(name);
+  settle(s);
+  return s.count > 0 ? s.sum / s.count : std::nan("");
+}
+
+void Means::clear() {
+  for (Slot& s : slots_) s = Slot();
+  reduced_ = false;
+}
+
+std::map<std::string, double> evaluate(
+    datasets::BatchIterator& batches, const std::vector<std::string>& names,
+    const std::function<void(const datasets::Batch&, Means&)>& measure, const SumOverRanks& sum) {
+  datasets::IteratorState start = batches.state();
+  start.epoch = 0;
+  start.position = 0;
+  batches.set_state(start);
+  Means means(names);
+  for (int64_t i = 0; i < batches.batches_per_epoch(); ++i) {
+    const auto batch = batches.next();
+    if (batch && batch->size() > 0) measure(*batch, means);
+  }
+  means.reduce(sum);
+  std::map<std::string, double> result;
+  for (const std::string& name : names) result[name] = means.value(name);
+  return result;
+}
+
+}  // namespace catena::training

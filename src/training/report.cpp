@@ -1,0 +1,128 @@
+#include "catena/training/report.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "catena/array/io.h"
+#include "catena/core/error.h"
+#include "catena/training/progress.h"
+
+namespace catena::training {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kNarrowest = 10;  // of a column
+
+bool is_whole(double value) { return std::abs(value) < 1e15 && value == std::floor(value); }
+
+Json row_to_json(const Row& row) {
+  Json object = Json::object();
+  for (const auto& [name, value] : row) {
+    object[name] = is_whole(value) ? Json(static_cast<int64_t>(value)) : Json(value);
+  }
+  return object;
+}
+
+Row row_from_json(const std::string& path, const Json& object) {
+  CATENA_CHECK(IoError, object.is_object(), "'", path, "': expected a list of objects, found ",
+               std::string(object.type_name()));
+  Row row;
+  for (const auto& [name, value] : object.items()) {
+    CATENA_CHECK(IoError, value.is_number() || value.is_null(), "'", path, "': '", name,
+                 "' is no number");
+    row.emplace_back(name, value.is_null() ? std::nan("") : value.get<double>());
+  }
+  return row;
+}
+
+double value_of(const Row& row, const std::string& name) {
+  const auto at =
+      std::find_if(row.begin(), row.end(), [&](const auto& cell) { return cell.first == name; });
+  CATENA_CHECK(ValueError, at != row.end(), "Report: there is no column '", name, "'");
+  return at->second;
+}
+
+std::string pad(const std::string& text, size_t width) {
+  return text + std::string(text.size() < width ? width - text.size() : 0, ' ') + "  ";
+}
+
+std::string cell(const std::string& name, double value) {
+  char text[32];
+  if (name == "elapsed") {
+    std::snprintf(text, sizeof text, "%.1f", value);
+  } else if (is_whole(value) && name == "epoch") {
+    std::snprintf(text, sizeof text, "%.0f", value);
+  } else {
+    std::snprintf(text, sizeof text, std::abs(value) < 1e-3 && value != 0 ? "%.4e" : "%.6f", value);
+  }
+  return text;
+}
+
+std::string heading(const std::string& name) {
+  std::string text = name;
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
+}  // namespace
+
+Report::Report(ReportOptions options)
+    : options_(std::move(options)),
+      out_(options_.out ? options_.out : &std::cout),
+      silent_(options_.silent.value_or(!prints())) {}
+
+void Report::print(const Row& row) {
+  std::string text;
+  if (!heading_printed_) {
+    for (const auto& [name, value] : row) text += pad(heading(name), kNarrowest);
+    text += '\n';
+    heading_printed_ = true;
+  }
+  for (const auto& [name, value] : row)
+    text += pad(cell(name, value), std::max(name.size(), kNarrowest));
+  *out_ << text << '\n' << std::flush;
+}
+
+void Report::add(const Row& row) {
+  CATENA_CHECK(ValueError, !row.empty(), "Report::add: a row without numbers");
+  if (!rows_.empty()) {
+    const bool same = std::equal(row.begin(), row.end(), rows_[0].begin(), rows_[0].end(),
+                                 [](const auto& a, const auto& b) { return a.first == b.first; });
+    CATENA_CHECK(ValueError, same, "Report::add: the names differ from those of the first row");
+  }
+  rows_.push_back(row);
+  if (!silent_) print(row);
+  if (options_.log.empty()) return;
+  Json list = Json::array();
+  for (const Row& each : rows_) list.push_back(row_to_json(each));
+  write_file_atomically(options_.log, list.dump(2) + "\n");
+}
+
+void Report::restore(int64_t epoch) {
+  rows_.clear();
+  struct stat status {};
+  if (options_.log.empty() || ::stat(options_.log.c_str(), &status) != 0) return;
+  std::ifstream in(options_.log, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const Json list = Json::parse(text, nullptr, false);
+  CATENA_CHECK(IoError, list.is_array(), "'", options_.log,
+               "': expected the JSON list of an earlier run; delete it or choose another --out");
+  for (const Json& object : list) {
+    Row row = row_from_json(options_.log, object);
+    if (value_of(row, "epoch") <= double(epoch)) rows_.push_back(std::move(row));
+  }
+}
+
+double Report::last(const std::string& name) const {
+  return rows_.empty() ? 0 : value_of(rows_.back(), name);
+}
+
+}  // namespace catena::training

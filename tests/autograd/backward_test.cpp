@@ -1,0 +1,260 @@
+// The engine on hand-made nodes: order, accumulation, release, overwritten inputs, observers.
+#include <gtest/gtest.h>
+
+#include <sys/resource.h>
+#include <pthread.h>
+
+#include "catena/array/creation.h"
+#include "catena/array/math.h"
+#include "catena/autograd/function_node.h"
+#include "catena/autograd/function_set.h"
+#include "catena/autograd/parameter.h"
+
+namespace catena {
+namespace {
+
+// y = a * b, saving both; the gradient of the engine's tests.
+struct Product : FunctionNode {
+  std::string label() const override { return "Product"; }
+  void backward(BackwardContext& c) override {
+    const Variable g = c.grad_output();
+    for (int i : {0, 1}) {
+      if (c.needs(i)) c.set_grad(i, product(g, c.input(1 - i)));
+    }
+  }
+  static Variable product(const Variable& a, const Variable& b) {
+    const Variable in[] = {a, b};
+    const Array y = multiply(a.data(), b.data());
+    if (!must_record("product", in)) return unrecorded(in, y);
+    auto* node = new Product;
+    node->save_input(0, a);
+    node->save_input(1, b);
+    return node->connect(in, y);
+  }
+};
+Variable mul(const Variable& a, const Variable& b) { return Product::product(a, b); }
+Array number(double v) { return scalar_array(v); }
+double value(const Array& a) { return a.item<double>(); }
+
+TEST(Backward, FollowsTheChainRule) {
+  const Variable x(number(3)), y(number(4));
+  const Variable z = mul(mul(x, y), x);  // x^2 y
+  z.backward();
+  EXPECT_EQ(value(x.grad()), 24);
+  EXPECT_EQ(value(y.grad()), 9);
+}
+
+TEST(Backward, AssignsRootsAndDropsIntermediates) {
+  const Variable x(number(3));
+  const Variable h = mul(x, x), z = mul(h, h);
+  z.backward();
+  EXPECT_EQ(value(x.grad()), 108);
+  EXPECT_FALSE(h.grad().defined());
+  z.backward(true);
+  EXPECT_EQ(value(x.grad()), 108);  // assigned, not accumulated
+  EXPECT_EQ(value(h.grad()), 18);   // retain_grad
+}
+
+TEST(Backward, ParametersAccumulateUntilZeroGrads) {
+  const Parameter w(number(2));
+  const Variable x(number(5));
+  mul(w, x).backward();
+  mul(w, x).backward();
+  EXPECT_EQ(value(w.grad()), 10);
+  w.zero_grad();
+  EXPECT_EQ(value(w.grad()), 0);
+  w.zero_grad();
+  mul(mul(w, x), w).backward();  // used twice
+  EXPECT_EQ(value(w.grad()), 20);
+}
+
+TEST(Backward, SecondOrder) {
+  const Variable x(number(3));
+  const Variable z = mul(mul(x, x), x);  // x^3
+  z.backward({});
+  BackwardOptions options;
+  options.create_graph = true;
+  z.backward(options);
+  const Variable g = x.grad_variable();
+  EXPECT_EQ(value(g.data()), 27);
+  g.backward();
+  EXPECT_EQ(value(x.grad()), 18);  // 6 x
+}
+
+TEST(Backward, NeedsAGradientForLargeStarts) {
+  const Variable x(ones({2}));
+  const Variable y = mul(x, x);
+  EXPECT_THROW(y.backward(), GradientError);
+  y.set_grad(full({2}, 2.0));
+  y.backward();
+  EXPECT_EQ(x.grad().to_vector<double>(), (std::vector<double>{4, 4}));
+}
+
+TEST(Volatile, RecordsNothingAndDoesNotMix) {
+  const Variable v(number(2), Volatile::on), x(number(3));
+  EXPECT_EQ(mul(v, v).creator(), nullptr);
+  EXPECT_TRUE(mul(v, v).is_volatile());
+  EXPECT_THROW(mul(v, x), GradientError);
+  const Parameter w(number(4));
+  EXPECT_EQ(mul(v, w).creator(), nullptr);  // parameters may be used with volatile inputs
+  NoBackprop off;
+  EXPECT_EQ(mul(x, x).creator(), nullptr);
+}
+
+TEST(Constants, GetNoGradient) {
+  const Variable c = Variable::constant(number(2)), x(number(3));
+  EXPECT_EQ(mul(c, c).creator(), nullptr);
+  mul(c, x).backward();
+  EXPECT_FALSE(c.grad().defined());
+  EXPECT_EQ(value(x.grad()), 2);
+}
+
+TEST(SavedArrays, OverwritingIsAnErrorThatNamesTheFunction) {
+  const Variable x(ones({2, 3}));
+  const Variable y = mul(x, x);
+  y.set_grad(ones({2, 3}));
+  x.data() += 1.0;
+  try {
+    y.backward();
+    FAIL();
+  } catch (const GradientError& e) {
+    EXPECT_NE(std::string(e.what()).find("Product"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("(2, 3)"), std::string::npos) << e.what();
+  }
+}
+
+TEST(SetGrad, ChecksDtypeShapeDevice) {
+  const Variable x(ones({2}));
+  EXPECT_THROW(x.set_grad(ones({3})), ShapeError);
+  EXPECT_THROW(x.set_grad(ones({2}, dtype::float32)), DtypeError);
+  EXPECT_THROW(x.set_grad(ones({2}, cpu(1))), DeviceError);
+  EXPECT_NO_THROW(x.set_grad(Array()));
+}
+
+TEST(Unchain, MakesARootAndFreesTheHistory) {
+  const Variable x(number(2));
+  Variable h = mul(x, x);
+  const Variable z = mul(h, h);
+  h.unchain_backward();
+  EXPECT_EQ(h.creator(), nullptr);
+  z.backward();
+  EXPECT_FALSE(x.grad().defined());
+  EXPECT_EQ(value(h.grad()), 8);
+}
+
+struct Counter : BackwardObserver {
+  int begins = 0, ends = 0;
+  std::vector<int64_t> final_order;
+  void backward_begins() override { ++begins; }
+  void gradient_is_final(ParameterState& p) override { final_order.push_back(p.index); }
+  void backward_ends() override { ++ends; }
+};
+
+TEST(Observer, HearsEachParameterOnceAfterItsLastUse) {
+  Counter counter;
+  const Parameter a(number(2)), b(number(3));
+  for (int i = 0; const Parameter& p : {a, b}) {
+    p.state()->observer = &counter;
+    p.state()->index = i++;
+  }
+  mul(mul(a, b), a).backward();  // a is used first and last
+  EXPECT_EQ(counter.begins, 1);
+  EXPECT_EQ(counter.ends, 1);
+  ASSERT_EQ(counter.final_order.size(), 2u);
+  EXPECT_EQ(value(a.grad()), 12);
+}
+
+// 10^6 chained operations on a 512 KiB stack: built, run backward, freed.
+void* long_chain(void*) {
+  const Variable x(number(1));
+  Variable y = x;
+  for (int i = 0; i < 1000000; ++i) y = mul(y, x);
+  y.backward();
+  static double result;
+  result = x.grad().item<double>();
+  y = Variable();
+  return &result;
+}
+
+TEST(LongChain, NeedsNoStack) {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  pthread_attr_setstacksize(&attributes, 2 << 20);  // instrumented frames are larger
+#else
+  pthread_attr_setstacksize(&attributes, 512 << 10);
+#endif
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(&thread, &attributes, long_chain, nullptr), 0);
+  void* result = nullptr;
+  pthread_join(thread, &result);
+  EXPECT_EQ(*static_cast<double*>(result), 1000001.0);
+}
+
+TEST(LongChain, UnchainsIteratively) {
+  const Variable x(number(1));
+  Variable y = x;
+  for (int i = 0; i < 200000; ++i) y = mul(y, x);
+  y.unchain_backward();
+  EXPECT_EQ(y.creator(), nullptr);
+}
+
+struct Layer : Parameterized {
+  OwnedParameter W, b;
+  explicit Layer(double v) : W(full({2}, v)), b(full({1}, -v)) {}
+  CATENA_PARAMETERS(W, b)
+};
+struct Net : FunctionSet {
+  Layer l2{2}, l10{10}, l1{1};
+  CATENA_FUNCTIONS(l2, l10, l1)
+};
+
+TEST(FunctionSet, NamesSortsCopiesMoves) {
+  Net net;
+  std::vector<std::string> paths;
+  for (const auto& [path, p] : net.named_parameters()) paths.push_back(path);
+  EXPECT_EQ(paths, (std::vector<std::string>{"l2/W", "l2/b", "l10/W", "l10/b", "l1/W", "l1/b"}));
+  EXPECT_EQ(net.parameters()[0].data().to_vector<double>()[0], 1);   // l1 first
+  EXPECT_EQ(net.parameters()[2].data().to_vector<double>()[0], 10);  // l10 before l2
+
+  Net copy = net;
+  EXPECT_FALSE(copy.l1.W == net.l1.W);
+  copy.l1.W.data().fill(9);
+  EXPECT_EQ(net.l1.W.data().to_vector<double>()[0], 1);
+  net.copy_parameters_from(copy);
+  EXPECT_EQ(net.l1.W.data().to_vector<double>()[0], 9);
+  const Parameter kept = copy.l1.W;
+  Net moved = std::move(copy);
+  EXPECT_TRUE(moved.l1.W == kept);
+  Net target;
+  const Parameter seat = target.l1.W;
+  target = moved;  // writes into the existing parameters
+  EXPECT_TRUE(target.l1.W == seat);
+  EXPECT_EQ(seat.data().to_vector<double>()[0], 9);
+  EXPECT_EQ(net.parameter_count(), 9);
+}
+
+TEST(FunctionSet, MovesBetweenDevices) {
+  Net net;
+  net.to("cpu:3");
+  EXPECT_EQ(net.device(), cpu(3));
+  net.l1.W.to(cpu(0));
+  EXPECT_THROW(net.device(), DeviceError);
+}
+
+TEST(FunctionBag, FindsByName) {
+  FunctionBag bag;
+  bag.add("l1", Layer(1));
+  bag.add("inner", FunctionBag()).add("x", Layer(3));
+  EXPECT_EQ(bag.named_parameters().size(), 4u);
+  EXPECT_EQ(bag.named_parameters()[2].first, "inner/x/W");
+  EXPECT_THROW(bag["l7"], IndexError);
+  EXPECT_THROW(bag.add("l1", Layer(2)), ValueError);
+  EXPECT_THROW(bag.get<Net>("l1"), ValueError);
+  FunctionBag copy = bag;
+  copy.get<Layer>("l1").W.data().fill(5);
+  EXPECT_EQ(bag.get<Layer>("l1").W.data().to_vector<double>()[0], 1);
+}
+
+}  // namespace
+}  // namespace catena

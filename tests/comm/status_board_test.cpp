@@ -1,0 +1,339 @@
+#include "comm/status_board.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+
+namespace catena::comm {
+namespace {
+
+constexpr std::uint8_t kFloat32 = 11;
+
+// Of this process alone, for tests run side by side.
+std::string prefix() {
+  std::string text = "/catena-test-";
+  return text.append(std::to_string(getpid())).append("-");
+}
+
+std::string board_name() {
+  static int number = 0;
+  return prefix() + std::to_string(++number);
+}
+
+bool exists(const std::string& name) { return std::filesystem::exists("/dev/shm" + name); }
+
+CallRecord all_reduce(CallHistory& history, std::uint64_t count) {
+  return history.next(CallOp::all_reduce, kFloat32, 0, -1, count);
+}
+
+TEST(StatusBoard, SaysWhatARankDoes) {
+  const StatusBoard board = StatusBoard::create_private(2);
+  StatusSlot slot = board.slot(1);
+  slot.set_identity(5, 1234, "node7");
+  slot.set_phase(Phase::running);
+  slot.set_operation("epoch 3");
+  SlotSnapshot seen = board.read(1);
+  EXPECT_EQ(seen.rank, 5);
+  EXPECT_EQ(seen.pid, 1234);
+  EXPECT_EQ(seen.host, "node7");
+  EXPECT_EQ(seen.phase, Phase::running);
+  EXPECT_EQ(seen.operation, "epoch 3");
+  EXPECT_FALSE(seen.torn);
+
+  CallHistory history(1);
+  const CallRecord call = all_reduce(history, 1000);
+  slot.begin_call(call);
+  seen = board.read(1);
+  EXPECT_EQ(seen.operation, "all_reduce #1 sum float32[1000] in epoch 3");
+  EXPECT_TRUE(seen.in_call);
+  EXPECT_EQ(seen.started_sequence, 1u);
+  EXPECT_EQ(seen.finished_sequence, 0u);
+  slot.end_call(call);
+  slot.clear_operation();
+  seen = board.read(1);
+  EXPECT_EQ(seen.operation, "");
+  EXPECT_EQ(seen.last_call, "all_reduce #1 sum float32[1000]");
+  EXPECT_EQ(seen.finished_sequence, 1u);
+
+  EXPECT_EQ(board.read(0).rank, -1) << "an unused slot";
+  EXPECT_EQ(board.read(0).phase, Phase::empty);
+}
+
+TEST(StatusBoard, FirstFailureOfEachKindStays) {
+  const StatusBoard board = StatusBoard::create_private(1);
+  StatusSlot slot = board.slot(0);
+  EXPECT_FALSE(board.read(0).own_failure.present);
+  slot.fail("first");
+  slot.fail("second");
+  slot.fail_because_of_peer(3, "rank 3 is gone");
+  const SlotSnapshot seen = board.read(0);
+  EXPECT_EQ(seen.own_failure.text, "first");
+  EXPECT_GT(seen.own_failure.wall_ns, 0u);
+  EXPECT_LE(seen.own_failure.monotonic_ns, seen.peer_failure.monotonic_ns);
+  EXPECT_EQ(seen.peer_failure.blamed_rank, 3);
+  EXPECT_EQ(seen.peer_failure.text, "rank 3 is gone");
+  EXPECT_EQ(seen.phase, Phase::failed);
+}
+
+TEST(StatusBoard, LongTextsAreCut) {
+  const StatusBoard board = StatusBoard::create_private(1);
+  StatusSlot slot = board.slot(0);
+  slot.set_operation(std::string(500, 'o'));
+  slot.fail(std::string(5000, 'e'));
+  EXPECT_EQ(board.read(0).operation, std::string(128, 'o'));
+  EXPECT_EQ(board.read(0).own_failure.text, std::string(1024, 'e'));
+  slot.set_operation("short");
+  EXPECT_EQ(board.read(0).operation, "short");
+}
+
+TEST(StatusBoard, RingKeepsTheLastCalls) {
+  const StatusBoard board = StatusBoard::create_private(1);
+  StatusSlot slot = board.slot(0);
+  EXPECT_TRUE(board.calls(0).empty());
+  CallHistory history(9);
+  for (std::uint64_t i = 1; i <= 3000; ++i) {
+    slot.begin_call(all_reduce(history, i));
+    if (i != 10 && i != 3000) continue;
+    const auto calls = board.calls(0);
+    ASSERT_EQ(calls.size(), std::min<std::uint64_t>(i, StatusBoard::kRingSize));
+    EXPECT_EQ(calls.back().sequence, i);
+    EXPECT_EQ(calls.back().hash, history.hash());
+    EXPECT_EQ(calls.front().sequence, i - calls.size() + 1);
+  }
+}
+
+TEST(StatusBoard, AnotherProcessReadsWhatAKilledOneWrote) {
+  const std::string name = board_name();
+  const StatusBoard board = StatusBoard::create(name, 2);
+  const pid_t pid = fork();
+  if (pid == 0) {
+    setenv("CATENA_STATUS_BOARD", name.c_str(), 1);
+    setenv("CATENA_LOCAL_RANK", "1", 1);
+    StatusBoard mine = StatusBoard::attach_from_environment();
+    CallHistory history(2);
+    mine.own_slot().begin_call(all_reduce(history, 64));
+    raise(SIGKILL);
+  }
+  int status = 0;
+  waitpid(pid, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  EXPECT_EQ(board.read(1).operation, "all_reduce #1 sum float32[64]");
+  EXPECT_EQ(board.calls(1).size(), 1u);
+  EXPECT_TRUE(StatusBoard::unlink(name));
+}
+
+// Killed at any moment, most likely within a write: the reader must neither hang nor crash, and
+// what it reads is either consistent or marked.
+TEST(StatusBoard, WriterKilledInTheMiddle) {
+  const std::string name = board_name();
+  const StatusBoard board = StatusBoard::create(name, 1);
+  for (int round = 0; round < 20; ++round) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+      StatusSlot slot = board.slot(0);
+      for (;;) {
+        slot.set_operation(std::string(100, 'a'));
+        slot.set_operation(std::string(100, 'b'));
+      }
+    }
+    usleep(1000 + 137 * static_cast<unsigned>(round));
+    kill(pid, SIGKILL);
+    waitpid(pid, nullptr, 0);
+    const SlotSnapshot seen = board.read(0);
+    const bool whole = seen.operation == std::string(100, 'a') ||
+                       seen.operation == std::string(100, 'b') || seen.operation.empty();
+    EXPECT_TRUE(whole || seen.torn) << seen.operation;
+  }
+  StatusBoard::unlink(name);
+}
+
+TEST(StatusBoard, ReadersSeeWholeWrites) {
+  const StatusBoard board = StatusBoard::create_private(1);
+  std::atomic<bool> stop = false;
+  const auto write = [&](char letter) {
+    StatusSlot slot = board.slot(0);
+    CallHistory history(static_cast<std::uint64_t>(letter));
+    const std::string text(100, letter);
+    while (!stop) {
+      slot.set_operation(text);
+      slot.begin_call(all_reduce(history, 1));
+    }
+  };
+  std::thread first(write, 'a');
+  std::thread second(write, 'b');  // two communicators on two threads
+  for (int i = 0; i < 2000; ++i) {
+    const SlotSnapshot seen = board.read(0);
+    const std::size_t in = seen.operation.find(" in ");
+    if (seen.torn || in == std::string::npos) continue;
+    const std::string text = seen.operation.substr(in + 4);
+    ASSERT_TRUE(text == std::string(100, 'a') || text == std::string(100, 'b')) << text;
+    for (const CallRecord& call : board.calls(0))
+      ASSERT_EQ(call.hash != 0 && call.count == 1, true);
+  }
+  stop = true;
+  first.join();
+  second.join();
+}
+
+TEST(StatusBoard, NamesComeAndGo) {
+  const std::string name = board_name();
+  {
+    const StatusBoard first = StatusBoard::create(name, 3);
+    const StatusBoard second = StatusBoard::create(name, 3);  // makes nothing new
+    StatusSlot(first.slot(2)).set_operation("seen by both");
+    EXPECT_EQ(second.read(2).operation, "seen by both");
+    StatusBoard third = StatusBoard::attach("/proc/self/fd/" + std::to_string(first.fd()));
+    EXPECT_EQ(third.read(2).operation, "seen by both");
+    EXPECT_EQ(third.arrive(), 1);
+    EXPECT_EQ(third.arrive(), 2);
+    EXPECT_EQ(StatusBoard::remove_stale(prefix()), 0) << "in use";
+    EXPECT_TRUE(exists(name));
+  }
+  EXPECT_GE(StatusBoard::remove_stale(prefix()), 1);
+  EXPECT_FALSE(exists(name));
+  EXPECT_FALSE(StatusBoard::unlink(name));
+}
+
+template <typename Call>
+std::string error_of(Call call) {
+  try {
+    call();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(StatusBoard, Mistakes) {
+  EXPECT_EQ(error_of([] { StatusBoard::attach("/catena-not-there"); }),
+            "status board: cannot open /catena-not-there: No such file or directory");
+  EXPECT_EQ(error_of([] { StatusBoard::attach("/proc/self/stat"); }).find("status board: "), 0u);
+  EXPECT_EQ(error_of([] { StatusBoard::create("/catena-test-x", 0); }),
+            "status board: 0 slots asked for, expected 1 to 4096");
+  const StatusBoard board = StatusBoard::create_private(2);
+  EXPECT_EQ(error_of([&] { board.read(2); }), "status board: slot 2 asked for, the board has 2");
+  const std::string name = board_name();
+  const StatusBoard shared = StatusBoard::create(name, 2);
+  setenv("CATENA_STATUS_BOARD", name.c_str(), 1);
+  setenv("CATENA_LOCAL_RANK", "2", 1);
+  EXPECT_EQ(error_of([] { StatusBoard::attach_from_environment(); }),
+            "status board: CATENA_LOCAL_RANK is '2', expected a number from 0 to 1; catena-run "
+            "sets it");
+  unsetenv("CATENA_STATUS_BOARD");
+  unsetenv("CATENA_LOCAL_RANK");
+  StatusBoard::unlink(name);
+  EXPECT_FALSE(StatusBoard::attach_from_environment().shared()) << "private without a launcher";
+}
+
+TEST(CallRecords, EveryFieldCounts) {
+  CallRecord call;
+  call.sequence = 4;
+  call.op = 1;
+  call.dtype = kFloat32;
+  call.count = 100;
+  call.communicator = 7;
+  const std::uint64_t hash = fold_call(1, call);
+  EXPECT_EQ(hash, fold_call(1, call));
+  EXPECT_NE(hash, fold_call(2, call));
+  const auto changed = [&](auto change) {
+    CallRecord other = call;
+    change(other);
+    return fold_call(1, other) != hash;
+  };
+  EXPECT_TRUE(changed([](CallRecord& c) { c.sequence = 5; }));
+  EXPECT_TRUE(changed([](CallRecord& c) { c.op = 2; }));
+  EXPECT_TRUE(changed([](CallRecord& c) { c.dtype = 10; }));
+  EXPECT_TRUE(changed([](CallRecord& c) { c.reduction = 3; }));
+  EXPECT_TRUE(changed([](CallRecord& c) { c.root = 0; }));
+  EXPECT_TRUE(changed([](CallRecord& c) { c.count = 101; }));
+  EXPECT_TRUE(changed([](CallRecord& c) { c.communicator = 8; }));
+  EXPECT_FALSE(changed([](CallRecord& c) { c.hash = 99; }));
+}
+
+TEST(CallRecords, Formatted) {
+  CallHistory history(1);
+  EXPECT_EQ(format_call(history.next(CallOp::all_reduce, kFloat32, 2, -1, 10)),
+            "all_reduce #1 min float32[10]");
+  EXPECT_EQ(format_call(history.next(CallOp::broadcast, 4, 0, 3, 7)),
+            "broadcast #2 int64[7] root 3");
+  EXPECT_EQ(format_call(history.next(CallOp::barrier, 0, 0, -1, 0)), "barrier #3");
+  CallRecord odd;
+  odd.op = 200;
+  odd.dtype = 200;
+  EXPECT_EQ(format_call(odd), "unknown #0 unknown[0]");
+}
+
+using Ring = std::vector<CallRecord>;
+
+Ring make_ring(int calls, int different_at = 0, std::uint64_t communicator = 1) {
+  Ring ring;
+  CallHistory history(communicator);
+  for (int i = 1; i <= calls; ++i)
+    ring.push_back(all_reduce(history, i == different_at ? 999u : 10u));
+  return ring;
+}
+
+TEST(CallRecords, NoDifferenceWhenOneIsOnlyBehind) {
+  EXPECT_FALSE(first_different_call({make_ring(10), make_ring(7), make_ring(0)}, 1));
+}
+
+TEST(CallRecords, FirstDifferenceIsFound) {
+  const auto found = first_different_call({make_ring(20), make_ring(20, 8), make_ring(20)}, 1);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->sequence, 8u);
+  EXPECT_TRUE(found->exact);
+  ASSERT_EQ(found->calls.size(), 3u);
+  EXPECT_EQ(found->calls[0]->count, 10u);
+  EXPECT_EQ(found->calls[1]->count, 999u);
+}
+
+TEST(CallRecords, OtherCommunicatorsDoNotMix) {
+  Ring mixed = make_ring(5);
+  const Ring other = make_ring(5, 2, 77);
+  mixed.insert(mixed.begin() + 2, other.begin(), other.end());
+  EXPECT_FALSE(first_different_call({mixed, make_ring(5)}, 1));
+  EXPECT_FALSE(first_different_call({mixed, make_ring(5)}, 77));
+}
+
+TEST(CallRecords, DifferenceOlderThanTheRings) {
+  Ring first = make_ring(30);
+  Ring second = make_ring(30, 3);
+  first.erase(first.begin(), first.begin() + 10);
+  second.erase(second.begin(), second.begin() + 10);
+  const auto found = first_different_call({first, second}, 1);
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(found->exact);
+  EXPECT_EQ(found->sequence, 11u);
+}
+
+TEST(StatusBoard, CostsTensOfNanoseconds) {
+  const StatusBoard board = StatusBoard::create_private(1);
+  StatusSlot slot = board.slot(0);
+  CallHistory history(1);
+  constexpr int kCalls = 200'000;
+  double best = 1e9;
+  for (int round = 0; round < 5; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < kCalls; ++i) {
+      const CallRecord call = all_reduce(history, 10);
+      slot.begin_call(call);
+      slot.end_call(call);
+    }
+    const std::chrono::duration<double, std::nano> time = std::chrono::steady_clock::now() - start;
+    best = std::min(best, time.count() / kCalls);
+  }
+  std::printf("a call: %.0f ns (record, begin and end)\n", best);
+  RecordProperty("nanoseconds", static_cast<int>(best));
+  EXPECT_LT(best, 2000) << "far beyond what is meant, whatever the build";
+}
+
+}  // namespace
+}  // namespace catena::comm

@@ -1,0 +1,236 @@
+// Devices, streams, events, memory and copies of the cuda plug-in.
+#include "catena/core/backend.h"
+
+#include <cstring>
+#include <numeric>
+
+#include "catena/core/plugin.h"
+#include "catena/core/stream.h"
+#include "gpu.h"
+
+namespace catena {
+namespace {
+
+using namespace test;
+
+TEST(CudaPlugin, SaysWhyThereIsNoGpu) {
+  if (device_count(DeviceType::kCuda) > 0) {
+    EXPECT_EQ(unavailable_reason(DeviceType::kCuda), "");
+    EXPECT_NE(backend(DeviceType::kCuda).describe(0).find("compute capability"), std::string::npos);
+    return;
+  }
+  const std::string reason = unavailable_reason(DeviceType::kCuda);
+  EXPECT_TRUE(reason.find("driver") != std::string::npos || reason.find("GPU") != std::string::npos) << reason;
+  try {
+    allocate(cuda_device(0), 16);
+    FAIL() << "expected DeviceError";
+  } catch (const DeviceError& e) {
+    EXPECT_NE(std::string(e.what()).find(reason), std::string::npos) << e.what();
+  }
+}
+
+TEST(CudaPlugin, NamesAnIndexThatIsTooHigh) {
+  CATENA_NEEDS_GPUS(1);
+  const int count = device_count(DeviceType::kCuda);
+  try {
+    zeros({3}, cuda_device(count));
+    FAIL() << "expected DeviceError";
+  } catch (const DeviceError& e) {
+    EXPECT_NE(std::string(e.what()).find("cuda:" + std::to_string(count)), std::string::npos) << e.what();
+  }
+}
+
+TEST(CudaStream, OrdersAndWaits) {
+  CATENA_NEEDS_GPUS(1);
+  const Device gpu = cuda_device(0);
+  const Stream side = Stream::create(gpu);
+  EXPECT_FALSE(side == current_stream(gpu));
+  {
+    StreamScope scope(side);
+    EXPECT_TRUE(current_stream(gpu) == side);
+    EXPECT_EQ(current_native_stream(gpu), side.native());
+  }
+  EXPECT_TRUE(current_stream(gpu) == Stream::default_of(gpu));
+  const Event start = Event::create(gpu, true), stop = Event::create(gpu, true);
+  start.record(side);
+  Array big;
+  {
+    StreamScope scope(side);
+    big = ones({1 << 24}, {Dtype::kFloat32, gpu});
+  }
+  stop.record(side);
+  current_stream(gpu).wait(side);
+  EXPECT_EQ(big(-1).item<float>(), 1.0f);
+  stop.synchronize();
+  EXPECT_TRUE(stop.query());
+  EXPECT_TRUE(side.query());
+  EXPECT_GT(Event::elapsed_ms(start, stop), 0);
+}
+
+class CudaCopy : public testing::TestWithParam<int64_t> {};
+
+TEST_P(CudaCopy, ThereAndBackAgain) {
+  CATENA_NEEDS_GPUS(1);
+  const int64_t n = GetParam();
+  std::vector<uint8_t> bytes(static_cast<size_t>(n));
+  for (auto& b : bytes) b = uint8_t(between(0, 255));
+  const Array host = array(bytes, cpu());
+  const Array device = host.to(cuda_device(0));
+  const Array twice = device.copy();
+  EXPECT_EQ(device.to_vector<uint8_t>(), bytes);
+  EXPECT_EQ(twice.to_vector<uint8_t>(), bytes);
+  // Pinned memory takes the asynchronous way.
+  const StoragePtr pinned = allocate_pinned(cpu(), static_cast<size_t>(std::max<int64_t>(n, 1)));
+  EXPECT_TRUE(pinned->pinned);
+  std::memcpy(pinned->data, bytes.data(), bytes.size());
+  const Array from_pinned = Array::from_storage(pinned, 0, {n}, {1}, Dtype::kUInt8).to(cuda_device(0));
+  EXPECT_EQ(from_pinned.to_vector<uint8_t>(), bytes);
+}
+INSTANTIATE_TEST_SUITE_P(Sizes, CudaCopy, testing::Values(0, 1, 17, 4096, 65537, (5 << 20) + 3));
+
+// Run once more with CATENA_P2P=0, see CMakeLists.txt.
+class CudaPeerCopy : public testing::TestWithParam<int64_t> {};
+
+TEST_P(CudaPeerCopy, KeepsEveryByte) {
+  CATENA_NEEDS_GPUS(2);
+  const int64_t n = GetParam();
+  std::vector<int32_t> values(static_cast<size_t>(n));
+  std::iota(values.begin(), values.end(), int32_t(between(0, 1000)));
+  const Array first = array(values, cuda_device(0));
+  const Array second = first.to(cuda_device(1));
+  EXPECT_EQ(second.device(), cuda_device(1));
+  first.fill(0);  // allowed as soon as to() returned
+  EXPECT_EQ(second.to(cuda_device(0)).to_vector<int32_t>(), values);
+}
+INSTANTIATE_TEST_SUITE_P(Sizes, CudaPeerCopy, testing::Values(1, 1000, (1 << 20) + 1, (9 << 20) + 5));
+
+// Copies made on either of two streams, of which the results are read on the default stream.
+class Copies {
+ public:
+  Copies(Device device, const Stream& side) : device_(device), side_(side) {}
+  void add(const Array& copied, float value) {
+    record_use(*copied.storage(), Stream::default_of(device_));
+    arrays_.push_back(copied);
+    values_.push_back(value);
+  }
+  void check_when_many() {
+    if (arrays_.size() < 32) return;
+    Stream::default_of(device_).wait(side_);
+    for (size_t k = 0; k < arrays_.size(); ++k) {
+      ASSERT_EQ(arrays_[k](0).item<float>(), values_[k]);
+      ASSERT_EQ(arrays_[k](-1).item<float>(), values_[k]);
+    }
+    arrays_.clear();
+    values_.clear();
+  }
+
+ private:
+  Device device_;
+  Stream side_;
+  std::vector<Array> arrays_;
+  std::vector<float> values_;
+};
+
+TEST(CudaStress, TwoStreamsOfOneGpu) {
+  CATENA_NEEDS_GPUS(1);
+  const Device gpu = cuda_device(0);
+  const Stream side = Stream::create(gpu);
+  Copies copies(gpu, side);
+  const int rounds = repeats(5000);
+  for (int i = 0; i < rounds && !HasFatalFailure(); ++i) {
+    Array source = full({int64_t{1} << between(0, 18)}, float(i), {Dtype::kFloat32, gpu});
+    Array copied;
+    if (i % 2) {
+      side.wait(current_stream(gpu));
+      StreamScope scope(side);
+      copied = source.copy();
+      record_use(*source.storage(), side);
+    } else {
+      copied = source.copy();
+    }
+    source = Array();  // its memory may be written again only after the copy
+    copies.add(copied, float(i));
+    copies.check_when_many();
+  }
+}
+
+// Sources of peer copies are overwritten, freed and allocated again while the copies are under way.
+TEST(CudaPeerCopyStress, TwoGpus) {
+  CATENA_NEEDS_GPUS(2);
+  const Device here = cuda_device(0), there = cuda_device(1);
+  const Stream side = Stream::create(there);
+  Copies copies(there, side);
+  const int rounds = repeats(5000);
+  for (int i = 0; i < rounds && !HasFatalFailure(); ++i) {
+    Array source = full({int64_t{1} << between(0, 18)}, float(i), {Dtype::kFloat32, here});
+    {
+      StreamScope scope(i % 2 ? side : Stream::default_of(there));
+      copies.add(source.copy_to(there), float(i));
+    }
+    source.fill(-1);
+    source = Array();
+    copies.check_when_many();
+  }
+}
+
+TEST(CudaStress, PinnedMemoryIsNotReusedTooEarly) {
+  CATENA_NEEDS_GPUS(1);
+  const Device gpu = cuda_device(0);
+  const Stream side = Stream::create(gpu);
+  constexpr int64_t kCount = 1 << 16;
+  std::vector<Array> copies;
+  const int rounds = repeats(500);
+  for (int i = 0; i < rounds; ++i) {
+    const StoragePtr stage = allocate_pinned(cpu(), kCount * 4);
+    std::fill_n(static_cast<int32_t*>(stage->data), kCount, i);
+    const Array target = empty({kCount}, {Dtype::kInt32, gpu});
+    side.wait(current_stream(gpu));
+    backend(DeviceType::kCuda).copy_bytes(target.raw_data(), gpu, stage->data, cpu(), kCount * 4, side);
+    record_use(*stage, side);
+    record_use(*target.storage(), side);
+    copies.push_back(target);
+  }
+  current_stream(gpu).wait(side);
+  for (int i = 0; i < rounds; i += 7) {
+    ASSERT_EQ(copies[size_t(i)](0).item<int32_t>(), i);
+    ASSERT_EQ(copies[size_t(i)](-1).item<int32_t>(), i);
+  }
+}
+
+TEST(CudaMemory, StatisticsAndOutOfMemory) {
+  CATENA_NEEDS_GPUS(1);
+  const Device gpu = cuda_device(0);
+  synchronize(gpu);
+  const size_t before = memory_statistics(gpu).in_use;
+  const Array a = zeros({1000, 1000}, {Dtype::kFloat32, gpu});
+  EXPECT_GE(memory_statistics(gpu).in_use, before + 4000000);
+  try {
+    empty({int64_t{1} << 45}, {Dtype::kUInt8, gpu});
+    FAIL() << "expected OutOfMemoryError";
+  } catch (const OutOfMemoryError& e) {
+    const std::string text = e.what();
+    for (const char* part : {"asked for 35184372088832", "in use", "cached", "free"}) {
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+    }
+  }
+  set_memory_limit(gpu, memory_statistics(gpu).in_use + (size_t{1} << 20));
+  EXPECT_THROW(empty({1 << 28}, {Dtype::kUInt8, gpu}), OutOfMemoryError);
+  set_memory_limit(gpu, 0);
+  free_all_blocks(gpu);
+  EXPECT_EQ(a(999, 999).item<float>(), 0);
+}
+
+TEST(CudaMemory, StepsDoNotAskTheDeviceAgain) {
+  CATENA_NEEDS_GPUS(1);
+  const Device gpu = cuda_device(0);
+  auto step = [&] {
+    for (int i = 0; i < 20; ++i) zeros({1 + i * 3000}, {Dtype::kFloat32, gpu});
+  };
+  step();
+  const uint64_t before = memory_statistics(gpu).device_allocations;
+  for (int i = 0; i < 50; ++i) step();
+  EXPECT_EQ(memory_statistics(gpu).device_allocations, before);
+}
+
+}  // namespace
+}  // namespace catena

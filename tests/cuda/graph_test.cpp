@@ -1,0 +1,191 @@
+// Capture and replay of steps.
+#include "catena/core/graph.h"
+
+#include "catena/array/elementwise.h"
+#include "catena/array/linalg.h"
+#include "catena/array/math.h"
+#include "gpu.h"
+
+namespace catena {
+namespace {
+
+using namespace test;
+
+const Device kGpu = cuda_device(0);
+
+// x += 1 through the slot of element-wise operations.
+void add_one(const Array& x) { add(x, 1, x); }
+
+TEST(CudaGraph, ReplaysTheStep) {
+  CATENA_NEEDS_GPUS(1);
+  const Array x = zeros({1000}, {Dtype::kFloat32, kGpu});
+  add_one(x);
+  cuda::Graph graph = cuda::Graph::capture(kGpu, [x] { add_one(x); });
+  EXPECT_EQ(x(0).item<float>(), 1);  // recorded, not run
+  for (int i = 0; i < 10; ++i) graph.launch();
+  EXPECT_EQ(x(999).item<float>(), 11);
+  EXPECT_EQ(graph.device(), kGpu);
+  EXPECT_FALSE(cuda::is_capturing(kGpu));
+}
+
+TEST(CudaGraph, KeepsItsMemoryToItself) {
+  CATENA_NEEDS_GPUS(1);
+  const Array a = whole_numbers({64, 64}, Dtype::kFloat32).to(kGpu);
+  Array product;
+  auto step = [&] { product = matmul(add(matmul(a, a), 1), a); };
+  step();
+  const Array expected = product.copy();
+  cuda::Graph graph = cuda::Graph::capture(kGpu, step);
+  // Work between launches must not get the memory that replays write.
+  for (int i = 0; i < 20; ++i) {
+    graph.launch();
+    const Array other = full({64, 64}, float(i), {Dtype::kFloat32, kGpu});
+    expect_equal(product, expected, "replayed product");
+    ASSERT_EQ(other(5, 5).item<float>(), float(i));
+  }
+}
+
+TEST(CudaGraph, KeepsBlocksThatTheStepLetsGo) {
+  CATENA_NEEDS_GPUS(1);
+  Array state = full({5000}, 3.0f, {Dtype::kFloat32, kGpu});
+  Array result;
+  cuda::Graph graph = cuda::Graph::capture(kGpu, [&] {
+    result = add(state, 1);
+    state = Array();  // the recorded work reads it at every launch
+  });
+  const Array other = full({5000}, -1.0f, {Dtype::kFloat32, kGpu});
+  graph.launch();
+  EXPECT_EQ(result(4999).item<float>(), 4);
+  EXPECT_EQ(other(0).item<float>(), -1);
+}
+
+TEST(CudaGraph, GivesItsMemoryBack) {
+  CATENA_NEEDS_GPUS(1);
+  synchronize(kGpu);
+  const Array a = ones({1 << 20}, {Dtype::kFloat32, kGpu});
+  free_all_blocks(kGpu);
+  const PoolStatistics before = memory_statistics(kGpu);
+  for (int i = 0; i < 5; ++i) {
+    cuda::Graph graph = cuda::Graph::capture(kGpu, [&] { add(add(a, 1), 2); });
+    graph.launch();
+  }
+  EXPECT_EQ(memory_statistics(kGpu).in_use, before.in_use);
+  free_all_blocks(kGpu);
+  EXPECT_EQ(memory_statistics(kGpu).cached, before.cached);
+}
+
+// The error says which call cannot be recorded, and the next capture works.
+void expect_refused(const char* part, const std::function<void()>& step) {
+  try {
+    cuda::Graph::capture(kGpu, step);
+    FAIL() << "expected an Error that names " << part;
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
+  }
+  EXPECT_FALSE(cuda::is_capturing(kGpu));
+  const Array x = zeros({3}, {Dtype::kFloat32, kGpu});
+  add_one(x);
+  cuda::Graph graph = cuda::Graph::capture(kGpu, [x] { add_one(x); });
+  graph.launch();
+  EXPECT_EQ(x(2).item<float>(), 2);
+}
+
+TEST(CudaGraph, RefusesWhatNeedsTheHost) {
+  CATENA_NEEDS_GPUS(1);
+  const Array x = ones({3}, {Dtype::kFloat32, kGpu});
+  const Array host = ones({3}, {Dtype::kFloat32, cpu()});
+  expect_refused("copy from a GPU to the host", [&] { x(0).item<float>(); });
+  expect_refused("synchronize(device)", [&] { synchronize(kGpu); });
+  expect_refused("Stream::synchronize", [&] { current_stream(kGpu).synchronize(); });
+  expect_refused("not pinned", [&] { host.to(kGpu); });
+  expect_refused("free_all_blocks", [&] { free_all_blocks(kGpu); });
+  expect_refused("already records", [&] { cuda::Graph::capture(kGpu, [] {}); });
+  expect_refused("my own error", [&] { throw Error("my own error"); });
+}
+
+TEST(CudaGraph, RefusesAnotherDevice) {
+  CATENA_NEEDS_GPUS(2);
+  expect_refused("cuda:1", [&] { zeros({3}, {Dtype::kFloat32, cuda_device(1)}); });
+}
+
+TEST(CudaGraph, RefusesTheCpu) {
+  EXPECT_THROW(cuda::Graph::capture(cpu(), [] {}), DeviceError);
+  cuda::Graph empty;
+  EXPECT_FALSE(empty.defined());
+  EXPECT_THROW(empty.launch(), ValueError);
+}
+
+TEST(CudaGraph, RecordsSideStreams) {
+  CATENA_NEEDS_GPUS(1);
+  const Array x = zeros({1 << 16}, {Dtype::kFloat32, kGpu}), y = zeros({1 << 16}, {Dtype::kFloat32, kGpu});
+  add_one(x);
+  add_one(y);
+  cuda::Graph graph = cuda::Graph::capture(kGpu, [x, y] {
+    const Stream main = current_stream(kGpu), side = Stream::create(kGpu);
+    side.wait(main);
+    {
+      StreamScope scope(side);
+      const Array more = add(y, 1);
+      add(more, y, y);
+    }
+    add_one(x);
+    main.wait(side);
+    add(x, y, x);
+  });
+  // x, y: (1, 1) -> y = 2y + 1, x = x + 1 + y
+  double ex = 1, ey = 1;
+  for (int i = 0; i < 8; ++i) {
+    graph.launch();
+    ey = 2 * ey + 1;
+    ex = ex + 1 + ey;
+    ASSERT_EQ(y(7).item<double>(), ey);
+    ASSERT_EQ(x(7).item<double>(), ex);
+  }
+}
+
+TEST(CudaGraph, OptimizerStepsReplayBitForBit) {
+  CATENA_NEEDS_GPUS(1);
+  constexpr int64_t kCount = 10007;
+  const Array start = real_numbers({kCount}, Dtype::kFloat32).to(kGpu);
+  const Array gradient = real_numbers({kCount}, Dtype::kFloat32).to(kGpu);
+  const Array t = zeros({}, {Dtype::kInt64, kGpu}), rate = full({}, 0.01, {Dtype::kFloat64, kGpu});
+  struct Run {
+    Array p, m, v;
+    OptimizerCall call(const Array& g) {
+      OptimizerCall c;
+      c.parameter = &p;
+      c.gradient = &g;
+      c.states[0] = &m;
+      c.states[1] = &v;
+      c.weight_decay = 1e-4;
+      c.beta1 = 0.9;
+      c.beta2 = 0.999;
+      c.epsilon = 1e-8;
+      return c;
+    }
+  };
+  auto fresh = [&] { return Run{start.copy(), zeros({kCount}, {Dtype::kFloat32, kGpu}), zeros({kCount}, {Dtype::kFloat32, kGpu})}; };
+  Run eager = fresh(), replayed = fresh();
+  cuda::Graph graph = cuda::Graph::capture(kGpu, [&] {
+    add(t, 1, t);
+    OptimizerCall c = replayed.call(gradient);
+    c.learning_rate.device_value = &rate;
+    c.step.device_value = &t;
+    kernels::adam(kGpu, c);
+  });
+  for (int step = 1; step <= 50; ++step) {
+    const double lr = step < 20 ? 0.01 : 0.003;
+    if (step == 20) rate.fill(lr);
+    OptimizerCall c = eager.call(gradient);
+    c.learning_rate.value = lr;
+    c.step.value = step;
+    kernels::adam(kGpu, c);
+    graph.launch();
+  }
+  expect_equal(replayed.p, eager.p, "parameters after 50 steps");
+  expect_equal(replayed.m, eager.m, "first moments");
+  expect_equal(replayed.v, eager.v, "second moments");
+}
+
+}  // namespace
+}  // namespace catena

@@ -1,0 +1,99 @@
+// Order, counters and resuming of iterators.
+#include "catena/datasets/iterator.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+namespace catena::datasets {
+namespace {
+
+std::vector<int64_t> take_epoch(SerialIterator& it) {
+  std::vector<int64_t> all;
+  do {
+    const auto batch = it.next();
+    all.insert(all.end(), batch.begin(), batch.end());
+  } while (!it.is_new_epoch());
+  return all;
+}
+
+TEST(SerialIterator, GoesThroughOnceInOrder) {
+  SerialIterator it(10, 4);
+  EXPECT_EQ(it.batches_per_epoch(), 3);
+  EXPECT_FALSE(it.is_new_epoch());
+  EXPECT_EQ(it.next().size(), 4u);
+  EXPECT_EQ(it.position(), 4);
+  EXPECT_DOUBLE_EQ(it.epoch_detail(), 0.4);
+  EXPECT_EQ(it.next().front(), 4);
+  EXPECT_FALSE(it.is_new_epoch());
+  const auto last = it.next();
+  EXPECT_EQ(std::vector<int64_t>(last.begin(), last.end()), (std::vector<int64_t>{8, 9}));
+  EXPECT_TRUE(it.is_new_epoch());
+  EXPECT_EQ(it.epoch(), 1);
+  EXPECT_EQ(it.position(), 0);
+  EXPECT_TRUE(it.finished());
+  EXPECT_TRUE(it.next().empty());
+}
+
+TEST(SerialIterator, Repeats) {
+  SerialIterator it(3, 2, true);
+  for (int epoch = 0; epoch < 3; ++epoch)
+    EXPECT_EQ(take_epoch(it), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(it.epoch(), 3);
+  EXPECT_FALSE(it.finished());
+}
+
+TEST(SerialIterator, ArgumentsAreChecked) {
+  EXPECT_THROW(SerialIterator(0, 1), ValueError);
+  EXPECT_THROW(SerialIterator(5, 0), ValueError);
+}
+
+TEST(ShuffledIterator, EachEpochIsAnotherPermutation) {
+  ShuffledIterator it(50, 7, 3);
+  std::vector<std::vector<int64_t>> epochs;
+  for (int e = 0; e < 3; ++e) epochs.push_back(take_epoch(it));
+  EXPECT_NE(epochs[0], epochs[1]);
+  EXPECT_NE(epochs[1], epochs[2]);
+  for (auto& epoch : epochs) {
+    std::sort(epoch.begin(), epoch.end());
+    for (int64_t i = 0; i < 50; ++i) EXPECT_EQ(epoch[size_t(i)], i);
+  }
+}
+
+TEST(ShuffledIterator, OrderDependsOnSeedAndEpochOnly) {
+  ShuffledIterator small(40, 3, 9), large(40, 40, 9), other(40, 3, 10);
+  for (int e = 0; e < 2; ++e) {
+    const auto order = take_epoch(small);
+    EXPECT_EQ(order, take_epoch(large));
+    EXPECT_NE(order, take_epoch(other));
+    EXPECT_EQ(order, epoch_order(9, e, 40).to_vector<int64_t>());
+  }
+}
+
+TEST(ShuffledIterator, ResumesAnywhere) {
+  ShuffledIterator whole(23, 5, 4);
+  for (int before = 0; before < 12; ++before) {
+    ShuffledIterator first(23, 5, 4), second(23, 5, 999);
+    for (int i = 0; i < before; ++i) first.next();
+    second.set_state(IteratorState::from_array(first.state().to_array()));
+    EXPECT_EQ(second.epoch(), first.epoch());
+    EXPECT_EQ(second.epoch_detail(), first.epoch_detail());
+    EXPECT_EQ(second.is_new_epoch(), first.is_new_epoch());
+    for (int i = 0; i < 7; ++i) {
+      const auto a = first.next(), b = second.next();
+      EXPECT_TRUE(std::equal(a.begin(), a.end(), b.begin(), b.end()));
+    }
+  }
+}
+
+TEST(ShuffledIterator, ForeignStatesAreRefused) {
+  ShuffledIterator it(23, 5, 4);
+  EXPECT_THROW(it.set_state({24, 4, 0, 0}), ValueError);
+  EXPECT_THROW(it.set_state({23, 4, -1, 0}), ValueError);
+  EXPECT_THROW(it.set_state({23, 4, 0, 23}), ValueError);
+  EXPECT_THROW(IteratorState::from_array(Array::uninitialized({3}, Dtype::kInt64)), ValueError);
+}
+
+}  // namespace
+}  // namespace catena::datasets

@@ -1,0 +1,208 @@
+// Batches arrive complete, in order and on the right device, whoever makes them.
+#include "catena/datasets/prefetch.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+#include <thread>
+
+#include "catena/array/creation.h"
+
+namespace catena::datasets {
+namespace {
+
+// x: (n, 3) with row i = (i, i + 0.25, i + 0.5); t: i.
+DatasetPtr numbered(int64_t n) {
+  std::vector<float> x;
+  std::vector<int32_t> t;
+  for (int64_t i = 0; i < n; ++i) {
+    for (int k = 0; k < 3; ++k) x.push_back(float(i) + 0.25f * float(k));
+    t.push_back(int32_t(i));
+  }
+  return std::make_shared<TupleDataset>(
+      std::vector<Array>{array(x, {n, 3}, cpu(0)), array(t, {n}, cpu(0))});
+}
+
+enum class How { kNow, kThread, kResident };
+
+struct Case {
+  How how;
+  const char* device;
+};
+
+class BatchTest : public testing::TestWithParam<Case> {
+ protected:
+  void SetUp() override {
+    device_ = Device(GetParam().device);
+    if (device_.is_cuda() && device_count(DeviceType::kCuda) == 0) {
+      GTEST_SKIP() << "no GPU: " << unavailable_reason(DeviceType::kCuda);
+    }
+  }
+  std::unique_ptr<BatchIterator> make(DatasetPtr data, SerialIterator order, RankOf who = {}) {
+    if (GetParam().how == How::kResident) {
+      return std::make_unique<ResidentIterator>(data, std::move(order), device_, who);
+    }
+    PrefetchOptions options;
+    options.background = GetParam().how == How::kThread;
+    return std::make_unique<PrefetchIterator>(data, std::move(order), device_, who, options);
+  }
+  Device device_;
+};
+std::string case_name(const testing::TestParamInfo<Case>& info) {
+  const char* how[] = {"now", "thread", "resident"};
+  std::string name = std::string(how[int(info.param.how)]) + "_" + info.param.device;
+  name[name.find(':')] = '_';
+  return name;
+}
+INSTANTIATE_TEST_SUITE_P(Batches, BatchTest,
+                         testing::Values(Case{How::kNow, "cpu:0"}, Case{How::kNow, "cpu:1"},
+                                         Case{How::kThread, "cpu:0"}, Case{How::kThread, "cuda:0"},
+                                         Case{How::kResident, "cpu:1"},
+                                         Case{How::kResident, "cuda:0"}),
+                         case_name);
+
+void expect_batch(const Batch& batch, std::span<const int64_t> positions, Device device) {
+  EXPECT_EQ(batch.x().device(), device);
+  EXPECT_EQ(batch.size(), int64_t(positions.size()));
+  const auto x = batch.x().to_vector<float>();
+  const auto t = batch.t().to_vector<int32_t>();
+  for (size_t i = 0; i < positions.size(); ++i) {
+    EXPECT_EQ(t[i], positions[i]);
+    for (size_t k = 0; k < 3; ++k) EXPECT_EQ(x[3 * i + k], float(positions[i]) + 0.25f * float(k));
+  }
+}
+
+TEST_P(BatchTest, EqualsTheOrderForSeveralEpochs) {
+  const auto batches = make(numbered(23), ShuffledIterator(23, 5, 7));
+  ShuffledIterator order(23, 5, 7);
+  EXPECT_EQ(batches->batches_per_epoch(), 5);
+  for (int i = 0; i < 17; ++i) {
+    const auto positions = order.next();
+    const auto batch = batches->next();
+    ASSERT_TRUE(batch);
+    expect_batch(*batch, positions, device_);
+    EXPECT_EQ(batch->global_count, int64_t(positions.size()));
+    EXPECT_EQ(batch->weight, 1);
+    EXPECT_EQ(batches->epoch(), order.epoch());
+    EXPECT_EQ(batches->is_new_epoch(), order.is_new_epoch());
+    EXPECT_EQ(batches->epoch_detail(), order.epoch_detail());
+  }
+}
+
+TEST_P(BatchTest, EndsWithoutRepeat) {
+  const auto batches = make(numbered(7), SerialIterator(7, 3));
+  for (const int64_t first : {0, 3, 6}) {
+    const auto batch = batches->next();
+    ASSERT_TRUE(batch);
+    EXPECT_EQ(batch->t().to_vector<int32_t>().front(), first);
+  }
+  EXPECT_TRUE(batches->is_new_epoch());
+  EXPECT_FALSE(batches->next());
+  EXPECT_FALSE(batches->next());
+}
+
+TEST_P(BatchTest, KeptBatchesAreNotOverwritten) {
+  const auto batches = make(numbered(40), ShuffledIterator(40, 4, 1));
+  ShuffledIterator order(40, 4, 1);
+  std::vector<Batch> kept;
+  for (int i = 0; i < 20; ++i) kept.push_back(*batches->next());
+  for (const Batch& batch : kept) expect_batch(batch, order.next(), device_);
+}
+
+TEST_P(BatchTest, ResumesAnywhere) {
+  for (int before = 0; before < 9; ++before) {
+    const auto first = make(numbered(11), ShuffledIterator(11, 3, 5));
+    const auto second = make(numbered(11), ShuffledIterator(11, 3, 77));
+    second->next();
+    for (int i = 0; i < before; ++i) first->next();
+    second->set_state(first->state());
+    EXPECT_EQ(second->epoch_detail(), first->epoch_detail());
+    for (int i = 0; i < 6; ++i) {
+      const auto a = first->next(), b = second->next();
+      EXPECT_EQ(a->t().to_vector<int32_t>(), b->t().to_vector<int32_t>());
+      EXPECT_EQ(first->is_new_epoch(), second->is_new_epoch());
+    }
+  }
+}
+
+TEST_P(BatchTest, RanksGetTheirParts) {
+  constexpr int kRanks = 4;
+  std::vector<std::unique_ptr<BatchIterator>> parts;
+  for (int r = 0; r < kRanks; ++r)
+    parts.push_back(make(numbered(10), ShuffledIterator(10, 7, 2), {r, kRanks}));
+  ShuffledIterator order(10, 7, 2);
+  for (int i = 0; i < 4; ++i) {  // batches of 7 and 3: in the latter one rank has nothing
+    const auto global = order.next();
+    std::vector<int32_t> joined;
+    for (auto& part : parts) {
+      const auto batch = part->next();
+      EXPECT_EQ(batch->global_count, int64_t(global.size()));
+      EXPECT_EQ(batch->weight, double(batch->size()) / double(global.size()));
+      EXPECT_EQ(batch->x().shape(), (Shape{batch->size(), 3}));
+      const auto t = batch->t().to_vector<int32_t>();
+      joined.insert(joined.end(), t.begin(), t.end());
+    }
+    EXPECT_TRUE(std::equal(joined.begin(), joined.end(), global.begin(), global.end()));
+  }
+}
+
+TEST_P(BatchTest, GoesAwayAtAnyTime) {
+  for (int taken = 0; taken < 4; ++taken) {
+    const auto batches = make(numbered(100), ShuffledIterator(100, 10, 3));
+    for (int i = 0; i < taken; ++i) batches->next();
+  }
+}
+
+// Fails on one call of gather.
+class FailingDataset final : public Dataset {
+ public:
+  explicit FailingDataset(int failing_call)
+      : Dataset(20, {{Dtype::kInt32, Shape{}}}), failing_call_(failing_call) {}
+  void gather(std::span<const int64_t> positions, std::span<const Array> out) const override {
+    if (++calls_ == failing_call_) throw IoError("sample cannot be read");
+    for (size_t i = 0; i < positions.size(); ++i) out[0].data<int32_t>()[i] = int32_t(positions[i]);
+  }
+
+ private:
+  int failing_call_;
+  mutable std::atomic<int> calls_{0};
+};
+
+TEST_P(BatchTest, ErrorsOfTheDataSetComeOutOfNext) {
+  if (GetParam().how == How::kResident) return;  // gathers everything at once, in its constructor
+  const auto batches = make(std::make_shared<FailingDataset>(3), SerialIterator(20, 5));
+  EXPECT_EQ(batches->next()->arrays[0].to_vector<int32_t>()[0], 0);
+  EXPECT_EQ(batches->next()->arrays[0].to_vector<int32_t>()[0], 5);
+  EXPECT_THROW(batches->next(), IoError);
+  EXPECT_EQ(batches->position(), 10);
+}
+
+TEST(PrefetchIterator, ArgumentsAreChecked) {
+  EXPECT_THROW(PrefetchIterator(numbered(5), SerialIterator(6, 2), cpu(0)), ValueError);
+  EXPECT_THROW(PrefetchIterator(nullptr, SerialIterator(6, 2), cpu(0)), ValueError);
+  EXPECT_THROW(PrefetchIterator(numbered(5), SerialIterator(5, 2), cpu(0), {}, {.depth = 1}),
+               ValueError);
+  EXPECT_THROW(PrefetchIterator(numbered(5), SerialIterator(5, 2), cpu(0), {2, 2}), ValueError);
+  EXPECT_THROW(ResidentIterator(numbered(5), SerialIterator(5, 2), cpu(0), {0, 0}), ValueError);
+}
+
+TEST(Dataset, OutputsAreChecked) {
+  const DatasetPtr data = numbered(5);
+  const int64_t positions[] = {0, 5};
+  EXPECT_THROW(data->batch(positions), IndexError);
+  const std::span<const int64_t> one(positions, 1);
+  const auto out = [](Shape x, Dtype t) {
+    return std::vector<Array>{Array::uninitialized(x, Dtype::kFloat32, cpu(0)),
+                              Array::uninitialized({1}, t, cpu(0))};
+  };
+  EXPECT_NO_THROW(data->gather(one, out({1, 3}, Dtype::kInt32)));
+  EXPECT_THROW(data->gather(one, out({2, 3}, Dtype::kInt32)), ShapeError);
+  EXPECT_THROW(data->gather(one, out({1, 3}, Dtype::kInt64)), DtypeError);
+  EXPECT_THROW(data->gather(one, {}), ShapeError);
+  EXPECT_THROW(TupleDataset({}), ValueError);
+  EXPECT_THROW(TupleDataset({array({1.f, 2.f}), array({1.f})}), ShapeError);
+}
+
+}  // namespace
+}  // namespace catena::datasets

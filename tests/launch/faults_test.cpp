@@ -1,0 +1,595 @@
+// Runs the real catena-run with programs that fail in all the ways that programs fail.
+#include <dirent.h>
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+using Words = std::vector<std::string>;
+using Clock = std::chrono::steady_clock;
+
+struct Result {
+  int status = -1;  // exit code, 128 + signal
+  std::string out;
+  std::string err;
+  double seconds = 0;
+};
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// A running catena-run whose output is collected.
+class Launched {
+ public:
+  explicit Launched(const Words& arguments, bool terminal = false) : start_(Clock::now()) {
+    int out[2];
+    int err[2];
+    if (terminal) {
+      out[0] = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+      grantpt(out[0]);
+      unlockpt(out[0]);
+      out[1] = open(ptsname(out[0]), O_RDWR | O_NOCTTY | O_CLOEXEC);
+      const winsize size{30, 100, 0, 0};
+      ioctl(out[1], TIOCSWINSZ, &size);
+    } else if (pipe2(out, O_CLOEXEC) != 0) {
+      std::abort();
+    }
+    if (pipe2(err, O_CLOEXEC) != 0) std::abort();
+    pid_ = fork();
+    if (pid_ == 0) become(arguments, out[1], err[1]);
+    close(out[1]);
+    close(err[1]);
+    fds_ = {out[0], err[0]};
+  }
+
+  pid_t pid() const { return pid_; }
+
+  // Reads for so long, or until both outputs are closed.
+  void read_for(double seconds) {
+    const auto start = Clock::now();
+    while (seconds_since(start) < seconds && (fds_[0] >= 0 || fds_[1] >= 0)) {
+      std::array<pollfd, 2> sources = {{{fds_[0], POLLIN, 0}, {fds_[1], POLLIN, 0}}};
+      poll(sources.data(), 2, 20);
+      for (std::size_t i = 0; i < 2; ++i) {
+        if (!sources[i].revents) continue;
+        char bytes[4096];
+        const ssize_t got = read(fds_[i], bytes, sizeof(bytes));
+        if (got > 0) {
+          (i == 0 ? result_.out : result_.err).append(bytes, static_cast<std::size_t>(got));
+        } else {
+          close(fds_[i]);
+          fds_[i] = -1;
+        }
+      }
+    }
+  }
+
+  Result finish() {
+    read_for(30);
+    int status = 0;
+    waitpid(pid_, &status, 0);
+    result_.seconds = seconds_since(start_);
+    result_.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    return result_;
+  }
+
+ private:
+  [[noreturn]] static void become(const Words& arguments, int out, int err) {
+    dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);
+    dup2(out, STDOUT_FILENO);
+    dup2(err, STDERR_FILENO);
+    Words words = {CATENA_RUN};
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    std::vector<char*> pointers;
+    for (std::string& word : words) pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+    execv(CATENA_RUN, pointers.data());
+    _exit(99);
+  }
+
+  Clock::time_point start_;
+  pid_t pid_ = -1;
+  std::array<int, 2> fds_{-1, -1};
+  Result result_;
+};
+
+Result run(const Words& arguments) { return Launched(arguments).finish(); }
+
+// n CPU ranks of the fault program.
+Result run_fault(int ranks, const Words& arguments) {
+  Words words = {"-n", std::to_string(ranks), "--cpu", FAULT_PROGRAM};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  return run(words);
+}
+
+std::string host() {
+  char name[256] = {};
+  gethostname(name, sizeof(name) - 1);
+  return name;
+}
+
+std::string first_failure(int rank, const std::string& error) {
+  std::string line = "catena-run: rank ";
+  line.append(std::to_string(rank)).append(" on ").append(host());
+  return line.append(" failed first: ").append(error).append("\n");
+}
+
+// The report is the last thing printed; what ranks and mpirun said stands before it.
+std::string report_of(const Result& result) {
+  const std::size_t at = result.err.find("catena-run: rank ");
+  return at == std::string::npos ? "no report in: " + result.err : result.err.substr(at);
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// Processes that carry the mark in their environment.
+int count_processes(const std::string& mark) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    if (read_file(entry.path() / "environ").find(mark) != std::string::npos) ++count;
+  }
+  return count;
+}
+
+// One of the rank processes of the job with this mark.
+pid_t find_rank_process(const std::string& mark) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string words = read_file(entry.path() / "cmdline");
+    const std::string start = std::string(CATENA_RUN) + '\0' + "--rank-process";
+    if (words.starts_with(start) && read_file(entry.path() / "environ").find(mark) != words.npos)
+      return std::atoi(entry.path().filename().c_str());
+  }
+  return 0;
+}
+
+// Whether boards are left in /dev/shm. Another job that is just starting has one for a moment.
+bool boards_are_left() {
+  for (int tries = 0; tries < 40; ++tries) {
+    bool any = false;
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
+      any |= entry.path().filename().string().starts_with("catena-board-");
+    if (!any) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return true;
+}
+
+std::string new_mark() {
+  static int number = 0;
+  std::string mark = "CATENA_TEST_MARK=";
+  return mark.append(std::to_string(getpid())).append("-").append(std::to_string(++number));
+}
+
+void wait_for_processes(const std::string& mark, int count, double seconds) {
+  const auto start = Clock::now();
+  while (count_processes(mark) != count && seconds_since(start) < seconds)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+}
+
+TEST(Faults, AllWell) {
+  const Result result = run({"-n", "3", "--cpu", "sh", "-c", "echo from $CATENA_RANK"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.err, "");
+  EXPECT_NE(result.out.find("from 0\n"), std::string::npos);
+  EXPECT_EQ(result.out.find("[0]"), std::string::npos);
+  EXPECT_NE(result.out.find("[1] from 1\n"), std::string::npos);
+  EXPECT_NE(result.out.find("[2] from 2\n"), std::string::npos);
+}
+
+TEST(Faults, EnvironmentOfARank) {
+  setenv("OMP_NUM_THREADS", "3", 1);
+  const Result result =
+      run({"-n", "2", "--cpu", "--timeout", "7", "--start-timeout", "5.5", "--env",
+           "COLOUR=deep blue", "sh", "-c",
+           "[ $CATENA_RANK = 1 ] && echo $CATENA_SIZE $CATENA_LOCAL_RANK $CATENA_LOCAL_SIZE "
+           "$CATENA_DEVICE $CATENA_TIMEOUT $CATENA_START_TIMEOUT $CATENA_LAUNCHED "
+           "${CATENA_TERMINAL:-none} $OMP_NUM_THREADS $COLOUR; true"});
+  unsetenv("OMP_NUM_THREADS");
+  EXPECT_EQ(result.out, "[1] 2 1 2 cpu:1 7 5.5 1 none 3 deep blue\n");
+}
+
+TEST(Faults, ArgumentsPassUnchanged) {
+  const Result result = run(
+      {"-n", "1", "--cpu", "--", "printf", "<%s>", "a b", ":", "", "%41", "-n", "--mca", "'\"$x"});
+  EXPECT_EQ(result.out, "<a b><:><><%41><-n><--mca><'\"$x>");
+}
+
+TEST(Faults, ExitCode) {
+  const Result result = run_fault(3, {"exit", "1", "42"});
+  EXPECT_EQ(result.status, 42);
+  EXPECT_EQ(report_of(result), first_failure(1, "exit code 42"));
+  EXPECT_LT(result.seconds, 5);
+}
+
+TEST(Faults, SegmentationFault) {
+  const Result result = run_fault(2, {"segv", "0"});
+  EXPECT_EQ(result.status, 128 + SIGSEGV);
+  EXPECT_EQ(report_of(result).find("catena-run: rank 0 on " + host() +
+                                   " failed first: SIGSEGV (segmentation fault)"),
+            0u);
+}
+
+TEST(Faults, Killed) {
+  const Result result = run_fault(2, {"kill", "1"});
+  EXPECT_EQ(result.status, 128 + SIGKILL);
+  EXPECT_EQ(report_of(result), first_failure(1, "SIGKILL (killed)"));
+}
+
+TEST(Faults, UncaughtException) {
+  const Result result = run_fault(2, {"throw", "1"});
+  EXPECT_EQ(result.status, 128 + SIGABRT);
+  EXPECT_EQ(report_of(result).find(first_failure(1, "std::runtime_error: boom")), 0u);
+  EXPECT_NE(report_of(result).find("SIGABRT"), std::string::npos);
+}
+
+TEST(Faults, ReportSaysWhatEverybodyWasDoing) {
+  const Result result = run_fault(3, {"operation", "2"});
+  EXPECT_EQ(result.status, 128 + SIGKILL);
+  EXPECT_EQ(report_of(result), first_failure(2, "SIGKILL (killed)") +
+                                   "  it was doing: epoch 2\n"
+                                   "  its last collective: all_reduce #2 sum float32[1000]\n"
+                                   "  ranks 0-1: broadcast #3 float32[64] root 0 in epoch 2\n");
+}
+
+TEST(Faults, VictimsThatEndFirstAreNotBlamed) {
+  const Result result = run_fault(3, {"victim", "1"});
+  EXPECT_EQ(report_of(result).find(first_failure(1, "data file 'x.idx' is truncated")), 0u);
+  EXPECT_EQ(report_of(result).find("SIGTERM"), std::string::npos) << "which the launcher sent";
+  EXPECT_EQ(result.status, 1);
+}
+
+TEST(Faults, SilentRankIsNamedByItsVictims) {
+  const Result result = run_fault(2, {"blame", "1"});
+  EXPECT_EQ(result.status, 9);
+  EXPECT_EQ(report_of(result).find(
+                first_failure(1, "no progress in all_reduce #5 for 300 s (noticed by rank 0)")),
+            0u);
+}
+
+TEST(Faults, EarlyGoodEndIsNoFailure) {
+  const Result result = run_fault(2, {"early", "1"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.err, "");
+}
+
+TEST(Faults, MissingProgram) {
+  const Result result = run({"-n", "2", "--cpu", "./no-such-program"});
+  EXPECT_EQ(result.status, 127);
+  EXPECT_EQ(result.err, "catena-run: program './no-such-program' does not exist\n");
+}
+
+TEST(Faults, ProgramThatCannotBeStarted) {
+  const std::string path = testing::TempDir() + "catena-no-interpreter";
+  std::ofstream(path) << "#!/no/such/interpreter\n";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  const Result result = run({"-n", "2", "--cpu", path});
+  EXPECT_EQ(result.status, 127);
+  EXPECT_NE(report_of(result).find("cannot start '" + path + "'"), std::string::npos);
+  std::filesystem::remove(path);
+}
+
+TEST(Faults, MissingMpirun) {
+  const Result result = run({"--mpirun", "/nowhere/mpirun", "-n", "2", "--cpu", "true"});
+  EXPECT_EQ(result.status, 127);
+  EXPECT_NE(result.err.find("apt-get install openmpi-bin"), std::string::npos);
+}
+
+TEST(Faults, InsideAnother) {
+  const Result result = run({"-n", "2", "--cpu", CATENA_RUN, "-n", "2", "--cpu", "true"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_NE(report_of(result).find("this is already a rank of an mpirun or catena-run"),
+            std::string::npos);
+}
+
+TEST(Faults, DryRun) {
+  const Result result =
+      run({"--dry-run", "-n", "3", "--cpu", "--env", "A=b c", "./not-there", "x y"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.out.find("A='b c' mpirun --allow-run-as-root -n 3 "), 0u) << result.out;
+  EXPECT_NE(result.out.find(" -x A "), std::string::npos);
+  EXPECT_NE(result.out.find(" -- ./not-there 'x y'\n"), std::string::npos);
+}
+
+TEST(Faults, HelpIsQuick) {
+  const Result result = run({"--help"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_NE(result.out.find("--start-timeout"), std::string::npos);
+  EXPECT_LT(result.seconds, 0.5) << "meant to be 0.05; the machine may be busy";
+}
+
+TEST(Faults, MpirunThatFailsIsQuoted) {
+  const Result result = run({"-n", "2", "--cpu", "--mpi-args", "--no-such-flag", "true"});
+  EXPECT_NE(result.status, 0);
+  EXPECT_NE(result.err.find("no-such-flag"), std::string::npos);
+  EXPECT_NE(result.err.find("catena-run: mpirun ended with exit code"), std::string::npos);
+}
+
+TEST(Faults, StartTimeoutNamesTheMissingRanks) {
+  // An mpirun that never starts anything.
+  const std::string path = testing::TempDir() + "catena-slow-mpirun";
+  std::ofstream(path)
+      << "#!/bin/sh\n[ \"$1\" = --version ] && echo 'mpirun (Open MPI) 4.1.4' && exit\n"
+         "exec sleep 30\n";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  const Result result =
+      run({"--mpirun", path, "--start-timeout", "0.5", "-n", "3", "--cpu", "true"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.err.find("catena-run: ranks 0-2 of 3 did not start within 0.5 s"), 0u)
+      << result.err;
+  EXPECT_LT(result.seconds, 6);
+  std::filesystem::remove(path);
+}
+
+TEST(Faults, WrongWorldSizeIsAnError) {
+  // As when the batch system starts the program on its own terms.
+  const std::string path = testing::TempDir() + "catena-one-rank-mpirun";
+  std::ofstream(path) << "#!/bin/sh\n[ \"$1\" = --version ] && exec mpirun --version\n"
+                         "while [ \"$1\" != -n ]; do shift; done\nshift 2\n"
+                         "exec mpirun --allow-run-as-root -n 1 \"$@\"\n";
+  std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  const Result result = run({"--mpirun", path, "-n", "3", "--cpu", "sleep", "20"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_EQ(result.err.find("catena-run: mpirun started a world of 1 ranks where 3 were asked"), 0u)
+      << result.err;
+  std::filesystem::remove(path);
+}
+
+TEST(Faults, MoreRanksThanGpus) {
+  setenv("CATENA_TEST_GPU_COUNT", "2", 1);
+  const Result result = run({"-n", "3", "true"});
+  const Result cpu = run({"-n", "3", "--cpu", "true"});
+  unsetenv("CATENA_TEST_GPU_COUNT");
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(result.err,
+            "catena-run: 3 ranks asked for but this machine has 2 GPUs, and every rank needs its "
+            "own; use -n 2 or fewer, choose devices with --gpus, or run on CPU devices with --cpu "
+            "(or CATENA_DEVICE=cpu)\n");
+  EXPECT_EQ(cpu.status, 0);
+}
+
+TEST(Faults, GpusInOrder) {
+  setenv("CATENA_TEST_GPU_COUNT", "4", 1);
+  const Result result = run({"--gpus", "3,1", "sh", "-c", "echo $CATENA_DEVICE"});
+  unsetenv("CATENA_TEST_GPU_COUNT");
+  EXPECT_EQ(result.status, 0);
+  EXPECT_NE(result.out.find("cuda:3\n"), std::string::npos);
+  EXPECT_NE(result.out.find("[1] cuda:1\n"), std::string::npos);
+}
+
+TEST(Faults, LogFiles) {
+  const std::string folder = testing::TempDir() + "catena-logs-" + std::to_string(getpid());
+  const Result result =
+      run({"-n", "2", "--cpu", "--log-dir", folder, "sh", "-c",
+           "echo out $CATENA_RANK; echo err $CATENA_RANK >&2; exit $CATENA_RANK"});
+  EXPECT_EQ(result.status, 1);
+  EXPECT_NE(report_of(result).find("  log: " + folder + "/rank-1.log\n"), std::string::npos);
+  std::ifstream log(folder + "/rank-1.log");
+  const std::string text{std::istreambuf_iterator<char>(log), {}};
+  EXPECT_NE(text.find("out 1\n"), std::string::npos);
+  EXPECT_NE(text.find("err 1\n"), std::string::npos);
+  EXPECT_TRUE(std::filesystem::exists(folder + "/rank-0.log"));
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Faults, UnwritableLogFolder) {
+  const Result result = run({"-n", "2", "--cpu", "--log-dir", "/proc/catena", "true"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(result.err.find("catena-run: --log-dir '/proc/catena' cannot be written: "), 0u);
+}
+
+TEST(Faults, NoLineIsTorn) {
+  const Result result = run_fault(3, {"lines", "2000"});
+  EXPECT_EQ(result.status, 0);
+  std::istringstream lines(result.out);
+  std::array<int, 3> next{};
+  std::string line;
+  while (std::getline(lines, line)) {
+    int tag = 0;
+    int rank = 0;
+    int number = 0;
+    if (line.starts_with('['))
+      ASSERT_EQ(std::sscanf(line.c_str(), "[%d] rank %d line %d ", &tag, &rank, &number), 3)
+          << line;
+    else
+      ASSERT_EQ(std::sscanf(line.c_str(), "rank %d line %d ", &rank, &number), 2) << line;
+    ASSERT_EQ(tag, rank) << line;
+    ASSERT_EQ(number, next[static_cast<std::size_t>(rank)]++) << line;
+    ASSERT_TRUE(
+        line.ends_with(std::string(1, ' ').append(static_cast<std::size_t>(number % 300), 'x')))
+        << line;
+  }
+  EXPECT_EQ(next, (std::array<int, 3>{2000, 2000, 2000}));
+}
+
+TEST(Faults, ProgressBarWithoutTerminal) {
+  const Result result = run_fault(2, {"progress"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_NE(result.out.find("done, terminal none, isatty 0\n"), std::string::npos);
+  EXPECT_NE(result.out.find("[1] step 3/3\n"), std::string::npos) << "only the bar's last state";
+}
+
+TEST(Faults, ProgressBarOnATerminal) {
+  Launched running({"-n", "2", "--cpu", FAULT_PROGRAM, "progress"}, true);
+  const Result result = running.finish();
+  EXPECT_EQ(result.status, 0);
+  EXPECT_NE(result.out.find("\rstep 1/3"), std::string::npos);
+  EXPECT_NE(result.out.find("done, terminal 1, isatty 1\r\n"), std::string::npos);
+  EXPECT_NE(result.out.find("[1] done, terminal 1, isatty 0\r\n"), std::string::npos);
+  EXPECT_EQ(result.out.find("[1] step 1/3"), std::string::npos);
+}
+
+void expect_clean_end(int signal, const std::string& mode, double limit) {
+  const std::string mark = new_mark();
+  Launched running({"-n", "3", "--cpu", "--env", mark, FAULT_PROGRAM, mode});
+  wait_for_processes(mark, 3 + 3 + 1, 10);  // programs, rank processes, mpirun
+  running.read_for(0.3);
+  ASSERT_EQ(count_processes(mark), 7);
+  const auto start = Clock::now();
+  kill(running.pid(), signal);
+  const Result result = running.finish();
+  EXPECT_LT(seconds_since(start), limit);
+  EXPECT_EQ(result.status, 128 + signal);
+  if (signal == SIGKILL) wait_for_processes(mark, 0, 5);
+  EXPECT_EQ(count_processes(mark), 0);
+  EXPECT_FALSE(boards_are_left());
+}
+
+TEST(Faults, CtrlCEndsAllRanks) { expect_clean_end(SIGINT, "hang", 5); }
+// Another host, as far as host names go: the launcher then reaches its ranks through mpirun only.
+class AnotherHost : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::system("unshare --uts true 2>/dev/null") != 0)
+      GTEST_SKIP() << "no permission to change the host name of a process";
+    std::ofstream(path_) << "#!/bin/sh\n[ \"$1\" = --version ] && exec mpirun --version\n"
+                            "exec unshare --uts sh -c 'hostname faraway; exec mpirun \"$@\"' - "
+                            "\"$@\"\n";
+    std::filesystem::permissions(path_, std::filesystem::perms::owner_all);
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  const std::string path_ = testing::TempDir() + "catena-faraway-mpirun";
+};
+
+TEST_F(AnotherHost, FailureIsReportedAndEndsTheOthers) {
+  const Result result =
+      run({"--mpirun", path_, "-n", "3", "--cpu", FAULT_PROGRAM, "operation", "2"});
+  EXPECT_EQ(result.status, 128 + SIGKILL);
+  EXPECT_EQ(report_of(result),
+            "catena-run: rank 2 on faraway failed first: SIGKILL (killed)\n"
+            "  it was doing: epoch 2\n"
+            "  its last collective: all_reduce #2 sum float32[1000]\n"
+            "  ranks 0-1: broadcast #3 float32[64] root 0 in epoch 2\n");
+}
+
+TEST_F(AnotherHost, TermEndsAllRanks) {
+  const std::string mark = new_mark();
+  Launched running(
+      {"--mpirun", path_, "-n", "2", "--cpu", "--env", mark, FAULT_PROGRAM, "stubborn"});
+  wait_for_processes(mark, 5, 10);
+  running.read_for(0.3);
+  const auto start = Clock::now();
+  kill(running.pid(), SIGTERM);
+  EXPECT_EQ(running.finish().status, 143);
+  EXPECT_LT(seconds_since(start), 5);
+  EXPECT_EQ(count_processes(mark), 0);
+}
+
+// As when the kernel runs out of memory and picks the wrong one.
+TEST(Faults, RankProcessIsKilled) {
+  const std::string mark = new_mark();
+  Launched running({"-n", "2", "--cpu", "--env", mark, FAULT_PROGRAM, "hang"});
+  wait_for_processes(mark, 5, 10);
+  running.read_for(0.3);
+  const pid_t pid = find_rank_process(mark);
+  ASSERT_GT(pid, 0);
+  kill(pid, SIGKILL);
+  const Result result = running.finish();
+  EXPECT_EQ(result.status, 128 + SIGKILL);
+  EXPECT_NE(report_of(result).find(" failed first: SIGKILL (killed)\n"), std::string::npos);
+  EXPECT_EQ(count_processes(mark), 0);
+  EXPECT_FALSE(boards_are_left());
+}
+
+TEST(Faults, SecondCtrlCDoesNotWait) {
+  Launched running({"-n", "2", "--cpu", FAULT_PROGRAM, "stubborn"});
+  running.read_for(0.5);
+  const auto start = Clock::now();
+  kill(running.pid(), SIGINT);
+  running.read_for(0.2);
+  kill(running.pid(), SIGINT);
+  EXPECT_EQ(running.finish().status, 130);
+  EXPECT_LT(seconds_since(start), 2);
+}
+
+TEST(Faults, TermEndsRanksThatIgnoreIt) { expect_clean_end(SIGTERM, "stubborn", 5); }
+TEST(Faults, KilledLauncherLeavesNothing) { expect_clean_end(SIGKILL, "hang", 5); }
+
+TEST(Faults, ProcessesOfARankEndWithIt) {
+  const std::string mark = new_mark();
+  const Result result = run({"-n", "2", "--cpu", "--env", mark, "sh", "-c",
+                             "sleep 77 & setsid sleep 78 & sleep 0.2; exit 0"});
+  EXPECT_EQ(result.status, 0);
+  EXPECT_LT(result.seconds, 5);
+  EXPECT_EQ(count_processes(mark), 0);
+}
+
+TEST(Faults, OutputClosedByItsReader) {
+  const std::string mark = new_mark();
+  const std::string command =
+      std::string(CATENA_RUN) + " -n 2 --cpu --env " + mark +
+      " sh -c 'while :; do echo line; sleep 0.05; done' 2>/dev/null | head -2";
+  const auto start = Clock::now();
+  EXPECT_EQ(std::system(command.c_str()), 0);
+  EXPECT_LT(seconds_since(start), 6);
+  EXPECT_EQ(count_processes(mark), 0);
+}
+
+TEST(Faults, StandardInputReachesRankZero) {
+  const std::string path = testing::TempDir() + "catena-stdin.txt";
+  const std::string command = "echo question | " + std::string(CATENA_RUN) +
+                              " -n 2 --cpu sh -c 'read x; echo got $x' > " + path;
+  EXPECT_NE(std::system(command.c_str()), -1);
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_NE(text.find("got question\n"), std::string::npos) << text;
+}
+
+#ifdef FAULT_MPI_PROGRAM
+Result run_mpi(const std::string& mode) {
+  return run({"-n", "3", "--cpu", FAULT_MPI_PROGRAM, mode});
+}
+
+TEST(FaultsMpi, AllReduce) {
+  const Result result = run_mpi("none");
+  EXPECT_EQ(result.status, 0);
+  EXPECT_EQ(result.out, "sum 6 of 3 ranks\n");
+  EXPECT_EQ(result.err, "");
+}
+
+TEST(FaultsMpi, Abort) {
+  const Result result = run_mpi("abort");
+  EXPECT_EQ(result.status, 7);
+  // Open MPI 4 now and then loses its own notice about the abort; the exit code remains.
+  const bool lost = report_of(result).starts_with(first_failure(2, "exit code 7"));
+  EXPECT_TRUE(lost ||
+              report_of(result).starts_with(first_failure(2, "MPI_Abort with error code 7")))
+      << result.err;
+  EXPECT_LT(result.seconds, 8);
+}
+
+TEST(FaultsMpi, Killed) {
+  const Result result = run_mpi("kill");
+  EXPECT_EQ(result.status, 128 + SIGKILL);
+  EXPECT_EQ(report_of(result).find(first_failure(2, "SIGKILL (killed)")), 0u);
+  EXPECT_EQ(result.err.find("mpirun"), std::string::npos) << "mpirun's own notices are withheld";
+}
+
+TEST(FaultsMpi, ExitWithoutFinalize) {
+  const Result result = run_mpi("exit");
+  EXPECT_EQ(result.status, 5);
+  EXPECT_EQ(report_of(result).find(first_failure(2, "exit code 5")), 0u);
+}
+#endif
+
+}  // namespace

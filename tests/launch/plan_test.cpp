@@ -1,0 +1,103 @@
+#include "plan.h"
+
+#include <gtest/gtest.h>
+
+#include "gpus.h"
+#include "text.h"
+
+namespace catena::launch {
+namespace {
+
+Machine with_gpus(int gpus) {
+  Machine machine;
+  machine.gpus = gpus;
+  if (gpus == 0) machine.gpu_problem = "no NVIDIA driver";
+  return machine;
+}
+
+std::string error_of(const Options& options, const Machine& machine) {
+  try {
+    make_plan(options, machine);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(Plan, DefaultIsOneRankAGpuElseTwo) {
+  EXPECT_EQ(make_plan({}, with_gpus(8)).ranks, 8);
+  EXPECT_EQ(make_plan({}, with_gpus(8)).devices, "auto");
+  EXPECT_EQ(make_plan({}, with_gpus(0)).ranks, 2);
+  EXPECT_EQ(make_plan({}, with_gpus(0)).devices, "cpu");
+}
+
+TEST(Plan, CpuOnRequest) {
+  Options options;
+  options.cpu = true;
+  options.ranks = 12;
+  EXPECT_EQ(make_plan(options, with_gpus(8)).devices, "cpu");
+  Machine machine = with_gpus(8);
+  machine.device = "cpu";
+  EXPECT_EQ(make_plan({}, machine).ranks, 2);
+  EXPECT_EQ(make_plan({}, machine).devices, "cpu");
+}
+
+TEST(Plan, GpuList) {
+  Options options;
+  options.gpus = {0, 1, 3};
+  EXPECT_EQ(make_plan(options, with_gpus(4)).ranks, 3);
+  EXPECT_EQ(make_plan(options, with_gpus(4)).devices, "cuda:0,1,3");
+  EXPECT_EQ(error_of(options, with_gpus(2)),
+            "--gpus names GPU 3 but this machine has 2 GPUs, numbered from 0 to 1");
+  EXPECT_EQ(error_of(options, with_gpus(0)),
+            "--gpus was given but this machine has 0 GPUs: no NVIDIA driver; leave --gpus out to "
+            "run on CPU devices");
+  options.ranks = 2;
+  EXPECT_EQ(error_of(options, with_gpus(4)),
+            "--gpus names 3 GPUs but this machine runs 2 ranks; name one GPU a rank, or change -n "
+            "(or the slots) to match");
+}
+
+TEST(Plan, Hosts) {
+  Options options;
+  options.hosts = {{"a", 4}, {"b", 2}};
+  EXPECT_EQ(make_plan(options, with_gpus(0)).ranks, 6);
+  EXPECT_EQ(make_plan(options, with_gpus(0)).devices, "auto");
+  options.ranks = 7;
+  EXPECT_EQ(error_of(options, with_gpus(0)),
+            "7 ranks asked for but the hosts have 6 slots; raise the numbers in -H h1:4,h2:4 (or "
+            "slots= in the hostfile), or use -n 6");
+  options.ranks = 6;
+  options.gpus = {0, 1};
+  EXPECT_EQ(error_of(options, with_gpus(0)).find("--gpus names 2 GPUs but a runs 4 ranks"), 0u);
+}
+
+TEST(Plan, BatchSystem) {
+  Machine machine = with_gpus(0);
+  machine.scheduled_tasks = 16;
+  EXPECT_EQ(make_plan({}, machine).ranks, 16);
+  EXPECT_EQ(make_plan({}, machine).devices, "auto");
+}
+
+TEST(Plan, DeviceOfARank) {
+  EXPECT_EQ(device_of_rank("cpu", 3, 4, 8, ""), "cpu:3");
+  EXPECT_EQ(device_of_rank("auto", 3, 4, 8, ""), "cuda:3");
+  EXPECT_EQ(device_of_rank("auto", 3, 4, 0, "no driver"), "cpu:3");
+  EXPECT_EQ(device_of_rank("cuda:0,1,3", 2, 3, 4, ""), "cuda:3");
+  EXPECT_THROW(device_of_rank("auto", 0, 4, 2, ""), UserError);
+  EXPECT_THROW(device_of_rank("cuda:0,1", 2, 3, 4, ""), UserError);
+  EXPECT_THROW(device_of_rank("cuda:0,5", 1, 2, 4, ""), UserError);
+}
+
+TEST(Gpus, VisibleDevices) {
+  const std::vector<std::string> uuids = {"GPU-aa", "GPU-ab", "GPU-c"};
+  EXPECT_EQ(visible_positions(nullptr, uuids), (std::vector<int>{0, 1, 2}));
+  EXPECT_EQ(visible_positions("2,0", uuids), (std::vector<int>{2, 0}));
+  EXPECT_EQ(visible_positions("", uuids), std::vector<int>{});
+  EXPECT_EQ(visible_positions("1,7,0", uuids), std::vector<int>{1}) << "as CUDA: ends there";
+  EXPECT_EQ(visible_positions("GPU-ab,GPU-c", uuids), (std::vector<int>{1, 2}));
+  EXPECT_EQ(visible_positions("-1", uuids), std::vector<int>{});
+}
+
+}  // namespace
+}  // namespace catena::launch

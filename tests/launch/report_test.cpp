@@ -1,0 +1,185 @@
+#include "report.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+#include "exception_text.h"
+
+namespace catena::launch {
+namespace {
+
+// A job of ranks that all ended well.
+JobOutcome good_job(int ranks) {
+  JobOutcome job;
+  for (int rank = 0; rank < ranks; ++rank) {
+    RankOutcome outcome;
+    outcome.hello.emplace();
+    outcome.hello->rank = rank;
+    outcome.hello->host = "h";
+    outcome.end.emplace();
+    outcome.end->rank = rank;
+    outcome.end->host = "h";
+    outcome.end->end_time = 1000;
+    job.ranks.push_back(outcome);
+  }
+  return job;
+}
+
+EndRecord& end_of(JobOutcome& job, int rank) {
+  return *job.ranks[static_cast<std::size_t>(rank)].end;
+}
+
+std::string first_line(const JobOutcome& job) {
+  const std::string text = make_report(job).text;
+  return text.substr(0, text.find('\n'));
+}
+
+TEST(Report, NothingToSay) {
+  const Report report = make_report(good_job(3));
+  EXPECT_EQ(report.exit_code, 0);
+  EXPECT_EQ(report.text, "");
+}
+
+TEST(Report, EarliestFailureWins) {
+  JobOutcome job = good_job(3);
+  end_of(job, 0).exit_code = 3;
+  end_of(job, 0).end_time = 500;
+  end_of(job, 2).signal = SIGSEGV;
+  end_of(job, 2).end_time = 400;
+  EXPECT_EQ(first_line(job), "catena-run: rank 2 on h failed first: SIGSEGV (segmentation fault)");
+  EXPECT_EQ(make_report(job).exit_code, 139);
+}
+
+TEST(Report, StoppedRanksDidNotFail) {
+  JobOutcome job = good_job(2);
+  end_of(job, 0).signal = SIGTERM;
+  end_of(job, 0).end_time = 100;
+  end_of(job, 0).stop_time = 90;
+  end_of(job, 1).exit_code = 4;
+  end_of(job, 1).end_time = 200;
+  EXPECT_EQ(first_line(job), "catena-run: rank 1 on h failed first: exit code 4");
+}
+
+TEST(Report, ErrorsThatCameOfTheStopDoNotCount) {
+  JobOutcome job = good_job(2);
+  end_of(job, 0).exit_code = 1;
+  end_of(job, 0).error = "interrupted";
+  end_of(job, 0).error_time = 95;
+  end_of(job, 0).stop_time = 90;
+  end_of(job, 1).exit_code = 4;
+  end_of(job, 1).end_time = 200;
+  EXPECT_EQ(first_line(job), "catena-run: rank 1 on h failed first: exit code 4");
+}
+
+TEST(Report, VictimsComeLast) {
+  JobOutcome job = good_job(2);
+  end_of(job, 0).exit_code = 1;
+  end_of(job, 0).end_time = 50;
+  end_of(job, 0).peer_error = "rank 1 is gone";
+  end_of(job, 0).peer_error_time = 40;
+  end_of(job, 0).blamed_rank = 1;
+  end_of(job, 1).signal = SIGKILL;
+  end_of(job, 1).end_time = 60;
+  EXPECT_EQ(first_line(job), "catena-run: rank 1 on h failed first: SIGKILL (killed)");
+}
+
+TEST(Report, VictimsNameTheSilentRank) {
+  JobOutcome job = good_job(3);
+  for (const int rank : {0, 1}) {
+    end_of(job, rank).exit_code = 9;
+    end_of(job, rank).peer_error = "no progress in all_reduce #5\nfor 300 s";
+    end_of(job, rank).peer_error_time = 40 + static_cast<std::uint64_t>(rank);
+    end_of(job, rank).blamed_rank = 2;
+  }
+  job.ranks[2].end.reset();
+  EXPECT_EQ(first_line(job),
+            "catena-run: rank 2 on h failed first: no progress in all_reduce #5 for 300 s (noticed "
+            "by rank 0)");
+  EXPECT_EQ(make_report(job).exit_code, 9);
+}
+
+TEST(Report, RankProcessThatWasKilled) {
+  JobOutcome job = good_job(2);
+  job.ranks[1].end.reset();
+  job.ranks[1].operation_then = "all_reduce #5 sum float32[10]";
+  job.mpirun_status = 137;
+  job.hints.killed_rank = 1;
+  job.hints.killed_signal = SIGKILL;
+  const Report report = make_report(job);
+  EXPECT_EQ(report.exit_code, 137);
+  EXPECT_EQ(report.text,
+            "catena-run: rank 1 on h failed first: SIGKILL (killed)\n"
+            "  it was doing: all_reduce #5 sum float32[10]\n"
+            "  rank 0: ended with exit code 0\n");
+}
+
+TEST(Report, AbortOfARankThatCouldNotReport) {
+  JobOutcome job = good_job(2);
+  job.ranks[1].end.reset();
+  job.hints.abort_rank = 1;
+  job.hints.abort_code = 7;
+  EXPECT_EQ(first_line(job), "catena-run: rank 1 on h failed first: MPI_Abort with error code 7");
+  EXPECT_EQ(make_report(job).exit_code, 7);
+}
+
+TEST(Report, MpirunAlone) {
+  JobOutcome job;
+  job.ranks.resize(3);
+  job.mpirun_status = 1;
+  EXPECT_EQ(make_report(job).exit_code, 1);
+  EXPECT_EQ(make_report(job).text,
+            "catena-run: mpirun ended with exit code 1 and no rank reported a failure\n"
+            "  never started: ranks 0-2\n");
+  job.mpirun_status = 0;
+  EXPECT_EQ(make_report(job).exit_code, 1) << "ranks that never were are no success";
+}
+
+TEST(Report, Signals) {
+  JobOutcome job = good_job(1);
+  job.stop_signal = SIGINT;
+  EXPECT_EQ(make_report(job).exit_code, 130);
+  job.stop_signal = SIGTERM;
+  EXPECT_EQ(make_report(job).exit_code, 143);
+}
+
+TEST(Report, RankLists) {
+  EXPECT_EQ(format_ranks({0, 2, 3, 4, 7}), "0, 2-4, 7");
+  EXPECT_EQ(format_ranks({}), "");
+}
+
+TEST(Report, Exceptions) {
+  EXPECT_EQ(exception_text("noise\nterminate called after throwing an instance of "
+                           "'std::runtime_error'\n  what():  boom\n"),
+            "std::runtime_error: boom");
+  EXPECT_EQ(exception_text("terminate called after throwing an instance of 'int'\n"), "int");
+  EXPECT_EQ(exception_text("nothing of the kind"), "");
+}
+
+TEST(Record, ComesBackWhole) {
+  EndRecord end;
+  end.rank = 5;
+  end.host = "h";
+  end.exit_code = 3;
+  end.signal = 11;
+  end.core_dumped = true;
+  end.not_started = true;
+  end.stop_time = 12;
+  end.end_time = 1234567890123456789u;
+  end.error = "tab\tline\nend%";
+  end.blamed_rank = 2;
+  end.last_lines = "a\nb\n";
+  const EndRecord again = parse_end(to_line(end));
+  EXPECT_EQ(to_line(again), to_line(end));
+  EXPECT_EQ(again.error, end.error);
+  EXPECT_EQ(again.end_time, end.end_time);
+  EXPECT_EQ(again.blamed_rank, 2);
+  HelloRecord hello;
+  hello.rank = 1;
+  hello.pid = 77;
+  hello.board = "/proc/1/fd/3";
+  EXPECT_EQ(to_line(parse_hello(to_line(hello))), to_line(hello));
+}
+
+}  // namespace
+}  // namespace catena::launch

@@ -1,0 +1,150 @@
+// Layout of arenas, and that they follow parameters that move.
+#include "catena/optimizers/arena.h"
+
+#include <gtest/gtest.h>
+
+#include "catena/optimizers/momentum_sgd.h"
+#include "optimizers/models.h"
+
+namespace catena::optimizers {
+namespace {
+
+using catena::testing::Model;
+using catena::testing::Pair;
+
+ArenaSet::Named named(Parameterized& model) {
+  ArenaSet::Named result = model.named_parameters();
+  for (auto& entry : result) entry.first.insert(0, 1, '/');
+  return result;
+}
+
+TEST(Arena, LiesInReverseOrderOfDeclaration) {
+  Model model;
+  const auto before = catena::testing::all_values(model.parameters());
+  const ArenaSet set(named(model));
+  ASSERT_EQ(set.arenas().size(), 1u);
+  const ParameterArena& arena = set.arenas()[0];
+  std::vector<std::string> names;
+  for (const auto& slot : arena.slots()) {
+    names.push_back(slot.parameter.name());
+    EXPECT_EQ(slot.offset * 4 % ParameterArena::kAlignment, 0);
+    EXPECT_EQ(slot.parameter.data().raw_data(), arena.data().data<float>() + slot.offset);
+    EXPECT_EQ(slot.parameter.grad().raw_data(), arena.gradient().data<float>() + slot.offset);
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"/l2/b", "/l2/W", "/l1/b", "/l1/W"}));
+  EXPECT_EQ(arena.size(), 4 * 64);
+  EXPECT_EQ(catena::testing::all_values(model.parameters()), before);
+  EXPECT_TRUE(set.in_place());
+}
+
+TEST(Arena, GapsAreZero) {
+  Model model;
+  const ArenaSet set(named(model));
+  const ParameterArena& arena = set.arenas()[0];
+  const std::vector<float> data = arena.data().to_vector<float>();
+  for (size_t k = 0; k < arena.slots().size(); ++k) {
+    const auto& slot = arena.slots()[k];
+    for (int64_t i = slot.offset + slot.size; i < arena.end_of(k); ++i)
+      EXPECT_EQ(data[size_t(i)], 0) << i;
+  }
+}
+
+TEST(Arena, KeepsGradientsThatAreThere) {
+  Model model;
+  catena::testing::set_gradients(model.parameters(), 3);
+  const auto before = model.l1.W.grad().to_vector<float>();
+  const ArenaSet set(named(model));
+  EXPECT_EQ(model.l1.W.grad().to_vector<float>(), before);
+}
+
+TEST(Arena, SeparatesDevicesAndDtypes) {
+  struct Mixed : FunctionSet {
+    Pair a{2, 2}, b{2, 2, dtype::float64}, c{2, 2};
+    CATENA_FUNCTIONS(a, b, c)
+  } model;
+  model.c.to(cpu(1));
+  const ArenaSet set(named(model));
+  ASSERT_EQ(set.arenas().size(), 3u);
+  EXPECT_EQ(set.arenas()[0].device(), cpu(1));
+  EXPECT_EQ(set.arenas()[1].dtype(), dtype::float64);
+  EXPECT_EQ(set.arenas()[2].slots().size(), 2u);
+}
+
+TEST(Arena, SettleFillsOnlyPendingGradients) {
+  Model model;
+  const ArenaSet set(named(model));
+  catena::testing::set_gradients(model.parameters(), 1);
+  const auto kept = model.l1.b.grad().to_vector<float>();
+  model.l2.W.zero_grad();
+  model.l2.b.zero_grad();
+  set.settle_gradients();
+  for (const float g : model.l2.W.grad().to_vector<float>()) EXPECT_EQ(g, 0);
+  for (const float g : model.l2.b.grad().to_vector<float>()) EXPECT_EQ(g, 0);
+  EXPECT_EQ(model.l1.b.grad().to_vector<float>(), kept);
+}
+
+TEST(Arena, StructureNamesShapesAndDtypes) {
+  Model a, b, c(dtype::float64);
+  const ArenaSet x(named(a)), y(named(b)), z(named(c));
+  EXPECT_EQ(x.structure_hash(), y.structure_hash());
+  EXPECT_NE(x.structure_hash(), z.structure_hash());
+  EXPECT_EQ(x.structure().substr(0, x.structure().find('\n')), "/l1/W (5, 3) float32");
+}
+
+TEST(Arena, FindsACommonBlock) {
+  Model a, b;
+  const ArenaSet x(named(a)), y(named(b));
+  Arrays gradients;
+  for (const Parameter& p : y.parameters()) gradients.push_back(p.grad());
+  EXPECT_EQ(common_block(x.arenas()[0], gradients).raw_data(), y.arenas()[0].gradient().raw_data());
+  gradients[1] = gradients[1].copy();
+  EXPECT_FALSE(common_block(x.arenas()[0], gradients).defined());
+}
+
+TEST(Arena, FollowsAModelThatMoves) {
+  Model model, still;
+  MomentumSGD moving(0.1), reference(0.1);
+  moving.setup(model);
+  reference.setup(still);
+  for (int64_t t = 1; t <= 6; ++t) {
+    if (t == 3) model.l1.to(cpu(1));  // one layer, as in model parallelism
+    if (t == 5) model.to(cpu(2));
+    catena::testing::set_gradients(model.parameters(), t);
+    catena::testing::set_gradients(still.parameters(), t);
+    moving.update();
+    reference.update();
+    EXPECT_EQ(catena::testing::all_values(model.parameters()),
+              catena::testing::all_values(still.parameters()))
+        << t;
+    EXPECT_EQ(moving.layout().arenas().size(), t == 3 || t == 4 ? 2u : 1u);
+    EXPECT_TRUE(moving.layout().in_place());
+  }
+  EXPECT_EQ(model.device(), cpu(2));
+  EXPECT_EQ(moving.state_of(model.l1.W)[0].device(), cpu(2));
+  EXPECT_EQ(moving.t(), 6);
+}
+
+TEST(Arena, CopiesOfAModelAreIndependentAndMovesKeepTheParameters) {
+  Model model;
+  MomentumSGD optimizer(0.1);
+  optimizer.setup(model);
+  Model copy = model;
+  const auto before = catena::testing::all_values(copy.parameters());
+  catena::testing::set_gradients(model.parameters(), 1);
+  optimizer.update();
+  EXPECT_EQ(catena::testing::all_values(copy.parameters()), before);
+  EXPECT_NE(catena::testing::all_values(model.parameters()), before);
+
+  model = copy;  // writes into the arena
+  EXPECT_TRUE(optimizer.layout().in_place());
+  EXPECT_EQ(catena::testing::all_values(model.parameters()), before);
+
+  Model moved = std::move(model);
+  catena::testing::set_gradients(moved.parameters(), 2);
+  optimizer.update();
+  EXPECT_NE(catena::testing::all_values(moved.parameters()), before);
+  EXPECT_TRUE(optimizer.layout().in_place());
+}
+
+}  // namespace
+}  // namespace catena::optimizers

@@ -1,0 +1,323 @@
+// The base class: setup, gradients, norms, hooks, rules of one's own, states.
+#include "catena/optimizers/optimizer.h"
+
+#include <gtest/gtest.h>
+
+#include "catena/optimizers/adam.h"
+#include "catena/optimizers/hooks.h"
+#include "catena/optimizers/momentum_sgd.h"
+#include "catena/optimizers/schedules.h"
+#include "catena/optimizers/sgd.h"
+#include "optimizers/models.h"
+
+namespace catena::optimizers {
+namespace {
+
+using catena::testing::all_values;
+using catena::testing::Model;
+using catena::testing::set_gradients;
+
+// p -= rate * sign-free gradient, written as users would.
+struct Plain : Optimizer {
+  explicit Plain(double lr) : Optimizer("lr", lr) {}
+  std::vector<std::string> state_names() const override { return {"count"}; }
+  Arrays init_state(const Array& parameter, const Array&) override {
+    return {scalar_array(0, {dtype::float64, parameter.device()})};
+  }
+  void update_one_cpu(const Array& p, const Array& g, const Arrays& states) override {
+    devices.push_back(current_device());
+    states[0] += 1;
+    p -= g * lr();
+  }
+  std::vector<Device> devices;
+};
+
+TEST(Optimizer, ReportsModelsWithoutParameters) {
+  struct Empty : FunctionSet {
+    void visit_parameters(const Visitor&, const std::string&) override {}
+  } model;
+  SGD sgd;
+  EXPECT_THROW(sgd.setup(model), ValueError);
+  EXPECT_THROW(sgd.update(), ValueError);
+  EXPECT_THROW(sgd.zero_grads(), ValueError);
+}
+
+TEST(Optimizer, SetupNamesParametersAndResets) {
+  Model model;
+  SGD sgd;
+  sgd.setup(model);
+  EXPECT_EQ(model.l2.W.name(), "/l2/W");
+  set_gradients(model.parameters(), 1);
+  sgd.update();
+  EXPECT_EQ(sgd.t(), 1);
+  sgd.setup(model);
+  EXPECT_EQ(sgd.t(), 0);
+}
+
+TEST(Optimizer, SetupOfAListNamesByPosition) {
+  const Parameter a(ones({2}, dtype::float32)), b(ones({3}, dtype::float32));
+  SGD sgd(1.0);
+  sgd.setup({a, b, a});
+  EXPECT_EQ(sgd.layout().parameters().size(), 2u);
+  EXPECT_EQ(b.name(), "/1");
+  a.set_grad(ones({2}, dtype::float32));
+  sgd.update();
+  EXPECT_EQ(a.data().to_vector<float>(), (std::vector<float>{0, 0}));
+  EXPECT_EQ(b.data().to_vector<float>(), (std::vector<float>{1, 1, 1}));
+}
+
+TEST(Optimizer, ZeroGradsWritesNothingUntilItMust) {
+  Model model;
+  SGD sgd(1.0);
+  sgd.setup(model);
+  set_gradients(model.parameters(), 1);
+  const void* before = sgd.layout().arenas()[0].gradient().raw_data();
+  const uint64_t writes = sgd.layout().arenas()[0].gradient().storage()->version;
+  sgd.zero_grads();
+  EXPECT_EQ(sgd.layout().arenas()[0].gradient().storage()->version, writes);
+  EXPECT_TRUE(model.l1.W.state()->zero_pending);
+  const auto values = all_values(model.parameters());
+  sgd.update();  // nothing flowed: the old gradients must not be used again
+  EXPECT_EQ(all_values(model.parameters()), values);
+  EXPECT_EQ(sgd.layout().arenas()[0].gradient().raw_data(), before);
+  EXPECT_EQ(sgd.compute_grads_norm(), 0);
+}
+
+TEST(Optimizer, GradientsAddUpWithoutZeroGrads) {
+  Model model;
+  SGD sgd(1.0);
+  sgd.setup(model);
+  const Array one = ones({2}, dtype::float32);
+  model.l2.b.accumulate_grad(one);
+  model.l2.b.accumulate_grad(one);
+  const std::vector<float> before = model.l2.b.data().to_vector<float>();
+  sgd.update();
+  EXPECT_EQ(model.l2.b.data().to_vector<float>()[0], before[0] - 2);
+}
+
+double reference_norm(const Parameters& parameters) {
+  double squares = 0;
+  for (const Parameter& p : parameters) {
+    for (const double g : p.grad().to_vector<double>()) squares += g * g;
+  }
+  return std::sqrt(squares);
+}
+
+TEST(Optimizer, NormClippingAndDecayOnTheHost) {
+  Model model;
+  model.l1.to(cpu(1));  // the norm is over all devices
+  SGD sgd;
+  sgd.setup(model);
+  set_gradients(model.parameters(), 2);
+  const double norm = reference_norm(model.parameters());
+  EXPECT_NEAR(sgd.compute_grads_norm(), norm, 1e-6);
+  sgd.clip_grads(2 * norm);
+  EXPECT_NEAR(sgd.compute_grads_norm(), norm, 1e-6);
+  sgd.clip_grads(norm / 2);
+  EXPECT_NEAR(sgd.compute_grads_norm(), norm / 2, 1e-6);
+  EXPECT_NEAR(model.l1.W.grad().to_vector<double>()[1],
+              catena::testing::gradient_value(2, 0, 1) / 2, 1e-6);
+  EXPECT_THROW(sgd.clip_grads(0), ValueError);
+
+  const double g = model.l2.W.grad().to_vector<double>()[0],
+               p = model.l2.W.data().to_vector<double>()[0];
+  sgd.weight_decay(0.25);
+  EXPECT_NEAR(model.l2.W.grad().to_vector<double>()[0], g + 0.25 * p, 1e-6);
+}
+
+TEST(Optimizer, ClippingHookEqualsClipGrads) {
+  for (const int64_t t : {1, 2, 3}) {
+    Model a, b;
+    a.l1.to(cpu(1));
+    SGD by_hand(0.5), by_hook(0.5);
+    by_hand.setup(a);
+    by_hook.setup(b);
+    by_hook.add_hook("clip", gradient_clipping(0.7));
+    set_gradients(a.parameters(), t);
+    set_gradients(b.parameters(), t);
+    by_hand.clip_grads(0.7);
+    by_hand.update();
+    by_hook.update();
+    const auto x = all_values(a.parameters()), y = all_values(b.parameters());
+    for (size_t k = 0; k < x.size(); ++k) {
+      for (size_t i = 0; i < x[k].size(); ++i) EXPECT_NEAR(x[k][i], y[k][i], 1e-6);
+    }
+  }
+}
+
+TEST(Optimizer, ClippingLeavesZeroGradientsAlone) {
+  Model model;
+  MomentumSGD sgd(0.1);
+  sgd.setup(model);
+  sgd.add_hook("clip", gradient_clipping(0.1));
+  const auto before = all_values(model.parameters());
+  sgd.zero_grads();
+  sgd.update();
+  EXPECT_EQ(all_values(model.parameters()), before);
+}
+
+TEST(Optimizer, HooksRunInOrderAndSeeWhatTheRuleWouldSee) {
+  Model model;
+  SGD sgd(1.0);
+  sgd.setup(model);
+  std::vector<std::string> calls;
+  double seen = 0;
+  sgd.add_hook("decay", weight_decay(0.5));
+  sgd.add_hook("look", [&](UpdateContext& update) {
+    update.apply();
+    seen = model.l2.b.grad().to_vector<double>()[0];
+    calls.push_back("look");
+  });
+  sgd.add_hook("last", [&](UpdateContext&) { calls.push_back("last"); });
+  set_gradients(model.parameters(), 1);
+  const double p = model.l2.b.data().to_vector<double>()[0],
+               g = model.l2.b.grad().to_vector<double>()[0];
+  sgd.update();
+  EXPECT_EQ(calls, (std::vector<std::string>{"look", "last"}));
+  EXPECT_NEAR(seen, g + 0.5 * p, 1e-6);
+  EXPECT_NEAR(model.l2.b.data().to_vector<double>()[0], p - (g + 0.5 * p), 1e-6);  // decayed once
+  sgd.remove_hook("look");
+  sgd.remove_hook("decay");
+  sgd.update();
+  EXPECT_EQ(calls.size(), 3u);
+  EXPECT_THROW(sgd.remove_hook("look"), IndexError);
+}
+
+TEST(Optimizer, RulesOfUsersGetEachParameterOnItsDevice) {
+  Model model;
+  model.l1.to(cpu(1));
+  Plain plain(0.1);
+  plain.setup(model);
+  SGD sgd(0.1);
+  Model twin;
+  sgd.setup(twin);
+  for (int64_t t = 1; t <= 3; ++t) {
+    set_gradients(model.parameters(), t);
+    set_gradients(twin.parameters(), t);
+    plain.add_hook("decay", weight_decay(0.1));
+    sgd.add_hook("decay", weight_decay(0.1));
+    plain.update();
+    sgd.update();
+  }
+  const auto x = all_values(model.parameters()), y = all_values(twin.parameters());
+  for (size_t k = 0; k < x.size(); ++k) {
+    for (size_t i = 0; i < x[k].size(); ++i) EXPECT_NEAR(x[k][i], y[k][i], 1e-6);
+  }
+  EXPECT_EQ(std::count(plain.devices.begin(), plain.devices.end(), cpu(1)), 6);
+  EXPECT_EQ(plain.state_of(model.l1.W)[0].item<double>(), 3);
+  model.l1.to(cpu(0));
+  set_gradients(model.parameters(), 4);
+  plain.update();
+  EXPECT_EQ(plain.state_of(model.l1.W)[0].item<double>(), 4);
+
+  struct Nothing : Optimizer {
+    Nothing() : Optimizer("lr", 1) {}
+  } nothing;
+  nothing.setup(model);
+  EXPECT_THROW(nothing.update(), ValueError);
+}
+
+TEST(Optimizer, AccumulatesGradientsOfReplicas) {
+  for (const bool replica_in_arena : {false, true}) {
+    Model master;
+    SGD sgd(0.5), other;
+    sgd.setup(master);
+    Model replica = master;
+    replica.to(cpu(1));
+    if (replica_in_arena) other.setup(replica);
+    set_gradients(master.parameters(), 1);
+    replica.zero_grads();
+    set_gradients(replica.parameters(), 2);
+    const double p = master.l1.W.data().to_vector<double>()[4];
+    sgd.accumulate_grads(replica.gradients());
+    sgd.update();
+    const double g =
+        catena::testing::gradient_value(1, 0, 4) + catena::testing::gradient_value(2, 0, 4);
+    EXPECT_NEAR(master.l1.W.data().to_vector<double>()[4], p - 0.5 * g, 1e-6);
+
+    sgd.zero_grads();  // the first contribution overwrites
+    sgd.accumulate_grads(replica);
+    EXPECT_EQ(master.l2.W.grad().to_vector<float>(), replica.l2.W.grad().to_vector<float>());
+  }
+  Model master;
+  SGD sgd;
+  sgd.setup(master);
+  EXPECT_THROW(sgd.accumulate_grads(Arrays(3)), ValueError);
+}
+
+TEST(Optimizer, StatesResumeBitForBit) {
+  const auto train = [](Optimizer& optimizer, Model& model, int64_t from, int64_t to) {
+    for (int64_t t = from; t <= to; ++t) {
+      set_gradients(model.parameters(), t);
+      optimizer.update();
+    }
+  };
+  Model whole;
+  Adam once(0.01);
+  once.setup(whole);
+  once.set_beta1(0.8);
+  train(once, whole, 1, 10);
+
+  Model first;
+  Adam a(0.01);
+  a.setup(first);
+  a.set_beta1(0.8);
+  train(a, first, 1, 4);
+  std::map<std::string, Array> saved;
+  for (const auto& [name, array] : a.state()) saved[name] = array.copy();
+  EXPECT_TRUE(saved.count("m/l1/W") && saved.count("v/l2/b") && saved.count("t") &&
+              saved.count("alpha"));
+  Model second = first;
+  Adam b(1.0);
+  b.setup(second);
+  b.prepare_for_capture();
+  b.load_state(saved);
+  EXPECT_EQ(b.t(), 4);
+  EXPECT_EQ(b.alpha(), 0.01);
+  EXPECT_EQ(b.beta1(), 0.8);
+  train(b, second, 5, 10);
+  EXPECT_EQ(all_values(second.parameters()), all_values(whole.parameters()));
+
+  saved.erase("m/l1/W");
+  saved["v/l1/W"] = zeros({2}, dtype::float32);
+  saved["more"] = zeros({2});
+  try {
+    b.load_state(saved);
+    FAIL();
+  } catch (const IoError& e) {
+    const std::string text = e.what();
+    for (const char* part :
+         {"missing: m/l1/W", "v/l1/W: expected (5, 3) float32, got (2,)", "unknown: more"}) {
+      EXPECT_NE(text.find(part), std::string::npos) << text;
+    }
+  }
+  EXPECT_EQ(b.t(), 10);  // nothing was changed
+}
+
+TEST(Optimizer, HyperParametersByName) {
+  MomentumSGD sgd(0.1, 0.9);
+  sgd.set_hyper_parameter("momentum", 0.5);
+  sgd.set_hyper_parameter("lr", 0.2);
+  EXPECT_EQ(sgd.momentum(), 0.5);
+  EXPECT_EQ(sgd.lr(), 0.2);
+  EXPECT_THROW(sgd.set_hyper_parameter("alpha", 1), ValueError);
+}
+
+TEST(Optimizer, SchedulesGiveTheRateOfAStep) {
+  EXPECT_DOUBLE_EQ(exponential(1, 0.5)(3), 0.125);
+  EXPECT_DOUBLE_EQ(step_decay(1, 0.1, 10)(29), 0.01);
+  EXPECT_DOUBLE_EQ(polynomial(1, 0.2, 10)(5), 0.6);
+  EXPECT_DOUBLE_EQ(polynomial(1, 0.2, 10, 2)(5), 0.2 + 0.8 * 0.25);
+  EXPECT_DOUBLE_EQ(polynomial(1, 0.2, 10)(50), 0.2);
+  EXPECT_DOUBLE_EQ(cosine(1, 0, 10)(0), 1);
+  EXPECT_NEAR(cosine(1, 0.5, 10)(5), 0.75, 1e-15);
+  EXPECT_DOUBLE_EQ(cosine(1, 0.5, 10)(10), 0.5);
+  const Schedule warm = linear_warmup(4, exponential(1, 0.5));
+  EXPECT_DOUBLE_EQ(warm(0), 0.25);
+  EXPECT_DOUBLE_EQ(warm(3), 1);
+  EXPECT_DOUBLE_EQ(warm(5), 0.5);
+  EXPECT_THROW(cosine(1, 0, 0), ValueError);
+}
+
+}  // namespace
+}  // namespace catena::optimizers

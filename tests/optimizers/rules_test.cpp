@@ -1,0 +1,188 @@
+// Each rule for 20 steps against a plain double-precision reference, with decay and clipping.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <tuple>
+
+#include "catena/optimizers/adam.h"
+#include "catena/optimizers/hooks.h"
+#include "catena/optimizers/momentum_sgd.h"
+#include "catena/optimizers/sgd.h"
+#include "optimizers/models.h"
+
+namespace catena::optimizers {
+namespace {
+
+using catena::testing::Model;
+
+// One element's state in the reference.
+struct Element {
+  double p, a = 0, b = 0;
+};
+
+struct Rule {
+  const char* name;
+  std::function<std::unique_ptr<Optimizer>()> make;
+  std::function<void(Element& e, double g, double t)> step;
+};
+
+std::ostream& operator<<(std::ostream& os, const Rule& rule) { return os << rule.name; }
+
+const Rule kRules[] = {
+    {"SGD", [] { return std::make_unique<SGD>(0.05); },
+     [](Element& e, double g, double) { e.p -= 0.05 * g; }},
+    {"MomentumSGD", [] { return std::make_unique<MomentumSGD>(0.02, 0.8); },
+     [](Element& e, double g, double) {
+       e.a = 0.8 * e.a - 0.02 * g;
+       e.p += e.a;
+     }},
+    {"Adam", [] { return std::make_unique<Adam>(0.01, 0.8, 0.95, 1e-6); },
+     [](Element& e, double g, double t) {
+       e.a += 0.2 * (g - e.a);
+       e.b += 0.05 * (g * g - e.b);
+       const double rate = 0.01 * std::sqrt(1 - std::pow(0.95, t)) / (1 - std::pow(0.8, t));
+       e.p -= rate * e.a / (std::sqrt(e.b) + 1e-6);
+     }},
+};
+
+struct Extras {
+  double maxnorm = 0, decay = 0;
+  bool decay_first = false;
+};
+
+// All parameters side by side in the order of parameters().
+class Reference {
+ public:
+  Reference(const Parameters& parameters, const Rule& rule, const Extras& extras)
+      : rule_(rule), extras_(extras) {
+    for (const auto& values : catena::testing::all_values(parameters)) {
+      auto& elements = elements_.emplace_back();
+      for (const double v : values) elements.push_back({v});
+    }
+  }
+  void step(int64_t t) {
+    const double decay_before = extras_.decay_first ? extras_.decay : 0;
+    const double decay_after = extras_.decay_first ? 0 : extras_.decay;
+    const auto gradient = [&](size_t k, size_t i) {
+      return catena::testing::gradient_value(t, int64_t(k), int64_t(i)) +
+             decay_before * elements_[k][i].p;
+    };
+    double squares = 0;
+    for (size_t k = 0; k < elements_.size(); ++k) {
+      for (size_t i = 0; i < elements_[k].size(); ++i) squares += gradient(k, i) * gradient(k, i);
+    }
+    const double norm = std::sqrt(squares);
+    const double scale = extras_.maxnorm > 0 && norm > extras_.maxnorm ? extras_.maxnorm / norm : 1;
+    clipped_ += scale < 1;
+    for (size_t k = 0; k < elements_.size(); ++k) {
+      for (size_t i = 0; i < elements_[k].size(); ++i) {
+        Element& e = elements_[k][i];
+        rule_.step(e, gradient(k, i) * scale + decay_after * e.p, double(t));
+      }
+    }
+  }
+  void expect_equal(const Parameters& parameters, double tolerance) const {
+    for (size_t k = 0; k < parameters.size(); ++k) {
+      const std::vector<double> got = parameters[k].data().to_vector<double>();
+      for (size_t i = 0; i < got.size(); ++i) {
+        ASSERT_NEAR(got[i], elements_[k][i].p,
+                    tolerance * std::max(1.0, std::abs(elements_[k][i].p)))
+            << parameters[k].name() << " element " << i;
+      }
+    }
+  }
+  int clipped() const { return clipped_; }
+
+ private:
+  const Rule& rule_;
+  Extras extras_;
+  std::vector<std::vector<Element>> elements_;
+  int clipped_ = 0;
+};
+
+class RuleTest : public ::testing::TestWithParam<std::tuple<Rule, Dtype, Device>> {};
+
+void run(const std::tuple<Rule, Dtype, Device>& param, const Extras& extras, bool captured) {
+  const auto& [rule, dtype, device] = param;
+  Model model(dtype);
+  model.to(device);
+  const std::unique_ptr<Optimizer> optimizer = rule.make();
+  optimizer->setup(model);
+  if (captured) optimizer->prepare_for_capture();
+  if (extras.decay_first) optimizer->add_hook("decay", weight_decay(extras.decay));
+  if (extras.maxnorm > 0) optimizer->add_hook("clip", gradient_clipping(extras.maxnorm));
+  if (!extras.decay_first && extras.decay > 0)
+    optimizer->add_hook("decay", weight_decay(extras.decay));
+  Reference reference(model.parameters(), rule, extras);
+  for (int64_t t = 1; t <= 20; ++t) {
+    optimizer->zero_grads();
+    catena::testing::set_gradients(model.parameters(), t);
+    optimizer->update();
+    reference.step(t);
+  }
+  EXPECT_EQ(optimizer->t(), 20);
+  reference.expect_equal(model.parameters(), dtype == dtype::float64 ? 1e-13 : 3e-6);
+  EXPECT_EQ(extras.maxnorm > 0, reference.clipped() > 0 && reference.clipped() < 20);
+}
+
+TEST_P(RuleTest, FollowsTheReference) { run(GetParam(), {}, false); }
+TEST_P(RuleTest, FollowsTheReferenceWithDeviceValues) { run(GetParam(), {}, true); }
+TEST_P(RuleTest, ClipsThenDecays) { run(GetParam(), {1.1, 0.1, false}, false); }
+TEST_P(RuleTest, DecaysThenClips) { run(GetParam(), {1.1, 0.1, true}, false); }
+
+std::vector<std::tuple<Rule, Dtype, Device>> cases() {
+  std::vector<std::tuple<Rule, Dtype, Device>> result;
+  for (const Rule& rule : kRules) {
+    for (const Dtype dtype : {dtype::float32, dtype::float64}) {
+      for (const Device device : catena::testing::test_devices())
+        result.emplace_back(rule, dtype, device);
+    }
+  }
+  return result;
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, RuleTest, ::testing::ValuesIn(cases()), [](const auto& info) {
+  std::string device = std::get<2>(info.param).name();
+  std::replace(device.begin(), device.end(), ':', '_');
+  return message(std::get<0>(info.param).name, "_", std::get<1>(info.param), "_", device);
+});
+
+TEST(Rules, EagerAndPreparedUpdatesGiveEqualBits) {
+  for (const Rule& rule : kRules) {
+    std::vector<std::vector<std::vector<double>>> results;
+    for (const bool prepared : {false, true}) {
+      Model model;
+      const std::unique_ptr<Optimizer> optimizer = rule.make();
+      optimizer->setup(model);
+      if (prepared) optimizer->prepare_for_capture();
+      optimizer->add_hook("clip", gradient_clipping(0.5));
+      for (int64_t t = 1; t <= 10; ++t) {
+        if (t == 5) optimizer->set_lr(optimizer->lr() / 2);
+        catena::testing::set_gradients(model.parameters(), t);
+        optimizer->update();
+      }
+      results.push_back(catena::testing::all_values(model.parameters()));
+    }
+    EXPECT_EQ(results[0], results[1]) << rule.name;
+  }
+}
+
+TEST(Rules, AdamReportsTheCorrectedRate) {
+  Model model;
+  Adam adam(0.1, 0.9, 0.999);
+  adam.setup(model);
+  EXPECT_THROW(adam.effective_lr(), ValueError);
+  catena::testing::set_gradients(model.parameters(), 1);
+  adam.update();
+  EXPECT_NEAR(adam.effective_lr(), 0.1 * std::sqrt(1 - 0.999) / (1 - 0.9), 1e-12);
+  EXPECT_THROW(adam.set_beta1(1.0), ValueError);
+}
+
+TEST(Rules, RefuseHalfPrecision) {
+  Model model(dtype::float16);
+  SGD sgd;
+  EXPECT_THROW(sgd.setup(model), DtypeError);
+}
+
+}  // namespace
+}  // namespace catena::optimizers

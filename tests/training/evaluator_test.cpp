@@ -1,0 +1,90 @@
+// Means over batches and ranks are those over all samples.
+#include "catena/training/evaluator.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+
+#include "catena/array/creation.h"
+
+namespace catena::training {
+namespace {
+
+using datasets::Batch;
+
+TEST(Means, WeighBatchesBySize) {
+  Means means({"loss", "accuracy"});
+  means.add("loss", 1.0, 10);
+  means.add("loss", 4.0, 5);
+  means.add("loss", std::nan(""), 0);  // an empty batch
+  EXPECT_EQ(means.value("loss"), 2.0);
+  EXPECT_EQ(means.count("loss"), 15);
+  EXPECT_TRUE(std::isnan(means.value("accuracy")));
+  means.add("accuracy", array<float>({0.5f}).reshape({}), 4);
+  EXPECT_EQ(means.value("accuracy"), 0.5);
+  means.clear();
+  EXPECT_EQ(means.count("loss"), 0);
+}
+
+TEST(Means, Errors) {
+  Means means({"loss"});
+  EXPECT_THROW(means.add("los", 1.0, 1), ValueError);
+  EXPECT_THROW(means.add("loss", 1.0, -1), ValueError);
+  EXPECT_THROW(means.add("loss", array({1.f, 2.f}), 1), ShapeError);
+  EXPECT_THROW(Means({"a", "a"}), ValueError);
+  means.reduce({});
+  EXPECT_THROW(means.add("loss", 1.0, 1), ValueError);
+  EXPECT_THROW(means.reduce({}), ValueError);
+  means.clear();
+  EXPECT_NO_THROW(means.add("loss", 1.0, 1));
+}
+
+// Device results are read at the end; where there is a GPU, in one transfer.
+TEST(Means, ResultsOnAGpu) {
+  if (device_count(DeviceType::kCuda) == 0) GTEST_SKIP() << unavailable_reason(DeviceType::kCuda);
+  Means means({"loss"});
+  for (int i = 1; i <= 100; ++i)
+    means.add("loss", scalar_array(float(i), {Dtype::kFloat32, cuda_device()}), i);
+  double expected = 0;
+  for (int i = 1; i <= 100; ++i) expected += double(i) * i;
+  EXPECT_EQ(means.value("loss"), expected / 5050);
+}
+
+// Mean of t over 0 .. 22 with every number of ranks, also more than there are samples in the last
+// batch.
+TEST(Evaluate, SumsNumeratorsAndCountsOverRanks) {
+  std::vector<int32_t> values(23);
+  std::iota(values.begin(), values.end(), 0);
+  const auto data = std::make_shared<datasets::TupleDataset>(std::vector<Array>{array(values)});
+  const auto measure = [](const Batch& batch, Means& means) {
+    const auto v = batch.x().to_vector<double>();
+    means.add("value", std::accumulate(v.begin(), v.end(), 0.0) / double(v.size()),
+              double(v.size()));
+  };
+  for (const int ranks : {1, 2, 4, 7}) {
+    std::vector<double> total(2);
+    for (int pass = 0; pass < 2;
+         ++pass) {  // first the sum is taken, then it is handed back to each
+      for (int r = 0; r < ranks; ++r) {
+        datasets::PrefetchIterator batches(data, datasets::SerialIterator(23, 10), cpu(0),
+                                           {r, ranks});
+        const auto sum = [&](std::span<double> numbers) {
+          ASSERT_EQ(numbers.size(), 2u);
+          for (size_t i = 0; i < 2; ++i)
+            (pass == 0 ? total[i] : numbers[i]) = pass == 0 ? total[i] + numbers[i] : total[i];
+        };
+        for (int again = 0; again < 1 + pass; ++again) {  // evaluate() rewinds
+          const auto result = evaluate(batches, {"value"}, measure, sum);
+          if (pass == 1) {
+            EXPECT_EQ(result.at("value"), 11.0);
+          }
+        }
+      }
+    }
+    EXPECT_EQ(total[1], 23);
+  }
+}
+
+}  // namespace
+}  // namespace catena::training
