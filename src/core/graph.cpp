@@ -8,6 +8,7 @@
 
 namespace catena {
 
+void Backend::make_current(int) {}
 void Backend::begin_capture(int, const Stream& stream) {
   fail<DeviceError>("Graph::capture: ", stream.device(), " cannot record graphs; expected a cuda device");
 }

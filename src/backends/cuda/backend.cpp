@@ -44,6 +44,8 @@ class CudaBackend final : public Backend {
     CATENA_CUDA_CHECK(cudaDeviceSynchronize());
   }
 
+  void make_current(int index) override { use_device(index); }
+
   StoragePtr allocate(int index, size_t bytes) override { return allocate_device(index, bytes); }
   StoragePtr allocate_pinned(Device cpu_device, size_t bytes) override {
     return gpu::allocate_pinned(cpu_device, bytes);

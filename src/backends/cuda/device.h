@@ -25,8 +25,8 @@ const std::string& no_device_reason();
 const DeviceInfo& device_info(int index);
 
 // Makes the GPU the calling thread's current one. CUDA is called only when it changes, so that host
-// code of every launch may call this. Threads that call CUDA themselves and change the device must
-// change it back.
+// code of every launch may call this. Code that calls CUDA itself switches by Backend::make_current, or
+// changes the device back.
 void use_device(int index);
 
 // Makes a GPU current for a scope. Usable where nothing may throw: a failure to switch (the driver is
