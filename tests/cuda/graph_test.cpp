@@ -127,7 +127,8 @@ TEST(CudaGraph, RefusesTheCpu) {
 
 TEST(CudaGraph, RecordsSideStreams) {
   CATENA_NEEDS_GPUS(1);
-  const Array x = zeros({1 << 16}, {Dtype::kFloat32, kGpu}), y = zeros({1 << 16}, {Dtype::kFloat32, kGpu});
+  const Array x = zeros({1 << 16}, {Dtype::kFloat32, kGpu}),
+              y = zeros({1 << 16}, {Dtype::kFloat32, kGpu});
   warm_up();
   add_one(x);
   add_one(y);
@@ -176,7 +177,10 @@ TEST(CudaGraph, OptimizerStepsReplayBitForBit) {
       return c;
     }
   };
-  auto fresh = [&] { return Run{start.copy(), zeros({kCount}, {Dtype::kFloat32, kGpu}), zeros({kCount}, {Dtype::kFloat32, kGpu})}; };
+  auto fresh = [&] {
+    return Run{start.copy(), zeros({kCount}, {Dtype::kFloat32, kGpu}),
+               zeros({kCount}, {Dtype::kFloat32, kGpu})};
+  };
   Run eager = fresh(), replayed = fresh();
   cuda::Graph graph = cuda::Graph::capture(kGpu, [&] {
     add(t, 1, t);
