@@ -90,7 +90,7 @@ __device__ void add_up(double sum, long long valid, const SampleArgs& s, F f) {
 }
 
 template <class T, Sharing kSharing>
-__global__ void cross_entropy_kernel(CrossEntropyArgs args) {
+__global__ void __launch_bounds__(kOneBlockThreads) cross_entropy_kernel(CrossEntropyArgs args) {
   using C = Compute<T>;
   __shared__ C shared[64];
   const SampleArgs& s = args.samples;
@@ -117,7 +117,7 @@ __global__ void cross_entropy_kernel(CrossEntropyArgs args) {
 
 // Elements of a row in packs of N; with kThreadColumn one element at a time over everything.
 template <class T, Sharing kSharing, int N>
-__global__ void cross_entropy_grad_kernel(CrossEntropyArgs args) {
+__global__ void __launch_bounds__(kThreads) cross_entropy_grad_kernel(CrossEntropyArgs args) {
   using C = Compute<T>;
   using P = Pack<T, N>;
   const SampleArgs& s = args.samples;
@@ -203,7 +203,7 @@ __device__ int64_t arg_max(const T* x, int64_t classes, int64_t step) {
 }
 
 template <class T, Sharing kSharing>
-__global__ void accuracy_kernel(SampleArgs s, void* result) {
+__global__ void __launch_bounds__(kOneBlockThreads) accuracy_kernel(SampleArgs s, void* result) {
   double correct = 0;
   long long valid = 0;
   for_samples<kSharing>(s, [&](int64_t i) {
@@ -218,7 +218,7 @@ __global__ void accuracy_kernel(SampleArgs s, void* result) {
   });
 }
 
-__global__ void int_range_kernel(const int32_t* values, int64_t count, int32_t* result) {
+__global__ void __launch_bounds__(kOneBlockThreads) int_range_kernel(const int32_t* values, int64_t count, int32_t* result) {
   __shared__ int32_t lows[32], highs[32];
   int32_t low = INT32_MAX, high = INT32_MIN;
   for (int64_t i = threadIdx.x; i < count; i += blockDim.x) {

@@ -26,7 +26,8 @@ template <class C, bool kLog>
 __device__ C grad_value(C y, C gy, C sum) { return kLog ? gy - exp_of(y) * sum : y * (gy - sum); }
 
 template <class T, bool kLog, bool kGrad, int N, bool kWarp>
-__global__ void row_kernel(SoftmaxArgs args) {
+__global__ void __launch_bounds__(kWarp ? 32 * kWarpRows : kMostThreads / 2, kWarp || kGrad ? 1 : 2)
+    row_kernel(SoftmaxArgs args) {
   using C = Compute<T>;
   using P = Pack<T, N>;
   __shared__ C shared[32];
@@ -86,7 +87,7 @@ __global__ void row_kernel(SoftmaxArgs args) {
 
 // A block a row, the row read twice.
 template <class T, bool kLog, bool kGrad>
-__global__ void long_row_kernel(SoftmaxArgs args) {
+__global__ void __launch_bounds__(kMostThreads) long_row_kernel(SoftmaxArgs args) {
   using C = Compute<T>;
   __shared__ C shared[64];
   const T* x = static_cast<const T*>(args.x) + blockIdx.x * args.classes;
@@ -112,7 +113,7 @@ __global__ void long_row_kernel(SoftmaxArgs args) {
 
 // A thread a column of (classes) elements that are `inner` apart.
 template <class T, bool kLog, bool kGrad>
-__global__ void column_kernel(SoftmaxArgs args) {
+__global__ void __launch_bounds__(256) column_kernel(SoftmaxArgs args) {
   using C = Compute<T>;
   const int64_t columns = args.outer * args.inner, stride = int64_t(gridDim.x) * blockDim.x;
   for (int64_t c = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; c < columns; c += stride) {

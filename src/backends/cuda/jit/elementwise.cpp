@@ -2,7 +2,7 @@
 #include "backends/cuda/capture.h"
 #include "backends/cuda/jit/map_launch.h"
 #include "backends/cuda/jit/map_program.h"
-#include "backends/cuda/jit/nvrtc.h"
+#include "backends/cuda/jit/compile/nvrtc.h"
 #include "backends/cuda/jit/register.h"
 #include "backends/cuda/streams.h"
 #include "catena/array/slots.h"

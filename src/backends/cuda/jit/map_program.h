@@ -2,7 +2,7 @@
 #pragma once
 
 #include "backends/cuda/jit/program.h"
-#include "backends/cuda/jit/source.h"
+#include "backends/cuda/jit/compile/source.h"
 
 namespace catena::jit {
 

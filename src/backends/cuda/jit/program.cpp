@@ -11,9 +11,9 @@
 #include "backends/cuda/capture.h"
 #include "backends/cuda/cuda_check.h"
 #include "backends/cuda/device.h"
-#include "backends/cuda/jit/bundle.h"
-#include "backends/cuda/jit/disk_cache.h"
-#include "backends/cuda/jit/nvrtc.h"
+#include "backends/cuda/jit/compile/bundle.h"
+#include "backends/cuda/jit/compile/disk_cache.h"
+#include "backends/cuda/jit/compile/nvrtc.h"
 #include "catena/core/error.h"
 
 namespace catena::jit {

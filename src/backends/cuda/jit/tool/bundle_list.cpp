@@ -1,7 +1,7 @@
 // The programs of the kernel bundle. See bundle_list.h.
 #include "backends/cuda/jit/tool/bundle_list.h"
 
-#include "backends/cuda/jit/source.h"
+#include "backends/cuda/jit/compile/source.h"
 
 namespace catena::jit {
 

@@ -19,8 +19,8 @@
 #include <thread>
 #include <vector>
 
-#include "backends/cuda/jit/bundle.h"
-#include "backends/cuda/jit/nvrtc.h"
+#include "backends/cuda/jit/compile/bundle.h"
+#include "backends/cuda/jit/compile/nvrtc.h"
 #include "backends/cuda/jit/tool/bundle_list.h"
 #include "catena/core/error.h"
 

@@ -1,5 +1,5 @@
 // Reading and writing kernel bundles. See bundle.h. Layout: Header, entries sorted by key, cubins.
-#include "backends/cuda/jit/bundle.h"
+#include "backends/cuda/jit/compile/bundle.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>

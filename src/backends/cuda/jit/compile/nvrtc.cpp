@@ -1,5 +1,5 @@
 // Opening NVRTC with dlopen and compiling with it. See nvrtc.h.
-#include "backends/cuda/jit/nvrtc.h"
+#include "backends/cuda/jit/compile/nvrtc.h"
 
 #include <dlfcn.h>
 #include <nvrtc.h>
@@ -8,7 +8,7 @@
 #include <mutex>
 #include <vector>
 
-#include "backends/cuda/jit/source.h"
+#include "backends/cuda/jit/compile/source.h"
 #include "catena/core/error.h"
 
 namespace catena::jit {

@@ -1,11 +1,11 @@
 // Picking and trimming the embedded kernel texts. See source.h.
-#include "backends/cuda/jit/texts.h"
+#include "backends/cuda/jit/compile/texts.h"
 
 #include <cctype>
 #include <map>
 #include <vector>
 
-#include "backends/cuda/jit/source.h"
+#include "backends/cuda/jit/compile/source.h"
 
 namespace catena::jit {
 

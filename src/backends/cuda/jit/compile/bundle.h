@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "backends/cuda/jit/hash.h"
+#include "backends/cuda/jit/compile/hash.h"
 
 namespace catena::jit {
 

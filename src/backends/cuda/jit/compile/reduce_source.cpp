@@ -1,5 +1,5 @@
 // Texts of reductions, arange and concatenate. See source.h.
-#include "backends/cuda/jit/source.h"
+#include "backends/cuda/jit/compile/source.h"
 
 namespace catena::jit {
 

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "backends/cuda/jit/hash.h"
+#include "backends/cuda/jit/compile/hash.h"
 
 namespace catena::jit {
 

@@ -1,6 +1,6 @@
 // The kernel cache on disk. See disk_cache.h. A file is a magic number, the hash of the value and
 // the value; it appears under its name whole (rename) and one lock file a key serialises writers.
-#include "backends/cuda/jit/disk_cache.h"
+#include "backends/cuda/jit/compile/disk_cache.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -1,5 +1,5 @@
 // Texts of the kernels of the element-wise table, and of users' kernels. See source.h.
-#include "backends/cuda/jit/source.h"
+#include "backends/cuda/jit/compile/source.h"
 
 namespace catena::jit {
 

@@ -1,5 +1,5 @@
 // The element-wise table of the generator. See op_table.h.
-#include "backends/cuda/jit/op_table.h"
+#include "backends/cuda/jit/compile/op_table.h"
 
 namespace catena::jit {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "backends/cuda/jit/op_table.h"
+#include "backends/cuda/jit/compile/op_table.h"
 #include "catena/array/slots.h"
 
 namespace catena::jit {
