@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -137,13 +138,16 @@ using Rings = std::vector<std::vector<CallRecord>>;
 
 // The communicator of a call that `own` and another ring hold with different hashes; 0 when there
 // is none. One pass, so that it may run every few steps.
-uint64_t differing_communicator(const std::vector<CallRecord>& own, const Rings& rings) {
+uint64_t differing_communicator(const std::vector<CallRecord>& own, const Rings& rings,
+                                const std::vector<uint64_t>& ids) {
   const auto key = [](const CallRecord& call) {
     return call.communicator ^ (call.sequence * 0x9e3779b97f4a7c15u);
   };
   std::unordered_map<uint64_t, const CallRecord*> mine;
   mine.reserve(own.size());
-  for (const CallRecord& call : own) mine.emplace(key(call), &call);
+  for (const CallRecord& call : own)
+    if (std::binary_search(ids.begin(), ids.end(), call.communicator))
+      mine.emplace(key(call), &call);
   for (const auto& ring : rings) {
     for (const CallRecord& call : ring) {
       const auto entry = mine.find(key(call));
@@ -157,8 +161,21 @@ uint64_t differing_communicator(const std::vector<CallRecord>& own, const Rings&
   return 0;
 }
 
-std::string difference(const Rings& rings, size_t own, const std::vector<int>& ranks, size_t size) {
-  const uint64_t communicator = differing_communicator(rings[own], rings);
+// The communicator itself and the messages of one of its ranks, sorted.
+std::vector<uint64_t> ids_of(uint64_t id, int rank, int size) {
+  std::vector<uint64_t> ids{id};
+  for (int r = 0; r < size; ++r) {
+    ids.push_back(pair_id(id, rank, r));
+    ids.push_back(pair_id(id, r, rank));
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+std::string difference(const Rings& rings, size_t own, const std::vector<int>& ranks, uint64_t id,
+                       size_t size) {
+  const uint64_t communicator =
+      differing_communicator(rings[own], rings, ids_of(id, ranks[own], int(size)));
   if (communicator == 0) return {};
   const auto found = first_different_call(rings, communicator);
   if (!found) return {};
@@ -166,6 +183,45 @@ std::string difference(const Rings& rings, size_t own, const std::vector<int>& r
   for (size_t i = 0; i < rings.size(); ++i)
     if (found->calls[i]) calls[size_t(ranks[i])] = "called " + format_call(*found->calls[i]);
   return describe_mismatch(calls, found->sequence, found->exact);
+}
+
+// Whether two ranks' current calls are the two ends of one message.
+bool is_pair(const CallRecord& a, const CallRecord& b) {
+  return a.op == uint8_t(CallOp::send) && b.op == a.op && a.communicator == b.communicator &&
+         a.sequence == b.sequence;
+}
+
+// Seconds after which a call that has not moved is looked at.
+constexpr double kStuck = 2;
+
+// All ranks have been in calls of this communicator for a while and no two of them can ever meet.
+// Calls in groups (CallRecord::reserved) are left alone: which of them are done is not recorded.
+std::string deadlock(const BoardPlace& place, const Rings& rings, uint64_t id, int size) {
+  if (int(rings.size()) != size) return {};  // ranks on other hosts
+  timespec now{};
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  const uint64_t now_ns = uint64_t(now.tv_sec) * 1'000'000'000u + uint64_t(now.tv_nsec);
+  std::vector<CallRecord> current;
+  std::vector<std::string> calls;
+  uint64_t sequence = UINT64_MAX;
+  for (int r = 0; r < size; ++r) {
+    const SlotSnapshot peer = place.board->read(place.slots[size_t(r)]);
+    if (!peer.in_call || rings[size_t(r)].empty()) return {};
+    if (double(now_ns - peer.operation_started_ns) < kStuck * 1e9) return {};
+    const CallRecord call = rings[size_t(r)].back();
+    const bool message = call.op == uint8_t(CallOp::send);
+    if (call.reserved || (!message && call.communicator != id)) return {};
+    for (const CallRecord& other : current)
+      if (is_pair(call, other)) return {};
+    current.push_back(call);
+    calls.push_back((message && call.root == r ? "waits for the sender of " : "waits in ") +
+                    format_call(call));
+    sequence = std::min(sequence, call.sequence);
+  }
+  const auto is_first = [&](const CallRecord& call) { return call.hash == current[0].hash; };
+  if (std::all_of(current.begin(), current.end(), is_first)) return {};  // one slow collective
+  return describe_mismatch(calls, sequence) +
+         " (a send waits for its recv: put exchanges into one group)";
 }
 
 }  // namespace
@@ -180,7 +236,8 @@ std::string describe_mismatch(const std::vector<std::string>& calls, uint64_t se
          "reduction and root";
 }
 
-std::string problem_on_board(const BoardPlace& place, int rank, int size) {
+std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64_t id,
+                             double waited_seconds) {
   if (!place.board) return {};
   Rings rings;
   std::vector<int> ranks;
@@ -208,8 +265,9 @@ std::string problem_on_board(const BoardPlace& place, int rank, int size) {
       failure = message("rank ", r, " has left the program", doing);
     }
   }
-  const std::string text = difference(rings, own, ranks, size_t(size));
-  return !text.empty() ? text : failure;
+  const std::string text = difference(rings, own, ranks, id, size_t(size));
+  if (!text.empty() || !failure.empty()) return !text.empty() ? text : failure;
+  return waited_seconds < kStuck ? std::string() : deadlock(place, rings, id, size);
 }
 
 }  // namespace catena::comm

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <exception>
 #include <thread>
 #include <utility>
 
@@ -55,8 +56,11 @@ void Communicator::State::mark_failed(const std::string& text, bool by_peer) {
 
 BoardPlace place_of(const Communicator& comm) { return Communicator::State::of(comm).place; }
 
-void set_place(Communicator& comm, BoardPlace place) {
+void set_place(Communicator& comm, BoardPlace place, uint64_t id) {
   auto& state = Communicator::State::of(comm);
+  state.id = id;
+  state.history = CallHistory(id);
+  state.made = 0;
   state.place = std::move(place);
   state.own_slot = state.place.board->slot(state.place.slots[static_cast<size_t>(comm.rank())]);
 }
@@ -65,6 +69,12 @@ Communicator::Communicator(std::unique_ptr<State> state)
     : topology_(state->topology), device_(state->device), state_(std::move(state)) {}
 
 Communicator::~Communicator() {
+  if (std::uncaught_exceptions() > 0 && !state_->closed) {
+    // The other ranks will not come to close it.
+    if (!failed()) state_->transport->abandon();
+    state_->closed = true;
+    return;
+  }
   try {
     close();
   } catch (const std::exception& error) {
@@ -103,7 +113,7 @@ void Communicator::check() {
 }
 
 std::string Communicator::find_problem(double waited_seconds) const {
-  return problem_on_board(state_->place, rank(), size());
+  return problem_on_board(state_->place, rank(), size(), state_->id, waited_seconds);
 }
 
 void Communicator::abort(const std::string& reason) {
@@ -258,9 +268,10 @@ void Communicator::issue(const Request& request, const Array& input, const Array
                                 ? static_cast<uint8_t>(request.recorded_kind)
                                 : static_cast<uint8_t>(call.reduction);
   CallHistory& history = p2p ? s.pair_history(call.op == CommOp::kRecv, call.root) : s.history;
-  const CallRecord record =
+  CallRecord record =
       history.next(static_cast<CallOp>(recorded), static_cast<uint8_t>(call.dtype),
                    call.recorded_reduction, recorded_root, static_cast<uint64_t>(call.count));
+  record.reserved = s.grouping;
   call.sequence = record.sequence;
   call.hash = record.hash;
   if (call.dtype == Dtype::kBool) {

@@ -88,8 +88,10 @@ CommunicatorPtr make_communicator_at(std::unique_ptr<Transport> transport, Devic
 BoardPlace find_board(Communicator& comm);
 
 BoardPlace place_of(const Communicator& comm);
-void set_place(Communicator& comm, BoardPlace place);
+// Also starts the call numbers again, under another id.
+void set_place(Communicator& comm, BoardPlace place, uint64_t id);
 // The first difference, or failure of a peer, that the boards show; see Communicator::find_problem.
-std::string problem_on_board(const BoardPlace& place, int rank, int size);
+std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64_t id,
+                             double waited_seconds);
 
 }  // namespace catena::comm

@@ -238,8 +238,9 @@ CommunicatorPtr make_communicator(std::unique_ptr<Transport> transport, Device d
     BoardPlace place = place_of(*control);
     return make_communicator_at(std::move(transport), device, options, std::move(place), id);
   }
-  CommunicatorPtr comm = make_communicator_at(std::move(transport), device, options, {}, id);
-  set_place(*comm, find_board(*comm));
+  // The calls that find the board are not counted among the user's.
+  CommunicatorPtr comm = make_communicator_at(std::move(transport), device, options, {}, ~id);
+  set_place(*comm, find_board(*comm), id);
   return comm;
 }
 

@@ -74,7 +74,7 @@ class ExtremeNode final : public FunctionNode {
   void backward(BackwardContext& context) override {
     const Variable gy = context.grad_output();
     if (!gy.defined()) return;
-    const Array& x = context.input(0).data();
+    const Array x = context.input(0).data();
     const Array mask = equal(x, context.output().data().reshape(kept_));
     context.set_grad(0, where(mask, reshape(gy, kept_), 0.0));
   }

@@ -81,6 +81,8 @@ class Transport {
   virtual void watch(const Stream& stream) {}
   // Makes the calls of all ranks fail, soon. Thread-safe.
   virtual void abort(const std::string& reason) noexcept = 0;
+  // The communicator goes while an exception is on its way: tell the others, wait for nobody.
+  virtual void abandon() noexcept {}
   // Text of a failure that happened behind the calls (asynchronously); empty when there is none.
   virtual std::string failure() const { return {}; }
   // Collective, at most once; not after a failure.

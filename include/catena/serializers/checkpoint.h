@@ -1,0 +1,98 @@
+// Checkpoint: everything a training run needs to go on, in one file.
+//
+//   serializers::Checkpoint checkpoint;
+//   checkpoint.add("model", model);
+//   checkpoint.add("optimizer", optimizer);
+//   checkpoint.add("epoch", epoch);                          // int64_t epoch
+//   checkpoint.add("iterator", [&] { return iterator.state(); }, [&](auto s) {
+//   iterator.set_state(s); }); checkpoint.add("random", random::default_state(cpu(0))); if (resume)
+//   checkpoint.load("run/checkpoint.npz");
+//   ...
+//   checkpoint.save("run/checkpoint.npz");
+#pragma once
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "catena/array/creation.h"
+#include "catena/array/io.h"
+#include "catena/array/random.h"
+#include "catena/serializers/npz.h"
+
+namespace catena::serializers {
+
+// Names what is saved once, so that saving and loading cannot differ. Referred objects must outlive
+// the checkpoint. Names are unique and without '/' (ValueError).
+class Checkpoint {
+ public:
+  void add(const std::string& name, Parameterized& model);
+  void add(const std::string& name, Optimizer& optimizer);
+  void add(const std::string& name, RandomState& state);
+  void add(const std::string& name, std::string& text);
+  // Numbers and other trivially copyable values, and vectors of them, by their bytes.
+  template <class T>
+  requires(std::is_trivially_copyable_v<T> &&
+           !std::is_pointer_v<T>) void add(const std::string& name, T& value) {
+    add(
+        name, [&value] { return value; }, [&value](const T& loaded) { value = loaded; });
+  }
+  template <class T>
+  requires(std::is_trivially_copyable_v<T> &&
+           !std::is_same_v<T, bool>) void add(const std::string& name, std::vector<T>& values) {
+    add_bytes(
+        name, [&values] { return bytes_of(values.data(), values.size() * sizeof(T)); },
+        [name, &values](const Array& bytes) {
+          check_size(name, bytes, sizeof(T), true);
+          values.resize(static_cast<size_t>(bytes.size()) / sizeof(T));
+          if (!values.empty())
+            std::memcpy(values.data(), bytes.raw_data(), values.size() * sizeof(T));
+        });
+  }
+  // A value that is asked for at save() and handed over at load().
+  template <class Get, class Set>
+  requires std::is_invocable_v<Get>
+  void add(const std::string& name, Get get, Set set) {
+    using T = std::remove_cvref_t<std::invoke_result_t<Get>>;
+    static_assert(std::is_trivially_copyable_v<T>,
+                  "a value must be trivially copyable; convert it to such a struct");
+    add_bytes(
+        name,
+        [get] {
+          const T value = get();
+          return bytes_of(&value, sizeof(T));
+        },
+        [name, set](const Array& bytes) {
+          check_size(name, bytes, sizeof(T), false);
+          T value;
+          std::memcpy(static_cast<void*>(&value), bytes.raw_data(), sizeof(T));
+          set(value);
+        });
+  }
+
+  // Waits for the devices. Written by rename; IoError with the path and the system's reason.
+  void save(const std::string& path) const;
+  // IoError naming the entry that is missing, unknown, or does not fit. Entries are restored in the
+  // order they were added; after an error some may have been.
+  void load(const std::string& path) const;
+
+ private:
+  struct Entry {
+    std::string name;
+    std::function<NamedArrays()> save;  // names below the entry's
+    std::function<void(const std::map<std::string, Array>&)> load;
+  };
+  void add_entry(Entry entry);
+  void add_bytes(const std::string& name, std::function<Array()> get,
+                 std::function<void(const Array&)> set);
+  static Array bytes_of(const void* data, size_t size);
+  static void check_size(const std::string& name, const Array& bytes, size_t size, bool multiple);
+
+  std::vector<Entry> entries_;
+};
+
+}  // namespace catena::serializers

@@ -1,0 +1,34 @@
+// Models and optimizers in NumPy's .npz files, by name.
+//
+// A model's file holds one array for each parameter, named by its path: "l1/W". An optimizer's
+// holds "t", its hyper-parameters and its states: "alpha", "m/l1/W". The files know nothing of
+// devices or of the layout in memory, and NumPy reads them. Files are written under a temporary
+// name and renamed: whatever happens, the old file or the new one is there, whole.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "catena/autograd/function_set.h"
+#include "catena/optimizers/optimizer.h"
+
+namespace catena::serializers {
+
+// Waits for the parameters' devices. IoError with the path and the system's reason; ValueError when
+// the model has no parameters.
+void save(const std::string& path, const Parameterized& model, bool compressed = false);
+// Copies the values into the model's parameters, wherever they are. Floating dtypes are converted.
+// IoError listing every name that is missing, of another shape, or unknown to the model; the model
+// is then unchanged. strict = false takes what fits by name and shape and ignores the rest.
+void load(const std::string& path, Parameterized& model, bool strict = true);
+
+// States, t and hyper-parameters; the optimizer must have been set up with an equal model.
+void save(const std::string& path, Optimizer& optimizer, bool compressed = false);
+void load(const std::string& path, Optimizer& optimizer);
+
+// The same without a file.
+NamedArrays to_arrays(const Parameterized& model);
+void from_arrays(const std::map<std::string, Array>& arrays, Parameterized& model,
+                 const std::string& source, bool strict = true);
+
+}  // namespace catena::serializers

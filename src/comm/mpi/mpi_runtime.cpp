@@ -1,0 +1,108 @@
+#include "mpi_runtime.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+
+#include "catena/core/log.h"
+
+namespace catena::comm::mpi {
+
+void check(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  char text[MPI_MAX_ERROR_STRING] = "unknown error";
+  int length = 0;
+  MPI_Error_string(code, text, &length);
+  fail<CommError>(call, " failed: ", text);
+}
+
+std::mutex& mutex() {
+  static auto* one = new std::mutex;  // used at exit
+  return *one;
+}
+
+bool ended() {
+  int flag = 0;
+  MPI_Finalized(&flag);
+  return flag != 0;
+}
+
+namespace {
+
+double exit_timeout = 600;
+MPI_Comm exit_comm = MPI_COMM_NULL;
+
+// A rank that is done early waits here for the others, which may still need its progress; but not
+// for ever, and not inside MPI_Finalize, where nothing could end the wait.
+void end_at_exit() {
+  if (ended()) return;
+  MPI_Request request;
+  int done = MPI_Ibarrier(exit_comm, &request) != MPI_SUCCESS;
+  const auto deadline =
+      std::chrono::steady_clock::now() + std::chrono::duration<double>(exit_timeout);
+  for (int tries = 0; !done && std::chrono::steady_clock::now() < deadline; ++tries) {
+    if (MPI_Test(&request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) break;
+    if (tries < 1000)
+      sched_yield();
+    else
+      usleep(1000);
+  }
+  if (done) {
+    MPI_Finalize();
+    return;
+  }
+  log::error("mpi: the other ranks did not reach the end of the program within ", exit_timeout,
+             " s (CATENA_TIMEOUT); leaving without them");
+  MPI_Abort(MPI_COMM_WORLD, 1);
+}
+
+void check_size() {
+  int size = 0;
+  CATENA_MPI(MPI_Comm_size, MPI_COMM_WORLD, &size);
+  const LaunchEnvironment launch = launch_environment();
+  CATENA_CHECK(
+      CommError, !launch.launched || launch.size == size, "mpi: ", launch.source,
+      " says that the job has ", launch.size, " ranks, but MPI sees ", size,
+      size == 1
+          ? ". Every process runs alone: it was not started by the mpirun of the MPI library that "
+            "catena was built with. Start it with that mpirun (catena-run does), or with Slurm by "
+            "srun --mpi=pmix"
+          : "; start the program with catena-run or unset the variable");
+}
+
+}  // namespace
+
+void start(const CommunicatorOptions& options) {
+  static bool started = false;
+  if (started) {
+    CATENA_CHECK(CommError, !ended(),
+                 "mpi: MPI_Finalize was called; no communicator can be made after it");
+    return;
+  }
+  CATENA_CHECK(CommError, !ended(),
+               "mpi: MPI_Finalize was called; no communicator can be made after it");
+  int running = 0, provided = MPI_THREAD_SINGLE;
+  MPI_Initialized(&running);
+  if (running) {
+    CATENA_MPI(MPI_Query_thread, &provided);
+  } else {
+    CATENA_MPI(MPI_Init_thread, nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+  }
+  CATENA_CHECK(CommError, provided >= MPI_THREAD_SERIALIZED, "mpi: MPI runs with thread level ",
+               provided, ", catena needs at least MPI_THREAD_SERIALIZED (",
+               int(MPI_THREAD_SERIALIZED),
+               "); call MPI_Init_thread with it, or leave the start of MPI to catena");
+  CATENA_MPI(MPI_Comm_set_errhandler, MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  CATENA_MPI(MPI_Comm_set_errhandler, MPI_COMM_SELF, MPI_ERRORS_RETURN);
+  check_size();
+  exit_timeout = timeout_of(options);
+  if (!running) {
+    CATENA_MPI(MPI_Comm_dup, MPI_COMM_WORLD, &exit_comm);
+    std::atexit(end_at_exit);
+  }
+  started = true;
+}
+
+}  // namespace catena::comm::mpi

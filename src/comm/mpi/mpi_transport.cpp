@@ -1,0 +1,399 @@
+#include "mpi_transport.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "catena/core/log.h"
+
+namespace catena::comm::mpi {
+
+namespace {
+
+constexpr int64_t kLargestMessage = int64_t(1) << 28;  // counts are int
+constexpr int64_t kSmallReduce = 32 * 1024;  // bytes: gathered everywhere and summed there
+constexpr int64_t kReduceChunk = 1 << 20;    // bytes a rank sums at a time
+enum Tag { kDataTag = 1, kMessageTag = 2 };
+
+char* bytes_of(void* data) { return static_cast<char*>(data); }
+const char* bytes_of(const void* data) { return static_cast<const char*>(data); }
+bool is_message(const Call& call) { return call.op == CommOp::kSend || call.op == CommOp::kRecv; }
+
+// For every rank the first rank on its host.
+std::vector<int> find_hosts(MPI_Comm comm, int rank, int size) {
+  MPI_Comm host;
+  CATENA_MPI(MPI_Comm_split_type, comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &host);
+  int leader = rank;
+  CATENA_MPI(MPI_Bcast, &leader, 1, MPI_INT, 0, host);
+  std::vector<int> hosts(static_cast<size_t>(size));
+  CATENA_MPI(MPI_Allgather, &leader, 1, MPI_INT, hosts.data(), 1, MPI_INT, comm);
+  MPI_Comm_free(&host);
+  return hosts;
+}
+
+}  // namespace
+
+MpiTransport::MpiTransport(MPI_Comm data, double timeout) : data_(data) {
+  std::lock_guard lock(mutex());
+  CATENA_MPI(MPI_Comm_set_errhandler, data_, MPI_ERRORS_RETURN);
+  CATENA_MPI(MPI_Comm_rank, data_, &rank_);
+  CATENA_MPI(MPI_Comm_size, data_, &size_);
+  CATENA_MPI(MPI_Comm_dup, data_, &news_);
+  hosts_ = find_hosts(data_, rank_, size_);
+  waiter_ = std::make_unique<Waiter>(news_, rank_, size_, timeout);
+}
+
+// The MPI communicators are freed by close() only: freeing is collective.
+MpiTransport::~MpiTransport() = default;
+
+void MpiTransport::join(double timeout) {
+  std::vector<MPI_Request> request(1);
+  {
+    std::lock_guard lock(mutex());
+    CATENA_MPI(MPI_Ibarrier, news_, request.data());
+  }
+  waiter_->wait(request, "create_communicator", timeout);
+}
+
+void MpiTransport::close() {
+  if (ended()) return;
+  join(waiter_->timeout());
+  std::lock_guard lock(mutex());
+  MPI_Comm_free(&data_);
+  MPI_Comm_free(&news_);
+}
+
+void MpiTransport::abort(const std::string& reason) noexcept { waiter_->broadcast_failure(reason); }
+
+void MpiTransport::abandon() noexcept {
+  waiter_->broadcast_failure(
+      message("rank ", rank_, " failed: an exception ended its use of the communicator"));
+}
+
+std::unique_ptr<Transport> MpiTransport::split(const std::vector<int>& members, int new_rank,
+                                               int color) {
+  MPI_Comm child;
+  {
+    std::lock_guard lock(mutex());
+    CATENA_MPI(MPI_Comm_split, data_, members.empty() ? MPI_UNDEFINED : color, new_rank, &child);
+  }
+  if (child == MPI_COMM_NULL) return nullptr;
+  return std::make_unique<MpiTransport>(child, waiter_->timeout());
+}
+
+// Calls
+// ---------------------------------------------------------------------------------------------
+
+void MpiTransport::send(Requests& requests, int peer, const char* data, int64_t bytes, int tag) {
+  do {
+    const int64_t n = std::min(bytes, kLargestMessage);
+    // Messages of send() meet their recv() as with nccl and threads; others may be buffered.
+    const auto function = tag == kMessageTag ? MPI_Issend : MPI_Isend;
+    check(function(data, int(n), MPI_BYTE, peer, tag, data_, &requests.emplace_back()),
+          "MPI_Isend");
+    data += n;
+    bytes -= n;
+  } while (bytes > 0);
+}
+
+void MpiTransport::recv(Requests& requests, int peer, char* data, int64_t bytes, int tag) {
+  do {
+    const int64_t n = std::min(bytes, kLargestMessage);
+    CATENA_MPI(MPI_Irecv, data, int(n), MPI_BYTE, peer, tag, data_, &requests.emplace_back());
+    data += n;
+    bytes -= n;
+  } while (bytes > 0);
+}
+
+namespace {
+// What goes before every message, so that two ranks that disagree are told.
+struct Header {
+  int64_t hash;
+  char text[120];
+};
+Header header_of(const Call& call) {
+  Header header{int64_t(call.hash), {}};
+  std::strncpy(header.text, call.describe().c_str(), sizeof header.text - 1);
+  return header;
+}
+}  // namespace
+
+void MpiTransport::compare(const Call& call) {
+  // Equal on all ranks exactly when the smallest hash is the largest.
+  std::array<uint64_t, 2> mine{call.hash, ~call.hash}, least{};
+  MPI_Request request;
+  {
+    std::lock_guard lock(mutex());
+    CATENA_MPI(MPI_Iallreduce, mine.data(), least.data(), 2, MPI_UINT64_T, MPI_MIN, news_,
+               &request);
+  }
+  waiter_->wait(request, call);
+  if (least[0] == ~least[1]) return;
+  const Header own = header_of(call);
+  std::vector<Header> all(static_cast<size_t>(size_));
+  {
+    std::lock_guard lock(mutex());
+    CATENA_MPI(MPI_Iallgather, &own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, news_,
+               &request);
+  }
+  waiter_->wait(request, call);
+  std::vector<std::string> calls;
+  for (const Header& header : all) calls.push_back(message("called ", header.text));
+  throw CommError(describe_mismatch(calls, call.sequence));
+}
+
+void MpiTransport::run(std::span<const Call> calls) {
+  if (calls.size() == 1 && !is_message(calls[0])) return collective(calls[0]);
+  std::vector<Header> headers(calls.size()), expected(calls.size());
+  Requests first, second;
+  {
+    std::lock_guard lock(mutex());
+    for (size_t i = 0; i < calls.size(); ++i) {
+      const Call& call = calls[i];
+      if (!is_message(call)) continue;
+      expected[i] = header_of(call);
+      if (call.op == CommOp::kSend)
+        send(first, call.root, reinterpret_cast<const char*>(&expected[i]), sizeof(Header),
+             kMessageTag);
+      else
+        recv(first, call.root, reinterpret_cast<char*>(&headers[i]), sizeof(Header), kMessageTag);
+    }
+  }
+  for (const Call& call : calls)
+    if (!is_message(call)) collective(call);
+  waiter_->wait(first, calls[0]);
+  for (size_t i = 0; i < calls.size(); ++i) {
+    if (calls[i].op != CommOp::kRecv || headers[i].hash == int64_t(calls[i].hash)) continue;
+    std::vector<std::string> called(static_cast<size_t>(size_));
+    called[size_t(rank_)] = "called " + calls[i].describe();
+    called[size_t(calls[i].root)] = message("called ", headers[i].text);
+    const std::string text = describe_mismatch(called, calls[i].sequence);
+    waiter_->broadcast_failure(text);
+    throw CommError(text);
+  }
+  {
+    std::lock_guard lock(mutex());
+    for (const Call& call : calls) {
+      const int64_t bytes = call.count * int64_t(itemsize(call.dtype));
+      if (bytes == 0) continue;
+      if (call.op == CommOp::kSend)
+        send(second, call.root, bytes_of(call.in()), bytes, kMessageTag);
+      if (call.op == CommOp::kRecv)
+        recv(second, call.root, bytes_of(call.out()), bytes, kMessageTag);
+    }
+  }
+  waiter_->wait(second, calls[0]);
+}
+
+void MpiTransport::collective(const Call& call) {
+  compare(call);
+  if (call.count == 0 || call.op == CommOp::kBarrier) return;  // the comparison was a barrier
+  switch (call.op) {
+    case CommOp::kAllReduce:
+      return all_reduce(call);
+    case CommOp::kReduce:
+      return reduce_to_one(call);
+    case CommOp::kReduceScatter:
+      return reduce_scatter(call);
+    case CommOp::kAllGather:
+      return gather(call, true);
+    case CommOp::kGather:
+      return gather(call, false);
+    case CommOp::kBroadcast:
+      return broadcast(call);
+    case CommOp::kScatter:
+      return scatter(call);
+    case CommOp::kAllToAll:
+      return all_to_all(call);
+    default:
+      fail<CommError>("mpi: cannot run ", comm::name(call.op));
+  }
+}
+
+// Copies
+// ----------------------------------------------------------------------------------------------
+
+void MpiTransport::broadcast(const Call& call) {
+  const int64_t bytes = call.count * int64_t(itemsize(call.dtype));
+  if (rank_ == call.root && call.output && call.in() != call.out())
+    std::memcpy(call.out(), call.in(), size_t(bytes));
+  char* data = rank_ == call.root ? const_cast<char*>(bytes_of(call.in())) : bytes_of(call.out());
+  for (int64_t at = 0; at < bytes; at += kLargestMessage) {
+    MPI_Request request;
+    {
+      std::lock_guard lock(mutex());
+      CATENA_MPI(MPI_Ibcast, data + at, int(std::min(kLargestMessage, bytes - at)), MPI_BYTE,
+                 call.root, data_, &request);
+    }
+    waiter_->wait(request, call);
+  }
+}
+
+void MpiTransport::gather(const Call& call, bool all) {
+  const int64_t bytes = call.count * int64_t(itemsize(call.dtype));
+  Requests requests;
+  const bool receives = all || rank_ == call.root;
+  {
+    std::lock_guard lock(mutex());
+    for (int step = 1; step < size_; ++step) {
+      // Shifted by the rank, so that not all send to the same one at once.
+      const int to = (rank_ + step) % size_, from = (rank_ + size_ - step) % size_;
+      if (receives) recv(requests, from, bytes_of(call.out()) + from * bytes, bytes, kDataTag);
+      if (all || to == call.root) send(requests, to, bytes_of(call.in()), bytes, kDataTag);
+    }
+  }
+  if (receives) std::memmove(bytes_of(call.out()) + rank_ * bytes, call.in(), size_t(bytes));
+  waiter_->wait(requests, call);
+}
+
+void MpiTransport::scatter(const Call& call) {
+  const int64_t bytes = call.count * int64_t(itemsize(call.dtype));
+  Requests requests;
+  {
+    std::lock_guard lock(mutex());
+    if (rank_ != call.root) recv(requests, call.root, bytes_of(call.out()), bytes, kDataTag);
+    for (int r = 0; r < size_ && rank_ == call.root; ++r)
+      if (r != rank_) send(requests, r, bytes_of(call.in()) + r * bytes, bytes, kDataTag);
+  }
+  if (rank_ == call.root)
+    std::memmove(call.out(), bytes_of(call.in()) + rank_ * bytes, size_t(bytes));
+  waiter_->wait(requests, call);
+}
+
+void MpiTransport::all_to_all(const Call& call) {
+  const int64_t bytes = call.count * int64_t(itemsize(call.dtype));
+  Requests requests;
+  {
+    std::lock_guard lock(mutex());
+    for (int step = 1; step < size_; ++step) {
+      const int to = (rank_ + step) % size_, from = (rank_ + size_ - step) % size_;
+      recv(requests, from, bytes_of(call.out()) + from * bytes, bytes, kDataTag);
+      send(requests, to, bytes_of(call.in()) + to * bytes, bytes, kDataTag);
+    }
+  }
+  std::memcpy(bytes_of(call.out()) + rank_ * bytes, bytes_of(call.in()) + rank_ * bytes,
+              size_t(bytes));
+  waiter_->wait(requests, call);
+}
+
+// Reductions
+// --------------------------------------------------------------------------------------------
+
+std::vector<double> MpiTransport::weights(const Call& call) {
+  std::vector<double> all(static_cast<size_t>(size_), 1);
+  if (call.reduction != Reduction::kWeighted) return all;
+  MPI_Request request;
+  {
+    std::lock_guard lock(mutex());
+    CATENA_MPI(MPI_Iallgather, &call.weight, 1, MPI_DOUBLE, all.data(), 1, MPI_DOUBLE, news_,
+               &request);
+  }
+  waiter_->wait(request, call);
+  return all;
+}
+
+// Rank r sums elements part_of[r] of all ranks' inputs; this rank's go to `sum`.
+void MpiTransport::reduce_parts(const Call& call, const std::vector<Part>& part_of,
+                                std::span<const double> weights, char* sum) {
+  const int64_t item = int64_t(itemsize(call.dtype));
+  const Part mine = part_of[size_t(rank_)];
+  received_.resize(size_t(mine.count * item * size_));
+  Requests requests;
+  {
+    std::lock_guard lock(mutex());
+    for (int step = 1; step < size_; ++step) {
+      const int to = (rank_ + step) % size_, from = (rank_ + size_ - step) % size_;
+      const Part part = part_of[size_t(to)];
+      if (mine.count > 0)
+        recv(requests, from, received_.data() + from * mine.count * item, mine.count * item,
+             kDataTag);
+      if (part.count > 0)
+        send(requests, to, bytes_of(call.in()) + part.from * item, part.count * item, kDataTag);
+    }
+  }
+  waiter_->wait(requests, call);
+  if (mine.count == 0) return;
+  std::vector<const void*> inputs;
+  for (int r = 0; r < size_; ++r)
+    inputs.push_back(r == rank_ ? bytes_of(call.in()) + mine.from * item
+                                : received_.data() + r * mine.count * item);
+  ordered_reduce(call.dtype, call.reduction, inputs, weights, mine.count, sum);
+}
+
+void MpiTransport::all_reduce_small(const Call& call) {
+  const int64_t bytes = call.count * int64_t(itemsize(call.dtype));
+  const std::vector<double> weight = weights(call);
+  received_.resize(size_t(bytes * size_));
+  MPI_Request request;
+  {
+    std::lock_guard lock(mutex());
+    CATENA_MPI(MPI_Iallgather, call.in(), int(bytes), MPI_BYTE, received_.data(), int(bytes),
+               MPI_BYTE, data_, &request);
+  }
+  waiter_->wait(request, call);
+  std::vector<const void*> inputs;
+  for (int r = 0; r < size_; ++r) inputs.push_back(received_.data() + r * bytes);
+  ordered_reduce(call.dtype, call.reduction, inputs, weight, call.count, call.out());
+}
+
+void MpiTransport::all_reduce(const Call& call) {
+  const int64_t item = int64_t(itemsize(call.dtype));
+  if (call.count * item <= kSmallReduce) return all_reduce_small(call);
+  const std::vector<double> weight = weights(call);
+  const int64_t chunk = kReduceChunk / item * size_;
+  for (int64_t at = 0; at < call.count; at += chunk) {
+    const int64_t n = std::min(chunk, call.count - at);
+    std::vector<Part> parts;
+    for (int r = 0; r < size_; ++r)
+      parts.push_back({at + n * r / size_, n * (r + 1) / size_ - n * r / size_});
+    const Part mine = parts[size_t(rank_)];
+    sum_.resize(size_t(mine.count * item));
+    reduce_parts(call, parts, weight, sum_.data());
+    // All of this chunk's input has left, so it may be overwritten when working in place.
+    Requests requests;
+    {
+      std::lock_guard lock(mutex());
+      for (int step = 1; step < size_; ++step) {
+        const int to = (rank_ + step) % size_, from = (rank_ + size_ - step) % size_;
+        const Part part = parts[size_t(from)];
+        if (part.count > 0)
+          recv(requests, from, bytes_of(call.out()) + part.from * item, part.count * item,
+               kDataTag);
+        if (mine.count > 0) send(requests, to, sum_.data(), mine.count * item, kDataTag);
+      }
+    }
+    std::memcpy(bytes_of(call.out()) + mine.from * item, sum_.data(), sum_.size());
+    waiter_->wait(requests, call);
+  }
+}
+
+void MpiTransport::reduce_to_one(const Call& call) {
+  const int64_t item = int64_t(itemsize(call.dtype));
+  const std::vector<double> weight = weights(call);
+  const int64_t chunk = kReduceChunk / item;
+  for (int64_t at = 0; at < call.count; at += chunk) {
+    std::vector<Part> parts(size_t(size_), Part{at, 0});
+    parts[size_t(call.root)].count = std::min(chunk, call.count - at);
+    const Part mine = parts[size_t(rank_)];
+    sum_.resize(size_t(mine.count * item));
+    reduce_parts(call, parts, weight, sum_.data());
+    if (mine.count > 0) std::memcpy(bytes_of(call.out()) + at * item, sum_.data(), sum_.size());
+  }
+}
+
+void MpiTransport::reduce_scatter(const Call& call) {
+  const int64_t item = int64_t(itemsize(call.dtype));
+  const std::vector<double> weight = weights(call);
+  const int64_t chunk = kReduceChunk / item;
+  for (int64_t at = 0; at < call.count; at += chunk) {
+    const int64_t n = std::min(chunk, call.count - at);
+    std::vector<Part> parts;
+    for (int r = 0; r < size_; ++r) parts.push_back({r * call.count + at, n});
+    sum_.resize(size_t(n * item));
+    reduce_parts(call, parts, weight, sum_.data());
+    // In place the output is this rank's own piece of the input, which nobody else needs.
+    std::memcpy(bytes_of(call.out()) + at * item, sum_.data(), sum_.size());
+  }
+}
+
+}  // namespace catena::comm::mpi

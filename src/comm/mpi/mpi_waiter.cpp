@@ -1,0 +1,113 @@
+#include "mpi_waiter.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace catena::comm::mpi {
+
+namespace {
+constexpr int kFailureTag = 1;
+// Records of other ranks are looked at when a wait has lasted this long, and then this often.
+constexpr double kFirstLook = 2, kNextLook = 0.5;
+}  // namespace
+
+Waiter::Waiter(MPI_Comm news, int rank, int size, double timeout)
+    : news_(news), rank_(rank), size_(size), timeout_(timeout) {}
+
+void Waiter::read_news() {
+  int there = 0;
+  MPI_Status status;
+  CATENA_MPI(MPI_Iprobe, MPI_ANY_SOURCE, kFailureTag, news_, &there, &status);
+  if (!there) return;
+  int length = 0;
+  CATENA_MPI(MPI_Get_count, &status, MPI_CHAR, &length);
+  std::string text(static_cast<size_t>(length), '\0');
+  CATENA_MPI(MPI_Recv, text.data(), length, MPI_CHAR, status.MPI_SOURCE, kFailureTag, news_,
+             MPI_STATUS_IGNORE);
+  told_ = true;  // they know already
+  throw CommError(text);
+}
+
+void Waiter::broadcast_failure(const std::string& text) noexcept {
+  if (told_ || ended()) return;
+  told_ = true;
+  // Never freed: the messages may be read later than this communicator lives.
+  static std::vector<std::string*> kept;
+  std::lock_guard lock(mutex());
+  kept.push_back(new std::string(text.substr(0, 2000)));
+  for (int r = 0; r < size_; ++r) {
+    if (r == rank_) continue;
+    MPI_Request request;
+    if (MPI_Isend(kept.back()->data(), int(kept.back()->size()), MPI_CHAR, r, kFailureTag, news_,
+                  &request) == MPI_SUCCESS)
+      MPI_Request_free(&request);
+  }
+}
+
+std::string Waiter::reason_to_stop(double waited, double timeout, const std::string& doing) {
+  if (owner_ && waited > next_look_) {
+    next_look_ = waited + kNextLook;
+    std::string problem = owner_->find_problem(waited);
+    if (!problem.empty()) return problem;
+  }
+  if (waited < timeout) return {};
+  return message("rank ", rank_, " waited ", timeout, " s (CATENA_TIMEOUT) in ", doing,
+                 " for ranks that did not come; their stacks or logs tell what they do");
+}
+
+void Waiter::give_up(std::vector<MPI_Request>& requests, const std::string& text) {
+  for (MPI_Request& request : requests) {
+    if (request == MPI_REQUEST_NULL) continue;
+    // Receives must not write into memory that is given back; sends and collectives cannot be
+    // cancelled.
+    MPI_Cancel(&request);
+    MPI_Request_free(&request);
+  }
+  throw CommError(text);
+}
+
+void Waiter::wait(std::vector<MPI_Request>& requests, const std::string& doing, double timeout) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point start = Clock::now();
+  next_look_ = kFirstLook;
+  std::string stop;
+  for (int64_t tries = 0;; ++tries) {
+    {
+      std::lock_guard lock(mutex());
+      int done = 0;
+      const int code =
+          MPI_Testall(int(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
+      check(code, "MPI_Testall");
+      if (done) return;
+      try {
+        if (tries % 16 == 15) read_news();
+      } catch (const CommError& error) {
+        give_up(requests, error.what());
+      }
+    }
+    if (tries > 200) {
+      // Ranks may outnumber cores: let the others run.
+      const double waited = std::chrono::duration<double>(Clock::now() - start).count();
+      if (waited < 0.02)
+        sched_yield();
+      else
+        usleep(waited < 1 ? 50 : 500);
+      stop = reason_to_stop(waited, timeout, doing);
+    }
+    if (!stop.empty()) {
+      broadcast_failure(stop);
+      std::lock_guard lock(mutex());
+      give_up(requests, stop);
+    }
+  }
+}
+
+void Waiter::wait(MPI_Request request, const Call& call) {
+  std::vector<MPI_Request> one{request};
+  wait(one, call);
+}
+
+}  // namespace catena::comm::mpi

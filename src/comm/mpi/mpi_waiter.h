@@ -1,0 +1,42 @@
+// Waiting for MPI without being hung by a rank that never comes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "mpi_runtime.h"
+
+namespace catena::comm::mpi {
+
+// Polls requests until they are done, the deadline passes, another rank says that it failed, or the
+// records of the other ranks show why this can never end.
+class Waiter {
+ public:
+  // `news` carries failure texts only.
+  Waiter(MPI_Comm news, int rank, int size, double timeout);
+  void attach(const Communicator& owner) { owner_ = &owner; }
+
+  // Throws CommError when it gives up; the requests are then cancelled.
+  void wait(std::vector<MPI_Request>& requests, const std::string& doing, double timeout);
+  void wait(std::vector<MPI_Request>& requests, const Call& call) {
+    wait(requests, call.describe(), timeout_);
+  }
+  void wait(MPI_Request request, const Call& call);
+  // Tells the other ranks.
+  void broadcast_failure(const std::string& text) noexcept;
+  double timeout() const { return timeout_; }
+
+ private:
+  void read_news();
+  std::string reason_to_stop(double waited, double timeout, const std::string& doing);
+  [[noreturn]] void give_up(std::vector<MPI_Request>& requests, const std::string& text);
+
+  MPI_Comm news_;
+  int rank_, size_;
+  double timeout_;
+  double next_look_ = 0;
+  bool told_ = false;
+  const Communicator* owner_ = nullptr;
+};
+
+}  // namespace catena::comm::mpi

@@ -1,0 +1,27 @@
+// Entry of the mpi plug-in: create_communicator("mpi").
+#include "catena/core/plugin.h"
+#include "mpi_transport.h"
+
+namespace catena::comm::mpi {
+namespace {
+
+CommunicatorPtr make(const CommunicatorOptions& options) {
+  std::unique_ptr<MpiTransport> transport;
+  MPI_Comm world;
+  {
+    std::lock_guard lock(mutex());
+    start(options);
+    CATENA_MPI(MPI_Comm_dup, MPI_COMM_WORLD, &world);
+  }
+  transport = std::make_unique<MpiTransport>(world, timeout_of(options));
+  transport->join(start_timeout_of(options));
+  const int local_rank = make_topology(transport->rank(), transport->hosts()).intra_rank;
+  const Device device = default_device(options, local_rank);
+  require_device(device);
+  return make_communicator(std::move(transport), device, options);
+}
+
+}  // namespace
+}  // namespace catena::comm::mpi
+
+CATENA_PLUGIN(mpi) { catena::comm::register_communicator("mpi", catena::comm::mpi::make); }

@@ -1,0 +1,104 @@
+#include "catena/serializers/checkpoint.h"
+
+#include <algorithm>
+
+namespace catena::serializers {
+
+void Checkpoint::add_entry(Entry entry) {
+  CATENA_CHECK(ValueError, !entry.name.empty() && entry.name.find('/') == std::string::npos,
+               "Checkpoint: expected a name without '/', got '", entry.name, "'");
+  const bool known = std::any_of(entries_.begin(), entries_.end(),
+                                 [&](const Entry& e) { return e.name == entry.name; });
+  CATENA_CHECK(ValueError, !known, "Checkpoint: '", entry.name, "' is there already");
+  entries_.push_back(std::move(entry));
+}
+
+void Checkpoint::add(const std::string& name, Parameterized& model) {
+  add_entry({name, [&model] { return to_arrays(model); },
+             [&model](const std::map<std::string, Array>& arrays) {
+               from_arrays(arrays, model, "the checkpoint");
+             }});
+}
+
+void Checkpoint::add(const std::string& name, Optimizer& optimizer) {
+  add_entry(
+      {name, [&optimizer] { return optimizer.state(); },
+       [&optimizer](const std::map<std::string, Array>& arrays) { optimizer.load_state(arrays); }});
+}
+
+void Checkpoint::add(const std::string& name, RandomState& state) {
+  add(
+      name, [&state] { return state.state(); },
+      [&state](const RandomState::State& loaded) { state.set_state(loaded); });
+}
+
+void Checkpoint::add(const std::string& name, std::string& text) {
+  add_bytes(
+      name, [&text] { return bytes_of(text.data(), text.size()); },
+      [&text](const Array& bytes) {
+        text.assign(static_cast<const char*>(bytes.raw_data()), static_cast<size_t>(bytes.size()));
+      });
+}
+
+void Checkpoint::add_bytes(const std::string& name, std::function<Array()> get,
+                           std::function<void(const Array&)> set) {
+  add_entry({name,
+             [get] {
+               return NamedArrays{{"", get()}};
+             },
+             [name, set](const std::map<std::string, Array>& arrays) {
+               const auto found = arrays.find("");
+               CATENA_CHECK(IoError,
+                            found != arrays.end() && arrays.size() == 1 &&
+                                found->second.dtype() == Dtype::kUInt8,
+                            "entry '", name, "' holds something else than a value");
+               set(found->second);
+             }});
+}
+
+Array Checkpoint::bytes_of(const void* data, size_t size) {
+  return array_from_bytes(data, {static_cast<int64_t>(size)}, Dtype::kUInt8, cpu(0));
+}
+
+void Checkpoint::check_size(const std::string& name, const Array& bytes, size_t size,
+                            bool multiple) {
+  const auto got = static_cast<size_t>(bytes.size());
+  CATENA_CHECK(IoError, multiple ? got % size == 0 : got == size, "entry '", name, "' has ", got,
+               " bytes, expected ", multiple ? "a multiple of " : "", size);
+}
+
+void Checkpoint::save(const std::string& path) const {
+  NamedArrays all;
+  for (const Entry& entry : entries_) {
+    for (auto& [name, array] : entry.save())
+      all.emplace_back(name.empty() ? entry.name : entry.name + "/" + name, array);
+  }
+  save_npz(path, all);
+}
+
+void Checkpoint::load(const std::string& path) const {
+  std::map<std::string, std::map<std::string, Array>> groups;
+  for (const auto& [name, array] : load_npz(path)) {
+    const size_t slash = name.find('/');
+    groups[name.substr(0, slash)][slash == std::string::npos ? "" : name.substr(slash + 1)] = array;
+  }
+  std::string problems;
+  for (const Entry& entry : entries_) {
+    if (!groups.count(entry.name)) problems += "\n  missing: " + entry.name;
+  }
+  for (const auto& [name, arrays] : groups) {
+    const bool known = std::any_of(entries_.begin(), entries_.end(),
+                                   [&](const Entry& e) { return e.name == name; });
+    if (!known) problems += "\n  unknown: " + name;
+  }
+  CATENA_CHECK(IoError, problems.empty(), path, ": not a checkpoint of this program:", problems);
+  for (const Entry& entry : entries_) {
+    try {
+      entry.load(groups.at(entry.name));
+    } catch (const IoError& e) {
+      fail<IoError>(path, ", ", entry.name, ": ", e.what());
+    }
+  }
+}
+
+}  // namespace catena::serializers

@@ -1,0 +1,155 @@
+#include "catena/comm/factory.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+
+#include "catena/array/creation.h"
+#include "catena/comm/topology.h"
+#include "catena/comm/transport.h"
+
+namespace catena {
+namespace {
+
+// Sets variables for a scope; every launcher variable is cleared.
+using Variables = std::vector<std::pair<std::string, std::string>>;
+class Environment {
+ public:
+  explicit Environment(const Variables& variables = {}) {
+    for (const char* name :
+         {"CATENA_SIZE", "CATENA_RANK", "CATENA_LOCAL_RANK", "CATENA_LOCAL_SIZE", "CATENA_DEVICE",
+          "CATENA_TIMEOUT", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMI_SIZE", "PMI_RANK",
+          "MV2_COMM_WORLD_SIZE", "SLURM_NTASKS", "SLURM_STEP_ID", "SLURM_PROCID"})
+      set(name, nullptr);
+    for (const auto& [name, value] : variables) set(name, value.c_str());
+  }
+  ~Environment() {
+    for (const auto& [name, old] : old_) {
+      if (old)
+        setenv(name.c_str(), old->c_str(), 1);
+      else
+        unsetenv(name.c_str());
+    }
+  }
+
+ private:
+  void set(const std::string& name, const char* value) {
+    const char* now = std::getenv(name.c_str());
+    old_.emplace_back(name, now ? std::optional<std::string>(now) : std::nullopt);
+    if (value)
+      setenv(name.c_str(), value, 1);
+    else
+      unsetenv(name.c_str());
+  }
+  std::vector<std::pair<std::string, std::optional<std::string>>> old_;
+};
+
+TEST(CreateCommunicator, WithoutLauncherEveryNameGivesOneRankThatWorks) {
+  const Environment environment(Variables{{"CATENA_DEVICE", "cpu:0"}});
+  for (const char* name : {"auto", "mpi", "naive", "flat", "non_cuda_aware", "dummy", "threads"}) {
+    const CommunicatorPtr comm = create_communicator(name);
+    EXPECT_EQ(comm->size(), 1) << name;
+    EXPECT_EQ(comm->rank(), 0);
+    EXPECT_EQ(comm->intra_size(), 1);
+    EXPECT_EQ(comm->inter_size(), 1);
+    EXPECT_EQ(comm->device(), cpu(0));
+    const Array x = array({1.f, 2.f}, comm->device());
+    EXPECT_EQ(comm->all_reduce(x).to_vector<float>(), (std::vector<float>{1, 2}));
+    EXPECT_EQ(comm->all_gather(x).to_vector<float>(), (std::vector<float>{1, 2}));
+    EXPECT_EQ(comm->broadcast_object(std::string("x")), "x");
+    EXPECT_EQ(comm->split(0)->size(), 1);
+    EXPECT_EQ(comm->split(-1), nullptr);
+    comm->barrier();
+  }
+}
+
+TEST(CreateCommunicator, SendToItselfWithoutGroupIsRefusedSoon) {
+  const Environment environment(Variables{{"CATENA_DEVICE", "cpu"}});
+  const CommunicatorPtr comm = create_communicator();
+  const Array x = array({1.f}), y = array({0.f});
+  comm->group([&] {
+    comm->send(x, 0);
+    comm->recv(y, 0);
+  });
+  EXPECT_EQ(y.item<float>(), 1.f);
+  EXPECT_THROW(comm->send(x, 0), CommError);
+}
+
+TEST(CreateCommunicator, UnknownNameListsTheKnownOnes) {
+  try {
+    create_communicator("gloo");
+    FAIL();
+  } catch (const ValueError& error) {
+    EXPECT_NE(std::string(error.what()).find("pure_nccl"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("'gloo'"), std::string::npos);
+  }
+}
+
+TEST(CreateCommunicator, ThreadsUnderALauncherOfSeveralRanksIsRefused) {
+  const Environment environment(Variables{{"CATENA_SIZE", "4"}, {"CATENA_DEVICE", "cpu"}});
+  EXPECT_THROW(create_communicator("threads"), CommError);
+  EXPECT_THROW(create_communicator("dummy"), CommError);
+}
+
+TEST(LaunchEnvironment, ReadsLaunchersInOrder) {
+  {
+    const Environment environment;
+    EXPECT_FALSE(comm::launch_environment().launched);
+    EXPECT_EQ(comm::launch_environment().size, 1);
+  }
+  const Environment environment(
+      {{"OMPI_COMM_WORLD_SIZE", "8"}, {"OMPI_COMM_WORLD_RANK", "3"}, {"CATENA_SIZE", "4"}});
+  const auto launch = comm::launch_environment();
+  EXPECT_TRUE(launch.launched);
+  EXPECT_EQ(launch.size, 4);
+  EXPECT_EQ(launch.rank, 3);
+  EXPECT_EQ(launch.source, "CATENA_SIZE");
+}
+
+TEST(LaunchEnvironment, BatchScriptOfSlurmIsNotAStep) {
+  const Environment environment(Variables{{"SLURM_NTASKS", "8"}});
+  EXPECT_FALSE(comm::launch_environment().launched);
+}
+
+TEST(Timeout, ComesFromOptionsThenEnvironment) {
+  const Environment environment(Variables{{"CATENA_TIMEOUT", "12.5"}});
+  EXPECT_EQ(comm::timeout_of({}), 12.5);
+  EXPECT_EQ(comm::timeout_of({.timeout = 3}), 3);
+  const Environment wrong(Variables{{"CATENA_TIMEOUT", "soon"}});
+  EXPECT_THROW(comm::timeout_of({}), ValueError);
+}
+
+TEST(Topology, NumbersHostsInOrderOfAppearance) {
+  const auto t = comm::make_topology(4, {9, 2, 9, 5, 2});
+  EXPECT_EQ(t.size, 5);
+  EXPECT_EQ(t.inter_rank, 1);
+  EXPECT_EQ(t.inter_size, 3);
+  EXPECT_EQ(t.intra_rank, 1);
+  EXPECT_EQ(t.intra_size, 2);
+  EXPECT_EQ(t.hosts, (std::vector<int>{0, 1, 0, 2, 1}));
+  EXPECT_THROW(comm::make_topology(5, {0, 0}), ValueError);
+}
+
+TEST(OrderedReduce, PropagatesNan) {
+  const float nan = std::nanf("");
+  const float a[] = {1, nan, 3}, b[] = {nan, 2, 1};
+  const void* inputs[] = {a, b};
+  float out[3];
+  for (auto kind : {comm::Reduction::kMin, comm::Reduction::kMax, comm::Reduction::kSum}) {
+    comm::ordered_reduce(Dtype::kFloat32, kind, inputs, {}, 3, out);
+    EXPECT_TRUE(std::isnan(out[0]) && std::isnan(out[1])) << name(kind);
+    EXPECT_FALSE(std::isnan(out[2]));
+  }
+}
+
+TEST(OrderedReduce, IntegersWrap) {
+  const int8_t a[] = {100}, b[] = {100};
+  const void* inputs[] = {a, b};
+  int8_t out;
+  comm::ordered_reduce(Dtype::kInt8, comm::Reduction::kSum, inputs, {}, 1, &out);
+  EXPECT_EQ(out, int8_t(-56));
+}
+
+}  // namespace
+}  // namespace catena

@@ -1,0 +1,97 @@
+// Ranks that disagree. Each case makes three equal calls first, so that the named call is #4.
+#include <gtest/gtest.h>
+
+#include "comm/suite.h"
+
+namespace catena::comm_suite {
+
+using comm::Reduction;
+
+namespace {
+
+Array vec(Communicator& comm, int64_t n = 4, Dtype dtype = Dtype::kFloat32) {
+  return make(comm, {n}, dtype, comm.rank());
+}
+
+void operation(Communicator& c, bool odd) { odd ? c.broadcast(vec(c)) : c.all_reduce(vec(c)); }
+void count(Communicator& c, bool odd) { c.all_reduce(vec(c, odd ? 5 : 4)); }
+void dtype(Communicator& c, bool odd) {
+  c.all_reduce(vec(c, 4, odd ? Dtype::kFloat64 : Dtype::kFloat32));
+}
+void reduction(Communicator& c, bool odd) {
+  c.all_reduce(vec(c), odd ? Reduction::kMax : Reduction::kSum);
+}
+void root(Communicator& c, bool odd) { c.broadcast(vec(c), odd ? 1 : 0); }
+void order(Communicator& c, bool odd) {
+  if (odd) c.all_gather(vec(c));
+  c.all_reduce(vec(c));
+  if (!odd) c.all_gather(vec(c));
+}
+void extra_call(Communicator& c, bool odd) {
+  if (odd) c.all_reduce(vec(c, 7));
+  c.barrier();
+}
+void object_kind(Communicator& c, bool odd) {
+  if (odd)
+    c.broadcast_object(3);
+  else
+    c.all_gather_object(3);
+}
+void in_a_group(Communicator& c, bool odd) {
+  c.group([&] {
+    c.all_reduce(vec(c));
+    c.all_reduce(vec(c, odd ? 6 : 4));
+  });
+}
+void message_size(Communicator& c, bool odd) {
+  if (odd)
+    c.recv(vec(c, 3), c.size() - 2);
+  else if (c.rank() == c.size() - 2)
+    c.send(vec(c, 4), c.size() - 1);
+  c.barrier();
+}
+
+}  // namespace
+
+std::vector<MismatchCase> mismatch_cases() {
+  return {
+      {"operation",
+       operation,
+       {"call #4", "all_reduce #4 sum float32[4]", "broadcast #4 float32[4] root 0"}},
+      {"count", count, {"call #4", "float32[4]", "float32[5]"}},
+      {"dtype", dtype, {"call #4", "float32[4]", "float64[4]"}},
+      {"reduction", reduction, {"call #4", "all_reduce #4 sum", "all_reduce #4 max"}},
+      {"root", root, {"call #4", "root 0", "root 1"}},
+      {"order", order, {"call #4", "all_gather #4", "all_reduce #4"}},
+      {"extra_call", extra_call, {"call #4", "all_reduce #4 sum float32[7]", "barrier #4"}},
+      {"object_kind", object_kind, {"call #4", "broadcast_object", "all_gather_object"}},
+      {"in_a_group", in_a_group, {"call #5", "float32[4]", "float32[6]"}},
+      {"message_size", message_size, {"send", "recv", "float32[4]", "float32[3]"}},
+  };
+}
+
+void expect_mismatch(Communicator& comm, const MismatchCase& one) {
+  const bool odd = comm.rank() == comm.size() - 1;
+  for (int i = 0; i < 3; ++i) comm.barrier();
+  std::string text;
+  try {
+    one.body(comm, odd);
+    // A rank whose own calls were done before the others found out is told at its next call.
+    comm.barrier();
+    ADD_FAILURE() << "rank " << comm.rank() << " was told nothing";
+  } catch (const CommError& error) {
+    text = error.what();
+  }
+  for (const std::string& word : one.words)
+    EXPECT_NE(text.find(word), std::string::npos)
+        << "rank " << comm.rank() << " was not told '" << word << "': " << text;
+  EXPECT_TRUE(comm.failed());
+  try {
+    comm.barrier();
+    ADD_FAILURE() << "the communicator is still alive";
+  } catch (const CommError& error) {
+    EXPECT_EQ(std::string(error.what()), text);
+  }
+}
+
+}  // namespace catena::comm_suite

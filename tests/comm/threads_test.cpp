@@ -1,0 +1,298 @@
+// The suite over ranks that are threads, and their faults.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <mutex>
+#include <thread>
+
+#include "catena/comm/factory.h"
+#include "catena/comm/transport.h"
+#include "comm/suite.h"
+
+namespace catena {
+namespace {
+
+using comm::Fault;
+using comm::Reduction;
+using comm::run_threads;
+using comm::ThreadsOptions;
+using comm_suite::Case;
+using Clock = std::chrono::steady_clock;
+
+struct Setting {
+  Case one;
+  int ranks;
+  bool generic;
+};
+
+std::vector<Setting> settings() {
+  std::vector<Setting> list;
+  for (const auto& cases : {comm_suite::collective_cases(), comm_suite::object_cases()})
+    for (const Case& one : cases)
+      for (int ranks : {1, 2, 3, 4, 8})
+        for (bool generic : {false, true}) list.push_back({one, ranks, generic});
+  return list;
+}
+
+class ThreadsSuite : public testing::TestWithParam<Setting> {};
+TEST_P(ThreadsSuite, GivesExactResults) {
+  const Setting& s = GetParam();
+  // One rank cannot wait for itself.
+  run_threads(s.ranks, s.one.body, {.timeout = 60, .generic = s.generic});
+}
+INSTANTIATE_TEST_SUITE_P(All, ThreadsSuite, testing::ValuesIn(settings()), [](const auto& info) {
+  return std::string(info.param.one.name) + "_" + std::to_string(info.param.ranks) +
+         (info.param.generic ? "_generic" : "");
+});
+
+class ThreadsMismatch : public testing::TestWithParam<comm_suite::MismatchCase> {};
+TEST_P(ThreadsMismatch, IsNamedOnAllRanks) {
+  for (int ranks : {2, 4}) {
+    const auto start = Clock::now();
+    std::atomic<int> told = 0;
+    run_threads(ranks,
+                [&](Communicator& comm) {
+                  comm_suite::expect_mismatch(comm, GetParam());
+                  ++told;
+                },
+                {.timeout = 30});
+    EXPECT_EQ(told, ranks);
+    EXPECT_LT(Clock::now() - start, std::chrono::seconds(10));
+  }
+}
+INSTANTIATE_TEST_SUITE_P(All, ThreadsMismatch, testing::ValuesIn(comm_suite::mismatch_cases()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// Texts of the CommErrors that the ranks saw; the exception that run_threads threw is swallowed.
+std::vector<std::string> texts_of(int n, const std::function<void(Communicator&)>& fn,
+                                  double timeout = 30) {
+  std::mutex mutex;
+  std::vector<std::string> texts(size_t(n), "");
+  try {
+    run_threads(n,
+                [&](Communicator& comm) {
+                  try {
+                    fn(comm);
+                  } catch (const CommError& error) {
+                    std::lock_guard lock(mutex);
+                    texts[size_t(comm.rank())] = error.what();
+                    throw;
+                  }
+                },
+                {.timeout = timeout});
+  } catch (const std::exception&) {
+  }
+  return texts;
+}
+
+bool holds(const std::string& text, const std::string& word) {
+  return text.find(word) != std::string::npos;
+}
+
+Array some(Communicator& comm) { return comm_suite::make(comm, {4}, Dtype::kFloat32, comm.rank()); }
+
+TEST(ThreadsFaults, ThrowingRankEndsTheOthersAndIsNamed) {
+  const auto texts = texts_of(4, [](Communicator& comm) {
+    comm.all_reduce(some(comm));
+    if (comm.rank() == 2) throw std::runtime_error("disk is full");
+    comm.all_reduce(some(comm));
+  });
+  for (int r : {0, 1, 3}) {
+    EXPECT_TRUE(holds(texts[size_t(r)], "rank 2 failed")) << texts[size_t(r)];
+    EXPECT_TRUE(holds(texts[size_t(r)], "disk is full")) << texts[size_t(r)];
+  }
+}
+
+TEST(ThreadsFaults, RethrowsTheFirstFailureWithItsType) {
+  EXPECT_THROW(run_threads(3,
+                           [](Communicator& comm) {
+                             if (comm.rank() == 1) throw std::out_of_range("mine");
+                             comm.barrier();
+                           }),
+               std::out_of_range);
+}
+
+TEST(ThreadsFaults, ReturningRankIsNamed) {
+  const auto texts = texts_of(3, [](Communicator& comm) {
+    comm.all_reduce(some(comm));
+    if (comm.rank() == 1) return;
+    comm.all_reduce(some(comm));
+  });
+  EXPECT_TRUE(holds(texts[0], "rank 1 has returned")) << texts[0];
+  EXPECT_TRUE(holds(texts[0], "all_reduce #2")) << texts[0];
+  EXPECT_TRUE(holds(texts[2], "rank 1 has returned")) << texts[2];
+}
+
+TEST(ThreadsFaults, HangingRankRunsIntoTheDeadline) {
+  const auto start = Clock::now();
+  const auto texts = texts_of(
+      3,
+      [](Communicator& comm) {
+        if (comm.rank() == 2)
+          comm.inject({.kind = Fault::Kind::kDelay, .at_call = 2, .seconds = 2});
+        comm.all_reduce(some(comm));
+        comm.all_reduce(some(comm));
+      },
+      0.5);
+  for (int r : {0, 1}) {
+    EXPECT_TRUE(holds(texts[size_t(r)], "waited 0.5 s")) << texts[size_t(r)];
+    EXPECT_TRUE(holds(texts[size_t(r)], "for rank 2")) << texts[size_t(r)];
+  }
+  EXPECT_LT(Clock::now() - start, std::chrono::seconds(8));
+}
+
+TEST(ThreadsFaults, SkippedCallIsFound) {
+  const auto texts = texts_of(4, [](Communicator& comm) {
+    if (comm.rank() == 3) comm.inject({.kind = Fault::Kind::kSkip, .at_call = 2});
+    comm.all_reduce(some(comm));
+    comm.all_gather(some(comm));
+    comm.broadcast(some(comm), 1);
+  });
+  for (const std::string& text : texts) {
+    EXPECT_TRUE(holds(text, "call #2")) << text;
+    EXPECT_TRUE(holds(text, "ranks 0, 1, 2 called all_gather #2")) << text;
+    EXPECT_TRUE(holds(text, "rank 3 called broadcast #2")) << text;
+  }
+}
+
+TEST(ThreadsFaults, InjectedThrow) {
+  EXPECT_THROW(run_threads(2,
+                           [](Communicator& comm) {
+                             if (comm.rank() == 1)
+                               comm.inject({.kind = Fault::Kind::kThrow, .at_call = 1});
+                             comm.barrier();
+                           }),
+               std::runtime_error);
+}
+
+TEST(ThreadsFaults, ExchangeWithoutGroupIsADeadlockThatIsNamed) {
+  const auto texts = texts_of(2, [](Communicator& comm) {
+    comm.send(some(comm), 1 - comm.rank());
+    comm.recv(some(comm), 1 - comm.rank());
+  });
+  for (const std::string& text : texts) EXPECT_TRUE(holds(text, "group")) << text;
+}
+
+TEST(ThreadsFaults, SendAgainstCollectiveIsNamed) {
+  const auto texts = texts_of(3, [](Communicator& comm) {
+    if (comm.rank() == 0)
+      comm.send(some(comm), 1);
+    else
+      comm.all_reduce(some(comm));
+  });
+  for (const std::string& text : texts) {
+    EXPECT_TRUE(holds(text, "send #1")) << text;
+    EXPECT_TRUE(holds(text, "ranks 1, 2 waits in all_reduce #1") || holds(text, "all_reduce #1"))
+        << text;
+  }
+}
+
+TEST(ThreadsFaults, AbortEndsAll) {
+  const auto texts = texts_of(3, [](Communicator& comm) {
+    if (comm.rank() == 1) comm.abort("loss is NaN");
+    comm.barrier();
+  });
+  for (const std::string& text : texts) EXPECT_TRUE(holds(text, "loss is NaN")) << text;
+}
+
+TEST(ThreadsFaults, FailureReachesOtherTeams) {
+  const auto texts = texts_of(4, [](Communicator& comm) {
+    const auto half = comm.split(comm.rank() / 2);
+    if (comm.rank() == 0) throw std::runtime_error("gone");
+    half->barrier();
+    for (;;) half->barrier();
+  });
+  for (int r : {1, 2, 3}) EXPECT_TRUE(holds(texts[size_t(r)], "rank 0 failed")) << texts[size_t(r)];
+}
+
+TEST(ThreadsCommunicator, AllRanksGetTheSameBits) {
+  // Values whose sum depends on the order.
+  std::vector<std::vector<float>> results(5);
+  for (bool generic : {false, true}) {
+    for (int64_t n : {10, 20000}) {
+      run_threads(5,
+                  [&](Communicator& comm) {
+                    std::vector<float> x;
+                    for (int64_t i = 0; i < n; ++i)
+                      x.push_back(std::pow(-1.7f, float((i + comm.rank() * 5) % 23)) / 3);
+                    results[size_t(comm.rank())] =
+                        comm.all_reduce(array(x, comm.device())).to_vector<float>();
+                  },
+                  {.generic = generic});
+      for (const auto& result : results) EXPECT_EQ(result, results[0]);
+      for (int64_t i = 0; i < n; ++i) {
+        float sum = 0;
+        for (int r = 0; r < 5; ++r) sum += std::pow(-1.7f, float((i + r * 5) % 23)) / 3;
+        ASSERT_EQ(results[0][size_t(i)], sum);
+      }
+    }
+  }
+}
+
+TEST(ThreadsCommunicator, HalfPrecisionRoundsOnce) {
+  run_threads(4, [&](Communicator& comm) {
+    // 2048 + 1 + 1 + 1 is 2048 when every step is rounded to float16.
+    const float mine = comm.rank() == 0 ? 2048.f : 1.f;
+    const Array x = array({mine}, comm.device()).astype(Dtype::kFloat16);
+    EXPECT_EQ(comm.all_reduce(x).item<float>(), 2052.f);
+  });
+}
+
+TEST(ThreadsCommunicator, CountsHosts) {
+  run_threads(4,
+              [](Communicator& comm) {
+                EXPECT_EQ(comm.inter_size(), 2);
+                EXPECT_EQ(comm.intra_size(), 2);
+                EXPECT_EQ(comm.inter_rank(), comm.rank() / 2);
+                EXPECT_EQ(comm.intra_rank(), comm.rank() % 2);
+              },
+              {.hosts = {7, 7, 3, 3}});
+}
+
+TEST(ThreadsCommunicator, RanksHaveTheirDevices) {
+  run_threads(3, [](Communicator& comm) {
+    EXPECT_EQ(comm.device(), cpu(comm.rank()));
+    EXPECT_EQ(current_device(), cpu(comm.rank()));
+    EXPECT_EQ(comm.name(), "threads");
+  });
+  EXPECT_THROW(run_threads(2, [](Communicator&) {}, {.devices = {cpu(0)}}), ValueError);
+  EXPECT_THROW(run_threads(0, [](Communicator&) {}), ValueError);
+}
+
+TEST(ThreadsCommunicator, CloseRunsCallbacksOnceAndEndsCalls) {
+  run_threads(2, [](Communicator& comm) {
+    int ran = 0;
+    comm.before_close([&] { ++ran; });
+    const int id = comm.before_close([&] { ran += 100; });
+    comm.cancel_before_close(id);
+    comm.close();
+    comm.close();
+    EXPECT_EQ(ran, 1);
+    EXPECT_THROW(comm.barrier(), CommError);
+  });
+}
+
+TEST(ThreadsCommunicator, NoSyncNests) {
+  run_threads(1, [](Communicator& comm) {
+    EXPECT_TRUE(comm.synchronises());
+    {
+      const auto outer = comm.no_sync();
+      const auto inner = comm.no_sync();
+      EXPECT_FALSE(comm.synchronises());
+    }
+    EXPECT_TRUE(comm.synchronises());
+  });
+}
+
+TEST(ThreadsCommunicator, CheckFindsNothingWhenAllIsWell) {
+  run_threads(4, [](Communicator& comm) {
+    for (int i = 0; i < 2000; ++i) comm.all_reduce(some(comm));
+    comm.check();
+    EXPECT_EQ(comm.find_problem(0), "");
+  });
+}
+
+}  // namespace
+}  // namespace catena
