@@ -2,7 +2,7 @@
 
 #include "backends/cuda/cuda_check.h"
 #include "backends/cuda/device.h"
-#include "backends/cuda/jit/disk_cache.h"
+#include "backends/cuda/jit/compile/disk_cache.h"
 
 namespace catena::gpu {
 namespace {
