@@ -209,6 +209,22 @@ TEST_P(Math, ClipBetweenConstants) {
   EXPECT_EQ(x.grad().to_vector<double>(), (std::vector<double>{0, 1, 1, 1, 0}));
 }
 
+TEST_P(Math, ParametersAreOperands) {
+  const Parameter p(draw({2, 3}, 1, 2)), row(draw({3}, 1, 2, 1));
+  const Variable x(draw({2, 3}, 1, 2, 2));
+  const Variable y = F::sum(2.0 * p * x + x / p - p + x * row);
+  y.backward();
+  const Array& a = p.data();
+  EXPECT_NO_THROW(
+      assert_allclose(p.grad(), 2.0 * x.data() - x.data() / (a * a) - 1.0, 1e-12, 1e-12));
+  EXPECT_NO_THROW(assert_allclose(row.grad(), sum(x.data(), 0), 1e-12, 1e-12));
+  row.zero_grad();
+  F::sum(x + row).backward();
+  F::sum(row * 3.0 + x).backward();  // accumulates
+  EXPECT_NO_THROW(
+      assert_allclose(row.grad(), full({3}, 8.0, {Dtype::kFloat64, device()}), 1e-12, 0));
+}
+
 TEST_P(Math, OneVariableOnBothSides) {
   expect_gradients([](const Variable& a) { return a * a + a / a - a; }, draw({2, 2}, 1, 2));
 }
