@@ -8,15 +8,18 @@
 
 namespace catena {
 
+void Backend::make_current(int) {}
 void Backend::begin_capture(int, const Stream& stream) {
-  fail<DeviceError>("Graph::capture: ", stream.device(), " cannot record graphs; expected a cuda device");
+  fail<DeviceError>("Graph::capture: ", stream.device(),
+                    " cannot record graphs; expected a cuda device");
 }
 GraphState* Backend::end_capture(const Stream& stream) {
   fail<DeviceError>("Graph::capture: ", stream.device(), " does not record a graph");
 }
 void Backend::abort_capture(const Stream&) noexcept {}
 void Backend::launch_graph(GraphState*, const Stream& stream) {
-  fail<DeviceError>("Graph::launch: ", stream.device(), " cannot launch graphs; expected a cuda device");
+  fail<DeviceError>("Graph::launch: ", stream.device(),
+                    " cannot launch graphs; expected a cuda device");
 }
 void Backend::destroy_graph(GraphState*) noexcept {}
 bool Backend::is_capturing(const Stream&) { return false; }
@@ -58,12 +61,14 @@ Graph Graph::capture(Device device, std::function<void()> step) {
 }
 
 void Graph::launch() {
-  CATENA_CHECK(ValueError, state_ != nullptr, "Graph::launch: this Graph is empty; use Graph::capture");
+  CATENA_CHECK(ValueError, state_ != nullptr,
+               "Graph::launch: this Graph is empty; use Graph::capture");
   backend(state_->device.type()).launch_graph(state_->graph, current_stream(state_->device));
 }
 
 Device Graph::device() const {
-  CATENA_CHECK(ValueError, state_ != nullptr, "Graph::device: this Graph is empty; use Graph::capture");
+  CATENA_CHECK(ValueError, state_ != nullptr,
+               "Graph::device: this Graph is empty; use Graph::capture");
   return state_->device;
 }
 

@@ -31,7 +31,10 @@ TEST_F(CacheFiles, MakesAValueOnce) {
   const Hash128 key = hash128("some kernel");
   int calls = 0;
   bool made = false;
-  const auto make = [&] { ++calls; return std::string(5000, 'x') + '\0' + "end"; };
+  const auto make = [&] {
+    ++calls;
+    return std::string(5000, 'x') + '\0' + "end";
+  };
   const std::string first = cache.get(key, make, &made);
   EXPECT_TRUE(made);
   EXPECT_EQ(cache.get(key, make, &made), first);
@@ -55,7 +58,7 @@ TEST_F(CacheFiles, DamagedFilesAreMadeAgain) {
       std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
       file.seekp(static_cast<std::streamoff>(size) - 3);
       file.put('#');
-    } else {            // cut short, emptied
+    } else {  // cut short, emptied
       fs::resize_file(path, damage == 1 ? size - 4 : 0);
     }
     std::string value;
@@ -74,11 +77,14 @@ TEST_F(CacheFiles, SeveralProcessesMakeItOnce) {
     const pid_t child = fork();
     if (child == 0) {
       bool made = false;
-      const std::string value = DiskCache(folder_).get(key, [&] {
-        std::ofstream(log, std::ios::app) << "called\n";
-        usleep(200000);
-        return std::string("result");
-      }, &made);
+      const std::string value = DiskCache(folder_).get(
+          key,
+          [&] {
+            std::ofstream(log, std::ios::app) << "called\n";
+            usleep(200000);
+            return std::string("result");
+          },
+          &made);
       _exit(value == "result" ? 0 : 1);
     }
     children.push_back(child);
@@ -97,14 +103,20 @@ TEST_F(CacheFiles, SeveralProcessesMakeItOnce) {
 
 TEST_F(CacheFiles, WorksWithoutAFolder) {
   bool made = false;
-  EXPECT_EQ(DiskCache("").get(hash128("k"), [] { return std::string("v"); }, &made), "v");
+  EXPECT_EQ(DiskCache("").get(
+                hash128("k"), [] { return std::string("v"); }, &made),
+            "v");
   EXPECT_TRUE(made);
-  EXPECT_EQ(DiskCache("/proc/no/such/place").get(hash128("k"), [] { return std::string("v"); }, &made), "v");
+  EXPECT_EQ(DiskCache("/proc/no/such/place")
+                .get(
+                    hash128("k"), [] { return std::string("v"); }, &made),
+            "v");
 }
 
 TEST_F(CacheFiles, BundlesRoundTripAndRefuseDamage) {
   std::map<Hash128, std::string> cubins;
-  for (int i = 0; i < 100; ++i) cubins[hash128("k" + std::to_string(i))] = std::string(size_t(i * 7 + 1), char('a' + i % 26));
+  for (int i = 0; i < 100; ++i)
+    cubins[hash128("k" + std::to_string(i))] = std::string(size_t(i * 7 + 1), char('a' + i % 26));
   const std::string path = folder_ + "/test.bundle";
   write_bundle(path, cubins);
   {

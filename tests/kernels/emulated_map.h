@@ -10,7 +10,6 @@
 
 #include "kernels/map_case.h"
 
-
 #define CATENA_OUTPUTS 1
 #define CATENA_EACH_OUTPUT(X) X(0)
 #define CATENA_EXTRA_PARAMETERS
@@ -18,9 +17,11 @@
 
 namespace EMULATED_NAME {
 #include "kernels/prelude.cuh"
-namespace catena { namespace jit {
+namespace catena {
+namespace jit {
 EMULATED_TYPES
-} }
+}
+}  // namespace catena
 #include "kernels/map.cuh"
 #include "kernels/tiled.cuh"
 }  // namespace EMULATED_NAME
@@ -31,10 +32,18 @@ void EMULATED_NAME(int kernel, uint64_t blocks, unsigned threads, void* argument
   using namespace ::EMULATED_NAME;
   using namespace ::EMULATED_NAME::catena::jit;
   const Dim3 grid{unsigned(blocks), 1, 1};
-  if (kernel == 0) run_grid(grid, threads, false, [&] { catena_flat(*static_cast<FlatArgs<CATENA_N>*>(arguments)); });
-  if (kernel == 1) run_grid(grid, threads, false, [&] { catena_rows(*static_cast<RowsArgs<CATENA_N>*>(arguments)); });
-  if (kernel == 2) run_grid(grid, threads, false, [&] { catena_strided(*static_cast<StridedArgs<CATENA_N>*>(arguments)); });
-  if (kernel == 3) run_grid(grid, threads, true, [&] { catena_tiled(*static_cast<TiledArgs<CATENA_N>*>(arguments)); });
+  if (kernel == 0)
+    run_grid(grid, threads, false,
+             [&] { catena_flat(*static_cast<FlatArgs<CATENA_N>*>(arguments)); });
+  if (kernel == 1)
+    run_grid(grid, threads, false,
+             [&] { catena_rows(*static_cast<RowsArgs<CATENA_N>*>(arguments)); });
+  if (kernel == 2)
+    run_grid(grid, threads, false,
+             [&] { catena_strided(*static_cast<StridedArgs<CATENA_N>*>(arguments)); });
+  if (kernel == 3)
+    run_grid(grid, threads, true,
+             [&] { catena_tiled(*static_cast<TiledArgs<CATENA_N>*>(arguments)); });
 }
 
 }  // namespace emulated

@@ -11,13 +11,18 @@ namespace {
 
 TEST(Divider, DividesEveryNumberBelow2To31) {
   std::mt19937 random(7);
-  std::vector<uint32_t> divisors{1, 2, 3, 5, 7, 10, 641, 65535, 65536, 65537, 16384, 0x3fffffff, 0x40000000, 0x7ffffffe, 0x7fffffff};
-  for (int i = 0; i < 300; ++i) divisors.push_back(std::max(1u, uint32_t(random() >> (1 + random() % 30))));
+  std::vector<uint32_t> divisors{1,     2,          3,          5,          7,
+                                 10,    641,        65535,      65536,      65537,
+                                 16384, 0x3fffffff, 0x40000000, 0x7ffffffe, 0x7fffffff};
+  for (int i = 0; i < 300; ++i)
+    divisors.push_back(std::max(1u, uint32_t(random() >> (1 + random() % 30))));
   for (const uint32_t d : divisors) {
     const Divider divider = make_divider(d);
     std::vector<uint32_t> numbers{0, 1, d - 1, d, 0x7fffffff, 0x7ffffffe};
-    for (uint64_t multiple = d; multiple < 0x80000000u; multiple += uint64_t(d) * (1 + (0x80000000u / d) / 50)) {
-      numbers.insert(numbers.end(), {uint32_t(multiple - 1), uint32_t(multiple), uint32_t(multiple + 1) & 0x7fffffff});
+    for (uint64_t multiple = d; multiple < 0x80000000u;
+         multiple += uint64_t(d) * (1 + (0x80000000u / d) / 50)) {
+      numbers.insert(numbers.end(), {uint32_t(multiple - 1), uint32_t(multiple),
+                                     uint32_t(multiple + 1) & 0x7fffffff});
     }
     for (int i = 0; i < 100; ++i) numbers.push_back(random() >> 1);
     for (const uint32_t n : numbers) {

@@ -10,9 +10,15 @@
 #define __grid_constant__
 #define __shared__ static
 
-struct uint2 { unsigned x, y; };
-struct uint4 { unsigned x, y, z, w; };
-struct Dim3 { unsigned x = 0, y = 0, z = 0; };
+struct uint2 {
+  unsigned x, y;
+};
+struct uint4 {
+  unsigned x, y, z, w;
+};
+struct Dim3 {
+  unsigned x = 0, y = 0, z = 0;
+};
 
 static thread_local Dim3 threadIdx;
 static Dim3 blockIdx, gridDim;
@@ -24,7 +30,8 @@ static unsigned __shfl_down_sync(unsigned, unsigned value, int distance) {
   exchange_words[threadIdx.x] = value;
   __syncthreads();
   const unsigned lane = threadIdx.x % 32;
-  const unsigned result = lane + unsigned(distance) < 32 ? exchange_words[threadIdx.x + unsigned(distance)] : value;
+  const unsigned result =
+      lane + unsigned(distance) < 32 ? exchange_words[threadIdx.x + unsigned(distance)] : value;
   __syncthreads();
   return result;
 }
@@ -70,12 +77,28 @@ static void run_grid(Dim3 grid, unsigned threads, bool parallel, const Kernel& k
 // What prelude.cuh gives on the GPU, for the plain types.
 namespace catena {
 namespace jit {
-template <class T> struct Compute { typedef T type; };
-template <class A, class B> struct IsSame { static constexpr bool value = std::is_same_v<A, B>; };
-template <class T> struct IsNarrow { static constexpr bool value = false; };
-template <class T> CATENA_FN T widen(T x) { return x; }
-template <class To, class From> CATENA_FN To convert(From x) { return To(x); }
-template <class T> CATENA_FN T from_bits(unsigned long long bits) {
+template <class T>
+struct Compute {
+  typedef T type;
+};
+template <class A, class B>
+struct IsSame {
+  static constexpr bool value = std::is_same_v<A, B>;
+};
+template <class T>
+struct IsNarrow {
+  static constexpr bool value = false;
+};
+template <class T>
+CATENA_FN T widen(T x) {
+  return x;
+}
+template <class To, class From>
+CATENA_FN To convert(From x) {
+  return To(x);
+}
+template <class T>
+CATENA_FN T from_bits(unsigned long long bits) {
   T value;
   std::memcpy(&value, &bits, sizeof(T));
   return value;

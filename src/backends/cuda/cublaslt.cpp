@@ -29,11 +29,11 @@ constexpr int kTunedRepeats = 5;
   fail<DeviceError>("cuBLASLt call failed: ", call, ": ", cublasLtGetStatusName(status), ": ",
                     cublasLtGetStatusString(status));
 }
-#define CATENA_CUBLAS_CHECK(call)                                  \
-  do {                                                             \
-    const cublasStatus_t catena_status = (call);                   \
-    if (catena_status != CUBLAS_STATUS_SUCCESS) [[unlikely]]       \
-      fail_cublas(catena_status, #call);                           \
+#define CATENA_CUBLAS_CHECK(call)                            \
+  do {                                                       \
+    const cublasStatus_t catena_status = (call);             \
+    if (catena_status != CUBLAS_STATUS_SUCCESS) [[unlikely]] \
+      fail_cublas(catena_status, #call);                     \
   } while (false)
 
 // Everything that decides how a product runs.
@@ -66,23 +66,29 @@ Key make_key(Dtype dtype, Precision precision, const LibraryProduct& p, int devi
   push(alignment_code(p.b.data), 4);
   push(alignment_code(p.c.data), 4);
   push(p.bias ? alignment_code(p.bias) : 0, 4);
-  return {{p.rows, p.columns, p.depth, p.batch, p.a.leading, p.b.leading, p.c.leading, p.a.batch_step,
-           p.b.batch_step, p.c.batch_step, flags}};
+  return {{p.rows, p.columns, p.depth, p.batch, p.a.leading, p.b.leading, p.c.leading,
+           p.a.batch_step, p.b.batch_step, p.c.batch_step, flags}};
 }
 
 cudaDataType_t data_type(Dtype dtype) {
   switch (dtype) {
-    case Dtype::kFloat16: return CUDA_R_16F;
-    case Dtype::kBFloat16: return CUDA_R_16BF;
-    case Dtype::kFloat32: return CUDA_R_32F;
-    default: return CUDA_R_64F;
+    case Dtype::kFloat16:
+      return CUDA_R_16F;
+    case Dtype::kBFloat16:
+      return CUDA_R_16BF;
+    case Dtype::kFloat32:
+      return CUDA_R_32F;
+    default:
+      return CUDA_R_64F;
   }
 }
 
 cublasComputeType_t compute_type(Dtype dtype, Precision precision) {
   if (dtype == Dtype::kFloat64) return CUBLAS_COMPUTE_64F;
-  if (dtype == Dtype::kFloat32 && precision == Precision::kTf32) return CUBLAS_COMPUTE_32F_FAST_TF32;
-  if (dtype == Dtype::kFloat32 && precision == Precision::kBf16) return CUBLAS_COMPUTE_32F_FAST_16BF;
+  if (dtype == Dtype::kFloat32 && precision == Precision::kTf32)
+    return CUBLAS_COMPUTE_32F_FAST_TF32;
+  if (dtype == Dtype::kFloat32 && precision == Precision::kBf16)
+    return CUBLAS_COMPUTE_32F_FAST_16BF;
   return CUBLAS_COMPUTE_32F;
 }
 
@@ -107,7 +113,8 @@ struct Choice {
   size_t workspace = 0;
 };
 
-// A problem ready to run. Belongs to one thread, because the bias address is part of the descriptor.
+// A problem ready to run. Belongs to one thread, because the bias address is part of the
+// descriptor.
 struct Plan {
   Key key;
   Choice choice;
@@ -116,20 +123,24 @@ struct Plan {
   cublasLtMatrixLayoutOpaque_t a, b, c;
 };
 
-void set_layout(cublasLtMatrixLayoutOpaque_t& layout, cudaDataType_t type, int64_t rows, int64_t columns,
-                const LibraryMatrix& matrix, int64_t batch) {
+void set_layout(cublasLtMatrixLayoutOpaque_t& layout, cudaDataType_t type, int64_t rows,
+                int64_t columns, const LibraryMatrix& matrix, int64_t batch) {
   if (matrix.transposed) std::swap(rows, columns);
-  CATENA_CUBLAS_CHECK(cublasLtMatrixLayoutInit(&layout, type, uint64_t(rows), uint64_t(columns), matrix.leading));
+  CATENA_CUBLAS_CHECK(
+      cublasLtMatrixLayoutInit(&layout, type, uint64_t(rows), uint64_t(columns), matrix.leading));
   if (batch == 1) return;
   const int32_t count = static_cast<int32_t>(batch);
-  CATENA_CUBLAS_CHECK(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count));
-  CATENA_CUBLAS_CHECK(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
-                                                       &matrix.batch_step, sizeof matrix.batch_step));
+  CATENA_CUBLAS_CHECK(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                                                       &count, sizeof count));
+  CATENA_CUBLAS_CHECK(
+      cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                       &matrix.batch_step, sizeof matrix.batch_step));
 }
 
 template <class T>
 void set_operation(Plan& plan, cublasLtMatmulDescAttributes_t attribute, const T& value) {
-  CATENA_CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(&plan.operation, attribute, &value, sizeof value));
+  CATENA_CUBLAS_CHECK(
+      cublasLtMatmulDescSetAttribute(&plan.operation, attribute, &value, sizeof value));
 }
 
 void set_bias(Plan& plan, const void* bias) {
@@ -141,14 +152,16 @@ void set_bias(Plan& plan, const void* bias) {
 void describe(Plan& plan, Dtype dtype, Precision precision, const LibraryProduct& p) {
   const cudaDataType_t type = data_type(dtype);
   const cudaDataType_t scale = dtype == Dtype::kFloat64 ? CUDA_R_64F : CUDA_R_32F;
-  CATENA_CUBLAS_CHECK(cublasLtMatmulDescInit(&plan.operation, compute_type(dtype, precision), scale));
+  CATENA_CUBLAS_CHECK(
+      cublasLtMatmulDescInit(&plan.operation, compute_type(dtype, precision), scale));
   const cublasOperation_t op_a = p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t op_b = p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   set_operation(plan, CUBLASLT_MATMUL_DESC_TRANSA, op_a);
   set_operation(plan, CUBLASLT_MATMUL_DESC_TRANSB, op_b);
   if (p.bias || p.relu) {
-    const cublasLtEpilogue_t epilogue = !p.bias ? CUBLASLT_EPILOGUE_RELU
-        : p.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
+    const cublasLtEpilogue_t epilogue = !p.bias  ? CUBLASLT_EPILOGUE_RELU
+                                        : p.relu ? CUBLASLT_EPILOGUE_RELU_BIAS
+                                                 : CUBLASLT_EPILOGUE_BIAS;
     set_operation(plan, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
     if (p.bias) set_bias(plan, p.bias);
   }
@@ -157,12 +170,13 @@ void describe(Plan& plan, Dtype dtype, Precision precision, const LibraryProduct
   set_layout(plan.c, type, p.rows, p.columns, p.c, p.batch);
 }
 
-std::vector<cublasLtMatmulHeuristicResult_t> ask_heuristic(Plan& plan, const LibraryProduct& p, int device,
-                                                           int wanted) {
+std::vector<cublasLtMatmulHeuristicResult_t> ask_heuristic(Plan& plan, const LibraryProduct& p,
+                                                           int device, int wanted) {
   cublasLtMatmulPreferenceOpaque_t preference;
   CATENA_CUBLAS_CHECK(cublasLtMatmulPreferenceInit(&preference));
   auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
-    CATENA_CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof value));
+    CATENA_CUBLAS_CHECK(
+        cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof value));
   };
   auto alignment = [](const void* pointer) { return uint32_t{1} << alignment_code(pointer); };
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspace);
@@ -172,9 +186,9 @@ std::vector<cublasLtMatmulHeuristicResult_t> ask_heuristic(Plan& plan, const Lib
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(p.c.data));
   std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(wanted));
   int count = 0;
-  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-      handle_of(device), &plan.operation, &plan.a, &plan.b, &plan.c, &plan.c, &preference, wanted,
-      results.data(), &count);
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle_of(device), &plan.operation, &plan.a, &plan.b, &plan.c,
+                                     &plan.c, &preference, wanted, results.data(), &count);
   if (status != CUBLAS_STATUS_SUCCESS) {
     if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE) {
       fail_cublas(status, "cublasLtMatmulAlgoGetHeuristic");
@@ -186,8 +200,8 @@ std::vector<cublasLtMatmulHeuristicResult_t> ask_heuristic(Plan& plan, const Lib
   return results;
 }
 
-void run(Plan& plan, const Choice& choice, Dtype dtype, const LibraryProduct& p, void* output, int device,
-         cudaStream_t stream) {
+void run(Plan& plan, const Choice& choice, Dtype dtype, const LibraryProduct& p, void* output,
+         int device, cudaStream_t stream) {
   static const double one = 1, zero = 0;
   static const float one_f = 1, zero_f = 0;
   const bool is_double = dtype == Dtype::kFloat64;
@@ -196,10 +210,10 @@ void run(Plan& plan, const Choice& choice, Dtype dtype, const LibraryProduct& p,
   // The workspace goes back at once: later work of this stream waits for this product anyway.
   StoragePtr workspace;
   if (choice.workspace) workspace = allocate_device(device, choice.workspace);
-  CATENA_CUBLAS_CHECK(cublasLtMatmul(handle_of(device), &plan.operation, alpha, p.a.data, &plan.a, p.b.data,
-                                     &plan.b, p.accumulate ? alpha : none, output, &plan.c, output, &plan.c,
-                                     &choice.algorithm, workspace ? workspace->data : nullptr,
-                                     choice.workspace, stream));
+  CATENA_CUBLAS_CHECK(cublasLtMatmul(
+      handle_of(device), &plan.operation, alpha, p.a.data, &plan.a, p.b.data, &plan.b,
+      p.accumulate ? alpha : none, output, &plan.c, output, &plan.c, &choice.algorithm,
+      workspace ? workspace->data : nullptr, choice.workspace, stream));
 }
 
 bool tuning_wanted() {
@@ -217,8 +231,8 @@ size_t output_bytes(Dtype dtype, const LibraryProduct& p) {
 }
 
 // Runs every candidate on a copy of the output's place and returns the position of the fastest.
-size_t fastest(Plan& plan, const std::vector<Choice>& candidates, Dtype dtype, const LibraryProduct& p,
-               int device, cudaStream_t stream) {
+size_t fastest(Plan& plan, const std::vector<Choice>& candidates, Dtype dtype,
+               const LibraryProduct& p, int device, cudaStream_t stream) {
   StoragePtr scratch = allocate_device(device, output_bytes(dtype, p));
   CATENA_CUDA_CHECK(cudaMemsetAsync(scratch->data, 0, scratch->bytes, stream));
   cudaEvent_t start, stop;
@@ -229,7 +243,8 @@ size_t fastest(Plan& plan, const std::vector<Choice>& candidates, Dtype dtype, c
   for (size_t i = 0; i < candidates.size(); ++i) {
     run(plan, candidates[i], dtype, p, scratch->data, device, stream);
     CATENA_CUDA_CHECK(cudaEventRecord(start, stream));
-    for (int r = 0; r < kTunedRepeats; ++r) run(plan, candidates[i], dtype, p, scratch->data, device, stream);
+    for (int r = 0; r < kTunedRepeats; ++r)
+      run(plan, candidates[i], dtype, p, scratch->data, device, stream);
     CATENA_CUDA_CHECK(cudaEventRecord(stop, stream));
     CATENA_CUDA_CHECK(cudaEventSynchronize(stop));
     float time = 0;
@@ -241,8 +256,9 @@ size_t fastest(Plan& plan, const std::vector<Choice>& candidates, Dtype dtype, c
   }
   cudaEventDestroy(start);
   cudaEventDestroy(stop);
-  log::debug("matmul ", p.rows, " x ", p.columns, " x ", p.depth, " (", name(dtype), "): algorithm ", int64_t(best),
-             " of ", int64_t(candidates.size()), ", ", double(best_time) * 1e3 / kTunedRepeats, " us");
+  log::debug("matmul ", p.rows, " x ", p.columns, " x ", p.depth, " (", name(dtype),
+             "): algorithm ", int64_t(best), " of ", int64_t(candidates.size()), ", ",
+             double(best_time) * 1e3 / kTunedRepeats, " us");
   return best;
 }
 
@@ -262,7 +278,8 @@ Choice decide(Plan& plan, Dtype dtype, const LibraryProduct& p, int device, cuda
   }
   Choice choice;
   if (!candidates.empty()) choice = candidates[0];
-  if (tune && candidates.size() > 1) choice = candidates[fastest(plan, candidates, dtype, p, device, stream)];
+  if (tune && candidates.size() > 1)
+    choice = candidates[fastest(plan, candidates, dtype, p, device, stream)];
   std::lock_guard lock(mutex);
   return choices->emplace(plan.key, choice).first->second;  // another thread's, if it was first
 }

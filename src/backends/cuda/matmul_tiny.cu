@@ -13,7 +13,10 @@ constexpr int64_t kMostRows = 64, kMostDepth = 256, kMostBatch = 64;
 __device__ inline float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
 __device__ inline double multiply_add(double a, double b, double c) { return fma(a, b, c); }
 
-template <class T> struct alignas(2 * sizeof(T)) Two { T x, y; };
+template <class T>
+struct alignas(2 * sizeof(T)) Two {
+  T x, y;
+};
 
 // Loads `kTile` lines of `depth` elements, line l at l * line_step, into tile[step of k][line].
 template <class T>
@@ -36,7 +39,8 @@ __global__ void __launch_bounds__(kThreads) tiny_kernel(Product p) {
   const int group = threadIdx.x / 64, place = threadIdx.x % 64;
   const int r = place / 8 * 2, c = place % 8 * 2;
   const T* a = static_cast<const T*>(p.a.data) + blockIdx.z * p.a.batch_step + row0 * p.a.row_step;
-  const T* b = static_cast<const T*>(p.b.data) + blockIdx.z * p.b.batch_step + column0 * p.b.column_step;
+  const T* b =
+      static_cast<const T*>(p.b.data) + blockIdx.z * p.b.batch_step + column0 * p.b.column_step;
   const int rows = min(kTile, int(p.m) - row0), columns = min(kTile, int(p.n) - column0);
   T s00 = 0, s01 = 0, s10 = 0, s11 = 0;
   for (int k0 = 0; k0 < int(p.k); k0 += kDepth) {
@@ -64,7 +68,8 @@ __global__ void __launch_bounds__(kThreads) tiny_kernel(Product p) {
   const int row = by_rows ? threadIdx.x / kTile : threadIdx.x % kTile;
   const int column = by_rows ? threadIdx.x % kTile : threadIdx.x / kTile;
   if (row >= rows || column >= columns) return;
-  T sum = (sums[0][row][column] + sums[1][row][column]) + (sums[2][row][column] + sums[3][row][column]);
+  T sum =
+      (sums[0][row][column] + sums[1][row][column]) + (sums[2][row][column] + sums[3][row][column]);
   if (p.bias) sum = sum + static_cast<const T*>(p.bias)[column0 + column];
   if (p.relu) sum = sum > T(0) || sum != sum ? sum : T(0);
   T* out = static_cast<T*>(p.c.data) + blockIdx.z * p.c.batch_step + (row0 + row) * p.c.row_step +
@@ -80,9 +85,12 @@ bool fits_tiny_matmul(const Product& p) {
 }
 
 void launch_tiny_matmul(bool is_double, const Product& p, const Launch& launch) {
-  const dim3 grid(unsigned((p.n + kTile - 1) / kTile), unsigned((p.m + kTile - 1) / kTile), unsigned(p.batch));
-  if (is_double) tiny_kernel<double><<<grid, kThreads, 0, launch.stream>>>(p);
-  else tiny_kernel<float><<<grid, kThreads, 0, launch.stream>>>(p);
+  const dim3 grid(unsigned((p.n + kTile - 1) / kTile), unsigned((p.m + kTile - 1) / kTile),
+                  unsigned(p.batch));
+  if (is_double)
+    tiny_kernel<double><<<grid, kThreads, 0, launch.stream>>>(p);
+  else
+    tiny_kernel<float><<<grid, kThreads, 0, launch.stream>>>(p);
 }
 
 }  // namespace catena::gpu

@@ -45,7 +45,8 @@ std::unique_ptr<Bundle> Bundle::open(const std::string& path, std::string* why) 
   struct stat status {};
   fstat(file, &status);
   const size_t bytes = static_cast<size_t>(status.st_size);
-  void* data = bytes < sizeof(Header) ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
+  void* data =
+      bytes < sizeof(Header) ? MAP_FAILED : mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file, 0);
   close(file);
   if (data == MAP_FAILED) return refuse("not a kernel bundle");
   std::unique_ptr<Bundle> bundle(new Bundle);
@@ -53,20 +54,26 @@ std::unique_ptr<Bundle> Bundle::open(const std::string& path, std::string* why) 
   bundle->bytes_ = bytes;
   const Header& header = *static_cast<const Header*>(data);
   if (std::memcmp(header.magic, kMagic, sizeof(kMagic)) != 0) return refuse("not a kernel bundle");
-  if (header.bytes != bytes || header.count > bytes / sizeof(Entry)) return refuse("the bundle is cut short");
+  if (header.bytes != bytes || header.count > bytes / sizeof(Entry))
+    return refuse("the bundle is cut short");
   bundle->count_ = header.count;
   return bundle;
 }
 
 std::optional<std::string_view> Bundle::find(const Hash128& key) const {
   const Entry* end = entries() + count_;
-  const Entry* entry = std::lower_bound(entries(), end, key, [](const Entry& e, const Hash128& k) { return e.key < k; });
-  if (entry == end || entry->key != key || entry->offset + entry->bytes > bytes_) return std::nullopt;
+  const Entry* entry = std::lower_bound(entries(), end, key,
+                                        [](const Entry& e, const Hash128& k) { return e.key < k; });
+  if (entry == end || entry->key != key || entry->offset + entry->bytes > bytes_)
+    return std::nullopt;
   return std::string_view(static_cast<const char*>(data_) + entry->offset, entry->bytes);
 }
 
 void write_bundle(const std::string& path, const std::map<Hash128, std::string>& cubins) {
-  struct Entry { Hash128 key; uint64_t offset, bytes; };
+  struct Entry {
+    Hash128 key;
+    uint64_t offset, bytes;
+  };
   const std::string temporary = path + ".tmp" + std::to_string(getpid());
   std::ofstream file(temporary, std::ios::binary);
   std::vector<Entry> entries;
@@ -80,9 +87,11 @@ void write_bundle(const std::string& path, const std::map<Hash128, std::string>&
   Header header{{}, entries.size(), offset};
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
   file.write(reinterpret_cast<const char*>(&header), sizeof(header));
-  file.write(reinterpret_cast<const char*>(entries.data()), static_cast<std::streamsize>(entries.size() * sizeof(Entry)));
+  file.write(reinterpret_cast<const char*>(entries.data()),
+             static_cast<std::streamsize>(entries.size() * sizeof(Entry)));
   const char zeros[16] = {};
-  file.write(zeros, static_cast<std::streamsize>(first - sizeof(Header) - entries.size() * sizeof(Entry)));
+  file.write(zeros,
+             static_cast<std::streamsize>(first - sizeof(Header) - entries.size() * sizeof(Entry)));
   for (const auto& [key, cubin] : cubins) {
     file.write(cubin.data(), static_cast<std::streamsize>(cubin.size()));
     file.write(zeros, static_cast<std::streamsize>((16 - cubin.size() % 16) % 16));

@@ -27,7 +27,10 @@ class Bundle {
 
  private:
   Bundle() = default;
-  struct Entry { Hash128 key; uint64_t offset, bytes; };
+  struct Entry {
+    Hash128 key;
+    uint64_t offset, bytes;
+  };
   const Entry* entries() const;
 
   void* data_ = nullptr;

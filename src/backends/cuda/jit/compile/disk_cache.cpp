@@ -23,7 +23,8 @@ constexpr char kMagic[8] = {'c', 'a', 't', 'e', 'n', 'a', 'c', '1'};
 // An exclusive lock on a file, or nothing where it cannot be created.
 class FileLock {
  public:
-  explicit FileLock(const std::string& path) : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+  explicit FileLock(const std::string& path)
+      : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
     if (file_ >= 0) {
       while (flock(file_, LOCK_EX) != 0 && errno == EINTR) {
       }
@@ -43,8 +44,10 @@ class FileLock {
 
 std::string default_cache_folder() {
   if (const char* folder = std::getenv("CATENA_CACHE_DIR")) return folder;
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache) return std::string(cache) + "/catena";
-  if (const char* home = std::getenv("HOME"); home && *home) return std::string(home) + "/.cache/catena";
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
+    return std::string(cache) + "/catena";
+  if (const char* home = std::getenv("HOME"); home && *home)
+    return std::string(home) + "/.cache/catena";
   return "";
 }
 
@@ -69,7 +72,8 @@ bool DiskCache::read(const Hash128& key, std::string& value) const {
 
 void DiskCache::write(const Hash128& key, const std::string& value) const {
   static std::atomic<unsigned> counter{0};
-  const std::string temporary = path(key, ".tmp") + std::to_string(getpid()) + "_" + std::to_string(counter++);
+  const std::string temporary =
+      path(key, ".tmp") + std::to_string(getpid()) + "_" + std::to_string(counter++);
   std::ofstream file(temporary, std::ios::binary);
   const Hash128 hash = hash128(value);
   file.write(kMagic, sizeof(kMagic));
@@ -77,10 +81,12 @@ void DiskCache::write(const Hash128& key, const std::string& value) const {
   file.write(value.data(), static_cast<std::streamsize>(value.size()));
   file.close();
   // A full or read-only disk costs the next run a compilation, nothing else.
-  if (!file || std::rename(temporary.c_str(), path(key, ".cubin").c_str()) != 0) std::remove(temporary.c_str());
+  if (!file || std::rename(temporary.c_str(), path(key, ".cubin").c_str()) != 0)
+    std::remove(temporary.c_str());
 }
 
-std::string DiskCache::get(const Hash128& key, const std::function<std::string()>& make, bool* made) const {
+std::string DiskCache::get(const Hash128& key, const std::function<std::string()>& make,
+                           bool* made) const {
   std::string value;
   *made = false;
   if (read(key, value)) return value;

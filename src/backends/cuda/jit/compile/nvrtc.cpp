@@ -42,7 +42,8 @@ void* open_library(std::string& error) {
     const char* names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
     for (const char* name : names) candidates.emplace_back(name);
     const char* home = std::getenv("CUDA_HOME");
-    for (const std::string& root : {std::string(home ? home : ""), std::string("/usr/local/cuda")}) {
+    for (const std::string& root :
+         {std::string(home ? home : ""), std::string("/usr/local/cuda")}) {
       if (root.empty()) continue;
       for (const char* name : names) candidates.push_back(root + "/lib64/" + name);
     }
@@ -103,9 +104,13 @@ Hash128 kernel_key(std::string_view source, int arch) {
 std::string compile(const std::string& source, int arch, const char* what) {
   const Nvrtc& api = nvrtc();
   if (!api.error.empty()) {
-    fail<DeviceError>(what, ": this kernel is neither in the bundle nor in the disk cache and has to be compiled, "
-                      "but NVRTC cannot be used: ", api.error, ". Install the CUDA toolkit's NVRTC library "
-                      "(libnvrtc.so.13 or .12) or set LD_LIBRARY_PATH to where it is");
+    fail<DeviceError>(
+        what,
+        ": this kernel is neither in the bundle nor in the disk cache and has to be compiled, "
+        "but NVRTC cannot be used: ",
+        api.error,
+        ". Install the CUDA toolkit's NVRTC library "
+        "(libnvrtc.so.13 or .12) or set LD_LIBRARY_PATH to where it is");
   }
   nvrtcProgram program = nullptr;
   nvrtcResult status = api.create(&program, source.c_str(), what, 0, nullptr, nullptr);

@@ -28,28 +28,42 @@ const OpRow& op_row(ElementwiseOp op) { return kRows[static_cast<int>(op)]; }
 
 bool row_computes_in(const OpRow& row, Dtype d) {
   switch (row.types) {
-    case kAll: return true;
-    case kNumeric: return d != Dtype::kBool;
-    case kIntBool: return !is_float(d);
-    case kInt: return is_int(d);
+    case kAll:
+      return true;
+    case kNumeric:
+      return d != Dtype::kBool;
+    case kIntBool:
+      return !is_float(d);
+    case kInt:
+      return is_int(d);
     case kFloat:
-    case kTrueDivide: return is_float(d);
+    case kTrueDivide:
+      return is_float(d);
   }
   return false;
 }
 
 const char* type_name(Dtype d) {
-  static const char* const names[kDtypeCount] = {
-      "bool",  "signed char",    "short",        "int",                "long long",
-      "unsigned char", "unsigned short", "unsigned int", "unsigned long long",
-      "Half",  "BFloat16",       "float",        "double"};
+  static const char* const names[kDtypeCount] = {"bool",
+                                                 "signed char",
+                                                 "short",
+                                                 "int",
+                                                 "long long",
+                                                 "unsigned char",
+                                                 "unsigned short",
+                                                 "unsigned int",
+                                                 "unsigned long long",
+                                                 "Half",
+                                                 "BFloat16",
+                                                 "float",
+                                                 "double"};
   return names[static_cast<int>(d)];
 }
 
 const char* dtype_name(Dtype d) {
-  static const char* const names[kDtypeCount] = {"bool",   "int8",    "int16",    "int32",   "int64",
-                                                 "uint8",  "uint16",  "uint32",   "uint64",  "float16",
-                                                 "bfloat16", "float32", "float64"};
+  static const char* const names[kDtypeCount] = {
+      "bool",   "int8",   "int16",   "int32",    "int64",   "uint8",  "uint16",
+      "uint32", "uint64", "float16", "bfloat16", "float32", "float64"};
   return names[static_cast<int>(d)];
 }
 

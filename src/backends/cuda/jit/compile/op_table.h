@@ -23,7 +23,9 @@ bool row_computes_in(const OpRow& row, Dtype d);
 inline Dtype row_operand(const OpRow& row, int k, Dtype d) {
   return k == 0 && row.first_is_bool ? Dtype::kBool : d;
 }
-inline Dtype row_result(const OpRow& row, Dtype d) { return row.result == OpResult::kBool ? Dtype::kBool : d; }
+inline Dtype row_result(const OpRow& row, Dtype d) {
+  return row.result == OpResult::kBool ? Dtype::kBool : d;
+}
 
 // The C++ type of a dtype in kernel texts, and its NumPy name.
 const char* type_name(Dtype d);

@@ -33,8 +33,8 @@ std::string arange_source(Dtype output);
 std::string concatenate_source(int word_bytes);
 
 // A user's element-wise kernel over the same layouts (without the tiled one). `types` are the C++
-// types of all operands, outputs first; `element` is the loop body with the operands' names bound by
-// `names`; `extra` are further kernel parameters.
+// types of all operands, outputs first; `element` is the loop body with the operands' names bound
+// by `names`; `extra` are further kernel parameters.
 struct UserMapSpec {
   std::string preamble, element, extra_parameters, prologue;
   std::vector<std::string> types, names;

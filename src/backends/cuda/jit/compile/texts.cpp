@@ -25,7 +25,9 @@ std::string strip_text(std::string_view text) {
     const size_t start = line.find_first_not_of(' ');
     if (start == std::string_view::npos) continue;
     line.remove_prefix(start);
-    if (line.starts_with("//") || line.starts_with("#pragma once") || line.starts_with("#include \"")) continue;
+    if (line.starts_with("//") || line.starts_with("#pragma once") ||
+        line.starts_with("#include \""))
+      continue;
     const size_t comment = line.find("  //");
     if (comment != std::string_view::npos) line = line.substr(0, comment);
     result.append(line).push_back('\n');
@@ -84,7 +86,8 @@ void append_functor(std::string_view functor, std::vector<std::string>& done, st
   done.emplace_back(functor);
   // What it calls first: other functors appear as Name::apply.
   const std::string& text = found->second;
-  for (size_t at = text.find("::apply"); at != std::string::npos; at = text.find("::apply", at + 1)) {
+  for (size_t at = text.find("::apply"); at != std::string::npos;
+       at = text.find("::apply", at + 1)) {
     size_t start = at;
     while (start > 0 && std::isalnum(static_cast<unsigned char>(text[start - 1]))) --start;
     append_functor(std::string_view(text).substr(start, at - start), done, out);
