@@ -130,9 +130,10 @@ void Optimizer::require_setup(const char* who) const {
 }
 
 int64_t Optimizer::t() const {
-  for (const Group& group : groups_) {
-    if (group.values.block.defined() && group.values.block.device().is_cuda()) {
-      return static_cast<int64_t>(group.values.step.item<double>());
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    const ParameterArena& arena = layout_.arenas()[i];
+    if (arena.device().is_cuda() && arena.size() > 0) {
+      return static_cast<int64_t>(groups_[i].values.step.item<double>());
     }
   }
   return t_;
