@@ -31,7 +31,7 @@ constexpr std::array kLines = {"sent help message",
                                "Forwarding signal",
                                "killing job",
                                "Abort is in progress",
-                               "ORTE_ERROR_LOG: Data unpack had inadequate space"};
+                               "orte/util/show_help.c"};
 
 bool is_rule(const std::string& line) {
   return line.size() > 40 && line.find_first_not_of('-') == std::string::npos;

@@ -17,6 +17,8 @@ struct Culprit {
 };
 
 int exit_code_of(const EndRecord& end) {
+  // It failed, but it was the launcher that made it end.
+  if (end.stop_time != 0 && end.signal != 0) return 1;
   const int code = end.signal != 0 ? 128 + end.signal : end.exit_code;
   return code == 0 ? 1 : code;
 }
@@ -145,7 +147,8 @@ std::string last_lines(const std::string& text) {
 
 std::string describe_end(const EndRecord& end, const std::string& already_said) {
   std::string text;
-  if (!end.not_started && way_of_ending(end) != already_said && failed(end))
+  const bool by_itself = !end.not_started && end.stop_time == 0 && failed(end);
+  if (by_itself && way_of_ending(end) != already_said)
     text += "  it ended with " + way_of_ending(end) + "\n";
   if (!end.operation.empty()) text += "  it was doing: " + end.operation + "\n";
   if (!end.last_call.empty() && !end.operation.starts_with(end.last_call))

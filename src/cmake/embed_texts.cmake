@@ -1,5 +1,5 @@
 # cmake -DOUT=file.cpp -DFILES="a;b" -P embed_texts.cmake: kernel texts as raw C++ data.
-set(body "// Generated: the kernel texts of src/kernels.\n#include \"backends/cuda/jit/texts.h\"\n\nnamespace catena::jit {\n\n")
+set(body "// Generated: the kernel texts of src/kernels.\n#include \"backends/cuda/jit/compile/texts.h\"\n\nnamespace catena::jit {\n\n")
 string(APPEND body "const EmbeddedText kEmbeddedTexts[] = {\n")
 set(count 0)
 foreach(file ${FILES})

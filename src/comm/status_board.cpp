@@ -189,7 +189,7 @@ const char* name_at(const char* const (&names)[kCount], std::size_t index) {
 // A shared-memory object is "/name"; anything with a second slash is a path.
 int open_segment(const std::string& name, int flags) {
   const bool path = name.find('/', 1) != std::string::npos;
-  return path ? ::open(name.c_str(), flags | O_CLOEXEC)
+  return path ? ::open(name.c_str(), flags | O_CLOEXEC, 0600)
               : ::shm_open(name.c_str(), flags | O_CLOEXEC, 0600);
 }
 

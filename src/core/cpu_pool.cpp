@@ -86,7 +86,7 @@ ThreadCache::~ThreadCache() {
   }
 }
 
-void* take_cached(int cls) {
+[[maybe_unused]] void* take_cached(int cls) {
   if (cls < kSmallClasses && !t_cache_gone) {
     auto& list = t_cache.free[cls];
     if (!list.empty()) {
@@ -104,7 +104,7 @@ void* take_cached(int cls) {
   return block;
 }
 
-void put_cached(int cls, void* block) {
+[[maybe_unused]] void put_cached(int cls, void* block) {
   if (cls < kSmallClasses && !t_cache_gone) {
     auto& list = t_cache.free[cls];
     if (list.size() < kSmallPerClass) return list.push_back(block);

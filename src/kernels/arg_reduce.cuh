@@ -28,7 +28,7 @@ CATENA_FN Candidate best_of_group(Candidate x, int shift, bool maximum) {
   const int group = 1 << shift;
   for (int distance = group / 2; distance > 0; distance /= 2) {
     __syncthreads();
-    if ((threadIdx.x & (group - 1)) < distance) {
+    if ((int(threadIdx.x) & (group - 1)) < distance) {
       x = better(x, shared[threadIdx.x + distance], maximum);
       shared[threadIdx.x] = x;
     }

@@ -23,7 +23,7 @@ constexpr size_t kNarrowest = 10;  // of a column
 
 bool is_whole(double value) { return std::abs(value) < 1e15 && value == std::floor(value); }
 
-Json to_json(const Row& row) {
+Json row_to_json(const Row& row) {
   Json object = Json::object();
   for (const auto& [name, value] : row) {
     object[name] = is_whole(value) ? Json(static_cast<int64_t>(value)) : Json(value);
@@ -31,7 +31,7 @@ Json to_json(const Row& row) {
   return object;
 }
 
-Row from_json(const std::string& path, const Json& object) {
+Row row_from_json(const std::string& path, const Json& object) {
   CATENA_CHECK(IoError, object.is_object(), "'", path, "': expected a list of objects, found ",
                std::string(object.type_name()));
   Row row;
@@ -102,7 +102,7 @@ void Report::add(const Row& row) {
   if (!silent_) print(row);
   if (options_.log.empty()) return;
   Json list = Json::array();
-  for (const Row& each : rows_) list.push_back(to_json(each));
+  for (const Row& each : rows_) list.push_back(row_to_json(each));
   write_file_atomically(options_.log, list.dump(2) + "\n");
 }
 
@@ -116,7 +116,7 @@ void Report::restore(int64_t epoch) {
   CATENA_CHECK(IoError, list.is_array(), "'", options_.log,
                "': expected the JSON list of an earlier run; delete it or choose another --out");
   for (const Json& object : list) {
-    Row row = from_json(options_.log, object);
+    Row row = row_from_json(options_.log, object);
     if (value_of(row, "epoch") <= double(epoch)) rows_.push_back(std::move(row));
   }
 }

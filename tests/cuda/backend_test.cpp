@@ -20,7 +20,8 @@ TEST(CudaPlugin, SaysWhyThereIsNoGpu) {
     return;
   }
   const std::string reason = unavailable_reason(DeviceType::kCuda);
-  EXPECT_TRUE(reason.find("driver") != std::string::npos || reason.find("GPU") != std::string::npos) << reason;
+  EXPECT_TRUE(reason.find("driver") != std::string::npos || reason.find("GPU") != std::string::npos)
+      << reason;
   try {
     allocate(cuda_device(0), 16);
     FAIL() << "expected DeviceError";
@@ -36,7 +37,8 @@ TEST(CudaPlugin, NamesAnIndexThatIsTooHigh) {
     zeros({3}, cuda_device(count));
     FAIL() << "expected DeviceError";
   } catch (const DeviceError& e) {
-    EXPECT_NE(std::string(e.what()).find("cuda:" + std::to_string(count)), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("cuda:" + std::to_string(count)), std::string::npos)
+        << e.what();
   }
 }
 
@@ -83,7 +85,8 @@ TEST_P(CudaCopy, ThereAndBackAgain) {
   const StoragePtr pinned = allocate_pinned(cpu(), static_cast<size_t>(std::max<int64_t>(n, 1)));
   EXPECT_TRUE(pinned->pinned);
   std::memcpy(pinned->data, bytes.data(), bytes.size());
-  const Array from_pinned = Array::from_storage(pinned, 0, {n}, {1}, Dtype::kUInt8).to(cuda_device(0));
+  const Array from_pinned =
+      Array::from_storage(pinned, 0, {n}, {1}, Dtype::kUInt8).to(cuda_device(0));
   EXPECT_EQ(from_pinned.to_vector<uint8_t>(), bytes);
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, CudaCopy, testing::Values(0, 1, 17, 4096, 65537, (5 << 20) + 3));
@@ -102,7 +105,8 @@ TEST_P(CudaPeerCopy, KeepsEveryByte) {
   first.fill(0);  // allowed as soon as to() returned
   EXPECT_EQ(second.to(cuda_device(0)).to_vector<int32_t>(), values);
 }
-INSTANTIATE_TEST_SUITE_P(Sizes, CudaPeerCopy, testing::Values(1, 1000, (1 << 20) + 1, (9 << 20) + 5));
+INSTANTIATE_TEST_SUITE_P(Sizes, CudaPeerCopy,
+                         testing::Values(1, 1000, (1 << 20) + 1, (9 << 20) + 5));
 
 // Copies made on either of two streams, of which the results are read on the default stream.
 class Copies {
@@ -185,7 +189,8 @@ TEST(CudaStress, PinnedMemoryIsNotReusedTooEarly) {
     std::fill_n(static_cast<int32_t*>(stage->data), kCount, i);
     const Array target = empty({kCount}, {Dtype::kInt32, gpu});
     side.wait(current_stream(gpu));
-    backend(DeviceType::kCuda).copy_bytes(target.raw_data(), gpu, stage->data, cpu(), kCount * 4, side);
+    backend(DeviceType::kCuda)
+        .copy_bytes(target.raw_data(), gpu, stage->data, cpu(), kCount * 4, side);
     record_use(*stage, side);
     record_use(*target.storage(), side);
     copies.push_back(target);

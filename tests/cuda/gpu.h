@@ -15,10 +15,10 @@
 #include "catena/core/backend.h"
 
 // Skips the test, saying why, unless this machine has that many GPUs.
-#define CATENA_NEEDS_GPUS(count)                                                              \
-  if (::catena::device_count(::catena::DeviceType::kCuda) < (count))                          \
-  GTEST_SKIP() << "SKIPPED: needs " << (count) << " GPU(s), this machine has "                \
-               << ::catena::device_count(::catena::DeviceType::kCuda) << ": "                 \
+#define CATENA_NEEDS_GPUS(count)                                               \
+  if (::catena::device_count(::catena::DeviceType::kCuda) < (count))           \
+  GTEST_SKIP() << "SKIPPED: needs " << (count) << " GPU(s), this machine has " \
+               << ::catena::device_count(::catena::DeviceType::kCuda) << ": "  \
                << ::catena::unavailable_reason(::catena::DeviceType::kCuda)
 
 namespace catena::test {
@@ -48,7 +48,8 @@ inline Array real_numbers(const Shape& shape, Dtype dtype, double low = -2, doub
 }
 
 // Element by element, as doubles: |a - b| <= tolerance * (1 + |b|); NaN equals NaN.
-inline void expect_close(const Array& actual, const Array& expected, double tolerance, const std::string& what) {
+inline void expect_close(const Array& actual, const Array& expected, double tolerance,
+                         const std::string& what) {
   ASSERT_EQ(actual.shape(), expected.shape()) << what;
   const std::vector<double> a = actual.to_vector<double>(), b = expected.to_vector<double>();
   for (size_t i = 0; i < a.size(); ++i) {
@@ -65,15 +66,20 @@ inline void expect_equal(const Array& actual, const Array& expected, const std::
 // What rounding to the dtype leaves uncertain.
 inline double rounding(Dtype dtype) {
   switch (dtype) {
-    case Dtype::kFloat16: return 2e-3;
-    case Dtype::kBFloat16: return 1.6e-2;
-    case Dtype::kFloat32: return 1e-5;
-    default: return 1e-12;
+    case Dtype::kFloat16:
+      return 2e-3;
+    case Dtype::kBFloat16:
+      return 1.6e-2;
+    case Dtype::kFloat32:
+      return 1e-5;
+    default:
+      return 1e-12;
   }
 }
 
 inline const std::vector<Dtype>& float_dtypes() {
-  static const std::vector<Dtype> all = {Dtype::kFloat16, Dtype::kBFloat16, Dtype::kFloat32, Dtype::kFloat64};
+  static const std::vector<Dtype> all = {Dtype::kFloat16, Dtype::kBFloat16, Dtype::kFloat32,
+                                         Dtype::kFloat64};
   return all;
 }
 

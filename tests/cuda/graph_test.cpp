@@ -16,6 +16,14 @@ const Device kGpu = cuda_device(0);
 // x += 1 through the slot of element-wise operations.
 void add_one(const Array& x) { add(x, 1, x); }
 
+// Runs what the steps below consist of once, so that no kernel is compiled during a capture.
+void warm_up() {
+  for (Dtype dtype : {Dtype::kFloat32, Dtype::kInt64}) {
+    const Array x = zeros({8}, {dtype, kGpu});
+    add(add(x, 1), x, x);
+  }
+}
+
 TEST(CudaGraph, ReplaysTheStep) {
   CATENA_NEEDS_GPUS(1);
   const Array x = zeros({1000}, {Dtype::kFloat32, kGpu});
@@ -47,6 +55,7 @@ TEST(CudaGraph, KeepsItsMemoryToItself) {
 
 TEST(CudaGraph, KeepsBlocksThatTheStepLetsGo) {
   CATENA_NEEDS_GPUS(1);
+  warm_up();
   Array state = full({5000}, 3.0f, {Dtype::kFloat32, kGpu});
   Array result;
   cuda::Graph graph = cuda::Graph::capture(kGpu, [&] {
@@ -61,6 +70,7 @@ TEST(CudaGraph, KeepsBlocksThatTheStepLetsGo) {
 
 TEST(CudaGraph, GivesItsMemoryBack) {
   CATENA_NEEDS_GPUS(1);
+  warm_up();
   synchronize(kGpu);
   const Array a = ones({1 << 20}, {Dtype::kFloat32, kGpu});
   free_all_blocks(kGpu);
@@ -117,7 +127,9 @@ TEST(CudaGraph, RefusesTheCpu) {
 
 TEST(CudaGraph, RecordsSideStreams) {
   CATENA_NEEDS_GPUS(1);
-  const Array x = zeros({1 << 16}, {Dtype::kFloat32, kGpu}), y = zeros({1 << 16}, {Dtype::kFloat32, kGpu});
+  const Array x = zeros({1 << 16}, {Dtype::kFloat32, kGpu}),
+              y = zeros({1 << 16}, {Dtype::kFloat32, kGpu});
+  warm_up();
   add_one(x);
   add_one(y);
   cuda::Graph graph = cuda::Graph::capture(kGpu, [x, y] {
@@ -145,6 +157,7 @@ TEST(CudaGraph, RecordsSideStreams) {
 
 TEST(CudaGraph, OptimizerStepsReplayBitForBit) {
   CATENA_NEEDS_GPUS(1);
+  warm_up();
   constexpr int64_t kCount = 10007;
   const Array start = real_numbers({kCount}, Dtype::kFloat32).to(kGpu);
   const Array gradient = real_numbers({kCount}, Dtype::kFloat32).to(kGpu);
@@ -164,7 +177,10 @@ TEST(CudaGraph, OptimizerStepsReplayBitForBit) {
       return c;
     }
   };
-  auto fresh = [&] { return Run{start.copy(), zeros({kCount}, {Dtype::kFloat32, kGpu}), zeros({kCount}, {Dtype::kFloat32, kGpu})}; };
+  auto fresh = [&] {
+    return Run{start.copy(), zeros({kCount}, {Dtype::kFloat32, kGpu}),
+               zeros({kCount}, {Dtype::kFloat32, kGpu})};
+  };
   Run eager = fresh(), replayed = fresh();
   cuda::Graph graph = cuda::Graph::capture(kGpu, [&] {
     add(t, 1, t);

@@ -12,15 +12,18 @@ using namespace test;
 const Device kGpu = cuda_device(0);
 
 struct DeterministicScope {
-  explicit DeterministicScope(bool on) : before(config().deterministic) { config().deterministic = on; }
+  explicit DeterministicScope(bool on) : before(config().deterministic) {
+    config().deterministic = on;
+  }
   ~DeterministicScope() { config().deterministic = before; }
   bool before;
 };
 
 // (outer, classes, inner) that reach every kernel: warps, blocks, long rows, columns, odd sizes.
 const std::vector<Shape>& softmax_shapes() {
-  static const std::vector<Shape> all = {{100, 10, 1}, {1, 1, 1},     {7, 32, 1},   {33, 1000, 1}, {5, 1024, 1}, {6, 4096, 1},
-                                         {3, 9999, 1}, {2, 16384, 1}, {2, 50257, 1}, {4, 7, 5},     {2, 300, 77}, {700, 64, 1}};
+  static const std::vector<Shape> all = {{100, 10, 1},  {1, 1, 1},    {7, 32, 1},   {33, 1000, 1},
+                                         {5, 1024, 1},  {6, 4096, 1}, {3, 9999, 1}, {2, 16384, 1},
+                                         {2, 50257, 1}, {4, 7, 5},    {2, 300, 77}, {700, 64, 1}};
   return all;
 }
 
@@ -33,13 +36,15 @@ TEST_P(CudaSoftmax, ForwardAndGradient) {
     for (bool log : {false, true}) {
       const std::string what = message(log ? "log_softmax " : "softmax ", shape, " ", dtype);
       const Array x = real_numbers(shape, dtype, -8, 8), gy = real_numbers(shape, dtype);
-      const Array x64 = x.astype(Dtype::kFloat64), y64 = empty(shape, Dtype::kFloat64), gx64 = empty(shape, Dtype::kFloat64);
+      const Array x64 = x.astype(Dtype::kFloat64), y64 = empty(shape, Dtype::kFloat64),
+                  gx64 = empty(shape, Dtype::kFloat64);
       kernels::softmax(cpu(), x64, log, y64);
       const Array y = empty(shape, {dtype, kGpu}), gx = empty(shape, {dtype, kGpu});
       kernels::softmax(kGpu, x.to(kGpu), log, y);
       expect_close(y, y64, rounding(dtype), what);
       // The gradient from the same rounded result.
-      kernels::softmax_grad(cpu(), y.to_cpu().astype(Dtype::kFloat64), gy.astype(Dtype::kFloat64), log, gx64);
+      kernels::softmax_grad(cpu(), y.to_cpu().astype(Dtype::kFloat64), gy.astype(Dtype::kFloat64),
+                            log, gx64);
       kernels::softmax_grad(kGpu, y, gy.to(kGpu), log, gx);
       expect_close(gx, gx64, 20 * rounding(dtype), what + " gradient");
       if (HasFatalFailure()) return;
@@ -51,8 +56,10 @@ TEST_P(CudaSoftmax, UnalignedRows) {
   CATENA_NEEDS_GPUS(1);
   const Dtype dtype = GetParam();
   const Array all = real_numbers({1 + 12 * 256}, dtype);
-  const Array x = all(Slice(1, none)).reshape({12, 256, 1}), gpu_x = all.to(kGpu)(Slice(1, none)).reshape({12, 256, 1});
-  const Array expected = empty({12, 256, 1}, Dtype::kFloat64), y = empty({12, 256, 1}, {dtype, kGpu});
+  const Array x = all(Slice(1, none)).reshape({12, 256, 1}),
+              gpu_x = all.to(kGpu)(Slice(1, none)).reshape({12, 256, 1});
+  const Array expected = empty({12, 256, 1}, Dtype::kFloat64),
+              y = empty({12, 256, 1}, {dtype, kGpu});
   kernels::softmax(cpu(), x.astype(Dtype::kFloat64).contiguous(), false, expected);
   kernels::softmax(kGpu, gpu_x, false, y);
   expect_close(y, expected, rounding(dtype), "unaligned rows");
@@ -68,11 +75,14 @@ TEST_P(CudaSoftmax, CrossEntropy) {
       const std::string what = message("cross entropy ", shape, " ", dtype, " variant ", variant);
       const Array x = real_numbers(shape, dtype, -8, 8);
       std::vector<int32_t> labels(static_cast<size_t>(shape[0] * shape[2]));
-      for (auto& t : labels) t = int32_t(variant == 3 ? -1 : between(variant == 2 ? -1 : 0, shape[1] - 1));
+      for (auto& t : labels)
+        t = int32_t(variant == 3 ? -1 : between(variant == 2 ? -1 : 0, shape[1] - 1));
       const Array t = array(labels, {shape[0], shape[2]}, cpu()), gpu_t = t.to(kGpu);
       const Array x64 = x.astype(Dtype::kFloat64), gpu_x = x.to(kGpu);
-      const Array lse64 = empty({shape[0], shape[2]}, Dtype::kFloat64), count64 = empty({}, Dtype::kFloat64), loss64 = empty({}, Dtype::kFloat64);
-      const Array lse = empty({shape[0], shape[2]}, {wide, kGpu}), count = empty({}, {wide, kGpu}), loss = empty({}, {dtype, kGpu});
+      const Array lse64 = empty({shape[0], shape[2]}, Dtype::kFloat64),
+                  count64 = empty({}, Dtype::kFloat64), loss64 = empty({}, Dtype::kFloat64);
+      const Array lse = empty({shape[0], shape[2]}, {wide, kGpu}), count = empty({}, {wide, kGpu}),
+                  loss = empty({}, {dtype, kGpu});
       const kernels::CrossEntropyCall call64{&x64, &t, -1, normalize, &lse64, &count64, &loss64};
       const kernels::CrossEntropyCall call{&gpu_x, &gpu_t, -1, normalize, &lse, &count, &loss};
       kernels::softmax_cross_entropy(cpu(), call64);
@@ -85,7 +95,8 @@ TEST_P(CudaSoftmax, CrossEntropy) {
       second.loss = &again;
       kernels::softmax_cross_entropy(kGpu, second);
       expect_equal(again, loss, what + " twice the same bits");
-      const Array gloss = full({}, 1.5, dtype), gx64 = empty(shape, Dtype::kFloat64), gx = empty(shape, {dtype, kGpu});
+      const Array gloss = full({}, 1.5, dtype), gx64 = empty(shape, Dtype::kFloat64),
+                  gx = empty(shape, {dtype, kGpu});
       kernels::softmax_cross_entropy_grad(cpu(), call64, gloss.astype(Dtype::kFloat64), gx64);
       kernels::softmax_cross_entropy_grad(kGpu, call, gloss.to(kGpu), gx);
       expect_close(gx, gx64, rounding(dtype), what + " gradient");
@@ -107,7 +118,8 @@ TEST(CudaLoss, ALabelOutOfRangeMakesTheLossNan) {
   std::vector<int32_t> labels(50, 3);
   labels[20] = 10;
   const Array t = array(labels, {50, 1}, kGpu);
-  const Array lse = empty({50, 1}, {Dtype::kFloat32, kGpu}), count = empty({}, {Dtype::kFloat32, kGpu}), loss = empty({}, {Dtype::kFloat32, kGpu});
+  const Array lse = empty({50, 1}, {Dtype::kFloat32, kGpu}),
+              count = empty({}, {Dtype::kFloat32, kGpu}), loss = empty({}, {Dtype::kFloat32, kGpu});
   kernels::softmax_cross_entropy(kGpu, {&x, &t, -1, true, &lse, &count, &loss});
   EXPECT_TRUE(std::isnan(loss.item<float>()));
   const Array range = empty({2}, {Dtype::kInt32, kGpu});
@@ -121,14 +133,18 @@ TEST_P(CudaIndexing, TakeAndScatterAdd) {
   CATENA_NEEDS_GPUS(1);
   const Dtype dtype = GetParam();
   for (int i = 0; i < repeats(40) && !HasFatalFailure(); ++i) {
-    const int64_t outer = between(1, 4), extent = between(1, 50), inner = i % 3 ? between(1, 300) : 784, n = between(1, 120);
-    const std::string what = message("(", outer, ", ", extent, ", ", inner, ") by ", n, " positions, ", dtype);
+    const int64_t outer = between(1, 4), extent = between(1, 50),
+                  inner = i % 3 ? between(1, 300) : 784, n = between(1, 120);
+    const std::string what =
+        message("(", outer, ", ", extent, ", ", inner, ") by ", n, " positions, ", dtype);
     const Array source = whole_numbers({outer, extent, inner}, dtype, -9, 9);
     const bool far = i % 2;
-    const Array positions = whole_numbers({n}, i % 4 < 2 ? Dtype::kInt32 : Dtype::kInt64, int(-extent) * (far ? 3 : 1),
-                                          int(extent) * (far ? 3 : 1) - 1);
+    const Array positions =
+        whole_numbers({n}, i % 4 < 2 ? Dtype::kInt32 : Dtype::kInt64, int(-extent) * (far ? 3 : 1),
+                      int(extent) * (far ? 3 : 1) - 1);
     for (OutOfRange mode : {OutOfRange::kWrap, OutOfRange::kClip}) {
-      const Array expected = empty({outer, n, inner}, dtype), out = empty({outer, n, inner}, {dtype, kGpu});
+      const Array expected = empty({outer, n, inner}, dtype),
+                  out = empty({outer, n, inner}, {dtype, kGpu});
       kernels::take(cpu(), source, positions, uint8_t(mode), expected);
       kernels::take(kGpu, source.to(kGpu), positions.to(kGpu), uint8_t(mode), out);
       expect_equal(out, expected, "take " + what);
@@ -146,14 +162,17 @@ TEST_P(CudaIndexing, TakeAndScatterAdd) {
   }
 }
 INSTANTIATE_TEST_SUITE_P(Dtypes, CudaIndexing,
-                         testing::Values(Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16, Dtype::kBFloat16, Dtype::kBool,
-                                         Dtype::kInt8, Dtype::kUInt8, Dtype::kInt16, Dtype::kInt32, Dtype::kUInt64),
+                         testing::Values(Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16,
+                                         Dtype::kBFloat16, Dtype::kBool, Dtype::kInt8,
+                                         Dtype::kUInt8, Dtype::kInt16, Dtype::kInt32,
+                                         Dtype::kUInt64),
                          [](const auto& info) { return std::string(name(info.param)); });
 
 TEST(CudaIndexingOrder, DeterministicScatterGivesTheBitsOfTheCpu) {
   CATENA_NEEDS_GPUS(1);
   const DeterministicScope scope(true);
-  const Array target = real_numbers({1, 20, 33}, Dtype::kFloat32), values = real_numbers({1, 3000, 33}, Dtype::kFloat32);
+  const Array target = real_numbers({1, 20, 33}, Dtype::kFloat32),
+              values = real_numbers({1, 3000, 33}, Dtype::kFloat32);
   const Array positions = whole_numbers({3000}, Dtype::kInt32, 0, 19);
   const Array expected = target.copy(), out = target.to(kGpu);
   kernels::scatter_add(cpu(), expected, positions, values);
@@ -167,7 +186,8 @@ class CudaRandom : public testing::TestWithParam<int64_t> {};
 std::pair<Array, Array> draw(RandomKind kind, int64_t n, Dtype dtype, bool from_device) {
   RandomCall call{};
   call.kind = kind;
-  call.bits = {0x123456789abcdefull, (uint64_t{1} << 32) - 50, nullptr};  // carries into the high word
+  call.bits = {0x123456789abcdefull, (uint64_t{1} << 32) - 50,
+               nullptr};  // carries into the high word
   call.low = -1.5;
   call.high = kind == RandomKind::kBernoulli ? 0.3 : 2.25;
   call.ilow = is_unsigned_int(dtype) ? 3 : -7;
@@ -196,7 +216,8 @@ TEST_P(CudaRandom, IsTheCpusBitForBit) {
     same(RandomKind::kBits64, Dtype::kUInt64);
     same(RandomKind::kBernoulli, Dtype::kBool);
     for (Dtype dtype : float_dtypes()) same(RandomKind::kUniform, dtype);
-    for (Dtype dtype : {Dtype::kInt8, Dtype::kUInt8, Dtype::kInt16, Dtype::kInt32, Dtype::kInt64, Dtype::kUInt64}) {
+    for (Dtype dtype : {Dtype::kInt8, Dtype::kUInt8, Dtype::kInt16, Dtype::kInt32, Dtype::kInt64,
+                        Dtype::kUInt64}) {
       same(RandomKind::kIntegers, dtype);
     }
     for (Dtype dtype : float_dtypes()) {
@@ -215,7 +236,8 @@ TEST_P(CudaRandom, PermutationAndDropoutToo) {
   kernels::permutation(kGpu, bits, device);
   expect_equal(device, host, "permutation");
   for (Dtype dtype : float_dtypes()) {
-    const Array x = real_numbers({n}, dtype), y = empty({n}, dtype), gpu_y = empty({n}, {dtype, kGpu});
+    const Array x = real_numbers({n}, dtype), y = empty({n}, dtype),
+                gpu_y = empty({n}, {dtype, kGpu});
     kernels::dropout(cpu(), x, 0.4, 1 / 0.6, bits, y);
     kernels::dropout(kGpu, x.to(kGpu), 0.4, 1 / 0.6, bits, gpu_y);
     expect_equal(gpu_y, y, message("dropout ", dtype));
@@ -236,7 +258,8 @@ TEST_P(CudaOptimizer, FollowsTheCpu) {
         const std::string what = message(slot->name(), " ", n, " ", dtype, " from ", skip);
         const Array g = real_numbers({n + skip}, dtype);
         std::vector<Array> host, device;
-        for (int i = 0; i < 3; ++i) host.push_back(i ? zeros({n + skip}, dtype) : real_numbers({n + skip}, dtype));
+        for (int i = 0; i < 3; ++i)
+          host.push_back(i ? zeros({n + skip}, dtype) : real_numbers({n + skip}, dtype));
         for (const Array& a : host) device.push_back(a.to(kGpu));
         const Array gpu_g = g.to(kGpu);
         for (int step = 1; step <= 3; ++step) {
@@ -261,7 +284,8 @@ TEST_P(CudaOptimizer, FollowsTheCpu) {
           call_on(cpu(), host, g);
           call_on(kGpu, device, gpu_g);
         }
-        for (int i = 0; i < 3; ++i) expect_close(device[size_t(i)], host[size_t(i)], rounding(dtype), what);
+        for (int i = 0; i < 3; ++i)
+          expect_close(device[size_t(i)], host[size_t(i)], rounding(dtype), what);
         if (HasFatalFailure()) return;
       }
     }

@@ -137,22 +137,41 @@ std::string report_of(const Result& result) {
   return at == std::string::npos ? "no report in: " + result.err : result.err.substr(at);
 }
 
+std::string read_file(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
 // Processes that carry the mark in their environment.
 int count_processes(const std::string& mark) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    std::ifstream file(entry.path() / "environ", std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    if (text.find(mark) != std::string::npos) ++count;
+    if (read_file(entry.path() / "environ").find(mark) != std::string::npos) ++count;
   }
   return count;
 }
 
-int count_boards() {
-  int count = 0;
-  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
-    if (entry.path().filename().string().starts_with("catena-board-")) ++count;
-  return count;
+// One of the rank processes of the job with this mark.
+pid_t find_rank_process(const std::string& mark) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string words = read_file(entry.path() / "cmdline");
+    const std::string start = std::string(CATENA_RUN) + '\0' + "--rank-process";
+    if (words.starts_with(start) && read_file(entry.path() / "environ").find(mark) != words.npos)
+      return std::atoi(entry.path().filename().c_str());
+  }
+  return 0;
+}
+
+// Whether boards are left in /dev/shm. Another job that is just starting has one for a moment.
+bool boards_are_left() {
+  for (int tries = 0; tries < 40; ++tries) {
+    bool any = false;
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
+      any |= entry.path().filename().string().starts_with("catena-board-");
+    if (!any) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return true;
 }
 
 std::string new_mark() {
@@ -235,6 +254,8 @@ TEST(Faults, ReportSaysWhatEverybodyWasDoing) {
 TEST(Faults, VictimsThatEndFirstAreNotBlamed) {
   const Result result = run_fault(3, {"victim", "1"});
   EXPECT_EQ(report_of(result).find(first_failure(1, "data file 'x.idx' is truncated")), 0u);
+  EXPECT_EQ(report_of(result).find("SIGTERM"), std::string::npos) << "which the launcher sent";
+  EXPECT_EQ(result.status, 1);
 }
 
 TEST(Faults, SilentRankIsNamedByItsVictims) {
@@ -430,10 +451,66 @@ void expect_clean_end(int signal, const std::string& mode, double limit) {
   EXPECT_EQ(result.status, 128 + signal);
   if (signal == SIGKILL) wait_for_processes(mark, 0, 5);
   EXPECT_EQ(count_processes(mark), 0);
-  EXPECT_EQ(count_boards(), 0);
+  EXPECT_FALSE(boards_are_left());
 }
 
 TEST(Faults, CtrlCEndsAllRanks) { expect_clean_end(SIGINT, "hang", 5); }
+// Another host, as far as host names go: the launcher then reaches its ranks through mpirun only.
+class AnotherHost : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::system("unshare --uts true 2>/dev/null") != 0)
+      GTEST_SKIP() << "no permission to change the host name of a process";
+    std::ofstream(path_) << "#!/bin/sh\n[ \"$1\" = --version ] && exec mpirun --version\n"
+                            "exec unshare --uts sh -c 'hostname faraway; exec mpirun \"$@\"' - "
+                            "\"$@\"\n";
+    std::filesystem::permissions(path_, std::filesystem::perms::owner_all);
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  const std::string path_ = testing::TempDir() + "catena-faraway-mpirun";
+};
+
+TEST_F(AnotherHost, FailureIsReportedAndEndsTheOthers) {
+  const Result result =
+      run({"--mpirun", path_, "-n", "3", "--cpu", FAULT_PROGRAM, "operation", "2"});
+  EXPECT_EQ(result.status, 128 + SIGKILL);
+  EXPECT_EQ(report_of(result),
+            "catena-run: rank 2 on faraway failed first: SIGKILL (killed)\n"
+            "  it was doing: epoch 2\n"
+            "  its last collective: all_reduce #2 sum float32[1000]\n"
+            "  ranks 0-1: broadcast #3 float32[64] root 0 in epoch 2\n");
+}
+
+TEST_F(AnotherHost, TermEndsAllRanks) {
+  const std::string mark = new_mark();
+  Launched running(
+      {"--mpirun", path_, "-n", "2", "--cpu", "--env", mark, FAULT_PROGRAM, "stubborn"});
+  wait_for_processes(mark, 5, 10);
+  running.read_for(0.3);
+  const auto start = Clock::now();
+  kill(running.pid(), SIGTERM);
+  EXPECT_EQ(running.finish().status, 143);
+  EXPECT_LT(seconds_since(start), 5);
+  EXPECT_EQ(count_processes(mark), 0);
+}
+
+// As when the kernel runs out of memory and picks the wrong one.
+TEST(Faults, RankProcessIsKilled) {
+  const std::string mark = new_mark();
+  Launched running({"-n", "2", "--cpu", "--env", mark, FAULT_PROGRAM, "hang"});
+  wait_for_processes(mark, 5, 10);
+  running.read_for(0.3);
+  const pid_t pid = find_rank_process(mark);
+  ASSERT_GT(pid, 0);
+  kill(pid, SIGKILL);
+  const Result result = running.finish();
+  EXPECT_EQ(result.status, 128 + SIGKILL);
+  EXPECT_NE(report_of(result).find(" failed first: SIGKILL (killed)\n"), std::string::npos);
+  EXPECT_EQ(count_processes(mark), 0);
+  EXPECT_FALSE(boards_are_left());
+}
+
 TEST(Faults, SecondCtrlCDoesNotWait) {
   Launched running({"-n", "2", "--cpu", FAULT_PROGRAM, "stubborn"});
   running.read_for(0.5);
@@ -493,7 +570,11 @@ TEST(FaultsMpi, AllReduce) {
 TEST(FaultsMpi, Abort) {
   const Result result = run_mpi("abort");
   EXPECT_EQ(result.status, 7);
-  EXPECT_EQ(report_of(result).find(first_failure(2, "MPI_Abort with error code 7")), 0u);
+  // Open MPI 4 now and then loses its own notice about the abort; the exit code remains.
+  const bool lost = report_of(result).starts_with(first_failure(2, "exit code 7"));
+  EXPECT_TRUE(lost ||
+              report_of(result).starts_with(first_failure(2, "MPI_Abort with error code 7")))
+      << result.err;
   EXPECT_LT(result.seconds, 8);
 }
 

@@ -24,9 +24,10 @@ TEST(FormatBar, ShowsEpochShareRateAndTimeLeft) {
       .done = 90000, .total = 300000, .samples_per_second = 10000, .epoch = 2, .epochs = 5};
   EXPECT_EQ(format_line(p), "epoch 2/5  30 %  10000 samples/s  0:21 left");
   const std::string bar = format_bar(p, 66);
-  EXPECT_EQ(bar, "epoch 2/5 [######>..............]  30 %  10000 samples/s  0:21 left");
-  EXPECT_EQ(format_bar({.done = 0, .total = 10}, 40), "[>................................]   0 %");
-  EXPECT_EQ(format_bar({.done = 10, .total = 10}, 20), "[#############] 100 %");
+  EXPECT_EQ(bar.size(), 66u);
+  EXPECT_EQ(bar, "epoch 2/5 [######>.............]  30 %  10000 samples/s  0:21 left");
+  EXPECT_EQ(format_bar({.done = 0, .total = 10}, 40), "[>...............................]   0 %");
+  EXPECT_EQ(format_bar({.done = 10, .total = 10}, 20), "[############] 100 %");
 }
 
 TEST(FormatBar, NeverWiderThanTheTerminal) {

@@ -21,6 +21,9 @@ class Backend {
   // One line: model, memory, compute capability. Index -1: why there is no usable device ("" if there is).
   virtual std::string describe(int index) = 0;
   virtual void synchronize(int index) = 0;
+  // Makes the device current for the runtime calls that the calling thread makes itself: plug-ins and
+  // programs that call CUDA use this instead of cudaSetDevice, which the backend would not notice.
+  virtual void make_current(int index);
 
   // Memory on the current stream of the calling thread.
   virtual StoragePtr allocate(int index, size_t bytes) = 0;

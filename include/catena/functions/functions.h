@@ -1,6 +1,7 @@
 // All differentiable functions and layers; `namespace F = catena::functions` by custom.
 #pragma once
 
+#include "catena/autograd/grad_mode.h"
 #include "catena/functions/activation.h"
 #include "catena/functions/array.h"
 #include "catena/functions/connection.h"

@@ -54,6 +54,8 @@ class CudaBackend final : public Backend {
     wait_on_host(index, [] { return cudaDeviceSynchronize(); });
   }
 
+  void make_current(int index) override { use_device(index); }
+
   StoragePtr allocate(int index, size_t bytes) override { return allocate_device(index, bytes); }
   StoragePtr allocate_pinned(Device cpu_device, size_t bytes) override {
     return gpu::allocate_pinned(cpu_device, bytes);
@@ -93,7 +95,9 @@ class CudaBackend final : public Backend {
     CATENA_CUDA_CHECK(cudaStreamWaitEvent(native(state), native(event), 0));
   }
 
-  EventState* create_event(int index, bool timing) override { return gpu::create_event(index, timing); }
+  EventState* create_event(int index, bool timing) override {
+    return gpu::create_event(index, timing);
+  }
   void destroy_event(EventState* state) override { gpu::destroy_event(state); }
   void record_event(EventState* state, StreamState* stream) override {
     CATENA_CHECK(DeviceError, state->device == stream->device, "Event::record: the event is of ",
@@ -120,7 +124,9 @@ class CudaBackend final : public Backend {
     gpu::copy_bytes(dst, dst_device, src, src_device, bytes, stream);
   }
 
-  void begin_capture(int index, const Stream& stream) override { gpu::begin_capture(index, stream); }
+  void begin_capture(int index, const Stream& stream) override {
+    gpu::begin_capture(index, stream);
+  }
   GraphState* end_capture(const Stream& stream) override { return gpu::end_capture(stream); }
   void abort_capture(const Stream& stream) noexcept override { gpu::abort_capture(stream); }
   void launch_graph(GraphState* graph, const Stream& stream) override {

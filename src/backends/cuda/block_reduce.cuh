@@ -8,22 +8,29 @@ namespace catena::gpu {
 constexpr unsigned kAllLanes = 0xffffffffu;
 
 struct AddOp {
-  template <class C> __device__ C operator()(C a, C b) const { return a + b; }
+  template <class C>
+  __device__ C operator()(C a, C b) const {
+    return a + b;
+  }
 };
 // NaN wins, as in the reductions.
 struct MaxOp {
-  template <class C> __device__ C operator()(C a, C b) const { return a >= b || a != a ? a : b; }
+  template <class C>
+  __device__ C operator()(C a, C b) const {
+    return a >= b || a != a ? a : b;
+  }
 };
 
 template <class C, class Op>
 __device__ C warp_reduce(C value, Op op) {
 #pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) value = op(value, __shfl_xor_sync(kAllLanes, value, offset));
+  for (int offset = 16; offset > 0; offset /= 2)
+    value = op(value, __shfl_xor_sync(kAllLanes, value, offset));
   return value;
 }
 
-// The same over a whole block of full warps; every thread gets the result. `shared` holds one C a warp
-// and may be used again after the call.
+// The same over a whole block of full warps; every thread gets the result. `shared` holds one C a
+// warp and may be used again after the call.
 template <class C, class Op>
 __device__ C block_reduce(C value, Op op, C* shared) {
   value = warp_reduce(value, op);
@@ -40,8 +47,10 @@ __device__ C block_reduce(C value, Op op, C* shared) {
 // Over the threads that share a row: a warp, or the block.
 template <bool kWarp, class C, class Op>
 __device__ C group_reduce(C value, Op op, C* shared) {
-  if constexpr (kWarp) return warp_reduce(value, op);
-  else return block_reduce(value, op, shared);
+  if constexpr (kWarp)
+    return warp_reduce(value, op);
+  else
+    return block_reduce(value, op, shared);
 }
 
 __device__ inline float exp_of(float v) { return expf(v); }
@@ -49,10 +58,20 @@ __device__ inline double exp_of(double v) { return exp(v); }
 __device__ inline float log_of(float v) { return logf(v); }
 __device__ inline double log_of(double v) { return log(v); }
 
-template <class C> __device__ C lowest();
-template <> __device__ inline float lowest<float>() { return -__int_as_float(0x7f800000); }
-template <> __device__ inline double lowest<double>() { return -__longlong_as_double(0x7ff0000000000000ll); }
-template <class C> __device__ C not_a_number() { return lowest<C>() - lowest<C>(); }
+template <class C>
+__device__ C lowest();
+template <>
+__device__ inline float lowest<float>() {
+  return -__int_as_float(0x7f800000);
+}
+template <>
+__device__ inline double lowest<double>() {
+  return -__longlong_as_double(0x7ff0000000000000ll);
+}
+template <class C>
+__device__ C not_a_number() {
+  return lowest<C>() - lowest<C>();
+}
 
 // The running maximum of some values and the sum of exp(value - maximum).
 template <class C>

@@ -30,9 +30,12 @@ cudaGraph_t stop_recording(const Stream& stream, cudaError_t* error) {
 GraphState* thread_capture() { return t_capture; }
 
 void refuse_during_capture(const char* call) {
-  if (!t_capture) [[likely]] return;
-  fail<Error>(call, ": this needs the host to wait for the device, which is not possible while a CUDA"
-              " graph is captured on cuda:", t_capture->device,
+  if (!t_capture) [[likely]]
+    return;
+  fail<Error>(call,
+              ": this needs the host to wait for the device, which is not possible while a CUDA"
+              " graph is captured on cuda:",
+              t_capture->device,
               "; move it out of the captured step, or read the result after a launch");
 }
 

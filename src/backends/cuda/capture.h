@@ -14,11 +14,11 @@ namespace catena {
 // One graph from begin_capture to destroy_graph.
 struct GraphState {
   int device = 0;
-  Stream stream;                              // the one that was captured
-  std::unique_ptr<gpu::PrivatePool> memory;   // what the step allocated
-  std::vector<gpu::Block*> kept_blocks;       // older blocks that the step let go: replays use them
-  std::vector<StoragePtr> kept_storages;      // used by other streams of the capture
-  std::vector<StreamState*> kept_streams;     // streams the step made and let go
+  Stream stream;                             // the one that was captured
+  std::unique_ptr<gpu::PrivatePool> memory;  // what the step allocated
+  std::vector<gpu::Block*> kept_blocks;      // older blocks that the step let go: replays use them
+  std::vector<StoragePtr> kept_storages;     // used by other streams of the capture
+  std::vector<StreamState*> kept_streams;    // streams the step made and let go
   cudaGraphExec_t executable = nullptr;
   cudaEvent_t last_launch = nullptr;
 };
@@ -33,8 +33,8 @@ GraphState* thread_capture();
 // Throws Error naming `call` when the calling thread records a graph.
 void refuse_during_capture(const char* call);
 
-// Lets a capturing thread call what CUDA otherwise forbids it (cudaMalloc, cudaEventQuery, ...): used
-// where the call does not concern the captured streams.
+// Lets a capturing thread call what CUDA otherwise forbids it (cudaMalloc, cudaEventQuery, ...):
+// used where the call does not concern the captured streams.
 class RelaxedCapture {
  public:
   RelaxedCapture();

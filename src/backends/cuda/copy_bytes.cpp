@@ -83,11 +83,13 @@ void copy_staged(char* dst, int dst_index, const char* src, int src_index, size_
     sender.wait(received[i % 2]);
     {
       UseDevice use(src_index);
-      CATENA_CUDA_CHECK(cudaMemcpyAsync(half, src + done, count, cudaMemcpyDeviceToHost, native_stream(sender)));
+      CATENA_CUDA_CHECK(
+          cudaMemcpyAsync(half, src + done, count, cudaMemcpyDeviceToHost, native_stream(sender)));
     }
     receiver.wait(sender);
     UseDevice use(dst_index);
-    CATENA_CUDA_CHECK(cudaMemcpyAsync(dst + done, half, count, cudaMemcpyHostToDevice, native_stream(receiver)));
+    CATENA_CUDA_CHECK(
+        cudaMemcpyAsync(dst + done, half, count, cudaMemcpyHostToDevice, native_stream(receiver)));
     received[i % 2] = receiver.record();
   }
   stream.wait(other);
@@ -99,11 +101,13 @@ void copy_between_gpus(void* dst, int dst_index, const void* src, int src_index,
   const int there = here == dst_index ? src_index : dst_index;
   // Both ways: which engine moves the bytes is the driver's choice.
   if (!peer_access(here, there) || !peer_access(there, here)) {
-    copy_staged(static_cast<char*>(dst), dst_index, static_cast<const char*>(src), src_index, bytes, stream);
+    copy_staged(static_cast<char*>(dst), dst_index, static_cast<const char*>(src), src_index, bytes,
+                stream);
     return;
   }
   use_device(here);
-  CATENA_CUDA_CHECK(cudaMemcpyPeerAsync(dst, dst_index, src, src_index, bytes, native_stream(stream)));
+  CATENA_CUDA_CHECK(
+      cudaMemcpyPeerAsync(dst, dst_index, src, src_index, bytes, native_stream(stream)));
 }
 
 }  // namespace

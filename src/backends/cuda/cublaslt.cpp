@@ -16,6 +16,7 @@
 #include "backends/cuda/capture.h"
 #include "backends/cuda/cuda_check.h"
 #include "backends/cuda/memory_pools.h"
+#include "backends/cuda/tuning.h"
 #include "catena/core/log.h"
 
 namespace catena::gpu {
@@ -23,22 +24,21 @@ namespace {
 
 constexpr size_t kMostWorkspace = size_t{32} << 20;
 constexpr int kTunedCandidates = 8;
-constexpr int kTunedRepeats = 5;
 
 [[noreturn, gnu::cold]] void fail_cublas(cublasStatus_t status, const char* call) {
   fail<DeviceError>("cuBLASLt call failed: ", call, ": ", cublasLtGetStatusName(status), ": ",
                     cublasLtGetStatusString(status));
 }
-#define CATENA_CUBLAS_CHECK(call)                                  \
-  do {                                                             \
-    const cublasStatus_t catena_status = (call);                   \
-    if (catena_status != CUBLAS_STATUS_SUCCESS) [[unlikely]]       \
-      fail_cublas(catena_status, #call);                           \
+#define CATENA_CUBLAS_CHECK(call)                            \
+  do {                                                       \
+    const cublasStatus_t catena_status = (call);             \
+    if (catena_status != CUBLAS_STATUS_SUCCESS) [[unlikely]] \
+      fail_cublas(catena_status, #call);                     \
   } while (false)
 
 // Everything that decides how a product runs.
 struct Key {
-  std::array<int64_t, 11> words;
+  std::array<int64_t, 12> words;  // the last one is the device
   friend bool operator==(const Key&, const Key&) = default;
   friend auto operator<=>(const Key&, const Key&) = default;
   size_t hash() const {
@@ -53,7 +53,7 @@ int64_t alignment_code(const void* pointer) {  // log2, at most 256 bytes
 }
 
 Key make_key(Dtype dtype, Precision precision, const LibraryProduct& p, int device) {
-  int64_t flags = device;
+  int64_t flags = 0;
   auto push = [&flags](int64_t value, int bits) { flags = flags << bits | value; };
   push(int64_t(dtype), 4);
   push(int64_t(precision), 2);
@@ -66,23 +66,29 @@ Key make_key(Dtype dtype, Precision precision, const LibraryProduct& p, int devi
   push(alignment_code(p.b.data), 4);
   push(alignment_code(p.c.data), 4);
   push(p.bias ? alignment_code(p.bias) : 0, 4);
-  return {{p.rows, p.columns, p.depth, p.batch, p.a.leading, p.b.leading, p.c.leading, p.a.batch_step,
-           p.b.batch_step, p.c.batch_step, flags}};
+  return {{p.rows, p.columns, p.depth, p.batch, p.a.leading, p.b.leading, p.c.leading,
+           p.a.batch_step, p.b.batch_step, p.c.batch_step, flags, device}};
 }
 
 cudaDataType_t data_type(Dtype dtype) {
   switch (dtype) {
-    case Dtype::kFloat16: return CUDA_R_16F;
-    case Dtype::kBFloat16: return CUDA_R_16BF;
-    case Dtype::kFloat32: return CUDA_R_32F;
-    default: return CUDA_R_64F;
+    case Dtype::kFloat16:
+      return CUDA_R_16F;
+    case Dtype::kBFloat16:
+      return CUDA_R_16BF;
+    case Dtype::kFloat32:
+      return CUDA_R_32F;
+    default:
+      return CUDA_R_64F;
   }
 }
 
 cublasComputeType_t compute_type(Dtype dtype, Precision precision) {
   if (dtype == Dtype::kFloat64) return CUBLAS_COMPUTE_64F;
-  if (dtype == Dtype::kFloat32 && precision == Precision::kTf32) return CUBLAS_COMPUTE_32F_FAST_TF32;
-  if (dtype == Dtype::kFloat32 && precision == Precision::kBf16) return CUBLAS_COMPUTE_32F_FAST_16BF;
+  if (dtype == Dtype::kFloat32 && precision == Precision::kTf32)
+    return CUBLAS_COMPUTE_32F_FAST_TF32;
+  if (dtype == Dtype::kFloat32 && precision == Precision::kBf16)
+    return CUBLAS_COMPUTE_32F_FAST_16BF;
   return CUBLAS_COMPUTE_32F;
 }
 
@@ -107,7 +113,8 @@ struct Choice {
   size_t workspace = 0;
 };
 
-// A problem ready to run. Belongs to one thread, because the bias address is part of the descriptor.
+// A problem ready to run. Belongs to one thread, because the bias address is part of the
+// descriptor.
 struct Plan {
   Key key;
   Choice choice;
@@ -116,20 +123,24 @@ struct Plan {
   cublasLtMatrixLayoutOpaque_t a, b, c;
 };
 
-void set_layout(cublasLtMatrixLayoutOpaque_t& layout, cudaDataType_t type, int64_t rows, int64_t columns,
-                const LibraryMatrix& matrix, int64_t batch) {
+void set_layout(cublasLtMatrixLayoutOpaque_t& layout, cudaDataType_t type, int64_t rows,
+                int64_t columns, const LibraryMatrix& matrix, int64_t batch) {
   if (matrix.transposed) std::swap(rows, columns);
-  CATENA_CUBLAS_CHECK(cublasLtMatrixLayoutInit(&layout, type, uint64_t(rows), uint64_t(columns), matrix.leading));
+  CATENA_CUBLAS_CHECK(
+      cublasLtMatrixLayoutInit(&layout, type, uint64_t(rows), uint64_t(columns), matrix.leading));
   if (batch == 1) return;
   const int32_t count = static_cast<int32_t>(batch);
-  CATENA_CUBLAS_CHECK(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count));
-  CATENA_CUBLAS_CHECK(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
-                                                       &matrix.batch_step, sizeof matrix.batch_step));
+  CATENA_CUBLAS_CHECK(cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                                                       &count, sizeof count));
+  CATENA_CUBLAS_CHECK(
+      cublasLtMatrixLayoutSetAttribute(&layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                                       &matrix.batch_step, sizeof matrix.batch_step));
 }
 
 template <class T>
 void set_operation(Plan& plan, cublasLtMatmulDescAttributes_t attribute, const T& value) {
-  CATENA_CUBLAS_CHECK(cublasLtMatmulDescSetAttribute(&plan.operation, attribute, &value, sizeof value));
+  CATENA_CUBLAS_CHECK(
+      cublasLtMatmulDescSetAttribute(&plan.operation, attribute, &value, sizeof value));
 }
 
 void set_bias(Plan& plan, const void* bias) {
@@ -141,14 +152,16 @@ void set_bias(Plan& plan, const void* bias) {
 void describe(Plan& plan, Dtype dtype, Precision precision, const LibraryProduct& p) {
   const cudaDataType_t type = data_type(dtype);
   const cudaDataType_t scale = dtype == Dtype::kFloat64 ? CUDA_R_64F : CUDA_R_32F;
-  CATENA_CUBLAS_CHECK(cublasLtMatmulDescInit(&plan.operation, compute_type(dtype, precision), scale));
+  CATENA_CUBLAS_CHECK(
+      cublasLtMatmulDescInit(&plan.operation, compute_type(dtype, precision), scale));
   const cublasOperation_t op_a = p.a.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t op_b = p.b.transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   set_operation(plan, CUBLASLT_MATMUL_DESC_TRANSA, op_a);
   set_operation(plan, CUBLASLT_MATMUL_DESC_TRANSB, op_b);
   if (p.bias || p.relu) {
-    const cublasLtEpilogue_t epilogue = !p.bias ? CUBLASLT_EPILOGUE_RELU
-        : p.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
+    const cublasLtEpilogue_t epilogue = !p.bias  ? CUBLASLT_EPILOGUE_RELU
+                                        : p.relu ? CUBLASLT_EPILOGUE_RELU_BIAS
+                                                 : CUBLASLT_EPILOGUE_BIAS;
     set_operation(plan, CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue);
     if (p.bias) set_bias(plan, p.bias);
   }
@@ -157,12 +170,13 @@ void describe(Plan& plan, Dtype dtype, Precision precision, const LibraryProduct
   set_layout(plan.c, type, p.rows, p.columns, p.c, p.batch);
 }
 
-std::vector<cublasLtMatmulHeuristicResult_t> ask_heuristic(Plan& plan, const LibraryProduct& p, int device,
-                                                           int wanted) {
+std::vector<cublasLtMatmulHeuristicResult_t> ask_heuristic(Plan& plan, const LibraryProduct& p,
+                                                           int device, int wanted) {
   cublasLtMatmulPreferenceOpaque_t preference;
   CATENA_CUBLAS_CHECK(cublasLtMatmulPreferenceInit(&preference));
   auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
-    CATENA_CUBLAS_CHECK(cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof value));
+    CATENA_CUBLAS_CHECK(
+        cublasLtMatmulPreferenceSetAttribute(&preference, attribute, &value, sizeof value));
   };
   auto alignment = [](const void* pointer) { return uint32_t{1} << alignment_code(pointer); };
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspace);
@@ -172,9 +186,9 @@ std::vector<cublasLtMatmulHeuristicResult_t> ask_heuristic(Plan& plan, const Lib
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignment(p.c.data));
   std::vector<cublasLtMatmulHeuristicResult_t> results(static_cast<size_t>(wanted));
   int count = 0;
-  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-      handle_of(device), &plan.operation, &plan.a, &plan.b, &plan.c, &plan.c, &preference, wanted,
-      results.data(), &count);
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoGetHeuristic(handle_of(device), &plan.operation, &plan.a, &plan.b, &plan.c,
+                                     &plan.c, &preference, wanted, results.data(), &count);
   if (status != CUBLAS_STATUS_SUCCESS) {
     if (status != CUBLAS_STATUS_NOT_SUPPORTED && status != CUBLAS_STATUS_INVALID_VALUE) {
       fail_cublas(status, "cublasLtMatmulAlgoGetHeuristic");
@@ -186,8 +200,8 @@ std::vector<cublasLtMatmulHeuristicResult_t> ask_heuristic(Plan& plan, const Lib
   return results;
 }
 
-void run(Plan& plan, const Choice& choice, Dtype dtype, const LibraryProduct& p, void* output, int device,
-         cudaStream_t stream) {
+void run(Plan& plan, const Choice& choice, Dtype dtype, const LibraryProduct& p, void* output,
+         int device, cudaStream_t stream) {
   static const double one = 1, zero = 0;
   static const float one_f = 1, zero_f = 0;
   const bool is_double = dtype == Dtype::kFloat64;
@@ -196,10 +210,10 @@ void run(Plan& plan, const Choice& choice, Dtype dtype, const LibraryProduct& p,
   // The workspace goes back at once: later work of this stream waits for this product anyway.
   StoragePtr workspace;
   if (choice.workspace) workspace = allocate_device(device, choice.workspace);
-  CATENA_CUBLAS_CHECK(cublasLtMatmul(handle_of(device), &plan.operation, alpha, p.a.data, &plan.a, p.b.data,
-                                     &plan.b, p.accumulate ? alpha : none, output, &plan.c, output, &plan.c,
-                                     &choice.algorithm, workspace ? workspace->data : nullptr,
-                                     choice.workspace, stream));
+  CATENA_CUBLAS_CHECK(cublasLtMatmul(
+      handle_of(device), &plan.operation, alpha, p.a.data, &plan.a, p.b.data, &plan.b,
+      p.accumulate ? alpha : none, output, &plan.c, output, &plan.c, &choice.algorithm,
+      workspace ? workspace->data : nullptr, choice.workspace, stream));
 }
 
 bool tuning_wanted() {
@@ -207,7 +221,7 @@ bool tuning_wanted() {
     const char* text = std::getenv("CATENA_MATMUL_TUNE");
     return text && std::strcmp(text, "1") == 0;
   }();
-  return wanted && !thread_capture() && !config().deterministic;
+  return wanted && !config().deterministic;
 }
 
 // Bytes from the first to behind the last element of the result.
@@ -216,34 +230,67 @@ size_t output_bytes(Dtype dtype, const LibraryProduct& p) {
   return static_cast<size_t>(last) * itemsize(dtype);
 }
 
-// Runs every candidate on a copy of the output's place and returns the position of the fastest.
-size_t fastest(Plan& plan, const std::vector<Choice>& candidates, Dtype dtype, const LibraryProduct& p,
-               int device, cudaStream_t stream) {
+// The position of the fastest candidate, timed with a scratch result.
+size_t fastest(Plan& plan, const std::vector<Choice>& candidates, Dtype dtype,
+               const LibraryProduct& p, int device, cudaStream_t stream) {
   StoragePtr scratch = allocate_device(device, output_bytes(dtype, p));
   CATENA_CUDA_CHECK(cudaMemsetAsync(scratch->data, 0, scratch->bytes, stream));
-  cudaEvent_t start, stop;
-  CATENA_CUDA_CHECK(cudaEventCreate(&start));
-  CATENA_CUDA_CHECK(cudaEventCreate(&stop));
-  size_t best = 0;
-  float best_time = 0;
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    run(plan, candidates[i], dtype, p, scratch->data, device, stream);
-    CATENA_CUDA_CHECK(cudaEventRecord(start, stream));
-    for (int r = 0; r < kTunedRepeats; ++r) run(plan, candidates[i], dtype, p, scratch->data, device, stream);
-    CATENA_CUDA_CHECK(cudaEventRecord(stop, stream));
-    CATENA_CUDA_CHECK(cudaEventSynchronize(stop));
-    float time = 0;
-    CATENA_CUDA_CHECK(cudaEventElapsedTime(&time, start, stop));
-    if (i == 0 || time < best_time) {
-      best = i;
-      best_time = time;
-    }
-  }
-  cudaEventDestroy(start);
-  cudaEventDestroy(stop);
-  log::debug("matmul ", p.rows, " x ", p.columns, " x ", p.depth, " (", name(dtype), "): algorithm ", int64_t(best),
-             " of ", int64_t(candidates.size()), ", ", double(best_time) * 1e3 / kTunedRepeats, " us");
+  double time = 0;
+  const size_t best = fastest_candidate(
+      candidates.size(), stream,
+      [&](size_t i) { run(plan, candidates[i], dtype, p, scratch->data, device, stream); }, &time);
+  log::debug("matmul ", p.rows, " x ", p.columns, " x ", p.depth, " (", name(dtype),
+             "): algorithm ", best, " of ", candidates.size(), ", ", time, " us");
   return best;
+}
+
+std::vector<Choice> candidates_of(Plan& plan, const LibraryProduct& p, int device, int wanted) {
+  std::vector<Choice> result;
+  for (const auto& found : ask_heuristic(plan, p, device, wanted)) {
+    result.push_back({true, found.algo, found.workspaceSize});
+  }
+  return result;
+}
+
+// The problem without the device's number, and the library that numbers the algorithms.
+std::string problem_text(const Key& key) {
+  std::string text = message("cublaslt ", cublasLtGetVersion());
+  for (size_t i = 0; i + 1 < key.words.size(); ++i) text += message(" ", key.words[i]);
+  return text;
+}
+
+// A remembered algorithm, if the library still takes it for this problem.
+Choice read_pick(const std::string& bytes, Plan& plan, int device) {
+  Choice choice;
+  if (bytes.size() != sizeof choice.algorithm) return choice;
+  std::memcpy(&choice.algorithm, bytes.data(), bytes.size());
+  cublasLtMatmulHeuristicResult_t result;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoCheck(handle_of(device), &plan.operation, &plan.a, &plan.b, &plan.c,
+                              &plan.c, &choice.algorithm, &result);
+  choice.found = status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= kMostWorkspace;
+  choice.workspace = result.workspaceSize;
+  return choice;
+}
+
+Choice choose(Plan& plan, Dtype dtype, const LibraryProduct& p, int device, cudaStream_t stream) {
+  RelaxedCapture relaxed;
+  if (tuning_wanted()) {
+    auto tune = [&] {
+      const std::vector<Choice> all = candidates_of(plan, p, device, kTunedCandidates);
+      if (all.empty()) return std::string();
+      const Choice& best = all[fastest(plan, all, dtype, p, device, stream)];
+      return std::string(reinterpret_cast<const char*>(&best.algorithm), sizeof best.algorithm);
+    };
+    const std::string problem = problem_text(plan.key);
+    // A capture cannot wait for timings, but it takes what was found before.
+    const std::string pick = thread_capture() ? remembered_pick(device, problem, nullptr)
+                                              : remembered_pick(device, problem, tune);
+    const Choice choice = read_pick(pick, plan, device);
+    if (choice.found) return choice;
+  }
+  const std::vector<Choice> all = candidates_of(plan, p, device, 1);
+  return all.empty() ? Choice{} : all[0];
 }
 
 Choice decide(Plan& plan, Dtype dtype, const LibraryProduct& p, int device, cudaStream_t stream) {
@@ -254,15 +301,7 @@ Choice decide(Plan& plan, Dtype dtype, const LibraryProduct& p, int device, cuda
     const auto known = choices->find(plan.key);
     if (known != choices->end()) return known->second;
   }
-  const bool tune = tuning_wanted();
-  RelaxedCapture relaxed;
-  std::vector<Choice> candidates;
-  for (const auto& result : ask_heuristic(plan, p, device, tune ? kTunedCandidates : 1)) {
-    candidates.push_back({true, result.algo, result.workspaceSize});
-  }
-  Choice choice;
-  if (!candidates.empty()) choice = candidates[0];
-  if (tune && candidates.size() > 1) choice = candidates[fastest(plan, candidates, dtype, p, device, stream)];
+  const Choice choice = choose(plan, dtype, p, device, stream);
   std::lock_guard lock(mutex);
   return choices->emplace(plan.key, choice).first->second;  // another thread's, if it was first
 }

@@ -11,13 +11,13 @@ namespace catena::gpu {
 // (column-major), possibly to be transposed.
 struct LibraryMatrix {
   void* data;
-  int64_t leading;      // elements from one column to the next
-  int64_t batch_step;   // elements
+  int64_t leading;     // elements from one column to the next
+  int64_t batch_step;  // elements
   bool transposed;
 };
 
-// c (rows x columns, column-major) = activation(op(a) op(b) + bias) + (accumulate ? c : 0); the bias
-// runs along the rows of c.
+// c (rows x columns, column-major) = activation(op(a) op(b) + bias) + (accumulate ? c : 0); the
+// bias runs along the rows of c.
 struct LibraryProduct {
   int64_t rows, columns, depth, batch;
   LibraryMatrix a, b, c;
@@ -27,9 +27,10 @@ struct LibraryProduct {
 
 // Enqueues the product; false when cuBLASLt has no algorithm for it (nothing was done then).
 //
-// The first result of the library's heuristic is used, or, with CATENA_MATMUL_TUNE=1 and outside of
-// captures and config().deterministic, the fastest of its first results, timed once for each problem
-// and kept for the life of the process, so that eager and captured execution agree.
+// The first result of the library's heuristic is used; with CATENA_MATMUL_TUNE=1 and without
+// config().deterministic the fastest of its first results, timed when a problem is met for the
+// first time and remembered in the cache folder, so that later runs and other ranks take the same.
+// A choice holds for the life of the process, so that eager and captured execution agree.
 bool library_matmul(Dtype dtype, Precision precision, const LibraryProduct& product, int device,
                     cudaStream_t stream);
 

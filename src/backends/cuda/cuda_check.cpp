@@ -22,7 +22,8 @@ void check_launch(const char* kernel) {
   const cudaError_t error = cudaPeekAtLastError();
   if (error != cudaSuccess) [[unlikely]] {
     cudaGetLastError();
-    fail<DeviceError>("launch of the CUDA kernel '", kernel, "' failed: ", describe_cuda_error(error));
+    fail<DeviceError>("launch of the CUDA kernel '", kernel,
+                      "' failed: ", describe_cuda_error(error));
   }
 }
 

@@ -21,9 +21,9 @@ void check_launch(const char* kernel);
 }  // namespace catena::gpu
 
 // CATENA_CUDA_CHECK(cudaMemcpyAsync(...));
-#define CATENA_CUDA_CHECK(call)                                       \
-  do {                                                                \
-    const cudaError_t catena_cuda_error = (call);                     \
-    if (catena_cuda_error != cudaSuccess) [[unlikely]]                \
-      ::catena::gpu::fail_cuda(catena_cuda_error, #call);             \
+#define CATENA_CUDA_CHECK(call)                           \
+  do {                                                    \
+    const cudaError_t catena_cuda_error = (call);         \
+    if (catena_cuda_error != cudaSuccess) [[unlikely]]    \
+      ::catena::gpu::fail_cuda(catena_cuda_error, #call); \
   } while (false)

@@ -42,12 +42,13 @@ Devices find_devices() {
     int driver = 0;
     cudaDriverGetVersion(&driver);
     found.reason = driver == 0
-        ? "no CUDA driver is installed on this machine (libcuda.so.1 was not found)"
-        : message("the CUDA driver is too old: it supports CUDA ", driver / 1000, ".",
-                  driver % 1000 / 10, ", this build needs ", CUDART_VERSION / 1000, ".",
-                  CUDART_VERSION % 1000 / 10);
+                       ? "no CUDA driver is installed on this machine (libcuda.so.1 was not found)"
+                       : message("the CUDA driver is too old: it supports CUDA ", driver / 1000,
+                                 ".", driver % 1000 / 10, ", this build needs ",
+                                 CUDART_VERSION / 1000, ".", CUDART_VERSION % 1000 / 10);
   } else if (error != cudaSuccess) {
-    found.reason = message("no CUDA driver or device can be used (", describe_cuda_error(error), ")");
+    found.reason =
+        message("no CUDA driver or device can be used (", describe_cuda_error(error), ")");
   } else if (count == 0) {
     found.reason = "the CUDA driver reports no GPU";
   }
@@ -84,7 +85,8 @@ const DeviceInfo& device_info(int index) {
 }
 
 void use_device(int index) {
-  if (t_device == index) [[likely]] return;
+  if (t_device == index) [[likely]]
+    return;
   device_info(index);
   CATENA_CUDA_CHECK(cudaSetDevice(index));
   t_device = index;

@@ -18,14 +18,21 @@ inline Launch launch_for(const Array& array) {
 // Throws DtypeError naming `who` for anything but the four floating types.
 inline Float float_code(const char* who, Dtype dtype) {
   switch (dtype) {
-    case Dtype::kFloat16: return Float::kF16;
-    case Dtype::kBFloat16: return Float::kBf16;
-    case Dtype::kFloat32: return Float::kF32;
-    case Dtype::kFloat64: return Float::kF64;
-    default: fail<DtypeError>(who, ": expected a floating dtype, got ", dtype);
+    case Dtype::kFloat16:
+      return Float::kF16;
+    case Dtype::kBFloat16:
+      return Float::kBf16;
+    case Dtype::kFloat32:
+      return Float::kF32;
+    case Dtype::kFloat64:
+      return Float::kF64;
+    default:
+      fail<DtypeError>(who, ": expected a floating dtype, got ", dtype);
   }
 }
 
-inline bool aligned16(const void* pointer) { return (reinterpret_cast<uintptr_t>(pointer) & 15) == 0; }
+inline bool aligned16(const void* pointer) {
+  return (reinterpret_cast<uintptr_t>(pointer) & 15) == 0;
+}
 
 }  // namespace catena::gpu

@@ -38,15 +38,28 @@ void take(const Array& source, const Array& indices, uint8_t mode, const Array& 
 
 ScatterType scatter_code(Dtype dtype) {
   switch (dtype) {
-    case Dtype::kBool: return ScatterType::kBool;
-    case Dtype::kInt8: case Dtype::kUInt8: return ScatterType::kI8;
-    case Dtype::kInt16: case Dtype::kUInt16: return ScatterType::kI16;
-    case Dtype::kInt32: case Dtype::kUInt32: return ScatterType::kI32;
-    case Dtype::kInt64: case Dtype::kUInt64: return ScatterType::kI64;
-    case Dtype::kFloat16: return ScatterType::kF16;
-    case Dtype::kBFloat16: return ScatterType::kBf16;
-    case Dtype::kFloat32: return ScatterType::kF32;
-    case Dtype::kFloat64: return ScatterType::kF64;
+    case Dtype::kBool:
+      return ScatterType::kBool;
+    case Dtype::kInt8:
+    case Dtype::kUInt8:
+      return ScatterType::kI8;
+    case Dtype::kInt16:
+    case Dtype::kUInt16:
+      return ScatterType::kI16;
+    case Dtype::kInt32:
+    case Dtype::kUInt32:
+      return ScatterType::kI32;
+    case Dtype::kInt64:
+    case Dtype::kUInt64:
+      return ScatterType::kI64;
+    case Dtype::kFloat16:
+      return ScatterType::kF16;
+    case Dtype::kBFloat16:
+      return ScatterType::kBf16;
+    case Dtype::kFloat32:
+      return ScatterType::kF32;
+    case Dtype::kFloat64:
+      return ScatterType::kF64;
   }
   fail<DtypeError>("scatter_add: invalid dtype");
 }
@@ -60,7 +73,8 @@ void scatter_add(const Array& target, const Array& indices, const Array& values)
   args.outer = target.shape()[0];
   args.extent = target.shape()[1];
   args.inner = target.shape()[2];
-  launch_scatter_add(scatter_code(target.dtype()), config().deterministic, args, launch_for(target));
+  launch_scatter_add(scatter_code(target.dtype()), config().deterministic, args,
+                     launch_for(target));
   check_launch("scatter_add");
 }
 

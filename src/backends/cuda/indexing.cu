@@ -39,43 +39,55 @@ template <class Unit, class I>
 void launch_take_units(const TakeArgs& args, const Launch& launch) {
   const int64_t units = args.slice_bytes / int64_t(sizeof(Unit));
   const int64_t total = args.outer * args.positions.count * units;
-  const int64_t wanted = (total + kThreads - 1) / kThreads, most = int64_t(launch.multiprocessors) * 32;
+  const int64_t wanted = (total + kThreads - 1) / kThreads,
+                most = int64_t(launch.multiprocessors) * 32;
   const unsigned blocks = unsigned(wanted < most ? wanted : most);
   // Room for one more stride, so that the loop's counter does not wrap.
-  if (total < (int64_t(1) << 31)) take_kernel<Unit, I, uint32_t><<<blocks, kThreads, 0, launch.stream>>>(args, uint32_t(units));
-  else take_kernel<Unit, I, int64_t><<<blocks, kThreads, 0, launch.stream>>>(args, units);
+  if (total < (int64_t(1) << 31))
+    take_kernel<Unit, I, uint32_t><<<blocks, kThreads, 0, launch.stream>>>(args, uint32_t(units));
+  else
+    take_kernel<Unit, I, int64_t><<<blocks, kThreads, 0, launch.stream>>>(args, units);
 }
 
 template <class I>
 void launch_take_positions(const TakeArgs& args, const Launch& launch) {
   switch (args.unit) {
-    case 16: return launch_take_units<uint4, I>(args, launch);
-    case 8: return launch_take_units<uint2, I>(args, launch);
-    case 4: return launch_take_units<uint32_t, I>(args, launch);
-    case 2: return launch_take_units<uint16_t, I>(args, launch);
-    default: return launch_take_units<uint8_t, I>(args, launch);
+    case 16:
+      return launch_take_units<uint4, I>(args, launch);
+    case 8:
+      return launch_take_units<uint2, I>(args, launch);
+    case 4:
+      return launch_take_units<uint32_t, I>(args, launch);
+    case 2:
+      return launch_take_units<uint16_t, I>(args, launch);
+    default:
+      return launch_take_units<uint8_t, I>(args, launch);
   }
 }
 
-template <class T> struct Adder {
+template <class T>
+struct Adder {
   using S = T;
   static __device__ S load(T v) { return v; }
   static __device__ T store(S v) { return v; }
   static __device__ S add(S a, S b) { return S(a + b); }
 };
-template <> struct Adder<__half> {
+template <>
+struct Adder<__half> {
   using S = float;
   static __device__ float load(__half v) { return widen(v); }
   static __device__ __half store(float v) { return Narrow<__half>::from(v); }
   static __device__ float add(float a, float b) { return a + b; }
 };
-template <> struct Adder<__nv_bfloat16> {
+template <>
+struct Adder<__nv_bfloat16> {
   using S = float;
   static __device__ float load(__nv_bfloat16 v) { return widen(v); }
   static __device__ __nv_bfloat16 store(float v) { return Narrow<__nv_bfloat16>::from(v); }
   static __device__ float add(float a, float b) { return a + b; }
 };
-template <> struct Adder<bool> {
+template <>
+struct Adder<bool> {
   using S = bool;
   static __device__ bool load(bool v) { return v; }
   static __device__ bool store(bool v) { return v; }
@@ -95,7 +107,8 @@ __global__ void ordered_scatter_kernel(ScatterArgs args) {
   const int64_t slices = args.outer * args.extent, count = args.positions.count;
   const int64_t first = int64_t(blockIdx.y) * kChunk;
   const int width = int(args.inner - first < kChunk ? args.inner - first : kChunk);
-  for (int64_t s = int64_t(blockIdx.x) * kWarps + threadIdx.x / 32; s < slices; s += int64_t(gridDim.x) * kWarps) {
+  for (int64_t s = int64_t(blockIdx.x) * kWarps + threadIdx.x / 32; s < slices;
+       s += int64_t(gridDim.x) * kWarps) {
     const int64_t row = s / args.extent, own = s % args.extent;
     T* to = target + s * args.inner + first;
     S sums[kChunk / 32];
@@ -141,49 +154,70 @@ __global__ void atomic_scatter_kernel(ScatterArgs args) {
   for (int64_t i = int64_t(blockIdx.x) * kThreads + threadIdx.x; i < total; i += stride) {
     const int64_t slice = i / args.inner, k = i % args.inner;
     const int64_t p = resolve(positions[slice % count], args.extent, false);
-    atomic_add(static_cast<T*>(args.target) + (slice / count * args.extent + p) * args.inner + k, values[i]);
+    atomic_add(static_cast<T*>(args.target) + (slice / count * args.extent + p) * args.inner + k,
+               values[i]);
   }
 }
 
 template <class T, class I>
 void launch_ordered(const ScatterArgs& args, const Launch& launch) {
   const int64_t wanted = (args.outer * args.extent + kWarps - 1) / kWarps, most = int64_t(1) << 30;
-  const dim3 grid(unsigned(wanted < most ? wanted : most), unsigned((args.inner + kChunk - 1) / kChunk));
+  const dim3 grid(unsigned(wanted < most ? wanted : most),
+                  unsigned((args.inner + kChunk - 1) / kChunk));
   ordered_scatter_kernel<T, I><<<grid, kThreads, 0, launch.stream>>>(args);
 }
 
 template <class T, class I>
 void launch_atomic(const ScatterArgs& args, const Launch& launch) {
   const int64_t total = args.outer * args.positions.count * args.inner;
-  const int64_t wanted = (total + kThreads - 1) / kThreads, most = int64_t(launch.multiprocessors) * 32;
-  atomic_scatter_kernel<T, I><<<unsigned(wanted < most ? wanted : most), kThreads, 0, launch.stream>>>(args);
+  const int64_t wanted = (total + kThreads - 1) / kThreads,
+                most = int64_t(launch.multiprocessors) * 32;
+  atomic_scatter_kernel<T, I>
+      <<<unsigned(wanted < most ? wanted : most), kThreads, 0, launch.stream>>>(args);
 }
 
 template <class I>
-void launch_scatter_positions(ScatterType type, bool ordered, const ScatterArgs& args, const Launch& launch) {
+void launch_scatter_positions(ScatterType type, bool ordered, const ScatterArgs& args,
+                              const Launch& launch) {
   switch (type) {
-    case ScatterType::kF16: return launch_ordered<__half, I>(args, launch);
-    case ScatterType::kBf16: return launch_ordered<__nv_bfloat16, I>(args, launch);
-    case ScatterType::kF32: return ordered ? launch_ordered<float, I>(args, launch) : launch_atomic<float, I>(args, launch);
-    case ScatterType::kF64: return ordered ? launch_ordered<double, I>(args, launch) : launch_atomic<double, I>(args, launch);
-    case ScatterType::kI8: return launch_ordered<uint8_t, I>(args, launch);
-    case ScatterType::kI16: return launch_ordered<uint16_t, I>(args, launch);
-    case ScatterType::kI32: return launch_atomic<int32_t, I>(args, launch);
-    case ScatterType::kI64: return launch_atomic<int64_t, I>(args, launch);
-    case ScatterType::kBool: return launch_ordered<bool, I>(args, launch);
+    case ScatterType::kF16:
+      return launch_ordered<__half, I>(args, launch);
+    case ScatterType::kBf16:
+      return launch_ordered<__nv_bfloat16, I>(args, launch);
+    case ScatterType::kF32:
+      return ordered ? launch_ordered<float, I>(args, launch)
+                     : launch_atomic<float, I>(args, launch);
+    case ScatterType::kF64:
+      return ordered ? launch_ordered<double, I>(args, launch)
+                     : launch_atomic<double, I>(args, launch);
+    case ScatterType::kI8:
+      return launch_ordered<uint8_t, I>(args, launch);
+    case ScatterType::kI16:
+      return launch_ordered<uint16_t, I>(args, launch);
+    case ScatterType::kI32:
+      return launch_atomic<int32_t, I>(args, launch);
+    case ScatterType::kI64:
+      return launch_atomic<int64_t, I>(args, launch);
+    case ScatterType::kBool:
+      return launch_ordered<bool, I>(args, launch);
   }
 }
 
 }  // namespace
 
 void launch_take(const TakeArgs& args, const Launch& launch) {
-  if (args.positions.wide) launch_take_positions<int64_t>(args, launch);
-  else launch_take_positions<int32_t>(args, launch);
+  if (args.positions.wide)
+    launch_take_positions<int64_t>(args, launch);
+  else
+    launch_take_positions<int32_t>(args, launch);
 }
 
-void launch_scatter_add(ScatterType type, bool ordered, const ScatterArgs& args, const Launch& launch) {
-  if (args.positions.wide) launch_scatter_positions<int64_t>(type, ordered, args, launch);
-  else launch_scatter_positions<int32_t>(type, ordered, args, launch);
+void launch_scatter_add(ScatterType type, bool ordered, const ScatterArgs& args,
+                        const Launch& launch) {
+  if (args.positions.wide)
+    launch_scatter_positions<int64_t>(type, ordered, args, launch);
+  else
+    launch_scatter_positions<int32_t>(type, ordered, args, launch);
 }
 
 }  // namespace catena::gpu

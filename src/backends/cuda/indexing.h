@@ -8,7 +8,7 @@ namespace catena::gpu {
 // Positions count from the end when negative; what is out of range then is clipped or wraps around.
 struct Positions {
   const void* data;
-  bool wide;     // int64, else int32
+  bool wide;  // int64, else int32
   bool clip;
   int64_t count;
 };
@@ -33,8 +33,9 @@ struct ScatterArgs {
   int64_t outer, extent, inner;
 };
 
-// With `ordered`, repeated positions are added in their order, which gives the same bits every time.
-// Otherwise by atomic additions, where the type has them.
-void launch_scatter_add(ScatterType type, bool ordered, const ScatterArgs& args, const Launch& launch);
+// With `ordered`, repeated positions are added in their order, which gives the same bits every
+// time. Otherwise by atomic additions, where the type has them.
+void launch_scatter_add(ScatterType type, bool ordered, const ScatterArgs& args,
+                        const Launch& launch);
 
 }  // namespace catena::gpu

@@ -19,8 +19,8 @@ SampleArgs samples_of(const Array& x, const Array& t) {
   return s;
 }
 
-// Gives scratch memory to a reduction of several blocks; the storage may go when the kernel is queued,
-// as later users of the memory come after it in the stream.
+// Gives scratch memory to a reduction of several blocks; the storage may go when the kernel is
+// queued, as later users of the memory come after it in the stream.
 StoragePtr add_scratch(SampleArgs& s, int blocks, Device device, const Launch& launch) {
   if (blocks == 1) return {};
   const size_t tally_bytes = static_cast<size_t>(blocks) * sizeof(Tally);
@@ -58,11 +58,13 @@ void cross_entropy_grad(const CrossEntropyCall& call, const Array& gloss, const 
   args.gloss = gloss.raw_data();
   args.gx = gx.raw_data();
   args.aligned = aligned16(args.samples.x) && aligned16(args.gx);
-  launch_cross_entropy_grad(float_code("softmax_cross_entropy_grad", gx.dtype()), args, launch_for(gx));
+  launch_cross_entropy_grad(float_code("softmax_cross_entropy_grad", gx.dtype()), args,
+                            launch_for(gx));
   check_launch("softmax_cross_entropy_grad");
 }
 
-void accuracy(const Array& x, const Array& t, bool has_ignore, int32_t ignore_label, const Array& result) {
+void accuracy(const Array& x, const Array& t, bool has_ignore, int32_t ignore_label,
+              const Array& result) {
   SampleArgs args = samples_of(x, t);
   args.has_ignore = has_ignore;
   args.ignore_label = ignore_label;
@@ -75,7 +77,8 @@ void accuracy(const Array& x, const Array& t, bool has_ignore, int32_t ignore_la
 
 void int_range(const Array& a, const Array& result) {
   const Array values = a.contiguous();
-  launch_int_range(values.data<int32_t>(), values.size(), result.data<int32_t>(), launch_for(result));
+  launch_int_range(values.data<int32_t>(), values.size(), result.data<int32_t>(),
+                   launch_for(result));
   check_launch("int_range");
 }
 

@@ -1,8 +1,8 @@
 // Softmax cross entropy and its gradient, accuracy, label range: one kernel each.
 //
-// A warp, a block or a thread takes a sample, depending on how its classes lie in memory. Results of
-// blocks are added by the last block to finish, always in the same order, so that equal calls give
-// equal bits.
+// A warp, a block or a thread takes a sample, depending on how its classes lie in memory. Results
+// of blocks are added by the last block to finish, always in the same order, so that equal calls
+// give equal bits.
 #include "backends/cuda/block_reduce.cuh"
 #include "backends/cuda/float_access.cuh"
 #include "backends/cuda/loss.h"
@@ -12,8 +12,8 @@ namespace {
 
 enum Sharing { kWarpRow, kBlockRow, kThreadColumn };
 
-constexpr int64_t kWarpClasses = 1024;     // more classes than this share a block
-constexpr int64_t kOneBlockWork = 16384;   // fewer elements than this are one block's work
+constexpr int64_t kWarpClasses = 1024;    // more classes than this share a block
+constexpr int64_t kOneBlockWork = 16384;  // fewer elements than this are one block's work
 constexpr int kThreads = 256, kOneBlockThreads = 1024;
 
 __host__ __device__ inline Sharing sharing_of(const SampleArgs& s) {
@@ -29,14 +29,22 @@ __device__ inline int64_t first_element(const SampleArgs& s, int64_t sample) {
 template <Sharing kSharing, class F>
 __device__ void for_samples(const SampleArgs& s, F f) {
   const int64_t samples = s.outer * s.inner;
-  const int per_block = kSharing == kWarpRow ? blockDim.x / 32 : kSharing == kBlockRow ? 1 : blockDim.x;
-  const int mine = kSharing == kWarpRow ? threadIdx.x / 32 : kSharing == kBlockRow ? 0 : threadIdx.x;
-  for (int64_t i = int64_t(blockIdx.x) * per_block + mine; i < samples; i += int64_t(gridDim.x) * per_block) f(i);
+  const int per_block = kSharing == kWarpRow    ? blockDim.x / 32
+                        : kSharing == kBlockRow ? 1
+                                                : blockDim.x;
+  const int mine = kSharing == kWarpRow    ? threadIdx.x / 32
+                   : kSharing == kBlockRow ? 0
+                                           : threadIdx.x;
+  for (int64_t i = int64_t(blockIdx.x) * per_block + mine; i < samples;
+       i += int64_t(gridDim.x) * per_block)
+    f(i);
 }
 
 // Whether this thread speaks for the group, and its place in it.
 template <Sharing kSharing>
-__device__ int place() { return kSharing == kWarpRow ? threadIdx.x % 32 : kSharing == kBlockRow ? threadIdx.x : 0; }
+__device__ int place() {
+  return kSharing == kWarpRow ? threadIdx.x % 32 : kSharing == kBlockRow ? threadIdx.x : 0;
+}
 
 // Log of the sum of exponentials of one sample's classes; the group's threads all get it.
 template <class T, Sharing kSharing>
@@ -44,7 +52,8 @@ __device__ Compute<T> log_sum_exp(const T* x, int64_t classes, int64_t step, Com
   using C = Compute<T>;
   if constexpr (kSharing == kWarpRow) {
     C maximum = lowest<C>(), sum = C(0);
-    for (int i = place<kSharing>(); i < classes; i += 32) maximum = MaxOp()(maximum, C(widen(x[i])));
+    for (int i = place<kSharing>(); i < classes; i += 32)
+      maximum = MaxOp()(maximum, C(widen(x[i])));
     maximum = warp_reduce(maximum, MaxOp());
     for (int i = place<kSharing>(); i < classes; i += 32) sum += exp_of(widen(x[i]) - maximum);
     return maximum + log_of(warp_reduce(sum, AddOp()));
@@ -90,7 +99,7 @@ __device__ void add_up(double sum, long long valid, const SampleArgs& s, F f) {
 }
 
 template <class T, Sharing kSharing>
-__global__ void cross_entropy_kernel(CrossEntropyArgs args) {
+__global__ void __launch_bounds__(kOneBlockThreads) cross_entropy_kernel(CrossEntropyArgs args) {
   using C = Compute<T>;
   __shared__ C shared[64];
   const SampleArgs& s = args.samples;
@@ -104,8 +113,10 @@ __global__ void cross_entropy_kernel(CrossEntropyArgs args) {
     const int32_t label = s.t[i];
     if (label == s.ignore_label) return;
     ++valid;
-    if (label < 0 || label >= s.classes) sum = not_a_number<double>();
-    else sum += double(lse) - double(widen(x[label * s.inner]));
+    if (label < 0 || label >= s.classes)
+      sum = not_a_number<double>();
+    else
+      sum += double(lse) - double(widen(x[label * s.inner]));
   });
   add_up(sum, valid, s, [&](Tally total) {
     const long long divisor = args.normalize ? total.valid : s.outer;
@@ -117,7 +128,7 @@ __global__ void cross_entropy_kernel(CrossEntropyArgs args) {
 
 // Elements of a row in packs of N; with kThreadColumn one element at a time over everything.
 template <class T, Sharing kSharing, int N>
-__global__ void cross_entropy_grad_kernel(CrossEntropyArgs args) {
+__global__ void __launch_bounds__(kThreads) cross_entropy_grad_kernel(CrossEntropyArgs args) {
   using C = Compute<T>;
   using P = Pack<T, N>;
   const SampleArgs& s = args.samples;
@@ -147,7 +158,8 @@ __global__ void cross_entropy_grad_kernel(CrossEntropyArgs args) {
       for (int64_t i = place<kSharing>(); i < s.classes / N; i += members) {
         P v = from[i];
 #pragma unroll
-        for (int k = 0; k < N; ++k) v.v[k] = Narrow<T>::from(value(widen(v.v[k]), row_lse, label, i * N + k));
+        for (int k = 0; k < N; ++k)
+          v.v[k] = Narrow<T>::from(value(widen(v.v[k]), row_lse, label, i * N + k));
         to[i] = v;
       }
     });
@@ -203,11 +215,12 @@ __device__ int64_t arg_max(const T* x, int64_t classes, int64_t step) {
 }
 
 template <class T, Sharing kSharing>
-__global__ void accuracy_kernel(SampleArgs s, void* result) {
+__global__ void __launch_bounds__(kOneBlockThreads) accuracy_kernel(SampleArgs s, void* result) {
   double correct = 0;
   long long valid = 0;
   for_samples<kSharing>(s, [&](int64_t i) {
-    const int64_t best = arg_max<T, kSharing>(static_cast<const T*>(s.x) + first_element(s, i), s.classes, s.inner);
+    const int64_t best =
+        arg_max<T, kSharing>(static_cast<const T*>(s.x) + first_element(s, i), s.classes, s.inner);
     if (place<kSharing>() != 0 || (s.has_ignore && s.t[i] == s.ignore_label)) return;
     ++valid;
     if (best == s.t[i]) correct += 1;
@@ -218,15 +231,18 @@ __global__ void accuracy_kernel(SampleArgs s, void* result) {
   });
 }
 
-__global__ void int_range_kernel(const int32_t* values, int64_t count, int32_t* result) {
+__global__ void __launch_bounds__(kOneBlockThreads)
+    int_range_kernel(const int32_t* values, int64_t count, int32_t* result) {
   __shared__ int32_t lows[32], highs[32];
   int32_t low = INT32_MAX, high = INT32_MIN;
   for (int64_t i = threadIdx.x; i < count; i += blockDim.x) {
     low = min(low, values[i]);
     high = max(high, values[i]);
   }
-  low = block_reduce(low, [](int32_t a, int32_t b) { return min(a, b); }, lows);
-  high = block_reduce(high, [](int32_t a, int32_t b) { return max(a, b); }, highs);
+  low = block_reduce(
+      low, [](int32_t a, int32_t b) { return min(a, b); }, lows);
+  high = block_reduce(
+      high, [](int32_t a, int32_t b) { return max(a, b); }, highs);
   if (threadIdx.x == 0) {
     result[0] = low;
     result[1] = high;
@@ -234,11 +250,23 @@ __global__ void int_range_kernel(const int32_t* values, int64_t count, int32_t* 
 }
 
 // Runs the statement with kSharing known to the compiler.
-#define CATENA_SHARING_SWITCH(sharing, ...)                                        \
-  switch (sharing) {                                                               \
-    case kWarpRow: { constexpr Sharing kSharing = kWarpRow; __VA_ARGS__; break; }           \
-    case kBlockRow: { constexpr Sharing kSharing = kBlockRow; __VA_ARGS__; break; }         \
-    case kThreadColumn: { constexpr Sharing kSharing = kThreadColumn; __VA_ARGS__; break; } \
+#define CATENA_SHARING_SWITCH(sharing, ...)       \
+  switch (sharing) {                              \
+    case kWarpRow: {                              \
+      constexpr Sharing kSharing = kWarpRow;      \
+      __VA_ARGS__;                                \
+      break;                                      \
+    }                                             \
+    case kBlockRow: {                             \
+      constexpr Sharing kSharing = kBlockRow;     \
+      __VA_ARGS__;                                \
+      break;                                      \
+    }                                             \
+    case kThreadColumn: {                         \
+      constexpr Sharing kSharing = kThreadColumn; \
+      __VA_ARGS__;                                \
+      break;                                      \
+    }                                             \
   }
 
 int threads_for(int blocks) { return blocks == 1 ? kOneBlockThreads : kThreads; }
@@ -249,38 +277,49 @@ int sample_blocks(const SampleArgs& s, const Launch& launch) {
   const int64_t samples = s.outer * s.inner;
   if (samples * s.classes <= kOneBlockWork) return 1;
   const Sharing sharing = sharing_of(s);
-  const int64_t per_block = sharing == kWarpRow ? kThreads / 32 : sharing == kBlockRow ? 1 : kThreads;
-  const int64_t wanted = (samples + per_block - 1) / per_block, most = int64_t(launch.multiprocessors) * 8;
+  const int64_t per_block = sharing == kWarpRow    ? kThreads / 32
+                            : sharing == kBlockRow ? 1
+                                                   : kThreads;
+  const int64_t wanted = (samples + per_block - 1) / per_block,
+                most = int64_t(launch.multiprocessors) * 8;
   return int(wanted < most ? wanted : most);
 }
 
-void launch_cross_entropy(Float type, const CrossEntropyArgs& args, int blocks, const Launch& launch) {
-  CATENA_FLOAT_SWITCH(type, CATENA_SHARING_SWITCH(sharing_of(args.samples),
-      (cross_entropy_kernel<T, kSharing><<<blocks, threads_for(blocks), 0, launch.stream>>>(args))))
+void launch_cross_entropy(Float type, const CrossEntropyArgs& args, int blocks,
+                          const Launch& launch) {
+  CATENA_FLOAT_SWITCH(
+      type, CATENA_SHARING_SWITCH(sharing_of(args.samples),
+                                  (cross_entropy_kernel<T, kSharing>
+                                   <<<blocks, threads_for(blocks), 0, launch.stream>>>(args))))
 }
 
 void launch_cross_entropy_grad(Float type, const CrossEntropyArgs& args, const Launch& launch) {
   const SampleArgs& s = args.samples;
   const Sharing sharing = sharing_of(s);
   const int64_t samples = s.outer * s.inner;
-  const int64_t wanted = sharing == kWarpRow ? (samples + 7) / 8
-      : sharing == kBlockRow ? samples : (samples * s.classes + kThreads - 1) / kThreads;
+  const int64_t wanted = sharing == kWarpRow    ? (samples + 7) / 8
+                         : sharing == kBlockRow ? samples
+                                                : (samples * s.classes + kThreads - 1) / kThreads;
   const int64_t most = int64_t(launch.multiprocessors) * 16;
   const unsigned blocks = unsigned(wanted < most ? wanted : most);
   CATENA_FLOAT_SWITCH(type, {
     if (sharing != kThreadColumn && args.aligned && s.classes % kPack<T> == 0) {
-      CATENA_SHARING_SWITCH(sharing,
-          (cross_entropy_grad_kernel<T, kSharing, kPack<T>><<<blocks, kThreads, 0, launch.stream>>>(args)))
+      CATENA_SHARING_SWITCH(sharing, (cross_entropy_grad_kernel<T, kSharing, kPack<T>>
+                                      <<<blocks, kThreads, 0, launch.stream>>>(args)))
     } else {
-      CATENA_SHARING_SWITCH(sharing,
-          (cross_entropy_grad_kernel<T, kSharing, 1><<<blocks, kThreads, 0, launch.stream>>>(args)))
+      CATENA_SHARING_SWITCH(sharing, (cross_entropy_grad_kernel<T, kSharing, 1>
+                                      <<<blocks, kThreads, 0, launch.stream>>>(args)))
     }
   })
 }
 
-void launch_accuracy(Float type, const SampleArgs& args, void* result, int blocks, const Launch& launch) {
-  CATENA_FLOAT_SWITCH(type, CATENA_SHARING_SWITCH(sharing_of(args),
-      (accuracy_kernel<T, kSharing><<<blocks, threads_for(blocks), 0, launch.stream>>>(args, result))))
+void launch_accuracy(Float type, const SampleArgs& args, void* result, int blocks,
+                     const Launch& launch) {
+  CATENA_FLOAT_SWITCH(
+      type,
+      CATENA_SHARING_SWITCH(sharing_of(args),
+                            (accuracy_kernel<T, kSharing>
+                             <<<blocks, threads_for(blocks), 0, launch.stream>>>(args, result))))
 }
 
 void launch_int_range(const int32_t* values, int64_t count, int32_t* result, const Launch& launch) {

@@ -26,22 +26,24 @@ struct SampleArgs {
 struct CrossEntropyArgs {
   SampleArgs samples;
   bool normalize;
-  void* lse;     // compute type
-  void* count;   // compute type
-  void* loss;    // storage type
+  void* lse;    // compute type
+  void* count;  // compute type
+  void* loss;   // storage type
   // Gradient only.
   const void* gloss;  // storage type
   void* gx;
-  bool aligned;       // x and gx are multiples of 16
+  bool aligned;  // x and gx are multiples of 16
 };
 
 // Blocks that a reduction over these samples uses; with one, no scratch is needed.
 int sample_blocks(const SampleArgs& samples, const Launch& launch);
 
-void launch_cross_entropy(Float type, const CrossEntropyArgs& args, int blocks, const Launch& launch);
+void launch_cross_entropy(Float type, const CrossEntropyArgs& args, int blocks,
+                          const Launch& launch);
 void launch_cross_entropy_grad(Float type, const CrossEntropyArgs& args, const Launch& launch);
 // result: float32, or float64 when x is.
-void launch_accuracy(Float type, const SampleArgs& args, void* result, int blocks, const Launch& launch);
+void launch_accuracy(Float type, const SampleArgs& args, void* result, int blocks,
+                     const Launch& launch);
 void launch_int_range(const int32_t* values, int64_t count, int32_t* result, const Launch& launch);
 
 }  // namespace catena::gpu

@@ -15,7 +15,8 @@ Matrix matrix_of(const Array& a) {
   const int axis = a.ndim() - 2;
   const int64_t size = a.itemsize();
   const Strides& s = a.strides();
-  return {a.raw_data(), s[size_t(axis)] / size, s[size_t(axis) + 1] / size, axis == 1 ? s[0] / size : 0};
+  return {a.raw_data(), s[size_t(axis)] / size, s[size_t(axis) + 1] / size,
+          axis == 1 ? s[0] / size : 0};
 }
 
 Product product_of(const MatmulCall& call) {
@@ -37,22 +38,37 @@ Product product_of(const MatmulCall& call) {
 
 Number number_code(Dtype dtype) {
   switch (dtype) {
-    case Dtype::kBool: return Number::kBool;
-    case Dtype::kInt8: case Dtype::kUInt8: return Number::kI8;
-    case Dtype::kInt16: case Dtype::kUInt16: return Number::kI16;
-    case Dtype::kInt32: case Dtype::kUInt32: return Number::kI32;
-    case Dtype::kInt64: case Dtype::kUInt64: return Number::kI64;
-    case Dtype::kFloat16: return Number::kF16;
-    case Dtype::kBFloat16: return Number::kBf16;
-    case Dtype::kFloat32: return Number::kF32;
-    case Dtype::kFloat64: return Number::kF64;
+    case Dtype::kBool:
+      return Number::kBool;
+    case Dtype::kInt8:
+    case Dtype::kUInt8:
+      return Number::kI8;
+    case Dtype::kInt16:
+    case Dtype::kUInt16:
+      return Number::kI16;
+    case Dtype::kInt32:
+    case Dtype::kUInt32:
+      return Number::kI32;
+    case Dtype::kInt64:
+    case Dtype::kUInt64:
+      return Number::kI64;
+    case Dtype::kFloat16:
+      return Number::kF16;
+    case Dtype::kBFloat16:
+      return Number::kBf16;
+    case Dtype::kFloat32:
+      return Number::kF32;
+    case Dtype::kFloat64:
+      return Number::kF64;
   }
   fail<DtypeError>("matmul: invalid dtype");
 }
 
 // A row-major matrix is the column-major form of its transpose. The result for an operand that must
-// appear as `lines` x `line` with the elements of a line adjacent; empty when it is laid out otherwise.
-std::optional<int64_t> leading(int64_t lines, int64_t line, int64_t line_step, int64_t element_step) {
+// appear as `lines` x `line` with the elements of a line adjacent; empty when it is laid out
+// otherwise.
+std::optional<int64_t> leading(int64_t lines, int64_t line, int64_t line_step,
+                               int64_t element_step) {
   if (element_step != 1 && line > 1) return {};
   if (lines == 1) return std::max<int64_t>(line, 1);
   if (line_step < std::max<int64_t>(line, 1)) return {};
@@ -73,9 +89,11 @@ std::optional<LibraryMatrix> library_view(const Matrix& m, int64_t rows, int64_t
 // c = a b in row-major order is c' = b' a' in the library's column-major order, with the bias along
 // the rows of c'.
 std::optional<LibraryProduct> library_product(const Product& p) {
-  const auto a = library_view(p.a, p.m, p.k), b = library_view(p.b, p.k, p.n), c = library_view(p.c, p.m, p.n);
+  const auto a = library_view(p.a, p.m, p.k), b = library_view(p.b, p.k, p.n),
+             c = library_view(p.c, p.m, p.n);
   if (!a || !b || !c) return {};
-  if (!c->transposed) return LibraryProduct{p.n, p.m, p.k, p.batch, *b, *a, *c, p.bias, p.relu, p.accumulate};
+  if (!c->transposed)
+    return LibraryProduct{p.n, p.m, p.k, p.batch, *b, *a, *c, p.bias, p.relu, p.accumulate};
   if (p.bias) return {};  // the library adds it along the other axis only
   LibraryMatrix left = *a, right = *b, result = *c;
   left.transposed = !left.transposed;
@@ -103,11 +121,12 @@ void matmul(const MatmulCall& call) {
   const Dtype dtype = call.output->dtype();
   const Launch launch = launch_for(*call.output);
   const bool tiny_type = dtype == Dtype::kFloat32 || dtype == Dtype::kFloat64;
-  if (tiny_type && p.k > 0 && fits_tiny_matmul(p)) {
+  if (tiny_type && p.k > 0 && fits_tiny_matmul(p, launch)) {
     launch_tiny_matmul(dtype == Dtype::kFloat64, p, launch);
     return check_launch("matmul (small)");
   }
-  if (is_float(dtype) && p.k > 0 && run_library(p, dtype, call.output->device().index(), launch)) return;
+  if (is_float(dtype) && p.k > 0 && run_library(p, dtype, call.output->device().index(), launch))
+    return;
   if (is_unsigned_int(dtype)) p.relu = false;  // changes nothing there
   launch_simple_matmul(number_code(dtype), p, launch);
   check_launch("matmul (simple)");

@@ -1,4 +1,5 @@
-// Matrix products of any type and layout by 16 x 16 tiles: integers, bool, and what cuBLASLt refuses.
+// Matrix products of any type and layout by 16 x 16 tiles: integers, bool, and what cuBLASLt
+// refuses.
 #include "backends/cuda/float_access.cuh"
 #include "backends/cuda/matmul.h"
 
@@ -8,12 +9,30 @@ namespace {
 constexpr int kTile = 16;
 
 // Storage type, and the type sums are kept in. Integers wrap, so that they are summed unsigned.
-template <class T> struct Sum { using type = Compute<T>; };
-template <> struct Sum<int8_t> { using type = uint32_t; };
-template <> struct Sum<int16_t> { using type = uint32_t; };
-template <> struct Sum<int32_t> { using type = uint32_t; };
-template <> struct Sum<int64_t> { using type = uint64_t; };
-template <> struct Sum<bool> { using type = bool; };
+template <class T>
+struct Sum {
+  using type = Compute<T>;
+};
+template <>
+struct Sum<int8_t> {
+  using type = uint32_t;
+};
+template <>
+struct Sum<int16_t> {
+  using type = uint32_t;
+};
+template <>
+struct Sum<int32_t> {
+  using type = uint32_t;
+};
+template <>
+struct Sum<int64_t> {
+  using type = uint64_t;
+};
+template <>
+struct Sum<bool> {
+  using type = bool;
+};
 
 template <class T>
 struct Ops {
@@ -33,10 +52,14 @@ struct FloatOps {
   static __device__ S fma(S a, S b, S c) { return ::fma(a, b, c); }
   static __device__ S relu(S v) { return v > S(0) || v != v ? v : S(0); }
 };
-template <> struct Ops<float> : FloatOps<float, float> {};
-template <> struct Ops<double> : FloatOps<double, double> {};
-template <> struct Ops<__half> : FloatOps<__half, float> {};
-template <> struct Ops<__nv_bfloat16> : FloatOps<__nv_bfloat16, float> {};
+template <>
+struct Ops<float> : FloatOps<float, float> {};
+template <>
+struct Ops<double> : FloatOps<double, double> {};
+template <>
+struct Ops<__half> : FloatOps<__half, float> {};
+template <>
+struct Ops<__nv_bfloat16> : FloatOps<__nv_bfloat16, float> {};
 template <>
 struct Ops<bool> {
   static __device__ bool load(bool v) { return v; }
@@ -60,9 +83,11 @@ __global__ void simple_kernel(Product p) {
     S sum = S(0);
     for (int64_t k0 = 0; k0 < p.k; k0 += kTile) {
       as[ty][tx] = row < p.m && k0 + tx < p.k
-          ? O::load(a[row * p.a.row_step + (k0 + tx) * p.a.column_step]) : S(0);
+                       ? O::load(a[row * p.a.row_step + (k0 + tx) * p.a.column_step])
+                       : S(0);
       bs[ty][tx] = column < p.n && k0 + ty < p.k
-          ? O::load(b[(k0 + ty) * p.b.row_step + column * p.b.column_step]) : S(0);
+                       ? O::load(b[(k0 + ty) * p.b.row_step + column * p.b.column_step])
+                       : S(0);
       __syncthreads();
 #pragma unroll
       for (int k = 0; k < kTile; ++k) sum = O::fma(as[ty][k], bs[k][tx], sum);
@@ -104,15 +129,24 @@ __global__ void bias_activation_kernel(Product p) {
 
 void launch_simple_matmul(Number type, const Product& p, const Launch& launch) {
   switch (type) {
-    case Number::kF16: return launch_typed<__half>(p, launch);
-    case Number::kBf16: return launch_typed<__nv_bfloat16>(p, launch);
-    case Number::kF32: return launch_typed<float>(p, launch);
-    case Number::kF64: return launch_typed<double>(p, launch);
-    case Number::kI8: return launch_typed<int8_t>(p, launch);
-    case Number::kI16: return launch_typed<int16_t>(p, launch);
-    case Number::kI32: return launch_typed<int32_t>(p, launch);
-    case Number::kI64: return launch_typed<int64_t>(p, launch);
-    case Number::kBool: return launch_typed<bool>(p, launch);
+    case Number::kF16:
+      return launch_typed<__half>(p, launch);
+    case Number::kBf16:
+      return launch_typed<__nv_bfloat16>(p, launch);
+    case Number::kF32:
+      return launch_typed<float>(p, launch);
+    case Number::kF64:
+      return launch_typed<double>(p, launch);
+    case Number::kI8:
+      return launch_typed<int8_t>(p, launch);
+    case Number::kI16:
+      return launch_typed<int16_t>(p, launch);
+    case Number::kI32:
+      return launch_typed<int32_t>(p, launch);
+    case Number::kI64:
+      return launch_typed<int64_t>(p, launch);
+    case Number::kBool:
+      return launch_typed<bool>(p, launch);
   }
 }
 

@@ -8,12 +8,16 @@ namespace catena::gpu {
 namespace {
 
 constexpr int kTile = 16, kDepth = 64, kGroups = 4, kThreads = 256;
-constexpr int64_t kMostRows = 64, kMostDepth = 256, kMostBatch = 64;
+// Larger problems keep the library's kernels busy enough to win.
+constexpr int64_t kMostDepth = 256, kMostWorkPerProcessor = 4;
 
 __device__ inline float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
 __device__ inline double multiply_add(double a, double b, double c) { return fma(a, b, c); }
 
-template <class T> struct alignas(2 * sizeof(T)) Two { T x, y; };
+template <class T>
+struct alignas(2 * sizeof(T)) Two {
+  T x, y;
+};
 
 // Loads `kTile` lines of `depth` elements, line l at l * line_step, into tile[step of k][line].
 template <class T>
@@ -36,7 +40,8 @@ __global__ void __launch_bounds__(kThreads) tiny_kernel(Product p) {
   const int group = threadIdx.x / 64, place = threadIdx.x % 64;
   const int r = place / 8 * 2, c = place % 8 * 2;
   const T* a = static_cast<const T*>(p.a.data) + blockIdx.z * p.a.batch_step + row0 * p.a.row_step;
-  const T* b = static_cast<const T*>(p.b.data) + blockIdx.z * p.b.batch_step + column0 * p.b.column_step;
+  const T* b =
+      static_cast<const T*>(p.b.data) + blockIdx.z * p.b.batch_step + column0 * p.b.column_step;
   const int rows = min(kTile, int(p.m) - row0), columns = min(kTile, int(p.n) - column0);
   T s00 = 0, s01 = 0, s10 = 0, s11 = 0;
   for (int k0 = 0; k0 < int(p.k); k0 += kDepth) {
@@ -64,7 +69,8 @@ __global__ void __launch_bounds__(kThreads) tiny_kernel(Product p) {
   const int row = by_rows ? threadIdx.x / kTile : threadIdx.x % kTile;
   const int column = by_rows ? threadIdx.x % kTile : threadIdx.x / kTile;
   if (row >= rows || column >= columns) return;
-  T sum = (sums[0][row][column] + sums[1][row][column]) + (sums[2][row][column] + sums[3][row][column]);
+  T sum =
+      (sums[0][row][column] + sums[1][row][column]) + (sums[2][row][column] + sums[3][row][column]);
   if (p.bias) sum = sum + static_cast<const T*>(p.bias)[column0 + column];
   if (p.relu) sum = sum > T(0) || sum != sum ? sum : T(0);
   T* out = static_cast<T*>(p.c.data) + blockIdx.z * p.c.batch_step + (row0 + row) * p.c.row_step +
@@ -75,14 +81,21 @@ __global__ void __launch_bounds__(kThreads) tiny_kernel(Product p) {
 
 }  // namespace
 
-bool fits_tiny_matmul(const Product& p) {
-  return p.m <= kMostRows && p.n <= kMostRows && p.k <= kMostDepth && p.batch <= kMostBatch;
+bool fits_tiny_matmul(const Product& p, const Launch& launch) {
+  if (p.k > kMostDepth || p.batch > 65535) return false;
+  const int64_t most = kMostWorkPerProcessor * launch.multiprocessors;
+  const int64_t rows = (p.m + kTile - 1) / kTile, columns = (p.n + kTile - 1) / kTile;
+  if (rows > most || columns > most) return false;
+  return rows * columns * p.batch * ((p.k + kDepth - 1) / kDepth) <= most;
 }
 
 void launch_tiny_matmul(bool is_double, const Product& p, const Launch& launch) {
-  const dim3 grid(unsigned((p.n + kTile - 1) / kTile), unsigned((p.m + kTile - 1) / kTile), unsigned(p.batch));
-  if (is_double) tiny_kernel<double><<<grid, kThreads, 0, launch.stream>>>(p);
-  else tiny_kernel<float><<<grid, kThreads, 0, launch.stream>>>(p);
+  const dim3 grid(unsigned((p.n + kTile - 1) / kTile), unsigned((p.m + kTile - 1) / kTile),
+                  unsigned(p.batch));
+  if (is_double)
+    tiny_kernel<double><<<grid, kThreads, 0, launch.stream>>>(p);
+  else
+    tiny_kernel<float><<<grid, kThreads, 0, launch.stream>>>(p);
 }
 
 }  // namespace catena::gpu

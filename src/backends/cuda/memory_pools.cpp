@@ -22,7 +22,8 @@ class CudaMemory : public RawMemory {
     try {
       UseDevice use(index);
       cudaEvent_t event = take_event(index);
-      if (cudaEventRecord(event, native_stream(stream)) == cudaSuccess) return new Mark{index, event};
+      if (cudaEventRecord(event, native_stream(stream)) == cudaSuccess)
+        return new Mark{index, event};
       return_event(index, event);
     } catch (const std::exception&) {
       // The driver is shutting down: nothing runs any more.
@@ -121,7 +122,8 @@ Pools& pools() {
 
 Pool& device_pool(int index) {
   Pools& p = pools();
-  if (Pool* found = p.devices[index].load(std::memory_order_acquire)) [[likely]] return *found;
+  if (Pool* found = p.devices[index].load(std::memory_order_acquire)) [[likely]]
+    return *found;
   device_info(index);
   StreamState* home = default_stream(index);
   std::lock_guard lock(p.mutex);
@@ -134,10 +136,12 @@ Pool& device_pool(int index) {
 
 Pool& pinned_pool() {
   Pools& p = pools();
-  if (Pool* found = p.pinned.load(std::memory_order_acquire)) [[likely]] return *found;
+  if (Pool* found = p.pinned.load(std::memory_order_acquire)) [[likely]]
+    return *found;
   std::lock_guard lock(p.mutex);
   if (Pool* found = p.pinned.load(std::memory_order_acquire)) return *found;
-  auto* made = new Pool("pinned host memory", cpu(0), true, nullptr, std::make_unique<PinnedMemory>());
+  auto* made =
+      new Pool("pinned host memory", cpu(0), true, nullptr, std::make_unique<PinnedMemory>());
   p.pinned.store(made, std::memory_order_release);
   return *made;
 }
@@ -146,7 +150,8 @@ StoragePtr allocate_device(int index, size_t bytes) {
   Pool& pool = device_pool(index);
   StreamState* stream = current_stream(cuda_device(index)).state();
   GraphState* capture = thread_capture();
-  if (!capture) [[likely]] return pool.allocate(bytes, stream);
+  if (!capture) [[likely]]
+    return pool.allocate(bytes, stream);
   CATENA_CHECK(DeviceError, capture->device == index, "allocate: memory of cuda:", index,
                " was asked for while a CUDA graph is captured on cuda:", capture->device,
                "; a graph records one device, move the other's work out of the captured step");

@@ -11,8 +11,8 @@ StepNumber step_number(const char* who, const StepValue& value) {
   StepNumber result{value.value, nullptr, nullptr};
   if (!value.device_value) return result;
   const Array& a = *value.device_value;
-  CATENA_CHECK(DeviceError, a.device().is_cuda(), who, ": a step value must be on the GPU, it is on ",
-               a.device());
+  CATENA_CHECK(DeviceError, a.device().is_cuda(), who,
+               ": a step value must be on the GPU, it is on ", a.device());
   if (a.dtype() == Dtype::kInt64) {
     result.integer_address = static_cast<const int64_t*>(a.raw_data());
   } else {
@@ -42,7 +42,8 @@ void run(const char* who, const OptimizerCall& call) {
   args.beta1 = call.beta1;
   args.beta2 = call.beta2;
   args.epsilon = call.epsilon;
-  launch_optimizer(kRule, float_code(who, call.parameter->dtype()), args, launch_for(*call.parameter));
+  launch_optimizer(kRule, float_code(who, call.parameter->dtype()), args,
+                   launch_for(*call.parameter));
   check_launch(who);
 }
 

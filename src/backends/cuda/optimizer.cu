@@ -1,7 +1,7 @@
 // SGD, momentum SGD and Adam, each one pass over parameters, gradients and states.
 //
-// Step numbers that come from the host and those read from the device take the same path through the
-// same expressions, so that a replayed graph gives the bits of the eager step.
+// Step numbers that come from the host and those read from the device take the same path through
+// the same expressions, so that a replayed graph gives the bits of the eager step.
 #include "backends/cuda/float_access.cuh"
 #include "backends/cuda/optimizer.h"
 
@@ -117,8 +117,10 @@ void launch_rule(const OptimizerArgs& args, const Launch& launch) {
   const int64_t wanted = ((args.aligned ? packs : args.count) + kThreads - 1) / kThreads;
   const int64_t most = int64_t(launch.multiprocessors) * 8;
   const int blocks = int(wanted < most ? wanted : most);
-  if (args.aligned) optimizer_kernel<T, kRule, kPack<T>><<<blocks, kThreads, 0, launch.stream>>>(args);
-  else optimizer_kernel<T, kRule, 1><<<blocks, kThreads, 0, launch.stream>>>(args);
+  if (args.aligned)
+    optimizer_kernel<T, kRule, kPack<T>><<<blocks, kThreads, 0, launch.stream>>>(args);
+  else
+    optimizer_kernel<T, kRule, 1><<<blocks, kThreads, 0, launch.stream>>>(args);
 }
 
 }  // namespace
@@ -126,9 +128,12 @@ void launch_rule(const OptimizerArgs& args, const Launch& launch) {
 void launch_optimizer(Rule rule, Float type, const OptimizerArgs& args, const Launch& launch) {
   if (args.count == 0) return;
   CATENA_FLOAT_SWITCH(type, {
-    if (rule == Rule::kSgd) launch_rule<T, Rule::kSgd>(args, launch);
-    else if (rule == Rule::kMomentumSgd) launch_rule<T, Rule::kMomentumSgd>(args, launch);
-    else launch_rule<T, Rule::kAdam>(args, launch);
+    if (rule == Rule::kSgd)
+      launch_rule<T, Rule::kSgd>(args, launch);
+    else if (rule == Rule::kMomentumSgd)
+      launch_rule<T, Rule::kMomentumSgd>(args, launch);
+    else
+      launch_rule<T, Rule::kAdam>(args, launch);
   })
 }
 

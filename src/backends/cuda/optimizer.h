@@ -8,7 +8,7 @@ namespace catena::gpu {
 // A number that is the host's, or read from the device when the kernel runs.
 struct StepNumber {
   double value;
-  const double* float_address;    // one of these, or neither
+  const double* float_address;  // one of these, or neither
   const int64_t* integer_address;
 };
 

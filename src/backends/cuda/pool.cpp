@@ -42,7 +42,8 @@ Pool::~Pool() {
 void Pool::set_release_hook(ReleaseHook hook) { g_release_hook.store(hook); }
 
 Arena& Pool::arena_of(StreamState* stream, PrivatePool* graph) {
-  if (!graph && last_arena_ && stream == last_stream_) [[likely]] return *last_arena_;
+  if (!graph && last_arena_ && stream == last_stream_) [[likely]]
+    return *last_arena_;
   auto& slot = (graph ? graph->arenas_ : arenas_)[stream];
   if (!slot) {
     slot = std::make_unique<Arena>();
@@ -64,7 +65,8 @@ StoragePtr Pool::allocate(size_t bytes, StreamState* stream, PrivatePool* graph)
     std::lock_guard lock(mutex_);
     if (size < bytes) out_of_memory(bytes);
     Arena& arena = arena_of(stream, graph);
-    if (pending_.size() >= kPollThreshold) [[unlikely]] poll(false);
+    if (pending_.size() >= kPollThreshold) [[unlikely]]
+      poll(false);
     block = take(arena, size);
     if (!block) [[unlikely]] {
       poll(false);
@@ -164,8 +166,10 @@ void Pool::release(Block& block) noexcept {
   }
   std::lock_guard lock(mutex_);
   statistics_.in_use -= block.size;
-  if (pending.events.empty()) put_back(block);
-  else pending_.push_back(std::move(pending));
+  if (pending.events.empty())
+    put_back(block);
+  else
+    pending_.push_back(std::move(pending));
 }
 
 // Joins a block with its free neighbours and files it.
@@ -316,8 +320,10 @@ void Pool::out_of_memory(size_t asked) {
   fail<OutOfMemoryError>("out of memory on ", name_, ": asked for ", asked, " bytes; in use ",
                          statistics_.in_use, ", cached ", reserved_ - statistics_.in_use, ", free ",
                          raw_->free_bytes(), ", limit ", statistics_.limit, " (0: none)",
-                         raw_->capturing() ? "; a graph is being captured, so that cached memory could"
-                                             " not be given back" : "");
+                         raw_->capturing()
+                             ? "; a graph is being captured, so that cached memory could"
+                               " not be given back"
+                             : "");
 }
 
 PrivatePool::PrivatePool(Pool& pool) : pool_(pool) {}

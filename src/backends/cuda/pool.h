@@ -1,9 +1,9 @@
 // Caching memory pool of one device (or of pinned host memory).
 //
-// Memory comes from the device in segments and is handed out in blocks. A block belongs to the stream
-// it was allocated on and is reused in that stream's order, so that reuse needs no waiting; streams
-// that used it besides are recorded on it, and then it is reused only after their events. The pool
-// knows CUDA only through RawMemory, so that its logic is tested without a GPU.
+// Memory comes from the device in segments and is handed out in blocks. A block belongs to the
+// stream it was allocated on and is reused in that stream's order, so that reuse needs no waiting;
+// streams that used it besides are recorded on it, and then it is reused only after their events.
+// The pool knows CUDA only through RawMemory, so that its logic is tested without a GPU.
 #pragma once
 
 #include <boost/container/small_vector.hpp>
@@ -23,10 +23,10 @@ namespace catena::gpu {
 class RawMemory {
  public:
   virtual ~RawMemory() = default;
-  virtual void* allocate(size_t bytes) = 0;             // null: the device has no more
+  virtual void* allocate(size_t bytes) = 0;  // null: the device has no more
   virtual void release(void* memory) noexcept = 0;
-  virtual size_t free_bytes() noexcept = 0;             // left on the device
-  virtual void synchronize() noexcept = 0;              // all work that may use the memory is done
+  virtual size_t free_bytes() noexcept = 0;  // left on the device
+  virtual void synchronize() noexcept = 0;   // all work that may use the memory is done
   // A point in a stream's work. Null when the stream can no longer be asked (at process end); that
   // counts as done.
   virtual void* record(const Stream& stream) noexcept = 0;
@@ -47,7 +47,7 @@ struct Block : boost::intrusive::set_base_hook<> {
   Segment* segment = nullptr;
   char* address = nullptr;
   size_t size = 0;
-  Block* previous = nullptr;   // neighbours in the segment
+  Block* previous = nullptr;  // neighbours in the segment
   Block* next = nullptr;
   Block* bin_previous = nullptr;
   Block* bin_next = nullptr;
@@ -80,7 +80,8 @@ class Pool {
  public:
   // `name` stands in messages; `home` is the stream that inherits blocks of streams and graphs that
   // went (the device's default stream; null for host memory).
-  Pool(std::string name, Device device, bool pinned, StreamState* home, std::unique_ptr<RawMemory> raw);
+  Pool(std::string name, Device device, bool pinned, StreamState* home,
+       std::unique_ptr<RawMemory> raw);
   ~Pool();
 
   // A block for work on `stream`; from `graph` when given. Throws OutOfMemoryError.

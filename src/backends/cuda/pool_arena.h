@@ -10,12 +10,13 @@
 
 namespace catena::gpu {
 
-inline constexpr size_t kUnit = 512;                       // sizes are multiples of this
-inline constexpr size_t kSmallSegment = size_t{2} << 20;   // small blocks are carved from these
-inline constexpr size_t kSmallLimit = size_t{1} << 20;     // larger requests have segments of their own
-inline constexpr size_t kMediumLimit = size_t{10} << 20;   // up to here they share segments of
+inline constexpr size_t kUnit = 512;                      // sizes are multiples of this
+inline constexpr size_t kSmallSegment = size_t{2} << 20;  // small blocks are carved from these
+inline constexpr size_t kSmallLimit = size_t{1}
+                                      << 20;  // larger requests have segments of their own
+inline constexpr size_t kMediumLimit = size_t{10} << 20;  // up to here they share segments of
 inline constexpr size_t kMediumSegment = size_t{20} << 20;
-inline constexpr size_t kLargeUnit = size_t{2} << 20;      // larger segments are rounded up to this
+inline constexpr size_t kLargeUnit = size_t{2} << 20;  // larger segments are rounded up to this
 
 struct Segment {
   Pool* pool;
@@ -80,13 +81,17 @@ struct Arena {
 
   void insert(Block& block) {
     block.free = true;
-    if (block.segment->small) small.insert(block);
-    else large.insert(block);
+    if (block.segment->small)
+      small.insert(block);
+    else
+      large.insert(block);
   }
   void erase(Block& block) {
     block.free = false;
-    if (block.segment->small) small.erase(block);
-    else large.erase(large.iterator_to(block));
+    if (block.segment->small)
+      small.erase(block);
+    else
+      large.erase(large.iterator_to(block));
   }
   Block* best_fit(size_t size) {
     if (size <= kSmallLimit) return small.best_fit(size);

@@ -8,14 +8,23 @@ namespace {
 constexpr int kThreads = 256;
 constexpr double kTwoPi = 6.283185307179586476925286766559;
 
-template <class C> __device__ C unit(const philox::Block& b, int half);
-template <> __device__ inline float unit<float>(const philox::Block& b, int half) { return philox::unit24(b.word[2 * half]); }
-template <> __device__ inline double unit<double>(const philox::Block& b, int half) {
+template <class C>
+__device__ C unit(const philox::Block& b, int half);
+template <>
+__device__ inline float unit<float>(const philox::Block& b, int half) {
+  return philox::unit24(b.word[2 * half]);
+}
+template <>
+__device__ inline double unit<double>(const philox::Block& b, int half) {
   return philox::unit53(philox::bits64(b, half));
 }
 
-__device__ inline float box_muller(float u1, float u2) { return sqrtf(-2.0f * logf(u1)) * cosf(float(kTwoPi) * u2); }
-__device__ inline double box_muller(double u1, double u2) { return sqrt(-2.0 * log(u1)) * cos(kTwoPi * u2); }
+__device__ inline float box_muller(float u1, float u2) {
+  return sqrtf(-2.0f * logf(u1)) * cosf(float(kTwoPi) * u2);
+}
+__device__ inline double box_muller(double u1, double u2) {
+  return sqrt(-2.0 * log(u1)) * cos(kTwoPi * u2);
+}
 
 __global__ void bits_kernel(RandomArgs args) {
   auto* out = static_cast<uint64_t*>(args.output);
@@ -65,7 +74,8 @@ __global__ void dropout_kernel(DropoutArgs args) {
   const C scale = C(args.scale);
   for_blocks(args.source, args.count, [&](int64_t i, const philox::Block& b) {
     const bool keep = philox::unit24(b.word[0]) >= ratio;
-    static_cast<T*>(args.y)[i] = Narrow<T>::from(keep ? widen(static_cast<const T*>(args.x)[i]) * scale : C(0));
+    static_cast<T*>(args.y)[i] =
+        Narrow<T>::from(keep ? widen(static_cast<const T*>(args.x)[i]) * scale : C(0));
   });
 }
 
@@ -87,16 +97,25 @@ void launch_normal(Float type, const RandomArgs& args, const Launch& launch) {
 }
 
 void launch_bernoulli(const RandomArgs& args, const Launch& launch) {
-  bernoulli_kernel<<<random_blocks(args.count, kThreads, launch), kThreads, 0, launch.stream>>>(args);
+  bernoulli_kernel<<<random_blocks(args.count, kThreads, launch), kThreads, 0, launch.stream>>>(
+      args);
 }
 
 void launch_integers(int bytes, const RandomArgs& args, const Launch& launch) {
   const unsigned blocks = random_blocks(args.count, kThreads, launch);
   switch (bytes) {
-    case 1: integers_kernel<uint8_t><<<blocks, kThreads, 0, launch.stream>>>(args); break;
-    case 2: integers_kernel<uint16_t><<<blocks, kThreads, 0, launch.stream>>>(args); break;
-    case 4: integers_kernel<uint32_t><<<blocks, kThreads, 0, launch.stream>>>(args); break;
-    default: integers_kernel<uint64_t><<<blocks, kThreads, 0, launch.stream>>>(args); break;
+    case 1:
+      integers_kernel<uint8_t><<<blocks, kThreads, 0, launch.stream>>>(args);
+      break;
+    case 2:
+      integers_kernel<uint16_t><<<blocks, kThreads, 0, launch.stream>>>(args);
+      break;
+    case 4:
+      integers_kernel<uint32_t><<<blocks, kThreads, 0, launch.stream>>>(args);
+      break;
+    default:
+      integers_kernel<uint64_t><<<blocks, kThreads, 0, launch.stream>>>(args);
+      break;
   }
 }
 

@@ -1,7 +1,7 @@
 // Softmax and log-softmax, forward and gradient.
 //
-// Rows whose elements lie side by side are read once, kept in registers and written once: a warp or a
-// block a row. Longer rows are read twice. Where the classes are not the last axis, neighbouring
+// Rows whose elements lie side by side are read once, kept in registers and written once: a warp or
+// a block a row. Longer rows are read twice. Where the classes are not the last axis, neighbouring
 // threads take neighbouring columns.
 #include "backends/cuda/block_reduce.cuh"
 #include "backends/cuda/float_access.cuh"
@@ -10,8 +10,8 @@
 namespace catena::gpu {
 namespace {
 
-constexpr int kRowPacks = 8;       // packs a thread keeps in registers
-constexpr int kWarpRows = 4;       // rows a block takes when a warp takes one
+constexpr int kRowPacks = 8;  // packs a thread keeps in registers
+constexpr int kWarpRows = 4;  // rows a block takes when a warp takes one
 constexpr int kMostThreads = 1024;
 
 // The sums a row needs: of exp(x - maximum), or of what the gradient subtracts.
@@ -21,12 +21,17 @@ __device__ C forward_value(C x, C maximum, C sum, C log_sum) {
   return exp_of(x - maximum) / sum;
 }
 template <class C, bool kLog>
-__device__ C grad_term(C y, C gy) { return kLog ? gy : y * gy; }
+__device__ C grad_term(C y, C gy) {
+  return kLog ? gy : y * gy;
+}
 template <class C, bool kLog>
-__device__ C grad_value(C y, C gy, C sum) { return kLog ? gy - exp_of(y) * sum : y * (gy - sum); }
+__device__ C grad_value(C y, C gy, C sum) {
+  return kLog ? gy - exp_of(y) * sum : y * (gy - sum);
+}
 
 template <class T, bool kLog, bool kGrad, int N, bool kWarp>
-__global__ void row_kernel(SoftmaxArgs args) {
+__global__ void __launch_bounds__(kWarp ? 32 * kWarpRows : kMostThreads / 2, kWarp || kGrad ? 1 : 2)
+    row_kernel(SoftmaxArgs args) {
   using C = Compute<T>;
   using P = Pack<T, N>;
   __shared__ C shared[32];
@@ -77,7 +82,8 @@ __global__ void row_kernel(SoftmaxArgs args) {
       if constexpr (kGrad) {
         out.v[k] = Narrow<T>::from(grad_value<C, kLog>(widen(vx[i].v[k]), widen(vg[i].v[k]), sum));
       } else {
-        out.v[k] = Narrow<T>::from(forward_value<C, kLog>(widen(vx[i].v[k]), maximum, sum, log_sum));
+        out.v[k] =
+            Narrow<T>::from(forward_value<C, kLog>(widen(vx[i].v[k]), maximum, sum, log_sum));
       }
     }
     y[i * members + me] = out;
@@ -86,7 +92,7 @@ __global__ void row_kernel(SoftmaxArgs args) {
 
 // A block a row, the row read twice.
 template <class T, bool kLog, bool kGrad>
-__global__ void long_row_kernel(SoftmaxArgs args) {
+__global__ void __launch_bounds__(kMostThreads) long_row_kernel(SoftmaxArgs args) {
   using C = Compute<T>;
   __shared__ C shared[64];
   const T* x = static_cast<const T*>(args.x) + blockIdx.x * args.classes;
@@ -95,8 +101,10 @@ __global__ void long_row_kernel(SoftmaxArgs args) {
   LogSum<C> s;
   C sum = C(0);
   for (int64_t i = threadIdx.x; i < args.classes; i += blockDim.x) {
-    if constexpr (kGrad) sum += grad_term<C, kLog>(widen(x[i]), widen(gy[i]));
-    else s.add(widen(x[i]));
+    if constexpr (kGrad)
+      sum += grad_term<C, kLog>(widen(x[i]), widen(gy[i]));
+    else
+      s.add(widen(x[i]));
   }
   if constexpr (kGrad) {
     sum = block_reduce(sum, AddOp(), shared);
@@ -105,14 +113,16 @@ __global__ void long_row_kernel(SoftmaxArgs args) {
   }
   const C log_sum = kLog && !kGrad ? log_of(s.sum) : C(0);
   for (int64_t i = threadIdx.x; i < args.classes; i += blockDim.x) {
-    if constexpr (kGrad) y[i] = Narrow<T>::from(grad_value<C, kLog>(widen(x[i]), widen(gy[i]), sum));
-    else y[i] = Narrow<T>::from(forward_value<C, kLog>(widen(x[i]), s.maximum, s.sum, log_sum));
+    if constexpr (kGrad)
+      y[i] = Narrow<T>::from(grad_value<C, kLog>(widen(x[i]), widen(gy[i]), sum));
+    else
+      y[i] = Narrow<T>::from(forward_value<C, kLog>(widen(x[i]), s.maximum, s.sum, log_sum));
   }
 }
 
 // A thread a column of (classes) elements that are `inner` apart.
 template <class T, bool kLog, bool kGrad>
-__global__ void column_kernel(SoftmaxArgs args) {
+__global__ void __launch_bounds__(256) column_kernel(SoftmaxArgs args) {
   using C = Compute<T>;
   const int64_t columns = args.outer * args.inner, stride = int64_t(gridDim.x) * blockDim.x;
   for (int64_t c = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; c < columns; c += stride) {
@@ -124,14 +134,18 @@ __global__ void column_kernel(SoftmaxArgs args) {
     C sum = C(0);
     for (int64_t k = 0; k < args.classes; ++k) {
       const int64_t at = k * args.inner;
-      if constexpr (kGrad) sum += grad_term<C, kLog>(widen(x[at]), widen(gy[at]));
-      else s.add(widen(x[at]));
+      if constexpr (kGrad)
+        sum += grad_term<C, kLog>(widen(x[at]), widen(gy[at]));
+      else
+        s.add(widen(x[at]));
     }
     const C log_sum = kLog && !kGrad ? log_of(s.sum) : C(0);
     for (int64_t k = 0; k < args.classes; ++k) {
       const int64_t at = k * args.inner;
-      if constexpr (kGrad) y[at] = Narrow<T>::from(grad_value<C, kLog>(widen(x[at]), widen(gy[at]), sum));
-      else y[at] = Narrow<T>::from(forward_value<C, kLog>(widen(x[at]), s.maximum, s.sum, log_sum));
+      if constexpr (kGrad)
+        y[at] = Narrow<T>::from(grad_value<C, kLog>(widen(x[at]), widen(gy[at]), sum));
+      else
+        y[at] = Narrow<T>::from(forward_value<C, kLog>(widen(x[at]), s.maximum, s.sum, log_sum));
     }
   }
 }
@@ -141,7 +155,8 @@ bool launch_rows(const SoftmaxArgs& args, const Launch& launch) {
   const int64_t packs = args.classes / N;
   if (packs <= 32 * (kRowPacks / 2)) {
     const int64_t blocks = (args.outer + kWarpRows - 1) / kWarpRows;
-    row_kernel<T, kLog, kGrad, N, true><<<unsigned(blocks), 32 * kWarpRows, 0, launch.stream>>>(args);
+    row_kernel<T, kLog, kGrad, N, true>
+        <<<unsigned(blocks), 32 * kWarpRows, 0, launch.stream>>>(args);
     return true;
   }
   if (packs > int64_t(kMostThreads) / 2 * kRowPacks) return false;
@@ -154,12 +169,15 @@ bool launch_rows(const SoftmaxArgs& args, const Launch& launch) {
 template <class T, bool kLog, bool kGrad>
 void launch_kind(const SoftmaxArgs& args, const Launch& launch) {
   if (args.inner > 1) {
-    const int64_t wanted = (args.outer * args.inner + 255) / 256, most = int64_t(launch.multiprocessors) * 16;
-    column_kernel<T, kLog, kGrad><<<unsigned(wanted < most ? wanted : most), 256, 0, launch.stream>>>(args);
+    const int64_t wanted = (args.outer * args.inner + 255) / 256,
+                  most = int64_t(launch.multiprocessors) * 16;
+    column_kernel<T, kLog, kGrad>
+        <<<unsigned(wanted < most ? wanted : most), 256, 0, launch.stream>>>(args);
     return;
   }
   const bool packed = args.aligned && args.classes % kPack<T> == 0;
-  if (packed ? launch_rows<T, kLog, kGrad, kPack<T>>(args, launch) : launch_rows<T, kLog, kGrad, 1>(args, launch)) {
+  if (packed ? launch_rows<T, kLog, kGrad, kPack<T>>(args, launch)
+             : launch_rows<T, kLog, kGrad, 1>(args, launch)) {
     return;
   }
   long_row_kernel<T, kLog, kGrad><<<unsigned(args.outer), kMostThreads, 0, launch.stream>>>(args);
@@ -169,15 +187,19 @@ void launch_kind(const SoftmaxArgs& args, const Launch& launch) {
 
 void launch_softmax(Float type, const SoftmaxArgs& args, const Launch& launch) {
   CATENA_FLOAT_SWITCH(type, {
-    if (args.log) launch_kind<T, true, false>(args, launch);
-    else launch_kind<T, false, false>(args, launch);
+    if (args.log)
+      launch_kind<T, true, false>(args, launch);
+    else
+      launch_kind<T, false, false>(args, launch);
   })
 }
 
 void launch_softmax_grad(Float type, const SoftmaxArgs& args, const Launch& launch) {
   CATENA_FLOAT_SWITCH(type, {
-    if (args.log) launch_kind<T, true, true>(args, launch);
-    else launch_kind<T, false, true>(args, launch);
+    if (args.log)
+      launch_kind<T, true, true>(args, launch);
+    else
+      launch_kind<T, false, true>(args, launch);
   })
 }
 

@@ -6,12 +6,12 @@
 namespace catena::gpu {
 
 struct SoftmaxArgs {
-  const void* x;        // forward: input; gradient: the forward's result
-  const void* gy;       // gradient only
-  void* y;              // result
+  const void* x;   // forward: input; gradient: the forward's result
+  const void* gy;  // gradient only
+  void* y;         // result
   int64_t outer, classes, inner;
   bool log;
-  bool aligned;         // all addresses are multiples of 16
+  bool aligned;  // all addresses are multiples of 16
 };
 
 void launch_softmax(Float type, const SoftmaxArgs& args, const Launch& launch);

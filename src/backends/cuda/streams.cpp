@@ -25,6 +25,8 @@ State& state() {
 }
 
 StreamState* make_stream(int index, int priority) {
+  device_info(index);
+  RelaxedCapture relaxed;
   UseDevice use(index);
   int least = 0, greatest = 0;
   CATENA_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
@@ -92,6 +94,7 @@ cudaEvent_t take_event(int index) {
       return event;
     }
   }
+  RelaxedCapture relaxed;
   UseDevice use(index);
   cudaEvent_t event;
   CATENA_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
@@ -107,6 +110,7 @@ void return_event(int index, cudaEvent_t event) noexcept {
 EventState* create_event(int index, bool timing) {
   cudaEvent_t native;
   if (timing) {
+    RelaxedCapture relaxed;
     UseDevice use(index);
     CATENA_CUDA_CHECK(cudaEventCreate(&native));
   } else {

@@ -14,7 +14,10 @@ namespace catena::jit {
 namespace {
 
 Dtype word_of(int64_t itemsize) {
-  return itemsize == 1 ? Dtype::kUInt8 : itemsize == 2 ? Dtype::kUInt16 : itemsize == 4 ? Dtype::kUInt32 : Dtype::kUInt64;
+  return itemsize == 1   ? Dtype::kUInt8
+         : itemsize == 2 ? Dtype::kUInt16
+         : itemsize == 4 ? Dtype::kUInt32
+                         : Dtype::kUInt64;
 }
 
 void copy(const Array& source, const Array& destination) {
@@ -23,16 +26,19 @@ void copy(const Array& source, const Array& destination) {
   const cudaStream_t stream = gpu::launch_stream(destination.device());
   const bool same = source.dtype() == destination.dtype();
   if (same && source.is_contiguous() && destination.is_contiguous()) {
-    CATENA_CUDA_CHECK(cudaMemcpyAsync(destination.raw_data(), source.raw_data(), size_t(source.nbytes()),
-                                      cudaMemcpyDeviceToDevice, stream));
+    CATENA_CUDA_CHECK(cudaMemcpyAsync(destination.raw_data(), source.raw_data(),
+                                      size_t(source.nbytes()), cudaMemcpyDeviceToDevice, stream));
     return;
   }
   MapLaunch launch;
   if (same) {
-    launch.program = &same_dtype_program(device, ElementwiseOp::kpositive, word_of(source.itemsize()));
+    launch.program =
+        &same_dtype_program(device, ElementwiseOp::kpositive, word_of(source.itemsize()));
   } else {
     launch.program = map_program(
-        device, MapSpec{ElementwiseOp::kpositive, source.dtype(), {destination.dtype(), source.dtype()}}, true);
+        device,
+        MapSpec{ElementwiseOp::kpositive, source.dtype(), {destination.dtype(), source.dtype()}},
+        true);
   }
   launch.device = device;
   launch.stream = stream;
@@ -55,11 +61,13 @@ void fill(const Array& destination, const Scalar& value) {
   const cudaStream_t stream = gpu::launch_stream(destination.device());
   const uint64_t bits = scalar_bits(value, destination.dtype());
   if (destination.is_contiguous() && one_byte(bits, destination.itemsize())) {
-    CATENA_CUDA_CHECK(cudaMemsetAsync(destination.raw_data(), static_cast<int>(bits & 255), size_t(destination.nbytes()), stream));
+    CATENA_CUDA_CHECK(cudaMemsetAsync(destination.raw_data(), static_cast<int>(bits & 255),
+                                      size_t(destination.nbytes()), stream));
     return;
   }
   MapLaunch launch;
-  launch.program = &same_dtype_program(device, ElementwiseOp::kpositive, word_of(destination.itemsize()));
+  launch.program =
+      &same_dtype_program(device, ElementwiseOp::kpositive, word_of(destination.itemsize()));
   launch.device = device;
   launch.stream = stream;
   launch.operands = 2;
@@ -88,30 +96,35 @@ void arange(const Array& destination, const Scalar& start, const Scalar& step) {
     args.integer_step = step.to<int64_t>();
   }
   const int64_t blocks = std::min<int64_t>((args.size + kMapThreads - 1) / kMapThreads, 1 << 16);
-  launch(*program, 0, device, uint64_t(blocks), 1, kMapThreads, args, gpu::launch_stream(destination.device()));
+  launch(*program, 0, device, uint64_t(blocks), 1, kMapThreads, args,
+         gpu::launch_stream(destination.device()));
 }
 
 // The part of the output that one input fills.
 Array output_part(const Array& output, int axis, int64_t start, int64_t extent) {
   Shape shape = output.shape();
   shape[size_t(axis)] = extent;
-  const int64_t offset = static_cast<char*>(output.raw_data()) - static_cast<char*>(output.storage()->data) +
+  const int64_t offset = static_cast<char*>(output.raw_data()) -
+                         static_cast<char*>(output.storage()->data) +
                          start * output.strides()[size_t(axis)];
   return Array::from_storage(output.storage(), offset, shape, output.strides(), output.dtype());
 }
 
 // Up to kConcatInputs contiguous inputs, of which input k starts at columns[k] bytes of a row.
-void launch_concatenate(const std::vector<const Array*>& inputs, const std::vector<int64_t>& columns, int64_t rows,
-                        int64_t row_bytes, const Array& output) {
+void launch_concatenate(const std::vector<const Array*>& inputs,
+                        const std::vector<int64_t>& columns, int64_t rows, int64_t row_bytes,
+                        const Array& output) {
   // The widest word that divides every row and address.
   uint64_t bits = uint64_t(row_bytes) | reinterpret_cast<uintptr_t>(output.raw_data()) | 16;
   for (size_t k = 0; k < inputs.size(); ++k) {
-    bits |= reinterpret_cast<uintptr_t>(inputs[k]->raw_data()) | uint64_t(columns[k]) | uint64_t(inputs[k]->nbytes() / rows);
+    bits |= reinterpret_cast<uintptr_t>(inputs[k]->raw_data()) | uint64_t(columns[k]) |
+            uint64_t(inputs[k]->nbytes() / rows);
   }
   const int64_t word = static_cast<int64_t>(bits & (~bits + 1));
   const int device = output.device().index();
   Program* program = g_programs[arch_slot(device)].get(uint64_t(100 + word), [&] {
-    return make_program(device, "concatenate", concatenate_source(static_cast<int>(word)), {"catena_concatenate"});
+    return make_program(device, "concatenate", concatenate_source(static_cast<int>(word)),
+                        {"catena_concatenate"});
   });
   ConcatArgs args{};
   args.output = output.raw_data();
@@ -128,7 +141,8 @@ void launch_concatenate(const std::vector<const Array*>& inputs, const std::vect
     blocks += (args.width[k] * rows + kTile - 1) / kTile;
   }
   args.first_block[inputs.size()] = static_cast<uint32_t>(blocks);
-  launch(*program, 0, device, uint64_t(blocks), 1, kMapThreads, args, gpu::launch_stream(output.device()));
+  launch(*program, 0, device, uint64_t(blocks), 1, kMapThreads, args,
+         gpu::launch_stream(output.device()));
 }
 
 void concatenate(const std::vector<Array>& inputs, int axis, const Array& output) {

@@ -1,8 +1,8 @@
 // The slot of element-wise operations on a GPU.
 #include "backends/cuda/capture.h"
+#include "backends/cuda/jit/compile/nvrtc.h"
 #include "backends/cuda/jit/map_launch.h"
 #include "backends/cuda/jit/map_program.h"
-#include "backends/cuda/jit/nvrtc.h"
 #include "backends/cuda/jit/register.h"
 #include "backends/cuda/streams.h"
 #include "catena/array/slots.h"
@@ -76,25 +76,32 @@ bool worth_compiling(const MapSpec& spec) {
   }
   const int device = call.output->device().index();
   Program* program = map_program(device, spec, false);
-  if (program == nullptr && !gpu::thread_capture() && worth_compiling(spec) && !nvrtc_version().empty()) {
+  if (program == nullptr && !gpu::thread_capture() && worth_compiling(spec) &&
+      !nvrtc_version().empty()) {
     program = map_program(device, spec, true);
   }
-  if (program) launch_call(call, *program);
-  else run_with_casts(call);
+  if (program)
+    launch_call(call, *program);
+  else
+    run_with_casts(call);
 }
 
 void elementwise(const ElementwiseCall& call) {
   const OpRow& row = op_row(call.op);
   bool same = call.output->dtype() == row_result(row, call.dtype);
   for (int k = 0; k < call.input_count; ++k) {
-    same = same && (call.arrays[k] == nullptr || call.arrays[k]->dtype() == row_operand(row, k, call.dtype));
+    same = same && (call.arrays[k] == nullptr ||
+                    call.arrays[k]->dtype() == row_operand(row, k, call.dtype));
   }
-  if (!same) [[unlikely]] return run_mixed(call);
+  if (!same) [[unlikely]]
+    return run_mixed(call);
   launch_call(call, same_dtype_program(call.output->device().index(), call.op, call.dtype));
 }
 
 }  // namespace
 
-void register_elementwise() { kernels::elementwise.provide(DeviceType::kCuda, "nvrtc", &elementwise); }
+void register_elementwise() {
+  kernels::elementwise.provide(DeviceType::kCuda, "nvrtc", &elementwise);
+}
 
 }  // namespace catena::jit

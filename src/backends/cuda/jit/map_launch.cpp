@@ -15,13 +15,12 @@ namespace {
 struct Loop {
   LoopPlan plan;
   char* pointer[kMaxMapOperands];
-  int64_t first = 0, total = 0;
 };
 
 struct Shared {
   const MapLaunch& call;
   uint32_t immediate = 0;
-  int largest = 1;            // bytes of the widest operand
+  int largest = 1;  // bytes of the widest operand
   int itemsize[kMaxMapOperands];
   int vector() const { return 16 / largest; }
   int unroll() const { return vector() >= 16 ? 1 : 2; }  // as map.cuh
@@ -54,7 +53,8 @@ int64_t aligned_head(const Shared& shared, char* const* pointers, uint32_t repea
   for (int k = 0; k < shared.call.operands; ++k) {
     if (((shared.immediate | repeated) >> k) & 1) continue;
     const int item = shared.itemsize[k];
-    const uintptr_t misaligned = reinterpret_cast<uintptr_t>(pointers[k]) % uintptr_t(vector * item);
+    const uintptr_t misaligned =
+        reinterpret_cast<uintptr_t>(pointers[k]) % uintptr_t(vector * item);
     if (misaligned % uintptr_t(item) != 0) return -1;
     const int64_t needed = misaligned == 0 ? 0 : vector - int64_t(misaligned) / item;
     if (head >= 0 && head != needed) return -1;
@@ -75,7 +75,8 @@ void launch_flat(const Shared& shared, char* const* pointers, uint32_t repeated,
   args.unused = 0;
   const int64_t tile = int64_t(kMapThreads) * shared.vector() * shared.unroll();
   const int64_t blocks = (size - args.head + tile - 1) / tile + (args.head > 0);
-  launch(*shared.call.program, kFlatKernel, shared.call.device, uint64_t(blocks), 1, kMapThreads, args, shared.call.stream);
+  launch(*shared.call.program, kFlatKernel, shared.call.device, uint64_t(blocks), 1, kMapThreads,
+         args, shared.call.stream);
 }
 
 template <int N>
@@ -120,12 +121,15 @@ void launch_rows(const Shared& shared, const Loop& loop) {
   const int64_t thread_rows = kMapThreads >> args.width_shift;
   const int64_t enough = int64_t(gpu::device_info(shared.call.device).multiprocessors) * 64;
   int64_t rows_per_block = thread_rows * shared.unroll() * 4;
-  const auto blocks = [&] { return segments * ((args.rows + rows_per_block - 1) / rows_per_block) * outer; };
+  const auto blocks = [&] {
+    return segments * ((args.rows + rows_per_block - 1) / rows_per_block) * outer;
+  };
   while (rows_per_block > thread_rows && blocks() < enough) rows_per_block /= 2;
   args.rows_per_block = static_cast<int32_t>(rows_per_block);
   args.segments = make_divider(uint32_t(segments));
   args.groups = make_divider(uint32_t((args.rows + rows_per_block - 1) / rows_per_block));
-  launch(*shared.call.program, kRowsKernel, shared.call.device, uint64_t(blocks()), 1, kMapThreads, args, shared.call.stream);
+  launch(*shared.call.program, kRowsKernel, shared.call.device, uint64_t(blocks()), 1, kMapThreads,
+         args, shared.call.stream);
 }
 
 template <int N>
@@ -150,11 +154,12 @@ void launch_tiled(const Shared& shared, const Loop& loop, const MapLayout& layou
   }
   // As tile_edge() in tiled.cuh.
   const int edge = N > 3 || shared.largest == 8 ? 32 : shared.largest == 1 && N == 2 ? 128 : 64;
-  const int64_t column_tiles = (args.columns + edge - 1) / edge, row_tiles = (args.rows + edge - 1) / edge;
+  const int64_t column_tiles = (args.columns + edge - 1) / edge,
+                row_tiles = (args.rows + edge - 1) / edge;
   args.column_tiles = make_divider(uint32_t(column_tiles));
   args.row_tiles = make_divider(uint32_t(row_tiles));
-  launch(*shared.call.program, kTiledKernel, shared.call.device, uint64_t(column_tiles * row_tiles * outer), 1, kTileThreads,
-         args, shared.call.stream);
+  launch(*shared.call.program, kTiledKernel, shared.call.device,
+         uint64_t(column_tiles * row_tiles * outer), 1, kTileThreads, args, shared.call.stream);
 }
 
 template <int N>
@@ -162,8 +167,6 @@ void launch_strided(const Shared& shared, const Loop& loop) {
   const LoopPlan& plan = loop.plan;
   StridedArgs<N> args{};
   fill_operands(args.op, shared, loop.pointer);
-  args.first = loop.first;
-  args.total = loop.total;
   args.size = static_cast<uint32_t>(plan.size);
   args.ndim = plan.ndim;
   for (int d = 0; d < plan.ndim; ++d) {
@@ -173,11 +176,13 @@ void launch_strided(const Shared& shared, const Loop& loop) {
   }
   const int64_t most = int64_t(gpu::device_info(shared.call.device).multiprocessors) * 128;
   const int64_t blocks = std::min<int64_t>((plan.size + kMapThreads - 1) / kMapThreads, most);
-  launch(*shared.call.program, kStridedKernel, shared.call.device, uint64_t(blocks), 1, kMapThreads, args, shared.call.stream);
+  launch(*shared.call.program, kStridedKernel, shared.call.device, uint64_t(blocks), 1, kMapThreads,
+         args, shared.call.stream);
 }
 
 // Halves (or peels) the outermost dimension until the parts fit one launch.
-template <int N> void run_loop(const Shared& shared, const Loop& loop);
+template <int N>
+void run_loop(const Shared& shared, const Loop& loop);
 template <int N>
 void split_loop(const Shared& shared, const Loop& loop) {
   const bool peel = loop.plan.ndim > kMapDims;  // too many dimensions: one launch an index
@@ -190,14 +195,14 @@ void split_loop(const Shared& shared, const Loop& loop) {
     for (int k = 0; k < N; ++k) {
       if (part.pointer[k]) part.pointer[k] += at * loop.plan.strides[k][0];
     }
-    part.first = loop.first + at * part_size;
     part.plan.size = part_size * count;
     part.plan.shape[0] = count;
     if (count == 1 && part.plan.ndim > 1) {
       --part.plan.ndim;
       std::copy(part.plan.shape + 1, part.plan.shape + 1 + part.plan.ndim, part.plan.shape);
       for (int k = 0; k < N; ++k) {
-        std::copy(part.plan.strides[k] + 1, part.plan.strides[k] + 1 + part.plan.ndim, part.plan.strides[k]);
+        std::copy(part.plan.strides[k] + 1, part.plan.strides[k] + 1 + part.plan.ndim,
+                  part.plan.strides[k]);
       }
     }
     run_loop<N>(shared, part);
@@ -235,20 +240,22 @@ void run(const MapLaunch& call) {
     loop.pointer[k] = a ? static_cast<char*>(a->raw_data()) : nullptr;
     if (a == nullptr || a->is_contiguous()) continue;
     // One element for all: every stride is 0.
-    const bool single = k > 0 && std::all_of(a->strides().begin(), a->strides().end(), [](int64_t s) { return s == 0; });
+    const bool single = k > 0 && std::all_of(a->strides().begin(), a->strides().end(),
+                                             [](int64_t s) { return s == 0; });
     if (single) repeated |= 1u << k;
     flat = flat && single;
   }
-  if (flat) [[likely]] return launch_flat<N>(shared, loop.pointer, repeated, output.size());
+  if (flat) [[likely]]
+    return launch_flat<N>(shared, loop.pointer, repeated, output.size());
   const Shape scalar_shape;
   const Strides no_strides;
   LoopOperand operands[N];
   for (int k = 0; k < N; ++k) {
     const Array* a = call.operand[k].array;
-    operands[k] = a ? LoopOperand{&a->shape(), &a->strides()} : LoopOperand{&scalar_shape, &no_strides};
+    operands[k] =
+        a ? LoopOperand{&a->shape(), &a->strides()} : LoopOperand{&scalar_shape, &no_strides};
   }
   loop.plan = plan_loop(std::span<const LoopOperand>(operands, N));
-  loop.total = output.size();
   run_loop<N>(shared, loop);
 }
 
@@ -256,10 +263,14 @@ void run(const MapLaunch& call) {
 
 void launch_map(const MapLaunch& call) {
   switch (call.operands) {
-    case 2: return run<2>(call);
-    case 3: return run<3>(call);
-    case 4: return run<4>(call);
-    default: fail<Error>(call.program->what, ": ", call.operands, " operands");
+    case 2:
+      return run<2>(call);
+    case 3:
+      return run<3>(call);
+    case 4:
+      return run<4>(call);
+    default:
+      fail<Error>(call.program->what, ": ", call.operands, " operands");
   }
 }
 

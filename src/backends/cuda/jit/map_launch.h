@@ -18,8 +18,8 @@ inline constexpr int kMaxMapOperands = kMaxLoopOperands;
 // Operand 0 is the output. An operand is an array, or a number when `array` is null.
 struct MapOperand {
   const Array* array = nullptr;
-  uint64_t bits = 0;      // of a number, in the operand's storage type
-  int itemsize = 0;       // of the operand's storage type
+  uint64_t bits = 0;  // of a number, in the operand's storage type
+  int itemsize = 0;   // of the operand's storage type
 };
 
 struct MapLaunch {
@@ -36,7 +36,7 @@ void launch_map(const MapLaunch& call);
 // How a plan is run; exposed for tests.
 struct MapLayout {
   MapKernel kernel;
-  int staged_dim = -1;   // tiled: the dimension of the plan along which staged inputs are contiguous
+  int staged_dim = -1;  // tiled: the dimension of the plan along which staged inputs are contiguous
   uint32_t staged = 0;
 };
 // `is_array` has bit k for operands in memory.

@@ -41,7 +41,8 @@ MapLayout choose_layout(const LoopPlan& plan, const int* itemsize, uint32_t is_a
   MapLayout layout{kTiledKernel, staging_dim(plan, itemsize, crosswise)};
   if (layout.staged_dim < 0) return {kStridedKernel};
   for (int k = 1; k < plan.operands; ++k) {
-    if (((crosswise >> k) & 1) && plan.strides[k][layout.staged_dim] == itemsize[k]) layout.staged |= 1u << k;
+    if (((crosswise >> k) & 1) && plan.strides[k][layout.staged_dim] == itemsize[k])
+      layout.staged |= 1u << k;
   }
   return layout;
 }

@@ -16,13 +16,16 @@ ProgramTable g_mixed[kMaxArchs];
 std::string describe(const MapSpec& spec) {
   const OpRow& row = op_row(spec.op);
   std::string text = std::string(row.name) + "(";
-  for (int k = 0; k < row.inputs; ++k) text += (k ? ", " : "") + std::string(dtype_name(spec.memory[1 + k]));
+  for (int k = 0; k < row.inputs; ++k)
+    text += (k ? ", " : "") + std::string(dtype_name(spec.memory[1 + k]));
   text += std::string(") -> ") + dtype_name(spec.memory[0]);
-  if (spec.memory[0] != row_result(row, spec.compute)) text += std::string(" in ") + dtype_name(spec.compute);
+  if (spec.memory[0] != row_result(row, spec.compute))
+    text += std::string(" in ") + dtype_name(spec.compute);
   return text;
 }
 
-constexpr std::initializer_list<const char*> kKernels = {"catena_flat", "catena_rows", "catena_strided", "catena_tiled"};
+constexpr std::initializer_list<const char*> kKernels = {"catena_flat", "catena_rows",
+                                                         "catena_strided", "catena_tiled"};
 
 uint64_t key_of(const MapSpec& spec) {
   uint64_t key = 1 + static_cast<uint64_t>(spec.op);
@@ -36,7 +39,8 @@ uint64_t key_of(const MapSpec& spec) {
   const MapSpec spec = same_dtype_spec(op, compute);
   Program* program = make_program(device, describe(spec), map_source(spec), kKernels);
   Program* expected = nullptr;
-  return place.compare_exchange_strong(expected, program, std::memory_order_acq_rel) ? *program : *expected;
+  return place.compare_exchange_strong(expected, program, std::memory_order_acq_rel) ? *program
+                                                                                     : *expected;
 }
 
 }  // namespace
@@ -44,7 +48,8 @@ uint64_t key_of(const MapSpec& spec) {
 Program& same_dtype_program(int device, ElementwiseOp op, Dtype compute) {
   std::atomic<Program*>& place = g_same_dtype[arch_slot(device)][size_t(op)][size_t(compute)];
   Program* program = place.load(std::memory_order_acquire);
-  if (program == nullptr) [[unlikely]] return load_same_dtype(device, op, compute, place);
+  if (program == nullptr) [[unlikely]]
+    return load_same_dtype(device, op, compute, place);
   return *program;
 }
 
@@ -54,7 +59,8 @@ Program* map_program(int device, const MapSpec& spec, bool may_compile) {
   if (Program* program = table.find(key)) return program;
   return table.get(key, [&] {
     const std::string what = describe(spec), source = map_source(spec);
-    return may_compile ? make_program(device, what, source, kKernels) : find_program(device, what, source, kKernels);
+    return may_compile ? make_program(device, what, source, kKernels)
+                       : find_program(device, what, source, kKernels);
   });
 }
 

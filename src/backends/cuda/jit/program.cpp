@@ -11,9 +11,9 @@
 #include "backends/cuda/capture.h"
 #include "backends/cuda/cuda_check.h"
 #include "backends/cuda/device.h"
-#include "backends/cuda/jit/bundle.h"
-#include "backends/cuda/jit/disk_cache.h"
-#include "backends/cuda/jit/nvrtc.h"
+#include "backends/cuda/jit/compile/bundle.h"
+#include "backends/cuda/jit/compile/disk_cache.h"
+#include "backends/cuda/jit/compile/nvrtc.h"
 #include "catena/core/error.h"
 
 namespace catena::jit {
@@ -25,6 +25,7 @@ struct Driver {
   decltype(&cuLibraryLoadData) library_load = nullptr;
   decltype(&cuLibraryGetKernel) get_kernel = nullptr;
   decltype(&cuKernelGetFunction) get_function = nullptr;
+  decltype(&cuKernelSetAttribute) set_attribute = nullptr;
   decltype(&cuLaunchKernel) launch = nullptr;
   decltype(&cuGetErrorName) error_name = nullptr;
   decltype(&cuGetErrorString) error_string = nullptr;
@@ -34,8 +35,10 @@ template <class F>
 void look_up(F& function, const char* name) {
   void* address = nullptr;
   cudaDriverEntryPointQueryResult found;
-  CATENA_CUDA_CHECK(cudaGetDriverEntryPointByVersion(name, &address, 12000, cudaEnableDefault, &found));
-  CATENA_CHECK(DeviceError, address != nullptr, "cuda: the driver has no ", name, "; catena needs a driver for CUDA 12 or newer");
+  CATENA_CUDA_CHECK(
+      cudaGetDriverEntryPointByVersion(name, &address, 12000, cudaEnableDefault, &found));
+  CATENA_CHECK(DeviceError, address != nullptr, "cuda: the driver has no ", name,
+               "; catena needs a driver for CUDA 12 or newer");
   function = reinterpret_cast<F>(address);
 }
 
@@ -45,6 +48,7 @@ const Driver& driver() {
     look_up(d.library_load, "cuLibraryLoadData");
     look_up(d.get_kernel, "cuLibraryGetKernel");
     look_up(d.get_function, "cuKernelGetFunction");
+    look_up(d.set_attribute, "cuKernelSetAttribute");
     look_up(d.launch, "cuLaunchKernel");
     look_up(d.error_name, "cuGetErrorName");
     look_up(d.error_string, "cuGetErrorString");
@@ -53,7 +57,8 @@ const Driver& driver() {
   return table;
 }
 
-[[noreturn, gnu::cold]] void fail_driver(CUresult error, const std::string& what, const char* call) {
+[[noreturn, gnu::cold]] void fail_driver(CUresult error, const std::string& what,
+                                         const char* call) {
   const char *name = "unknown error", *text = "";
   driver().error_name(error, &name);
   driver().error_string(error, &text);
@@ -65,13 +70,16 @@ std::mutex g_loading;
 
 std::string plugin_folder() {
   Dl_info info{};
-  if (dladdr(reinterpret_cast<void*>(&plugin_folder), &info) == 0 || info.dli_fname == nullptr) return ".";
+  if (dladdr(reinterpret_cast<void*>(&plugin_folder), &info) == 0 || info.dli_fname == nullptr)
+    return ".";
   const std::string path = info.dli_fname;
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : path.substr(0, slash);
 }
 
-std::string bundle_path(int arch) { return plugin_folder() + "/catena_kernels_" + std::to_string(arch) + ".bundle"; }
+std::string bundle_path(int arch) {
+  return plugin_folder() + "/catena_kernels_" + std::to_string(arch) + ".bundle";
+}
 
 // The bundle of an architecture, opened once; null when there is none. Under g_loading.
 Bundle* bundle_of(int arch) {
@@ -87,14 +95,14 @@ const DiskCache& disk_cache() {
 }
 
 // The disk cache's key adds the compiler's version, where there is one.
-Hash128 disk_key(const Hash128& key) {
-  return hash128(to_hex(key) + " nvrtc " + nvrtc_version());
-}
+Hash128 disk_key(const Hash128& key) { return hash128(to_hex(key) + " nvrtc " + nvrtc_version()); }
 
-Program* load(const std::string& what, std::string_view cubin, std::initializer_list<const char*> kernels) {
+Program* load(const std::string& what, std::string_view cubin,
+              std::initializer_list<const char*> kernels) {
   gpu::RelaxedCapture relaxed;
   CUlibrary library = nullptr;
-  const CUresult error = driver().library_load(&library, cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
+  const CUresult error =
+      driver().library_load(&library, cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
   if (error != CUDA_SUCCESS) fail_driver(error, what, "cuLibraryLoadData");
   auto program = std::make_unique<Program>();
   program->what = what;
@@ -111,8 +119,10 @@ Program* load(const std::string& what, std::string_view cubin, std::initializer_
 void refuse_cold(const std::string& what) {
   const GraphState* graph = gpu::thread_capture();
   if (graph == nullptr) return;
-  fail<Error>(what, ": its kernel is not loaded yet, and it cannot be while a CUDA graph is captured on cuda:",
-              graph->device, "; run the step once before capturing it");
+  fail<Error>(
+      what,
+      ": its kernel is not loaded yet, and it cannot be while a CUDA graph is captured on cuda:",
+      graph->device, "; run the step once before capturing it");
 }
 
 // g_loading is held. The cubin's bytes may be a view of the bundle or of `buffer`.
@@ -142,9 +152,10 @@ std::string describe_jit(int device) {
   const Bundle* bundle = bundle_of(arch);
   const std::string version = nvrtc_version();
   return "kernel bundle " + bundle_path(arch) +
-         (bundle ? " (" + std::to_string(bundle->size()) + " programs)" : std::string(" is missing")) + ", cache folder " +
-         (disk_cache().folder().empty() ? "none" : disk_cache().folder()) + ", NVRTC " +
-         (version.empty() ? "not installed" : version);
+         (bundle ? " (" + std::to_string(bundle->size()) + " programs)"
+                 : std::string(" is missing")) +
+         ", cache folder " + (disk_cache().folder().empty() ? "none" : disk_cache().folder()) +
+         ", NVRTC " + (version.empty() ? "not installed" : version);
 }
 
 int device_arch(int device) {
@@ -155,7 +166,8 @@ int device_arch(int device) {
 int arch_slot(int device) {
   static std::array<std::atomic<int>, kMaxDevices> slots;  // slot + 1; 0: not looked at
   const int known = slots[size_t(device)].load(std::memory_order_relaxed);
-  if (known != 0) [[likely]] return known - 1;
+  if (known != 0) [[likely]]
+    return known - 1;
   static std::mutex mutex;
   static std::vector<int> archs;
   const std::lock_guard lock(mutex);
@@ -163,7 +175,8 @@ int arch_slot(int device) {
   size_t slot = 0;
   while (slot < archs.size() && archs[slot] != arch) ++slot;
   if (slot == archs.size()) {
-    CATENA_CHECK(DeviceError, slot < size_t(kMaxArchs), "cuda: GPUs of more than ", kMaxArchs, " architectures in one process");
+    CATENA_CHECK(DeviceError, slot < size_t(kMaxArchs), "cuda: GPUs of more than ", kMaxArchs,
+                 " architectures in one process");
     archs.push_back(arch);
   }
   slots[size_t(device)].store(static_cast<int>(slot) + 1, std::memory_order_relaxed);
@@ -177,7 +190,8 @@ Program* find_program(int device, const std::string& what, const std::string& so
   gpu::use_device(device);
   std::string buffer;
   std::string_view cubin;
-  return find_cubin(device_arch(device), source, buffer, cubin) ? load(what, cubin, kernels) : nullptr;
+  return find_cubin(device_arch(device), source, buffer, cubin) ? load(what, cubin, kernels)
+                                                                : nullptr;
 }
 
 Program* make_program(int device, const std::string& what, const std::string& source,
@@ -191,7 +205,9 @@ Program* make_program(int device, const std::string& what, const std::string& so
   if (find_cubin(arch, source, buffer, cubin)) return load(what, cubin, kernels);
   ++g_missing;
   bool made = false;
-  buffer = disk_cache().get(disk_key(kernel_key(source, arch)), [&] { return compile(source, arch, what.c_str()); }, &made);
+  buffer = disk_cache().get(
+      disk_key(kernel_key(source, arch)), [&] { return compile(source, arch, what.c_str()); },
+      &made);
   ++(made ? g_compiled : g_disk_hits);
   return load(what, buffer, kernels);
 }
@@ -227,15 +243,36 @@ void prepare_program(Program& program, int device) {
   program.ready.fetch_or(uint64_t(1) << device);
 }
 
-void launch_program(Program& program, int index, int device, uint64_t blocks_x, unsigned blocks_y, unsigned threads,
-                    void** arguments, cudaStream_t stream) {
-  if (!((program.ready.load(std::memory_order_relaxed) >> device) & 1)) [[unlikely]] prepare_program(program, device);
-  CATENA_CHECK(Error, blocks_x < 0x80000000u, program.what, ": ", blocks_x, " blocks are more than one launch takes");
+void launch_program(Program& program, int index, int device, uint64_t blocks_x, unsigned blocks_y,
+                    unsigned threads, void** arguments, cudaStream_t stream) {
+  if (!((program.ready.load(std::memory_order_relaxed) >> device) & 1)) [[unlikely]]
+    prepare_program(program, device);
+  CATENA_CHECK(Error, blocks_x < 0x80000000u, program.what, ": ", blocks_x,
+               " blocks are more than one launch takes");
   static const auto launch_kernel = driver().launch;
   const CUresult error = launch_kernel(static_cast<CUfunction>(program.kernels[size_t(index)]),
-                                       static_cast<unsigned>(blocks_x), blocks_y, 1, threads, 1, 1, 0, stream, arguments,
-                                       nullptr);
-  if (error != CUDA_SUCCESS) [[unlikely]] fail_driver(error, program.what, "the launch");
+                                       static_cast<unsigned>(blocks_x), blocks_y, 1, threads, 1, 1,
+                                       0, stream, arguments, nullptr);
+  if (error != CUDA_SUCCESS) [[unlikely]]
+    fail_driver(error, program.what, "the launch");
+}
+
+void launch_raw(Program& program, int device, LaunchDims grid, LaunchDims block,
+                unsigned shared_memory, void** arguments, cudaStream_t stream) {
+  if (!((program.ready.load(std::memory_order_relaxed) >> device) & 1))
+    prepare_program(program, device);
+  constexpr unsigned kDefaultSharedMemory = 48 * 1024;
+  if (shared_memory > kDefaultSharedMemory) {
+    const CUresult status = driver().set_attribute(
+        CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared_memory),
+        static_cast<CUkernel>(program.kernels[0]), device);
+    if (status != CUDA_SUCCESS)
+      fail_driver(status, program.what, "asking for dynamic shared memory");
+  }
+  const CUresult error =
+      driver().launch(static_cast<CUfunction>(program.kernels[0]), grid.x, grid.y, grid.z, block.x,
+                      block.y, block.z, shared_memory, stream, arguments, nullptr);
+  if (error != CUDA_SUCCESS) fail_driver(error, program.what, "the launch");
 }
 
 }  // namespace catena::jit

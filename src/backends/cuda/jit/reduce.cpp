@@ -21,13 +21,16 @@ Program& reduce_program(int device, ReduceOp op, Dtype input, Dtype output) {
   const uint64_t key = 1 + uint64_t(op) + 16 * (uint64_t(input) + 16 * uint64_t(output));
   if (Program* program = table.find(key)) return *program;
   return *table.get(key, [&] {
-    const std::string what = std::string(kReduceNames[int(op)]) + "(" + dtype_name(input) + ") -> " + dtype_name(output);
+    const std::string what =
+        std::string(kReduceNames[int(op)]) + "(" + dtype_name(input) + ") -> " + dtype_name(output);
     return make_program(device, what, reduce_source(op, input, output),
                         {"catena_reduce_rows", "catena_reduce_columns", "catena_reduce_finish"});
   });
 }
 
-int accumulator_bytes(Dtype output) { return std::max(static_cast<int>(itemsize(output)), is_float(output) ? 4 : 1); }
+int accumulator_bytes(Dtype output) {
+  return std::max(static_cast<int>(itemsize(output)), is_float(output) ? 4 : 1);
+}
 
 void reduce(const ReduceCall& call) {
   if (call.output->size() == 0) return;
@@ -35,9 +38,14 @@ void reduce(const ReduceCall& call) {
   const int device = input.device().index();
   const cudaStream_t stream = gpu::launch_stream(input.device());
   Program& program = reduce_program(device, call.op, input.dtype(), call.output->dtype());
-  ReduceShape shape{input.shape(), input.strides(), call.output->strides(), call.axes,
-                    static_cast<int>(input.itemsize()), static_cast<int>(call.output->itemsize()),
-                    accumulator_bytes(call.output->dtype()), reinterpret_cast<uintptr_t>(input.raw_data()),
+  ReduceShape shape{input.shape(),
+                    input.strides(),
+                    call.output->strides(),
+                    call.axes,
+                    static_cast<int>(input.itemsize()),
+                    static_cast<int>(call.output->itemsize()),
+                    accumulator_bytes(call.output->dtype()),
+                    reinterpret_cast<uintptr_t>(input.raw_data()),
                     gpu::device_info(device).multiprocessors};
   ReducePlan plan = plan_reduce(shape);
   if (!plan.fits && !input.is_contiguous()) {
@@ -46,8 +54,10 @@ void reduce(const ReduceCall& call) {
     again.input = &dense;
     return reduce(again);
   }
-  CATENA_CHECK(ShapeError, plan.fits, kReduceNames[int(call.op)], ": a reduction of shape ", input.shape(),
-               " over these axes has more than 2^31 results, or more than 2^31 scattered elements each; reduce the"
+  CATENA_CHECK(ShapeError, plan.fits, kReduceNames[int(call.op)], ": a reduction of shape ",
+               input.shape(),
+               " over these axes has more than 2^31 results, or more than 2^31 scattered elements "
+               "each; reduce the"
                " axes one after the other");
   ReduceArgs& args = plan.args;
   args.input = input.raw_data();
@@ -59,7 +69,8 @@ void reduce(const ReduceCall& call) {
     workspace = allocate(input.device(), plan.partial_bytes);
     args.partial = workspace->data;
   }
-  launch(program, plan.kernel, device, plan.blocks, static_cast<unsigned>(args.splits), kReduceThreads, args, stream);
+  launch(program, plan.kernel, device, plan.blocks, static_cast<unsigned>(args.splits),
+         kReduceThreads, args, stream);
   if (args.splits > 1) {
     // The finishing kernel stores results even though there are several splits.
     args.group_shift = plan.finish_shift;
@@ -69,7 +80,8 @@ void reduce(const ReduceCall& call) {
 
 Program& arg_reduce_program(int device, Dtype input) {
   return *g_programs[arch_slot(device)].get(0x10000 + uint64_t(input), [&] {
-    return make_program(device, std::string("argmax/argmin(") + dtype_name(input) + ")", arg_reduce_source(input),
+    return make_program(device, std::string("argmax/argmin(") + dtype_name(input) + ")",
+                        arg_reduce_source(input),
                         {"catena_arg_reduce", "catena_arg_reduce_finish"});
   });
 }
@@ -82,8 +94,16 @@ void arg_reduce(const ArgReduceCall& call) {
   Program& program = arg_reduce_program(device, input.dtype());
   // The plan of an ordinary reduction over the axis, without vectors.
   constexpr int kCandidateBytes = 16;
-  ReduceShape shape{input.shape(), input.strides(), call.output->strides(), 1u << call.axis,
-                    16, 8, kCandidateBytes, 1, gpu::device_info(device).multiprocessors, true};
+  ReduceShape shape{input.shape(),
+                    input.strides(),
+                    call.output->strides(),
+                    1u << call.axis,
+                    16,
+                    8,
+                    kCandidateBytes,
+                    1,
+                    gpu::device_info(device).multiprocessors,
+                    true};
   const ReducePlan plan = plan_reduce(shape);
   if (!plan.fits && !input.is_contiguous()) {
     ArgReduceCall again = call;
@@ -91,7 +111,8 @@ void arg_reduce(const ArgReduceCall& call) {
     again.input = &dense;
     return arg_reduce(again);
   }
-  CATENA_CHECK(ShapeError, plan.fits, "argmax/argmin: shape ", input.shape(), " has more than 2^31 results");
+  CATENA_CHECK(ShapeError, plan.fits, "argmax/argmin: shape ", input.shape(),
+               " has more than 2^31 results");
   ArgReduceArgs args{};
   args.input = input.raw_data();
   args.output = call.output->raw_data();
@@ -100,7 +121,8 @@ void arg_reduce(const ArgReduceCall& call) {
   args.per_split = plan.args.per_split;
   args.stride = plan.args.reduced_stride[0];
   std::copy(std::begin(plan.args.kept_stride), std::end(plan.args.kept_stride), args.kept_stride);
-  std::copy(std::begin(plan.args.result_stride), std::end(plan.args.result_stride), args.result_stride);
+  std::copy(std::begin(plan.args.result_stride), std::end(plan.args.result_stride),
+            args.result_stride);
   std::copy(std::begin(plan.args.kept), std::end(plan.args.kept), args.kept);
   args.kept_dims = plan.args.kept_dims;
   args.splits = plan.args.splits;
@@ -111,7 +133,8 @@ void arg_reduce(const ArgReduceCall& call) {
     workspace = allocate(input.device(), plan.partial_bytes);
     args.partial = workspace->data;
   }
-  launch(program, 0, device, plan.blocks, static_cast<unsigned>(args.splits), kReduceThreads, args, stream);
+  launch(program, 0, device, plan.blocks, static_cast<unsigned>(args.splits), kReduceThreads, args,
+         stream);
   if (args.splits > 1) {
     args.group_shift = plan.finish_shift;
     launch(program, 1, device, plan.finish_blocks, 1, kReduceThreads, args, stream);

@@ -31,7 +31,8 @@ struct DimList {
     int last = 0;
     for (int i = 1; i < count; ++i) {
       Dim& below = dim[last];
-      if (dim[i].input == below.input * below.extent && dim[i].output == below.output * below.extent) {
+      if (dim[i].input == below.input * below.extent &&
+          dim[i].output == below.output * below.extent) {
         below.extent *= dim[i].extent;
       } else {
         dim[++last] = dim[i];
@@ -58,12 +59,15 @@ struct Planner {
     for (int d = s.shape.ndim() - 1; d >= 0; --d) {
       const int64_t extent = s.shape[size_t(d)];
       if (extent == 1) continue;
-      if ((s.axes >> d) & 1) reduced.add({extent, s.input[size_t(d)], 0});
-      else kept.add({extent, s.input[size_t(d)], s.output[size_t(d)]});
+      if ((s.axes >> d) & 1)
+        reduced.add({extent, s.input[size_t(d)], 0});
+      else
+        kept.add({extent, s.input[size_t(d)], s.output[size_t(d)]});
     }
     kept.merge();
     reduced.merge();
-    plan.fits = kept.count <= kReduceDims && reduced.count <= kReduceDims && kept.size < (int64_t(1) << 31) &&
+    plan.fits = kept.count <= kReduceDims && reduced.count <= kReduceDims &&
+                kept.size < (int64_t(1) << 31) &&
                 (reduced.count <= 1 || reduced.size < (int64_t(1) << 31));
   }
 
@@ -100,10 +104,13 @@ struct Planner {
     const int64_t wanted = ceil_div(int64_t(shape.multiprocessors) * 16, blocks);
     const int64_t possible = plan.args.reduced / least;
     const int64_t splits = std::clamp<int64_t>(std::min(wanted, possible), 1, 32768);
-    plan.args.per_split = std::max<int64_t>(ceil_div(ceil_div(plan.args.reduced, splits), multiple) * multiple, 1);
-    plan.args.splits = static_cast<int32_t>(std::max<int64_t>(ceil_div(plan.args.reduced, plan.args.per_split), 1));
+    plan.args.per_split =
+        std::max<int64_t>(ceil_div(ceil_div(plan.args.reduced, splits), multiple) * multiple, 1);
+    plan.args.splits = static_cast<int32_t>(
+        std::max<int64_t>(ceil_div(plan.args.reduced, plan.args.per_split), 1));
     if (plan.args.splits == 1) return;
-    plan.partial_bytes = uint64_t(plan.args.splits) * uint64_t(plan.args.outputs) * uint64_t(shape.accumulator_bytes);
+    plan.partial_bytes = uint64_t(plan.args.splits) * uint64_t(plan.args.outputs) *
+                         uint64_t(shape.accumulator_bytes);
     plan.finish_shift = plan.args.outputs >= 4096 ? 0 : log2_ceil(ceil_div(plan.args.splits, 4), 8);
     plan.finish_blocks = uint64_t(ceil_div(plan.args.outputs, kReduceThreads >> plan.finish_shift));
   }
@@ -130,10 +137,13 @@ struct Planner {
     plan.args.vectors = contiguous && reduced.size >= vector && aligned(kept, 0);
     const int64_t steps = plan.args.vectors ? ceil_div(reduced.size, vector) : reduced.size;
     // Neighbouring outputs that lie closer than neighbouring elements: a thread each.
-    const bool across = kept.count > 0 && reduced.count > 0 && std::abs(kept.dim[0].input) < std::abs(reduced.dim[0].input);
+    const bool across = kept.count > 0 && reduced.count > 0 &&
+                        std::abs(kept.dim[0].input) < std::abs(reduced.dim[0].input);
     int shift = across && kept.size >= 32 ? 0 : log2_ceil(ceil_div(steps, 4), 8);
     // Few outputs: more threads each.
-    while (shift < 8 && (int64_t(1) << shift) < steps && (kept.size << shift) < int64_t(shape.multiprocessors) * 512) ++shift;
+    while (shift < 8 && (int64_t(1) << shift) < steps &&
+           (kept.size << shift) < int64_t(shape.multiprocessors) * 512)
+      ++shift;
     plan.args.group_shift = shift;
     plan.blocks = uint64_t(ceil_div(kept.size, kReduceThreads >> shift));
     const int64_t per_step = plan.args.vectors ? vector : 1;
@@ -143,10 +153,13 @@ struct Planner {
   ReducePlan run() {
     if (!plan.fits) return plan;
     fill_args();
-    const bool column = !shape.rows_only && kept.count > 0 && kept.dim[0].input == shape.input_itemsize &&
+    const bool column = !shape.rows_only && kept.count > 0 &&
+                        kept.dim[0].input == shape.input_itemsize &&
                         kept.dim[0].extent * shape.input_itemsize >= 32 && reduced.size > 1;
-    if (column) columns();
-    else rows();
+    if (column)
+      columns();
+    else
+      rows();
     return plan;
   }
 };

@@ -15,19 +15,19 @@ struct ReduceShape {
   Strides input, output;  // bytes
   uint32_t axes;          // bit k: axis k is reduced
   int input_itemsize, output_itemsize, accumulator_bytes;
-  uintptr_t address;      // of the input, for alignment
+  uintptr_t address;  // of the input, for alignment
   int multiprocessors;
-  bool rows_only = false; // the program has no column kernel
+  bool rows_only = false;  // the program has no column kernel
 };
 
 struct ReducePlan {
-  ReduceArgs args;           // without addresses, scale and accumulate
+  ReduceArgs args;  // without addresses, scale and accumulate
   ReduceKernel kernel;
   uint64_t blocks = 0;
-  uint64_t partial_bytes = 0;   // workspace, when args.splits > 1
+  uint64_t partial_bytes = 0;  // workspace, when args.splits > 1
   uint64_t finish_blocks = 0;
   int32_t finish_shift = 0;
-  bool fits = true;          // false: more dimensions or elements than the kernels take
+  bool fits = true;  // false: more dimensions or elements than the kernels take
 };
 ReducePlan plan_reduce(const ReduceShape& shape);
 

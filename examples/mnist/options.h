@@ -1,0 +1,39 @@
+// Command line of the MNIST programs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "catena/core/device.h"
+#include "catena/optimizers/optimizer.h"
+
+namespace mnist {
+
+struct Options {
+  std::string data;                 // folder of the idx files; empty: the packaged Fashion-MNIST
+  int64_t epochs = 20;
+  int64_t batch = 100;              // global: divided over the ranks or replicas
+  std::vector<catena::Device> devices;
+  std::string optimizer = "adam";
+  double lr = 0;                    // 0: the rule's default
+  uint64_t seed = 1;
+  std::string out = "result";
+  bool resume = false;
+  bool graph = false;               // replay the step as one CUDA graph
+};
+
+// How many devices a program takes.
+enum class Devices { kNone, kOne, kSeveral };
+
+// Reads the command line; prints --help or a usage error itself and then exits.
+Options parse_options(int argc, char** argv, const std::string& description, Devices devices);
+
+// SGD (0.1), momentum (0.01, 0.9) or Adam (0.001), by options.optimizer.
+std::unique_ptr<catena::Optimizer> make_optimizer(const Options& options);
+
+// Runs a program's body and turns exceptions into one line on standard error and exit code 1.
+int run(int argc, char** argv, int (*body)(int, char**));
+
+}  // namespace mnist

@@ -1,0 +1,144 @@
+#include "trainer.h"
+
+#include <chrono>
+#include <cstdio>
+
+#include "catena/autograd/grad_mode.h"
+#include "catena/serializers/checkpoint.h"
+#include "catena/serializers/npz.h"
+#include "catena/training/evaluator.h"
+#include "catena/training/progress.h"
+#include "catena/training/report.h"
+#include "catena/training/snapshot.h"
+#include "graph_step.h"
+
+namespace mnist {
+
+namespace ds = catena::datasets;
+namespace tr = catena::training;
+namespace F = catena::functions;
+
+Loss score(const catena::Variable& predictions, const catena::Array& labels) {
+  return {F::softmax_cross_entropy(predictions, labels), F::accuracy(predictions, labels).data()};
+}
+
+namespace {
+
+const std::vector<std::string> kNames{"loss", "accuracy"};
+
+// Adds numbers over the ranks; does nothing in a single process.
+tr::SumOverRanks summing(catena::Communicator* comm) {
+  if (comm == nullptr) return {};
+  return [comm](std::span<double> numbers) {
+    for (double& number : numbers) number = comm->all_reduce_value(number);
+  };
+}
+
+class Run {
+ public:
+  Run(const Options& options, Program& program)
+      : options_(options),
+        program_(program),
+        data_(ds::load_mnist({.folder = options.data})),
+        who_(program.comm ? ds::RankOf{program.comm->rank(), program.comm->size()} : ds::RankOf{}),
+        train_(data_.train, ds::ShuffledIterator(data_.train->size(), options.batch, options.seed), program.device, who_),
+        test_(data_.test, ds::SerialIterator(data_.test->size(), 1000), program.device, who_),
+        report_({.log = is_root() ? options.out + "/log.json" : std::string()}) {
+    describe_checkpoint();
+  }
+
+  void all_epochs() {
+    if (options_.resume) resume();
+    if (options_.graph) graph_ = std::make_unique<GraphStep>(program_, train_, options_.batch);
+    tr::ProgressBar bar(options_.epochs * data_.train->size(), options_.epochs);
+    const auto start = std::chrono::steady_clock::now();
+    const double before = elapsed_;
+    while (epoch_ < options_.epochs) {
+      tr::Means means(kNames);
+      one_epoch(means, bar);
+      means.reduce(summing(program_.comm));
+      const auto test = evaluate();
+      bar.clear();
+      ++epoch_;
+      elapsed_ = before + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      report_.add({{"epoch", double(epoch_)}, {"train_loss", means.value("loss")}, {"train_accuracy", means.value("accuracy")},
+                   {"test_loss", test.at("loss")}, {"test_accuracy", test.at("accuracy")}, {"elapsed", elapsed_}});
+      if (is_root()) checkpoint_.save(checkpoint_path());
+    }
+    finish();
+  }
+
+ private:
+  bool is_root() const { return who_.rank == 0; }
+  std::string checkpoint_path() const { return options_.out + "/checkpoint.npz"; }
+
+  void describe_checkpoint() {
+    checkpoint_.add("model", *program_.model);
+    checkpoint_.add("optimizer", *program_.optimizer);
+    checkpoint_.add("epoch", epoch_);
+    checkpoint_.add("elapsed", elapsed_);
+    checkpoint_.add("iterator", [this] { return train_.state(); }, [this](const ds::IteratorState& s) { train_.set_state(s); });
+    checkpoint_.add("random", catena::random::default_state(program_.device));
+  }
+
+  void resume() {
+    checkpoint_.load(checkpoint_path());
+    if (is_root()) report_.restore(epoch_);
+    if (epoch_ >= options_.epochs && tr::prints()) {
+      std::printf("the checkpoint has %lld epochs already; ask for more with --epochs\n", static_cast<long long>(epoch_));
+    }
+  }
+
+  void one_epoch(tr::Means& means, tr::ProgressBar& bar) {
+    if (graph_) return graph_->one_epoch(epoch_, means, [&](int64_t done) { bar.update(epoch_ * data_.train->size() + done, epoch_ + 1); });
+    int64_t done = 0;
+    for (bool last = false; !last;) {
+      const auto batch = train_.next();
+      const Scores scores = program_.step(*batch);
+      if (batch->size() > 0) {
+        means.add("loss", scores.loss, double(batch->size()));
+        means.add("accuracy", scores.accuracy, double(batch->size()));
+      }
+      done += batch->global_count;
+      bar.update(epoch_ * data_.train->size() + done, epoch_ + 1);
+      last = train_.is_new_epoch();
+    }
+  }
+
+  std::map<std::string, double> evaluate() {
+    catena::NoBackprop no_graph;
+    return tr::evaluate(
+        test_, kNames,
+        [&](const ds::Batch& batch, tr::Means& means) {
+          const Loss scores = score(program_.predict(catena::Variable::constant(batch.x())), batch.t());
+          means.add("loss", scores.loss.data(), double(batch.size()));
+          means.add("accuracy", scores.accuracy, double(batch.size()));
+        },
+        summing(program_.comm));
+  }
+
+  void finish() {
+    if (is_root()) catena::serializers::save(options_.out + "/model.npz", *program_.model);
+    if (tr::prints()) std::printf("test accuracy %.4f\n", report_.rows().empty() ? evaluate().at("accuracy") : report_.last("test_accuracy"));
+  }
+
+  const Options& options_;
+  Program& program_;
+  ds::Mnist data_;
+  ds::RankOf who_;
+  ds::ResidentIterator train_, test_;
+  tr::Report report_;
+  catena::serializers::Checkpoint checkpoint_;
+  std::unique_ptr<GraphStep> graph_;
+  int64_t epoch_ = 0;
+  double elapsed_ = 0;
+};
+
+}  // namespace
+
+void train(const Options& options, Program& program) {
+  tr::prepare_output_folder(options.out);
+  Run(options, program).all_epochs();
+}
+
+}  // namespace mnist

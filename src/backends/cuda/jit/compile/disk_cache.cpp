@@ -1,0 +1,107 @@
+// The kernel cache on disk. See disk_cache.h. A file is a magic number, the hash of the value and
+// the value; it appears under its name whole (rename) and one lock file a key serialises writers.
+#include "backends/cuda/jit/compile/disk_cache.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace catena::jit {
+
+namespace {
+
+constexpr char kMagic[8] = {'c', 'a', 't', 'e', 'n', 'a', 'c', '1'};
+
+// An exclusive lock on a file, or nothing where it cannot be created.
+class FileLock {
+ public:
+  explicit FileLock(const std::string& path)
+      : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+    if (file_ >= 0) {
+      while (flock(file_, LOCK_EX) != 0 && errno == EINTR) {
+      }
+    }
+  }
+  ~FileLock() {
+    if (file_ >= 0) close(file_);  // releases the lock
+  }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  int file_;
+};
+
+}  // namespace
+
+std::string default_cache_folder() {
+  if (const char* folder = std::getenv("CATENA_CACHE_DIR")) return folder;
+  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
+    return std::string(cache) + "/catena";
+  if (const char* home = std::getenv("HOME"); home && *home)
+    return std::string(home) + "/.cache/catena";
+  return "";
+}
+
+std::string DiskCache::path(const Hash128& key, const char* suffix) const {
+  return folder_ + "/kernels/" + to_hex(key) + suffix;
+}
+
+bool DiskCache::read(const Hash128& key, std::string& value) const {
+  if (folder_.empty()) return false;
+  std::ifstream file(path(key, ".cubin"), std::ios::binary);
+  if (!file) return false;
+  char magic[8];
+  Hash128 expected;
+  file.read(magic, sizeof(magic));
+  file.read(reinterpret_cast<char*>(&expected), sizeof(expected));
+  if (!file || std::memcmp(magic, kMagic, sizeof(kMagic)) != 0) return false;
+  std::ostringstream rest;
+  rest << file.rdbuf();
+  value = std::move(rest).str();
+  return !value.empty() && hash128(value) == expected;
+}
+
+void DiskCache::write(const Hash128& key, const std::string& value) const {
+  static std::atomic<unsigned> counter{0};
+  const std::string temporary =
+      path(key, ".tmp") + std::to_string(getpid()) + "_" + std::to_string(counter++);
+  std::ofstream file(temporary, std::ios::binary);
+  const Hash128 hash = hash128(value);
+  file.write(kMagic, sizeof(kMagic));
+  file.write(reinterpret_cast<const char*>(&hash), sizeof(hash));
+  file.write(value.data(), static_cast<std::streamsize>(value.size()));
+  file.close();
+  // A full or read-only disk costs the next run a compilation, nothing else.
+  if (!file || std::rename(temporary.c_str(), path(key, ".cubin").c_str()) != 0)
+    std::remove(temporary.c_str());
+}
+
+std::string DiskCache::get(const Hash128& key, const std::function<std::string()>& make,
+                           bool* made) const {
+  std::string value;
+  *made = false;
+  if (read(key, value)) return value;
+  if (!folder_.empty()) {
+    std::error_code ignored;
+    std::filesystem::create_directories(folder_ + "/kernels", ignored);
+    const FileLock lock(path(key, ".lock"));
+    if (read(key, value)) return value;  // another process was first
+    value = make();
+    *made = true;
+    write(key, value);
+    return value;
+  }
+  *made = true;
+  return make();
+}
+
+}  // namespace catena::jit

@@ -1,0 +1,25 @@
+// The run-time compiler. NVRTC is opened on first use only: a machine without it runs every kernel
+// of the bundle and of the disk cache.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "backends/cuda/jit/compile/hash.h"
+
+namespace catena::jit {
+
+// Compiles a kernel text to a cubin for sm_<arch> (90: Hopper). `what` names the kernel in errors.
+// Throws DeviceError when NVRTC cannot be opened (with the loader's text), ValueError with the
+// compiler's log when the text is wrong.
+std::string compile(const std::string& source, int arch, const char* what);
+
+// "13.0", or "" when NVRTC cannot be opened; never throws.
+std::string nvrtc_version();
+// Opens this file instead of searching; the bundle tool's --nvrtc.
+void set_nvrtc_path(const std::string& path);
+
+// Key of a text compiled with compile_options() for an architecture.
+Hash128 kernel_key(std::string_view source, int arch);
+
+}  // namespace catena::jit

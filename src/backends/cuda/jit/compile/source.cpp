@@ -1,0 +1,100 @@
+// Texts of the kernels of the element-wise table. See source.h.
+#include "backends/cuda/jit/compile/source.h"
+
+namespace catena::jit {
+
+namespace {
+
+std::string macro_list(const char* name, int first, int last) {
+  std::string text = std::string("#define ") + name + "(X)";
+  for (int k = first; k < last; ++k) text += " X(" + std::to_string(k) + ")";
+  return text + "\n";
+}
+
+std::string operand_macros(int outputs, int operands) {
+  return "#define CATENA_N " + std::to_string(operands) + "\n#define CATENA_OUTPUTS " +
+         std::to_string(outputs) + "\n" + macro_list("CATENA_EACH_OUTPUT", 0, outputs) +
+         macro_list("CATENA_EACH_INPUT", outputs, operands);
+}
+
+// The parts of map.cuh and of what it includes, trimmed once.
+const std::string& common_text() {
+  static const std::string text = strip_text(kernel_text("prelude.cuh")) +
+                                  strip_text(kernel_text("index.h")) +
+                                  strip_text(kernel_text("args.h"));
+  return text;
+}
+const std::string& map_text() {
+  static const std::string text = strip_text(kernel_text("map.cuh"));
+  return text;
+}
+const std::string& tiled_text() {
+  static const std::string text = strip_text(kernel_text("tiled.cuh"));
+  return text;
+}
+
+// Operations whose code is long: they are called rather than copied into every unrolled element.
+bool is_heavy(const OpRow& row, Dtype compute) {
+  const std::string_view functor = row.functor;
+  const std::string text = functor_text(functor);
+  const bool calls = text.find("m::") != std::string::npos;
+  if (compute == Dtype::kFloat64) return calls || text.find('/') != std::string::npos;
+  if (is_float(compute)) {
+    for (const char* slow : {"m::pow", "m::fmod", "m::sin(", "m::cos(", "m::tan(", "m::atan2",
+                             "m::sinh", "m::hypot", "m::asinh", "m::acosh", "m::atanh", "m::log1p",
+                             "m::expm1", "m::cosh", "m::erf", "m::tanh", "m::cbrt"}) {
+      if (text.find(slow) != std::string::npos) return true;
+    }
+    return false;
+  }
+  return text.find('/') != std::string::npos || text.find('%') != std::string::npos;
+}
+
+}  // namespace
+
+const std::vector<std::string>& compile_options() {
+  // No contraction and full-precision division and roots: + - * / sqrt are those of the CPU.
+  static const std::vector<std::string> options = {"--std=c++17", "--fmad=false", "--minimal",
+                                                   "--diag-suppress=177"};
+  return options;
+}
+
+MapSpec same_dtype_spec(ElementwiseOp op, Dtype d) {
+  const OpRow& row = op_row(op);
+  MapSpec spec{op, d, {}};
+  spec.memory[0] = row_result(row, d);
+  for (int k = 0; k < row.inputs; ++k) spec.memory[1 + k] = row_operand(row, k, d);
+  return spec;
+}
+
+std::string map_source(const MapSpec& spec) {
+  const OpRow& row = op_row(spec.op);
+  const int operands = 1 + row.inputs;
+  std::string text =
+      common_text() + functor_text(row.functor) + "namespace catena { namespace jit {\n";
+  for (int k = 0; k < operands; ++k) {
+    text += "typedef " + std::string(type_name(spec.memory[k])) + " Operand" + std::to_string(k) +
+            ";\n";
+  }
+  // The operation on computed values, rounded to the dtype it has by itself.
+  std::string parameters, arguments, widened;
+  for (int k = 0; k < row.inputs; ++k) {
+    const std::string number = std::to_string(k),
+                      type = type_name(row_operand(row, k, spec.compute));
+    const char* comma = k ? ", " : "";
+    parameters += comma + ("Compute<" + type + ">::type x" + number);
+    arguments += comma + ("x" + number);
+    widened += comma + ("widen(convert<" + type + ">(V(" + std::to_string(k + 1) + ")))");
+  }
+  const std::string result = type_name(row_result(row, spec.compute));
+  text += std::string("__device__ ") +
+          (is_heavy(row, spec.compute) ? "__noinline__ " : "__forceinline__ ") + "Compute<" +
+          result + ">::type catena_operation(" + parameters + ") { return ops::" + row.functor +
+          "::apply(" + arguments + "); }\n} }\n";
+  text += operand_macros(1, operands) +
+          "#define CATENA_ELEMENT(V) V(0) = convert<Operand0>(convert<" + result +
+          ">(catena_operation(" + widened + ")));\n";
+  return text + map_text() + tiled_text();
+}
+
+}  // namespace catena::jit

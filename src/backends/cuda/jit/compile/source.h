@@ -1,0 +1,45 @@
+// Texts of synthesised kernels. Pure functions from a specification to CUDA C++ for NVRTC: the
+// bundle tool and the running library call the same ones, so that a bundled kernel is found by the
+// hash of its text.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "backends/cuda/jit/compile/op_table.h"
+#include "catena/array/slots.h"
+
+namespace catena::jit {
+
+// An element-wise table operation: the dtype it computes in, and what lies in memory (operand 0 is
+// the output). Host numbers have the operand's own dtype.
+struct MapSpec {
+  ElementwiseOp op;
+  Dtype compute;
+  Dtype memory[1 + kMaxElementwiseInputs];
+};
+// Every operand of the dtype that the operation has when it computes in d.
+MapSpec same_dtype_spec(ElementwiseOp op, Dtype d);
+
+// Kernels catena_flat, catena_rows, catena_tiled, catena_strided.
+std::string map_source(const MapSpec& spec);
+// Kernels catena_reduce_rows, catena_reduce_columns, catena_reduce_finish.
+std::string reduce_source(ReduceOp op, Dtype input, Dtype output);
+// Kernels catena_arg_reduce, catena_arg_reduce_finish.
+std::string arg_reduce_source(Dtype input);
+// Kernel catena_arange.
+std::string arange_source(Dtype output);
+// Kernel catena_concatenate, moving words of 1, 2, 4, 8 or 16 bytes.
+std::string concatenate_source(int word_bytes);
+
+// Options every kernel is compiled with, besides --gpu-architecture.
+const std::vector<std::string>& compile_options();
+
+// Texts of src/kernels, embedded by the build: "map.cuh", "scalar_ops.h", ...
+std::string_view kernel_text(std::string_view file);
+// One functor of scalar_ops.h with everything it refers to.
+std::string functor_text(std::string_view functor);
+// Includes, pragmas and comments removed; the kernels' texts without them compile faster.
+std::string strip_text(std::string_view text);
+
+}  // namespace catena::jit

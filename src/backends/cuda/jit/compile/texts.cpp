@@ -1,0 +1,107 @@
+// Picking and trimming the embedded kernel texts. See source.h.
+#include "backends/cuda/jit/compile/texts.h"
+
+#include <cctype>
+#include <map>
+#include <vector>
+
+#include "backends/cuda/jit/compile/source.h"
+
+namespace catena::jit {
+
+std::string_view kernel_text(std::string_view file) {
+  for (int i = 0; i < kEmbeddedTextCount; ++i) {
+    if (file == kEmbeddedTexts[i].name) return kEmbeddedTexts[i].text;
+  }
+  throw Error("jit: no kernel text named " + std::string(file) + " was embedded in this build");
+}
+
+std::string strip_text(std::string_view text) {
+  std::string result;
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    const size_t start = line.find_first_not_of(' ');
+    if (start == std::string_view::npos) continue;
+    line.remove_prefix(start);
+    if (line.starts_with("//") || line.starts_with("#pragma once") ||
+        line.starts_with("#include \""))
+      continue;
+    const size_t comment = line.find("  //");
+    if (comment != std::string_view::npos) line = line.substr(0, comment);
+    result.append(line).push_back('\n');
+  }
+  return result;
+}
+
+namespace {
+
+// The struct definitions of scalar_ops.h by name, each from its first line to its closing brace.
+struct Functors {
+  std::string traits;  // IsFloat, IsBool, IsSigned
+  std::map<std::string, std::string, std::less<>> by_name;
+};
+
+const Functors& functors() {
+  static const Functors all = [] {
+    Functors result;
+    const std::string text = strip_text(kernel_text("scalar_ops.h"));
+    size_t at = 0;
+    while (true) {
+      const size_t start = text.find("struct ", at);
+      if (start == std::string::npos) break;
+      size_t name = start + 7, name_end = name;
+      while (std::isalnum(static_cast<unsigned char>(text[name_end]))) ++name_end;
+      int depth = 0;
+      size_t end = name_end;
+      do {
+        if (text[end] == '{') ++depth;
+        if (text[end] == '}') --depth;
+        ++end;
+      } while (depth > 0 || text[end - 1] != '}');
+      const std::string id = text.substr(name, name_end - name);
+      if (id.starts_with("Is") && id != "Isnan" && id != "Isinf" && id != "Isfinite") {
+        size_t line = text.rfind('\n', start);
+        line = line == std::string::npos ? 0 : line + 1;
+        result.traits += text.substr(line, end - line) + ";\n";
+      } else {
+        result.by_name[id] = text.substr(start, end - start) + ";\n";
+      }
+      at = end;
+    }
+    return result;
+  }();
+  return all;
+}
+
+void append_functor(std::string_view functor, std::vector<std::string>& done, std::string& out) {
+  for (const std::string& name : done) {
+    if (name == functor) return;
+  }
+  const auto found = functors().by_name.find(functor);
+  if (found == functors().by_name.end()) {
+    throw Error("jit: scalar_ops.h has no functor " + std::string(functor));
+  }
+  done.emplace_back(functor);
+  // What it calls first: other functors appear as Name::apply.
+  const std::string& text = found->second;
+  for (size_t at = text.find("::apply"); at != std::string::npos;
+       at = text.find("::apply", at + 1)) {
+    size_t start = at;
+    while (start > 0 && std::isalnum(static_cast<unsigned char>(text[start - 1]))) --start;
+    append_functor(std::string_view(text).substr(start, at - start), done, out);
+  }
+  out += text;
+}
+
+}  // namespace
+
+std::string functor_text(std::string_view functor) {
+  std::string out = "namespace catena { namespace ops {\n" + functors().traits;
+  std::vector<std::string> done;
+  append_functor(functor, done, out);
+  return out + "} }\n";
+}
+
+}  // namespace catena::jit

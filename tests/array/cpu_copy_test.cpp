@@ -1,0 +1,217 @@
+// Copies, casts, fills, ranges and moves of slices of the CPU backend.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "catena/array/creation.h"
+#include "catena/array/slots.h"
+
+namespace catena {
+namespace {
+
+std::vector<Dtype> all_dtypes() {
+  std::vector<Dtype> dtypes;
+  for (int i = 0; i < kDtypeCount; ++i) dtypes.push_back(static_cast<Dtype>(i));
+  return dtypes;
+}
+
+// Small whole numbers and, for floats, fractions; in the range of every dtype.
+Array samples(Dtype dtype, const Shape& shape) {
+  Array a = Array::uninitialized(shape, dtype, cpu(0));
+  visit_dtype(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t i = 0; i < a.size(); ++i) {
+      const double value = i % 60 + (is_float(dtype) ? 0.75 : 0.0);
+      if constexpr (std::is_same_v<T, bool>)
+        a.data<T>()[i] = i % 3 == 0;
+      else
+        a.data<T>()[i] = T(compute_t<T>(value));
+    }
+  });
+  return a;
+}
+
+// The double value of element i (C order).
+double value_at(const Array& a, int64_t i) {
+  int64_t offset = 0;
+  for (int d = a.ndim() - 1; d >= 0; --d) {
+    offset += i % a.shape()[size_t(d)] * a.strides()[size_t(d)];
+    i /= a.shape()[size_t(d)];
+  }
+  const char* address = static_cast<const char*>(a.raw_data()) + offset;
+  return visit_dtype(a.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return double(compute_t<T>(*reinterpret_cast<const T*>(address)));
+  });
+}
+
+double expected_cast(double value, Dtype to) {
+  switch (kind_of(to)) {
+    case DtypeKind::kBool:
+      return value != 0;
+    case DtypeKind::kInt:
+      return std::trunc(value);
+    case DtypeKind::kFloat:
+      return value;  // all samples are exact in every float dtype
+  }
+  return 0;
+}
+
+class CpuCast : public ::testing::TestWithParam<Dtype> {};
+
+TEST_P(CpuCast, EveryTargetAndLayout) {
+  const Array whole = samples(GetParam(), {40, 6, 50});
+  const std::vector<Array> sources = {whole,
+                                      whole.reshape({40 * 6, 50}).T(),
+                                      whole.transpose({2, 0, 1}),
+                                      whole(Slice(none, none, -1), ellipsis, Slice(1, none, 3)),
+                                      whole(3, 2, Slice(4, 5)).broadcast_to({5, 7}),
+                                      whole(Slice(0, 0)),
+                                      whole(1, 2, 3)};
+  for (Dtype to : all_dtypes()) {
+    for (const Array& source : sources) {
+      const Array target = Array::uninitialized(source.shape(), to, cpu(0));
+      kernels::copy(cpu(0), source, target);
+      for (int64_t i = 0; i < source.size(); ++i) {
+        ASSERT_EQ(value_at(target, i), expected_cast(value_at(source, i), to))
+            << name(GetParam()) << " to " << name(to) << ", shape " << to_string(source.shape())
+            << " at " << i;
+      }
+      // Into a strided target.
+      if (source.ndim() != 2) continue;
+      const Array strided =
+          zeros({source.shape()[1], source.shape()[0], 2}, to).transpose({2, 1, 0})[1];
+      kernels::copy(cpu(0), source, strided);
+      for (int64_t i = 0; i < source.size(); ++i) {
+        ASSERT_EQ(value_at(strided, i), expected_cast(value_at(source, i), to));
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Dtypes, CpuCast, ::testing::ValuesIn(all_dtypes()),
+                         [](const auto& p) { return std::string(name(p.param)); });
+
+TEST(CpuCastRounding, SixteenBitFloatsRoundOnceToEven) {
+  // All float16 and bfloat16 values survive; halfway cases go to even; doubles are not rounded
+  // twice.
+  for (Dtype d : {Dtype::kFloat16, Dtype::kBFloat16}) {
+    Array bits = Array::uninitialized({65536}, Dtype::kUInt16, cpu(0));
+    for (int i = 0; i < 65536; ++i) bits.data<uint16_t>()[i] = uint16_t(i);
+    const Array halves = bits.view(d);
+    for (Dtype wide : {Dtype::kFloat32, Dtype::kFloat64}) {
+      const Array back = halves.astype(wide).astype(d).view(Dtype::kUInt16);
+      int changed = 0;
+      for (int i = 0; i < 65536; ++i) {
+        const bool nan = std::isnan(value_at(halves, i));
+        changed +=
+            nan ? !std::isnan(value_at(back.view(d), i)) : back.data<uint16_t>()[i] != uint16_t(i);
+      }
+      EXPECT_EQ(changed, 0) << name(d) << " through " << name(wide);
+    }
+  }
+  std::mt19937_64 engine(1);
+  for (int i = 0; i < 20000; ++i) {
+    const double scale = std::ldexp(1.0, int(engine() % 48) - 28);
+    double x = scale * (1 + double(engine() % 4096) / 2048) * (engine() % 2 ? 1 : -1);
+    if (engine() % 2)
+      x = std::nextafter(x, engine() % 2 ? 1e300 : -1e300);  // next to a halfway point
+    const Array a = array(std::vector<double>{x});
+    EXPECT_EQ(a.astype(Dtype::kFloat16).view(Dtype::kUInt16).item<int>(), float16(x).bits) << x;
+    EXPECT_EQ(a.astype(Dtype::kBFloat16).view(Dtype::kUInt16).item<int>(), bfloat16(x).bits) << x;
+    const Array f = a.astype(Dtype::kFloat32);
+    EXPECT_EQ(f.astype(Dtype::kFloat16).view(Dtype::kUInt16).item<int>(), float16(float(x)).bits)
+        << x;
+  }
+}
+
+TEST(CpuCastRounding, OutOfRangeFloatsDoNotCrash) {
+  const double inf = std::numeric_limits<double>::infinity();
+  const Array a = array(std::vector<double>{1e300, -1e300, inf, -inf, std::nan(""), 3e9, -1});
+  for (Dtype d : all_dtypes()) EXPECT_EQ(a.astype(d).size(), 7);
+  EXPECT_EQ(a.astype(Dtype::kUInt8).data<uint8_t>()[6], 255);
+  EXPECT_EQ(a.astype(Dtype::kUInt64).data<uint64_t>()[6], ~uint64_t{0});
+  EXPECT_EQ(a.astype(Dtype::kUInt32).data<uint32_t>()[5], 3000000000u);
+  EXPECT_TRUE(a.astype(Dtype::kBool).data<bool>()[4]);
+}
+
+TEST(CpuFill, ContiguousAndStrided) {
+  for (Dtype d : all_dtypes()) {
+    const Array a = zeros({300, 20}, d);
+    kernels::fill(cpu(0), a(Slice(none, none, 3), Slice(none, none, -2)), Scalar(1));
+    for (int64_t i = 0; i < a.size(); ++i) {
+      ASSERT_EQ(value_at(a, i), (i / 20 % 3 == 0 && i % 20 % 2 == 1) ? 1 : 0)
+          << name(d) << " at " << i;
+    }
+    kernels::fill(cpu(0), a, Scalar(1.0));
+    for (int64_t i = 0; i < a.size(); ++i) ASSERT_EQ(value_at(a, i), 1);
+  }
+}
+
+TEST(CpuArange, ComputesInInt64AndDouble) {
+  const Array f = Array::uninitialized({5}, Dtype::kFloat32, cpu(0));
+  kernels::arange(cpu(0), f, 0.5, 0.1);
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(f.data<float>()[i], float(0.5 + i * 0.1));
+  const Array n = Array::uninitialized({4}, Dtype::kInt64, cpu(0));
+  kernels::arange(cpu(0), n, int64_t{1} << 60, -3);
+  EXPECT_EQ(n.data<int64_t>()[3], (int64_t{1} << 60) - 9);
+}
+
+TEST(CpuConcatenate, AlongEveryAxisFromViews) {
+  const Array a = samples(Dtype::kInt32, {3, 4, 5}),
+              b = samples(Dtype::kInt32, {5, 4, 3}).transpose();
+  for (int axis = 0; axis < 3; ++axis) {
+    Shape shape{3, 4, 5};
+    shape[size_t(axis)] *= 2;
+    const Array out = Array::uninitialized(shape, Dtype::kInt32, cpu(0));
+    kernels::concatenate(cpu(0), {a, b}, axis, out);
+    const int64_t extent = a.shape()[size_t(axis)];
+    std::vector<Index> first(3, Slice()), second(3, Slice());
+    first[size_t(axis)] = Slice(0, extent);
+    second[size_t(axis)] = Slice(extent, none);
+    EXPECT_EQ(out.at(std::span<const Index>(first)).to_vector<int>(), a.to_vector<int>());
+    EXPECT_EQ(out.at(std::span<const Index>(second)).to_vector<int>(), b.to_vector<int>());
+  }
+}
+
+TEST(CpuTake, WrapsAndClips) {
+  for (Dtype d : all_dtypes()) {
+    for (int64_t inner : {1, 3}) {
+      const Array a = samples(d, {2, 4, inner});
+      const Array indices = array(std::vector<int64_t>{3, -1, 0, 5, -6});
+      for (bool clip : {false, true}) {
+        const Array out = Array::uninitialized({2, 5, inner}, d, cpu(0));
+        kernels::take(cpu(0), a, indices, uint8_t(clip ? 2 : 1), out);
+        const int64_t expected[] = {3, 3, 0, clip ? 3 : 1, clip ? 0 : 2};
+        for (int64_t i = 0; i < out.size(); ++i) {
+          const int64_t outer = i / (5 * inner), j = i / inner % 5, k = i % inner;
+          ASSERT_EQ(value_at(out, i), value_at(a, (outer * 4 + expected[j]) * inner + k));
+        }
+      }
+    }
+  }
+}
+
+TEST(CpuScatterAdd, RepeatedPositionsAccumulate) {
+  for (Dtype d : {Dtype::kFloat32, Dtype::kFloat64, Dtype::kInt32, Dtype::kFloat16}) {
+    const Array target = ones({2, 4, 3}, d), values = ones({2, 5, 3}, d);
+    kernels::scatter_add(cpu(0), target, array(std::vector<int32_t>{0, 2, 2, -1, 2}), values);
+    const double expected[] = {2, 1, 4, 2};
+    for (int64_t i = 0; i < target.size(); ++i) EXPECT_EQ(value_at(target, i), expected[i / 3 % 4]);
+  }
+  // Many columns, so that threads share them.
+  const Array target = zeros({1, 10, 5000}, Dtype::kFloat32),
+              values = ones({1, 40, 5000}, Dtype::kFloat32);
+  Array indices = Array::uninitialized({40}, Dtype::kInt64, cpu(0));
+  for (int i = 0; i < 40; ++i) indices.data<int64_t>()[i] = i * i % 10;
+  kernels::scatter_add(cpu(0), target, indices, values);
+  for (int64_t i = 0; i < target.size(); ++i) {
+    int count = 0;
+    for (int j = 0; j < 40; ++j) count += j * j % 10 == i / 5000;
+    ASSERT_EQ(value_at(target, i), count);
+  }
+}
+
+}  // namespace
+}  // namespace catena

@@ -1,0 +1,274 @@
+// Reductions of the CPU backend against long double, over every subset of axes and layout.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <map>
+#include <random>
+
+#include "catena/array/creation.h"
+#include "catena/array/slots.h"
+#include "catena/core/config.h"
+
+namespace catena {
+namespace {
+
+using Real = long double;
+
+Array random_array(Dtype dtype, const Shape& shape, unsigned seed) {
+  std::mt19937 engine(seed);
+  Array a = Array::uninitialized(shape, dtype, cpu(0));
+  visit_dtype(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    for (int64_t i = 0; i < a.size(); ++i) {
+      if constexpr (std::is_same_v<T, bool>)
+        a.data<T>()[i] = engine() % 8 != 0;
+      else if constexpr (std::is_integral_v<T>)
+        a.data<T>()[i] = T(engine() % 7) - T(std::is_signed_v<T> ? 2 : 0);
+      else
+        a.data<T>()[i] = T(compute_t<T>(std::uniform_real_distribution<double>(0.5, 1.5)(engine) *
+                                        (engine() % 4 ? 1 : -1)));
+    }
+  });
+  return a;
+}
+
+Real value_at(const Array& a, std::span<const int64_t> position) {
+  int64_t offset = 0;
+  for (int d = 0; d < a.ndim(); ++d) offset += position[size_t(d)] * a.strides()[size_t(d)];
+  return visit_dtype(a.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    return Real(
+        compute_t<T>(*reinterpret_cast<const T*>(static_cast<const char*>(a.raw_data()) + offset)));
+  });
+}
+
+struct Expected {
+  Real value = 0, magnitude = 0;  // magnitude: sum of absolute terms, for the error bound
+  int64_t count = 0;
+};
+
+void accumulate(ReduceOp op, Expected& e, Real x) {
+  const bool first = e.count++ == 0;
+  switch (op) {
+    case ReduceOp::kSum:
+      e.value += x;
+      e.magnitude += std::fabs(x);
+      break;
+    case ReduceOp::kSumOfSquares:
+      e.value += x * x;
+      e.magnitude += x * x;
+      break;
+    case ReduceOp::kProd:
+      e.value = (first ? 1 : e.value) * x;
+      e.magnitude = std::fabs(e.value);
+      break;
+    case ReduceOp::kMax:
+      e.value = first || std::isnan(x) || x > e.value ? x : e.value;
+      break;
+    case ReduceOp::kMin:
+      e.value = first || std::isnan(x) || x < e.value ? x : e.value;
+      break;
+    case ReduceOp::kAll:
+      e.value = (first || e.value != 0) && x != 0;
+      break;
+    case ReduceOp::kAny:
+      e.value = (!first && e.value != 0) || x != 0;
+      break;
+  }
+}
+
+// Reduces and compares every output element.
+void check(ReduceOp op, const Array& input, uint32_t axes, Dtype output_dtype) {
+  Shape shape = input.shape();
+  for (int d = 0; d < input.ndim(); ++d) {
+    if ((axes >> d) & 1) shape[size_t(d)] = 1;
+  }
+  const Array output = Array::uninitialized(shape, output_dtype, cpu(0));
+  kernels::reduce(cpu(0), ReduceCall{op, &input, &output, axes});
+  std::map<std::vector<int64_t>, Expected> expected;
+  std::vector<int64_t> position(size_t(input.ndim()), 0);
+  for (int64_t i = 0; i < input.size(); ++i) {
+    int64_t rest = i;
+    for (int d = input.ndim() - 1; d >= 0; --d) {
+      position[size_t(d)] = rest % input.shape()[size_t(d)];
+      rest /= input.shape()[size_t(d)];
+    }
+    std::vector<int64_t> kept = position;
+    for (int d = 0; d < input.ndim(); ++d) {
+      if ((axes >> d) & 1) kept[size_t(d)] = 0;
+    }
+    accumulate(op, expected[kept], value_at(input, position));
+  }
+  for (const auto& [kept, e] : expected) {
+    const Real got = value_at(output, kept);
+    Real wanted = e.value;
+    if (is_int(output_dtype)) {  // wraps
+      visit_dtype(output_dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (std::is_integral_v<T>)
+          wanted = Real(static_cast<T>(static_cast<uint64_t>(static_cast<__int128>(e.value))));
+      });
+      if (op == ReduceOp::kProd) continue;  // compared below where it does not overflow
+      ASSERT_EQ(got, wanted) << "op " << int(op) << " in " << name(output_dtype);
+      continue;
+    }
+    if (std::isnan(wanted)) {
+      ASSERT_TRUE(std::isnan(got));
+      continue;
+    }
+    const Real epsilon = output_dtype == Dtype::kFloat64   ? 0x1p-52L
+                         : output_dtype == Dtype::kFloat32 ? 0x1p-23L
+                         : output_dtype == Dtype::kFloat16 ? 0x1p-10L
+                                                           : 0x1p-7L;
+    // One rounding of the result and, for double, a tree of roundings.
+    const Real tree =
+        output_dtype == Dtype::kFloat64 ? 0x1p-52L * (8 + std::log2(Real(e.count))) : 0x1p-48L;
+    ASSERT_NEAR(got, wanted, epsilon * std::fabs(wanted) + tree * e.magnitude)
+        << "op " << int(op) << " in " << name(output_dtype) << " axes " << axes << " of "
+        << to_string(input.shape());
+  }
+}
+
+class CpuReduce : public ::testing::TestWithParam<Dtype> {};
+
+TEST_P(CpuReduce, EveryAxisSubsetAndLayout) {
+  const Array whole = random_array(GetParam(), {4, 6, 35}, 1);
+  const std::vector<Array> inputs = {
+      whole, whole.transpose(), whole.transpose({1, 2, 0}),
+      whole(Slice(none, none, 2), Slice(none, none, -1), Slice(3, none, 2)),
+      whole(Slice(0, 1)).broadcast_to({3, 6, 35})};
+  for (const Array& input : inputs) {
+    for (uint32_t axes = 0; axes < 8; ++axes) {
+      for (ReduceOp op :
+           {ReduceOp::kSum, ReduceOp::kMax, ReduceOp::kMin, ReduceOp::kSumOfSquares}) {
+        check(op, input, axes,
+              GetParam() == Dtype::kBool && (op == ReduceOp::kSum || op == ReduceOp::kSumOfSquares)
+                  ? Dtype::kInt64
+                  : GetParam());
+      }
+      check(ReduceOp::kAll, input, axes, Dtype::kBool);
+      check(ReduceOp::kAny, input, axes, Dtype::kBool);
+      if (is_float(GetParam()) && axes < 4) check(ReduceOp::kProd, input, axes, GetParam());
+      check(ReduceOp::kSum, input, axes, Dtype::kFloat64);
+    }
+  }
+}
+
+TEST_P(CpuReduce, SegmentsAndThreads) {
+  if (GetParam() != Dtype::kFloat32 && GetParam() != Dtype::kFloat64 && GetParam() != Dtype::kInt32)
+    return;
+  const Array rows = random_array(GetParam(), {3, 300000}, 2), columns = rows.reshape({300000, 3}),
+              wide = rows.reshape({600, 1500});
+  for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kMax}) {
+    for (const Array& a : {rows, columns, wide}) {
+      for (uint32_t axes = 1; axes < 4; ++axes) check(op, a, axes, GetParam());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Dtypes, CpuReduce,
+                         ::testing::Values(Dtype::kBool, Dtype::kInt8, Dtype::kInt16, Dtype::kInt32,
+                                           Dtype::kInt64, Dtype::kUInt8, Dtype::kUInt16,
+                                           Dtype::kUInt32, Dtype::kUInt64, Dtype::kFloat16,
+                                           Dtype::kBFloat16, Dtype::kFloat32, Dtype::kFloat64),
+                         [](const auto& p) { return std::string(name(p.param)); });
+
+TEST(CpuReduceForms, IndependentOfTheNumberOfThreads) {
+  const int before = cpu_threads();
+  const Array a = random_array(Dtype::kFloat64, {1000, 1000}, 3);
+  for (uint32_t axes : {1u, 2u, 3u}) {
+    const Shape shape{axes & 1 ? 1 : 1000, axes & 2 ? 1 : 1000};
+    std::vector<Array> results;
+    for (int threads : {1, 2, 5}) {
+      set_cpu_threads(threads);
+      results.push_back(Array::uninitialized(shape, Dtype::kFloat64, cpu(0)));
+      kernels::reduce(cpu(0), ReduceCall{ReduceOp::kSum, &a, &results.back(), axes});
+    }
+    EXPECT_EQ(results[0].to_vector<double>(), results[1].to_vector<double>());
+    EXPECT_EQ(results[0].to_vector<double>(), results[2].to_vector<double>());
+  }
+  set_cpu_threads(before);
+}
+
+TEST(CpuReduceForms, ScaleAndAccumulate) {
+  for (Dtype d : {Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16}) {
+    const Array a = ones({4, 8}, d), out = full({4, 1}, 3, d);
+    kernels::reduce(cpu(0), ReduceCall{ReduceOp::kSum, &a, &out, 2, 0.25, true});
+    EXPECT_EQ(out.to_vector<double>(), std::vector<double>(4, 5.0));
+    kernels::reduce(cpu(0), ReduceCall{ReduceOp::kSum, &a, &out, 2, 0.25, false});
+    EXPECT_EQ(out.to_vector<double>(), std::vector<double>(4, 2.0));
+  }
+  const Array n = full({4, 8}, 2, Dtype::kInt16), out = full({1, 8}, 3, Dtype::kInt16);
+  kernels::reduce(cpu(0), ReduceCall{ReduceOp::kSum, &n, &out, 1, 1, true});
+  EXPECT_EQ(out.to_vector<int>(), std::vector<int>(8, 11));
+}
+
+TEST(CpuReduceForms, ProductsOfIntegers) {
+  const Array a = full({5, 3}, 3, Dtype::kInt64),
+              out = Array::uninitialized({1, 3}, Dtype::kInt64, cpu(0));
+  kernels::reduce(cpu(0), ReduceCall{ReduceOp::kProd, &a, &out, 1});
+  EXPECT_EQ(out.to_vector<int>(), std::vector<int>(3, 243));
+}
+
+TEST(CpuReduceForms, EmptyInputsGiveTheIdentity) {
+  const Array a = zeros({0, 3}, Dtype::kFloat32), out = full({1, 3}, 7, Dtype::kFloat32);
+  kernels::reduce(cpu(0), ReduceCall{ReduceOp::kSum, &a, &out, 1, 1, true});
+  EXPECT_EQ(out.to_vector<float>(), std::vector<float>(3, 7));
+  kernels::reduce(cpu(0), ReduceCall{ReduceOp::kSum, &a, &out, 1});
+  EXPECT_EQ(out.to_vector<float>(), std::vector<float>(3, 0));
+  kernels::reduce(cpu(0), ReduceCall{ReduceOp::kProd, &a, &out, 1});
+  EXPECT_EQ(out.to_vector<float>(), std::vector<float>(3, 1));
+}
+
+TEST(CpuReduceForms, NanWinsExtremes) {
+  for (Dtype d : {Dtype::kFloat32, Dtype::kFloat64, Dtype::kBFloat16}) {
+    for (int64_t at : {0, 40, 99}) {
+      Array a = random_array(Dtype::kFloat64, {100}, 4);
+      a.data<double>()[at] = std::nan("");
+      for (ReduceOp op : {ReduceOp::kMax, ReduceOp::kMin}) {
+        check(op, a.astype(d), 1, d);
+        check(op, a.astype(d).reshape({100, 1}).broadcast_to({100, 5}).copy(), 1, d);
+      }
+      const Array cast = a.astype(d), out = Array::uninitialized({1}, Dtype::kInt64, cpu(0));
+      kernels::arg_reduce(cpu(0), ArgReduceCall{true, &cast, 0, &out});
+      EXPECT_EQ(out.item<int64_t>(), at);
+    }
+  }
+}
+
+TEST(CpuArgReduce, FirstExtremeAlongEveryAxis) {
+  for (Dtype d : {Dtype::kBool, Dtype::kInt8, Dtype::kUInt64, Dtype::kFloat16, Dtype::kFloat32,
+                  Dtype::kFloat64}) {
+    for (const Array& a :
+         {random_array(d, {3, 5, 130}, 5), random_array(d, {130, 5, 3}, 5).transpose(),
+          random_array(d, {2, 2, 3000}, 6)}) {
+      for (int axis = 0; axis < 3; ++axis) {
+        for (bool maximum : {true, false}) {
+          Shape shape = a.shape();
+          shape[size_t(axis)] = 1;
+          const Array out = Array::uninitialized(shape, Dtype::kInt64, cpu(0));
+          kernels::arg_reduce(cpu(0), ArgReduceCall{maximum, &a, axis, &out});
+          for (int64_t i = 0; i < out.size(); ++i) {
+            std::vector<int64_t> p = {i / (shape[1] * shape[2]), i / shape[2] % shape[1],
+                                      i % shape[2]};
+            const int64_t got = out.data<int64_t>()[i];
+            int64_t best = 0;
+            Real extreme = 0;
+            for (int64_t k = 0; k < a.shape()[size_t(axis)]; ++k) {
+              p[size_t(axis)] = k;
+              const Real v = value_at(a, p);
+              if (k == 0 || (maximum ? v > extreme : v < extreme)) {
+                extreme = v;
+                best = k;
+              }
+            }
+            ASSERT_EQ(got, best) << name(d) << " axis " << axis;
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace catena

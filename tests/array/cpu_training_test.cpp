@@ -1,0 +1,217 @@
+// Softmax, cross entropy, accuracy and the update rules of the CPU backend against double.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "catena/array/creation.h"
+#include "catena/array/slots.h"
+
+namespace catena {
+namespace {
+
+const std::vector<Dtype> kFloats = {Dtype::kFloat16, Dtype::kBFloat16, Dtype::kFloat32,
+                                    Dtype::kFloat64};
+
+double tolerance(Dtype d) {
+  return d == Dtype::kFloat64   ? 1e-14
+         : d == Dtype::kFloat32 ? 2e-6
+         : d == Dtype::kFloat16 ? 2e-3
+                                : 1.6e-2;
+}
+
+Array normal(Dtype dtype, const Shape& shape, unsigned seed) {
+  std::mt19937 engine(seed);
+  Array a = Array::uninitialized(shape, Dtype::kFloat64, cpu(0));
+  for (int64_t i = 0; i < a.size(); ++i)
+    a.data<double>()[i] = 2 * std::normal_distribution<double>()(engine);
+  return a.astype(dtype);
+}
+Array uninitialized(Dtype d, const Shape& shape) { return Array::uninitialized(shape, d, cpu(0)); }
+
+struct Case {
+  int64_t outer, classes, inner;
+};
+const std::vector<Case> kCases = {{3, 10, 1}, {1, 1, 1}, {2, 37, 5}, {200, 130, 1}, {2, 16, 300}};
+
+// Calls f(first element, step) for every sample.
+template <class F>
+void for_samples(const Case& c, const F& f) {
+  for (int64_t s = 0; s < c.outer * c.inner; ++s)
+    f(s, s / c.inner * c.classes * c.inner + s % c.inner);
+}
+
+class CpuSoftmax : public ::testing::TestWithParam<Dtype> {};
+
+TEST_P(CpuSoftmax, ForwardAndGradient) {
+  const Dtype d = GetParam();
+  for (const Case& c : kCases) {
+    const Shape shape{c.outer, c.classes, c.inner};
+    const Array x = normal(d, shape, 1), gy = normal(d, shape, 2);
+    for (bool log : {false, true}) {
+      const Array y = uninitialized(d, shape), gx = uninitialized(d, shape);
+      kernels::softmax(cpu(0), x, log, y);
+      kernels::softmax_grad(cpu(0), y, gy, log, gx);
+      const auto vx = x.to_vector<double>(), vy = y.to_vector<double>(),
+                 vg = gy.to_vector<double>(), vgx = gx.to_vector<double>();
+      for_samples(c, [&](int64_t, int64_t first) {
+        double sum = 0, dot = 0, total = 0;
+        for (int64_t k = 0; k < c.classes; ++k) {
+          const size_t at = size_t(first + k * c.inner);
+          sum += std::exp(vx[at]);
+          dot += vy[at] * vg[at];
+          total += vg[at];
+        }
+        for (int64_t k = 0; k < c.classes; ++k) {
+          const size_t at = size_t(first + k * c.inner);
+          const double expected = log ? vx[at] - std::log(sum) : std::exp(vx[at]) / sum;
+          ASSERT_NEAR(vy[at], expected, tolerance(d) * (1 + std::fabs(expected)));
+          const double gradient = log ? vg[at] - std::exp(vy[at]) * total : vy[at] * (vg[at] - dot);
+          ASSERT_NEAR(
+              vgx[at], gradient,
+              tolerance(d) * (1 + std::fabs(gradient) + (log ? std::fabs(total) : std::fabs(dot))));
+        }
+      });
+    }
+  }
+}
+
+TEST_P(CpuSoftmax, CrossEntropyAndGradient) {
+  const Dtype d = GetParam(), compute = d == Dtype::kFloat64 ? d : Dtype::kFloat32;
+  for (const Case& c : kCases) {
+    for (bool normalize : {false, true}) {
+      const Array x = normal(d, {c.outer, c.classes, c.inner}, 3),
+                  t = uninitialized(Dtype::kInt32, {c.outer, c.inner});
+      for (int64_t s = 0; s < t.size(); ++s)
+        t.data<int32_t>()[s] = s % 4 == 3 ? -1 : int32_t(s * 7 % c.classes);
+      const Array lse = uninitialized(compute, {c.outer, c.inner}),
+                  count = uninitialized(compute, {}), loss = uninitialized(d, {});
+      const kernels::CrossEntropyCall call{&x, &t, -1, normalize, &lse, &count, &loss};
+      kernels::softmax_cross_entropy(cpu(0), call);
+      const Array gloss = full({}, 2, d), gx = uninitialized(d, x.shape());
+      kernels::softmax_cross_entropy_grad(cpu(0), call, gloss, gx);
+      const auto vx = x.to_vector<double>(), vgx = gx.to_vector<double>(),
+                 vlse = lse.to_vector<double>();
+      double expected = 0, valid = 0;
+      for (int64_t s = 0; s < t.size(); ++s) valid += t.data<int32_t>()[s] >= 0;
+      const double divisor = normalize ? valid : double(c.outer);
+      for_samples(c, [&](int64_t s, int64_t first) {
+        const int32_t label = t.data<int32_t>()[s];
+        double sum = 0;
+        for (int64_t k = 0; k < c.classes; ++k) sum += std::exp(vx[size_t(first + k * c.inner)]);
+        ASSERT_NEAR(vlse[size_t(s)], std::log(sum), 4e-6 * (1 + std::fabs(std::log(sum))));
+        if (label >= 0) expected += std::log(sum) - vx[size_t(first + label * c.inner)];
+        for (int64_t k = 0; k < c.classes; ++k) {
+          const double p = std::exp(vx[size_t(first + k * c.inner)]) / sum;
+          const double gradient = label < 0 ? 0 : 2 * (p - (k == label)) / divisor;
+          ASSERT_NEAR(vgx[size_t(first + k * c.inner)], gradient,
+                      tolerance(d) * 4 * std::max(1e-3, std::fabs(gradient)));
+        }
+      });
+      EXPECT_NEAR(loss.item<double>(), expected / divisor, tolerance(d) * (1 + expected / divisor));
+      EXPECT_EQ(count.item<double>(), divisor);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Dtypes, CpuSoftmax, ::testing::ValuesIn(kFloats),
+                         [](const auto& p) { return std::string(name(p.param)); });
+
+TEST(CpuSoftmaxEdges, LargeValuesAndWrongLabels) {
+  const Array x = array(std::vector<float>{1000, 0, -1000, 88}, {1, 4, 1}),
+              y = uninitialized(Dtype::kFloat32, {1, 4, 1});
+  kernels::softmax(cpu(0), x, false, y);
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{1, 0, 0, 0}));
+  kernels::softmax(cpu(0), x, true, y);
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{0, -1000, -2000, -912}));
+  const Array t = full({1, 1}, 4, Dtype::kInt32), lse = uninitialized(Dtype::kFloat32, {1, 1}),
+              count = uninitialized(Dtype::kFloat32, {}), loss = uninitialized(Dtype::kFloat32, {});
+  kernels::softmax_cross_entropy(cpu(0), {&x, &t, -1, true, &lse, &count, &loss});
+  EXPECT_TRUE(std::isnan(loss.item<float>()));
+  kernels::softmax_cross_entropy(cpu(0), {&x, &t, 4, true, &lse, &count, &loss});
+  EXPECT_EQ(loss.item<float>(), 0);
+}
+
+TEST(CpuAccuracy, SharesOfTheSamplesNotIgnored) {
+  const Array x = array(std::vector<float>{1, 3, 2, 9, 0, 0, 5, 5, 1, 0, 0, 7}, {4, 3, 1});
+  const Array t = array(std::vector<int32_t>{1, 0, 1, 2}, {4, 1}),
+              result = uninitialized(Dtype::kFloat32, {});
+  kernels::accuracy(cpu(0), x, t, false, 0, result);
+  EXPECT_EQ(result.item<float>(), 0.75f);
+  kernels::accuracy(cpu(0), x, t, true, 1, result);
+  EXPECT_EQ(result.item<float>(), 1.0f);
+  kernels::accuracy(cpu(0), x.reshape({2, 3, 2}), t.reshape({2, 2}), false, 0,
+                    result);  // inner axis
+  EXPECT_EQ(result.item<float>(), 0.5f);
+}
+
+TEST(CpuIntRange, SmallestAndLargest) {
+  const Array a = array(std::vector<int32_t>{3, -4, 9, 0}),
+              result = uninitialized(Dtype::kInt32, {2});
+  kernels::int_range(cpu(0), a, result);
+  EXPECT_EQ(result.to_vector<int>(), (std::vector<int>{-4, 9}));
+}
+
+struct Rule {
+  const char* name;
+  const Slot<void(const OptimizerCall&)>* slot;
+  int states;
+};
+
+class CpuOptimizer : public ::testing::TestWithParam<Rule> {};
+
+TEST_P(CpuOptimizer, ThreeStepsAgainstDouble) {
+  const Rule& rule = GetParam();
+  for (Dtype d : {Dtype::kFloat32, Dtype::kFloat64}) {
+    const int64_t n = 70001;
+    const Array p = normal(d, {n}, 1), g = normal(d, {n}, 2), s0 = zeros({n}, d),
+                s1 = zeros({n}, d);
+    const std::vector<double> p0 = p.to_vector<double>(), vg = g.to_vector<double>();
+    const Array lr = full({}, 0.01, Dtype::kFloat64), count = full({}, 3, Dtype::kInt64);
+    for (int t = 1; t <= 3; ++t) {
+      OptimizerCall call{&p, &g, {rule.states > 0 ? &s0 : nullptr, rule.states > 1 ? &s1 : nullptr},
+                         {}, {}, {}};
+      call.learning_rate.value = 0.01;
+      call.step.value = t;
+      if (t == 3) {  // the values a graph replay would read
+        call.learning_rate = {-1, &lr};
+        call.step = {-1, &count};
+      }
+      call.gradient_scale.value = 0.5;
+      call.weight_decay = 0.1;
+      call.beta1 = 0.9;
+      call.beta2 = 0.999;
+      call.epsilon = 1e-8;
+      (*rule.slot)(cpu(0), call);
+    }
+    const std::vector<double> got = p.to_vector<double>();
+    for (int64_t i = 0; i < n; i += 7) {
+      double x = p0[size_t(i)], m = 0, v = 0;
+      for (int t = 1; t <= 3; ++t) {
+        const double gradient = 0.5 * vg[size_t(i)] + 0.1 * x;
+        if (std::string(rule.name) == "sgd") {
+          x -= 0.01 * gradient;
+        } else if (std::string(rule.name) == "momentum_sgd") {
+          v = 0.9 * v - 0.01 * gradient;
+          x += v;
+        } else {
+          m = 0.9 * m + 0.1 * gradient;
+          v = 0.999 * v + 0.001 * gradient * gradient;
+          x -= 0.01 * std::sqrt(1 - std::pow(0.999, t)) / (1 - std::pow(0.9, t)) * m /
+               (std::sqrt(v) + 1e-8);
+        }
+      }
+      ASSERT_NEAR(got[size_t(i)], x, (d == Dtype::kFloat64 ? 1e-14 : 2e-6) * (1 + std::fabs(x)))
+          << rule.name;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, CpuOptimizer,
+                         ::testing::Values(Rule{"sgd", &kernels::sgd, 0},
+                                           Rule{"momentum_sgd", &kernels::momentum_sgd, 1},
+                                           Rule{"adam", &kernels::adam, 2}),
+                         [](const auto& p) { return std::string(p.param.name); });
+
+}  // namespace
+}  // namespace catena

@@ -1,0 +1,200 @@
+// Random numbers at the level of bits: Philox against published answers, the mapping of blocks to
+// elements, and moments of the distributions.
+#define CATENA_FN inline
+#include "kernels/philox.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "catena/array/random.h"
+#include "catena/array/slots.h"
+#include "catena/core/config.h"
+
+namespace catena {
+namespace {
+
+struct KnownAnswer {
+  unsigned counter[4], key[2], expected[4];
+};
+
+// The vectors of Random123 for philox4x32, 10 rounds (kat_vectors).
+TEST(Philox, KnownAnswers) {
+  const KnownAnswer answers[] = {
+      {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+      {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+       {0xffffffff, 0xffffffff},
+       {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+      {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+       {0xa4093822, 0x299f31d0},
+       {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+  };
+  for (const KnownAnswer& a : answers) {
+    const philox::Block b = philox::block(a.counter, a.key);
+    for (int i = 0; i < 4; ++i) EXPECT_EQ(b.word[i], a.expected[i]);
+  }
+}
+
+TEST(Philox, ScaledIsTheHighHalfOfTheProduct) {
+  const uint64_t values[] = {0, 1, 0xffffffff, 0x100000000, 0x123456789abcdef0, ~uint64_t{0}};
+  for (uint64_t bits : values) {
+    for (uint64_t range : values) {
+      const uint64_t expected = range == 0 ? bits : uint64_t((unsigned __int128)(bits)*range >> 64);
+      EXPECT_EQ(philox::scaled(bits, range), expected);
+    }
+  }
+}
+
+constexpr uint64_t kSeed = 0x0123456789abcdef,
+                   kOffset = 0xfffffff0;  // the counter's high word changes within
+constexpr int64_t kCount = 1037;
+
+philox::Block block_of(int64_t i) { return philox::block(kSeed, kOffset + uint64_t(i)); }
+
+Array draw(RandomKind kind, Dtype dtype, double low, double high, int64_t ilow = 0,
+           uint64_t range = 0, int64_t n = kCount) {
+  Array out = Array::uninitialized({n}, dtype, cpu(0));
+  RandomCall call{kind, {kSeed, kOffset, nullptr}, low, high, ilow, range, &out};
+  kernels::random(cpu(0), call);
+  return out;
+}
+
+TEST(RandomBlocks, Bits64UseTwoElementsABlock) {
+  for (int64_t n : {int64_t{1}, int64_t{2}, kCount}) {
+    const Array a = draw(RandomKind::kBits64, Dtype::kUInt64, 0, 1, 0, 0, n);
+    for (int64_t i = 0; i < n; ++i) {
+      ASSERT_EQ(a.data<uint64_t>()[i], philox::bits64(block_of(i / 2), int(i % 2)));
+    }
+  }
+}
+
+TEST(RandomBlocks, UniformOfEveryDtype) {
+  const Array f = draw(RandomKind::kUniform, Dtype::kFloat32, -2, 3),
+              d = draw(RandomKind::kUniform, Dtype::kFloat64, -2, 3);
+  const Array h = draw(RandomKind::kUniform, Dtype::kFloat16, -2, 3);
+  for (int64_t i = 0; i < kCount; ++i) {
+    const philox::Block b = block_of(i);
+    const float u24 = float(b.word[0] >> 8) / 16777216.0f;
+    const double u53 = double((b.word[0] | uint64_t(b.word[1]) << 32) >> 11) / 9007199254740992.0;
+    ASSERT_EQ(f.data<float>()[i], -2.0f + 5.0f * u24);
+    ASSERT_EQ(d.data<double>()[i], -2.0 + 5.0 * u53);
+    ASSERT_EQ(h.data<float16>()[i].bits, float16(-2.0f + 5.0f * u24).bits);
+  }
+}
+
+TEST(RandomBlocks, NormalIsBoxMuller) {
+  const Array f = draw(RandomKind::kNormal, Dtype::kFloat32, 1, 2),
+              d = draw(RandomKind::kNormal, Dtype::kFloat64, 1, 2);
+  for (int64_t i = 0; i < kCount; ++i) {
+    const philox::Block b = block_of(i);
+    const double pi = std::acos(-1.0);
+    const double f1 = 1 - double(b.word[0] >> 8) / 16777216, f2 = double(b.word[2] >> 8) / 16777216;
+    ASSERT_NEAR(f.data<float>()[i], 1 + 2 * std::sqrt(-2 * std::log(f1)) * std::cos(2 * pi * f2),
+                6e-6);
+    const double d1 =
+        1 - double((b.word[0] | uint64_t(b.word[1]) << 32) >> 11) / 9007199254740992.0;
+    const double d2 = double((b.word[2] | uint64_t(b.word[3]) << 32) >> 11) / 9007199254740992.0;
+    ASSERT_NEAR(d.data<double>()[i], 1 + 2 * std::sqrt(-2 * std::log(d1)) * std::cos(2 * pi * d2),
+                1e-14);
+  }
+}
+
+TEST(RandomBlocks, IntegersAndBernoulli) {
+  const Array n = draw(RandomKind::kIntegers, Dtype::kInt64, 0, 1, -7, 1000),
+              all = draw(RandomKind::kIntegers, Dtype::kUInt64, 0, 1, 0, 0);
+  const Array small = draw(RandomKind::kIntegers, Dtype::kInt8, 0, 1, -128, 256),
+              b = draw(RandomKind::kBernoulli, Dtype::kBool, 0, 0.3);
+  for (int64_t i = 0; i < kCount; ++i) {
+    const uint64_t bits = philox::bits64(block_of(i), 0);
+    ASSERT_EQ(n.data<int64_t>()[i], int64_t((unsigned __int128)(bits)*1000 >> 64) - 7);
+    ASSERT_EQ(all.data<uint64_t>()[i], bits);
+    ASSERT_EQ(small.data<int8_t>()[i], int8_t(int64_t(bits >> 56) - 128));
+    ASSERT_EQ(b.data<bool>()[i], double(bits >> 11) / 9007199254740992.0 < 0.3);
+  }
+}
+
+TEST(RandomBlocks, ABaseOnTheDeviceAddsToTheOffset) {
+  Array base = Array::uninitialized({}, Dtype::kUInt64, cpu(0));
+  *base.data<uint64_t>() = kOffset - 5;
+  Array out = Array::uninitialized({kCount}, Dtype::kFloat32, cpu(0));
+  RandomCall call{RandomKind::kUniform, {kSeed, 5, &base}, 0, 1, 0, 0, &out};
+  kernels::random(cpu(0), call);
+  EXPECT_EQ(out.to_vector<float>(),
+            draw(RandomKind::kUniform, Dtype::kFloat32, 0, 1).to_vector<float>());
+}
+
+TEST(RandomBlocks, TheNumberOfThreadsDoesNotMatter) {
+  const int before = cpu_threads();
+  std::vector<std::vector<float>> results;
+  for (int threads : {1, 2, 7}) {
+    set_cpu_threads(threads);
+    results.push_back(
+        draw(RandomKind::kNormal, Dtype::kFloat32, 0, 1, 0, 0, 100003).to_vector<float>());
+  }
+  set_cpu_threads(before);
+  EXPECT_EQ(results[0], results[1]);
+  EXPECT_EQ(results[0], results[2]);
+}
+
+TEST(RandomBlocks, PermutationSortsByBits) {
+  const Array p = Array::uninitialized({kCount}, Dtype::kInt64, cpu(0));
+  kernels::permutation(cpu(0), RandomBits{kSeed, kOffset, nullptr}, p);
+  std::vector<int64_t> expected(size_t{kCount});
+  std::iota(expected.begin(), expected.end(), 0);
+  std::sort(expected.begin(), expected.end(), [](int64_t a, int64_t b) {
+    return philox::bits64(block_of(a), 0) < philox::bits64(block_of(b), 0);
+  });
+  EXPECT_EQ(p.to_vector<int64_t>(), expected);
+}
+
+TEST(RandomBlocks, DropoutKeepsByTheFirstWord) {
+  for (Dtype d : {Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16}) {
+    const Array x = draw(RandomKind::kUniform, d, 1, 2),
+                y = Array::uninitialized({kCount}, d, cpu(0));
+    kernels::dropout(cpu(0), x, 0.25, 2, RandomBits{kSeed, 3, nullptr}, y);
+    const std::vector<double> in = x.to_vector<double>(), out = y.to_vector<double>();
+    for (int64_t i = 0; i < kCount; ++i) {
+      const bool keep = philox::unit24(philox::block(kSeed, uint64_t(3 + i)).word[0]) >= 0.25f;
+      ASSERT_EQ(out[size_t(i)], keep ? 2 * in[size_t(i)] : 0) << name(d);
+    }
+  }
+}
+
+TEST(RandomDistributions, MomentsAndChiSquare) {
+  constexpr int64_t n = 1 << 18;
+  const auto moments = [](const std::vector<double>& v) {
+    double mean = 0, variance = 0, third = 0, fourth = 0;
+    for (double x : v) mean += x / double(v.size());
+    for (double x : v) {
+      const double c = x - mean;
+      variance += c * c / double(v.size());
+      third += c * c * c / double(v.size());
+      fourth += c * c * c * c / double(v.size());
+    }
+    return std::array<double, 4>{mean, variance, third, fourth};
+  };
+  const double sigma = 1 / std::sqrt(double(n));
+  for (Dtype d : {Dtype::kFloat32, Dtype::kFloat64}) {
+    const auto z = moments(draw(RandomKind::kNormal, d, 0, 1, 0, 0, n).to_vector<double>());
+    EXPECT_NEAR(z[0], 0, 5 * sigma);
+    EXPECT_NEAR(z[1], 1, 5 * std::sqrt(2.0) * sigma);
+    EXPECT_NEAR(z[2], 0, 5 * std::sqrt(15.0) * sigma);
+    EXPECT_NEAR(z[3], 3, 5 * std::sqrt(96.0) * sigma);
+    const std::vector<double> u = draw(RandomKind::kUniform, d, 0, 1, 0, 0, n).to_vector<double>();
+    EXPECT_GE(*std::min_element(u.begin(), u.end()), 0);
+    EXPECT_LT(*std::max_element(u.begin(), u.end()), 1);
+    std::vector<double> bins(256, 0);
+    for (double x : u) ++bins[size_t(x * 256)];
+    double chi = 0;
+    for (double count : bins) chi += (count - n / 256.0) * (count - n / 256.0) / (n / 256.0);
+    EXPECT_NEAR(chi, 255, 6 * std::sqrt(2 * 255.0));
+  }
+  const std::vector<bool> b =
+      draw(RandomKind::kBernoulli, Dtype::kBool, 0, 0.3, 0, 0, n).to_vector<bool>();
+  EXPECT_NEAR(double(std::count(b.begin(), b.end(), true)) / n, 0.3, 5 * std::sqrt(0.21) * sigma);
+}
+
+}  // namespace
+}  // namespace catena

@@ -1,0 +1,152 @@
+// How many kernels a first-order backward runs, counted by providers put before the built-in ones.
+#include "functions/functions_test_util.h"
+
+#include "catena/array/slots.h"
+
+namespace catena {
+namespace {
+
+int g_launches = 0;
+
+// Wraps the best provider of a slot.
+template <DeviceType kType, auto* kSlot>
+struct Counted;
+template <DeviceType kType, class... Args, Slot<void(Args...)>* kSlot>
+struct Counted<kType, kSlot> {
+  static inline void (*next)(Args...) = nullptr;
+  static void run(Args... args) {
+    ++g_launches;
+    next(args...);
+  }
+  static void install() {
+    next = kSlot->provider(kType, kSlot->providers(kType).front().c_str());
+    kSlot->provide(kType, "counting", run, 1000);
+  }
+};
+
+template <DeviceType kType>
+void count_all() {
+  static const bool once = [] {
+    Counted<kType, &kernels::elementwise>::install();
+    Counted<kType, &kernels::copy>::install();
+    Counted<kType, &kernels::fill>::install();
+    Counted<kType, &kernels::reduce>::install();
+    Counted<kType, &kernels::matmul>::install();
+    Counted<kType, &kernels::concatenate>::install();
+    Counted<kType, &kernels::dropout>::install();
+    Counted<kType, &kernels::softmax>::install();
+    Counted<kType, &kernels::softmax_grad>::install();
+    Counted<kType, &kernels::softmax_cross_entropy>::install();
+    Counted<kType, &kernels::softmax_cross_entropy_grad>::install();
+    return true;
+  }();
+  (void)once;
+}
+
+class Launches : public OnDevice {
+ protected:
+  void SetUp() override {
+    if (device().is_cpu())
+      count_all<DeviceType::kCpu>();
+    else
+      count_all<DeviceType::kCuda>();
+  }
+  // Kernels of the forward call, and of backward from a given gradient.
+  struct Count {
+    int forward, backward;
+    bool operator==(const Count&) const = default;
+  };
+  static Count count(const std::function<Variable()>& f) {
+    g_launches = 0;
+    const Variable y = f();
+    const int forward = g_launches;
+    y.set_grad(random_array(y.shape(), 1, 2, y.dtype(), y.device(), 3));
+    g_launches = 0;
+    y.backward();
+    return {forward, g_launches};
+  }
+  Variable variable(const Shape& shape, uint64_t seed = 1) const {
+    return Variable(draw(shape, 0.5, 0.9, seed));
+  }
+};
+
+#define EXPECT_LAUNCHES(forward_count, backward_count, expression)       \
+  do {                                                                   \
+    const Count c = count([&] { return expression; });                   \
+    EXPECT_EQ(c.forward, forward_count) << "forward of " #expression;    \
+    EXPECT_EQ(c.backward, backward_count) << "backward of " #expression; \
+  } while (false)
+
+TEST_P(Launches, EveryUnaryRowRunsOneKernelEachWay) {
+  const Variable x = variable({2, 3});
+#define CATENA_EW1(functor, name, types, result, low, high, save, g0) \
+  if (info(ElementwiseOp::k##name).differentiable) {                  \
+    const Count c = count([&] { return F::name(x); });                \
+    EXPECT_EQ(c.forward, 1) << #name;                                 \
+    EXPECT_EQ(c.backward, std::string(#g0) == "gy" ? 0 : 1) << #name; \
+  }
+#define CATENA_EW2(...)
+#define CATENA_EW3(...)
+#include "catena/array/detail/elementwise_math.def"
+#undef CATENA_EW1
+#undef CATENA_EW2
+#undef CATENA_EW3
+}
+
+TEST_P(Launches, BinaryRowsRunOneKernelAnInput) {
+  const Variable a = variable({2, 3}, 1), b = variable({2, 3}, 2), row = variable({3}, 3);
+  EXPECT_LAUNCHES(1, 0, a + b);
+  EXPECT_LAUNCHES(1, 1, a - b);
+  EXPECT_LAUNCHES(1, 2, a * b);
+  EXPECT_LAUNCHES(1, 2, a / b);
+  EXPECT_LAUNCHES(1, 2, F::power(a, b));
+  EXPECT_LAUNCHES(1, 2, F::maximum(a, b));
+  EXPECT_LAUNCHES(1, 2, F::arctan2(a, b));
+  EXPECT_LAUNCHES(1, 2, F::hypot(a, b));
+  EXPECT_LAUNCHES(1, 2, F::logaddexp(a, b));
+  EXPECT_LAUNCHES(1, 1, a * 2.0);
+  EXPECT_LAUNCHES(1, 1, F::power(a, 2.0));
+  EXPECT_LAUNCHES(1, 1, F::clip(a, 0.6, 0.8));
+  EXPECT_LAUNCHES(1, 1, a * b.data());
+  EXPECT_LAUNCHES(1, 1, a + row);  // the sum over the broadcast axis
+  EXPECT_LAUNCHES(1, 3, a * row);
+}
+
+TEST_P(Launches, ViewsRunNone) {
+  const Variable x = variable({2, 3, 4});
+  EXPECT_LAUNCHES(0, 0, F::reshape(x, {6, 4}));
+  EXPECT_LAUNCHES(0, 0, F::transpose(x));
+  EXPECT_LAUNCHES(0, 0, F::swapaxes(x, 0, 1));
+  EXPECT_LAUNCHES(0, 0, F::expand_dims(x, 1));
+  EXPECT_LAUNCHES(1, 0, F::sum(x, 1));
+  EXPECT_LAUNCHES(0, 1, F::broadcast_to(x, {5, 2, 3, 4}));
+  const Variable part = variable({2, 1, 4});
+  EXPECT_LAUNCHES(1, 0, F::concat({x, part}, 1));
+}
+
+TEST_P(Launches, PrimitivesRunOneKernelEachWay) {
+  const Variable x = variable({4, 3});
+  EXPECT_LAUNCHES(1, 1, F::softmax(x));
+  EXPECT_LAUNCHES(1, 1, F::log_softmax(x));
+  EXPECT_LAUNCHES(1, 1, F::dropout(x, 0.5));
+  const Array t = array(std::vector<int32_t>{0, 2, 1, -1}).to(device());
+  EXPECT_LAUNCHES(1, 1, F::softmax_cross_entropy(x, t));
+}
+
+TEST_P(Launches, LinearWritesStraightIntoTheGradients) {
+  DeviceScope scope(device());
+  F::Linear l(3, 5, {.dtype = Dtype::kFloat64});
+  const Variable x = variable({4, 3});
+  l.zero_grads();
+  EXPECT_LAUNCHES(1, 3, l(x));                             // gx, gW, gb
+  EXPECT_LAUNCHES(1, 3, l(x));                             // accumulated in the kernels
+  EXPECT_LAUNCHES(1, 2, l(Variable::constant(x.data())));  // no gx
+  EXPECT_LAUNCHES(1, 4, F::linear_relu(x, l.W, l.b));      // and the mask
+  const Variable b = variable({3, 2});
+  EXPECT_LAUNCHES(1, 2, F::matmul(x, b));
+}
+
+CATENA_ON_DEVICES(Launches);
+
+}  // namespace
+}  // namespace catena

@@ -1,0 +1,306 @@
+// Every differentiable row of the element-wise table, on every device.
+#include "functions/functions_test_util.h"
+
+#include "catena/array/elementwise.h"
+#include "catena/autograd/function_node.h"
+
+namespace catena {
+namespace functions {
+// Gradient rows are functions too, though no public ones.
+#define CATENA_EW1(functor, name, ...) Variable name(const VariableOperand& x);
+#define CATENA_EW2(functor, name, ...) \
+  Variable name(const VariableOperand& x0, const VariableOperand& x1);
+#define CATENA_EW3(functor, name, ...) \
+  Variable name(const VariableOperand& x0, const VariableOperand& x1, const VariableOperand& x2);
+#include "catena/array/detail/elementwise_arithmetic.def"
+#include "catena/array/detail/elementwise_gradient.def"
+#include "catena/array/detail/elementwise_math.def"
+#undef CATENA_EW1
+#undef CATENA_EW2
+#undef CATENA_EW3
+}  // namespace functions
+
+namespace {
+
+struct Row {
+  ElementwiseOp op;
+  std::function<Variable(const Variables&)> apply;
+};
+
+const std::vector<Row>& rows() {
+  static const std::vector<Row> list = {
+#define CATENA_EW1(functor, name, ...) \
+  {ElementwiseOp::k##name, [](const Variables& x) { return F::name(x[0]); }},
+#define CATENA_EW2(functor, name, ...) \
+  {ElementwiseOp::k##name, [](const Variables& x) { return F::name(x[0], x[1]); }},
+#define CATENA_EW3(functor, name, ...) \
+  {ElementwiseOp::k##name, [](const Variables& x) { return F::name(x[0], x[1], x[2]); }},
+#include "catena/array/detail/elementwise_arithmetic.def"
+#include "catena/array/detail/elementwise_gradient.def"
+#include "catena/array/detail/elementwise_math.def"
+#undef CATENA_EW1
+#undef CATENA_EW2
+#undef CATENA_EW3
+  };
+  return list;
+}
+
+// Samples of a row's range; a condition is bool.
+Array sample(const ElementwiseInfo& row, int k, const Shape& shape, Device device,
+             Dtype dtype = Dtype::kFloat64) {
+  if (k == 0 && row.first_is_bool) return random_array(shape, 0, 1, Dtype::kBool, device, 7);
+  return random_array(shape, row.low, row.high, dtype, device, uint64_t(k) + 1);
+}
+
+Arrays samples(const ElementwiseInfo& row, const Shape& shape, Device device,
+               Dtype dtype = Dtype::kFloat64) {
+  Arrays result;
+  for (int k = 0; k < row.inputs; ++k) result.push_back(sample(row, k, shape, device, dtype));
+  return result;
+}
+
+VariableFunction as_function(const Row& row) {
+  return [&row](const Variables& xs) { return Variables{row.apply(xs)}; };
+}
+
+template <class Test>
+void for_each_row(Test test) {
+  for (const Row& row : rows()) {
+    // The bounds of clip are constants: it has a test of its own.
+    if (!info(row.op).differentiable || row.op == ElementwiseOp::kclip) continue;
+    SCOPED_TRACE(info(row.op).name);
+    test(row, info(row.op));
+  }
+}
+
+class Math : public OnDevice {};
+
+TEST_P(Math, GradientsOfEveryRow) {
+  for_each_row([&](const Row& row, const ElementwiseInfo& i) {
+    expect_gradients(as_function(row), samples(i, {2, 3}, device()), i.name);
+  });
+}
+
+TEST_P(Math, GradientsOfEveryRowWithOtherLayouts) {
+  for_each_row([&](const Row& row, const ElementwiseInfo& i) {
+    Arrays inputs = samples(i, {2, 3}, device());
+    inputs[0] = padded(inputs[0]);
+    if (inputs.size() > 1) inputs[1] = transposed_layout(inputs[1]);
+    if (inputs.size() > 2) inputs[2] = reversed_layout(inputs[2]);
+    EXPECT_NO_THROW(check_backward(as_function(row), inputs, tolerance(1e-5, 1e-6, 1e-5)));
+  });
+}
+
+TEST_P(Math, GradientsOfEveryRowWithBroadcasting) {
+  for_each_row([&](const Row& row, const ElementwiseInfo& i) {
+    if (i.inputs < 2) return;
+    const Shape shapes[] = {{3, 1, 2}, {4, 1}, {}};
+    for (int turn = 0; turn < 3; ++turn) {
+      Arrays inputs;
+      for (int k = 0; k < i.inputs; ++k)
+        inputs.push_back(sample(i, k, shapes[(k + turn) % 3], device()));
+      expect_gradients(as_function(row), inputs, message(i.name, " turn ", turn));
+    }
+  });
+}
+
+TEST_P(Math, ZeroSizeAndScalarShapes) {
+  for_each_row([&](const Row& row, const ElementwiseInfo& i) {
+    EXPECT_NO_THROW(
+        check_backward(as_function(row), samples(i, {}, device()), tolerance(1e-5, 1e-6, 1e-5)));
+    Variables xs;
+    for (const Array& a : samples(i, {0, 3}, device()))
+      xs.push_back(is_float(a.dtype()) ? Variable(a) : Variable::constant(a));
+    const Variable y = row.apply(xs);
+    EXPECT_EQ(y.shape(), (Shape{0, 3}));
+    y.set_grad(y.data());
+    y.backward();
+    for (const Variable& x : xs) {
+      if (!x.requires_grad() || !x.grad().defined()) continue;
+      EXPECT_EQ(x.grad().shape(), (Shape{0, 3}));
+    }
+  });
+}
+
+// Gradients in a narrow dtype against those in float64 of the same (rounded) inputs.
+void expect_close_to_double(const Row& row, const ElementwiseInfo& i, Device device, Dtype dtype,
+                            double tolerance) {
+  const Arrays inputs = samples(i, {3, 4}, device, dtype);
+  Variables narrow, wide;
+  for (const Array& a : inputs) {
+    const bool is_condition = a.dtype() == Dtype::kBool;
+    narrow.push_back(is_condition ? Variable::constant(a) : Variable(a));
+    wide.push_back(is_condition ? Variable::constant(a) : Variable(a.astype(Dtype::kFloat64)));
+  }
+  const Array gy = random_array({3, 4}, 0.5, 1, dtype, device, 9);
+  const Variable y = row.apply(narrow), reference = row.apply(wide);
+  EXPECT_EQ(y.dtype(), dtype);
+  y.set_grad(gy);
+  reference.set_grad(gy.astype(Dtype::kFloat64));
+  y.backward();
+  reference.backward();
+  for (size_t k = 0; k < narrow.size(); ++k) {
+    if (!narrow[k].grad().defined()) continue;
+    EXPECT_EQ(narrow[k].grad().dtype(), dtype);
+    EXPECT_NO_THROW(assert_allclose(narrow[k].grad(), wide[k].grad(), tolerance, tolerance))
+        << "input " << k;
+  }
+}
+
+TEST_P(Math, NarrowDtypesAgreeWithDouble) {
+  for_each_row([&](const Row& row, const ElementwiseInfo& i) {
+    expect_close_to_double(row, i, device(), Dtype::kFloat32, 2e-5);
+    expect_close_to_double(row, i, device(), Dtype::kFloat16, 3e-2);
+    expect_close_to_double(row, i, device(), Dtype::kBFloat16, 0.3);
+  });
+}
+
+TEST_P(Math, NumbersAreWeakOnEitherSide) {
+  const Array x = draw({2, 3}, 0.5, 2, 1, Dtype::kFloat32);
+  const Variable v(x);
+  EXPECT_EQ((2.0 * v - 1 + 3 / v).dtype(), Dtype::kFloat32);
+  for (const auto& f : std::vector<std::function<Variable(const Variable&)>>{
+           [](const Variable& a) { return a * 2 + 1; }, [](const Variable& a) { return 2 - a; },
+           [](const Variable& a) { return 2.5 / a; }, [](const Variable& a) { return a / 4; },
+           [](const Variable& a) { return pow(a, 3); }, [](const Variable& a) { return pow(2, a); },
+           [](const Variable& a) { return pow(a, -0.5); }, [](const Variable& a) { return -a; },
+           [](const Variable& a) { return F::maximum(a, 1.2); },
+           [](const Variable& a) { return abs(a - 1.1); },
+           [](const Variable& a) { return F::clip(a, 0.8, 1.5); },
+           [](const Variable& a) { return F::hypot(a, 2); },
+           [](const Variable& a) { return F::arctan2(1.5, a); },
+           [](const Variable& a) { return F::logaddexp(a, 0.5); }}) {
+    expect_gradients(f, draw({2, 3}, 0.5, 2, 1));
+  }
+}
+
+TEST_P(Math, ArraysAreConstants) {
+  const Array c = draw({2, 3}, 1, 2, 3);
+  expect_gradients([&](const Variable& a) { return c * a + a / c - c; }, draw({2, 3}, 1, 2, 1));
+  const Variable x(draw({2, 3}));
+  const Variable y = c - x;
+  y.set_grad(ones_like(c));
+  y.backward();
+  EXPECT_EQ(testing::difference(x.grad(), full({2, 3}, -1.0, {Dtype::kFloat64, device()})), "");
+}
+
+TEST_P(Math, MixedDtypesGiveGradientsOfTheInputs) {
+  const Variable x(draw({2, 3}, 1, 2, 1, Dtype::kFloat32)), y(draw({3}, 1, 2, 2));
+  const Variable z = x * y;
+  EXPECT_EQ(z.dtype(), Dtype::kFloat64);
+  z.set_grad(ones_like(z.data()));
+  z.backward();
+  EXPECT_EQ(x.grad().dtype(), Dtype::kFloat32);
+  EXPECT_EQ(y.grad().dtype(), Dtype::kFloat64);
+  EXPECT_NO_THROW(assert_allclose(x.grad(), broadcast_to(y.data(), {2, 3}), 1e-6, 1e-6));
+}
+
+TEST_P(Math, ClipBetweenConstants) {
+  const Array low = draw({3}, -1, 0, 5), high = draw({2, 1}, 0, 1, 6);
+  for (const Array& x : {draw({2, 3}, -2, 2), padded(draw({2, 3}, -2, 2)), draw({}, -2, 2)}) {
+    expect_gradients([&](const Variable& a) { return F::clip(a, low, high); }, x, "array bounds");
+    expect_gradients([&](const Variable& a) { return F::clip(a * a, -0.5, 0.5); }, x,
+                     "number bounds");
+  }
+  const Variable x(array({-1.0, -0.5, 0.0, 0.5, 1.0}).to(device()));
+  const Variable y = F::clip(x, -0.5, 0.5);
+  y.set_grad(ones_like(y.data()));
+  y.backward();
+  EXPECT_EQ(x.grad().to_vector<double>(), (std::vector<double>{0, 1, 1, 1, 0}));
+}
+
+TEST_P(Math, ParametersAreOperands) {
+  const Parameter p(draw({2, 3}, 1, 2)), row(draw({3}, 1, 2, 1));
+  const Variable x(draw({2, 3}, 1, 2, 2));
+  const Variable y = F::sum(2.0 * p * x + x / p - p + x * row);
+  y.backward();
+  const Array& a = p.data();
+  EXPECT_NO_THROW(
+      assert_allclose(p.grad(), 2.0 * x.data() - x.data() / (a * a) - 1.0, 1e-12, 1e-12));
+  EXPECT_NO_THROW(assert_allclose(row.grad(), sum(x.data(), 0), 1e-12, 1e-12));
+  row.zero_grad();
+  F::sum(x + row).backward();
+  F::sum(row * 3.0 + x).backward();  // accumulates
+  EXPECT_NO_THROW(
+      assert_allclose(row.grad(), full({3}, 8.0, {Dtype::kFloat64, device()}), 1e-12, 0));
+}
+
+TEST_P(Math, OneVariableOnBothSides) {
+  expect_gradients([](const Variable& a) { return a * a + a / a - a; }, draw({2, 2}, 1, 2));
+}
+
+TEST_P(Math, IntegersThatWantGradientsAreRefused) {
+  const Variable t = Variable::constant(draw({3}, 0, 9, 0, Dtype::kInt32));
+  EXPECT_EQ((t + 1).dtype(), Dtype::kInt32);
+  EXPECT_FALSE((t + 1).creator());
+}
+
+TEST_P(Math, WhatNeedsNoGradientLeavesNoGraph) {
+  const Variable x(draw({2, 3})), frozen(draw({2, 3}), Volatile::on);
+  EXPECT_TRUE(F::exp(x).creator());
+  EXPECT_FALSE(F::exp(frozen).creator());
+  EXPECT_TRUE(F::exp(frozen).is_volatile());
+  EXPECT_FALSE(F::floor(x).creator());
+  EXPECT_FALSE(F::exp(Variable::constant(x.data())).creator());
+  const NoBackprop off;
+  EXPECT_FALSE((x * 2).creator());
+}
+
+TEST_P(Math, VolatileAndRecordedDoNotMix) {
+  const Variable x(draw({2})), frozen(draw({2}), Volatile::on);
+  EXPECT_THROW(x + frozen, GradientError);
+}
+
+TEST_P(Math, SavesOnlyWhatTheWantedGradientsUse) {
+  // Storage that only the graph could hold is gone unless it was saved.
+  const auto holds_input = [&](const std::function<Variable(const Variable&)>& f) {
+    Array x = draw({4}, 1, 2);
+    const StoragePtr storage = x.storage();
+    const Variable v(x);
+    x = Array();
+    const Variable y = f(v);
+    v.set_data(zeros({4}, {Dtype::kFloat64, device()}));
+    return storage->reference_count() > 1;
+  };
+  EXPECT_FALSE(holds_input([](const Variable& a) { return a + 1.0; }));
+  EXPECT_FALSE(holds_input([](const Variable& a) { return F::exp(a); }));
+  EXPECT_FALSE(holds_input([](const Variable& a) { return a * 3.0; }));
+  EXPECT_FALSE(
+      holds_input([](const Variable& a) { return a * Variable::constant(a.data().copy()); }));
+  EXPECT_TRUE(holds_input([](const Variable& a) { return F::log(a); }));
+  EXPECT_TRUE(holds_input([](const Variable& a) { return a * a; }));
+}
+
+TEST_P(Math, OverwritingWhatWasSavedIsAnError) {
+  const Array a = draw({3}, 1, 2);
+  const Variable x(a);
+  const Variable y = F::log(x);
+  a.fill(1.0);
+  y.set_grad(ones_like(a));
+  const std::string text = message_of<GradientError>([&] { y.backward(); });
+  EXPECT_NE(text.find("log"), std::string::npos) << text;
+}
+
+TEST_P(Math, Captions) {
+  const Variable x(draw({2, 3}));
+  EXPECT_EQ((x + 2).creator()->label(), "_ + 2");
+  EXPECT_EQ((x * -2).creator()->label(), "_ * (-2)");
+  EXPECT_EQ((3 - x).creator()->label(), "3 - _");
+  EXPECT_EQ((x / x).creator()->label(), "_ / _");
+  EXPECT_EQ((-x).creator()->label(), "__neg__");
+  EXPECT_EQ(abs(x).creator()->label(), "|_|");
+  EXPECT_EQ(F::relu(x).creator()->label(), "ReLU");
+  EXPECT_EQ(F::exp(x).creator()->label(), "exp");
+}
+
+TEST_P(Math, ShapesThatDoNotBroadcastAreNamed) {
+  const Variable x(draw({2, 3})), y(draw({2, 4}));
+  const std::string text = message_of<ShapeError>([&] { x + y; });
+  EXPECT_NE(text.find("add"), std::string::npos) << text;
+  EXPECT_NE(text.find("(2, 4)"), std::string::npos) << text;
+}
+
+CATENA_ON_DEVICES(Math);
+
+}  // namespace
+}  // namespace catena

@@ -1,0 +1,156 @@
+// The disk cache and bundle files.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "backends/cuda/jit/compile/bundle.h"
+#include "backends/cuda/jit/compile/disk_cache.h"
+#include "catena/core/error.h"
+
+namespace catena::jit {
+namespace {
+
+namespace fs = std::filesystem;
+
+class CacheFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    char name[] = "/tmp/catena_cache_XXXXXX";
+    ASSERT_NE(mkdtemp(name), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string folder_;
+};
+
+TEST_F(CacheFiles, MakesAValueOnce) {
+  const DiskCache cache(folder_);
+  const Hash128 key = hash128("some kernel");
+  int calls = 0;
+  bool made = false;
+  const auto make = [&] {
+    ++calls;
+    return std::string(5000, 'x') + '\0' + "end";
+  };
+  const std::string first = cache.get(key, make, &made);
+  EXPECT_TRUE(made);
+  EXPECT_EQ(cache.get(key, make, &made), first);
+  EXPECT_FALSE(made);
+  EXPECT_EQ(calls, 1);
+  std::string other;
+  EXPECT_FALSE(cache.read(hash128("another kernel"), other));
+}
+
+TEST_F(CacheFiles, DamagedFilesAreMadeAgain) {
+  const DiskCache cache(folder_);
+  const Hash128 key = hash128("kernel");
+  bool made = false;
+  const auto make = [] { return std::string("a compiled kernel"); };
+  cache.get(key, make, &made);
+  const std::string path = folder_ + "/kernels/" + to_hex(key) + ".cubin";
+  ASSERT_TRUE(fs::exists(path));
+  const auto size = fs::file_size(path);
+  for (const int damage : {0, 1, 2}) {
+    if (damage == 0) {  // one bit of the value
+      std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+      file.seekp(static_cast<std::streamoff>(size) - 3);
+      file.put('#');
+    } else {  // cut short, emptied
+      fs::resize_file(path, damage == 1 ? size - 4 : 0);
+    }
+    std::string value;
+    EXPECT_FALSE(cache.read(key, value)) << "damage " << damage;
+    EXPECT_EQ(cache.get(key, make, &made), "a compiled kernel");
+    EXPECT_TRUE(made) << "damage " << damage;
+    EXPECT_TRUE(cache.read(key, value));
+  }
+}
+
+TEST_F(CacheFiles, SeveralProcessesMakeItOnce) {
+  const Hash128 key = hash128("shared kernel");
+  const std::string log = folder_ + "/calls";
+  std::vector<pid_t> children;
+  for (int i = 0; i < 8; ++i) {
+    const pid_t child = fork();
+    if (child == 0) {
+      bool made = false;
+      const std::string value = DiskCache(folder_).get(
+          key,
+          [&] {
+            std::ofstream(log, std::ios::app) << "called\n";
+            usleep(200000);
+            return std::string("result");
+          },
+          &made);
+      _exit(value == "result" ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+  }
+  std::ifstream calls(log);
+  std::string line;
+  int count = 0;
+  while (std::getline(calls, line)) ++count;
+  EXPECT_EQ(count, 1);
+}
+
+TEST_F(CacheFiles, WorksWithoutAFolder) {
+  bool made = false;
+  EXPECT_EQ(DiskCache("").get(
+                hash128("k"), [] { return std::string("v"); }, &made),
+            "v");
+  EXPECT_TRUE(made);
+  EXPECT_EQ(DiskCache("/proc/no/such/place")
+                .get(
+                    hash128("k"), [] { return std::string("v"); }, &made),
+            "v");
+}
+
+TEST_F(CacheFiles, BundlesRoundTripAndRefuseDamage) {
+  std::map<Hash128, std::string> cubins;
+  for (int i = 0; i < 100; ++i)
+    cubins[hash128("k" + std::to_string(i))] = std::string(size_t(i * 7 + 1), char('a' + i % 26));
+  const std::string path = folder_ + "/test.bundle";
+  write_bundle(path, cubins);
+  {
+    const auto bundle = Bundle::open(path);
+    ASSERT_NE(bundle, nullptr);
+    EXPECT_EQ(bundle->size(), cubins.size());
+    for (const auto& [key, cubin] : cubins) {
+      const auto found = bundle->find(key);
+      ASSERT_TRUE(found.has_value());
+      EXPECT_EQ(*found, cubin);
+      EXPECT_EQ(reinterpret_cast<uintptr_t>(found->data()) % 16, 0u);
+    }
+    EXPECT_FALSE(bundle->find(hash128("absent")).has_value());
+  }
+  std::string why;
+  fs::resize_file(path, fs::file_size(path) - 10);
+  EXPECT_EQ(Bundle::open(path, &why), nullptr);
+  EXPECT_NE(why.find("cut short"), std::string::npos) << why;
+  std::ofstream(path) << "something else that is long enough to have a header";
+  EXPECT_EQ(Bundle::open(path, &why), nullptr);
+  EXPECT_EQ(Bundle::open(folder_ + "/missing", &why), nullptr);
+}
+
+TEST(Hash, DependsOnEveryByteAndTheLength) {
+  const std::string text(1000, 'q');
+  const Hash128 original = hash128(text);
+  for (size_t i = 0; i < text.size(); i += 37) {
+    std::string changed = text;
+    changed[i] = 'r';
+    EXPECT_NE(hash128(changed), original);
+  }
+  EXPECT_NE(hash128(text + std::string(1, '\0')), original);
+  EXPECT_EQ(to_hex({0x0123456789abcdefu, 0xfedcba9876543210u}), "0123456789abcdeffedcba9876543210");
+}
+
+}  // namespace
+}  // namespace catena::jit

@@ -1,0 +1,98 @@
+// Replayed updates equal eager ones bit for bit. Needs a GPU.
+#include "catena/core/graph.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "catena/functions/connection.h"
+#include "catena/functions/loss.h"
+#include "catena/functions/math.h"
+#include "catena/optimizers/adam.h"
+#include "catena/optimizers/hooks.h"
+#include "catena/optimizers/momentum_sgd.h"
+#include "catena/optimizers/sgd.h"
+#include "optimizers/models.h"
+
+namespace catena::optimizers {
+namespace {
+
+namespace F = catena::functions;
+
+constexpr int kSteps = 50;
+
+struct Small : FunctionSet {
+  F::Linear l1, l2;
+  Small() : l1(6, 16, with_values(16, 6)), l2(16, 3, with_values(3, 16)) {}
+  CATENA_FUNCTIONS(l1, l2)
+  static F::LinearOptions with_values(int64_t out, int64_t in) {
+    F::LinearOptions options;
+    options.initialW = catena::testing::Pair::values({out, in}, dtype::float32, -0.3);
+    return options;
+  }
+};
+
+std::unique_ptr<Optimizer> make_rule(int rule) {
+  if (rule == 0) return std::make_unique<SGD>(0.05);
+  if (rule == 1) return std::make_unique<MomentumSGD>(0.05);
+  return std::make_unique<Adam>(0.05);
+}
+
+Array batch_x(int step) {
+  return catena::testing::Pair::values({8, 6}, dtype::float32, 0.1 * step - 1);
+}
+Array batch_t(int step) {
+  std::vector<int32_t> labels(8);
+  for (int i = 0; i < 8; ++i) labels[size_t(i)] = (i + step) % 3;
+  return array(labels);
+}
+
+std::vector<std::vector<double>> train(int rule, bool replay) {
+  const Device gpu = cuda_device(0);
+  Small model;
+  model.to(gpu);
+  const std::unique_ptr<Optimizer> optimizer = make_rule(rule);
+  optimizer->setup(model);
+  optimizer->add_hook("clip", gradient_clipping(0.5));
+  optimizer->add_hook("decay", weight_decay(0.001));
+  const Array x = zeros({8, 6}, {dtype::float32, gpu}), t = zeros({8}, {dtype::int32, gpu});
+  const auto step = [&] {
+    optimizer->zero_grads();
+    F::softmax_cross_entropy(model.l2(F::relu(model.l1(Variable(x)))), t).backward();
+    optimizer->update();
+  };
+  cuda::Graph graph;
+  for (int i = 0; i < kSteps; ++i) {
+    x.assign(batch_x(i));
+    t.assign(batch_t(i));
+    if (i == 20) optimizer->set_lr(optimizer->lr() / 4);
+    if (replay && i == 3) {
+      optimizer->prepare_for_capture();
+      graph = cuda::Graph::capture(gpu, step);
+    }
+    if (graph.defined())
+      graph.launch();
+    else
+      step();
+  }
+  EXPECT_EQ(optimizer->t(), kSteps);
+  return catena::testing::all_values(model.parameters());
+}
+
+TEST(OptimizerGraph, ReplaysEqualEagerStepsBitForBit) {
+  if (device_count(DeviceType::kCuda) == 0) GTEST_SKIP() << "needs a GPU";
+  for (const int rule : {0, 1, 2})
+    EXPECT_EQ(train(rule, true), train(rule, false)) << "rule " << rule;
+}
+
+TEST(OptimizerGraph, SettersAreRefusedDuringACapture) {
+  if (device_count(DeviceType::kCuda) == 0) GTEST_SKIP() << "needs a GPU";
+  Small model;
+  model.to(cuda_device(0));
+  SGD sgd(0.1);
+  sgd.setup(model);
+  EXPECT_THROW(cuda::Graph::capture(cuda_device(0), [&] { sgd.set_lr(0.2); }), ValueError);
+}
+
+}  // namespace
+}  // namespace catena::optimizers

@@ -1,0 +1,141 @@
+// Several devices in one process against one device.
+#include "catena/parallel/data_parallel.h"
+
+#include "parallel/network.h"
+
+namespace catena::parallel {
+namespace {
+
+using namespace catena::testing;  // the network
+
+constexpr int kSteps = 20;
+
+struct Case {
+  std::vector<Device> devices;
+  Dtype dtype;
+  std::string rule;
+  int64_t samples;
+};
+
+std::ostream& operator<<(std::ostream& os, const Case& c) {
+  return os << c.devices.size() << "_" << (c.devices[0].is_cpu() ? "cpus" : "gpus") << "_"
+            << name(c.dtype) << "_" << c.rule << "_" << c.samples;
+}
+
+Values train_alone(const Case& c) {
+  Net net(c.dtype);
+  net.to(c.devices[0]);
+  const auto optimizer = make_rule(c.rule);
+  optimizer->setup(net);
+  for (int step = 0; step < kSteps; ++step) {
+    optimizer->zero_grads();
+    loss_of(net, part(batch_of(step, c.samples, c.dtype), 0, c.samples, c.devices[0])).backward();
+    optimizer->update();
+  }
+  return values_of(net);
+}
+
+bool have(const Case& c) {
+  return c.devices[0].is_cpu() || device_count(DeviceType::kCuda) >= int(c.devices.size());
+}
+
+class DataParallel : public ::testing::TestWithParam<Case> {};
+
+TEST_P(DataParallel, ReplicasEqualOneDevice) {
+  const Case c = GetParam();
+  if (!have(c)) GTEST_SKIP() << "needs " << c.devices.size() << " GPUs";
+  Net net(c.dtype);
+  Replicas<Net> replicas(net, c.devices);
+  const auto optimizer = make_rule(c.rule);
+  optimizer->setup(net);
+  for (int step = 0; step < kSteps; ++step) {
+    const Batch all = batch_of(step, c.samples, c.dtype);
+    const Arrays x = scatter_batch(all.x, c.devices), t = scatter_batch(all.t, c.devices);
+    replicas.zero_grads();
+    for (size_t i = 0; i < replicas.size(); ++i) {
+      if (t[i].size() == 0) continue;
+      backward(loss_of(replicas[i], {x[i], t[i]}), shard_weight(c.samples, replicas.size(), i));
+    }
+    replicas.accumulate_into(*optimizer);
+    optimizer->update();
+    replicas.copy_from(*optimizer);
+  }
+  expect_equal_training(values_of(net), train_alone(c), c.dtype);
+  for (size_t i = 1; i < replicas.size(); ++i) {
+    EXPECT_EQ(values_of(replicas[i]), values_of(net));
+    EXPECT_EQ(replicas[i].device(), c.devices[i]);
+  }
+}
+
+// As the manual of the seed writes it; its replicas have equal shares, and gradients add up.
+TEST_P(DataParallel, ByHandEqualsOneDevice) {
+  const Case c = GetParam();
+  if (!have(c)) GTEST_SKIP() << "needs " << c.devices.size() << " GPUs";
+  Net model(c.dtype);
+  model.to(c.devices[0]);
+  const auto optimizer = make_rule(c.rule);
+  optimizer->setup(model);
+  std::vector<std::unique_ptr<Net>> replicas;
+  for (size_t i = 1; i < c.devices.size(); ++i) {
+    replicas.push_back(std::make_unique<Net>(model));
+    replicas.back()->to(c.devices[i]);
+  }
+  for (int step = 0; step < kSteps; ++step) {
+    const Batch all = batch_of(step, c.samples, c.dtype);
+    model.zero_grads();
+    for (size_t i = 0; i < c.devices.size(); ++i) {
+      const auto [begin, end] = shard(c.samples, int(i), int(c.devices.size()));
+      Net& net = i == 0 ? model : *replicas[i - 1];
+      net.zero_grads();
+      const double share = double(end - begin) / double(c.samples);
+      if (end > begin) (loss_of(net, part(all, begin, end, c.devices[i])) * share).backward();
+    }
+    for (const auto& replica : replicas) optimizer->accumulate_grads(replica->gradients());
+    optimizer->update();
+    for (const auto& replica : replicas) replica->copy_parameters_from(model.parameters());
+  }
+  expect_equal_training(values_of(model), train_alone(c), c.dtype);
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> result;
+  for (const bool gpus : {false, true}) {
+    for (const int n : {2, 3}) {
+      std::vector<Device> devices;
+      for (int i = 0; i < n; ++i) devices.push_back(gpus ? cuda_device(i) : cpu(i));
+      for (const Dtype dtype : {dtype::float32, dtype::float64}) {
+        for (const char* rule : {"SGD", "Adam"}) {
+          for (const int64_t samples : {12, 7, 2})
+            result.push_back({devices, dtype, rule, samples});
+        }
+      }
+    }
+  }
+  return result;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, DataParallel, ::testing::ValuesIn(cases()),
+                         [](const auto& info) { return ::testing::PrintToString(info.param); });
+
+TEST(DataParallelHelpers, ShardsCoverTheBatch) {
+  EXPECT_EQ(shard_size(7, 3, 0), 3);
+  EXPECT_EQ(shard_size(7, 3, 2), 2);
+  EXPECT_EQ(shard_size(1, 3, 1), 0);
+  EXPECT_DOUBLE_EQ(shard_weight(7, 3, 0), 3.0 / 7.0);
+  EXPECT_THROW(shard_size(7, 3, 3), ValueError);
+  const Arrays parts = scatter_batch(arange(7), {cpu(0), cpu(1), cpu(2)});
+  EXPECT_EQ(parts[1].to_vector<int64_t>(), (std::vector<int64_t>{3, 4}));
+  EXPECT_EQ(parts[2].device(), cpu(2));
+}
+
+TEST(DataParallelHelpers, CopyFromRefusesAnotherModel) {
+  Net net(dtype::float32);
+  Replicas<Net> replicas(net, {cpu(0), cpu(1)});
+  Net other(dtype::float64);
+  optimizers::SGD sgd;
+  sgd.setup(other);
+  EXPECT_THROW(replicas.copy_from(sgd), ValueError);
+}
+
+}  // namespace
+}  // namespace catena::parallel

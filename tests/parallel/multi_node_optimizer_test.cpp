@@ -1,0 +1,359 @@
+// Training on the ranks of a communicator against one process.
+#include "catena/parallel/multi_node_optimizer.h"
+
+#include "catena/autograd/function.h"
+#include "parallel/network.h"
+
+namespace catena::parallel {
+namespace {
+
+using namespace catena::testing;  // the network
+
+constexpr int kSteps = 20;
+const BucketOptions kManyBuckets{128, 256, 128};
+
+struct Case {
+  int ranks;
+  Dtype dtype;
+  std::string rule;
+  int64_t samples;
+  bool gpus = false;
+};
+
+std::ostream& operator<<(std::ostream& os, const Case& c) {
+  return os << c.ranks << "_ranks_" << name(c.dtype) << "_" << c.rule << "_" << c.samples
+            << (c.gpus ? "_nccl" : "_threads");
+}
+
+comm::ThreadsOptions threads_of(const Case& c) {
+  comm::ThreadsOptions options;
+  if (c.gpus) {
+    options.implementation = "nccl";
+    for (int r = 0; r < c.ranks; ++r) options.devices.push_back(cuda_device(r));
+  }
+  return options;
+}
+
+Values train_alone(const Case& c, Device device = cpu(0)) {
+  Net net(c.dtype);
+  net.to(device);
+  const auto optimizer = make_rule(c.rule);
+  optimizer->setup(net);
+  for (int step = 0; step < kSteps; ++step) {
+    optimizer->zero_grads();
+    loss_of(net, part(batch_of(step, c.samples, c.dtype), 0, c.samples, device)).backward();
+    optimizer->update();
+  }
+  return values_of(net);
+}
+
+// What each rank ends with. `weights` false: every rank counts the same, as is right for even
+// shards.
+std::vector<Values> train_on_ranks(const Case& c, bool weights) {
+  std::vector<Values> results(static_cast<size_t>(c.ranks));
+  comm::run_threads(
+      c.ranks,
+      [&](Communicator& comm) {
+        Net net(c.dtype, comm.rank());  // ranks differ until setup
+        net.to(comm.device());
+        auto optimizer = create_multi_node_optimizer(make_rule(c.rule), comm, kManyBuckets);
+        optimizer.setup(net);
+        for (int step = 0; step < kSteps; ++step) {
+          const auto [begin, end] = shard(c.samples, comm.rank(), comm.size());
+          optimizer.zero_grads();
+          if (weights) optimizer.set_batch_weight(end - begin, c.samples);
+          if (end > begin)
+            loss_of(net, part(batch_of(step, c.samples, c.dtype), begin, end, comm.device()))
+                .backward();
+          optimizer.update();
+        }
+        results[size_t(comm.rank())] = values_of(net);
+      },
+      threads_of(c));
+  return results;
+}
+
+class EqualsOneProcess : public ::testing::TestWithParam<Case> {};
+
+TEST_P(EqualsOneProcess, After20Steps) {
+  const Case c = GetParam();
+  if (c.gpus && device_count(DeviceType::kCuda) < c.ranks)
+    GTEST_SKIP() << "needs " << c.ranks << " GPUs";
+  const Values alone = train_alone(c, c.gpus ? cuda_device(0) : cpu(0));
+  for (const bool weights : {true, false}) {
+    if (!weights && c.samples % c.ranks != 0) continue;
+    const std::vector<Values> ranks = train_on_ranks(c, weights);
+    expect_equal_training(ranks[0], alone, c.dtype);
+    for (const Values& rank : ranks) EXPECT_EQ(rank, ranks[0]);  // bit by bit
+  }
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> result;
+  for (const bool gpus : {false, true}) {
+    for (const int ranks : {2, 4, 8}) {
+      for (const Dtype dtype : {dtype::float32, dtype::float64}) {
+        for (const char* rule : {"SGD", "Adam"}) {
+          for (const int64_t samples : {24, 21, 5})
+            result.push_back({ranks, dtype, rule, samples, gpus});
+        }
+      }
+    }
+  }
+  return result;
+}
+
+INSTANTIATE_TEST_SUITE_P(Cases, EqualsOneProcess, ::testing::ValuesIn(cases()),
+                         [](const auto& info) { return ::testing::PrintToString(info.param); });
+
+TEST(MultiNodeOptimizer, EqualWeightsForUnevenShardsAreWrong) {
+  const Case c{4, dtype::float32, "SGD", 21};
+  EXPECT_GT(largest_difference(train_on_ranks(c, false)[0], train_alone(c)), 1e-4);
+}
+
+TEST(MultiNodeOptimizer, SetupCopiesTheParametersOfRank0) {
+  std::vector<Values> seen(3);
+  comm::run_threads(3, [&](Communicator& comm) {
+    Net net(dtype::float32, 10.0 * comm.rank());
+    net.to(comm.device());
+    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
+    optimizer.setup(net);
+    seen[size_t(comm.rank())] = values_of(net);
+  });
+  EXPECT_EQ(seen[1], values_of(Net(dtype::float32)));
+  EXPECT_EQ(seen[2], seen[1]);
+}
+
+TEST(MultiNodeOptimizer, ReportsDifferentModelsByName) {
+  struct Two : FunctionSet {
+    F::Linear l1, l2;
+    explicit Two(int64_t hidden)
+        : l1(layer(4, 5, dtype::float32, 1)), l2(layer(5, hidden, dtype::float32, 2)) {}
+    CATENA_FUNCTIONS(l1, l2)
+  };
+  std::vector<std::string> texts(3);
+  comm::run_threads(3, [&](Communicator& comm) {
+    Two net(comm.rank() == 2 ? 7 : 6);
+    net.to(comm.device());
+    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
+    try {
+      optimizer.setup(net);
+    } catch (const ValueError& e) {
+      texts[size_t(comm.rank())] = e.what();
+    }
+  });
+  for (const std::string& text : texts) {
+    EXPECT_NE(text.find("rank 0 has /l2/W (6, 5) float32, rank 2 has /l2/W (7, 5) float32"),
+              std::string::npos)
+        << text;
+  }
+}
+
+TEST(MultiNodeOptimizer, RefusesAModelOnAnotherDevice) {
+  EXPECT_THROW(comm::run_threads(2,
+                                 [](Communicator& comm) {
+                                   Net net(dtype::float32);
+                                   net.to(cpu(9));
+                                   auto optimizer =
+                                       create_multi_node_optimizer(optimizers::SGD(0.1), comm);
+                                   optimizer.setup(net);
+                                 }),
+               DeviceError);
+}
+
+// Runs `train` on ranks and, with rank 0 of 1, alone; compares the results.
+using Train = std::function<void(Net& net, MultiNodeOptimizer& optimizer, int rank, int size)>;
+void expect_as_alone(int ranks, const Train& train, Dtype dtype = dtype::float64) {
+  const auto run = [&](int n) {
+    std::vector<Values> results(static_cast<size_t>(n));
+    comm::run_threads(n, [&](Communicator& comm) {
+      Net net(dtype, comm.rank());
+      net.to(comm.device());
+      auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), comm, kManyBuckets);
+      optimizer.setup(net);
+      train(net, optimizer, comm.rank(), n);
+      results[size_t(comm.rank())] = values_of(net);
+    });
+    for (const Values& r : results) EXPECT_EQ(r, results[0]);
+    return results[0];
+  };
+  expect_equal_training(run(ranks), run(1), dtype);
+}
+
+// A rank's share of a batch.
+Batch mine(const Batch& all, int rank, int size, Device device) {
+  const auto [begin, end] = shard(all.size(), rank, size);
+  return part(all, begin, end, device);
+}
+
+TEST(MultiNodeOptimizer, ThreeMicroBatches) {
+  expect_as_alone(2, [](Net& net, MultiNodeOptimizer& optimizer, int rank, int size) {
+    for (int step = 0; step < 5; ++step) {
+      optimizer.zero_grads();
+      for (int micro = 0; micro < 3; ++micro) {
+        const Batch batch =
+            mine(batch_of(3 * step + micro, 8, dtype::float64), rank, size, net.device());
+        if (micro < 2) {
+          const auto scope = optimizer.no_sync();
+          loss_of(net, batch).backward();
+          EXPECT_EQ(optimizer.reducer().started(), 0u);
+        } else {
+          loss_of(net, batch).backward();
+          EXPECT_EQ(optimizer.reducer().started(), optimizer.reducer().buckets().size());
+        }
+      }
+      optimizer.update();
+    }
+  });
+}
+
+TEST(MultiNodeOptimizer, ParametersUnusedOnSomeRanks) {
+  // `extra` is used for half of the samples only; alone, both halves are run one after the other.
+  expect_as_alone(2, [](Net& net, MultiNodeOptimizer& optimizer, int rank, int size) {
+    for (int step = 0; step < 5; ++step) {
+      const Batch all = batch_of(step, 8, dtype::float64);
+      const auto half = [&](int which) {
+        return loss_of(net, mine(all, which, 2, net.device()), which == 1);
+      };
+      optimizer.zero_grads();
+      if (size == 2) {
+        half(rank).backward();
+      } else {
+        const auto scope = optimizer.no_sync();
+        half(0).backward();
+        half(1).backward();
+        for (const Parameter& p : net.parameters()) p.grad() *= 0.5;
+      }
+      optimizer.update();
+    }
+  });
+}
+
+// The identity, written by a user, that notes how many buckets had started when it ran backward.
+struct Probe : Function {
+  explicit Probe(std::function<void()> call) : call_(std::move(call)) {}
+  Arrays forward(const Arrays& x) override { return {x[0].copy()}; }
+  Arrays backward(const Arrays&, const Arrays& gy) override {
+    call_();
+    return {gy[0]};
+  }
+  std::function<void()> call_;
+};
+
+TEST(MultiNodeOptimizer, BucketsStartDuringBackwardThroughUserFunctions) {
+  expect_as_alone(2, [](Net& net, MultiNodeOptimizer& optimizer, int rank, int size) {
+    for (int step = 0; step < 3; ++step) {
+      const Batch batch = mine(batch_of(step, 8, dtype::float64), rank, size, net.device());
+      size_t during = 0;
+      optimizer.zero_grads();
+      const Variable h = call(Probe([&] { during = optimizer.reducer().started(); }),
+                              F::tanh(net.l1(Variable(batch.x))));
+      const Variable y = net.l3(F::tanh(net.l2(h))) + net.extra(h);
+      F::softmax_cross_entropy(y, batch.t).backward();
+      const size_t all = optimizer.reducer().buckets().size();
+      EXPECT_GT(all, 2u);
+      EXPECT_GT(during, 0u);
+      EXPECT_LT(during, all);
+      optimizer.update();
+    }
+  });
+}
+
+TEST(MultiNodeOptimizer, ClippingAndDecaySeeTheAverages) {
+  expect_as_alone(4, [](Net& net, MultiNodeOptimizer& optimizer, int rank, int size) {
+    optimizer->add_hook("clip", optimizers::gradient_clipping(0.1));
+    optimizer->add_hook("decay", optimizers::weight_decay(0.01));
+    for (int step = 0; step < 5; ++step) {
+      optimizer.zero_grads();
+      loss_of(net, mine(batch_of(step, 8, dtype::float64), rank, size, net.device())).backward();
+      if (step % 2 == 1) optimizer->clip_grads(0.2);
+      optimizer.update();
+    }
+  });
+}
+
+TEST(MultiNodeOptimizer, ASecondSynchronisedBackwardIsAnError) {
+  comm::run_threads(2, [](Communicator& comm) {
+    Net net(dtype::float32);
+    net.to(comm.device());
+    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm, kManyBuckets);
+    optimizer.setup(net);
+    const Batch batch = part(batch_of(0, 4, dtype::float32), 0, 4, comm.device());
+    loss_of(net, batch).backward();
+    EXPECT_THROW(loss_of(net, batch).backward(), GradientError);
+    EXPECT_THROW(optimizer->accumulate_grads(net.gradients()), GradientError);
+    {
+      const auto scope = optimizer.no_sync();
+      EXPECT_THROW(loss_of(net, batch).backward(), GradientError);
+    }
+    optimizer.zero_grads();  // the averages are given up
+    loss_of(net, batch).backward();
+    net.zero_grads();  // the same by the model
+    loss_of(net, batch).backward();
+    optimizer.update();
+    loss_of(net, batch).backward();  // without zero_grads: adds to the average
+    optimizer.update();
+  });
+}
+
+TEST(MultiNodeOptimizer, UpdateReducesWhatNoBackwardDid) {
+  // Rank 1's loss touches no parameter of the group; its gradients are zeros.
+  std::vector<Values> results(2);
+  comm::run_threads(2, [&](Communicator& comm) {
+    Net net(dtype::float32);
+    net.to(comm.device());
+    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm, kManyBuckets);
+    optimizer.setup(net);
+    for (int step = 0; step < 3; ++step) {
+      optimizer.zero_grads();
+      if (comm.rank() == 0)
+        loss_of(net, part(batch_of(step, 4, dtype::float32), 0, 4, comm.device())).backward();
+      optimizer.update();
+    }
+    results[size_t(comm.rank())] = values_of(net);
+  });
+  EXPECT_EQ(results[0], results[1]);
+  Net alone(dtype::float32);
+  optimizers::SGD sgd(0.05);
+  sgd.setup(alone);
+  for (int step = 0; step < 3; ++step) {
+    sgd.zero_grads();
+    loss_of(alone, part(batch_of(step, 4, dtype::float32), 0, 4, cpu(0))).backward();
+    sgd.update();
+  }
+  expect_equal_training(results[0], values_of(alone), dtype::float32);
+}
+
+TEST(MultiNodeOptimizer, BroadcastStateMakesRanksContinueAlike) {
+  std::vector<Values> results(2);
+  comm::run_threads(2, [&](Communicator& comm) {
+    Net net(dtype::float32);
+    net.to(comm.device());
+    optimizers::Adam adam(comm.rank() == 0 ? 0.02 : 0.5);
+    auto optimizer = create_multi_node_optimizer(adam, comm);
+    optimizer.setup(net);
+    if (comm.rank() == 0) {  // as if a checkpoint had been loaded here alone
+      adam.state_of(net.l1.W)[0].fill(0.5);
+      adam.state_of(net.l1.W)[1].fill(0.25);
+      net.l2.b.data().fill(1);
+    }
+    optimizer.broadcast_state();
+    EXPECT_EQ(adam.alpha(), 0.02);
+    loss_of(net, part(batch_of(0, 4, dtype::float32), 0, 4, comm.device())).backward();
+    optimizer.update();
+    results[size_t(comm.rank())] = values_of(net);
+  });
+  EXPECT_EQ(results[0], results[1]);
+}
+
+TEST(MultiNodeOptimizer, BatchWeightsAreChecked) {
+  comm::run_threads(1, [](Communicator& comm) {
+    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
+    EXPECT_THROW(optimizer.set_batch_weight(5, 4), ValueError);
+    EXPECT_THROW(optimizer.set_batch_weight(0, 0), ValueError);
+    EXPECT_THROW(create_multi_node_optimizer(optimizer.actual_optimizer(), comm), ValueError);
+  });
+}
+
+}  // namespace
+}  // namespace catena::parallel

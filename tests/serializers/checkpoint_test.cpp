@@ -1,0 +1,127 @@
+// One file for a whole run.
+#include "catena/serializers/checkpoint.h"
+
+#include <gtest/gtest.h>
+
+#include "catena/optimizers/adam.h"
+#include "optimizers/models.h"
+#include "temp_folder.h"
+
+namespace catena::serializers {
+namespace {
+
+using catena::testing::all_values;
+using catena::testing::Model;
+
+// A run whose steps depend on everything a checkpoint holds.
+struct Training {
+  struct Position {
+    int64_t epoch = 0, index = 0;
+  };
+  Model model;
+  optimizers::Adam adam{0.01};
+  RandomState random{7};
+  int64_t epoch = 0;
+  double best = 0;
+  std::vector<int32_t> order{1, 2, 3};
+  std::vector<double> history;
+  std::string note = "start";
+  Position position;
+  Checkpoint checkpoint;
+
+  Training() {
+    adam.setup(model);
+    checkpoint.add("model", model);
+    checkpoint.add("optimizer", adam);
+    checkpoint.add("random", random);
+    checkpoint.add("epoch", epoch);
+    checkpoint.add("best", best);
+    checkpoint.add("order", order);
+    checkpoint.add("history", history);
+    checkpoint.add("note", note);
+    checkpoint.add(
+        "position", [this] { return position; }, [this](const Position& p) { position = p; });
+  }
+  void train(int epochs) {
+    for (int e = 0; e < epochs; ++e) {
+      for (int step = 0; step < 3; ++step) {
+        for (const Parameter& p : model.parameters())
+          p.set_grad(random.normal(p.shape(), 0, 1, p.dtype(), p.device()));
+        adam.update();
+      }
+      ++epoch;
+      position = {epoch, 10 * epoch};
+      best = random.uniform({}).item<double>();
+      history.push_back(best);
+      std::rotate(order.begin(), order.begin() + 1, order.end());
+      note = message("epoch ", epoch);
+    }
+  }
+};
+
+TEST(Checkpoint, TwoEpochsAndThreeAreFiveBitForBit) {
+  const TempFolder folder;
+  Training whole, first, second;
+  whole.train(5);
+  first.train(2);
+  first.checkpoint.save(folder / "run.npz");
+  second.train(1);  // other values in everything
+  second.checkpoint.load(folder / "run.npz");
+  EXPECT_EQ(second.epoch, 2);
+  EXPECT_EQ(second.history.size(), 2u);
+  EXPECT_EQ(second.note, "epoch 2");
+  second.train(3);
+  EXPECT_EQ(all_values(second.model.parameters()), all_values(whole.model.parameters()));
+  EXPECT_EQ(second.history, whole.history);
+  EXPECT_EQ(second.order, whole.order);
+  EXPECT_EQ(second.note, whole.note);
+  EXPECT_EQ(second.position.index, 50);
+  EXPECT_EQ(second.adam.t(), 15);
+  EXPECT_EQ(folder.entries(), 1);
+}
+
+TEST(Checkpoint, EmptyValuesSurvive) {
+  const TempFolder folder;
+  std::vector<float> values;
+  std::string text;
+  Checkpoint checkpoint;
+  checkpoint.add("values", values);
+  checkpoint.add("text", text);
+  checkpoint.save(folder / "c.npz");
+  values = {1};
+  text = "x";
+  checkpoint.load(folder / "c.npz");
+  EXPECT_TRUE(values.empty());
+  EXPECT_TRUE(text.empty());
+}
+
+TEST(Checkpoint, NamesWhatDoesNotFit) {
+  const TempFolder folder;
+  int64_t epoch = 1;
+  int32_t small = 1;
+  Model model;
+  Checkpoint saved, other, narrow, wrong_kind;
+  saved.add("epoch", epoch);
+  saved.save(folder / "c.npz");
+  EXPECT_THROW(saved.add("epoch", epoch), ValueError);
+  EXPECT_THROW(saved.add("a/b", epoch), ValueError);
+  other.add("model", model);
+  narrow.add("epoch", small);
+  wrong_kind.add("epoch", model);
+  const auto error = [&](const Checkpoint& c) {
+    try {
+      c.load(folder / "c.npz");
+    } catch (const IoError& e) {
+      return std::string(e.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_NE(error(other).find("missing: model\n  unknown: epoch"), std::string::npos)
+      << error(other);
+  EXPECT_NE(error(narrow).find("'epoch' has 8 bytes, expected 4"), std::string::npos)
+      << error(narrow);
+  EXPECT_NE(error(wrong_kind).find("missing: l1/W"), std::string::npos) << error(wrong_kind);
+}
+
+}  // namespace
+}  // namespace catena::serializers

@@ -1,0 +1,100 @@
+// Models and optimizers through files.
+#include "catena/serializers/npz.h"
+
+#include <gtest/gtest.h>
+
+#include "catena/optimizers/adam.h"
+#include "catena/optimizers/momentum_sgd.h"
+#include "optimizers/models.h"
+#include "temp_folder.h"
+
+namespace catena::serializers {
+namespace {
+
+using catena::testing::all_values;
+using catena::testing::Model;
+using catena::testing::set_gradients;
+
+std::string error_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const IoError& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(Npz, ModelsByName) {
+  const TempFolder folder;
+  Model model;
+  model.l1.W.data().fill(3);
+  save(folder / "model.npz", model);
+  const auto arrays = load_npz(folder / "model.npz");
+  EXPECT_EQ(arrays.size(), 4u);
+  EXPECT_EQ(arrays.at("l1/W").shape(), (Shape{5, 3}));
+
+  Model other(dtype::float64);
+  other.to(cpu(1));
+  load(folder / "model.npz", other);
+  EXPECT_EQ(all_values(other.parameters()), all_values(model.parameters()));
+  EXPECT_EQ(other.l1.W.dtype(), dtype::float64);
+  EXPECT_EQ(other.device(), cpu(1));
+  EXPECT_EQ(folder.entries(), 1);
+}
+
+TEST(Npz, NamesEverythingThatDoesNotFit) {
+  const TempFolder folder;
+  Model model;
+  const auto before = all_values(model.parameters());
+  save_npz(folder / "bad.npz", {{"l1/W", zeros({5, 3})},
+                                {"l1/b", zeros({4})},
+                                {"l2/W", zeros({2, 5}, dtype::int32)},
+                                {"l9/W", zeros({1})}});
+  const std::string text = error_of([&] { load(folder / "bad.npz", model); });
+  for (const char* part :
+       {"bad.npz", "missing: l2/b (2,)", "l1/b: expected (5,) float32, got (4,) float64",
+        "l2/W: expected (2, 5) float32, got (2, 5) int32", "unknown: l9/W (1,)"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  }
+  EXPECT_EQ(all_values(model.parameters()), before);
+  load(folder / "bad.npz", model, false);  // l1/W fits
+  EXPECT_EQ(model.l1.W.data().to_vector<double>(), std::vector<double>(15, 0.0));
+  EXPECT_EQ(model.l1.b.data().to_vector<double>(), before[1]);
+  EXPECT_NE(error_of([&] { load(folder / "absent.npz", model); }).find("absent.npz"),
+            std::string::npos);
+  EXPECT_NE(error_of([&] { save(folder / "no/such/folder.npz", model); }).find("folder.npz"),
+            std::string::npos);
+}
+
+TEST(Npz, OptimizersContinueBitForBit) {
+  const TempFolder folder;
+  const auto train = [](Optimizer& optimizer, Model& model, int64_t from, int64_t to) {
+    for (int64_t t = from; t <= to; ++t) {
+      set_gradients(model.parameters(), t);
+      optimizer.update();
+    }
+  };
+  Model whole, first, second;
+  optimizers::Adam once(0.01), a(0.01), b(0.5);
+  once.setup(whole);
+  a.setup(first);
+  train(once, whole, 1, 8);
+  train(a, first, 1, 3);
+  save(folder / "model.npz", first);
+  save(folder / "optimizer.npz", a);
+  load(folder / "model.npz", second);
+  b.setup(second);
+  load(folder / "optimizer.npz", b);
+  EXPECT_EQ(b.t(), 3);
+  train(b, second, 4, 8);
+  EXPECT_EQ(all_values(second.parameters()), all_values(whole.parameters()));
+
+  optimizers::MomentumSGD other;
+  other.setup(first);
+  const std::string text = error_of([&] { load(folder / "optimizer.npz", other); });
+  EXPECT_NE(text.find("missing: momentum"), std::string::npos) << text;
+  EXPECT_NE(text.find("unknown: m/l1/W"), std::string::npos) << text;
+}
+
+}  // namespace
+}  // namespace catena::serializers
