@@ -128,7 +128,8 @@ void Team::meet(int me, const Call& call, bool compare, bool then_read) {
     if (--readers_ == 0 && world_->failed) world_->changed.notify_all();
   }
   if (world_->failed) throw_failure(lock, me);
-  posts_[size_t(me)] = &call;
+  // Later meetings of the call leave the post alone: others may be reading it.
+  if (compare) posts_[size_t(me)] = &call;
   arrived_[size_t(me)] = 1;
   const uint64_t round = round_;
   if (++arrivals_ == size()) {
