@@ -37,7 +37,7 @@ Variable dropout(const VariableOperand& operand, double ratio, bool train) {
   const Variable& x = operand.variable("dropout");
   if (!train) return x;
   check_float("Dropout", x);
-  return apply_dropout(x, ratio, random::default_state(x.device()).reserve(static_cast<uint64_t>(x.size())));
+  return apply_dropout(x, ratio, random::default_state(x.device()).reserve(static_cast<uint64_t>(x.size()), x.device()));
 }
 
 }  // namespace catena::functions
