@@ -1,5 +1,5 @@
-// Help for tests of arrays and functions: devices to run on, arrays of every layout, comparisons with
-// readable messages, printers for GoogleTest. Gradient checks: autograd/gradient_check.h.
+// Help for tests of arrays and functions: devices to run on, arrays of every layout, comparisons
+// with readable messages, printers for GoogleTest. Gradient checks: autograd/gradient_check.h.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ namespace testing {
 // is a GPU. An unusable one is a DeviceError.
 std::vector<Device> devices();
 
-// Uniform numbers of [low, high), rounded for integer dtypes; equal seeds give equal values on every
-// device. bool: true where the number is above the middle.
-Array random_array(const Shape& shape, double low, double high, Dtype dtype = Dtype::kFloat64, Device device = cpu(0),
-                   uint64_t seed = 0);
+// Uniform numbers of [low, high), rounded for integer dtypes; equal seeds give equal values on
+// every device. bool: true where the number is above the middle.
+Array random_array(const Shape& shape, double low, double high, Dtype dtype = Dtype::kFloat64,
+                   Device device = cpu(0), uint64_t seed = 0);
 // 0, 1, 2, ... in C order.
 Array counting_array(const Shape& shape, Dtype dtype = Dtype::kFloat64, Device device = cpu(0));
 
@@ -33,8 +33,8 @@ Array padded(const Array& a);
 Array transposed_layout(const Array& a);
 Array reversed_layout(const Array& a);
 
-// Empty when |x - y| <= atol + rtol |y| everywhere (NaN equals NaN) and shapes and dtypes agree; else
-// what differs most, and where. Devices may differ.
+// Empty when |x - y| <= atol + rtol |y| everywhere (NaN equals NaN) and shapes and dtypes agree;
+// else what differs most, and where. Devices may differ.
 std::string difference(const Array& x, const Array& y, double atol = 0, double rtol = 0);
 
 }  // namespace testing

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "catena/array/slots.h"
+#include "catena/core/graph.h"
 
 namespace catena {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 Array run(RandomState& state, const Shape& shape, Dtype dtype, std::optional<Device> device, RandomCall call) {
   Array result = Array::uninitialized(shape, dtype, device.value_or(current_device()));
   if (result.size() == 0) return result;
-  call.bits = state.reserve(static_cast<uint64_t>(result.size()));
+  call.bits = state.reserve(static_cast<uint64_t>(result.size()), result.device());
   call.output = &result;
   kernels::random(result.device(), call);
   return result;
@@ -54,12 +55,54 @@ Defaults& defaults() {
 
 }  // namespace
 
-RandomState::RandomState(uint64_t seed_value) : state_{seed_value, 0} {}
-void RandomState::seed(uint64_t value) { state_ = {value, 0}; }
+// What one captured graph draws: its kernels read `base`, which every launch sets to the stream's
+// position and moves on by `blocks`.
+struct CapturedDraws {
+  Array base;
+  uint64_t blocks = 0;
+};
 
-RandomBits RandomState::reserve(uint64_t blocks) {
-  const RandomBits bits{state_.seed, state_.offset, nullptr};
-  state_.offset += blocks;
+struct RandomState::Shared {
+  State state;
+  std::weak_ptr<CapturedDraws> capturing;  // of the graph being captured
+
+  // Numbers of the graph that this thread captures.
+  RandomBits reserve_captured(const std::shared_ptr<Shared>& self, uint64_t blocks, Device device) {
+    std::shared_ptr<CapturedDraws> draws = capturing.lock();
+    if (!draws || !draws->base.defined() || !(graph_ == cuda::capture_id())) {
+      draws = std::make_shared<CapturedDraws>();
+      draws->base = Array::uninitialized({}, Dtype::kUInt64, device);
+      graph_ = cuda::capture_id();
+      capturing = draws;
+      cuda::add_launch_hook([self, draws] {
+        kernels::fill(draws->base.device(), draws->base, self->state.offset);
+        self->state.offset += draws->blocks;
+      });
+    }
+    const RandomBits bits{state.seed, draws->blocks, &draws->base};
+    draws->blocks += blocks;
+    return bits;
+  }
+
+ private:
+  uint64_t graph_ = 0;
+};
+
+RandomState::RandomState(uint64_t seed_value) : shared_(std::make_shared<Shared>()) { seed(seed_value); }
+RandomState::RandomState(const RandomState& other) : RandomState(other.state().seed) { set_state(other.state()); }
+RandomState& RandomState::operator=(const RandomState& other) {
+  set_state(other.state());
+  return *this;
+}
+void RandomState::seed(uint64_t value) { shared_->state = {value, 0}; }
+RandomState::State RandomState::state() const { return shared_->state; }
+void RandomState::set_state(State state) { shared_->state = state; }
+
+RandomBits RandomState::reserve(uint64_t blocks, Device device) {
+  if (device.is_cuda() && cuda::is_capturing(device)) return shared_->reserve_captured(shared_, blocks, device);
+  State& state = shared_->state;
+  const RandomBits bits{state.seed, state.offset, nullptr};
+  state.offset += blocks;
   return bits;
 }
 
@@ -90,7 +133,7 @@ Array RandomState::bernoulli(const Shape& shape, double p, std::optional<Device>
 Array RandomState::permutation(int64_t n, std::optional<Device> device) {
   CATENA_CHECK(ValueError, n >= 0, "permutation: expected a length of at least 0, got ", n);
   Array result = Array::uninitialized({n}, Dtype::kInt64, device.value_or(current_device()));
-  if (n > 0) kernels::permutation(result.device(), reserve(static_cast<uint64_t>(n)), result);
+  if (n > 0) kernels::permutation(result.device(), reserve(static_cast<uint64_t>(n), result.device()), result);
   return result;
 }
 

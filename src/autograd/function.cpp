@@ -51,14 +51,16 @@ class WriteGuard {
   }
   void check(const Function& function, const char* method, const char* what) const {
     for (size_t i = 0; i < arrays_.size(); ++i) {
-      CATENA_CHECK(GradientError, !arrays_[i].defined() || version(arrays_[i]) == versions_[i], function.label(), ": ",
-                   method, " wrote into ", what, " ", i, " (shape ", arrays_[i].shape(), ", ", arrays_[i].dtype(),
-                   "); write into a copy instead");
+      CATENA_CHECK(GradientError, !arrays_[i].defined() || version(arrays_[i]) == versions_[i],
+                   function.label(), ": ", method, " wrote into ", what, " ", i, " (shape ",
+                   arrays_[i].shape(), ", ", arrays_[i].dtype(), "); write into a copy instead");
     }
   }
 
  private:
-  static uint64_t version(const Array& a) { return a.storage()->version.load(std::memory_order_relaxed); }
+  static uint64_t version(const Array& a) {
+    return a.storage()->version.load(std::memory_order_relaxed);
+  }
   const Arrays& arrays_;
   std::vector<uint64_t> versions_;
 };
@@ -72,18 +74,21 @@ class UserFunctionNode final : public FunctionNode {
 
   void backward(BackwardContext& context) override {
     Arrays xs, gys;
-    for (size_t i = 0; i < inputs().size(); ++i) xs.push_back(context.input(static_cast<int>(i)).data());
+    for (size_t i = 0; i < inputs().size(); ++i)
+      xs.push_back(context.input(static_cast<int>(i)).data());
     for (size_t j = 0; j < output_count_; ++j) {
       const Variable gy = context.grad_output(static_cast<int>(j));
       gys.push_back(gy.defined() ? gy.data() : Array());
     }
     const Arrays gxs = run(xs, gys);
-    CATENA_CHECK(GradientError, gxs.size() == xs.size(), label(), ": backward returned ", gxs.size(), " gradients for ",
-                 xs.size(), " inputs; return one for each, a null array for none");
+    CATENA_CHECK(GradientError, gxs.size() == xs.size(), label(), ": backward returned ",
+                 gxs.size(), " gradients for ", xs.size(),
+                 " inputs; return one for each, a null array for none");
     for (size_t i = 0; i < gxs.size(); ++i) {
       if (!gxs[i].defined()) continue;
       check_gradient(i, xs[i], gxs[i]);
-      if (context.needs(static_cast<int>(i))) context.set_grad(static_cast<int>(i), Variable::constant(gxs[i]));
+      if (context.needs(static_cast<int>(i)))
+        context.set_grad(static_cast<int>(i), Variable::constant(gxs[i]));
     }
   }
 
@@ -99,12 +104,15 @@ class UserFunctionNode final : public FunctionNode {
   }
 
   void check_gradient(size_t i, const Array& x, const Array& gx) const {
-    CATENA_CHECK(DtypeError, gx.dtype() == x.dtype(), label(), ": backward returned a gradient of dtype ", gx.dtype(),
-                 " for input ", i, " of dtype ", x.dtype());
-    CATENA_CHECK(ShapeError, gx.shape() == x.shape(), label(), ": backward returned a gradient of shape ", gx.shape(),
-                 " for input ", i, " of shape ", x.shape());
-    CATENA_CHECK(DeviceError, gx.device() == x.device(), label(), ": backward returned a gradient on ", gx.device(),
-                 " for input ", i, " on ", x.device());
+    CATENA_CHECK(DtypeError, gx.dtype() == x.dtype(), label(),
+                 ": backward returned a gradient of dtype ", gx.dtype(), " for input ", i,
+                 " of dtype ", x.dtype());
+    CATENA_CHECK(ShapeError, gx.shape() == x.shape(), label(),
+                 ": backward returned a gradient of shape ", gx.shape(), " for input ", i,
+                 " of shape ", x.shape());
+    CATENA_CHECK(DeviceError, gx.device() == x.device(), label(),
+                 ": backward returned a gradient on ", gx.device(), " for input ", i, " on ",
+                 x.device());
   }
 
   std::shared_ptr<Function> function_;
@@ -116,7 +124,8 @@ void check_types(const Function& function, const Arrays& arrays) {
   try {
     function.check_type_forward(TypeInfoTuple(arrays));
   } catch (const InvalidType& mismatch) {
-    fail<InvalidType>("Invalid operation is performed in: ", function.label(), " (Forward)\n\n", mismatch.what());
+    fail<InvalidType>("Invalid operation is performed in: ", function.label(), " (Forward)\n\n",
+                      mismatch.what());
   }
 }
 
@@ -127,7 +136,8 @@ Arrays run_forward(Function& function, const Arrays& xs) {
   Arrays ys = function.forward(xs);
   guard.check(function, "forward", "input");
   for (size_t j = 0; j < ys.size(); ++j) {
-    CATENA_CHECK(ValueError, ys[j].defined(), function.label(), ": forward returned an undefined array as output ", j);
+    CATENA_CHECK(ValueError, ys[j].defined(), function.label(),
+                 ": forward returned an undefined array as output ", j);
   }
   return ys;
 }
@@ -137,7 +147,9 @@ Arrays run_forward(Function& function, const Arrays& xs) {
 std::string Function::label() const { return class_name(typeid(*this)); }
 void Function::check_type_forward(const TypeInfoTuple&) const {}
 
-Arrays Function::forward(const Arrays& inputs) { return any_on_gpu(inputs) ? forward_gpu(inputs) : forward_cpu(inputs); }
+Arrays Function::forward(const Arrays& inputs) {
+  return any_on_gpu(inputs) ? forward_gpu(inputs) : forward_cpu(inputs);
+}
 Arrays Function::forward_cpu(const Arrays&) {
   fail<ValueError>(label(), ": neither forward nor forward_cpu is overridden");
 }
@@ -155,7 +167,8 @@ Arrays Function::backward_gpu(const Arrays& inputs, const Arrays&) { return Arra
 Variables apply_function(std::shared_ptr<Function> function, const Variables& inputs) {
   Arrays xs;
   for (const Variable& x : inputs) {
-    CATENA_CHECK(ValueError, x.defined(), function->label(), ": input ", xs.size(), " is an undefined variable");
+    CATENA_CHECK(ValueError, x.defined(), function->label(), ": input ", xs.size(),
+                 " is an undefined variable");
     xs.push_back(x.data());
   }
   check_types(*function, xs);

@@ -71,7 +71,7 @@ Variable FunctionNode::connect(std::span<const Variable> inputs, const Array& ou
   sequence_ = g_sequence.fetch_add(1, std::memory_order_relaxed) + 1;
   for (const Variable& input : inputs) {
     inputs_.emplace_back(input.node());
-    if (ParameterState* p = input.node()->parameter) p->used = true;
+    if (ParameterState* p = input.node()->parameter) p->used.store(true, std::memory_order_release);
   }
   auto node = output_node(this, 0, output);
   outputs_.push_back(node.get());
@@ -83,7 +83,7 @@ Variables FunctionNode::connect(std::span<const Variable> inputs, const Arrays& 
   sequence_ = g_sequence.fetch_add(1, std::memory_order_relaxed) + 1;
   for (const Variable& input : inputs) {
     inputs_.emplace_back(input.node());
-    if (ParameterState* p = input.node()->parameter) p->used = true;
+    if (ParameterState* p = input.node()->parameter) p->used.store(true, std::memory_order_release);
   }
   Variables result;
   for (size_t i = 0; i < outputs.size(); ++i) {

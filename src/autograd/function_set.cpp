@@ -8,7 +8,9 @@ std::vector<std::pair<std::string, Parameter>> Parameterized::named_parameters()
   std::vector<std::pair<std::string, Parameter>> result;
   const_cast<Parameterized*>(this)->visit_parameters(
       [&](const std::string& path, Parameter& p) {
-        if (p.defined()) result.emplace_back(path, p);  // absent biases have no parameter
+        if (!p.defined()) return;  // an absent bias
+        p.state()->listed.store(true, std::memory_order_relaxed);
+        result.emplace_back(path, p);
       },
       "");
   return result;

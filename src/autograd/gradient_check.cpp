@@ -14,8 +14,8 @@ namespace {
 Variable scale(const Variable& s, const Variable& a);
 Variable dot(const Variables& as, const Variables& bs);
 
-// The functions layer is above this one, so that the checks bring the two operations they need, each
-// the gradient of the other.
+// The functions layer is above this one, so that the checks bring the two operations they need,
+// each the gradient of the other.
 
 // sum over i of sum(a_i * b_i), 0-d; inputs a_0 .. a_n-1, b_0 .. b_n-1.
 struct DotNode final : FunctionNode {
@@ -64,13 +64,13 @@ Variable dot(const Variables& as, const Variables& bs) {
 
 // sum(y * gy) in double on the host.
 double weighted_sum(const Arrays& ys, const Arrays& gys) {
-  CATENA_CHECK(ValueError, ys.size() == gys.size(), "numerical_grad: f returned ", ys.size(), " outputs for ", gys.size(),
-               " output gradients");
+  CATENA_CHECK(ValueError, ys.size() == gys.size(), "numerical_grad: f returned ", ys.size(),
+               " outputs for ", gys.size(), " output gradients");
   double total = 0;
   for (size_t i = 0; i < ys.size(); ++i) {
     if (!gys[i].defined()) continue;
-    CATENA_CHECK(ShapeError, ys[i].shape() == gys[i].shape(), "numerical_grad: output ", i, " has shape ", ys[i].shape(),
-                 ", its gradient ", gys[i].shape());
+    CATENA_CHECK(ShapeError, ys[i].shape() == gys[i].shape(), "numerical_grad: output ", i,
+                 " has shape ", ys[i].shape(), ", its gradient ", gys[i].shape());
     const std::vector<double> y = ys[i].to_vector<double>(), gy = gys[i].to_vector<double>();
     for (size_t k = 0; k < y.size(); ++k) total += y[k] * gy[k];
   }
@@ -104,8 +104,11 @@ Arrays random_like(const std::vector<Array>& likes, uint64_t seed) {
   RandomState state(seed);
   Arrays result;
   for (const Array& like : likes) {
-    result.push_back(is_float(like.dtype()) ? state.uniform(like.shape(), -1, 1, Dtype::kFloat64, cpu(0)).astype(like.dtype()).to(like.device())
-                                            : Array());
+    result.push_back(is_float(like.dtype())
+                         ? state.uniform(like.shape(), -1, 1, Dtype::kFloat64, cpu(0))
+                               .astype(like.dtype())
+                               .to(like.device())
+                         : Array());
   }
   return result;
 }
@@ -118,7 +121,8 @@ Arrays data_of(const Variables& variables) {
 
 Variables as_variables(const Arrays& arrays) {
   Variables variables;
-  for (const Array& a : arrays) variables.push_back(is_float(a.dtype()) ? Variable(a) : Variable::constant(a));
+  for (const Array& a : arrays)
+    variables.push_back(is_float(a.dtype()) ? Variable(a) : Variable::constant(a));
   return variables;
 }
 
@@ -141,14 +145,16 @@ Variable weighted(const Variables& ys, const Variables& gys) {
   return dot(used_y, used_g);
 }
 
-void compare(const char* who, const Variables& xs, const Arrays& expected, const CheckOptions& options, const char* what) {
+void compare(const char* who, const Variables& xs, const Arrays& expected,
+             const CheckOptions& options, const char* what) {
   for (size_t i = 0; i < xs.size(); ++i) {
     if (!xs[i].requires_grad()) continue;
     const Array got = xs[i].grad().defined() ? xs[i].grad() : zeros_like(xs[i].data());
     try {
       assert_allclose(got, expected[i], options.atol, options.rtol);
     } catch (const ValueError& e) {
-      fail<ValueError>(who, ": the gradient of ", what, " ", i, " and the numerical one differ.\n", e.what());
+      fail<ValueError>(who, ": the gradient of ", what, " ", i, " and the numerical one differ.\n",
+                       e.what());
     }
   }
 }
@@ -169,7 +175,8 @@ Arrays first_gradients(const VariableFunction& f, const Arrays& inputs, const Ar
 
 }  // namespace
 
-Arrays numerical_grad(const std::function<Arrays()>& f, const Arrays& inputs, const Arrays& grad_outputs, double eps) {
+Arrays numerical_grad(const std::function<Arrays()>& f, const Arrays& inputs,
+                      const Arrays& grad_outputs, double eps) {
   CATENA_CHECK(ValueError, eps > 0, "numerical_grad: expected eps above 0, got ", eps);
   Arrays grads;
   for (const Array& x : inputs) {
@@ -194,7 +201,8 @@ Arrays numerical_grad(const std::function<Arrays()>& f, const Arrays& inputs, co
 
 void assert_allclose(const Array& x, const Array& y, double atol, double rtol) {
   CATENA_CHECK(ValueError, x.defined() && y.defined(), "assert_allclose: an array is undefined");
-  CATENA_CHECK(ValueError, x.shape() == y.shape(), "assert_allclose: shapes ", x.shape(), " and ", y.shape(), " differ");
+  CATENA_CHECK(ValueError, x.shape() == y.shape(), "assert_allclose: shapes ", x.shape(), " and ",
+               y.shape(), " differ");
   const std::vector<double> a = x.to_vector<double>(), b = y.to_vector<double>();
   double worst = -1;
   size_t at = 0, count = 0;
@@ -209,8 +217,9 @@ void assert_allclose(const Array& x, const Array& y, double atol, double rtol) {
       at = k;
     }
   }
-  CATENA_CHECK(ValueError, count == 0, "assert_allclose: ", count, " of ", a.size(), " elements differ by more than ", atol,
-               " + ", rtol, " |y|; most at ", position_of(x.shape(), static_cast<int64_t>(at)), ": ", a[at], " against ", b[at],
+  CATENA_CHECK(ValueError, count == 0, "assert_allclose: ", count, " of ", a.size(),
+               " elements differ by more than ", atol, " + ", rtol, " |y|; most at ",
+               position_of(x.shape(), static_cast<int64_t>(at)), ": ", a[at], " against ", b[at],
                ", difference ", a[at] - b[at]);
 }
 
@@ -221,11 +230,13 @@ void check_backward(const VariableFunction& f, const Arrays& inputs, const Check
   Variables weights;
   for (const Array& g : gys) weights.push_back(g.defined() ? Variable::constant(g) : Variable());
   weighted(ys, weights).backward();
-  const Arrays expected = numerical_grad([&] { return evaluate(f, inputs); }, inputs, gys, options.eps);
+  const Arrays expected =
+      numerical_grad([&] { return evaluate(f, inputs); }, inputs, gys, options.eps);
   compare("check_backward", xs, expected, options, "input");
 }
 
-void check_double_backward(const VariableFunction& f, const Arrays& inputs, const CheckOptions& options) {
+void check_double_backward(const VariableFunction& f, const Arrays& inputs,
+                           const CheckOptions& options) {
   const Variables xs = as_variables(inputs);
   const Variables ys = f(xs);
   const Arrays gys = random_like(data_of(ys), 1);
@@ -239,8 +250,10 @@ void check_double_backward(const VariableFunction& f, const Arrays& inputs, cons
   weighted(ys, gy_variables).backward(create);
   Variables gxs;
   for (const Variable& x : xs) {
-    if (x.requires_grad() && x.grad_variable().defined()) gxs.push_back(x.grad_variable());
-    else if (x.requires_grad()) gxs.push_back(Variable::constant(zeros_like(x.data())));
+    if (x.requires_grad() && x.grad_variable().defined())
+      gxs.push_back(x.grad_variable());
+    else if (x.requires_grad())
+      gxs.push_back(Variable::constant(zeros_like(x.data())));
   }
   const Arrays weights = random_like(data_of(gxs), 2);
   Arrays all_inputs = inputs;
@@ -254,8 +267,8 @@ void check_double_backward(const VariableFunction& f, const Arrays& inputs, cons
   Variables constants;
   for (const Array& w : weights) constants.push_back(Variable::constant(w));
   weighted(gxs, constants).backward();
-  const Arrays expected =
-      numerical_grad([&] { return first_gradients(f, inputs, gys); }, all_inputs, weights, options.eps);
+  const Arrays expected = numerical_grad([&] { return first_gradients(f, inputs, gys); },
+                                         all_inputs, weights, options.eps);
   compare("check_double_backward", all, expected, options, "input or output gradient");
 }
 

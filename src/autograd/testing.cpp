@@ -26,7 +26,8 @@ std::vector<Device> devices() {
   return list;
 }
 
-Array random_array(const Shape& shape, double low, double high, Dtype dtype, Device device, uint64_t seed) {
+Array random_array(const Shape& shape, double low, double high, Dtype dtype, Device device,
+                   uint64_t seed) {
   RandomState state(seed);
   const Array values = state.uniform(shape, low, high, Dtype::kFloat64, cpu(0));
   if (dtype == Dtype::kBool) return greater(values, (low + high) / 2).copy_to(device);
@@ -34,7 +35,10 @@ Array random_array(const Shape& shape, double low, double high, Dtype dtype, Dev
 }
 
 Array counting_array(const Shape& shape, Dtype dtype, Device device) {
-  return arange(element_count(shape), {Dtype::kFloat64, cpu(0)}).astype(dtype).reshape(shape).copy_to(device);
+  return arange(element_count(shape), {Dtype::kFloat64, cpu(0)})
+      .astype(dtype)
+      .reshape(shape)
+      .copy_to(device);
 }
 
 Array padded(const Array& a) {
@@ -50,7 +54,9 @@ Array padded(const Array& a) {
   return view;
 }
 
-Array transposed_layout(const Array& a) { return a.ndim() < 2 ? padded(a) : a.transpose().copy().transpose(); }
+Array transposed_layout(const Array& a) {
+  return a.ndim() < 2 ? padded(a) : a.transpose().copy().transpose();
+}
 
 Array reversed_layout(const Array& a) { return a.ndim() == 0 ? padded(a) : flip(flip(a).copy()); }
 
@@ -68,13 +74,17 @@ std::string difference(const Array& x, const Array& y, double atol, double rtol)
 }  // namespace testing
 
 void PrintTo(const Array& a, std::ostream* os) {
-  if (!a.defined()) *os << "undefined array";
-  else *os << a.repr() << " on " << a.device().name();
+  if (!a.defined())
+    *os << "undefined array";
+  else
+    *os << a.repr() << " on " << a.device().name();
 }
 void PrintTo(const Variable& v, std::ostream* os) {
   *os << "variable ";
-  if (!v.defined()) *os << "(null)";
-  else PrintTo(v.data(), os);
+  if (!v.defined())
+    *os << "(null)";
+  else
+    PrintTo(v.data(), os);
 }
 void PrintTo(const Dims& dims, std::ostream* os) { *os << to_string(dims); }
 void PrintTo(Device device, std::ostream* os) { *os << device.name(); }

@@ -236,6 +236,28 @@ std::string describe_mismatch(const std::vector<std::string>& calls, uint64_t se
          "reduction and root";
 }
 
+std::string difference_of(const Rings& rings, int rank, uint64_t id) {
+  std::vector<int> ranks;
+  for (size_t r = 0; r < rings.size(); ++r) ranks.push_back(int(r));
+  return difference(rings, size_t(rank), ranks, id, rings.size());
+}
+
+std::string difference_on_board(const BoardPlace& place, int rank, int size, uint64_t id,
+                                int depth) {
+  if (!place.board) return {};
+  Rings rings;
+  std::vector<int> ranks;
+  size_t own = 0;
+  for (int r = 0; r < size; ++r) {
+    const int slot = place.slots[size_t(r)];
+    if (slot < 0) continue;
+    if (r == rank) own = rings.size();
+    rings.push_back(place.board->calls(slot, depth));
+    ranks.push_back(r);
+  }
+  return difference(rings, own, ranks, id, size_t(size));
+}
+
 std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64_t id,
                              double waited_seconds) {
   if (!place.board) return {};
@@ -260,7 +282,7 @@ std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64
       failure = message("rank ", r, " failed", doing, ": ", peer.own_failure.text);
     } else if (failure.empty() && peer.pid > 0 && kill(peer.pid, 0) != 0 && errno == ESRCH) {
       failure = message("rank ", r, " (process ", peer.pid, ") died", doing);
-    } else if (failure.empty() &&
+    } else if (failure.empty() && waited_seconds > 0 &&
                (peer.phase == Phase::finishing || peer.phase == Phase::finished)) {
       failure = message("rank ", r, " has left the program", doing);
     }

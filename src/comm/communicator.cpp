@@ -73,13 +73,14 @@ Communicator::~Communicator() {
     // The other ranks will not come to close it.
     if (!failed()) state_->transport->abandon();
     state_->closed = true;
-    return;
   }
   try {
     close();
   } catch (const std::exception& error) {
     log::warning("closing a communicator: ", error.what());
   }
+  // Before the rest of the state, which its threads may look at.
+  state_->transport.reset();
 }
 
 std::string Communicator::name() const { return state_->transport->name(); }
@@ -96,6 +97,30 @@ Stream Communicator::side_stream() {
   return state_->side;
 }
 
+namespace {
+
+// All ranks have made the same number of calls when they come here, or differ.
+std::string difference_over_hosts(Communicator::State& state) {
+  struct Mark {
+    uint64_t sequence, hash;
+  };
+  Communicator& control = *state.control;
+  const auto marks =
+      control.all_gather_object(Mark{state.history.sequence(), state.history.hash()});
+  const auto equal = [&](const Mark& m) {
+    return m.hash == marks[0].hash && m.sequence == marks[0].sequence;
+  };
+  if (std::all_of(marks.begin(), marks.end(), equal)) return {};
+  const int slot = state.place.slots[static_cast<size_t>(control.rank())];
+  const auto rings = control.all_gather_object(state.place.board->calls(slot));
+  std::string text = difference_of(rings, control.rank(), state.id);
+  if (!text.empty()) return text;
+  return "the ranks of this communicator have made different numbers of calls when check() was "
+         "called";
+}
+
+}  // namespace
+
 void Communicator::throw_if_failed() const {
   std::string text = state_->transport->failure();
   if (!text.empty()) state_->mark_failed(text, true);
@@ -106,10 +131,20 @@ void Communicator::throw_if_failed() const {
 
 void Communicator::check() {
   throw_if_failed();
-  const std::string problem = find_problem(0);
+  std::string problem = find_problem(0);
+  if (problem.empty() && state_->control && inter_size() > 1)
+    problem = difference_over_hosts(*state_);
   if (problem.empty()) return;
   abort(problem);
   throw_if_failed();
+}
+
+std::string Communicator::find_difference() const {
+  // As many calls as were made since the last look, and some for ranks that lag behind.
+  const uint64_t made = state_->made.load(std::memory_order_relaxed);
+  const uint64_t since = made - state_->compared.exchange(made, std::memory_order_relaxed);
+  const int depth = static_cast<int>(std::min<uint64_t>(since + 32, StatusBoard::kRingSize));
+  return difference_on_board(state_->place, rank(), size(), state_->id, depth);
 }
 
 std::string Communicator::find_problem(double waited_seconds) const {

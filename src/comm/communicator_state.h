@@ -73,7 +73,8 @@ struct Communicator::State {
   std::map<int, std::function<void()>> callbacks;
   int next_callback = 0;
   Fault fault;
-  uint64_t made = 0;
+  std::atomic<uint64_t> made{0};
+  std::atomic<uint64_t> compared{0};  // value of made when differences were last looked for
   int splits = 0;
 };
 
@@ -90,6 +91,11 @@ BoardPlace find_board(Communicator& comm);
 BoardPlace place_of(const Communicator& comm);
 // Also starts the call numbers again, under another id.
 void set_place(Communicator& comm, BoardPlace place, uint64_t id);
+// The first difference in the last `depth` calls of the ranks on this host; "" when there is none.
+std::string difference_on_board(const BoardPlace& place, int rank, int size, uint64_t id,
+                                int depth);
+// The same over rings of all ranks.
+std::string difference_of(const std::vector<std::vector<CallRecord>>& rings, int rank, uint64_t id);
 // The first difference, or failure of a peer, that the boards show; see Communicator::find_problem.
 std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64_t id,
                              double waited_seconds);

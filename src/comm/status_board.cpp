@@ -553,10 +553,11 @@ SlotSnapshot StatusBoard::read(int local_rank) const {
   return snapshot;
 }
 
-std::vector<CallRecord> StatusBoard::calls(int local_rank) const {
+std::vector<CallRecord> StatusBoard::calls(int local_rank, int most) const {
   const Slot& slot = checked_slot(local_rank);
   const std::uint64_t head = slot.ring_head.load(std::memory_order_acquire);
-  const std::uint64_t first = head > kRingSize ? head - kRingSize : 0;
+  const auto wanted = static_cast<std::uint64_t>(std::clamp(most, 0, kRingSize));
+  const std::uint64_t first = head > wanted ? head - wanted : 0;
   std::vector<CallRecord> calls(head - first);
   for (std::uint64_t at = first; at < head; ++at) {
     board_detail::RecordWords words;

@@ -191,8 +191,8 @@ class StatusBoard {
   StatusSlot slot(int local_rank) const;
   StatusSlot own_slot() const { return slot(local_rank_); }
   SlotSnapshot read(int local_rank) const;
-  // The last calls of a rank (at most kRingSize), oldest first.
-  std::vector<CallRecord> calls(int local_rank) const;
+  // The last calls of a rank (at most `most`), oldest first.
+  std::vector<CallRecord> calls(int local_rank, int most = kRingSize) const;
 
  private:
   StatusBoard(board_detail::Segment* segment, std::size_t size, int fd, int local_rank);

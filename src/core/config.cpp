@@ -30,13 +30,13 @@ Precision precision_from_environment() {
   return Precision::kFloat32;
 }
 
-int positive_number(const char* name) {
+[[maybe_unused]] int positive_number(const char* name) {
   const char* text = std::getenv(name);
   return text ? std::max(0, std::atoi(text)) : 0;
 }
 
 // Cores this process may run on.
-int available_cores() {
+[[maybe_unused]] int available_cores() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
   return 1;

@@ -1,7 +1,10 @@
 #include "catena/core/graph.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
+#include <vector>
 
 #include "catena/core/backend.h"
 #include "catena/core/error.h"
@@ -32,11 +35,23 @@ struct Graph::State {
   Device device;
   std::function<void()> step;  // kept: it may own what the recorded work reads
   GraphState* graph = nullptr;
+  std::vector<std::function<void()>> launch_hooks;
+  uint64_t id = 0;
+  std::string destroyed;  // why, when somebody destroyed the recorded work
 
-  ~State() {
-    if (graph) backend(device.type()).destroy_graph(graph);
+  void destroy() {
+    if (graph) backend(device.type()).destroy_graph(std::exchange(graph, nullptr));
   }
+  ~State() { destroy(); }
 };
+
+namespace {
+
+// The graph that the calling thread is capturing. A void pointer, because State is private.
+thread_local std::shared_ptr<void> t_capturing;
+std::atomic<uint64_t> g_captures{0};
+
+}  // namespace
 
 Graph Graph::capture(Device device, std::function<void()> step) {
   CATENA_CHECK(ValueError, bool(step), "Graph::capture: expected a function, got an empty one");
@@ -46,16 +61,20 @@ Graph Graph::capture(Device device, std::function<void()> step) {
   result.state_ = std::make_shared<State>();
   result.state_->device = device;
   result.state_->step = std::move(step);
+  result.state_->id = g_captures.fetch_add(1) + 1;
   Stream stream = Stream::create(device);
   Backend& b = backend(device.type());
   b.begin_capture(device.index(), stream);
+  const auto outer = std::exchange(t_capturing, result.state_);
   try {
     StreamScope scope(stream);
     result.state_->step();
   } catch (...) {
+    t_capturing = outer;
     b.abort_capture(stream);
     throw;
   }
+  t_capturing = outer;
   result.state_->graph = b.end_capture(stream);
   return result;
 }
@@ -63,6 +82,8 @@ Graph Graph::capture(Device device, std::function<void()> step) {
 void Graph::launch() {
   CATENA_CHECK(ValueError, state_ != nullptr,
                "Graph::launch: this Graph is empty; use Graph::capture");
+  CATENA_CHECK(Error, state_->graph != nullptr, "Graph::launch: the recorded work is gone: ", state_->destroyed);
+  for (const auto& hook : state_->launch_hooks) hook();
   backend(state_->device.type()).launch_graph(state_->graph, current_stream(state_->device));
 }
 
@@ -70,6 +91,24 @@ Device Graph::device() const {
   CATENA_CHECK(ValueError, state_ != nullptr,
                "Graph::device: this Graph is empty; use Graph::capture");
   return state_->device;
+}
+
+uint64_t capture_id() { return t_capturing ? static_cast<Graph::State*>(t_capturing.get())->id : 0; }
+
+void add_launch_hook(std::function<void()> before_launch) {
+  CATENA_CHECK(Error, t_capturing != nullptr, "add_launch_hook: this thread captures no graph");
+  static_cast<Graph::State*>(t_capturing.get())->launch_hooks.push_back(std::move(before_launch));
+}
+
+std::function<void(const std::string&)> graph_destroyer() {
+  CATENA_CHECK(Error, t_capturing != nullptr, "graph_destroyer: this thread captures no graph");
+  std::weak_ptr<Graph::State> graph = std::static_pointer_cast<Graph::State>(t_capturing);
+  return [graph](const std::string& reason) {
+    if (const auto state = graph.lock()) {
+      state->destroyed = reason;
+      state->destroy();
+    }
+  };
 }
 
 bool is_capturing(Device device) {

@@ -37,8 +37,10 @@ Variable apply_softmax(const char* label, const VariableOperand& operand, int64_
   check_float(label, x);
   if (axis >= x.ndim() || axis < -x.ndim()) [[unlikely]] {
     refuse(label, {x.data()}, [&](const TypeInfoTuple& in) {
-      if (axis >= 0) type_check::expect(in[0].ndim() > type_check::constant(axis));
-      else type_check::expect(in[0].ndim() >= type_check::constant(-axis));
+      if (axis >= 0)
+        type_check::expect(in[0].ndim() > type_check::constant(axis));
+      else
+        type_check::expect(in[0].ndim() >= type_check::constant(-axis));
     });
   }
   const int a = normalize_axis(label, axis, x.ndim());
@@ -54,8 +56,12 @@ Variable apply_softmax(const char* label, const VariableOperand& operand, int64_
 
 }  // namespace
 
-Variable softmax(const VariableOperand& x, int64_t axis) { return apply_softmax("Softmax", x, axis, false); }
-Variable log_softmax(const VariableOperand& x, int64_t axis) { return apply_softmax("LogSoftmax", x, axis, true); }
+Variable softmax(const VariableOperand& x, int64_t axis) {
+  return apply_softmax("Softmax", x, axis, false);
+}
+Variable log_softmax(const VariableOperand& x, int64_t axis) {
+  return apply_softmax("LogSoftmax", x, axis, true);
+}
 
 Variable softplus(const VariableOperand& x, double beta) {
   CATENA_CHECK(ValueError, beta != 0, "softplus: expected a beta other than 0");

@@ -44,15 +44,18 @@ class BroadcastNode final : public FunctionNode {
     const Variable gy = context.grad_output();
     if (!gy.defined()) return;
     const Shape& shape = inputs()[0]->shape;
-    if (context.create_graph()) context.set_grad(0, sum_to(gy, shape));
-    else give_sum(context, 0, gy.data(), shape);
+    if (context.create_graph())
+      context.set_grad(0, sum_to(gy, shape));
+    else
+      give_sum(context, 0, gy.data(), shape);
   }
 };
 
 // Sums: over axes, or down to a shape. The gradient is a broadcast view.
 class SumNode final : public FunctionNode {
  public:
-  SumNode(const Shape& kept, double scale, const char* label) : kept_(kept), scale_(scale), label_(label) {}
+  SumNode(const Shape& kept, double scale, const char* label)
+      : kept_(kept), scale_(scale), label_(label) {}
   std::string label() const override { return label_; }
   void backward(BackwardContext& context) override {
     Variable gy = context.grad_output();
@@ -118,26 +121,32 @@ Shape with_ones(const Shape& shape, const Axes& axes) {
 void check_axes(const char* label, const Variable& x, const Axes& axes) {
   check_float(label, x);
   for (int64_t axis : axes) {
-    if (axis < x.ndim() && axis >= -x.ndim()) [[likely]] continue;
+    if (axis < x.ndim() && axis >= -x.ndim()) [[likely]]
+      continue;
     refuse(label, {x.data()}, [&](const TypeInfoTuple& in) {
-      if (axis >= 0) expect(type_check::named(axis, "axis") < in[0].ndim());
-      else expect(type_check::named(-axis, "-axis") <= in[0].ndim());
+      if (axis >= 0)
+        expect(type_check::named(axis, "axis") < in[0].ndim());
+      else
+        expect(type_check::named(-axis, "-axis") <= in[0].ndim());
     });
   }
 }
 
-Variable apply_sum(const char* label, const VariableOperand& operand, const Axes& axes, bool keepdims, bool average) {
+Variable apply_sum(const char* label, const VariableOperand& operand, const Axes& axes,
+                   bool keepdims, bool average) {
   const Variable& x = operand.variable(label);
   check_axes(label, x, axes);
   const Axes all = normalize_axes(label, axes, x.ndim());
   const Shape kept = with_ones(x.shape(), all);
   const ReduceOptions options(axes, keepdims);
   const Array y = average ? catena::mean(x.data(), options) : catena::sum(x.data(), options);
-  const double scale = average && x.size() > 0 ? static_cast<double>(y.size()) / static_cast<double>(x.size()) : 1;
+  const double scale =
+      average && x.size() > 0 ? static_cast<double>(y.size()) / static_cast<double>(x.size()) : 1;
   return record(label, x, y, [&] { return make_node<SumNode>(kept, scale, label); });
 }
 
-Variable apply_extreme(const char* label, bool maximum, const VariableOperand& operand, const Axes& axes, bool keepdims) {
+Variable apply_extreme(const char* label, bool maximum, const VariableOperand& operand,
+                       const Axes& axes, bool keepdims) {
   const Variable& x = operand.variable(label);
   check_axes(label, x, axes);
   const Shape kept = with_ones(x.shape(), normalize_axes(label, axes, x.ndim()));
@@ -159,7 +168,8 @@ Variable apply_transpose(const Variable& x, const Axes& axes, const char* label)
   const Array y = x.ndim() == 0 ? x.data() : x.data().transpose(order);
   return record(label, x, y, [&] {
     Axes inverse(order.size(), 0);
-    for (size_t i = 0; i < order.size(); ++i) inverse[size_t(order[i] < 0 ? order[i] + x.ndim() : order[i])] = int64_t(i);
+    for (size_t i = 0; i < order.size(); ++i)
+      inverse[size_t(order[i] < 0 ? order[i] + x.ndim() : order[i])] = int64_t(i);
     return make_node<TransposeNode>(inverse, label);
   });
 }
@@ -168,12 +178,15 @@ void check_reshape(const Variable& x, const Shape& shape) {
   int64_t known = 1;
   int unknown = 0;
   for (int64_t extent : shape) {
-    if (extent == -1) ++unknown;
-    else known *= extent;
+    if (extent == -1)
+      ++unknown;
+    else
+      known *= extent;
   }
   CATENA_CHECK(ValueError, unknown <= 1, "reshape: at most one extent may be -1, got ", shape);
   const bool fits = unknown ? known != 0 && x.size() % known == 0 : x.size() == known;
-  if (fits) [[likely]] return;
+  if (fits) [[likely]]
+    return;
   refuse("Reshape", {x.data()}, [&](const TypeInfoTuple& in) {
     const auto size = type_check::named(x.size(), "prod(in_types[0].shape)");
     if (!unknown) expect(size == type_check::named(known, message("prod", shape)));
@@ -186,10 +199,18 @@ void check_reshape(const Variable& x, const Shape& shape) {
 
 }  // namespace
 
-Variable sum(const VariableOperand& x, const AxisList& axes, bool keepdims) { return apply_sum("Sum", x, axes.axes, keepdims, false); }
-Variable mean(const VariableOperand& x, const AxisList& axes, bool keepdims) { return apply_sum("Mean", x, axes.axes, keepdims, true); }
-Variable max(const VariableOperand& x, const AxisList& axes, bool keepdims) { return apply_extreme("Max", true, x, axes.axes, keepdims); }
-Variable min(const VariableOperand& x, const AxisList& axes, bool keepdims) { return apply_extreme("Min", false, x, axes.axes, keepdims); }
+Variable sum(const VariableOperand& x, const AxisList& axes, bool keepdims) {
+  return apply_sum("Sum", x, axes.axes, keepdims, false);
+}
+Variable mean(const VariableOperand& x, const AxisList& axes, bool keepdims) {
+  return apply_sum("Mean", x, axes.axes, keepdims, true);
+}
+Variable max(const VariableOperand& x, const AxisList& axes, bool keepdims) {
+  return apply_extreme("Max", true, x, axes.axes, keepdims);
+}
+Variable min(const VariableOperand& x, const AxisList& axes, bool keepdims) {
+  return apply_extreme("Min", false, x, axes.axes, keepdims);
+}
 
 Variable sum_to(const VariableOperand& operand, const Shape& shape) {
   const Variable& x = operand.variable("sum_to");
@@ -235,7 +256,8 @@ Variable swapaxes(const VariableOperand& operand, int64_t axis1, int64_t axis2) 
 Variable broadcast_to(const VariableOperand& operand, const Shape& shape) {
   const Variable& x = operand.variable("broadcast_to");
   if (x.shape() == shape) return x;
-  return record("broadcast_to", x, x.data().broadcast_to(shape), [] { return make_node<BroadcastNode>(); });
+  return record("broadcast_to", x, x.data().broadcast_to(shape),
+                [] { return make_node<BroadcastNode>(); });
 }
 
 Variables broadcast(const Variables& xs) {
@@ -248,8 +270,10 @@ Variables broadcast(const Variables& xs) {
   } catch (const ShapeError&) {
     std::string shapes;
     for (const Array& a : arrays) shapes += (shapes.empty() ? "" : ", ") + to_string(a.shape());
-    fail<InvalidType>("Invalid operation is performed in: Broadcast (Forward)\n\nExpect: each dimension has the "
-                      "same size or is 1\nActual: shapes: ", shapes);
+    fail<InvalidType>(
+        "Invalid operation is performed in: Broadcast (Forward)\n\nExpect: each dimension has the "
+        "same size or is 1\nActual: shapes: ",
+        shapes);
   }
   Variables results;
   for (const Variable& x : xs) results.push_back(broadcast_to(x, shape));

@@ -25,7 +25,8 @@ class ConcatNode final : public FunctionNode {
     int64_t start = 0;
     for (size_t i = 0; i < inputs().size(); ++i) {
       const int64_t stop = start + inputs()[i]->shape[size_t(axis_)];
-      if (context.needs(static_cast<int>(i))) context.set_grad(static_cast<int>(i), slice_axis(gy, axis_, start, stop));
+      if (context.needs(static_cast<int>(i)))
+        context.set_grad(static_cast<int>(i), slice_axis(gy, axis_, start, stop));
       start = stop;
     }
   }
@@ -49,7 +50,8 @@ class SplitNode final : public FunctionNode {
     if (!any) return;
     const VariableNode& input = *inputs()[0];
     for (size_t j = 0; j < parts_.size(); ++j) {
-      if (!grads[j].defined()) grads[j] = Variable::constant(zeros(parts_[j], {input.dtype, input.device}));
+      if (!grads[j].defined())
+        grads[j] = Variable::constant(zeros(parts_[j], {input.dtype, input.device}));
     }
     context.set_grad(0, concat(grads, axis_));
   }
@@ -105,7 +107,8 @@ void check_concat(const Arrays& arrays, int axis) {
   const bool in_range = axis >= 0 && axis < first.ndim();
   for (const Array& a : arrays) {
     if (in_range && a.dtype() == first.dtype() && a.ndim() == first.ndim() &&
-        without_axis(a.shape(), axis) == without_axis(first.shape(), axis)) continue;
+        without_axis(a.shape(), axis) == without_axis(first.shape(), axis))
+      continue;
     refuse("Concat", arrays, [&](const TypeInfoTuple& in) {
       expect(in[0].ndim() > type_check::named(axis, "axis"));
       for (int i = 1; i < static_cast<int>(arrays.size()); ++i) {
@@ -132,10 +135,13 @@ Variables record_split(const Variable& x, const std::vector<Array>& parts, int a
 }
 
 int split_axis_of(const Variable& x, int64_t axis) {
-  if (axis < x.ndim() && axis >= -x.ndim()) [[likely]] return normalize_axis("split_axis", axis, x.ndim());
+  if (axis < x.ndim() && axis >= -x.ndim()) [[likely]]
+    return normalize_axis("split_axis", axis, x.ndim());
   refuse("SplitAxis", {x.data()}, [&](const TypeInfoTuple& in) {
-    if (axis >= 0) expect(in[0].ndim() > type_check::named(axis, "axis"));
-    else expect(in[0].ndim() >= type_check::named(-axis, "-axis"));
+    if (axis >= 0)
+      expect(in[0].ndim() > type_check::named(axis, "axis"));
+    else
+      expect(in[0].ndim() >= type_check::named(-axis, "-axis"));
   });
 }
 
@@ -154,7 +160,8 @@ Variable concat(const Variables& xs, int64_t axis) {
 Variables split_axis(const VariableOperand& operand, int64_t sections, int64_t axis) {
   const Variable& x = operand.variable("split_axis");
   const int a = split_axis_of(x, axis);
-  CATENA_CHECK(ValueError, sections > 0, "split_axis: expected at least one section, got ", sections);
+  CATENA_CHECK(ValueError, sections > 0, "split_axis: expected at least one section, got ",
+               sections);
   if (x.shape()[size_t(a)] % sections != 0) {
     refuse("SplitAxis", {x.data()}, [&](const TypeInfoTuple& in) {
       expect(in[0].shape(a) % type_check::named(sections, "sections") == 0);
@@ -168,7 +175,8 @@ Variables split_axis(const VariableOperand& operand, const Axes& positions, int6
   const int a = split_axis_of(x, axis);
   int64_t previous = 0;
   for (int64_t position : positions) {
-    CATENA_CHECK(ValueError, position >= previous, "split_axis: cut positions must ascend, got ", positions);
+    CATENA_CHECK(ValueError, position >= previous, "split_axis: cut positions must ascend, got ",
+                 positions);
     previous = position;
   }
   if (previous > x.shape()[size_t(a)]) {

@@ -17,13 +17,17 @@ int64_t flat_extent(const Shape& shape) {
   for (size_t i = 1; i < shape.size(); ++i) n *= shape[i];
   return n;
 }
-Array flatten(const Array& x) { return x.ndim() == 2 ? x : x.reshape({x.shape()[0], flat_extent(x.shape())}); }
+Array flatten(const Array& x) {
+  return x.ndim() == 2 ? x : x.reshape({x.shape()[0], flat_extent(x.shape())});
+}
 
 void check_linear(const Array& x, const Array& W, const Array* b) {
-  const bool fits = is_float(W.dtype()) && x.dtype() == W.dtype() && x.ndim() >= 2 && W.ndim() == 2 &&
-                    flat_extent(x.shape()) == W.shape()[1] &&
-                    (b == nullptr || (b->dtype() == W.dtype() && b->ndim() == 1 && b->shape()[0] == W.shape()[0]));
-  if (fits) [[likely]] return;
+  const bool fits = is_float(W.dtype()) && x.dtype() == W.dtype() && x.ndim() >= 2 &&
+                    W.ndim() == 2 && flat_extent(x.shape()) == W.shape()[1] &&
+                    (b == nullptr ||
+                     (b->dtype() == W.dtype() && b->ndim() == 1 && b->shape()[0] == W.shape()[0]));
+  if (fits) [[likely]]
+    return;
   Arrays all{x, W};
   if (b) all.push_back(*b);
   refuse("Linear", all, [&](const TypeInfoTuple& in) {
@@ -43,7 +47,8 @@ void check_linear(const Array& x, const Array& W, const Array* b) {
 // y = x W^T + b, with or without bias and relu. Saves x and W (and y for relu).
 class LinearNode final : public FunctionNode {
  public:
-  LinearNode(const Shape& x_shape, bool bias, bool relu) : x_shape_(x_shape), bias_(bias), relu_(relu) {}
+  LinearNode(const Shape& x_shape, bool bias, bool relu)
+      : x_shape_(x_shape), bias_(bias), relu_(relu) {}
   std::string label() const override { return relu_ ? "LinearReLU" : "Linear"; }
 
   void backward(BackwardContext& context) override {
@@ -111,24 +116,31 @@ class MatmulNode final : public FunctionNode {
     // y = A B with A = op(a), B = op(b): the gradient of A is gy B^T, that of B is A^T gy.
     if (context.needs(0)) {
       const Variable b = context.input(1);
-      if (transa_) give_matmul(context, 0, b, transb_, gy, true);
-      else give_matmul(context, 0, gy, false, b, !transb_);
+      if (transa_)
+        give_matmul(context, 0, b, transb_, gy, true);
+      else
+        give_matmul(context, 0, gy, false, b, !transb_);
     }
     if (context.needs(1)) {
       const Variable a = context.input(0);
-      if (transb_) give_matmul(context, 1, gy, true, a, transa_);
-      else give_matmul(context, 1, a, !transa_, gy, false);
+      if (transb_)
+        give_matmul(context, 1, gy, true, a, transa_);
+      else
+        give_matmul(context, 1, a, !transa_, gy, false);
     }
   }
 
  private:
-  void give_matmul(BackwardContext& context, int i, const Variable& a, bool transa, const Variable& b, bool transb) const {
+  void give_matmul(BackwardContext& context, int i, const Variable& a, bool transa,
+                   const Variable& b, bool transb) const {
     const Shape& shape = inputs()[size_t(i)]->shape;
     if (context.create_graph()) {
-      const Variable product = axes_ == 2 ? matmul(a, b, transa, transb) : batch_matmul(a, b, transa, transb);
+      const Variable product =
+          axes_ == 2 ? matmul(a, b, transa, transb) : batch_matmul(a, b, transa, transb);
       return context.set_grad(i, reshape(product, shape));
     }
-    give_product(context, i, as_matrix(a.data(), transa, axes_), as_matrix(b.data(), transb, axes_), shape);
+    give_product(context, i, as_matrix(a.data(), transa, axes_), as_matrix(b.data(), transb, axes_),
+                 shape);
   }
   int axes_;
   bool transa_, transb_;
@@ -144,12 +156,15 @@ type_check::Expression inner_extent(const Array& a, int i, bool transposed, bool
   return type_check::named(extent, message(where, " (", a.ndim(), "-D array)"));
 }
 
-Variable apply_matmul(const char* label, int axes, const Variable& a, const Variable& b, bool transa, bool transb) {
+Variable apply_matmul(const char* label, int axes, const Variable& a, const Variable& b,
+                      bool transa, bool transb) {
   const auto axes_fit = [&](const Array& m) { return m.ndim() == axes || m.ndim() == axes - 1; };
-  const bool kinds_fit = is_float(a.dtype()) && a.dtype() == b.dtype() && axes_fit(a.data()) && axes_fit(b.data());
+  const bool kinds_fit =
+      is_float(a.dtype()) && a.dtype() == b.dtype() && axes_fit(a.data()) && axes_fit(b.data());
   const Array A = kinds_fit ? as_matrix(a.data(), transa, axes) : Array();
   const Array B = kinds_fit ? as_matrix(b.data(), transb, axes) : Array();
-  if (!kinds_fit || A.shape(-1) != B.shape(-2) || (axes == 3 && A.shape()[0] != B.shape()[0])) [[unlikely]] {
+  if (!kinds_fit || A.shape(-1) != B.shape(-2) || (axes == 3 && A.shape()[0] != B.shape()[0]))
+      [[unlikely]] {
     refuse(label, {a.data(), b.data()}, [&](const TypeInfoTuple& in) {
       expect(in[0].dtype().kind() == 'f');
       expect(in[1].dtype() == in[0].dtype());
@@ -157,7 +172,8 @@ Variable apply_matmul(const char* label, int axes, const Variable& a, const Vari
         expect(in[i].ndim() >= axes - 1);
         expect(in[i].ndim() <= axes);
       }
-      expect(inner_extent(a.data(), 0, transa, true, axes) == inner_extent(b.data(), 1, transb, false, axes));
+      expect(inner_extent(a.data(), 0, transa, true, axes) ==
+             inner_extent(b.data(), 1, transb, false, axes));
       if (axes == 3) expect(in[0].shape(0) == in[1].shape(0));
     });
   }
@@ -176,12 +192,15 @@ Variable apply_matmul(const char* label, int axes, const Variable& a, const Vari
 }
 
 Array initial_weight(int64_t in, int64_t out, const LinearOptions& options) {
-  CATENA_CHECK(ValueError, in > 0 && out > 0, "Linear: expected sizes of at least 1, got ", in, " and ", out);
-  const Dtype dtype = options.dtype.value_or(options.initialW ? options.initialW->dtype() : Dtype::kFloat32);
+  CATENA_CHECK(ValueError, in > 0 && out > 0, "Linear: expected sizes of at least 1, got ", in,
+               " and ", out);
+  const Dtype dtype =
+      options.dtype.value_or(options.initialW ? options.initialW->dtype() : Dtype::kFloat32);
   CATENA_CHECK(DtypeError, is_float(dtype), "Linear: expected a floating dtype, got ", dtype);
   const Shape shape{out, in};
   if (!options.initialW) {
-    return random::normal(shape, 0, options.wscale * std::sqrt(1.0 / static_cast<double>(in)), dtype);
+    return random::normal(shape, 0, options.wscale * std::sqrt(1.0 / static_cast<double>(in)),
+                          dtype);
   }
   CATENA_CHECK(ShapeError, options.initialW->shape() == shape, "Linear: initialW has shape ",
                options.initialW->shape(), ", expected (out, in) = ", shape);
@@ -191,8 +210,9 @@ Array initial_weight(int64_t in, int64_t out, const LinearOptions& options) {
 Array initial_bias(const Array& W, const LinearOptions& options) {
   const Shape shape{W.shape()[0]};
   if (!options.initial_bias) return full(shape, options.bias, {W.dtype(), W.device()});
-  CATENA_CHECK(ShapeError, options.initial_bias->shape() == shape, "Linear: initial_bias has shape ",
-               options.initial_bias->shape(), ", expected (out) = ", shape);
+  CATENA_CHECK(ShapeError, options.initial_bias->shape() == shape,
+               "Linear: initial_bias has shape ", options.initial_bias->shape(),
+               ", expected (out) = ", shape);
   return options.initial_bias->astype(W.dtype(), false).to(W.device());
 }
 
@@ -207,15 +227,18 @@ Variable linear(const VariableOperand& x, const VariableOperand& W, const Variab
 }
 
 Variable linear_relu(const VariableOperand& x, const VariableOperand& W, const VariableOperand& b) {
-  return apply_linear(x.variable("linear_relu"), W.variable("linear_relu"), &b.variable("linear_relu"), true);
+  return apply_linear(x.variable("linear_relu"), W.variable("linear_relu"),
+                      &b.variable("linear_relu"), true);
 }
 
 Variable matmul(const VariableOperand& a, const VariableOperand& b, bool transa, bool transb) {
   return apply_matmul("MatMul", 2, a.variable("matmul"), b.variable("matmul"), transa, transb);
 }
 
-Variable batch_matmul(const VariableOperand& a, const VariableOperand& b, bool transa, bool transb) {
-  return apply_matmul("BatchMatMul", 3, a.variable("batch_matmul"), b.variable("batch_matmul"), transa, transb);
+Variable batch_matmul(const VariableOperand& a, const VariableOperand& b, bool transa,
+                      bool transb) {
+  return apply_matmul("BatchMatMul", 3, a.variable("batch_matmul"), b.variable("batch_matmul"),
+                      transa, transb);
 }
 
 Linear::Linear(int64_t in_size, int64_t out_size, const LinearOptions& options)
@@ -224,7 +247,8 @@ Linear::Linear(int64_t in_size, int64_t out_size, const LinearOptions& options)
 }
 
 Variable Linear::operator()(const VariableOperand& x) const {
-  return apply_linear(x.variable("Linear"), W.variable(), b.defined() ? &b.variable() : nullptr, false);
+  return apply_linear(x.variable("Linear"), W.variable(), b.defined() ? &b.variable() : nullptr,
+                      false);
 }
 
 void Linear::visit_parameters(const Visitor& visitor, const std::string& prefix) {

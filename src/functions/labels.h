@@ -13,7 +13,10 @@ struct Labels {
   int32_t ignore;
 
   Labels(const Array& t, bool normalized, int32_t ignored)
-      : converted(as_int32(t)), saved(converted.same_body(t)), normalize(normalized), ignore(ignored) {}
+      : converted(as_int32(t)),
+        saved(converted.same_body(t)),
+        normalize(normalized),
+        ignore(ignored) {}
   static Array as_int32(const Array& t) { return t.astype(Dtype::kInt32, false).contiguous(); }
 };
 

@@ -19,7 +19,8 @@ Dtype compute_dtype(Dtype d) { return d == Dtype::kFloat64 ? d : Dtype::kFloat32
 // Saves x and the labels, keeps the log-sum-exp of each sample and the divisor.
 class SoftmaxCrossEntropyNode final : public FunctionNode {
  public:
-  SoftmaxCrossEntropyNode(const Array& lse, const Array& count, const Array& loss, const Labels& labels)
+  SoftmaxCrossEntropyNode(const Array& lse, const Array& count, const Array& loss,
+                          const Labels& labels)
       : lse_(lse), count_(count), loss_(loss), labels_(labels) {}
   std::string label() const override { return "SoftmaxCrossEntropy"; }
 
@@ -33,8 +34,10 @@ class SoftmaxCrossEntropyNode final : public FunctionNode {
     const Array xs = view.of(x.data()), ts = t.reshape({view.outer, view.inner});
     give(context, 0, x.shape(), x.data(), [&](const Array& gx) {
       if (gx.size() == 0) return;
-      const kernels::CrossEntropyCall call{&xs, &ts, labels_.ignore, labels_.normalize, &lse_, &count_, &loss_};
-      kernels::softmax_cross_entropy_grad(gx.device(), call, gloss.data(), gx.reshape(view.shape()));
+      const kernels::CrossEntropyCall call{&xs,   &ts,     labels_.ignore, labels_.normalize,
+                                           &lse_, &count_, &loss_};
+      kernels::softmax_cross_entropy_grad(gx.device(), call, gloss.data(),
+                                          gx.reshape(view.shape()));
     });
   }
 
@@ -48,7 +51,8 @@ class SoftmaxCrossEntropyNode final : public FunctionNode {
     const Array onehot = equal(label, number).astype(x.dtype());
     // Without valid labels the divisor is 0, and so is the mask.
     const Array divisor = catena::maximum(count_, 1.0);
-    const Array weight = (not_equal(label, labels_.ignore).astype(count_.dtype()) / divisor).astype(x.dtype());
+    const Array weight =
+        (not_equal(label, labels_.ignore).astype(count_.dtype()) / divisor).astype(x.dtype());
     return (softmax(x, 1) - onehot) * weight * gloss;
   }
 
@@ -57,10 +61,12 @@ class SoftmaxCrossEntropyNode final : public FunctionNode {
 };
 
 void check_cross_entropy(const Array& x, const Array& t) {
-  bool fits = is_float(x.dtype()) && (t.dtype() == Dtype::kInt32 || t.dtype() == Dtype::kInt64) && x.ndim() >= 2 &&
-              t.ndim() == x.ndim() - 1;
-  for (int i = 0; fits && i < t.ndim(); ++i) fits = t.shape()[size_t(i)] == x.shape()[size_t(i == 0 ? 0 : i + 1)];
-  if (fits) [[likely]] return;
+  bool fits = is_float(x.dtype()) && (t.dtype() == Dtype::kInt32 || t.dtype() == Dtype::kInt64) &&
+              x.ndim() >= 2 && t.ndim() == x.ndim() - 1;
+  for (int i = 0; fits && i < t.ndim(); ++i)
+    fits = t.shape()[size_t(i)] == x.shape()[size_t(i == 0 ? 0 : i + 1)];
+  if (fits) [[likely]]
+    return;
   refuse("SoftmaxCrossEntropy", {x, t}, [&](const TypeInfoTuple& in) {
     expect(in[0].dtype().kind() == 'f');
     if (t.dtype() != Dtype::kInt64) expect(in[1].dtype() == Dtype::kInt32);
@@ -79,8 +85,10 @@ class MeanSquaredErrorNode final : public FunctionNode {
   void backward(BackwardContext& context) override {
     const Variable gy = context.grad_output();
     if (!gy.defined()) return;
-    const Variable scale = gy * (2.0 / static_cast<double>(std::max<int64_t>(difference_.size(), 1)));
-    const Variable d = context.create_graph() ? context.input(0) - context.input(1) : Variable::constant(difference_);
+    const Variable scale =
+        gy * (2.0 / static_cast<double>(std::max<int64_t>(difference_.size(), 1)));
+    const Variable d = context.create_graph() ? context.input(0) - context.input(1)
+                                              : Variable::constant(difference_);
     if (context.needs(0)) context.set_grad(0, d * scale);
     if (context.needs(1)) context.set_grad(1, d * negative(scale));
   }
@@ -107,7 +115,9 @@ class SigmoidCrossEntropyNode final : public FunctionNode {
 };
 
 void check_sigmoid_cross_entropy(const Array& x, const Array& t) {
-  if (is_float(x.dtype()) && is_int(t.dtype()) && x.shape() == t.shape() && x.ndim() >= 1) [[likely]] return;
+  if (is_float(x.dtype()) && is_int(t.dtype()) && x.shape() == t.shape() && x.ndim() >= 1)
+      [[likely]]
+    return;
   refuse("SigmoidCrossEntropy", {x, t}, [&](const TypeInfoTuple& in) {
     expect(in[0].dtype().kind() == 'f');
     expect(in[1].dtype().kind() == 'i');
@@ -123,14 +133,15 @@ void check_labels(const Array& t, int64_t classes, int32_t ignore_label) {
   const Array labels = Labels::as_int32(t).to_cpu();
   const int32_t* values = labels.data<int32_t>();
   for (int64_t i = 0; i < labels.size(); ++i) {
-    if ((values[i] >= 0 && values[i] < classes) || values[i] == ignore_label) [[likely]] continue;
-    fail<ValueError>("softmax_cross_entropy: label ", values[i], " at position ", i, " is outside [0, ", classes,
-                     ") and not the ignored label ", ignore_label);
+    if ((values[i] >= 0 && values[i] < classes) || values[i] == ignore_label) [[likely]]
+      continue;
+    fail<ValueError>("softmax_cross_entropy: label ", values[i], " at position ", i,
+                     " is outside [0, ", classes, ") and not the ignored label ", ignore_label);
   }
 }
 
-Variable softmax_cross_entropy(const VariableOperand& x_operand, const VariableOperand& t_operand, bool normalize,
-                               int32_t ignore_label) {
+Variable softmax_cross_entropy(const VariableOperand& x_operand, const VariableOperand& t_operand,
+                               bool normalize, int32_t ignore_label) {
   const Variable& x = x_operand.variable("softmax_cross_entropy");
   const Variable& t = t_operand.variable("softmax_cross_entropy");
   check_cross_entropy(x.data(), t.data());
@@ -144,7 +155,9 @@ Variable softmax_cross_entropy(const VariableOperand& x_operand, const VariableO
   const Array count = Array::uninitialized({}, sums, x.device());
   if (lse.size() > 0 && x.size() > 0) {
     const Array xs = view.of(x.data()), ts = labels.converted.reshape({view.outer, view.inner});
-    kernels::softmax_cross_entropy(x.device(), kernels::CrossEntropyCall{&xs, &ts, ignore_label, normalize, &lse, &count, &loss});
+    kernels::softmax_cross_entropy(
+        x.device(),
+        kernels::CrossEntropyCall{&xs, &ts, ignore_label, normalize, &lse, &count, &loss});
   } else {
     loss.fill(0.0);
     count.fill(0.0);
@@ -159,8 +172,8 @@ Variable softmax_cross_entropy(const VariableOperand& x_operand, const VariableO
   });
 }
 
-Variable sigmoid_cross_entropy(const VariableOperand& x_operand, const VariableOperand& t_operand, bool normalize,
-                               int32_t ignore_label) {
+Variable sigmoid_cross_entropy(const VariableOperand& x_operand, const VariableOperand& t_operand,
+                               bool normalize, int32_t ignore_label) {
   const Variable& x = x_operand.variable("sigmoid_cross_entropy");
   const Variable& t = t_operand.variable("sigmoid_cross_entropy");
   check_sigmoid_cross_entropy(x.data(), t.data());
@@ -192,13 +205,16 @@ Variable mean_squared_error(const VariableOperand& operand0, const VariableOpera
     });
   }
   const Array difference = x0.data() - x1.data();
-  const Array total = Array::uninitialized(Shape(size_t(difference.ndim()), 1), x0.dtype(), x0.device());
+  const Array total =
+      Array::uninitialized(Shape(size_t(difference.ndim()), 1), x0.dtype(), x0.device());
   if (difference.size() > 0) {
-    kernels::reduce(x0.device(), ReduceCall{ReduceOp::kSumOfSquares, &difference, &total, (1u << difference.ndim()) - 1});
+    kernels::reduce(x0.device(), ReduceCall{ReduceOp::kSumOfSquares, &difference, &total,
+                                            (1u << difference.ndim()) - 1});
   } else {
     total.fill(0.0);
   }
-  const Array loss = total.reshape({}) * (1.0 / static_cast<double>(std::max<int64_t>(difference.size(), 1)));
+  const Array loss =
+      total.reshape({}) * (1.0 / static_cast<double>(std::max<int64_t>(difference.size(), 1)));
   const Variable inputs[2] = {x0, x1};
   return record("mean_squared_error", inputs, loss, [&] {
     auto node = make_node<MeanSquaredErrorNode>(difference);

@@ -25,7 +25,9 @@ struct GradientArguments {
   // As a variable: second-order gradients compose arithmetic on operands, so that a host number
   // becomes a constant of gy's type.
   Variable variable(int k) const {
-    return inputs[k].defined() ? inputs[k] : Variable::constant(full({}, numbers[k], {gy.dtype(), gy.device()}));
+    return inputs[k].defined()
+               ? inputs[k]
+               : Variable::constant(full({}, numbers[k], {gy.dtype(), gy.device()}));
   }
 };
 using Gradient = Variable (*)(const GradientArguments&);
@@ -41,7 +43,8 @@ constexpr bool is_name_character(char c) {
 }
 // Whether an expression uses a name: what must be saved follows from the gradient columns.
 constexpr bool mentions(std::string_view expression, std::string_view name) {
-  for (size_t at = expression.find(name); at != std::string_view::npos; at = expression.find(name, at + 1)) {
+  for (size_t at = expression.find(name); at != std::string_view::npos;
+       at = expression.find(name, at + 1)) {
     const size_t end = at + name.size();
     const bool starts = at == 0 || !is_name_character(expression[at - 1]);
     if (starts && (end == expression.size() || !is_name_character(expression[end]))) return true;
@@ -72,9 +75,9 @@ struct GradientRow {
 static Variable apply(ElementwiseOp op, std::initializer_list<const VariableOperand*> operands);
 #define CATENA_EW1(functor, name, ...) \
   Variable name(const VariableOperand& x) { return apply(ElementwiseOp::k##name, {&x}); }
-#define CATENA_EW2(functor, name, ...)                                     \
-  Variable name(const VariableOperand& x0, const VariableOperand& x1) {    \
-    return apply(ElementwiseOp::k##name, {&x0, &x1});                      \
+#define CATENA_EW2(functor, name, ...)                                  \
+  Variable name(const VariableOperand& x0, const VariableOperand& x1) { \
+    return apply(ElementwiseOp::k##name, {&x0, &x1});                   \
   }
 #define CATENA_EW3(functor, name, ...)                                                             \
   Variable name(const VariableOperand& x0, const VariableOperand& x1, const VariableOperand& x2) { \
@@ -89,52 +92,64 @@ static Variable apply(ElementwiseOp op, std::initializer_list<const VariableOper
 
 namespace {
 
-#define CATENA_COLUMN(ACCESS, g)                                                     \
-  std::string_view(#g) == "ND" ? GradientColumn{} : GradientColumn {                 \
-    [](const GradientArguments& a) -> Variable {                                     \
-      [[maybe_unused]] const auto& gy = a.gy;                                        \
-      [[maybe_unused]] const auto& y = a.y;                                          \
-      [[maybe_unused]] const auto x0 = ACCESS(0, #g, "x0");                          \
-      [[maybe_unused]] const auto x1 = ACCESS(1, #g, "x1");                          \
-      [[maybe_unused]] const auto x2 = ACCESS(2, #g, "x2");                          \
-      return g;                                                                      \
-    },                                                                               \
-        uses(#g)                                                                     \
+// First-order gradients are one operation, which takes host numbers as they are; the compositions
+// of second order, in the rows named after gradients, get variables.
+constexpr bool is_gradient_row(std::string_view name) {
+  return name.find("_grad") != std::string_view::npos;
+}
+template <bool kComposed>
+auto access(const GradientArguments& a, int k, bool used) {
+  if constexpr (kComposed)
+    return used ? a.variable(k) : Variable();
+  else
+    return a.operand(k);
+}
+
+// One gradient column: the expression as a function of the arguments, and what it uses.
+#define CATENA_COLUMN(name, g)                                                      \
+  std::string_view(#g) == "ND" ? GradientColumn{} : GradientColumn {                \
+    [](const GradientArguments& a) -> Variable {                                    \
+      constexpr bool composed = is_gradient_row(#name);                             \
+      [[maybe_unused]] const auto& gy = a.gy;                                       \
+      [[maybe_unused]] const auto& y = a.y;                                         \
+      [[maybe_unused]] const auto x0 = access<composed>(a, 0, (uses(#g) & 1) != 0); \
+      [[maybe_unused]] const auto x1 = access<composed>(a, 1, (uses(#g) & 2) != 0); \
+      [[maybe_unused]] const auto x2 = access<composed>(a, 2, (uses(#g) & 4) != 0); \
+      return g;                                                                     \
+    },                                                                              \
+        uses(#g)                                                                    \
   }
-// First-order gradients are one operation, which takes host numbers as they are; the compositions of
-// second order get variables.
-#define CATENA_AS_OPERAND(k, g, name) a.operand(k)
-#define CATENA_AS_VARIABLE(k, g, name) (mentions(g, name) ? a.variable(k) : Variable())
 
 constexpr GradientRow kRows[] = {
-#define CATENA_EW1(f, n, t, r, lo, hi, save, g0) {{CATENA_COLUMN(CATENA_AS_OPERAND, g0)}},
-#define CATENA_EW2(f, n, t, r, lo, hi, save, g0, g1) \
-  {{CATENA_COLUMN(CATENA_AS_OPERAND, g0), CATENA_COLUMN(CATENA_AS_OPERAND, g1)}},
-#define CATENA_EW3(f, n, t, r, lo, hi, save, g0, g1, g2)                          \
-  {{CATENA_COLUMN(CATENA_AS_OPERAND, g0), CATENA_COLUMN(CATENA_AS_OPERAND, g1), \
-    CATENA_COLUMN(CATENA_AS_OPERAND, g2)}},
-#include "catena/array/detail/elementwise_arithmetic.def"
-#include "catena/array/detail/elementwise_math.def"
-#include "catena/array/detail/elementwise_logic.def"
-#undef CATENA_EW1
-#undef CATENA_EW2
-#undef CATENA_EW3
-#define CATENA_EW1(f, n, t, r, lo, hi, save, g0) {{CATENA_COLUMN(CATENA_AS_VARIABLE, g0)}},
-#define CATENA_EW2(f, n, t, r, lo, hi, save, g0, g1) \
-  {{CATENA_COLUMN(CATENA_AS_VARIABLE, g0), CATENA_COLUMN(CATENA_AS_VARIABLE, g1)}},
-#define CATENA_EW3(f, n, t, r, lo, hi, save, g0, g1, g2)                            \
-  {{CATENA_COLUMN(CATENA_AS_VARIABLE, g0), CATENA_COLUMN(CATENA_AS_VARIABLE, g1), \
-    CATENA_COLUMN(CATENA_AS_VARIABLE, g2)}},
-#include "catena/array/detail/elementwise_gradient.def"
+#define CATENA_EW1(f, n, t, r, lo, hi, save, g0) {{CATENA_COLUMN(n, g0)}},
+#define CATENA_EW2(f, n, t, r, lo, hi, save, g0, g1) {{CATENA_COLUMN(n, g0), CATENA_COLUMN(n, g1)}},
+#define CATENA_EW3(f, n, t, r, lo, hi, save, g0, g1, g2) \
+  {{CATENA_COLUMN(n, g0), CATENA_COLUMN(n, g1), CATENA_COLUMN(n, g2)}},
+#include "catena/array/detail/elementwise.def"
 #undef CATENA_EW1
 #undef CATENA_EW2
 #undef CATENA_EW3
 };
 static_assert(std::size(kRows) == size_t(kElementwiseOpCount));
 
+// The save column tells readers what the gradients keep; it must be the truth.
+constexpr bool saves(std::string_view column, uint8_t used) {
+  return ((used & 7) != 0) == (column == "X" || column == "XY") &&
+         ((used & kUsesOutput) != 0) == (column == "Y" || column == "XY");
+}
+#define CATENA_EW1(f, n, t, r, lo, hi, save, g0) static_assert(saves(#save, uses(#g0)), #n);
+#define CATENA_EW2(f, n, t, r, lo, hi, save, g0, g1) \
+  static_assert(saves(#save, uses(#g0) | uses(#g1)), #n);
+#define CATENA_EW3(f, n, t, r, lo, hi, save, g0, g1, g2) \
+  static_assert(saves(#save, uses(#g0) | uses(#g1) | uses(#g2)), #n);
+#include "catena/array/detail/elementwise.def"
+#undef CATENA_EW1
+#undef CATENA_EW2
+#undef CATENA_EW3
+
 const GradientRow& row_of(ElementwiseOp op) { return kRows[static_cast<int>(op)]; }
 
-// Captions of the seed's graph drawings; %s stands for a number.
+// Captions in graph drawings; an operand that is a host number is shown.
 std::string caption(ElementwiseOp op, const Scalar* left, const Scalar* right) {
   const auto shown = [](const Scalar& value) {
     const std::string text = to_string(value);
@@ -144,19 +159,32 @@ std::string caption(ElementwiseOp op, const Scalar* left, const Scalar* right) {
     return (left ? shown(*left) : "_") + " " + symbol + " " + (right ? shown(*right) : "_");
   };
   switch (op) {
-    case ElementwiseOp::kadd: return infix("+");
-    case ElementwiseOp::ksubtract: return infix("-");
-    case ElementwiseOp::kmultiply: return infix("*");
-    case ElementwiseOp::kdivide: return infix("/");
-    case ElementwiseOp::kpower: return infix("**");
-    case ElementwiseOp::knegative: return "__neg__";
-    case ElementwiseOp::kabsolute: return "|_|";
-    case ElementwiseOp::krelu: return "ReLU";
-    case ElementwiseOp::ksigmoid: return "Sigmoid";
-    case ElementwiseOp::ktanh: return "Tanh";
-    case ElementwiseOp::ksoftplus: return "Softplus";
-    case ElementwiseOp::kwhere: return "Where";
-    default: return info(op).name;
+    case ElementwiseOp::kadd:
+      return infix("+");
+    case ElementwiseOp::ksubtract:
+      return infix("-");
+    case ElementwiseOp::kmultiply:
+      return infix("*");
+    case ElementwiseOp::kdivide:
+      return infix("/");
+    case ElementwiseOp::kpower:
+      return infix("**");
+    case ElementwiseOp::knegative:
+      return "__neg__";
+    case ElementwiseOp::kabsolute:
+      return "|_|";
+    case ElementwiseOp::krelu:
+      return "ReLU";
+    case ElementwiseOp::ksigmoid:
+      return "Sigmoid";
+    case ElementwiseOp::ktanh:
+      return "Tanh";
+    case ElementwiseOp::ksoftplus:
+      return "Softplus";
+    case ElementwiseOp::kwhere:
+      return "Where";
+    default:
+      return info(op).name;
   }
 }
 
@@ -184,7 +212,8 @@ class ElementwiseNode final : public FunctionNode {
     const GradientRow& row = row_of(op_);
     fill(arguments, context, row);
     for (int k = 0; k < count_; ++k) {
-      if (wants(context, row, k)) give_fitting(context, position_[k], row.columns[k].function(arguments));
+      if (wants(context, row, k))
+        give_fitting(context, position_[k], row.columns[k].function(arguments));
     }
   }
 
@@ -234,7 +263,8 @@ Array compute(ElementwiseOp op, std::span<const VariableOperand* const> operands
 
 void check_floats(ElementwiseOp op, std::span<const Variable> inputs) {
   for (const Variable& x : inputs) {
-    if (is_float(x.dtype()) || !x.requires_grad()) [[likely]] continue;
+    if (is_float(x.dtype()) || !x.requires_grad()) [[likely]]
+      continue;
     Arrays arrays;
     for (const Variable& input : inputs) arrays.push_back(input.data());
     refuse(caption(op, nullptr, nullptr).c_str(), arrays, [&](const TypeInfoTuple& in) {
@@ -267,7 +297,8 @@ static Variable apply(ElementwiseOp op, std::initializer_list<const VariableOper
   int i = 0;
   for (size_t k = 0; k < operands.size(); ++k) {
     if (operands[k]->is_number()) continue;
-    if (gradients.columns[k].function && inputs[size_t(i)].requires_grad()) used |= gradients.columns[k].uses;
+    if (gradients.columns[k].function && inputs[size_t(i)].requires_grad())
+      used |= gradients.columns[k].uses;
     ++i;
   }
   if (config().type_check && !row.first_is_bool) check_floats(op, inputs);

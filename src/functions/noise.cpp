@@ -33,11 +33,13 @@ Variable apply_dropout(const Variable& x, double ratio, const RandomBits& bits) 
 }  // namespace
 
 Variable dropout(const VariableOperand& operand, double ratio, bool train) {
-  CATENA_CHECK(ValueError, ratio >= 0 && ratio < 1, "dropout: expected a ratio of [0, 1), got ", ratio);
+  CATENA_CHECK(ValueError, ratio >= 0 && ratio < 1, "dropout: expected a ratio of [0, 1), got ",
+               ratio);
   const Variable& x = operand.variable("dropout");
   if (!train) return x;
   check_float("Dropout", x);
-  return apply_dropout(x, ratio, random::default_state(x.device()).reserve(static_cast<uint64_t>(x.size())));
+  const RandomBits bits = random::default_state(x.device()).reserve(static_cast<uint64_t>(x.size()), x.device());
+  return apply_dropout(x, ratio, bits);
 }
 
 }  // namespace catena::functions

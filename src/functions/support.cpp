@@ -12,15 +12,16 @@ bool is_matrix_layout(const Array& m) {
   const size_t row = shape.size() - 2, column = shape.size() - 1;
   const int64_t item = m.itemsize();
   const auto unit = [&](size_t a, size_t b) {
-    return (strides[a] == item || shape[a] <= 1) && strides[b] >= shape[a] * item && strides[b] % item == 0;
+    return (strides[a] == item || shape[a] <= 1) && strides[b] >= shape[a] * item &&
+           strides[b] % item == 0;
   };
   return unit(column, row) || unit(row, column);
 }
 
 }  // namespace
 
-void matmul_into(const Array& a, const Array& b, const Array& output, bool accumulate, const Array* bias,
-                 Activation activation) {
+void matmul_into(const Array& a, const Array& b, const Array& output, bool accumulate,
+                 const Array* bias, Activation activation) {
   if (output.size() == 0) return;
   const Array x = is_matrix_layout(a) ? a : a.copy(), y = is_matrix_layout(b) ? b : b.copy();
   MatmulCall call;
@@ -33,7 +34,8 @@ void matmul_into(const Array& a, const Array& b, const Array& output, bool accum
   kernels::matmul(output.device(), call);
 }
 
-void give_product(BackwardContext& context, int i, const Array& a, const Array& b, const Shape& shape) {
+void give_product(BackwardContext& context, int i, const Array& a, const Array& b,
+                  const Shape& shape) {
   Shape product = a.shape();
   product.back() = b.shape().back();
   const BackwardContext::Destination d = context.destination(i);

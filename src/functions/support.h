@@ -18,10 +18,11 @@ IntrusivePtr<Node> make_node(Arguments&&... arguments) {
   return IntrusivePtr<Node>(new Node(std::forward<Arguments>(arguments)...));
 }
 
-// The output as a variable, connected to the inputs by the node that make() returns if the call must
-// be recorded.
+// The output as a variable, connected to the inputs by the node that make() returns if the call
+// must be recorded.
 template <class MakeNode>
-Variable record(const char* who, std::span<const Variable> inputs, const Array& output, MakeNode make) {
+Variable record(const char* who, std::span<const Variable> inputs, const Array& output,
+                MakeNode make) {
   if (!must_record(who, inputs)) return unrecorded(inputs, output);
   return make()->connect(inputs, output);
 }
@@ -30,23 +31,28 @@ Variable record(const char* who, const Variable& input, const Array& output, Mak
   return record(who, std::span<const Variable>(&input, 1), output, make);
 }
 
-// Throws the InvalidType of the first expectation that fails, with the line that names the function.
-// Functions compare cheaply first and come here, where texts are built, only after a mismatch:
+// Throws the InvalidType of the first expectation that fails, with the line that names the
+// function. Functions compare cheaply first and come here, where texts are built, only after a
+// mismatch:
 //   if (!fits) refuse("Linear", {x}, [&](const TypeInfoTuple& in) { expect(in[0].ndim() >= 2); });
 template <class Expectations>
-[[noreturn, gnu::noinline, gnu::cold]] void refuse(const char* label, const Arrays& inputs, Expectations check) {
+[[noreturn, gnu::noinline, gnu::cold]] void refuse(const char* label, const Arrays& inputs,
+                                                   Expectations check) {
   try {
     check(TypeInfoTuple(inputs));
   } catch (const InvalidType& mismatch) {
-    fail<InvalidType>("Invalid operation is performed in: ", label, " (Forward)\n\n", mismatch.what());
+    fail<InvalidType>("Invalid operation is performed in: ", label, " (Forward)\n\n",
+                      mismatch.what());
   }
   fail<InvalidType>("Invalid operation is performed in: ", label, " (Forward)");
 }
 
 // The input of a one-input function must be of a floating dtype.
 inline void check_float(const char* label, const Variable& x) {
-  if (is_float(x.dtype())) [[likely]] return;
-  refuse(label, {x.data()}, [](const TypeInfoTuple& in) { type_check::expect(in[0].dtype().kind() == 'f'); });
+  if (is_float(x.dtype())) [[likely]]
+    return;
+  refuse(label, {x.data()},
+         [](const TypeInfoTuple& in) { type_check::expect(in[0].dtype().kind() == 'f'); });
 }
 
 // A row of the table that other functions use for their gradients: y > 0 ? gy : 0.
@@ -59,7 +65,8 @@ void matmul_into(const Array& a, const Array& b, const Array& output, bool accum
 
 // First-order gradients straight into their destination where there is one. Not under create_graph.
 // The gradient of input i is a @ b, viewed as `shape`.
-void give_product(BackwardContext& context, int i, const Array& a, const Array& b, const Shape& shape);
+void give_product(BackwardContext& context, int i, const Array& a, const Array& b,
+                  const Shape& shape);
 // The gradient of input i is g summed down to `shape`.
 void give_sum(BackwardContext& context, int i, const Array& g, const Shape& shape);
 // The gradient of input i, of the given type on `like`'s device, is what write(array) fills in; the

@@ -63,8 +63,6 @@ template <int N> struct TiledArgs {
 // Any layout; fewer than 2^31 elements.
 template <int N> struct StridedArgs {
   MapOperands<N> op;
-  int64_t first;                // index of element 0 in the whole operation
-  int64_t total;                // elements of the whole operation
   int64_t stride[kMapDims][N];  // innermost first
   Divider extent[kMapDims];
   uint32_t size;
@@ -116,6 +114,29 @@ struct ArangeArgs {
   double start, step;
 };
 
+// A user's element-wise kernel: operands that take part in broadcasting.
+constexpr int kUserDims = 24;
+template <int N> struct UserArgs {
+  void* pointer[N];
+  uint64_t value[N];             // storage bits of an operand that is a host number
+  int64_t size;
+  int64_t stride[kUserDims][N];  // bytes, innermost first
+  int64_t extent[kUserDims];
+  Divider divider[kUserDims];    // the same, used below 2^31 elements
+  uint32_t immediate;            // bit k: operand k is value[k]
+  int32_t ndim;
+};
+// An argument that the user indexes.
+struct UserRaw {
+  void* data;
+  int64_t size;
+  int64_t shape[kUserDims];      // outermost first
+  int64_t stride[kUserDims];     // bytes
+  int32_t ndim;
+  int32_t contiguous;
+};
+template <int N> struct UserRaws { UserRaw array[N]; };
+
 constexpr int kConcatInputs = 16;
 
 // Inputs are (rows, width[k]) words, joined along the second axis.
@@ -134,10 +155,12 @@ static_assert(sizeof(Divider) == 12, "Divider must have no padding");
 static_assert(sizeof(FlatArgs<3>) == 80, "FlatArgs is laid out alike everywhere");
 static_assert(sizeof(RowsArgs<3>) == 360, "RowsArgs is laid out alike everywhere");
 static_assert(sizeof(TiledArgs<3>) == 368, "TiledArgs is laid out alike everywhere");
-static_assert(sizeof(StridedArgs<3>) == 368, "StridedArgs is laid out alike everywhere");
+static_assert(sizeof(StridedArgs<3>) == 352, "StridedArgs is laid out alike everywhere");
 static_assert(sizeof(ReduceArgs) == 672, "ReduceArgs is laid out alike everywhere");
 static_assert(sizeof(ArgReduceArgs) == 408, "ArgReduceArgs is laid out alike everywhere");
 static_assert(sizeof(ArangeArgs) == 48, "ArangeArgs is laid out alike everywhere");
+static_assert(sizeof(UserArgs<2>) == 912, "UserArgs is laid out alike everywhere");
+static_assert(sizeof(UserRaw) == 408, "UserRaw is laid out alike everywhere");
 static_assert(sizeof(ConcatArgs) == 480, "ConcatArgs is laid out alike everywhere");
 
 }  // namespace jit

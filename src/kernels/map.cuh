@@ -5,9 +5,7 @@
 //   Operand0, Operand1, ...           their storage types in memory
 //   CATENA_EACH_INPUT(X), CATENA_EACH_OUTPUT(X)   X(k) for every input / output
 //   CATENA_ELEMENT(V)                 computes V(outputs...) from V(inputs...)
-//   CATENA_EXTRA_PARAMETERS           further parameters of the kernels, with a leading comma
-//   CATENA_GUARD                      1 when elements outside the arrays must not be computed
-// and CATENA_ELEMENT may use `i` (index of the element) and `n` (number of elements).
+//             further parameters of the kernels, with a leading comma
 #pragma once
 
 #include "kernels/args.h"
@@ -100,7 +98,7 @@ CATENA_FN void store_flat(const Slot<T>* slots, void* pointer, int64_t begin, bo
 }
 
 CATENA_KERNEL __launch_bounds__(kMapThreads)
-catena_flat(const __grid_constant__ FlatArgs<CATENA_N> a CATENA_EXTRA_PARAMETERS) {
+catena_flat(const __grid_constant__ FlatArgs<CATENA_N> a) {
   constexpr int kTile = kMapThreads * kVector * kUnroll;
   int64_t begin;
   const int count = flat_tile(blockIdx.x, a.size, a.head, kTile, begin);
@@ -110,14 +108,11 @@ catena_flat(const __grid_constant__ FlatArgs<CATENA_N> a CATENA_EXTRA_PARAMETERS
 #define CATENA_LOAD(k) load_flat(slots##k, a.op, k, begin, vectors, count);
   CATENA_EACH_INPUT(CATENA_LOAD)
 #undef CATENA_LOAD
-  const int64_t n = a.size;
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
 #pragma unroll
     for (int v = 0; v < kVector; ++v) {
-      const int at = flat_position(vectors, threadIdx.x, kMapThreads, u * kVector + v, kVector);
-      const int64_t i = begin + at;
-      if (!CATENA_GUARD || at < count) { CATENA_ELEMENT(CATENA_SLOT) }
+      CATENA_ELEMENT(CATENA_SLOT)
     }
   }
 #define CATENA_STORE(k) store_flat(slots##k, a.op.pointer[k], begin, vectors, count);
@@ -166,7 +161,7 @@ CATENA_FN void store_row(const Slot<T>& slot, char* pointer, const RowSpan& span
 // A block takes rows_per_block rows of one segment. What does not change from row to row (a
 // broadcast row, a host number) is loaded once.
 CATENA_KERNEL __launch_bounds__(kMapThreads)
-catena_rows(const __grid_constant__ RowsArgs<CATENA_N> a CATENA_EXTRA_PARAMETERS) {
+catena_rows(const __grid_constant__ RowsArgs<CATENA_N> a) {
   uint32_t segment, group;
   uint32_t outer = divide(blockIdx.x, a.segments, segment);
   outer = divide(outer, a.groups, group);
@@ -181,8 +176,6 @@ catena_rows(const __grid_constant__ RowsArgs<CATENA_N> a CATENA_EXTRA_PARAMETERS
   int64_t row = int64_t(group) * a.rows_per_block + (threadIdx.x >> a.width_shift);
   const int64_t group_end = (int64_t(group) + 1) * a.rows_per_block;
   const int64_t row_end = group_end < a.rows ? group_end : a.rows;
-  const int64_t base_index = int64_t(outer) * a.rows;
-  int64_t n = a.columns * a.rows;
 
 #define CATENA_POINTER(k)                                                                     \
   char* pointer##k = static_cast<char*>(a.op.pointer[k]) + row * a.row_stride[k] +            \
@@ -195,7 +188,6 @@ catena_rows(const __grid_constant__ RowsArgs<CATENA_N> a CATENA_EXTRA_PARAMETERS
   for (int d = 0; d < a.outer_dims; ++d) {
     uint32_t at;
     outer = divide(outer, a.outer[d], at);
-    n *= a.outer[d].divisor;
 #define CATENA_ADVANCE(k) pointer##k += at * a.outer_stride[d][k];
     CATENA_EACH_OUTPUT(CATENA_ADVANCE)
     CATENA_EACH_INPUT(CATENA_ADVANCE)
@@ -219,10 +211,7 @@ catena_rows(const __grid_constant__ RowsArgs<CATENA_N> a CATENA_EXTRA_PARAMETERS
     for (int u = 0; u < kUnroll; ++u) {
 #pragma unroll
       for (int v = 0; v < kVector; ++v) {
-        const int64_t i = (base_index + row + u * thread_rows) * a.columns + column + span.position(v);
-        if (!CATENA_GUARD || (span.position(v) < span.count && row + u * thread_rows < row_end)) {
-          CATENA_ELEMENT(CATENA_SLOT)
-        }
+        CATENA_ELEMENT(CATENA_SLOT)
       }
     }
 #pragma unroll
@@ -243,12 +232,10 @@ catena_rows(const __grid_constant__ RowsArgs<CATENA_N> a CATENA_EXTRA_PARAMETERS
 // ---- strided ------------------------------------------------------------------------------------
 
 CATENA_KERNEL __launch_bounds__(kMapThreads)
-catena_strided(const __grid_constant__ StridedArgs<CATENA_N> a CATENA_EXTRA_PARAMETERS) {
-  const int64_t n = a.total;
+catena_strided(const __grid_constant__ StridedArgs<CATENA_N> a) {
   const uint32_t stop = a.size;
 #pragma unroll 1
   for (uint32_t at = blockIdx.x * kMapThreads + threadIdx.x; at < stop; at += gridDim.x * kMapThreads) {
-    const int64_t i = a.first + at;
     uint32_t rest = at;
 #define CATENA_OFFSET(k) int64_t offset##k = 0;
     CATENA_EACH_OUTPUT(CATENA_OFFSET)

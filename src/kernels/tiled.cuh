@@ -36,7 +36,7 @@ CATENA_FN void stage_tile(T* tile, const char* p, int64_t row_stride, int64_t co
 }
 
 CATENA_KERNEL __launch_bounds__(kTileThreads)
-catena_tiled(const __grid_constant__ TiledArgs<CATENA_N> a CATENA_EXTRA_PARAMETERS) {
+catena_tiled(const __grid_constant__ TiledArgs<CATENA_N> a) {
   uint32_t column_tile, row_tile;
   uint32_t outer = divide(blockIdx.x, a.column_tiles, column_tile);
   outer = divide(outer, a.row_tiles, row_tile);
@@ -68,7 +68,6 @@ catena_tiled(const __grid_constant__ TiledArgs<CATENA_N> a CATENA_EXTRA_PARAMETE
 
   constexpr int kBatch = kTileSteps < 4 ? kTileSteps : 4;
   const int c = threadIdx.x % kEdge, r0 = threadIdx.x / kEdge;
-  const int64_t i = 0, n = 0;
   if (c >= columns) return;
 #pragma unroll 1
   for (int step = 0; step < kTileSteps; step += kBatch) {

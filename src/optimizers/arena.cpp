@@ -80,6 +80,7 @@ ArenaSet::ArenaSet(const Named& named) {
   for (const auto& [name, parameter] : named) {
     if (!parameter.defined() || !seen.insert(parameter.state()).second) continue;
     parameter.state()->name = name;
+    parameter.state()->listed.store(true, std::memory_order_relaxed);
     parameter.state()->index = static_cast<int64_t>(parameters_.size());
     parameters_.push_back(parameter);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "catena/array/creation.h"
@@ -55,10 +56,19 @@ void Optimizer::setup(const Parameters& parameters) {
 void Optimizer::setup_named(const ArenaSet::Named& named) {
   for (const auto& [name, p] : named) check_dtype(p.dtype());
   layout_ = ArenaSet(named);
+  find_positions();
+  warn_about_forgotten_parameters("setup");
   t_ = 0;
   states_.clear();
   make_groups({});
   if (source_) source_->after_setup(*this);
+}
+
+void Optimizer::find_positions() {
+  std::unordered_map<const ParameterState*, size_t> position;
+  for (const Parameter& p : layout_.parameters()) position.emplace(p.state(), position.size());
+  positions_.clear();
+  for (const Parameter& p : ordered_) positions_.push_back(position.at(p.state()));
 }
 
 void Optimizer::make_groups(const std::vector<Arrays>& old_states) {
@@ -120,9 +130,10 @@ void Optimizer::require_setup(const char* who) const {
 }
 
 int64_t Optimizer::t() const {
-  for (const Group& group : groups_) {
-    if (group.values.block.defined() && group.values.block.device().is_cuda()) {
-      return static_cast<int64_t>(group.values.step.item<double>());
+  for (size_t i = 0; i < groups_.size(); ++i) {
+    const ParameterArena& arena = layout_.arenas()[i];
+    if (arena.device().is_cuda() && arena.size() > 0) {
+      return static_cast<int64_t>(groups_[i].values.step.item<double>());
     }
   }
   return t_;
@@ -164,11 +175,7 @@ void Optimizer::accumulate_grads(const Arrays& gradients) {
   settle_layout();
   if (source_) source_->before_accumulate(*this);
   Arrays by_index(layout_.parameters().size());
-  for (size_t i = 0; i < ordered_.size(); ++i) {
-    const auto& all = layout_.parameters();
-    const auto found = std::find(all.begin(), all.end(), ordered_[i]);
-    by_index[size_t(found - all.begin())] = gradients[i];
-  }
+  for (size_t i = 0; i < ordered_.size(); ++i) by_index[positions_[i]] = gradients[i];
   for (const ParameterArena& arena : layout_.arenas()) {
     const auto is_pending = [](const ParameterArena::Slot& s) {
       return s.parameter.state()->zero_pending;
@@ -249,7 +256,7 @@ void Optimizer::update() {
   finish_gradients("update");
   UpdateContext context(*this);
   for (const auto& [name, hook] : hooks_) hook(context);
-  ++t_;
+  if (t_++ == 0) warn_about_forgotten_parameters("update");
   if (!updates_arenas()) context.apply();
   for (size_t i = 0; i < groups_.size(); ++i) {
     if (layout_.arenas()[i].size() > 0) run_rule(i, context);

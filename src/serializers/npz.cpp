@@ -11,6 +11,7 @@ NamedArrays to_arrays(const Parameterized& model) {
   CATENA_CHECK(ValueError, !arrays.empty(),
                "save: the model has no parameters; list its layers with CATENA_FUNCTIONS, or add "
                "them to the FunctionBag");
+  warn_about_forgotten_parameters("save");
   return arrays;
 }
 

@@ -92,6 +92,9 @@ void expect_results(ElementwiseOp op, Dtype dtype, const std::vector<Array>& inp
                     const Array& output) {
   const ElementwiseInfo& row = info(op);
   const bool first_bool = row.first_is_bool;
+  ASSERT_TRUE(is_float(dtype) ? testing::float_references().contains(row.name)
+                              : testing::int_references().contains(row.name))
+      << "elementwise_reference.h lacks " << row.name;
   int failures = 0;
   visit_dtype(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;

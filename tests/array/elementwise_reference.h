@@ -121,7 +121,7 @@ inline const std::map<std::string, FloatReference>& float_references() {
       {"absolute_grad", {[](R g, R x, R) { return g * sign_of(x); }, true}},
       {"square_grad", {[](R g, R x, R) { return 2 * g * x; }}},
       {"reciprocal_grad", {[](R g, R y, R) { return -g * y * y; }}},
-      {"clip_mask", {[](R a, R b, R c) { return R(a >= b && a <= c); }, true}},
+      {"clip_grad", {[](R g, R x, R y) { return x == y ? g : 0; }, true}},
       {"exp2_grad", {[](R g, R y, R) { return g * y * kLn2; }}},
       {"expm1_grad", {[](R g, R y, R) { return g * (y + 1); }}},
       {"log2_grad", {[](R g, R x, R) { return g / (x * kLn2); }}},

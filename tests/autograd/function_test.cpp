@@ -84,13 +84,16 @@ TEST(Function, ForwardAndBackwardOnEveryDevice) {
     EXPECT_EQ(testing::difference(y.data(), x.data() * x.data()), "");
     run_backward(y);
     EXPECT_EQ(testing::difference(x.grad(), x.data() * 2.0), "");
-    EXPECT_NO_THROW(check_backward([](const Variables& v) { return Variables{call(Square{}, v[0])}; }, {x.data()}));
+    EXPECT_NO_THROW(check_backward(
+        [](const Variables& v) { return Variables{call(Square{}, v[0])}; }, {x.data()}));
   }
 }
 
 TEST(Function, RunsOnTheDeviceOfItsInputs) {
   struct Where : Square {
-    Arrays forward(const Arrays& x) override { return {zeros(x[0].shape())}; }  // on the current device
+    Arrays forward(const Arrays& x) override {
+      return {zeros(x[0].shape())};
+    }  // on the current device
   };
   EXPECT_EQ(call(Where{}, Variable(sample().to(cpu(1)))).device(), cpu(1));
 }
@@ -125,17 +128,25 @@ TEST(Function, GradientsMustFitTheInputs) {
   const auto text = [&](Arrays values) {
     return message_of<Error>([&] { run_backward(call(Returns{std::move(values)}, x)); });
   };
-  EXPECT_EQ(text({}), "Returns: backward returned 0 gradients for 1 inputs; return one for each, a null array for none");
-  EXPECT_EQ(text({zeros({3})}), "Returns: backward returned a gradient of shape (3,) for input 0 of shape (2, 2)");
-  EXPECT_EQ(text({zeros({2, 2}, Dtype::kFloat32)}), "Returns: backward returned a gradient of dtype float32 for input 0 of dtype float64");
-  EXPECT_EQ(text({zeros({2, 2}, {Dtype::kFloat64, cpu(1)})}), "Returns: backward returned a gradient on cpu:1 for input 0 on cpu:0");
+  EXPECT_EQ(text({}),
+            "Returns: backward returned 0 gradients for 1 inputs; return one for each, a null "
+            "array for none");
+  EXPECT_EQ(text({zeros({3})}),
+            "Returns: backward returned a gradient of shape (3,) for input 0 of shape (2, 2)");
+  EXPECT_EQ(text({zeros({2, 2}, Dtype::kFloat32)}),
+            "Returns: backward returned a gradient of dtype float32 for input 0 of dtype float64");
+  EXPECT_EQ(text({zeros({2, 2}, {Dtype::kFloat64, cpu(1)})}),
+            "Returns: backward returned a gradient on cpu:1 for input 0 on cpu:0");
 }
 
 TEST(Function, WritingIntoInputsIsNoticed) {
-  EXPECT_NE(message_of<GradientError>([] { call(InPlace{}, Variable(sample())); }).find("InPlace: forward wrote into input 0"),
+  EXPECT_NE(message_of<GradientError>([] {
+              call(InPlace{}, Variable(sample()));
+            }).find("InPlace: forward wrote into input 0"),
             std::string::npos);
-  EXPECT_NE(message_of<GradientError>([] { run_backward(call(InPlaceBackward{}, Variable(sample()))); })
-                .find("backward wrote into output gradient 0"),
+  EXPECT_NE(message_of<GradientError>([] {
+              run_backward(call(InPlaceBackward{}, Variable(sample())));
+            }).find("backward wrote into output gradient 0"),
             std::string::npos);
 }
 
@@ -157,7 +168,8 @@ TEST(Function, CreateGraphNamesTheClass) {
 TEST(Function, TypeChecks) {
   const Variable x(array({1.0, 2.0}));
   EXPECT_EQ(message_of<InvalidType>([&] { call(Checked{}, x); }),
-            "Invalid operation is performed in: Checked (Forward)\n\nExpect: in_types[0].ndim == 2\nActual: 1 != 2");
+            "Invalid operation is performed in: Checked (Forward)\n\nExpect: in_types[0].ndim == "
+            "2\nActual: 1 != 2");
   EXPECT_NO_THROW(call(Checked{}, Variable(sample())));
   config().type_check = false;
   EXPECT_NO_THROW(call(Checked{}, x));

@@ -16,16 +16,20 @@ namespace {
 struct Cube : Function {
   explicit Cube(double wrong = 1) : factor(wrong) {}
   Arrays forward(const Arrays& x) override { return {x[0] * x[0] * x[0]}; }
-  Arrays backward(const Arrays& x, const Arrays& gy) override { return {x[0] * x[0] * 3 * factor * gy[0]}; }
+  Arrays backward(const Arrays& x, const Arrays& gy) override {
+    return {x[0] * x[0] * 3 * factor * gy[0]};
+  }
   double factor;
 };
 
 TEST(GradientCheck, NumericalGradientsOnEveryDeviceAndLayout) {
   for (Device device : testing::devices()) {
     const Array plain = testing::random_array({2, 3}, -1, 1, Dtype::kFloat64, device);
-    for (const Array& x : {plain, testing::padded(plain), testing::transposed_layout(plain), testing::reversed_layout(plain),
+    for (const Array& x : {plain, testing::padded(plain), testing::transposed_layout(plain),
+                           testing::reversed_layout(plain),
                            testing::random_array({}, -1, 1, Dtype::kFloat64, device)}) {
-      const Array before = x.copy(), gy = testing::random_array(x.shape(), -1, 1, Dtype::kFloat64, device, 2);
+      const Array before = x.copy(),
+                  gy = testing::random_array(x.shape(), -1, 1, Dtype::kFloat64, device, 2);
       for (double eps : {1e-2, 1e-3, 1e-4}) {
         const Arrays g = numerical_grad([&] { return Arrays{x * x * x}; }, {x}, {gy}, eps);
         EXPECT_NO_THROW(assert_allclose(g[0], x * x * 3 * gy, 1e-3, 1e-3));
@@ -38,7 +42,11 @@ TEST(GradientCheck, NumericalGradientsOnEveryDeviceAndLayout) {
 
 TEST(GradientCheck, NullOutputGradientsAreLeftOut) {
   const Array x = array({1.0, 2.0});
-  const Arrays g = numerical_grad([&] { return Arrays{x * 2, x * 100}; }, {x}, {ones({2}), Array()});
+  const Arrays g = numerical_grad(
+      [&] {
+        return Arrays{x * 2, x * 100};
+      },
+      {x}, {ones({2}), Array()});
   EXPECT_NO_THROW(assert_allclose(g[0], full({2}, 2.0)));
   EXPECT_THROW(numerical_grad([&] { return Arrays{x}; }, {x}, {x}, 0), ValueError);
   EXPECT_THROW(numerical_grad([&] { return Arrays{x}; }, {x}, {}), ValueError);
@@ -74,7 +82,8 @@ TEST(GradientCheck, AssertAllclose) {
 
 TEST(GradientCheck, LayoutsKeepTheValues) {
   const Array x = testing::counting_array({3, 4});
-  for (const Array& view : {testing::padded(x), testing::transposed_layout(x), testing::reversed_layout(x)}) {
+  for (const Array& view :
+       {testing::padded(x), testing::transposed_layout(x), testing::reversed_layout(x)}) {
     EXPECT_FALSE(view.is_contiguous());
     EXPECT_EQ(testing::difference(view, x), "");
   }

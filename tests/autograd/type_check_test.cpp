@@ -26,7 +26,7 @@ TEST(TypeCheck, TextsOfComparisons) {
   EXPECT_EQ(failure(b <= a), "Expect: b <= a\nActual: 4 > 3");
   EXPECT_EQ(failure(a > b), "Expect: a > b\nActual: 3 <= 4");
   EXPECT_EQ(failure(a >= 5), "Expect: a >= 5\nActual: 3 < 5");
-  for (const Condition& c : {a == 3, a != 4, a < 4, a <= 3, a > 2, a >= 3}) EXPECT_EQ(failure(c), "");
+  for (const Condition& c : {a == 3, a != 4, a<4, a <= 3, a> 2, a >= 3}) EXPECT_EQ(failure(c), "");
 }
 
 TEST(TypeCheck, ParenthesesOnlyWhereNeeded) {
@@ -45,11 +45,16 @@ TEST(TypeCheck, ParenthesesOnlyWhereNeeded) {
 TEST(TypeCheck, TypesOfArrays) {
   const TypeInfoTuple in({zeros({2, 3}, Dtype::kFloat32), zeros({4}, Dtype::kInt64)});
   EXPECT_EQ(failure(in.size() == 3), "Expect: in_types.size == 3\nActual: 2 != 3");
-  EXPECT_EQ(failure(in[0].ndim() == in[1].ndim()), "Expect: in_types[0].ndim == in_types[1].ndim\nActual: 2 != 1");
-  EXPECT_EQ(failure(in[0].shape(1) == in[1].shape(0)), "Expect: in_types[0].shape[1] == in_types[1].shape[0]\nActual: 3 != 4");
-  EXPECT_EQ(failure(in[0].dtype() == in[1].dtype()), "Expect: in_types[0].dtype == in_types[1].dtype\nActual: float32 != int64");
-  EXPECT_EQ(failure(in[0].dtype() == Dtype::kFloat64), "Expect: in_types[0].dtype == float64\nActual: float32 != float64");
-  EXPECT_EQ(failure(in[1].dtype().kind() == 'f'), "Expect: in_types[1].dtype.kind == f\nActual: i != f");
+  EXPECT_EQ(failure(in[0].ndim() == in[1].ndim()),
+            "Expect: in_types[0].ndim == in_types[1].ndim\nActual: 2 != 1");
+  EXPECT_EQ(failure(in[0].shape(1) == in[1].shape(0)),
+            "Expect: in_types[0].shape[1] == in_types[1].shape[0]\nActual: 3 != 4");
+  EXPECT_EQ(failure(in[0].dtype() == in[1].dtype()),
+            "Expect: in_types[0].dtype == in_types[1].dtype\nActual: float32 != int64");
+  EXPECT_EQ(failure(in[0].dtype() == Dtype::kFloat64),
+            "Expect: in_types[0].dtype == float64\nActual: float32 != float64");
+  EXPECT_EQ(failure(in[1].dtype().kind() == 'f'),
+            "Expect: in_types[1].dtype.kind == f\nActual: i != f");
   EXPECT_EQ(failure(in[0].size() > 6), "Expect: in_types[0].size > 6\nActual: 6 <= 6");
   EXPECT_EQ(failure(in[0].dtype().kind() == 'f'), "");
 }

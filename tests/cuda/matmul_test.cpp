@@ -105,6 +105,8 @@ TEST_P(CudaMatmul, ThinProblems) {
                                                                    {100, 10, 300},
                                                                    {64, 64, 256},
                                                                    {65, 64, 256},
+                                                                   {100, 1000, 10},
+                                                                   {1000, 10, 100},
                                                                    {17, 33, 0}}) {
     for (int i = 0; i < 4 && !HasFatalFailure(); ++i) {
       Problem p = random_problem(GetParam(), 2);

@@ -30,6 +30,7 @@ struct Case {
   How how;
   const char* device;
 };
+void PrintTo(const Case& c, std::ostream* os) { *os << int(c.how) << " on " << c.device; }
 
 class BatchTest : public testing::TestWithParam<Case> {
  protected:

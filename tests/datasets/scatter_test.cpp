@@ -13,6 +13,9 @@ struct Case {
   int64_t size, batch;
   int ranks;
 };
+void PrintTo(const Case& c, std::ostream* os) {
+  *os << c.size << " by " << c.batch << " on " << c.ranks;
+}
 
 class ScatterTest : public testing::TestWithParam<Case> {};
 INSTANTIATE_TEST_SUITE_P(Scatter, ScatterTest,

@@ -19,7 +19,8 @@ TEST_P(ActivationFunctions, SoftmaxOverEveryAxis) {
     EXPECT_EQ(testing::difference(F::log_softmax(x, axis).data(), log(expected), 1e-12, 1e-12), "");
     for (const Array& input : {x, padded(x), transposed_layout(x)}) {
       expect_gradients([&](const Variable& v) { return F::softmax(v, axis); }, input, "softmax");
-      expect_gradients([&](const Variable& v) { return F::log_softmax(v, axis); }, input, "log_softmax");
+      expect_gradients([&](const Variable& v) { return F::log_softmax(v, axis); }, input,
+                       "log_softmax");
     }
   }
   EXPECT_EQ(testing::difference(F::softmax(x).data(), F::softmax(x, 1).data()), "");
@@ -34,14 +35,19 @@ TEST_P(ActivationFunctions, SoftmaxOfLargeNumbers) {
 
 TEST_P(ActivationFunctions, SoftmaxRefusesWhatItCannotTake) {
   EXPECT_EQ(message_of<InvalidType>([&] { F::softmax(draw({3})); }),
-            "Invalid operation is performed in: Softmax (Forward)\n\nExpect: in_types[0].ndim > 1\nActual: 1 <= 1");
-  EXPECT_EQ(message_of<InvalidType>([&] { F::softmax(draw({3, 2}, 0, 5, 0, Dtype::kInt32)); }),
-            "Invalid operation is performed in: Softmax (Forward)\n\nExpect: in_types[0].dtype.kind == f\nActual: i != f");
+            "Invalid operation is performed in: Softmax (Forward)\n\nExpect: in_types[0].ndim > "
+            "1\nActual: 1 <= 1");
+  EXPECT_EQ(message_of<InvalidType>([&] {
+              F::softmax(draw({3, 2}, 0, 5, 0, Dtype::kInt32));
+            }),
+            "Invalid operation is performed in: Softmax (Forward)\n\nExpect: "
+            "in_types[0].dtype.kind == f\nActual: i != f");
 }
 
 TEST_P(ActivationFunctions, SoftplusWithBeta) {
   const Array x = draw({2, 3}, -2, 2);
-  EXPECT_EQ(testing::difference(F::softplus(x, 2.0).data(), log1p(exp(x * 2)) / 2, 1e-12, 1e-12), "");
+  EXPECT_EQ(testing::difference(F::softplus(x, 2.0).data(), log1p(exp(x * 2)) / 2, 1e-12, 1e-12),
+            "");
   expect_gradients([](const Variable& v) { return F::softplus(v, 1.5); }, x, "softplus");
   EXPECT_THROW(F::softplus(x, 0.0), ValueError);
 }

@@ -26,7 +26,8 @@ TEST_P(Connection, LinearComputesXWTransposedPlusB) {
   EXPECT_EQ(testing::difference(l(x).data(), expected, 1e-12, 1e-12), "");
   EXPECT_EQ(testing::difference(l(padded(x)).data(), expected, 1e-12, 1e-12), "");
   EXPECT_EQ(testing::difference(l(transposed_layout(x)).data(), expected, 1e-12, 1e-12), "");
-  EXPECT_EQ(testing::difference(layer(false)(x).data(), matmul(x, l.W.data().T()), 1e-12, 1e-12), "");
+  EXPECT_EQ(testing::difference(layer(false)(x).data(), matmul(x, l.W.data().T()), 1e-12, 1e-12),
+            "");
 }
 
 TEST_P(Connection, LinearFlattensMoreAxes) {
@@ -42,10 +43,13 @@ TEST_P(Connection, LinearFlattensMoreAxes) {
 
 TEST_P(Connection, LinearGradients) {
   const Array W = draw({2, 3}, -1, 1, 11), b = draw({2}, -1, 1, 12);
-  for (const Array& x : {draw({4, 3}), padded(draw({4, 3})), transposed_layout(draw({4, 3})), draw({4, 3, 1})}) {
-    expect_gradients([](const Variables& v) { return Variables{F::linear(v[0], v[1], v[2])}; }, {x, W, b});
+  for (const Array& x :
+       {draw({4, 3}), padded(draw({4, 3})), transposed_layout(draw({4, 3})), draw({4, 3, 1})}) {
+    expect_gradients([](const Variables& v) { return Variables{F::linear(v[0], v[1], v[2])}; },
+                     {x, W, b});
     expect_gradients([](const Variables& v) { return Variables{F::linear(v[0], v[1])}; }, {x, W});
-    expect_gradients([](const Variables& v) { return Variables{F::linear_relu(v[0], v[1], v[2])}; }, {x, W, b});
+    expect_gradients([](const Variables& v) { return Variables{F::linear_relu(v[0], v[1], v[2])}; },
+                     {x, W, b});
   }
   expect_gradients([](const Variables& v) { return Variables{F::linear(v[0], v[1], v[2])}; },
                    {draw({4, 3}), transposed_layout(W), padded(b)});
@@ -83,9 +87,11 @@ TEST_P(Connection, ParameterGradientsAccumulateAndStartOver) {
 }
 
 TEST_P(Connection, NarrowDtypesAgreeWithDouble) {
-  for (const auto& [dtype, bound] : {std::pair{Dtype::kFloat32, 1e-5}, {Dtype::kFloat16, 1e-2}, {Dtype::kBFloat16, 1e-1}}) {
+  for (const auto& [dtype, bound] :
+       {std::pair{Dtype::kFloat32, 1e-5}, {Dtype::kFloat16, 1e-2}, {Dtype::kBFloat16, 1e-1}}) {
     F::Linear narrow = layer(true, dtype), wide = layer();
-    wide.copy_parameters_from({Parameter(narrow.W.data().astype(Dtype::kFloat64)), Parameter(narrow.b.data().astype(Dtype::kFloat64))});
+    wide.copy_parameters_from({Parameter(narrow.W.data().astype(Dtype::kFloat64)),
+                               Parameter(narrow.b.data().astype(Dtype::kFloat64))});
     const Array x = draw({4, 3}, -1, 1, 1, dtype);
     const Variable a(x), b(x.astype(Dtype::kFloat64));
     for (const auto& [l, v] : {std::pair<F::Linear*, Variable>{&narrow, a}, {&wide, b}}) {
@@ -139,13 +145,19 @@ TEST_P(Connection, ReusesTheInitialArrayWithoutACopy) {
 
 TEST_P(Connection, MessagesOfLinear) {
   const F::Linear l = layer();
-  EXPECT_EQ(message_of<InvalidType>([&] { l(draw({4, 5})); }),
+  EXPECT_EQ(message_of<InvalidType>([&] {
+              l(draw({4, 5}));
+            }),
             "Invalid operation is performed in: Linear (Forward)\n\n"
             "Expect: prod(in_types[0].shape[1:]) == W.shape[1]\nActual: 5 != 3");
   EXPECT_EQ(message_of<InvalidType>([&] { l(draw({3})); }),
-            "Invalid operation is performed in: Linear (Forward)\n\nExpect: in_types[0].ndim >= 2\nActual: 1 < 2");
-  EXPECT_EQ(message_of<InvalidType>([&] { l(draw({4, 3}, 0, 1, 0, Dtype::kFloat32)); }),
-            "Invalid operation is performed in: Linear (Forward)\n\nExpect: in_types[0].dtype == float64\nActual: float32 != float64");
+            "Invalid operation is performed in: Linear (Forward)\n\nExpect: in_types[0].ndim >= "
+            "2\nActual: 1 < 2");
+  EXPECT_EQ(message_of<InvalidType>([&] {
+              l(draw({4, 3}, 0, 1, 0, Dtype::kFloat32));
+            }),
+            "Invalid operation is performed in: Linear (Forward)\n\nExpect: in_types[0].dtype == "
+            "float64\nActual: float32 != float64");
   EXPECT_THROW(F::Linear(0, 2), ValueError);
   EXPECT_THROW(F::Linear(3, 2, {.initialW = draw({3, 2})}), ShapeError);
   EXPECT_THROW(F::Linear(3, 2, {.dtype = Dtype::kInt32}), DtypeError);
@@ -154,9 +166,11 @@ TEST_P(Connection, MessagesOfLinear) {
 TEST_P(Connection, MatmulOfEveryTransposition) {
   for (bool ta : {false, true}) {
     for (bool tb : {false, true}) {
-      const Array a = draw(ta ? Shape{3, 4} : Shape{4, 3}), b = draw(tb ? Shape{2, 3} : Shape{3, 2}, -1, 1, 1);
+      const Array a = draw(ta ? Shape{3, 4} : Shape{4, 3}),
+                  b = draw(tb ? Shape{2, 3} : Shape{3, 2}, -1, 1, 1);
       const auto f = [&](const Variables& v) { return Variables{F::matmul(v[0], v[1], ta, tb)}; };
-      EXPECT_NO_THROW(assert_allclose(F::matmul(a, b, ta, tb).data(), matmul(ta ? a.T() : a, tb ? b.T() : b), 1e-12, 1e-12));
+      EXPECT_NO_THROW(assert_allclose(F::matmul(a, b, ta, tb).data(),
+                                      matmul(ta ? a.T() : a, tb ? b.T() : b), 1e-12, 1e-12));
       expect_gradients(f, {a, b});
       expect_gradients(f, {padded(a), transposed_layout(b)});
     }
@@ -168,18 +182,24 @@ TEST_P(Connection, MatmulTakesVectorsAsColumns) {
   EXPECT_EQ(F::matmul(a, b, true).shape(), (Shape{1, 1}));
   EXPECT_EQ(F::matmul(a, b, false, true).shape(), (Shape{3, 3}));
   EXPECT_EQ(F::matmul(m, b).shape(), (Shape{4, 1}));
-  expect_gradients([](const Variables& v) { return Variables{F::matmul(v[0], v[1], true)}; }, {a, b});
-  expect_gradients([](const Variables& v) { return Variables{F::matmul(v[0], v[1], false, true)}; }, {a, b});
+  expect_gradients([](const Variables& v) { return Variables{F::matmul(v[0], v[1], true)}; },
+                   {a, b});
+  expect_gradients([](const Variables& v) { return Variables{F::matmul(v[0], v[1], false, true)}; },
+                   {a, b});
   expect_gradients([](const Variables& v) { return Variables{F::matmul(v[0], v[1])}; }, {m, b});
 }
 
 TEST_P(Connection, BatchMatmulOfEveryTransposition) {
   for (bool ta : {false, true}) {
     for (bool tb : {false, true}) {
-      const Array a = draw(ta ? Shape{5, 3, 4} : Shape{5, 4, 3}), b = draw(tb ? Shape{5, 2, 3} : Shape{5, 3, 2}, -1, 1, 1);
-      const auto f = [&](const Variables& v) { return Variables{F::batch_matmul(v[0], v[1], ta, tb)}; };
+      const Array a = draw(ta ? Shape{5, 3, 4} : Shape{5, 4, 3}),
+                  b = draw(tb ? Shape{5, 2, 3} : Shape{5, 3, 2}, -1, 1, 1);
+      const auto f = [&](const Variables& v) {
+        return Variables{F::batch_matmul(v[0], v[1], ta, tb)};
+      };
       const Array expected = matmul(ta ? a.swapaxes(1, 2) : a, tb ? b.swapaxes(1, 2) : b);
-      EXPECT_NO_THROW(assert_allclose(f({Variable(a), Variable(b)})[0].data(), expected, 1e-12, 1e-12));
+      EXPECT_NO_THROW(
+          assert_allclose(f({Variable(a), Variable(b)})[0].data(), expected, 1e-12, 1e-12));
       expect_gradients(f, {a, b});
     }
   }
@@ -188,9 +208,12 @@ TEST_P(Connection, BatchMatmulOfEveryTransposition) {
 }
 
 TEST_P(Connection, MessagesOfMatmul) {
-  EXPECT_EQ(message_of<InvalidType>([&] { F::matmul(draw({4, 3}), draw({2, 5})); }),
+  EXPECT_EQ(message_of<InvalidType>([&] {
+              F::matmul(draw({4, 3}), draw({2, 5}));
+            }),
             "Invalid operation is performed in: MatMul (Forward)\n\n"
-            "Expect: in_types[0].shape[1] (2-D array) == in_types[1].shape[0] (2-D array)\nActual: 3 != 2");
+            "Expect: in_types[0].shape[1] (2-D array) == in_types[1].shape[0] (2-D array)\nActual: "
+            "3 != 2");
   EXPECT_THROW(F::matmul(draw({4, 3, 2}), draw({2, 5})), InvalidType);
   EXPECT_THROW(F::batch_matmul(draw({4, 3, 2}), draw({3, 2, 5})), InvalidType);
   EXPECT_THROW(F::matmul(draw({4, 3}), draw({3, 5}, 0, 1, 0, Dtype::kFloat32)), InvalidType);

@@ -7,8 +7,8 @@
 
 #include "catena/array/creation.h"
 #include "catena/array/linalg.h"
-#include "catena/array/random.h"
 #include "catena/array/math.h"
+#include "catena/array/random.h"
 #include "catena/array/reduction.h"
 #include "catena/functions/functions.h"
 #include "catena/testing.h"
@@ -26,7 +26,8 @@ using testing::transposed_layout;
 class OnDevice : public ::testing::TestWithParam<Device> {
  protected:
   Device device() const { return GetParam(); }
-  Array draw(const Shape& shape, double low = -1, double high = 1, uint64_t seed = 0, Dtype dtype = Dtype::kFloat64) const {
+  Array draw(const Shape& shape, double low = -1, double high = 1, uint64_t seed = 0,
+             Dtype dtype = Dtype::kFloat64) const {
     return random_array(shape, low, high, dtype, device(), seed);
   }
 };
@@ -50,12 +51,14 @@ inline CheckOptions tolerance(double eps, double atol, double rtol) {
 }
 
 // First and second order, against numerical gradients, in float64.
-inline void expect_gradients(const VariableFunction& f, const Arrays& inputs, const std::string& what = "") {
+inline void expect_gradients(const VariableFunction& f, const Arrays& inputs,
+                             const std::string& what = "") {
   SCOPED_TRACE(what);
   EXPECT_NO_THROW(check_backward(f, inputs, tolerance(1e-5, 1e-6, 1e-5))) << what;
   EXPECT_NO_THROW(check_double_backward(f, inputs, tolerance(1e-5, 1e-6, 1e-5))) << what;
 }
-inline void expect_gradients(const std::function<Variable(const Variable&)>& f, const Array& x, const std::string& what = "") {
+inline void expect_gradients(const std::function<Variable(const Variable&)>& f, const Array& x,
+                             const std::string& what = "") {
   expect_gradients([&](const Variables& xs) { return Variables{f(xs[0])}; }, Arrays{x}, what);
 }
 

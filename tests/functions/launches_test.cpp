@@ -46,8 +46,10 @@ void count_all() {
 class Launches : public OnDevice {
  protected:
   void SetUp() override {
-    if (device().is_cpu()) count_all<DeviceType::kCpu>();
-    else count_all<DeviceType::kCuda>();
+    if (device().is_cpu())
+      count_all<DeviceType::kCpu>();
+    else
+      count_all<DeviceType::kCuda>();
   }
   // Kernels of the forward call, and of backward from a given gradient.
   struct Count {
@@ -63,23 +65,25 @@ class Launches : public OnDevice {
     y.backward();
     return {forward, g_launches};
   }
-  Variable variable(const Shape& shape, uint64_t seed = 1) const { return Variable(draw(shape, 0.5, 0.9, seed)); }
+  Variable variable(const Shape& shape, uint64_t seed = 1) const {
+    return Variable(draw(shape, 0.5, 0.9, seed));
+  }
 };
 
-#define EXPECT_LAUNCHES(forward_count, backward_count, expression)                 \
-  do {                                                                             \
-    const Count c = count([&] { return expression; });                             \
-    EXPECT_EQ(c.forward, forward_count) << "forward of " #expression;              \
-    EXPECT_EQ(c.backward, backward_count) << "backward of " #expression;           \
+#define EXPECT_LAUNCHES(forward_count, backward_count, expression)       \
+  do {                                                                   \
+    const Count c = count([&] { return expression; });                   \
+    EXPECT_EQ(c.forward, forward_count) << "forward of " #expression;    \
+    EXPECT_EQ(c.backward, backward_count) << "backward of " #expression; \
   } while (false)
 
 TEST_P(Launches, EveryUnaryRowRunsOneKernelEachWay) {
   const Variable x = variable({2, 3});
-#define CATENA_EW1(functor, name, types, result, low, high, save, g0)                    \
-  if (info(ElementwiseOp::k##name).differentiable) {                                     \
-    const Count c = count([&] { return F::name(x); });         \
-    EXPECT_EQ(c.forward, 1) << #name;                                                    \
-    EXPECT_EQ(c.backward, std::string(#g0) == "gy" ? 0 : 1) << #name;                    \
+#define CATENA_EW1(functor, name, types, result, low, high, save, g0) \
+  if (info(ElementwiseOp::k##name).differentiable) {                  \
+    const Count c = count([&] { return F::name(x); });                \
+    EXPECT_EQ(c.forward, 1) << #name;                                 \
+    EXPECT_EQ(c.backward, std::string(#g0) == "gy" ? 0 : 1) << #name; \
   }
 #define CATENA_EW2(...)
 #define CATENA_EW3(...)
@@ -104,7 +108,7 @@ TEST_P(Launches, BinaryRowsRunOneKernelAnInput) {
   EXPECT_LAUNCHES(1, 1, F::power(a, 2.0));
   EXPECT_LAUNCHES(1, 1, F::clip(a, 0.6, 0.8));
   EXPECT_LAUNCHES(1, 1, a * b.data());
-  EXPECT_LAUNCHES(1, 1, a + row);   // the sum over the broadcast axis
+  EXPECT_LAUNCHES(1, 1, a + row);  // the sum over the broadcast axis
   EXPECT_LAUNCHES(1, 3, a * row);
 }
 
@@ -134,10 +138,10 @@ TEST_P(Launches, LinearWritesStraightIntoTheGradients) {
   F::Linear l(3, 5, {.dtype = Dtype::kFloat64});
   const Variable x = variable({4, 3});
   l.zero_grads();
-  EXPECT_LAUNCHES(1, 3, l(x));                                       // gx, gW, gb
-  EXPECT_LAUNCHES(1, 3, l(x));                                       // accumulated in the kernels
-  EXPECT_LAUNCHES(1, 2, l(Variable::constant(x.data())));            // no gx
-  EXPECT_LAUNCHES(1, 4, F::linear_relu(x, l.W, l.b));                // and the mask
+  EXPECT_LAUNCHES(1, 3, l(x));                             // gx, gW, gb
+  EXPECT_LAUNCHES(1, 3, l(x));                             // accumulated in the kernels
+  EXPECT_LAUNCHES(1, 2, l(Variable::constant(x.data())));  // no gx
+  EXPECT_LAUNCHES(1, 4, F::linear_relu(x, l.W, l.b));      // and the mask
   const Variable b = variable({3, 2});
   EXPECT_LAUNCHES(1, 2, F::matmul(x, b));
 }

@@ -10,7 +10,9 @@ namespace {
 
 class Loss : public OnDevice {
  protected:
-  Array labels(const std::vector<int32_t>& values, const Shape& shape) const { return array(values, shape).to(device()); }
+  Array labels(const std::vector<int32_t>& values, const Shape& shape) const {
+    return array(values, shape).to(device());
+  }
 };
 
 // The definition, in double on the host: x (n, c, rest), t (n, rest).
@@ -35,7 +37,8 @@ double cross_entropy(const Array& x, const Array& t, bool normalize, int ignore)
 }
 
 TEST_P(Loss, SoftmaxCrossEntropyOfEveryRank) {
-  const std::vector<std::pair<Shape, Shape>> shapes = {{{4, 3}, {4}}, {{4, 3, 2}, {4, 2}}, {{2, 3, 2, 3}, {2, 2, 3}}};
+  const std::vector<std::pair<Shape, Shape>> shapes = {
+      {{4, 3}, {4}}, {{4, 3, 2}, {4, 2}}, {{2, 3, 2, 3}, {2, 2, 3}}};
   for (const auto& [xs, ts] : shapes) {
     const Array x = draw(xs, -2, 2, 1);
     for (const Dtype dtype : {Dtype::kInt32, Dtype::kInt64}) {
@@ -50,7 +53,8 @@ TEST_P(Loss, SoftmaxCrossEntropyOfEveryRank) {
       }
     }
     const Array t = draw(ts, 0, 3, 2, Dtype::kInt32);
-    EXPECT_NEAR(F::softmax_cross_entropy(x, padded(t), true, 1).data().item<double>(), cross_entropy(x, t, true, 1), 1e-10);
+    EXPECT_NEAR(F::softmax_cross_entropy(x, padded(t), true, 1).data().item<double>(),
+                cross_entropy(x, t, true, 1), 1e-10);
   }
 }
 
@@ -61,7 +65,8 @@ TEST_P(Loss, SoftmaxCrossEntropyWithoutValidLabelsIsZero) {
   EXPECT_EQ(loss.data().item<double>(), 0);
   loss.backward();
   EXPECT_EQ(testing::difference(x.grad(), zeros_like(x.data())), "");
-  expect_gradients([&](const Variable& v) { return F::softmax_cross_entropy(v, t); }, x.data(), "all ignored");
+  expect_gradients([&](const Variable& v) { return F::softmax_cross_entropy(v, t); }, x.data(),
+                   "all ignored");
   const Variable nothing(draw({0, 3}));
   EXPECT_EQ(F::softmax_cross_entropy(nothing, labels({}, {0})).data().item<double>(), 0);
 }
@@ -74,7 +79,8 @@ TEST_P(Loss, SoftmaxCrossEntropyDoesNotOverflow) {
 
 TEST_P(Loss, NarrowDtypesAgreeWithDouble) {
   const Array t = draw({4}, 0, 3, 2, Dtype::kInt32);
-  for (const auto& [dtype, bound] : {std::pair{Dtype::kFloat32, 1e-5}, {Dtype::kFloat16, 1e-2}, {Dtype::kBFloat16, 5e-2}}) {
+  for (const auto& [dtype, bound] :
+       {std::pair{Dtype::kFloat32, 1e-5}, {Dtype::kFloat16, 1e-2}, {Dtype::kBFloat16, 5e-2}}) {
     const Array x = draw({4, 3}, -2, 2, 1, dtype);
     const Variable narrow(x), wide(x.astype(Dtype::kFloat64));
     const Variable a = F::softmax_cross_entropy(narrow, t), b = F::softmax_cross_entropy(wide, t);
@@ -90,7 +96,8 @@ TEST_P(Loss, LabelsOutOfRange) {
   const Array x = draw({3, 3}), t = labels({0, 3, 1}, {3});
   if (device().is_cpu()) {
     EXPECT_EQ(message_of<ValueError>([&] { F::softmax_cross_entropy(x, t); }),
-              "softmax_cross_entropy: label 3 at position 1 is outside [0, 3) and not the ignored label -1");
+              "softmax_cross_entropy: label 3 at position 1 is outside [0, 3) and not the ignored "
+              "label -1");
   } else {
     EXPECT_TRUE(std::isnan(F::softmax_cross_entropy(x, t).data().item<double>()));
   }
@@ -110,17 +117,24 @@ TEST_P(Loss, OverwrittenLabelsAreNoticed) {
 
 TEST_P(Loss, MessagesOfSoftmaxCrossEntropy) {
   const std::string prefix = "Invalid operation is performed in: SoftmaxCrossEntropy (Forward)\n\n";
-  EXPECT_EQ(message_of<InvalidType>([&] { F::softmax_cross_entropy(draw({4, 3}), labels({0, 1}, {2})); }),
+  EXPECT_EQ(message_of<InvalidType>([&] {
+              F::softmax_cross_entropy(draw({4, 3}), labels({0, 1}, {2}));
+            }),
             prefix + "Expect: in_types[0].shape[0] == in_types[1].shape[0]\nActual: 4 != 2");
-  EXPECT_EQ(message_of<InvalidType>([&] { F::softmax_cross_entropy(draw({4, 3}), draw({4}, 0, 3, 0, Dtype::kFloat32)); }),
+  EXPECT_EQ(message_of<InvalidType>([&] {
+              F::softmax_cross_entropy(draw({4, 3}), draw({4}, 0, 3, 0, Dtype::kFloat32));
+            }),
             prefix + "Expect: in_types[1].dtype == int32\nActual: float32 != int32");
-  EXPECT_EQ(message_of<InvalidType>([&] { F::softmax_cross_entropy(draw({4, 3}), labels({0, 1, 2, 0}, {4, 1})); }),
+  EXPECT_EQ(message_of<InvalidType>([&] {
+              F::softmax_cross_entropy(draw({4, 3}), labels({0, 1, 2, 0}, {4, 1}));
+            }),
             prefix + "Expect: in_types[1].ndim == in_types[0].ndim - 1\nActual: 2 != 1");
 }
 
 TEST_P(Loss, MeanSquaredError) {
   const Array a = draw({4, 3}), b = draw({4, 3}, -1, 1, 1);
-  EXPECT_NEAR(F::mean_squared_error(a, b).data().item<double>(), mean(square(a - b)).item<double>(), 1e-14);
+  EXPECT_NEAR(F::mean_squared_error(a, b).data().item<double>(), mean(square(a - b)).item<double>(),
+              1e-14);
   const auto f = [](const Variables& v) { return Variables{F::mean_squared_error(v[0], v[1])}; };
   expect_gradients(f, {a, b}, "mse");
   expect_gradients(f, {padded(a), transposed_layout(b)}, "mse strided");
@@ -144,20 +158,27 @@ TEST_P(Loss, SigmoidCrossEntropy) {
   EXPECT_NEAR(F::sigmoid_cross_entropy(x, t).data().item<double>(), total / 4, 1e-12);
   EXPECT_NEAR(F::sigmoid_cross_entropy(x, t, true).data().item<double>(), total / count, 1e-12);
   for (bool normalize : {false, true}) {
-    expect_gradients([&](const Variable& a) { return F::sigmoid_cross_entropy(a, t, normalize); }, x, "sigmoid cross entropy");
+    expect_gradients([&](const Variable& a) { return F::sigmoid_cross_entropy(a, t, normalize); },
+                     x, "sigmoid cross entropy");
   }
   EXPECT_THROW(F::sigmoid_cross_entropy(x, draw({4}, 0, 2, 0, Dtype::kInt32)), InvalidType);
 }
 
 TEST_P(Loss, Accuracy) {
-  const Array y = array({{0.1f, 0.7f, 0.2f}, {0.9f, 0.0f, 0.1f}, {0.3f, 0.3f, 0.4f}, {1.f, 2.f, 3.f}}).to(device());
+  const Array y =
+      array({{0.1f, 0.7f, 0.2f}, {0.9f, 0.0f, 0.1f}, {0.3f, 0.3f, 0.4f}, {1.f, 2.f, 3.f}})
+          .to(device());
   const Variable a = F::accuracy(Variable(y), labels({1, 0, 0, -1}, {4}));
   EXPECT_EQ(a.dtype(), Dtype::kFloat32);
   EXPECT_EQ(a.data().item<float>(), 0.5f);
   EXPECT_FALSE(a.creator());
   EXPECT_FLOAT_EQ(F::accuracy(y, labels({1, 0, 0, -1}, {4}), -1).data().item<float>(), 2.0f / 3);
-  EXPECT_EQ(F::accuracy(y.reshape({4, 3, 1, 1}), labels({1, 0, 2, 2}, {4})).data().item<float>(), 1.0f);
-  EXPECT_EQ(F::accuracy(y.reshape({2, 3, 2}), array(std::vector<int64_t>{2, 0, 1, 1}, {2, 2}).to(device())).dtype(), Dtype::kFloat32);
+  EXPECT_EQ(F::accuracy(y.reshape({4, 3, 1, 1}), labels({1, 0, 2, 2}, {4})).data().item<float>(),
+            1.0f);
+  EXPECT_EQ(F::accuracy(y.reshape({2, 3, 2}),
+                        array(std::vector<int64_t>{2, 0, 1, 1}, {2, 2}).to(device()))
+                .dtype(),
+            Dtype::kFloat32);
   EXPECT_THROW(F::accuracy(y, labels({1, 0}, {2})), InvalidType);
   EXPECT_THROW(F::accuracy(y.reshape({2, 3, 2}), labels({1, 0}, {2})), InvalidType);
 }

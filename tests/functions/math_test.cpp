@@ -8,7 +8,8 @@ namespace catena {
 namespace functions {
 // Gradient rows are functions too, though no public ones.
 #define CATENA_EW1(functor, name, ...) Variable name(const VariableOperand& x);
-#define CATENA_EW2(functor, name, ...) Variable name(const VariableOperand& x0, const VariableOperand& x1);
+#define CATENA_EW2(functor, name, ...) \
+  Variable name(const VariableOperand& x0, const VariableOperand& x1);
 #define CATENA_EW3(functor, name, ...) \
   Variable name(const VariableOperand& x0, const VariableOperand& x1, const VariableOperand& x2);
 #include "catena/array/detail/elementwise_arithmetic.def"
@@ -28,8 +29,10 @@ struct Row {
 
 const std::vector<Row>& rows() {
   static const std::vector<Row> list = {
-#define CATENA_EW1(functor, name, ...) {ElementwiseOp::k##name, [](const Variables& x) { return F::name(x[0]); }},
-#define CATENA_EW2(functor, name, ...) {ElementwiseOp::k##name, [](const Variables& x) { return F::name(x[0], x[1]); }},
+#define CATENA_EW1(functor, name, ...) \
+  {ElementwiseOp::k##name, [](const Variables& x) { return F::name(x[0]); }},
+#define CATENA_EW2(functor, name, ...) \
+  {ElementwiseOp::k##name, [](const Variables& x) { return F::name(x[0], x[1]); }},
 #define CATENA_EW3(functor, name, ...) \
   {ElementwiseOp::k##name, [](const Variables& x) { return F::name(x[0], x[1], x[2]); }},
 #include "catena/array/detail/elementwise_arithmetic.def"
@@ -43,12 +46,14 @@ const std::vector<Row>& rows() {
 }
 
 // Samples of a row's range; a condition is bool.
-Array sample(const ElementwiseInfo& row, int k, const Shape& shape, Device device, Dtype dtype = Dtype::kFloat64) {
+Array sample(const ElementwiseInfo& row, int k, const Shape& shape, Device device,
+             Dtype dtype = Dtype::kFloat64) {
   if (k == 0 && row.first_is_bool) return random_array(shape, 0, 1, Dtype::kBool, device, 7);
   return random_array(shape, row.low, row.high, dtype, device, uint64_t(k) + 1);
 }
 
-Arrays samples(const ElementwiseInfo& row, const Shape& shape, Device device, Dtype dtype = Dtype::kFloat64) {
+Arrays samples(const ElementwiseInfo& row, const Shape& shape, Device device,
+               Dtype dtype = Dtype::kFloat64) {
   Arrays result;
   for (int k = 0; k < row.inputs; ++k) result.push_back(sample(row, k, shape, device, dtype));
   return result;
@@ -92,7 +97,8 @@ TEST_P(Math, GradientsOfEveryRowWithBroadcasting) {
     const Shape shapes[] = {{3, 1, 2}, {4, 1}, {}};
     for (int turn = 0; turn < 3; ++turn) {
       Arrays inputs;
-      for (int k = 0; k < i.inputs; ++k) inputs.push_back(sample(i, k, shapes[(k + turn) % 3], device()));
+      for (int k = 0; k < i.inputs; ++k)
+        inputs.push_back(sample(i, k, shapes[(k + turn) % 3], device()));
       expect_gradients(as_function(row), inputs, message(i.name, " turn ", turn));
     }
   });
@@ -100,9 +106,11 @@ TEST_P(Math, GradientsOfEveryRowWithBroadcasting) {
 
 TEST_P(Math, ZeroSizeAndScalarShapes) {
   for_each_row([&](const Row& row, const ElementwiseInfo& i) {
-    EXPECT_NO_THROW(check_backward(as_function(row), samples(i, {}, device()), tolerance(1e-5, 1e-6, 1e-5)));
+    EXPECT_NO_THROW(
+        check_backward(as_function(row), samples(i, {}, device()), tolerance(1e-5, 1e-6, 1e-5)));
     Variables xs;
-    for (const Array& a : samples(i, {0, 3}, device())) xs.push_back(is_float(a.dtype()) ? Variable(a) : Variable::constant(a));
+    for (const Array& a : samples(i, {0, 3}, device()))
+      xs.push_back(is_float(a.dtype()) ? Variable(a) : Variable::constant(a));
     const Variable y = row.apply(xs);
     EXPECT_EQ(y.shape(), (Shape{0, 3}));
     y.set_grad(y.data());
@@ -115,7 +123,8 @@ TEST_P(Math, ZeroSizeAndScalarShapes) {
 }
 
 // Gradients in a narrow dtype against those in float64 of the same (rounded) inputs.
-void expect_close_to_double(const Row& row, const ElementwiseInfo& i, Device device, Dtype dtype, double tolerance) {
+void expect_close_to_double(const Row& row, const ElementwiseInfo& i, Device device, Dtype dtype,
+                            double tolerance) {
   const Arrays inputs = samples(i, {3, 4}, device, dtype);
   Variables narrow, wide;
   for (const Array& a : inputs) {
@@ -133,7 +142,8 @@ void expect_close_to_double(const Row& row, const ElementwiseInfo& i, Device dev
   for (size_t k = 0; k < narrow.size(); ++k) {
     if (!narrow[k].grad().defined()) continue;
     EXPECT_EQ(narrow[k].grad().dtype(), dtype);
-    EXPECT_NO_THROW(assert_allclose(narrow[k].grad(), wide[k].grad(), tolerance, tolerance)) << "input " << k;
+    EXPECT_NO_THROW(assert_allclose(narrow[k].grad(), wide[k].grad(), tolerance, tolerance))
+        << "input " << k;
   }
 }
 
@@ -154,9 +164,12 @@ TEST_P(Math, NumbersAreWeakOnEitherSide) {
            [](const Variable& a) { return 2.5 / a; }, [](const Variable& a) { return a / 4; },
            [](const Variable& a) { return pow(a, 3); }, [](const Variable& a) { return pow(2, a); },
            [](const Variable& a) { return pow(a, -0.5); }, [](const Variable& a) { return -a; },
-           [](const Variable& a) { return F::maximum(a, 1.2); }, [](const Variable& a) { return abs(a - 1.1); },
-           [](const Variable& a) { return F::clip(a, 0.8, 1.5); }, [](const Variable& a) { return F::hypot(a, 2); },
-           [](const Variable& a) { return F::arctan2(1.5, a); }, [](const Variable& a) { return F::logaddexp(a, 0.5); }}) {
+           [](const Variable& a) { return F::maximum(a, 1.2); },
+           [](const Variable& a) { return abs(a - 1.1); },
+           [](const Variable& a) { return F::clip(a, 0.8, 1.5); },
+           [](const Variable& a) { return F::hypot(a, 2); },
+           [](const Variable& a) { return F::arctan2(1.5, a); },
+           [](const Variable& a) { return F::logaddexp(a, 0.5); }}) {
     expect_gradients(f, draw({2, 3}, 0.5, 2, 1));
   }
 }
@@ -186,13 +199,30 @@ TEST_P(Math, ClipBetweenConstants) {
   const Array low = draw({3}, -1, 0, 5), high = draw({2, 1}, 0, 1, 6);
   for (const Array& x : {draw({2, 3}, -2, 2), padded(draw({2, 3}, -2, 2)), draw({}, -2, 2)}) {
     expect_gradients([&](const Variable& a) { return F::clip(a, low, high); }, x, "array bounds");
-    expect_gradients([&](const Variable& a) { return F::clip(a * a, -0.5, 0.5); }, x, "number bounds");
+    expect_gradients([&](const Variable& a) { return F::clip(a * a, -0.5, 0.5); }, x,
+                     "number bounds");
   }
   const Variable x(array({-1.0, -0.5, 0.0, 0.5, 1.0}).to(device()));
   const Variable y = F::clip(x, -0.5, 0.5);
   y.set_grad(ones_like(y.data()));
   y.backward();
   EXPECT_EQ(x.grad().to_vector<double>(), (std::vector<double>{0, 1, 1, 1, 0}));
+}
+
+TEST_P(Math, ParametersAreOperands) {
+  const Parameter p(draw({2, 3}, 1, 2)), row(draw({3}, 1, 2, 1));
+  const Variable x(draw({2, 3}, 1, 2, 2));
+  const Variable y = F::sum(2.0 * p * x + x / p - p + x * row);
+  y.backward();
+  const Array& a = p.data();
+  EXPECT_NO_THROW(
+      assert_allclose(p.grad(), 2.0 * x.data() - x.data() / (a * a) - 1.0, 1e-12, 1e-12));
+  EXPECT_NO_THROW(assert_allclose(row.grad(), sum(x.data(), 0), 1e-12, 1e-12));
+  row.zero_grad();
+  F::sum(x + row).backward();
+  F::sum(row * 3.0 + x).backward();  // accumulates
+  EXPECT_NO_THROW(
+      assert_allclose(row.grad(), full({3}, 8.0, {Dtype::kFloat64, device()}), 1e-12, 0));
 }
 
 TEST_P(Math, OneVariableOnBothSides) {
@@ -235,7 +265,8 @@ TEST_P(Math, SavesOnlyWhatTheWantedGradientsUse) {
   EXPECT_FALSE(holds_input([](const Variable& a) { return a + 1.0; }));
   EXPECT_FALSE(holds_input([](const Variable& a) { return F::exp(a); }));
   EXPECT_FALSE(holds_input([](const Variable& a) { return a * 3.0; }));
-  EXPECT_FALSE(holds_input([](const Variable& a) { return a * Variable::constant(a.data().copy()); }));
+  EXPECT_FALSE(
+      holds_input([](const Variable& a) { return a * Variable::constant(a.data().copy()); }));
   EXPECT_TRUE(holds_input([](const Variable& a) { return F::log(a); }));
   EXPECT_TRUE(holds_input([](const Variable& a) { return a * a; }));
 }

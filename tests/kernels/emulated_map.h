@@ -12,8 +12,6 @@
 
 #define CATENA_OUTPUTS 1
 #define CATENA_EACH_OUTPUT(X) X(0)
-#define CATENA_EXTRA_PARAMETERS
-#define CATENA_GUARD 0
 
 namespace EMULATED_NAME {
 #include "kernels/prelude.cuh"

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "catena/autograd/function_node.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/hooks.h"
 #include "catena/optimizers/momentum_sgd.h"
@@ -292,6 +293,38 @@ TEST(Optimizer, StatesResumeBitForBit) {
     }
   }
   EXPECT_EQ(b.t(), 10);  // nothing was changed
+}
+
+// Adds its inputs, recording itself.
+Variable recorded_sum(const Variable& a, const Variable& b) {
+  struct Sum : FunctionNode {
+    std::string label() const override { return "Sum"; }
+    void backward(BackwardContext& c) override {
+      for (const int i : {0, 1}) c.set_grad(i, c.grad_output());
+    }
+  };
+  const Variable inputs[] = {a, b};
+  return (new Sum)->connect(inputs, add(a.data(), b.data()));
+}
+
+TEST(Optimizer, ForgottenLayersAreNoticed) {
+  struct Forgetful : FunctionSet {
+    OwnedParameter kept{ones({3}, dtype::float32)}, forgotten{ones({3}, dtype::float32)};
+    CATENA_PARAMETERS(kept)
+  } model;
+  const OwnedParameter unused(ones({5}, dtype::float32));
+  SGD sgd(1.0);
+  sgd.setup(model);
+  EXPECT_TRUE(forgotten_parameters().empty());
+  recorded_sum(model.kept, model.forgotten);
+  EXPECT_EQ(forgotten_parameters(), std::vector<std::string>{"(3,) float32"});
+  EXPECT_TRUE(forgotten_parameters().empty());  // named once
+
+  const Parameter loose(ones({2}, dtype::float32));
+  SGD other(1.0);
+  other.setup({loose});
+  recorded_sum(loose, loose);
+  EXPECT_TRUE(forgotten_parameters().empty());
 }
 
 TEST(Optimizer, HyperParametersByName) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "catena/array/array.h"
@@ -11,7 +12,8 @@
 namespace catena {
 
 // The numbers one call may consume: blocks of four 32-bit words numbered from `offset` under `seed`.
-// While a graph is captured `base` is a 0-d uint64 device value that kernels add to `offset`.
+// In a captured graph `base` is a 0-d uint64 device value that kernels add to `offset`: it is set
+// before every launch, so that replays go on in the stream of numbers.
 struct RandomBits {
   uint64_t seed = 0;
   uint64_t offset = 0;
@@ -38,15 +40,21 @@ class RandomState {
   // 0 .. n-1 in random order, int64.
   Array permutation(int64_t n, std::optional<Device> device = {});
 
-  // Reserves the numbers of `blocks` Philox blocks.
-  RandomBits reserve(uint64_t blocks);
+  // Reserves the numbers of `blocks` Philox blocks for work on `device`. While a graph is captured
+  // there, the numbers are those of each launch: a replayed step draws what an eager one would.
+  RandomBits reserve(uint64_t blocks, Device device = current_device());
   // Everything needed to continue the stream elsewhere (seed, offset).
   struct State { uint64_t seed, offset; };
-  State state() const { return state_; }
-  void set_state(State state) { state_ = state; }
+  State state() const;
+  void set_state(State state);
+
+  // Copies continue independently from the same state. Captured graphs keep the state they use.
+  RandomState(const RandomState& other);
+  RandomState& operator=(const RandomState& other);
 
  private:
-  State state_;
+  struct Shared;  // also held by the graphs that draw from it
+  std::shared_ptr<Shared> shared_;
 };
 
 namespace random {

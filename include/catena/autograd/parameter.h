@@ -1,6 +1,7 @@
 // Parameter: a trainable variable with a persistent gradient array, shared by handle.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <vector>
@@ -21,9 +22,18 @@ struct ParameterState : RefCounted {
   bool reached = false;       // a gradient has flowed since zero_grads
   BackwardObserver* observer = nullptr;  // told when the gradient is final
   int64_t index = -1;         // position in the arena of the optimizer that holds it
-  bool used = false;          // took part in a recorded forward
+  std::atomic<bool> used{false};    // took part in a recorded forward
+  std::atomic<bool> listed{false};  // a set of functions or an optimizer has come across it
+  ParameterState();
+  ~ParameterState();
   static void destroy(ParameterState* state);
 };
+
+// Parameters that took part in a recorded forward pass although no set lists them: most likely a
+// layer is missing in CATENA_FUNCTIONS. "(3, 4) float32" for each, once. Looks at all threads.
+std::vector<std::string> forgotten_parameters();
+// Logs a warning that names them; called by optimizers and files. `who` is "setup", "save", ...
+void warn_about_forgotten_parameters(const char* who);
 
 // Optimizers, arenas and communicators hold Parameters, never arrays: data and gradient may move
 // (to_gpu, setup) and every holder sees it.

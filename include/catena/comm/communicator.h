@@ -174,14 +174,18 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Life and faults
   // ---------------------------------------------------------------------------------
 
-  // Compares the calls made so far with those of the other ranks, without waiting for them, and
-  // throws CommError on a difference. Cheap on one host (shared memory). `threads` and `mpi`
-  // compare at every call anyway; with nccl the optimizer calls this every 64 updates, graph
-  // capture at its start and end, and host waits when they have lasted 2 s.
+  // Compares the calls made so far with those of the other ranks and throws CommError on a
+  // difference. On one host it reads shared memory and waits for nobody; over several hosts it is a
+  // collective over the control communicator. `threads` and `mpi` compare at every call anyway;
+  // with nccl the optimizer calls this every 64 updates and graph capture at its end, host waits
+  // compare what is on their host.
   void check();
   // What keeps this communicator's calls from finishing, as far as the other ranks' records on this
   // host tell: a differing call, a dead or finished rank. Empty when nothing is wrong. Thread-safe.
   std::string find_problem(double waited_seconds) const;
+  // The first call in which the records of this host's ranks differ, or "". Cheap enough for every
+  // host wait. Thread-safe.
+  std::string find_difference() const;
   // What happened after work that was queued here: throws when the communicator has failed.
   void throw_if_failed() const;
   bool failed() const;

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "catena/core/device.h"
 
@@ -33,13 +34,25 @@ class Graph {
   bool defined() const { return bool(state_); }
   Device device() const;
 
+  struct State;  // the library's own
+
  private:
-  struct State;
   std::shared_ptr<State> state_;
 };
 
 // True while the calling thread's current stream of the device records a graph.
 bool is_capturing(Device device);
+
+// A number of the graph that the calling thread captures, never used again; 0 when it captures none.
+uint64_t capture_id();
+
+// For code that takes part in a captured step; both throw Error when the calling thread captures
+// nothing.
+// Runs on the host before every launch of the graph, on the stream it is launched on.
+void add_launch_hook(std::function<void()> before_launch);
+// Returns a function that destroys the recorded work, after which launch() throws an Error with the
+// given reason: for what must go before something the graph uses, such as a communicator.
+std::function<void(const std::string& reason)> graph_destroyer();
 
 // A named range on a profiler's time line from construction to destruction; costs nothing worth
 // mentioning unless CATENA_NVTX=1.

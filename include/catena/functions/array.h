@@ -1,7 +1,7 @@
 // Differentiable rearranging of arrays: views, joins, reductions, casts and copies between devices.
 //
-// Results share memory with their inputs where the array function of the same name gives a view; the
-// gradients of views are views and cost no kernel.
+// Results share memory with their inputs where the array function of the same name gives a view;
+// the gradients of views are views and cost no kernel.
 #pragma once
 
 #include <initializer_list>
@@ -25,7 +25,8 @@ struct AxisList {
 // Reductions of floats. IndexError for an axis out of range.
 Variable sum(const VariableOperand& x, const AxisList& axes = {}, bool keepdims = false);
 Variable mean(const VariableOperand& x, const AxisList& axes = {}, bool keepdims = false);
-inline Variable average(const VariableOperand& x, const AxisList& axes = {}, bool keepdims = false) {
+inline Variable average(const VariableOperand& x, const AxisList& axes = {},
+                        bool keepdims = false) {
   return mean(x, axes, keepdims);
 }
 // The gradient goes to every element that equals the extreme.
@@ -55,8 +56,8 @@ Variable get_item(const VariableOperand& x, const std::vector<Index>& indices);
 
 // Another floating dtype; x itself when it has it already.
 Variable cast(const VariableOperand& x, Dtype dtype);
-// On another device, for model-parallel networks: both directions are asynchronous copies ordered as
-// Array::to; the gradient comes back to where x lives. Across CPUs, GPUs, and between them.
+// On another device, for model-parallel networks: both directions are asynchronous copies ordered
+// as Array::to; the gradient comes back to where x lives. Across CPUs, GPUs, and between them.
 Variable copy(const VariableOperand& x, Device device);
 // Passes values and gradients unchanged.
 Variable identity(const VariableOperand& x);

@@ -9,7 +9,8 @@
 namespace catena::functions {
 
 // x @ W^T + b in one launch. x: (n, ...) flattened behind its first axis to (n, in); W: (out, in);
-// b: (out) or null. One floating dtype and device. Result (n, out). InvalidType when they do not fit.
+// b: (out) or null. One floating dtype and device. Result (n, out). InvalidType when they do not
+// fit.
 Variable linear(const VariableOperand& x, const VariableOperand& W);
 Variable linear(const VariableOperand& x, const VariableOperand& W, const VariableOperand& b);
 // relu(linear(x, W, b)) in one launch.
@@ -17,15 +18,16 @@ Variable linear_relu(const VariableOperand& x, const VariableOperand& W, const V
 
 // Matrix product; a vector is a column. The result always has two axes. Operands of one floating
 // dtype.
-Variable matmul(const VariableOperand& a, const VariableOperand& b, bool transa = false, bool transb = false);
+Variable matmul(const VariableOperand& a, const VariableOperand& b, bool transa = false,
+                bool transb = false);
 // Products of stacks: (batch, m, n), or (batch, n) for columns; equal batch extents. The result has
 // three axes.
 Variable batch_matmul(const VariableOperand& a, const VariableOperand& b, bool transa = false,
                       bool transb = false);
 
 struct LinearOptions {
-  double wscale = 1;   // W ~ normal(0, wscale * sqrt(1 / in_size))  (LeCun et al. 1998)
-  double bias = 0;     // initial value of b
+  double wscale = 1;  // W ~ normal(0, wscale * sqrt(1 / in_size))  (LeCun et al. 1998)
+  double bias = 0;    // initial value of b
   bool nobias = false;
   std::optional<Array> initialW = {};      // (out, in); taken without a copy where dtypes agree
   std::optional<Array> initial_bias = {};  // (out)

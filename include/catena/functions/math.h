@@ -1,10 +1,10 @@
 // Differentiable element-wise mathematics: the rows of array/detail/elementwise.def on variables.
 //
 // Operands are variables, parameters, arrays (constants) or host numbers (weak in promotion, as in
-// array/math.h), broadcast against each other; the gradient of a broadcast operand is summed back to
-// its shape. At least one operand should be a variable. Each gradient is one kernel (none for add,
-// subtract's left side and positive; one more for the sum over broadcast axes), and every function
-// can be differentiated any number of times. Operands that want a gradient must be floats
+// array/math.h), broadcast against each other; the gradient of a broadcast operand is summed back
+// to its shape. At least one operand should be a variable. Each gradient is one kernel (none for
+// add, subtract's left side and positive; one more for the sum over broadcast axes), and every
+// function can be differentiated any number of times. Operands that want a gradient must be floats
 // (InvalidType unless config().type_check is off). Shape, dtype and device errors are those of the
 // array functions.
 #pragma once
@@ -27,8 +27,7 @@ class VariableOperand {
   VariableOperand(const Array& array) : owned_(Variable::constant(array)), variable_(&owned_) {}
   VariableOperand(const Scalar& number) : number_(number) {}
   template <class T>
-    requires std::is_arithmetic_v<T>
-  VariableOperand(T number) : number_(number) {}
+  requires std::is_arithmetic_v<T> VariableOperand(T number) : number_(number) {}
   VariableOperand(const VariableOperand& other)
       : owned_(other.owned_),
         variable_(other.variable_ == &other.owned_ ? &owned_ : other.variable_),
@@ -39,7 +38,8 @@ class VariableOperand {
   const Scalar& number() const { return number_; }
   // The variable; a number is a ValueError naming `who`.
   const Variable& variable(const char* who) const {
-    CATENA_CHECK(ValueError, variable_ != nullptr, who, ": expected a variable or an array, got a number");
+    CATENA_CHECK(ValueError, variable_ != nullptr, who,
+                 ": expected a variable or an array, got a number");
     CATENA_CHECK(ValueError, variable_->defined(), who, ": got an undefined variable");
     return *variable_;
   }
@@ -111,7 +111,8 @@ CATENA_UNARY(trunc)
 // minimum(maximum(x, low), high); the bounds are constants.
 Variable clip(const VariableOperand& x, const VariableOperand& low, const VariableOperand& high);
 // Element-wise condition ? x : y; the condition is a bool constant.
-Variable where(const VariableOperand& condition, const VariableOperand& x, const VariableOperand& y);
+Variable where(const VariableOperand& condition, const VariableOperand& x,
+               const VariableOperand& y);
 
 inline Variable pow(const VariableOperand& x0, const VariableOperand& x1) { return power(x0, x1); }
 inline Variable abs(const VariableOperand& x) { return absolute(x); }
@@ -121,31 +122,31 @@ inline Variable abs(const VariableOperand& x) { return absolute(x); }
 // Operators, found through their arguments. `+x` is x itself; a += b rebinds to a + b.
 inline Variable operator-(const Variable& x) { return functions::negative(x); }
 inline Variable operator+(const Variable& x) { return x; }
-#define CATENA_OPERATOR(symbol, function)                                          \
-  inline Variable operator symbol(const Variable& x0, const VariableOperand& x1) { \
-    return functions::function(x0, x1);                                            \
-  }                                                                                \
-  inline Variable operator symbol(const Array& x0, const Variable& x1) {           \
-    return functions::function(x0, x1);                                            \
-  }                                                                                \
-  template <class T>                                                               \
-    requires std::is_arithmetic_v<T>                                               \
-  Variable operator symbol(T x0, const Variable& x1) {                             \
-    return functions::function(x0, x1);                                            \
-  }                                                                                \
-  inline Variable& operator symbol##=(Variable& x0, const VariableOperand& x1) {   \
-    return x0 = functions::function(x0, x1);                                       \
+#define CATENA_OPERATOR(symbol, function)                                               \
+  inline Variable operator symbol(const Variable& x0, const VariableOperand& x1) {      \
+    return functions::function(x0, x1);                                                 \
+  }                                                                                     \
+  inline Variable operator symbol(const Array& x0, const Variable& x1) {                \
+    return functions::function(x0, x1);                                                 \
+  }                                                                                     \
+  template <class T>                                                                    \
+  requires std::is_arithmetic_v<T> Variable operator symbol(T x0, const Variable& x1) { \
+    return functions::function(x0, x1);                                                 \
+  }                                                                                     \
+  inline Variable& operator symbol##=(Variable& x0, const VariableOperand& x1) {        \
+    return x0 = functions::function(x0, x1);                                            \
   }
 CATENA_OPERATOR(+, add)
 CATENA_OPERATOR(-, subtract)
 CATENA_OPERATOR(*, multiply)
 CATENA_OPERATOR(/, divide)
 #undef CATENA_OPERATOR
-inline Variable pow(const Variable& x0, const VariableOperand& x1) { return functions::power(x0, x1); }
+inline Variable pow(const Variable& x0, const VariableOperand& x1) {
+  return functions::power(x0, x1);
+}
 inline Variable pow(const Array& x0, const Variable& x1) { return functions::power(x0, x1); }
 template <class T>
-  requires std::is_arithmetic_v<T>
-Variable pow(T x0, const Variable& x1) {
+requires std::is_arithmetic_v<T> Variable pow(T x0, const Variable& x1) {
   return functions::power(x0, x1);
 }
 inline Variable abs(const Variable& x) { return functions::absolute(x); }

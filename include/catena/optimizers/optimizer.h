@@ -164,6 +164,7 @@ class Optimizer {
   };
 
   void setup_named(const ArenaSet::Named& named);
+  void find_positions();
   void make_groups(const std::vector<Arrays>& old_states);
   void make_device_values(Group& group, Device device);
   void require_setup(const char* who) const;
@@ -173,8 +174,9 @@ class Optimizer {
 
   ArenaSet layout_;
   Parameters ordered_;
-  std::vector<Group> groups_;   // one for each arena
-  std::vector<Arrays> states_;  // by position in declaration
+  std::vector<size_t> positions_;  // of ordered_ in declaration
+  std::vector<Group> groups_;      // one for each arena
+  std::vector<Arrays> states_;     // by position in declaration
   std::vector<std::pair<std::string, Hook>> hooks_;
   int64_t t_ = 0;
   bool device_values_everywhere_ = false;

@@ -10,11 +10,13 @@ namespace catena::host {
 
 namespace {
 
-constexpr int64_t kTile = 32;  // elements along both sides of a transposition's tile
+constexpr int64_t kTile = 64;  // elements along both sides of a transposition's tile
 
 struct CopyJob {
   LoopPlan plan;  // operand 0: destination, 1: source
   CastLoop cast;
+  CastLoop move;  // within the destination's dtype
+  int64_t item;   // bytes of an element of the destination
   char* destination;
   const char* source;
 };
@@ -41,24 +43,35 @@ void move_before_inner(LoopPlan& plan, int d) {
   for (int k = 0; k < plan.operands; ++k) std::swap(plan.strides[k][d], plan.strides[k][last]);
 }
 
-// Tiles of kTile rows and kTile columns of the two last dimensions: both sides stay in the cache.
+// Tiles of the two last dimensions go through a buffer: the source is read along its fast
+// dimension, the destination written along its own, so that every cache line is used whole at once.
+void copy_tile(const CopyJob& job, const char* from, char* to, int64_t rows, int64_t columns) {
+  const int d = job.plan.ndim - 2;
+  const int64_t pitch = kTile * job.item;
+  alignas(64) char buffer[kTile * kTile * 8];
+  for (int64_t j = 0; j < columns; ++j) {
+    job.cast(from + j * job.plan.inner_stride(1), job.plan.strides[1][d], buffer + j * job.item,
+             pitch, rows);
+  }
+  for (int64_t i = 0; i < rows; ++i) {
+    job.move(buffer + i * pitch, job.item, to + i * job.plan.strides[0][d],
+             job.plan.inner_stride(0), columns);
+  }
+}
+
 void copy_tiled(const CopyJob& job) {
   const LoopPlan& plan = job.plan;
   const int d = plan.ndim - 2;
   const int64_t rows = plan.shape[d], columns = plan.inner();
   const int64_t strips = (rows + kTile - 1) / kTile, outer = plan.size / (rows * columns);
   parallel_for(outer * strips, threads_for(plan.size), [&](int64_t unit) {
-    const int64_t begin = unit % strips * kTile, end = std::min(rows, begin + kTile);
+    const int64_t begin = unit % strips * kTile, count = std::min(kTile, rows - begin);
     const LoopCursor cursor(plan, unit / strips * rows);
-    char* to = job.destination + cursor.offset(0);
-    const char* from = job.source + cursor.offset(1);
-    for (int64_t column = 0; column < columns; column += kTile) {
-      const int64_t n = std::min(kTile, columns - column);
-      for (int64_t row = begin; row < end; ++row) {
-        job.cast(
-            from + row * plan.strides[1][d] + column * plan.inner_stride(1), plan.inner_stride(1),
-            to + row * plan.strides[0][d] + column * plan.inner_stride(0), plan.inner_stride(0), n);
-      }
+    char* to = job.destination + cursor.offset(0) + begin * plan.strides[0][d];
+    const char* from = job.source + cursor.offset(1) + begin * plan.strides[1][d];
+    for (int64_t j = 0; j < columns; j += kTile) {
+      copy_tile(job, from + j * plan.inner_stride(1), to + j * plan.inner_stride(0), count,
+                std::min(kTile, columns - j));
     }
   });
 }
@@ -79,9 +92,13 @@ void copy_rows(const CopyJob& job) {
   });
 }
 
-void copy_planned(const LoopOperand (&operands)[2], char* destination, const char* source,
-                  CastLoop cast) {
-  CopyJob job{plan_loop(operands), cast, destination, source};
+void copy_planned(const LoopOperand (&operands)[2], char* destination, Dtype to, const char* source,
+                  Dtype from) {
+  const auto& casts = tables().casts;
+  const int target = static_cast<int>(to);
+  CopyJob job{plan_loop(operands),   casts[static_cast<int>(from)][target],
+              casts[target][target], static_cast<int64_t>(itemsize(to)),
+              destination,           source};
   const int transposed = transposed_dimension(job.plan);
   if (transposed >= 0) {
     move_before_inner(job.plan, transposed);
@@ -112,7 +129,7 @@ void copy(const Array& source, const Array& destination) {
   }
   copy_planned(
       {{&destination.shape(), &destination.strides()}, {&source.shape(), &source.strides()}}, to,
-      from, cast);
+      destination.dtype(), from, source.dtype());
 }
 
 void fill(const Array& destination, const Scalar& value) {
@@ -122,10 +139,10 @@ void fill(const Array& destination, const Scalar& value) {
     const T element = value.to<T>();
     std::memcpy(bits, &element, sizeof(T));
   });
-  const int dtype = static_cast<int>(destination.dtype());
   static const Shape no_shape;
   copy_planned({{&destination.shape(), &destination.strides()}, {&no_shape, &no_shape}},
-               static_cast<char*>(destination.raw_data()), bits, tables().casts[dtype][dtype]);
+               static_cast<char*>(destination.raw_data()), destination.dtype(), bits,
+               destination.dtype());
 }
 
 void arange(const Array& destination, const Scalar& start, const Scalar& step) {

@@ -1,5 +1,7 @@
 // The elementwise slot: finds the loop of an operation, walks the collapsed dimensions, converts
 // block by block where dtypes or layouts do not fit the loop, and spreads large calls over threads.
+#include <cstdlib>
+
 #include "array/iteration.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops/tables.h"
@@ -40,7 +42,7 @@ void store_scalar(const Scalar& value, Dtype d, ScalarBits& bits) {
 
 // How one operand gets from memory to the loop (inputs) or back (the output).
 struct Conversion {
-  bool direct = false;        // memory as it is
+  bool direct = false;        // memory as it is: right dtype and, below, a stride the loop takes
   bool constant = false;      // one element for the whole call, converted once
   CastLoop first = nullptr;   // memory -> loop (inputs), loop -> memory (output) ...
   CastLoop second = nullptr;  // ... when it needs two steps: through a 16-bit float
@@ -54,6 +56,8 @@ struct Job {
   int operands;
   char* base[kMaxLoopOperands];
   Conversion conversions[kMaxLoopOperands];
+  int64_t loop_strides[kMaxLoopOperands];  // what the loop is told
+  bool direct = true;                      // no operand needs a buffer
   ScalarBits scalars[kMaxLoopOperands];
 };
 
@@ -111,43 +115,24 @@ void store(const Conversion& c, const char* buffer, char* destination, int64_t s
   }
 }
 
-// Elements [begin, end) of one row; `row` holds the operands' addresses at its first element.
-// `filled` counts the elements of the buffers of constants that are valid already.
+// Elements [begin, end) of one row, block by block; `row` holds the operands' addresses at its
+// first element. `filled` counts the elements of the buffers of constants that are valid already.
 void run_row(const Job& job, char* const* row, int64_t begin, int64_t end, Buffers& buffers,
              int64_t& filled) {
-  char* pointers[kMaxLoopOperands];
-  int64_t strides[kMaxLoopOperands];
-  bool whole = true;  // no operand needs a buffer
-  for (int k = 0; k < job.operands; ++k) {
-    const Conversion& c = job.conversions[k];
-    const int64_t stride = job.plan.inner_stride(k);
-    const bool fits = stride == c.item || (k > 0 && stride == 0 && job.entry->takes_scalars);
-    pointers[k] = c.direct && fits ? row[k] + begin * stride : nullptr;
-    strides[k] = c.direct && fits ? stride : c.item;
-    whole = whole && pointers[k] != nullptr;
-  }
-  if (whole) {
-    job.entry->loop(pointers, strides, end - begin);
-    return;
-  }
   for (int64_t at = begin; at < end; at += kBlock) {
     const int64_t n = std::min(kBlock, end - at);
     char* block[kMaxLoopOperands];
     for (int k = 0; k < job.operands; ++k) {
       const Conversion& c = job.conversions[k];
-      if (pointers[k] != nullptr) {
-        block[k] = pointers[k] + (at - begin) * strides[k];
-        continue;
-      }
-      block[k] = buffers.data[k];
-      if (k == 0 || (c.constant && filled >= n)) continue;
       const int64_t stride = job.plan.inner_stride(k);
+      block[k] = c.direct ? row[k] + at * stride : buffers.data[k];
+      if (c.direct || k == 0 || (c.constant && filled >= n)) continue;
       if (stride == 0 && at > begin && !c.constant) continue;  // filled by the row's first block
       load(c, row[k] + at * stride, stride, block[k], buffers, n);
     }
     filled = std::max(filled, n);
-    job.entry->loop(block, strides, n);
-    if (pointers[0] == nullptr) {
+    job.entry->loop(block, job.loop_strides, n);
+    if (!job.conversions[0].direct) {
       const int64_t stride = job.plan.inner_stride(0);
       store(job.conversions[0], block[0], row[0] + at * stride, stride, buffers, n);
     }
@@ -159,14 +144,22 @@ void run_range(const Job& job, int64_t begin, int64_t end) {
   Buffers buffers;
   int64_t filled = 0;
   const int64_t inner = job.plan.inner();
-  int64_t row = begin / inner;
+  int64_t row = begin / inner, first = begin % inner;
   LoopCursor cursor(job.plan, row);
-  for (int64_t at = begin; at < end; ++row, cursor.next_row()) {
+  for (int64_t at = begin; at < end; cursor.next_row()) {
+    const int64_t last = std::min(inner, first + end - at);
     char* bases[kMaxLoopOperands];
-    for (int k = 0; k < job.operands; ++k) bases[k] = job.base[k] + cursor.offset(k);
-    const int64_t first = at - row * inner, last = std::min(inner, end - row * inner);
-    run_row(job, bases, first, last, buffers, filled);
+    if (job.direct) {
+      for (int k = 0; k < job.operands; ++k) {
+        bases[k] = job.base[k] + cursor.offset(k) + first * job.plan.inner_stride(k);
+      }
+      job.entry->loop(bases, job.loop_strides, last - first);
+    } else {
+      for (int k = 0; k < job.operands; ++k) bases[k] = job.base[k] + cursor.offset(k);
+      run_row(job, bases, first, last, buffers, filled);
+    }
     at += last - first;
+    first = 0;
   }
 }
 
@@ -233,10 +226,15 @@ void run_planned(const ElementwiseCall& call, const LoopEntry& entry) {
     job.conversions[k] = input_conversion(input == nullptr ? dtype : input->dtype(), dtype);
   }
   job.plan = plan_loop({operands, static_cast<size_t>(job.operands)});
-  for (int k = 1; k < job.operands; ++k) {
-    job.conversions[k].constant =
-        std::all_of(job.plan.strides[k], job.plan.strides[k] + job.plan.ndim,
-                    [](int64_t stride) { return stride == 0; });
+  for (int k = 0; k < job.operands; ++k) {
+    Conversion& c = job.conversions[k];
+    const int64_t stride = job.plan.inner_stride(k);
+    c.constant = k > 0 && std::all_of(job.plan.strides[k], job.plan.strides[k] + job.plan.ndim,
+                                      [](int64_t s) { return s == 0; });
+    c.direct = c.direct && (stride == c.item || job.plan.inner() == 1 ||
+                            (k > 0 && stride == 0 && entry.takes_scalars));
+    job.loop_strides[k] = c.direct && job.plan.inner() > 1 ? stride : c.item;
+    job.direct = job.direct && c.direct;
   }
   const int64_t n = job.plan.size;
   parallel_ranges(n, 1024, threads_for(n * (entry.heavy ? kHeavyWeight : 2)),
@@ -245,9 +243,50 @@ void run_planned(const ElementwiseCall& call, const LoopEntry& entry) {
 
 }  // namespace
 
+namespace {
+
+constexpr int64_t kTransposedSize =
+    65536;  // elements from which a transposed input is worth a copy
+
+// Whether walking `input` in the order of `output` jumps from cache line to cache line though
+// another order would not.
+bool is_transposed(const Array& input, const Array& output) {
+  if (input.ndim() < 2 || input.is_contiguous() || input.shape() != output.shape()) return false;
+  const LoopOperand operands[] = {{&output.shape(), &output.strides()},
+                                  {&input.shape(), &input.strides()}};
+  const LoopPlan plan = plan_loop(operands);
+  const int64_t inner = std::abs(plan.inner_stride(1));
+  bool faster = false;
+  for (int d = 0; d < plan.ndim - 1; ++d) {
+    const int64_t stride = std::abs(plan.strides[1][d]);
+    faster = faster || (stride != 0 && stride < inner && plan.shape[d] >= 16);
+  }
+  return faster && inner >= 64 && plan.inner() >= 16;
+}
+
+// Large transposed inputs are first laid out like a contiguous output: the copy goes tile by tile.
+bool run_with_copies(const ElementwiseCall& call) {
+  if (call.output->size() < kTransposedSize || !call.output->is_contiguous()) return false;
+  ElementwiseCall changed = call;
+  Array copies[kMaxElementwiseInputs];
+  bool any = false;
+  for (int k = 0; k < call.input_count; ++k) {
+    const Array* input = call.arrays[k];
+    if (input == nullptr || !is_transposed(*input, *call.output)) continue;
+    copies[k] = Array::uninitialized(input->shape(), input->dtype(), input->device());
+    copy(*input, copies[k]);
+    changed.arrays[k] = &copies[k];
+    any = true;
+  }
+  if (any) elementwise(changed);
+  return any;
+}
+
+}  // namespace
+
 void elementwise(const ElementwiseCall& call) {
   const LoopEntry& entry = find_loop(call.op, call.dtype);
-  if (!run_directly(call, entry)) run_planned(call, entry);
+  if (!run_directly(call, entry) && !run_with_copies(call)) run_planned(call, entry);
 }
 
 }  // namespace catena::host

@@ -17,7 +17,7 @@ namespace catena::host {
 namespace {
 
 constexpr int64_t kRowBlock = 1024;             // elements one call of a row loop takes
-constexpr int64_t kColumnBlock = 512;           // columns accumulated together
+constexpr int64_t kColumnBlock = 2048;          // columns accumulated together
 constexpr int64_t kColumnRows = 128;            // rows accumulated one by one before going pairwise
 constexpr int64_t kSegment = int64_t{1} << 17;  // elements of a segment
 

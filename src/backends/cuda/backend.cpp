@@ -11,6 +11,7 @@
 #include "backends/cuda/memory_pools.h"
 #include "backends/cuda/register.h"
 #include "backends/cuda/streams.h"
+#include "catena/core/wait_hook.h"
 
 namespace catena::gpu {
 namespace {
@@ -24,6 +25,15 @@ bool answer(cudaError_t error, const char* call) {
   if (error != cudaErrorNotReady) fail_cuda(error, call);
   cudaGetLastError();
   return false;
+}
+
+// A wait of the host, with those told who may know that it cannot end (see wait_hook.h).
+template <class Wait>
+void wait_on_host(int index, Wait wait) {
+  const WaitHook hook = wait_hook().load(std::memory_order_acquire);
+  if (hook) hook(cuda_device(index), 0);
+  CATENA_CUDA_CHECK(wait());
+  if (hook) hook(cuda_device(index), -1);
 }
 
 class CudaBackend final : public Backend {
@@ -41,7 +51,7 @@ class CudaBackend final : public Backend {
   void synchronize(int index) override {
     refuse_during_capture("synchronize(device)");
     use_device(index);
-    CATENA_CUDA_CHECK(cudaDeviceSynchronize());
+    wait_on_host(index, [] { return cudaDeviceSynchronize(); });
   }
 
   void make_current(int index) override { use_device(index); }
@@ -73,7 +83,7 @@ class CudaBackend final : public Backend {
   void synchronize_stream(StreamState* state) override {
     refuse_during_capture("Stream::synchronize");
     use_device(state->device.index());
-    CATENA_CUDA_CHECK(cudaStreamSynchronize(native(state)));
+    wait_on_host(state->device.index(), [&] { return cudaStreamSynchronize(native(state)); });
   }
   bool query_stream(StreamState* state) override {
     refuse_during_capture("Stream::query");
@@ -97,7 +107,7 @@ class CudaBackend final : public Backend {
   }
   void synchronize_event(EventState* state) override {
     refuse_during_capture("Event::synchronize");
-    CATENA_CUDA_CHECK(cudaEventSynchronize(native(state)));
+    wait_on_host(state->device.index(), [&] { return cudaEventSynchronize(native(state)); });
   }
   bool query_event(EventState* state) override {
     refuse_during_capture("Event::query");

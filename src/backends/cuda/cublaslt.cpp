@@ -16,6 +16,7 @@
 #include "backends/cuda/capture.h"
 #include "backends/cuda/cuda_check.h"
 #include "backends/cuda/memory_pools.h"
+#include "backends/cuda/tuning.h"
 #include "catena/core/log.h"
 
 namespace catena::gpu {
@@ -23,7 +24,6 @@ namespace {
 
 constexpr size_t kMostWorkspace = size_t{32} << 20;
 constexpr int kTunedCandidates = 8;
-constexpr int kTunedRepeats = 5;
 
 [[noreturn, gnu::cold]] void fail_cublas(cublasStatus_t status, const char* call) {
   fail<DeviceError>("cuBLASLt call failed: ", call, ": ", cublasLtGetStatusName(status), ": ",
@@ -38,7 +38,7 @@ constexpr int kTunedRepeats = 5;
 
 // Everything that decides how a product runs.
 struct Key {
-  std::array<int64_t, 11> words;
+  std::array<int64_t, 12> words;  // the last one is the device
   friend bool operator==(const Key&, const Key&) = default;
   friend auto operator<=>(const Key&, const Key&) = default;
   size_t hash() const {
@@ -53,7 +53,7 @@ int64_t alignment_code(const void* pointer) {  // log2, at most 256 bytes
 }
 
 Key make_key(Dtype dtype, Precision precision, const LibraryProduct& p, int device) {
-  int64_t flags = device;
+  int64_t flags = 0;
   auto push = [&flags](int64_t value, int bits) { flags = flags << bits | value; };
   push(int64_t(dtype), 4);
   push(int64_t(precision), 2);
@@ -67,7 +67,7 @@ Key make_key(Dtype dtype, Precision precision, const LibraryProduct& p, int devi
   push(alignment_code(p.c.data), 4);
   push(p.bias ? alignment_code(p.bias) : 0, 4);
   return {{p.rows, p.columns, p.depth, p.batch, p.a.leading, p.b.leading, p.c.leading,
-           p.a.batch_step, p.b.batch_step, p.c.batch_step, flags}};
+           p.a.batch_step, p.b.batch_step, p.c.batch_step, flags, device}};
 }
 
 cudaDataType_t data_type(Dtype dtype) {
@@ -221,7 +221,7 @@ bool tuning_wanted() {
     const char* text = std::getenv("CATENA_MATMUL_TUNE");
     return text && std::strcmp(text, "1") == 0;
   }();
-  return wanted && !thread_capture() && !config().deterministic;
+  return wanted && !config().deterministic;
 }
 
 // Bytes from the first to behind the last element of the result.
@@ -230,36 +230,67 @@ size_t output_bytes(Dtype dtype, const LibraryProduct& p) {
   return static_cast<size_t>(last) * itemsize(dtype);
 }
 
-// Runs every candidate on a copy of the output's place and returns the position of the fastest.
+// The position of the fastest candidate, timed with a scratch result.
 size_t fastest(Plan& plan, const std::vector<Choice>& candidates, Dtype dtype,
                const LibraryProduct& p, int device, cudaStream_t stream) {
   StoragePtr scratch = allocate_device(device, output_bytes(dtype, p));
   CATENA_CUDA_CHECK(cudaMemsetAsync(scratch->data, 0, scratch->bytes, stream));
-  cudaEvent_t start, stop;
-  CATENA_CUDA_CHECK(cudaEventCreate(&start));
-  CATENA_CUDA_CHECK(cudaEventCreate(&stop));
-  size_t best = 0;
-  float best_time = 0;
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    run(plan, candidates[i], dtype, p, scratch->data, device, stream);
-    CATENA_CUDA_CHECK(cudaEventRecord(start, stream));
-    for (int r = 0; r < kTunedRepeats; ++r)
-      run(plan, candidates[i], dtype, p, scratch->data, device, stream);
-    CATENA_CUDA_CHECK(cudaEventRecord(stop, stream));
-    CATENA_CUDA_CHECK(cudaEventSynchronize(stop));
-    float time = 0;
-    CATENA_CUDA_CHECK(cudaEventElapsedTime(&time, start, stop));
-    if (i == 0 || time < best_time) {
-      best = i;
-      best_time = time;
-    }
-  }
-  cudaEventDestroy(start);
-  cudaEventDestroy(stop);
+  double time = 0;
+  const size_t best = fastest_candidate(
+      candidates.size(), stream,
+      [&](size_t i) { run(plan, candidates[i], dtype, p, scratch->data, device, stream); }, &time);
   log::debug("matmul ", p.rows, " x ", p.columns, " x ", p.depth, " (", name(dtype),
-             "): algorithm ", int64_t(best), " of ", int64_t(candidates.size()), ", ",
-             double(best_time) * 1e3 / kTunedRepeats, " us");
+             "): algorithm ", best, " of ", candidates.size(), ", ", time, " us");
   return best;
+}
+
+std::vector<Choice> candidates_of(Plan& plan, const LibraryProduct& p, int device, int wanted) {
+  std::vector<Choice> result;
+  for (const auto& found : ask_heuristic(plan, p, device, wanted)) {
+    result.push_back({true, found.algo, found.workspaceSize});
+  }
+  return result;
+}
+
+// The problem without the device's number, and the library that numbers the algorithms.
+std::string problem_text(const Key& key) {
+  std::string text = message("cublaslt ", cublasLtGetVersion());
+  for (size_t i = 0; i + 1 < key.words.size(); ++i) text += message(" ", key.words[i]);
+  return text;
+}
+
+// A remembered algorithm, if the library still takes it for this problem.
+Choice read_pick(const std::string& bytes, Plan& plan, int device) {
+  Choice choice;
+  if (bytes.size() != sizeof choice.algorithm) return choice;
+  std::memcpy(&choice.algorithm, bytes.data(), bytes.size());
+  cublasLtMatmulHeuristicResult_t result;
+  const cublasStatus_t status =
+      cublasLtMatmulAlgoCheck(handle_of(device), &plan.operation, &plan.a, &plan.b, &plan.c,
+                              &plan.c, &choice.algorithm, &result);
+  choice.found = status == CUBLAS_STATUS_SUCCESS && result.workspaceSize <= kMostWorkspace;
+  choice.workspace = result.workspaceSize;
+  return choice;
+}
+
+Choice choose(Plan& plan, Dtype dtype, const LibraryProduct& p, int device, cudaStream_t stream) {
+  RelaxedCapture relaxed;
+  if (tuning_wanted()) {
+    auto tune = [&] {
+      const std::vector<Choice> all = candidates_of(plan, p, device, kTunedCandidates);
+      if (all.empty()) return std::string();
+      const Choice& best = all[fastest(plan, all, dtype, p, device, stream)];
+      return std::string(reinterpret_cast<const char*>(&best.algorithm), sizeof best.algorithm);
+    };
+    const std::string problem = problem_text(plan.key);
+    // A capture cannot wait for timings, but it takes what was found before.
+    const std::string pick = thread_capture() ? remembered_pick(device, problem, nullptr)
+                                              : remembered_pick(device, problem, tune);
+    const Choice choice = read_pick(pick, plan, device);
+    if (choice.found) return choice;
+  }
+  const std::vector<Choice> all = candidates_of(plan, p, device, 1);
+  return all.empty() ? Choice{} : all[0];
 }
 
 Choice decide(Plan& plan, Dtype dtype, const LibraryProduct& p, int device, cudaStream_t stream) {
@@ -270,16 +301,7 @@ Choice decide(Plan& plan, Dtype dtype, const LibraryProduct& p, int device, cuda
     const auto known = choices->find(plan.key);
     if (known != choices->end()) return known->second;
   }
-  const bool tune = tuning_wanted();
-  RelaxedCapture relaxed;
-  std::vector<Choice> candidates;
-  for (const auto& result : ask_heuristic(plan, p, device, tune ? kTunedCandidates : 1)) {
-    candidates.push_back({true, result.algo, result.workspaceSize});
-  }
-  Choice choice;
-  if (!candidates.empty()) choice = candidates[0];
-  if (tune && candidates.size() > 1)
-    choice = candidates[fastest(plan, candidates, dtype, p, device, stream)];
+  const Choice choice = choose(plan, dtype, p, device, stream);
   std::lock_guard lock(mutex);
   return choices->emplace(plan.key, choice).first->second;  // another thread's, if it was first
 }

@@ -27,9 +27,10 @@ struct LibraryProduct {
 
 // Enqueues the product; false when cuBLASLt has no algorithm for it (nothing was done then).
 //
-// The first result of the library's heuristic is used, or, with CATENA_MATMUL_TUNE=1 and outside of
-// captures and config().deterministic, the fastest of its first results, timed once for each
-// problem and kept for the life of the process, so that eager and captured execution agree.
+// The first result of the library's heuristic is used; with CATENA_MATMUL_TUNE=1 and without
+// config().deterministic the fastest of its first results, timed when a problem is met for the
+// first time and remembered in the cache folder, so that later runs and other ranks take the same.
+// A choice holds for the life of the process, so that eager and captured execution agree.
 bool library_matmul(Dtype dtype, Precision precision, const LibraryProduct& product, int device,
                     cudaStream_t stream);
 

@@ -121,7 +121,7 @@ void matmul(const MatmulCall& call) {
   const Dtype dtype = call.output->dtype();
   const Launch launch = launch_for(*call.output);
   const bool tiny_type = dtype == Dtype::kFloat32 || dtype == Dtype::kFloat64;
-  if (tiny_type && p.k > 0 && fits_tiny_matmul(p)) {
+  if (tiny_type && p.k > 0 && fits_tiny_matmul(p, launch)) {
     launch_tiny_matmul(dtype == Dtype::kFloat64, p, launch);
     return check_launch("matmul (small)");
   }

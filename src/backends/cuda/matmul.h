@@ -23,8 +23,8 @@ enum class Number : uint8_t { kF16, kBf16, kF32, kF64, kI8, kI16, kI32, kI64, kB
 
 // Any type (unsigned integers as signed ones: the bits are the same), any steps, k may be 0.
 void launch_simple_matmul(Number type, const Product& product, const Launch& launch);
-// float32 and float64 for small matrices: runs at the cost of a launch.
-bool fits_tiny_matmul(const Product& product);
+// float32 and float64 where a few small tiles are all the work: runs at the cost of a launch.
+bool fits_tiny_matmul(const Product& product, const Launch& launch);
 void launch_tiny_matmul(bool is_double, const Product& product, const Launch& launch);
 // c = activation(c + bias) for types whose library epilogue is missing.
 void launch_bias_activation(Float type, const Product& product, const Launch& launch);

@@ -8,7 +8,8 @@ namespace catena::gpu {
 namespace {
 
 constexpr int kTile = 16, kDepth = 64, kGroups = 4, kThreads = 256;
-constexpr int64_t kMostRows = 64, kMostDepth = 256, kMostBatch = 64;
+// Larger problems keep the library's kernels busy enough to win.
+constexpr int64_t kMostDepth = 256, kMostWorkPerProcessor = 4;
 
 __device__ inline float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
 __device__ inline double multiply_add(double a, double b, double c) { return fma(a, b, c); }
@@ -80,8 +81,12 @@ __global__ void __launch_bounds__(kThreads) tiny_kernel(Product p) {
 
 }  // namespace
 
-bool fits_tiny_matmul(const Product& p) {
-  return p.m <= kMostRows && p.n <= kMostRows && p.k <= kMostDepth && p.batch <= kMostBatch;
+bool fits_tiny_matmul(const Product& p, const Launch& launch) {
+  if (p.k > kMostDepth || p.batch > 65535) return false;
+  const int64_t most = kMostWorkPerProcessor * launch.multiprocessors;
+  const int64_t rows = (p.m + kTile - 1) / kTile, columns = (p.n + kTile - 1) / kTile;
+  if (rows > most || columns > most) return false;
+  return rows * columns * p.batch * ((p.k + kDepth - 1) / kDepth) <= most;
 }
 
 void launch_tiny_matmul(bool is_double, const Product& p, const Launch& launch) {

@@ -3,6 +3,7 @@
 
 #include "catena/core/device.h"
 #include "comm/communicator_state.h"
+#include "comm/status_board.h"
 #include "threads_transport.h"
 
 namespace catena::comm {
@@ -68,6 +69,8 @@ class ThreadJob {
   void note_failure(int rank, Outcome& outcome, const char* text) {
     outcome.error = std::current_exception();
     outcome.first = !world_->has_failed();
+    // The first to fail is blamed by those who read the board only.
+    if (outcome.first) world_->board->slot(rank).fail(text);
     world_->fail(rank, text);
   }
 

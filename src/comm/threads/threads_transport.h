@@ -26,6 +26,7 @@ class ThreadsTransport : public Transport {
 
  private:
   void collective(const Call& call);
+  void run_alone(const Call& call);
   void receive(const Call& call);
 
   std::shared_ptr<Team> team_;

@@ -5,9 +5,29 @@
 namespace catena::host {
 namespace {
 
-// Sum of the lanes, pairwise.
+// kLanes sums side by side: a vector of the compiler, whatever the processor's width. Only passed
+// between functions that are always inlined (-Wno-psabi).
 template <class T>
-inline __attribute__((always_inline)) T join(T* lanes) {
+struct Lanes;
+template <>
+struct Lanes<float> {
+  typedef float Vector __attribute__((vector_size(64), aligned(4), may_alias));
+};
+template <>
+struct Lanes<double> {
+  typedef double Vector __attribute__((vector_size(128), aligned(8), may_alias));
+};
+template <class T>
+inline __attribute__((always_inline)) typename Lanes<T>::Vector load(const T* x) {
+  return *reinterpret_cast<const typename Lanes<T>::Vector*>(x);
+}
+// The sum of the lanes (pairwise) and of `count` further elements.
+template <class T>
+inline __attribute__((always_inline)) T join(typename Lanes<T>::Vector v, const T* rest,
+                                             int64_t count) {
+  T lanes[kLanes];
+  for (int64_t i = 0; i < kLanes; ++i) lanes[i] = v[i];
+  for (int64_t i = 0; i < count; ++i) lanes[i] += rest[i];
   for (int64_t half = kLanes / 2; half >= 1; half /= 2) {
     for (int64_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
   }
@@ -15,52 +35,75 @@ inline __attribute__((always_inline)) T join(T* lanes) {
 }
 
 template <class T>
+T sum(const T* a, int64_t n) {
+  typename Lanes<T>::Vector sums = {};
+  int64_t at = 0;
+  for (; at + kLanes <= n; at += kLanes) sums += load(a + at);
+  return join(sums, a + at, n - at);
+}
+template <class T>
+T dot(const T* a, const T* b, int64_t n) {
+  typename Lanes<T>::Vector sums = {};
+  int64_t at = 0;
+  for (; at + kLanes <= n; at += kLanes) sums += load(a + at) * load(b + at);
+  T rest[kLanes];
+  for (int64_t i = 0; i < n - at; ++i) rest[i] = a[at + i] * b[at + i];
+  return join(sums, rest, n - at);
+}
+
+// NaN wins.
+template <class T>
 T row_max(const T* x, int64_t n) {
-  T lanes[kLanes];
-  for (int64_t i = 0; i < kLanes; ++i) lanes[i] = x[i < n ? i : 0];
-  int64_t at = kLanes;
-  for (; at + kLanes <= n; at += kLanes) {
-    for (int64_t i = 0; i < kLanes; ++i) {
-      const T v = x[at + i];
-      lanes[i] = (v > lanes[i]) | (v != v) ? v : lanes[i];
+  T result = x[0];
+  int64_t at = 0;
+  if (n >= kLanes) {
+    typename Lanes<T>::Vector best = load(x);
+    for (at = kLanes; at + kLanes <= n; at += kLanes) {
+      const typename Lanes<T>::Vector v = load(x + at);
+      best = ((v > best) | (v != v)) ? v : best;
+    }
+    result = best[0];
+    for (int64_t i = 1; i < kLanes; ++i) {
+      result = (best[i] > result) | (best[i] != best[i]) ? best[i] : result;
     }
   }
-  T result = lanes[0];
-  for (int64_t i = 1; i < kLanes; ++i)
-    result = (lanes[i] > result) | (lanes[i] != lanes[i]) ? lanes[i] : result;
   for (; at < n; ++at) result = (x[at] > result) | (x[at] != x[at]) ? x[at] : result;
   return result;
 }
 
-// Calls f(block of kLanes inputs, block of kLanes outputs, count) along a row; y may be null.
-template <class T, bool kStore>
-inline __attribute__((always_inline)) T exp_row(const T* x, T shift, T* y, int64_t n) {
-  T sums[kLanes] = {};
-  int64_t at = 0;
-  for (; at + kLanes <= n; at += kLanes) {
-    T values[kLanes];
-    for (int64_t i = 0; i < kLanes; ++i) values[i] = m::exp(x[at + i] - shift);
-    for (int64_t i = 0; i < kLanes; ++i) sums[i] += values[i];
-    if constexpr (kStore) {
-      for (int64_t i = 0; i < kLanes; ++i) y[at + i] = values[i];
-    }
+// y = exp(x - shift), the last elements through a padded block.
+template <class T>
+void exp_block(const T* x, T shift, T* y, int64_t n) {
+  const int64_t whole = n / kLanes * kLanes;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < whole; ++i) y[i] = m::exp(x[i] - shift);
+  if (whole == n) return;
+  T block[kLanes];
+  load_padded(block, x + whole, n - whole);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < kLanes; ++i) block[i] = m::exp(block[i] - shift);
+  store_padded(y + whole, block, n - whole);
+}
+// Block by block, so that the sum finds its terms in the cache; y may be null.
+template <class T>
+T exp_row(const T* x, T shift, T* y, int64_t n) {
+  constexpr int64_t kBlock = 512;
+  T buffer[kBlock], total = 0;
+  for (int64_t at = 0; at < n; at += kBlock) {
+    const int64_t count = n - at < kBlock ? n - at : kBlock;
+    T* to = y == nullptr ? buffer : y + at;
+    exp_block(x + at, shift, to, count);
+    total += sum(to, count);
   }
-  if (at < n) {
-    T values[kLanes];
-    load_padded(values, x + at, n - at);
-    for (int64_t i = 0; i < kLanes; ++i) values[i] = m::exp(values[i] - shift);
-    for (int64_t i = 0; i < n - at; ++i) sums[i] += values[i];
-    if constexpr (kStore) store_padded(y + at, values, n - at);
-  }
-  return join(sums);
+  return total;
 }
 template <class T>
 T exp_shifted(const T* x, T shift, T* y, int64_t n) {
-  return exp_row<T, true>(x, shift, y, n);
+  return exp_row<T>(x, shift, y, n);
 }
 template <class T>
 T sum_exp_shifted(const T* x, T shift, int64_t n) {
-  return exp_row<T, false>(x, shift, nullptr, n);
+  return exp_row<T>(x, shift, nullptr, n);
 }
 
 template <class T>
@@ -87,26 +130,6 @@ void log_gradient(const T* y, const T* gy, T sum, T* gx, int64_t n) {
   load_padded(values, y + at, n - at);
   for (int64_t i = 0; i < kLanes; ++i) values[i] = m::exp(values[i]) * sum;
   for (int64_t i = 0; i < n - at; ++i) gx[at + i] = gy[at + i] - values[i];
-}
-template <class T>
-T dot(const T* a, const T* b, int64_t n) {
-  T sums[kLanes] = {};
-  int64_t at = 0;
-  for (; at + kLanes <= n; at += kLanes) {
-    for (int64_t i = 0; i < kLanes; ++i) sums[i] += a[at + i] * b[at + i];
-  }
-  for (int64_t i = 0; i < n - at; ++i) sums[i] += a[at + i] * b[at + i];
-  return join(sums);
-}
-template <class T>
-T sum(const T* a, int64_t n) {
-  T sums[kLanes] = {};
-  int64_t at = 0;
-  for (; at + kLanes <= n; at += kLanes) {
-    for (int64_t i = 0; i < kLanes; ++i) sums[i] += a[at + i];
-  }
-  for (int64_t i = 0; i < n - at; ++i) sums[i] += a[at + i];
-  return join(sums);
 }
 template <class T>
 void cross_entropy_gradient(const T* x, T lse, T factor, T* gx, int64_t n) {

@@ -15,7 +15,6 @@ namespace {
 struct Loop {
   LoopPlan plan;
   char* pointer[kMaxMapOperands];
-  int64_t first = 0, total = 0;
 };
 
 struct Shared {
@@ -168,8 +167,6 @@ void launch_strided(const Shared& shared, const Loop& loop) {
   const LoopPlan& plan = loop.plan;
   StridedArgs<N> args{};
   fill_operands(args.op, shared, loop.pointer);
-  args.first = loop.first;
-  args.total = loop.total;
   args.size = static_cast<uint32_t>(plan.size);
   args.ndim = plan.ndim;
   for (int d = 0; d < plan.ndim; ++d) {
@@ -198,7 +195,6 @@ void split_loop(const Shared& shared, const Loop& loop) {
     for (int k = 0; k < N; ++k) {
       if (part.pointer[k]) part.pointer[k] += at * loop.plan.strides[k][0];
     }
-    part.first = loop.first + at * part_size;
     part.plan.size = part_size * count;
     part.plan.shape[0] = count;
     if (count == 1 && part.plan.ndim > 1) {
@@ -260,7 +256,6 @@ void run(const MapLaunch& call) {
         a ? LoopOperand{&a->shape(), &a->strides()} : LoopOperand{&scalar_shape, &no_strides};
   }
   loop.plan = plan_loop(std::span<const LoopOperand>(operands, N));
-  loop.total = output.size();
   run_loop<N>(shared, loop);
 }
 

@@ -25,6 +25,7 @@ struct Driver {
   decltype(&cuLibraryLoadData) library_load = nullptr;
   decltype(&cuLibraryGetKernel) get_kernel = nullptr;
   decltype(&cuKernelGetFunction) get_function = nullptr;
+  decltype(&cuKernelSetAttribute) set_attribute = nullptr;
   decltype(&cuLaunchKernel) launch = nullptr;
   decltype(&cuGetErrorName) error_name = nullptr;
   decltype(&cuGetErrorString) error_string = nullptr;
@@ -47,6 +48,7 @@ const Driver& driver() {
     look_up(d.library_load, "cuLibraryLoadData");
     look_up(d.get_kernel, "cuLibraryGetKernel");
     look_up(d.get_function, "cuKernelGetFunction");
+    look_up(d.set_attribute, "cuKernelSetAttribute");
     look_up(d.launch, "cuLaunchKernel");
     look_up(d.error_name, "cuGetErrorName");
     look_up(d.error_string, "cuGetErrorString");
@@ -253,6 +255,24 @@ void launch_program(Program& program, int index, int device, uint64_t blocks_x, 
                                        0, stream, arguments, nullptr);
   if (error != CUDA_SUCCESS) [[unlikely]]
     fail_driver(error, program.what, "the launch");
+}
+
+void launch_raw(Program& program, int device, LaunchDims grid, LaunchDims block,
+                unsigned shared_memory, void** arguments, cudaStream_t stream) {
+  if (!((program.ready.load(std::memory_order_relaxed) >> device) & 1))
+    prepare_program(program, device);
+  constexpr unsigned kDefaultSharedMemory = 48 * 1024;
+  if (shared_memory > kDefaultSharedMemory) {
+    const CUresult status = driver().set_attribute(
+        CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared_memory),
+        static_cast<CUkernel>(program.kernels[0]), device);
+    if (status != CUDA_SUCCESS)
+      fail_driver(status, program.what, "asking for dynamic shared memory");
+  }
+  const CUresult error =
+      driver().launch(static_cast<CUfunction>(program.kernels[0]), grid.x, grid.y, grid.z, block.x,
+                      block.y, block.z, shared_memory, stream, arguments, nullptr);
+  if (error != CUDA_SUCCESS) fail_driver(error, program.what, "the launch");
 }
 
 }  // namespace catena::jit

@@ -73,6 +73,13 @@ void prepare_program(Program& program, int device);
 void launch_program(Program& program, int index, int device, uint64_t blocks_x, unsigned blocks_y,
                     unsigned threads, void** arguments, cudaStream_t stream);
 
+struct LaunchDims {
+  unsigned x = 1, y = 1, z = 1;
+};
+// A user's own kernel with a grid, blocks and shared memory as given.
+void launch_raw(Program& program, int device, LaunchDims grid, LaunchDims block,
+                unsigned shared_memory, void** arguments, cudaStream_t stream);
+
 template <class Args>
 void launch(Program& program, int index, int device, uint64_t blocks_x, unsigned blocks_y,
             unsigned threads, const Args& args, cudaStream_t stream) {

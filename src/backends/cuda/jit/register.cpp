@@ -7,6 +7,7 @@ void register_jit_kernels() {
   jit::register_elementwise();
   jit::register_copies();
   jit::register_reductions();
+  jit::register_user_kernels();
 }
 
 }  // namespace catena

@@ -1,4 +1,4 @@
-// Texts of the kernels of the element-wise table, and of users' kernels. See source.h.
+// Texts of the kernels of the element-wise table. See source.h.
 #include "backends/cuda/jit/compile/source.h"
 
 namespace catena::jit {
@@ -94,23 +94,7 @@ std::string map_source(const MapSpec& spec) {
   text += operand_macros(1, operands) +
           "#define CATENA_ELEMENT(V) V(0) = convert<Operand0>(convert<" + result +
           ">(catena_operation(" + widened + ")));\n";
-  text += "#define CATENA_EXTRA_PARAMETERS\n#define CATENA_GUARD 0\n";
   return text + map_text() + tiled_text();
-}
-
-std::string user_map_source(const UserMapSpec& spec) {
-  const int operands = static_cast<int>(spec.types.size());
-  std::string text = common_text() + spec.prologue + "#line 1 \"preamble\"\n" + spec.preamble +
-                     "\n#line 1 \"generated\"\nnamespace catena { namespace jit {\n";
-  for (int k = 0; k < operands; ++k) {
-    text += "typedef " + spec.types[size_t(k)] + " Operand" + std::to_string(k) + ";\n";
-  }
-  text += spec.element + "} }\n" + operand_macros(spec.outputs, operands);
-  text += "#define CATENA_ELEMENT(V) catena_user_element(i, n";
-  for (int k = 0; k < operands; ++k) text += ", V(" + std::to_string(k) + ")";
-  text += spec.extra_parameters.empty() ? ");\n" : ", raws);\n";
-  text += "#define CATENA_EXTRA_PARAMETERS " + spec.extra_parameters + "\n#define CATENA_GUARD 1\n";
-  return text + map_text();
 }
 
 }  // namespace catena::jit

@@ -32,16 +32,6 @@ std::string arange_source(Dtype output);
 // Kernel catena_concatenate, moving words of 1, 2, 4, 8 or 16 bytes.
 std::string concatenate_source(int word_bytes);
 
-// A user's element-wise kernel over the same layouts (without the tiled one). `types` are the C++
-// types of all operands, outputs first; `element` is the loop body with the operands' names bound
-// by `names`; `extra` are further kernel parameters.
-struct UserMapSpec {
-  std::string preamble, element, extra_parameters, prologue;
-  std::vector<std::string> types, names;
-  int outputs = 1;
-};
-std::string user_map_source(const UserMapSpec& spec);
-
 // Options every kernel is compiled with, besides --gpu-architecture.
 const std::vector<std::string>& compile_options();
 

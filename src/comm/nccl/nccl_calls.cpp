@@ -1,0 +1,101 @@
+#include "nccl_calls.h"
+
+#include <utility>
+
+namespace catena::comm::nccl {
+
+void check_cuda(cudaError_t code, const char* call) {
+  if (code == cudaSuccess) return;
+  fail<DeviceError>("nccl: ", call, " failed: ", cudaGetErrorName(code), ": ",
+                    cudaGetErrorString(code));
+}
+
+std::string nccl_text(ncclResult_t code, const char* call, ncclComm_t comm) {
+  std::string text = message(call, ": ", ncclGetErrorString(code));
+  const char* last = comm ? ncclGetLastError(comm) : nullptr;
+  if (last && *last) text += message(" (NCCL's last words: ", last, ")");
+  return text + "; NCCL_DEBUG=WARN tells more";
+}
+
+ncclDataType_t nccl_dtype(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kBool:
+    case Dtype::kUInt8:
+      return ncclUint8;
+    case Dtype::kInt8:
+      return ncclInt8;
+    case Dtype::kInt32:
+      return ncclInt32;
+    case Dtype::kUInt32:
+      return ncclUint32;
+    case Dtype::kInt64:
+      return ncclInt64;
+    case Dtype::kUInt64:
+      return ncclUint64;
+    case Dtype::kInt16:  // copies only look at the size
+    case Dtype::kUInt16:
+    case Dtype::kFloat16:
+      return ncclFloat16;
+    case Dtype::kBFloat16:
+      return ncclBfloat16;
+    case Dtype::kFloat32:
+      return ncclFloat32;
+    case Dtype::kFloat64:
+      return ncclFloat64;
+  }
+  fail<DtypeError>("nccl: no NCCL type for ", dtype);
+}
+
+bool reduces(CommOp op) {
+  return op == CommOp::kAllReduce || op == CommOp::kReduce || op == CommOp::kReduceScatter;
+}
+
+namespace {
+
+ncclRedOp_t built_in(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::kMean:
+      return ncclAvg;
+    case Reduction::kMin:
+      return ncclMin;
+    case Reduction::kMax:
+      return ncclMax;
+    case Reduction::kProduct:
+      return ncclProd;
+    default:
+      return ncclSum;
+  }
+}
+
+}  // namespace
+
+Operation::Operation(const Call& call, ncclComm_t comm) {
+  if (call.reduction != Reduction::kWeighted) {
+    op_ = built_in(call.reduction);
+    return;
+  }
+  // The factor has the data's type; NCCL reads it before it returns.
+  visit_float("nccl", call.dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T weight(static_cast<compute_t<T>>(call.weight));
+    const ncclResult_t code = ncclRedOpCreatePreMulSum(&op_, &weight, nccl_dtype(call.dtype),
+                                                       ncclScalarHostImmediate, comm);
+    if (code != ncclSuccess) throw CommError(nccl_text(code, "ncclRedOpCreatePreMulSum", comm));
+  });
+  owner_ = comm;
+}
+
+Operation::~Operation() {
+  if (owner_) ncclRedOpDestroy(op_, owner_);
+}
+
+Operation::Operation(Operation&& other) noexcept
+    : op_(other.op_), owner_(std::exchange(other.owner_, nullptr)) {}
+
+Operation& Operation::operator=(Operation&& other) noexcept {
+  std::swap(op_, other.op_);
+  std::swap(owner_, other.owner_);
+  return *this;
+}
+
+}  // namespace catena::comm::nccl

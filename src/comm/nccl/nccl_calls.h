@@ -1,0 +1,42 @@
+// NCCL's and CUDA's errors, dtypes and reductions in catena's terms.
+#pragma once
+
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <string>
+
+#include "catena/comm/transport.h"
+
+namespace catena::comm::nccl {
+
+// Throws DeviceError with CUDA's text.
+void check_cuda(cudaError_t code, const char* call);
+#define CATENA_NCCL_CUDA(call) ::catena::comm::nccl::check_cuda(call, #call)
+
+// "ncclAllReduce: unhandled cuda error (NCCL's last words: ...)"
+std::string nccl_text(ncclResult_t code, const char* call, ncclComm_t comm);
+
+// 16-bit integers have no NCCL type: they are reduced as 32-bit integers, see needs_widening.
+ncclDataType_t nccl_dtype(Dtype dtype);
+inline bool needs_widening(Dtype dtype) {
+  return dtype == Dtype::kInt16 || dtype == Dtype::kUInt16;
+}
+bool reduces(CommOp op);
+
+// The operation of a call; a weighted sum is made for the call and must be given back.
+class Operation {
+ public:
+  Operation() = default;
+  Operation(const Call& call, ncclComm_t comm);
+  ~Operation();
+  Operation(Operation&& other) noexcept;
+  Operation& operator=(Operation&& other) noexcept;
+  ncclRedOp_t get() const { return op_; }
+
+ private:
+  ncclRedOp_t op_ = ncclSum;
+  ncclComm_t owner_ = nullptr;  // null: built in
+};
+
+}  // namespace catena::comm::nccl

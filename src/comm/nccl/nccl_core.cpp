@@ -1,0 +1,220 @@
+#include "nccl_core.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "catena/core/log.h"
+
+namespace catena::comm::nccl {
+
+namespace {
+// Other ranks' records are looked at when a wait has lasted this long, and then this often.
+constexpr double kFirstLook = 2, kNextLook = 0.5;
+}  // namespace
+
+Core::~Core() {
+  for (Point& point : points_)
+    if (point.event) cudaEventDestroy(point.event);
+}
+
+std::string Core::failure() const {
+  std::lock_guard lock(failure_mutex_);
+  return failure_;
+}
+
+void Core::throw_if_failed() const {
+  if (failed()) [[unlikely]]
+    throw CommError(failure());
+}
+
+void Core::fail(const std::string& text) {
+  if (failed()) return;
+  {
+    std::lock_guard lock(failure_mutex_);
+    failure_ = text;
+  }
+  failed_.store(true, std::memory_order_release);
+  log::error("nccl: ", text);
+  // Ends the kernels that wait on the GPU, so that host waits return.
+  if (comm) ncclCommAbort(std::exchange(comm, nullptr));
+}
+
+std::string Core::problem(double waited, double timeout, const char* doing,
+                          double& next_look) const {
+  if (waited >= next_look) {
+    next_look = waited + kNextLook;
+    if (owner_)
+      if (std::string text = owner_->find_problem(waited); !text.empty()) return text;
+  }
+  if (waited < timeout) return {};
+  return message("waited ", timeout, " s (CATENA_TIMEOUT) for ", doing,
+                 ": other ranks did not come or do not progress");
+}
+
+void Core::finish(ncclResult_t code, const char* call, double timeout, ncclComm_t* child) {
+  const Clock::time_point start = Clock::now();
+  double next_look = kFirstLook;
+  while (code == ncclInProgress) {
+    const double waited = seconds_since(start);
+    if (const std::string text = problem(waited, timeout, call, next_look); !text.empty()) {
+      fail(text);
+      throw CommError(text);
+    }
+    if (waited < 0.001)
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(waited < 0.1 ? 20 : 1000));
+    const ncclResult_t asked = comm ? ncclCommGetAsyncError(comm, &code) : ncclInternalError;
+    if (asked != ncclSuccess) code = asked;
+    if (code == ncclSuccess && child && *child) {
+      const ncclResult_t child_asked = ncclCommGetAsyncError(*child, &code);
+      if (child_asked != ncclSuccess) code = child_asked;
+    }
+  }
+  if (code == ncclSuccess) return;
+  const std::string text = nccl_text(code, call, comm);
+  if (code == ncclInvalidArgument) throw CommError(text);  // had no effect
+  fail(text);
+  throw CommError(text);
+}
+
+Core::Point* Core::find_point(const Stream& stream) {
+  for (Point& point : points_)
+    if (point.number != 0 && point.stream == stream) return &point;
+  return nullptr;
+}
+
+Core::Point& Core::make_point(const Stream& stream) {
+  Point& oldest =
+      *std::min_element(points_.begin(), points_.end(),
+                        [](const Point& a, const Point& b) { return a.number < b.number; });
+  if (!oldest.event) {
+    int previous = 0;
+    cudaGetDevice(&previous);
+    CATENA_NCCL_CUDA(cudaSetDevice(device_));
+    CATENA_NCCL_CUDA(cudaEventCreateWithFlags(&oldest.event, cudaEventDisableTiming));
+    cudaSetDevice(previous);
+  }
+  oldest.stream = stream;
+  return oldest;
+}
+
+namespace {
+
+cudaStream_t native(const Stream& stream) { return static_cast<cudaStream_t>(stream.native()); }
+
+bool records_graph(const Stream& stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  CATENA_NCCL_CUDA(cudaStreamIsCapturing(native(stream), &status));
+  return status != cudaStreamCaptureStatusNone;
+}
+
+constexpr std::chrono::microseconds kMarkPeriod{100};
+
+}  // namespace
+
+// False while the stream records a graph.
+bool Core::record(Point& point) {
+  point.dirty = false;
+  if (records_graph(point.stream)) return false;
+  CATENA_NCCL_CUDA(cudaEventRecord(point.event, native(point.stream)));
+  point.number = ++marks_;
+  point.pending = true;
+  point.recorded = Clock::now();
+  return true;
+}
+
+void Core::mark(const Stream& stream) {
+  if (Point* point = find_point(stream)) {
+    if (point->pending && Clock::now() - point->recorded < kMarkPeriod) {
+      point->dirty = true;
+      return;
+    }
+    capturing_ = !record(*point);
+    return;
+  }
+  if (!records_graph(stream)) {
+    record(make_point(stream));
+    capturing_ = false;
+    return;
+  }
+  // The calls before a capture must agree, as those in it will be repeated for ever.
+  if (!std::exchange(capturing_, true)) verify();
+}
+
+void Core::flush() {
+  for (Point& point : points_)
+    if (point.dirty) record(point);
+}
+
+void Core::drain() {
+  flush();
+  const Clock::time_point start = Clock::now();
+  double next_look = kFirstLook;
+  for (Point& point : points_) {
+    while (point.pending && !failed()) {
+      const cudaError_t code = cudaEventQuery(point.event);
+      if (code == cudaSuccess) {
+        point.pending = false;
+        break;
+      }
+      if (code != cudaErrorNotReady) check_cuda(code, "cudaEventQuery");
+      const std::string text =
+          problem(seconds_since(start), timeout_, "collectives on the GPU", next_look);
+      if (!text.empty()) fail(text);
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  }
+  throw_if_failed();
+}
+
+void Core::look_at(Point& point) {
+  if (!point.pending) return;
+  const cudaError_t code = cudaEventQuery(point.event);
+  if (code == cudaSuccess) {
+    point.pending = false;
+    return;
+  }
+  if (code != cudaErrorNotReady) return fail(message("the GPU failed: ", cudaGetErrorString(code)));
+  if (point.seen != point.number) {
+    // Newer work than at the last look: the clock starts again.
+    point.seen = point.number;
+    point.since = Clock::now();
+    point.next_look = kFirstLook;
+    return;
+  }
+  const std::string text =
+      problem(seconds_since(point.since), timeout_, "a collective on the GPU", point.next_look);
+  if (!text.empty()) fail(text);
+}
+
+void Core::look() {
+  if (failed() || !comm) return;
+  ncclResult_t state = ncclSuccess;
+  if (ncclCommGetAsyncError(comm, &state) == ncclSuccess && state != ncclSuccess &&
+      state != ncclInProgress)
+    return fail(nccl_text(state, "a collective failed asynchronously", comm));
+  for (Point& point : points_)
+    if (!failed()) look_at(point);
+}
+
+void Core::verify() {
+  throw_if_failed();
+  if (!owner_ || owner_->calls() == verified_) return;
+  verified_ = owner_->calls();
+  const std::string text = owner_->find_difference();
+  if (text.empty()) return;
+  fail(text);
+  throw CommError(text);
+}
+
+void Core::close() {
+  if (!comm || failed()) return;
+  const ncclResult_t code = ncclCommFinalize(comm);
+  // Success means that the work has begun.
+  finish(code == ncclSuccess ? ncclInProgress : code, "ncclCommFinalize");
+  ncclCommDestroy(std::exchange(comm, nullptr));
+}
+
+}  // namespace catena::comm::nccl

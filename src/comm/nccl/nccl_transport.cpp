@@ -1,0 +1,303 @@
+#include "nccl_transport.h"
+
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include "watchdog.h"
+
+namespace catena::comm::nccl {
+
+namespace {
+
+cudaStream_t stream_of(const Call& call) { return static_cast<cudaStream_t>(call.stream.native()); }
+
+// Makes the GPU current for the calling thread: NCCL and CUDA objects belong to the current one.
+class UseGpu {
+ public:
+  explicit UseGpu(int device) {
+    cudaGetDevice(&previous_);
+    CATENA_NCCL_CUDA(cudaSetDevice(device));
+  }
+  ~UseGpu() { cudaSetDevice(previous_); }
+  UseGpu(const UseGpu&) = delete;
+
+ private:
+  int previous_ = 0;
+};
+
+// Calls that NCCL has to make out of several, or whose data must be converted.
+bool is_simple(const Call& call) {
+  switch (call.op) {
+    case CommOp::kAllReduce:
+    case CommOp::kReduceScatter:
+    case CommOp::kReduce:
+      return !needs_widening(call.dtype);
+    case CommOp::kAllGather:
+    case CommOp::kBroadcast:
+    case CommOp::kSend:
+    case CommOp::kRecv:
+      return true;
+    default:
+      return false;
+  }
+}
+
+void check_gpus(Communicator& control, Device device) {
+  struct Place {
+    int host;
+    char bus[32];
+  };
+  Place mine{control.inter_rank(), {}};
+  CATENA_NCCL_CUDA(cudaDeviceGetPCIBusId(mine.bus, sizeof mine.bus, device.index()));
+  const auto places = control.all_gather_object(mine);
+  std::map<std::string, int> first;
+  for (int r = 0; r < control.size(); ++r) {
+    const Place& place = places[size_t(r)];
+    const auto [entry, is_new] = first.emplace(message(place.host, " ", place.bus), r);
+    CATENA_CHECK(
+        DeviceError, is_new, "nccl: ranks ", entry->second, " and ", r,
+        " both use the GPU with PCI bus id ", place.bus,
+        "; NCCL needs a GPU of its own for every rank. Start at most as many ranks as the host has "
+        "GPUs (catena-run does), leave the device to the communicator, or use \"mpi\"");
+  }
+}
+
+// Success of a call that makes a communicator means that the work has begun.
+ncclResult_t begun(ncclResult_t code) { return code == ncclSuccess ? ncclInProgress : code; }
+
+ncclConfig_t non_blocking() {
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 0;
+  return config;
+}
+
+}  // namespace
+
+std::unique_ptr<NcclTransport> NcclTransport::create(CommunicatorPtr control, Device device,
+                                                     const CommunicatorOptions& options) {
+  CATENA_CHECK(DeviceError, device.is_cuda(), "nccl: this rank's device is ", device,
+               ", expected a GPU; use \"mpi\" for ranks without one");
+  require_device(device);
+  UseGpu use(device.index());
+  check_gpus(*control, device);
+  ncclUniqueId id{};
+  if (control->rank() == 0) {
+    const ncclResult_t code = ncclGetUniqueId(&id);
+    CATENA_CHECK(CommError, code == ncclSuccess, nccl_text(code, "ncclGetUniqueId", nullptr));
+  }
+  id = control->broadcast_object(id);
+  auto core = std::make_shared<Core>(device.index(), timeout_of(options));
+  // The control communicator's records tell when a rank dies on the way.
+  core->set_owner(control.get());
+  ncclConfig_t config = non_blocking();
+  {
+    std::lock_guard lock(core->mutex);
+    const ncclResult_t code =
+        ncclCommInitRankConfig(&core->comm, control->size(), id, control->rank(), &config);
+    core->finish(begun(code), "ncclCommInitRankConfig", start_timeout_of(options));
+  }
+  return std::make_unique<NcclTransport>(std::move(control), std::move(core));
+}
+
+NcclTransport::NcclTransport(CommunicatorPtr control, std::shared_ptr<Core> core)
+    : control_(std::move(control)), core_(std::move(core)) {}
+
+NcclTransport::~NcclTransport() {
+  unwatch(core_);
+  // Not closed: an exception is on its way or the communicator failed.
+  std::lock_guard lock(core_->mutex);
+  if (core_->comm) ncclCommAbort(std::exchange(core_->comm, nullptr));
+}
+
+void NcclTransport::attach(Communicator& owner) {
+  core_->set_owner(&owner);
+  nccl::watch(core_);
+}
+
+std::unique_ptr<Transport> NcclTransport::split(const std::vector<int>& members, int new_rank,
+                                                int color) {
+  CommunicatorPtr control = control_->split(members.empty() ? -1 : color, new_rank);
+  UseGpu use(core_->device());
+  std::lock_guard lock(core_->mutex);
+  core_->throw_if_failed();
+  core_->drain();  // NCCL wants no work outstanding
+  auto child = std::make_shared<Core>(core_->device(), core_->timeout());
+  ncclConfig_t config = non_blocking();
+  const ncclResult_t code = ncclCommSplit(core_->comm, members.empty() ? NCCL_SPLIT_NOCOLOR : color,
+                                          new_rank, &child->comm, &config);
+  core_->finish(begun(code), "ncclCommSplit", core_->timeout(), &child->comm);
+  if (members.empty()) return nullptr;
+  return std::make_unique<NcclTransport>(std::move(control), std::move(child));
+}
+
+void NcclTransport::watch(const Stream& stream) {
+  std::lock_guard lock(core_->mutex);
+  core_->throw_if_failed();
+  core_->mark(stream);
+}
+
+void NcclTransport::abort(const std::string& reason) noexcept {
+  std::lock_guard lock(core_->mutex);
+  core_->fail(reason);
+}
+
+void NcclTransport::abandon() noexcept {
+  abort("an exception ended this rank's use of the communicator");
+}
+
+void NcclTransport::close() {
+  unwatch(core_);
+  UseGpu use(core_->device());
+  std::lock_guard lock(core_->mutex);
+  core_->drain();
+  core_->close();
+}
+
+// Calls
+// -------------------------------------------------------------------------------------------------
+
+void NcclTransport::run(std::span<const Call> calls) {
+  core_->throw_if_failed();
+  if (calls.size() != 1 || !is_simple(calls[0])) return run_group(calls);
+  const Call& call = calls[0];
+  std::lock_guard lock(core_->mutex);
+  core_->throw_if_failed();
+  const Operation op = reduces(call.op) ? Operation(call, core_->comm) : Operation();
+  core_->finish(issue(call, op.get()), comm::name(call.op));
+  core_->mark(call.stream);
+  if (call.input) record_use(*call.input->storage(), call.stream);
+  if (call.output) record_use(*call.output->storage(), call.stream);
+}
+
+namespace {
+
+// A 16-bit integer reduction done in 32 bits: exact, and wraps alike when it is narrowed.
+struct Widened {
+  Call call;
+  Array input, output;
+  const Array* target = nullptr;
+};
+
+Widened widen(const Call& call) {
+  StreamScope scope(call.stream);
+  Widened wide{call, call.input->astype(Dtype::kInt32), {}, call.output};
+  if (call.output)
+    wide.output = Array::uninitialized(call.output->shape(), Dtype::kInt32, call.output->device());
+  wide.call.dtype = Dtype::kInt32;
+  return wide;
+}
+
+}  // namespace
+
+void NcclTransport::run_group(std::span<const Call> calls) {
+  std::vector<Widened> widened;
+  widened.reserve(calls.size());  // calls keep pointers into it
+  std::vector<Call> issued(calls.begin(), calls.end());
+  for (Call& call : issued) {
+    if (!reduces(call.op) || !needs_widening(call.dtype)) continue;
+    Widened& wide = widened.emplace_back(widen(call));
+    call = wide.call;
+    call.input = &wide.input;
+    call.output = wide.target ? &wide.output : nullptr;
+  }
+  {
+    std::lock_guard lock(core_->mutex);
+    core_->throw_if_failed();
+    std::vector<Operation> operations;
+    for (const Call& call : issued)
+      operations.push_back(reduces(call.op) ? Operation(call, core_->comm) : Operation());
+    ncclResult_t code = ncclGroupStart();
+    for (size_t i = 0; i < issued.size() && (code == ncclSuccess || code == ncclInProgress); ++i)
+      code = issue(issued[i], operations[i].get());
+    const ncclResult_t ended = ncclGroupEnd();
+    core_->finish(code == ncclSuccess || code == ncclInProgress ? ended : code, "ncclGroupEnd");
+    for (const Call& call : issued) core_->mark(call.stream);
+  }
+  for (const Call& call : issued) {
+    if (call.input) record_use(*call.input->storage(), call.stream);
+    if (call.output) record_use(*call.output->storage(), call.stream);
+  }
+  for (const Widened& wide : widened) {
+    if (!wide.target) continue;
+    StreamScope scope(wide.call.stream);
+    wide.target->assign(wide.output);
+  }
+}
+
+ncclResult_t NcclTransport::issue(const Call& call, ncclRedOp_t op) {
+  const void* in = call.in();
+  void* out = call.out();
+  const size_t n = static_cast<size_t>(call.count);
+  const ncclDataType_t type = nccl_dtype(call.dtype);
+  const ncclComm_t c = core_->comm;
+  const cudaStream_t stream = stream_of(call);
+  switch (call.op) {
+    case CommOp::kAllReduce:
+      return ncclAllReduce(in, out, n, type, op, c, stream);
+    case CommOp::kReduceScatter:
+      return ncclReduceScatter(in, out, n, type, op, c, stream);
+    case CommOp::kReduce:
+      return ncclReduce(in, out, n, type, op, call.root, c, stream);
+    case CommOp::kAllGather:
+      return ncclAllGather(in, out, n, type, c, stream);
+    case CommOp::kBroadcast: {
+      // In place the root has no output, the others no input.
+      void* target = out ? out : const_cast<void*>(in);
+      return ncclBroadcast(in ? in : out, target, n, type, call.root, c, stream);
+    }
+    case CommOp::kSend:
+      return ncclSend(in, n, type, call.root, c, stream);
+    case CommOp::kRecv:
+      return ncclRecv(out, n, type, call.root, c, stream);
+    case CommOp::kGather:
+      return gather(call);
+    case CommOp::kScatter:
+      return scatter(call);
+    case CommOp::kAllToAll:
+      return all_to_all(call);
+    default:
+      fail<CommError>("nccl: cannot run ", comm::name(call.op));
+  }
+}
+
+namespace {
+bool fine(ncclResult_t code) { return code == ncclSuccess || code == ncclInProgress; }
+}  // namespace
+
+// These three are made of messages inside the group that run_group has opened.
+ncclResult_t NcclTransport::gather(const Call& call) {
+  const size_t n = static_cast<size_t>(call.count), bytes = n * itemsize(call.dtype);
+  const ncclDataType_t type = nccl_dtype(call.dtype);
+  ncclResult_t code = ncclSend(call.in(), n, type, call.root, core_->comm, stream_of(call));
+  for (int r = 0; fine(code) && rank() == call.root && r < control_->size(); ++r)
+    code = ncclRecv(static_cast<char*>(call.out()) + size_t(r) * bytes, n, type, r, core_->comm,
+                    stream_of(call));
+  return code;
+}
+
+ncclResult_t NcclTransport::scatter(const Call& call) {
+  const size_t n = static_cast<size_t>(call.count), bytes = n * itemsize(call.dtype);
+  const ncclDataType_t type = nccl_dtype(call.dtype);
+  ncclResult_t code = ncclRecv(call.out(), n, type, call.root, core_->comm, stream_of(call));
+  for (int r = 0; fine(code) && rank() == call.root && r < control_->size(); ++r)
+    code = ncclSend(static_cast<const char*>(call.in()) + size_t(r) * bytes, n, type, r,
+                    core_->comm, stream_of(call));
+  return code;
+}
+
+ncclResult_t NcclTransport::all_to_all(const Call& call) {
+  const size_t n = static_cast<size_t>(call.count), bytes = n * itemsize(call.dtype);
+  const ncclDataType_t type = nccl_dtype(call.dtype);
+  ncclResult_t code = ncclSuccess;
+  for (int r = 0; fine(code) && r < control_->size(); ++r) {
+    code = ncclSend(static_cast<const char*>(call.in()) + size_t(r) * bytes, n, type, r,
+                    core_->comm, stream_of(call));
+    if (fine(code))
+      code = ncclRecv(static_cast<char*>(call.out()) + size_t(r) * bytes, n, type, r, core_->comm,
+                      stream_of(call));
+  }
+  return code;
+}
+
+}  // namespace catena::comm::nccl

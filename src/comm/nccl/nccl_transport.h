@@ -1,0 +1,45 @@
+// Moves GPU arrays by NCCL; host arrays and objects go to the control communicator.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "nccl_core.h"
+
+namespace catena::comm::nccl {
+
+class NcclTransport : public Transport {
+ public:
+  // Finds the other ranks over `control`. Throws DeviceError when two ranks have one GPU.
+  static std::unique_ptr<NcclTransport> create(CommunicatorPtr control, Device device,
+                                               const CommunicatorOptions& options);
+  NcclTransport(CommunicatorPtr control, std::shared_ptr<Core> core);
+  ~NcclTransport() override;
+
+  const char* name() const override { return "nccl"; }
+  int rank() const override { return control_->rank(); }
+  const std::vector<int>& hosts() const override { return control_->topology().hosts; }
+  bool moves(DeviceType type) const override { return type == DeviceType::kCuda; }
+  CommunicatorPtr control() const override { return control_; }
+  void attach(Communicator& owner) override;
+  void run(std::span<const Call> calls) override;
+  std::unique_ptr<Transport> split(const std::vector<int>& members, int new_rank,
+                                   int color) override;
+  void watch(const Stream& stream) override;
+  void abort(const std::string& reason) noexcept override;
+  void abandon() noexcept override;
+  std::string failure() const override { return core_->failure(); }
+  void close() override;
+
+ private:
+  void run_group(std::span<const Call> calls);
+  ncclResult_t issue(const Call& call, ncclRedOp_t op);
+  ncclResult_t gather(const Call& call);
+  ncclResult_t scatter(const Call& call);
+  ncclResult_t all_to_all(const Call& call);
+
+  CommunicatorPtr control_;
+  std::shared_ptr<Core> core_;
+};
+
+}  // namespace catena::comm::nccl

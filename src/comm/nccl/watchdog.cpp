@@ -1,0 +1,101 @@
+#include "watchdog.h"
+
+#include <algorithm>
+#include <thread>
+#include <vector>
+
+#include "catena/core/wait_hook.h"
+
+namespace catena::comm::nccl {
+
+namespace {
+
+constexpr std::chrono::milliseconds kPeriod{100};
+
+struct Watched {
+  std::shared_ptr<Core> core;
+  Clock::time_point busy_since{};  // when its mutex was first found taken
+  bool busy = false;
+};
+
+class Watchdog {
+ public:
+  // Never destroyed: the thread runs until the process ends.
+  static Watchdog& get() {
+    static auto* one = new Watchdog;
+    return *one;
+  }
+
+  void add(const std::shared_ptr<Core>& core) {
+    std::lock_guard lock(mutex_);
+    cores_.push_back({core});
+    if (running_) return;
+    running_ = true;
+    std::thread([this] { run(); }).detach();
+  }
+
+  void remove(const std::shared_ptr<Core>& core) {
+    std::lock_guard lock(mutex_);
+    std::erase_if(cores_, [&](const Watched& w) { return w.core == core; });
+  }
+
+  void on_host_wait(Device device, double waited) {
+    if (!device.is_cuda()) return;
+    std::lock_guard lock(mutex_);
+    for (Watched& w : cores_) {
+      if (w.core->device() != device.index()) continue;
+      std::lock_guard core_lock(w.core->mutex);
+      if (waited < 0)
+        w.core->verify();
+      else
+        w.core->flush();
+    }
+  }
+
+ private:
+  void run() {
+    // Event queries of this thread must not disturb graph captures of others.
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    for (;;) {
+      std::this_thread::sleep_for(kPeriod);
+      std::lock_guard lock(mutex_);
+      for (Watched& w : cores_) look(w);
+    }
+  }
+
+  static void look(Watched& w) {
+    if (cudaSetDevice(w.core->device()) != cudaSuccess) return;  // the process is ending
+    if (w.core->mutex.try_lock()) {
+      std::lock_guard core_lock(w.core->mutex, std::adopt_lock);
+      w.busy = false;
+      w.core->look();
+      return;
+    }
+    if (!w.busy) {
+      w.busy = true;
+      w.busy_since = Clock::now();
+    }
+    // The rank's thread polls with a deadline of its own; if it has not come back long after that,
+    // it is stuck inside NCCL or CUDA and only an abort gets it out.
+    if (seconds_since(w.busy_since) > w.core->timeout() + 10)
+      w.core->fail(message("a call of NCCL did not return within ", w.core->timeout(),
+                           " s (CATENA_TIMEOUT)"));
+  }
+
+  std::mutex mutex_;
+  std::vector<Watched> cores_;
+  bool running_ = false;
+};
+
+}  // namespace
+
+void watch(const std::shared_ptr<Core>& core) { Watchdog::get().add(core); }
+void unwatch(const std::shared_ptr<Core>& core) { Watchdog::get().remove(core); }
+
+void install_wait_hook() {
+  wait_hook().store(
+      [](Device device, double waited) { Watchdog::get().on_host_wait(device, waited); });
+}
+
+}  // namespace catena::comm::nccl

@@ -1,0 +1,127 @@
+// Users' kernels on a GPU.
+#include "catena/array/kernel.h"
+#include "catena/array/math.h"
+#include "catena/array/reduction.h"
+#include "gpu.h"
+
+namespace catena {
+namespace {
+
+using namespace test;
+
+const Device kGpu = cuda_device(0);
+
+TEST(CudaUserKernel, TypedAndGeneric) {
+  CATENA_NEEDS_GPUS(1);
+  const ElementwiseKernel typed("float32 x, float32 y", "float32 z", "z = (x - y) * (x - y)",
+                                "squared_diff");
+  const ElementwiseKernel generic("T x, T y", "T z", "z = (x - y) * (x - y)", "squared_diff");
+  for (const Dtype d : {Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16, Dtype::kInt32}) {
+    const Array x = whole_numbers({10, 33}, d), y = whole_numbers({33}, d);
+    const Array expected = square(subtract(x, y));
+    expect_equal(generic(x.to(kGpu), y.to(kGpu)), expected, message("generic ", d));
+    expect_equal(generic(x.to(kGpu).T(), 1), square(subtract(x.T(), 1)),
+                 message("transposed, number ", d));
+    if (d == Dtype::kFloat32)
+      expect_equal(typed(x.to(kGpu), y.to(kGpu)), expected, "typed");
+    else
+      EXPECT_THROW(typed(x.to(kGpu), y.to(kGpu)), DtypeError);
+  }
+}
+
+TEST(CudaUserKernel, UpdatesOutputsInPlace) {
+  CATENA_NEEDS_GPUS(1);
+  for (const Dtype d : {Dtype::kFloat32, Dtype::kFloat16}) {
+    const Array p = whole_numbers({1001}, d), g = whole_numbers({1001}, d), device = p.to(kGpu);
+    cuda::elementwise("T grad, T lr", "T param", "param -= lr * grad", "sgd")(g.to(kGpu), 2,
+                                                                              device);
+    expect_equal(device, subtract(p, multiply(g, 2)), "sgd");
+  }
+}
+
+TEST(CudaUserKernel, SeveralOutputsAndIndices) {
+  CATENA_NEEDS_GPUS(1);
+  const ElementwiseKernel kernel("T x", "T y, int64 k", "y = x + x; k = i * 2 + (n - _ind.size())",
+                                 "two");
+  const Array x = whole_numbers({7, 9}, Dtype::kFloat32);
+  const KernelOutputs result = kernel(x.to(kGpu));
+  ASSERT_EQ(result.size(), 2u);
+  expect_equal(result[0], add(x, x), "first output");
+  expect_equal(result[1], arange(0, 126, 2, Dtype::kInt64).reshape({7, 9}), "indices");
+}
+
+TEST(CudaUserKernel, RawArguments) {
+  CATENA_NEEDS_GPUS(1);
+  const ElementwiseKernel reverse("raw T x, raw T y", "T z", "z = x[i] + y[_ind.size() - i - 1]",
+                                  "add_reverse");
+  const Array x = whole_numbers({40}, Dtype::kFloat32), y = whole_numbers({80}, Dtype::kFloat32);
+  const Array every = y(Slice(0, none, 2)), out = empty({40}, {Dtype::kFloat32, kGpu});
+  reverse(x.to(kGpu), y.to(kGpu)(Slice(0, none, 2)), out);
+  expect_equal(out, add(x, every(Slice(none, none, -1))), "strided raw argument");
+  const ElementwiseKernel all_raw("raw float32 x", "raw float32 y", "y[i] = x[n - 1 - i]",
+                                  "all_raw");
+  const Array target = zeros({40}, {Dtype::kFloat32, kGpu});
+  EXPECT_THROW(all_raw(x.to(kGpu), target), ValueError);
+  all_raw.call({x.to(kGpu), target}, 40);
+  expect_equal(target, x(Slice(none, none, -1)), "size given");
+}
+
+TEST(CudaUserKernel, EmptyAndWrong) {
+  CATENA_NEEDS_GPUS(1);
+  const ElementwiseKernel kernel("T x, T y", "T z", "z = x + y");
+  const Array none_left = zeros({0, 3}, {Dtype::kFloat32, kGpu});
+  EXPECT_EQ(Array(kernel(none_left, none_left)).shape(), (Shape{0, 3}));
+  EXPECT_THROW(kernel(zeros({2}, {Dtype::kFloat32, kGpu}), zeros({3}, {Dtype::kFloat32, kGpu})),
+               ShapeError);
+  EXPECT_THROW(kernel(zeros({2}, {Dtype::kFloat32, kGpu}), zeros({2}, {Dtype::kFloat64, kGpu})),
+               DtypeError);
+  EXPECT_THROW(kernel(zeros({2}, {Dtype::kFloat32, kGpu}), zeros({2}, Dtype::kFloat32)),
+               DeviceError);
+}
+
+TEST(CudaUserKernel, Reductions) {
+  CATENA_NEEDS_GPUS(1);
+  const ReductionKernel norm("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "l2norm");
+  const ReductionKernel largest("T x, T y", "T z", "x * y", "a > b ? a : b", "z = a", "",
+                                "largest");
+  const Array x = whole_numbers({30, 500}, Dtype::kFloat64), g = x.to(kGpu);
+  for (const Axes& axes : {Axes{}, Axes{0}, Axes{1}}) {
+    expect_close(norm.call({g}, axes), sqrt(sum(multiply(x, x), {axes, false})), 1e-12,
+                 message("norm over ", axes));
+    expect_equal(largest.call({g, g}, axes, true), amax(multiply(x, x), {axes, true}),
+                 message("largest over ", axes));
+  }
+  expect_close(norm(g.T(), 0), sqrt(sum(multiply(x.T(), x.T()), 0)), 1e-12, "transposed");
+  EXPECT_THROW(largest.call({g(Slice(0, 0)), g(Slice(0, 0))}), ValueError);
+}
+
+TEST(CudaUserKernel, Raw) {
+  CATENA_NEEDS_GPUS(1);
+  const RawKernel& kernel = cuda::raw(
+      "extern \"C\" __global__ void scale(const float* x, float* y, float factor, long long n) {\n"
+      "  long long i = blockIdx.x * blockDim.x + threadIdx.x;\n  if (i < n) y[i] = x[i] * "
+      "factor;\n}",
+      "scale");
+  const Array x = whole_numbers({1000}, Dtype::kFloat32),
+              y = empty({1000}, {Dtype::kFloat32, kGpu});
+  kernel({8}, {128}, {x.to(kGpu), y, 3.0f, int64_t(1000)});
+  expect_equal(y, multiply(x, 3), "raw kernel");
+}
+
+TEST(CudaUserKernel, CacheIsCounted) {
+  CATENA_NEEDS_GPUS(1);
+  const KernelCacheStatistics before = kernel_cache_statistics();
+  const ElementwiseKernel kernel(
+      "T x", "T y", message("y = x + ", int(std::random_device{}() % 1000000)), "fresh");
+  const Array x = zeros({4}, {Dtype::kFloat32, kGpu});
+  kernel(x);
+  const KernelCacheStatistics after = kernel_cache_statistics();
+  EXPECT_EQ(after.missing, before.missing + 1);
+  EXPECT_EQ(after.compiled + after.disk_hits, before.compiled + before.disk_hits + 1);
+  kernel(x);
+  EXPECT_EQ(kernel_cache_statistics().missing, after.missing);
+  EXPECT_NE(after.description.find("bundle"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace catena
