@@ -1,0 +1,113 @@
+#include <cublas_v2.h>
+#include <cuda_runtime.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "raw_cuda.h"
+
+namespace bench::raw {
+namespace {
+
+void check(cudaError_t status, const char* what) {
+  if (status != cudaSuccess)
+    throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(status));
+}
+void check(cublasStatus_t status, const char* what) {
+  if (status != CUBLAS_STATUS_SUCCESS)
+    throw std::runtime_error(std::string(what) + ": " + cublasGetStatusString(status));
+}
+
+__global__ void empty_kernel() {}
+
+cudaStream_t native(void* stream) { return static_cast<cudaStream_t>(stream); }
+
+}  // namespace
+
+void copy(void* destination, const void* source, size_t bytes, void* stream) {
+  check(cudaMemcpyAsync(destination, source, bytes, cudaMemcpyDeviceToDevice, native(stream)),
+        "cudaMemcpyAsync");
+}
+
+void launch_empty_kernel(void* stream) { empty_kernel<<<1, 128, 0, native(stream)>>>(); }
+
+EmptyGraph::EmptyGraph(int kernels) {
+  cudaStream_t stream;
+  cudaGraph_t graph;
+  cudaGraphExec_t executable;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreate");
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  for (int i = 0; i < kernels; ++i) launch_empty_kernel(stream);
+  check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+  check(cudaGraphInstantiate(&executable, graph, 0), "cudaGraphInstantiate");
+  cudaGraphDestroy(graph);
+  cudaStreamDestroy(stream);
+  executable_ = executable;
+}
+
+EmptyGraph::~EmptyGraph() { cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(executable_)); }
+
+void EmptyGraph::launch(void* stream) const {
+  check(cudaGraphLaunch(static_cast<cudaGraphExec_t>(executable_), native(stream)),
+        "cudaGraphLaunch");
+}
+
+// cuBLAS is column-major: a row-major (rows, columns) matrix is its transpose there, so y = x W^T
+// is computed as y^T = W x^T.
+struct LayerProducts::State {
+  std::vector<int64_t> widths;
+  int64_t batch;
+  cublasHandle_t handle = nullptr;
+  float* activations = nullptr;  // one (batch, widest) matrix in, one out
+  float* weights = nullptr;  // one (widest, widest) matrix for each layer, and as many gradients
+  int64_t widest = 0;
+
+  void product(cublasOperation_t a_op, cublasOperation_t b_op, int64_t m, int64_t n, int64_t k,
+               const float* a, int64_t lda, const float* b, int64_t ldb, float* c) const {
+    const float one = 1, zero = 0;
+    check(cublasSgemm(handle, a_op, b_op, int(m), int(n), int(k), &one, a, int(lda), b, int(ldb),
+                      &zero, c, int(m)),
+          "cublasSgemm");
+  }
+};
+
+LayerProducts::LayerProducts(const std::vector<int64_t>& widths, int64_t batch, bool tf32)
+    : state_(new State{widths, batch}) {
+  State& s = *state_;
+  for (int64_t width : widths) s.widest = width > s.widest ? width : s.widest;
+  const size_t layers = widths.size() - 1, matrix = size_t(s.widest * s.widest);
+  check(cublasCreate(&s.handle), "cublasCreate");
+  check(cublasSetMathMode(s.handle, tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_PEDANTIC_MATH),
+        "cublasSetMathMode");
+  check(cudaMalloc(&s.activations, 2 * size_t(batch * s.widest) * sizeof(float)), "cudaMalloc");
+  check(cudaMalloc(&s.weights, 2 * layers * matrix * sizeof(float)), "cudaMalloc");
+  check(cudaMemset(s.activations, 0, 2 * size_t(batch * s.widest) * sizeof(float)), "cudaMemset");
+  check(cudaMemset(s.weights, 0, 2 * layers * matrix * sizeof(float)), "cudaMemset");
+}
+
+LayerProducts::~LayerProducts() {
+  cublasDestroy(state_->handle);
+  cudaFree(state_->activations);
+  cudaFree(state_->weights);
+}
+
+int LayerProducts::count() const { return 3 * int(state_->widths.size() - 1) - 1; }
+
+void LayerProducts::run(void* stream) const {
+  const State& s = *state_;
+  check(cublasSetStream(s.handle, native(stream)), "cublasSetStream");
+  const int64_t layers = int64_t(s.widths.size()) - 1, matrix = s.widest * s.widest, n = s.batch;
+  float* in = s.activations;
+  float* out = s.activations + n * s.widest;
+  for (int64_t l = 0; l < layers; ++l) {
+    const int64_t i = s.widths[l], o = s.widths[l + 1];
+    s.product(CUBLAS_OP_T, CUBLAS_OP_N, o, n, i, s.weights + l * matrix, i, in, i, out);
+  }
+  for (int64_t l = layers - 1; l >= 0; --l) {
+    const int64_t i = s.widths[l], o = s.widths[l + 1];
+    s.product(CUBLAS_OP_N, CUBLAS_OP_T, i, o, n, in, i, out, o, s.weights + (layers + l) * matrix);
+    if (l > 0) s.product(CUBLAS_OP_N, CUBLAS_OP_N, i, n, o, s.weights + l * matrix, i, out, o, in);
+  }
+}
+
+}  // namespace bench::raw
