@@ -54,8 +54,6 @@ void Communicator::State::mark_failed(const std::string& text, bool by_peer) {
     own_slot.fail(text);
 }
 
-BoardPlace place_of(const Communicator& comm) { return Communicator::State::of(comm).place; }
-
 void set_place(Communicator& comm, BoardPlace place, uint64_t id) {
   auto& state = Communicator::State::of(comm);
   state.id = id;

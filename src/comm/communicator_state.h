@@ -76,6 +76,7 @@ struct Communicator::State {
   std::atomic<uint64_t> made{0};
   std::atomic<uint64_t> compared{0};  // value of made when differences were last looked for
   int splits = 0;
+  uint64_t made_over_it = 0;  // communicators that have this one as control
 };
 
 // The number of messages from rank `source` to rank `destination` as a communicator of its own.
@@ -88,7 +89,6 @@ CommunicatorPtr make_communicator_at(std::unique_ptr<Transport> transport, Devic
 // The board of this process and its slots for all ranks; exchanges slots over `comm`.
 BoardPlace find_board(Communicator& comm);
 
-BoardPlace place_of(const Communicator& comm);
 // Also starts the call numbers again, under another id.
 void set_place(Communicator& comm, BoardPlace place, uint64_t id);
 // The first difference in the last `depth` calls of the ranks on this host; "" when there is none.

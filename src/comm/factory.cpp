@@ -228,16 +228,19 @@ CommunicatorPtr make_communicator_at(std::unique_ptr<Transport> transport, Devic
 
 CommunicatorPtr make_communicator(std::unique_ptr<Transport> transport, Device device,
                                   const CommunicatorOptions& options) {
-  // All ranks create their communicators in one order, so the number identifies it everywhere.
-  static std::atomic<uint64_t> made{0};
+  // All ranks create their communicators in one order, so a number identifies each everywhere:
+  // counted by the control communicator (ranks may be threads), or by the process.
   CallRecord number;
+  if (const CommunicatorPtr control = transport->control()) {
+    auto& parent = Communicator::State::of(*control);
+    number.sequence = ++parent.made_over_it;
+    BoardPlace place = parent.place;
+    return make_communicator_at(std::move(transport), device, options, std::move(place),
+                                fold_call(parent.id, number));
+  }
+  static std::atomic<uint64_t> made{0};
   number.sequence = ++made;
   const uint64_t id = fold_call(0, number);
-  const CommunicatorPtr control = transport->control();
-  if (control) {
-    BoardPlace place = place_of(*control);
-    return make_communicator_at(std::move(transport), device, options, std::move(place), id);
-  }
   // The calls that find the board are not counted among the user's.
   CommunicatorPtr comm = make_communicator_at(std::move(transport), device, options, {}, ~id);
   set_place(*comm, find_board(*comm), id);

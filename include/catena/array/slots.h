@@ -85,7 +85,8 @@ enum class ReduceOp : uint8_t { kSum, kProd, kMax, kMin, kAll, kAny, kSumOfSquar
 // output = scale * reduce(input) (+ output when accumulate). `output` has the input's ndim with
 // extent 1 at every reduced axis (bit k of `axes`). input->size() may be 0 for kSum, kProd, kAll,
 // kAny (the identity is stored). Input values are converted to output->dtype() first (kAll, kAny:
-// to bool); 16-bit floats accumulate in float32. `scale` applies to kSum of floats only.
+// to bool); 16-bit floats accumulate in float32 or wider, and wider inputs of a 16-bit output are not
+// rounded to 16 bits on the way. `scale` applies to kSum of floats only.
 struct ReduceCall {
   ReduceOp op;
   const Array* input;
@@ -184,7 +185,7 @@ extern Slot<void(const Array& target, const Array& indices, const Array& values)
 extern Slot<void(const RandomCall&)> random;
 // output int64 (n): 0..n-1 sorted by (64 random bits of element i, i).
 extern Slot<void(const RandomBits&, const Array& output)> permutation;
-// y = keep(i) ? x * scale : 0 with keep when u24(block offset + i, word0) >= ratio; x, y contiguous
+// y = keep(i) ? x * scale : 0 with keep when u24(block offset + i, word0) >= float(ratio); x, y contiguous
 // floats. The gradient is the same call on gy.
 extern Slot<void(const Array& x, double ratio, double scale, const RandomBits&, const Array& y)> dropout;
 
@@ -195,7 +196,7 @@ extern Slot<void(const Array& y, const Array& gy, bool log, const Array& gx)> so
 // t: int32 contiguous (outer, inner); labels equal to ignore are skipped, others outside
 // [0, classes) make the loss NaN and are reported by label_check. lse: log-sum-exp (outer, inner) of
 // compute type (float32; float64 for float64). count: 0-d of that type, the divisor: number of
-// labels not ignored if normalize, else outer. loss: 0-d of x's dtype.
+// labels not ignored if normalize, else outer, and at least 1. loss: 0-d of x's dtype.
 struct CrossEntropyCall {
   const Array* x;
   const Array* t;

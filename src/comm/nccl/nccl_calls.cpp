@@ -69,7 +69,7 @@ ncclRedOp_t built_in(Reduction reduction) {
 
 }  // namespace
 
-Operation::Operation(const Call& call, ncclComm_t comm) {
+Operation::Operation(const Call& call, const ncclComm_t& comm) {
   if (call.reduction != Reduction::kWeighted) {
     op_ = built_in(call.reduction);
     return;
@@ -82,11 +82,11 @@ Operation::Operation(const Call& call, ncclComm_t comm) {
                                                        ncclScalarHostImmediate, comm);
     if (code != ncclSuccess) throw CommError(nccl_text(code, "ncclRedOpCreatePreMulSum", comm));
   });
-  owner_ = comm;
+  owner_ = &comm;
 }
 
 Operation::~Operation() {
-  if (owner_) ncclRedOpDestroy(op_, owner_);
+  if (owner_ && *owner_) ncclRedOpDestroy(op_, *owner_);
 }
 
 Operation::Operation(Operation&& other) noexcept

@@ -28,7 +28,8 @@ bool reduces(CommOp op);
 class Operation {
  public:
   Operation() = default;
-  Operation(const Call& call, ncclComm_t comm);
+  // `comm` is the variable that holds the communicator; it is null once that was aborted.
+  Operation(const Call& call, const ncclComm_t& comm);
   ~Operation();
   Operation(Operation&& other) noexcept;
   Operation& operator=(Operation&& other) noexcept;
@@ -36,7 +37,7 @@ class Operation {
 
  private:
   ncclRedOp_t op_ = ncclSum;
-  ncclComm_t owner_ = nullptr;  // null: built in
+  const ncclComm_t* owner_ = nullptr;  // null: built in
 };
 
 }  // namespace catena::comm::nccl

@@ -188,7 +188,9 @@ std::string ThreadsTransport::failure() const {
 CommunicatorPtr make_thread_rank(const std::shared_ptr<Team>& team, int rank, Device device,
                                  const CommunicatorOptions& options) {
   BoardPlace place{team->world().board, {}};
-  for (int r = 0; r < team->size(); ++r) place.slots.push_back(r);
+  const auto& hosts = team->world().hosts;
+  for (int r = 0; r < team->size(); ++r)
+    place.slots.push_back(hosts[size_t(r)] == hosts[size_t(rank)] ? r : -1);
   place.board->slot(rank).set_identity(rank, 0, "");
   CallRecord origin;
   origin.sequence = 1;

@@ -1,0 +1,167 @@
+// The suite over NCCL: ranks are threads of this process, one GPU each.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <thread>
+
+#include "catena/comm/factory.h"
+#include "catena/core/plugin.h"
+#include "catena/core/stream.h"
+#include "comm/suite.h"
+
+namespace catena {
+namespace {
+
+// Why NCCL cannot be tested here; "" when it can.
+std::string missing() {
+  if (const std::string reason = unavailable_reason(DeviceType::kCuda); !reason.empty())
+    return reason;
+  if (const std::string reason = load_plugin("nccl"); !reason.empty()) return reason;
+  return {};
+}
+
+#define SKIP_WITHOUT_NCCL(gpus)                                       \
+  if (const std::string reason = missing(); !reason.empty())          \
+    GTEST_SKIP() << "NO NCCL TEST: " << reason;                       \
+  if (device_count(DeviceType::kCuda) < (gpus))                       \
+  GTEST_SKIP() << "NO NCCL TEST: needs " << (gpus) << " GPUs, found " \
+               << device_count(DeviceType::kCuda)
+
+void run_nccl(int ranks, const std::function<void(Communicator&)>& fn, double timeout = 60) {
+  comm::ThreadsOptions options;
+  for (int r = 0; r < ranks; ++r) options.devices.push_back(cuda_device(r));
+  options.timeout = timeout;
+  options.implementation = "nccl";
+  comm::run_threads(ranks, fn, options);
+}
+
+int most_ranks() { return std::min(8, device_count(DeviceType::kCuda)); }
+
+const auto kName = [](const auto& info) { return std::string(info.param.name); };
+
+class NcclSuite : public testing::TestWithParam<comm_suite::Case> {};
+TEST_P(NcclSuite, GivesExactResults) {
+  SKIP_WITHOUT_NCCL(1);
+  for (int ranks = 1; ranks <= most_ranks(); ranks *= 2) run_nccl(ranks, GetParam().body);
+}
+INSTANTIATE_TEST_SUITE_P(Collectives, NcclSuite, testing::ValuesIn(comm_suite::collective_cases()),
+                         kName);
+INSTANTIATE_TEST_SUITE_P(Objects, NcclSuite, testing::ValuesIn(comm_suite::object_cases()), kName);
+
+// The threads communicator on GPUs: copies between devices and array operations.
+class ThreadsOnGpus : public testing::TestWithParam<comm_suite::Case> {};
+TEST_P(ThreadsOnGpus, GivesExactResults) {
+  if (const std::string reason = unavailable_reason(DeviceType::kCuda); !reason.empty())
+    GTEST_SKIP() << "NO GPU TEST: " << reason;
+  comm::ThreadsOptions options;
+  // Unlike NCCL it lets ranks share a GPU.
+  for (int r = 0; r < 3; ++r)
+    options.devices.push_back(cuda_device(r % device_count(DeviceType::kCuda)));
+  comm::run_threads(3, GetParam().body, options);
+}
+INSTANTIATE_TEST_SUITE_P(Collectives, ThreadsOnGpus,
+                         testing::ValuesIn(comm_suite::collective_cases()), kName);
+
+TEST(Nccl, SharedGpuIsRefused) {
+  SKIP_WITHOUT_NCCL(1);
+  comm::ThreadsOptions options;
+  options.devices = {cuda_device(0), cuda_device(0)};
+  options.implementation = "nccl";
+  try {
+    comm::run_threads(
+        2, [](Communicator&) {}, options);
+    FAIL();
+  } catch (const DeviceError& error) {
+    EXPECT_NE(std::string(error.what()).find("ranks 0 and 1 both use the GPU"), std::string::npos)
+        << error.what();
+  }
+}
+
+// No number of a mismatched call reaches the host.
+TEST(Nccl, DifferentReductionIsNamedAtTheHostWait) {
+  SKIP_WITHOUT_NCCL(2);
+  std::atomic<int> told = 0;
+  try {
+    run_nccl(2, [&](Communicator& comm) {
+      const Array x = comm_suite::make(comm, {4}, Dtype::kFloat32, comm.rank());
+      comm.all_reduce(x);
+      comm.barrier();
+      try {
+        const Array y =
+            comm.all_reduce(x, comm.rank() == 0 ? comm::Reduction::kSum : comm::Reduction::kMax);
+        // Both have issued the call before either looks.
+        comm.barrier();
+        synchronize(comm.device());
+        ADD_FAILURE() << "a result of a mismatched call was read: " << y;
+      } catch (const CommError& error) {
+        const std::string text = error.what();
+        if (text.find("max float32[4]") != std::string::npos) ++told;
+        throw;
+      }
+    });
+    FAIL();
+  } catch (const CommError&) {
+  }
+  EXPECT_GE(told, 1);
+}
+
+TEST(Nccl, MissingRankIsNamedNotWaitedFor) {
+  SKIP_WITHOUT_NCCL(2);
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    run_nccl(2, [&](Communicator& comm) {
+      const Array x = comm_suite::make(comm, {4}, Dtype::kFloat32, comm.rank());
+      comm.all_reduce(x);
+      synchronize(comm.device());
+      if (comm.rank() == 1) throw std::out_of_range("no more samples");
+      comm.all_reduce(x);
+      synchronize(comm.device());
+      ADD_FAILURE() << "nothing was noticed";
+    });
+    FAIL();
+  } catch (const std::out_of_range& error) {
+    EXPECT_STREQ(error.what(), "no more samples");
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+}
+
+TEST(Nccl, HangingRankRunsIntoTheDeadline) {
+  SKIP_WITHOUT_NCCL(2);
+  try {
+    run_nccl(
+        2,
+        [&](Communicator& comm) {
+          const Array x = comm_suite::make(comm, {4}, Dtype::kFloat32, comm.rank());
+          comm.all_reduce(x);
+          synchronize(comm.device());
+          if (comm.rank() == 1) std::this_thread::sleep_for(std::chrono::seconds(8));
+          comm.all_reduce(x);
+          synchronize(comm.device());
+        },
+        3);
+    FAIL();
+  } catch (const CommError& error) {
+    EXPECT_NE(std::string(error.what()).find("waited 3 s (CATENA_TIMEOUT)"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Nccl, HostTimeOfACall) {
+  SKIP_WITHOUT_NCCL(1);
+  run_nccl(1, [](Communicator& comm) {
+    const Array x = comm_suite::make(comm, {256}, Dtype::kFloat32, 0);
+    for (int i = 0; i < 100; ++i) comm.all_reduce(x, comm::Reduction::kSum, x);
+    synchronize(comm.device());
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < 500; ++i) comm.all_reduce(x, comm::Reduction::kSum, x);
+    const double each =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / 500;
+    synchronize(comm.device());
+    std::printf("host time of all_reduce, NCCL included: %.0f ns\n", each * 1e9);
+  });
+}
+
+}  // namespace
+}  // namespace catena
