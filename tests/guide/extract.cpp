@@ -3,9 +3,9 @@
 //   guide_extract page.md program.cpp expected.txt
 //
 // A block with its own main() is a program by itself. Of the others, those that begin with a
-// declaration (#include, using, struct, ...) go to file scope, and the statements of a section
-// (from one heading to the next) become one function. ```output blocks are what the program must
-// print.
+// declaration (#include, using, struct, inline ...) go to file scope, and the statements of a
+// section (from one heading to the next) become one function. ```output blocks are what the program
+// must print.
 #include <exception>
 #include <fstream>
 #include <iostream>
@@ -57,7 +57,8 @@ bool is_program(const Block& block) {
 bool is_declaration(const Block& block) {
   for (const std::string& line : block.lines) {
     if (line.empty() || begins_with(line, "//")) continue;
-    for (const char* start : {"#include", "using ", "namespace ", "struct ", "class ", "template"})
+    for (const char* start :
+         {"#include", "using ", "namespace ", "struct ", "class ", "template", "inline "})
       if (begins_with(line, start)) return true;
     return false;
   }
