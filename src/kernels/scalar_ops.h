@@ -1,4 +1,3 @@
-// clang-format off
 // Scalar functors of the element-wise operations, compiled by g++, nvcc and NVRTC alike.
 //
 // This file includes nothing. The includer defines CATENA_FN (function qualifiers) and, in
