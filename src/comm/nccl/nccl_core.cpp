@@ -201,6 +201,7 @@ void Core::look() {
 
 void Core::verify() {
   throw_if_failed();
+  // Without an owner the communicator is gone.
   if (!owner_ || owner_->calls() == verified_) return;
   verified_ = owner_->calls();
   const std::string text = owner_->find_difference();

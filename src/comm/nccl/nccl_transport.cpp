@@ -107,11 +107,15 @@ NcclTransport::~NcclTransport() {
   unwatch(core_);
   // Not closed: an exception is on its way or the communicator failed.
   std::lock_guard lock(core_->mutex);
+  core_->set_owner(nullptr);
   if (core_->comm) ncclCommAbort(std::exchange(core_->comm, nullptr));
 }
 
 void NcclTransport::attach(Communicator& owner) {
-  core_->set_owner(&owner);
+  {
+    std::lock_guard lock(core_->mutex);
+    core_->set_owner(&owner);
+  }
   nccl::watch(core_);
 }
 

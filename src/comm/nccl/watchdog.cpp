@@ -1,6 +1,7 @@
 #include "watchdog.h"
 
 #include <algorithm>
+#include <boost/container/small_vector.hpp>
 #include <thread>
 #include <vector>
 
@@ -41,18 +42,28 @@ class Watchdog {
 
   void on_host_wait(Device device, double waited) {
     if (!device.is_cuda()) return;
-    std::lock_guard lock(mutex_);
-    for (Watched& w : cores_) {
-      if (w.core->device() != device.index()) continue;
-      std::lock_guard core_lock(w.core->mutex);
+    for (const std::shared_ptr<Core>& core : cores_on(device.index())) {
+      core->throw_if_failed();
+      // Taken while the rank's own thread is inside NCCL, perhaps until another rank comes: this
+      // wait must not hold that up.
+      std::unique_lock lock(core->mutex, std::try_to_lock);
+      if (!lock) continue;
       if (waited < 0)
-        w.core->verify();
+        core->verify();
       else
-        w.core->flush();
+        core->flush();
     }
   }
 
  private:
+  boost::container::small_vector<std::shared_ptr<Core>, 4> cores_on(int device) {
+    boost::container::small_vector<std::shared_ptr<Core>, 4> found;
+    std::lock_guard lock(mutex_);
+    for (const Watched& w : cores_)
+      if (w.core->device() == device) found.push_back(w.core);
+    return found;
+  }
+
   void run() {
     // Event queries of this thread must not disturb graph captures of others.
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;

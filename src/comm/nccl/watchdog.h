@@ -7,7 +7,7 @@
 
 namespace catena::comm::nccl {
 
-// Looked at every 100 ms until removed. When remove() returns, nobody looks any more.
+// Looked at every 100 ms until removed; a host wait may look once more.
 void watch(const std::shared_ptr<Core>& core);
 void unwatch(const std::shared_ptr<Core>& core);
 
