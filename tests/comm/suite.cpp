@@ -68,10 +68,10 @@ Doubles expected(Reduction kind, Dtype dtype, int size, int64_t from, int64_t n)
 }
 
 std::vector<Reduction> reductions_of(Dtype dtype) {
-  std::vector<Reduction> list{Reduction::kSum, Reduction::kMin, Reduction::kMax,
-                              Reduction::kProduct};
-  if (is_float(dtype)) list.insert(list.end(), {Reduction::kMean, Reduction::kWeighted});
-  return list;
+  if (!is_float(dtype))
+    return {Reduction::kSum, Reduction::kMin, Reduction::kMax, Reduction::kProduct};
+  return {Reduction::kSum,     Reduction::kMin,  Reduction::kMax,
+          Reduction::kProduct, Reduction::kMean, Reduction::kWeighted};
 }
 
 Reduce reduce_of(Reduction kind, int rank) {
