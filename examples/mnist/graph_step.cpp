@@ -12,8 +12,10 @@ using catena::Array;
 GraphStep::GraphStep(Program& program, ds::ResidentIterator& data, int64_t batch)
     : program_(program), data_(data), batch_(batch) {
   const catena::Device device = program.device;
-  CATENA_CHECK(DeviceError, device.is_cuda(), "--graph: CUDA graphs need a GPU, training runs on ", device);
-  const ds::RankOf who = program.comm ? ds::RankOf{program.comm->rank(), program.comm->size()} : ds::RankOf{};
+  CATENA_CHECK(DeviceError, device.is_cuda(), "--graph: CUDA graphs need a GPU, training runs on ",
+               device);
+  const ds::RankOf who =
+      program.comm ? ds::RankOf{program.comm->rank(), program.comm->size()} : ds::RankOf{};
   share_ = ds::scatter(batch, who);
   order_ = catena::empty({data.size()}, {catena::dtype::int64, device});
   cursor_ = catena::zeros({}, {catena::dtype::int64, device});
@@ -44,8 +46,10 @@ void GraphStep::prepare(int64_t epoch) {
   accuracy_sum_.fill(0);
 }
 
-void GraphStep::one_epoch(int64_t epoch, catena::training::Means& means, const std::function<void(int64_t)>& progress) {
-  constexpr int64_t kWarmUp = 3;  // eager steps: kernels are compiled, memory is there, NCCL connected
+void GraphStep::one_epoch(int64_t epoch, catena::training::Means& means,
+                          const std::function<void(int64_t)>& progress) {
+  constexpr int64_t kWarmUp =
+      3;  // eager steps: kernels are compiled, memory is there, NCCL connected
   prepare(epoch);
   const int64_t full = data_.size() / batch_;
   for (int64_t i = 0; i < full; ++i) {

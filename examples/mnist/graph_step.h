@@ -18,7 +18,8 @@ class GraphStep {
   // Throws DeviceError unless the program's device is a GPU.
   GraphStep(Program& program, catena::datasets::ResidentIterator& data, int64_t batch);
 
-  void one_epoch(int64_t epoch, catena::training::Means& means, const std::function<void(int64_t done)>& progress);
+  void one_epoch(int64_t epoch, catena::training::Means& means,
+                 const std::function<void(int64_t done)>& progress);
 
  private:
   void body();

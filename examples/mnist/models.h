@@ -17,7 +17,8 @@ struct Mlp : catena::FunctionSet {
 
 // One half of the model-parallel network.
 struct SixLayers : catena::FunctionSet {
-  F::Linear l1{784, 1000}, l2{1000, 1000}, l3{1000, 2000}, l4{2000, 1000}, l5{1000, 1000}, l6{1000, 10};
+  F::Linear l1{784, 1000}, l2{1000, 1000}, l3{1000, 2000}, l4{2000, 1000}, l5{1000, 1000},
+      l6{1000, 10};
   CATENA_FUNCTIONS(l1, l2, l3, l4, l5, l6)
 };
 

@@ -25,16 +25,28 @@ Options parse_options(int argc, char** argv, const std::string& description, Dev
   Options o;
   std::vector<std::string> names;
   CLI::App app(description);
-  app.add_option("--data", o.data, "folder of MNIST-format idx files, gzipped or not [the packaged Fashion-MNIST]");
-  app.add_option("--epochs", o.epochs, "passes over the training images")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--batch", o.batch, "samples of one update, over all devices")->check(CLI::PositiveNumber)->capture_default_str();
-  if (devices == Devices::kOne) app.add_option("--device", names, "cpu, cpu:N or cuda:N [cpu:0]")->expected(1);
+  app.add_option("--data", o.data,
+                 "folder of MNIST-format idx files, gzipped or not [the packaged Fashion-MNIST]");
+  app.add_option("--epochs", o.epochs, "passes over the training images")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--batch", o.batch, "samples of one update, over all devices")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  if (devices == Devices::kOne)
+    app.add_option("--device", names, "cpu, cpu:N or cuda:N [cpu:0]")->expected(1);
   if (devices == Devices::kSeveral) {
-    app.add_option("--devices", names, "devices, separated by commas [the first two GPUs, else cpu:0,cpu:1]")->delimiter(',');
+    app.add_option("--devices", names,
+                   "devices, separated by commas [the first two GPUs, else cpu:0,cpu:1]")
+        ->delimiter(',');
   }
-  app.add_option("--optimizer", o.optimizer, "update rule")->check(CLI::IsMember({"sgd", "momentum", "adam"}))->capture_default_str();
-  app.add_option("--lr", o.lr, "learning rate [0.1 for sgd, 0.01 for momentum, 0.001 for adam]")->check(CLI::PositiveNumber);
-  app.add_option("--seed", o.seed, "of initial weights and the order of samples")->capture_default_str();
+  app.add_option("--optimizer", o.optimizer, "update rule")
+      ->check(CLI::IsMember({"sgd", "momentum", "adam"}))
+      ->capture_default_str();
+  app.add_option("--lr", o.lr, "learning rate [0.1 for sgd, 0.01 for momentum, 0.001 for adam]")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--seed", o.seed, "of initial weights and the order of samples")
+      ->capture_default_str();
   app.add_option("--out", o.out, "folder for log, model and checkpoint")->capture_default_str();
   app.add_flag("--resume", o.resume, "go on from the checkpoint in the output folder");
   app.add_flag("--graph", o.graph, "replay the training step as one CUDA graph (GPUs only)");

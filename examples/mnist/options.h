@@ -12,16 +12,16 @@
 namespace mnist {
 
 struct Options {
-  std::string data;                 // folder of the idx files; empty: the packaged Fashion-MNIST
+  std::string data;  // folder of the idx files; empty: the packaged Fashion-MNIST
   int64_t epochs = 20;
-  int64_t batch = 100;              // global: divided over the ranks or replicas
+  int64_t batch = 100;  // global: divided over the ranks or replicas
   std::vector<catena::Device> devices;
   std::string optimizer = "adam";
-  double lr = 0;                    // 0: the rule's default
+  double lr = 0;  // 0: the rule's default
   uint64_t seed = 1;
   std::string out = "result";
   bool resume = false;
-  bool graph = false;               // replay the step as one CUDA graph
+  bool graph = false;  // replay the step as one CUDA graph
 };
 
 // How many devices a program takes.

@@ -15,22 +15,26 @@ using catena::Variable;
 std::vector<catena::Device> several_devices(const mnist::Options& options) {
   if (!options.devices.empty()) return options.devices;
   std::vector<catena::Device> devices;
-  for (int i = 0; i < catena::device_count(catena::DeviceType::kCuda); ++i) devices.push_back(catena::cuda_device(i));
+  for (int i = 0; i < catena::device_count(catena::DeviceType::kCuda); ++i)
+    devices.push_back(catena::cuda_device(i));
   return devices.empty() ? std::vector<catena::Device>{catena::cpu(0), catena::cpu(1)} : devices;
 }
 
 // Forward and backward of every replica on its part of the batch; the scores are means over the
 // whole batch, on the master's device.
-mnist::Scores all_replicas(parallel::Replicas<mnist::Mlp>& replicas, const std::vector<catena::Device>& devices,
+mnist::Scores all_replicas(parallel::Replicas<mnist::Mlp>& replicas,
+                           const std::vector<catena::Device>& devices,
                            const catena::datasets::Batch& batch) {
-  const auto x = parallel::scatter_batch(batch.x(), devices), t = parallel::scatter_batch(batch.t(), devices);
+  const auto x = parallel::scatter_batch(batch.x(), devices),
+             t = parallel::scatter_batch(batch.t(), devices);
   mnist::Scores total;
   for (size_t i = 0; i < replicas.size(); ++i) {
     const double weight = parallel::shard_weight(batch.size(), replicas.size(), i);
     if (weight == 0) continue;  // fewer samples than devices
     const auto [loss, accuracy] = mnist::score(replicas[i](Variable::constant(x[i])), t[i]);
     parallel::backward(loss, weight);
-    const Array part = (loss.data() * weight).to(devices[0]), hits = (accuracy * weight).to(devices[0]);
+    const Array part = (loss.data() * weight).to(devices[0]),
+                hits = (accuracy * weight).to(devices[0]);
     total.loss = total.loss.defined() ? total.loss + part : part;
     total.accuracy = total.accuracy.defined() ? total.accuracy + hits : hits;
   }
@@ -39,8 +43,11 @@ mnist::Scores all_replicas(parallel::Replicas<mnist::Mlp>& replicas, const std::
 
 int body(int argc, char** argv) {
   const mnist::Options options = mnist::parse_options(
-      argc, argv, "Trains replicas of a 784-1000-1000-10 network on several devices of one process.", mnist::Devices::kSeveral);
-  CATENA_CHECK(ValueError, !options.graph, "--graph: a graph holds one device's work; these replicas have several");
+      argc, argv,
+      "Trains replicas of a 784-1000-1000-10 network on several devices of one process.",
+      mnist::Devices::kSeveral);
+  CATENA_CHECK(ValueError, !options.graph,
+               "--graph: a graph holds one device's work; these replicas have several");
   const auto devices = several_devices(options);
   catena::random::seed(options.seed);
   mnist::Mlp model;
@@ -50,9 +57,11 @@ int body(int argc, char** argv) {
   parallel::Replicas<mnist::Mlp> replicas(model, devices);
 
   bool replicas_follow = false;  // a resumed master has other parameters than its copies
-  mnist::Program program{&model, optimizer.get(), devices[0], [&](const Variable& x) { return model(x); },
+  mnist::Program program{&model, optimizer.get(), devices[0],
+                         [&](const Variable& x) { return model(x); },
                          [&](const catena::datasets::Batch& batch) {
-                           if (!std::exchange(replicas_follow, true)) replicas.copy_from(*optimizer);
+                           if (!std::exchange(replicas_follow, true))
+                             replicas.copy_from(*optimizer);
                            replicas.zero_grads();
                            const mnist::Scores scores = all_replicas(replicas, devices, batch);
                            replicas.accumulate_into(*optimizer);

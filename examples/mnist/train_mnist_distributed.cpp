@@ -9,7 +9,8 @@ namespace {
 
 int body(int argc, char** argv) {
   const mnist::Options options = mnist::parse_options(
-      argc, argv, "Trains a 784-1000-1000-10 network on all ranks that catena-run started.", mnist::Devices::kNone);
+      argc, argv, "Trains a 784-1000-1000-10 network on all ranks that catena-run started.",
+      mnist::Devices::kNone);
   const auto comm = catena::create_communicator();
   const catena::Device device = comm->device();
   catena::random::seed(options.seed);
@@ -18,20 +19,25 @@ int body(int argc, char** argv) {
   auto optimizer = catena::create_multi_node_optimizer(mnist::make_optimizer(options), *comm);
   optimizer.setup(model);
 
-  mnist::Program program{&model, &optimizer.actual_optimizer(), device, [&](const catena::Variable& x) { return model(x); },
-                         [&](const catena::datasets::Batch& batch) {
-                           optimizer.zero_grads();
-                           optimizer.set_batch_weight(batch.size(), batch.global_count);
-                           mnist::Scores scores;
-                           if (batch.size() > 0) {  // a rank without samples joins the update with weight 0
-                             const auto [loss, accuracy] = mnist::score(model(catena::Variable::constant(batch.x())), batch.t());
-                             loss.backward();
-                             scores = {loss.data(), accuracy};
-                           }
-                           optimizer.update();
-                           return scores;
-                         },
-                         comm.get()};
+  mnist::Program program{
+      &model,
+      &optimizer.actual_optimizer(),
+      device,
+      [&](const catena::Variable& x) { return model(x); },
+      [&](const catena::datasets::Batch& batch) {
+        optimizer.zero_grads();
+        optimizer.set_batch_weight(batch.size(), batch.global_count);
+        mnist::Scores scores;
+        if (batch.size() > 0) {  // a rank without samples joins the update with weight 0
+          const auto [loss, accuracy] =
+              mnist::score(model(catena::Variable::constant(batch.x())), batch.t());
+          loss.backward();
+          scores = {loss.data(), accuracy};
+        }
+        optimizer.update();
+        return scores;
+      },
+      comm.get()};
   mnist::train(options, program);
   return 0;
 }

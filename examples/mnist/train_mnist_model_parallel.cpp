@@ -7,17 +7,21 @@ namespace {
 
 std::vector<catena::Device> two_devices(const mnist::Options& options) {
   if (options.devices.empty()) {
-    if (catena::device_count(catena::DeviceType::kCuda) >= 2) return {catena::cuda_device(0), catena::cuda_device(1)};
+    if (catena::device_count(catena::DeviceType::kCuda) >= 2)
+      return {catena::cuda_device(0), catena::cuda_device(1)};
     return {catena::cpu(0), catena::cpu(1)};
   }
-  CATENA_CHECK(ValueError, options.devices.size() == 2, "--devices: expected two devices, got ", options.devices.size());
+  CATENA_CHECK(ValueError, options.devices.size() == 2, "--devices: expected two devices, got ",
+               options.devices.size());
   return options.devices;
 }
 
 int body(int argc, char** argv) {
   const mnist::Options options = mnist::parse_options(
-      argc, argv, "Trains a six-layer network split over two devices of one process.", mnist::Devices::kSeveral);
-  CATENA_CHECK(ValueError, !options.graph, "--graph: a graph holds one device's work; this network has two");
+      argc, argv, "Trains a six-layer network split over two devices of one process.",
+      mnist::Devices::kSeveral);
+  CATENA_CHECK(ValueError, !options.graph,
+               "--graph: a graph holds one device's work; this network has two");
   const auto devices = two_devices(options);
   catena::random::seed(options.seed);
   mnist::ParallelMlp model;
@@ -25,14 +29,16 @@ int body(int argc, char** argv) {
   const auto optimizer = mnist::make_optimizer(options);
   optimizer->setup(model);
 
-  mnist::Program program{&model, optimizer.get(), devices[0], [&](const catena::Variable& x) { return model(x); },
-                         [&](const catena::datasets::Batch& batch) {
-                           optimizer->zero_grads();
-                           const auto [loss, accuracy] = mnist::score(model(catena::Variable::constant(batch.x())), batch.t());
-                           loss.backward();
-                           optimizer->update();
-                           return mnist::Scores{loss.data(), accuracy};
-                         }};
+  mnist::Program program{
+      &model, optimizer.get(), devices[0], [&](const catena::Variable& x) { return model(x); },
+      [&](const catena::datasets::Batch& batch) {
+        optimizer->zero_grads();
+        const auto [loss, accuracy] =
+            mnist::score(model(catena::Variable::constant(batch.x())), batch.t());
+        loss.backward();
+        optimizer->update();
+        return mnist::Scores{loss.data(), accuracy};
+      }};
   mnist::train(options, program);
   return 0;
 }

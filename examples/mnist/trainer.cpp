@@ -41,7 +41,8 @@ class Run {
         program_(program),
         data_(ds::load_mnist({.folder = options.data})),
         who_(program.comm ? ds::RankOf{program.comm->rank(), program.comm->size()} : ds::RankOf{}),
-        train_(data_.train, ds::ShuffledIterator(data_.train->size(), options.batch, options.seed), program.device, who_),
+        train_(data_.train, ds::ShuffledIterator(data_.train->size(), options.batch, options.seed),
+               program.device, who_),
         test_(data_.test, ds::SerialIterator(data_.test->size(), 1000), program.device, who_),
         report_({.log = is_root() ? options.out + "/log.json" : std::string()}) {
     describe_checkpoint();
@@ -60,9 +61,14 @@ class Run {
       const auto test = evaluate();
       bar.clear();
       ++epoch_;
-      elapsed_ = before + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      report_.add({{"epoch", double(epoch_)}, {"train_loss", means.value("loss")}, {"train_accuracy", means.value("accuracy")},
-                   {"test_loss", test.at("loss")}, {"test_accuracy", test.at("accuracy")}, {"elapsed", elapsed_}});
+      elapsed_ =
+          before + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+      report_.add({{"epoch", double(epoch_)},
+                   {"train_loss", means.value("loss")},
+                   {"train_accuracy", means.value("accuracy")},
+                   {"test_loss", test.at("loss")},
+                   {"test_accuracy", test.at("accuracy")},
+                   {"elapsed", elapsed_}});
       if (is_root()) checkpoint_.save(checkpoint_path());
     }
     finish();
@@ -77,7 +83,9 @@ class Run {
     checkpoint_.add("optimizer", *program_.optimizer);
     checkpoint_.add("epoch", epoch_);
     checkpoint_.add("elapsed", elapsed_);
-    checkpoint_.add("iterator", [this] { return train_.state(); }, [this](const ds::IteratorState& s) { train_.set_state(s); });
+    checkpoint_.add(
+        "iterator", [this] { return train_.state(); },
+        [this](const ds::IteratorState& s) { train_.set_state(s); });
     checkpoint_.add("random", catena::random::default_state(program_.device));
   }
 
@@ -85,12 +93,16 @@ class Run {
     checkpoint_.load(checkpoint_path());
     if (is_root()) report_.restore(epoch_);
     if (epoch_ >= options_.epochs && tr::prints()) {
-      std::printf("the checkpoint has %lld epochs already; ask for more with --epochs\n", static_cast<long long>(epoch_));
+      std::printf("the checkpoint has %lld epochs already; ask for more with --epochs\n",
+                  static_cast<long long>(epoch_));
     }
   }
 
   void one_epoch(tr::Means& means, tr::ProgressBar& bar) {
-    if (graph_) return graph_->one_epoch(epoch_, means, [&](int64_t done) { bar.update(epoch_ * data_.train->size() + done, epoch_ + 1); });
+    if (graph_)
+      return graph_->one_epoch(epoch_, means, [&](int64_t done) {
+        bar.update(epoch_ * data_.train->size() + done, epoch_ + 1);
+      });
     int64_t done = 0;
     for (bool last = false; !last;) {
       const auto batch = train_.next();
@@ -110,7 +122,8 @@ class Run {
     return tr::evaluate(
         test_, kNames,
         [&](const ds::Batch& batch, tr::Means& means) {
-          const Loss scores = score(program_.predict(catena::Variable::constant(batch.x())), batch.t());
+          const Loss scores =
+              score(program_.predict(catena::Variable::constant(batch.x())), batch.t());
           means.add("loss", scores.loss.data(), double(batch.size()));
           means.add("accuracy", scores.accuracy, double(batch.size()));
         },
@@ -119,7 +132,9 @@ class Run {
 
   void finish() {
     if (is_root()) catena::serializers::save(options_.out + "/model.npz", *program_.model);
-    if (tr::prints()) std::printf("test accuracy %.4f\n", report_.rows().empty() ? evaluate().at("accuracy") : report_.last("test_accuracy"));
+    if (tr::prints())
+      std::printf("test accuracy %.4f\n", report_.rows().empty() ? evaluate().at("accuracy")
+                                                                 : report_.last("test_accuracy"));
   }
 
   const Options& options_;

@@ -20,14 +20,14 @@ struct Scores {
 
 // What differs between the programs.
 struct Program {
-  catena::Parameterized* model;           // what is saved
-  catena::Optimizer* optimizer;           // set up already
-  catena::Device device;                  // where batches are put
+  catena::Parameterized* model;  // what is saved
+  catena::Optimizer* optimizer;  // set up already
+  catena::Device device;         // where batches are put
   std::function<catena::Variable(const catena::Variable& x)> predict;
   // Forward, backward and update on one batch. May be called with an empty batch on a rank that has
   // run out of samples; returns undefined scores then.
   std::function<Scores(const catena::datasets::Batch&)> step;
-  catena::Communicator* comm = nullptr;   // more than one rank
+  catena::Communicator* comm = nullptr;  // more than one rank
 };
 
 // Trains, prints a row an epoch and ends with the line "test accuracy 0.8812". Writes into

@@ -61,7 +61,8 @@ Shape infer_shape(const Shape& wanted, int64_t size) {
     }
   }
   if (unknown >= 0) {
-    CATENA_CHECK(ShapeError, known > 0 && size % known == 0, "reshape: ", size, " elements do not fit ", wanted);
+    CATENA_CHECK(ShapeError, known > 0 && size % known == 0, "reshape: ", size,
+                 " elements do not fit ", wanted);
     shape[unknown] = size / known;
   } else {
     CATENA_CHECK(ShapeError, known == size, "reshape: ", size, " elements do not fit ", wanted);
@@ -71,7 +72,8 @@ Shape infer_shape(const Shape& wanted, int64_t size) {
 
 // Strides of a reshaped view, or false when the layout needs a copy. Groups of old axes that form
 // one run in memory are matched with groups of new axes of the same size.
-bool view_strides(const Shape& old_shape, const Strides& old_strides, const Shape& shape, Strides& strides) {
+bool view_strides(const Shape& old_shape, const Strides& old_strides, const Shape& shape,
+                  Strides& strides) {
   Shape os;
   Strides ot;
   for (int i = 0; i < old_shape.ndim(); ++i) {
@@ -126,8 +128,8 @@ void ArrayBody::destroy(ArrayBody* body) {
 }
 
 Array Array::uninitialized(const Shape& shape, Dtype dtype, Device device) {
-  CATENA_CHECK(ShapeError, shape.ndim() <= kMaxDims, "array of ", shape.ndim(), " dimensions; at most ", kMaxDims,
-               " are supported");
+  CATENA_CHECK(ShapeError, shape.ndim() <= kMaxDims, "array of ", shape.ndim(),
+               " dimensions; at most ", kMaxDims, " are supported");
   ArrayBody* body = ArrayBody::create();
   Array result(body);
   body->dtype = dtype;
@@ -136,8 +138,8 @@ Array Array::uninitialized(const Shape& shape, Dtype dtype, Device device) {
   body->size = element_count(shape);
   const auto item = static_cast<int64_t>(catena::itemsize(dtype));
   int64_t bytes = 0;
-  CATENA_CHECK(OutOfMemoryError, !__builtin_mul_overflow(body->size, item, &bytes), "array of shape ", shape, " and dtype ",
-               dtype, " has more than 2^63 bytes");
+  CATENA_CHECK(OutOfMemoryError, !__builtin_mul_overflow(body->size, item, &bytes),
+               "array of shape ", shape, " and dtype ", dtype, " has more than 2^63 bytes");
   body->storage = allocate(device, static_cast<size_t>(bytes));
   body->data = static_cast<char*>(body->storage->data);
   body->shape = shape;
@@ -145,17 +147,18 @@ Array Array::uninitialized(const Shape& shape, Dtype dtype, Device device) {
   return result;
 }
 
-Array Array::from_storage(StoragePtr storage, int64_t offset, const Shape& shape, const Strides& strides, Dtype dtype) {
-  CATENA_CHECK(ShapeError, shape.size() == strides.size(), "Array::from_storage: ", shape.size(), " extents but ",
-               strides.size(), " strides");
+Array Array::from_storage(StoragePtr storage, int64_t offset, const Shape& shape,
+                          const Strides& strides, Dtype dtype) {
+  CATENA_CHECK(ShapeError, shape.size() == strides.size(), "Array::from_storage: ", shape.size(),
+               " extents but ", strides.size(), " strides");
   int64_t low = offset, high = offset + static_cast<int64_t>(catena::itemsize(dtype));
   const int64_t size = element_count(shape);
   for (int i = 0; i < shape.ndim() && size > 0; ++i) {
     (strides[i] < 0 ? low : high) += (shape[i] - 1) * strides[i];
   }
   CATENA_CHECK(IndexError, size == 0 || (low >= 0 && high <= static_cast<int64_t>(storage->bytes)),
-               "Array::from_storage: shape ", shape, " with strides ", strides, " at offset ", offset,
-               " leaves a storage of ", storage->bytes, " bytes");
+               "Array::from_storage: shape ", shape, " with strides ", strides, " at offset ",
+               offset, " leaves a storage of ", storage->bytes, " bytes");
   ArrayBody* body = ArrayBody::create();
   body->dtype = dtype;
   body->device = storage->device;
@@ -188,12 +191,14 @@ bool Array::shares_memory_with(const Array& other) const {
   if (storage() != other.storage() || size() == 0 || other.size() == 0) return false;
   auto range = [](const Array& a) {
     const char *low = static_cast<char*>(a.raw_data()), *high = low + a.itemsize();
-    for (int i = 0; i < a.ndim(); ++i) (a.strides()[i] < 0 ? low : high) += (a.shape()[i] - 1) * a.strides()[i];
+    for (int i = 0; i < a.ndim(); ++i)
+      (a.strides()[i] < 0 ? low : high) += (a.shape()[i] - 1) * a.strides()[i];
     return std::pair(low, high);
   };
   const auto [a_low, a_high] = range(*this);
   const auto [b_low, b_high] = range(other);
-  return a_low < b_high && b_low < a_high;  // touching ranges may still interleave: treated as shared
+  return a_low < b_high &&
+         b_low < a_high;  // touching ranges may still interleave: treated as shared
 }
 
 Array Array::reshape(const Shape& wanted) const {
@@ -216,7 +221,8 @@ Array Array::transpose(const Axes& axes) const {
     shape = Shape(this->shape().rbegin(), this->shape().rend());
     new_strides = Strides(strides().rbegin(), strides().rend());
   } else {
-    CATENA_CHECK(ShapeError, axes.ndim() == ndim(), "transpose: ", axes, " does not list the axes of ", this->shape());
+    CATENA_CHECK(ShapeError, axes.ndim() == ndim(), "transpose: ", axes,
+                 " does not list the axes of ", this->shape());
     normalize_axes("transpose", axes, ndim());  // refuses duplicates
     for (int64_t axis : axes) {
       const int a = normalize_axis("transpose", axis, ndim());
@@ -230,7 +236,8 @@ Array Array::transpose(const Axes& axes) const {
 Array Array::swapaxes(int64_t axis1, int64_t axis2) const {
   Shape shape = this->shape();
   Strides new_strides = strides();
-  const int a = normalize_axis("swapaxes", axis1, ndim()), b = normalize_axis("swapaxes", axis2, ndim());
+  const int a = normalize_axis("swapaxes", axis1, ndim()),
+            b = normalize_axis("swapaxes", axis2, ndim());
   std::swap(shape[a], shape[b]);
   std::swap(new_strides[a], new_strides[b]);
   return make_view(*this, 0, std::move(shape), std::move(new_strides), dtype());
@@ -242,8 +249,8 @@ Array Array::squeeze(const Axes& axes) const {
     for (int i = 0; i < ndim(); ++i) drop |= uint32_t{shape()[i] == 1} << i;
   } else {
     for (int64_t axis : normalize_axes("squeeze", axes, ndim())) {
-      CATENA_CHECK(ShapeError, shape()[axis] == 1, "squeeze: axis ", axis, " of ", shape(), " has extent ", shape()[axis],
-                   ", expected 1");
+      CATENA_CHECK(ShapeError, shape()[axis] == 1, "squeeze: axis ", axis, " of ", shape(),
+                   " has extent ", shape()[axis], ", expected 1");
       drop |= 1u << axis;
     }
   }
@@ -269,11 +276,13 @@ Array Array::expand_dims(int64_t axis) const {
 Array Array::broadcast_to(const Shape& shape) const {
   if (shape == this->shape()) return *this;
   const int lead = shape.ndim() - ndim();
-  CATENA_CHECK(ShapeError, lead >= 0, "broadcast_to: ", this->shape(), " has more axes than ", shape);
+  CATENA_CHECK(ShapeError, lead >= 0, "broadcast_to: ", this->shape(), " has more axes than ",
+               shape);
   Strides new_strides(shape.size(), 0);
   for (int i = 0; i < ndim(); ++i) {
     const int64_t from = this->shape()[i], to = shape[lead + i];
-    CATENA_CHECK(ShapeError, from == to || from == 1, "broadcast_to: ", this->shape(), " does not broadcast to ", shape);
+    CATENA_CHECK(ShapeError, from == to || from == 1, "broadcast_to: ", this->shape(),
+                 " does not broadcast to ", shape);
     new_strides[lead + i] = from == to ? strides()[i] : 0;
   }
   return make_view(*this, 0, shape, std::move(new_strides), dtype());
@@ -281,7 +290,8 @@ Array Array::broadcast_to(const Shape& shape) const {
 
 Array Array::diagonal(int64_t offset, int64_t axis1, int64_t axis2) const {
   CATENA_CHECK(ShapeError, ndim() >= 2, "diagonal: expected at least 2 axes, got ", shape());
-  const int a = normalize_axis("diagonal", axis1, ndim()), b = normalize_axis("diagonal", axis2, ndim());
+  const int a = normalize_axis("diagonal", axis1, ndim()),
+            b = normalize_axis("diagonal", axis2, ndim());
   CATENA_CHECK(ValueError, a != b, "diagonal: both axes are ", a);
   const int64_t skip_a = offset < 0 ? -offset : 0, skip_b = offset > 0 ? offset : 0;
   const int64_t length = std::max<int64_t>(0, std::min(shape()[a] - skip_a, shape()[b] - skip_b));
@@ -306,7 +316,8 @@ Array Array::view(Dtype to) const {
     CATENA_CHECK(ShapeError, ndim() > 0 && (shape.back() <= 1 || strides().back() == itemsize()),
                  "view: another item size needs a contiguous last axis, got shape ", shape);
     const int64_t bytes = shape.back() * itemsize();
-    CATENA_CHECK(ShapeError, bytes % item == 0, "view: ", bytes, " bytes of the last axis do not divide into ", to);
+    CATENA_CHECK(ShapeError, bytes % item == 0, "view: ", bytes,
+                 " bytes of the last axis do not divide into ", to);
     shape.back() = bytes / item;
     new_strides.back() = item;
   }
@@ -339,7 +350,8 @@ std::pair<int64_t, int64_t> resolve_slice(const Slice& s, int64_t extent) {
 
 Array Array::at(std::span<const Index> indices) const {
   const auto used = std::count_if(indices.begin(), indices.end(), consumes_axis);
-  CATENA_CHECK(IndexError, used <= ndim(), "index: ", used, " indices for an array of shape ", shape());
+  CATENA_CHECK(IndexError, used <= ndim(), "index: ", used, " indices for an array of shape ",
+               shape());
   int64_t offset = 0;
   int axis = 0;
   bool seen_ellipsis = false;
@@ -366,16 +378,19 @@ Array Array::at(std::span<const Index> indices) const {
     } else {
       CATENA_CHECK(IndexError, !seen_ellipsis, "index: only one ellipsis is allowed");
       seen_ellipsis = true;
-      for (const int end = axis + ndim() - static_cast<int>(used); axis < end; ++axis) keep(shape()[axis], strides()[axis]);
+      for (const int end = axis + ndim() - static_cast<int>(used); axis < end; ++axis)
+        keep(shape()[axis], strides()[axis]);
     }
   }
   for (; axis < ndim(); ++axis) keep(shape()[axis], strides()[axis]);
-  CATENA_CHECK(ShapeError, new_shape.ndim() <= kMaxDims, "index: the result has more than ", kMaxDims, " axes");
+  CATENA_CHECK(ShapeError, new_shape.ndim() <= kMaxDims, "index: the result has more than ",
+               kMaxDims, " axes");
   return make_view(*this, offset, std::move(new_shape), std::move(new_strides), dtype());
 }
 
 void check_same_device(const char* who, const Array& a, const Array& b) {
-  if (a.device() == b.device()) [[likely]] return;
+  if (a.device() == b.device()) [[likely]]
+    return;
   fail<DeviceError>(who, ": arrays on different devices: ", a.device(), " and ", b.device(),
                     "; copy one with to(\"", a.device(), "\") first");
 }

@@ -78,8 +78,8 @@ void Array::assign(const Array& source) const {
   if (from.shape() != shape()) {
     // NumPy lets leading extents of 1 fall away in an assignment.
     while (from.ndim() > ndim() && from.shape()[0] == 1) from = from[0];
-    CATENA_CHECK(ShapeError, broadcast_shapes("assign", from.shape(), shape()) == shape(), "assign: source of shape ",
-                 source.shape(), " does not broadcast to ", shape());
+    CATENA_CHECK(ShapeError, broadcast_shapes("assign", from.shape(), shape()) == shape(),
+                 "assign: source of shape ", source.shape(), " does not broadcast to ", shape());
     from = from.broadcast_to(shape());
   }
   copy_on_device(from, *this);
@@ -93,7 +93,8 @@ void Array::fill(const Scalar& value) const {
 }
 
 Scalar Array::item() const {
-  CATENA_CHECK(ShapeError, size() == 1, "item: expected an array of one element, got shape ", shape());
+  CATENA_CHECK(ShapeError, size() == 1, "item: expected an array of one element, got shape ",
+               shape());
   const Array host = to_cpu();
   return visit_dtype(dtype(), [&](auto tag) -> Scalar {
     using T = typename decltype(tag)::type;

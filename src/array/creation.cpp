@@ -10,8 +10,12 @@
 namespace catena {
 namespace {
 
-Device device_of(const ArrayOptions& options) { return options.device ? *options.device : current_device(); }
-Dtype dtype_of_options(const ArrayOptions& options) { return options.dtype ? *options.dtype : config().default_dtype; }
+Device device_of(const ArrayOptions& options) {
+  return options.device ? *options.device : current_device();
+}
+Dtype dtype_of_options(const ArrayOptions& options) {
+  return options.dtype ? *options.dtype : config().default_dtype;
+}
 
 Array filled(const Shape& shape, const Scalar& value, Dtype dtype, Device device) {
   Array a = Array::uninitialized(shape, dtype, device);
@@ -20,7 +24,8 @@ Array filled(const Shape& shape, const Scalar& value, Dtype dtype, Device device
 }
 
 Array new_like(const Array& like, const ArrayOptions& options) {
-  return Array::uninitialized(like.shape(), options.dtype.value_or(like.dtype()), options.device.value_or(like.device()));
+  return Array::uninitialized(like.shape(), options.dtype.value_or(like.dtype()),
+                              options.device.value_or(like.device()));
 }
 
 Array filled_like(const Array& like, const Scalar& value, const ArrayOptions& options) {
@@ -44,34 +49,46 @@ Array full(const Shape& shape, const Scalar& value, const ArrayOptions& options)
   return filled(shape, value, options.dtype.value_or(value.default_dtype()), device_of(options));
 }
 Array empty_like(const Array& like, const ArrayOptions& options) { return new_like(like, options); }
-Array zeros_like(const Array& like, const ArrayOptions& options) { return filled_like(like, 0, options); }
-Array ones_like(const Array& like, const ArrayOptions& options) { return filled_like(like, 1, options); }
+Array zeros_like(const Array& like, const ArrayOptions& options) {
+  return filled_like(like, 0, options);
+}
+Array ones_like(const Array& like, const ArrayOptions& options) {
+  return filled_like(like, 1, options);
+}
 Array full_like(const Array& like, const Scalar& value, const ArrayOptions& options) {
   return filled_like(like, value, options);
 }
 
-Array arange(const Scalar& start, const Scalar& stop, const Scalar& step, const ArrayOptions& options) {
+Array arange(const Scalar& start, const Scalar& stop, const Scalar& step,
+             const ArrayOptions& options) {
   const double s = step.to_double();
   CATENA_CHECK(ValueError, s != 0, "arange: the step must not be zero");
-  const bool floating = start.kind() == DtypeKind::kFloat || stop.kind() == DtypeKind::kFloat || step.kind() == DtypeKind::kFloat;
+  const bool floating = start.kind() == DtypeKind::kFloat || stop.kind() == DtypeKind::kFloat ||
+                        step.kind() == DtypeKind::kFloat;
   int64_t count;
   if (floating) {
     const double length = std::ceil((stop.to_double() - start.to_double()) / s);
-    CATENA_CHECK(ValueError, length < 0x1p62, "arange: ", start, " to ", stop, " by ", step, " has too many elements");
+    CATENA_CHECK(ValueError, length < 0x1p62, "arange: ", start, " to ", stop, " by ", step,
+                 " has too many elements");
     count = length > 0 ? static_cast<int64_t>(length) : 0;
   } else {
     const int64_t a = start.to_int64(), b = stop.to_int64(), d = step.to_int64();
     const int64_t span = d > 0 ? b - a : a - b, size = d > 0 ? d : -d;
     count = span > 0 ? (span + size - 1) / size : 0;
   }
-  Array a = Array::uninitialized({count}, options.dtype.value_or(floating ? Dtype::kFloat64 : Dtype::kInt64), device_of(options));
+  Array a = Array::uninitialized({count},
+                                 options.dtype.value_or(floating ? Dtype::kFloat64 : Dtype::kInt64),
+                                 device_of(options));
   if (count > 0) kernels::arange(a.device(), a, start, step);
   return a;
 }
 
-Array arange(const Scalar& stop, const ArrayOptions& options) { return arange(0, stop, 1, options); }
+Array arange(const Scalar& stop, const ArrayOptions& options) {
+  return arange(0, stop, 1, options);
+}
 
-Array linspace(double start, double stop, int64_t count, bool endpoint, const ArrayOptions& options) {
+Array linspace(double start, double stop, int64_t count, bool endpoint,
+               const ArrayOptions& options) {
   CATENA_CHECK(ValueError, count >= 0, "linspace: expected a count of at least 0, got ", count);
   const Dtype dtype = options.dtype.value_or(Dtype::kFloat64);
   std::vector<double> values(static_cast<size_t>(count));
@@ -91,7 +108,8 @@ Array eye(int64_t rows, int64_t columns, int64_t k, const ArrayOptions& options)
 Array identity(int64_t n, const ArrayOptions& options) { return eye(n, n, 0, options); }
 
 Array diag(const Array& v, int64_t k) {
-  CATENA_CHECK(ShapeError, v.ndim() == 1 || v.ndim() == 2, "diag: expected 1 or 2 axes, got ", v.shape());
+  CATENA_CHECK(ShapeError, v.ndim() == 1 || v.ndim() == 2, "diag: expected 1 or 2 axes, got ",
+               v.shape());
   if (v.ndim() == 2) return v.diagonal(k);
   const int64_t n = v.size() + std::abs(k);
   Array a = zeros({n, n}, {v.dtype(), v.device()});
@@ -99,15 +117,20 @@ Array diag(const Array& v, int64_t k) {
   return a;
 }
 
-Array scalar_array(const Scalar& value, const ArrayOptions& options) { return full({}, value, options); }
-
-Array borrow_array(void* data, const Shape& shape, Dtype dtype, Device device, std::shared_ptr<void> owner) {
-  const auto item = static_cast<int64_t>(itemsize(dtype));
-  const auto bytes = static_cast<size_t>(element_count(shape) * item);
-  return Array::from_storage(borrow(device, data, bytes, std::move(owner)), 0, shape, contiguous_strides(shape, item), dtype);
+Array scalar_array(const Scalar& value, const ArrayOptions& options) {
+  return full({}, value, options);
 }
 
-Array array_from_bytes(const void* data, const Shape& shape, Dtype dtype, std::optional<Device> device) {
+Array borrow_array(void* data, const Shape& shape, Dtype dtype, Device device,
+                   std::shared_ptr<void> owner) {
+  const auto item = static_cast<int64_t>(itemsize(dtype));
+  const auto bytes = static_cast<size_t>(element_count(shape) * item);
+  return Array::from_storage(borrow(device, data, bytes, std::move(owner)), 0, shape,
+                             contiguous_strides(shape, item), dtype);
+}
+
+Array array_from_bytes(const void* data, const Shape& shape, Dtype dtype,
+                       std::optional<Device> device) {
   Array host = Array::uninitialized(shape, dtype, cpu(0));
   if (host.size() > 0) std::memcpy(host.raw_data(), data, static_cast<size_t>(host.nbytes()));
   return host.to(device.value_or(current_device()));

@@ -12,9 +12,17 @@ constexpr ElementwiseInfo kTable[] = {
 #define CATENA_EW1(functor, name, types, result, low, high, save, g0) \
   {#name, #functor, 1, OpTypes::types, OpResult::result, false, low, high, given(#g0)},
 #define CATENA_EW2(functor, name, types, result, low, high, save, g0, g1) \
-  {#name, #functor, 2, OpTypes::types, OpResult::result, false, low, high, given(#g0) || given(#g1)},
-#define CATENA_EW3(functor, name, types, result, low, high, save, g0, g1, g2)                                   \
-  {#name, #functor, 3, OpTypes::types, OpResult::result, std::string_view(#name) == "where", low, high,        \
+  {#name, #functor, 2,    OpTypes::types,          OpResult::result,      \
+   false, low,      high, given(#g0) || given(#g1)},
+#define CATENA_EW3(functor, name, types, result, low, high, save, g0, g1, g2) \
+  {#name,                                                                     \
+   #functor,                                                                  \
+   3,                                                                         \
+   OpTypes::types,                                                            \
+   OpResult::result,                                                          \
+   std::string_view(#name) == "where",                                        \
+   low,                                                                       \
+   high,                                                                      \
    given(#g0) || given(#g1) || given(#g2)},
 #include "catena/array/detail/elementwise.def"
 #undef CATENA_EW1
@@ -26,9 +34,11 @@ static_assert(std::size(kTable) == kElementwiseOpCount);
 // The dtype the operation computes in for inputs promoted to d.
 Dtype dtype_in_class(const ElementwiseInfo& op, Dtype d) {
   switch (op.types) {
-    case OpTypes::kAll: return d;
+    case OpTypes::kAll:
+      return d;
     case OpTypes::kNumeric:
-      CATENA_CHECK(DtypeError, d != Dtype::kBool, op.name, ": not defined for bool; use logical_ or bitwise_ functions");
+      CATENA_CHECK(DtypeError, d != Dtype::kBool, op.name,
+                   ": not defined for bool; use logical_ or bitwise_ functions");
       return d;
     case OpTypes::kIntBool:
       CATENA_CHECK(DtypeError, !is_float(d), op.name, ": expected integers or bool, got ", d);
@@ -36,8 +46,10 @@ Dtype dtype_in_class(const ElementwiseInfo& op, Dtype d) {
     case OpTypes::kInt:
       CATENA_CHECK(DtypeError, !is_float(d), op.name, ": expected integers, got ", d);
       return d == Dtype::kBool ? Dtype::kInt8 : d;
-    case OpTypes::kFloat: return float_result(d);
-    case OpTypes::kTrueDivide: return is_float(d) ? d : Dtype::kFloat64;
+    case OpTypes::kFloat:
+      return float_result(d);
+    case OpTypes::kTrueDivide:
+      return is_float(d) ? d : Dtype::kFloat64;
   }
   return d;
 }
@@ -55,8 +67,9 @@ Dtype promoted_dtype(const ElementwiseInfo& op, std::initializer_list<Operand> o
   }
   for (int k = first; k < op.inputs; ++k) {
     if (list[k].array()) continue;
-    d = any ? promote(d, list[k].scalar()) : k == first ? list[k].scalar().default_dtype()
-                                                        : promote(d, list[k].scalar().default_dtype());
+    d = any          ? promote(d, list[k].scalar())
+        : k == first ? list[k].scalar().default_dtype()
+                     : promote(d, list[k].scalar().default_dtype());
   }
   return d;
 }
@@ -64,8 +77,8 @@ Dtype promoted_dtype(const ElementwiseInfo& op, std::initializer_list<Operand> o
 // NumPy's same_kind rule for storing a result of dtype `from` into an array of dtype `to`.
 void check_same_kind(const char* who, Dtype from, Dtype to) {
   const bool sign_lost = is_signed_int(from) && is_unsigned_int(to);
-  CATENA_CHECK(DtypeError, kind_of(to) >= kind_of(from) && !sign_lost, who, ": a result of dtype ", from,
-               " cannot be stored into an array of dtype ", to, "; convert it with astype");
+  CATENA_CHECK(DtypeError, kind_of(to) >= kind_of(from) && !sign_lost, who, ": a result of dtype ",
+               from, " cannot be stored into an array of dtype ", to, "; convert it with astype");
 }
 
 // Inputs broadcast to the common shape, kept alive during the call.
@@ -89,7 +102,8 @@ void separate_overlaps(ElementwiseCall& call, Prepared& prepared) {
   for (int k = 0; k < call.input_count; ++k) {
     const Array* a = call.arrays[k];
     if (a == nullptr || a->storage() != out.storage()) continue;
-    const bool same = a->raw_data() == out.raw_data() && a->strides() == out.strides() && a->dtype() == out.dtype();
+    const bool same = a->raw_data() == out.raw_data() && a->strides() == out.strides() &&
+                      a->dtype() == out.dtype();
     if (same || !a->shares_memory_with(out)) continue;
     prepared.views[k] = a->copy();
     call.arrays[k] = &prepared.views[k];
@@ -102,12 +116,17 @@ const ElementwiseInfo& info(ElementwiseOp op) { return kTable[static_cast<int>(o
 
 bool computes_in(ElementwiseOp op, Dtype d) {
   switch (info(op).types) {
-    case OpTypes::kAll: return true;
-    case OpTypes::kNumeric: return d != Dtype::kBool;
-    case OpTypes::kIntBool: return !is_float(d);
-    case OpTypes::kInt: return is_int(d);
+    case OpTypes::kAll:
+      return true;
+    case OpTypes::kNumeric:
+      return d != Dtype::kBool;
+    case OpTypes::kIntBool:
+      return !is_float(d);
+    case OpTypes::kInt:
+      return is_int(d);
     case OpTypes::kFloat:
-    case OpTypes::kTrueDivide: return is_float(d);
+    case OpTypes::kTrueDivide:
+      return is_float(d);
   }
   return false;
 }
@@ -124,18 +143,21 @@ Array elementwise(ElementwiseOp op, std::initializer_list<Operand> operands, con
     call.arrays[k] = operand.array();
     call.scalars[k] = operand.scalar();
     if (const Array* a = operand.array()) {
-      CATENA_CHECK(ValueError, a->defined(), row.name, ": argument ", k + 1, " is an undefined array");
+      CATENA_CHECK(ValueError, a->defined(), row.name, ": argument ", k + 1,
+                   " is an undefined array");
       if (first == nullptr) {
         first = a;
       } else {
-        if (a->device() != first->device()) [[unlikely]] check_same_device(row.name, *first, *a);
+        if (a->device() != first->device()) [[unlikely]]
+          check_same_device(row.name, *first, *a);
         one_shape = one_shape && a->shape() == first->shape();
       }
     }
   }
   call.dtype = dtype_in_class(row, promoted_dtype(row, operands));
   if (out.dtype) {
-    CATENA_CHECK(DtypeError, computes_in(op, *out.dtype), row.name, ": cannot compute in ", *out.dtype);
+    CATENA_CHECK(DtypeError, computes_in(op, *out.dtype), row.name, ": cannot compute in ",
+                 *out.dtype);
     call.dtype = *out.dtype;
   }
   Shape shape;
@@ -151,8 +173,8 @@ Array elementwise(ElementwiseOp op, std::initializer_list<Operand> operands, con
     result = *out.array;
     if (first) check_same_device(row.name, *first, result);
     if (!out.dtype || natural != result.dtype()) check_same_kind(row.name, natural, result.dtype());
-    CATENA_CHECK(ShapeError, result.shape() == shape, row.name, ": the output has shape ", result.shape(),
-                 ", the result has ", shape);
+    CATENA_CHECK(ShapeError, result.shape() == shape, row.name, ": the output has shape ",
+                 result.shape(), ", the result has ", shape);
   } else {
     result = Array::uninitialized(shape, natural, first ? first->device() : current_device());
   }

@@ -1,5 +1,5 @@
-// Text of arrays as NumPy prints them: str() and repr() with its default print options (precision 8,
-// threshold 1000, edge items 3, line width 75).
+// Text of arrays as NumPy prints them: str() and repr() with its default print options (precision
+// 8, threshold 1000, edge items 3, line width 75).
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -41,10 +41,14 @@ void visit_shown(const Array& a, bool summarize, int axis, int64_t offset, F&& f
 
 double read_float(const char* p, Dtype d) {
   switch (d) {
-    case Dtype::kFloat16: return float(*reinterpret_cast<const float16*>(p));
-    case Dtype::kBFloat16: return float(*reinterpret_cast<const bfloat16*>(p));
-    case Dtype::kFloat32: return *reinterpret_cast<const float*>(p);
-    default: return *reinterpret_cast<const double*>(p);
+    case Dtype::kFloat16:
+      return float(*reinterpret_cast<const float16*>(p));
+    case Dtype::kBFloat16:
+      return float(*reinterpret_cast<const bfloat16*>(p));
+    case Dtype::kFloat32:
+      return *reinterpret_cast<const float*>(p);
+    default:
+      return *reinterpret_cast<const double*>(p);
   }
 }
 
@@ -52,8 +56,10 @@ std::string exact_text(const char* p, Dtype d) {
   if (d == Dtype::kBool) return *p ? "True" : "False";
   return visit_dtype(d, [&](auto tag) -> std::string {
     using T = typename decltype(tag)::type;
-    if constexpr (std::is_integral_v<T>) return std::to_string(*reinterpret_cast<const T*>(p));
-    else return {};
+    if constexpr (std::is_integral_v<T>)
+      return std::to_string(*reinterpret_cast<const T*>(p));
+    else
+      return {};
   });
 }
 
@@ -70,10 +76,14 @@ Digits shortest_digits(double value, Dtype d) {
   auto reads_back = [&](const char* text) {
     const double parsed = std::strtod(text, nullptr);
     switch (d) {
-      case Dtype::kFloat16: return float16(parsed).bits == float16(value).bits;
-      case Dtype::kBFloat16: return bfloat16(parsed).bits == bfloat16(value).bits;
-      case Dtype::kFloat32: return std::strtof(text, nullptr) == static_cast<float>(value);
-      default: return parsed == value;
+      case Dtype::kFloat16:
+        return float16(parsed).bits == float16(value).bits;
+      case Dtype::kBFloat16:
+        return bfloat16(parsed).bits == bfloat16(value).bits;
+      case Dtype::kFloat32:
+        return std::strtof(text, nullptr) == static_cast<float>(value);
+      default:
+        return parsed == value;
     }
   };
   for (int precision = 0; precision < most; ++precision) {
@@ -101,14 +111,17 @@ struct FloatFormat {
   size_t width = 0;
 };
 
-int fraction_digits(const Digits& d) { return std::max(0, static_cast<int>(d.digits.size()) - 1 - d.exponent); }
+int fraction_digits(const Digits& d) {
+  return std::max(0, static_cast<int>(d.digits.size()) - 1 - d.exponent);
+}
 
 std::string float_text(double value, Dtype d, const FloatFormat& format) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   char buffer[400];
   if (format.exponential) {
-    std::snprintf(buffer, sizeof buffer, "%#.*e", format.fraction, value);  // '#' keeps the point: 1.e+10
+    std::snprintf(buffer, sizeof buffer, "%#.*e", format.fraction,
+                  value);  // '#' keeps the point: 1.e+10
     return buffer;
   }
   const Digits digits = shortest_digits(value, d);
@@ -116,7 +129,8 @@ std::string float_text(double value, Dtype d, const FloatFormat& format) {
   std::snprintf(buffer, sizeof buffer, "%.*f", wanted, value);
   std::string text = buffer;
   if (wanted == 0) text += '.';
-  text.append(static_cast<size_t>(format.fraction - wanted), ' ');  // keeps the points in one column
+  text.append(static_cast<size_t>(format.fraction - wanted),
+              ' ');  // keeps the points in one column
   return text;
 }
 
@@ -128,11 +142,13 @@ FloatFormat choose_format(const std::vector<double>& values, Dtype d) {
     largest = std::max(largest, std::fabs(v));
     smallest = std::min(smallest, std::fabs(v));
   }
-  format.exponential = largest >= 1e8 || (smallest < 1e-4) || (largest > 0 && largest / smallest > 1000.0 && smallest < 1e-4);
+  format.exponential = largest >= 1e8 || (smallest < 1e-4) ||
+                       (largest > 0 && largest / smallest > 1000.0 && smallest < 1e-4);
   for (double v : values) {
     if (!std::isfinite(v)) continue;
     const Digits digits = shortest_digits(v, d);
-    const int needed = format.exponential ? static_cast<int>(digits.digits.size()) - 1 : fraction_digits(digits);
+    const int needed =
+        format.exponential ? static_cast<int>(digits.digits.size()) - 1 : fraction_digits(digits);
     format.fraction = std::max(format.fraction, std::min(needed, kPrecision));
   }
   for (double v : values) format.width = std::max(format.width, float_text(v, d, format).size());
@@ -145,11 +161,14 @@ class Printer {
       : a_(host), separator_(separator), indent_(indent), summarize_(host.size() > kThreshold) {
     if (is_float(a_.dtype())) {
       std::vector<double> values;
-      visit_shown(a_, summarize_, 0, 0, [&](const char* p) { values.push_back(read_float(p, a_.dtype())); });
+      visit_shown(a_, summarize_, 0, 0,
+                  [&](const char* p) { values.push_back(read_float(p, a_.dtype())); });
       format_ = choose_format(values, a_.dtype());
       width_ = format_.width;
     } else {
-      visit_shown(a_, summarize_, 0, 0, [&](const char* p) { width_ = std::max(width_, exact_text(p, a_.dtype()).size()); });
+      visit_shown(a_, summarize_, 0, 0, [&](const char* p) {
+        width_ = std::max(width_, exact_text(p, a_.dtype()).size());
+      });
     }
   }
 
@@ -157,7 +176,9 @@ class Printer {
 
  private:
   std::string element(const char* p) const {
-    std::string t = is_float(a_.dtype()) ? float_text(read_float(p, a_.dtype()), a_.dtype(), format_) : exact_text(p, a_.dtype());
+    std::string t = is_float(a_.dtype())
+                        ? float_text(read_float(p, a_.dtype()), a_.dtype(), format_)
+                        : exact_text(p, a_.dtype());
     if (a_.ndim() == 0 && t.back() == '.') t += '0';
     if (a_.ndim() > 0 && t.size() < width_) t.insert(0, width_ - t.size(), ' ');
     return t;
@@ -181,7 +202,8 @@ class Printer {
           line += lead + item;
         }
       } else {
-        if (!first) result += std::string(separator_) + std::string(size_t(a_.ndim() - axis - 1), '\n') + pad;
+        if (!first)
+          result += std::string(separator_) + std::string(size_t(a_.ndim() - axis - 1), '\n') + pad;
         result += item;
       }
       first = false;
@@ -210,7 +232,8 @@ std::string Array::repr() const {
   const Array host = to_cpu();
   std::string text = "array(" + Printer(host, ",", 6).run();
   if (size() == 0 && shape() != Shape{0}) text += ", shape=" + catena::to_string(shape());
-  const bool implied = dtype() == Dtype::kBool || dtype() == Dtype::kInt64 || dtype() == Dtype::kFloat64;
+  const bool implied =
+      dtype() == Dtype::kBool || dtype() == Dtype::kInt64 || dtype() == Dtype::kFloat64;
   if (!implied || size() == 0) text += std::string(", dtype=") + name(dtype());
   return text + ")";
 }

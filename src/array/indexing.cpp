@@ -10,7 +10,8 @@ namespace {
 
 // Positions as contiguous 1-d int32 or int64 on the array's device.
 Array flat_positions(const char* who, const Array& a, const Array& indices) {
-  CATENA_CHECK(DtypeError, is_int(indices.dtype()), who, ": expected integer positions, got ", indices.dtype());
+  CATENA_CHECK(DtypeError, is_int(indices.dtype()), who, ": expected integer positions, got ",
+               indices.dtype());
   check_same_device(who, a, indices);
   const bool fits = indices.dtype() == Dtype::kInt32 || indices.dtype() == Dtype::kInt64;
   return (fits ? indices : indices.astype(Dtype::kInt64)).contiguous().reshape({-1});
@@ -19,8 +20,8 @@ Array flat_positions(const char* who, const Array& a, const Array& indices) {
 void check_range(const char* who, const Array& positions, int64_t extent) {
   if (positions.size() == 0) return;
   const auto low = amin(positions).item<int64_t>(), high = amax(positions).item<int64_t>();
-  CATENA_CHECK(IndexError, low >= -extent && high < extent, who, ": position ", low < -extent ? low : high,
-               " is out of bounds for an axis of extent ", extent);
+  CATENA_CHECK(IndexError, low >= -extent && high < extent, who, ": position ",
+               low < -extent ? low : high, " is out of bounds for an axis of extent ", extent);
 }
 
 }  // namespace
@@ -31,7 +32,8 @@ Array take(const Array& a, const Array& indices, std::optional<int64_t> axis, Ou
   const int ax = axis ? normalize_axis("take", *axis, x.ndim()) : 0;
   const Array positions = flat_positions("take", x, indices);
   const int64_t extent = x.shape()[ax];
-  CATENA_CHECK(IndexError, extent > 0 || positions.size() == 0, "take: cannot take from an empty axis");
+  CATENA_CHECK(IndexError, extent > 0 || positions.size() == 0,
+               "take: cannot take from an empty axis");
   if (mode == OutOfRange::kRaise) check_range("take", positions, extent);
   int64_t outer = 1, inner = 1;
   Shape shape;
@@ -46,7 +48,8 @@ Array take(const Array& a, const Array& indices, std::optional<int64_t> axis, Ou
   }
   Array result = Array::uninitialized({outer, positions.size(), inner}, x.dtype(), x.device());
   if (result.size() > 0) {
-    kernels::take(x.device(), x.reshape({outer, extent, inner}), positions, static_cast<uint8_t>(mode), result);
+    kernels::take(x.device(), x.reshape({outer, extent, inner}), positions,
+                  static_cast<uint8_t>(mode), result);
   }
   return result.reshape(shape);
 }
@@ -79,7 +82,8 @@ Array choose(const Array& a, std::span<const Array> choices) {
   all.push_back(a);
   const auto views = broadcast_arrays(all);
   Array result = views.front();
-  for (size_t k = 1; k < choices.size(); ++k) result = where(equal(views.back(), static_cast<int64_t>(k)), views[k], result);
+  for (size_t k = 1; k < choices.size(); ++k)
+    result = where(equal(views.back(), static_cast<int64_t>(k)), views[k], result);
   return choices.size() == 1 ? result.copy() : result;
 }
 

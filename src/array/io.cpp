@@ -61,7 +61,8 @@ std::map<std::string, Array> load_npz(const std::string& path, Device device) {
   std::map<std::string, Array> arrays;
   for (const auto& member : zip.members()) {
     if (!member.name.ends_with(kSuffix)) {
-      log::warning("load_npz: '", path, "': member '", member.name, "' is no .npy array; left out");
+      logging::warning("load_npz: '", path, "': member '", member.name,
+                       "' is no .npy array; left out");
       continue;
     }
     const auto source = zip.open(member);

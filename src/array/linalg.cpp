@@ -14,8 +14,10 @@ bool is_blas_layout(const Array& m) {
   const int n = m.ndim();
   const int64_t rows = m.shape()[n - 2], columns = m.shape()[n - 1], item = m.itemsize();
   const int64_t row_stride = m.strides()[n - 2], column_stride = m.strides()[n - 1];
-  const bool row_major = (column_stride == item || columns == 1) && row_stride >= columns * item && row_stride % item == 0;
-  const bool column_major = (row_stride == item || rows == 1) && column_stride >= rows * item && column_stride % item == 0;
+  const bool row_major = (column_stride == item || columns == 1) && row_stride >= columns * item &&
+                         row_stride % item == 0;
+  const bool column_major = (row_stride == item || rows == 1) && column_stride >= rows * item &&
+                            column_stride % item == 0;
   return row_major || column_major;
 }
 
@@ -36,8 +38,8 @@ Array run_matmul(const Array& a, const Array& b, const Shape& shape, Dtype dtype
   const bool direct = out.array && out.array->dtype() == dtype && out.array->is_contiguous() &&
                       !out.array->shares_memory_with(a) && !out.array->shares_memory_with(b);
   if (out.array) {
-    CATENA_CHECK(ShapeError, out.array->shape() == shape, "matmul: the output has shape ", out.array->shape(),
-                 ", the result has ", shape);
+    CATENA_CHECK(ShapeError, out.array->shape() == shape, "matmul: the output has shape ",
+                 out.array->shape(), ", the result has ", shape);
     check_same_device("matmul", a, *out.array);
   }
   Array result = direct ? *out.array : Array::uninitialized(shape, dtype, a.device());
@@ -47,25 +49,33 @@ Array run_matmul(const Array& a, const Array& b, const Shape& shape, Dtype dtype
       kernels::matmul(a.device(), MatmulCall{&x, &y, &result});
     } else {
       const Shape batch(shape.begin(), shape.end() - 2);
-      const Array x = blas_operand(as_batch(a, batch), dtype), y = blas_operand(as_batch(b, batch), dtype);
+      const Array x = blas_operand(as_batch(a, batch), dtype),
+                  y = blas_operand(as_batch(b, batch), dtype);
       const Array z = result.reshape({-1, shape[shape.size() - 2], shape.back()});
       kernels::matmul(a.device(), MatmulCall{&x, &y, &z});
     }
   }
-  if (direct) result.note_write();
-  else if (out.array) { out.array->assign(result); return *out.array; }
+  if (direct)
+    result.note_write();
+  else if (out.array) {
+    out.array->assign(result);
+    return *out.array;
+  }
   return result;
 }
 
 }  // namespace
 
 Array matmul(const Array& a, const Array& b, const Out& out) {
-  CATENA_CHECK(ShapeError, a.ndim() > 0 && b.ndim() > 0, "matmul: 0-d operands are not allowed, got ", a.shape(), " and ", b.shape());
+  CATENA_CHECK(ShapeError, a.ndim() > 0 && b.ndim() > 0,
+               "matmul: 0-d operands are not allowed, got ", a.shape(), " and ", b.shape());
   check_same_device("matmul", a, b);
   const Array x = a.ndim() == 1 ? a.expand_dims(0) : a, y = b.ndim() == 1 ? b.expand_dims(1) : b;
   CATENA_CHECK(ShapeError, x.shape(-1) == y.shape(-2), "matmul: ", a.shape(), " and ", b.shape(),
-               " do not fit: the last axis of the first has extent ", x.shape(-1), ", the matching axis of the second ", y.shape(-2));
-  Shape shape = broadcast_shapes("matmul", Shape(x.shape().begin(), x.shape().end() - 2), Shape(y.shape().begin(), y.shape().end() - 2));
+               " do not fit: the last axis of the first has extent ", x.shape(-1),
+               ", the matching axis of the second ", y.shape(-2));
+  Shape shape = broadcast_shapes("matmul", Shape(x.shape().begin(), x.shape().end() - 2),
+                                 Shape(y.shape().begin(), y.shape().end() - 2));
   shape.push_back(x.shape(-2));
   shape.push_back(y.shape(-1));
   const Dtype dtype = out.dtype.value_or(promote(a.dtype(), b.dtype()));
@@ -88,7 +98,8 @@ Array dot(const Array& a, const Array& b) {
 }
 
 Array vdot(const Array& a, const Array& b) {
-  CATENA_CHECK(ShapeError, a.size() == b.size(), "vdot: ", a.shape(), " and ", b.shape(), " have different sizes");
+  CATENA_CHECK(ShapeError, a.size() == b.size(), "vdot: ", a.shape(), " and ", b.shape(),
+               " have different sizes");
   return matmul(a.ravel(), b.ravel());
 }
 
@@ -97,11 +108,13 @@ Array inner(const Array& a, const Array& b) {
   return tensordot(a, b, Axes{-1}, Axes{-1});
 }
 
-Array outer(const Array& a, const Array& b) { return multiply(a.ravel().expand_dims(1), b.ravel().expand_dims(0)); }
+Array outer(const Array& a, const Array& b) {
+  return multiply(a.ravel().expand_dims(1), b.ravel().expand_dims(0));
+}
 
 Array tensordot(const Array& a, const Array& b, int64_t axes) {
-  CATENA_CHECK(ValueError, axes >= 0 && axes <= a.ndim() && axes <= b.ndim(), "tensordot: cannot contract ", axes,
-               " axes of ", a.shape(), " and ", b.shape());
+  CATENA_CHECK(ValueError, axes >= 0 && axes <= a.ndim() && axes <= b.ndim(),
+               "tensordot: cannot contract ", axes, " axes of ", a.shape(), " and ", b.shape());
   Axes last, first;
   for (int64_t i = 0; i < axes; ++i) {
     last.push_back(a.ndim() - axes + i);
@@ -111,17 +124,21 @@ Array tensordot(const Array& a, const Array& b, int64_t axes) {
 }
 
 Array tensordot(const Array& a, const Array& b, const Axes& axes_a, const Axes& axes_b) {
-  CATENA_CHECK(ValueError, axes_a.size() == axes_b.size(), "tensordot: ", axes_a.size(), " axes against ", axes_b.size());
+  CATENA_CHECK(ValueError, axes_a.size() == axes_b.size(), "tensordot: ", axes_a.size(),
+               " axes against ", axes_b.size());
   Axes order_a, order_b, contracted_a, contracted_b;
   for (size_t i = 0; i < axes_a.size(); ++i) {
     contracted_a.push_back(normalize_axis("tensordot", axes_a[i], a.ndim()));
     contracted_b.push_back(normalize_axis("tensordot", axes_b[i], b.ndim()));
-    CATENA_CHECK(ShapeError, a.shape()[contracted_a[i]] == b.shape()[contracted_b[i]], "tensordot: axis ", axes_a[i], " of ",
-                 a.shape(), " and axis ", axes_b[i], " of ", b.shape(), " have different extents");
+    CATENA_CHECK(ShapeError, a.shape()[contracted_a[i]] == b.shape()[contracted_b[i]],
+                 "tensordot: axis ", axes_a[i], " of ", a.shape(), " and axis ", axes_b[i], " of ",
+                 b.shape(), " have different extents");
   }
   Shape result;
   int64_t inner = 1, rows = 1, columns = 1;
-  auto contains = [](const Axes& list, int64_t v) { return std::find(list.begin(), list.end(), v) != list.end(); };
+  auto contains = [](const Axes& list, int64_t v) {
+    return std::find(list.begin(), list.end(), v) != list.end();
+  };
   for (int i = 0; i < a.ndim(); ++i) {
     if (contains(contracted_a, i)) continue;
     order_a.push_back(i);

@@ -15,7 +15,8 @@ Array expand_dims(const Array& a, int64_t axis) { return a.expand_dims(axis); }
 Array broadcast_to(const Array& a, const Shape& shape) { return a.broadcast_to(shape); }
 
 Array moveaxis(const Array& a, int64_t source, int64_t destination) {
-  const int from = normalize_axis("moveaxis", source, a.ndim()), to = normalize_axis("moveaxis", destination, a.ndim());
+  const int from = normalize_axis("moveaxis", source, a.ndim()),
+            to = normalize_axis("moveaxis", destination, a.ndim());
   Axes order;
   for (int i = 0; i < a.ndim(); ++i) {
     if (i != from) order.push_back(i);
@@ -25,7 +26,8 @@ Array moveaxis(const Array& a, int64_t source, int64_t destination) {
 }
 
 Array rollaxis(const Array& a, int64_t axis, int64_t start) {
-  const int from = normalize_axis("rollaxis", axis, a.ndim()), before = normalize_axis("rollaxis", start, a.ndim() + 1);
+  const int from = normalize_axis("rollaxis", axis, a.ndim()),
+            before = normalize_axis("rollaxis", start, a.ndim() + 1);
   return moveaxis(a, from, before > from ? before - 1 : before);
 }
 
@@ -59,10 +61,12 @@ Array concatenate(std::span<const Array> arrays, int64_t axis) {
     check_same_device("concatenate", first, x);
     dtype = promote(dtype, x.dtype());
     Shape expected = shape, got = x.shape();
-    CATENA_CHECK(ShapeError, x.ndim() == first.ndim(), "concatenate: ", x.shape(), " has another number of axes than ", first.shape());
+    CATENA_CHECK(ShapeError, x.ndim() == first.ndim(), "concatenate: ", x.shape(),
+                 " has another number of axes than ", first.shape());
     shape[a] += got[a];
     expected[a] = got[a] = 0;
-    CATENA_CHECK(ShapeError, expected == got, "concatenate: ", x.shape(), " and ", first.shape(), " differ outside axis ", a);
+    CATENA_CHECK(ShapeError, expected == got, "concatenate: ", x.shape(), " and ", first.shape(),
+                 " differ outside axis ", a);
   }
   Array result = Array::uninitialized(shape, dtype, first.device());
   if (result.size() == 0) return result;
@@ -82,7 +86,8 @@ Array stack(std::span<const Array> arrays, int64_t axis) {
   CATENA_CHECK(ValueError, !arrays.empty(), "stack: expected at least one array");
   std::vector<Array> expanded;
   for (const Array& x : arrays) {
-    CATENA_CHECK(ShapeError, x.shape() == arrays.front().shape(), "stack: shapes ", arrays.front().shape(), " and ", x.shape(), " differ");
+    CATENA_CHECK(ShapeError, x.shape() == arrays.front().shape(), "stack: shapes ",
+                 arrays.front().shape(), " and ", x.shape(), " differ");
     expanded.push_back(x.expand_dims(axis));
   }
   return concatenate(expanded, normalize_axis("stack", axis, arrays.front().ndim() + 1));
@@ -118,12 +123,16 @@ std::vector<Array> cut(const Array& a, int axis, const Axes& positions) {
 
 }  // namespace
 
-Array vstack(std::span<const Array> arrays) { return concatenate(map_arrays(arrays, atleast_2d), 0); }
+Array vstack(std::span<const Array> arrays) {
+  return concatenate(map_arrays(arrays, atleast_2d), 0);
+}
 Array hstack(std::span<const Array> arrays) {
   const auto parts = map_arrays(arrays, atleast_1d);
   return concatenate(parts, !parts.empty() && parts.front().ndim() == 1 ? 0 : 1);
 }
-Array dstack(std::span<const Array> arrays) { return concatenate(map_arrays(arrays, atleast_3d), 2); }
+Array dstack(std::span<const Array> arrays) {
+  return concatenate(map_arrays(arrays, atleast_3d), 2);
+}
 
 std::vector<Array> array_split(const Array& a, int64_t sections, int64_t axis) {
   CATENA_CHECK(ValueError, sections > 0, "split: expected at least one section, got ", sections);
@@ -136,8 +145,9 @@ std::vector<Array> array_split(const Array& a, int64_t sections, int64_t axis) {
 
 std::vector<Array> split(const Array& a, int64_t sections, int64_t axis) {
   const int ax = normalize_axis("split", axis, a.ndim());
-  CATENA_CHECK(ShapeError, sections > 0 && a.shape()[ax] % sections == 0, "split: axis ", ax, " of ", a.shape(),
-               " does not divide into ", sections, " equal parts; array_split allows unequal ones");
+  CATENA_CHECK(ShapeError, sections > 0 && a.shape()[ax] % sections == 0, "split: axis ", ax,
+               " of ", a.shape(), " does not divide into ", sections,
+               " equal parts; array_split allows unequal ones");
   return array_split(a, sections, ax);
 }
 
@@ -183,7 +193,8 @@ Array roll(const Array& a, int64_t shift, int64_t axis) {
 
 Array flip(const Array& a, const Axes& axes) {
   std::vector<Index> index(size_t(a.ndim()), Slice());
-  for (int64_t axis : normalize_axes("flip", axes, a.ndim())) index[size_t(axis)] = Slice(none, none, -1);
+  for (int64_t axis : normalize_axes("flip", axes, a.ndim()))
+    index[size_t(axis)] = Slice(none, none, -1);
   return a.at(std::span<const Index>(index));
 }
 
@@ -196,10 +207,14 @@ Array fliplr(const Array& a) {
 Array rot90(const Array& a, int64_t times) {
   CATENA_CHECK(ShapeError, a.ndim() >= 2, "rot90: expected at least 2 axes, got ", a.shape());
   switch (((times % 4) + 4) % 4) {
-    case 1: return flip(a.swapaxes(0, 1), {0});
-    case 2: return flip(a, {0, 1});
-    case 3: return flip(a.swapaxes(0, 1), {1});
-    default: return a;
+    case 1:
+      return flip(a.swapaxes(0, 1), {0});
+    case 2:
+      return flip(a, {0, 1});
+    case 3:
+      return flip(a.swapaxes(0, 1), {1});
+    default:
+      return a;
   }
 }
 

@@ -5,15 +5,17 @@
 
 namespace catena {
 
-#define CATENA_EW1(functor, name, ...) \
-  Array name(const Operand& x, const Out& out) { return elementwise(ElementwiseOp::k##name, {x}, out); }
-#define CATENA_EW2(functor, name, ...)                                   \
-  Array name(const Operand& x1, const Operand& x2, const Out& out) {     \
-    return elementwise(ElementwiseOp::k##name, {x1, x2}, out);           \
+#define CATENA_EW1(functor, name, ...)                    \
+  Array name(const Operand& x, const Out& out) {          \
+    return elementwise(ElementwiseOp::k##name, {x}, out); \
   }
-#define CATENA_EW3(functor, name, ...)                                                      \
-  Array name(const Operand& x1, const Operand& x2, const Operand& x3, const Out& out) {     \
-    return elementwise(ElementwiseOp::k##name, {x1, x2, x3}, out);                          \
+#define CATENA_EW2(functor, name, ...)                               \
+  Array name(const Operand& x1, const Operand& x2, const Out& out) { \
+    return elementwise(ElementwiseOp::k##name, {x1, x2}, out);       \
+  }
+#define CATENA_EW3(functor, name, ...)                                                  \
+  Array name(const Operand& x1, const Operand& x2, const Operand& x3, const Out& out) { \
+    return elementwise(ElementwiseOp::k##name, {x1, x2, x3}, out);                      \
   }
 // where() is declared in indexing.h with its own argument list.
 static Array where(const Operand& c, const Operand& x, const Operand& y, const Out& out);

@@ -12,7 +12,8 @@
 namespace catena {
 namespace {
 
-Array run(RandomState& state, const Shape& shape, Dtype dtype, std::optional<Device> device, RandomCall call) {
+Array run(RandomState& state, const Shape& shape, Dtype dtype, std::optional<Device> device,
+          RandomCall call) {
   Array result = Array::uninitialized(shape, dtype, device.value_or(current_device()));
   if (result.size() == 0) return result;
   call.bits = state.reserve(static_cast<uint64_t>(result.size()), result.device());
@@ -33,8 +34,8 @@ RandomCall call_of(RandomKind kind, double low, double high) {
 void check_bounds(int64_t low, int64_t high, Dtype dtype) {
   CATENA_CHECK(DtypeError, is_int(dtype), "integers: expected an integer dtype, got ", dtype);
   CATENA_CHECK(ValueError, low < high, "integers: empty range [", low, ", ", high, ")");
-  CATENA_CHECK(ValueError, Scalar(low).fits(dtype) && Scalar(high - 1).fits(dtype), "integers: [", low, ", ", high,
-               ") does not fit ", dtype);
+  CATENA_CHECK(ValueError, Scalar(low).fits(dtype) && Scalar(high - 1).fits(dtype), "integers: [",
+               low, ", ", high, ") does not fit ", dtype);
 }
 
 uint64_t initial_seed() {
@@ -88,8 +89,12 @@ struct RandomState::Shared {
   uint64_t graph_ = 0;
 };
 
-RandomState::RandomState(uint64_t seed_value) : shared_(std::make_shared<Shared>()) { seed(seed_value); }
-RandomState::RandomState(const RandomState& other) : RandomState(other.state().seed) { set_state(other.state()); }
+RandomState::RandomState(uint64_t seed_value) : shared_(std::make_shared<Shared>()) {
+  seed(seed_value);
+}
+RandomState::RandomState(const RandomState& other) : RandomState(other.state().seed) {
+  set_state(other.state());
+}
 RandomState& RandomState::operator=(const RandomState& other) {
   set_state(other.state());
   return *this;
@@ -99,25 +104,30 @@ RandomState::State RandomState::state() const { return shared_->state; }
 void RandomState::set_state(State state) { shared_->state = state; }
 
 RandomBits RandomState::reserve(uint64_t blocks, Device device) {
-  if (device.is_cuda() && cuda::is_capturing(device)) return shared_->reserve_captured(shared_, blocks, device);
+  if (device.is_cuda() && cuda::is_capturing(device))
+    return shared_->reserve_captured(shared_, blocks, device);
   State& state = shared_->state;
   const RandomBits bits{state.seed, state.offset, nullptr};
   state.offset += blocks;
   return bits;
 }
 
-Array RandomState::uniform(const Shape& shape, double low, double high, Dtype dtype, std::optional<Device> device) {
+Array RandomState::uniform(const Shape& shape, double low, double high, Dtype dtype,
+                           std::optional<Device> device) {
   CATENA_CHECK(DtypeError, is_float(dtype), "uniform: expected a floating dtype, got ", dtype);
   return run(*this, shape, dtype, device, call_of(RandomKind::kUniform, low, high));
 }
 
-Array RandomState::normal(const Shape& shape, double mean, double deviation, Dtype dtype, std::optional<Device> device) {
+Array RandomState::normal(const Shape& shape, double mean, double deviation, Dtype dtype,
+                          std::optional<Device> device) {
   CATENA_CHECK(DtypeError, is_float(dtype), "normal: expected a floating dtype, got ", dtype);
-  CATENA_CHECK(ValueError, deviation >= 0, "normal: expected a deviation of at least 0, got ", deviation);
+  CATENA_CHECK(ValueError, deviation >= 0, "normal: expected a deviation of at least 0, got ",
+               deviation);
   return run(*this, shape, dtype, device, call_of(RandomKind::kNormal, mean, deviation));
 }
 
-Array RandomState::integers(const Shape& shape, int64_t low, int64_t high, Dtype dtype, std::optional<Device> device) {
+Array RandomState::integers(const Shape& shape, int64_t low, int64_t high, Dtype dtype,
+                            std::optional<Device> device) {
   check_bounds(low, high, dtype);
   RandomCall call = call_of(RandomKind::kIntegers, 0, 0);
   call.ilow = low;
@@ -126,14 +136,17 @@ Array RandomState::integers(const Shape& shape, int64_t low, int64_t high, Dtype
 }
 
 Array RandomState::bernoulli(const Shape& shape, double p, std::optional<Device> device) {
-  CATENA_CHECK(ValueError, p >= 0 && p <= 1, "bernoulli: expected a probability of [0, 1], got ", p);
+  CATENA_CHECK(ValueError, p >= 0 && p <= 1, "bernoulli: expected a probability of [0, 1], got ",
+               p);
   return run(*this, shape, Dtype::kBool, device, call_of(RandomKind::kBernoulli, 0, p));
 }
 
 Array RandomState::permutation(int64_t n, std::optional<Device> device) {
   CATENA_CHECK(ValueError, n >= 0, "permutation: expected a length of at least 0, got ", n);
   Array result = Array::uninitialized({n}, Dtype::kInt64, device.value_or(current_device()));
-  if (n > 0) kernels::permutation(result.device(), reserve(static_cast<uint64_t>(n), result.device()), result);
+  if (n > 0)
+    kernels::permutation(result.device(), reserve(static_cast<uint64_t>(n), result.device()),
+                         result);
   return result;
 }
 
@@ -160,7 +173,9 @@ void seed(uint64_t value) {
   }
 }
 
-Array uniform(const Shape& shape, double low, double high, Dtype dtype) { return default_state().uniform(shape, low, high, dtype); }
+Array uniform(const Shape& shape, double low, double high, Dtype dtype) {
+  return default_state().uniform(shape, low, high, dtype);
+}
 Array normal(const Shape& shape, double mean, double deviation, Dtype dtype) {
   return default_state().normal(shape, mean, deviation, dtype);
 }

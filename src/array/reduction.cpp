@@ -20,8 +20,10 @@ uint32_t axis_mask(const Axes& axes) {
 Shape reduced_shape(const Shape& shape, uint32_t mask, bool keepdims) {
   Shape result;
   for (int i = 0; i < shape.ndim(); ++i) {
-    if (!(mask >> i & 1)) result.push_back(shape[i]);
-    else if (keepdims) result.push_back(1);
+    if (!(mask >> i & 1))
+      result.push_back(shape[i]);
+    else if (keepdims)
+      result.push_back(1);
   }
   return result;
 }
@@ -34,23 +36,28 @@ int64_t reduced_count(const Shape& shape, uint32_t mask) {
   return count;
 }
 
-Array reduce(const char* who, ReduceOp op, const Array& a, const ReduceOptions& options, Dtype dtype, double scale = 1) {
+Array reduce(const char* who, ReduceOp op, const Array& a, const ReduceOptions& options,
+             Dtype dtype, double scale = 1) {
   const uint32_t mask = axis_mask(normalize_axes(who, options.axes, a.ndim()));
   const Shape kept = reduced_shape(a.shape(), mask, true);
   const Shape wanted = options.keepdims ? kept : reduced_shape(a.shape(), mask, false);
   Array target;
   if (options.out) {
     check_same_device(who, a, *options.out);
-    CATENA_CHECK(ShapeError, options.out->shape() == wanted, who, ": the output has shape ", options.out->shape(),
-                 ", the result has ", wanted);
-    if (options.out->dtype() == dtype && !options.out->shares_memory_with(a)) target = options.out->reshape(kept);
+    CATENA_CHECK(ShapeError, options.out->shape() == wanted, who, ": the output has shape ",
+                 options.out->shape(), ", the result has ", wanted);
+    if (options.out->dtype() == dtype && !options.out->shares_memory_with(a))
+      target = options.out->reshape(kept);
   }
   const bool direct = target.defined() && target.storage() == options.out->storage();
   if (!direct) target = Array::uninitialized(kept, dtype, a.device());
-  if (target.size() > 0) kernels::reduce(a.device(), ReduceCall{op, &a, &target, mask, scale, false});
+  if (target.size() > 0)
+    kernels::reduce(a.device(), ReduceCall{op, &a, &target, mask, scale, false});
   if (!options.out) return target.reshape(wanted);
-  if (direct) options.out->note_write();
-  else options.out->assign(target.reshape(wanted));
+  if (direct)
+    options.out->note_write();
+  else
+    options.out->assign(target.reshape(wanted));
   return *options.out;
 }
 
@@ -63,14 +70,17 @@ Dtype mean_dtype(Dtype d) { return is_float(d) ? d : Dtype::kFloat64; }
 
 void require_elements(const char* who, const Array& a, const ReduceOptions& options) {
   const uint32_t mask = axis_mask(normalize_axes(who, options.axes, a.ndim()));
-  CATENA_CHECK(ValueError, reduced_count(a.shape(), mask) > 0, who, ": no elements along the reduced axes of shape ", a.shape());
+  CATENA_CHECK(ValueError, reduced_count(a.shape(), mask) > 0, who,
+               ": no elements along the reduced axes of shape ", a.shape());
 }
 
-Array arg_reduce(const char* who, bool maximum, const Array& a, std::optional<int64_t> axis, bool keepdims) {
+Array arg_reduce(const char* who, bool maximum, const Array& a, std::optional<int64_t> axis,
+                 bool keepdims) {
   const Array x = axis ? a : a.ravel();
   CATENA_CHECK(ShapeError, x.ndim() > 0, who, ": a 0-d array has no axis");
   const int ax = axis ? normalize_axis(who, *axis, x.ndim()) : 0;
-  CATENA_CHECK(ValueError, x.shape()[ax] > 0, who, ": no elements along axis ", ax, " of shape ", x.shape());
+  CATENA_CHECK(ValueError, x.shape()[ax] > 0, who, ": no elements along axis ", ax, " of shape ",
+               x.shape());
   Shape kept = x.shape();
   kept[ax] = 1;
   Array result = Array::uninitialized(kept, Dtype::kInt64, x.device());
@@ -91,14 +101,18 @@ Array prod(const Array& a, const ReduceOptions& options) {
 
 Array mean(const Array& a, const ReduceOptions& options) {
   const Dtype dtype = options.dtype.value_or(mean_dtype(a.dtype()));
-  CATENA_CHECK(DtypeError, is_float(dtype), "mean: expected a floating dtype for the result, got ", dtype);
-  const int64_t n = reduced_count(a.shape(), axis_mask(normalize_axes("mean", options.axes, a.ndim())));
-  return reduce("mean", ReduceOp::kSum, a, options, dtype, n ? 1.0 / static_cast<double>(n) : std::numeric_limits<double>::quiet_NaN());
+  CATENA_CHECK(DtypeError, is_float(dtype), "mean: expected a floating dtype for the result, got ",
+               dtype);
+  const int64_t n =
+      reduced_count(a.shape(), axis_mask(normalize_axes("mean", options.axes, a.ndim())));
+  return reduce("mean", ReduceOp::kSum, a, options, dtype,
+                n ? 1.0 / static_cast<double>(n) : std::numeric_limits<double>::quiet_NaN());
 }
 
 Array var(const Array& a, const ReduceOptions& options, int64_t ddof) {
   const Dtype dtype = options.dtype.value_or(mean_dtype(a.dtype()));
-  const int64_t n = reduced_count(a.shape(), axis_mask(normalize_axes("var", options.axes, a.ndim())));
+  const int64_t n =
+      reduced_count(a.shape(), axis_mask(normalize_axes("var", options.axes, a.ndim())));
   ReduceOptions inner = options;
   inner.keepdims = true;
   inner.dtype = dtype;
@@ -124,11 +138,19 @@ Array amin(const Array& a, const ReduceOptions& options) {
   return reduce("amin", ReduceOp::kMin, a, options, options.dtype.value_or(a.dtype()));
 }
 
-Array all(const Array& a, const ReduceOptions& options) { return reduce("all", ReduceOp::kAll, a, options, Dtype::kBool); }
-Array any(const Array& a, const ReduceOptions& options) { return reduce("any", ReduceOp::kAny, a, options, Dtype::kBool); }
+Array all(const Array& a, const ReduceOptions& options) {
+  return reduce("all", ReduceOp::kAll, a, options, Dtype::kBool);
+}
+Array any(const Array& a, const ReduceOptions& options) {
+  return reduce("any", ReduceOp::kAny, a, options, Dtype::kBool);
+}
 
-Array argmax(const Array& a, std::optional<int64_t> axis, bool keepdims) { return arg_reduce("argmax", true, a, axis, keepdims); }
-Array argmin(const Array& a, std::optional<int64_t> axis, bool keepdims) { return arg_reduce("argmin", false, a, axis, keepdims); }
+Array argmax(const Array& a, std::optional<int64_t> axis, bool keepdims) {
+  return arg_reduce("argmax", true, a, axis, keepdims);
+}
+Array argmin(const Array& a, std::optional<int64_t> axis, bool keepdims) {
+  return arg_reduce("argmin", false, a, axis, keepdims);
+}
 
 int64_t count_nonzero(const Array& a) { return sum(not_equal(a, 0)).item<int64_t>(); }
 
@@ -139,7 +161,8 @@ Array sum_to(const Array& a, const Shape& shape) {
   Axes axes;
   for (int i = 0; i < a.ndim(); ++i) {
     const int64_t to = i < lead ? 1 : shape[i - lead];
-    CATENA_CHECK(ShapeError, i < lead || to == 1 || to == a.shape()[i], "sum_to: ", a.shape(), " does not sum to ", shape);
+    CATENA_CHECK(ShapeError, i < lead || to == 1 || to == a.shape()[i], "sum_to: ", a.shape(),
+                 " does not sum to ", shape);
     if (i < lead || (to == 1 && a.shape()[i] != 1)) axes.push_back(i);
   }
   if (axes.empty()) return a.reshape(shape);

@@ -19,7 +19,8 @@ std::vector<const SlotBase*>& slot_list() {
   return *list;
 }
 
-// The CPU kernels are part of this library: they are registered when a slot first finds no provider.
+// The CPU kernels are part of this library: they are registered when a slot first finds no
+// provider.
 void register_builtin_kernels() {
   static std::once_flag once;
   std::call_once(once, register_cpu_kernels);
@@ -40,7 +41,8 @@ std::vector<std::string> SlotBase::providers(DeviceType type) const {
 void SlotBase::add(DeviceType type, const char* provider, int priority, AnyFunction function) {
   std::lock_guard lock(provider_mutex());
   auto& entries = entries_[static_cast<int>(type)];
-  const auto place = std::find_if(entries.begin(), entries.end(), [&](const Entry& e) { return e.priority < priority; });
+  const auto place = std::find_if(entries.begin(), entries.end(),
+                                  [&](const Entry& e) { return e.priority < priority; });
   entries.insert(place, Entry{provider, priority, function});
   best_[static_cast<int>(type)].store(entries.front().function, std::memory_order_release);
 }
@@ -59,8 +61,8 @@ SlotBase::AnyFunction SlotBase::load_or_fail(Device device) const {
   register_builtin_kernels();
   require_device(device);  // loads the plug-in; says why there is none
   AnyFunction f = best_[static_cast<int>(device.type())].load(std::memory_order_acquire);
-  CATENA_CHECK(DeviceError, f != nullptr, name_, ": no kernel for ", device, "; plug-ins loaded: ",
-               catena::name(device.type()));
+  CATENA_CHECK(DeviceError, f != nullptr, name_, ": no kernel for ", device,
+               "; plug-ins loaded: ", catena::name(device.type()));
   return f;
 }
 

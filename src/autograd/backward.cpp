@@ -13,7 +13,8 @@ namespace catena {
 // One run of Variable::backward: collects the reachable nodes, then visits them by descending
 // creation number, so that equal programs run equal sequences of kernels.
 struct BackwardPass {
-  BackwardPass(const Variable& start, const BackwardOptions& options) : start_(start), options_(options) {
+  BackwardPass(const Variable& start, const BackwardOptions& options)
+      : start_(start), options_(options) {
     static std::atomic<uint64_t> passes{0};
     visit_ = passes.fetch_add(1, std::memory_order_relaxed) + 1;
   }
@@ -23,8 +24,10 @@ struct BackwardPass {
     collect();
     std::optional<NoBackprop> off;
     std::optional<ForceBackprop> on;
-    if (options_.create_graph) on.emplace();
-    else off.emplace();
+    if (options_.create_graph)
+      on.emplace();
+    else
+      off.emplace();
     for (BackwardObserver* o : observers_) o->backward_begins();
     for (FunctionNode* node : nodes_) step(*node);
     for (BackwardObserver* o : observers_) o->backward_ends();
@@ -35,8 +38,9 @@ struct BackwardPass {
   void seed() {
     VariableNode& y = *start_.node();
     if (!y.grad.defined()) {
-      CATENA_CHECK(GradientError, start_.size() == 1, "backward: a variable of shape ", start_.shape(),
-                   " needs a gradient to start from; call set_grad first, or reduce it to one element");
+      CATENA_CHECK(
+          GradientError, start_.size() == 1, "backward: a variable of shape ", start_.shape(),
+          " needs a gradient to start from; call set_grad first, or reduce it to one element");
       y.grad = ones_like(start_.data());
     }
     if (options_.create_graph && !y.grad_variable) {
@@ -55,7 +59,8 @@ struct BackwardPass {
         if (input->creator) add(input->creator.get());
       }
     }
-    std::sort(nodes_.begin(), nodes_.end(), [](FunctionNode* a, FunctionNode* b) { return a->sequence() > b->sequence(); });
+    std::sort(nodes_.begin(), nodes_.end(),
+              [](FunctionNode* a, FunctionNode* b) { return a->sequence() > b->sequence(); });
   }
 
   void first_sight(VariableNode& v) {
@@ -66,7 +71,8 @@ struct BackwardPass {
     v.grad_variable.reset();
     if (v.parameter && v.parameter->observer) {
       BackwardObserver* o = v.parameter->observer;
-      if (std::find(observers_.begin(), observers_.end(), o) == observers_.end()) observers_.push_back(o);
+      if (std::find(observers_.begin(), observers_.end(), o) == observers_.end())
+        observers_.push_back(o);
     }
   }
 
@@ -74,13 +80,15 @@ struct BackwardPass {
     if (node->visit_ == visit_) return;
     node->visit_ = visit_;
     CATENA_CHECK(GradientError, !options_.create_graph || node->is_differentiable(), node->label(),
-                 ": create_graph asks to differentiate its backward, which is written on arrays; write it on Variables");
+                 ": create_graph asks to differentiate its backward, which is written on arrays; "
+                 "write it on Variables");
     nodes_.push_back(node);
   }
 
   void step(FunctionNode& node) {
-    const bool reached = std::any_of(node.outputs().begin(), node.outputs().end(),
-                                     [](VariableNode* v) { return v != nullptr && v->grad.defined(); });
+    const bool reached =
+        std::any_of(node.outputs().begin(), node.outputs().end(),
+                    [](VariableNode* v) { return v != nullptr && v->grad.defined(); });
     if (reached) {
       BackwardContext context(node, options_.create_graph);
       node.backward(context);
@@ -92,7 +100,8 @@ struct BackwardPass {
   }
 
   void done_with(VariableNode& v) {
-    if (--v.pending_uses == 0 && v.parameter && v.parameter->observer) v.parameter->observer->gradient_is_final(*v.parameter);
+    if (--v.pending_uses == 0 && v.parameter && v.parameter->observer)
+      v.parameter->observer->gradient_is_final(*v.parameter);
   }
 
   void drop_output_gradients(FunctionNode& node) {

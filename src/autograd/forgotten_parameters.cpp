@@ -44,10 +44,12 @@ std::vector<std::string> forgotten_parameters() {
 
 void warn_about_forgotten_parameters(const char* who) {
   std::string shapes;
-  for (const std::string& shape : forgotten_parameters()) shapes += (shapes.empty() ? "" : ", ") + shape;
+  for (const std::string& shape : forgotten_parameters())
+    shapes += (shapes.empty() ? "" : ", ") + shape;
   if (shapes.empty()) return;
-  log::warning(who, ": parameters of shape ", shapes,
-               " were used in a forward pass, but no model lists them; is a layer missing in CATENA_FUNCTIONS?");
+  logging::warning(who, ": parameters of shape ", shapes,
+                   " were used in a forward pass, but no model lists them; is a layer missing in "
+                   "CATENA_FUNCTIONS?");
 }
 
 }  // namespace catena

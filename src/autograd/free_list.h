@@ -39,7 +39,9 @@ class FreeList {
   static thread_local Cache cache_;
 };
 
-template <class T> thread_local bool FreeList<T>::gone_ = false;
-template <class T> thread_local typename FreeList<T>::Cache FreeList<T>::cache_;
+template <class T>
+thread_local bool FreeList<T>::gone_ = false;
+template <class T>
+thread_local typename FreeList<T>::Cache FreeList<T>::cache_;
 
 }  // namespace catena

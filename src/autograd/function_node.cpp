@@ -37,7 +37,8 @@ void FunctionNode::destroy(FunctionNode* node) {
 }
 
 void FunctionNode::save_input(int i, const Variable& input) {
-  saved_.push_back({input.data(), input.data().storage()->version.load(std::memory_order_relaxed), i, false});
+  saved_.push_back(
+      {input.data(), input.data().storage()->version.load(std::memory_order_relaxed), i, false});
 }
 
 void FunctionNode::save_output(int i, const Array& output) {
@@ -114,9 +115,12 @@ Variable BackwardContext::grad_output(int i) const {
 
 namespace {
 
-void check_unchanged(const FunctionNode& node, const Array& data, uint64_t version, int index, bool is_output) {
-  if (data.storage()->version.load(std::memory_order_relaxed) == version) [[likely]] return;
-  fail<GradientError>(node.label(), ": backward needs ", kind(is_output), " ", index, " (shape ", data.shape(), ", ", data.dtype(),
+void check_unchanged(const FunctionNode& node, const Array& data, uint64_t version, int index,
+                     bool is_output) {
+  if (data.storage()->version.load(std::memory_order_relaxed) == version) [[likely]]
+    return;
+  fail<GradientError>(node.label(), ": backward needs ", kind(is_output), " ", index, " (shape ",
+                      data.shape(), ", ", data.dtype(),
                       "), which was overwritten after the forward pass; write into a copy instead");
 }
 
@@ -166,7 +170,8 @@ void add_in_place(const Array& target, const Array& g) { add(target, g, target);
 
 namespace {
 
-// The sum of two gradients as a recorded operation of its own: the functions layer is above this one.
+// The sum of two gradients as a recorded operation of its own: the functions layer is above this
+// one.
 struct GradientSum : FunctionNode {
   std::string label() const override { return "_ + _"; }
   void backward(BackwardContext& context) override {
@@ -207,9 +212,10 @@ void BackwardContext::written(int i) {
 void BackwardContext::set_grad(int i, const Variable& g) {
   if (!g.defined() || !needs(i)) return;
   VariableNode& v = *node_.inputs_[size_t(i)];
-  CATENA_CHECK(GradientError, g.shape() == v.shape && g.dtype() == v.dtype && g.device() == v.device, node_.label(),
-               ": backward gave a gradient of ", g.shape(), " ", g.dtype(), " on ", g.device(), " for input ", i, " of ", v.shape, " ",
-               v.dtype, " on ", v.device);
+  CATENA_CHECK(GradientError,
+               g.shape() == v.shape && g.dtype() == v.dtype && g.device() == v.device,
+               node_.label(), ": backward gave a gradient of ", g.shape(), " ", g.dtype(), " on ",
+               g.device(), " for input ", i, " of ", v.shape, " ", v.dtype, " on ", v.device);
   if (create_graph_) {
     if (v.grad_variable) {
       const Variable total = add_recorded(Variable(v.grad_variable.get()), g);
@@ -224,8 +230,10 @@ void BackwardContext::set_grad(int i, const Variable& g) {
   }
   if (ParameterState* p = v.parameter) {
     if (!p->grad.defined()) p->grad = Array::uninitialized(v.shape, v.dtype, v.device);
-    if (p->zero_pending) p->grad.assign(g.data());
-    else add_in_place(p->grad, g.data());
+    if (p->zero_pending)
+      p->grad.assign(g.data());
+    else
+      add_in_place(p->grad, g.data());
     written(i);
   } else if (!v.grad.defined()) {
     v.grad = g.data();
@@ -244,7 +252,8 @@ bool must_record(const char* who, std::span<const Variable> inputs) {
     has_root |= !input.is_volatile() && input.requires_grad() && !input.body()->node->parameter;
   }
   if (is_volatile) {
-    CATENA_CHECK(GradientError, !has_root, who, ": volatile and recorded variables cannot be mixed in one call; "
+    CATENA_CHECK(GradientError, !has_root, who,
+                 ": volatile and recorded variables cannot be mixed in one call; "
                  "make all inputs volatile, or none");
     return false;
   }

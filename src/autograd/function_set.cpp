@@ -22,7 +22,8 @@ namespace {
 bool path_less(const std::string& a, const std::string& b) {
   size_t i = 0, j = 0;
   while (true) {
-    const size_t a_end = std::min(a.find('/', i), a.size()), b_end = std::min(b.find('/', j), b.size());
+    const size_t a_end = std::min(a.find('/', i), a.size()),
+                 b_end = std::min(b.find('/', j), b.size());
     const int order = a.compare(i, a_end - i, b, j, b_end - j);
     if (order != 0) return order < 0;
     if (a_end == a.size() || b_end == b.size()) return a_end == a.size() && b_end != b.size();
@@ -35,7 +36,8 @@ bool path_less(const std::string& a, const std::string& b) {
 
 Parameters Parameterized::parameters() const {
   auto named = named_parameters();
-  std::stable_sort(named.begin(), named.end(), [](const auto& a, const auto& b) { return path_less(a.first, b.first); });
+  std::stable_sort(named.begin(), named.end(),
+                   [](const auto& a, const auto& b) { return path_less(a.first, b.first); });
   Parameters result;
   for (auto& entry : named) result.push_back(std::move(entry.second));
   return result;
@@ -47,12 +49,14 @@ Arrays Parameterized::gradients() const {
   return result;
 }
 
-std::pair<Parameters, Arrays> Parameterized::collect_parameters() const { return {parameters(), gradients()}; }
+std::pair<Parameters, Arrays> Parameterized::collect_parameters() const {
+  return {parameters(), gradients()};
+}
 
 void Parameterized::copy_parameters_from(const Parameters& source) {
   const Parameters own = parameters();
-  CATENA_CHECK(ValueError, own.size() == source.size(), "copy_parameters_from: the model has ", own.size(), " parameters, the source ",
-               source.size());
+  CATENA_CHECK(ValueError, own.size() == source.size(), "copy_parameters_from: the model has ",
+               own.size(), " parameters, the source ", source.size());
   for (size_t i = 0; i < own.size(); ++i) own[i].copy_from(source[i].data());
 }
 
@@ -69,8 +73,9 @@ Device Parameterized::device() const {
   if (named.empty()) return cpu(0);
   const Device first = named.front().second.device();
   for (const auto& [path, p] : named) {
-    CATENA_CHECK(DeviceError, p.device() == first, "device: the parameters are on several devices: '", named.front().first, "' on ", first,
-                 ", '", path, "' on ", p.device());
+    CATENA_CHECK(DeviceError, p.device() == first,
+                 "device: the parameters are on several devices: '", named.front().first, "' on ",
+                 first, ", '", path, "' on ", p.device());
   }
   return first;
 }
@@ -89,7 +94,8 @@ std::vector<std::string> split_names(std::string_view names) {
     const size_t comma = names.find(',');
     std::string_view one = names.substr(0, comma);
     while (!one.empty() && one.front() == ' ') one.remove_prefix(1);
-    while (!one.empty() && (one.back() == ' ' || one.back() == '_')) one.remove_suffix(1);  // member_ is shown as "member"
+    while (!one.empty() && (one.back() == ' ' || one.back() == '_'))
+      one.remove_suffix(1);  // member_ is shown as "member"
     result.emplace_back(one);
     if (comma == std::string_view::npos) return result;
     names.remove_prefix(comma + 1);
@@ -123,7 +129,8 @@ Parameterized& FunctionBag::operator[](const std::string& name) const {
 }
 
 bool FunctionBag::contains(const std::string& name) const {
-  return std::any_of(entries_.begin(), entries_.end(), [&](const auto& e) { return e.first == name; });
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [&](const auto& e) { return e.first == name; });
 }
 
 void FunctionBag::insert(const std::string& name, std::unique_ptr<EntryBase> entry) {

@@ -5,17 +5,22 @@
 namespace catena {
 namespace {
 
-Array new_gradient(const Parameter& p) { return Array::uninitialized(p.shape(), p.dtype(), p.device()); }
+Array new_gradient(const Parameter& p) {
+  return Array::uninitialized(p.shape(), p.dtype(), p.device());
+}
 
 void check_fits(const char* who, const Parameter& p, const Array& a) {
-  CATENA_CHECK(ShapeError, a.shape() == p.shape(), who, ": parameter '", p.name(), "' has shape ", p.shape(), ", got ", a.shape());
-  CATENA_CHECK(DtypeError, a.dtype() == p.dtype(), who, ": parameter '", p.name(), "' has dtype ", p.dtype(), ", got ", a.dtype());
+  CATENA_CHECK(ShapeError, a.shape() == p.shape(), who, ": parameter '", p.name(), "' has shape ",
+               p.shape(), ", got ", a.shape());
+  CATENA_CHECK(DtypeError, a.dtype() == p.dtype(), who, ": parameter '", p.name(), "' has dtype ",
+               p.dtype(), ", got ", a.dtype());
 }
 
 }  // namespace
 
 Parameter::Parameter(const Array& data, std::string name) : state_(new ParameterState) {
-  CATENA_CHECK(DtypeError, is_float(data.dtype()), "Parameter: expected a floating dtype, got ", data.dtype());
+  CATENA_CHECK(DtypeError, is_float(data.dtype()), "Parameter: expected a floating dtype, got ",
+               data.dtype());
   state_->variable = Variable(data);
   state_->variable.node()->parameter = state_.get();
   state_->name = std::move(name);
@@ -76,8 +81,10 @@ void Parameter::rebind(const Array& data, const Array& grad) const {
 
 OwnedParameter& OwnedParameter::operator=(const OwnedParameter& other) {
   if (this == &other || !other.defined()) return *this;
-  if (!defined()) Parameter::operator=(other.clone());
-  else copy_from(other.data());
+  if (!defined())
+    Parameter::operator=(other.clone());
+  else
+    copy_from(other.data());
   return *this;
 }
 

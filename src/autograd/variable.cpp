@@ -16,7 +16,8 @@ void VariableNode::destroy(VariableNode* node) {
   if (node->creator) {
     // The function must not find a dangling output.
     auto& outputs = node->creator->outputs_;
-    if (static_cast<size_t>(node->output_index) < outputs.size()) outputs[size_t(node->output_index)] = nullptr;
+    if (static_cast<size_t>(node->output_index) < outputs.size())
+      outputs[size_t(node->output_index)] = nullptr;
   }
   FreeList<VariableNode>::destroy(node);
 }
@@ -33,9 +34,12 @@ IntrusivePtr<VariableNode> make_node(const Array& data, bool requires_grad) {
 }
 
 void check_gradient(const char* who, const Array& data, const Array& grad) {
-  CATENA_CHECK(DtypeError, grad.dtype() == data.dtype(), who, ": the gradient has dtype ", grad.dtype(), ", the data ", data.dtype());
-  CATENA_CHECK(DeviceError, grad.device() == data.device(), who, ": the gradient is on ", grad.device(), ", the data on ", data.device());
-  CATENA_CHECK(ShapeError, grad.shape() == data.shape(), who, ": the gradient has shape ", grad.shape(), ", the data ", data.shape());
+  CATENA_CHECK(DtypeError, grad.dtype() == data.dtype(), who, ": the gradient has dtype ",
+               grad.dtype(), ", the data ", data.dtype());
+  CATENA_CHECK(DeviceError, grad.device() == data.device(), who, ": the gradient is on ",
+               grad.device(), ", the data on ", data.device());
+  CATENA_CHECK(ShapeError, grad.shape() == data.shape(), who, ": the gradient has shape ",
+               grad.shape(), ", the data ", data.shape());
 }
 
 }  // namespace
@@ -71,10 +75,12 @@ Array Variable::grad() const {
 
 void Variable::set_grad(const Array& grad) const {
   if (body_->node && body_->node->parameter) {
-    CATENA_CHECK(GradientError, grad.defined(), "set_grad: the gradient of a parameter cannot be cleared; use zero_grad");
+    CATENA_CHECK(GradientError, grad.defined(),
+                 "set_grad: the gradient of a parameter cannot be cleared; use zero_grad");
     check_gradient("set_grad", data(), grad);
     ParameterState& p = *body_->node->parameter;
-    if (!p.grad.defined()) p.grad = Array::uninitialized(data().shape(), data().dtype(), data().device());
+    if (!p.grad.defined())
+      p.grad = Array::uninitialized(data().shape(), data().dtype(), data().device());
     p.grad.assign(grad);
     p.zero_pending = false;
     p.reached = true;
@@ -87,7 +93,8 @@ void Variable::set_grad(const Array& grad) const {
 }
 
 Variable Variable::grad_variable() const {
-  return body_->node && body_->node->grad_variable ? Variable(body_->node->grad_variable.get()) : Variable();
+  return body_->node && body_->node->grad_variable ? Variable(body_->node->grad_variable.get())
+                                                   : Variable();
 }
 
 VariableNode* Variable::node() const {

@@ -75,7 +75,7 @@ Communicator::~Communicator() {
   try {
     close();
   } catch (const std::exception& error) {
-    log::warning("closing a communicator: ", error.what());
+    logging::warning("closing a communicator: ", error.what());
   }
   // Before the rest of the state, which its threads may look at.
   state_->transport.reset();

@@ -158,7 +158,7 @@ CommunicatorPtr make_auto(const CommunicatorOptions& options) {
     return make_with_plugin("mpi", options);
   const std::string reason = load_plugin("nccl");
   if (reason.empty()) return make_with_plugin("nccl", options);
-  log::warning(
+  logging::warning(
       "create_communicator: GPU arrays travel through host memory by MPI, because the nccl "
       "plug-in cannot be used: ",
       reason);

@@ -32,7 +32,8 @@ Backend* find_backend(DeviceType type) {
 
 Backend& backend(DeviceType type) {
   Backend* found = find_backend(type);
-  CATENA_CHECK(DeviceError, found != nullptr, "no ", name(type), " device can be used: ", unavailable_reason(type));
+  CATENA_CHECK(DeviceError, found != nullptr, "no ", name(type),
+               " device can be used: ", unavailable_reason(type));
   return *found;
 }
 

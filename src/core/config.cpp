@@ -26,7 +26,9 @@ Precision precision_from_environment() {
   const std::string_view name = text ? text : "float32";
   if (name == "tf32") return Precision::kTf32;
   if (name == "bf16") return Precision::kBf16;
-  if (name != "float32") log::warning("CATENA_MATMUL_PRECISION=", name, " is none of float32, tf32, bf16; using float32");
+  if (name != "float32")
+    logging::warning("CATENA_MATMUL_PRECISION=", name,
+                     " is none of float32, tf32, bf16; using float32");
   return Precision::kFloat32;
 }
 
@@ -65,7 +67,8 @@ Config& config() {
     Config c;
     c.matmul_precision = precision_from_environment();
     c.deterministic = environment_flag("CATENA_DETERMINISTIC", false);
-    c.type_check = environment_flag("CATENA_TYPE_CHECK", environment_flag("CHAINER_TYPE_CHECK", true));
+    c.type_check =
+        environment_flag("CATENA_TYPE_CHECK", environment_flag("CHAINER_TYPE_CHECK", true));
     return c;
   }();
   return settings;

@@ -61,7 +61,8 @@ class CpuBackend final : public Backend {
   bool query_event(EventState*) override { return true; }
   double elapsed_ms(EventState*, EventState*) override { return 0; }
 
-  void copy_bytes(void* dst, Device, const void* src, Device, size_t bytes, const Stream&) override {
+  void copy_bytes(void* dst, Device, const void* src, Device, size_t bytes,
+                  const Stream&) override {
     std::memcpy(dst, src, bytes);
   }
 };

@@ -1,4 +1,5 @@
-// The built-in backend of CPU devices: a caching allocator; streams and events that are always done.
+// The built-in backend of CPU devices: a caching allocator; streams and events that are always
+// done.
 #pragma once
 
 #include "catena/core/backend.h"

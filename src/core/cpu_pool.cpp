@@ -28,8 +28,8 @@ static_assert(sizeof(Storage) <= kHeaderBytes);
 
 // Size classes: four steps per power of two from 64 bytes, so that at most a fifth is wasted.
 constexpr int kClassCount = 4 * 40;
-constexpr int kSmallClasses = 4 * 11;        // up to 128 KiB: kept per thread
-constexpr size_t kSmallPerClass = 32;        // blocks a thread keeps of one class
+constexpr int kSmallClasses = 4 * 11;  // up to 128 KiB: kept per thread
+constexpr size_t kSmallPerClass = 32;  // blocks a thread keeps of one class
 constexpr size_t kHugePage = size_t{2} << 20;
 
 int size_class(size_t bytes) {
@@ -134,8 +134,9 @@ void count_allocation(Counters& c, size_t bytes) {
 
 [[noreturn]] void out_of_memory(Device device, size_t bytes) {
   const Counters& c = g_counters[device.index()];
-  fail<OutOfMemoryError>("out of memory on ", device, ": asked for ", bytes, " bytes; in use ", c.in_use.load(),
-                         ", cached ", g_cached.load(), ", limit ", c.limit.load(), " (0: none)");
+  fail<OutOfMemoryError>("out of memory on ", device, ": asked for ", bytes, " bytes; in use ",
+                         c.in_use.load(), ", cached ", g_cached.load(), ", limit ", c.limit.load(),
+                         " (0: none)");
 }
 
 void* obtain_block(Device device, int cls, size_t bytes) {
@@ -163,7 +164,8 @@ StoragePtr cpu_allocate(Device device, size_t asked) {
   const size_t bytes = class_bytes(cls);
   Counters& counters = g_counters[device.index()];
   const size_t limit = counters.limit.load(std::memory_order_relaxed);
-  if (limit != 0 && counters.in_use.load(std::memory_order_relaxed) + bytes > limit) out_of_memory(device, asked);
+  if (limit != 0 && counters.in_use.load(std::memory_order_relaxed) + bytes > limit)
+    out_of_memory(device, asked);
   void* block = obtain_block(device, cls, bytes);
   auto* storage = new (block) Storage;
   storage->device = device;

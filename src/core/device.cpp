@@ -13,16 +13,16 @@ thread_local Device t_current_device;
 int parse_index(std::string_view text, std::string_view digits) {
   int index = 0;
   const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-  CATENA_CHECK(DeviceError, result.ec == std::errc() && result.ptr == digits.data() + digits.size(), "Device: '", text,
-               "' is no device; expected cpu, cpu:N, cuda or cuda:N");
+  CATENA_CHECK(DeviceError, result.ec == std::errc() && result.ptr == digits.data() + digits.size(),
+               "Device: '", text, "' is no device; expected cpu, cpu:N, cuda or cuda:N");
   return index;
 }
 
 }  // namespace
 
 Device::Device(DeviceType type, int index) : type_(type), index_(static_cast<int16_t>(index)) {
-  CATENA_CHECK(DeviceError, index >= 0 && index < kMaxDevices, "Device: index ", index, " of ", catena::name(type),
-               " is out of range; expected 0 to ", kMaxDevices - 1);
+  CATENA_CHECK(DeviceError, index >= 0 && index < kMaxDevices, "Device: index ", index, " of ",
+               catena::name(type), " is out of range; expected 0 to ", kMaxDevices - 1);
 }
 
 Device::Device(std::string_view text) {
@@ -50,8 +50,9 @@ void require_device(Device device) {
   const int count = device_count(device.type());
   if (device.index() < count) return;
   if (count > 0) {
-    fail<DeviceError>(device, " does not exist: this process sees ", count, " ", name(device.type()),
-                      " device(s), ", name(device.type()), ":0 to ", name(device.type()), ":", count - 1);
+    fail<DeviceError>(device, " does not exist: this process sees ", count, " ",
+                      name(device.type()), " device(s), ", name(device.type()), ":0 to ",
+                      name(device.type()), ":", count - 1);
   }
   fail<DeviceError>(device, " cannot be used: ", unavailable_reason(device.type()));
 }
@@ -71,7 +72,9 @@ void synchronize(Device device) {
 
 void synchronize() { synchronize(current_device()); }
 
-DeviceScope::DeviceScope(Device device) : previous_(current_device()) { set_current_device(device); }
+DeviceScope::DeviceScope(Device device) : previous_(current_device()) {
+  set_current_device(device);
+}
 DeviceScope::~DeviceScope() { t_current_device = previous_; }
 
 }  // namespace catena

@@ -5,16 +5,20 @@
 namespace catena {
 namespace {
 
-constexpr const char* kNames[kDtypeCount] = {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16",
-                                             "uint32", "uint64", "float16", "bfloat16", "float32", "float64"};
+constexpr const char* kNames[kDtypeCount] = {"bool",     "int8",    "int16",  "int32",  "int64",
+                                             "uint8",    "uint16",  "uint32", "uint64", "float16",
+                                             "bfloat16", "float32", "float64"};
 
 // NumPy's letter codes and size codes, in the enumerators' order.
-constexpr std::string_view kCodes[kDtypeCount][2] = {{"?", "b1"}, {"b", "i1"}, {"h", "i2"}, {"i", "i4"}, {"l", "i8"},
-                                                     {"B", "u1"}, {"H", "u2"}, {"I", "u4"}, {"L", "u8"}, {"e", "f2"},
-                                                     {"E", "bf16"}, {"f", "f4"}, {"d", "f8"}};
+constexpr std::string_view kCodes[kDtypeCount][2] = {
+    {"?", "b1"}, {"b", "i1"}, {"h", "i2"}, {"i", "i4"},   {"l", "i8"}, {"B", "u1"}, {"H", "u2"},
+    {"I", "u4"}, {"L", "u8"}, {"e", "f2"}, {"E", "bf16"}, {"f", "f4"}, {"d", "f8"}};
 
 Dtype signed_of_size(size_t bytes) {
-  return bytes == 1 ? Dtype::kInt8 : bytes == 2 ? Dtype::kInt16 : bytes == 4 ? Dtype::kInt32 : Dtype::kInt64;
+  return bytes == 1   ? Dtype::kInt8
+         : bytes == 2 ? Dtype::kInt16
+         : bytes == 4 ? Dtype::kInt32
+                      : Dtype::kInt64;
 }
 
 Dtype promote_ints(Dtype a, Dtype b) {
@@ -41,11 +45,13 @@ const char* name(Dtype d) { return kNames[static_cast<int>(d)]; }
 
 Dtype parse_dtype(std::string_view text) {
   for (int i = 0; i < kDtypeCount; ++i) {
-    if (text == kNames[i] || text == kCodes[i][0] || text == kCodes[i][1]) return static_cast<Dtype>(i);
+    if (text == kNames[i] || text == kCodes[i][0] || text == kCodes[i][1])
+      return static_cast<Dtype>(i);
   }
   if (text == "float") return Dtype::kFloat64;
   if (text == "int") return Dtype::kInt64;
-  fail<DtypeError>("parse_dtype: '", text, "' is no dtype; expected bool, int8..int64, uint8..uint64, float16, "
+  fail<DtypeError>("parse_dtype: '", text,
+                   "' is no dtype; expected bool, int8..int64, uint8..uint64, float16, "
                    "bfloat16, float32 or float64");
 }
 

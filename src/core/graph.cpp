@@ -82,7 +82,8 @@ Graph Graph::capture(Device device, std::function<void()> step) {
 void Graph::launch() {
   CATENA_CHECK(ValueError, state_ != nullptr,
                "Graph::launch: this Graph is empty; use Graph::capture");
-  CATENA_CHECK(Error, state_->graph != nullptr, "Graph::launch: the recorded work is gone: ", state_->destroyed);
+  CATENA_CHECK(Error, state_->graph != nullptr,
+               "Graph::launch: the recorded work is gone: ", state_->destroyed);
   for (const auto& hook : state_->launch_hooks) hook();
   backend(state_->device.type()).launch_graph(state_->graph, current_stream(state_->device));
 }
@@ -93,7 +94,9 @@ Device Graph::device() const {
   return state_->device;
 }
 
-uint64_t capture_id() { return t_capturing ? static_cast<Graph::State*>(t_capturing.get())->id : 0; }
+uint64_t capture_id() {
+  return t_capturing ? static_cast<Graph::State*>(t_capturing.get())->id : 0;
+}
 
 void add_launch_hook(std::function<void()> before_launch) {
   CATENA_CHECK(Error, t_capturing != nullptr, "add_launch_hook: this thread captures no graph");

@@ -9,7 +9,8 @@ namespace {
 // float: the following float -> 16-bit rounding then gives the correctly rounded result.
 float round_to_odd(double value) {
   float nearest = static_cast<float>(value);
-  if (std::isnan(value) || static_cast<double>(nearest) == value || std::isinf(nearest)) return nearest;
+  if (std::isnan(value) || static_cast<double>(nearest) == value || std::isinf(nearest))
+    return nearest;
   uint32_t u = std::bit_cast<uint32_t>(nearest);
   const bool too_far = std::fabs(static_cast<double>(nearest)) > std::fabs(value);
   if (too_far) u -= 1;  // truncate towards zero
@@ -22,7 +23,8 @@ uint16_t float16::from_float(float value) {
   const uint32_t u = std::bit_cast<uint32_t>(value);
   const uint32_t sign = (u >> 16) & 0x8000u;
   const uint32_t magnitude = u & 0x7fffffffu;
-  if (magnitude > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
+  if (magnitude > 0x7f800000u)
+    return static_cast<uint16_t>(sign | 0x7e00u | ((magnitude >> 13) & 0x3ffu));
   if (magnitude >= 0x477ff000u) return static_cast<uint16_t>(sign | 0x7c00u);  // rounds to infinity
   if (magnitude < 0x38800000u) {  // subnormal or zero: let the float adder round
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <string>
 
-namespace catena::log {
+namespace catena::logging {
 namespace {
 
 Level level_from_environment() {
@@ -17,7 +17,9 @@ Level level_from_environment() {
   if (!std::strcmp(text, "info")) return Level::kInfo;
   if (!std::strcmp(text, "debug")) return Level::kDebug;
   if (std::strcmp(text, "warning") != 0) {
-    std::fprintf(stderr, "catena: CATENA_LOG=%s is none of error, warning, info, debug; using warning\n", text);
+    std::fprintf(stderr,
+                 "catena: CATENA_LOG=%s is none of error, warning, info, debug; using warning\n",
+                 text);
   }
   return Level::kWarning;
 }
@@ -32,8 +34,9 @@ bool enabled(Level level) {
 void write(Level level, std::string_view text) {
   static constexpr const char* kNames[] = {"error", "warning", "info", "debug"};
   // One write, so that lines of several ranks and threads do not mix.
-  const std::string line = "catena " + std::string(kNames[static_cast<int>(level)]) + ": " + std::string(text) + "\n";
+  const std::string line =
+      "catena " + std::string(kNames[static_cast<int>(level)]) + ": " + std::string(text) + "\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 
-}  // namespace catena::log
+}  // namespace catena::logging

@@ -13,14 +13,18 @@ thread_local bool t_has_allocator = false;
 }  // namespace
 
 void Storage::destroy(Storage* storage) {
-  if (storage->deleter) storage->deleter(storage);
-  else delete storage;
+  if (storage->deleter)
+    storage->deleter(storage);
+  else
+    delete storage;
 }
 
 StoragePtr allocate(Device device, size_t bytes) {
   if (t_has_allocator) [[unlikely]] {
     t_has_allocator = false;  // the hook itself allocates from the pool
-    struct Restore { ~Restore() { t_has_allocator = true; } } restore;
+    struct Restore {
+      ~Restore() { t_has_allocator = true; }
+    } restore;
     return t_allocator(device, bytes);
   }
   if (device.is_cpu()) return cpu_allocate(device, bytes);
@@ -28,7 +32,8 @@ StoragePtr allocate(Device device, size_t bytes) {
 }
 
 StoragePtr allocate_pinned(Device cpu_device, size_t bytes) {
-  CATENA_CHECK(DeviceError, cpu_device.is_cpu(), "allocate_pinned: expected a CPU device, got ", cpu_device);
+  CATENA_CHECK(DeviceError, cpu_device.is_cpu(), "allocate_pinned: expected a CPU device, got ",
+               cpu_device);
   return backend(DeviceType::kCuda).allocate_pinned(cpu_device, bytes);
 }
 
@@ -62,7 +67,8 @@ void set_memory_limit(Device device, size_t bytes) {
 }
 
 AllocatorScope::AllocatorScope(Allocator allocator) {
-  CATENA_CHECK(ValueError, bool(allocator), "AllocatorScope: expected a callable, got an empty function");
+  CATENA_CHECK(ValueError, bool(allocator),
+               "AllocatorScope: expected a callable, got an empty function");
   previous_ = t_has_allocator ? t_allocator : Allocator();
   t_allocator = std::move(allocator);
   t_has_allocator = true;

@@ -34,7 +34,8 @@ Loader& loader() {
 // Folder of the library this code is in.
 std::filesystem::path library_folder() {
   Dl_info info;
-  if (dladdr(reinterpret_cast<void*>(&abi_tag), &info) == 0 || info.dli_fname == nullptr) return ".";
+  if (dladdr(reinterpret_cast<void*>(&abi_tag), &info) == 0 || info.dli_fname == nullptr)
+    return ".";
   std::error_code error;
   auto path = std::filesystem::canonical(info.dli_fname, error);
   return error ? std::filesystem::path(info.dli_fname).parent_path() : path.parent_path();
@@ -59,11 +60,14 @@ std::string open_plugin(const std::string& name) {
   const std::string file = "libcatena_" + name + ".so";
   std::filesystem::path found;
   for (const auto& folder : search_folders()) {
-    if (std::filesystem::exists(folder / file)) { found = folder / file; break; }
+    if (std::filesystem::exists(folder / file)) {
+      found = folder / file;
+      break;
+    }
   }
   if (found.empty()) {
-    return message("plug-in '", name, "' is not built or not installed: no ", file, " in ", library_folder().string(),
-                   " or CATENA_PLUGIN_PATH");
+    return message("plug-in '", name, "' is not built or not installed: no ", file, " in ",
+                   library_folder().string(), " or CATENA_PLUGIN_PATH");
   }
   void* handle = dlopen(found.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return message("plug-in '", name, "' does not load: ", dlerror());
@@ -71,17 +75,19 @@ std::string open_plugin(const std::string& name) {
   using EntryFunction = void (*)();
   auto tag = reinterpret_cast<TagFunction>(dlsym(handle, "catena_plugin_abi_tag"));
   auto entry = reinterpret_cast<EntryFunction>(dlsym(handle, "catena_plugin_entry"));
-  if (tag == nullptr || entry == nullptr) return message("plug-in '", name, "': ", found.string(), " is no catena plug-in");
+  if (tag == nullptr || entry == nullptr)
+    return message("plug-in '", name, "': ", found.string(), " is no catena plug-in");
   if (std::strcmp(tag(), abi_tag()) != 0) {
-    return message("plug-in '", name, "' is of another build: ", found.string(), " was made for catena ", tag(),
-                   ", this is ", abi_tag(), "; rebuild the plug-in against this catena");
+    return message("plug-in '", name, "' is of another build: ", found.string(),
+                   " was made for catena ", tag(), ", this is ", abi_tag(),
+                   "; rebuild the plug-in against this catena");
   }
   try {
     entry();
   } catch (const std::exception& e) {
     return message("plug-in '", name, "': ", e.what());
   }
-  log::info("loaded plug-in '", name, "' from ", found.string());
+  logging::info("loaded plug-in '", name, "' from ", found.string());
   return {};
 }
 

@@ -43,15 +43,16 @@ Shape broadcast_shapes(const char* who, const Shape& a, const Shape& b) {
   for (size_t i = 0; i < shorter.size(); ++i) {
     const int64_t x = longer[lead + i], y = shorter[i];
     CATENA_CHECK(ShapeError, x == y || x == 1 || y == 1, who, ": shapes ", a, " and ", b,
-                 " cannot be broadcast together (axis ", lead + i, " of the result: ", x, " against ", y, ")");
+                 " cannot be broadcast together (axis ", lead + i, " of the result: ", x,
+                 " against ", y, ")");
     result[lead + i] = x == 1 ? y : x;
   }
   return result;
 }
 
 int normalize_axis(const char* who, int64_t axis, int ndim) {
-  CATENA_CHECK(IndexError, axis >= -ndim && axis < ndim, who, ": axis ", axis, " is out of range for an array of ",
-               ndim, " dimensions");
+  CATENA_CHECK(IndexError, axis >= -ndim && axis < ndim, who, ": axis ", axis,
+               " is out of range for an array of ", ndim, " dimensions");
   return static_cast<int>(axis < 0 ? axis + ndim : axis);
 }
 

@@ -70,14 +70,19 @@ StreamScope::StreamScope(const Stream& stream) : device_(stream.device()) {
 }
 
 StreamScope::~StreamScope() {
-  t_current[static_cast<int>(device_.type())][device_.index()] = IntrusivePtr<StreamState>(previous_.state());
+  t_current[static_cast<int>(device_.type())][device_.index()] =
+      IntrusivePtr<StreamState>(previous_.state());
 }
 
 Event Event::create(Device device, bool timing) {
   return Event(backend(device.type()).create_event(device.index(), timing));
 }
-void Event::record(const Stream& stream) const { backend(stream.device().type()).record_event(state(), stream.state()); }
-void Event::synchronize() const { if (state_) backend(state_->device.type()).synchronize_event(state()); }
+void Event::record(const Stream& stream) const {
+  backend(stream.device().type()).record_event(state(), stream.state());
+}
+void Event::synchronize() const {
+  if (state_) backend(state_->device.type()).synchronize_event(state());
+}
 bool Event::query() const { return !state_ || backend(state_->device.type()).query_event(state()); }
 double Event::elapsed_ms(const Event& start, const Event& stop) {
   return backend(start.state()->device.type()).elapsed_ms(start.state(), stop.state());

@@ -38,7 +38,8 @@ Variable dropout(const VariableOperand& operand, double ratio, bool train) {
   const Variable& x = operand.variable("dropout");
   if (!train) return x;
   check_float("Dropout", x);
-  const RandomBits bits = random::default_state(x.device()).reserve(static_cast<uint64_t>(x.size()), x.device());
+  const RandomBits bits =
+      random::default_state(x.device()).reserve(static_cast<uint64_t>(x.size()), x.device());
   return apply_dropout(x, ratio, bits);
 }
 

@@ -48,9 +48,10 @@ CATENA_FN void store_position(const ArgReduceArgs& a, int64_t output, int64_t po
 }
 
 CATENA_KERNEL __launch_bounds__(kReduceThreads)
-catena_arg_reduce(const __grid_constant__ ArgReduceArgs a) {
+    catena_arg_reduce(const __grid_constant__ ArgReduceArgs a) {
   const int group = 1 << a.group_shift, lane = threadIdx.x & (group - 1);
-  const int64_t output = int64_t(blockIdx.x) * (kReduceThreads >> a.group_shift) + (threadIdx.x >> a.group_shift);
+  const int64_t output =
+      int64_t(blockIdx.x) * (kReduceThreads >> a.group_shift) + (threadIdx.x >> a.group_shift);
   Candidate x = {-1, 0};
   if (output < a.outputs) {
     int64_t offset = 0;
@@ -71,15 +72,18 @@ catena_arg_reduce(const __grid_constant__ ArgReduceArgs a) {
   }
   x = best_of_group(x, a.group_shift, a.maximum);
   if (lane == 0 && output < a.outputs) {
-    if (a.splits > 1) static_cast<Candidate*>(a.partial)[int64_t(blockIdx.y) * a.outputs + output] = x;
-    else store_position(a, output, x.position);
+    if (a.splits > 1)
+      static_cast<Candidate*>(a.partial)[int64_t(blockIdx.y) * a.outputs + output] = x;
+    else
+      store_position(a, output, x.position);
   }
 }
 
 CATENA_KERNEL __launch_bounds__(kReduceThreads)
-catena_arg_reduce_finish(const __grid_constant__ ArgReduceArgs a) {
+    catena_arg_reduce_finish(const __grid_constant__ ArgReduceArgs a) {
   const int group = 1 << a.group_shift, lane = threadIdx.x & (group - 1);
-  const int64_t output = int64_t(blockIdx.x) * (kReduceThreads >> a.group_shift) + (threadIdx.x >> a.group_shift);
+  const int64_t output =
+      int64_t(blockIdx.x) * (kReduceThreads >> a.group_shift) + (threadIdx.x >> a.group_shift);
   Candidate x = {-1, 0};
   if (output < a.outputs) {
     const Candidate* partial = static_cast<const Candidate*>(a.partial) + output;

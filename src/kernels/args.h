@@ -7,14 +7,15 @@
 namespace catena {
 namespace jit {
 
-constexpr int kMapDims = 8;        // collapsed dimensions a kernel takes; the host splits off more
-constexpr int kReduceDims = 12;     // kept, and reduced: alternating axes of the largest array
-constexpr int kMapThreads = 128;   // threads of a block of flat, rows and strided
+constexpr int kMapDims = 8;       // collapsed dimensions a kernel takes; the host splits off more
+constexpr int kReduceDims = 12;   // kept, and reduced: alternating axes of the largest array
+constexpr int kMapThreads = 128;  // threads of a block of flat, rows and strided
 constexpr int kTileThreads = 256;
 constexpr int kReduceThreads = 256;
 
 // The operands of an element-wise kernel.
-template <int N> struct MapOperands {
+template <int N>
+struct MapOperands {
   void* pointer[N];    // first element
   uint64_t value[N];   // storage bits of an operand that is a host number
   uint32_t immediate;  // bit k: operand k is value[k]
@@ -22,16 +23,18 @@ template <int N> struct MapOperands {
 };
 
 // Every array contiguous in the same order.
-template <int N> struct FlatArgs {
+template <int N>
+struct FlatArgs {
   MapOperands<N> op;
   int64_t size;
-  int64_t head;      // elements before the first one that is aligned for vectors in every array
-  int32_t vectors;   // 0: no common alignment
+  int64_t head;     // elements before the first one that is aligned for vectors in every array
+  int32_t vectors;  // 0: no common alignment
   int32_t unused;
 };
 
 // The innermost dimension has stride itemsize, or 0, in every input; itemsize in the outputs.
-template <int N> struct RowsArgs {
+template <int N>
+struct RowsArgs {
   MapOperands<N> op;
   int64_t columns, rows;
   int64_t row_stride[N];
@@ -40,15 +43,16 @@ template <int N> struct RowsArgs {
   Divider segments;             // blocks along a row
   Divider groups;               // blocks along the rows
   int32_t outer_dims;
-  int32_t width_shift;          // log2 of the threads along a row
+  int32_t width_shift;  // log2 of the threads along a row
   int32_t rows_per_block;
-  int32_t vectors;              // every row of every operand is aligned, columns divide
-  uint32_t splat;               // bit k: stride 0 along the columns
+  int32_t vectors;  // every row of every operand is aligned, columns divide
+  uint32_t splat;   // bit k: stride 0 along the columns
   int32_t unused;
 };
 
 // Outputs are contiguous along `columns`; inputs in `staged` are along `rows`.
-template <int N> struct TiledArgs {
+template <int N>
+struct TiledArgs {
   MapOperands<N> op;
   int64_t columns, rows;
   int64_t column_stride[N];
@@ -61,7 +65,8 @@ template <int N> struct TiledArgs {
 };
 
 // Any layout; fewer than 2^31 elements.
-template <int N> struct StridedArgs {
+template <int N>
+struct StridedArgs {
   MapOperands<N> op;
   int64_t stride[kMapDims][N];  // innermost first
   Divider extent[kMapDims];
@@ -75,9 +80,9 @@ struct ReduceArgs {
   const void* input;
   void* output;
   void* partial;
-  int64_t outputs;               // number of results
-  int64_t reduced;               // elements behind each
-  int64_t per_split;             // of them, for one split
+  int64_t outputs;                     // number of results
+  int64_t reduced;                     // elements behind each
+  int64_t per_split;                   // of them, for one split
   int64_t kept_stride[kReduceDims];    // input, innermost first
   int64_t result_stride[kReduceDims];  // output
   int64_t reduced_stride[kReduceDims];
@@ -86,18 +91,18 @@ struct ReduceArgs {
   double scale;
   int32_t kept_dims, reduced_dims;
   int32_t splits;
-  int32_t group_shift;           // row: log2 of the threads that share an output; column: width
+  int32_t group_shift;  // row: log2 of the threads that share an output; column: width
   int32_t vectors;
   int32_t accumulate;
-  Divider blocks;                // column kernel: blocks along the innermost kept dimension
+  Divider blocks;  // column kernel: blocks along the innermost kept dimension
 };
 
 struct ArgReduceArgs {
   const void* input;
   void* output;
-  void* partial;                 // [split][output] pairs of position (int64) and value
+  void* partial;  // [split][output] pairs of position (int64) and value
   int64_t outputs, reduced, per_split;
-  int64_t stride;                // along the reduced axis
+  int64_t stride;  // along the reduced axis
   int64_t kept_stride[kReduceDims];
   int64_t result_stride[kReduceDims];
   Divider kept[kReduceDims];
@@ -116,26 +121,30 @@ struct ArangeArgs {
 
 // A user's element-wise kernel: operands that take part in broadcasting.
 constexpr int kUserDims = 24;
-template <int N> struct UserArgs {
+template <int N>
+struct UserArgs {
   void* pointer[N];
-  uint64_t value[N];             // storage bits of an operand that is a host number
+  uint64_t value[N];  // storage bits of an operand that is a host number
   int64_t size;
   int64_t stride[kUserDims][N];  // bytes, innermost first
   int64_t extent[kUserDims];
-  Divider divider[kUserDims];    // the same, used below 2^31 elements
-  uint32_t immediate;            // bit k: operand k is value[k]
+  Divider divider[kUserDims];  // the same, used below 2^31 elements
+  uint32_t immediate;          // bit k: operand k is value[k]
   int32_t ndim;
 };
 // An argument that the user indexes.
 struct UserRaw {
   void* data;
   int64_t size;
-  int64_t shape[kUserDims];      // outermost first
-  int64_t stride[kUserDims];     // bytes
+  int64_t shape[kUserDims];   // outermost first
+  int64_t stride[kUserDims];  // bytes
   int32_t ndim;
   int32_t contiguous;
 };
-template <int N> struct UserRaws { UserRaw array[N]; };
+template <int N>
+struct UserRaws {
+  UserRaw array[N];
+};
 
 constexpr int kConcatInputs = 16;
 

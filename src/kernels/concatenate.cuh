@@ -12,13 +12,14 @@ constexpr int kConcatUnroll = 4;
 
 // Every input has blocks of its own; block b of it moves words b * kMapThreads * kConcatUnroll ...
 CATENA_KERNEL __launch_bounds__(kMapThreads)
-catena_concatenate(const __grid_constant__ ConcatArgs a) {
+    catena_concatenate(const __grid_constant__ ConcatArgs a) {
   int k = 0;
   while (k + 1 < a.count && blockIdx.x >= a.first_block[k + 1]) ++k;
   const int64_t width = a.width[k], size = width * a.rows;
   const ConcatWord* input = static_cast<const ConcatWord*>(a.input[k]);
   ConcatWord* output = static_cast<ConcatWord*>(a.output) + a.column[k];
-  const int64_t begin = int64_t(blockIdx.x - a.first_block[k]) * (kMapThreads * kConcatUnroll) + threadIdx.x;
+  const int64_t begin =
+      int64_t(blockIdx.x - a.first_block[k]) * (kMapThreads * kConcatUnroll) + threadIdx.x;
   ConcatWord words[kConcatUnroll];
 #pragma unroll
   for (int u = 0; u < kConcatUnroll; ++u) {

@@ -52,20 +52,25 @@ CATENA_FN uint32_t divide(uint32_t n, const Divider& d, uint32_t& remainder) {
 
 // The block of a flat loop over `size` elements in tiles: block 0 takes the `head` elements before
 // the first aligned one, if there are any. Returns the number of elements, from `begin`.
-CATENA_FN int32_t flat_tile(int64_t block, int64_t size, int64_t head, int32_t tile, int64_t& begin) {
+CATENA_FN int32_t flat_tile(int64_t block, int64_t size, int64_t head, int32_t tile,
+                            int64_t& begin) {
   int64_t limit = size;
   begin = block * tile;
   if (head > 0) {
-    if (block == 0) limit = head;
-    else begin += head - tile;
+    if (block == 0)
+      limit = head;
+    else
+      begin += head - tile;
   }
   const int64_t left = limit - begin;
   return left < tile ? int32_t(left) : tile;
 }
 
-// Position of element `element` (0 .. kVector * kUnroll - 1) of a thread inside a flat tile: vectors
-// lie one behind the other over the threads; without vectors neighbouring threads take neighbours.
-CATENA_FN int32_t flat_position(bool vectors, int32_t thread, int32_t threads, int32_t element, int32_t vector) {
+// Position of element `element` (0 .. kVector * kUnroll - 1) of a thread inside a flat tile:
+// vectors lie one behind the other over the threads; without vectors neighbouring threads take
+// neighbours.
+CATENA_FN int32_t flat_position(bool vectors, int32_t thread, int32_t threads, int32_t element,
+                                int32_t vector) {
   if (!vectors) return element * threads + thread;
   return (element / vector * threads + thread) * vector + element % vector;
 }

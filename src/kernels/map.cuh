@@ -1,4 +1,5 @@
-// Element-wise kernels in three layouts: flat, rows, strided (tiled.cuh has the fourth). NVRTC only.
+// Element-wise kernels in three layouts: flat, rows, strided (tiled.cuh has the fourth). NVRTC
+// only.
 //
 // The text before this file describes the operation (see backends/cuda/jit/source.cpp):
 //   CATENA_N, CATENA_OUTPUTS          operands, and how many of them (the first) are outputs
@@ -14,12 +15,28 @@
 namespace catena {
 namespace jit {
 
-template <int kBytes> struct Word;
-template <> struct Word<1> { typedef unsigned char type; };
-template <> struct Word<2> { typedef unsigned short type; };
-template <> struct Word<4> { typedef unsigned int type; };
-template <> struct Word<8> { typedef uint2 type; };
-template <> struct Word<16> { typedef uint4 type; };
+template <int kBytes>
+struct Word;
+template <>
+struct Word<1> {
+  typedef unsigned char type;
+};
+template <>
+struct Word<2> {
+  typedef unsigned short type;
+};
+template <>
+struct Word<4> {
+  typedef unsigned int type;
+};
+template <>
+struct Word<8> {
+  typedef uint2 type;
+};
+template <>
+struct Word<16> {
+  typedef uint4 type;
+};
 
 CATENA_FN constexpr int larger(int a, int b) { return a > b ? a : b; }
 #define CATENA_SIZE_OF(k) largest = larger(largest, int(sizeof(Operand##k)));
@@ -33,25 +50,31 @@ CATENA_FN constexpr int largest_operand() {
 constexpr int kVector = 16 / largest_operand();
 constexpr int kUnroll = kVector >= 16 ? 1 : 2;
 
-template <class T> union Slot {
+template <class T>
+union Slot {
   typename Word<int(sizeof(T)) * kVector>::type raw;
   T value[kVector];
 };
-template <class T> CATENA_FN void load_vector(Slot<T>& slot, const T* p) {
+template <class T>
+CATENA_FN void load_vector(Slot<T>& slot, const T* p) {
   slot.raw = *reinterpret_cast<const decltype(slot.raw)*>(p);
 }
-template <class T> CATENA_FN void store_vector(T* p, const Slot<T>& slot) {
+template <class T>
+CATENA_FN void store_vector(T* p, const Slot<T>& slot) {
   *reinterpret_cast<decltype(slot.raw)*>(p) = slot.raw;
 }
-template <class T> CATENA_FN void fill_slots(Slot<T>* slots, T value) {
+template <class T>
+CATENA_FN void fill_slots(Slot<T>* slots, T value) {
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
 #pragma unroll
     for (int v = 0; v < kVector; ++v) slots[u].value[v] = value;
   }
 }
-template <class T, int N> CATENA_FN T single_value(const MapOperands<N>& op, int k) {
-  return (op.immediate >> k) & 1 ? from_bits<T>(op.value[k]) : *static_cast<const T*>(op.pointer[k]);
+template <class T, int N>
+CATENA_FN T single_value(const MapOperands<N>& op, int k) {
+  return (op.immediate >> k) & 1 ? from_bits<T>(op.value[k])
+                                 : *static_cast<const T*>(op.pointer[k]);
 }
 
 #define CATENA_SLOTS(k) Slot<Operand##k> slots##k[kUnroll];
@@ -60,7 +83,8 @@ template <class T, int N> CATENA_FN T single_value(const MapOperands<N>& op, int
 // ---- flat ---------------------------------------------------------------------------------------
 
 template <class T, int N>
-CATENA_FN void load_flat(Slot<T>* slots, const MapOperands<N>& op, int k, int64_t begin, bool vectors, int count) {
+CATENA_FN void load_flat(Slot<T>* slots, const MapOperands<N>& op, int k, int64_t begin,
+                         bool vectors, int count) {
   if (((op.immediate | op.uniform) >> k) & 1) {
     fill_slots(slots, single_value<T>(op, k));
     return;
@@ -69,7 +93,8 @@ CATENA_FN void load_flat(Slot<T>* slots, const MapOperands<N>& op, int k, int64_
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
     if (vectors) {
-      load_vector(slots[u], p + flat_position(true, threadIdx.x, kMapThreads, u * kVector, kVector));
+      load_vector(slots[u],
+                  p + flat_position(true, threadIdx.x, kMapThreads, u * kVector, kVector));
       continue;
     }
 #pragma unroll
@@ -81,12 +106,14 @@ CATENA_FN void load_flat(Slot<T>* slots, const MapOperands<N>& op, int k, int64_
 }
 
 template <class T>
-CATENA_FN void store_flat(const Slot<T>* slots, void* pointer, int64_t begin, bool vectors, int count) {
+CATENA_FN void store_flat(const Slot<T>* slots, void* pointer, int64_t begin, bool vectors,
+                          int count) {
   T* p = static_cast<T*>(pointer) + begin;
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
     if (vectors) {
-      store_vector(p + flat_position(true, threadIdx.x, kMapThreads, u * kVector, kVector), slots[u]);
+      store_vector(p + flat_position(true, threadIdx.x, kMapThreads, u * kVector, kVector),
+                   slots[u]);
       continue;
     }
 #pragma unroll
@@ -98,7 +125,7 @@ CATENA_FN void store_flat(const Slot<T>* slots, void* pointer, int64_t begin, bo
 }
 
 CATENA_KERNEL __launch_bounds__(kMapThreads)
-catena_flat(const __grid_constant__ FlatArgs<CATENA_N> a) {
+    catena_flat(const __grid_constant__ FlatArgs<CATENA_N> a) {
   constexpr int kTile = kMapThreads * kVector * kUnroll;
   int64_t begin;
   const int count = flat_tile(blockIdx.x, a.size, a.head, kTile, begin);
@@ -161,7 +188,7 @@ CATENA_FN void store_row(const Slot<T>& slot, char* pointer, const RowSpan& span
 // A block takes rows_per_block rows of one segment. What does not change from row to row (a
 // broadcast row, a host number) is loaded once.
 CATENA_KERNEL __launch_bounds__(kMapThreads)
-catena_rows(const __grid_constant__ RowsArgs<CATENA_N> a) {
+    catena_rows(const __grid_constant__ RowsArgs<CATENA_N> a) {
   uint32_t segment, group;
   uint32_t outer = divide(blockIdx.x, a.segments, segment);
   outer = divide(outer, a.groups, group);
@@ -171,15 +198,16 @@ catena_rows(const __grid_constant__ RowsArgs<CATENA_N> a) {
   span.lane = threadIdx.x & (span.width - 1);
   const int64_t column = int64_t(segment) * (kVector << a.width_shift);
   const int64_t columns_left = a.columns - column;
-  span.count = columns_left < (kVector << a.width_shift) ? int(columns_left) : (kVector << a.width_shift);
+  span.count =
+      columns_left < (kVector << a.width_shift) ? int(columns_left) : (kVector << a.width_shift);
   const int thread_rows = kMapThreads >> a.width_shift;
   int64_t row = int64_t(group) * a.rows_per_block + (threadIdx.x >> a.width_shift);
   const int64_t group_end = (int64_t(group) + 1) * a.rows_per_block;
   const int64_t row_end = group_end < a.rows ? group_end : a.rows;
 
-#define CATENA_POINTER(k)                                                                     \
-  char* pointer##k = static_cast<char*>(a.op.pointer[k]) + row * a.row_stride[k] +            \
-                     ((a.splat >> k) & 1 ? 0 : column * int64_t(sizeof(Operand##k)));         \
+#define CATENA_POINTER(k)                                                             \
+  char* pointer##k = static_cast<char*>(a.op.pointer[k]) + row * a.row_stride[k] +    \
+                     ((a.splat >> k) & 1 ? 0 : column * int64_t(sizeof(Operand##k))); \
   CATENA_SLOTS(k)
   CATENA_EACH_OUTPUT(CATENA_POINTER)
   CATENA_EACH_INPUT(CATENA_POINTER)
@@ -193,17 +221,19 @@ catena_rows(const __grid_constant__ RowsArgs<CATENA_N> a) {
     CATENA_EACH_INPUT(CATENA_ADVANCE)
 #undef CATENA_ADVANCE
   }
-#define CATENA_IMMEDIATE(k) if ((a.op.immediate >> k) & 1) fill_slots(slots##k, from_bits<Operand##k>(a.op.value[k]));
+#define CATENA_IMMEDIATE(k) \
+  if ((a.op.immediate >> k) & 1) fill_slots(slots##k, from_bits<Operand##k>(a.op.value[k]));
   CATENA_EACH_INPUT(CATENA_IMMEDIATE)
 #undef CATENA_IMMEDIATE
 #pragma unroll 1
   for (bool first = true; row < row_end; row += kUnroll * thread_rows, first = false) {
-#define CATENA_LOAD(k)                                                                        \
-  if (!((a.op.immediate >> k) & 1) && (first || a.row_stride[k] != 0)) {                      \
-    _Pragma("unroll") for (int u = 0; u < kUnroll; ++u) {                                     \
-      if (u == 0 || row + u * thread_rows < row_end || a.row_stride[k] == 0)                  \
-        load_row(slots##k[u], pointer##k + u * thread_rows * a.row_stride[k], (a.splat >> k) & 1, span); \
-    }                                                                                         \
+#define CATENA_LOAD(k)                                                                            \
+  if (!((a.op.immediate >> k) & 1) && (first || a.row_stride[k] != 0)) {                          \
+    _Pragma("unroll") for (int u = 0; u < kUnroll; ++u) {                                         \
+      if (u == 0 || row + u * thread_rows < row_end || a.row_stride[k] == 0)                      \
+        load_row(slots##k[u], pointer##k + u * thread_rows * a.row_stride[k], (a.splat >> k) & 1, \
+                 span);                                                                           \
+    }                                                                                             \
   }
     CATENA_EACH_INPUT(CATENA_LOAD)
 #undef CATENA_LOAD
@@ -217,7 +247,8 @@ catena_rows(const __grid_constant__ RowsArgs<CATENA_N> a) {
 #pragma unroll
     for (int u = 0; u < kUnroll; ++u) {
       if (row + u * thread_rows < row_end) {
-#define CATENA_STORE(k) store_row(slots##k[u], pointer##k + u * thread_rows * a.row_stride[k], span);
+#define CATENA_STORE(k) \
+  store_row(slots##k[u], pointer##k + u * thread_rows * a.row_stride[k], span);
         CATENA_EACH_OUTPUT(CATENA_STORE)
 #undef CATENA_STORE
       }
@@ -232,10 +263,11 @@ catena_rows(const __grid_constant__ RowsArgs<CATENA_N> a) {
 // ---- strided ------------------------------------------------------------------------------------
 
 CATENA_KERNEL __launch_bounds__(kMapThreads)
-catena_strided(const __grid_constant__ StridedArgs<CATENA_N> a) {
+    catena_strided(const __grid_constant__ StridedArgs<CATENA_N> a) {
   const uint32_t stop = a.size;
 #pragma unroll 1
-  for (uint32_t at = blockIdx.x * kMapThreads + threadIdx.x; at < stop; at += gridDim.x * kMapThreads) {
+  for (uint32_t at = blockIdx.x * kMapThreads + threadIdx.x; at < stop;
+       at += gridDim.x * kMapThreads) {
     uint32_t rest = at;
 #define CATENA_OFFSET(k) int64_t offset##k = 0;
     CATENA_EACH_OUTPUT(CATENA_OFFSET)
@@ -250,10 +282,11 @@ catena_strided(const __grid_constant__ StridedArgs<CATENA_N> a) {
       CATENA_EACH_INPUT(CATENA_ADVANCE)
 #undef CATENA_ADVANCE
     }
-#define CATENA_LOAD(k)                                                                        \
-  const Operand##k value##k = (a.op.immediate >> k) & 1                                       \
-      ? from_bits<Operand##k>(a.op.value[k])                                                  \
-      : *reinterpret_cast<const Operand##k*>(static_cast<const char*>(a.op.pointer[k]) + offset##k);
+#define CATENA_LOAD(k)                                                    \
+  const Operand##k value##k = (a.op.immediate >> k) & 1                   \
+                                  ? from_bits<Operand##k>(a.op.value[k])  \
+                                  : *reinterpret_cast<const Operand##k*>( \
+                                        static_cast<const char*>(a.op.pointer[k]) + offset##k);
     CATENA_EACH_INPUT(CATENA_LOAD)
 #undef CATENA_LOAD
 #define CATENA_RESULT(k) Operand##k value##k;
@@ -262,7 +295,8 @@ catena_strided(const __grid_constant__ StridedArgs<CATENA_N> a) {
 #define CATENA_VALUE(k) value##k
     CATENA_ELEMENT(CATENA_VALUE)
 #undef CATENA_VALUE
-#define CATENA_STORE(k) *reinterpret_cast<Operand##k*>(static_cast<char*>(a.op.pointer[k]) + offset##k) = value##k;
+#define CATENA_STORE(k) \
+  *reinterpret_cast<Operand##k*>(static_cast<char*>(a.op.pointer[k]) + offset##k) = value##k;
     CATENA_EACH_OUTPUT(CATENA_STORE)
 #undef CATENA_STORE
   }

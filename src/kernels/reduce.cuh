@@ -20,11 +20,16 @@ union InputVector {
 
 CATENA_FN Accumulator reduce_pair(Accumulator a, Accumulator b) { return Reduction::combine(a, b); }
 
-template <class T> CATENA_FN T shuffle_down(T x, int distance) {
-  union { T value; unsigned int word[(sizeof(T) + 3) / 4]; } both;
+template <class T>
+CATENA_FN T shuffle_down(T x, int distance) {
+  union {
+    T value;
+    unsigned int word[(sizeof(T) + 3) / 4];
+  } both;
   both.value = x;
 #pragma unroll
-  for (int w = 0; w < int((sizeof(T) + 3) / 4); ++w) both.word[w] = __shfl_down_sync(0xffffffffu, both.word[w], distance);
+  for (int w = 0; w < int((sizeof(T) + 3) / 4); ++w)
+    both.word[w] = __shfl_down_sync(0xffffffffu, both.word[w], distance);
   return both.value;
 }
 
@@ -54,8 +59,10 @@ CATENA_FN void store_result(const ReduceArgs& a, int64_t offset, Accumulator x) 
   *place = convert<Output>(x);
 }
 CATENA_FN void store_result(const ReduceArgs& a, int64_t output, int64_t offset, Accumulator x) {
-  if (a.splits > 1) static_cast<Accumulator*>(a.partial)[int64_t(blockIdx.y) * a.outputs + output] = x;
-  else store_result(a, offset, x);
+  if (a.splits > 1)
+    static_cast<Accumulator*>(a.partial)[int64_t(blockIdx.y) * a.outputs + output] = x;
+  else
+    store_result(a, offset, x);
 }
 
 // Offset of element r behind an output.
@@ -73,9 +80,10 @@ CATENA_FN int64_t reduced_offset(const ReduceArgs& a, int64_t r) {
 
 // 2^group_shift threads share an output; with vectors its elements are contiguous and aligned.
 CATENA_KERNEL __launch_bounds__(kReduceThreads)
-catena_reduce_rows(const __grid_constant__ ReduceArgs a) {
+    catena_reduce_rows(const __grid_constant__ ReduceArgs a) {
   const int group = 1 << a.group_shift, lane = threadIdx.x & (group - 1);
-  const int64_t output = int64_t(blockIdx.x) * (kReduceThreads >> a.group_shift) + (threadIdx.x >> a.group_shift);
+  const int64_t output =
+      int64_t(blockIdx.x) * (kReduceThreads >> a.group_shift) + (threadIdx.x >> a.group_shift);
   Accumulator x = Reduction::identity();
   int64_t result_offset = 0;
   if (output < a.outputs) {
@@ -106,7 +114,8 @@ catena_reduce_rows(const __grid_constant__ ReduceArgs a) {
 #pragma unroll
         for (int u = 0; u < kInFlight; ++u) {
 #pragma unroll
-          for (int v = 0; v < kReduceVector; ++v) parts[v] = reduce_pair(parts[v], Reduction::map(loaded[u].value[v]));
+          for (int v = 0; v < kReduceVector; ++v)
+            parts[v] = reduce_pair(parts[v], Reduction::map(loaded[u].value[v]));
         }
       }
 #pragma unroll 1
@@ -114,7 +123,8 @@ catena_reduce_rows(const __grid_constant__ ReduceArgs a) {
         InputVector loaded;
         loaded.raw = words[i];
 #pragma unroll
-        for (int v = 0; v < kReduceVector; ++v) parts[v] = reduce_pair(parts[v], Reduction::map(loaded.value[v]));
+        for (int v = 0; v < kReduceVector; ++v)
+          parts[v] = reduce_pair(parts[v], Reduction::map(loaded.value[v]));
       }
 #pragma unroll
       for (int v = 0; v < kReduceVector; ++v) x = reduce_pair(x, parts[v]);
@@ -124,12 +134,14 @@ catena_reduce_rows(const __grid_constant__ ReduceArgs a) {
     for (; r + (kInFlight - 1) * group < end; r += kInFlight * group) {
       Input loaded[kInFlight];
 #pragma unroll
-      for (int u = 0; u < kInFlight; ++u) loaded[u] = *reinterpret_cast<const Input*>(p + reduced_offset(a, r + u * group));
+      for (int u = 0; u < kInFlight; ++u)
+        loaded[u] = *reinterpret_cast<const Input*>(p + reduced_offset(a, r + u * group));
 #pragma unroll
       for (int u = 0; u < kInFlight; ++u) x = reduce_pair(x, Reduction::map(loaded[u]));
     }
 #pragma unroll 1
-    for (; r < end; r += group) x = reduce_pair(x, Reduction::map(*reinterpret_cast<const Input*>(p + reduced_offset(a, r))));
+    for (; r < end; r += group)
+      x = reduce_pair(x, Reduction::map(*reinterpret_cast<const Input*>(p + reduced_offset(a, r))));
   }
   x = reduce_group(x, a.group_shift);
   if (lane == 0 && output < a.outputs) store_result(a, output, result_offset, x);
@@ -138,9 +150,10 @@ catena_reduce_rows(const __grid_constant__ ReduceArgs a) {
 // The innermost kept dimension is contiguous: threads lie along it (2^group_shift of them, a vector
 // each) and over the reduced elements, whose partial results meet in shared memory.
 CATENA_KERNEL __launch_bounds__(kReduceThreads)
-catena_reduce_columns(const __grid_constant__ ReduceArgs a) {
+    catena_reduce_columns(const __grid_constant__ ReduceArgs a) {
   __shared__ Accumulator shared[kReduceThreads * kReduceVector];
-  const int width = 1 << a.group_shift, lane = threadIdx.x & (width - 1), span = width * kReduceVector;
+  const int width = 1 << a.group_shift, lane = threadIdx.x & (width - 1),
+            span = width * kReduceVector;
   const int height = kReduceThreads >> a.group_shift, first = threadIdx.x >> a.group_shift;
   uint32_t block;
   uint32_t outer = divide(blockIdx.x, a.blocks, block);
@@ -170,13 +183,15 @@ catena_reduce_columns(const __grid_constant__ ReduceArgs a) {
         InputVector loaded[kInFlight];
 #pragma unroll
         for (int u = 0; u < kInFlight; ++u) {
-          if (r + u * height < end) loaded[u].raw = *reinterpret_cast<const uint4*>(p + reduced_offset(a, r + u * height));
+          if (r + u * height < end)
+            loaded[u].raw = *reinterpret_cast<const uint4*>(p + reduced_offset(a, r + u * height));
         }
 #pragma unroll
         for (int u = 0; u < kInFlight; ++u) {
           if (r + u * height < end) {
 #pragma unroll
-            for (int v = 0; v < kReduceVector; ++v) parts[v] = reduce_pair(parts[v], Reduction::map(loaded[u].value[v]));
+            for (int v = 0; v < kReduceVector; ++v)
+              parts[v] = reduce_pair(parts[v], Reduction::map(loaded[u].value[v]));
           }
         }
       }
@@ -187,7 +202,8 @@ catena_reduce_columns(const __grid_constant__ ReduceArgs a) {
       const Input* row = reinterpret_cast<const Input*>(p + reduced_offset(a, r));
 #pragma unroll
       for (int v = 0; v < kReduceVector; ++v) {
-        if (v * width + lane < count) parts[v] = reduce_pair(parts[v], Reduction::map(row[v * width + lane]));
+        if (v * width + lane < count)
+          parts[v] = reduce_pair(parts[v], Reduction::map(row[v * width + lane]));
       }
     }
   }
@@ -206,9 +222,10 @@ catena_reduce_columns(const __grid_constant__ ReduceArgs a) {
 
 // Joins the partial results of all splits, 2^group_shift threads an output.
 CATENA_KERNEL __launch_bounds__(kReduceThreads)
-catena_reduce_finish(const __grid_constant__ ReduceArgs a) {
+    catena_reduce_finish(const __grid_constant__ ReduceArgs a) {
   const int group = 1 << a.group_shift, lane = threadIdx.x & (group - 1);
-  const int64_t output = int64_t(blockIdx.x) * (kReduceThreads >> a.group_shift) + (threadIdx.x >> a.group_shift);
+  const int64_t output =
+      int64_t(blockIdx.x) * (kReduceThreads >> a.group_shift) + (threadIdx.x >> a.group_shift);
   Accumulator x = Reduction::identity();
   if (output < a.outputs) {
     const Accumulator* partial = static_cast<const Accumulator*>(a.partial) + output;

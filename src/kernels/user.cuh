@@ -13,7 +13,8 @@ struct UserIndex {
 };
 
 // Byte offsets of all operands at element i (C order).
-template <int N> CATENA_FN void user_offsets(const UserArgs<N>& a, int64_t i, int64_t (&offset)[N]) {
+template <int N>
+CATENA_FN void user_offsets(const UserArgs<N>& a, int64_t i, int64_t (&offset)[N]) {
 #pragma unroll
   for (int k = 0; k < N; ++k) offset[k] = 0;
   const bool small = a.size < 0x80000000ll;
@@ -35,37 +36,59 @@ template <int N> CATENA_FN void user_offsets(const UserArgs<N>& a, int64_t i, in
   }
 }
 
-template <class S, int N> CATENA_FN S user_load(const UserArgs<N>& a, int k, int64_t offset) {
+template <class S, int N>
+CATENA_FN S user_load(const UserArgs<N>& a, int k, int64_t offset) {
   if ((a.immediate >> k) & 1) return from_bits<S>(a.value[k]);
   return *reinterpret_cast<const S*>(static_cast<const char*>(a.pointer[k]) + offset);
 }
-template <class S, int N> CATENA_FN S& user_place(const UserArgs<N>& a, int k, int64_t offset) {
+template <class S, int N>
+CATENA_FN S& user_place(const UserArgs<N>& a, int k, int64_t offset) {
   return *reinterpret_cast<S*>(static_cast<char*>(a.pointer[k]) + offset);
 }
 
 // An element of a 16-bit array that reads and writes as float.
-template <class S> struct NarrowReference {
+template <class S>
+struct NarrowReference {
   S* place;
   __device__ operator float() const { return to_float(*place); }
-  __device__ const NarrowReference& operator=(float x) const { *place = Narrow<S>::from(x); return *this; }
-  __device__ const NarrowReference& operator=(const NarrowReference& x) const { *place = *x.place; return *this; }
+  __device__ const NarrowReference& operator=(float x) const {
+    *place = Narrow<S>::from(x);
+    return *this;
+  }
+  __device__ const NarrowReference& operator=(const NarrowReference& x) const {
+    *place = *x.place;
+    return *this;
+  }
   __device__ const NarrowReference& operator+=(float x) const { return *this = float(*this) + x; }
   __device__ const NarrowReference& operator-=(float x) const { return *this = float(*this) - x; }
   __device__ const NarrowReference& operator*=(float x) const { return *this = float(*this) * x; }
   __device__ const NarrowReference& operator/=(float x) const { return *this = float(*this) / x; }
 };
-template <class S> struct RawElement { typedef S& type; static CATENA_FN S& at(S* p) { return *p; } };
-template <> struct RawElement<Half> {
-  typedef NarrowReference<Half> type;
-  static CATENA_FN type at(Half* p) { type r = {p}; return r; }
+template <class S>
+struct RawElement {
+  typedef S& type;
+  static CATENA_FN S& at(S* p) { return *p; }
 };
-template <> struct RawElement<BFloat16> {
+template <>
+struct RawElement<Half> {
+  typedef NarrowReference<Half> type;
+  static CATENA_FN type at(Half* p) {
+    type r = {p};
+    return r;
+  }
+};
+template <>
+struct RawElement<BFloat16> {
   typedef NarrowReference<BFloat16> type;
-  static CATENA_FN type at(BFloat16* p) { type r = {p}; return r; }
+  static CATENA_FN type at(BFloat16* p) {
+    type r = {p};
+    return r;
+  }
 };
 
 // A raw argument: indexed by a C-order linear index, or by one index a dimension.
-template <class S> class RawArray {
+template <class S>
+class RawArray {
  public:
   __device__ explicit RawArray(const UserRaw& raw) : raw_(raw) {}
   __device__ long long size() const { return raw_.size; }
@@ -82,12 +105,16 @@ template <class S> class RawArray {
     }
     return RawElement<S>::at(reinterpret_cast<S*>(static_cast<char*>(raw_.data) + offset));
   }
-  template <class Index> __device__ typename RawElement<S>::type at(const Index* index) const {
+  template <class Index>
+  __device__ typename RawElement<S>::type at(const Index* index) const {
     int64_t offset = 0;
     for (int d = 0; d < raw_.ndim; ++d) offset += int64_t(index[d]) * raw_.stride[d];
     return RawElement<S>::at(reinterpret_cast<S*>(static_cast<char*>(raw_.data) + offset));
   }
-  template <class Index> __device__ typename RawElement<S>::type operator[](Index index) const { return at(index); }
+  template <class Index>
+  __device__ typename RawElement<S>::type operator[](Index index) const {
+    return at(index);
+  }
 
  private:
   const UserRaw& raw_;

@@ -93,6 +93,38 @@ TEST_P(CpuCast, EveryTargetAndLayout) {
 INSTANTIATE_TEST_SUITE_P(Dtypes, CpuCast, ::testing::ValuesIn(all_dtypes()),
                          [](const auto& p) { return std::string(name(p.param)); });
 
+// Matrices of 4-byte elements have a path of their own: odd extents, rows that start anywhere,
+// large ones that go past the caches, and what lies around the target.
+TEST(CpuCopyTransposed, WordsOfAnyExtent) {
+  struct Case {
+    int64_t rows, columns, offset;
+  };
+  for (const auto [rows, columns, offset] :
+       {Case{4, 4, 0}, Case{5, 67, 0}, Case{63, 130, 1}, Case{16, 64, 2}, Case{129, 19, 3},
+        Case{1100, 1056, 0}, Case{1030, 1101, 1}}) {
+    for (Dtype dtype : {Dtype::kFloat32, Dtype::kInt32}) {
+      const Array source = samples(dtype, {columns, rows});
+      const Array frame = zeros({rows + 2, columns + 8}, dtype);
+      const Array target = frame(Slice(1, rows + 1), Slice(offset, offset + columns));
+      for (const Array& from : {source.T(), source(Slice(none, none, -1)).T()}) {
+        frame.fill(0);
+        kernels::copy(cpu(0), from, target);
+        int64_t wrong = 0;
+        for (int64_t i = 0; i < from.size(); ++i) wrong += value_at(target, i) != value_at(from, i);
+        EXPECT_EQ(wrong, 0) << rows << " x " << columns << " " << name(dtype);
+        int64_t around = 0;
+        for (int64_t i = 0; i < frame.size(); ++i) {
+          const int64_t row = i / (columns + 8), column = i % (columns + 8);
+          const bool inside =
+              row >= 1 && row <= rows && column >= offset && column < offset + columns;
+          around += !inside && value_at(frame, i) != 0;
+        }
+        EXPECT_EQ(around, 0) << rows << " x " << columns << " " << name(dtype);
+      }
+    }
+  }
+}
+
 TEST(CpuCastRounding, SixteenBitFloatsRoundOnceToEven) {
   // All float16 and bfloat16 values survive; halfway cases go to even; doubles are not rounded
   // twice.

@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
 #include <random>
 
 #include "catena/array/creation.h"
@@ -85,21 +84,26 @@ void check(ReduceOp op, const Array& input, uint32_t axes, Dtype output_dtype) {
   }
   const Array output = Array::uninitialized(shape, output_dtype, cpu(0));
   kernels::reduce(cpu(0), ReduceCall{op, &input, &output, axes});
-  std::map<std::vector<int64_t>, Expected> expected;
+  std::vector<Expected> expected(size_t(output.size()));  // in C order of the output
   std::vector<int64_t> position(size_t(input.ndim()), 0);
   for (int64_t i = 0; i < input.size(); ++i) {
-    int64_t rest = i;
+    int64_t rest = i, index = 0, step = 1;
     for (int d = input.ndim() - 1; d >= 0; --d) {
       position[size_t(d)] = rest % input.shape()[size_t(d)];
       rest /= input.shape()[size_t(d)];
+      if ((axes >> d) & 1) continue;
+      index += position[size_t(d)] * step;
+      step *= shape[size_t(d)];
     }
-    std::vector<int64_t> kept = position;
-    for (int d = 0; d < input.ndim(); ++d) {
-      if ((axes >> d) & 1) kept[size_t(d)] = 0;
-    }
-    accumulate(op, expected[kept], value_at(input, position));
+    accumulate(op, expected[size_t(index)], value_at(input, position));
   }
-  for (const auto& [kept, e] : expected) {
+  for (int64_t i = 0; i < output.size(); ++i) {
+    const Expected& e = expected[size_t(i)];
+    std::vector<int64_t> kept(size_t(input.ndim()), 0);
+    for (int64_t d = input.ndim() - 1, rest = i; d >= 0; --d) {
+      kept[size_t(d)] = rest % shape[size_t(d)];
+      rest /= shape[size_t(d)];
+    }
     const Real got = value_at(output, kept);
     Real wanted = e.value;
     if (is_int(output_dtype)) {  // wraps
@@ -157,8 +161,8 @@ TEST_P(CpuReduce, EveryAxisSubsetAndLayout) {
 TEST_P(CpuReduce, SegmentsAndThreads) {
   if (GetParam() != Dtype::kFloat32 && GetParam() != Dtype::kFloat64 && GetParam() != Dtype::kInt32)
     return;
-  const Array rows = random_array(GetParam(), {3, 300000}, 2), columns = rows.reshape({300000, 3}),
-              wide = rows.reshape({600, 1500});
+  const Array rows = random_array(GetParam(), {2, 140000}, 2), columns = rows.reshape({140000, 2}),
+              wide = rows.reshape({400, 700});
   for (ReduceOp op : {ReduceOp::kSum, ReduceOp::kMax}) {
     for (const Array& a : {rows, columns, wide}) {
       for (uint32_t axes = 1; axes < 4; ++axes) check(op, a, axes, GetParam());

@@ -1,8 +1,8 @@
 // The engine on hand-made nodes: order, accumulation, release, overwritten inputs, observers.
 #include <gtest/gtest.h>
 
-#include <sys/resource.h>
 #include <pthread.h>
+#include <sys/resource.h>
 
 #include "catena/array/creation.h"
 #include "catena/array/math.h"

@@ -14,7 +14,8 @@ TEST(DeviceName, ReadsAndPrints) {
   EXPECT_EQ(Device("cpu"), cpu(0));
   EXPECT_EQ(Device("cpu:3").name(), "cpu:3");
   EXPECT_EQ(Device("gpu:1"), cuda_device(1));
-  for (const char* bad : {"", "tpu", "cpu:", "cpu:x", "cuda:-1", "cuda:64"}) EXPECT_THROW(Device{bad}, DeviceError) << bad;
+  for (const char* bad : {"", "tpu", "cpu:", "cpu:x", "cuda:-1", "cuda:64"})
+    EXPECT_THROW(Device{bad}, DeviceError) << bad;
 }
 
 TEST(DeviceScope, IsPerThreadAndRestores) {

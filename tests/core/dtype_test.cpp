@@ -13,7 +13,8 @@ namespace {
 using D = Dtype;
 
 TEST(Dtype, NamesReadBack) {
-  for (int i = 0; i < kDtypeCount; ++i) EXPECT_EQ(parse_dtype(name(static_cast<D>(i))), static_cast<D>(i));
+  for (int i = 0; i < kDtypeCount; ++i)
+    EXPECT_EQ(parse_dtype(name(static_cast<D>(i))), static_cast<D>(i));
   EXPECT_EQ(parse_dtype("f4"), D::kFloat32);
   EXPECT_THROW(parse_dtype("complex64"), DtypeError);
 }
@@ -30,13 +31,19 @@ TEST_P(Promotion, IsSymmetricAndAsNumPy) {
   EXPECT_EQ(promote(c.b, c.a), c.result);
 }
 
-INSTANTIATE_TEST_SUITE_P(Table, Promotion, testing::Values(
-    PromotionCase{D::kBool, D::kInt8, D::kInt8}, PromotionCase{D::kInt8, D::kUInt8, D::kInt16},
-    PromotionCase{D::kInt32, D::kUInt32, D::kInt64}, PromotionCase{D::kInt64, D::kUInt64, D::kFloat64},
-    PromotionCase{D::kUInt16, D::kInt64, D::kInt64}, PromotionCase{D::kInt8, D::kFloat16, D::kFloat16},
-    PromotionCase{D::kInt16, D::kFloat16, D::kFloat32}, PromotionCase{D::kInt32, D::kFloat32, D::kFloat64},
-    PromotionCase{D::kFloat16, D::kBFloat16, D::kFloat32}, PromotionCase{D::kBFloat16, D::kInt64, D::kBFloat16},
-    PromotionCase{D::kBFloat16, D::kFloat64, D::kFloat64}, PromotionCase{D::kFloat32, D::kFloat64, D::kFloat64}));
+INSTANTIATE_TEST_SUITE_P(Table, Promotion,
+                         testing::Values(PromotionCase{D::kBool, D::kInt8, D::kInt8},
+                                         PromotionCase{D::kInt8, D::kUInt8, D::kInt16},
+                                         PromotionCase{D::kInt32, D::kUInt32, D::kInt64},
+                                         PromotionCase{D::kInt64, D::kUInt64, D::kFloat64},
+                                         PromotionCase{D::kUInt16, D::kInt64, D::kInt64},
+                                         PromotionCase{D::kInt8, D::kFloat16, D::kFloat16},
+                                         PromotionCase{D::kInt16, D::kFloat16, D::kFloat32},
+                                         PromotionCase{D::kInt32, D::kFloat32, D::kFloat64},
+                                         PromotionCase{D::kFloat16, D::kBFloat16, D::kFloat32},
+                                         PromotionCase{D::kBFloat16, D::kInt64, D::kBFloat16},
+                                         PromotionCase{D::kBFloat16, D::kFloat64, D::kFloat64},
+                                         PromotionCase{D::kFloat32, D::kFloat64, D::kFloat64}));
 
 TEST(Promotion, HostScalarsAreWeak) {
   EXPECT_EQ(promote(D::kFloat16, Scalar(2.5)), D::kFloat16);
@@ -61,7 +68,7 @@ TEST(Half, EveryFloat16ReadsBack) {
 TEST(Half, RoundsToNearestEven) {
   EXPECT_EQ(float(float16(65519.0f)), 65504.0f);
   EXPECT_TRUE(std::isinf(float(float16(65520.0f))));
-  EXPECT_EQ(float(float16(1.0f + 0x1p-11f)), 1.0f);             // tie to even
+  EXPECT_EQ(float(float16(1.0f + 0x1p-11f)), 1.0f);              // tie to even
   EXPECT_EQ(float(float16(1.0f + 0x1.8p-10f)), 1.0f + 0x1p-9f);  // tie to even, upwards
   EXPECT_EQ(float(bfloat16(1.0f + 0x1p-8f)), 1.0f);
   // Rounded once: through float this double would tie and go down.

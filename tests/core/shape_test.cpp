@@ -28,7 +28,8 @@ TEST(Shape, Broadcasts) {
     broadcast_shapes("add", {2, 3}, {4});
     FAIL();
   } catch (const ShapeError& e) {
-    EXPECT_NE(std::string(e.what()).find("add: shapes (2, 3) and (4,)"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("add: shapes (2, 3) and (4,)"), std::string::npos)
+        << e.what();
   }
 }
 

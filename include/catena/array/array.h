@@ -39,7 +39,8 @@ inline constexpr Ellipsis ellipsis{};
 // One entry of a basic index: an integer, a slice, newaxis or ellipsis.
 class Index : public std::variant<int64_t, Slice, NewAxis, Ellipsis> {
  public:
-  template <std::integral T> Index(T value) : variant(static_cast<int64_t>(value)) {}
+  template <std::integral T>
+  Index(T value) : variant(static_cast<int64_t>(value)) {}
   Index(const Slice& slice) : variant(slice) {}
   Index(NewAxis axis) : variant(axis) {}
   Index(Ellipsis rest) : variant(rest) {}
@@ -51,10 +52,10 @@ struct ArrayBody : RefCounted {
   bool contiguous = true;  // C order without gaps
   Device device;
   int64_t size = 0;
-  char* data = nullptr;    // first element
+  char* data = nullptr;  // first element
   StoragePtr storage;
   Shape shape;
-  Strides strides;         // bytes
+  Strides strides;  // bytes
 
   static ArrayBody* create();
   static void destroy(ArrayBody* body);
@@ -119,25 +120,27 @@ class Array {
     return at({Index(std::forward<I>(indices))...});
   }
   Array operator[](int64_t index) const { return at({Index(index)}); }
-  Array at(std::initializer_list<Index> indices) const { return at(std::span(indices.begin(), indices.size())); }
+  Array at(std::initializer_list<Index> indices) const {
+    return at(std::span(indices.begin(), indices.size()));
+  }
   Array at(std::span<const Index> indices) const;
   // One -1 is inferred. A view where the strides allow it, else a copy.
   Array reshape(const Shape& shape) const;
   Array ravel() const { return reshape({-1}); }
-  Array flatten() const;                                // always a copy
-  Array transpose(const Axes& axes = {}) const;         // empty: reversed
+  Array flatten() const;                         // always a copy
+  Array transpose(const Axes& axes = {}) const;  // empty: reversed
   Array T() const { return transpose(); }
   Array swapaxes(int64_t axis1, int64_t axis2) const;
-  Array squeeze(const Axes& axes = {}) const;           // empty: all of extent 1
+  Array squeeze(const Axes& axes = {}) const;  // empty: all of extent 1
   Array expand_dims(int64_t axis) const;
-  Array broadcast_to(const Shape& shape) const;         // stride 0; do not write through it
+  Array broadcast_to(const Shape& shape) const;  // stride 0; do not write through it
   Array diagonal(int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1) const;
   // Reinterprets the bytes of a contiguous last axis as another dtype, as NumPy's view.
   Array view(Dtype dtype) const;
 
   // Copies ----------------------------------------------------------------------------------
-  Array copy() const;                                   // C-contiguous, same device
-  Array astype(Dtype dtype, bool copy = true) const;    // copy=false returns *this when equal
+  Array copy() const;                                 // C-contiguous, same device
+  Array astype(Dtype dtype, bool copy = true) const;  // copy=false returns *this when equal
   Array contiguous() const { return is_contiguous() ? *this : copy(); }
   // On another device; *this when it is there already. Ordered on both devices' current streams:
   // when it returns, source and result may be used, written or freed on their own streams.
@@ -158,11 +161,15 @@ class Array {
   // Reading ---------------------------------------------------------------------------------
   // The only element (ShapeError otherwise); waits for the device.
   Scalar item() const;
-  template <class T> T item() const { return item().template to<T>(); }
+  template <class T>
+  T item() const {
+    return item().template to<T>();
+  }
   // All elements in C order as T; waits for the device. Values are cast as astype does.
-  template <class T> std::vector<T> to_vector() const;
-  std::string to_string() const;                        // NumPy's str()
-  std::string repr() const;                             // NumPy's repr()
+  template <class T>
+  std::vector<T> to_vector() const;
+  std::string to_string() const;  // NumPy's str()
+  std::string repr() const;       // NumPy's repr()
 
  private:
   IntrusivePtr<ArrayBody> body_;
@@ -177,8 +184,8 @@ class Operand {
  public:
   Operand(const Array& array) : array_(&array) {}
   Operand(const Scalar& scalar) : scalar_(scalar) {}
-  template <class T> requires std::is_arithmetic_v<T>
-  Operand(T value) : scalar_(value) {}
+  template <class T>
+  requires std::is_arithmetic_v<T> Operand(T value) : scalar_(value) {}
 
   const Array* array() const { return array_; }
   const Scalar& scalar() const { return scalar_; }
@@ -190,8 +197,8 @@ class Operand {
 
 // Where a result goes: nothing given makes a new array.
 struct Out {
-  const Array* array = nullptr;        // must have the broadcast shape; the result is cast on store
-  std::optional<Dtype> dtype;          // computes in (and returns) this dtype
+  const Array* array = nullptr;  // must have the broadcast shape; the result is cast on store
+  std::optional<Dtype> dtype;    // computes in (and returns) this dtype
 
   Out() = default;
   Out(const Array& destination) : array(&destination) {}

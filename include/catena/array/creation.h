@@ -35,10 +35,12 @@ Array ones_like(const Array& like, const ArrayOptions& options = {});
 Array full_like(const Array& like, const Scalar& value, const ArrayOptions& options = {});
 // start, start + step, ... below stop. Without a dtype: int64 when all numbers are integers, else
 // float64. A zero step is a ValueError.
-Array arange(const Scalar& start, const Scalar& stop, const Scalar& step = 1, const ArrayOptions& options = {});
+Array arange(const Scalar& start, const Scalar& stop, const Scalar& step = 1,
+             const ArrayOptions& options = {});
 Array arange(const Scalar& stop, const ArrayOptions& options = {});
 // `count` evenly spaced numbers; endpoint included unless told otherwise.
-Array linspace(double start, double stop, int64_t count = 50, bool endpoint = true, const ArrayOptions& options = {});
+Array linspace(double start, double stop, int64_t count = 50, bool endpoint = true,
+               const ArrayOptions& options = {});
 // Ones on the k-th diagonal. columns < 0: as many as rows.
 Array eye(int64_t rows, int64_t columns = -1, int64_t k = 0, const ArrayOptions& options = {});
 Array identity(int64_t n, const ArrayOptions& options = {});
@@ -59,15 +61,17 @@ Array array(const std::vector<T>& values, std::optional<Device> device = {}) {
 // 1-, 2- and 3-d literals: array({{1.f, 2.f}, {3.f, 4.f}}). Rows must have one length.
 template <class T>
 Array array(std::initializer_list<T> values, std::optional<Device> device = {}) {
-  return array(std::span<const T>(values.begin(), values.size()), Shape{int64_t(values.size())}, device);
+  return array(std::span<const T>(values.begin(), values.size()), Shape{int64_t(values.size())},
+               device);
 }
 template <class T>
-Array array(std::initializer_list<std::initializer_list<T>> rows, std::optional<Device> device = {}) {
+Array array(std::initializer_list<std::initializer_list<T>> rows,
+            std::optional<Device> device = {}) {
   std::vector<T> flat;
   const int64_t columns = rows.size() ? int64_t(rows.begin()->size()) : 0;
   for (const auto& row : rows) {
-    CATENA_CHECK(ShapeError, int64_t(row.size()) == columns, "array: rows of different length: ",
-                 columns, " and ", row.size());
+    CATENA_CHECK(ShapeError, int64_t(row.size()) == columns,
+                 "array: rows of different length: ", columns, " and ", row.size());
     flat.insert(flat.end(), row.begin(), row.end());
   }
   return array(std::span<const T>(flat), Shape{int64_t(rows.size()), columns}, device);
@@ -76,10 +80,12 @@ Array array(std::initializer_list<std::initializer_list<T>> rows, std::optional<
 Array scalar_array(const Scalar& value, const ArrayOptions& options = {});
 
 // Views host memory without a copy; the owner, when given, is kept until the last view goes.
-Array borrow_array(void* data, const Shape& shape, Dtype dtype, Device device = cpu(0), std::shared_ptr<void> owner = {});
+Array borrow_array(void* data, const Shape& shape, Dtype dtype, Device device = cpu(0),
+                   std::shared_ptr<void> owner = {});
 
 // Copies raw host bytes; the typed forms above end here.
-Array array_from_bytes(const void* data, const Shape& shape, Dtype dtype, std::optional<Device> device);
+Array array_from_bytes(const void* data, const Shape& shape, Dtype dtype,
+                       std::optional<Device> device);
 
 template <class T>
 Array array(std::span<const T> values, const Shape& shape, std::optional<Device> device) {

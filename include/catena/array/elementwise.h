@@ -30,23 +30,23 @@ inline constexpr int kElementwiseOpCount = static_cast<int>(ElementwiseOp::kCoun
 // Dtypes an operation computes in. Inputs of another dtype are promoted into the class: integers of
 // a float operation as float_result() says, bool of an arithmetic one to int8.
 enum class OpTypes : uint8_t {
-  kAll,          // bool, integers, floats
-  kNumeric,      // integers, floats; bool is a DtypeError
-  kIntBool,      // bool, integers; floats are a DtypeError
-  kInt,          // integers; bool becomes int8, floats are a DtypeError
-  kFloat,        // floats
-  kTrueDivide,   // floats; every integer becomes float64, as NumPy's division
+  kAll,         // bool, integers, floats
+  kNumeric,     // integers, floats; bool is a DtypeError
+  kIntBool,     // bool, integers; floats are a DtypeError
+  kInt,         // integers; bool becomes int8, floats are a DtypeError
+  kFloat,       // floats
+  kTrueDivide,  // floats; every integer becomes float64, as NumPy's division
 };
 enum class OpResult : uint8_t { kSame, kBool };
 
 struct ElementwiseInfo {
-  const char* name;      // "add"
-  const char* functor;   // "Add", in src/kernels/scalar_ops.h
+  const char* name;     // "add"
+  const char* functor;  // "Add", in src/kernels/scalar_ops.h
   int inputs;
   OpTypes types;
   OpResult result;
-  bool first_is_bool;    // operand 0 is a condition: bool whatever the dtype (where)
-  double low, high;      // range of the samples tests draw
+  bool first_is_bool;  // operand 0 is a condition: bool whatever the dtype (where)
+  double low, high;    // range of the samples tests draw
   bool differentiable;
 };
 const ElementwiseInfo& info(ElementwiseOp op);

@@ -10,9 +10,9 @@
 
 namespace catena {
 
-// One array in NumPy's .npy format (bfloat16 is stored as the raw 2-byte void type 'V2', as ml_dtypes
-// does). The file is written under a temporary name and renamed, so that a full disk or a crash
-// leaves the old file. Throws IoError with the path and the system's reason.
+// One array in NumPy's .npy format (bfloat16 is stored as the raw 2-byte void type 'V2', as
+// ml_dtypes does). The file is written under a temporary name and renamed, so that a full disk or a
+// crash leaves the old file. Throws IoError with the path and the system's reason.
 void save(const std::string& path, const Array& a);
 // Reads a .npy file onto `device`; C and Fortran order, either byte order.
 // Throws IoError naming path, offset and what was expected.

@@ -13,44 +13,49 @@
 namespace catena {
 
 // Arithmetic, rounding, extremes
-Array add(const Operand& x1, const Operand& x2, const Out& out = {});  // x1 + x2; bool: or
+Array add(const Operand& x1, const Operand& x2, const Out& out = {});       // x1 + x2; bool: or
 Array subtract(const Operand& x1, const Operand& x2, const Out& out = {});  // x1 - x2
 Array multiply(const Operand& x1, const Operand& x2, const Out& out = {});  // x1 * x2; bool: and
-Array divide(const Operand& x1, const Operand& x2, const Out& out = {});  // true quotient; integers give float64
-Array floor_divide(const Operand& x1, const Operand& x2, const Out& out = {});  // quotient rounded down; integer division by 0 gives 0
-Array remainder(const Operand& x1, const Operand& x2, const Out& out = {});  // with the sign of the divisor, as Python
-Array fmod(const Operand& x1, const Operand& x2, const Out& out = {});  // with the sign of the dividend, as C
-Array power(const Operand& x1, const Operand& x2, const Out& out = {});  // x1 ** x2
+Array divide(const Operand& x1, const Operand& x2,
+             const Out& out = {});  // true quotient; integers give float64
+Array floor_divide(const Operand& x1, const Operand& x2,
+                   const Out& out = {});  // quotient rounded down; integer division by 0 gives 0
+Array remainder(const Operand& x1, const Operand& x2,
+                const Out& out = {});  // with the sign of the divisor, as Python
+Array fmod(const Operand& x1, const Operand& x2,
+           const Out& out = {});  // with the sign of the dividend, as C
+Array power(const Operand& x1, const Operand& x2, const Out& out = {});    // x1 ** x2
 Array maximum(const Operand& x1, const Operand& x2, const Out& out = {});  // larger; NaN wins
 Array minimum(const Operand& x1, const Operand& x2, const Out& out = {});  // smaller; NaN wins
-Array fmax(const Operand& x1, const Operand& x2, const Out& out = {});  // larger; NaN loses
-Array fmin(const Operand& x1, const Operand& x2, const Out& out = {});  // smaller; NaN loses
-Array negative(const Operand& x, const Out& out = {});  // -x
-Array positive(const Operand& x, const Out& out = {});  // a copy
-Array absolute(const Operand& x, const Out& out = {});  // magnitude
-Array square(const Operand& x, const Out& out = {});  // x * x
-Array sign(const Operand& x, const Out& out = {});  // -1, 0 or 1; NaN stays
+Array fmax(const Operand& x1, const Operand& x2, const Out& out = {});     // larger; NaN loses
+Array fmin(const Operand& x1, const Operand& x2, const Out& out = {});     // smaller; NaN loses
+Array negative(const Operand& x, const Out& out = {});                     // -x
+Array positive(const Operand& x, const Out& out = {});                     // a copy
+Array absolute(const Operand& x, const Out& out = {});                     // magnitude
+Array square(const Operand& x, const Out& out = {});                       // x * x
+Array sign(const Operand& x, const Out& out = {});                         // -1, 0 or 1; NaN stays
 Array reciprocal(const Operand& x, const Out& out = {});  // 1 / x; integer 0 gives 0
-Array rint(const Operand& x, const Out& out = {});  // nearest, ties to even
-Array floor(const Operand& x, const Out& out = {});  // down
-Array ceil(const Operand& x, const Out& out = {});  // up
-Array trunc(const Operand& x, const Out& out = {});  // towards zero
-Array clip(const Operand& x, const Operand& low, const Operand& high, const Out& out = {});  // minimum(maximum(x, low), high)
+Array rint(const Operand& x, const Out& out = {});        // nearest, ties to even
+Array floor(const Operand& x, const Out& out = {});       // down
+Array ceil(const Operand& x, const Out& out = {});        // up
+Array trunc(const Operand& x, const Out& out = {});       // towards zero
+Array clip(const Operand& x, const Operand& low, const Operand& high,
+           const Out& out = {});  // minimum(maximum(x, low), high)
 
 // Exponentials, logarithms, trigonometry, activations (integers are promoted to a float)
-Array exp(const Operand& x, const Out& out = {});  // e^x
-Array exp2(const Operand& x, const Out& out = {});  // 2^x
-Array expm1(const Operand& x, const Out& out = {});  // e^x - 1, exact near 0
-Array log(const Operand& x, const Out& out = {});  // natural logarithm
-Array log2(const Operand& x, const Out& out = {});  // base 2
-Array log10(const Operand& x, const Out& out = {});  // base 10
-Array log1p(const Operand& x, const Out& out = {});  // log(1 + x), exact near 0
-Array sqrt(const Operand& x, const Out& out = {});  // square root, correctly rounded
-Array rsqrt(const Operand& x, const Out& out = {});  // 1 / sqrt(x)
-Array cbrt(const Operand& x, const Out& out = {});  // cube root
-Array sin(const Operand& x, const Out& out = {});  // radians
-Array cos(const Operand& x, const Out& out = {});  // radians
-Array tan(const Operand& x, const Out& out = {});  // radians
+Array exp(const Operand& x, const Out& out = {});     // e^x
+Array exp2(const Operand& x, const Out& out = {});    // 2^x
+Array expm1(const Operand& x, const Out& out = {});   // e^x - 1, exact near 0
+Array log(const Operand& x, const Out& out = {});     // natural logarithm
+Array log2(const Operand& x, const Out& out = {});    // base 2
+Array log10(const Operand& x, const Out& out = {});   // base 10
+Array log1p(const Operand& x, const Out& out = {});   // log(1 + x), exact near 0
+Array sqrt(const Operand& x, const Out& out = {});    // square root, correctly rounded
+Array rsqrt(const Operand& x, const Out& out = {});   // 1 / sqrt(x)
+Array cbrt(const Operand& x, const Out& out = {});    // cube root
+Array sin(const Operand& x, const Out& out = {});     // radians
+Array cos(const Operand& x, const Out& out = {});     // radians
+Array tan(const Operand& x, const Out& out = {});     // radians
 Array arcsin(const Operand& x, const Out& out = {});  // radians
 Array arccos(const Operand& x, const Out& out = {});  // radians
 Array arctan(const Operand& x, const Out& out = {});  // radians
@@ -60,42 +65,52 @@ Array tanh(const Operand& x, const Out& out = {});
 Array arcsinh(const Operand& x, const Out& out = {});
 Array arccosh(const Operand& x, const Out& out = {});
 Array arctanh(const Operand& x, const Out& out = {});
-Array deg2rad(const Operand& x, const Out& out = {});  // x * pi / 180
-Array rad2deg(const Operand& x, const Out& out = {});  // x * 180 / pi
-Array erf(const Operand& x, const Out& out = {});  // error function
-Array sigmoid(const Operand& x, const Out& out = {});  // 1 / (1 + e^-x)
+Array deg2rad(const Operand& x, const Out& out = {});   // x * pi / 180
+Array rad2deg(const Operand& x, const Out& out = {});   // x * 180 / pi
+Array erf(const Operand& x, const Out& out = {});       // error function
+Array sigmoid(const Operand& x, const Out& out = {});   // 1 / (1 + e^-x)
 Array softplus(const Operand& x, const Out& out = {});  // log(1 + e^x) without overflow
-Array relu(const Operand& x, const Out& out = {});  // maximum(x, 0); NaN stays
+Array relu(const Operand& x, const Out& out = {});      // maximum(x, 0); NaN stays
 Array arctan2(const Operand& x1, const Operand& x2, const Out& out = {});  // angle of (x2, x1)
-Array hypot(const Operand& x1, const Operand& x2, const Out& out = {});  // sqrt(x1^2 + x2^2) without overflow
-Array logaddexp(const Operand& x1, const Operand& x2, const Out& out = {});  // log(e^x1 + e^x2) without overflow
-Array logaddexp2(const Operand& x1, const Operand& x2, const Out& out = {});  // log2(2^x1 + 2^x2) without overflow
-Array copysign(const Operand& x1, const Operand& x2, const Out& out = {});  // magnitude of x1, sign of x2
+Array hypot(const Operand& x1, const Operand& x2,
+            const Out& out = {});  // sqrt(x1^2 + x2^2) without overflow
+Array logaddexp(const Operand& x1, const Operand& x2,
+                const Out& out = {});  // log(e^x1 + e^x2) without overflow
+Array logaddexp2(const Operand& x1, const Operand& x2,
+                 const Out& out = {});  // log2(2^x1 + 2^x2) without overflow
+Array copysign(const Operand& x1, const Operand& x2,
+               const Out& out = {});  // magnitude of x1, sign of x2
 
 // Comparisons, logic, bits, classification
-Array equal(const Operand& x1, const Operand& x2, const Out& out = {});  // bool
-Array not_equal(const Operand& x1, const Operand& x2, const Out& out = {});  // bool
-Array less(const Operand& x1, const Operand& x2, const Out& out = {});  // bool
-Array less_equal(const Operand& x1, const Operand& x2, const Out& out = {});  // bool
-Array greater(const Operand& x1, const Operand& x2, const Out& out = {});  // bool
+Array equal(const Operand& x1, const Operand& x2, const Out& out = {});          // bool
+Array not_equal(const Operand& x1, const Operand& x2, const Out& out = {});      // bool
+Array less(const Operand& x1, const Operand& x2, const Out& out = {});           // bool
+Array less_equal(const Operand& x1, const Operand& x2, const Out& out = {});     // bool
+Array greater(const Operand& x1, const Operand& x2, const Out& out = {});        // bool
 Array greater_equal(const Operand& x1, const Operand& x2, const Out& out = {});  // bool
-Array logical_and(const Operand& x1, const Operand& x2, const Out& out = {});  // bool
-Array logical_or(const Operand& x1, const Operand& x2, const Out& out = {});  // bool
-Array logical_xor(const Operand& x1, const Operand& x2, const Out& out = {});  // bool
-Array logical_not(const Operand& x, const Out& out = {});  // bool
+Array logical_and(const Operand& x1, const Operand& x2, const Out& out = {});    // bool
+Array logical_or(const Operand& x1, const Operand& x2, const Out& out = {});     // bool
+Array logical_xor(const Operand& x1, const Operand& x2, const Out& out = {});    // bool
+Array logical_not(const Operand& x, const Out& out = {});                        // bool
 Array bitwise_and(const Operand& x1, const Operand& x2, const Out& out = {});
 Array bitwise_or(const Operand& x1, const Operand& x2, const Out& out = {});
 Array bitwise_xor(const Operand& x1, const Operand& x2, const Out& out = {});
 Array invert(const Operand& x, const Out& out = {});  // ~x; bool: not
-Array left_shift(const Operand& x1, const Operand& x2, const Out& out = {});  // 0 when all bits leave
-Array right_shift(const Operand& x1, const Operand& x2, const Out& out = {});  // arithmetic for signed
-Array isnan(const Operand& x, const Out& out = {});  // bool
-Array isinf(const Operand& x, const Out& out = {});  // bool, either sign
+Array left_shift(const Operand& x1, const Operand& x2,
+                 const Out& out = {});  // 0 when all bits leave
+Array right_shift(const Operand& x1, const Operand& x2,
+                  const Out& out = {});                 // arithmetic for signed
+Array isnan(const Operand& x, const Out& out = {});     // bool
+Array isinf(const Operand& x, const Out& out = {});     // bool, either sign
 Array isfinite(const Operand& x, const Out& out = {});  // bool
-Array signbit(const Operand& x, const Out& out = {});  // bool, also for -0
+Array signbit(const Operand& x, const Out& out = {});   // bool, also for -0
 
-inline Array true_divide(const Operand& x1, const Operand& x2, const Out& out = {}) { return divide(x1, x2, out); }
-inline Array mod(const Operand& x1, const Operand& x2, const Out& out = {}) { return remainder(x1, x2, out); }
+inline Array true_divide(const Operand& x1, const Operand& x2, const Out& out = {}) {
+  return divide(x1, x2, out);
+}
+inline Array mod(const Operand& x1, const Operand& x2, const Out& out = {}) {
+  return remainder(x1, x2, out);
+}
 inline Array abs(const Operand& x, const Out& out = {}) { return absolute(x, out); }
 inline Array radians(const Operand& x, const Out& out = {}) { return deg2rad(x, out); }
 inline Array degrees(const Operand& x, const Out& out = {}) { return rad2deg(x, out); }
@@ -105,10 +120,12 @@ inline Array degrees(const Operand& x, const Out& out = {}) { return rad2deg(x, 
 inline Array operator-(const Array& x) { return negative(x); }
 inline Array operator+(const Array& x) { return x; }
 inline Array operator~(const Array& x) { return invert(x); }
-#define CATENA_OPERATOR(symbol, function)                                                          \
-  inline Array operator symbol(const Array& x1, const Operand& x2) { return function(x1, x2); }    \
-  template <class T> requires std::is_arithmetic_v<T>                                              \
-  Array operator symbol(T x1, const Array& x2) { return function(x1, x2); }                        \
+#define CATENA_OPERATOR(symbol, function)                                                       \
+  inline Array operator symbol(const Array& x1, const Operand& x2) { return function(x1, x2); } \
+  template <class T>                                                                            \
+  requires std::is_arithmetic_v<T> Array operator symbol(T x1, const Array& x2) {               \
+    return function(x1, x2);                                                                    \
+  }                                                                                             \
   inline Array operator symbol(const Scalar& x1, const Array& x2) { return function(x1, x2); }
 CATENA_OPERATOR(+, add)
 CATENA_OPERATOR(-, subtract)
@@ -127,8 +144,11 @@ CATENA_OPERATOR(>=, greater_equal)
 CATENA_OPERATOR(==, equal)
 CATENA_OPERATOR(!=, not_equal)
 #undef CATENA_OPERATOR
-#define CATENA_INPLACE(symbol, function) \
-  inline const Array& operator symbol(const Array& x1, const Operand& x2) { function(x1, x2, x1); return x1; }
+#define CATENA_INPLACE(symbol, function)                                    \
+  inline const Array& operator symbol(const Array& x1, const Operand& x2) { \
+    function(x1, x2, x1);                                                   \
+    return x1;                                                              \
+  }
 CATENA_INPLACE(+=, add)
 CATENA_INPLACE(-=, subtract)
 CATENA_INPLACE(*=, multiply)

@@ -11,9 +11,9 @@
 
 namespace catena {
 
-// The numbers one call may consume: blocks of four 32-bit words numbered from `offset` under `seed`.
-// In a captured graph `base` is a 0-d uint64 device value that kernels add to `offset`: it is set
-// before every launch, so that replays go on in the stream of numbers.
+// The numbers one call may consume: blocks of four 32-bit words numbered from `offset` under
+// `seed`. In a captured graph `base` is a 0-d uint64 device value that kernels add to `offset`: it
+// is set before every launch, so that replays go on in the stream of numbers.
 struct RandomBits {
   uint64_t seed = 0;
   uint64_t offset = 0;
@@ -30,8 +30,8 @@ class RandomState {
   Array uniform(const Shape& shape, double low = 0, double high = 1, Dtype dtype = Dtype::kFloat64,
                 std::optional<Device> device = {});
   // Box-Muller on pairs of the same bits.
-  Array normal(const Shape& shape, double mean = 0, double deviation = 1, Dtype dtype = Dtype::kFloat64,
-               std::optional<Device> device = {});
+  Array normal(const Shape& shape, double mean = 0, double deviation = 1,
+               Dtype dtype = Dtype::kFloat64, std::optional<Device> device = {});
   // Integers of [low, high), unbiased; ValueError when the range is empty or does not fit dtype.
   Array integers(const Shape& shape, int64_t low, int64_t high, Dtype dtype = Dtype::kInt64,
                  std::optional<Device> device = {});
@@ -44,7 +44,9 @@ class RandomState {
   // there, the numbers are those of each launch: a replayed step draws what an eager one would.
   RandomBits reserve(uint64_t blocks, Device device = current_device());
   // Everything needed to continue the stream elsewhere (seed, offset).
-  struct State { uint64_t seed, offset; };
+  struct State {
+    uint64_t seed, offset;
+  };
   State state() const;
   void set_state(State state);
 
@@ -66,7 +68,8 @@ RandomState& default_state();  // of current_device()
 void seed(uint64_t value);
 
 Array uniform(const Shape& shape, double low = 0, double high = 1, Dtype dtype = Dtype::kFloat64);
-Array normal(const Shape& shape, double mean = 0, double deviation = 1, Dtype dtype = Dtype::kFloat64);
+Array normal(const Shape& shape, double mean = 0, double deviation = 1,
+             Dtype dtype = Dtype::kFloat64);
 Array integers(const Shape& shape, int64_t low, int64_t high, Dtype dtype = Dtype::kInt64);
 Array bernoulli(const Shape& shape, double p);
 Array permutation(int64_t n);

@@ -9,9 +9,9 @@
 namespace catena {
 
 struct ReduceOptions {
-  Axes axes;                        // empty: all
+  Axes axes;  // empty: all
   bool keepdims = false;
-  std::optional<Dtype> dtype;       // of the accumulation and the result
+  std::optional<Dtype> dtype;  // of the accumulation and the result
   const Array* out = nullptr;
 
   ReduceOptions() = default;

@@ -33,13 +33,18 @@ class SlotBase {
   // Loads the plug-in of the device type and returns its function, or throws DeviceError.
   AnyFunction load_or_fail(Device device) const;
 
-  struct Entry { std::string provider; int priority; AnyFunction function; };
+  struct Entry {
+    std::string provider;
+    int priority;
+    AnyFunction function;
+  };
   const char* name_;
   std::array<std::atomic<AnyFunction>, kDeviceTypeCount> best_{};
   std::array<std::vector<Entry>, kDeviceTypeCount> entries_;
 };
 
-template <class Signature> class Slot;
+template <class Signature>
+class Slot;
 
 template <class... Args>
 class Slot<void(Args...)> : public SlotBase {
@@ -53,7 +58,8 @@ class Slot<void(Args...)> : public SlotBase {
   // Runs the best provider of the device's type.
   void operator()(Device device, Args... args) const {
     AnyFunction f = best_[static_cast<int>(device.type())].load(std::memory_order_acquire);
-    if (f == nullptr) [[unlikely]] f = load_or_fail(device);
+    if (f == nullptr) [[unlikely]]
+      f = load_or_fail(device);
     reinterpret_cast<Function>(f)(args...);
   }
   // A named provider, for tests and benchmarks.
@@ -67,17 +73,18 @@ std::vector<const SlotBase*> all_slots();
 
 // Arguments of the slots -------------------------------------------------------------------------
 
-// outputs[i] = op(inputs...). Input k is arrays[k], or scalars[k] when arrays[k] is null. Arrays have
-// the output's shape after broadcasting (strides may be 0, any layout); every input is converted to
-// operand_dtype(op, k, dtype) before the op; the result is converted to output->dtype() on store.
-// The output may be exactly one of the inputs, never overlap one partially.
+// outputs[i] = op(inputs...). Input k is arrays[k], or scalars[k] when arrays[k] is null. Arrays
+// have the output's shape after broadcasting (strides may be 0, any layout); every input is
+// converted to operand_dtype(op, k, dtype) before the op; the result is converted to
+// output->dtype() on store. The output may be exactly one of the inputs, never overlap one
+// partially.
 struct ElementwiseCall {
   ElementwiseOp op;
-  Dtype dtype;                 // in which the op computes
+  Dtype dtype;  // in which the op computes
   int input_count;
   const Array* arrays[kMaxElementwiseInputs];
   Scalar scalars[kMaxElementwiseInputs];
-  const Array* output;         // not empty (size > 0)
+  const Array* output;  // not empty (size > 0)
 };
 
 enum class ReduceOp : uint8_t { kSum, kProd, kMax, kMin, kAll, kAny, kSumOfSquares };
@@ -85,7 +92,8 @@ enum class ReduceOp : uint8_t { kSum, kProd, kMax, kMin, kAll, kAny, kSumOfSquar
 // output = scale * reduce(input) (+ output when accumulate). `output` has the input's ndim with
 // extent 1 at every reduced axis (bit k of `axes`). input->size() may be 0 for kSum, kProd, kAll,
 // kAny (the identity is stored). Input values are converted to output->dtype() first (kAll, kAny:
-// to bool); 16-bit floats accumulate in float32. `scale` applies to kSum of floats only.
+// to bool); 16-bit floats accumulate in float32 or wider, and wider inputs of a 16-bit output are
+// not rounded to 16 bits on the way. `scale` applies to kSum of floats only.
 struct ReduceCall {
   ReduceOp op;
   const Array* input;
@@ -108,8 +116,9 @@ enum class Activation : uint8_t { kNone, kRelu };
 
 // output = activation(a @ b + bias) + (accumulate ? output : 0). 2-d, or 3-d with equal batch
 // extents (stride 0 for a broadcast batch). In each operand one of the two last axes has stride
-// itemsize and the other at least its extent times itemsize. All of one dtype (also the integers and
-// bool). bias: null or 1-d of length n. accumulate and activation exclude each other. k may be 0.
+// itemsize and the other at least its extent times itemsize. All of one dtype (also the integers
+// and bool). bias: null or 1-d of length n. accumulate and activation exclude each other. k may be
+// 0.
 struct MatmulCall {
   const Array* a;
   const Array* b;
@@ -135,8 +144,8 @@ enum class RandomKind : uint8_t {
 };
 
 // Element i uses Philox block offset + i (all kinds but kBits64), so that the launch shape does not
-// matter: words 0,1 give the 64 random bits (word0 | word1 << 32). u53 = bits >> 11 scaled by 2^-53,
-// u24 = word0 >> 8 scaled by 2^-24. kNormal is Box-Muller with u1 = 1 - u53(words 0,1) and
+// matter: words 0,1 give the 64 random bits (word0 | word1 << 32). u53 = bits >> 11 scaled by
+// 2^-53, u24 = word0 >> 8 scaled by 2^-24. kNormal is Box-Muller with u1 = 1 - u53(words 0,1) and
 // u2 = u53(words 2,3) in double for float64; in float with u24 of word0 and word2 otherwise.
 // kIntegers: high 64 bits of bits * range (range 0 means 2^64).
 struct RandomCall {
@@ -156,7 +165,7 @@ struct OptimizerCall {
   const Array* gradient;
   const Array* states[2] = {nullptr, nullptr};
   StepValue learning_rate;
-  StepValue step;           // t of this update, from 1
+  StepValue step;  // t of this update, from 1
   StepValue gradient_scale{1};
   double weight_decay = 0;  // g += weight_decay * p before the rule
   double beta1 = 0, beta2 = 0, epsilon = 0;
@@ -178,24 +187,26 @@ extern Slot<void(const MatmulCall&)> matmul;
 extern Slot<void(const std::vector<Array>& inputs, int axis, const Array& output)> concatenate;
 // output[i, j, k] = source[i, wrap(indices[j]), k]; source (outer, extent, inner) contiguous,
 // indices 1-d int32 or int64 contiguous. mode as OutOfRange; kRaise was checked by the caller.
-extern Slot<void(const Array& source, const Array& indices, uint8_t mode, const Array& output)> take;
+extern Slot<void(const Array& source, const Array& indices, uint8_t mode, const Array& output)>
+    take;
 // target[i, indices[j], k] += values[i, j, k], deterministic when config().deterministic.
 extern Slot<void(const Array& target, const Array& indices, const Array& values)> scatter_add;
 extern Slot<void(const RandomCall&)> random;
 // output int64 (n): 0..n-1 sorted by (64 random bits of element i, i).
 extern Slot<void(const RandomBits&, const Array& output)> permutation;
-// y = keep(i) ? x * scale : 0 with keep when u24(block offset + i, word0) >= ratio; x, y contiguous
-// floats. The gradient is the same call on gy.
-extern Slot<void(const Array& x, double ratio, double scale, const RandomBits&, const Array& y)> dropout;
+// y = keep(i) ? x * scale : 0 with keep when u24(block offset + i, word0) >= float(ratio); x, y
+// contiguous floats. The gradient is the same call on gy.
+extern Slot<void(const Array& x, double ratio, double scale, const RandomBits&, const Array& y)>
+    dropout;
 
 // The following take x as contiguous (outer, classes, inner), softmax over `classes`; floats.
 extern Slot<void(const Array& x, bool log, const Array& y)> softmax;
 extern Slot<void(const Array& y, const Array& gy, bool log, const Array& gx)> softmax_grad;
 
 // t: int32 contiguous (outer, inner); labels equal to ignore are skipped, others outside
-// [0, classes) make the loss NaN and are reported by label_check. lse: log-sum-exp (outer, inner) of
-// compute type (float32; float64 for float64). count: 0-d of that type, the divisor: number of
-// labels not ignored if normalize, else outer. loss: 0-d of x's dtype.
+// [0, classes) make the loss NaN and are reported by label_check. lse: log-sum-exp (outer, inner)
+// of compute type (float32; float64 for float64). count: 0-d of that type, the divisor: number of
+// labels not ignored if normalize, else outer, and at least 1. loss: 0-d of x's dtype.
 struct CrossEntropyCall {
   const Array* x;
   const Array* t;
@@ -207,10 +218,13 @@ struct CrossEntropyCall {
 };
 extern Slot<void(const CrossEntropyCall&)> softmax_cross_entropy;
 // gx = (softmax(x) - onehot(t)) * gloss / count, 0 for ignored labels; gloss 0-d.
-extern Slot<void(const CrossEntropyCall&, const Array& gloss, const Array& gx)> softmax_cross_entropy_grad;
+extern Slot<void(const CrossEntropyCall&, const Array& gloss, const Array& gx)>
+    softmax_cross_entropy_grad;
 // Share of samples whose arg max over classes equals t among those not ignored; 0-d float32
 // (float64 for float64 x).
-extern Slot<void(const Array& x, const Array& t, bool has_ignore, int32_t ignore_label, const Array& result)> accuracy;
+extern Slot<void(const Array& x, const Array& t, bool has_ignore, int32_t ignore_label,
+                 const Array& result)>
+    accuracy;
 // Smallest and largest element of an int32 array: result int32 (2). For label checks on request.
 extern Slot<void(const Array& a, const Array& result)> int_range;
 

@@ -45,16 +45,16 @@ Variables apply_function(std::shared_ptr<Function> function, const Variables& in
 
 // Applies a function with any number of outputs.
 template <class F>
-  requires std::is_base_of_v<Function, F>
-Variables call_multi(F function, const Variables& inputs) {
+requires std::is_base_of_v<Function, F> Variables call_multi(F function, const Variables& inputs) {
   return apply_function(std::make_shared<F>(std::move(function)), inputs);
 }
 // Applies a function with one output.
 template <class F, class... Inputs>
-  requires std::is_base_of_v<Function, F>
-Variable call(F function, const Inputs&... inputs) {
-  Variables outputs = apply_function(std::make_shared<F>(std::move(function)), Variables{inputs...});
-  CATENA_CHECK(GradientError, outputs.size() == 1, "call: the function has ", outputs.size(), " outputs; use call_multi");
+requires std::is_base_of_v<Function, F> Variable call(F function, const Inputs&... inputs) {
+  Variables outputs =
+      apply_function(std::make_shared<F>(std::move(function)), Variables{inputs...});
+  CATENA_CHECK(GradientError, outputs.size() == 1, "call: the function has ", outputs.size(),
+               " outputs; use call_multi");
   return outputs[0];
 }
 

@@ -65,7 +65,8 @@ class FunctionNode : public RefCounted {
 // What a node sees during its backward.
 class BackwardContext {
  public:
-  BackwardContext(FunctionNode& node, bool create_graph) : node_(node), create_graph_(create_graph) {}
+  BackwardContext(FunctionNode& node, bool create_graph)
+      : node_(node), create_graph_(create_graph) {}
 
   bool create_graph() const { return create_graph_; }
   // Gradient of output i; null when nothing flowed there.

@@ -37,7 +37,9 @@ class Parameterized {
   // Copies values in place, from any device, in the order of parameters(). ShapeError or ValueError
   // naming the parameter when counts, shapes or dtypes differ.
   void copy_parameters_from(const Parameters& source);
-  void copy_parameters_from(const Parameterized& source) { copy_parameters_from(source.parameters()); }
+  void copy_parameters_from(const Parameterized& source) {
+    copy_parameters_from(source.parameters());
+  }
   void zero_grads();
 
   // Moves every parameter and gradient (also inside an optimizer's arena, which moves with it).
@@ -70,20 +72,27 @@ class FunctionSet : public Parameterized {
 
 namespace detail {
 
-inline void visit_member(const Parameterized::Visitor& v, const std::string& path, Parameter& member) { v(path, member); }
-inline void visit_member(const Parameterized::Visitor& v, const std::string& path, Parameterized& member) {
+inline void visit_member(const Parameterized::Visitor& v, const std::string& path,
+                         Parameter& member) {
+  v(path, member);
+}
+inline void visit_member(const Parameterized::Visitor& v, const std::string& path,
+                         Parameterized& member) {
   member.visit_parameters(v, path + "/");
 }
 template <class T>
-void visit_member(const Parameterized::Visitor& v, const std::string& path, std::vector<T>& members) {
-  for (size_t i = 0; i < members.size(); ++i) visit_member(v, path + "/" + std::to_string(i), members[i]);
+void visit_member(const Parameterized::Visitor& v, const std::string& path,
+                  std::vector<T>& members) {
+  for (size_t i = 0; i < members.size(); ++i)
+    visit_member(v, path + "/" + std::to_string(i), members[i]);
 }
 
 // Splits "l1, l2" as the preprocessor spelled it.
 std::vector<std::string> split_names(std::string_view names);
 
 template <class... Members>
-void visit_members(const Parameterized::Visitor& v, const std::string& prefix, std::string_view names, Members&... members) {
+void visit_members(const Parameterized::Visitor& v, const std::string& prefix,
+                   std::string_view names, Members&... members) {
   const std::vector<std::string> list = split_names(names);
   size_t i = 0;
   (visit_member(v, prefix + list[i++], members), ...);
@@ -92,10 +101,10 @@ void visit_members(const Parameterized::Visitor& v, const std::string& prefix, s
 }  // namespace detail
 
 // Lists the members that have parameters: layers, nested sets, std::vectors of either.
-#define CATENA_FUNCTIONS(...)                                                                              \
-  void visit_parameters(const ::catena::Parameterized::Visitor& visitor, const std::string& prefix = "")   \
-      override {                                                                                           \
-    ::catena::detail::visit_members(visitor, prefix, #__VA_ARGS__, __VA_ARGS__);                           \
+#define CATENA_FUNCTIONS(...)                                                    \
+  void visit_parameters(const ::catena::Parameterized::Visitor& visitor,         \
+                        const std::string& prefix = "") override {               \
+    ::catena::detail::visit_members(visitor, prefix, #__VA_ARGS__, __VA_ARGS__); \
   }
 // The same for a layer's own OwnedParameter members.
 #define CATENA_PARAMETERS(...) CATENA_FUNCTIONS(__VA_ARGS__)
@@ -123,7 +132,8 @@ class FunctionBag : public Parameterized {
   template <class T>
   T& get(const std::string& name) const {
     T* typed = dynamic_cast<T*>(&(*this)[name]);
-    CATENA_CHECK(ValueError, typed != nullptr, "FunctionBag: '", name, "' is of another type than asked for");
+    CATENA_CHECK(ValueError, typed != nullptr, "FunctionBag: '", name,
+                 "' is of another type than asked for");
     return *typed;
   }
   bool contains(const std::string& name) const;

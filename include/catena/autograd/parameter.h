@@ -15,15 +15,15 @@ class BackwardObserver;
 
 // State behind Parameter handles.
 struct ParameterState : RefCounted {
-  Variable variable;          // root; its data is the parameter
-  std::string name;           // full path in the model after setup: "/l1/W"
-  Array grad;                 // same dtype, shape, device as the data; null until first needed
-  bool zero_pending = true;   // zero_grads was called: the next contribution overwrites
-  bool reached = false;       // a gradient has flowed since zero_grads
+  Variable variable;         // root; its data is the parameter
+  std::string name;          // full path in the model after setup: "/l1/W"
+  Array grad;                // same dtype, shape, device as the data; null until first needed
+  bool zero_pending = true;  // zero_grads was called: the next contribution overwrites
+  bool reached = false;      // a gradient has flowed since zero_grads
   BackwardObserver* observer = nullptr;  // told when the gradient is final
-  int64_t index = -1;         // position in the arena of the optimizer that holds it
-  std::atomic<bool> used{false};    // took part in a recorded forward
-  std::atomic<bool> listed{false};  // a set of functions or an optimizer has come across it
+  int64_t index = -1;                    // position in the arena of the optimizer that holds it
+  std::atomic<bool> used{false};         // took part in a recorded forward
+  std::atomic<bool> listed{false};       // a set of functions or an optimizer has come across it
   ParameterState();
   ~ParameterState();
   static void destroy(ParameterState* state);
@@ -85,7 +85,8 @@ class OwnedParameter : public Parameter {
  public:
   OwnedParameter() = default;
   explicit OwnedParameter(const Array& data) : Parameter(data) {}
-  OwnedParameter(const OwnedParameter& other) : Parameter(other.defined() ? other.clone() : Parameter()) {}
+  OwnedParameter(const OwnedParameter& other)
+      : Parameter(other.defined() ? other.clone() : Parameter()) {}
   OwnedParameter(OwnedParameter&&) noexcept = default;
   OwnedParameter& operator=(const OwnedParameter& other);
   OwnedParameter& operator=(OwnedParameter&&) noexcept = default;

@@ -1,7 +1,8 @@
 // Type checks of functions with the seed's messages.
 //
 //   void check_type_forward(const TypeInfoTuple& in) const override {
-//     type_check::expect(in.size() == 2, in[0].dtype().kind() == 'f', in[0].shape(1) == in[1].shape(0));
+//     type_check::expect(in.size() == 2, in[0].dtype().kind() == 'f', in[0].shape(1) ==
+//     in[1].shape(0));
 //   }
 //
 // A failed expectation throws InvalidType:
@@ -24,10 +25,10 @@ namespace type_check {
 
 // A value with the text of the expression that gave it.
 struct Expression {
-  std::string text;      // "in_types[0].shape[1]"
-  int64_t number = 0;    // integers, extents, kinds (as characters) and dtypes (as enumerators)
-  std::string shown;     // how the value is printed: "3", "float32", "f"
-  int priority = 8;      // of the outermost operator, for parentheses; 8: none
+  std::string text;    // "in_types[0].shape[1]"
+  int64_t number = 0;  // integers, extents, kinds (as characters) and dtypes (as enumerators)
+  std::string shown;   // how the value is printed: "3", "float32", "f"
+  int priority = 8;    // of the outermost operator, for parentheses; 8: none
 };
 
 // A comparison and whether it holds.
@@ -41,8 +42,7 @@ Expression constant(int64_t value);
 Expression constant(Dtype value);
 Expression constant(char kind);
 template <std::integral T>
-  requires(!std::same_as<T, char> && !std::same_as<T, int64_t>)
-Expression constant(T value) {
+requires(!std::same_as<T, char> && !std::same_as<T, int64_t>) Expression constant(T value) {
   return constant(static_cast<int64_t>(value));
 }
 template <class T>
@@ -61,12 +61,30 @@ Condition operator<(const Expression& a, const Expression& b);
 Condition operator<=(const Expression& a, const Expression& b);
 Condition operator>(const Expression& a, const Expression& b);
 Condition operator>=(const Expression& a, const Expression& b);
-template <Constant T> Condition operator==(const Expression& a, T b) { return a == constant(b); }
-template <Constant T> Condition operator!=(const Expression& a, T b) { return a != constant(b); }
-template <Constant T> Condition operator<(const Expression& a, T b) { return a < constant(b); }
-template <Constant T> Condition operator<=(const Expression& a, T b) { return a <= constant(b); }
-template <Constant T> Condition operator>(const Expression& a, T b) { return a > constant(b); }
-template <Constant T> Condition operator>=(const Expression& a, T b) { return a >= constant(b); }
+template <Constant T>
+Condition operator==(const Expression& a, T b) {
+  return a == constant(b);
+}
+template <Constant T>
+Condition operator!=(const Expression& a, T b) {
+  return a != constant(b);
+}
+template <Constant T>
+Condition operator<(const Expression& a, T b) {
+  return a < constant(b);
+}
+template <Constant T>
+Condition operator<=(const Expression& a, T b) {
+  return a <= constant(b);
+}
+template <Constant T>
+Condition operator>(const Expression& a, T b) {
+  return a > constant(b);
+}
+template <Constant T>
+Condition operator>=(const Expression& a, T b) {
+  return a >= constant(b);
+}
 
 void expect_one(const Condition& condition);
 // Throws InvalidType for the first condition that does not hold.

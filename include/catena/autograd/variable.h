@@ -21,17 +21,17 @@ struct VariableNode : RefCounted {
   Dtype dtype{};
   Device device;
   Shape shape;
-  Array grad;                          // null until backward reaches it
+  Array grad;                                       // null until backward reaches it
   IntrusivePtr<struct VariableBody> grad_variable;  // the same, differentiable, after create_graph
   ParameterState* parameter = nullptr;  // set for parameters; owned by the Parameter handles
-  uint64_t visit = 0;                  // last backward pass that saw it
-  int pending_uses = 0;                // uses in the running backward not yet done (parameters)
+  uint64_t visit = 0;                   // last backward pass that saw it
+  int pending_uses = 0;                 // uses in the running backward not yet done (parameters)
   static void destroy(VariableNode* node);
 };
 
 struct VariableBody : RefCounted {
   Array data;
-  IntrusivePtr<VariableNode> node;     // null for constants
+  IntrusivePtr<VariableNode> node;  // null for constants
   bool is_volatile = false;
   std::string name;
   static VariableBody* create();

@@ -18,11 +18,13 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual int device_count() = 0;
-  // One line: model, memory, compute capability. Index -1: why there is no usable device ("" if there is).
+  // One line: model, memory, compute capability. Index -1: why there is no usable device ("" if
+  // there is).
   virtual std::string describe(int index) = 0;
   virtual void synchronize(int index) = 0;
-  // Makes the device current for the runtime calls that the calling thread makes itself: plug-ins and
-  // programs that call CUDA use this instead of cudaSetDevice, which the backend would not notice.
+  // Makes the device current for the runtime calls that the calling thread makes itself: plug-ins
+  // and programs that call CUDA use this instead of cudaSetDevice, which the backend would not
+  // notice.
   virtual void make_current(int index);
 
   // Memory on the current stream of the calling thread.
@@ -56,8 +58,8 @@ class Backend {
                           size_t bytes, const Stream& stream) = 0;
 
   // Graphs: work that the calling thread enqueues on `stream` between begin_capture and end_capture
-  // is recorded instead of run, and replayed by launch_graph. Used through cuda::Graph. Devices that
-  // cannot capture throw DeviceError.
+  // is recorded instead of run, and replayed by launch_graph. Used through cuda::Graph. Devices
+  // that cannot capture throw DeviceError.
   virtual void begin_capture(int index, const Stream& stream);
   // Ends the capture and makes the recorded work ready to launch.
   virtual GraphState* end_capture(const Stream& stream);

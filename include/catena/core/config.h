@@ -8,10 +8,10 @@ namespace catena {
 enum class Precision : uint8_t { kFloat32, kTf32, kBf16 };
 
 struct Config {
-  Dtype default_dtype = Dtype::kFloat64;      // of creation routines, as NumPy
+  Dtype default_dtype = Dtype::kFloat64;             // of creation routines, as NumPy
   Precision matmul_precision = Precision::kFloat32;  // CATENA_MATMUL_PRECISION=float32|tf32|bf16
-  bool deterministic = false;                 // CATENA_DETERMINISTIC=1: no atomics, fixed algorithms
-  bool type_check = true;                     // CATENA_TYPE_CHECK=0 turns Function type checks off
+  bool deterministic = false;  // CATENA_DETERMINISTIC=1: no atomics, fixed algorithms
+  bool type_check = true;      // CATENA_TYPE_CHECK=0 turns Function type checks off
 };
 
 // The settings of the process; change them before work starts, not while other threads compute.

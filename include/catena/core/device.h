@@ -42,8 +42,8 @@ Device cpu(int index = 0);
 // GPU n among the visible ones; existence is checked on first use, not here.
 Device cuda_device(int index = 0);
 
-// Number of usable devices: kMaxDevices CPUs; visible GPUs (0 when the cuda plug-in or the driver is
-// missing; unavailable_reason says why).
+// Number of usable devices: kMaxDevices CPUs; visible GPUs (0 when the cuda plug-in or the driver
+// is missing; unavailable_reason says why).
 int device_count(DeviceType type);
 // Empty when the type works here; otherwise one sentence with the loader's or driver's own text.
 std::string unavailable_reason(DeviceType type);

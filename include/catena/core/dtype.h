@@ -13,8 +13,19 @@
 namespace catena {
 
 enum class Dtype : uint8_t {
-  kBool, kInt8, kInt16, kInt32, kInt64, kUInt8, kUInt16, kUInt32, kUInt64,
-  kFloat16, kBFloat16, kFloat32, kFloat64,
+  kBool,
+  kInt8,
+  kInt16,
+  kInt32,
+  kInt64,
+  kUInt8,
+  kUInt16,
+  kUInt32,
+  kUInt64,
+  kFloat16,
+  kBFloat16,
+  kFloat32,
+  kFloat64,
 };
 inline constexpr int kDtypeCount = 13;
 
@@ -51,17 +62,23 @@ Dtype parse_dtype(std::string_view text);
 // The dtype of an operation on arrays of both dtypes (NumPy 2; bfloat16: with float16 -> float32,
 // with float32/64 -> the wider, with integers or bool -> bfloat16).
 Dtype promote(Dtype a, Dtype b);
-// The dtype in which a float function (exp, sqrt, ...) of d computes and returns: floats themselves,
-// 8-bit and bool -> float16, 16-bit -> float32, wider integers -> float64.
+// The dtype in which a float function (exp, sqrt, ...) of d computes and returns: floats
+// themselves, 8-bit and bool -> float16, 16-bit -> float32, wider integers -> float64.
 Dtype float_result(Dtype d);
 // Whether every value of `from` has an exact image in `to` (NumPy's "safe" cast).
 bool can_cast_safely(Dtype from, Dtype to);
 
-template <class T> inline constexpr bool kIsDtypeStorage = false;
-template <class T> struct DtypeOf;
-#define CATENA_MAP_DTYPE(type, value)                                  \
-  template <> inline constexpr bool kIsDtypeStorage<type> = true;      \
-  template <> struct DtypeOf<type> { static constexpr Dtype kValue = value; };
+template <class T>
+inline constexpr bool kIsDtypeStorage = false;
+template <class T>
+struct DtypeOf;
+#define CATENA_MAP_DTYPE(type, value)                 \
+  template <>                                         \
+  inline constexpr bool kIsDtypeStorage<type> = true; \
+  template <>                                         \
+  struct DtypeOf<type> {                              \
+    static constexpr Dtype kValue = value;            \
+  };
 CATENA_MAP_DTYPE(bool, Dtype::kBool)
 CATENA_MAP_DTYPE(int8_t, Dtype::kInt8)
 CATENA_MAP_DTYPE(int16_t, Dtype::kInt16)
@@ -77,27 +94,44 @@ CATENA_MAP_DTYPE(float, Dtype::kFloat32)
 CATENA_MAP_DTYPE(double, Dtype::kFloat64)
 #undef CATENA_MAP_DTYPE
 
-template <class T> inline constexpr Dtype dtype_of = DtypeOf<std::remove_cv_t<T>>::kValue;
+template <class T>
+inline constexpr Dtype dtype_of = DtypeOf<std::remove_cv_t<T>>::kValue;
 
-template <class T> struct TypeTag { using type = T; };
+template <class T>
+struct TypeTag {
+  using type = T;
+};
 
 // Calls f(TypeTag<T>{}) with the C++ storage type of d.
 template <class F>
 decltype(auto) visit_dtype(Dtype d, F&& f) {
   switch (d) {
-    case Dtype::kBool: return f(TypeTag<bool>{});
-    case Dtype::kInt8: return f(TypeTag<int8_t>{});
-    case Dtype::kInt16: return f(TypeTag<int16_t>{});
-    case Dtype::kInt32: return f(TypeTag<int32_t>{});
-    case Dtype::kInt64: return f(TypeTag<int64_t>{});
-    case Dtype::kUInt8: return f(TypeTag<uint8_t>{});
-    case Dtype::kUInt16: return f(TypeTag<uint16_t>{});
-    case Dtype::kUInt32: return f(TypeTag<uint32_t>{});
-    case Dtype::kUInt64: return f(TypeTag<uint64_t>{});
-    case Dtype::kFloat16: return f(TypeTag<float16>{});
-    case Dtype::kBFloat16: return f(TypeTag<bfloat16>{});
-    case Dtype::kFloat32: return f(TypeTag<float>{});
-    case Dtype::kFloat64: return f(TypeTag<double>{});
+    case Dtype::kBool:
+      return f(TypeTag<bool>{});
+    case Dtype::kInt8:
+      return f(TypeTag<int8_t>{});
+    case Dtype::kInt16:
+      return f(TypeTag<int16_t>{});
+    case Dtype::kInt32:
+      return f(TypeTag<int32_t>{});
+    case Dtype::kInt64:
+      return f(TypeTag<int64_t>{});
+    case Dtype::kUInt8:
+      return f(TypeTag<uint8_t>{});
+    case Dtype::kUInt16:
+      return f(TypeTag<uint16_t>{});
+    case Dtype::kUInt32:
+      return f(TypeTag<uint32_t>{});
+    case Dtype::kUInt64:
+      return f(TypeTag<uint64_t>{});
+    case Dtype::kFloat16:
+      return f(TypeTag<float16>{});
+    case Dtype::kBFloat16:
+      return f(TypeTag<bfloat16>{});
+    case Dtype::kFloat32:
+      return f(TypeTag<float>{});
+    case Dtype::kFloat64:
+      return f(TypeTag<double>{});
   }
   fail<DtypeError>("visit_dtype: invalid dtype value ", static_cast<int>(d));
 }
@@ -106,18 +140,34 @@ decltype(auto) visit_dtype(Dtype d, F&& f) {
 template <class F>
 decltype(auto) visit_float(const char* who, Dtype d, F&& f) {
   switch (d) {
-    case Dtype::kFloat16: return f(TypeTag<float16>{});
-    case Dtype::kBFloat16: return f(TypeTag<bfloat16>{});
-    case Dtype::kFloat32: return f(TypeTag<float>{});
-    case Dtype::kFloat64: return f(TypeTag<double>{});
-    default: fail<DtypeError>(who, ": expected a floating dtype, got ", d);
+    case Dtype::kFloat16:
+      return f(TypeTag<float16>{});
+    case Dtype::kBFloat16:
+      return f(TypeTag<bfloat16>{});
+    case Dtype::kFloat32:
+      return f(TypeTag<float>{});
+    case Dtype::kFloat64:
+      return f(TypeTag<double>{});
+    default:
+      fail<DtypeError>(who, ": expected a floating dtype, got ", d);
   }
 }
 
-// The type a kernel computes in for storage type T: float for the 16-bit floats, T itself otherwise.
-template <class T> struct ComputeType { using type = T; };
-template <> struct ComputeType<float16> { using type = float; };
-template <> struct ComputeType<bfloat16> { using type = float; };
-template <class T> using compute_t = typename ComputeType<T>::type;
+// The type a kernel computes in for storage type T: float for the 16-bit floats, T itself
+// otherwise.
+template <class T>
+struct ComputeType {
+  using type = T;
+};
+template <>
+struct ComputeType<float16> {
+  using type = float;
+};
+template <>
+struct ComputeType<bfloat16> {
+  using type = float;
+};
+template <class T>
+using compute_t = typename ComputeType<T>::type;
 
 }  // namespace catena

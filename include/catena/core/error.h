@@ -19,20 +19,41 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-class ShapeError : public Error { using Error::Error; };      // shapes that do not fit together
-class DtypeError : public Error { using Error::Error; };      // element types that do not fit
-class DeviceError : public Error { using Error::Error; };     // missing or different devices
-class IndexError : public Error { using Error::Error; };      // axis or element out of range
-class ValueError : public Error { using Error::Error; };      // an argument outside its domain
-class GradientError : public Error { using Error::Error; };   // misuse of the recorded graph
-class InvalidType : public Error { using Error::Error; };     // a failed type check of a function
-class CommError : public Error { using Error::Error; };       // communicator misuse, dead ranks
-class IoError : public Error { using Error::Error; };         // files that cannot be read or written
-class OutOfMemoryError : public Error { using Error::Error; };  // host or device memory exhausted
+class ShapeError : public Error {
+  using Error::Error;
+};  // shapes that do not fit together
+class DtypeError : public Error {
+  using Error::Error;
+};  // element types that do not fit
+class DeviceError : public Error {
+  using Error::Error;
+};  // missing or different devices
+class IndexError : public Error {
+  using Error::Error;
+};  // axis or element out of range
+class ValueError : public Error {
+  using Error::Error;
+};  // an argument outside its domain
+class GradientError : public Error {
+  using Error::Error;
+};  // misuse of the recorded graph
+class InvalidType : public Error {
+  using Error::Error;
+};  // a failed type check of a function
+class CommError : public Error {
+  using Error::Error;
+};  // communicator misuse, dead ranks
+class IoError : public Error {
+  using Error::Error;
+};  // files that cannot be read or written
+class OutOfMemoryError : public Error {
+  using Error::Error;
+};  // host or device memory exhausted
 
 namespace detail {
 
-// One piece of a message: text, a number, or anything with a to_string() found by its own namespace.
+// One piece of a message: text, a number, or anything with a to_string() found by its own
+// namespace.
 class MessagePart {
  public:
   MessagePart(const char* text) : text_(text) {}
@@ -47,7 +68,9 @@ class MessagePart {
   MessagePart(unsigned long long value);
   MessagePart(double value);
   template <class T>
-    requires requires(const T& value) { { to_string(value) } -> std::convertible_to<std::string>; }
+  requires requires(const T& value) {
+    { to_string(value) } -> std::convertible_to<std::string>;
+  }
   MessagePart(const T& value) : owned_(to_string(value)), text_(owned_) {}
   MessagePart(const MessagePart&) = delete;
 
@@ -82,9 +105,9 @@ template <class E, class... Parts>
 }  // namespace catena
 
 // CATENA_CHECK(ShapeError, a == b, "matmul: ", a, " against ", b);
-#define CATENA_CHECK(ErrorType, condition, ...)              \
-  do {                                                       \
-    if (!(condition)) [[unlikely]] {                         \
-      ::catena::fail<::catena::ErrorType>(__VA_ARGS__);      \
-    }                                                        \
+#define CATENA_CHECK(ErrorType, condition, ...)         \
+  do {                                                  \
+    if (!(condition)) [[unlikely]] {                    \
+      ::catena::fail<::catena::ErrorType>(__VA_ARGS__); \
+    }                                                   \
   } while (false)

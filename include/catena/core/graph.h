@@ -43,7 +43,8 @@ class Graph {
 // True while the calling thread's current stream of the device records a graph.
 bool is_capturing(Device device);
 
-// A number of the graph that the calling thread captures, never used again; 0 when it captures none.
+// A number of the graph that the calling thread captures, never used again; 0 when it captures
+// none.
 uint64_t capture_id();
 
 // For code that takes part in a captured step; both throw Error when the calling thread captures

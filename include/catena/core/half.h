@@ -1,7 +1,7 @@
 // 16-bit floating-point storage types of the host: IEEE half (float16) and bfloat16.
 //
-// They are storage only: arithmetic converts to float. Conversions from float round to nearest even,
-// as the GPU's and NumPy's do; overflow gives infinity, NaN stays NaN.
+// They are storage only: arithmetic converts to float. Conversions from float round to nearest
+// even, as the GPU's and NumPy's do; overflow gives infinity, NaN stays NaN.
 #pragma once
 
 #include <bit>

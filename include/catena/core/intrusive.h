@@ -61,7 +61,9 @@ class IntrusivePtr {
   T* operator->() const noexcept { return pointer_; }
   T& operator*() const noexcept { return *pointer_; }
   explicit operator bool() const noexcept { return pointer_ != nullptr; }
-  friend bool operator==(const IntrusivePtr& a, const IntrusivePtr& b) { return a.pointer_ == b.pointer_; }
+  friend bool operator==(const IntrusivePtr& a, const IntrusivePtr& b) {
+    return a.pointer_ == b.pointer_;
+  }
 
  private:
   T* pointer_ = nullptr;

@@ -5,16 +5,28 @@
 
 #include "catena/core/error.h"
 
-namespace catena::log {
+namespace catena::logging {
 
 enum class Level : int { kError, kWarning, kInfo, kDebug };
 
 bool enabled(Level level);
 void write(Level level, std::string_view text);
 
-template <class... Parts> void error(const Parts&... p) { if (enabled(Level::kError)) write(Level::kError, message(p...)); }
-template <class... Parts> void warning(const Parts&... p) { if (enabled(Level::kWarning)) write(Level::kWarning, message(p...)); }
-template <class... Parts> void info(const Parts&... p) { if (enabled(Level::kInfo)) write(Level::kInfo, message(p...)); }
-template <class... Parts> void debug(const Parts&... p) { if (enabled(Level::kDebug)) write(Level::kDebug, message(p...)); }
+template <class... Parts>
+void error(const Parts&... p) {
+  if (enabled(Level::kError)) write(Level::kError, message(p...));
+}
+template <class... Parts>
+void warning(const Parts&... p) {
+  if (enabled(Level::kWarning)) write(Level::kWarning, message(p...));
+}
+template <class... Parts>
+void info(const Parts&... p) {
+  if (enabled(Level::kInfo)) write(Level::kInfo, message(p...));
+}
+template <class... Parts>
+void debug(const Parts&... p) {
+  if (enabled(Level::kDebug)) write(Level::kDebug, message(p...));
+}
 
-}  // namespace catena::log
+}  // namespace catena::logging

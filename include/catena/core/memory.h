@@ -19,13 +19,13 @@ namespace catena {
 // must be told with record_use (copies, collectives and asynchronous transfers do so themselves).
 struct Storage : RefCounted {
   Device device;
-  bool pinned = false;             // host memory that a GPU can reach
+  bool pinned = false;  // host memory that a GPU can reach
   void* data = nullptr;
-  size_t bytes = 0;                // usable size, at least what was asked
-  std::atomic<uint64_t> version{0};  // counts in-place writes; autograd compares it
-  void* block = nullptr;           // the pool's own handle
+  size_t bytes = 0;                     // usable size, at least what was asked
+  std::atomic<uint64_t> version{0};     // counts in-place writes; autograd compares it
+  void* block = nullptr;                // the pool's own handle
   void (*deleter)(Storage*) = nullptr;  // returns the block; null for borrowed memory
-  std::shared_ptr<void> owner;     // keeps foreign memory alive
+  std::shared_ptr<void> owner;          // keeps foreign memory alive
 
   static void destroy(Storage* storage);
 };
@@ -42,10 +42,10 @@ StoragePtr borrow(Device device, void* data, size_t bytes, std::shared_ptr<void>
 void record_use(const Storage& storage, const Stream& stream);
 
 struct PoolStatistics {
-  size_t in_use = 0;        // bytes held by live storages
-  size_t cached = 0;        // bytes kept for reuse
+  size_t in_use = 0;  // bytes held by live storages
+  size_t cached = 0;  // bytes kept for reuse
   size_t peak_in_use = 0;
-  size_t limit = 0;         // 0: none
+  size_t limit = 0;                 // 0: none
   uint64_t allocations = 0;         // requests served
   uint64_t device_allocations = 0;  // requests that went to the device's own allocator
 };

@@ -13,30 +13,42 @@ class Scalar {
  public:
   Scalar() = default;
   Scalar(bool value) : kind_(Kind::kBool) { bits_.i = value; }
-  template <std::signed_integral T> Scalar(T value) : kind_(Kind::kInt) { bits_.i = value; }
+  template <std::signed_integral T>
+  Scalar(T value) : kind_(Kind::kInt) {
+    bits_.i = value;
+  }
   template <std::unsigned_integral T>
-    requires(!std::same_as<T, bool>)
-  Scalar(T value) : kind_(Kind::kUInt) { bits_.u = value; }
-  template <std::floating_point T> Scalar(T value) : kind_(Kind::kFloat) { bits_.d = double(value); }
+  requires(!std::same_as<T, bool>) Scalar(T value) : kind_(Kind::kUInt) { bits_.u = value; }
+  template <std::floating_point T>
+  Scalar(T value) : kind_(Kind::kFloat) {
+    bits_.d = double(value);
+  }
   Scalar(float16 value) : Scalar(double(float(value))) {}
   Scalar(bfloat16 value) : Scalar(double(float(value))) {}
 
   DtypeKind kind() const {
-    return kind_ == Kind::kBool ? DtypeKind::kBool : kind_ == Kind::kFloat ? DtypeKind::kFloat : DtypeKind::kInt;
+    return kind_ == Kind::kBool    ? DtypeKind::kBool
+           : kind_ == Kind::kFloat ? DtypeKind::kFloat
+                                   : DtypeKind::kInt;
   }
   // The dtype NumPy gives a Python number on its own: bool, int64 (uint64 when too large), float64.
   Dtype default_dtype() const;
   double to_double() const;
-  int64_t to_int64() const;    // floats truncate; out of range is a ValueError
+  int64_t to_int64() const;  // floats truncate; out of range is a ValueError
   bool to_bool() const;
   // The number as storage type T, as a C++ cast that never has undefined behaviour.
-  template <class T> T to() const;
+  template <class T>
+  T to() const;
   // Whether the value is representable in d (integers: in range; floats always).
   bool fits(Dtype d) const;
 
  private:
   enum class Kind : uint8_t { kBool, kInt, kUInt, kFloat };
-  union { int64_t i; uint64_t u; double d; } bits_{};
+  union {
+    int64_t i;
+    uint64_t u;
+    double d;
+  } bits_{};
   Kind kind_ = Kind::kInt;
 };
 

@@ -20,7 +20,8 @@ class Dims : public boost::container::small_vector<int64_t, 5> {
   Dims(std::initializer_list<int64_t> values) : Base(values) {}
   explicit Dims(std::span<const int64_t> values) : Base(values.begin(), values.end()) {}
   Dims(size_t count, int64_t value) : Base(count, value) {}
-  template <class It> Dims(It first, It last) : Base(first, last) {}
+  template <class It>
+  Dims(It first, It last) : Base(first, last) {}
 
   int ndim() const { return static_cast<int>(size()); }
   std::span<const int64_t> span() const { return {data(), size()}; }

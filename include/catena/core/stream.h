@@ -34,11 +34,11 @@ class Stream {
   void* native() const { return state_->native; }
   StreamState* state() const { return state_.get(); }
 
-  void synchronize() const;         // host waits
-  bool query() const;               // true when all work is done
+  void synchronize() const;              // host waits
+  bool query() const;                    // true when all work is done
   void wait(const Event& event) const;   // later work of this stream waits on the device
   void wait(const Stream& other) const;  // waits for what the other stream holds now
-  Event record() const;             // event after the work queued so far
+  Event record() const;                  // event after the work queued so far
   friend bool operator==(const Stream& a, const Stream& b) { return a.state_ == b.state_; }
 
  private:
@@ -50,8 +50,8 @@ Stream current_stream(Device device);
 // The raw cudaStream_t of it, the cheapest form for launches.
 void* current_native_stream(Device device);
 
-// Makes a stream the thread's current one on its device for a scope. (It does not change the current
-// device.)
+// Makes a stream the thread's current one on its device for a scope. (It does not change the
+// current device.)
 class StreamScope {
  public:
   explicit StreamScope(const Stream& stream);

@@ -22,7 +22,7 @@ bool check_build() {
 #ifdef _OPENMP
   const int parallel = openblas_get_parallel();
   if (parallel == kOpenMpBuild || parallel == 0) return true;
-  log::warning(
+  logging::warning(
       "the loaded OpenBLAS brings its own threads, which get in the way of OpenMP's: it is limited "
       "to "
       "one thread. Install its OpenMP build (Debian, Ubuntu: libopenblas0-openmp)");

@@ -5,6 +5,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/transpose.h"
 
 namespace catena::host {
 
@@ -17,6 +18,7 @@ struct CopyJob {
   CastLoop cast;
   CastLoop move;  // within the destination's dtype
   int64_t item;   // bytes of an element of the destination
+  bool same;      // the dtypes are equal
   char* destination;
   const char* source;
 };
@@ -59,6 +61,28 @@ void copy_tile(const CopyJob& job, const char* from, char* to, int64_t rows, int
   }
 }
 
+// Whether the two last dimensions are a transposition of 4-byte elements without gaps.
+bool transposes_words(const CopyJob& job) {
+  return job.same && job.item == 4 && job.plan.inner_stride(0) == 4 &&
+         job.plan.strides[1][job.plan.ndim - 2] == 4;
+}
+
+void copy_words(const CopyJob& job) {
+  constexpr int64_t kStreamBytes = int64_t{4} << 20;  // more than stays in the caches of a core
+  const LoopPlan& plan = job.plan;
+  const int d = plan.ndim - 2;
+  const int64_t rows = plan.shape[d], columns = plan.inner();
+  const int64_t strips = (rows + kTransposeRows - 1) / kTransposeRows;
+  const bool stream = plan.size * job.item >= kStreamBytes;
+  parallel_for(plan.size / (rows * columns) * strips, threads_for(plan.size), [&](int64_t unit) {
+    const int64_t begin = unit % strips * kTransposeRows;
+    const LoopCursor cursor(plan, unit / strips * rows);
+    transpose_words(job.source + cursor.offset(1) + begin * job.item, plan.inner_stride(1),
+                    job.destination + cursor.offset(0) + begin * plan.strides[0][d],
+                    plan.strides[0][d], std::min(kTransposeRows, rows - begin), columns, stream);
+  });
+}
+
 void copy_tiled(const CopyJob& job) {
   const LoopPlan& plan = job.plan;
   const int d = plan.ndim - 2;
@@ -96,13 +120,20 @@ void copy_planned(const LoopOperand (&operands)[2], char* destination, Dtype to,
                   Dtype from) {
   const auto& casts = tables().casts;
   const int target = static_cast<int>(to);
-  CopyJob job{plan_loop(operands),   casts[static_cast<int>(from)][target],
-              casts[target][target], static_cast<int64_t>(itemsize(to)),
-              destination,           source};
+  CopyJob job{plan_loop(operands),
+              casts[static_cast<int>(from)][target],
+              casts[target][target],
+              static_cast<int64_t>(itemsize(to)),
+              from == to,
+              destination,
+              source};
   const int transposed = transposed_dimension(job.plan);
   if (transposed >= 0) {
     move_before_inner(job.plan, transposed);
-    copy_tiled(job);
+    if (transposes_words(job))
+      copy_words(job);
+    else
+      copy_tiled(job);
   } else {
     copy_rows(job);
   }

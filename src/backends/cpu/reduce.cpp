@@ -124,27 +124,27 @@ void store(const ReduceJob& job, const char* accumulators, char* output, int64_t
     const auto write = [&](auto read) {
       for (int64_t i = 0; i < n; ++i) {
         T* out = reinterpret_cast<T*>(output + i * stride);
-        *out = read(i, *out);
+        *out = read(i, out);  // looks at the old element only where it accumulates
       }
     };
     if (job.accumulator == Dtype::kFloat64 || job.accumulator == Dtype::kFloat32) {
       const bool wide = job.accumulator == Dtype::kFloat64;
-      write([&](int64_t i, T old) {
+      write([&](int64_t i, const T* old) {
         const double value = wide ? reinterpret_cast<const double*>(accumulators)[i]
                                   : double(reinterpret_cast<const float*>(accumulators)[i]);
-        const double previous = job.accumulate ? double(compute_t<T>(old)) : 0.0;
+        const double previous = job.accumulate ? double(compute_t<T>(*old)) : 0.0;
         return T(job.accumulate ? previous + value * job.scale : value * job.scale);
       });
     } else if (job.accumulator == job.output_dtype) {
-      write([&](int64_t i, T old) {
+      write([&](int64_t i, const T* old) {
         const T value = reinterpret_cast<const T*>(accumulators)[i];
         if constexpr (std::is_integral_v<T>)
-          return job.accumulate ? T(old + value) : value;
+          return job.accumulate ? T(*old + value) : value;
         else
           return value;
       });
     } else {  // the truth of kAll and kAny in another dtype
-      write([&](int64_t i, T) { return T(compute_t<T>(accumulators[i])); });
+      write([&](int64_t i, const T*) { return T(compute_t<T>(accumulators[i])); });
     }
   });
 }

@@ -239,8 +239,8 @@ size_t fastest(Plan& plan, const std::vector<Choice>& candidates, Dtype dtype,
   const size_t best = fastest_candidate(
       candidates.size(), stream,
       [&](size_t i) { run(plan, candidates[i], dtype, p, scratch->data, device, stream); }, &time);
-  log::debug("matmul ", p.rows, " x ", p.columns, " x ", p.depth, " (", name(dtype),
-             "): algorithm ", best, " of ", candidates.size(), ", ", time, " us");
+  logging::debug("matmul ", p.rows, " x ", p.columns, " x ", p.depth, " (", name(dtype),
+                 "): algorithm ", best, " of ", candidates.size(), ", ", time, " us");
   return best;
 }
 

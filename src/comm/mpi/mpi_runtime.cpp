@@ -53,8 +53,8 @@ void end_at_exit() {
     MPI_Finalize();
     return;
   }
-  log::error("mpi: the other ranks did not reach the end of the program within ", exit_timeout,
-             " s (CATENA_TIMEOUT); leaving without them");
+  logging::error("mpi: the other ranks did not reach the end of the program within ", exit_timeout,
+                 " s (CATENA_TIMEOUT); leaving without them");
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 

@@ -35,7 +35,7 @@ void Core::fail(const std::string& text) {
     failure_ = text;
   }
   failed_.store(true, std::memory_order_release);
-  log::error("nccl: ", text);
+  logging::error("nccl: ", text);
   // Ends the kernels that wait on the GPU, so that host waits return.
   if (comm) ncclCommAbort(std::exchange(comm, nullptr));
 }

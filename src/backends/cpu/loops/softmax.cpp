@@ -122,9 +122,9 @@ void gradient(const T* y, const T* gy, T dot, T* gx, int64_t n) {
 }
 template <class T>
 void log_gradient(const T* y, const T* gy, T sum, T* gx, int64_t n) {
-  int64_t at = 0;
+  const int64_t at = n / kLanes * kLanes;
 #pragma GCC ivdep
-  for (; at < n / kLanes * kLanes; ++at) gx[at] = gy[at] - m::exp(y[at]) * sum;
+  for (int64_t i = 0; i < at; ++i) gx[i] = gy[i] - m::exp(y[i]) * sum;
   if (at == n) return;
   T values[kLanes];
   load_padded(values, y + at, n - at);
@@ -133,9 +133,9 @@ void log_gradient(const T* y, const T* gy, T sum, T* gx, int64_t n) {
 }
 template <class T>
 void cross_entropy_gradient(const T* x, T lse, T factor, T* gx, int64_t n) {
-  int64_t at = 0;
+  const int64_t at = n / kLanes * kLanes;
 #pragma GCC ivdep
-  for (; at < n / kLanes * kLanes; ++at) gx[at] = m::exp(x[at] - lse) * factor;
+  for (int64_t i = 0; i < at; ++i) gx[i] = m::exp(x[i] - lse) * factor;
   if (at == n) return;
   T values[kLanes];
   load_padded(values, x + at, n - at);

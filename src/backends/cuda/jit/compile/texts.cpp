@@ -62,9 +62,8 @@ const Functors& functors() {
       } while (depth > 0 || text[end - 1] != '}');
       const std::string id = text.substr(name, name_end - name);
       if (id.starts_with("Is") && id != "Isnan" && id != "Isinf" && id != "Isfinite") {
-        size_t line = text.rfind('\n', start);
-        line = line == std::string::npos ? 0 : line + 1;
-        result.traits += text.substr(line, end - line) + ";\n";
+        const size_t head = text.rfind("template", start);  // template <class T>, template <>
+        result.traits += text.substr(head, end - head) + ";\n";
       } else {
         result.by_name[id] = text.substr(start, end - start) + ";\n";
       }

@@ -81,7 +81,7 @@ std::string user_elementwise_source(const ElementwiseKernel::Definition& kernel,
   text +=
       "  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (long "
       "long)gridDim.x * blockDim.x) {\n"
-      "    catena::jit::int64_t _offset[" +
+      "    catena::int64_t _offset[" +
       count + "];\n    catena::jit::user_offsets(_args, i, _offset);\n" + loads;
   text += user_code(kernel.name, kernel.operation + ";") + stores + "  }\n";
   if (!kernel.options.after_loop.empty())
@@ -115,7 +115,7 @@ std::string user_reduction_source(const ReductionKernel::Definition& kernel,
       "> _reduced) {\n"
       "  __shared__ _Reduced _values[256];\n  __shared__ bool _filled[256];\n"
       "  for (long long _i = blockIdx.x; _i < _kept.size; _i += gridDim.x) {\n"
-      "    catena::jit::int64_t _at[" +
+      "    catena::int64_t _at[" +
       count + "], _offset[" + count +
       "];\n    catena::jit::user_offsets(_kept, _i, _at);\n"
       "    _Reduced _value" +

@@ -1,0 +1,123 @@
+// Array operations on one GPU that are bound by memory, against a device copy, and the host cost of
+// a small one, against an empty kernel.
+#include <cstdio>
+
+#include "catena/array/creation.h"
+#include "catena/array/math.h"
+#include "catena/array/random.h"
+#include "catena/array/reduction.h"
+#include "catena/autograd/grad_mode.h"
+#include "catena/core/backend.h"
+#include "catena/functions/activation.h"
+#include "raw_cuda.h"
+#include "timing.h"
+
+namespace {
+
+using namespace bench;
+using catena::Array;
+using catena::Device;
+namespace F = catena::functions;
+
+struct Bench {
+  Device device;
+  bool quick;
+  Sampling sampling = quick ? Sampling{3, 3, 5} : Sampling{5, 9, 10};
+  Table table;
+  double copy_limit = 0;  // TB/s, read + write
+
+  Array uniform(const catena::Shape& shape) const {
+    return catena::random::default_state(device).uniform(shape, 0, 1, catena::dtype::float32,
+                                                         device);
+  }
+
+  // A case that moves `bytes`, reads and writes counted, at the best.
+  template <class Call>
+  void rate(const std::string& name, double bytes, double goal, Call&& call) {
+    const double tbs = bytes / device_time(sampling, device, call).median * 1e-12;
+    table.row({.name = name,
+               .precision = "float32",
+               .value = tbs,
+               .unit = "TB/s",
+               .limit = copy_limit,
+               .limit_name = "device copy",
+               .goal = goal});
+  }
+
+  void large();
+  void matrices();
+  void tiny();
+};
+
+void Bench::large() {
+  const int log2 = quick ? 26 : 28;
+  const int64_t n = int64_t(1) << log2;
+  const std::string size = "2^" + std::to_string(log2);
+  const double bytes = 4.0 * double(n);
+  const Array a = uniform({n}), b = uniform({n}),
+              c = catena::empty({n}, {catena::dtype::float32, device});
+  void* stream = catena::current_native_stream(device);
+  copy_limit = 2 * bytes /
+               device_time(sampling, device,
+                           [&] { raw::copy(c.raw_data(), a.raw_data(), size_t(bytes), stream); })
+                   .median *
+               1e-12;
+  table.row(
+      {.name = "device copy " + size, .precision = "float32", .value = copy_limit, .unit = "TB/s"});
+  rate("add " + size, 3 * bytes, 4.3, [&] { catena::add(a, b, c); });
+  rate("copy " + size, 2 * bytes, 4.3, [&] { c.assign(a); });
+  rate("sum " + size, bytes, 4.2, [&] { catena::sum(a); });
+}
+
+void Bench::matrices() {
+  const int64_t n = quick ? 8192 : 16384;
+  const std::string size = std::to_string(n) + "^2";
+  const double bytes = 4.0 * double(n) * double(n);
+  const Array a = uniform({n, n}), row = uniform({n}),
+              c = catena::empty({n, n}, {catena::dtype::float32, device});
+  const Array transposed = a.T();
+  const catena::Variable x = catena::Variable::constant(a);
+  rate("add row " + size, 2 * bytes, 4.2, [&] { catena::add(a, row, c); });
+  rate("sum axis 0 " + size, bytes, 4.2, [&] { catena::sum(a, 0); });
+  rate("sum axis 1 " + size, bytes, 4.2, [&] { catena::sum(a, 1); });
+  rate("transpose to contiguous " + size, 2 * bytes, 3.5, [&] { c.assign(transposed); });
+  catena::NoBackprop no_graph;
+  rate("softmax " + size, 2 * bytes, 4.1, [&] { F::softmax(x, 1); });
+}
+
+void Bench::tiny() {
+  const Sampling calls{200, quick ? 5 : 25, 400};
+  const Array a = uniform({32, 32}), b = uniform({32, 32});
+  void* stream = catena::current_native_stream(device);
+  const double launch =
+      host_time(calls, device, [&] { raw::launch_empty_kernel(stream); }).median * 1e6;
+  table.row({.name = "empty kernel, host time", .precision = "", .value = launch, .unit = "us"});
+  const double add = host_time(calls, device, [&] { catena::add(a, b); }).median * 1e6;
+  table.row({.name = "add 32x32, host time",
+             .precision = "float32",
+             .value = add,
+             .unit = "us",
+             .limit = launch,
+             .limit_name = "empty kernel",
+             .goal = 3.2});
+}
+
+int body(int argc, char** argv) {
+  const Arguments arguments(argc, argv,
+                            "Array operations on cuda:0 against the limits of the GPU.");
+  if (!have_gpu("bench_gpu_array")) return 0;
+  const Device device = catena::cuda_device(0);
+  catena::DeviceScope scope(device);
+  catena::backend(device.type()).make_current(0);
+  Bench bench{.device = device,
+              .quick = arguments.quick(),
+              .table = Table("Arrays on one GPU", catena::backend(device.type()).describe(0))};
+  bench.large();
+  bench.matrices();
+  bench.tiny();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return bench::run(body, argc, argv); }

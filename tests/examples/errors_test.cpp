@@ -1,0 +1,66 @@
+// Wrong options and devices: a clear message that names the cause, and a non-zero exit.
+#include <gtest/gtest.h>
+
+#include "catena/core/device.h"
+#include "examples.h"
+
+namespace catena::test {
+namespace {
+
+void expect_refused(const Words& words, const Words& texts) {
+  const Finished result = run(words);
+  EXPECT_NE(result.status, 0) << result.all();
+  EXPECT_LT(result.status, 128) << result.all();  // a message, not a crash
+  for (const std::string& text : texts)
+    EXPECT_NE(result.err.find(text), std::string::npos)
+        << "expected '" << text << "' in: " << result.all();
+}
+
+TEST(ExampleErrorsTest, UnknownOption) {
+  expect_refused({program("train_mnist"), "--epoch-count", "3"}, {"--epoch-count"});
+}
+
+TEST(ExampleErrorsTest, BadValues) {
+  expect_refused({program("train_mnist"), "--epochs", "-1"}, {"--epochs"});
+  expect_refused({program("train_mnist"), "--batch", "many"}, {"--batch", "many"});
+  expect_refused({program("train_mnist"), "--optimizer", "sdg"},
+                 {"--optimizer", "sdg", "momentum"});
+  expect_refused({program("train_mnist"), "--device", "tpu:0"}, {"tpu:0"});
+}
+
+TEST(ExampleErrorsTest, NoSuchGpu) {
+  if (device_count(DeviceType::kCuda) > 7) GTEST_SKIP() << "this machine has a cuda:7";
+  expect_refused({program("train_mnist"), "--device", "cuda:7"}, {"error", "cuda:7"});
+  expect_refused({program("train_mnist_model_parallel"), "--devices", "cpu:0,cuda:7"},
+                 {"error", "cuda:7"});
+}
+
+TEST(ExampleErrorsTest, GraphsNeedOneGpu) {
+  const SmallData data;
+  const TempFolder out;
+  const Words common{"--data", data.path(), "--out", out.path(), "--graph"};
+  const auto with_graph = [&](const std::string& name) {
+    Words words{program(name)};
+    words.insert(words.end(), common.begin(), common.end());
+    return words;
+  };
+  expect_refused(with_graph("train_mnist"), {"--graph", "need a GPU", "cpu:0"});
+  expect_refused(with_graph("train_mnist_model_parallel"), {"--graph", "one device"});
+  expect_refused(with_graph("train_mnist_data_parallel"), {"--graph", "several"});
+}
+
+TEST(ExampleErrorsTest, ModelParallelTakesTwoDevices) {
+  expect_refused({program("train_mnist_model_parallel"), "--devices", "cpu:0,cpu:1,cpu:2"},
+                 {"--devices", "expected two", "3"});
+}
+
+TEST(ExampleErrorsTest, UnwritableOutputFolder) {
+  const SmallData data;
+  // Below a plain file, which no user can write to, root included.
+  const std::string out = (data / "train-labels-idx1-ubyte") + "/out";
+  expect_refused({program("train_mnist"), "--data", data.path(), "--out", out},
+                 {"output folder", out, "Not a directory"});
+}
+
+}  // namespace
+}  // namespace catena::test

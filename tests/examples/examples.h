@@ -1,0 +1,122 @@
+// Helpers of the tests of the example programs: a small data set and a way to run a program.
+#pragma once
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <random>
+#include <regex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "temp_folder.h"
+
+namespace catena::test {
+
+using Words = std::vector<std::string>;
+
+inline std::string program(const std::string& name) { return std::string(PROGRAMS "/") + name; }
+
+struct Finished {
+  int status = -1;  // exit code, or 128 + signal; 124 after the time limit
+  std::string out, err;
+
+  std::string all() const { return out + err; }
+  // The last line of standard output.
+  std::string last_line() const {
+    const size_t end = out.find_last_not_of('\n');
+    if (end == std::string::npos) return "";
+    const size_t before = out.find_last_of('\n', end);
+    return out.substr(before == std::string::npos ? 0 : before + 1,
+                      end - (before == std::string::npos ? 0 : before + 1) + 1);
+  }
+};
+
+// Runs a program to its end, at most 60 seconds. One thread a process: the sizes are tiny, and
+// equal bits are promised for equal numbers of threads.
+inline Finished run(const Words& words) {
+  const TempFolder logs;
+  const std::string out = logs / "out", err = logs / "err";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::dup2(::open(out.c_str(), O_WRONLY | O_CREAT, 0600), 1);
+    ::dup2(::open(err.c_str(), O_WRONLY | O_CREAT, 0600), 2);
+    ::setenv("OMP_NUM_THREADS", "1", 1);
+    std::vector<char*> arguments;
+    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    ::execv(arguments[0], arguments.data());
+    ::_exit(127);
+  }
+  Finished result;
+  int status = 0;
+  const auto start = std::chrono::steady_clock::now();
+  while (::waitpid(child, &status, WNOHANG) == 0) {
+    if (std::chrono::steady_clock::now() - start > std::chrono::seconds(60)) {
+      ::kill(child, SIGKILL);
+      ::waitpid(child, &status, 0);
+      status = 124 << 8;
+      break;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  result.status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  result.out = read_file(out);
+  result.err = read_file(err);
+  return result;
+}
+
+inline std::string big_endian(uint32_t number) {
+  std::string bytes(4, '\0');
+  for (int i = 0; i < 4; ++i) bytes[size_t(i)] = static_cast<char>(number >> (24 - 8 * i));
+  return bytes;
+}
+
+inline void write_gzipped(const std::string& path, const std::string& bytes) {
+  gzFile file = gzopen(path.c_str(), "wb");
+  ASSERT_NE(file, nullptr) << path;
+  EXPECT_EQ(gzwrite(file, bytes.data(), unsigned(bytes.size())), int(bytes.size()));
+  EXPECT_EQ(gzclose(file), Z_OK);
+}
+
+// Random images with random labels as MNIST's four files, the images gzipped, the labels plain.
+class SmallData {
+ public:
+  static constexpr uint32_t kTrain = 410, kTest = 100;  // the last batch of 100 is a short one
+
+  SmallData() {
+    write("train", kTrain);
+    write("t10k", kTest);
+  }
+  std::string path() const { return folder_.path(); }
+  std::string operator/(const std::string& name) const { return folder_ / name; }
+
+ private:
+  void write(const std::string& part, uint32_t count) {
+    std::string images = big_endian(0x803) + big_endian(count) + big_endian(28) + big_endian(28);
+    for (uint32_t i = 0; i < count * 28 * 28; ++i) images += static_cast<char>(random_() & 255);
+    write_gzipped(folder_ / (part + "-images-idx3-ubyte.gz"), images);
+    std::string labels = big_endian(0x801) + big_endian(count);
+    for (uint32_t i = 0; i < count; ++i) labels += static_cast<char>(random_() % 10);
+    write_file(folder_ / (part + "-labels-idx1-ubyte"), labels);
+  }
+
+  std::mt19937 random_{5};
+  TempFolder folder_;
+};
+
+// Ended well, with the accuracy as the last line.
+inline void expect_trained(const Finished& result) {
+  EXPECT_EQ(result.status, 0) << result.all();
+  EXPECT_TRUE(std::regex_match(result.last_line(), std::regex("test accuracy [01]\\.[0-9]{4}")))
+      << result.all();
+}
+
+}  // namespace catena::test

@@ -1,0 +1,61 @@
+// train_mnist_distributed under catena-run: two ranks train, and a rank that fails is named.
+#include <gtest/gtest.h>
+
+#include <regex>
+
+#include "catena/array/io.h"
+#include "catena/testing.h"
+#include "examples.h"
+
+namespace catena::test {
+namespace {
+
+// The first line of the report, which is the first that catena-run says in its own name.
+std::string report_line(const std::string& err) {
+  const size_t begin = err.find("catena-run: ");
+  return begin == std::string::npos ? "" : err.substr(begin, err.find('\n', begin) - begin);
+}
+
+TEST(LaunchedExampleTest, TwoRanksTrain) {
+  const SmallData data;
+  const TempFolder out;
+  const Finished result = run({CATENA_RUN, "-n", "2", "--cpu", program("train_mnist_distributed"),
+                               "--data", data.path(), "--out", out / "out", "--epochs", "1"});
+  expect_trained(result);
+  EXPECT_EQ(load_npz(out / "out/model.npz").size(), 6u);
+}
+
+TEST(LaunchedExampleTest, TwoRanksTrainAsOneProcess) {
+  const SmallData data;
+  const TempFolder out;
+  const Words options{"--data", data.path(), "--epochs", "1", "--optimizer", "sgd", "--out"};
+  Words one{program("train_mnist")},
+      two{CATENA_RUN, "-n", "2", "--cpu", program("train_mnist_distributed")};
+  for (Words* words : {&one, &two}) words->insert(words->end(), options.begin(), options.end());
+  one.push_back(out / "one");
+  two.push_back(out / "two");
+  expect_trained(run(one));
+  expect_trained(run(two));
+  const auto a = load_npz(out / "one/model.npz"), b = load_npz(out / "two/model.npz");
+  for (const auto& [name, array] : a)
+    EXPECT_EQ(testing::difference(b.at(name), array, 1e-5, 1e-5), "") << name;
+}
+
+// Only rank 1 is given a folder that does not exist.
+TEST(LaunchedExampleTest, TheRankThatFailsIsNamedFirst) {
+  const SmallData data;
+  const TempFolder out;
+  const std::string script = "data=" + data.path() +
+                             "; if [ $CATENA_RANK = 1 ]; then data=" + (out / "nowhere") +
+                             "; fi; exec " + program("train_mnist_distributed") +
+                             " --data $data --epochs 1 --out " + (out / "out");
+  const Finished result = run({CATENA_RUN, "-n", "2", "--cpu", "/bin/sh", "-c", script});
+  EXPECT_EQ(result.status, 1) << result.all();
+  EXPECT_TRUE(std::regex_match(report_line(result.err),
+                               std::regex("catena-run: rank 1 on .+ failed first: .+")))
+      << result.err;
+  EXPECT_NE(result.err.find(out / "nowhere"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace catena::test
