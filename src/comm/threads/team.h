@@ -50,9 +50,9 @@ class Team {
   const std::shared_ptr<ThreadWorld>& shared_world() const { return world_; }
   int world_rank(int rank) const { return world_ranks_[size_t(rank)]; }
 
-  // Waits for all ranks. `compare`, at the first meeting of a call: it becomes this rank's post, and
-  // the last to come compares the posts and throws on all ranks if they differ. `then_read`: the posts of all ranks stay valid and unchanged until this rank's
-  // next meeting.
+  // Waits for all ranks. `compare`, at the first meeting of a call: it becomes this rank's post,
+  // and the last to come compares the posts and throws on all ranks if they differ. `then_read`:
+  // the posts of all ranks stay valid and unchanged until this rank's next meeting.
   void meet(int me, const Call& call, bool compare, bool then_read);
   // The call that a rank brought to the current round.
   const Call& post(int rank) const { return *posts_[size_t(rank)]; }
