@@ -52,31 +52,39 @@ std::string Core::problem(double waited, double timeout, const char* doing,
                  ": other ranks did not come or do not progress");
 }
 
-void Core::finish(ncclResult_t code, const char* call, double timeout, ncclComm_t* child) {
+void Core::give_up(ncclResult_t code, const char* call) {
+  throw_if_failed();  // the watchdog ended the call and knows why
+  const std::string text = nccl_text(code, call, comm);
+  if (code != ncclInvalidArgument) fail(text);  // that one had no effect
+  throw CommError(text);
+}
+
+ncclComm_t Core::run_collectively(const char* name, double timeout,
+                                  std::function<ncclResult_t(ncclComm_t*)> call) {
+  struct Running {
+    std::atomic<bool> done{false};
+    ncclResult_t code = ncclSuccess;
+    ncclComm_t made = nullptr;
+  };
+  const auto running = std::make_shared<Running>();
+  // Detached: it may never come back when another rank has died.
+  std::thread([running, call = std::move(call), device = device_] {
+    cudaSetDevice(device);
+    running->code = call(&running->made);
+    running->done.store(true, std::memory_order_release);
+  }).detach();
   const Clock::time_point start = Clock::now();
   double next_look = kFirstLook;
-  while (code == ncclInProgress) {
+  while (!running->done.load(std::memory_order_acquire)) {
     const double waited = seconds_since(start);
-    if (const std::string text = problem(waited, timeout, call, next_look); !text.empty()) {
+    if (const std::string text = problem(waited, timeout, name, next_look); !text.empty()) {
       fail(text);
       throw CommError(text);
     }
-    if (waited < 0.001)
-      std::this_thread::yield();
-    else
-      std::this_thread::sleep_for(std::chrono::microseconds(waited < 0.1 ? 20 : 1000));
-    const ncclResult_t asked = comm ? ncclCommGetAsyncError(comm, &code) : ncclInternalError;
-    if (asked != ncclSuccess) code = asked;
-    if (code == ncclSuccess && child && *child) {
-      const ncclResult_t child_asked = ncclCommGetAsyncError(*child, &code);
-      if (child_asked != ncclSuccess) code = child_asked;
-    }
+    std::this_thread::sleep_for(std::chrono::microseconds(waited < 0.1 ? 20 : 1000));
   }
-  if (code == ncclSuccess) return;
-  const std::string text = nccl_text(code, call, comm);
-  if (code == ncclInvalidArgument) throw CommError(text);  // had no effect
-  fail(text);
-  throw CommError(text);
+  finish(running->code, name);
+  return running->made;
 }
 
 Core::Point* Core::find_point(const Stream& stream) {
@@ -199,6 +207,16 @@ void Core::look() {
     if (!failed()) look_at(point);
 }
 
+void Core::look_while_busy(double waited) {
+  if (waited < kFirstLook) {
+    next_busy_look_ = kFirstLook;
+    return;
+  }
+  const std::string text =
+      problem(waited, timeout_, "a collective that waits for other ranks", next_busy_look_);
+  if (!text.empty()) fail(text);
+}
+
 void Core::verify() {
   throw_if_failed();
   // Without an owner the communicator is gone.
@@ -212,9 +230,8 @@ void Core::verify() {
 
 void Core::close() {
   if (!comm || failed()) return;
-  const ncclResult_t code = ncclCommFinalize(comm);
-  // Success means that the work has begun.
-  finish(code == ncclSuccess ? ncclInProgress : code, "ncclCommFinalize");
+  run_collectively("ncclCommFinalize", timeout_,
+                   [c = comm](ncclComm_t*) { return ncclCommFinalize(c); });
   ncclCommDestroy(std::exchange(comm, nullptr));
 }
 

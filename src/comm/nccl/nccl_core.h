@@ -1,9 +1,15 @@
-// An NCCL communicator that cannot hang the host: non-blocking, polled, watched, aborted.
+// An NCCL communicator that cannot hang the host: watched, and aborted from another thread.
+//
+// The communicator is a blocking one, although that lets a call wait inside NCCL for other ranks: a
+// non-blocking one starts a thread for every collective, which cost 43 us a call (see
+// docs/decisions.md). What only returns when all ranks have come runs in a thread of its own under
+// a deadline; a rank that waits inside a collective is got out by the watchdog.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <mutex>
 #include <string>
 
@@ -29,14 +35,17 @@ class Core {
   double timeout() const { return timeout_; }
   void set_owner(const Communicator* owner) { owner_ = owner; }
 
-  // Returns when NCCL has taken in what was asked for. Throws CommError after an error, the
-  // deadline or when other ranks' records say that it cannot end; the communicator is then aborted.
-  // `child`: another communicator that is being made by the call.
-  void finish(ncclResult_t code, const char* call, double timeout, ncclComm_t* child = nullptr);
+  // Throws CommError unless the call succeeded; after an error that NCCL calls fatal the
+  // communicator is aborted.
   void finish(ncclResult_t code, const char* call) {
-    // The usual case costs one comparison.
-    if (code != ncclSuccess) finish(code, call, timeout_);
+    if (code != ncclSuccess) [[unlikely]]
+      give_up(code, call);
   }
+  // Runs a call that waits for other ranks in a thread of its own and waits for it. Throws
+  // CommError after an error, the deadline or when other ranks' records say that it cannot end; the
+  // communicator is then aborted. `call` gets a place for the communicator that it makes, if any.
+  ncclComm_t run_collectively(const char* name, double timeout,
+                              std::function<ncclResult_t(ncclComm_t*)> call);
 
   // Notes that work was queued on the stream, to be watched; not while the stream records a graph.
   // Cheap: an event is recorded at most every 100 us, what came later is marked by flush().
@@ -48,6 +57,8 @@ class Core {
 
   // One look by the watchdog.
   void look();
+  // The same while the rank's thread is inside NCCL, for so many seconds now.
+  void look_while_busy(double waited);
 
   // Gives up: the text is what every later call throws.
   void fail(const std::string& text);
@@ -76,6 +87,7 @@ class Core {
   Point& make_point(const Stream& stream);
   bool record(Point& point);
   void look_at(Point& point);
+  [[noreturn]] void give_up(ncclResult_t code, const char* call);
   std::string problem(double waited, double timeout, const char* doing, double& next_look) const;
 
   const int device_;
@@ -83,6 +95,7 @@ class Core {
   const Communicator* owner_ = nullptr;
   std::array<Point, 4> points_;
   uint64_t marks_ = 0;
+  double next_busy_look_ = 0;  // of the watchdog
   bool capturing_ = false;
   uint64_t verified_ = 0;
   std::atomic<bool> failed_{false};

@@ -63,12 +63,9 @@ void check_gpus(Communicator& control, Device device) {
   }
 }
 
-// Success of a call that makes a communicator means that the work has begun.
-ncclResult_t begun(ncclResult_t code) { return code == ncclSuccess ? ncclInProgress : code; }
-
-ncclConfig_t non_blocking() {
+ncclConfig_t blocking() {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
+  config.blocking = 1;
   return config;
 }
 
@@ -90,12 +87,14 @@ std::unique_ptr<NcclTransport> NcclTransport::create(CommunicatorPtr control, De
   auto core = std::make_shared<Core>(device.index(), timeout_of(options));
   // The control communicator's records tell when a rank dies on the way.
   core->set_owner(control.get());
-  ncclConfig_t config = non_blocking();
   {
     std::lock_guard lock(core->mutex);
-    const ncclResult_t code =
-        ncclCommInitRankConfig(&core->comm, control->size(), id, control->rank(), &config);
-    core->finish(begun(code), "ncclCommInitRankConfig", start_timeout_of(options));
+    core->comm = core->run_collectively(
+        "ncclCommInitRankConfig", start_timeout_of(options),
+        [size = control->size(), rank = control->rank(), id](ncclComm_t* made) {
+          ncclConfig_t config = blocking();
+          return ncclCommInitRankConfig(made, size, id, rank, &config);
+        });
   }
   return std::make_unique<NcclTransport>(std::move(control), std::move(core));
 }
@@ -127,10 +126,13 @@ std::unique_ptr<Transport> NcclTransport::split(const std::vector<int>& members,
   core_->throw_if_failed();
   core_->drain();  // NCCL wants no work outstanding
   auto child = std::make_shared<Core>(core_->device(), core_->timeout());
-  ncclConfig_t config = non_blocking();
-  const ncclResult_t code = ncclCommSplit(core_->comm, members.empty() ? NCCL_SPLIT_NOCOLOR : color,
-                                          new_rank, &child->comm, &config);
-  core_->finish(begun(code), "ncclCommSplit", core_->timeout(), &child->comm);
+  child->comm = core_->run_collectively(
+      "ncclCommSplit", core_->timeout(),
+      [parent = core_->comm, color = members.empty() ? NCCL_SPLIT_NOCOLOR : color,
+       new_rank](ncclComm_t* made) {
+        ncclConfig_t config = blocking();
+        return ncclCommSplit(parent, color, new_rank, made, &config);
+      });
   if (members.empty()) return nullptr;
   return std::make_unique<NcclTransport>(std::move(control), std::move(child));
 }

@@ -87,11 +87,8 @@ class Watchdog {
       w.busy = true;
       w.busy_since = Clock::now();
     }
-    // The rank's thread polls with a deadline of its own; if it has not come back long after that,
-    // it is stuck inside NCCL or CUDA and only an abort gets it out.
-    if (seconds_since(w.busy_since) > w.core->timeout() + 10)
-      w.core->fail(message("a call of NCCL did not return within ", w.core->timeout(),
-                           " s (CATENA_TIMEOUT)"));
+    // Inside NCCL, waiting for another rank: only an abort gets it out.
+    w.core->look_while_busy(seconds_since(w.busy_since));
   }
 
   std::mutex mutex_;
