@@ -35,8 +35,6 @@ constexpr double kKillRankProcesses = 4.0;
 constexpr double kKillMpirun = 4.3;
 // How long output is read after mpirun has ended, should something keep its pipes open.
 constexpr double kReadAfterEnd = 1.0;
-// mpirun ends within half a second of its last rank, or not at all.
-constexpr double kSettle = 5.0;
 constexpr double kNever = 1e18;
 
 class Supervisor {
@@ -65,7 +63,6 @@ class Supervisor {
   void signal_all(int signal);
   void signal_local(int signal);
   void enforce_stop();
-  void enforce_end();
   void note_operations();
   double next_deadline() const;
   bool is_here(const RankOutcome& rank) const;
@@ -89,10 +86,8 @@ class Supervisor {
   double stop_at_ = kNever;  // a rank failed, the others are to be stopped by then
   double repeat_stop_at_ = kNever;
   double read_deadline_ = kNever;
-  double settle_deadline_ = kNever;  // all ranks have ended, mpirun should have, too
   bool killed_rank_processes_ = false;
   bool killed_mpirun_ = false;
-  bool killed_idle_mpirun_ = false;
 };
 
 Supervisor::Supervisor(const Job& job)
@@ -167,7 +162,7 @@ void Supervisor::print(Stream stream, std::string_view bytes) {
 }
 
 double Supervisor::next_deadline() const {
-  double deadline = std::min({start_deadline_, read_deadline_, stop_at_, settle_deadline_});
+  double deadline = std::min({start_deadline_, read_deadline_, stop_at_});
   if (!all_here()) deadline = std::min(deadline, repeat_stop_at_);
   if (stop_time_ != 0 && !killed_rank_processes_)
     deadline = std::min(deadline, stop_time_ + kKillRankProcesses);
@@ -187,7 +182,6 @@ void Supervisor::pump() {
   check_start();
   if (stop_at_ != kNever && (all_started() || monotonic_seconds() >= stop_at_)) stop();
   enforce_stop();
-  enforce_end();
   if (monotonic_seconds() >= read_deadline_) {
     output_.reset();
     error_.reset();
@@ -259,9 +253,6 @@ void Supervisor::check_digest(const HelloRecord& hello) {
 void Supervisor::take_end(const EndRecord& end) {
   if (end.rank < 0 || end.rank >= job_.ranks) return;
   outcome_.ranks[static_cast<std::size_t>(end.rank)].end = end;
-  if (std::all_of(outcome_.ranks.begin(), outcome_.ranks.end(),
-                  [](const RankOutcome& rank) { return rank.end.has_value(); }))
-    settle_deadline_ = monotonic_seconds() + kSettle;
   if (!failed(end) || stop_time_ != 0) return;
   note_operations();
   // Ranks that are still being started could not be told to stop, nor say how they fared.
@@ -311,7 +302,6 @@ void Supervisor::handle_signals() {
       if (waitpid(mpirun_, &status, WNOHANG) != mpirun_) continue;
       mpirun_ended_ = true;
       outcome_.mpirun_status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
-      if (killed_idle_mpirun_) outcome_.mpirun_status = 0;  // the ranks' own words count
       read_deadline_ = monotonic_seconds() + kReadAfterEnd;
     } else if (signal == SIGUSR1 || signal == SIGUSR2) {
       if (!mpirun_ended_) kill(mpirun_, signal);  // mpirun hands these on to all ranks
@@ -362,14 +352,6 @@ void Supervisor::signal_local(int signal) {
   if (mpirun_ended_) return;
   for (const RankOutcome& rank : outcome_.ranks)
     if (is_here(rank)) kill(rank.hello->pid, signal);
-}
-
-// Open MPI 4.1 sometimes waits for ever after the last rank has ended.
-void Supervisor::enforce_end() {
-  if (mpirun_ended_ || monotonic_seconds() < settle_deadline_) return;
-  settle_deadline_ = kNever;
-  killed_idle_mpirun_ = true;
-  kill(-mpirun_, SIGKILL);
 }
 
 void Supervisor::enforce_stop() {
