@@ -115,6 +115,7 @@ void check_not_nested() {
 int launch(const Options& options) {
   check_env(options.env);
   if (!options.dry_run) check_not_nested();
+  SignalQueue signals = job_signals();
   const Mpirun mpirun = find_mpirun(options.mpirun);
   const MpirunRequest request = make_request(options, mpirun);
   if (options.dry_run) {
@@ -131,7 +132,7 @@ int launch(const Options& options) {
   job.ranks = request.plan.ranks;
   job.start_timeout = options.start_timeout;
   job.terminal = !request.settings.terminal.empty();
-  const Report report = run_job(job);
+  const Report report = run_job(job, signals);
   std::fputs(report.text.c_str(), stderr);
   return report.exit_code;
 }

@@ -39,7 +39,7 @@ constexpr double kNever = 1e18;
 
 class Supervisor {
  public:
-  explicit Supervisor(const Job& job);
+  Supervisor(const Job& job, SignalQueue& signals);
   Report run();
 
  private:
@@ -68,7 +68,7 @@ class Supervisor {
   bool is_here(const RankOutcome& rank) const;
 
   const Job& job_;
-  SignalQueue signals_{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD};
+  SignalQueue& signals_;
   Console console_;
   MpirunChatter chatter_;
   FrameDecoder frames_;
@@ -90,8 +90,9 @@ class Supervisor {
   bool killed_mpirun_ = false;
 };
 
-Supervisor::Supervisor(const Job& job)
+Supervisor::Supervisor(const Job& job, SignalQueue& signals)
     : job_(job),
+      signals_(signals),
       console_(job.terminal,
                [this](Stream stream, std::string_view bytes) { print(stream, bytes); }),
       chatter_([this](std::string_view line) { console_.add_line(line); }),
@@ -374,6 +375,6 @@ void Supervisor::enforce_stop() {
 
 }  // namespace
 
-Report run_job(const Job& job) { return Supervisor(job).run(); }
+Report run_job(const Job& job, SignalQueue& signals) { return Supervisor(job, signals).run(); }
 
 }  // namespace catena::launch

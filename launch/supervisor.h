@@ -1,9 +1,11 @@
 // Runs mpirun to its end and decides what came of it.
 #pragma once
 
+#include <csignal>
 #include <string>
 #include <vector>
 
+#include "process.h"
 #include "report.h"
 
 namespace catena::launch {
@@ -18,7 +20,13 @@ struct Job {
   bool terminal = false;  // standard output is a terminal
 };
 
+// What the supervisor acts on. Make the queue before anything starts a thread: a signal that such a
+// thread takes never gets here (the driver's library, which counts GPUs, starts one).
+inline SignalQueue job_signals() {
+  return SignalQueue{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD};
+}
+
 // Output appears on standard output and standard error; the report does not.
-Report run_job(const Job& job);
+Report run_job(const Job& job, SignalQueue& signals);
 
 }  // namespace catena::launch
