@@ -53,7 +53,7 @@ Options parse_options(int argc, char** argv, const std::string& description, Dev
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    std::exit(app.exit(e));
+    std::exit(app.exit(e) == 0 ? 0 : 2);  // --help, or wrong usage
   }
   o.devices = to_devices(names);
   return o;
