@@ -134,8 +134,7 @@ void RankProcess::join() {
   const auto file = digest ? find_executable(program_.front()) : std::nullopt;
   if (file) hello.digest = file_digest(*file);
   channel_.send(Stream::record, to_line(hello));
-  const std::string device = prepare_environment(identity_, settings_, board_path_);
-  (void)device;
+  prepare_environment(identity_, settings_, board_path_);
 }
 
 // The board is opened under its name by all rank processes of the host and then loses the name;

@@ -214,10 +214,10 @@ void NcclTransport::run_group(std::span<const Call> calls) {
     for (const Call& call : issued)
       operations.push_back(reduces(call.op) ? Operation(call, core_->comm) : Operation());
     ncclResult_t code = ncclGroupStart();
-    for (size_t i = 0; i < issued.size() && (code == ncclSuccess || code == ncclInProgress); ++i)
+    for (size_t i = 0; i < issued.size() && code == ncclSuccess; ++i)
       code = issue(issued[i], operations[i].get());
     const ncclResult_t ended = ncclGroupEnd();
-    core_->finish(code == ncclSuccess || code == ncclInProgress ? ended : code, "ncclGroupEnd");
+    core_->finish(code == ncclSuccess ? ended : code, "ncclGroupEnd");
     for (const Call& call : issued) core_->mark(call.stream);
   }
   for (const Call& call : issued) {
@@ -267,16 +267,12 @@ ncclResult_t NcclTransport::issue(const Call& call, ncclRedOp_t op) {
   }
 }
 
-namespace {
-bool fine(ncclResult_t code) { return code == ncclSuccess || code == ncclInProgress; }
-}  // namespace
-
 // These three are made of messages inside the group that run_group has opened.
 ncclResult_t NcclTransport::gather(const Call& call) {
   const size_t n = static_cast<size_t>(call.count), bytes = n * itemsize(call.dtype);
   const ncclDataType_t type = nccl_dtype(call.dtype);
   ncclResult_t code = ncclSend(call.in(), n, type, call.root, core_->comm, stream_of(call));
-  for (int r = 0; fine(code) && rank() == call.root && r < control_->size(); ++r)
+  for (int r = 0; code == ncclSuccess && rank() == call.root && r < control_->size(); ++r)
     code = ncclRecv(static_cast<char*>(call.out()) + size_t(r) * bytes, n, type, r, core_->comm,
                     stream_of(call));
   return code;
@@ -286,7 +282,7 @@ ncclResult_t NcclTransport::scatter(const Call& call) {
   const size_t n = static_cast<size_t>(call.count), bytes = n * itemsize(call.dtype);
   const ncclDataType_t type = nccl_dtype(call.dtype);
   ncclResult_t code = ncclRecv(call.out(), n, type, call.root, core_->comm, stream_of(call));
-  for (int r = 0; fine(code) && rank() == call.root && r < control_->size(); ++r)
+  for (int r = 0; code == ncclSuccess && rank() == call.root && r < control_->size(); ++r)
     code = ncclSend(static_cast<const char*>(call.in()) + size_t(r) * bytes, n, type, r,
                     core_->comm, stream_of(call));
   return code;
@@ -296,10 +292,10 @@ ncclResult_t NcclTransport::all_to_all(const Call& call) {
   const size_t n = static_cast<size_t>(call.count), bytes = n * itemsize(call.dtype);
   const ncclDataType_t type = nccl_dtype(call.dtype);
   ncclResult_t code = ncclSuccess;
-  for (int r = 0; fine(code) && r < control_->size(); ++r) {
+  for (int r = 0; code == ncclSuccess && r < control_->size(); ++r) {
     code = ncclSend(static_cast<const char*>(call.in()) + size_t(r) * bytes, n, type, r,
                     core_->comm, stream_of(call));
-    if (fine(code))
+    if (code == ncclSuccess)
       code = ncclRecv(static_cast<char*>(call.out()) + size_t(r) * bytes, n, type, r, core_->comm,
                       stream_of(call));
   }
