@@ -107,6 +107,8 @@ TEST_P(CudaMatmul, ThinProblems) {
                                                                    {65, 64, 256},
                                                                    {100, 1000, 10},
                                                                    {1000, 10, 100},
+                                                                   {100, 10, 1000},
+                                                                   {16, 16, 1025},
                                                                    {17, 33, 0}}) {
     for (int i = 0; i < 4 && !HasFatalFailure(); ++i) {
       Problem p = random_problem(GetParam(), 2);
@@ -114,6 +116,25 @@ TEST_P(CudaMatmul, ThinProblems) {
       p.n = n;
       p.k = k;
       check(p);
+    }
+  }
+}
+
+// Operands adjacent along k and a result of few rows or columns: the kernel of a block a line.
+TEST(CudaMatmulThin, EveryEpilogue) {
+  CATENA_NEEDS_GPUS(1);
+  for (const auto& [m, n, k] : std::vector<std::array<int64_t, 3>>{{100, 10, 1000},
+                                                                   {1, 500, 784},
+                                                                   {16, 300, 260},
+                                                                   {300, 16, 4096},
+                                                                   {3, 500, 1024},
+                                                                   {5, 5, 256},
+                                                                   {100, 4, 516}}) {
+    for (int i = 0; i < 6 && !HasFatalFailure(); ++i) {
+      const int epilogue = i / 2;  // none, bias and relu, accumulate
+      check({m, n, k, 0, Dtype::kFloat32, Layout::kRows, Layout::kColumns,
+             i % 2 ? Layout::kRows : Layout::kPaddedColumns, epilogue == 1, epilogue == 1,
+             epilogue == 2});
     }
   }
 }

@@ -29,8 +29,8 @@ __device__ C warp_reduce(C value, Op op) {
   return value;
 }
 
-// The same over a whole block of full warps; every thread gets the result. `shared` holds one C a
-// warp and may be used again after the call.
+// The same over a whole block of full warps, a power of two of them; every thread gets the result.
+// `shared` holds one C a warp and may be used again after the call.
 template <class C, class Op>
 __device__ C block_reduce(C value, Op op, C* shared) {
   value = warp_reduce(value, op);
@@ -38,8 +38,9 @@ __device__ C block_reduce(C value, Op op, C* shared) {
   if (warps == 1) return value;
   if (lane == 0) shared[warp] = value;
   __syncthreads();
-  value = shared[0];
-  for (int w = 1; w < warps; ++w) value = op(value, shared[w]);
+  value = shared[lane % warps];
+  for (int offset = warps / 2; offset > 0; offset /= 2)
+    value = op(value, __shfl_xor_sync(kAllLanes, value, offset));
   __syncthreads();
   return value;
 }

@@ -12,6 +12,7 @@ namespace {
 
 enum Sharing { kWarpRow, kBlockRow, kThreadColumn };
 
+constexpr int64_t kThreadClasses = 32;
 constexpr int64_t kWarpClasses = 1024;    // more classes than this share a block
 constexpr int64_t kOneBlockWork = 16384;  // fewer elements than this are one block's work
 constexpr int kThreads = 256, kOneBlockThreads = 1024;
@@ -21,7 +22,14 @@ __host__ __device__ inline Sharing sharing_of(const SampleArgs& s) {
   return s.classes <= kWarpClasses ? kWarpRow : kBlockRow;
 }
 
+// The same where a block has a thread for every sample: few classes are then read one by one.
+__host__ __device__ inline Sharing small_sharing_of(const SampleArgs& s) {
+  const bool thread_each = s.classes <= kThreadClasses && s.outer * s.inner <= kOneBlockThreads;
+  return thread_each ? kThreadColumn : sharing_of(s);
+}
+
 __device__ inline int64_t first_element(const SampleArgs& s, int64_t sample) {
+  if (s.inner == 1) return sample * s.classes;
   return sample / s.inner * s.classes * s.inner + sample % s.inner;
 }
 
@@ -61,6 +69,11 @@ __device__ Compute<T> log_sum_exp(const T* x, int64_t classes, int64_t step, Com
     LogSum<C> s;
     for (int64_t i = threadIdx.x; i < classes; i += blockDim.x) s.add(widen(x[i]));
     return block_log_sum(s, shared).value();
+  } else if (classes <= kThreadClasses) {
+    C maximum = lowest<C>(), sum = C(0);
+    for (int i = 0; i < classes; ++i) maximum = MaxOp()(maximum, C(widen(x[i * step])));
+    for (int i = 0; i < classes; ++i) sum += exp_of(widen(x[i * step]) - maximum);
+    return maximum + log_of(sum);
   } else {
     LogSum<C> s;
     for (int64_t i = 0; i < classes; ++i) s.add(widen(x[i * step]));
@@ -288,7 +301,7 @@ int sample_blocks(const SampleArgs& s, const Launch& launch) {
 void launch_cross_entropy(Float type, const CrossEntropyArgs& args, int blocks,
                           const Launch& launch) {
   CATENA_FLOAT_SWITCH(
-      type, CATENA_SHARING_SWITCH(sharing_of(args.samples),
+      type, CATENA_SHARING_SWITCH(small_sharing_of(args.samples),
                                   (cross_entropy_kernel<T, kSharing>
                                    <<<blocks, threads_for(blocks), 0, launch.stream>>>(args))))
 }
@@ -317,7 +330,7 @@ void launch_accuracy(Float type, const SampleArgs& args, void* result, int block
                      const Launch& launch) {
   CATENA_FLOAT_SWITCH(
       type,
-      CATENA_SHARING_SWITCH(sharing_of(args),
+      CATENA_SHARING_SWITCH(small_sharing_of(args),
                             (accuracy_kernel<T, kSharing>
                              <<<blocks, threads_for(blocks), 0, launch.stream>>>(args, result))))
 }

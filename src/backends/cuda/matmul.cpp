@@ -115,25 +115,44 @@ bool run_library(const Product& p, Dtype dtype, int device, const Launch& launch
   return true;
 }
 
-void matmul(const MatmulCall& call) {
-  Product p = product_of(call);
-  if (p.m == 0 || p.n == 0 || p.batch == 0) return;
-  const Dtype dtype = call.output->dtype();
-  const Launch launch = launch_for(*call.output);
-  const bool tiny_type = dtype == Dtype::kFloat32 || dtype == Dtype::kFloat64;
-  if (tiny_type && p.k > 0 && fits_tiny_matmul(p, launch)) {
-    launch_tiny_matmul(dtype == Dtype::kFloat64, p, launch);
-    return check_launch("matmul (small)");
+// Small products by kernels of our own. False when this one is for the library.
+bool run_small(const Product& p, Dtype dtype, const Launch& launch) {
+  const bool single = dtype == Dtype::kFloat32;
+  if ((!single && dtype != Dtype::kFloat64) || p.k == 0) return false;
+  if (single && fits_thin_matmul(p, launch)) {
+    launch_thin_matmul(p, launch);
+  } else if (fits_tiny_matmul(p, launch)) {
+    launch_tiny_matmul(!single, p, launch);
+  } else {
+    return false;
   }
-  if (is_float(dtype) && p.k > 0 && run_library(p, dtype, call.output->device().index(), launch))
-    return;
+  check_launch("matmul (small)");
+  return true;
+}
+
+// Any product by cuBLASLt, or by simple tiles where that has no kernel.
+void run_any(Product p, Dtype dtype, int device, const Launch& launch) {
+  if (is_float(dtype) && p.k > 0 && run_library(p, dtype, device, launch)) return;
   if (is_unsigned_int(dtype)) p.relu = false;  // changes nothing there
   launch_simple_matmul(number_code(dtype), p, launch);
   check_launch("matmul (simple)");
 }
 
+template <bool kOurs>
+void matmul(const MatmulCall& call) {
+  const Product p = product_of(call);
+  if (p.m == 0 || p.n == 0 || p.batch == 0) return;
+  const Dtype dtype = call.output->dtype();
+  const int device = call.output->device().index();
+  const Launch launch = launch_for(*call.output);
+  if (!kOurs || !run_small(p, dtype, launch)) run_any(p, dtype, device, launch);
+}
+
 }  // namespace
 
-void register_matmul_kernels() { kernels::matmul.provide(DeviceType::kCuda, "cublaslt", &matmul); }
+void register_matmul_kernels() {
+  kernels::matmul.provide(DeviceType::kCuda, "catena", &matmul<true>);
+  kernels::matmul.provide(DeviceType::kCuda, "cublaslt", &matmul<false>);
+}
 
 }  // namespace catena::gpu

@@ -26,6 +26,9 @@ void launch_simple_matmul(Number type, const Product& product, const Launch& lau
 // float32 and float64 where a few small tiles are all the work: runs at the cost of a launch.
 bool fits_tiny_matmul(const Product& product, const Launch& launch);
 void launch_tiny_matmul(bool is_double, const Product& product, const Launch& launch);
+// float32 with at most 16 rows or columns in the result and both operands adjacent along k.
+bool fits_thin_matmul(const Product& product, const Launch& launch);
+void launch_thin_matmul(const Product& product, const Launch& launch);
 // c = activation(c + bias) for types whose library epilogue is missing.
 void launch_bias_activation(Float type, const Product& product, const Launch& launch);
 
