@@ -1,0 +1,268 @@
+// Array routines on one device, at sizes from small to memory-bound. peers_routines.py times the
+// same cases, by the same names, with NumPy, PyTorch and CuPy.
+//   bench_routines [--quick] [--cpu | --gpu]
+// The limit of a row is the time a contiguous copy of the same run would take for the bytes that
+// the case has to read and write once.
+#include <cstdio>
+#include <functional>
+
+#include "catena/array/creation.h"
+#include "catena/array/indexing.h"
+#include "catena/array/kernel.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/array/random.h"
+#include "catena/array/reduction.h"
+#include "catena/core/backend.h"
+#include "timing.h"
+
+namespace {
+
+using namespace bench;
+using catena::Array;
+using catena::Axes;
+using catena::Device;
+using catena::Dtype;
+using catena::Shape;
+using catena::Slice;
+
+// Shares of the copy's rate that a case must reach.
+constexpr double kContiguous = 0.90, kPermuted = 0.75, kSliced = 0.45, kReduction = 0.85;
+
+struct Bench {
+  Device device;
+  bool quick;
+  Table table;
+  double copy_rate = 0;  // bytes a second, read + write
+
+  Array uniform(const Shape& shape, Dtype dtype = Dtype::kFloat32) const {
+    return catena::random::default_state(device)
+        .uniform(shape, 0, 1, Dtype::kFloat32, device)
+        .astype(dtype, false);
+  }
+  Array integers(const Shape& shape, int64_t high) const {
+    return catena::random::default_state(device).integers(shape, 0, high, Dtype::kInt64, device);
+  }
+
+  // Fewer calls of what takes longer.
+  double seconds(const std::function<void()>& call) const {
+    const Times once = wall_time({2, 1, 1}, device, call);
+    const int calls = int(std::clamp(2e-3 / once.median, 1.0, 200.0));
+    const int runs = once.median > 0.2 || quick ? 3 : 9;
+    return device_time({1, runs, calls}, device, call).median;
+  }
+
+  void time(const std::string& name, Dtype dtype, double bytes, double share,
+            const std::function<void()>& call) {
+    const double limit = bytes / copy_rate;
+    Row row{
+        .name = name, .precision = catena::name(dtype), .value = seconds(call) * 1e6, .unit = "us"};
+    if (bytes > 0) {
+      row.limit = limit * 1e6;
+      row.limit_name = "copy rate";
+      if (share > 0) row.goal_ratio = 1 / share;
+    }
+    table.row(row);
+  }
+
+  void measure_copy(int64_t n);
+  void elementwise(int64_t n, const std::string& size);
+  void matrices(int64_t side);
+  void casts(int64_t n, const std::string& size);
+  void reductions(const Shape& shape, const std::string& size);
+  void indexing(int64_t rows, int64_t columns);
+  void joining(int64_t n, const std::string& size);
+  void permutations(const Shape& shape, const std::string& size);
+  void random(int64_t n, const std::string& size);
+  void user_kernel(int64_t n, const std::string& size);
+};
+
+void Bench::measure_copy(int64_t n) {
+  const Array a = uniform({n}), b = catena::empty_like(a);
+  copy_rate = 8.0 * double(n) / seconds([&] { b.assign(a); });
+  table.row({.name = "copy", .precision = "float32", .value = copy_rate * 1e-9, .unit = "GB/s"});
+}
+
+void Bench::elementwise(int64_t n, const std::string& size) {
+  const Array a = uniform({n}), b = uniform({n}), c = uniform({n}), out = catena::empty_like(a);
+  const double each = 4.0 * double(n);
+  const Dtype f = Dtype::kFloat32;
+  time("copy " + size, f, 2 * each, kContiguous, [&] { out.assign(a); });
+  time("sqrt " + size, f, 2 * each, kContiguous, [&] { catena::sqrt(a, out); });
+  time("exp " + size, f, 2 * each, 0, [&] { catena::exp(a, out); });
+  time("add " + size, f, 3 * each, kContiguous, [&] { catena::add(a, b, out); });
+  time("add scalar " + size, f, 2 * each, kContiguous, [&] { catena::add(a, 2.0, out); });
+  time("clip by arrays " + size, f, 4 * each, kContiguous, [&] { catena::clip(a, b, c, out); });
+  time("less " + size, f, 2.25 * each, 0, [&] { catena::less(a, b); });
+  if (n >= 1 << 20) {
+    const Array half = a(Slice(0, catena::none, 2)), other = b(Slice(0, catena::none, 2));
+    const Array to = catena::empty_like(half);
+    time("add every other " + size, f, 1.5 * each, kSliced, [&] { catena::add(half, other, to); });
+  }
+}
+
+void Bench::matrices(int64_t side) {
+  const std::string size = std::to_string(side) + "^2";
+  const double each = 4.0 * double(side) * double(side);
+  const Array a = uniform({side, side}), b = uniform({side, side}), row = uniform({side}),
+              column = uniform({side, 1}), out = catena::empty_like(a);
+  const Dtype f = Dtype::kFloat32;
+  time("add row " + size, f, 2 * each, kContiguous, [&] { catena::add(a, row, out); });
+  time("add column " + size, f, 2 * each, kContiguous, [&] { catena::add(a, column, out); });
+  time("add transposed " + size, f, 3 * each, kPermuted, [&] { catena::add(a, b.T(), out); });
+  time("copy transposed " + size, f, 2 * each, kPermuted, [&] { out.assign(a.T()); });
+  const int64_t q = side / 32;
+  const Array a4 = a.reshape({32, q, 32, q}).transpose({2, 1, 0, 3}),
+              b4 = b.reshape({32, q, 32, q}).transpose({0, 3, 2, 1});
+  const Array out4 = catena::empty(a4.shape(), {f, device});
+  time("add 4-d, two outer axes swapped " + size, f, 3 * each, kPermuted,
+       [&] { catena::add(a4, a4, out4); });
+  const Array c4 = catena::empty(b4.shape(), {f, device});
+  time("copy 4-d, inner axis moved " + size, f, 2 * each, kPermuted, [&] { c4.assign(b4); });
+}
+
+void Bench::casts(int64_t n, const std::string& size) {
+  const Array f32 = uniform({n}), i32 = integers({n}, 1000).astype(Dtype::kInt32);
+  const auto cast = [&](const Array& from, Dtype to) {
+    const double bytes = double(n) * double(from.itemsize() + int64_t(catena::itemsize(to)));
+    const Array out = catena::empty({n}, {to, device});
+    time(std::string("cast to ") + catena::name(to) + " " + size, from.dtype(), bytes, kContiguous,
+         [&] { out.assign(from); });
+  };
+  cast(f32, Dtype::kFloat16);
+  cast(f32, Dtype::kFloat64);
+  cast(f32, Dtype::kInt32);
+  cast(i32, Dtype::kFloat32);
+  cast(i32, Dtype::kInt64);
+}
+
+void Bench::reductions(const Shape& shape, const std::string& size) {
+  const Array a = uniform(shape);
+  const double bytes = 4.0 * double(a.size());
+  const Dtype f = Dtype::kFloat32;
+  const std::vector<std::pair<std::string, Axes>> subsets{
+      {"0", {0}},      {"1", {1}},      {"2", {2}},        {"0,1", {0, 1}},
+      {"0,2", {0, 2}}, {"1,2", {1, 2}}, {"all", {0, 1, 2}}};
+  for (const auto& [text, axes] : subsets) {
+    const catena::ReduceOptions options{axes};
+    time("sum axes " + text + " of " + size, f, bytes * 1, kReduction,
+         [&] { catena::sum(a, options); });
+  }
+  time("max axes 1 of " + size, f, bytes, kReduction, [&] { catena::amax(a, 1); });
+  time("mean axes 2 of " + size, f, bytes, kReduction, [&] { catena::mean(a, 2); });
+  for (int axis = 0; axis < 3; ++axis) {
+    time("argmax axis " + std::to_string(axis) + " of " + size, f, bytes, 0,
+         [&] { catena::argmax(a, axis); });
+  }
+}
+
+void Bench::indexing(int64_t rows, int64_t columns) {
+  const Array a = uniform({rows, columns});
+  const Array some = integers({rows}, rows), flat = a.ravel(),
+              places = integers({rows * columns / 4}, rows * columns);
+  const std::string size = std::to_string(rows) + "x" + std::to_string(columns);
+  const double bytes = 4.0 * double(a.size());
+  const Dtype f = Dtype::kFloat32;
+  const auto mode = catena::OutOfRange::kClip;
+  time("take rows of " + size, f, 2 * bytes, 0, [&] { catena::take(a, some, 0, mode); });
+  time("take columns of " + size, f, 2 * bytes, 0,
+       [&] { catena::take(a, some(Slice(0, columns)), 1, catena::OutOfRange::kWrap); });
+  time("take elements of " + size, f, 0, 0, [&] { catena::take(flat, places, 0, mode); });
+  const Array sums = catena::zeros_like(a);
+  time("scatter_add rows of " + size, f, 3 * bytes, 0,
+       [&] { catena::scatter_add(sums, some, a, 0); });
+}
+
+void Bench::joining(int64_t n, const std::string& size) {
+  const int64_t columns = 1000;
+  const Array a = uniform({n / columns, columns}), b = uniform({n / columns, columns});
+  const double bytes = 4.0 * double(a.size());
+  const Dtype f = Dtype::kFloat32;
+  const std::vector<Array> both{a, b};
+  time("concatenate axis 0 " + size, f, 4 * bytes, 0, [&] { catena::concatenate(both, 0); });
+  time("concatenate axis 1 " + size, f, 4 * bytes, 0, [&] { catena::concatenate(both, 1); });
+  time("stack axis 2 " + size, f, 4 * bytes, 0, [&] { catena::stack(both, 2); });
+  time("split in 4 and copy " + size, f, 2 * bytes, 0, [&] {
+    for (const Array& part : catena::split(a, int64_t(4), 1)) part.copy();
+  });
+}
+
+void Bench::permutations(const Shape& shape, const std::string& size) {
+  const Array a = uniform(shape);
+  for (const Axes& axes :
+       {Axes{0, 2, 1}, Axes{1, 0, 2}, Axes{1, 2, 0}, Axes{2, 0, 1}, Axes{2, 1, 0}}) {
+    const Array view = a.transpose(axes), out = catena::empty(view.shape(), {a.dtype(), device});
+    time("permute " + std::to_string(axes[0]) + std::to_string(axes[1]) + std::to_string(axes[2]) +
+             " of " + size,
+         a.dtype(), 8.0 * double(a.size()), kPermuted, [&] { out.assign(view); });
+  }
+}
+
+void Bench::random(int64_t n, const std::string& size) {
+  auto& state = catena::random::default_state(device);
+  time("uniform " + size, Dtype::kFloat32, 4.0 * double(n), 0,
+       [&] { state.uniform({n}, 0, 1, Dtype::kFloat32, device); });
+  time("normal " + size, Dtype::kFloat32, 4.0 * double(n), 0,
+       [&] { state.normal({n}, 0, 1, Dtype::kFloat32, device); });
+}
+
+void Bench::user_kernel(int64_t n, const std::string& size) {
+  if (!device.is_cuda()) return;
+  const Array a = uniform({n}), b = uniform({n}), c = uniform({n}), d = uniform({n});
+  catena::ElementwiseKernel kernel("T a, T b, T c, T d", "T y", "y = a * b + c * d", "four");
+  time("user kernel of 4 operands " + size, Dtype::kFloat32, 20.0 * double(n), kContiguous,
+       [&] { kernel(a, b, c, d); });
+}
+
+void run_all(Bench& bench) {
+  const bool gpu = bench.device.is_cuda(), quick = bench.quick;
+  bench.measure_copy(quick ? 1 << 22 : gpu ? 1 << 28 : 100'000'000);
+  std::vector<std::pair<int64_t, std::string>> sizes{{1000, "10^3"}, {1'000'000, "10^6"}};
+  if (!quick && gpu) sizes = {{1000, "10^3"}, {1'000'000, "10^6"}, {int64_t(1) << 27, "2^27"}};
+  if (!quick && !gpu) sizes.push_back({100'000'000, "10^8"});
+  for (const auto& [n, size] : sizes) {
+    bench.elementwise(n, size);
+    bench.casts(n, size);
+    bench.joining(n, size);
+    bench.random(n, size);
+    bench.user_kernel(n, size);
+  }
+  bench.matrices(quick ? 1024 : 8192);
+  if (quick) {
+    bench.reductions({16, 64, 64}, "16x64x64");
+    bench.indexing(1 << 12, 64);
+    bench.permutations({64, 48, 32}, "64x48x32");
+    return;
+  }
+  if (gpu) {
+    bench.reductions({512, 1024, 1024}, "512x1024x1024");
+    bench.reductions({1 << 20, 3, 64}, "2^20x3x64");
+  } else {
+    bench.reductions({64, 1024, 1024}, "64x1024x1024");
+    bench.reductions({1 << 18, 3, 64}, "2^18x3x64");
+  }
+  bench.indexing(gpu ? 1 << 19 : 1 << 17, 256);
+  bench.permutations(gpu ? Shape{512, 500, 520} : Shape{256, 250, 260},
+                     gpu ? "512x500x520" : "256x250x260");
+}
+
+int body(int argc, char** argv) {
+  const Arguments arguments(argc, argv, "Array routines against the rate of a copy.",
+                            {{"--cpu", "on cpu:0 (the default without a GPU)"},
+                             {"--gpu", "on cuda:0 (the default with one)"}});
+  const bool gpu = !arguments.has("--cpu") &&
+                   (arguments.has("--gpu") || catena::device_count(catena::DeviceType::kCuda) > 0);
+  if (gpu && !have_gpu("bench_routines")) return 0;
+  const Device device = gpu ? catena::cuda_device(0) : catena::cpu();
+  catena::DeviceScope scope(device);
+  Bench bench{.device = device,
+              .quick = arguments.quick(),
+              .table = Table(gpu ? "Array routines on a GPU" : "Array routines on the CPU",
+                             gpu ? catena::backend(device.type()).describe(0) : "cpu:0")};
+  run_all(bench);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) { return bench::run(body, argc, argv); }
