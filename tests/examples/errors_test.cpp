@@ -1,6 +1,8 @@
 // Wrong options and devices: a clear message that names the cause, and a non-zero exit.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "catena/core/device.h"
 #include "examples.h"
 
@@ -30,9 +32,28 @@ TEST(ExampleErrorsTest, BadValues) {
 
 TEST(ExampleErrorsTest, NoSuchGpu) {
   if (device_count(DeviceType::kCuda) > 7) GTEST_SKIP() << "this machine has a cuda:7";
-  expect_refused({program("train_mnist"), "--device", "cuda:7"}, {"error", "cuda:7"});
+  expect_refused({program("train_mnist"), "--device", "cuda:7"},
+                 {"error", "cuda:7", "catena-run --check"});
   expect_refused({program("train_mnist_model_parallel"), "--devices", "cpu:0,cuda:7"},
                  {"error", "cuda:7"});
+}
+
+TEST(ExampleErrorsTest, PluginOfAnotherBuild) {
+  const TempFolder plugins;
+  std::filesystem::copy(TEST_PLUGINS "/libcatena_other_build.so", plugins / "libcatena_cuda.so");
+  expect_refused({"/usr/bin/env", "CATENA_PLUGIN_PATH=" + plugins.path(), program("train_mnist"),
+                  "--device", "cuda:0"},
+                 {"error", "cuda:0 cannot be used", "'cuda' is of another build",
+                  plugins / "libcatena_cuda.so", "0.0.9-0123456789abcdef", "rebuild the plug-in",
+                  "catena-run --check"});
+}
+
+TEST(ExampleErrorsTest, DamagedPlugin) {
+  const TempFolder plugins;
+  write_file(plugins / "libcatena_cuda.so", "no library");
+  expect_refused({"/usr/bin/env", "CATENA_PLUGIN_PATH=" + plugins.path(), program("train_mnist"),
+                  "--device", "cuda:0"},
+                 {"error", "'cuda' does not load", plugins / "libcatena_cuda.so"});
 }
 
 TEST(ExampleErrorsTest, GraphsNeedOneGpu) {
