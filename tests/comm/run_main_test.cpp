@@ -8,7 +8,9 @@
 #include <stdexcept>
 #include <string>
 
+#include "catena/array/creation.h"
 #include "catena/core/error.h"
+#include "catena/core/memory.h"
 #include "comm/status_board.h"
 
 namespace catena {
@@ -35,6 +37,18 @@ TEST(RunMain, ExceptionsAreOneLine) {
   EXPECT_EQ(run([](int, char**) -> int { throw 5; }),
             std::pair(1, std::string("program: error: an exception that is not a "
                                      "std::exception\n")));
+}
+
+TEST(RunMain, OutOfMemoryIsAClearEnd) {
+  const Device device = cpu(5);
+  set_memory_limit(device, 1 << 20);
+  const auto [code, text] = run([&](int, char**) {
+    return static_cast<int>(empty({1 << 28}, {Dtype::kUInt8, device}).size());
+  });
+  set_memory_limit(device, 0);
+  EXPECT_EQ(code, 1);
+  EXPECT_EQ(text.find("program: error: out of memory on cpu:5: asked for 268435456 bytes"), 0u)
+      << text;
 }
 
 // As catena-run gives each rank a slot.
