@@ -13,6 +13,7 @@
 #include <fstream>
 #include <set>
 
+#include "../src/comm/installation.h"
 #include "gpus.h"
 #include "mpirun_command.h"
 #include "placement.h"
@@ -20,8 +21,6 @@
 #include "text.h"
 
 namespace catena::launch {
-
-LibraryCheck library_check = nullptr;
 
 namespace {
 
@@ -176,26 +175,24 @@ CheckItem check_openblas() {
 
 // Files ---------------------------------------------------------------------------------------
 
-CheckItem check_kernel_cache() {
-  fs::path folder = environment("CATENA_CACHE_DIR");
-  if (folder.empty() && !environment("XDG_CACHE_HOME").empty())
-    folder = fs::path(environment("XDG_CACHE_HOME")) / "catena";
-  if (folder.empty()) folder = fs::path(environment("HOME")) / ".cache" / "catena";
-  std::error_code error;
-  std::uintmax_t bytes = 0;
-  int files = 0;
-  for (auto entry = fs::recursive_directory_iterator(folder, error);
-       !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-    std::error_code ignored;
-    if (!entry->is_regular_file(ignored)) continue;
-    ++files;
-    bytes += entry->file_size(ignored);
-  }
-  if (files == 0) return {State::good, "kernel cache", "empty, " + folder.string(), ""};
-  return {
-      State::good, "kernel cache",
-      std::to_string(files) + " files, " + std::to_string(bytes >> 10) + " KiB, " + folder.string(),
-      ""};
+fs::path cache_folder() {
+  if (!environment("CATENA_CACHE_DIR").empty()) return environment("CATENA_CACHE_DIR");
+  if (!environment("XDG_CACHE_HOME").empty())
+    return fs::path(environment("XDG_CACHE_HOME")) / "catena";
+  return fs::path(environment("HOME")) / ".cache" / "catena";
+}
+
+struct CacheUses {
+  std::uint64_t hits = 0;
+  std::uint64_t misses = 0;
+};
+
+// Two numbers that the cache keeps beside the kernels (src/backends/cuda/jit/compile/disk_cache.h).
+CacheUses cache_uses(const fs::path& folder) {
+  CacheUses uses;
+  std::ifstream file(folder / "kernels" / "uses", std::ios::binary);
+  file.read(reinterpret_cast<char*>(&uses), sizeof(uses));
+  return file ? uses : CacheUses{};
 }
 
 CheckItem check_dataset() {
@@ -238,8 +235,13 @@ std::vector<std::string> plugin_folders() {
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
   const fs::path folder = program.parent_path();
   const fs::path prefix = folder.parent_path();
-  return {folder.string(), (prefix / "lib").string(), (prefix / "lib" / "catena").string(),
-          (prefix / "lib" / "x86_64-linux-gnu").string(), (prefix / "src").string()};
+  std::vector<std::string> folders;  // in the order in which libcatena looks
+  for (const std::string& named : split(environment("CATENA_PLUGIN_PATH"), ':'))
+    if (!named.empty()) folders.push_back(named);
+  for (const fs::path& own : {folder, prefix / "lib", prefix / "lib" / "catena",
+                              prefix / "lib" / "x86_64-linux-gnu", prefix / "src"})
+    folders.push_back(own.string());
+  return folders;
 }
 
 std::string links_of(const GpuInventory& inventory, std::size_t gpu) {
@@ -310,25 +312,80 @@ Items check_mpi(const std::string& mpirun) {
   return items;
 }
 
-Items check_plugins(const std::vector<std::string>& folders) {
+namespace {
+
+std::string find_file(const std::vector<std::string>& folders, const std::string& file) {
+  for (const std::string& folder : folders)
+    if (fs::exists(folder + "/" + file)) return folder + "/" + file;
+  return "";
+}
+
+std::string version_of(const Library& catena) {
+  const auto ask = catena.find<comm::CheckVersion>(comm::kCheckVersionSymbol);
+  return ask ? ask() : "of another version";
+}
+
+// What libcatena says of a plug-in, or, without it, the loader.
+std::string problem_of_plugin(const Library& catena, const std::string& name,
+                              const std::string& path) {
+  const auto ask =
+      catena.loaded() ? catena.find<comm::CheckPlugin>(comm::kCheckPluginSymbol) : nullptr;
+  if (ask) return ask(name.c_str());
+  const Library library({path});
+  return library.loaded() ? "" : "does not load: " + library.error();
+}
+
+}  // namespace
+
+Items check_plugins(const std::vector<std::string>& folders, bool has_gpus) {
+  const std::string core = find_file(folders, "libcatena.so");
+  const Library catena(core.empty() ? std::vector<std::string>{} : std::vector{core});
   Items items;
-  for (const char* name : {"libcatena", "libcatena_mpi", "libcatena_cuda", "libcatena_nccl",
-                           "libcatena_cudnn", "libcatena_onednn"}) {
-    std::string path;
-    for (const std::string& folder : folders)
-      if (path.empty() && fs::exists(folder + "/" + name + ".so"))
-        path = folder + "/" + name + ".so";
+  if (core.empty())
+    items.push_back({State::absent, "libcatena", "not part of this build", ""});
+  else if (catena.loaded())
+    items.push_back({State::good, "libcatena", with_path(version_of(catena), core), ""});
+  else
+    items.push_back({State::missing, "libcatena", "does not load: " + catena.error(), ""});
+  for (const std::string plugin : {"mpi", "cuda", "nccl", "cudnn", "onednn"}) {
+    const std::string name = "libcatena_" + plugin;
+    const std::string path = find_file(folders, name + ".so");
     if (path.empty()) {
       items.push_back({State::absent, name, "not part of this build", ""});
       continue;
     }
-    const Library library({path});
-    if (library.loaded())
+    const std::string problem = problem_of_plugin(catena, plugin, path);
+    const bool for_gpus = plugin == "cuda" || plugin == "nccl" || plugin == "cudnn";
+    if (problem.empty())
       items.push_back({State::good, name, path, ""});
     else
-      items.push_back({State::missing, name, "does not load: " + library.error(), ""});
+      items.push_back({for_gpus && !has_gpus ? State::absent : State::missing, name, problem, ""});
   }
+  const auto kernels =
+      catena.loaded() ? catena.find<comm::CheckKernels>(comm::kCheckKernelsSymbol) : nullptr;
+  if (const std::string text = kernels ? kernels() : ""; !text.empty())
+    items.push_back({State::good, "GPU kernels", text, ""});
   return items;
+}
+
+CheckItem check_kernel_cache() {
+  const fs::path folder = cache_folder();
+  std::error_code error;
+  std::uintmax_t bytes = 0;
+  int kernels = 0;
+  for (auto entry = fs::recursive_directory_iterator(folder, error);
+       !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    std::error_code ignored;
+    if (!entry->is_regular_file(ignored) || entry->path().extension() != ".cubin") continue;
+    ++kernels;
+    bytes += entry->file_size(ignored);
+  }
+  std::string text =
+      kernels == 0 ? "empty"
+                   : std::to_string(kernels) + " kernels, " + std::to_string(bytes >> 10) + " KiB";
+  const auto [hits, misses] = cache_uses(folder);
+  text += "; " + std::to_string(hits) + " hits, " + std::to_string(misses) + " misses so far";
+  return {State::good, "kernel cache", with_path(std::move(text), folder.string()), ""};
 }
 
 Items check_files() { return {check_kernel_cache(), check_dataset()}; }
@@ -359,9 +416,8 @@ int run_check(const Options& options) {
   append(items, gpus);
   append(items, check_mpi(options.mpirun));
   append(items, check_libraries(has_gpus));
-  append(items, check_plugins(plugin_folders()));
+  append(items, check_plugins(plugin_folders(), has_gpus));
   append(items, check_files());
-  if (library_check) append(items, library_check());
   std::fputs(format_check(items).c_str(), stdout);
   const bool missing = std::any_of(items.begin(), items.end(), [](const CheckItem& item) {
     return item.state == State::missing;

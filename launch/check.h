@@ -18,18 +18,17 @@ struct CheckItem {
   std::string packages;  // of apt, that put a missing thing right: "libnccl2 libnccl-dev"
 };
 
-// What only libcatena knows (which plug-ins load and why not, hits and misses of the kernel
-// cache). A build that links libcatena sets this pointer before main, as a null pointer leaves
-// these items to what can be seen from outside.
-using LibraryCheck = std::vector<CheckItem> (*)();
-extern LibraryCheck library_check;
-
-// The items of --check by themselves; `plugin_folders` are searched for libcatena_*.so.
+// The items of --check by themselves.
 std::vector<CheckItem> check_machine();
 std::vector<CheckItem> check_gpus();
 std::vector<CheckItem> check_libraries(bool has_gpus);
 std::vector<CheckItem> check_mpi(const std::string& mpirun);
-std::vector<CheckItem> check_plugins(const std::vector<std::string>& plugin_folders);
+// The first of the folders that has libcatena says whether each plug-in can be used, and where GPU
+// kernels come from. Without libcatena plug-ins are only opened. What a GPU plug-in says on a
+// machine without GPUs is no complaint.
+std::vector<CheckItem> check_plugins(const std::vector<std::string>& folders, bool has_gpus);
+// Of the kernel cache: what it holds, how often it was asked and could answer.
+CheckItem check_kernel_cache();
 std::vector<CheckItem> check_files();
 
 // Lines for all items, then the one command that installs everything missing.

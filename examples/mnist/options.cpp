@@ -1,8 +1,9 @@
 #include "options.h"
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
+#include <cstdlib>
 
+#include "catena/comm/run_main.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/sgd.h"
@@ -53,7 +54,9 @@ Options parse_options(int argc, char** argv, const std::string& description, Dev
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
-    std::exit(app.exit(e) == 0 ? 0 : 2);  // --help, or wrong usage
+    if (app.exit(e) == 0) std::exit(0);  // --help
+    catena::report_failure(e);           // wrong usage
+    std::exit(2);
   }
   o.devices = to_devices(names);
   return o;
@@ -65,15 +68,6 @@ std::unique_ptr<catena::Optimizer> make_optimizer(const Options& o) {
   if (o.optimizer == "sgd") return std::make_unique<rules::SGD>(rate(0.1));
   if (o.optimizer == "momentum") return std::make_unique<rules::MomentumSGD>(rate(0.01), 0.9);
   return std::make_unique<rules::Adam>(rate(0.001));
-}
-
-int run(int argc, char** argv, int (*body)(int, char**)) {
-  try {
-    return body(argc, argv);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s: error: %s\n", argv[0], e.what());
-    return 1;
-  }
 }
 
 }  // namespace mnist

@@ -33,7 +33,4 @@ Options parse_options(int argc, char** argv, const std::string& description, Dev
 // SGD (0.1), momentum (0.01, 0.9) or Adam (0.001), by options.optimizer.
 std::unique_ptr<catena::Optimizer> make_optimizer(const Options& options);
 
-// Runs a program's body and turns exceptions into one line on standard error and exit code 1.
-int run(int argc, char** argv, int (*body)(int, char**));
-
 }  // namespace mnist

@@ -1,4 +1,5 @@
 // Trains a 784-1000-1000-10 network on one device.
+#include "catena/comm/run_main.h"
 #include "models.h"
 #include "trainer.h"
 
@@ -31,4 +32,4 @@ int body(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return mnist::run(argc, argv, body); }
+int main(int argc, char** argv) { return catena::run_main(argc, argv, body); }

@@ -2,6 +2,7 @@
 // replicas' gradients, updates, and hands its parameters back.
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
+#include "catena/comm/run_main.h"
 #include "catena/parallel/data_parallel.h"
 #include "models.h"
 #include "trainer.h"
@@ -75,4 +76,4 @@ int body(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return mnist::run(argc, argv, body); }
+int main(int argc, char** argv) { return catena::run_main(argc, argv, body); }

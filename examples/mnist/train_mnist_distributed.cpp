@@ -1,6 +1,7 @@
 // Trains one network on the ranks of a communicator: start it with
 //   catena-run -n 4 train_mnist_distributed --epochs 5
 #include "catena/comm/factory.h"
+#include "catena/comm/run_main.h"
 #include "catena/parallel/multi_node_optimizer.h"
 #include "models.h"
 #include "trainer.h"
@@ -44,4 +45,4 @@ int body(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return mnist::run(argc, argv, body); }
+int main(int argc, char** argv) { return catena::run_main(argc, argv, body); }

@@ -1,5 +1,6 @@
 // Trains a network that is split over two devices of one process: functions::copy moves activations
 // forward and gradients back.
+#include "catena/comm/run_main.h"
 #include "models.h"
 #include "trainer.h"
 
@@ -45,4 +46,4 @@ int body(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return mnist::run(argc, argv, body); }
+int main(int argc, char** argv) { return catena::run_main(argc, argv, body); }

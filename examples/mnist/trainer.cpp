@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 
 #include "catena/autograd/grad_mode.h"
 #include "catena/serializers/checkpoint.h"
@@ -90,6 +91,10 @@ class Run {
   }
 
   void resume() {
+    CATENA_CHECK(IoError, std::filesystem::exists(checkpoint_path()), "--resume: there is no '",
+                 checkpoint_path(),
+                 "' to go on from; start without --resume, or name the folder of the earlier run "
+                 "with --out");
     checkpoint_.load(checkpoint_path());
     if (is_root()) report_.restore(epoch_);
     if (epoch_ >= options_.epochs && tr::prints()) {

@@ -62,10 +62,11 @@ Shape infer_shape(const Shape& wanted, int64_t size) {
   }
   if (unknown >= 0) {
     CATENA_CHECK(ShapeError, known > 0 && size % known == 0, "reshape: ", size,
-                 " elements do not fit ", wanted);
+                 " elements do not fit ", wanted, ", expected a multiple of ", known);
     shape[unknown] = size / known;
   } else {
-    CATENA_CHECK(ShapeError, known == size, "reshape: ", size, " elements do not fit ", wanted);
+    CATENA_CHECK(ShapeError, known == size, "reshape: ", size, " elements do not fit ", wanted,
+                 ", expected ", known);
   }
   return shape;
 }
@@ -282,7 +283,8 @@ Array Array::broadcast_to(const Shape& shape) const {
   for (int i = 0; i < ndim(); ++i) {
     const int64_t from = this->shape()[i], to = shape[lead + i];
     CATENA_CHECK(ShapeError, from == to || from == 1, "broadcast_to: ", this->shape(),
-                 " does not broadcast to ", shape);
+                 " does not broadcast to ", shape, ": axis ", lead + i, " has extent ", from,
+                 ", expected ", to == 1 ? std::string("1") : message(to, " or 1"));
     new_strides[lead + i] = from == to ? strides()[i] : 0;
   }
   return make_view(*this, 0, shape, std::move(new_strides), dtype());

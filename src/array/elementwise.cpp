@@ -174,7 +174,7 @@ Array elementwise(ElementwiseOp op, std::initializer_list<Operand> operands, con
     if (first) check_same_device(row.name, *first, result);
     if (!out.dtype || natural != result.dtype()) check_same_kind(row.name, natural, result.dtype());
     CATENA_CHECK(ShapeError, result.shape() == shape, row.name, ": the output has shape ",
-                 result.shape(), ", the result has ", shape);
+                 result.shape(), ", expected ", shape);
   } else {
     result = Array::uninitialized(shape, natural, first ? first->device() : current_device());
   }

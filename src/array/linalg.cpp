@@ -39,7 +39,7 @@ Array run_matmul(const Array& a, const Array& b, const Shape& shape, Dtype dtype
                       !out.array->shares_memory_with(a) && !out.array->shares_memory_with(b);
   if (out.array) {
     CATENA_CHECK(ShapeError, out.array->shape() == shape, "matmul: the output has shape ",
-                 out.array->shape(), ", the result has ", shape);
+                 out.array->shape(), ", expected ", shape);
     check_same_device("matmul", a, *out.array);
   }
   Array result = direct ? *out.array : Array::uninitialized(shape, dtype, a.device());

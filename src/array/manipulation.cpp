@@ -66,7 +66,7 @@ Array concatenate(std::span<const Array> arrays, int64_t axis) {
     shape[a] += got[a];
     expected[a] = got[a] = 0;
     CATENA_CHECK(ShapeError, expected == got, "concatenate: ", x.shape(), " and ", first.shape(),
-                 " differ outside axis ", a);
+                 " differ outside axis ", a, "; expected equal extents there");
   }
   Array result = Array::uninitialized(shape, dtype, first.device());
   if (result.size() == 0) return result;

@@ -45,7 +45,7 @@ Array reduce(const char* who, ReduceOp op, const Array& a, const ReduceOptions& 
   if (options.out) {
     check_same_device(who, a, *options.out);
     CATENA_CHECK(ShapeError, options.out->shape() == wanted, who, ": the output has shape ",
-                 options.out->shape(), ", the result has ", wanted);
+                 options.out->shape(), ", expected ", wanted);
     if (options.out->dtype() == dtype && !options.out->shares_memory_with(a))
       target = options.out->reshape(kept);
   }

@@ -35,11 +35,11 @@ IntrusivePtr<VariableNode> make_node(const Array& data, bool requires_grad) {
 
 void check_gradient(const char* who, const Array& data, const Array& grad) {
   CATENA_CHECK(DtypeError, grad.dtype() == data.dtype(), who, ": the gradient has dtype ",
-               grad.dtype(), ", the data ", data.dtype());
+               grad.dtype(), ", expected that of the data, ", data.dtype());
   CATENA_CHECK(DeviceError, grad.device() == data.device(), who, ": the gradient is on ",
-               grad.device(), ", the data on ", data.device());
+               grad.device(), ", expected the device of the data, ", data.device());
   CATENA_CHECK(ShapeError, grad.shape() == data.shape(), who, ": the gradient has shape ",
-               grad.shape(), ", the data ", data.shape());
+               grad.shape(), ", expected that of the data, ", data.shape());
 }
 
 }  // namespace

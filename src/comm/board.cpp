@@ -29,6 +29,7 @@ OwnBoard& process_board() {
   static auto* own = new OwnBoard;  // never destroyed: the exit handler uses it
   return *own;
 }
+std::mutex board_mutex;  // of process_board()
 std::terminate_handler previous_terminate = nullptr;
 
 // An uncaught exception is written down before the process goes.
@@ -85,9 +86,17 @@ void make_common_board(Communicator& comm) {
 
 }  // namespace
 
+void note_failure(std::string_view text) {
+  // Another thread may hold it for as long as it waits for the other ranks.
+  const std::unique_lock lock(board_mutex, std::try_to_lock);
+  if (lock.owns_lock() && process_board().board) return process_board().own_slot().fail(text);
+  // Before the first communicator; without catena-run there is nobody to tell.
+  if (const char* name = std::getenv("CATENA_STATUS_BOARD"); name && *name)
+    StatusBoard::attach_from_environment().own_slot().fail(text);
+}
+
 BoardPlace find_board(Communicator& comm) {
-  static std::mutex mutex;
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(board_mutex);
   // All ranks were started alike, so all take the same branch.
   OwnBoard& own = process_board();
   if (!own.board) {

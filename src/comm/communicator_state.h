@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "catena/comm/transport.h"
@@ -88,6 +89,8 @@ CommunicatorPtr make_communicator_at(std::unique_ptr<Transport> transport, Devic
                                      uint64_t id);
 // The board of this process and its slots for all ranks; exchanges slots over `comm`.
 BoardPlace find_board(Communicator& comm);
+// Leaves an error on the slot of this process, if catena-run or a communicator gave it one.
+void note_failure(std::string_view text);
 
 // Also starts the call numbers again, under another id.
 void set_place(Communicator& comm, BoardPlace place, uint64_t id);

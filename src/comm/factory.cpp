@@ -10,6 +10,7 @@
 #include "catena/core/log.h"
 #include "catena/core/plugin.h"
 #include "communicator_state.h"
+#include "core/hint.h"
 #include "threads/threads_transport.h"
 
 namespace catena::comm {
@@ -131,7 +132,7 @@ std::map<std::string, CommunicatorMaker>& makers() {
 CommunicatorPtr make_with_plugin(const char* plugin, const CommunicatorOptions& options) {
   const std::string reason = load_plugin(plugin);
   CATENA_CHECK(CommError, reason.empty(), "create_communicator: the ", plugin,
-               " plug-in cannot be used: ", reason);
+               " plug-in cannot be used: ", reason, kCheckHint);
   CommunicatorMaker maker;
   {
     std::lock_guard lock(makers_mutex);

@@ -6,6 +6,7 @@
 #include "catena/core/error.h"
 #include "catena/core/plugin.h"
 #include "core/cpu_backend.h"
+#include "core/hint.h"
 
 namespace catena {
 namespace {
@@ -33,7 +34,7 @@ Backend* find_backend(DeviceType type) {
 Backend& backend(DeviceType type) {
   Backend* found = find_backend(type);
   CATENA_CHECK(DeviceError, found != nullptr, "no ", name(type),
-               " device can be used: ", unavailable_reason(type));
+               " device can be used: ", unavailable_reason(type), kCheckHint);
   return *found;
 }
 

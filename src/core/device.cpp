@@ -1,9 +1,11 @@
 #include "catena/core/device.h"
 
 #include <charconv>
+#include <ostream>
 
 #include "catena/core/backend.h"
 #include "catena/core/error.h"
+#include "core/hint.h"
 
 namespace catena {
 namespace {
@@ -36,6 +38,8 @@ Device::Device(std::string_view text) {
 
 std::string Device::name() const { return message(catena::name(type_), ":", int{index_}); }
 
+std::ostream& operator<<(std::ostream& os, Device device) { return os << device.name(); }
+
 const char* name(DeviceType type) { return type == DeviceType::kCpu ? "cpu" : "cuda"; }
 
 Device cpu(int index) { return Device(DeviceType::kCpu, index); }
@@ -52,9 +56,9 @@ void require_device(Device device) {
   if (count > 0) {
     fail<DeviceError>(device, " does not exist: this process sees ", count, " ",
                       name(device.type()), " device(s), ", name(device.type()), ":0 to ",
-                      name(device.type()), ":", count - 1);
+                      name(device.type()), ":", count - 1, kCheckHint);
   }
-  fail<DeviceError>(device, " cannot be used: ", unavailable_reason(device.type()));
+  fail<DeviceError>(device, " cannot be used: ", unavailable_reason(device.type()), kCheckHint);
 }
 
 Device current_device() { return t_current_device; }

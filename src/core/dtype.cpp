@@ -1,6 +1,7 @@
 #include "catena/core/dtype.h"
 
 #include <algorithm>
+#include <ostream>
 
 namespace catena {
 namespace {
@@ -42,6 +43,7 @@ Dtype float_for_int(Dtype d) {
 }  // namespace
 
 const char* name(Dtype d) { return kNames[static_cast<int>(d)]; }
+std::ostream& operator<<(std::ostream& os, Dtype d) { return os << name(d); }
 
 Dtype parse_dtype(std::string_view text) {
   for (int i = 0; i < kDtypeCount; ++i) {

@@ -1,6 +1,7 @@
 #include "catena/core/shape.h"
 
 #include <algorithm>
+#include <ostream>
 
 #include "catena/core/error.h"
 
@@ -11,6 +12,8 @@ std::string to_string(const Dims& dims) {
   for (size_t i = 0; i < dims.size(); ++i) text += (i ? ", " : "") + std::to_string(dims[i]);
   return text + (dims.size() == 1 ? ",)" : ")");
 }
+
+std::ostream& operator<<(std::ostream& os, const Dims& dims) { return os << to_string(dims); }
 
 int64_t element_count(const Shape& shape) {
   int64_t count = 1;

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <thread>
 
 #include "catena/core/error.h"
@@ -16,6 +17,9 @@ TEST(DeviceName, ReadsAndPrints) {
   EXPECT_EQ(Device("gpu:1"), cuda_device(1));
   for (const char* bad : {"", "tpu", "cpu:", "cpu:x", "cuda:-1", "cuda:64"})
     EXPECT_THROW(Device{bad}, DeviceError) << bad;
+  std::ostringstream stream;
+  stream << cpu(3) << ' ' << cuda_device(1);
+  EXPECT_EQ(stream.str(), "cpu:3 cuda:1");
 }
 
 TEST(DeviceScope, IsPerThreadAndRestores) {
@@ -34,7 +38,12 @@ TEST(MissingGpu, IsOneClearError) {
     set_current_device("cuda:0");
     FAIL();
   } catch (const DeviceError& e) {
-    EXPECT_NE(std::string(e.what()).find("cuda:0"), std::string::npos) << e.what();
+    const std::string text = e.what();
+    EXPECT_EQ(text.find("cuda:0 cannot be used: " + unavailable_reason(DeviceType::kCuda)), 0u)
+        << text;
+    EXPECT_TRUE(
+        text.ends_with("; catena-run --check prints what this machine and this build offer"))
+        << text;
   }
 }
 
@@ -45,7 +54,9 @@ TEST(GpuIndex, TooHighNamesTheCount) {
     require_device(cuda_device(count));
     FAIL();
   } catch (const DeviceError& e) {
-    EXPECT_NE(std::string(e.what()).find(std::to_string(count)), std::string::npos) << e.what();
+    const std::string text = e.what();
+    EXPECT_NE(text.find(std::to_string(count)), std::string::npos) << text;
+    EXPECT_NE(text.find("catena-run --check"), std::string::npos) << text;
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <sstream>
 
 #include "catena/core/scalar.h"
 
@@ -17,6 +18,12 @@ TEST(Dtype, NamesReadBack) {
     EXPECT_EQ(parse_dtype(name(static_cast<D>(i))), static_cast<D>(i));
   EXPECT_EQ(parse_dtype("f4"), D::kFloat32);
   EXPECT_THROW(parse_dtype("complex64"), DtypeError);
+}
+
+TEST(Dtype, IsStreamedByName) {
+  std::ostringstream stream;
+  stream << D::kFloat32 << ' ' << dtype::bool_;
+  EXPECT_EQ(stream.str(), "float32 bool");
 }
 
 struct PromotionCase {

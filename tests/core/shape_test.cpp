@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "catena/core/error.h"
 
 namespace catena {
@@ -11,6 +13,9 @@ TEST(Shape, PrintsAsPythonTuple) {
   EXPECT_EQ(to_string(Shape{}), "()");
   EXPECT_EQ(to_string(Shape{3}), "(3,)");
   EXPECT_EQ(to_string(Shape{2, 3}), "(2, 3)");
+  std::ostringstream stream;
+  stream << Shape{2, 3} << ' ' << Shape{3};
+  EXPECT_EQ(stream.str(), "(2, 3) (3,)");
 }
 
 TEST(Shape, CountsElements) {

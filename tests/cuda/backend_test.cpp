@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "catena/comm/run_main.h"
 #include "catena/core/plugin.h"
 #include "catena/core/stream.h"
 #include "gpu.h"
@@ -223,6 +224,19 @@ TEST(CudaMemory, StatisticsAndOutOfMemory) {
   set_memory_limit(gpu, 0);
   free_all_blocks(gpu);
   EXPECT_EQ(a(999, 999).item<float>(), 0);
+}
+
+TEST(CudaMemory, OutOfMemoryIsAClearEndOfAProgram) {
+  CATENA_NEEDS_GPUS(1);
+  char name[] = "program";
+  char* arguments[] = {name, nullptr};
+  testing::internal::CaptureStderr();
+  const int code = run_main(1, arguments, [](int, char**) {
+    return static_cast<int>(empty({int64_t{1} << 45}, {Dtype::kUInt8, cuda_device(0)}).size());
+  });
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(code, 1);
+  EXPECT_EQ(text.find("program: error: out of memory on cuda:0: asked for"), 0u) << text;
 }
 
 TEST(CudaMemory, StepsDoNotAskTheDeviceAgain) {

@@ -58,6 +58,19 @@ const std::vector<Damage>& damages() {
          write_file(d / kLabels, big_endian(0x801) + big_endian(2) + std::string("\1\2"));
        },
        {kLabels, "2 labels for 410 images"}},
+      // What the network is not made for.
+      {"ImagesOfAnotherSize",
+       [](const SmallData& d) {
+         for (const std::string part : {"train", "t10k"}) {
+           std::filesystem::remove(d / (part + "-images-idx3-ubyte.gz"));
+           write_file(d / (part + "-images-idx3-ubyte"), big_endian(0x803) + big_endian(2) +
+                                                             big_endian(2) + big_endian(3) +
+                                                             std::string(12, 'x'));
+           write_file(d / (part + "-labels-idx1-ubyte"),
+                      big_endian(0x801) + big_endian(2) + std::string("\1\2"));
+         }
+       },
+       {"Linear (Forward)", "Expect: ", "Actual: 6 != 784"}},
   };
   return all;
 }

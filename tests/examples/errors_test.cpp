@@ -1,5 +1,8 @@
 // Wrong options and devices: a clear message that names the cause, and a non-zero exit.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+
+#include <filesystem>
 
 #include "catena/core/device.h"
 #include "examples.h"
@@ -28,11 +31,49 @@ TEST(ExampleErrorsTest, BadValues) {
   expect_refused({program("train_mnist"), "--device", "tpu:0"}, {"tpu:0"});
 }
 
+// No machine has as many.
 TEST(ExampleErrorsTest, NoSuchGpu) {
-  if (device_count(DeviceType::kCuda) > 7) GTEST_SKIP() << "this machine has a cuda:7";
-  expect_refused({program("train_mnist"), "--device", "cuda:7"}, {"error", "cuda:7"});
-  expect_refused({program("train_mnist_model_parallel"), "--devices", "cpu:0,cuda:7"},
-                 {"error", "cuda:7"});
+  const int count = device_count(DeviceType::kCuda);
+  const std::string why = count == 0
+                              ? "cuda:63 cannot be used: "
+                              : "this process sees " + std::to_string(count) + " cuda device";
+  expect_refused({program("train_mnist"), "--device", "cuda:63"},
+                 {"error", "cuda:63", why, "catena-run --check"});
+  expect_refused({program("train_mnist_model_parallel"), "--devices", "cpu:0,cuda:63"},
+                 {"error", "cuda:63", why, "catena-run --check"});
+}
+
+// The plug-in is not built, or there is no driver, or the driver is not to show any GPU: each has
+// its own words.
+TEST(ExampleErrorsTest, NoGpu) {
+#ifdef HAS_CUDA_PLUGIN
+  const bool has_driver = ::dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) != nullptr;
+  const std::string why =
+      has_driver ? "CUDA_VISIBLE_DEVICES is ''" : "no CUDA driver is installed on this machine";
+#else
+  const std::string why = "plug-in 'cuda' is not built or not installed";
+#endif
+  const Words words{"/usr/bin/env", "CUDA_VISIBLE_DEVICES=", program("train_mnist"), "--device",
+                    "cuda:0"};
+  expect_refused(words, {"error: cuda:0 cannot be used: ", why, "catena-run --check"});
+}
+
+TEST(ExampleErrorsTest, PluginOfAnotherBuild) {
+  const TempFolder plugins;
+  std::filesystem::copy(TEST_PLUGINS "/libcatena_other_build.so", plugins / "libcatena_cuda.so");
+  expect_refused({"/usr/bin/env", "CATENA_PLUGIN_PATH=" + plugins.path(), program("train_mnist"),
+                  "--device", "cuda:0"},
+                 {"error", "cuda:0 cannot be used", "'cuda' is of another build",
+                  plugins / "libcatena_cuda.so", "0.0.9-0123456789abcdef", "rebuild the plug-in",
+                  "catena-run --check"});
+}
+
+TEST(ExampleErrorsTest, DamagedPlugin) {
+  const TempFolder plugins;
+  write_file(plugins / "libcatena_cuda.so", "no library");
+  expect_refused({"/usr/bin/env", "CATENA_PLUGIN_PATH=" + plugins.path(), program("train_mnist"),
+                  "--device", "cuda:0"},
+                 {"error", "'cuda' does not load", plugins / "libcatena_cuda.so"});
 }
 
 TEST(ExampleErrorsTest, GraphsNeedOneGpu) {

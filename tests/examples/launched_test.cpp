@@ -1,6 +1,7 @@
 // train_mnist_distributed under catena-run: two ranks train, and a rank that fails is named.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <regex>
 
 #include "catena/array/io.h"
@@ -51,10 +52,37 @@ TEST(LaunchedExampleTest, TheRankThatFailsIsNamedFirst) {
                              " --data $data --epochs 1 --out " + (out / "out");
   const Finished result = run({CATENA_RUN, "-n", "2", "--cpu", "/bin/sh", "-c", script});
   EXPECT_EQ(result.status, 1) << result.all();
-  EXPECT_TRUE(std::regex_match(report_line(result.err),
-                               std::regex("catena-run: rank 1 on .+ failed first: .+")))
+  // The program catches its exception and ends with exit code 1; the cause is in the first line.
+  EXPECT_TRUE(
+      std::regex_match(report_line(result.err),
+                       std::regex("catena-run: rank 1 on .+ failed first: the data folder '" +
+                                  (out / "nowhere") + "' does not exist.*")))
       << result.err;
-  EXPECT_NE(result.err.find(out / "nowhere"), std::string::npos) << result.err;
+}
+
+// Before there is a communicator, and with an exit code of its own.
+TEST(LaunchedExampleTest, WrongUsageIsTheCause) {
+  const Finished result =
+      run({CATENA_RUN, "-n", "1", "--cpu", program("train_mnist_distributed"), "--epochs", "-1"});
+  EXPECT_EQ(result.status, 2) << result.all();
+  EXPECT_TRUE(
+      std::regex_match(report_line(result.err),
+                       std::regex("catena-run: rank 0 on .+ failed first: --epochs: .*-1.*")))
+      << result.err;
+}
+
+TEST(LaunchedExampleTest, PluginOfAnotherBuildIsTheCause) {
+  const TempFolder plugins;
+  std::filesystem::copy(TEST_PLUGINS "/libcatena_other_build.so", plugins / "libcatena_mpi.so");
+  const Finished result =
+      run({CATENA_RUN, "-n", "2", "--cpu", "--env", "CATENA_PLUGIN_PATH=" + plugins.path(),
+           program("train_mnist_distributed")});
+  EXPECT_EQ(result.status, 1) << result.all();
+  EXPECT_TRUE(std::regex_match(
+      report_line(result.err),
+      std::regex("catena-run: rank [01] on .+ failed first: create_communicator: the mpi plug-in "
+                 "cannot be used: plug-in 'mpi' is of another build: .+")))
+      << result.err;
 }
 
 }  // namespace

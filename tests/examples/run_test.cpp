@@ -56,8 +56,34 @@ INSTANTIATE_TEST_SUITE_P(Rules, ResumeTest, ::testing::Values("sgd", "adam"));
 TEST(ExamplesTest, ResumeNeedsACheckpoint) {
   const TempFolder folder;
   const Finished result = run(train("train_mnist", folder / "new", {"--resume"}));
-  EXPECT_NE(result.status, 0);
-  EXPECT_NE(result.err.find("checkpoint.npz"), std::string::npos) << result.err;
+  EXPECT_EQ(result.status, 1);
+  for (const std::string& text : {"--resume: there is no '" + (folder / "new/checkpoint.npz"),
+                                  std::string("start without --resume"), std::string("--out")})
+    EXPECT_NE(result.err.find(text), std::string::npos) << result.err;
+}
+
+// A checkpoint that is damaged, of another rule, or of another model is refused and left as it is.
+TEST(ExamplesTest, ResumeNeedsItsOwnCheckpoint) {
+  const TempFolder folder;
+  const std::string out = folder / "out", path = out + "/checkpoint.npz";
+  const auto expect_refused = [&](const std::string& name, const Words& more, const Words& texts) {
+    const std::string before = read_file(path);
+    Words options{"--epochs", "2", "--resume"};
+    options.insert(options.end(), more.begin(), more.end());
+    const Finished result = run(train(name, out, options));
+    EXPECT_EQ(result.status, 1) << result.all();
+    for (const std::string& text : texts)
+      EXPECT_NE(result.err.find(text), std::string::npos) << text << " is not in " << result.err;
+    EXPECT_TRUE(read_file(path) == before) << "the checkpoint was changed";
+  };
+  expect_trained(run(train("train_mnist", out, {"--epochs", "1", "--optimizer", "sgd"})));
+  expect_refused("train_mnist", {"--optimizer", "adam"},
+                 {path, "optimizer", "is not the state of this optimizer", "missing: alpha"});
+  expect_refused("train_mnist_model_parallel", {"--optimizer", "sgd", "--devices", "cpu:0,cpu:1"},
+                 {path, "the checkpoint does not fit the model", "missing: first/l1/W",
+                  "unknown: l1/W (1000, 784)"});
+  std::filesystem::resize_file(path, 3000);
+  expect_refused("train_mnist", {"--optimizer", "sgd"}, {path, "it is cut"});
 }
 
 TEST(ExamplesTest, WritesModelCheckpointAndLog) {

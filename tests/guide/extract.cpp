@@ -88,7 +88,7 @@ class Program {
     all << "// Made from " << page_ << "; change that.\n#include <cstdio>\n#include <exception>\n\n"
         << includes_.str() << "\nnamespace guide {\n"
         << code_.str() << "}  // namespace guide\n\n"
-        << "int main() {\n  try {\n"
+        << "int main([[maybe_unused]] int argc, [[maybe_unused]] char** argv) {\n  try {\n"
         << calls_.str()
         << "  } catch (const std::exception& e) {\n    std::fprintf(stderr, \"%s\\n\", "
            "e.what());\n    return 1;\n  }\n}\n";
@@ -114,7 +114,9 @@ class Program {
     // Only the global main() returns 0 by itself.
     text.insert(text.rfind('}'), "  return 0;\n");
     code_ << "namespace " << name << " {\n" << text << "}\n";
-    calls_ << "    if (guide::" << name << "::main() != 0) return 1;\n";
+    const bool takes_words = text.find("int main(int argc, char** argv)") != std::string::npos;
+    calls_ << "    if (guide::" << name << "::main(" << (takes_words ? "argc, argv" : "")
+           << ") != 0) return 1;\n";
   }
 
   void end_section() {

@@ -44,6 +44,22 @@ TEST_F(CacheFiles, MakesAValueOnce) {
   EXPECT_FALSE(cache.read(hash128("another kernel"), other));
 }
 
+TEST_F(CacheFiles, CountsTheUsesOfAllProcesses) {
+  const DiskCache cache(folder_);
+  EXPECT_EQ(cache.uses().hits + cache.uses().misses, 0u);
+  bool made = false;
+  const auto make = [] { return std::string("a compiled kernel"); };
+  std::string value;
+  EXPECT_FALSE(cache.read(hash128("kernel"), value));  // only what had to be made is a miss
+  cache.get(hash128("kernel"), make, &made);
+  cache.get(hash128("another"), make, &made);
+  cache.get(hash128("kernel"), make, &made);
+  EXPECT_TRUE(DiskCache(folder_).read(hash128("kernel"), value));
+  EXPECT_EQ(DiskCache(folder_).uses().hits, 2u);
+  EXPECT_EQ(DiskCache(folder_).uses().misses, 2u);
+  EXPECT_EQ(DiskCache("").uses().hits, 0u);
+}
+
 TEST_F(CacheFiles, DamagedFilesAreMadeAgain) {
   const DiskCache cache(folder_);
   const Hash128 key = hash128("kernel");

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,6 +29,8 @@ class Device {
   bool is_cuda() const { return type_ == DeviceType::kCuda; }
   std::string name() const;  // "cuda:0"
   friend bool operator==(Device, Device) = default;
+  // Prints name().
+  friend std::ostream& operator<<(std::ostream& os, Device device);
 
  private:
   DeviceType type_ = DeviceType::kCpu;

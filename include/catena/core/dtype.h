@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -56,6 +57,8 @@ constexpr DtypeKind kind_of(Dtype d) {
 // NumPy's name: "float32", "bool", ... and "bfloat16".
 const char* name(Dtype d);
 inline std::string to_string(Dtype d) { return name(d); }
+// Prints name(d).
+std::ostream& operator<<(std::ostream& os, Dtype d);
 // Inverse of name(); also NumPy's one-letter codes and "f4" forms. Throws DtypeError.
 Dtype parse_dtype(std::string_view text);
 

@@ -4,6 +4,7 @@
 #include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <span>
 #include <string>
 
@@ -25,6 +26,9 @@ class Dims : public boost::container::small_vector<int64_t, 5> {
 
   int ndim() const { return static_cast<int>(size()); }
   std::span<const int64_t> span() const { return {data(), size()}; }
+
+  // Prints to_string(dims).
+  friend std::ostream& operator<<(std::ostream& os, const Dims& dims);
 };
 
 using Shape = Dims;

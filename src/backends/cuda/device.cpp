@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <cstdlib>
 #include <vector>
 
 #include "backends/cuda/cuda_check.h"
@@ -49,6 +50,8 @@ Devices find_devices() {
   } else if (error != cudaSuccess) {
     found.reason =
         message("no CUDA driver or device can be used (", describe_cuda_error(error), ")");
+    if (const char* visible = std::getenv("CUDA_VISIBLE_DEVICES"))
+      found.reason += message("; CUDA_VISIBLE_DEVICES is '", visible, "'");
   } else if (count == 0) {
     found.reason = "the CUDA driver reports no GPU";
   }

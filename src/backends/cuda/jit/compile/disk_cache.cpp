@@ -36,6 +36,9 @@ class FileLock {
   FileLock(const FileLock&) = delete;
   FileLock& operator=(const FileLock&) = delete;
 
+  bool held() const { return file_ >= 0; }
+  int file() const { return file_; }
+
  private:
   int file_;
 };
@@ -55,7 +58,30 @@ std::string DiskCache::path(const Hash128& key, const char* suffix) const {
   return folder_ + "/kernels/" + to_hex(key) + suffix;
 }
 
+DiskCache::Uses DiskCache::uses() const {
+  Uses uses;
+  std::ifstream file(folder_ + "/kernels/uses", std::ios::binary);
+  file.read(reinterpret_cast<char*>(&uses), sizeof(uses));
+  return file ? uses : Uses{};
+}
+
+void DiskCache::count(uint64_t Uses::*which) const {
+  const FileLock lock(folder_ + "/kernels/uses");
+  if (!lock.held()) return;
+  Uses now;
+  if (pread(lock.file(), &now, sizeof(now), 0) != sizeof(now)) now = {};
+  ++(now.*which);
+  // A number that is not written is lost; nothing depends on it.
+  [[maybe_unused]] const ssize_t written = pwrite(lock.file(), &now, sizeof(now), 0);
+}
+
 bool DiskCache::read(const Hash128& key, std::string& value) const {
+  if (!find(key, value)) return false;
+  count(&Uses::hits);
+  return true;
+}
+
+bool DiskCache::find(const Hash128& key, std::string& value) const {
   if (folder_.empty()) return false;
   std::ifstream file(path(key, ".cubin"), std::ios::binary);
   if (!file) return false;
@@ -98,6 +124,7 @@ std::string DiskCache::get(const Hash128& key, const std::function<std::string()
     value = make();
     *made = true;
     write(key, value);
+    count(&Uses::misses);
     return value;
   }
   *made = true;

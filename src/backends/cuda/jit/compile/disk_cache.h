@@ -1,6 +1,7 @@
 // The kernel cache on disk: compiled kernels that are not in the bundle, kept between runs.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -24,7 +25,16 @@ class DiskCache {
   std::string get(const Hash128& key, const std::function<std::string()>& make, bool* made) const;
   const std::string& folder() const { return folder_; }
 
+  // How often values were found and made by all processes so far, kept in the file kernels/uses as
+  // two 64-bit numbers. Zeros where the folder cannot be written.
+  struct Uses {
+    uint64_t hits = 0, misses = 0;
+  };
+  Uses uses() const;
+
  private:
+  bool find(const Hash128& key, std::string& value) const;
+  void count(uint64_t Uses::*which) const;
   std::string path(const Hash128& key, const char* suffix) const;
   void write(const Hash128& key, const std::string& value) const;
 

@@ -1,0 +1,25 @@
+// What catena-run --check asks libcatena, which it opens at run time: only the library itself can
+// load its plug-ins and knows where their kernels come from.
+#pragma once
+
+namespace catena::comm {
+
+// Looked up with dlsym in libcatena.
+inline constexpr char kCheckVersionSymbol[] = "catena_check_version";
+inline constexpr char kCheckPluginSymbol[] = "catena_check_plugin";
+inline constexpr char kCheckKernelsSymbol[] = "catena_check_kernels";
+// Version and build, which plug-ins must share.
+using CheckVersion = const char* (*)();
+// Loads the plug-in; "" when it can be used, else why not.
+using CheckPlugin = const char* (*)(const char* name);
+// The kernel bundle, cache folder and compiler of the first GPU in words; "" where there is none.
+using CheckKernels = const char* (*)();
+
+}  // namespace catena::comm
+
+// The results stay valid until the next call. These do not throw.
+extern "C" {
+__attribute__((visibility("default"))) const char* catena_check_version();
+__attribute__((visibility("default"))) const char* catena_check_plugin(const char* name);
+__attribute__((visibility("default"))) const char* catena_check_kernels();
+}

@@ -1,0 +1,151 @@
+// Arrays that do not fit together: each message says what was called, what came in, and what would
+// have been right.
+#include "catena/core/error.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <sstream>
+
+#include "catena/array/creation.h"
+#include "catena/array/indexing.h"
+#include "catena/array/linalg.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/array/random.h"
+#include "catena/array/reduction.h"
+
+namespace catena {
+namespace {
+
+Array floats(const Shape& shape, Device device = cpu(0)) {
+  return zeros(shape, {Dtype::kFloat32, device});
+}
+Array ints(const Shape& shape) { return zeros(shape, {Dtype::kInt32, cpu(0)}); }
+
+struct Mistake {
+  const char* name;
+  std::function<void()> make;
+  std::string message;
+};
+void PrintTo(const Mistake& mistake, std::ostream* os) { *os << mistake.name; }
+
+template <class E>
+std::string message_of(const std::function<void()>& call) {
+  try {
+    call();
+  } catch (const E& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+class MistakeTest : public testing::TestWithParam<Mistake> {};
+class ShapeMistakes : public MistakeTest {};
+class DtypeMistakes : public MistakeTest {};
+class DeviceMistakes : public MistakeTest {};
+std::string name_of(const testing::TestParamInfo<Mistake>& test) { return test.param.name; }
+
+TEST_P(ShapeMistakes, AreNamed) {
+  EXPECT_EQ(message_of<ShapeError>(GetParam().make), GetParam().message);
+}
+TEST_P(DtypeMistakes, AreNamed) {
+  EXPECT_EQ(message_of<DtypeError>(GetParam().make), GetParam().message);
+}
+TEST_P(DeviceMistakes, AreNamed) {
+  EXPECT_EQ(message_of<DeviceError>(GetParam().make), GetParam().message);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, ShapeMistakes,
+    testing::Values(
+        Mistake{"Add",
+                [] {
+                  floats({2, 3}) + floats({2, 4});
+                },
+                "add: shapes (2, 3) and (2, 4) cannot be broadcast together (axis 1 of the result: "
+                "3 against 4)"},
+        Mistake{"InPlace",
+                [] {
+                  Array a = floats({3});
+                  a += floats({2, 3});
+                },
+                "add: the output has shape (3,), expected (2, 3)"},
+        Mistake{"Matmul",
+                [] {
+                  matmul(floats({2, 3}), floats({4, 5}));
+                },
+                "matmul: (2, 3) and (4, 5) do not fit: the last axis of the first has extent 3, "
+                "the matching axis of the second 4"},
+        Mistake{"Reshape",
+                [] {
+                  floats({2, 3}).reshape({4, -1});
+                },
+                "reshape: 6 elements do not fit (4, -1), expected a multiple of 4"},
+        Mistake{"ReshapeToAnotherSize",
+                [] {
+                  floats({2, 3}).reshape({4, 2});
+                },
+                "reshape: 6 elements do not fit (4, 2), expected 8"},
+        Mistake{
+            "Concatenate",
+            [] {
+              concatenate({floats({2, 3}), floats({2, 4})}, 0);
+            },
+            "concatenate: (2, 4) and (2, 3) differ outside axis 0; expected equal extents there"},
+        Mistake{"Assign", [] { floats({3}).assign(floats({2})); },
+                "assign: shapes (2,) and (3,) cannot be broadcast together (axis 0 of the result: "
+                "2 against 3)"},
+        Mistake{"BroadcastTo",
+                [] {
+                  floats({3}).broadcast_to({2, 2});
+                },
+                "broadcast_to: (3,) does not broadcast to (2, 2): axis 1 has extent 3, expected 2 "
+                "or 1"},
+        Mistake{"Item", [] { floats({2}).item<float>(); },
+                "item: expected an array of one element, got shape (2,)"},
+        Mistake{"Split", [] { split(floats({5}), 2); },
+                "split: axis 0 of (5,) does not divide into 2 equal parts; array_split allows "
+                "unequal ones"}),
+    name_of);
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, DtypeMistakes,
+    testing::Values(Mistake{"InPlace",
+                            [] {
+                              Array a = ints({3});
+                              a += floats({3});
+                            },
+                            "add: a result of dtype float64 cannot be stored into an array of "
+                            "dtype int32; convert it with astype"},
+                    Mistake{"Take", [] { take(floats({3}), floats({1}), 0); },
+                            "take: expected integer positions, got float32"},
+                    Mistake{"Uniform", [] { random::uniform({3}, 0, 1, Dtype::kInt32); },
+                            "uniform: expected a floating dtype, got int32"}),
+    name_of);
+
+INSTANTIATE_TEST_SUITE_P(
+    Table, DeviceMistakes,
+    testing::Values(
+        Mistake{
+            "Add", [] { floats({3}, cpu(0)) + floats({3}, cpu(1)); },
+            "add: arrays on different devices: cpu:0 and cpu:1; copy one with to(\"cpu:0\") first"},
+        Mistake{"Matmul",
+                [] {
+                  matmul(floats({2, 2}, cpu(1)), floats({2, 2}, cpu(0)));
+                },
+                "matmul: arrays on different devices: cpu:1 and cpu:0; copy one with to(\"cpu:1\") "
+                "first"},
+        Mistake{"Concatenate",
+                [] {
+                  concatenate({floats({2}, cpu(0)), floats({2}, cpu(2))}, 0);
+                },
+                "concatenate: arrays on different devices: cpu:0 and cpu:2; copy one with "
+                "to(\"cpu:0\") first"},
+        Mistake{"Take", [] { take(floats({3}, cpu(1)), ints({1}), 0); },
+                "take: arrays on different devices: cpu:1 and cpu:0; copy one with to(\"cpu:1\") "
+                "first"}),
+    name_of);
+
+}  // namespace
+}  // namespace catena

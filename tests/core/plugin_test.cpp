@@ -1,0 +1,63 @@
+// Each way in which a plug-in can be wrong has its own clear reason.
+#include "catena/core/plugin.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "temp_folder.h"
+
+namespace catena {
+namespace {
+
+class PluginTest : public testing::Test {
+ protected:
+  PluginTest() { ::setenv("CATENA_PLUGIN_PATH", (folder_.path() + ":" TEST_PLUGINS).c_str(), 1); }
+  ~PluginTest() override { ::unsetenv("CATENA_PLUGIN_PATH"); }
+
+  TempFolder folder_;
+};
+
+void expect_contains(const std::string& text, std::initializer_list<std::string> parts) {
+  for (const std::string& part : parts)
+    EXPECT_NE(text.find(part), std::string::npos) << "'" << text << "' lacks '" << part << "'";
+}
+
+TEST_F(PluginTest, IsEnteredOnce) {
+  ::unsetenv("CATENA_TEST_ENTERED");
+  EXPECT_EQ(load_plugin("usable"), "");
+  EXPECT_EQ(load_plugin("usable"), "");
+  EXPECT_STREQ(std::getenv("CATENA_TEST_ENTERED"), "x");
+  EXPECT_EQ(plugin_error("usable"), "");
+}
+
+TEST_F(PluginTest, MissingNamesFileAndFolders) {
+  expect_contains(load_plugin("nowhere"), {"'nowhere' is not built or not installed",
+                                           "libcatena_nowhere.so", "CATENA_PLUGIN_PATH"});
+  EXPECT_EQ(plugin_error("nowhere"), load_plugin("nowhere"));
+  EXPECT_EQ(plugin_error("never tried"), "");
+}
+
+// Its entry function, which would end the process, must not be called.
+TEST_F(PluginTest, OfAnotherBuildNamesBothAndWhatToDo) {
+  expect_contains(load_plugin("other_build"),
+                  {"'other_build' is of another build", TEST_PLUGINS "/libcatena_other_build.so",
+                   "0.0.9-0123456789abcdef", abi_tag(), "rebuild the plug-in"});
+}
+
+TEST_F(PluginTest, ThatRefusesKeepsItsReason) {
+  EXPECT_EQ(load_plugin("unusable"), "plug-in 'unusable': the vendor library is too old");
+}
+
+TEST_F(PluginTest, ForeignLibraryIsNamed) {
+  expect_contains(load_plugin("foreign"), {"libcatena_foreign.so is no catena plug-in"});
+}
+
+TEST_F(PluginTest, DamagedFileKeepsTheLoadersWords) {
+  write_file(folder_ / "libcatena_damaged.so", "no library");
+  expect_contains(load_plugin("damaged"),
+                  {"'damaged' does not load", folder_ / "libcatena_damaged.so"});
+}
+
+}  // namespace
+}  // namespace catena
