@@ -5,12 +5,13 @@
 #include <filesystem>
 
 #include "catena/autograd/grad_mode.h"
+#include "catena/parallel/sum_over_ranks.h"
 #include "catena/serializers/checkpoint.h"
 #include "catena/serializers/npz.h"
 #include "catena/training/evaluator.h"
+#include "catena/training/output_folder.h"
 #include "catena/training/progress.h"
 #include "catena/training/report.h"
-#include "catena/training/snapshot.h"
 #include "graph_step.h"
 
 namespace mnist {
@@ -26,14 +27,6 @@ Loss score(const catena::Variable& predictions, const catena::Array& labels) {
 namespace {
 
 const std::vector<std::string> kNames{"loss", "accuracy"};
-
-// Adds numbers over the ranks; does nothing in a single process.
-tr::SumOverRanks summing(catena::Communicator* comm) {
-  if (comm == nullptr) return {};
-  return [comm](std::span<double> numbers) {
-    for (double& number : numbers) number = comm->all_reduce_value(number);
-  };
-}
 
 class Run {
  public:
@@ -58,7 +51,7 @@ class Run {
     while (epoch_ < options_.epochs) {
       tr::Means means(kNames);
       one_epoch(means, bar);
-      means.reduce(summing(program_.comm));
+      means.reduce(catena::parallel::sum_over_ranks(program_.comm));
       const auto test = evaluate();
       bar.clear();
       ++epoch_;
@@ -132,7 +125,7 @@ class Run {
           means.add("loss", scores.loss.data(), double(batch.size()));
           means.add("accuracy", scores.accuracy, double(batch.size()));
         },
-        summing(program_.comm));
+        catena::parallel::sum_over_ranks(program_.comm));
   }
 
   void finish() {

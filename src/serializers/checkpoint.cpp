@@ -3,6 +3,20 @@
 #include <algorithm>
 
 namespace catena::serializers {
+namespace {
+
+// Marks an entry without arrays, which a file could not tell from one that is missing.
+constexpr char kEmpty[] = ".empty";
+
+// The array of an entry that is one array.
+const Array& single(const std::string& name, const std::map<std::string, Array>& arrays) {
+  const auto found = arrays.find("");
+  CATENA_CHECK(IoError, found != arrays.end() && arrays.size() == 1, "entry '", name,
+               "' holds several arrays, expected one");
+  return found->second;
+}
+
+}  // namespace
 
 void Checkpoint::add_entry(Entry entry) {
   CATENA_CHECK(ValueError, !entry.name.empty() && entry.name.find('/') == std::string::npos,
@@ -40,6 +54,26 @@ void Checkpoint::add(const std::string& name, std::string& text) {
       });
 }
 
+void Checkpoint::add(const std::string& name, Array& array) {
+  add_entry({name,
+             [&array] {
+               return NamedArrays{{"", array}};
+             },
+             [name, &array](const std::map<std::string, Array>& arrays) {
+               const Array& saved = single(name, arrays);
+               CATENA_CHECK(IoError,
+                            saved.shape() == array.shape() && saved.dtype() == array.dtype(),
+                            "entry '", name, "' is ", saved.dtype(), " of shape ", saved.shape(),
+                            ", expected ", array.dtype(), " of shape ", array.shape());
+               array.assign(saved.to(array.device()));
+             }});
+}
+
+void Checkpoint::add(const std::string& name, std::map<std::string, Array>& arrays) {
+  add_entry({name, [&arrays] { return NamedArrays(arrays.begin(), arrays.end()); },
+             [&arrays](const std::map<std::string, Array>& saved) { arrays = saved; }});
+}
+
 void Checkpoint::add_bytes(const std::string& name, std::function<Array()> get,
                            std::function<void(const Array&)> set) {
   add_entry({name,
@@ -47,12 +81,10 @@ void Checkpoint::add_bytes(const std::string& name, std::function<Array()> get,
                return NamedArrays{{"", get()}};
              },
              [name, set](const std::map<std::string, Array>& arrays) {
-               const auto found = arrays.find("");
-               CATENA_CHECK(IoError,
-                            found != arrays.end() && arrays.size() == 1 &&
-                                found->second.dtype() == Dtype::kUInt8,
-                            "entry '", name, "' holds something else than a value");
-               set(found->second);
+               const Array& bytes = single(name, arrays);
+               CATENA_CHECK(IoError, bytes.dtype() == Dtype::kUInt8, "entry '", name,
+                            "' holds something else than a value");
+               set(bytes);
              }});
 }
 
@@ -70,7 +102,10 @@ void Checkpoint::check_size(const std::string& name, const Array& bytes, size_t 
 void Checkpoint::save(const std::string& path) const {
   NamedArrays all;
   for (const Entry& entry : entries_) {
-    for (auto& [name, array] : entry.save())
+    const NamedArrays arrays = entry.save();
+    if (arrays.empty())
+      all.emplace_back(entry.name + "/" + kEmpty, Array::uninitialized({0}, Dtype::kUInt8, cpu(0)));
+    for (const auto& [name, array] : arrays)
       all.emplace_back(name.empty() ? entry.name : entry.name + "/" + name, array);
   }
   save_npz(path, all);
@@ -80,7 +115,9 @@ void Checkpoint::load(const std::string& path) const {
   std::map<std::string, std::map<std::string, Array>> groups;
   for (const auto& [name, array] : load_npz(path)) {
     const size_t slash = name.find('/');
-    groups[name.substr(0, slash)][slash == std::string::npos ? "" : name.substr(slash + 1)] = array;
+    auto& group = groups[name.substr(0, slash)];
+    const std::string below = slash == std::string::npos ? "" : name.substr(slash + 1);
+    if (below != kEmpty) group[below] = array;
   }
   std::string problems;
   for (const Entry& entry : entries_) {

@@ -43,11 +43,13 @@ void Means::add(const std::string& name, const Array& mean, double count) {
   if (count > 0) slot(name).pending.push_back({mean.reshape({1}), count});
 }
 
-// One transfer for all results that wait on the device, added in the order in which they came.
+// One transfer to the host for all results that wait on devices, added in the order in which they
+// came.
 void Means::settle(Slot& s) {
   if (s.pending.empty()) return;
   std::vector<Array> arrays;
-  for (const Pending& pending : s.pending) arrays.push_back(pending.mean);
+  const Device first = s.pending.front().mean.device();
+  for (const Pending& pending : s.pending) arrays.push_back(pending.mean.to(first));
   const std::vector<double> values = concatenate(arrays).to_cpu().to_vector<double>();
   for (size_t i = 0; i < values.size(); ++i) {
     s.sum += values[i] * s.pending[i].count;
@@ -79,6 +81,19 @@ double Means::value(const std::string& name) {
   return s.count > 0 ? s.sum / s.count : std::nan("");
 }
 
+std::map<std::string, double> Means::values() {
+  std::map<std::string, double> result;
+  for (const std::string& name : names_) result[name] = value(name);
+  return result;
+}
+
+double Means::count(const std::string& name) const {
+  const Slot& s = slot(name);
+  double count = s.count;
+  for (const Pending& pending : s.pending) count += pending.count;
+  return count;
+}
+
 void Means::clear() {
   for (Slot& s : slots_) s = Slot();
   reduced_ = false;
@@ -97,9 +112,7 @@ std::map<std::string, double> evaluate(
     if (batch && batch->size() > 0) measure(*batch, means);
   }
   means.reduce(sum);
-  std::map<std::string, double> result;
-  for (const std::string& name : names) result[name] = means.value(name);
-  return result;
+  return means.values();
 }
 
 }  // namespace catena::training

@@ -95,12 +95,36 @@ TEST(Checkpoint, EmptyValuesSurvive) {
   EXPECT_TRUE(text.empty());
 }
 
+TEST(Checkpoint, ArraysAloneAndInGroups) {
+  const TempFolder folder;
+  Array running = array({1.f, 2.f}).to(cpu(1));
+  const Array view = running;
+  std::map<std::string, Array> statistics{{"l1/mean", array({3.f})}, {"l1/count", array({4})}};
+  std::map<std::string, Array> none;
+  Checkpoint checkpoint;
+  checkpoint.add("running", running);
+  checkpoint.add("statistics", statistics);
+  checkpoint.add("none", none);
+  checkpoint.save(folder / "c.npz");
+  running.fill(0);
+  statistics = {{"other", array({5})}};
+  none = statistics;
+  checkpoint.load(folder / "c.npz");
+  EXPECT_EQ(view.to_vector<float>(), (std::vector<float>{1, 2}));  // written in place
+  EXPECT_EQ(running.device(), cpu(1));
+  ASSERT_EQ(statistics.size(), 2u);
+  EXPECT_EQ(statistics.at("l1/mean").to_vector<float>(), (std::vector<float>{3}));
+  EXPECT_EQ(statistics.at("l1/count").dtype(), Dtype::kInt32);
+  EXPECT_TRUE(none.empty());
+}
+
 TEST(Checkpoint, NamesWhatDoesNotFit) {
   const TempFolder folder;
   int64_t epoch = 1;
   int32_t small = 1;
   Model model;
-  Checkpoint saved, other, narrow, wrong_kind;
+  Array values = array({1.f, 2.f});
+  Checkpoint saved, other, narrow, wrong_kind, wrong_shape;
   saved.add("epoch", epoch);
   saved.save(folder / "c.npz");
   EXPECT_THROW(saved.add("epoch", epoch), ValueError);
@@ -108,6 +132,7 @@ TEST(Checkpoint, NamesWhatDoesNotFit) {
   other.add("model", model);
   narrow.add("epoch", small);
   wrong_kind.add("epoch", model);
+  wrong_shape.add("epoch", values);
   const auto error = [&](const Checkpoint& c) {
     try {
       c.load(folder / "c.npz");
@@ -121,6 +146,11 @@ TEST(Checkpoint, NamesWhatDoesNotFit) {
   EXPECT_NE(error(narrow).find("'epoch' has 8 bytes, expected 4"), std::string::npos)
       << error(narrow);
   EXPECT_NE(error(wrong_kind).find("missing: l1/W"), std::string::npos) << error(wrong_kind);
+  EXPECT_NE(error(wrong_shape).find("is uint8 of shape (8,), expected float32 of shape (2,)"),
+            std::string::npos)
+      << error(wrong_shape);
+  EXPECT_THROW(saved.load(folder / "none.npz"), IoError);
+  EXPECT_THROW(saved.save(folder / "none/c.npz"), IoError);
 }
 
 }  // namespace

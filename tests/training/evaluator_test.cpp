@@ -23,6 +23,8 @@ TEST(Means, WeighBatchesBySize) {
   EXPECT_TRUE(std::isnan(means.value("accuracy")));
   means.add("accuracy", array<float>({0.5f}).reshape({}), 4);
   EXPECT_EQ(means.value("accuracy"), 0.5);
+  means.add("loss", scalar_array(6.0, {Dtype::kFloat32, cpu(1)}), 5);
+  EXPECT_EQ(means.values(), (std::map<std::string, double>{{"accuracy", 0.5}, {"loss", 3.0}}));
   means.clear();
   EXPECT_EQ(means.count("loss"), 0);
 }
@@ -46,6 +48,7 @@ TEST(Means, ResultsOnAGpu) {
   Means means({"loss"});
   for (int i = 1; i <= 100; ++i)
     means.add("loss", scalar_array(float(i), {Dtype::kFloat32, cuda_device()}), i);
+  EXPECT_EQ(means.count("loss"), 5050);
   double expected = 0;
   for (int i = 1; i <= 100; ++i) expected += double(i) * i;
   EXPECT_EQ(means.value("loss"), expected / 5050);

@@ -23,12 +23,14 @@ struct CommunicatorOptions {
 
 // The communicator of all ranks of the job.
 //
+// clang-format off
 // name          implementation (ChainerMN's names are accepted)
 // auto          nccl if the job has several ranks and a GPU each, else mpi; one rank: threads
 // nccl          device arrays by NCCL, bootstrap and host data by MPI.  Also: pure_nccl,
 //               hierarchical, two_dimensional, single_node (refused on several hosts)
-// mpi           everything through host memory by MPI.  Also: flat, non_cuda_aware; naive (CPU
-// only) threads       this process alone: one rank.  run_threads makes several.  Also: dummy
+// mpi           everything through host memory by MPI.  Also: flat, non_cuda_aware; naive (CPU only)
+// threads       this process alone: one rank.  run_threads makes several.  Also: dummy
+// clang-format on
 //
 // A program that no launcher started gets a communicator of one rank that works. Throws CommError
 // when the plug-in or the launcher is missing, when fewer ranks came than CATENA_SIZE says, or when

@@ -4,9 +4,10 @@
 //   checkpoint.add("model", model);
 //   checkpoint.add("optimizer", optimizer);
 //   checkpoint.add("epoch", epoch);                          // int64_t epoch
-//   checkpoint.add("iterator", [&] { return iterator.state(); }, [&](auto s) {
-//   iterator.set_state(s); }); checkpoint.add("random", random::default_state(cpu(0))); if (resume)
-//   checkpoint.load("run/checkpoint.npz");
+//   checkpoint.add(
+//       "iterator", [&] { return iterator.state(); }, [&](auto s) { iterator.set_state(s); });
+//   checkpoint.add("random", random::default_state(cpu(0)));
+//   if (resume) checkpoint.load("run/checkpoint.npz");
 //   ...
 //   checkpoint.save("run/checkpoint.npz");
 #pragma once
@@ -34,6 +35,10 @@ class Checkpoint {
   void add(const std::string& name, Optimizer& optimizer);
   void add(const std::string& name, RandomState& state);
   void add(const std::string& name, std::string& text);
+  // Loading writes into the array, on its device; shape and dtype must be those saved (IoError).
+  void add(const std::string& name, Array& array);
+  // Loading replaces the whole map, by arrays on cpu:0. It may be empty.
+  void add(const std::string& name, std::map<std::string, Array>& arrays);
   // Numbers and other trivially copyable values, and vectors of them, by their bytes.
   template <class T>
   requires(std::is_trivially_copyable_v<T> &&

@@ -12,12 +12,13 @@
 
 namespace catena::training {
 
-// Adds each number over all ranks, in place, with the same result everywhere. A communicator's
-// all_reduce fits; empty: there is one process.
+// Adds each number over all ranks, in place, with the same result everywhere;
+// parallel::sum_over_ranks makes one from a communicator. Empty: there is one process.
 using SumOverRanks = std::function<void(std::span<double>)>;
 
-// Weighted means of named quantities, as a sum and a count each. Device results are kept until they
-// are asked for, so that adding never waits for a GPU.
+// Weighted means of named quantities, as a sum and a count each, so that the result is the mean
+// over samples whatever the sizes of batches and shards (a mean of means is not). Device results
+// are kept until they are asked for, so that adding never waits for a GPU.
 class Means {
  public:
   // All ranks must use the same names in the same order, also ranks that will have no samples.
@@ -25,7 +26,8 @@ class Means {
 
   // `mean` over `count` samples. A count of 0 is left out, whatever the mean (usually NaN).
   void add(const std::string& name, double mean, double count);
-  // mean: one element on any device, which must keep its value until reduce() or value().
+  // mean: one element on any device, also of several devices in turn (ShapeError otherwise), which
+  // must keep its value until reduce(), value() or values().
   void add(const std::string& name, const Array& mean, double count);
 
   // Adds up what was added on all ranks. Collective when `sum` is. Afterwards value() is the mean
@@ -33,7 +35,9 @@ class Means {
   void reduce(const SumOverRanks& sum);
   // The mean; NaN when nothing was counted. Waits for the device.
   double value(const std::string& name);
-  double count(const std::string& name) const { return slot(name).count; }
+  std::map<std::string, double> values();
+  // The samples behind value(), those that still wait on a device included.
+  double count(const std::string& name) const;
   void clear();
 
  private:

@@ -1,40 +1,12 @@
 // Arithmetic of bool and integers. See loop.h.
-#include "backends/cpu/loops/loop.h"
+#define CATENA_TABLE "catena/array/detail/elementwise_arithmetic.def"
+#include "backends/cpu/loops/fill_rows.h"
 
-namespace catena::host {
-namespace {
-
-template <class T>
-void fill_arithmetic_rows(LoopEntry (*table)[kDtypes]) {
-#define CATENA_EW1(functor, name, types, result, ...) \
-  fill_row<ops::functor, 1, Types::types, Result::result, T>(table, k##functor);
-#define CATENA_EW2(functor, name, types, result, ...) \
-  fill_row<ops::functor, 2, Types::types, Result::result, T>(table, k##functor);
-#define CATENA_EW3(functor, name, types, result, ...) \
-  fill_row<ops::functor, 3, Types::types, Result::result, T>(table, k##functor);
-#include "catena/array/detail/elementwise_arithmetic.def"
-#undef CATENA_EW1
-#undef CATENA_EW2
-#undef CATENA_EW3
-}
-
-}  // namespace
-
-namespace CATENA_ISA {
+namespace catena::host::CATENA_ISA {
 
 void fill_arithmetic_int(Tables& tables) {
-  LoopEntry(*rows)[kDtypes] = tables.loops + kArithmeticFirst;
-  fill_arithmetic_rows<bool>(rows);
-  fill_arithmetic_rows<int8_t>(rows);
-  fill_arithmetic_rows<int16_t>(rows);
-  fill_arithmetic_rows<int32_t>(rows);
-  fill_arithmetic_rows<int64_t>(rows);
-  fill_arithmetic_rows<uint8_t>(rows);
-  fill_arithmetic_rows<uint16_t>(rows);
-  fill_arithmetic_rows<uint32_t>(rows);
-  fill_arithmetic_rows<uint64_t>(rows);
+  fill_rows<bool, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t>(
+      tables.loops + kArithmeticFirst);
 }
 
-}  // namespace CATENA_ISA
-
-}  // namespace catena::host
+}  // namespace catena::host::CATENA_ISA

@@ -1,42 +1,12 @@
 // Comparisons, logic and bits. See loop.h.
-#include "backends/cpu/loops/loop.h"
+#define CATENA_TABLE "catena/array/detail/elementwise_logic.def"
+#include "backends/cpu/loops/fill_rows.h"
 
-namespace catena::host {
-namespace {
-
-template <class T>
-void fill_logic_rows(LoopEntry (*table)[kDtypes]) {
-#define CATENA_EW1(functor, name, types, result, ...) \
-  fill_row<ops::functor, 1, Types::types, Result::result, T>(table, k##functor);
-#define CATENA_EW2(functor, name, types, result, ...) \
-  fill_row<ops::functor, 2, Types::types, Result::result, T>(table, k##functor);
-#define CATENA_EW3(functor, name, types, result, ...) \
-  fill_row<ops::functor, 3, Types::types, Result::result, T>(table, k##functor);
-#include "catena/array/detail/elementwise_logic.def"
-#undef CATENA_EW1
-#undef CATENA_EW2
-#undef CATENA_EW3
-}
-
-}  // namespace
-
-namespace CATENA_ISA {
+namespace catena::host::CATENA_ISA {
 
 void fill_logic(Tables& tables) {
-  LoopEntry(*rows)[kDtypes] = tables.loops + kLogicFirst;
-  fill_logic_rows<bool>(rows);
-  fill_logic_rows<int8_t>(rows);
-  fill_logic_rows<int16_t>(rows);
-  fill_logic_rows<int32_t>(rows);
-  fill_logic_rows<int64_t>(rows);
-  fill_logic_rows<uint8_t>(rows);
-  fill_logic_rows<uint16_t>(rows);
-  fill_logic_rows<uint32_t>(rows);
-  fill_logic_rows<uint64_t>(rows);
-  fill_logic_rows<float>(rows);
-  fill_logic_rows<double>(rows);
+  fill_rows<bool, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, float,
+            double>(tables.loops + kLogicFirst);
 }
 
-}  // namespace CATENA_ISA
-
-}  // namespace catena::host
+}  // namespace catena::host::CATENA_ISA

@@ -1,32 +1,9 @@
 // Elementary functions of float. See loop.h.
-#include "backends/cpu/loops/loop.h"
+#define CATENA_TABLE "catena/array/detail/elementwise_math.def"
+#include "backends/cpu/loops/fill_rows.h"
 
-namespace catena::host {
-namespace {
+namespace catena::host::CATENA_ISA {
 
-template <class T>
-void fill_math_rows(LoopEntry (*table)[kDtypes]) {
-#define CATENA_EW1(functor, name, types, result, ...) \
-  fill_row<ops::functor, 1, Types::types, Result::result, T>(table, k##functor);
-#define CATENA_EW2(functor, name, types, result, ...) \
-  fill_row<ops::functor, 2, Types::types, Result::result, T>(table, k##functor);
-#define CATENA_EW3(functor, name, types, result, ...) \
-  fill_row<ops::functor, 3, Types::types, Result::result, T>(table, k##functor);
-#include "catena/array/detail/elementwise_math.def"
-#undef CATENA_EW1
-#undef CATENA_EW2
-#undef CATENA_EW3
-}
+void fill_math_float32(Tables& tables) { fill_rows<float>(tables.loops + kMathFirst); }
 
-}  // namespace
-
-namespace CATENA_ISA {
-
-void fill_math_float32(Tables& tables) {
-  LoopEntry(*rows)[kDtypes] = tables.loops + kMathFirst;
-  fill_math_rows<float>(rows);
-}
-
-}  // namespace CATENA_ISA
-
-}  // namespace catena::host
+}  // namespace catena::host::CATENA_ISA

@@ -13,6 +13,7 @@
 #include "backends/cuda/device.h"
 #include "backends/cuda/jit/compile/bundle.h"
 #include "backends/cuda/jit/compile/disk_cache.h"
+#include "backends/cuda/jit/compile/function_lookup.h"
 #include "backends/cuda/jit/compile/nvrtc.h"
 #include "catena/core/error.h"
 
@@ -31,27 +32,27 @@ struct Driver {
   decltype(&cuGetErrorString) error_string = nullptr;
 };
 
-template <class F>
-void look_up(F& function, const char* name) {
+void* driver_entry(const char* name) {
   void* address = nullptr;
   cudaDriverEntryPointQueryResult found;
   CATENA_CUDA_CHECK(
       cudaGetDriverEntryPointByVersion(name, &address, 12000, cudaEnableDefault, &found));
-  CATENA_CHECK(DeviceError, address != nullptr, "cuda: the driver has no ", name,
-               "; catena needs a driver for CUDA 12 or newer");
-  function = reinterpret_cast<F>(address);
+  return address;
 }
 
 const Driver& driver() {
   static const Driver table = [] {
     Driver d;
-    look_up(d.library_load, "cuLibraryLoadData");
-    look_up(d.get_kernel, "cuLibraryGetKernel");
-    look_up(d.get_function, "cuKernelGetFunction");
-    look_up(d.set_attribute, "cuKernelSetAttribute");
-    look_up(d.launch, "cuLaunchKernel");
-    look_up(d.error_name, "cuGetErrorName");
-    look_up(d.error_string, "cuGetErrorString");
+    FunctionLookup functions(driver_entry);
+    functions.get(d.library_load, "cuLibraryLoadData");
+    functions.get(d.get_kernel, "cuLibraryGetKernel");
+    functions.get(d.get_function, "cuKernelGetFunction");
+    functions.get(d.set_attribute, "cuKernelSetAttribute");
+    functions.get(d.launch, "cuLaunchKernel");
+    functions.get(d.error_name, "cuGetErrorName");
+    functions.get(d.error_string, "cuGetErrorString");
+    CATENA_CHECK(DeviceError, functions.missing().empty(), "cuda: the driver has no ",
+                 functions.missing(), "; catena needs a driver for CUDA 12 or newer");
     return d;
   }();
   return table;

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "backends/cuda/jit/compile/function_lookup.h"
 #include "backends/cuda/jit/compile/source.h"
 #include "catena/core/error.h"
 
@@ -61,20 +62,20 @@ Nvrtc open_nvrtc() {
   void* handle = open_library(api.error);
   if (handle == nullptr) return api;
   api.error.clear();
-  const auto get = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::decay_t<decltype(function)>>(dlsym(handle, name));
-    if (function == nullptr && api.error.empty()) api.error = std::string("NVRTC has no ") + name;
-  };
-  get(api.version, "nvrtcVersion");
-  get(api.error_string, "nvrtcGetErrorString");
-  get(api.create, "nvrtcCreateProgram");
-  get(api.destroy, "nvrtcDestroyProgram");
-  get(api.compile, "nvrtcCompileProgram");
-  get(api.log_size, "nvrtcGetProgramLogSize");
-  get(api.log, "nvrtcGetProgramLog");
-  get(api.cubin_size, "nvrtcGetCUBINSize");
-  get(api.cubin, "nvrtcGetCUBIN");
-  if (!api.error.empty()) return api;
+  FunctionLookup functions([handle](const char* name) { return dlsym(handle, name); });
+  functions.get(api.version, "nvrtcVersion");
+  functions.get(api.error_string, "nvrtcGetErrorString");
+  functions.get(api.create, "nvrtcCreateProgram");
+  functions.get(api.destroy, "nvrtcDestroyProgram");
+  functions.get(api.compile, "nvrtcCompileProgram");
+  functions.get(api.log_size, "nvrtcGetProgramLogSize");
+  functions.get(api.log, "nvrtcGetProgramLog");
+  functions.get(api.cubin_size, "nvrtcGetCUBINSize");
+  functions.get(api.cubin, "nvrtcGetCUBIN");
+  if (!functions.missing().empty()) {
+    api.error = "NVRTC has no " + functions.missing();
+    return api;
+  }
   int major = 0, minor = 0;
   api.version(&major, &minor);
   api.version_text = std::to_string(major) + "." + std::to_string(minor);

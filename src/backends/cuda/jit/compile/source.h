@@ -37,7 +37,7 @@ const std::vector<std::string>& compile_options();
 
 // Texts of src/kernels, embedded by the build: "map.cuh", "scalar_ops.h", ...
 std::string_view kernel_text(std::string_view file);
-// One functor of scalar_ops.h with everything it refers to.
+// One functor of the files of scalar_ops.h with everything it refers to.
 std::string functor_text(std::string_view functor);
 // Includes, pragmas and comments removed; the kernels' texts without them compile faster.
 std::string strip_text(std::string_view text);

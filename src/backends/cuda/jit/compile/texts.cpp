@@ -37,7 +37,20 @@ std::string strip_text(std::string_view text) {
 
 namespace {
 
-// The struct definitions of scalar_ops.h by name, each from its first line to its closing brace.
+// The texts of the files that scalar_ops.h includes, trimmed.
+std::string scalar_ops_text() {
+  constexpr std::string_view kInclude = "#include \"kernels/";
+  const std::string_view list = kernel_text("scalar_ops.h");
+  std::string text;
+  for (size_t at = list.find(kInclude); at != std::string_view::npos;
+       at = list.find(kInclude, at)) {
+    at += kInclude.size();
+    text += strip_text(kernel_text(list.substr(at, list.find('"', at) - at)));
+  }
+  return text;
+}
+
+// Their struct definitions by name, each from its first line to its closing brace.
 struct Functors {
   std::string traits;  // IsFloat, IsBool, IsSigned
   std::map<std::string, std::string, std::less<>> by_name;
@@ -46,7 +59,7 @@ struct Functors {
 const Functors& functors() {
   static const Functors all = [] {
     Functors result;
-    const std::string text = strip_text(kernel_text("scalar_ops.h"));
+    const std::string text = scalar_ops_text();
     size_t at = 0;
     while (true) {
       const size_t start = text.find("struct ", at);
@@ -80,7 +93,7 @@ void append_functor(std::string_view functor, std::vector<std::string>& done, st
   }
   const auto found = functors().by_name.find(functor);
   if (found == functors().by_name.end()) {
-    throw Error("jit: scalar_ops.h has no functor " + std::string(functor));
+    throw Error("jit: the files of scalar_ops.h have no functor " + std::string(functor));
   }
   done.emplace_back(functor);
   // What it calls first: other functors appear as Name::apply.

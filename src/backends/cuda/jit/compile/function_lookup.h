@@ -1,0 +1,30 @@
+// Functions that are looked up by name at run time, in libraries that need not be there.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+
+namespace catena::jit {
+
+// Fills function pointers, whose declared types are trusted, and remembers what was not found.
+class FunctionLookup {
+ public:
+  // The address of a function, or null.
+  using Find = std::function<void*(const char* name)>;
+  explicit FunctionLookup(Find find) : find_(std::move(find)) {}
+
+  template <class Function>
+  void get(Function& function, const char* name) {
+    function = reinterpret_cast<Function>(find_(name));
+    if (function == nullptr && missing_.empty()) missing_ = name;
+  }
+  // The first name that was not found; empty when all were.
+  const std::string& missing() const { return missing_; }
+
+ private:
+  Find find_;
+  std::string missing_;
+};
+
+}  // namespace catena::jit

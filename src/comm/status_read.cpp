@@ -1,0 +1,90 @@
+// Reading a slot of the status board, also while its rank writes and after that was killed. See
+// status_board.h.
+#include <bit>
+#include <utility>
+
+#include "status_segment.h"
+
+namespace catena::comm {
+
+using board_detail::Slot;
+
+namespace board_detail {
+namespace {
+
+template <std::size_t kWords>
+bool read_failure(const Sequenced<kWords>& block, Failure& failure) {
+  std::array<std::uint64_t, kWords> words;
+  const bool consistent = block.read(words);
+  failure.present = words[kPresent] != 0;
+  if (!failure.present) return consistent;
+  failure.blamed_rank = static_cast<int>(static_cast<std::int64_t>(words[kBlamed]));
+  failure.monotonic_ns = words[kMonotonic];
+  failure.wall_ns = words[kWall];
+  failure.text = get_text(words, kCharacters, words[kLength]);
+  return consistent;
+}
+
+}  // namespace
+}  // namespace board_detail
+
+SlotSnapshot StatusBoard::read(int local_rank) const {
+  const Slot& slot = checked_slot(local_rank);
+  SlotSnapshot snapshot;
+  std::array<std::uint64_t, 2 + board_detail::kHostWords> identity;
+  snapshot.torn |= !slot.identity.read(identity);
+  snapshot.rank = static_cast<int>(identity[0]) - 1;
+  snapshot.pid = static_cast<int>(identity[1]);
+  snapshot.host = board_detail::get_text(identity, 2, board_detail::kHostWords * 8).c_str();
+  snapshot.phase = static_cast<Phase>(slot.phase.load(std::memory_order_acquire));
+
+  std::array<std::uint64_t, 2 + board_detail::kTextWords> text;
+  snapshot.torn |= !slot.text.read(text);
+  snapshot.operation = board_detail::get_text(text, 2, text[1]);
+  snapshot.operation_started_ns = text[0];
+
+  std::array<std::uint64_t, board_detail::kRecord + board_detail::kRecordWords> progress;
+  snapshot.torn |= !slot.progress.read(progress);
+  snapshot.started_sequence = progress[board_detail::kStarted];
+  snapshot.finished_sequence = progress[board_detail::kFinished];
+  snapshot.in_call = progress[board_detail::kInCall] != 0;
+  if (snapshot.started_sequence > 0) {
+    board_detail::RecordWords words;
+    std::copy_n(progress.begin() + board_detail::kRecord, words.size(), words.begin());
+    snapshot.last_call = format_call(std::bit_cast<CallRecord>(words));
+    if (snapshot.in_call) {
+      const std::string around = std::exchange(snapshot.operation, snapshot.last_call);
+      if (!around.empty()) snapshot.operation.append(" in ").append(around);
+      snapshot.operation_started_ns = progress[board_detail::kSince];
+    }
+  }
+  snapshot.torn |= !board_detail::read_failure(slot.own_failure, snapshot.own_failure);
+  snapshot.torn |= !board_detail::read_failure(slot.peer_failure, snapshot.peer_failure);
+  return snapshot;
+}
+
+std::vector<CallRecord> StatusBoard::calls(int local_rank, int most) const {
+  const Slot& slot = checked_slot(local_rank);
+  const std::uint64_t head = slot.ring_head.load(std::memory_order_acquire);
+  const auto wanted = static_cast<std::uint64_t>(std::clamp(most, 0, kRingSize));
+  const std::uint64_t first = head > wanted ? head - wanted : 0;
+  std::vector<CallRecord> calls(head - first);
+  for (std::uint64_t at = first; at < head; ++at) {
+    board_detail::RecordWords words;
+    const auto& entry = slot.ring[at % board_detail::kRingEntries];
+    for (std::size_t i = 0; i < words.size(); ++i)
+      words[i] = entry[i].load(std::memory_order_acquire);
+    calls[at - first] = std::bit_cast<CallRecord>(words);
+  }
+  // Drop what the writer overwrote meanwhile, the entry that it may be writing now included.
+  const std::uint64_t later = slot.ring_head.load(std::memory_order_acquire) + 1;
+  const std::uint64_t oldest =
+      later > board_detail::kRingEntries ? later - board_detail::kRingEntries : 0;
+  if (oldest > first) {
+    const auto lost = std::min<std::uint64_t>(oldest - first, calls.size());
+    calls.erase(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(lost));
+  }
+  return calls;
+}
+
+}  // namespace catena::comm

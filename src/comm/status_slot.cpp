@@ -1,0 +1,106 @@
+// Writing a slot of the status board. See status_board.h.
+#include <time.h>
+
+#include <bit>
+
+#include "status_segment.h"
+
+namespace catena::comm {
+namespace board_detail {
+namespace {
+
+std::uint64_t now_ns(clockid_t clock) {
+  timespec time{};
+  clock_gettime(clock, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+template <std::size_t kWords>
+void write_failure(Sequenced<kWords>& block, int blamed, std::string_view text) {
+  block.lock();
+  if (block.get(kPresent) == 0) {
+    block.set(kBlamed, static_cast<std::uint64_t>(static_cast<std::int64_t>(blamed)));
+    block.set(kMonotonic, now_ns(CLOCK_MONOTONIC));
+    block.set(kWall, now_ns(CLOCK_REALTIME));
+    block.set(kLength, put_text(block, kCharacters, text));
+    block.set(kPresent, 1);
+  }
+  block.unlock();
+}
+
+}  // namespace
+}  // namespace board_detail
+
+void StatusSlot::set_identity(int rank, int pid, std::string_view host) {
+  if (!slot_) return;
+  auto& block = slot_->identity;
+  block.lock();
+  // Plus one, so that a slot of zeros reads as "no rank".
+  block.set(0, static_cast<std::uint64_t>(rank + 1));
+  block.set(1, static_cast<std::uint64_t>(pid));
+  char name[board_detail::kHostWords * 8] = {};
+  std::memcpy(name, host.data(), std::min(host.size(), sizeof(name) - 1));
+  board_detail::put_text(block, 2, std::string_view(name, sizeof(name)));
+  block.unlock();
+}
+
+void StatusSlot::set_phase(Phase phase) {
+  if (slot_) slot_->phase.store(static_cast<std::uint64_t>(phase), std::memory_order_release);
+}
+
+void StatusSlot::set_operation(std::string_view text) {
+  if (!slot_) return;
+  auto& block = slot_->text;
+  block.lock();
+  block.set(0, board_detail::now_ns(CLOCK_MONOTONIC));
+  block.set(1, board_detail::put_text(block, 2, text));
+  block.unlock();
+}
+
+void StatusSlot::begin_call(const CallRecord& record) {
+  if (!slot_) return;
+  const auto words = std::bit_cast<board_detail::RecordWords>(record);
+  auto& block = slot_->progress;
+  block.lock();
+  // The progress lock also admits one writer at a time to the ring.
+  const std::uint64_t head = slot_->ring_head.load(std::memory_order_relaxed);
+  auto& entry = slot_->ring[head % board_detail::kRingEntries];
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    entry[i].store(words[i], std::memory_order_release);
+    block.set(board_detail::kRecord + i, words[i]);
+  }
+  slot_->ring_head.store(head + 1, std::memory_order_release);
+  block.set(board_detail::kStarted, record.sequence);
+  block.set(board_detail::kSince, board_detail::now_ns(CLOCK_MONOTONIC));
+  block.set(board_detail::kInCall, 1);
+  block.unlock();
+}
+
+void StatusSlot::end_call(const CallRecord& record) {
+  if (!slot_) return;
+  auto& block = slot_->progress;
+  block.lock();
+  block.set(board_detail::kFinished, record.sequence);
+  // Another communicator's call may have begun meanwhile; that one is still going on.
+  board_detail::RecordWords words;
+  for (std::size_t i = 0; i < words.size(); ++i) words[i] = block.get(board_detail::kRecord + i);
+  const auto last = std::bit_cast<CallRecord>(words);
+  if (last.sequence == record.sequence && last.communicator == record.communicator)
+    block.set(board_detail::kInCall, 0);
+  block.unlock();
+}
+
+void StatusSlot::fail(std::string_view text) {
+  if (!slot_) return;
+  board_detail::write_failure(slot_->own_failure, -1, text);
+  set_phase(Phase::failed);
+}
+
+void StatusSlot::fail_because_of_peer(int peer_rank, std::string_view text) {
+  if (!slot_) return;
+  board_detail::write_failure(slot_->peer_failure, peer_rank, text);
+  set_phase(Phase::failed);
+}
+
+}  // namespace catena::comm
