@@ -61,6 +61,14 @@ class Launched {
     fds_ = {out[0], err[0]};
   }
 
+  // After a test that failed on the way.
+  ~Launched() {
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+  }
+  Launched(const Launched&) = delete;
+
   pid_t pid() const { return pid_; }
 
   // Reads for so long, or until both outputs are closed.
@@ -83,10 +91,21 @@ class Launched {
     }
   }
 
+  // Ends it, and fails the test, when it does not end by itself.
   Result finish() {
     read_for(30);
     int status = 0;
-    waitpid(pid_, &status, 0);
+    const auto start = Clock::now();
+    while (waitpid(pid_, &status, WNOHANG) == 0) {
+      if (seconds_since(start) > 2) {
+        ADD_FAILURE() << "catena-run did not end; it said: " << result_.out << result_.err;
+        kill(pid_, SIGKILL);
+        waitpid(pid_, &status, 0);
+        break;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    pid_ = -1;
     result_.seconds = seconds_since(start_);
     result_.status = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     return result_;
