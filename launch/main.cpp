@@ -92,7 +92,7 @@ MpirunRequest make_request(const Options& options, const Mpirun& mpirun) {
   request.settings.log_dir = options.dry_run ? options.log_dir : make_log_dir(options.log_dir);
   request.settings.terminal = terminal_size();
   request.settings.bind = options.bind;
-  request.settings.digest = request.plan.hosts.size() > 1;
+  request.settings.digest = request.plan.several_hosts;
   request.program = options.program;
   return request;
 }

@@ -92,11 +92,11 @@ int threads_per_rank(int cores, int ranks_on_host) {
   return std::max(1, cores / std::max(1, ranks_on_host));
 }
 
-cpu_set_t cpus_near_gpu(const std::string& bus_id) {
+cpu_set_t cpus_near_gpu(const std::string& bus_id, const std::string& sysfs) {
   const cpu_set_t allowed = allowed_cpus();
   if (bus_id.empty()) return allowed;
   const cpu_set_t local =
-      parse_cpu_list(read_line("/sys/bus/pci/devices/" + bus_id + "/local_cpulist"));
+      parse_cpu_list(read_line(sysfs + "/bus/pci/devices/" + bus_id + "/local_cpulist"));
   const cpu_set_t cpus = both(local, allowed);
   return CPU_COUNT(&cpus) > 0 ? cpus : allowed;
 }

@@ -76,6 +76,7 @@ Plan plan_here(const Options& options, const Machine& machine, bool cpu) {
 Plan plan_on_hosts(const Options& options, std::vector<Host> hosts, bool cpu) {
   Plan plan;
   plan.hosts = std::move(hosts);
+  plan.several_hosts = plan.hosts.size() > 1;
   const int slots = total_slots(plan.hosts);
   plan.ranks = options.ranks.value_or(slots);
   if (plan.ranks > slots)
@@ -97,6 +98,7 @@ Plan plan_on_hosts(const Options& options, std::vector<Host> hosts, bool cpu) {
 // Hosts come from the batch system; each finds its own devices.
 Plan plan_in_allocation(const Options& options, const Machine& machine, bool cpu) {
   Plan plan;
+  plan.several_hosts = true;
   plan.ranks = options.ranks.value_or(machine.scheduled_tasks);
   plan.devices = cpu ? "cpu" : options.gpus.empty() ? "auto" : gpu_list(options.gpus);
   return plan;

@@ -21,7 +21,8 @@ Machine this_machine();
 
 struct Plan {
   int ranks = 0;
-  std::vector<Host> hosts;  // empty: this machine, or what the batch system allocated
+  std::vector<Host> hosts;     // empty: this machine, or what the batch system allocated
+  bool several_hosts = false;  // whose programs must be the same file
   // "cpu", "cuda:0,1,3" (the GPU of each local rank), or "auto": each host looks for itself.
   std::string devices;
 };

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/signalfd.h>
 #include <time.h>
 #include <unistd.h>
@@ -32,10 +33,36 @@ Pipe make_pipe() {
   return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
+namespace {
+
+pthread_t g_reader;  // the thread that reads the queue
+
+// Runs only in threads that do not block the signal, which are not ours: a library has started one
+// and unblocked everything. Sent to the reader, which does block it, the signal gets to the queue.
+void hand_over(int signal) {
+  const int error = errno;
+  pthread_kill(g_reader, signal);
+  errno = error;
+}
+
+}  // namespace
+
 SignalQueue::SignalQueue(std::initializer_list<int> signals) {
   sigemptyset(&signals_);
-  for (const int signal : signals) sigaddset(&signals_, signal);
-  sigprocmask(SIG_BLOCK, &signals_, &before_);
+  for (const int signal : signals) {
+    struct sigaction before {};
+    sigaction(signal, nullptr, &before);
+    // nohup asked that a hang-up be ignored. Others that are ignored are so by accident.
+    if (signal == SIGHUP && before.sa_handler == SIG_IGN) continue;
+    sigaddset(&signals_, signal);
+    actions_before_.emplace_back(signal, before);
+  }
+  pthread_sigmask(SIG_BLOCK, &signals_, &mask_before_);
+  g_reader = pthread_self();
+  struct sigaction action {};
+  action.sa_handler = hand_over;
+  action.sa_flags = SA_RESTART;
+  for (const auto& [signal, before] : actions_before_) sigaction(signal, &action, nullptr);
   descriptor_ = Descriptor(signalfd(-1, &signals_, SFD_NONBLOCK | SFD_CLOEXEC));
 }
 
@@ -47,7 +74,8 @@ int SignalQueue::next() {
 
 void SignalQueue::restore_in_child() const {
   ::signal(SIGPIPE, SIG_DFL);
-  sigprocmask(SIG_SETMASK, &before_, nullptr);
+  for (const auto& [signal, before] : actions_before_) sigaction(signal, &before, nullptr);
+  pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 
 std::uint64_t wall_ns() {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace catena::launch {
 
@@ -35,18 +36,21 @@ struct Pipe {
 };
 Pipe make_pipe();  // close-on-exec
 
-// Takes signals out of their asynchronous delivery; they are then read from a descriptor.
+// Takes signals out of their asynchronous delivery; they are then read from a descriptor by the
+// thread that made the queue. One queue a process, made before libraries are loaded. What a
+// library's thread takes all the same gets here too, unless that library has handlers of its own.
 class SignalQueue {
  public:
   SignalQueue(std::initializer_list<int> signals);
   int fd() const { return descriptor_.get(); }
   int next();  // 0 when none waits
-  // In a child before exec: as it was before this queue, with default handlers.
+  // In a child before exec: as it was before this queue.
   void restore_in_child() const;
 
  private:
   sigset_t signals_;
-  sigset_t before_;
+  sigset_t mask_before_;
+  std::vector<std::pair<int, struct sigaction>> actions_before_;
   Descriptor descriptor_;
 };
 

@@ -20,8 +20,8 @@ struct Job {
   bool terminal = false;  // standard output is a terminal
 };
 
-// What the supervisor acts on. Make the queue before anything starts a thread: a signal that such a
-// thread takes never gets here (the driver's library, which counts GPUs, starts one).
+// What the supervisor acts on. Made before the driver's library, which counts GPUs, starts a
+// thread.
 inline SignalQueue job_signals() {
   return SignalQueue{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD};
 }

@@ -251,6 +251,28 @@ std::string difference_of(const Rings& rings, int rank, uint64_t id) {
   return difference(rings, size_t(rank), ranks, id, rings.size());
 }
 
+std::string missing_call_of(const Rings& rings, uint64_t id) {
+  const auto last_of = [&](const std::vector<CallRecord>& ring) {
+    uint64_t last = 0;
+    for (const CallRecord& call : ring)
+      if (call.communicator == id) last = std::max(last, call.sequence);
+    return last;
+  };
+  uint64_t made_by_all = UINT64_MAX;
+  for (const auto& ring : rings) made_by_all = std::min(made_by_all, last_of(ring));
+  std::vector<std::string> calls(rings.size());
+  bool some = false;
+  for (size_t r = 0; r < rings.size(); ++r) {
+    calls[r] = message("made no call after #", made_by_all);
+    for (const CallRecord& call : rings[r]) {
+      if (call.communicator != id || call.sequence != made_by_all + 1) continue;
+      calls[r] = "called " + format_call(call);
+      some = true;
+    }
+  }
+  return some ? describe_mismatch(calls, made_by_all + 1) : std::string();
+}
+
 std::string difference_on_board(const BoardPlace& place, int rank, int size, uint64_t id,
                                 int depth) {
   if (!place.board) return {};

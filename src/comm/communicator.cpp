@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "catena/core/graph.h"
 #include "catena/core/log.h"
 #include "communicator_state.h"
 
@@ -88,7 +89,6 @@ uint64_t Communicator::calls() const { return state_->made; }
 void Communicator::inject(const Fault& fault) { state_->fault = fault; }
 void Communicator::watch(const Stream& stream) { state_->transport->watch(stream); }
 void Communicator::note(std::string_view text) { state_->own_slot.set_operation(text); }
-Communicator& Communicator::host() { return state_->control ? *state_->control : *this; }
 
 Stream Communicator::side_stream() {
   if (!state_->side.state()) state_->side = Stream::create(device_, -5);
@@ -112,9 +112,10 @@ std::string difference_over_hosts(Communicator::State& state) {
   const int slot = state.place.slots[static_cast<size_t>(control.rank())];
   const auto rings = control.all_gather_object(state.place.board->calls(slot));
   std::string text = difference_of(rings, control.rank(), state.id);
+  if (text.empty()) text = missing_call_of(rings, state.id);
   if (!text.empty()) return text;
-  return "the ranks of this communicator have made different numbers of calls when check() was "
-         "called";
+  return "the ranks of this communicator have made different numbers of calls when they were "
+         "compared";
 }
 
 }  // namespace
@@ -135,6 +136,38 @@ void Communicator::check() {
   if (problem.empty()) return;
   abort(problem);
   throw_if_failed();
+}
+
+std::string Communicator::compare_with_all() {
+  try {
+    throw_if_failed();
+    std::string text = state_->control ? difference_over_hosts(*state_) : std::string();
+    // Messages, which only two ranks record.
+    return text.empty() ? find_difference() : text;
+  } catch (const CommError& error) {
+    return error.what();
+  }
+}
+
+void Communicator::take_part_in_capture(uint64_t capture, bool message) {
+  State& s = *state_;
+  if (s.capture == capture) {
+    s.capture_of_all |= !message;
+    return;
+  }
+  s.capture = capture;
+  s.capture_of_all = !message;
+  const std::weak_ptr<Communicator> weak = weak_from_this();
+  cuda::add_capture_check(
+      [weak] {
+        const CommunicatorPtr comm = weak.lock();
+        if (!comm) return std::string();
+        return comm->state_->capture_of_all ? comm->compare_with_all() : comm->find_difference();
+      },
+      [weak](const std::string& problem) {
+        if (const CommunicatorPtr comm = weak.lock()) comm->abort(problem);
+        throw CommError(problem);
+      });
 }
 
 std::string Communicator::find_difference() const {
@@ -279,6 +312,41 @@ void Communicator::apply_fault(bool& skip) {
   }
 }
 
+namespace {
+bool is_message(CommOp op) { return op == CommOp::kSend || op == CommOp::kRecv; }
+}  // namespace
+
+CallRecord Communicator::next_record(const Request& request, Dtype dtype) {
+  // Both ends record a message in the same words: a send to the receiving rank.
+  const bool receives = request.op == CommOp::kRecv;
+  const CommOp op = receives ? CommOp::kSend : request.recorded_op;
+  const int kind = op == CommOp::kObject ? request.recorded_kind : int(request.how.kind);
+  CallHistory& history =
+      is_message(request.op) ? state_->pair_history(receives, request.root) : state_->history;
+  return history.next(static_cast<CallOp>(op), static_cast<uint8_t>(dtype),
+                      static_cast<uint8_t>(kind), receives ? rank() : request.root,
+                      static_cast<uint64_t>(request.count));
+}
+
+// The control communicator compares host calls among themselves. Recorded here too, they are also
+// compared with calls on device arrays: some ranks may be in a barrier while others reduce.
+void Communicator::record_host_call(const Request& request) {
+  State& s = *state_;
+  if (is_message(request.op)) return;
+  const Array& any = request.input.defined() ? request.input : request.output;
+  const CallRecord record = next_record(request, any.defined() ? any.dtype() : Dtype::kUInt8);
+  s.own_slot.begin_call(record);
+  s.own_slot.end_call(record);
+}
+
+Array Communicator::submit_to_host(Request& request) {
+  if (!state_->control) return submit(request);
+  throw_if_failed();
+  ++state_->made;
+  record_host_call(request);
+  return state_->control->submit(request);
+}
+
 void Communicator::issue(const Request& request, const Array& input, const Array& output) {
   State& s = *state_;
   Call call;
@@ -292,19 +360,13 @@ void Communicator::issue(const Request& request, const Array& input, const Array
     call.dtype = any.dtype();
     call.stream = current_stream(any.device());
   }
-  const bool p2p = call.op == CommOp::kSend || call.op == CommOp::kRecv;
-  // Both ends record a message in the same words: a send to the receiving rank.
-  const CommOp recorded = call.op == CommOp::kRecv ? CommOp::kSend : request.recorded_op;
-  const int recorded_root = call.op == CommOp::kRecv ? rank() : call.root;
-  call.recorded_op = static_cast<uint8_t>(recorded);
-  call.recorded_reduction = recorded == CommOp::kObject
-                                ? static_cast<uint8_t>(request.recorded_kind)
-                                : static_cast<uint8_t>(call.reduction);
-  CallHistory& history = p2p ? s.pair_history(call.op == CommOp::kRecv, call.root) : s.history;
-  CallRecord record =
-      history.next(static_cast<CallOp>(recorded), static_cast<uint8_t>(call.dtype),
-                   call.recorded_reduction, recorded_root, static_cast<uint64_t>(call.count));
+  if (any.defined() && any.device().is_cuda())
+    if (const uint64_t capture = cuda::capture_id(); capture != 0) [[unlikely]]
+      take_part_in_capture(capture, is_message(call.op));
+  CallRecord record = next_record(request, call.dtype);
   record.reserved = s.grouping;
+  call.recorded_op = record.op;
+  call.recorded_reduction = record.reduction;
   call.sequence = record.sequence;
   call.hash = record.hash;
   if (call.dtype == Dtype::kBool) {
@@ -342,7 +404,10 @@ Array Communicator::submit(Request& request) {
   const Array& any = request.input.defined() ? request.input : request.output;
   const DeviceType type = any.defined() ? any.device().type() : DeviceType::kCpu;
   const bool stage = !s.transport->moves(type);
-  if (stage && type == DeviceType::kCpu && s.control) return s.control->submit(request);
+  if (stage && type == DeviceType::kCpu && s.control) {
+    record_host_call(request);
+    return s.control->submit(request);
+  }
   if (!stage && (!request.input.defined() || request.input.is_contiguous()) &&
       (!request.output.defined() || request.output.is_contiguous())) {
     issue(request, request.input, request.output);
@@ -385,7 +450,7 @@ Event Communicator::submit_on(const Stream& on, Request& request) {
 
 void Communicator::barrier() {
   Request request{.who = "barrier", .op = CommOp::kBarrier};
-  host().submit(request);
+  submit_to_host(request);
 }
 
 }  // namespace catena::comm

@@ -77,7 +77,9 @@ struct Communicator::State {
   std::atomic<uint64_t> made{0};
   std::atomic<uint64_t> compared{0};  // value of made when differences were last looked for
   int splits = 0;
-  uint64_t made_over_it = 0;  // communicators that have this one as control
+  uint64_t capture = 0;         // the last graph capture with calls of this communicator
+  bool capture_of_all = false;  // more than messages between two ranks were captured
+  uint64_t made_over_it = 0;    // communicators that have this one as control
 };
 
 // The number of messages from rank `source` to rank `destination` as a communicator of its own.
@@ -99,6 +101,8 @@ std::string difference_on_board(const BoardPlace& place, int rank, int size, uin
                                 int depth);
 // The same over rings of all ranks.
 std::string difference_of(const std::vector<std::vector<CallRecord>>& rings, int rank, uint64_t id);
+// Of rings whose calls do not differ: the first that some ranks have made and others have not.
+std::string missing_call_of(const std::vector<std::vector<CallRecord>>& rings, uint64_t id);
 // The first difference, or failure of a peer, that the boards show; see Communicator::find_problem.
 std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64_t id,
                              double waited_seconds);

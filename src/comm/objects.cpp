@@ -115,7 +115,7 @@ void Communicator::host_call(CommOp op, void* in, int64_t in_count, void* out, i
     request.recorded_kind = kind;
   }
   CATENA_CHECK(CommError, !state_->grouping, "object calls cannot be part of a group");
-  host().submit(request);
+  submit_to_host(request);
 }
 
 std::string Communicator::broadcast_bytes(std::string bytes, int root) {
@@ -239,7 +239,7 @@ void Communicator::reduce_value(void* value, Dtype dtype, const Reduce& op) {
   Request request{.who = "all_reduce_value", .op = CommOp::kAllReduce, .how = op, .count = 1};
   request.input = request.output = view_bytes(value, 1, dtype);
   CATENA_CHECK(CommError, !state_->grouping, "object calls cannot be part of a group");
-  host().submit(request);
+  submit_to_host(request);
 }
 
 }  // namespace catena::comm

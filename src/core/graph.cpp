@@ -31,11 +31,21 @@ void Backend::range_pop() {}
 
 namespace cuda {
 
+namespace {
+
+struct CaptureCheck {
+  std::function<std::string()> problem;
+  std::function<void(const std::string&)> refuse;
+};
+
+}  // namespace
+
 struct Graph::State {
   Device device;
   std::function<void()> step;  // kept: it may own what the recorded work reads
   GraphState* graph = nullptr;
   std::vector<std::function<void()>> launch_hooks;
+  std::vector<CaptureCheck> checks;  // during the capture
   uint64_t id = 0;
   std::string destroyed;  // why, when somebody destroyed the recorded work
 
@@ -50,6 +60,18 @@ namespace {
 // The graph that the calling thread is capturing. A void pointer, because State is private.
 thread_local std::shared_ptr<void> t_capturing;
 std::atomic<uint64_t> g_captures{0};
+
+struct Refusal {
+  std::string problem;
+  std::function<void(const std::string&)> refuse;  // empty when nothing is wrong
+};
+
+Refusal first_refusal(std::vector<CaptureCheck> checks) {
+  for (CaptureCheck& check : checks)
+    if (std::string text = check.problem(); !text.empty())
+      return {std::move(text), std::move(check.refuse)};
+  return {};
+}
 
 }  // namespace
 
@@ -66,15 +88,22 @@ Graph Graph::capture(Device device, std::function<void()> step) {
   Backend& b = backend(device.type());
   b.begin_capture(device.index(), stream);
   const auto outer = std::exchange(t_capturing, result.state_);
+  Refusal refusal;
   try {
     StreamScope scope(stream);
     result.state_->step();
+    refusal = first_refusal(std::exchange(result.state_->checks, {}));
   } catch (...) {
     t_capturing = outer;
     b.abort_capture(stream);
     throw;
   }
   t_capturing = outer;
+  if (refusal.refuse) {
+    b.abort_capture(stream);
+    refusal.refuse(refusal.problem);
+    fail<Error>("Graph::capture: ", refusal.problem);
+  }
   result.state_->graph = b.end_capture(stream);
   return result;
 }
@@ -96,6 +125,13 @@ Device Graph::device() const {
 
 uint64_t capture_id() {
   return t_capturing ? static_cast<Graph::State*>(t_capturing.get())->id : 0;
+}
+
+void add_capture_check(std::function<std::string()> problem,
+                       std::function<void(const std::string&)> refuse) {
+  CATENA_CHECK(Error, t_capturing != nullptr, "add_capture_check: this thread captures no graph");
+  static_cast<Graph::State*>(t_capturing.get())
+      ->checks.push_back({std::move(problem), std::move(refuse)});
 }
 
 void add_launch_hook(std::function<void()> before_launch) {

@@ -7,43 +7,21 @@
 #include <thread>
 
 #include "catena/comm/factory.h"
-#include "catena/core/plugin.h"
 #include "catena/core/stream.h"
+#include "comm/nccl.h"
 #include "comm/suite.h"
 
 namespace catena {
 namespace {
 
-// Why NCCL cannot be tested here; "" when it can.
-std::string missing() {
-  if (const std::string reason = unavailable_reason(DeviceType::kCuda); !reason.empty())
-    return reason;
-  if (const std::string reason = load_plugin("nccl"); !reason.empty()) return reason;
-  return {};
-}
-
-#define SKIP_WITHOUT_NCCL(gpus)                                       \
-  if (const std::string reason = missing(); !reason.empty())          \
-    GTEST_SKIP() << "NO NCCL TEST: " << reason;                       \
-  if (device_count(DeviceType::kCuda) < (gpus))                       \
-  GTEST_SKIP() << "NO NCCL TEST: needs " << (gpus) << " GPUs, found " \
-               << device_count(DeviceType::kCuda)
-
-void run_nccl(int ranks, const std::function<void(Communicator&)>& fn, double timeout = 60) {
-  comm::ThreadsOptions options;
-  for (int r = 0; r < ranks; ++r) options.devices.push_back(cuda_device(r));
-  options.timeout = timeout;
-  options.implementation = "nccl";
-  comm::run_threads(ranks, fn, options);
-}
-
-int most_ranks() { return std::min(8, device_count(DeviceType::kCuda)); }
+using comm_suite::most_ranks;
+using comm_suite::run_nccl;
 
 const auto kName = [](const auto& info) { return std::string(info.param.name); };
 
 class NcclSuite : public testing::TestWithParam<comm_suite::Case> {};
 TEST_P(NcclSuite, GivesExactResults) {
-  SKIP_WITHOUT_NCCL(1);
+  CATENA_NEEDS_NCCL(1);
   for (int ranks = 1; ranks <= most_ranks(); ranks *= 2) run_nccl(ranks, GetParam().body);
 }
 INSTANTIATE_TEST_SUITE_P(Collectives, NcclSuite, testing::ValuesIn(comm_suite::collective_cases()),
@@ -65,7 +43,7 @@ INSTANTIATE_TEST_SUITE_P(Collectives, ThreadsOnGpus,
                          testing::ValuesIn(comm_suite::collective_cases()), kName);
 
 TEST(Nccl, SharedGpuIsRefused) {
-  SKIP_WITHOUT_NCCL(1);
+  CATENA_NEEDS_NCCL(1);
   comm::ThreadsOptions options;
   options.devices = {cuda_device(0), cuda_device(0)};
   options.implementation = "nccl";
@@ -79,36 +57,8 @@ TEST(Nccl, SharedGpuIsRefused) {
   }
 }
 
-// No number of a mismatched call reaches the host.
-TEST(Nccl, DifferentReductionIsNamedAtTheHostWait) {
-  SKIP_WITHOUT_NCCL(2);
-  std::atomic<int> told = 0;
-  try {
-    run_nccl(2, [&](Communicator& comm) {
-      const Array x = comm_suite::make(comm, {4}, Dtype::kFloat32, comm.rank());
-      comm.all_reduce(x);
-      comm.barrier();
-      try {
-        const Array y =
-            comm.all_reduce(x, comm.rank() == 0 ? comm::Reduction::kSum : comm::Reduction::kMax);
-        // Both have issued the call before either looks.
-        comm.barrier();
-        synchronize(comm.device());
-        ADD_FAILURE() << "a result of a mismatched call was read: " << y;
-      } catch (const CommError& error) {
-        const std::string text = error.what();
-        if (text.find("max float32[4]") != std::string::npos) ++told;
-        throw;
-      }
-    });
-    FAIL();
-  } catch (const CommError&) {
-  }
-  EXPECT_GE(told, 1);
-}
-
 TEST(Nccl, MissingRankIsNamedNotWaitedFor) {
-  SKIP_WITHOUT_NCCL(2);
+  CATENA_NEEDS_NCCL(2);
   const auto start = std::chrono::steady_clock::now();
   try {
     run_nccl(2, [&](Communicator& comm) {
@@ -128,7 +78,7 @@ TEST(Nccl, MissingRankIsNamedNotWaitedFor) {
 }
 
 TEST(Nccl, HangingRankRunsIntoTheDeadline) {
-  SKIP_WITHOUT_NCCL(2);
+  CATENA_NEEDS_NCCL(2);
   try {
     run_nccl(
         2,
@@ -149,7 +99,7 @@ TEST(Nccl, HangingRankRunsIntoTheDeadline) {
 }
 
 TEST(Nccl, HostTimeOfACall) {
-  SKIP_WITHOUT_NCCL(1);
+  CATENA_NEEDS_NCCL(1);
   run_nccl(1, [](Communicator& comm) {
     const Array x = comm_suite::make(comm, {256}, Dtype::kFloat32, 0);
     for (int i = 0; i < 100; ++i) comm.all_reduce(x, comm::Reduction::kSum, x);

@@ -6,60 +6,16 @@
 #include <cstdio>
 #include <thread>
 
-#include "catena/comm/transport.h"
+#include "comm/loose.h"
 #include "comm/suite.h"
 
 namespace catena {
 namespace {
 
-using comm::Call;
 using comm::Reduction;
-
-// Accepts every call and moves nothing.
-class LooseTransport : public comm::Transport {
- public:
-  explicit LooseTransport(CommunicatorPtr control) : control_(std::move(control)) {}
-  const char* name() const override { return "loose"; }
-  int rank() const override { return control_->rank(); }
-  const std::vector<int>& hosts() const override { return control_->topology().hosts; }
-  bool moves(DeviceType) const override { return true; }
-  CommunicatorPtr control() const override { return control_; }
-  void run(std::span<const Call> calls) override { ran += int(calls.size()); }
-  std::unique_ptr<Transport> split(const std::vector<int>&, int, int) override { return nullptr; }
-  void abort(const std::string&) noexcept override {}
-  void close() override {}
-  int ran = 0;
-
- private:
-  CommunicatorPtr control_;
-};
-
-// Runs fn on communicators over LooseTransport, ranks on the given hosts.
-void run_loose(int n, const std::function<void(Communicator&, Communicator&)>& fn,
-               std::vector<int> hosts = {}) {
-  comm::run_threads(n,
-                    [&](Communicator& control) {
-                      const CommunicatorPtr loose = comm::make_communicator(
-                          std::make_unique<LooseTransport>(control.shared_from_this()),
-                          control.device(), {});
-                      control.barrier();
-                      fn(*loose, control);
-                    },
-                    {.timeout = 30, .hosts = std::move(hosts)});
-}
-
-bool holds(const std::string& text, const std::string& word) {
-  return text.find(word) != std::string::npos;
-}
-
-std::string thrown_by(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const CommError& error) {
-    return error.what();
-  }
-  return {};
-}
+using comm_suite::holds;
+using comm_suite::run_loose;
+using comm_suite::thrown_by;
 
 TEST(OutOfBand, EqualCallsPass) {
   run_loose(4, [](Communicator& comm, Communicator& control) {
@@ -138,6 +94,73 @@ TEST(OutOfBand, FailedRankIsAProblemOfItsPeers) {
                       << text;
                 }),
       std::out_of_range);
+}
+
+// Barriers and object calls are the control communicator's, which knows nothing of device arrays.
+TEST(OutOfBand, HostCallAgainstDeviceCallIsNamed) {
+  using HostCall = void (*)(Communicator&);
+  const std::pair<const char*, HostCall> host_calls[] = {
+      {"barrier #4", [](Communicator& c) { c.barrier(); }},
+      {"object #4 int64[1]", [](Communicator& c) { c.all_gather_object(3); }},
+      {"all_reduce #4 sum float64[1]", [](Communicator& c) { c.all_reduce_value(1.0); }},
+  };
+  for (const auto& [name, host_call] : host_calls) {
+    run_loose(2, [&, name = name, host_call = host_call](Communicator& comm, Communicator&) {
+      const Array x = comm_suite::make(comm, {4}, Dtype::kFloat32, 0);
+      for (int i = 0; i < 3; ++i) comm.all_reduce(x);
+      if (comm.rank() == 1) comm.broadcast(x);
+      host_call(comm);
+      const std::string text = thrown_by([&] { comm.check(); });
+      EXPECT_TRUE(holds(text, "call #4") && holds(text, "broadcast #4 float32[4]")) << text;
+      EXPECT_TRUE(holds(text, name)) << text;
+      EXPECT_EQ(thrown_by([&] { host_call(comm); }), text);
+    });
+  }
+}
+
+// What the end of a graph capture does, on one host and over two.
+TEST(OutOfBand, ComparisonWithAllNamesACallThatOthersDidNotMake) {
+  for (const std::vector<int>& hosts : {std::vector<int>{0, 0, 0, 0}, {0, 0, 1, 1}}) {
+    run_loose(
+        4,
+        [](Communicator& comm, Communicator&) {
+          const Array x = comm_suite::make(comm, {2}, Dtype::kFloat32, 0);
+          for (int i = 0; i < 5; ++i) comm.all_reduce(x);
+          EXPECT_EQ(comm.compare_with_all(), "");
+          // It waits for the slowest.
+          if (comm.rank() == 1) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+          if (comm.rank() != 2) comm.broadcast(x, 3);
+          const std::string text = comm.compare_with_all();
+          EXPECT_TRUE(holds(text, "call #6")) << text;
+          EXPECT_TRUE(holds(text, "ranks 0, 1, 3 called broadcast #6 float32[2] root 3")) << text;
+          EXPECT_TRUE(holds(text, "rank 2 made no call after #5")) << text;
+          EXPECT_FALSE(comm.failed()) << "it only tells";
+        },
+        hosts);
+  }
+}
+
+TEST(OutOfBand, ComparisonWithAllNamesADifferentCall) {
+  run_loose(3, [](Communicator& comm, Communicator&) {
+    const Array x = comm_suite::make(comm, {2}, Dtype::kFloat32, 0);
+    comm.all_reduce(x);
+    comm.all_reduce(x, comm.rank() == 1 ? Reduction::kMax : Reduction::kSum);
+    for (int i = 0; i < comm.rank(); ++i) comm.all_reduce(x);  // numbers differ as well
+    const std::string text = comm.compare_with_all();
+    EXPECT_TRUE(holds(text, "ranks 0, 2 called all_reduce #2 sum float32[2]")) << text;
+    EXPECT_TRUE(holds(text, "rank 1 called all_reduce #2 max float32[2]")) << text;
+  });
+}
+
+TEST(OutOfBand, ComparisonWithAllNamesARankThatFailed) {
+  EXPECT_THROW(run_loose(2,
+                         [](Communicator& comm, Communicator&) {
+                           if (comm.rank() == 1) throw std::out_of_range("no more samples");
+                           const std::string text = comm.compare_with_all();
+                           EXPECT_TRUE(holds(text, "rank 1") && holds(text, "no more samples"))
+                               << text;
+                         }),
+               std::out_of_range);
 }
 
 TEST(OutOfBand, RecordingACallIsCheap) {

@@ -1,6 +1,8 @@
 // Ranks that disagree. Each case makes three equal calls first, so that the named call is #4.
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "comm/suite.h"
 
 namespace catena::comm_suite {
@@ -74,6 +76,7 @@ void expect_mismatch(Communicator& comm, const MismatchCase& one) {
   const bool odd = comm.rank() == comm.size() - 1;
   for (int i = 0; i < 3; ++i) comm.barrier();
   std::string text;
+  const auto start = std::chrono::steady_clock::now();
   try {
     one.body(comm, odd);
     // A rank whose own calls were done before the others found out is told at its next call.
@@ -85,6 +88,7 @@ void expect_mismatch(Communicator& comm, const MismatchCase& one) {
   for (const std::string& word : one.words)
     EXPECT_NE(text.find(word), std::string::npos)
         << "rank " << comm.rank() << " was not told '" << word << "': " << text;
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
   EXPECT_TRUE(comm.failed());
   try {
     comm.barrier();

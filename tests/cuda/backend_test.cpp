@@ -109,98 +109,16 @@ TEST_P(CudaPeerCopy, KeepsEveryByte) {
 INSTANTIATE_TEST_SUITE_P(Sizes, CudaPeerCopy,
                          testing::Values(1, 1000, (1 << 20) + 1, (9 << 20) + 5));
 
-// Copies made on either of two streams, of which the results are read on the default stream.
-class Copies {
- public:
-  Copies(Device device, const Stream& side) : device_(device), side_(side) {}
-  void add(const Array& copied, float value) {
-    record_use(*copied.storage(), Stream::default_of(device_));
-    arrays_.push_back(copied);
-    values_.push_back(value);
-  }
-  void check_when_many() {
-    if (arrays_.size() < 32) return;
-    Stream::default_of(device_).wait(side_);
-    for (size_t k = 0; k < arrays_.size(); ++k) {
-      ASSERT_EQ(arrays_[k](0).item<float>(), values_[k]);
-      ASSERT_EQ(arrays_[k](-1).item<float>(), values_[k]);
-    }
-    arrays_.clear();
-    values_.clear();
-  }
-
- private:
-  Device device_;
-  Stream side_;
-  std::vector<Array> arrays_;
-  std::vector<float> values_;
-};
-
-TEST(CudaStress, TwoStreamsOfOneGpu) {
-  CATENA_NEEDS_GPUS(1);
-  const Device gpu = cuda_device(0);
-  const Stream side = Stream::create(gpu);
-  Copies copies(gpu, side);
-  const int rounds = repeats(5000);
-  for (int i = 0; i < rounds && !HasFatalFailure(); ++i) {
-    Array source = full({int64_t{1} << between(0, 18)}, float(i), {Dtype::kFloat32, gpu});
-    Array copied;
-    if (i % 2) {
-      side.wait(current_stream(gpu));
-      StreamScope scope(side);
-      copied = source.copy();
-      record_use(*source.storage(), side);
-    } else {
-      copied = source.copy();
-    }
-    source = Array();  // its memory may be written again only after the copy
-    copies.add(copied, float(i));
-    copies.check_when_many();
-  }
-}
-
-// Sources of peer copies are overwritten, freed and allocated again while the copies are under way.
-TEST(CudaPeerCopyStress, TwoGpus) {
+// With CATENA_P2P=0 the bytes go through pinned memory, also where the GPUs could do without.
+TEST(CudaPeerCopyWay, GoesByTheHostWithoutPeerAccess) {
   CATENA_NEEDS_GPUS(2);
-  const Device here = cuda_device(0), there = cuda_device(1);
-  const Stream side = Stream::create(there);
-  Copies copies(there, side);
-  const int rounds = repeats(5000);
-  for (int i = 0; i < rounds && !HasFatalFailure(); ++i) {
-    Array source = full({int64_t{1} << between(0, 18)}, float(i), {Dtype::kFloat32, here});
-    {
-      StreamScope scope(i % 2 ? side : Stream::default_of(there));
-      copies.add(source.copy_to(there), float(i));
-    }
-    source.fill(-1);
-    source = Array();
-    copies.check_when_many();
-  }
-}
-
-TEST(CudaStress, PinnedMemoryIsNotReusedTooEarly) {
-  CATENA_NEEDS_GPUS(1);
-  const Device gpu = cuda_device(0);
-  const Stream side = Stream::create(gpu);
-  constexpr int64_t kCount = 1 << 16;
-  std::vector<Array> copies;
-  const int rounds = repeats(500);
-  for (int i = 0; i < rounds; ++i) {
-    const StoragePtr stage = allocate_pinned(cpu(), kCount * 4);
-    std::fill_n(static_cast<int32_t*>(stage->data), kCount, i);
-    const Array target = empty({kCount}, {Dtype::kInt32, gpu});
-    side.wait(current_stream(gpu));
-    backend(DeviceType::kCuda)
-        .copy_bytes(target.raw_data(), gpu, stage->data, cpu(), kCount * 4, side);
-    record_use(*stage, side);
-    record_use(*target.storage(), side);
-    copies.push_back(target);
-  }
-  current_stream(gpu).wait(side);
-  for (int i = 0; i < rounds; i += 7) {
-    ASSERT_EQ(copies[size_t(i)](0).item<int32_t>(), i);
-    ASSERT_EQ(copies[size_t(i)](-1).item<int32_t>(), i);
-  }
+  const char* text = std::getenv("CATENA_P2P");
+  if (!text || std::string(text) != "0") GTEST_SKIP() << "SKIPPED: needs CATENA_P2P=0";
+  const Array x = full({1000}, 3.0f, {Dtype::kFloat32, cuda_device(0)});
+  const uint64_t before = pinned_memory_statistics().allocations;
+  const Array y = x.to(cuda_device(1));
+  EXPECT_GT(pinned_memory_statistics().allocations, before);
+  EXPECT_EQ(y(999).item<float>(), 3);
 }
 
 TEST(CudaMemory, StatisticsAndOutOfMemory) {

@@ -14,11 +14,11 @@
 #include "catena/array/slots.h"
 #include "catena/core/backend.h"
 
-// Skips the test, saying why, unless this machine has that many GPUs.
-#define CATENA_NEEDS_GPUS(count)                                               \
-  if (::catena::device_count(::catena::DeviceType::kCuda) < (count))           \
-  GTEST_SKIP() << "SKIPPED: needs " << (count) << " GPU(s), this machine has " \
-               << ::catena::device_count(::catena::DeviceType::kCuda) << ": "  \
+// Skips the test, saying why, unless this machine has that many GPUs; 0 asks for none.
+#define CATENA_NEEDS_GPUS(count)                                                    \
+  if ((count) > 0 && ::catena::device_count(::catena::DeviceType::kCuda) < (count)) \
+  GTEST_SKIP() << "SKIPPED: needs " << (count) << " GPU(s), this machine has "      \
+               << ::catena::device_count(::catena::DeviceType::kCuda) << ": "       \
                << ::catena::unavailable_reason(::catena::DeviceType::kCuda)
 
 namespace catena::test {

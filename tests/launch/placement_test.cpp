@@ -1,6 +1,11 @@
 #include "placement.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
 
 namespace catena::launch {
 namespace {
@@ -28,6 +33,28 @@ TEST(Placement, ThisMachine) {
   EXPECT_TRUE(CPU_EQUAL(&near, &allowed)) << "an unknown GPU binds nothing";
   const cpu_set_t one = cpus_of_cpu_rank(0, 1);
   EXPECT_GE(CPU_COUNT(&one), 1);
+}
+
+// A machine whose GPU hangs on some of the processors only.
+TEST(Placement, NearTheGpu) {
+  const std::string sysfs = testing::TempDir() + "catena-sysfs-" + std::to_string(getpid());
+  const std::string bus_id = "0000:1b:00.0", folder = sysfs + "/bus/pci/devices/" + bus_id;
+  std::filesystem::create_directories(folder);
+  const auto near = [&](const std::string& list) {
+    std::ofstream(folder + "/local_cpulist") << list << "\n";
+    return cpus_near_gpu(bus_id, sysfs);
+  };
+  const cpu_set_t allowed = allowed_cpus();
+  int first = 0;
+  while (!CPU_ISSET(first, &allowed)) ++first;
+  const cpu_set_t one = near(std::to_string(first));
+  EXPECT_EQ(CPU_COUNT(&one), 1);
+  EXPECT_TRUE(CPU_ISSET(first, &one));
+  const cpu_set_t all = near("0-" + std::to_string(CPU_SETSIZE - 1));
+  EXPECT_TRUE(CPU_EQUAL(&all, &allowed)) << "never more than is allowed";
+  const cpu_set_t forbidden = near("");
+  EXPECT_TRUE(CPU_EQUAL(&forbidden, &allowed)) << "never nothing";
+  std::filesystem::remove_all(sysfs);
 }
 
 }  // namespace

@@ -79,6 +79,19 @@ TEST(Plan, BatchSystem) {
   EXPECT_EQ(make_plan({}, machine).devices, "auto");
 }
 
+// Their programs are compared.
+TEST(Plan, SeveralHosts) {
+  Options options;
+  EXPECT_FALSE(make_plan(options, with_gpus(2)).several_hosts);
+  options.hosts = {{"a", 4}};
+  EXPECT_FALSE(make_plan(options, with_gpus(2)).several_hosts);
+  options.hosts = {{"a", 4}, {"b", 2}};
+  EXPECT_TRUE(make_plan(options, with_gpus(2)).several_hosts);
+  Machine machine = with_gpus(0);
+  machine.scheduled_tasks = 16;
+  EXPECT_TRUE(make_plan({}, machine).several_hosts);
+}
+
 TEST(Plan, DeviceOfARank) {
   EXPECT_EQ(device_of_rank("cpu", 3, 4, 8, ""), "cpu:3");
   EXPECT_EQ(device_of_rank("auto", 3, 4, 8, ""), "cuda:3");

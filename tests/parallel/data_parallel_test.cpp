@@ -1,6 +1,7 @@
 // Several devices in one process against one device.
 #include "catena/parallel/data_parallel.h"
 
+#include "cuda/gpu.h"
 #include "parallel/network.h"
 
 namespace catena::parallel {
@@ -35,15 +36,13 @@ Values train_alone(const Case& c) {
   return values_of(net);
 }
 
-bool have(const Case& c) {
-  return c.devices[0].is_cpu() || device_count(DeviceType::kCuda) >= int(c.devices.size());
-}
+int gpus_of(const Case& c) { return c.devices[0].is_cpu() ? 0 : int(c.devices.size()); }
 
 class DataParallel : public ::testing::TestWithParam<Case> {};
 
 TEST_P(DataParallel, ReplicasEqualOneDevice) {
   const Case c = GetParam();
-  if (!have(c)) GTEST_SKIP() << "needs " << c.devices.size() << " GPUs";
+  CATENA_NEEDS_GPUS(gpus_of(c));
   Net net(c.dtype);
   Replicas<Net> replicas(net, c.devices);
   const auto optimizer = make_rule(c.rule);
@@ -70,7 +69,7 @@ TEST_P(DataParallel, ReplicasEqualOneDevice) {
 // As the manual of the seed writes it; its replicas have equal shares, and gradients add up.
 TEST_P(DataParallel, ByHandEqualsOneDevice) {
   const Case c = GetParam();
-  if (!have(c)) GTEST_SKIP() << "needs " << c.devices.size() << " GPUs";
+  CATENA_NEEDS_GPUS(gpus_of(c));
   Net model(c.dtype);
   model.to(c.devices[0]);
   const auto optimizer = make_rule(c.rule);
@@ -100,7 +99,7 @@ TEST_P(DataParallel, ByHandEqualsOneDevice) {
 std::vector<Case> cases() {
   std::vector<Case> result;
   for (const bool gpus : {false, true}) {
-    for (const int n : {2, 3}) {
+    for (const int n : {2, 3, 4}) {
       std::vector<Device> devices;
       for (int i = 0; i < n; ++i) devices.push_back(gpus ? cuda_device(i) : cpu(i));
       for (const Dtype dtype : {dtype::float32, dtype::float64}) {

@@ -1,6 +1,11 @@
-// Replayed data-parallel steps equal eager ones bit for bit. Needs two GPUs.
+// Replayed data-parallel steps equal eager ones bit for bit, on two ranks of one process with a GPU
+// each: dropout of the rank's own, clipping by the norm over all parameters, another batch in every
+// step, another learning rate from step 20 on. Needs two GPUs.
 #include "catena/core/graph.h"
 
+#include "catena/array/random.h"
+#include "catena/functions/noise.h"
+#include "cuda/gpu.h"
 #include "parallel/network.h"
 
 namespace catena::parallel {
@@ -8,63 +13,123 @@ namespace {
 
 using namespace catena::testing;  // the network
 
-constexpr int kSteps = 50, kSamples = 8;
+constexpr int kSteps = 50, kWarmUp = 3, kNewRateAt = 20, kRanks = 2;
+constexpr int64_t kSamples = 8;
 
-// Two ranks with weights that change from step to step, as uneven shards do.
-std::vector<Values> train(const std::string& rule, bool weighted, bool replay) {
+struct How {
+  std::string rule;
+  bool weighted = false;  // by weights that change from step to step, as uneven shards do
+  bool replay = false;
+  bool new_rate = true, clipping = true, dropout = true, own_dropout = true, new_batches = true;
+};
+
+// What a rank ends with.
+struct Outcome {
+  Values parameters;
+  std::vector<double> losses;  // of every step
+  RandomState::State random;   // of the rank's generator
+};
+
+Variable noisy_loss(Net& net, const Batch& batch, bool dropout) {
+  if (!dropout) return loss_of(net, batch);
+  const Variable h = F::dropout(F::tanh(net.l1(Variable::constant(batch.x))), 0.5);
+  const Variable y = net.l3(F::dropout(F::tanh(net.l2(h)), 0.2)) + net.extra(h);
+  return F::softmax_cross_entropy(y, batch.t);
+}
+
+Outcome train_rank(Communicator& comm, const How& how) {
+  const Device gpu = comm.device();
+  Net net(dtype::float32, comm.rank());
+  net.to(gpu);
+  auto optimizer = create_multi_node_optimizer(make_rule(how.rule), comm, {128, 256, 128});
+  optimizer.setup(net);
+  if (how.clipping) optimizer->add_hook("clip", optimizers::gradient_clipping(0.05));
+  // Of the rank's own GPU: random::seed() would seed those of all ranks of the process.
+  random::default_state(gpu).seed(how.own_dropout ? 100 + uint64_t(comm.rank()) : 100);
+  const auto batch_at = [&](int i) {
+    return part(batch_of(kRanks * i + comm.rank(), kSamples, dtype::float32), 0, kSamples, gpu);
+  };
+  const Batch batch = batch_at(0);
+  const Array loss = zeros({}, {dtype::float32, gpu});
+  const auto step = [&] {
+    optimizer.zero_grads();
+    const Variable value = noisy_loss(net, batch, how.dropout);
+    value.backward();
+    optimizer.update();
+    loss.assign(value.data());
+  };
+  Outcome outcome;
+  cuda::Graph graph;
+  for (int i = 0; i < kSteps; ++i) {
+    const Batch next = batch_at(how.new_batches ? i : 0);
+    batch.x.assign(next.x);
+    batch.t.assign(next.t);
+    if (how.new_rate && i == kNewRateAt) optimizer->set_lr(optimizer->lr() / 10);
+    if (how.weighted) optimizer.set_batch_weight(comm.rank() == 0 ? 5 + i % 3 : 11 - i % 3, 16);
+    if (how.replay && i == kWarmUp) {
+      optimizer->prepare_for_capture();
+      graph = cuda::Graph::capture(gpu, step);
+    }
+    graph.defined() ? graph.launch() : step();
+    outcome.losses.push_back(loss.item<double>());
+  }
+  EXPECT_EQ(optimizer->t(), kSteps);
+  outcome.parameters = values_of(net);
+  outcome.random = random::default_state(gpu).state();
+  return outcome;
+}
+
+std::vector<Outcome> train(const How& how) {
   comm::ThreadsOptions options;
   options.implementation = "nccl";
-  options.devices = {cuda_device(0), cuda_device(1)};
-  std::vector<Values> results(2);
+  for (int r = 0; r < kRanks; ++r) options.devices.push_back(cuda_device(r));
+  std::vector<Outcome> outcomes(kRanks);
   comm::run_threads(
-      2,
-      [&](Communicator& comm) {
-        const Device gpu = comm.device();
-        Net net(dtype::float32, comm.rank());
-        net.to(gpu);
-        auto optimizer = create_multi_node_optimizer(make_rule(rule), comm, {128, 256, 128});
-        optimizer.setup(net);
-        optimizer->add_hook("clip", optimizers::gradient_clipping(0.3));
-        Batch batch = part(batch_of(0, kSamples, dtype::float32), 0, kSamples, gpu);
-        const auto step = [&] {
-          optimizer.zero_grads();
-          loss_of(net, batch).backward();
-          optimizer.update();
-        };
-        cuda::Graph graph;
-        for (int i = 0; i < kSteps; ++i) {
-          const Batch next =
-              part(batch_of(2 * i + comm.rank(), kSamples, dtype::float32), 0, kSamples, gpu);
-          batch.x.assign(next.x);
-          batch.t.assign(next.t);
-          if (i == 20) optimizer->set_lr(optimizer->lr() / 2);
-          if (weighted) optimizer.set_batch_weight(comm.rank() == 0 ? 5 + i % 3 : 11 - i % 3, 16);
-          if (replay && i == 3) {
-            optimizer->prepare_for_capture();
-            graph = cuda::Graph::capture(gpu, step);
-          }
-          if (graph.defined())
-            graph.launch();
-          else
-            step();
-        }
-        results[size_t(comm.rank())] = values_of(net);
-      },
+      kRanks, [&](Communicator& comm) { outcomes[size_t(comm.rank())] = train_rank(comm, how); },
       options);
-  return results;
+  EXPECT_EQ(outcomes[0].parameters, outcomes[1].parameters) << "ranks must hold the same bits";
+  return outcomes;
 }
 
-TEST(MultiNodeGraph, ReplaysEqualEagerStepsBitForBit) {
-  if (device_count(DeviceType::kCuda) < 2) GTEST_SKIP() << "needs two GPUs";
-  for (const char* rule : {"SGD", "Adam"}) {
-    for (const bool weighted : {false, true}) {
-      const std::vector<Values> eager = train(rule, weighted, false),
-                                replayed = train(rule, weighted, true);
-      EXPECT_EQ(eager, replayed) << rule << (weighted ? " weighted" : "");
-      EXPECT_EQ(eager[0], eager[1]);
+class MultiNodeGraph : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(MultiNodeGraph, FiftyReplayedStepsEqualEagerOnesBitForBit) {
+  CATENA_NEEDS_GPUS(kRanks);
+  for (const bool weighted : {false, true}) {
+    const std::vector<Outcome> eager = train({.rule = GetParam(), .weighted = weighted}),
+                               replayed = train(
+                                   {.rule = GetParam(), .weighted = weighted, .replay = true});
+    for (size_t r = 0; r < kRanks; ++r) {
+      EXPECT_EQ(eager[r].parameters, replayed[r].parameters) << "rank " << r;
+      EXPECT_EQ(eager[r].losses, replayed[r].losses) << "rank " << r;
+      EXPECT_EQ(eager[r].random.seed, replayed[r].random.seed);
+      EXPECT_EQ(eager[r].random.offset, replayed[r].random.offset) << "random numbers drawn";
     }
+    EXPECT_NE(eager[0].random.seed, eager[1].random.seed) << "ranks must drop different units";
+    EXPECT_NE(eager[0].losses, eager[1].losses);
   }
 }
+
+// The comparison above means something: each ingredient changes the result.
+TEST_P(MultiNodeGraph, EachIngredientMatters) {
+  CATENA_NEEDS_GPUS(kRanks);
+  const auto parameters = [&](How how) {
+    how.rule = GetParam();
+    how.replay = true;
+    return train(how)[0].parameters;
+  };
+  const Values full = parameters({});
+  EXPECT_EQ(parameters({}), full);
+  EXPECT_NE(parameters({.new_rate = false}), full);
+  EXPECT_NE(parameters({.clipping = false}), full);
+  EXPECT_NE(parameters({.dropout = false}), full);
+  EXPECT_NE(parameters({.own_dropout = false}), full);
+  EXPECT_NE(parameters({.new_batches = false}), full);
+  EXPECT_NE(parameters({.weighted = true}), full);
+}
+
+INSTANTIATE_TEST_SUITE_P(Rules, MultiNodeGraph, ::testing::Values("SGD", "MomentumSGD", "Adam"),
+                         [](const auto& info) { return std::string(info.param); });
 
 }  // namespace
 }  // namespace catena::parallel

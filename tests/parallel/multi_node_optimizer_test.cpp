@@ -2,6 +2,7 @@
 #include "catena/parallel/multi_node_optimizer.h"
 
 #include "catena/autograd/function.h"
+#include "cuda/gpu.h"
 #include "parallel/network.h"
 
 namespace catena::parallel {
@@ -77,8 +78,7 @@ class EqualsOneProcess : public ::testing::TestWithParam<Case> {};
 
 TEST_P(EqualsOneProcess, After20Steps) {
   const Case c = GetParam();
-  if (c.gpus && device_count(DeviceType::kCuda) < c.ranks)
-    GTEST_SKIP() << "needs " << c.ranks << " GPUs";
+  CATENA_NEEDS_GPUS(c.gpus ? c.ranks : 0);
   const Values alone = train_alone(c, c.gpus ? cuda_device(0) : cpu(0));
   for (const bool weights : {true, false}) {
     if (!weights && c.samples % c.ranks != 0) continue;

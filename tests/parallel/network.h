@@ -17,6 +17,7 @@
 #include "catena/functions/loss.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/hooks.h"
+#include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/sgd.h"
 #include "catena/parallel/multi_node_optimizer.h"
 
@@ -91,6 +92,7 @@ inline Variable loss_of(Net& net, const Batch& batch, bool with_extra = true) {
 
 inline std::unique_ptr<Optimizer> make_rule(const std::string& name) {
   if (name == "SGD") return std::make_unique<optimizers::SGD>(0.1);
+  if (name == "MomentumSGD") return std::make_unique<optimizers::MomentumSGD>(0.05, 0.9);
   return std::make_unique<optimizers::Adam>(0.01);
 }
 

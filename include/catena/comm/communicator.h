@@ -35,6 +35,8 @@ using CommunicatorPtr = std::shared_ptr<Communicator>;
 class Transport;
 enum class CommOp : uint8_t;
 
+struct CallRecord;
+
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
   // Made by create_communicator, run_threads and split.
@@ -177,9 +179,15 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Compares the calls made so far with those of the other ranks and throws CommError on a
   // difference. On one host it reads shared memory and waits for nobody; over several hosts it is a
   // collective over the control communicator. `threads` and `mpi` compare at every call anyway;
-  // with nccl the optimizer calls this every 64 updates and graph capture at its end, host waits
-  // compare what is on their host.
+  // with nccl the optimizer calls this every 64 updates, host waits compare what is on their host,
+  // and graph capture uses compare_with_all() at its end.
   void check();
+  // Collective over host messages: waits until every rank is here and returns the first difference
+  // of all calls so far, with what kept a rank from coming; "" when all agree. Uses no device, so
+  // it may run while a graph is captured: cuda::Graph::capture calls it for every communicator that
+  // reduced, gathered or broadcast device arrays in the step (all its ranks must then capture), and
+  // throws CommError on a difference before anything is launched.
+  std::string compare_with_all();
   // What keeps this communicator's calls from finishing, as far as the other ranks' records on this
   // host tell: a differing call, a dead or finished rank. Empty when nothing is wrong. Thread-safe.
   std::string find_problem(double waited_seconds) const;
@@ -213,6 +221,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
  private:
   struct Request;
   Array submit(Request& request);
+  Array submit_to_host(Request& request);
+  CallRecord next_record(const Request& request, Dtype dtype);
+  void record_host_call(const Request& request);
+  void take_part_in_capture(uint64_t capture, bool message);
   void issue(const Request& request, const Array& input, const Array& output);
   void begin_group();
   void end_group();
@@ -223,7 +235,6 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void check_peer(const char* who, int peer, const char* role) const;
   void host_call(CommOp op, void* in, int64_t in_count, void* out, int64_t out_count, Dtype dtype,
                  int root, int kind);
-  Communicator& host();
   void apply_fault(bool& skip);
 
   Topology topology_;

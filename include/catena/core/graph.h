@@ -47,8 +47,14 @@ bool is_capturing(Device device);
 // none.
 uint64_t capture_id();
 
-// For code that takes part in a captured step; both throw Error when the calling thread captures
+// For code that takes part in a captured step; these throw Error when the calling thread captures
 // nothing.
+// What must hold of all that was recorded, for collectives: that the other ranks recorded the same.
+// When the step has returned, `problem` runs on the host while the capture is still open, so it
+// must not use the device. A text makes capture() give up what was recorded and then call `refuse`
+// with it, which says so by an exception. Checks run in the order of their addition.
+void add_capture_check(std::function<std::string()> problem,
+                       std::function<void(const std::string& problem)> refuse);
 // Runs on the host before every launch of the graph, on the stream it is launched on.
 void add_launch_hook(std::function<void()> before_launch);
 // Returns a function that destroys the recorded work, after which launch() throws an Error with the

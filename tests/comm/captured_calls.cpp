@@ -1,0 +1,244 @@
+// Collectives inside a captured step: ranks that record different calls are refused at the end of
+// the capture. Runs without a GPU, on a pretended one whose memory is the host's; an executable of
+// its own, for the pretended backend takes the place of the real one.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <ostream>
+#include <stdexcept>
+
+#include "catena/core/backend.h"
+#include "catena/core/graph.h"
+#include "comm/loose.h"
+#include "comm/suite.h"
+
+namespace catena {
+namespace {
+
+using comm::Reduction;
+using comm_suite::holds;
+using comm_suite::thrown_by;
+
+struct Captures {
+  std::atomic<int> begun{0}, ended{0}, given_up{0};
+};
+
+// Only what communicators and captures use; the rest is never called.
+class PretendedGpu final : public Backend {
+ public:
+  Captures captures;
+
+  int device_count() override { return 8; }
+  std::string describe(int) override { return {}; }
+  void synchronize(int) override {}
+  StoragePtr allocate(int, size_t) override { throw std::logic_error("allocate"); }
+  StoragePtr allocate_pinned(Device, size_t) override { throw std::logic_error("pinned"); }
+  void record_use(const Storage&, const Stream&) override {}
+  PoolStatistics statistics(int) override { return {}; }
+  PoolStatistics pinned_statistics() override { return {}; }
+  void free_all_blocks(int) override {}
+  void free_all_pinned_blocks() override {}
+  void set_limit(int, size_t) override {}
+
+  StreamState* default_stream(int index) override {
+    static const std::array<Stream, 8> streams = [this] {
+      std::array<Stream, 8> all;
+      for (int i = 0; i < 8; ++i) all[size_t(i)] = Stream(create_stream(i, 0));
+      return all;
+    }();
+    return streams[size_t(index)].state();
+  }
+  StreamState* create_stream(int index, int) override {
+    auto* state = new StreamState;
+    state->device = cuda_device(index);
+    return state;
+  }
+  void destroy_stream(StreamState* state) override { delete state; }
+  void synchronize_stream(StreamState*) override {}
+  bool query_stream(StreamState*) override { return true; }
+  void stream_wait_event(StreamState*, EventState*) override {}
+  EventState* create_event(int, bool) override { throw std::logic_error("create_event"); }
+  void destroy_event(EventState*) override {}
+  void record_event(EventState*, StreamState*) override {}
+  void synchronize_event(EventState*) override {}
+  bool query_event(EventState*) override { return true; }
+  double elapsed_ms(EventState*, EventState*) override { return 0; }
+  void copy_bytes(void*, Device, const void*, Device, size_t, const Stream&) override {}
+
+  void begin_capture(int, const Stream&) override { ++captures.begun; }
+  GraphState* end_capture(const Stream&) override {
+    ++captures.ended;
+    return nullptr;
+  }
+  void abort_capture(const Stream&) noexcept override { ++captures.given_up; }
+};
+
+PretendedGpu& gpu() {
+  static auto* one = [] {
+    auto* made = new PretendedGpu;
+    register_backend(DeviceType::kCuda, made);
+    return made;
+  }();
+  return *one;
+}
+
+// float32[n] on a rank's pretended GPU.
+Array on_gpu(const Communicator& comm, int64_t n, Dtype dtype = Dtype::kFloat32) {
+  const auto memory = std::make_shared<std::vector<double>>(static_cast<size_t>(n));
+  const Device device = cuda_device(comm.rank());
+  return Array::from_storage(borrow(device, memory->data(), size_t(n) * 8, memory), 0, {n},
+                             {int64_t(itemsize(dtype))}, dtype);
+}
+
+void run_on_gpus(int n, const std::function<void(Communicator&, Communicator& control)>& fn,
+                 std::vector<int> hosts = {}) {
+  gpu();
+  comm_suite::run_loose(n, fn, std::move(hosts), true);
+}
+
+struct Case {
+  const char* name;
+  // What a rank's step calls; the last rank is the odd one.
+  std::function<void(Communicator&, bool odd)> step;
+  std::vector<std::string> words;  // that every rank must be told
+};
+
+std::ostream& operator<<(std::ostream& os, const Case& one) { return os << one.name; }
+
+void reduce(Communicator& comm, int64_t n, Reduction how = Reduction::kSum,
+            Dtype dtype = Dtype::kFloat32) {
+  const Array x = on_gpu(comm, n, dtype);
+  comm.all_reduce(x, how, x);
+}
+
+std::vector<Case> cases() {
+  return {
+      {"reduction",
+       [](Communicator& c, bool odd) { reduce(c, 4, odd ? Reduction::kMax : Reduction::kSum); },
+       {"call #4", "ranks 0, 1 called all_reduce #4 sum float32[4]",
+        "rank 2 called all_reduce #4 max float32[4]"}},
+      {"size",
+       [](Communicator& c, bool odd) { reduce(c, odd ? 5 : 4); },
+       {"call #4", "rank 2 called all_reduce #4 sum float32[5]"}},
+      {"dtype",
+       [](Communicator& c, bool odd) {
+         reduce(c, 4, Reduction::kSum, odd ? Dtype::kFloat64 : Dtype::kFloat32);
+       },
+       {"call #4", "rank 2 called all_reduce #4 sum float64[4]"}},
+      {"call",
+       [](Communicator& c, bool odd) {
+         const Array x = on_gpu(c, 4);
+         odd ? c.broadcast(x, 0) : c.all_reduce(x, Reduction::kSum, x);
+       },
+       {"call #4", "ranks 0, 1 called all_reduce #4", "rank 2 called broadcast #4"}},
+      {"missing_call",
+       [](Communicator& c, bool odd) {
+         reduce(c, 4);
+         if (!odd) reduce(c, 9);
+       },
+       {"call #5", "ranks 0, 1 called all_reduce #5 sum float32[9]",
+        "rank 2 made no call after #4"}},
+      {"in_a_group",
+       [](Communicator& c, bool odd) {
+         const Array x = on_gpu(c, 4), y = on_gpu(c, odd ? 6 : 4);
+         c.group([&] {
+           c.all_reduce(x, Reduction::kSum, x);
+           c.all_reduce(y, Reduction::kSum, y);
+         });
+       },
+       {"call #5", "rank 2 called all_reduce #5 sum float32[6]"}},
+      // The step itself agrees, what came before it does not.
+      {"before_the_capture", [](Communicator& c, bool) { reduce(c, 4); }, {"call #3"}},
+  };
+}
+
+class CapturedCalls : public testing::TestWithParam<Case> {};
+
+TEST_P(CapturedCalls, ThatDifferAreRefused) {
+  const Case& one = GetParam();
+  for (const std::vector<int>& hosts : {std::vector<int>{0, 0, 0}, {0, 0, 1}}) {
+    const int ended = gpu().captures.ended, given_up = gpu().captures.given_up;
+    std::mutex mutex;
+    std::vector<std::string> texts;
+    run_on_gpus(
+        3,
+        [&](Communicator& comm, Communicator&) {
+          const bool odd = comm.rank() == 2;
+          for (int i = 0; i < 2; ++i) reduce(comm, 8);
+          reduce(comm, odd && one.name == std::string("before_the_capture") ? 9 : 8);
+          const auto start = std::chrono::steady_clock::now();
+          const std::string text = thrown_by([&] {
+            cuda::Graph::capture(cuda_device(comm.rank()), [&] { one.step(comm, odd); });
+          });
+          EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(10));
+          std::lock_guard lock(mutex);
+          texts.push_back(text);
+          EXPECT_TRUE(comm.failed());
+          EXPECT_EQ(thrown_by([&] { reduce(comm, 4); }), text);
+        },
+        hosts);
+    for (const std::string& text : texts)
+      for (const std::string& word : one.words) EXPECT_TRUE(holds(text, word)) << text;
+    EXPECT_EQ(gpu().captures.ended, ended);
+    EXPECT_EQ(gpu().captures.given_up, given_up + 3);
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Cases, CapturedCalls, testing::ValuesIn(cases()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(CapturedCalls, ThatAgreeAreRecordedAndCompareNothingTwice) {
+  const int ended = gpu().captures.ended;
+  run_on_gpus(3, [](Communicator& comm, Communicator& control) {
+    const Array x = on_gpu(comm, 4);
+    // One comparison a capture, however many calls it has.
+    for (const int calls : {1, 20}) {
+      const uint64_t before = control.calls();
+      cuda::Graph::capture(cuda_device(comm.rank()), [&] {
+        for (int i = 0; i < calls; ++i) comm.all_reduce(x, Reduction::kSum, x);
+      });
+      EXPECT_LE(control.calls() - before, 2u);
+    }
+    // A step without calls of the communicator waits for nobody.
+    if (comm.rank() == 0) cuda::Graph::capture(cuda_device(0), [] {});
+    EXPECT_FALSE(comm.failed());
+  });
+  EXPECT_EQ(gpu().captures.ended, ended + 7);
+}
+
+// Ranks that exchange messages need not wait for the others, which may capture nothing.
+TEST(CapturedCalls, MessagesConcernTwoRanks) {
+  run_on_gpus(3, [](Communicator& comm, Communicator&) {
+    if (comm.rank() == 2) return;
+    const Array x = on_gpu(comm, 4);
+    cuda::Graph::capture(cuda_device(comm.rank()),
+                         [&] { comm.rank() == 0 ? comm.send(x, 1) : comm.recv(x, 0); });
+    EXPECT_FALSE(comm.failed());
+  });
+}
+
+TEST(CapturedCalls, ARankThatFailsInItsStepEndsTheOthers) {
+  EXPECT_THROW(run_on_gpus(2,
+                           [](Communicator& comm, Communicator&) {
+                             const std::string text = thrown_by([&] {
+                               cuda::Graph::capture(cuda_device(comm.rank()), [&] {
+                                 reduce(comm, 4);
+                                 if (comm.rank() == 1) throw std::out_of_range("no more samples");
+                               });
+                             });
+                             EXPECT_TRUE(holds(text, "rank 1") && holds(text, "no more samples"))
+                                 << text;
+                           }),
+               std::out_of_range);
+}
+
+TEST(CapturedCalls, ACheckOutsideACaptureIsAnError) {
+  EXPECT_THROW(cuda::add_capture_check([] { return std::string(); }, [](const std::string&) {}),
+               Error);
+}
+
+}  // namespace
+}  // namespace catena

@@ -1,0 +1,234 @@
+// Ranks that disagree over NCCL: named with call number and ranks within 10 s, when they run and
+// when they are captured, whether or not NCCL hangs over it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "catena/core/graph.h"
+#include "catena/core/stream.h"
+#include "comm/nccl.h"
+#include "comm/suite.h"
+
+namespace catena {
+namespace {
+
+using comm::Reduction;
+using comm_suite::most_ranks;
+using comm_suite::run_nccl;
+
+// What every rank was told; "" by ranks that were told nothing.
+std::vector<std::string> told(int ranks, const std::function<void(Communicator&, bool odd)>& body) {
+  std::mutex mutex;
+  std::vector<std::string> texts(static_cast<size_t>(ranks));
+  const auto start = std::chrono::steady_clock::now();
+  std::atomic<double> slowest = 0;
+  try {
+    run_nccl(ranks, [&](Communicator& comm) {
+      // Three equal calls, so that the first of `body` is #4.
+      const Array x = comm_suite::make(comm, {4}, Dtype::kFloat32, comm.rank());
+      for (int i = 0; i < 3; ++i) comm.all_reduce(x);
+      synchronize(comm.device());
+      const auto begin = std::chrono::steady_clock::now();
+      try {
+        body(comm, comm.rank() == comm.size() - 1);
+      } catch (const CommError& error) {
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+        std::lock_guard lock(mutex);
+        slowest = std::max(slowest.load(), took.count());
+        texts[static_cast<size_t>(comm.rank())] = error.what();
+        throw;
+      }
+    });
+    ADD_FAILURE() << "nothing was noticed";
+  } catch (const CommError&) {
+  }
+  EXPECT_LT(slowest, 10);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(60)) << "with start";
+  return texts;
+}
+
+bool holds(const std::string& text, const std::string& word) {
+  return text.find(word) != std::string::npos;
+}
+
+// The cases of the suite whose calls are NCCL's own, in the words that the records have.
+std::vector<comm_suite::MismatchCase> eager_cases() {
+  std::vector<comm_suite::MismatchCase> cases;
+  for (comm_suite::MismatchCase one : comm_suite::mismatch_cases()) {
+    if (one.name == std::string("object_kind")) continue;  // the control communicator's
+    // Both ends of a message are recorded as its send, numbered by itself.
+    if (one.name == std::string("message_size"))
+      one.words = {"send #1", "float32[4]", "float32[3]"};
+    cases.push_back(one);
+  }
+  return cases;
+}
+
+class NcclMismatch : public testing::TestWithParam<comm_suite::MismatchCase> {};
+
+TEST_P(NcclMismatch, IsNamedEagerly) {
+  CATENA_NEEDS_NCCL(2);
+  const comm_suite::MismatchCase& one = GetParam();
+  for (int ranks = 2; ranks <= std::min(4, most_ranks()); ranks *= 2) {
+    const std::vector<std::string> texts = told(ranks, [&](Communicator& comm, bool odd) {
+      one.body(comm, odd);
+      synchronize(comm.device());
+      // A rank whose own work was done, as a broadcast's root's is, is told at its next host call.
+      comm.barrier();
+      synchronize(comm.device());
+      ADD_FAILURE() << "rank " << comm.rank() << " was told nothing";
+    });
+    for (const std::string& text : texts) {
+      for (const std::string& word : one.words)
+        EXPECT_TRUE(holds(text, word)) << "of " << ranks << " ranks, no '" << word << "': " << text;
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Cases, NcclMismatch, testing::ValuesIn(eager_cases()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// NCCL runs this to its end with some result: no number of it may reach the host.
+TEST(NcclMismatch, SumAgainstMaxReachesNoHost) {
+  CATENA_NEEDS_NCCL(2);
+  const std::vector<std::string> texts = told(2, [](Communicator& comm, bool odd) {
+    const Array x = comm_suite::make(comm, {4}, Dtype::kFloat32, comm.rank());
+    const Array y = comm.all_reduce(x, odd ? Reduction::kMax : Reduction::kSum);
+    const std::vector<double> read = comm_suite::to_doubles(y);
+    ADD_FAILURE() << "a result of a mismatched call was read: " << read[0];
+  });
+  // One of the two may have seen the other fail before it looked by itself.
+  EXPECT_TRUE(std::any_of(texts.begin(), texts.end(),
+                          [](const std::string& text) { return holds(text, "max float32[4]"); }));
+  for (const std::string& text : texts) EXPECT_TRUE(holds(text, "call #4")) << text;
+}
+
+struct CaptureCase {
+  const char* name;
+  // What is captured; all arrays are there before.
+  void (*step)(Communicator& comm, const Array& x, bool odd);
+  std::vector<std::string> words;
+};
+
+void bucket(Communicator& comm, const Array& x, const comm::Reduce& how) {
+  current_stream(comm.device()).wait(comm.all_reduce_async(x, how, comm.side_stream()));
+}
+
+std::vector<CaptureCase> capture_cases() {
+  return {
+      {"reduction",
+       [](Communicator& c, const Array& x, bool odd) {
+         c.all_reduce(x, odd ? Reduction::kMax : Reduction::kSum, x);
+       },
+       {"call #5", "all_reduce #5 sum float32[8]", "all_reduce #5 max float32[8]"}},
+      {"bucket_on_the_side_stream",
+       [](Communicator& c, const Array& x, bool odd) {
+         bucket(c, x, odd ? Reduction::kMax : Reduction::kMean);
+       },
+       {"call #5", "all_reduce #5 mean float32[8]", "all_reduce #5 max float32[8]"}},
+      {"size",
+       [](Communicator& c, const Array& x, bool odd) {
+         const Array part = x(Slice(0, odd ? 4 : 8));
+         c.all_reduce(part, Reduction::kSum, part);
+       },
+       {"call #5", "float32[8]", "float32[4]"}},
+      {"dtype",
+       [](Communicator& c, const Array& x, bool odd) {
+         const Array seen = odd ? x.view(Dtype::kInt32) : x;
+         c.all_reduce(seen, Reduction::kSum, seen);
+       },
+       {"call #5", "float32[8]", "int32[8]"}},
+      {"call",
+       [](Communicator& c, const Array& x, bool odd) {
+         odd ? c.broadcast(x, 0) : c.all_reduce(x, Reduction::kSum, x);
+       },
+       {"call #5", "all_reduce #5", "broadcast #5"}},
+      {"missing_call",
+       [](Communicator& c, const Array& x, bool odd) {
+         c.all_reduce(x, Reduction::kSum, x);
+         if (!odd) c.all_reduce(x, Reduction::kSum, x);
+       },
+       {"call #6", "all_reduce #6 sum float32[8]", "made no call after #5"}},
+  };
+}
+
+class NcclCapture : public testing::TestWithParam<CaptureCase> {};
+
+TEST_P(NcclCapture, OfDifferentCallsIsRefused) {
+  CATENA_NEEDS_NCCL(2);
+  const CaptureCase& one = GetParam();
+  for (int ranks = 2; ranks <= std::min(4, most_ranks()); ranks *= 2) {
+    const std::vector<std::string> texts = told(ranks, [&](Communicator& comm, bool odd) {
+      const Array x = comm_suite::make(comm, {8}, Dtype::kFloat32, comm.rank());
+      bucket(comm, x, Reduction::kSum);  // #4: makes the side stream
+      synchronize(comm.device());
+      const std::vector<double> before = comm_suite::to_doubles(x);
+      try {
+        cuda::Graph::capture(comm.device(), [&] { one.step(comm, x, odd); });
+        ADD_FAILURE() << "rank " << comm.rank() << " captured a step that others did not";
+      } catch (const CommError&) {
+        EXPECT_TRUE(comm.failed());
+        EXPECT_FALSE(cuda::is_capturing(comm.device()));
+        throw;
+      }
+    });
+    for (const std::string& text : texts) {
+      for (const std::string& word : one.words)
+        EXPECT_TRUE(holds(text, word)) << "of " << ranks << " ranks, no '" << word << "': " << text;
+    }
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Cases, NcclCapture, testing::ValuesIn(capture_cases()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(NcclCapture, OfEqualCallsReplays) {
+  CATENA_NEEDS_NCCL(2);
+  const int ranks = std::min(4, most_ranks());
+  run_nccl(ranks, [&](Communicator& comm) {
+    const Array x = comm_suite::make(comm, {8}, Dtype::kFloat32, 0);
+    bucket(comm, x, Reduction::kMax);
+    synchronize(comm.device());
+    std::vector<double> expected = comm_suite::to_doubles(x);
+    cuda::Graph graph = cuda::Graph::capture(comm.device(), [&] {
+      bucket(comm, x, Reduction::kSum);
+      comm.all_reduce(x, Reduction::kMax, x);
+    });
+    for (int i = 0; i < 5; ++i) {
+      graph.launch();
+      for (double& value : expected) value *= ranks;
+      EXPECT_EQ(comm_suite::to_doubles(x), expected);
+    }
+  });
+}
+
+// Communicators that move bytes by way of the host cannot be captured: they say so by name.
+TEST(ThreadsCapture, IsRefused) {
+  if (const std::string reason = unavailable_reason(DeviceType::kCuda); !reason.empty())
+    GTEST_SKIP() << "SKIPPED: no GPU: " << reason;
+  comm::ThreadsOptions options;
+  for (int r = 0; r < 2; ++r)
+    options.devices.push_back(cuda_device(r % device_count(DeviceType::kCuda)));
+  std::atomic<int> refused = 0;
+  EXPECT_THROW(comm::run_threads(
+                   2,
+                   [&](Communicator& comm) {
+                     const Array x = comm_suite::make(comm, {8}, Dtype::kFloat32, 0);
+                     try {
+                       cuda::Graph::capture(comm.device(),
+                                            [&] { comm.all_reduce(x, Reduction::kSum, x); });
+                     } catch (const Error&) {
+                       ++refused;
+                       throw;
+                     }
+                   },
+                   options),
+               Error);
+  EXPECT_EQ(refused, 2);
+}
+
+}  // namespace
+}  // namespace catena

@@ -1,0 +1,80 @@
+// How a job under catena-run ends when somebody ends it: Ctrl-C, signals, from another host.
+#include "launched.h"
+
+namespace catena::launch::test {
+namespace {
+
+TEST(Endings, CtrlCEndsAllRanks) { expect_clean_end(SIGINT, {"--cpu"}, "hang", 5); }
+
+// Another host, as far as host names go: the launcher then reaches its ranks through mpirun only.
+class AnotherHost : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::system("unshare --uts true 2>/dev/null") != 0)
+      GTEST_SKIP() << "no permission to change the host name of a process";
+    std::ofstream(path_) << "#!/bin/sh\n[ \"$1\" = --version ] && exec mpirun --version\n"
+                            "exec unshare --uts sh -c 'hostname faraway; exec mpirun \"$@\"' - "
+                            "\"$@\"\n";
+    std::filesystem::permissions(path_, std::filesystem::perms::owner_all);
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+
+  const std::string path_ = testing::TempDir() + "catena-faraway-mpirun";
+};
+
+TEST_F(AnotherHost, FailureIsReportedAndEndsTheOthers) {
+  const Result result =
+      run({"--mpirun", path_, "-n", "3", "--cpu", FAULT_PROGRAM, "operation", "2"});
+  EXPECT_EQ(result.status, 128 + SIGKILL);
+  EXPECT_EQ(report_of(result),
+            "catena-run: rank 2 on faraway failed first: SIGKILL (killed)\n"
+            "  it was doing: epoch 2\n"
+            "  its last collective: all_reduce #2 sum float32[1000]\n"
+            "  ranks 0-1: broadcast #3 float32[64] root 0 in epoch 2\n");
+}
+
+TEST_F(AnotherHost, TermEndsAllRanks) {
+  const std::string mark = new_mark();
+  Launched running(
+      {"--mpirun", path_, "-n", "2", "--cpu", "--env", mark, FAULT_PROGRAM, "stubborn"});
+  wait_for_processes(mark, 5, 10);
+  running.read_for(0.3);
+  const auto start = Clock::now();
+  kill(running.pid(), SIGTERM);
+  EXPECT_EQ(running.finish().status, 143);
+  EXPECT_LT(seconds_since(start), 5);
+  EXPECT_EQ(count_processes(mark), 0);
+}
+
+// As when the kernel runs out of memory and picks the wrong one.
+TEST(Endings, RankProcessIsKilled) {
+  const std::string mark = new_mark();
+  Launched running({"-n", "2", "--cpu", "--env", mark, FAULT_PROGRAM, "hang"});
+  wait_for_processes(mark, 5, 10);
+  running.read_for(0.3);
+  const pid_t pid = find_rank_process(mark);
+  ASSERT_GT(pid, 0);
+  kill(pid, SIGKILL);
+  const Result result = running.finish();
+  EXPECT_EQ(result.status, 128 + SIGKILL);
+  EXPECT_NE(report_of(result).find(" failed first: SIGKILL (killed)\n"), std::string::npos);
+  EXPECT_EQ(count_processes(mark), 0);
+  EXPECT_FALSE(boards_are_left());
+}
+
+TEST(Endings, SecondCtrlCDoesNotWait) {
+  Launched running({"-n", "2", "--cpu", FAULT_PROGRAM, "stubborn"});
+  running.read_for(0.5);
+  const auto start = Clock::now();
+  kill(running.pid(), SIGINT);
+  running.read_for(0.2);
+  kill(running.pid(), SIGINT);
+  EXPECT_EQ(running.finish().status, 130);
+  EXPECT_LT(seconds_since(start), 2);
+}
+
+TEST(Endings, TermEndsRanksThatIgnoreIt) { expect_clean_end(SIGTERM, {"--cpu"}, "stubborn", 5); }
+TEST(Endings, KilledLauncherLeavesNothing) { expect_clean_end(SIGKILL, {"--cpu"}, "hang", 5); }
+
+}  // namespace
+}  // namespace catena::launch::test
