@@ -97,6 +97,8 @@ Stream Communicator::side_stream() {
 
 namespace {
 
+bool is_message(CommOp op) { return op == CommOp::kSend || op == CommOp::kRecv; }
+
 // All ranks have made the same number of calls when they come here, or differ.
 std::string difference_over_hosts(Communicator::State& state) {
   struct Mark {
@@ -149,8 +151,12 @@ std::string Communicator::compare_with_all() {
   }
 }
 
-void Communicator::take_part_in_capture(uint64_t capture, bool message) {
+void Communicator::take_part_in_capture(uint64_t capture, const Request& request) {
   State& s = *state_;
+  CATENA_CHECK(CommError, s.control || size() == 1, request.who, ": the \"", name(),
+               "\" communicator needs the host to move arrays of a GPU, so a graph cannot record "
+               "the call; use \"nccl\", or call it outside the captured step");
+  const bool message = is_message(request.op);
   if (s.capture == capture) {
     s.capture_of_all |= !message;
     return;
@@ -312,10 +318,6 @@ void Communicator::apply_fault(bool& skip) {
   }
 }
 
-namespace {
-bool is_message(CommOp op) { return op == CommOp::kSend || op == CommOp::kRecv; }
-}  // namespace
-
 CallRecord Communicator::next_record(const Request& request, Dtype dtype) {
   // Both ends record a message in the same words: a send to the receiving rank.
   const bool receives = request.op == CommOp::kRecv;
@@ -360,9 +362,6 @@ void Communicator::issue(const Request& request, const Array& input, const Array
     call.dtype = any.dtype();
     call.stream = current_stream(any.device());
   }
-  if (any.defined() && any.device().is_cuda())
-    if (const uint64_t capture = cuda::capture_id(); capture != 0) [[unlikely]]
-      take_part_in_capture(capture, is_message(call.op));
   CallRecord record = next_record(request, call.dtype);
   record.reserved = s.grouping;
   call.recorded_op = record.op;
@@ -403,6 +402,9 @@ Array Communicator::submit(Request& request) {
   }
   const Array& any = request.input.defined() ? request.input : request.output;
   const DeviceType type = any.defined() ? any.device().type() : DeviceType::kCpu;
+  if (type == DeviceType::kCuda)
+    if (const uint64_t capture = cuda::capture_id(); capture != 0) [[unlikely]]
+      take_part_in_capture(capture, request);
   const bool stage = !s.transport->moves(type);
   if (stage && type == DeviceType::kCpu && s.control) {
     record_host_call(request);

@@ -235,6 +235,23 @@ TEST(CapturedCalls, ARankThatFailsInItsStepEndsTheOthers) {
                std::out_of_range);
 }
 
+// It cannot be done without the host, which a replay would leave out.
+TEST(CapturedCalls, OfCommunicatorsThatNeedTheHostAreRefused) {
+  gpu();
+  comm::ThreadsOptions options;
+  options.devices = {cuda_device(0), cuda_device(1)};
+  comm::run_threads(
+      2,
+      [](Communicator& comm) {
+        const std::string text =
+            thrown_by([&] { cuda::Graph::capture(comm.device(), [&] { reduce(comm, 4); }); });
+        EXPECT_TRUE(holds(text, "all_reduce: the \"threads\" communicator")) << text;
+        EXPECT_TRUE(holds(text, "use \"nccl\"")) << text;
+        comm.barrier();  // nothing was begun: the communicator goes on
+      },
+      options);
+}
+
 TEST(CapturedCalls, ACheckOutsideACaptureIsAnError) {
   EXPECT_THROW(cuda::add_capture_check([] { return std::string(); }, [](const std::string&) {}),
                Error);
