@@ -22,15 +22,18 @@ CATENA_FN Candidate better(const Candidate& a, const Candidate& b, bool maximum)
   return (a.value > b.value) == maximum ? a : b;
 }
 
+// The best of 2^shift neighbouring threads, in the first of them. All threads of the block take
+// part.
 CATENA_FN Candidate best_of_group(Candidate x, int shift, bool maximum) {
-  __shared__ Candidate shared[kReduceThreads];
-  shared[threadIdx.x] = x;
+  __shared__ Candidate warps[kReduceThreads / 32];
   const int group = 1 << shift;
-  for (int distance = group / 2; distance > 0; distance /= 2) {
+  for (int distance = (group < 32 ? group : 32) / 2; distance > 0; distance /= 2)
+    x = better(x, shuffle_down(x, distance), maximum);
+  if (group > 32) {
+    if (threadIdx.x % 32 == 0) warps[threadIdx.x / 32] = x;
     __syncthreads();
-    if ((int(threadIdx.x) & (group - 1)) < distance) {
-      x = better(x, shared[threadIdx.x + distance], maximum);
-      shared[threadIdx.x] = x;
+    if (threadIdx.x % group == 0) {
+      for (int w = 1; w < group / 32; ++w) x = better(x, warps[threadIdx.x / 32 + w], maximum);
     }
   }
   return x;
@@ -45,6 +48,64 @@ CATENA_FN void store_position(const ArgReduceArgs& a, int64_t output, int64_t po
     offset += at * a.result_stride[d];
   }
   *reinterpret_cast<int64_t*>(static_cast<char*>(a.output) + offset) = position;
+}
+
+constexpr int kArgVector = 16 / int(sizeof(Input)), kArgInFlight = 4;
+union ArgVector {
+  uint4 raw;
+  Input value[kArgVector];
+};
+
+// The best of what one thread sees in ascending order: a later element must be better than the best
+// so far, and nothing is better than NaN. `x` holds the first element, or none.
+template <bool kMaximum>
+CATENA_FN void take_next(Candidate& x, int64_t position, typename Compute<Input>::type value) {
+  const bool worse = kMaximum ? value <= x.value : value >= x.value;
+  if (x.position < 0 || (!worse && x.value == x.value)) {
+    x.value = value;
+    x.position = position;
+  }
+}
+
+// One thread's share of the elements begin to end behind an output.
+template <bool kMaximum>
+CATENA_FN Candidate best_of_range(const ArgReduceArgs& a, const char* p, int64_t begin, int64_t end,
+                                  int lane, int group) {
+  Candidate x = {-1, 0};
+  int64_t r = begin + lane;
+  if (a.vectors) {
+    const int64_t vectors = (end - begin) / kArgVector;
+    const uint4* words = reinterpret_cast<const uint4*>(p + begin * int64_t(sizeof(Input)));
+#pragma unroll 1
+    for (int64_t i = lane; i < vectors; i += kArgInFlight * group) {
+      ArgVector loaded[kArgInFlight];
+#pragma unroll
+      for (int u = 0; u < kArgInFlight; ++u)
+        if (i + u * group < vectors) loaded[u].raw = words[i + u * group];
+#pragma unroll
+      for (int u = 0; u < kArgInFlight; ++u) {
+        if (i + u * group >= vectors) break;
+        const int64_t first = begin + (i + u * group) * kArgVector;
+#pragma unroll
+        for (int v = 0; v < kArgVector; ++v)
+          take_next<kMaximum>(x, first + v, widen(loaded[u].value[v]));
+      }
+    }
+    r = begin + vectors * kArgVector + lane;
+  }
+#pragma unroll 1
+  for (; r + (kArgInFlight - 1) * group < end; r += kArgInFlight * group) {
+    Input loaded[kArgInFlight];
+#pragma unroll
+    for (int u = 0; u < kArgInFlight; ++u)
+      loaded[u] = *reinterpret_cast<const Input*>(p + (r + u * group) * a.stride);
+#pragma unroll
+    for (int u = 0; u < kArgInFlight; ++u) take_next<kMaximum>(x, r + u * group, widen(loaded[u]));
+  }
+#pragma unroll 1
+  for (; r < end; r += group)
+    take_next<kMaximum>(x, r, widen(*reinterpret_cast<const Input*>(p + r * a.stride)));
+  return x;
 }
 
 CATENA_KERNEL __launch_bounds__(kReduceThreads)
@@ -64,11 +125,8 @@ CATENA_KERNEL __launch_bounds__(kReduceThreads)
     const char* p = static_cast<const char*>(a.input) + offset;
     const int64_t begin = int64_t(blockIdx.y) * a.per_split;
     const int64_t end = begin + a.per_split < a.reduced ? begin + a.per_split : a.reduced;
-#pragma unroll 4
-    for (int64_t r = begin + lane; r < end; r += group) {
-      const Candidate y = {r, widen(*reinterpret_cast<const Input*>(p + r * a.stride))};
-      x = better(x, y, a.maximum);
-    }
+    x = a.maximum ? best_of_range<true>(a, p, begin, end, lane, group)
+                  : best_of_range<false>(a, p, begin, end, lane, group);
   }
   x = best_of_group(x, a.group_shift, a.maximum);
   if (lane == 0 && output < a.outputs) {

@@ -85,7 +85,7 @@ struct ReduceArgs {
   int64_t per_split;                   // of them, for one split
   int64_t kept_stride[kReduceDims];    // input, innermost first
   int64_t result_stride[kReduceDims];  // output
-  int64_t reduced_stride[kReduceDims];
+  int64_t reduced_stride[kReduceDims];  // row kernel with vectors: [0] counts vectors
   Divider kept[kReduceDims];
   Divider reduced_extent[kReduceDims];
   double scale;
@@ -94,7 +94,7 @@ struct ReduceArgs {
   int32_t group_shift;  // row: log2 of the threads that share an output; column: width
   int32_t vectors;
   int32_t accumulate;
-  Divider blocks;  // column kernel: blocks along the innermost kept dimension
+  Divider blocks;  // column kernel: blocks along the innermost kept dimension; short: threads
 };
 
 struct ArgReduceArgs {
@@ -110,6 +110,7 @@ struct ArgReduceArgs {
   int32_t splits;
   int32_t group_shift;
   int32_t maximum;
+  int32_t vectors;  // the elements behind each output lie in aligned vectors of 16 bytes
 };
 
 struct ArangeArgs {
@@ -166,7 +167,7 @@ static_assert(sizeof(RowsArgs<3>) == 360, "RowsArgs is laid out alike everywhere
 static_assert(sizeof(TiledArgs<3>) == 368, "TiledArgs is laid out alike everywhere");
 static_assert(sizeof(StridedArgs<3>) == 352, "StridedArgs is laid out alike everywhere");
 static_assert(sizeof(ReduceArgs) == 672, "ReduceArgs is laid out alike everywhere");
-static_assert(sizeof(ArgReduceArgs) == 408, "ArgReduceArgs is laid out alike everywhere");
+static_assert(sizeof(ArgReduceArgs) == 408 + 8, "ArgReduceArgs is laid out alike everywhere");
 static_assert(sizeof(ArangeArgs) == 48, "ArangeArgs is laid out alike everywhere");
 static_assert(sizeof(UserArgs<2>) == 912, "UserArgs is laid out alike everywhere");
 static_assert(sizeof(UserRaw) == 408, "UserRaw is laid out alike everywhere");

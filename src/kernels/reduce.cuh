@@ -20,19 +20,6 @@ union InputVector {
 
 CATENA_FN Accumulator reduce_pair(Accumulator a, Accumulator b) { return Reduction::combine(a, b); }
 
-template <class T>
-CATENA_FN T shuffle_down(T x, int distance) {
-  union {
-    T value;
-    unsigned int word[(sizeof(T) + 3) / 4];
-  } both;
-  both.value = x;
-#pragma unroll
-  for (int w = 0; w < int((sizeof(T) + 3) / 4); ++w)
-    both.word[w] = __shfl_down_sync(0xffffffffu, both.word[w], distance);
-  return both.value;
-}
-
 // Combines the values of 2^shift neighbouring threads; the first of them gets the result. All
 // threads of the block take part.
 CATENA_FN Accumulator reduce_group(Accumulator x, int shift) {
@@ -51,10 +38,17 @@ CATENA_FN Accumulator reduce_group(Accumulator x, int shift) {
   return x;
 }
 
+CATENA_FN Accumulator scaled(const ReduceArgs& a, Accumulator x) {
+  if constexpr (Reduction::kScaled)
+    return Accumulator(x * Accumulator(a.scale));
+  else
+    return x;
+}
+
 // Result number `output` whose place is `offset` bytes into the output array.
 CATENA_FN void store_result(const ReduceArgs& a, int64_t offset, Accumulator x) {
   Output* place = reinterpret_cast<Output*>(static_cast<char*>(a.output) + offset);
-  if constexpr (Reduction::kScaled) x = Accumulator(x * Accumulator(a.scale));
+  x = scaled(a, x);
   if (a.accumulate) x = Accumulator(x + widen(*place));
   *place = convert<Output>(x);
 }
@@ -78,7 +72,72 @@ CATENA_FN int64_t reduced_offset(const ReduceArgs& a, int64_t r) {
   return offset;
 }
 
-// 2^group_shift threads share an output; with vectors its elements are contiguous and aligned.
+CATENA_FN void add_vector(Accumulator* parts, const InputVector& loaded) {
+#pragma unroll
+  for (int v = 0; v < kReduceVector; ++v)
+    parts[v] = reduce_pair(parts[v], Reduction::map(loaded.value[v]));
+}
+
+// One thread's share of the elements behind an output, 16 bytes at a time: reduced_extent[0] and
+// reduced_stride[0] count vectors. The splits take tiles in turn, so that blocks that run at the
+// same time read neighbouring memory.
+CATENA_FN Accumulator reduce_vectors(const ReduceArgs& a, const char* p, int lane, int group) {
+  Accumulator parts[kReduceVector];
+#pragma unroll
+  for (int v = 0; v < kReduceVector; ++v) parts[v] = Reduction::identity();
+  const int64_t vectors = a.reduced / kReduceVector, tile = int64_t(kInFlight) * group;
+#pragma unroll 1
+  for (int64_t start = blockIdx.y * tile; start < vectors; start += a.splits * tile) {
+    const int64_t i = start + lane;
+    if (start + tile <= vectors) {
+      InputVector loaded[kInFlight];
+#pragma unroll
+      for (int u = 0; u < kInFlight; ++u)
+        loaded[u].raw = *reinterpret_cast<const uint4*>(p + reduced_offset(a, i + u * group));
+#pragma unroll
+      for (int u = 0; u < kInFlight; ++u) add_vector(parts, loaded[u]);
+    } else {
+#pragma unroll 1
+      for (int64_t at = i; at < vectors; at += group) {
+        InputVector loaded;
+        loaded.raw = *reinterpret_cast<const uint4*>(p + reduced_offset(a, at));
+        add_vector(parts, loaded);
+      }
+    }
+  }
+  // What is left of a single contiguous dimension.
+  if (blockIdx.y == 0) {
+    for (int64_t r = vectors * kReduceVector + lane; r < a.reduced; r += group)
+      parts[0] = reduce_pair(parts[0], Reduction::map(reinterpret_cast<const Input*>(p)[r]));
+  }
+  Accumulator x = parts[0];
+#pragma unroll
+  for (int v = 1; v < kReduceVector; ++v) x = reduce_pair(x, parts[v]);
+  return x;
+}
+
+// The same one element at a time, a range of them a split.
+CATENA_FN Accumulator reduce_elements(const ReduceArgs& a, const char* p, int lane, int group) {
+  Accumulator x = Reduction::identity();
+  const int64_t begin = int64_t(blockIdx.y) * a.per_split;
+  const int64_t end = begin + a.per_split < a.reduced ? begin + a.per_split : a.reduced;
+  int64_t r = begin + lane;
+#pragma unroll 1
+  for (; r + (kInFlight - 1) * group < end; r += kInFlight * group) {
+    Input loaded[kInFlight];
+#pragma unroll
+    for (int u = 0; u < kInFlight; ++u)
+      loaded[u] = *reinterpret_cast<const Input*>(p + reduced_offset(a, r + u * group));
+#pragma unroll
+    for (int u = 0; u < kInFlight; ++u) x = reduce_pair(x, Reduction::map(loaded[u]));
+  }
+#pragma unroll 1
+  for (; r < end; r += group)
+    x = reduce_pair(x, Reduction::map(*reinterpret_cast<const Input*>(p + reduced_offset(a, r))));
+  return x;
+}
+
+// 2^group_shift threads share an output; with vectors its elements lie in aligned vectors.
 CATENA_KERNEL __launch_bounds__(kReduceThreads)
     catena_reduce_rows(const __grid_constant__ ReduceArgs a) {
   const int group = 1 << a.group_shift, lane = threadIdx.x & (group - 1);
@@ -96,52 +155,7 @@ CATENA_KERNEL __launch_bounds__(kReduceThreads)
       result_offset += at * a.result_stride[d];
     }
     const char* p = static_cast<const char*>(a.input) + offset;
-    const int64_t begin = int64_t(blockIdx.y) * a.per_split;
-    const int64_t end = begin + a.per_split < a.reduced ? begin + a.per_split : a.reduced;
-    int64_t r = begin + lane;
-    if (a.vectors) {
-      Accumulator parts[kReduceVector];
-#pragma unroll
-      for (int v = 0; v < kReduceVector; ++v) parts[v] = Reduction::identity();
-      const uint4* words = reinterpret_cast<const uint4*>(p + begin * int64_t(sizeof(Input)));
-      const int64_t count = (end - begin) / kReduceVector;
-      int64_t i = lane;
-#pragma unroll 1
-      for (; i + (kInFlight - 1) * group < count; i += kInFlight * group) {
-        InputVector loaded[kInFlight];
-#pragma unroll
-        for (int u = 0; u < kInFlight; ++u) loaded[u].raw = words[i + u * group];
-#pragma unroll
-        for (int u = 0; u < kInFlight; ++u) {
-#pragma unroll
-          for (int v = 0; v < kReduceVector; ++v)
-            parts[v] = reduce_pair(parts[v], Reduction::map(loaded[u].value[v]));
-        }
-      }
-#pragma unroll 1
-      for (; i < count; i += group) {
-        InputVector loaded;
-        loaded.raw = words[i];
-#pragma unroll
-        for (int v = 0; v < kReduceVector; ++v)
-          parts[v] = reduce_pair(parts[v], Reduction::map(loaded.value[v]));
-      }
-#pragma unroll
-      for (int v = 0; v < kReduceVector; ++v) x = reduce_pair(x, parts[v]);
-      r = begin + count * kReduceVector + lane;
-    }
-#pragma unroll 1
-    for (; r + (kInFlight - 1) * group < end; r += kInFlight * group) {
-      Input loaded[kInFlight];
-#pragma unroll
-      for (int u = 0; u < kInFlight; ++u)
-        loaded[u] = *reinterpret_cast<const Input*>(p + reduced_offset(a, r + u * group));
-#pragma unroll
-      for (int u = 0; u < kInFlight; ++u) x = reduce_pair(x, Reduction::map(loaded[u]));
-    }
-#pragma unroll 1
-    for (; r < end; r += group)
-      x = reduce_pair(x, Reduction::map(*reinterpret_cast<const Input*>(p + reduced_offset(a, r))));
+    x = a.vectors ? reduce_vectors(a, p, lane, group) : reduce_elements(a, p, lane, group);
   }
   x = reduce_group(x, a.group_shift);
   if (lane == 0 && output < a.outputs) store_result(a, output, result_offset, x);
@@ -218,6 +232,78 @@ CATENA_KERNEL __launch_bounds__(kReduceThreads)
     for (int h = 1; h < height; ++h) x = reduce_pair(x, shared[h * span + c]);
     store_result(a, output + c, result_offset + c * a.result_stride[0], x);
   }
+}
+
+// Few elements behind each of many outputs, whose innermost dimension is contiguous: a thread
+// computes neighbouring outputs, a vector of them or one. `blocks` divides by the threads along the
+// innermost dimension.
+template <int kOutputs>
+CATENA_FN void reduce_short(const ReduceArgs& a) {
+  const int64_t place = int64_t(blockIdx.x) * kReduceThreads + threadIdx.x;
+  if (place * kOutputs >= a.outputs) return;
+  uint32_t lane;
+  uint32_t outer = divide(uint32_t(place), a.blocks, lane);
+  const int64_t column = int64_t(lane) * kOutputs;
+  int64_t offset = column * int64_t(sizeof(Input)), result_offset = column * a.result_stride[0];
+  for (int d = 1; d < a.kept_dims; ++d) {
+    uint32_t at;
+    outer = divide(outer, a.kept[d], at);
+    offset += at * a.kept_stride[d];
+    result_offset += at * a.result_stride[d];
+  }
+  union Loaded {
+    Input value[kOutputs];
+    uint4 raw;
+  };
+  const char* p = static_cast<const char*>(a.input) + offset;
+  Accumulator parts[kOutputs];
+#pragma unroll
+  for (int v = 0; v < kOutputs; ++v) parts[v] = Reduction::identity();
+#pragma unroll 1
+  for (int64_t r = 0; r < a.reduced; r += kInFlight) {
+    Loaded loaded[kInFlight];
+#pragma unroll
+    for (int u = 0; u < kInFlight; ++u) {
+      if (r + u >= a.reduced) break;
+      const char* from = p + reduced_offset(a, r + u);
+      if constexpr (kOutputs > 1)
+        loaded[u].raw = *reinterpret_cast<const uint4*>(from);
+      else
+        loaded[u].value[0] = *reinterpret_cast<const Input*>(from);
+    }
+#pragma unroll
+    for (int u = 0; u < kInFlight; ++u) {
+      if (r + u >= a.reduced) break;
+#pragma unroll
+      for (int v = 0; v < kOutputs; ++v)
+        parts[v] = reduce_pair(parts[v], Reduction::map(loaded[u].value[v]));
+    }
+  }
+  if constexpr (sizeof(Output) * kOutputs == 16) {
+    char* to = static_cast<char*>(a.output) + result_offset;
+    const bool together = a.result_stride[0] == int64_t(sizeof(Output)) && !a.accumulate;
+    if (together && reinterpret_cast<uint64_t>(to) % 16 == 0) {
+      union {
+        Output value[kOutputs];
+        uint4 raw;
+      } stored;
+#pragma unroll
+      for (int v = 0; v < kOutputs; ++v) stored.value[v] = convert<Output>(scaled(a, parts[v]));
+      *reinterpret_cast<uint4*>(to) = stored.raw;
+      return;
+    }
+  }
+#pragma unroll
+  for (int v = 0; v < kOutputs; ++v)
+    store_result(a, result_offset + v * a.result_stride[0], parts[v]);
+}
+
+CATENA_KERNEL __launch_bounds__(kReduceThreads)
+    catena_reduce_short(const __grid_constant__ ReduceArgs a) {
+  if (a.vectors)
+    reduce_short<kReduceVector>(a);
+  else
+    reduce_short<1>(a);
 }
 
 // Joins the partial results of all splits, 2^group_shift threads an output.

@@ -36,6 +36,7 @@ void EMULATED_NAME(int kernel, uint64_t blocks, unsigned splits, void* arguments
   if (kernel == 0) run_grid(grid, kReduceThreads, true, [&] { catena_reduce_rows(a); });
   if (kernel == 1) run_grid(grid, kReduceThreads, true, [&] { catena_reduce_columns(a); });
   if (kernel == 2) run_grid(grid, kReduceThreads, true, [&] { catena_reduce_finish(a); });
+  if (kernel == 3) run_grid(grid, kReduceThreads, false, [&] { catena_reduce_short(a); });
 }
 
 }  // namespace emulated

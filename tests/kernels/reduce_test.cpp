@@ -138,7 +138,7 @@ TEST(ReduceKernels, SumsInEveryLayout) {
     for (size_t i = 0; i < expected.size(); ++i)
       ASSERT_EQ(out.data<float>()[i], float(expected[i])) << text(c) << " result " << i;
   }
-  EXPECT_EQ(kernels_seen, 3) << "both the row and the column kernel ran";
+  EXPECT_EQ(kernels_seen, 1 << kReduceRows | 1 << kReduceColumns | 1 << kReduceShort);
   EXPECT_GT(splits_seen, 5);
 }
 
@@ -170,9 +170,10 @@ TEST(ReduceKernels, Maximum) {
 }
 
 TEST(ReduceKernels, ScaleAndAccumulate) {
-  for (const uint32_t axes : {1u, 2u, 3u}) {
+  for (const auto& [shape, axes] : std::vector<std::pair<Shape, uint32_t>>{
+           {{200, 96}, 1}, {{200, 96}, 2}, {{200, 96}, 3}, {{500, 3, 32}, 2}, {{20, 30, 32}, 5}}) {
     for (const int multiprocessors : {1, 64}) {
-      const Case c{{200, 96}, axes, 0, multiprocessors};
+      const Case c{shape, axes, 0, multiprocessors};
       const Array a = source(c, dtype::float32), plain = zeros(result_shape(c), dtype::float32),
                   out = full(result_shape(c), 3.0, dtype::float32);
       run<float>(c, a, plain, 4, emulated::sum_float32);
@@ -203,10 +204,25 @@ TEST(ReducePlan, LargeReductionsFillTheDevice) {
   }
 }
 
+TEST(ReducePlan, AwkwardAxesAreReadInVectors) {
+  const auto plan = [](const Shape& shape, uint32_t axes) {
+    Strides results = contiguous_strides(shape, 4);
+    for (int d = 0; d < shape.ndim(); ++d) {
+      if ((axes >> d) & 1) results[size_t(d)] = 0;
+    }
+    return plan_reduce({shape, contiguous_strides(shape, 4), results, axes, 4, 4, 4, 0, 132});
+  };
+  EXPECT_EQ(plan({1 << 20, 3, 64}, 2).kernel, kReduceShort);
+  for (const uint32_t axes : {1u, 2u, 4u, 3u, 5u, 6u, 7u}) {
+    EXPECT_TRUE(plan({512, 1024, 1024}, axes).args.vectors) << axes;
+    EXPECT_TRUE(plan({1 << 20, 3, 64}, axes).args.vectors) << axes;
+  }
+}
+
 TEST(ArgReduceKernels, FirstExtremeAndNan) {
   for (Case c : {Case{{500}, 1, 0, 1}, Case{{20000}, 1, 0, 8}, Case{{30, 50}, 1, 0, 1},
                  Case{{30, 50}, 2, 1, 1}, Case{{40, 3, 20}, 2, 0, 4}, Case{{3000, 40}, 1, 0, 16},
-                 Case{{2, 3000}, 2, 3, 4}}) {
+                 Case{{2, 3000}, 2, 3, 4}, Case{{30, 52}, 2, 0, 1}, Case{{2, 3001}, 2, 0, 4}}) {
     for (const bool maximum : {true, false}) {
       for (const bool with_nan : {false, true}) {
         const Array a = source(c, dtype::float32).copy(),
@@ -227,8 +243,9 @@ TEST(ArgReduceKernels, FirstExtremeAndNan) {
             position = at[size_t(axis)];
           }
         });
-        const ReducePlan plan = plan_reduce(
-            {a.shape(), a.strides(), out.strides(), c.axes, 16, 8, 16, 1, c.multiprocessors, true});
+        const ReducePlan plan =
+            plan_reduce({a.shape(), a.strides(), out.strides(), c.axes, 4, 8, 16,
+                         reinterpret_cast<uintptr_t>(a.raw_data()), c.multiprocessors, true});
         ArgReduceArgs args{};
         args.input = a.raw_data();
         args.output = out.raw_data();
@@ -245,6 +262,7 @@ TEST(ArgReduceKernels, FirstExtremeAndNan) {
         args.splits = plan.args.splits;
         args.group_shift = plan.args.group_shift;
         args.maximum = maximum;
+        args.vectors = plan.args.vectors;
         std::vector<char> workspace(plan.partial_bytes);
         args.partial = workspace.data();
         emulated::arg_float32(0, plan.blocks, unsigned(plan.args.splits), &args);

@@ -24,7 +24,8 @@ Program& reduce_program(int device, ReduceOp op, Dtype input, Dtype output) {
     const std::string what =
         std::string(kReduceNames[int(op)]) + "(" + dtype_name(input) + ") -> " + dtype_name(output);
     return make_program(device, what, reduce_source(op, input, output),
-                        {"catena_reduce_rows", "catena_reduce_columns", "catena_reduce_finish"});
+                        {"catena_reduce_rows", "catena_reduce_columns", "catena_reduce_finish",
+                         "catena_reduce_short"});
   });
 }
 
@@ -92,16 +93,15 @@ void arg_reduce(const ArgReduceCall& call) {
   const int device = input.device().index();
   const cudaStream_t stream = gpu::launch_stream(input.device());
   Program& program = arg_reduce_program(device, input.dtype());
-  // The plan of an ordinary reduction over the axis, without vectors.
   constexpr int kCandidateBytes = 16;
   ReduceShape shape{input.shape(),
                     input.strides(),
                     call.output->strides(),
                     1u << call.axis,
-                    16,
+                    static_cast<int>(input.itemsize()),
                     8,
                     kCandidateBytes,
-                    1,
+                    reinterpret_cast<uintptr_t>(input.raw_data()),
                     gpu::device_info(device).multiprocessors,
                     true};
   const ReducePlan plan = plan_reduce(shape);
@@ -128,6 +128,7 @@ void arg_reduce(const ArgReduceCall& call) {
   args.splits = plan.args.splits;
   args.group_shift = plan.args.group_shift;
   args.maximum = call.maximum;
+  args.vectors = plan.args.vectors;
   StoragePtr workspace;
   if (args.splits > 1) {
     workspace = allocate(input.device(), plan.partial_bytes);

@@ -131,32 +131,64 @@ struct Planner {
     split(blocks(), height * 16, 1);
   }
 
+  // Few elements behind each of so many outputs that a thread an output fills the device.
+  bool is_short() const {
+    return reduced.size <= 64 && kept.size / vector >= int64_t(shape.multiprocessors) * 512;
+  }
+
+  void short_columns() {
+    plan.kernel = kReduceShort;
+    const int64_t extent = kept.dim[0].extent;
+    plan.args.vectors = extent % vector == 0 && aligned(kept, 1) && aligned(reduced, 0);
+    const int64_t each = plan.args.vectors ? vector : 1;
+    plan.args.blocks = make_divider(uint32_t(extent / each));
+    plan.blocks = uint64_t(ceil_div(kept.size / each, kReduceThreads));
+    plan.args.splits = 1;
+  }
+
+  // Whether the elements behind an output can be read 16 bytes at a time. With several reduced
+  // dimensions the innermost must consist of whole vectors; a single one may leave a rest.
+  bool in_vectors() const {
+    if (reduced.count == 0 || reduced.dim[0].input != shape.input_itemsize) return false;
+    if (reduced.size < vector || !aligned(kept, 0)) return false;
+    if (reduced.count == 1) return true;
+    return !shape.positions && reduced.dim[0].extent % vector == 0 && aligned(reduced, 1);
+  }
+
   void rows() {
     plan.kernel = kReduceRows;
-    const bool contiguous = reduced.count == 1 && reduced.dim[0].input == shape.input_itemsize;
-    plan.args.vectors = contiguous && reduced.size >= vector && aligned(kept, 0);
-    const int64_t steps = plan.args.vectors ? ceil_div(reduced.size, vector) : reduced.size;
+    plan.args.vectors = in_vectors();
+    const int64_t per_step = plan.args.vectors ? vector : 1;
+    const int64_t steps = ceil_div(reduced.size, per_step);
+    if (plan.args.vectors && !shape.positions) {
+      plan.args.reduced_stride[0] = 16;
+      if (reduced.count > 1)
+        plan.args.reduced_extent[0] = make_divider(uint32_t(reduced.dim[0].extent / vector));
+    }
     // Neighbouring outputs that lie closer than neighbouring elements: a thread each.
     const bool across = kept.count > 0 && reduced.count > 0 &&
                         std::abs(kept.dim[0].input) < std::abs(reduced.dim[0].input);
-    int shift = across && kept.size >= 32 ? 0 : log2_ceil(ceil_div(steps, 4), 8);
+    // Four steps a thread, or eight where that lets a warp do without the others.
+    const int64_t each = steps > 128 ? 8 : 4;
+    int shift = across && kept.size >= 32 ? 0 : log2_ceil(ceil_div(steps, each), 8);
     // Few outputs: more threads each.
     while (shift < 8 && (int64_t(1) << shift) < steps &&
            (kept.size << shift) < int64_t(shape.multiprocessors) * 512)
       ++shift;
     plan.args.group_shift = shift;
     plan.blocks = uint64_t(ceil_div(kept.size, kReduceThreads >> shift));
-    const int64_t per_step = plan.args.vectors ? vector : 1;
     split(int64_t(plan.blocks), (int64_t(1) << shift) * per_step * 16, per_step);
   }
 
   ReducePlan run() {
     if (!plan.fits) return plan;
     fill_args();
-    const bool column = !shape.rows_only && kept.count > 0 &&
+    const bool column = !shape.positions && kept.count > 0 &&
                         kept.dim[0].input == shape.input_itemsize &&
                         kept.dim[0].extent * shape.input_itemsize >= 32 && reduced.size > 1;
-    if (column)
+    if (column && is_short())
+      short_columns();
+    else if (column)
       columns();
     else
       rows();

@@ -8,7 +8,7 @@
 
 namespace catena::jit {
 
-enum ReduceKernel : int { kReduceRows, kReduceColumns, kReduceFinish };
+enum ReduceKernel : int { kReduceRows, kReduceColumns, kReduceFinish, kReduceShort };
 
 struct ReduceShape {
   Shape shape;            // of the input
@@ -17,7 +17,7 @@ struct ReduceShape {
   int input_itemsize, output_itemsize, accumulator_bytes;
   uintptr_t address;  // of the input, for alignment
   int multiprocessors;
-  bool rows_only = false;  // the program has no column kernel
+  bool positions = false;  // of extreme elements: rows only, whose splits are ranges
 };
 
 struct ReducePlan {

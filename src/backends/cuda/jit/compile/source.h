@@ -23,7 +23,7 @@ MapSpec same_dtype_spec(ElementwiseOp op, Dtype d);
 
 // Kernels catena_flat, catena_rows, catena_tiled, catena_strided.
 std::string map_source(const MapSpec& spec);
-// Kernels catena_reduce_rows, catena_reduce_columns, catena_reduce_finish.
+// Kernels catena_reduce_rows, catena_reduce_columns, catena_reduce_finish, catena_reduce_short.
 std::string reduce_source(ReduceOp op, Dtype input, Dtype output);
 // Kernels catena_arg_reduce, catena_arg_reduce_finish.
 std::string arg_reduce_source(Dtype input);
