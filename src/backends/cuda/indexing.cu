@@ -1,6 +1,8 @@
 // Gather and scatter of slices along one axis.
 #include "backends/cuda/float_access.cuh"
 #include "backends/cuda/indexing.h"
+#define CATENA_FN __host__ __device__ inline
+#include "kernels/index.h"
 
 namespace catena::gpu {
 namespace {
@@ -19,34 +21,70 @@ __device__ int64_t resolve(I position, int64_t extent, bool clip) {
   return p < 0 ? p + extent : p;
 }
 
-// A thread a unit of the output; N is the type that offsets fit in.
-template <class Unit, class I, class N>
-__global__ void take_kernel(TakeArgs args, N units) {
+// Divides places of the output; 32-bit ones by a multiplication.
+struct Narrow32 {
+  using Place = uint32_t;
+  jit::Divider divider;
+  __device__ uint32_t operator()(uint32_t n, uint32_t& rest) const {
+    return jit::divide(n, divider, rest);
+  }
+};
+struct Wide {
+  using Place = int64_t;
+  int64_t divisor;
+  __device__ int64_t operator()(int64_t n, int64_t& rest) const {
+    rest = n % divisor;
+    return n / divisor;
+  }
+};
+
+constexpr int kTakeInFlight = 4;
+
+// A thread computes kTakeInFlight units of the output, which lie a block apart, so that their
+// positions and then their values are loaded together.
+template <class Unit, class I, class By>
+__global__ void __launch_bounds__(kThreads)
+    take_kernel(TakeArgs args, By by_units, By by_count, int64_t units, int64_t total) {
+  using N = typename By::Place;
   const I* positions = static_cast<const I*>(args.positions.data);
   const Unit* source = static_cast<const Unit*>(args.source);
   Unit* output = static_cast<Unit*>(args.output);
-  const N count = N(args.positions.count);
-  const N total = N(args.outer) * count * units, stride = N(gridDim.x) * kThreads;
-  for (N i = N(blockIdx.x) * kThreads + threadIdx.x; i < total; i += stride) {
-    const N slice = i / units, unit = i % units;
-    const N row = slice / count, j = slice % count;
-    const int64_t p = resolve(positions[j], args.extent, args.positions.clip);
-    output[i] = source[(int64_t(row) * args.extent + p) * int64_t(units) + int64_t(unit)];
+  const int64_t step = int64_t(gridDim.x) * kThreads * kTakeInFlight;
+  for (int64_t start = int64_t(blockIdx.x) * kThreads * kTakeInFlight + threadIdx.x; start < total;
+       start += step) {
+    Unit value[kTakeInFlight];
+#pragma unroll
+    for (int u = 0; u < kTakeInFlight; ++u) {
+      const int64_t i = start + u * kThreads;
+      if (i >= total) break;
+      N unit, j;
+      const N row = by_count(by_units(N(i), unit), j);
+      const int64_t p = resolve(positions[j], args.extent, args.positions.clip);
+      value[u] = source[(int64_t(row) * args.extent + p) * units + int64_t(unit)];
+    }
+#pragma unroll
+    for (int u = 0; u < kTakeInFlight; ++u) {
+      if (start + u * kThreads < total) output[start + u * kThreads] = value[u];
+    }
   }
 }
 
 template <class Unit, class I>
 void launch_take_units(const TakeArgs& args, const Launch& launch) {
-  const int64_t units = args.slice_bytes / int64_t(sizeof(Unit));
-  const int64_t total = args.outer * args.positions.count * units;
-  const int64_t wanted = (total + kThreads - 1) / kThreads,
+  const int64_t units = args.slice_bytes / int64_t(sizeof(Unit)), count = args.positions.count;
+  const int64_t total = args.outer * count * units;
+  const int64_t wanted = (total + kThreads * kTakeInFlight - 1) / (kThreads * kTakeInFlight),
                 most = int64_t(launch.multiprocessors) * 32;
   const unsigned blocks = unsigned(wanted < most ? wanted : most);
-  // Room for one more stride, so that the loop's counter does not wrap.
-  if (total < (int64_t(1) << 31))
-    take_kernel<Unit, I, uint32_t><<<blocks, kThreads, 0, launch.stream>>>(args, uint32_t(units));
-  else
-    take_kernel<Unit, I, int64_t><<<blocks, kThreads, 0, launch.stream>>>(args, units);
+  if (total < (int64_t(1) << 31)) {
+    const Narrow32 by_units{jit::make_divider(uint32_t(units))},
+        by_count{jit::make_divider(uint32_t(count))};
+    take_kernel<Unit, I>
+        <<<blocks, kThreads, 0, launch.stream>>>(args, by_units, by_count, units, total);
+  } else {
+    take_kernel<Unit, I>
+        <<<blocks, kThreads, 0, launch.stream>>>(args, Wide{units}, Wide{count}, units, total);
+  }
 }
 
 template <class I>
