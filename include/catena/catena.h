@@ -13,6 +13,8 @@
 #include "catena/array/math.h"
 #include "catena/array/random.h"
 #include "catena/array/reduction.h"
+#include "catena/array/scan.h"
+#include "catena/array/sorting.h"
 #include "catena/autograd/function.h"
 #include "catena/autograd/function_node.h"
 #include "catena/autograd/function_set.h"

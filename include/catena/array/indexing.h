@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "catena/array/array.h"
 
@@ -19,6 +20,8 @@ Array take(const Array& a, const Array& indices, std::optional<int64_t> axis = {
 void scatter_add(const Array& a, const Array& indices, const Array& values, int64_t axis = 0);
 // Element-wise condition ? x : y.
 Array where(const Array& condition, const Operand& x, const Operand& y);
+// With one argument: nonzero(condition), see scan.h.
+std::vector<Array> where(const Array& condition);
 // choices[a[i]][i].
 Array choose(const Array& a, std::span<const Array> choices);
 

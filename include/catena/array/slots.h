@@ -135,6 +135,38 @@ struct StepValue {
   const Array* device_value = nullptr;
 };
 
+// The first elements of every row of `input`, contiguous (rows, n) and not empty, in ascending
+// order (NaN last, -0 equal to 0) or in descending order (NaN first). Outputs are contiguous (rows,
+// keep) with 1 <= keep <= n: the elements, and their int64 positions in the row. At least one is
+// given. With positions the order is stable (also the descending one); without them -0 and 0 may
+// change places.
+struct SortCall {
+  const Array* input;
+  bool descending;
+  const Array* values;     // or null
+  const Array* positions;  // or null
+};
+
+// Running sums or products along the middle axis of contiguous (outer, n, inner), not empty. The
+// input has the output's dtype, or it is bool or an integer and the output int64 or uint64. bool:
+// or, and. See cumsum for the precision.
+struct ScanCall {
+  bool product;
+  const Array* input;
+  const Array* output;
+};
+
+// counts[i] = number of elements x with edges[i] <= x < edges[i + 1], in the last bin <=. All
+// contiguous; input and edges (counts->size() + 1 of them, ascending) of one dtype of float32,
+// float64, int64, uint64; counts int64, not empty. `uniform`: the edges are evenly spaced up to
+// rounding, first < last.
+struct HistogramCall {
+  const Array* input;
+  const Array* edges;
+  bool uniform;
+  const Array* counts;
+};
+
 enum class RandomKind : uint8_t {
   kBits64,     // uint64: block i gives elements 2i and 2i+1
   kUniform,    // low + (high - low) * u, u of [0,1): 24 bits for <= 32-bit floats, 53 for float64
@@ -191,6 +223,28 @@ extern Slot<void(const Array& source, const Array& indices, uint8_t mode, const 
     take;
 // target[i, indices[j], k] += values[i, j, k], deterministic when config().deterministic.
 extern Slot<void(const Array& target, const Array& indices, const Array& values)> scatter_add;
+extern Slot<void(const SortCall&)> sort;
+// output[r, j] = element number ranks[j] of row r of `input` in ascending order. input contiguous
+// (rows, n), not empty; ranks ascending without repetition; output contiguous (rows, ranks).
+extern Slot<void(const Array& input, const std::vector<int64_t>& ranks, const Array& output)>
+    order_statistics;
+// Number of elements of `sorted` (1-d, ascending) before each value: those less than it, or with
+// `right` those not greater. sorted and values contiguous of one dtype, output contiguous int64.
+extern Slot<void(const Array& sorted, const Array& values, bool right, const Array& output)>
+    searchsorted;
+// output[i] = i is 0 or sorted[i] is another value than sorted[i - 1] (NaNs are one value).
+// Contiguous 1-d, not empty; output bool.
+extern Slot<void(const Array& sorted, const Array& output)> run_starts;
+extern Slot<void(const ScanCall&)> scan;
+// 0-d int64 number of elements of a contiguous array that are not zero.
+extern Slot<void(const Array& a, const Array& count)> nonzero_count;
+// Their positions in C order: column j of the contiguous int64 output (max(ndim, 1), count) is that
+// of number j, which are exactly `count` >= 1; for a 0-d or 1-d array the position itself.
+extern Slot<void(const Array& a, const Array& positions)> nonzero;
+// counts[v] = number of elements v of a contiguous array of integers or bool, all of them of [0,
+// counts->size()); counts contiguous int64, not empty.
+extern Slot<void(const Array& x, const Array& counts)> bincount;
+extern Slot<void(const HistogramCall&)> histogram;
 extern Slot<void(const RandomCall&)> random;
 // output int64 (n): 0..n-1 sorted by (64 random bits of element i, i).
 extern Slot<void(const RandomBits&, const Array& output)> permutation;

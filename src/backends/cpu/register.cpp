@@ -17,6 +17,15 @@ void register_cpu_kernels() {
   CATENA_PROVIDE(concatenate);
   CATENA_PROVIDE(take);
   CATENA_PROVIDE(scatter_add);
+  CATENA_PROVIDE(sort);
+  CATENA_PROVIDE(order_statistics);
+  CATENA_PROVIDE(searchsorted);
+  CATENA_PROVIDE(run_starts);
+  CATENA_PROVIDE(scan);
+  CATENA_PROVIDE(nonzero_count);
+  CATENA_PROVIDE(nonzero);
+  CATENA_PROVIDE(bincount);
+  CATENA_PROVIDE(histogram);
   CATENA_PROVIDE(random);
   CATENA_PROVIDE(permutation);
   CATENA_PROVIDE(dropout);

@@ -1,0 +1,241 @@
+#include "catena/array/scan.h"
+
+#include <cmath>
+
+#include "array/one_wait.h"
+#include "catena/array/creation.h"
+#include "catena/array/indexing.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/array/reduction.h"
+#include "catena/array/slots.h"
+
+namespace catena {
+namespace {
+
+Dtype cumulative_dtype(Dtype d) {
+  if (is_float(d)) return d;
+  return is_unsigned_int(d) ? Dtype::kUInt64 : Dtype::kInt64;
+}
+
+Array cumulate(const char* who, bool product, const Array& a, std::optional<int64_t> axis,
+               std::optional<Dtype> dtype) {
+  const Array x = axis && a.ndim() ? a : a.ravel();
+  const int ax = normalize_axis(who, axis.value_or(0), x.ndim());
+  const Dtype to = dtype.value_or(cumulative_dtype(a.dtype()));
+  const bool widens = !is_float(x.dtype()) && (to == Dtype::kInt64 || to == Dtype::kUInt64);
+  Array result = Array::uninitialized(x.shape(), to, x.device());
+  if (result.size() == 0) return result;
+  const Array input = (widens ? x : x.astype(to, false)).contiguous();
+  int64_t outer = 1, inner = 1;
+  for (int i = 0; i < ax; ++i) outer *= x.shape()[size_t(i)];
+  for (int i = ax + 1; i < x.ndim(); ++i) inner *= x.shape()[size_t(i)];
+  const Shape shape{outer, x.shape()[size_t(ax)], inner};
+  const Array in = input.reshape(shape), out = result.reshape(shape);
+  kernels::scan(x.device(), ScanCall{product, &in, &out});
+  return result;
+}
+
+// (max(ndim, 1), count) positions, C order.
+Array positions_of(const char* who, const Array& a) {
+  const int64_t rows = std::max(a.ndim(), 1);
+  if (a.size() == 0) return empty({rows, 0}, {Dtype::kInt64, a.device()});
+  refuse_capture(who, a);
+  const Array x = a.contiguous(), count = empty({}, {Dtype::kInt64, a.device()});
+  kernels::nonzero_count(a.device(), x, count);
+  const Array positions = empty({rows, count.item<int64_t>()}, {Dtype::kInt64, a.device()});
+  if (positions.size() > 0) kernels::nonzero(a.device(), x, positions);
+  return positions;
+}
+
+// What goes in front of or behind `a`: as it is, or one element along the axis.
+Array as_piece(const Array& a, const Array& piece, int axis) {
+  check_same_device("diff", a, piece);
+  if (piece.ndim() > 0) return piece;
+  Shape shape = a.shape();
+  shape[size_t(axis)] = 1;
+  return piece.broadcast_to(shape);
+}
+
+// Smallest and largest element, read with one wait.
+std::pair<Scalar, Scalar> extremes(const char* who, const Array& a) {
+  refuse_capture(who, a);
+  const Array both = empty({2}, {a.dtype(), a.device()});
+  const Array low = both[0], high = both[1];
+  ReduceOptions to_low, to_high;
+  to_low.out = &low;
+  to_high.out = &high;
+  amin(a, to_low);
+  amax(a, to_high);
+  const Array host = both.to_cpu();
+  return {host[0].item(), host[1].item()};
+}
+
+}  // namespace
+
+Array cumsum(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype) {
+  return cumulate("cumsum", false, a, axis, dtype);
+}
+Array cumprod(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype) {
+  return cumulate("cumprod", true, a, axis, dtype);
+}
+
+Array diff(const Array& a, int64_t n, int64_t axis, const std::optional<Array>& prepend,
+           const std::optional<Array>& append) {
+  CATENA_CHECK(ValueError, n >= 0, "diff: expected n >= 0, got ", n);
+  if (n == 0) return a;
+  CATENA_CHECK(ShapeError, a.ndim() > 0, "diff: expected at least one axis, got a 0-d array");
+  const int ax = normalize_axis("diff", axis, a.ndim());
+  std::vector<Array> pieces;
+  if (prepend) pieces.push_back(as_piece(a, *prepend, ax));
+  pieces.push_back(a);
+  if (append) pieces.push_back(as_piece(a, *append, ax));
+  Array x = pieces.size() > 1 ? concatenate(pieces, ax) : a;
+  std::vector<Index> low(size_t(ax) + 1, Slice()), high = low;
+  for (; n > 0; --n) {
+    low.back() = Slice(0, -1);
+    high.back() = Slice(1, none);
+    const Array before = x.at(std::span<const Index>(low)),
+                after = x.at(std::span<const Index>(high));
+    x = x.dtype() == Dtype::kBool ? not_equal(after, before) : subtract(after, before);
+  }
+  return x;
+}
+
+std::vector<Array> nonzero(const Array& a) {
+  CATENA_CHECK(ShapeError, a.ndim() > 0,
+               "nonzero: expected at least one axis, got a 0-d array; use atleast_1d(a)");
+  const Array positions = positions_of("nonzero", a);
+  std::vector<Array> result;
+  for (int64_t i = 0; i < a.ndim(); ++i) result.push_back(positions[i]);
+  return result;
+}
+
+std::vector<Array> where(const Array& condition) {
+  CATENA_CHECK(ShapeError, condition.ndim() > 0,
+               "where: expected a condition of at least one axis, got a 0-d array");
+  return nonzero(condition);
+}
+
+Array flatnonzero(const Array& a) { return positions_of("flatnonzero", a.ravel())[0]; }
+
+Array argwhere(const Array& a) {
+  const Array positions = positions_of("argwhere", a);
+  if (a.ndim() > 0) return positions.transpose();
+  return empty({positions.shape()[1], 0}, {Dtype::kInt64, a.device()});
+}
+
+Array bincount(const Array& x, const std::optional<Array>& weights, int64_t minlength) {
+  CATENA_CHECK(DtypeError, !is_float(x.dtype()), "bincount: expected integers, got ", x.dtype());
+  CATENA_CHECK(ShapeError, x.ndim() == 1, "bincount: expected a 1-d array, got shape ", x.shape());
+  CATENA_CHECK(ValueError, minlength >= 0, "bincount: expected minlength >= 0, got ", minlength);
+  if (weights) {
+    check_same_device("bincount", x, *weights);
+    CATENA_CHECK(ShapeError, weights->shape() == x.shape(), "bincount: weights of shape ",
+                 weights->shape(), " for an array of shape ", x.shape());
+  }
+  // NumPy's result for no elements is of integers with weights too.
+  if (x.size() == 0) return zeros({minlength}, {Dtype::kInt64, x.device()});
+  const auto [low, high] = extremes("bincount", x);
+  CATENA_CHECK(ValueError, low.to_double() >= 0, "bincount: expected no negative element, got ",
+               low);
+  CATENA_CHECK(ValueError, high.to_double() < 0x1p62, "bincount: element ", high, " is too large");
+  const int64_t length = std::max(minlength, high.to<int64_t>() + 1);
+  if (!weights) {
+    const Array counts = empty({length}, {Dtype::kInt64, x.device()});
+    kernels::bincount(x.device(), x.contiguous(), counts);
+    return counts;
+  }
+  const Array sums = zeros({1, length, 1}, {Dtype::kFloat64, x.device()});
+  const Array values = weights->astype(Dtype::kFloat64, false).contiguous();
+  kernels::scatter_add(x.device(), sums, x.astype(Dtype::kInt64, false).contiguous(),
+                       values.reshape({1, x.size(), 1}));
+  return sums.reshape({length});
+}
+
+namespace {
+
+// Rounds to what the dtype can hold.
+double rounded(double value, Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kFloat16:
+      return double(float(float16(value)));
+    case Dtype::kBFloat16:
+      return double(float(bfloat16(value)));
+    case Dtype::kFloat32:
+      return double(float(value));
+    default:
+      return value;
+  }
+}
+
+// linspace(first, last, bins + 1) with every step of it rounded to the dtype, as NumPy computes it
+// from bounds of that dtype. (Sums and products of float32 are rounded correctly by way of double.)
+std::vector<double> even_edges(double first, double last, int64_t bins, Dtype dtype) {
+  const auto r = [&](double v) { return rounded(v, dtype); };
+  const double step = r(r(last - first) / double(bins));
+  std::vector<double> edges(static_cast<size_t>(bins) + 1);
+  for (int64_t i = 0; i <= bins; ++i) edges[size_t(i)] = r(r(double(i) * step) + first);
+  edges.back() = last;
+  return edges;
+}
+
+// The dtype in which elements and edges are compared on the way to counts.
+Dtype comparison_dtype(Dtype d) {
+  if (is_float(d)) return d == Dtype::kFloat64 ? d : Dtype::kFloat32;
+  return d == Dtype::kUInt64 ? d : Dtype::kInt64;
+}
+
+Array count_in_bins(const Array& a, const Array& edges, bool uniform) {
+  const int64_t bins = std::max<int64_t>(edges.size() - 1, 0);
+  const Array counts = zeros({bins}, {Dtype::kInt64, a.device()});
+  if (bins == 0 || a.size() == 0) return counts;
+  const Dtype dtype = comparison_dtype(promote(a.dtype(), edges.dtype()));
+  const Array x = a.astype(dtype, false).contiguous(), e = edges.astype(dtype, false).contiguous();
+  kernels::histogram(a.device(), HistogramCall{&x, &e, uniform, &counts});
+  return counts;
+}
+
+}  // namespace
+
+std::pair<Array, Array> histogram(const Array& a, int64_t bins,
+                                  std::optional<std::pair<double, double>> range) {
+  CATENA_CHECK(ValueError, bins >= 1, "histogram: expected at least one bin, got ", bins);
+  const Dtype dtype = is_float(a.dtype()) ? a.dtype() : Dtype::kFloat64;
+  double first = 0, last = 1;
+  if (range) {
+    std::tie(first, last) = *range;
+  } else if (a.size() > 0) {
+    const auto [low, high] = extremes("histogram", a);
+    first = low.to_double();
+    last = high.to_double();
+  }
+  CATENA_CHECK(ValueError, std::isfinite(first) && std::isfinite(last), "histogram: the range [",
+               first, ", ", last, "]", range ? "" : " of the elements", " is not finite");
+  CATENA_CHECK(ValueError, first <= last, "histogram: expected an ascending range, got [", first,
+               ", ", last, "]");
+  // Bounds taken from elements have their dtype; given ones are exact until the edges are rounded.
+  const Dtype steps = range ? Dtype::kFloat64 : dtype;
+  if (first == last) {
+    first = rounded(first - 0.5, steps);
+    last = rounded(last + 0.5, steps);
+  }
+  const Array edges =
+      array(even_edges(first, last, bins, steps), cpu()).astype(dtype, false).to(a.device());
+  return {count_in_bins(a, edges, true), edges};
+}
+
+std::pair<Array, Array> histogram(const Array& a, const Array& edges) {
+  CATENA_CHECK(ValueError, edges.ndim() == 1, "histogram: expected 1-d edges, got shape ",
+               edges.shape());
+  check_same_device("histogram", a, edges);
+  if (edges.size() > 1) {
+    refuse_capture("histogram", edges);
+    const Array decreases = greater(edges(Slice(0, -1)), edges(Slice(1, none)));
+    CATENA_CHECK(ValueError, !any(decreases).item<bool>(),
+                 "histogram: expected edges that do not decrease");
+  }
+  return {count_in_bins(a, edges, false), edges};
+}
+
+}  // namespace catena

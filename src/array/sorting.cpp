@@ -1,0 +1,147 @@
+#include "catena/array/sorting.h"
+
+#include <algorithm>
+
+#include "array/one_wait.h"
+#include "catena/array/creation.h"
+#include "catena/array/indexing.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/array/scan.h"
+#include "catena/array/slots.h"
+
+namespace catena {
+namespace {
+
+// An array as contiguous rows along one axis, and the way back for results of `keep` columns.
+class Rows {
+ public:
+  Rows(const char* who, const Array& a, std::optional<int64_t> axis) {
+    const Array x = axis ? a : a.ravel();
+    axis_ = normalize_axis(who, axis.value_or(0), x.ndim());
+    const Array moved = moveaxis(x, axis_, -1);
+    shape_ = moved.shape();
+    extent_ = shape_.back();
+    rows_ = 1;
+    for (int i = 0; i + 1 < shape_.ndim(); ++i) rows_ *= shape_[size_t(i)];
+    input_ = moved.contiguous().reshape({rows_, extent_});
+  }
+  int64_t extent() const { return extent_; }
+  const Array& input() const { return input_; }
+  Array make(int64_t keep, Dtype dtype) const {
+    return Array::uninitialized({rows_, keep}, dtype, input_.device());
+  }
+  // Rows of results with their axis where it was.
+  Array restore(const Array& rows) const {
+    Shape shape = shape_;
+    shape.back() = rows.shape().back();
+    const Array moved = rows.reshape(shape);
+    return axis_ == shape.ndim() - 1 ? moved : moveaxis(moved, -1, axis_).contiguous();
+  }
+
+ private:
+  int axis_;
+  Shape shape_;
+  int64_t extent_, rows_;
+  Array input_;
+};
+
+void require_vector(const char* who, const char* what, const Array& a) {
+  CATENA_CHECK(ShapeError, a.ndim() == 1, who, ": expected ", what, " to be 1-d, got shape ",
+               a.shape());
+}
+
+}  // namespace
+
+Array sort(const Array& a, std::optional<int64_t> axis) {
+  const Rows rows("sort", a, axis);
+  const Array values = rows.make(rows.extent(), a.dtype());
+  if (values.size() > 0)
+    kernels::sort(a.device(), SortCall{&rows.input(), false, &values, nullptr});
+  return rows.restore(values);
+}
+
+Array argsort(const Array& a, std::optional<int64_t> axis) {
+  // NumPy counts a 0-d array as one element here, though not in sort.
+  const Rows rows("argsort", a.ndim() ? a : a.reshape({1}), axis);
+  const Array positions = rows.make(rows.extent(), Dtype::kInt64);
+  if (positions.size() > 0)
+    kernels::sort(a.device(), SortCall{&rows.input(), false, nullptr, &positions});
+  return rows.restore(positions);
+}
+
+std::pair<Array, Array> topk(const Array& a, int64_t k, std::optional<int64_t> axis, bool largest) {
+  const Rows rows("topk", a, axis);
+  CATENA_CHECK(ValueError, k >= 0 && k <= rows.extent(), "topk: expected k of 0 to ", rows.extent(),
+               ", the extent of the axis of shape ", a.shape(), ", got ", k);
+  const Array values = rows.make(k, a.dtype()), positions = rows.make(k, Dtype::kInt64);
+  if (values.size() > 0)
+    kernels::sort(a.device(), SortCall{&rows.input(), largest, &values, &positions});
+  return {rows.restore(values), rows.restore(positions)};
+}
+
+Array searchsorted(const Array& sorted, const Operand& values, bool right) {
+  require_vector("searchsorted", "the sorted array", sorted);
+  const Array v =
+      values.array() ? *values.array() : scalar_array(values.scalar(), {sorted.device()});
+  check_same_device("searchsorted", sorted, v);
+  const Dtype dtype = promote(sorted.dtype(), v.dtype());
+  Array result = Array::uninitialized(v.shape(), Dtype::kInt64, v.device());
+  if (result.size() > 0) {
+    kernels::searchsorted(v.device(), sorted.astype(dtype, false).contiguous(),
+                          v.astype(dtype, false).contiguous(), right, result);
+  }
+  return result;
+}
+
+Array digitize(const Array& x, const Array& bins, bool right) {
+  CATENA_CHECK(ValueError, bins.ndim() == 1, "digitize: expected bins to be 1-d, got shape ",
+               bins.shape());
+  check_same_device("digitize", x, bins);
+  const int64_t n = bins.size();
+  if (n < 2) return searchsorted(bins, x, right);
+  refuse_capture("digitize", bins);
+  const Array before = bins(Slice(0, n - 1)), after = bins(Slice(1, n));
+  const Array verdict = empty({2}, {Dtype::kBool, bins.device()});
+  verdict[0].assign(all(less_equal(before, after)));
+  verdict[1].assign(all(greater_equal(before, after)));
+  const std::vector<bool> monotonic = verdict.to_vector<bool>();
+  CATENA_CHECK(ValueError, monotonic[0] || monotonic[1],
+               "digitize: expected bins that increase or decrease monotonically");
+  if (monotonic[0]) return searchsorted(bins, x, !right);
+  return subtract(n, searchsorted(flip(bins), x, !right));
+}
+
+Unique unique(const Array& a, const UniqueOptions& options) {
+  const Array x = a.ravel();
+  const int64_t n = x.size();
+  const bool ordered = options.return_index || options.return_inverse;
+  Unique result;
+  Array sorted = empty_like(x), order, starts = empty({n}, {Dtype::kBool, a.device()});
+  if (ordered) order = empty({n}, {Dtype::kInt64, a.device()});
+  if (n > 0) {
+    refuse_capture("unique", a);
+    const Array input = x.contiguous().reshape({1, n}), values = sorted.reshape({1, n});
+    const Array positions = ordered ? order.reshape({1, n}) : Array();
+    kernels::sort(a.device(), SortCall{&input, false, &values, ordered ? &positions : nullptr});
+    kernels::run_starts(a.device(), sorted, starts);
+  }
+  const Array first = flatnonzero(starts);
+  result.values = take(sorted, first, 0, OutOfRange::kWrap);
+  if (options.return_index) result.index = n ? take(order, first, 0, OutOfRange::kWrap) : first;
+  if (options.return_counts) {
+    const Array end = full({1}, n, {Dtype::kInt64, a.device()});
+    result.counts = diff(concatenate({first, end}));
+  }
+  if (options.return_inverse) {
+    result.inverse = zeros({n}, {Dtype::kInt64, a.device()});
+    // Each position occurs once: adding is setting.
+    if (n > 0)
+      kernels::scatter_add(a.device(), result.inverse.reshape({1, n, 1}), order,
+                           subtract(cumsum(starts), 1).reshape({1, n, 1}));
+    result.inverse = result.inverse.reshape(a.shape());
+  }
+  return result;
+}
+
+}  // namespace catena
