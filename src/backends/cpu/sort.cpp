@@ -11,8 +11,9 @@ namespace catena::host {
 namespace {
 
 constexpr int64_t kFewItems = 64;  // sorted by comparisons
-constexpr int64_t kLongRow = int64_t{1}
-                             << 17;  // threads share such a row, else they share the rows
+// Threads share a row of this length, for which it pays that they wait for each other twice a
+// byte; else they share the rows.
+constexpr int64_t kLongRow = int64_t{1} << 21;
 
 // A key with the position it came from.
 template <class Key, class Index>
@@ -27,7 +28,7 @@ struct Item {
 // Runs f(row, scratch, threads) for all rows with `bytes` of scratch memory each.
 template <class F>
 void for_rows(Device device, int64_t rows, int64_t n, int64_t bytes, const F& f) {
-  const bool shared = rows == 1 || n >= kLongRow;
+  const bool shared = n >= kLongRow;
   const int threads = threads_for(rows * n * 8), parts = shared ? 1 : threads;
   bytes = (bytes + 63) / 64 * 64;
   const StoragePtr memory = allocate(device, size_t(bytes * std::max(parts, 1)));

@@ -16,5 +16,8 @@ CATENA_PLUGIN(cuda) {
   gpu::register_loss_kernels();
   gpu::register_indexing_kernels();
   gpu::register_random_kernels();
+  gpu::register_sort_kernels();
+  gpu::register_scan_kernels();
+  gpu::register_counting_kernels();
   register_jit_kernels();
 }

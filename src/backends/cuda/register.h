@@ -10,5 +10,8 @@ void register_softmax_kernels();
 void register_loss_kernels();
 void register_indexing_kernels();
 void register_random_kernels();
+void register_sort_kernels();
+void register_scan_kernels();
+void register_counting_kernels();
 
 }  // namespace catena::gpu
