@@ -2,7 +2,7 @@
 import numpy as np
 
 from generator import ERRORS
-from values import ALL, FLOATS, INTS, STORAGE, Exact, cast, is_float, near, ulp
+from values import STORAGE, Exact, cast, is_float, near, ulp
 
 
 def maybe_dtype(g):

@@ -1,12 +1,12 @@
-"""Element-wise routines. Where catena differs from NumPy on purpose is in DEVIATIONS below."""
+"""Element-wise routines."""
 import math
 
 import numpy as np
 
+import deviations
 from generator import ERRORS
 from values import (ALL, FLOATS, INTS, STORAGE, Arr, Exact, cast, float_result, is_float, kind,
-                    name_of, near, promote, promote_scalar, round_bfloat16, same_value, ulp, wide,
-                    within_ulps)
+                    name_of, promote, promote_scalar, round_bfloat16, same_value, wide, within_ulps)
 
 EXACT_1 = "negative positive absolute square sign reciprocal rint floor ceil trunc sqrt".split()
 EXACT_2 = "add subtract multiply divide floor_divide remainder fmod copysign".split()
@@ -39,25 +39,12 @@ OWN = {
     "erf": lambda x: np.asarray(_erf(x.astype(np.float64)), np.float64).astype(x.dtype),
     "sigmoid": _sigmoid,
     "softplus": _softplus,
-    "relu": lambda x: np.where(x > 0, x, np.where(x != x, x, 0)),
+    "relu": lambda x: np.where(x <= 0, x.dtype.type(0), x),
 }
 
 
 def function(name):
     return OWN.get(name) or getattr(np, name)
-
-
-# The deliberate differences to NumPy, all about integers:
-# - the reciprocal of 0 is 0 (NumPy: whatever the processor's division gives);
-# - integers to a negative power round towards 0 instead of raising;
-# - shifts by a negative number are undefined in NumPy and not tested.
-def reciprocal(x):
-    if x.dtype.kind == "f":
-        return np.reciprocal(x)
-    return np.where(x == 0, 0, np.reciprocal(np.where(x == 0, 1, x))).astype(x.dtype)
-
-
-DEVIATIONS = {"reciprocal": reciprocal}
 
 
 def operand_dtype(operands):
@@ -72,9 +59,21 @@ def operand_dtype(operands):
     return dtype
 
 
+def float_dtype(operands):
+    """The type a float function computes in: that of the first loop all operands cast to safely,
+    so that int8 with uint8 is float16, though their common type is int16."""
+    dtypes = [float_result(x.dtype) for x in operands if isinstance(x, Arr)]
+    if len(dtypes) < len(operands):
+        return float_result(operand_dtype(operands))
+    dtype = dtypes[0]
+    for other in dtypes[1:]:
+        dtype = promote(dtype, other)
+    return operand_dtype(operands) if "bfloat16" in [x.dtype for x in operands] else dtype
+
+
 def call_numpy(name, operands, dtype=None):
     """(result, its type) of the exact routines, as NumPy has it."""
-    f = DEVIATIONS.get(name) or function(name)
+    f = deviations.FUNCTIONS.get(name) or function(name)
     common = operand_dtype(operands)
     if (dtype or common) == "bfloat16":
         values = [cast(x.a if isinstance(x, Arr) else x, "bfloat16") for x in operands]
@@ -138,7 +137,7 @@ def exact(name, count, choices=ALL, profile="any", compare=Exact):
         operands = arrays(g, count, choices, profile)
         params = {}
         first = next(x for x in operands if isinstance(x, Arr))
-        if compare is Exact and is_float(first.dtype) and name not in CLASSES and g.chance(0.1):
+        if name in EXACT_1 + EXACT_2 and is_float(first.dtype) and g.chance(0.1):
             params["dtype"] = g.dtype(FLOATS)
         call = g.call(name, operands, params)
         try:
@@ -159,8 +158,9 @@ def ulps(name, count):
     profile = "unit" if name in OF_UNIT else "any"
 
     def generate(g):
-        operands = arrays(g, count, profile=g.pick([profile, "small", "positive"]))
-        dtype = float_result(operand_dtype(operands))
+        operands = arrays(g, count, FLOATS if name == "power" else ALL,
+                          g.pick([profile, "small", "positive"]))
+        dtype = float_dtype(operands)
         call = g.call(name, operands)
         values = [cast(x.a if isinstance(x, Arr) else x, dtype).astype(wide(dtype))
                   for x in operands]

@@ -1,8 +1,9 @@
 """Selection by positions."""
 import numpy as np
 
+import deviations
 from generator import ERRORS
-from values import FLOATS, INTS, Exact, cast, promote, round_bfloat16
+from values import FLOATS, INTS, Exact, cast, promote
 
 
 def positions(g, extent, shape, slack=0):
@@ -19,13 +20,12 @@ def take(g):
     extent = x.a.shape[axis] if axis is not None else x.a.size
     mode = g.pick(["raise", "raise", "wrap", "clip"])
     slack = 2 if g.chance(0.05) else 0
-    # NumPy's "clip" has no negative positions; catena's counts them from the end first.
     indices = positions(g, extent, g.shape(0, 2, 30), 5 if mode == "wrap" else slack)
     call = g.call("take", [x, indices], {"axis": axis, "mode": mode})
     try:
         where = indices.a.astype(np.int64)
         if mode == "clip":
-            where = np.clip(np.where(where < 0, where + extent, where), 0, max(extent - 1, 0))
+            where = deviations.clip_positions(where, extent)
         result = np.take(x.a, where, axis, mode=mode if mode != "clip" else "raise")
     except ERRORS:
         call.expect_error()

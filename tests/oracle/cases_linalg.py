@@ -2,7 +2,7 @@
 import numpy as np
 
 from generator import ERRORS
-from values import EPSILON, Exact, STORAGE, cast, is_float, near, promote, wide
+from values import EPSILON, Exact, cast, is_float, near, promote, wide
 
 
 def operands(g, shape_a, shape_b):

@@ -1,13 +1,13 @@
 """Views, joins, splits and rearrangements."""
 import numpy as np
 
+import deviations
 from generator import ERRORS
 from values import Exact, cast, promote
 
 
-def shares(result, x):
-    """Whether NumPy gave a view; nothing to say about arrays without elements."""
-    return None if x.a.size == 0 else np.may_share_memory(result, x.owner)
+def shares(name, result, x):
+    return deviations.shared(name, np.may_share_memory(result, x.owner), x)
 
 
 def unary(name, choose=lambda g, x: {}, low=0, high=4, keys=None, view=True):
@@ -18,13 +18,16 @@ def unary(name, choose=lambda g, x: {}, low=0, high=4, keys=None, view=True):
         x = g.array(g.dtype(), g.shape(low, high), "small")
         params = choose(g, x)
         call = g.call(name, [x], params)
+        if deviations.axis_of_0d(x.a.shape, params) and name != "expand_dims":
+            call.expect_error()
+            return
         values = [tuple(v) if isinstance(v, list) else v for v in params.values()]
         try:
             result = f(x.a, **dict(zip(keys, values))) if keys else f(x.a, *values)
         except ERRORS:
             call.expect_error()
             return
-        call.expect(Exact(result, x.dtype), shared=shares(result, x) if view else None)
+        call.expect(Exact(result, x.dtype), shared=shares(name, result, x) if view else None)
     return generate
 
 
@@ -86,7 +89,7 @@ def squeeze(g):
     except ERRORS:
         call.expect_error()
         return
-    call.expect(Exact(result, x.dtype), shared=shares(result, x))
+    call.expect(Exact(result, x.dtype), shared=shares("squeeze", result, x))
 
 
 def expand_dims(g, x):
@@ -105,7 +108,7 @@ def broadcast_to(g):
     except ERRORS:
         call.expect_error()
         return
-    call.expect(Exact(result, x.dtype), shared=shares(result, x) if result.size else None)
+    call.expect(Exact(result, x.dtype), shared=shares("broadcast_to", result, x) if result.size else None)
 
 
 def broadcast_arrays(g):

@@ -11,7 +11,7 @@ import zlib
 
 import numpy as np
 
-from values import ALL, ITEMSIZE, STORAGE, Arr, Range, is_float, round_bfloat16
+from values import ALL, STORAGE, Arr, Range, is_float, round_bfloat16
 
 EXTENTS = [1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33]
 SPECIALS = [np.nan, np.inf, -np.inf, 0.0, -0.0]
@@ -244,6 +244,3 @@ class Gen:
         if k == "f":
             return self.pick([0.5, -1.25, 3.0, 0.1, 7.3, 0.0, -0.0, float("inf"), float("nan")])
         return self.integer(0 if dtype.startswith("u") else -9, 9)
-
-
-__all__ = ["CaseWriter", "Gen", "ERRORS", "ITEMSIZE"]

@@ -17,6 +17,13 @@ ITEMSIZE = {name: 2 if name == "bfloat16" else STORAGE[name].itemsize for name i
 # Unit in the last place of 1 in the type that functions and sums of a type compute in.
 EPSILON = {"float16": 2.0**-23, "bfloat16": 2.0**-23, "float32": 2.0**-23, "float64": 2.0**-52}
 
+_UNIT = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+
+
+def unit(dtype):
+    """Unit in the last place of 1 in the type itself."""
+    return _UNIT[dtype]
+
 
 class Arr:
     """A view `a` of the 1-d array `owner`, and the name of its element type."""
