@@ -60,14 +60,12 @@ Dtype dtype_in_class(const ElementwiseInfo& op, Dtype d) {
 // as in NumPy, and not the one of their common integer type.
 Dtype float_of_integers(std::initializer_list<Operand> operands) {
   Dtype d = Dtype::kFloat16;
-  for (const Operand& operand : operands) {
-    if (const Array* a = operand.array()) d = promote(d, float_result(a->dtype()));
-  }
+  for (const Operand& operand : operands) d = promote(d, float_result(operand.array()->dtype()));
   return d;
 }
 
 Dtype promoted_dtype(const ElementwiseInfo& op, std::initializer_list<Operand> operands) {
-  bool any = false;
+  bool any = false, all = true;
   Dtype d = Dtype::kBool;
   const Operand* list = operands.begin();
   const int first = op.first_is_bool ? 1 : 0;
@@ -79,11 +77,12 @@ Dtype promoted_dtype(const ElementwiseInfo& op, std::initializer_list<Operand> o
   }
   for (int k = first; k < op.inputs; ++k) {
     if (list[k].array()) continue;
+    all = false;
     d = any          ? promote(d, list[k].scalar())
         : k == first ? list[k].scalar().default_dtype()
                      : promote(d, list[k].scalar().default_dtype());
   }
-  return op.types == OpTypes::kFloat && any && !is_float(d) ? float_of_integers(operands) : d;
+  return op.types == OpTypes::kFloat && all && !is_float(d) ? float_of_integers(operands) : d;
 }
 
 // NumPy's same_kind rule for storing a result of dtype `from` into an array of dtype `to`.

@@ -58,7 +58,8 @@ class Reader {
     const auto offset = place.at(0).get<size_t>(), size = place.at(1).get<size_t>();
     if (offset > bytes_.size() || size > bytes_.size() - offset)
       throw std::runtime_error("case file: bytes beyond the end of the buffer");
-    return {bytes_.data() + offset, size};
+    return {bytes_.data() + offset, size,
+            place.size() > 2 ? parse_dtype(place.at(2).get<std::string>()) : Dtype::kUInt8};
   }
 
   Case read(std::string line) const {

@@ -42,7 +42,7 @@ def scatter_add(g):
     x = g.array(dtype, g.shape(1, 3), layout="contiguous", values=whole)
     axis = g.axis(x.a.ndim)
     at = axis % x.a.ndim
-    indices = positions(g, x.a.shape[at], g.shape(0, 2, 12))
+    indices = positions(g, x.a.shape[at], [g.integer(0, 5) for _ in range(g.integer(0, 2))])
     shape = x.a.shape[:at] + indices.a.shape + x.a.shape[at + 1:]
     values = g.array(dtype, g.part_of_broadcast(shape), values=whole)
     call = g.call("scatter_add", [x, indices, values], {"axis": axis})

@@ -138,13 +138,12 @@ bool agrees(T got, T low, const T* high) {
   }
 }
 
-std::optional<Failure> compare_values(const Array& got, const Expected& e) {
-  const Array host = got.to_cpu().contiguous();
-  const char* data = static_cast<const char*>(host.raw_data());
+std::optional<Failure> compare_values(const char* data, const Expected& e) {
+  const int64_t count = element_count(e.shape);
   return visit_dtype(e.dtype, [&](auto tag) -> std::optional<Failure> {
     using T = std::conditional_t<std::is_same_v<typename decltype(tag)::type, bool>, uint8_t,
                                  typename decltype(tag)::type>;
-    for (int64_t i = 0; i < host.size(); ++i) {
+    for (int64_t i = 0; i < count; ++i) {
       const T g = read<T>(data, i), low = read<T>(e.low, i);
       T high = low;
       if (e.high) high = read<T>(e.high, i);
@@ -163,19 +162,16 @@ std::optional<Failure> compare(const Array& got, const Expected& e) {
     return Failure{"dtype", message("expected ", e.dtype, ", got ", got.dtype())};
   if (got.shape() != e.shape)
     return Failure{"shape", message("expected ", e.shape, ", got ", got.shape())};
-  return compare_values(got, e);
+  const Array host = got.to_cpu().contiguous();
+  return compare_values(static_cast<const char*>(host.raw_data()), e);
 }
 
 std::optional<Failure> compare_block(const Call& call, size_t block, const Bytes& wanted) {
   const auto bytes = call.block_bytes(block);
-  for (size_t i = 0; i < bytes.size(); ++i) {
-    if (bytes[i] == wanted.data[i]) continue;
-    return Failure{"written memory",
-                   message("byte ", i, " of block ", block, ": expected ",
-                           static_cast<int>(static_cast<unsigned char>(wanted.data[i])), ", got ",
-                           static_cast<int>(static_cast<unsigned char>(bytes[i])))};
-  }
-  return {};
+  const auto count = static_cast<int64_t>(bytes.size() / itemsize(wanted.dtype));
+  auto failure = compare_values(bytes.data(), Expected{wanted.dtype, {count}, wanted.data});
+  if (failure) *failure = {"written memory", message("block ", block, ": ", failure->detail)};
+  return failure;
 }
 
 }  // namespace
@@ -209,10 +205,10 @@ std::optional<Failure> check(const Case& c, const Routine& routine, Device devic
       return Failure{"view", shared ? "expected a copy, got a view" : "expected a view"};
   }
   for (size_t k = 0; k < c.blocks.size(); ++k) {
-    const auto changed = c.blocks_afterwards.find(k);
-    if (auto failure = compare_block(
-            call, k, changed == c.blocks_afterwards.end() ? c.blocks[k] : changed->second))
-      return failure;
+    Bytes wanted = c.blocks[k];
+    if (const auto changed = c.blocks_afterwards.find(k); changed != c.blocks_afterwards.end())
+      wanted.data = changed->second.data;
+    if (auto failure = compare_block(call, k, wanted)) return failure;
   }
   return {};
 }

@@ -14,6 +14,8 @@ Forms
 - ravel gives a view wherever strides allow one; NumPy copies arrays with gaps.
 - Views of 0-d arrays are arrays; NumPy gives numbers, which are copies.
 - diagonal is writable.
+- An integer that does not fit the type of the arrays it meets is an error everywhere; NumPy lets it
+  pass in logical functions and, since version 2, in comparisons.
 
 bfloat16, which NumPy lacks, is the float32 result rounded once; see values.py for its promotion.
 """
@@ -30,6 +32,14 @@ def reciprocal(x, dtype=None):
 
 # Functions that stand for NumPy's of the same name.
 FUNCTIONS = {"reciprocal": reciprocal}
+
+
+def check_range(value, dtype):
+    """Raises where a host number is too large for the integer type of the operation."""
+    if isinstance(value, int) and np.dtype(dtype if dtype != "bfloat16" else "f4").kind in "iu":
+        limits = np.iinfo(dtype)
+        if not limits.min <= value <= limits.max:
+            raise OverflowError
 
 
 def axis_of_0d(shape, params):

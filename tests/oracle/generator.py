@@ -65,7 +65,7 @@ class Call:
         self.writer, self.owners, self.before = writer, [], []
         self.line = {"r": routine, "a": [self.argument(a) for a in args],
                      "p": {k: encode(v) for k, v in (params or {}).items()}}
-        self.line["b"] = [writer.put(b) for b in self.before]
+        self.line["b"] = [writer.put(b) + [d] for b, (_, d) in zip(self.before, self.owners)]
 
     def argument(self, a):
         if not isinstance(a, Arr):
@@ -158,13 +158,17 @@ class Gen:
         return tuple(result)
 
     def values(self, dtype, count, profile="any", specials=None):
-        """Flat values: "any" (full range), "small" (within 9), "unit" (within 1), "positive"."""
+        """Flat values. Floats: "any" (all magnitudes, NaN, infinities), "medium" (the same within
+        1e5), "small" (within 9), "unit" (within 1), "positive". Integers: "any" and "medium" (all), else within 9."""
         if dtype == "bool":
             return self.rng.random(count) < 0.5
         if not is_float(dtype):
             return self.integer_values(STORAGE[dtype], count, profile)
         x = self.rng.standard_normal(count)
-        if profile == "any":
+        if profile == "any" and self.chance(0.15):  # all magnitudes, also those without full precision
+            limit = {"float16": 8, "float64": 320}.get(dtype, 46)
+            x *= 10.0 ** self.rng.uniform(-limit, limit, count)
+        elif profile in ("any", "medium"):
             x *= 10.0 ** self.rng.uniform(-3, 3, count)
         elif profile == "unit":
             x = self.rng.uniform(-1, 1, count)
@@ -173,7 +177,7 @@ class Gen:
         elif profile == "small":
             x = np.where(self.rng.random(count) < 0.3, np.rint(x * 3), np.clip(x * 2, -9, 9))
         if specials is None:
-            specials = profile == "any" and self.chance(0.3)
+            specials = profile in ("any", "medium") and self.chance(0.3)
         if specials:
             where = self.rng.random(count) < 0.15
             x = np.where(where, self.rng.choice(SPECIALS, count), x)
@@ -184,7 +188,7 @@ class Gen:
         if profile == "positive":
             low = 1
         small = self.rng.integers(low, high, count, dtype, endpoint=True)
-        if profile != "any" or self.chance(0.4):
+        if profile not in ("any", "medium") or self.chance(0.4):
             return small
         limits = np.iinfo(dtype)
         x = self.rng.integers(limits.min, limits.max, count, dtype, endpoint=True)

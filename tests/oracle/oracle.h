@@ -50,6 +50,7 @@ struct Expected {
 struct Bytes {
   const char* data = nullptr;
   size_t size = 0;
+  Dtype dtype = Dtype::kUInt8;
 };
 
 struct Case {

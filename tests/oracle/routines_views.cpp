@@ -69,7 +69,7 @@ const std::map<std::string, WriteStep>& write_steps() {
       {"isub", [](const Array& a, const Array& b, const Value&) { a -= b; }},
       {"imul", [](const Array& a, const Array& b, const Value&) { a *= b; }},
       {"assign", [](const Array& a, const Array& b, const Value&) { a.assign(b); }},
-      {"maximum_out", [](const Array& a, const Array& b, const Value&) { maximum(b, a, a); }},
+      {"subtract_out", [](const Array& a, const Array& b, const Value&) { subtract(b, a, a); }},
       {"negative_out", [](const Array& a, const Array& b, const Value&) { negative(b, a); }},
   };
   return steps;
