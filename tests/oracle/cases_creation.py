@@ -128,16 +128,47 @@ def copy(g):
                                shared=False if x.a.size else None)
 
 
+def castable(g, source, target, shape):
+    """An array of `source` whose values have a defined image in `target`."""
+    if not is_float(source) or is_float(target) or target == "bool":
+        return g.array(source, shape)
+    limits = np.iinfo(STORAGE[target])
+    room = 0.99 * min(abs(float(limits.max)), 6e4)
+    x = g.array(source, shape, "small")
+    x.owner[...] = cast(np.clip(x.owner, 0 if limits.min == 0 else -room, room), source)
+    return x
+
+
+def assign(g):
+    """Any dtype into any, broadcast; axes of extent 1 in front may fall away."""
+    target = g.output(g.dtype(), g.shape())
+    shape = g.part_of_broadcast(target.a.shape)
+    if len(shape) == target.a.ndim and g.chance(0.1):
+        shape = (1,) + shape
+    elif g.chance(0.03):
+        shape = g.shape()
+    x = castable(g, g.dtype(), target.dtype, shape)
+    call = g.call("assign", [target, x])
+    try:
+        target.a[...] = cast(x.a, target.dtype)
+    except ERRORS:
+        call.expect_error()
+        return
+    call.expect(Exact(target.a.copy(), target.dtype))
+
+
+def fill(g):
+    x = g.output(g.dtype(), g.shape())
+    value = fitting(g, x.dtype)
+    call = g.call("fill", [x, value])
+    x.a[...] = cast(value, x.dtype)
+    call.expect(Exact(x.a.copy(), x.dtype))
+
+
 def astype(g):
     """Every pair of types; floats to integers only in range, where NumPy defines the result."""
     source, target = g.dtype(), g.dtype()
-    x = g.array(source, g.shape())
-    if is_float(source) and not is_float(target) and target != "bool":
-        limits = np.iinfo(STORAGE[target])
-        room = 0.99 * min(abs(float(limits.max)), 6e4)
-        x = g.array(source, g.shape(), "small")
-        x.owner[...] = cast(np.clip(x.owner, 0 if limits.min == 0 else -room, room), source)
-        x.owner[...] = np.where(np.abs(x.owner) > room, 0, x.owner)
+    x = castable(g, source, target, g.shape())
     params = {"dtype": target, "copy": g.chance(0.7)}
     result = cast(x.a, target) if source != target else x.a
     g.call("astype", [x], params).expect(
@@ -163,4 +194,6 @@ def routines():
         "diag": (2, diag),
         "copy": (2, copy),
         "astype": (8, astype),
+        "assign": (6, assign),
+        "fill": (1, fill),
     }

@@ -190,8 +190,8 @@ def chain(g):
     other = g.array(x.dtype, (), "small", specials=False)
     call = g.call("view_chain", [x, other], {"steps": []})
     add_whole(call, x)
-    steps, results = [], []
-    for _ in range(g.integer(1, 8)):
+    steps, results, length = [], [], g.integer(1, 8)
+    while len(steps) < length:
         writable = x.a.flags.writeable and x.a.size
         if writable and g.chance(0.4):
             step = write(g, x, other)
@@ -226,5 +226,36 @@ def memory(owner, call):
     return np.frombuffer(raw_bytes(owner, dtype), np.uint8)
 
 
+def at(g):
+    """Basic indices, now and then too many or out of bounds."""
+    x = g.array(g.dtype(), g.shape())
+    text, index = index_of(g, x.a.shape)
+    if g.chance(0.05):
+        text, index = text + [40], index + (40,)
+        text = text if "..." in text else text[:-1] + ["...", 40]
+    call = g.call("at", [x], {"index": text})
+    try:
+        result = x.a[index]
+    except ERRORS:
+        call.expect_error()
+        return
+    call.expect(Exact(result, x.dtype), shared=None if result.size == 0 else True)
+
+
+def view(g):
+    x = g.array(g.dtype(ALL[1:]), g.shape())
+    while x.dtype == "bfloat16":
+        x = g.array(g.dtype(ALL[1:]), g.shape())
+    to = g.pick([d for d in ALL[1:] if d != "bfloat16"])
+    call = g.call("view", [x], {"dtype": to})
+    try:
+        result = x.a.view(STORAGE[to])
+    except ERRORS:
+        call.expect_error()
+        return
+    # Bytes that make a NaN are that NaN in any case.
+    call.expect(Exact(result, to), shared=None if result.size == 0 else True)
+
+
 def routines():
-    return {"view_chain": (30, chain)}
+    return {"view_chain": (30, chain), "at": (6, at), "view": (2, view)}

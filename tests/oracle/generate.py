@@ -37,7 +37,8 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("file")
     arguments = parser.parse_args()
-    if (np.array(1, np.int8) + 1).dtype != np.int8 or (np.zeros(1, np.float32) + np.float64(1)).dtype != np.float64:
+    weak = (np.array(1, np.int8) + 1).dtype == np.int8
+    if not weak or (np.zeros(1, np.float32) + np.float64(1)).dtype != np.float64:
         sys.exit(f"generate.py: NumPy {np.__version__} does not promote as NumPy 2; "
                  "1.24 or newer is needed")
     warnings.simplefilter("ignore")

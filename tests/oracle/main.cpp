@@ -1,6 +1,7 @@
 // Computes the cases of a file that generate.py wrote, on one device, and compares. Usage:
 //   test_oracle FILE [--device NAME] [--partial]
-// --partial: the file need not have cases for every routine.
+//   test_oracle --available NAME
+// --partial: the file need not have cases for every routine. --available: only look for the device.
 // Exit status: 0 all passed, 1 some failed, 2 wrong usage or file, 77 the device is not there.
 #include <cstdio>
 #include <cstring>
@@ -89,36 +90,49 @@ int run(const std::string& path, Device device, bool partial) {
   return report.failed() + unused > 0 ? 1 : 0;
 }
 
+// 77, the exit status of skipped tests, when the device is not there.
+int available(const std::string& name) {
+  const Device device(name);
+  if (device.index() < device_count(device.type())) return 0;
+  std::printf("SKIPPED: there is no %s here: %s\n", name.c_str(),
+              unavailable_reason(device.type()).c_str());
+  return 77;
+}
+
 int usage() {
-  std::fprintf(stderr, "usage: test_oracle FILE [--device NAME] [--partial]\n");
+  std::fprintf(stderr,
+               "usage: test_oracle FILE [--device NAME] [--partial]\n"
+               "       test_oracle --available NAME\n");
   return 2;
+}
+
+int command(int argc, char** argv) {
+  std::string path, device = "cpu:0";
+  bool partial = false, ask = false;
+  for (int i = 1; i < argc; ++i) {
+    const bool named = !std::strcmp(argv[i], "--available");
+    if ((named || !std::strcmp(argv[i], "--device")) && i + 1 < argc) {
+      device = argv[++i];
+      ask = named;
+    } else if (!std::strcmp(argv[i], "--partial")) {
+      partial = true;
+    } else if (argv[i][0] != '-' && path.empty()) {
+      path = argv[i];
+    } else {
+      return usage();
+    }
+  }
+  if (ask != path.empty()) return usage();
+  const int status = available(device);
+  return status || ask ? status : run(path, device, partial);
 }
 
 }  // namespace
 }  // namespace catena::oracle
 
 int main(int argc, char** argv) {
-  std::string path, device_name = "cpu:0";
-  bool partial = false;
-  for (int i = 1; i < argc; ++i) {
-    if (!std::strcmp(argv[i], "--device") && i + 1 < argc)
-      device_name = argv[++i];
-    else if (!std::strcmp(argv[i], "--partial"))
-      partial = true;
-    else if (argv[i][0] != '-' && path.empty())
-      path = argv[i];
-    else
-      return catena::oracle::usage();
-  }
-  if (path.empty()) return catena::oracle::usage();
   try {
-    const catena::Device device(device_name);
-    if (device.index() >= catena::device_count(device.type())) {
-      std::printf("SKIPPED: there is no %s here: %s\n", device_name.c_str(),
-                  catena::unavailable_reason(device.type()).c_str());
-      return 77;
-    }
-    return catena::oracle::run(path, device, partial);
+    return catena::oracle::command(argc, argv);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "test_oracle: %s\n", error.what());
     return 2;

@@ -52,6 +52,14 @@ void add_creation(Routines& r) {
     return Results{scalar_array(c.scalar(0), options_of(c))};
   };
   r["copy"] = [](const Call& c) { return Results{c.array(0).copy()}; };
+  r["assign"] = [](const Call& c) {
+    c.array(0).assign(c.array(1));
+    return Results{c.array(0)};
+  };
+  r["fill"] = [](const Call& c) {
+    c.array(0).fill(c.scalar(1));
+    return Results{c.array(0)};
+  };
   r["astype"] = [](const Call& c) {
     return Results{c.array(0).astype(*c.dtype(), c.flag("copy"))};
   };

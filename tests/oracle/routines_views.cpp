@@ -86,6 +86,8 @@ Array source_of(const Call& c, const Array& view, const Value& step) {
 }  // namespace
 
 void add_views(Routines& r) {
+  r["at"] = [](const Call& c) { return Results{c.array(0).at(indices_of(c.parameter("index")))}; };
+  r["view"] = [](const Call& c) { return Results{c.array(0).view(*c.dtype())}; };
   // Results: after each step a copy of the view, and after a write one of the memory as bytes.
   r["view_chain"] = [](const Call& c) {
     Array view = c.array(0);
