@@ -14,6 +14,7 @@ Forms
 - ravel gives a view wherever strides allow one; NumPy copies arrays with gaps.
 - Views of 0-d arrays are arrays; NumPy gives numbers, which are copies.
 - diagonal is writable.
+- take checks positions even where nothing is taken, from an array without elements.
 - An integer that does not fit the type of the arrays it meets is an error everywhere; NumPy lets it
   pass in logical functions and, since version 2, in comparisons.
 
