@@ -41,6 +41,7 @@ enum class OpTypes : uint8_t {
 };
 enum class OpResult : uint8_t { kSame, kBool };
 
+// One row of the table.
 struct ElementwiseInfo {
   const char* name;     // "add"
   const char* functor;  // "Add", in src/kernels/scalar_ops.h
