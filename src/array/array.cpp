@@ -315,8 +315,11 @@ Array Array::view(Dtype to) const {
   Shape shape = this->shape();
   Strides new_strides = strides();
   if (item != itemsize()) {
-    CATENA_CHECK(ShapeError, ndim() > 0 && (shape.back() <= 1 || strides().back() == itemsize()),
-                 "view: another item size needs a contiguous last axis, got shape ", shape);
+    const bool contiguous_end =
+        ndim() > 0 && (size() == 0 || shape.back() == 1 || strides().back() == itemsize());
+    CATENA_CHECK(ShapeError, contiguous_end,
+                 "view: another item size needs a contiguous last axis, got shape ", shape,
+                 " and strides ", strides());
     const int64_t bytes = shape.back() * itemsize();
     CATENA_CHECK(ShapeError, bytes % item == 0, "view: ", bytes,
                  " bytes of the last axis do not divide into ", to);

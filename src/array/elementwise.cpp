@@ -40,6 +40,8 @@ Dtype dtype_in_class(const ElementwiseInfo& op, Dtype d) {
       CATENA_CHECK(DtypeError, d != Dtype::kBool, op.name,
                    ": not defined for bool; use logical_ or bitwise_ functions");
       return d;
+    case OpTypes::kArithmetic:
+      return d == Dtype::kBool ? Dtype::kInt8 : d;
     case OpTypes::kIntBool:
       CATENA_CHECK(DtypeError, !is_float(d), op.name, ": expected integers or bool, got ", d);
       return d;
@@ -54,8 +56,16 @@ Dtype dtype_in_class(const ElementwiseInfo& op, Dtype d) {
   return d;
 }
 
+// The dtype of a float operation on integers: that of the narrowest loop which every operand fits,
+// as in NumPy, and not the one of their common integer type.
+Dtype float_of_integers(std::initializer_list<Operand> operands) {
+  Dtype d = Dtype::kFloat16;
+  for (const Operand& operand : operands) d = promote(d, float_result(operand.array()->dtype()));
+  return d;
+}
+
 Dtype promoted_dtype(const ElementwiseInfo& op, std::initializer_list<Operand> operands) {
-  bool any = false;
+  bool any = false, all = true;
   Dtype d = Dtype::kBool;
   const Operand* list = operands.begin();
   const int first = op.first_is_bool ? 1 : 0;
@@ -67,11 +77,12 @@ Dtype promoted_dtype(const ElementwiseInfo& op, std::initializer_list<Operand> o
   }
   for (int k = first; k < op.inputs; ++k) {
     if (list[k].array()) continue;
+    all = false;
     d = any          ? promote(d, list[k].scalar())
         : k == first ? list[k].scalar().default_dtype()
                      : promote(d, list[k].scalar().default_dtype());
   }
-  return d;
+  return op.types == OpTypes::kFloat && all && !is_float(d) ? float_of_integers(operands) : d;
 }
 
 // NumPy's same_kind rule for storing a result of dtype `from` into an array of dtype `to`.
@@ -119,6 +130,7 @@ bool computes_in(ElementwiseOp op, Dtype d) {
     case OpTypes::kAll:
       return true;
     case OpTypes::kNumeric:
+    case OpTypes::kArithmetic:
       return d != Dtype::kBool;
     case OpTypes::kIntBool:
       return !is_float(d);

@@ -31,7 +31,7 @@ Array as_batch(const Array& a, const Shape& batch) {
   Shape full = batch;
   full.push_back(a.shape(-2));
   full.push_back(a.shape(-1));
-  return a.broadcast_to(full).reshape({-1, a.shape(-2), a.shape(-1)});
+  return a.broadcast_to(full).reshape({element_count(batch), a.shape(-2), a.shape(-1)});
 }
 
 Array run_matmul(const Array& a, const Array& b, const Shape& shape, Dtype dtype, const Out& out) {

@@ -26,8 +26,10 @@ Array moveaxis(const Array& a, int64_t source, int64_t destination) {
 }
 
 Array rollaxis(const Array& a, int64_t axis, int64_t start) {
-  const int from = normalize_axis("rollaxis", axis, a.ndim()),
-            before = normalize_axis("rollaxis", start, a.ndim() + 1);
+  const int from = normalize_axis("rollaxis", axis, a.ndim()), n = a.ndim();
+  CATENA_CHECK(IndexError, start >= -n && start <= n, "rollaxis: start ", start,
+               " is out of range for ", n, " axes; expected ", -n, " to ", n);
+  const auto before = static_cast<int>(start < 0 ? start + n : start);
   return moveaxis(a, from, before > from ? before - 1 : before);
 }
 

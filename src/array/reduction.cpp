@@ -1,5 +1,6 @@
 #include "catena/array/reduction.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -51,7 +52,9 @@ Array reduce(const char* who, ReduceOp op, const Array& a, const ReduceOptions& 
   }
   const bool direct = target.defined() && target.storage() == options.out->storage();
   if (!direct) target = Array::uninitialized(kept, dtype, a.device());
-  if (target.size() > 0)
+  if (target.size() > 0 && a.size() == 0 && !std::isfinite(scale))
+    target.fill(std::numeric_limits<double>::quiet_NaN());  // the mean of nothing
+  else if (target.size() > 0)
     kernels::reduce(a.device(), ReduceCall{op, &a, &target, mask, scale, false});
   if (!options.out) return target.reshape(wanted);
   if (direct)
@@ -72,6 +75,30 @@ void require_elements(const char* who, const Array& a, const ReduceOptions& opti
   const uint32_t mask = axis_mask(normalize_axes(who, options.axes, a.ndim()));
   CATENA_CHECK(ValueError, reduced_count(a.shape(), mask) > 0, who,
                ": no elements along the reduced axes of shape ", a.shape());
+}
+
+Dtype spread_dtype(const char* who, const Array& a, const ReduceOptions& options) {
+  const Dtype dtype = options.dtype.value_or(mean_dtype(a.dtype()));
+  CATENA_CHECK(DtypeError, is_float(dtype), who, ": expected a floating dtype for the result, got ",
+               dtype);
+  return dtype;
+}
+
+// What intermediate arrays of a result are kept in: 16-bit floats would lose digits and overflow.
+Dtype unrounded(Dtype dtype) { return itemsize(dtype) == 2 ? Dtype::kFloat32 : dtype; }
+
+// The mean of squared deviations from the mean, in two passes, rounded once.
+Array variance(const char* who, const Array& a, const ReduceOptions& options, int64_t ddof,
+               Dtype dtype) {
+  const uint32_t mask = axis_mask(normalize_axes(who, options.axes, a.ndim()));
+  const auto divisor = static_cast<double>(reduced_count(a.shape(), mask) - ddof);
+  ReduceOptions inner = options;
+  inner.keepdims = true;
+  inner.dtype = unrounded(dtype);
+  inner.out = nullptr;
+  const Array deviation = subtract(a, mean(a, inner), Out(*inner.dtype));
+  return reduce(who, ReduceOp::kSum, square(deviation, deviation), options, dtype,
+                1 / std::max(divisor, 0.0));
 }
 
 Array arg_reduce(const char* who, bool maximum, const Array& a, std::optional<int64_t> axis,
@@ -110,22 +137,20 @@ Array mean(const Array& a, const ReduceOptions& options) {
 }
 
 Array var(const Array& a, const ReduceOptions& options, int64_t ddof) {
-  const Dtype dtype = options.dtype.value_or(mean_dtype(a.dtype()));
-  const int64_t n =
-      reduced_count(a.shape(), axis_mask(normalize_axes("var", options.axes, a.ndim())));
-  ReduceOptions inner = options;
-  inner.keepdims = true;
-  inner.dtype = dtype;
-  inner.out = nullptr;
-  const Array deviation = subtract(a, mean(a, inner), Out(dtype));
-  const double divisor = static_cast<double>(n - ddof);
-  Array result = reduce("var", ReduceOp::kSum, square(deviation), options, dtype);
-  return divide(result, divisor > 0 ? divisor : 0.0, result);
+  return variance("var", a, options, ddof, spread_dtype("var", a, options));
 }
 
 Array std(const Array& a, const ReduceOptions& options, int64_t ddof) {
-  Array result = var(a, options, ddof);
-  return sqrt(result, result);
+  const Dtype dtype = spread_dtype("std", a, options), wide = unrounded(dtype);
+  ReduceOptions inner = options;
+  inner.out = nullptr;
+  const Array v = variance("std", a, inner, ddof, wide);
+  if (options.out) {
+    CATENA_CHECK(ShapeError, options.out->shape() == v.shape(), "std: the output has shape ",
+                 options.out->shape(), ", the result has ", v.shape());
+    return sqrt(v, *options.out);
+  }
+  return sqrt(v, dtype == wide ? v : Array::uninitialized(v.shape(), dtype, v.device()));
 }
 
 Array amax(const Array& a, const ReduceOptions& options) {

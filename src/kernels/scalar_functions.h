@@ -157,7 +157,8 @@ struct Erf {
 struct Sigmoid {
   template <class T>
   static CATENA_FN T apply(T x) {
-    return T(1) / (T(1) + m::exp(-x));
+    const T e = m::exp(-m::fabs(x));  // of -x it would overflow where the result is still a number
+    return (x < T(0) ? e : T(1)) / (T(1) + e);
   }
 };
 // log(1 + e^x) without overflow.

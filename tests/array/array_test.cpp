@@ -35,6 +35,12 @@ TEST(Indexing, SlicesClampAsPython) {
   EXPECT_EQ(values(a(Slice(none, 0, -3))), (V{4, 1}));
 }
 
+TEST(Indexing, LengthIsTheFirstExtent) {
+  EXPECT_EQ(zeros({3, 2}).length(), 3);
+  EXPECT_EQ(zeros({0, 2}).length(), 0);
+  EXPECT_THROW(zeros({}).length(), ShapeError);
+}
+
 TEST(Reshape, SharesMemoryWhereStridesAllow) {
   const Array a = arange(12).reshape({3, 4});
   EXPECT_TRUE(a.reshape({2, -1}).shares_memory_with(a));

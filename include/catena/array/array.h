@@ -31,8 +31,10 @@ struct Slice {
       : start(begin), stop(end), step(stride) {}
 };
 inline constexpr std::nullopt_t none = std::nullopt;
+// In an index: an axis of extent 1 that the array does not have.
 struct NewAxis {};
 inline constexpr NewAxis newaxis{};
+// In an index, once: as many full slices as there are axes left.
 struct Ellipsis {};
 inline constexpr Ellipsis ellipsis{};
 
@@ -84,6 +86,8 @@ class Array {
   bool defined() const { return bool(body_); }
   explicit operator bool() const = delete;  // ambiguous: use defined(), item<bool>(), all(), any()
 
+  // Properties; none waits for the device. Strides and nbytes() count bytes, nbytes() without gaps;
+  // shape(axis) takes negative axes and throws IndexError.
   Dtype dtype() const { return body_->dtype; }
   const Shape& shape() const { return body_->shape; }
   int64_t shape(int axis) const { return body_->shape[normalize_axis("shape", axis, ndim())]; }

@@ -23,6 +23,7 @@ struct ArrayOptions {
   ArrayOptions(Dtype d, Device on) : dtype(d), device(on) {}
 };
 
+// New arrays of a shape: uninitialised, of zeros, of ones.
 Array empty(const Shape& shape, const ArrayOptions& options = {});
 Array zeros(const Shape& shape, const ArrayOptions& options = {});
 Array ones(const Shape& shape, const ArrayOptions& options = {});

@@ -28,10 +28,12 @@ enum class ElementwiseOp : uint16_t {
 inline constexpr int kElementwiseOpCount = static_cast<int>(ElementwiseOp::kCount);
 
 // Dtypes an operation computes in. Inputs of another dtype are promoted into the class: integers of
-// a float operation as float_result() says, bool of an arithmetic one to int8.
+// a float operation as float_result() of each says (uint8 with int8: float16), bool of an
+// arithmetic one to int8.
 enum class OpTypes : uint8_t {
   kAll,         // bool, integers, floats
   kNumeric,     // integers, floats; bool is a DtypeError
+  kArithmetic,  // integers, floats; bool becomes int8
   kIntBool,     // bool, integers; floats are a DtypeError
   kInt,         // integers; bool becomes int8, floats are a DtypeError
   kFloat,       // floats
@@ -39,6 +41,7 @@ enum class OpTypes : uint8_t {
 };
 enum class OpResult : uint8_t { kSame, kBool };
 
+// One row of the table.
 struct ElementwiseInfo {
   const char* name;     // "add"
   const char* functor;  // "Add", in src/kernels/scalar_ops.h

@@ -26,6 +26,7 @@ struct KernelParameter {
 // Throws ValueError for a reserved name (i, n, names beginning with _), DtypeError for a type.
 std::vector<KernelParameter> parse_kernel_parameters(const std::string& text);
 
+// Further texts around an operation, and how its loop may be laid out.
 struct KernelOptions {
   std::string preamble;     // at the top of the file
   std::string loop_prep;    // before the loop over elements

@@ -8,6 +8,7 @@
 
 namespace catena {
 
+// The methods of Array, as functions: views where the strides allow one.
 Array reshape(const Array& a, const Shape& shape);
 Array ravel(const Array& a);
 Array transpose(const Array& a, const Axes& axes = {});

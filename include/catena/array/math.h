@@ -105,6 +105,7 @@ Array isinf(const Operand& x, const Out& out = {});     // bool, either sign
 Array isfinite(const Operand& x, const Out& out = {});  // bool
 Array signbit(const Operand& x, const Out& out = {});   // bool, also for -0
 
+// Other names of the same functions, as NumPy has them.
 inline Array true_divide(const Operand& x1, const Operand& x2, const Out& out = {}) {
   return divide(x1, x2, out);
 }

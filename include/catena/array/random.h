@@ -67,6 +67,7 @@ RandomState& default_state();  // of current_device()
 // Seeds the default generators of all devices.
 void seed(uint64_t value);
 
+// As the methods of RandomState, from the default generator of current_device().
 Array uniform(const Shape& shape, double low = 0, double high = 1, Dtype dtype = Dtype::kFloat64);
 Array normal(const Shape& shape, double mean = 0, double deviation = 1,
              Dtype dtype = Dtype::kFloat64);

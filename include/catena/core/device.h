@@ -23,6 +23,7 @@ class Device {
   Device(const char* text) : Device(std::string_view(text)) {}
   Device(const std::string& text) : Device(std::string_view(text)) {}
 
+  // The index counts from 0 within the type.
   DeviceType type() const { return type_; }
   int index() const { return index_; }
   bool is_cpu() const { return type_ == DeviceType::kCpu; }

@@ -42,6 +42,7 @@ inline constexpr Dtype bool_ = Dtype::kBool, int8 = Dtype::kInt8, int16 = Dtype:
 // Ordered: a scalar of a higher kind changes the result's dtype, one of the same or lower does not.
 enum class DtypeKind : uint8_t { kBool, kInt, kFloat };
 
+// Bytes of an element, and the kinds: bool is neither an integer nor a float.
 constexpr size_t itemsize(Dtype d) {
   constexpr uint8_t sizes[kDtypeCount] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8};
   return sizes[static_cast<int>(d)];

@@ -77,9 +77,9 @@ class Event {
   // With timing, elapsed_ms works; without it recording is cheaper.
   static Event create(Device device, bool timing = false);
 
-  void record(const Stream& stream) const;
-  void synchronize() const;
-  bool query() const;
+  void record(const Stream& stream) const;  // stands for the work queued on the stream so far
+  void synchronize() const;                 // host waits for that work
+  bool query() const;                       // true when it is done, or nothing was recorded
   // Milliseconds between two recorded timing events of one device.
   static double elapsed_ms(const Event& start, const Event& stop);
   EventState* state() const { return state_.get(); }

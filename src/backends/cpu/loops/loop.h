@@ -142,7 +142,7 @@ struct DtypeIndex<double> {
 };
 
 // The table's own names of dtype classes, without the headers that go with catena::OpTypes.
-enum class Types { kAll, kNumeric, kIntBool, kInt, kFloat, kTrueDivide };
+enum class Types { kAll, kNumeric, kArithmetic, kIntBool, kInt, kFloat, kTrueDivide };
 enum class Result { kSame, kBool };
 
 template <class T>
@@ -152,6 +152,7 @@ constexpr bool computes(Types types) {
     case Types::kAll:
       return true;
     case Types::kNumeric:
+    case Types::kArithmetic:
       return !is_bool;
     case Types::kIntBool:
       return !is_float;

@@ -31,6 +31,7 @@ bool row_computes_in(const OpRow& row, Dtype d) {
     case kAll:
       return true;
     case kNumeric:
+    case kArithmetic:
       return d != Dtype::kBool;
     case kIntBool:
       return !is_float(d);
