@@ -5,6 +5,7 @@
 #include "catena/array/array.h"
 #include "catena/array/creation.h"
 #include "catena/array/elementwise.h"
+#include "catena/array/float_parts.h"
 #include "catena/array/indexing.h"
 #include "catena/array/io.h"
 #include "catena/array/kernel.h"

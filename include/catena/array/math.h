@@ -121,12 +121,18 @@ inline Array degrees(const Operand& x, const Out& out = {}) { return rad2deg(x, 
 inline Array operator-(const Array& x) { return negative(x); }
 inline Array operator+(const Array& x) { return x; }
 inline Array operator~(const Array& x) { return invert(x); }
+// Both orders are spelled out for numbers: else C++20 would take x == 0 for 0 == x turned round.
 #define CATENA_OPERATOR(symbol, function)                                                       \
   inline Array operator symbol(const Array& x1, const Operand& x2) { return function(x1, x2); } \
+  template <class T>                                                                            \
+  requires std::is_arithmetic_v<T> Array operator symbol(const Array& x1, T x2) {               \
+    return function(x1, x2);                                                                    \
+  }                                                                                             \
   template <class T>                                                                            \
   requires std::is_arithmetic_v<T> Array operator symbol(T x1, const Array& x2) {               \
     return function(x1, x2);                                                                    \
   }                                                                                             \
+  inline Array operator symbol(const Array& x1, const Scalar& x2) { return function(x1, x2); }  \
   inline Array operator symbol(const Scalar& x1, const Array& x2) { return function(x1, x2); }
 CATENA_OPERATOR(+, add)
 CATENA_OPERATOR(-, subtract)
