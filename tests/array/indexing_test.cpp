@@ -1,34 +1,26 @@
 #include "catena/array/indexing.h"
 
-#include <gtest/gtest.h>
-
+#include <array>
 #include <random>
 
-#include "catena/array/creation.h"
+#include "array/devices.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
 #include "catena/core/config.h"
-#include "catena/testing.h"
 
 namespace catena {
 namespace {
 
-using V = std::vector<double>;
+using namespace test;
 using I = std::vector<int64_t>;
-V values(const Array& a) { return a.to_vector<double>(); }
 
-class AnyIndexing : public ::testing::TestWithParam<Device> {
+class AnyIndexing : public OnDevice {
  protected:
-  Array on(const Array& a) const { return a.to(GetParam()); }
-  Array ints(const I& list) const { return on(array(list, cpu())); }
   Array mask(const std::vector<bool>& list, const Shape& shape) const {
     const Array a = zeros({int64_t(list.size())}, {Dtype::kBool, cpu()});
     for (size_t i = 0; i < list.size(); ++i) a.data<bool>()[i] = list[i];
     return on(a.reshape(shape));
-  }
-  Array counting(const Shape& shape, Dtype dtype = Dtype::kFloat64) const {
-    return testing::counting_array(shape, dtype, GetParam());
   }
 };
 
@@ -91,26 +83,18 @@ TEST_P(AnyIndexing, Masks) {
 
 TEST_P(AnyIndexing, ErrorsCarryTheValues) {
   const Array a = counting({3, 4});
-  auto text = [](auto f) -> std::string {
-    try {
-      f();
-    } catch (const Error& e) {
-      return e.what();
-    }
-    return "no error";
-  };
   auto has = [](const std::string& s, const char* part) { return s.find(part) != s.npos; };
-  std::string said = text([&] { a(Slice(), ints({0, 4})); });
+  std::string said = error_of([&] { a(Slice(), ints({0, 4})); });
   EXPECT_TRUE(has(said, "position 4 is out of bounds for axis 1 of extent 4")) << said;
-  said = text([&] { a(ints({-4}), ints({0})); });
+  said = error_of([&] { a(ints({-4}), ints({0})); });
   EXPECT_TRUE(has(said, "position -4 is out of bounds for axis 0 of extent 3")) << said;
-  said = text([&] { a(I{0, 7}); });
+  said = error_of([&] { a(I{0, 7}); });
   EXPECT_TRUE(has(said, "position 7 is out of bounds for axis 0")) << said;
-  said = text([&] { a(mask({true, false}, {2})); });
+  said = error_of([&] { a(mask({true, false}, {2})); });
   EXPECT_TRUE(has(said, "a mask of shape (2,) does not match axis 0")) << said;
-  said = text([&] { a(ints({0, 1}), ints({0, 1, 2})); });
+  said = error_of([&] { a(ints({0, 1}), ints({0, 1, 2})); });
   EXPECT_TRUE(has(said, "(2,)") && has(said, "(3,)")) << said;
-  said = text([&] { a(on(array({0.5}, cpu()))); });
+  said = error_of([&] { a(on(array({0.5}, cpu()))); });
   EXPECT_TRUE(has(said, "float64")) << said;
   EXPECT_THROW(a(ints({0}), 0, 0), IndexError);
   EXPECT_THROW(a(3, ints({0})), IndexError);
@@ -361,12 +345,7 @@ TEST_P(AnyIndexing, RavelAndUnravel) {
   EXPECT_THROW(ravel_multi_index(std::vector{ints({7}), ints({0})}, {7, 6}), IndexError);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, AnyIndexing, ::testing::ValuesIn(testing::devices()),
-                         [](const auto& info) {
-                           std::string name = info.param.name();
-                           name[name.find(':')] = '_';
-                           return name;
-                         });
+CATENA_ON_DEVICES(AnyIndexing);
 
 }  // namespace
 }  // namespace catena
