@@ -1,15 +1,25 @@
 #include "catena/array/logic.h"
 
+#include <algorithm>
+
 #include "catena/array/casting.h"
-#include "catena/array/indexing.h"
+#include "catena/array/creation.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
 
 namespace catena {
 
-Array isclose(const Operand& x, const Operand& y, double rtol, double atol, bool equal_nan) {
-  const Dtype common = result_type({x, y});
+Array isclose(const Operand& first, const Operand& second, double rtol, double atol,
+              bool equal_nan) {
+  const Dtype common = result_type({first, second});
   const Dtype d = is_float(common) ? common : Dtype::kFloat64;
+  // A number goes to the device of the array it is compared with.
+  const Array* given = first.array() ? first.array() : second.array();
+  const Device device = given ? given->device() : current_device();
+  auto as_array = [&](const Operand& operand) {
+    return operand.array() ? *operand.array() : full({}, operand.scalar(), {d, device});
+  };
+  const Array x = as_array(first), y = as_array(second);
   // Infinite differences and bounds do not count: those elements are compared as they are.
   const Array distance = absolute(subtract(x, y, d)),
               bound = add(multiply(absolute(y, d), rtol), atol);

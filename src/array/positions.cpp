@@ -8,8 +8,9 @@ namespace catena {
 Array integer_positions(const char* who, Device device, const Array& indices) {
   CATENA_CHECK(DtypeError, is_int(indices.dtype()), who,
                ": positions must be integers, got an array of ", indices.dtype());
-  CATENA_CHECK(DeviceError, indices.device() == device, who, ": the array is on ", device,
-               ", the positions on ", indices.device(), "; move them with to(device)");
+  CATENA_CHECK(DeviceError, indices.device() == device, who,
+               ": arrays on different devices: ", device, " and ", indices.device(),
+               "; copy one with to(\"", device, "\") first");
   const bool fits = indices.dtype() == Dtype::kInt32 || indices.dtype() == Dtype::kInt64;
   return fits ? indices : indices.astype(Dtype::kInt64);
 }
