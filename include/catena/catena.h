@@ -3,6 +3,7 @@
 #pragma once
 
 #include "catena/array/array.h"
+#include "catena/array/casting.h"
 #include "catena/array/creation.h"
 #include "catena/array/elementwise.h"
 #include "catena/array/float_parts.h"
@@ -10,6 +11,7 @@
 #include "catena/array/io.h"
 #include "catena/array/kernel.h"
 #include "catena/array/linalg.h"
+#include "catena/array/logic.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/array/random.h"
@@ -31,6 +33,7 @@
 #include "catena/core/config.h"
 #include "catena/core/device.h"
 #include "catena/core/dtype.h"
+#include "catena/core/dtype_info.h"
 #include "catena/core/error.h"
 #include "catena/core/graph.h"
 #include "catena/core/log.h"

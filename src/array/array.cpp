@@ -136,6 +136,7 @@ Array Array::uninitialized(const Shape& shape, Dtype dtype, Device device) {
   body->dtype = dtype;
   body->device = device;
   body->contiguous = true;
+  body->is_view = false;
   body->size = element_count(shape);
   const auto item = static_cast<int64_t>(catena::itemsize(dtype));
   int64_t bytes = 0;

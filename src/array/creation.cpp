@@ -2,7 +2,9 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 
+#include "catena/array/indexing.h"
 #include "catena/array/math.h"
 #include "catena/array/slots.h"
 #include "catena/core/config.h"
@@ -87,16 +89,49 @@ Array arange(const Scalar& stop, const ArrayOptions& options) {
   return arange(0, stop, 1, options);
 }
 
-Array linspace(double start, double stop, int64_t count, bool endpoint,
-               const ArrayOptions& options) {
+std::pair<Array, double> linspace_with_step(double start, double stop, int64_t count, bool endpoint,
+                                            const ArrayOptions& options) {
   CATENA_CHECK(ValueError, count >= 0, "linspace: expected a count of at least 0, got ", count);
   const Dtype dtype = options.dtype.value_or(Dtype::kFloat64);
   std::vector<double> values(static_cast<size_t>(count));
   const int64_t intervals = endpoint ? count - 1 : count;
-  const double step = intervals > 0 ? (stop - start) / static_cast<double>(intervals) : 0;
-  for (int64_t i = 0; i < count; ++i) values[size_t(i)] = start + static_cast<double>(i) * step;
+  const double step = intervals > 0 ? (stop - start) / static_cast<double>(intervals)
+                                    : std::numeric_limits<double>::quiet_NaN();
+  for (int64_t i = 0; i < count; ++i)
+    values[size_t(i)] = i == 0 ? start : start + static_cast<double>(i) * step;
   if (endpoint && count > 1) values.back() = stop;
-  return array(std::span<const double>(values), {count}, device_of(options)).astype(dtype, false);
+  if (is_int(dtype)) {
+    for (double& v : values) v = std::floor(v);
+  }
+  const Array a = array(std::span<const double>(values), {count}, device_of(options));
+  return {a.astype(dtype, false), step};
+}
+
+Array linspace(double start, double stop, int64_t count, bool endpoint,
+               const ArrayOptions& options) {
+  return linspace_with_step(start, stop, count, endpoint, options).first;
+}
+
+Array logspace(double start, double stop, int64_t count, bool endpoint, double base,
+               const ArrayOptions& options) {
+  const Array powers = linspace(start, stop, count, endpoint, {Dtype::kFloat64, cpu(0)});
+  double* p = powers.data<double>();
+  for (int64_t i = 0; i < count; ++i) p[i] = std::pow(base, p[i]);
+  return array(powers, {options.dtype.value_or(Dtype::kFloat64), device_of(options)}, false);
+}
+
+Array geomspace(double start, double stop, int64_t count, bool endpoint,
+                const ArrayOptions& options) {
+  CATENA_CHECK(ValueError, start * stop > 0,
+               "geomspace: expected two numbers of one sign and not 0, got ", start, " and ", stop);
+  const double sign = start < 0 ? -1 : 1;
+  const Array a = logspace(std::log10(start * sign), std::log10(stop * sign), count, endpoint, 10,
+                           {Dtype::kFloat64, cpu(0)});
+  double* p = a.data<double>();
+  for (int64_t i = 0; i < count; ++i) p[i] *= sign;
+  if (count > 0) p[0] = start;
+  if (count > 1 && endpoint) p[count - 1] = stop;
+  return array(a, {options.dtype.value_or(Dtype::kFloat64), device_of(options)}, false);
 }
 
 Array eye(int64_t rows, int64_t columns, int64_t k, const ArrayOptions& options) {
@@ -116,6 +151,69 @@ Array diag(const Array& v, int64_t k) {
   a.diagonal(k).assign(v);
   return a;
 }
+
+Array diagflat(const Array& v, int64_t k) { return diag(v.ravel(), k); }
+
+namespace {
+
+// Whether element (i, j) lies at or below the k-th diagonal, rows x columns.
+Array lower_triangle(int64_t rows, int64_t columns, int64_t k, Device device) {
+  const Array i = arange(k, rows + k, 1, device), j = arange(columns, device);
+  return greater_equal(i.expand_dims(1), j);
+}
+
+}  // namespace
+
+Array tri(int64_t rows, int64_t columns, int64_t k, const ArrayOptions& options) {
+  return lower_triangle(rows, columns < 0 ? rows : columns, k, device_of(options))
+      .astype(dtype_of_options(options), false);
+}
+
+Array tril(const Array& a, int64_t k) {
+  CATENA_CHECK(ShapeError, a.ndim() > 0, "tril: expected at least 1 axis, got a 0-d array");
+  const int64_t columns = a.shape(-1), rows = a.ndim() > 1 ? a.shape(-2) : columns;
+  return where(lower_triangle(rows, columns, k, a.device()), a, zeros({}, {a.dtype(), a.device()}));
+}
+
+Array triu(const Array& a, int64_t k) {
+  CATENA_CHECK(ShapeError, a.ndim() > 0, "triu: expected at least 1 axis, got a 0-d array");
+  const int64_t columns = a.shape(-1), rows = a.ndim() > 1 ? a.shape(-2) : columns;
+  return where(lower_triangle(rows, columns, k - 1, a.device()), zeros({}, {a.dtype(), a.device()}),
+               a);
+}
+
+std::vector<Array> meshgrid(std::span<const Array> axes, MeshOrder order, bool sparse) {
+  const auto n = static_cast<int>(axes.size());
+  Shape shape;
+  std::vector<Array> views;
+  auto place = [&](int k) { return order == MeshOrder::kXy && n >= 2 && k < 2 ? 1 - k : k; };
+  for (int k = 0; k < n; ++k) shape.push_back(axes[size_t(place(k))].size());
+  for (int k = 0; k < n; ++k) {
+    const Array& axis = axes[size_t(k)];
+    CATENA_CHECK(ShapeError, axis.ndim() <= 1, "meshgrid: expected 1-d arrays, got shape ",
+                 axis.shape(), " for number ", k);
+    Shape spread(size_t(n), 1);
+    spread[size_t(place(k))] = axis.size();
+    const Array view = axis.reshape(spread);
+    views.push_back(sparse ? view : view.broadcast_to(shape).copy());
+  }
+  return views;
+}
+
+Array array(const Array& a, const ArrayOptions& options, bool copy, int ndmin) {
+  const Device device = options.device.value_or(a.device());
+  Array result = a.astype(options.dtype.value_or(a.dtype()), false).to(device);
+  if (copy && result.shares_memory_with(a)) result = result.copy();
+  while (result.ndim() < ndmin) result = result.expand_dims(0);
+  return result;
+}
+
+Array ascontiguousarray(const Array& a, const ArrayOptions& options) {
+  const Array result = array(a, options, false).contiguous();
+  return result.ndim() > 0 ? result : result.reshape({1});
+}
+
+Array copy(const Array& a) { return a.copy_to(current_device()); }
 
 Array scalar_array(const Scalar& value, const ArrayOptions& options) {
   return full({}, value, options);

@@ -1,40 +1,41 @@
 #include "catena/array/indexing.h"
 
+#include <algorithm>
+
+#include "array/positions.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
+#include "catena/array/scan.h"
 #include "catena/array/slots.h"
 
 namespace catena {
 namespace {
 
-// Positions as contiguous 1-d int32 or int64 on the array's device.
-Array flat_positions(const char* who, const Array& a, const Array& indices) {
-  CATENA_CHECK(DtypeError, is_int(indices.dtype()), who, ": expected integer positions, got ",
-               indices.dtype());
-  check_same_device(who, a, indices);
-  const bool fits = indices.dtype() == Dtype::kInt32 || indices.dtype() == Dtype::kInt64;
-  return (fits ? indices : indices.astype(Dtype::kInt64)).contiguous().reshape({-1});
-}
-
-void check_range(const char* who, const Array& positions, int64_t extent) {
-  if (positions.size() == 0) return;
-  const auto low = amin(positions).item<int64_t>(), high = amax(positions).item<int64_t>();
-  CATENA_CHECK(IndexError, low >= -extent && high < extent, who, ": position ",
-               low < -extent ? low : high, " is out of bounds for an axis of extent ", extent);
+// What a result with a given destination is written into, and brings it there.
+Array finish_into(const char* who, const Array& result, const Array* out) {
+  if (out == nullptr) return result;
+  CATENA_CHECK(ShapeError, out->shape() == result.shape(), who, ": the output has shape ",
+               out->shape(), ", the result has ", result.shape());
+  CATENA_CHECK(DtypeError, out->dtype() == result.dtype(), who, ": the output has dtype ",
+               out->dtype(), ", the result has ", result.dtype());
+  check_same_device(who, result, *out);
+  out->assign(result);
+  return *out;
 }
 
 }  // namespace
 
-Array take(const Array& a, const Array& indices, std::optional<int64_t> axis, OutOfRange mode) {
+Array take(const Array& a, const Array& indices, std::optional<int64_t> axis, OutOfRange mode,
+           const Array* out) {
   const Array x = (axis ? a : a.ravel()).contiguous();
   CATENA_CHECK(ShapeError, x.ndim() > 0, "take: expected at least one axis");
   const int ax = axis ? normalize_axis("take", *axis, x.ndim()) : 0;
-  const Array positions = flat_positions("take", x, indices);
+  const Array positions = integer_positions("take", x.device(), indices).contiguous().reshape({-1});
   const int64_t extent = x.shape()[ax];
   CATENA_CHECK(IndexError, extent > 0 || positions.size() == 0,
                "take: cannot take from an empty axis");
-  if (mode == OutOfRange::kRaise) check_range("take", positions, extent);
+  if (mode == OutOfRange::kRaise) check_positions("take", positions, extent, ax);
   int64_t outer = 1, inner = 1;
   Shape shape;
   for (int i = 0; i < ax; ++i) {
@@ -46,38 +47,128 @@ Array take(const Array& a, const Array& indices, std::optional<int64_t> axis, Ou
     inner *= x.shape()[i];
     shape.push_back(x.shape()[i]);
   }
-  Array result = Array::uninitialized({outer, positions.size(), inner}, x.dtype(), x.device());
+  const bool direct = out && out->shape() == shape && out->dtype() == x.dtype() &&
+                      out->device() == x.device() && out->is_contiguous() &&
+                      !out->shares_memory_with(x) && !out->shares_memory_with(positions);
+  const Array result = direct ? *out : Array::uninitialized(shape, x.dtype(), x.device());
   if (result.size() > 0) {
     kernels::take(x.device(), x.reshape({outer, extent, inner}), positions,
-                  static_cast<uint8_t>(mode), result);
+                  static_cast<uint8_t>(mode), result.reshape({outer, positions.size(), inner}));
   }
-  return result.reshape(shape);
+  if (!direct) return finish_into("take", result, out);
+  result.note_write();
+  return result;
+}
+
+Array take(const Array& a, int64_t index, std::optional<int64_t> axis, OutOfRange mode,
+           const Array* out) {
+  const Array x = axis ? a : a.ravel();
+  const int ax = axis ? normalize_axis("take", *axis, x.ndim()) : 0;
+  const int64_t extent = x.shape()[ax];
+  CATENA_CHECK(IndexError, extent > 0, "take: cannot take from an empty axis");
+  if (mode == OutOfRange::kWrap) index = ((index % extent) + extent) % extent;
+  if (mode == OutOfRange::kClip) index = std::clamp<int64_t>(index, 0, extent - 1);
+  CATENA_CHECK(IndexError, index >= -extent && index < extent, "take: position ", index,
+               " is out of bounds for axis ", ax, " of extent ", extent);
+  std::vector<Index> entries(size_t(ax) + 1, Slice());
+  entries.back() = index;
+  const Array view = x.at(std::span<const Index>(entries));
+  return out ? finish_into("take", view, out) : view.copy();
+}
+
+void put(const Array& a, const Array& indices, const Array& values, OutOfRange mode) {
+  const Array positions = integer_positions("put", a.device(), indices).contiguous().reshape({-1});
+  if (positions.size() == 0) return;
+  CATENA_CHECK(ValueError, values.size() > 0, "put: no values for ", positions.size(),
+               " positions");
+  Array v = values.ravel();
+  if (v.size() < positions.size() && v.size() > 1) v = tile(v, {positions.size() / v.size() + 1});
+  if (v.size() > positions.size()) v = v(Slice(0, positions.size()));
+  // Without a flat view of its elements the array is written in a copy.
+  const Array flat = a.reshape({-1});
+  index_put(flat, {positions}, v, mode);
+  if (flat.storage() != a.storage()) a.assign(flat.reshape(a.shape()));
 }
 
 void scatter_add(const Array& a, const Array& indices, const Array& values, int64_t axis) {
-  const int ax = normalize_axis("scatter_add", axis, a.ndim());
-  CATENA_CHECK(ValueError, a.is_contiguous(), "scatter_add: expected a contiguous target");
-  check_same_device("scatter_add", a, values);
-  const Array positions = flat_positions("scatter_add", a, indices);
-  check_range("scatter_add", positions, a.shape()[ax]);
-  int64_t outer = 1, inner = 1;
-  Shape shape(a.shape().begin(), a.shape().begin() + ax);
-  for (int i = 0; i < ax; ++i) outer *= a.shape()[i];
-  shape.insert(shape.end(), indices.shape().begin(), indices.shape().end());
-  for (int i = ax + 1; i < a.ndim(); ++i) {
-    inner *= a.shape()[i];
-    shape.push_back(a.shape()[i]);
+  std::vector<AnyIndex> entries(size_t(normalize_axis("scatter_add", axis, a.ndim())),
+                                AnyIndex(Slice()));
+  CATENA_CHECK(DtypeError, is_int(indices.dtype()), "scatter_add: positions must be integers, got ",
+               indices.dtype());
+  entries.emplace_back(indices);
+  index_add(a, std::span<const AnyIndex>(entries), values);
+}
+
+Array compress(const Array& condition, const Array& a, std::optional<int64_t> axis) {
+  CATENA_CHECK(ShapeError, condition.ndim() == 1, "compress: expected a 1-d condition, got shape ",
+               condition.shape());
+  const Array x = axis ? a : a.ravel();
+  const int ax = axis ? normalize_axis("compress", *axis, x.ndim()) : 0;
+  const Array positions = flatnonzero(condition);
+  const bool longer = condition.size() > x.shape()[ax];
+  // A longer condition is allowed as long as what lies beyond is false.
+  return take(x, positions, ax, longer ? OutOfRange::kRaise : OutOfRange::kWrap);
+}
+
+Array extract(const Array& condition, const Array& a) {
+  CATENA_CHECK(ShapeError, condition.size() == a.size(), "extract: a condition of shape ",
+               condition.shape(), " for an array of shape ", a.shape());
+  return take(a, flatnonzero(condition), {}, OutOfRange::kWrap);
+}
+
+Array ravel_multi_index(std::span<const Array> indices, const Shape& shape, OutOfRange mode) {
+  CATENA_CHECK(ValueError, int64_t(indices.size()) == shape.ndim() && !indices.empty(),
+               "ravel_multi_index: ", indices.size(), " arrays for shape ", shape);
+  Array flat;
+  for (size_t k = 0; k < indices.size(); ++k) {
+    const Array p = integer_positions("ravel_multi_index", indices[0].device(), indices[k]);
+    if (mode == OutOfRange::kRaise && p.size() > 0) {
+      const auto low = amin(p).item<int64_t>(), high = amax(p).item<int64_t>();
+      CATENA_CHECK(IndexError, low >= 0 && high < shape[k], "ravel_multi_index: position ",
+                   low < 0 ? low : high, " is out of bounds for axis ", k, " of shape ", shape);
+    }
+    const Array inside = mode == OutOfRange::kRaise ? p.astype(Dtype::kInt64, false)
+                                                    : wrapped_positions(p, shape[k], mode);
+    flat = flat.defined() ? add(multiply(flat, shape[k]), inside) : inside;
   }
-  const Array v = values.astype(a.dtype(), false).broadcast_to(shape).contiguous();
-  if (v.size() == 0) return;
-  kernels::scatter_add(a.device(), a.reshape({outer, a.shape()[ax], inner}), positions,
-                       v.reshape({outer, positions.size(), inner}));
-  a.note_write();
+  return flat;
+}
+
+std::vector<Array> unravel_index(const Array& indices, const Shape& shape) {
+  Array rest =
+      integer_positions("unravel_index", indices.device(), indices).astype(Dtype::kInt64, false);
+  if (rest.size() > 0) {
+    const auto low = amin(rest).item<int64_t>(), high = amax(rest).item<int64_t>();
+    const int64_t size = element_count(shape);
+    CATENA_CHECK(IndexError, low >= 0 && high < size, "unravel_index: position ",
+                 low < 0 ? low : high, " is out of bounds for an array of ", size, " elements");
+  }
+  return unravel_known(rest, shape);
+}
+
+std::vector<Array> unravel_known(const Array& positions, const Shape& shape) {
+  std::vector<Array> result(shape.size());
+  Array rest = positions;
+  for (size_t k = shape.size(); k-- > 0;) {
+    if (k == 0) {
+      result[0] = rest;
+      break;
+    }
+    result[k] = remainder(rest, shape[k]);
+    rest = floor_divide(rest, shape[k]);
+  }
+  return result;
 }
 
 Array choose(const Array& a, std::span<const Array> choices) {
   CATENA_CHECK(ValueError, !choices.empty(), "choose: expected at least one choice");
-  check_range("choose", flat_positions("choose", a, a), static_cast<int64_t>(choices.size()));
+  const Array which = integer_positions("choose", a.device(), a);
+  if (which.size() > 0) {
+    const auto low = amin(which).item<int64_t>(), high = amax(which).item<int64_t>();
+    CATENA_CHECK(IndexError, low >= 0 && high < static_cast<int64_t>(choices.size()),
+                 "choose: ", low < 0 ? low : high, " is out of bounds for ", choices.size(),
+                 " choices");
+  }
   std::vector<Array> all(choices.begin(), choices.end());
   all.push_back(a);
   const auto views = broadcast_arrays(all);

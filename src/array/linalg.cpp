@@ -1,5 +1,7 @@
 #include "catena/array/linalg.h"
 
+#include <algorithm>
+
 #include "catena/array/creation.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
@@ -90,11 +92,26 @@ Array matmul(const Array& a, const Array& b, const Out& out) {
   return result;
 }
 
-Array dot(const Array& a, const Array& b) {
-  if (a.ndim() == 0 || b.ndim() == 0) return multiply(a, b);
-  if (a.ndim() <= 2 && b.ndim() <= 2) return matmul(a, b);
-  if (b.ndim() == 1) return matmul(a, b);
-  return tensordot(a, b, Axes{-1}, Axes{-2});
+namespace {
+
+// A result of another shape or by another way than `out` wants, brought there.
+Array into(const char* who, const Array& result, const Out& out) {
+  if (out.array == nullptr) return result;
+  CATENA_CHECK(ShapeError, out.array->shape() == result.shape(), who, ": the output has shape ",
+               out.array->shape(), ", the result has ", result.shape());
+  check_same_device(who, result, *out.array);
+  out.array->assign(result);
+  return *out.array;
+}
+
+}  // namespace
+
+Array dot(const Array& a, const Array& b, const Out& out) {
+  if (a.ndim() == 0 || b.ndim() == 0) return multiply(a, b, out);
+  if ((a.ndim() <= 2 && b.ndim() <= 2) || b.ndim() == 1) return matmul(a, b, out);
+  const Array x = out.dtype ? a.astype(*out.dtype, false) : a,
+              y = out.dtype ? b.astype(*out.dtype, false) : b;
+  return into("dot", tensordot(x, y, Axes{-1}, Axes{-2}), out);
 }
 
 Array vdot(const Array& a, const Array& b) {
@@ -108,8 +125,21 @@ Array inner(const Array& a, const Array& b) {
   return tensordot(a, b, Axes{-1}, Axes{-1});
 }
 
-Array outer(const Array& a, const Array& b) {
-  return multiply(a.ravel().expand_dims(1), b.ravel().expand_dims(0));
+Array outer(const Array& a, const Array& b, const Out& out) {
+  return multiply(a.ravel().expand_dims(1), b.ravel().expand_dims(0), out);
+}
+
+Array kron(const Array& a, const Array& b) {
+  const int n = std::max(a.ndim(), b.ndim());
+  Shape left, right, shape;  // (a0, 1, a1, 1, ...) times (1, b0, 1, b1, ...)
+  for (int d = 0; d < n; ++d) {
+    const int64_t x = d < n - a.ndim() ? 1 : a.shape(d - n),
+                  y = d < n - b.ndim() ? 1 : b.shape(d - n);
+    left.insert(left.end(), {x, 1});
+    right.insert(right.end(), {1, y});
+    shape.push_back(x * y);
+  }
+  return multiply(a.reshape(left), b.reshape(right)).reshape(shape);
 }
 
 Array tensordot(const Array& a, const Array& b, int64_t axes) {
@@ -159,8 +189,11 @@ Array tensordot(const Array& a, const Array& b, const Axes& axes_a, const Axes& 
   return matmul(x, y).reshape(result);
 }
 
-Array trace(const Array& a, int64_t offset, int64_t axis1, int64_t axis2) {
-  return sum(a.diagonal(offset, axis1, axis2), ReduceOptions(-1));
+Array trace(const Array& a, int64_t offset, int64_t axis1, int64_t axis2, const Out& out) {
+  ReduceOptions options(-1);
+  options.dtype = out.dtype;
+  options.out = out.array;
+  return sum(a.diagonal(offset, axis1, axis2), options);
 }
 
 }  // namespace catena

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "catena/array/creation.h"
+#include "catena/array/indexing.h"
 #include "catena/array/slots.h"
 
 namespace catena {
@@ -157,6 +159,55 @@ std::vector<Array> split(const Array& a, const Axes& positions, int64_t axis) {
   return cut(a, normalize_axis("split", axis, a.ndim()), positions);
 }
 
+std::vector<Array> array_split(const Array& a, const Axes& positions, int64_t axis) {
+  return split(a, positions, axis);
+}
+
+namespace {
+
+// The axis of vsplit, hsplit and dsplit.
+int split_axis(const char* who, const Array& a, int axis, int least) {
+  CATENA_CHECK(ShapeError, a.ndim() >= least, who, ": expected at least ", least,
+               " axes, got shape ", a.shape());
+  return a.ndim() == 1 ? 0 : axis;
+}
+
+}  // namespace
+
+std::vector<Array> vsplit(const Array& a, int64_t sections) {
+  return split(a, sections, split_axis("vsplit", a, 0, 2));
+}
+std::vector<Array> vsplit(const Array& a, const Axes& positions) {
+  return split(a, positions, split_axis("vsplit", a, 0, 2));
+}
+std::vector<Array> hsplit(const Array& a, int64_t sections) {
+  return split(a, sections, split_axis("hsplit", a, 1, 1));
+}
+std::vector<Array> hsplit(const Array& a, const Axes& positions) {
+  return split(a, positions, split_axis("hsplit", a, 1, 1));
+}
+std::vector<Array> dsplit(const Array& a, int64_t sections) {
+  return split(a, sections, split_axis("dsplit", a, 2, 3));
+}
+std::vector<Array> dsplit(const Array& a, const Axes& positions) {
+  return split(a, positions, split_axis("dsplit", a, 2, 3));
+}
+
+Array column_stack(std::span<const Array> arrays) {
+  return concatenate(map_arrays(arrays,
+                                [](const Array& a) {
+                                  CATENA_CHECK(ShapeError, a.ndim() == 1 || a.ndim() == 2,
+                                               "column_stack: expected 1 or 2 axes, got shape ",
+                                               a.shape());
+                                  return a.ndim() == 1 ? a.expand_dims(1) : a;
+                                }),
+                     1);
+}
+
+Array append(const Array& a, const Array& b, std::optional<int64_t> axis) {
+  return axis ? concatenate({a, b}, *axis) : concatenate({a.ravel(), b.ravel()});
+}
+
 Array tile(const Array& a, const Shape& repetitions) {
   Array x = a;
   Shape reps = repetitions;
@@ -184,6 +235,48 @@ Array repeat(const Array& a, int64_t count, int64_t axis) {
   return expanded.broadcast_to(spread).copy().reshape(result);
 }
 
+Array repeat(const Array& a, int64_t count) { return repeat(a.ravel(), count, 0); }
+
+Array repeat(const Array& a, const std::vector<int64_t>& counts, std::optional<int64_t> axis) {
+  const Array x = axis ? a : a.ravel();
+  const int ax = axis ? normalize_axis("repeat", *axis, x.ndim()) : 0;
+  const int64_t extent = x.shape()[size_t(ax)];
+  if (counts.size() == 1) return repeat(x, counts[0], ax);
+  CATENA_CHECK(ShapeError, static_cast<int64_t>(counts.size()) == extent, "repeat: ", counts.size(),
+               " counts for axis ", ax, " of extent ", extent);
+  std::vector<int64_t> positions;
+  for (int64_t i = 0; i < extent; ++i) {
+    CATENA_CHECK(ValueError, counts[size_t(i)] >= 0, "repeat: expected counts of at least 0, got ",
+                 counts[size_t(i)]);
+    positions.insert(positions.end(), size_t(counts[size_t(i)]), i);
+  }
+  return take(x, array(positions, x.device()), ax, OutOfRange::kWrap);
+}
+
+Array resize(const Array& a, const Shape& shape) {
+  const int64_t size = element_count(shape);
+  if (size == 0 || a.size() == 0) return zeros(shape, {a.dtype(), a.device()});
+  const Array flat = a.ravel();
+  const Array enough = size > a.size() ? tile(flat, {(size + a.size() - 1) / a.size()}) : flat;
+  return enough(Slice(0, size)).copy().reshape(shape);
+}
+
+Array delete_at(const Array& a, const std::vector<int64_t>& positions, int64_t axis) {
+  const int ax = normalize_axis("delete_at", axis, a.ndim());
+  const int64_t extent = a.shape()[size_t(ax)];
+  std::vector<bool> gone(size_t(extent), false);
+  for (int64_t p : positions) {
+    CATENA_CHECK(IndexError, p >= -extent && p < extent, "delete_at: position ", p,
+                 " is out of bounds for axis ", ax, " of extent ", extent);
+    gone[size_t(p < 0 ? p + extent : p)] = true;
+  }
+  std::vector<int64_t> kept;
+  for (int64_t i = 0; i < extent; ++i) {
+    if (!gone[size_t(i)]) kept.push_back(i);
+  }
+  return take(a, array(kept, a.device()), ax, OutOfRange::kWrap);
+}
+
 Array roll(const Array& a, int64_t shift, int64_t axis) {
   const int ax = normalize_axis("roll", axis, a.ndim());
   const int64_t extent = a.shape()[ax];
@@ -191,6 +284,22 @@ Array roll(const Array& a, int64_t shift, int64_t axis) {
   const int64_t k = ((shift % extent) + extent) % extent;
   const auto parts = cut(a, ax, {extent - k});
   return concatenate({parts[1], parts[0]}, ax);
+}
+
+Array roll(const Array& a, int64_t shift) { return roll(a.ravel(), shift, 0).reshape(a.shape()); }
+
+Array roll(const Array& a, const Axes& shifts, const Axes& axes) {
+  CATENA_CHECK(ShapeError, shifts.size() == axes.size() || shifts.size() == 1,
+               "roll: ", shifts.size(), " shifts for ", axes.size(), " axes");
+  Strides total(size_t(a.ndim()), 0);
+  for (size_t k = 0; k < axes.size(); ++k) {
+    total[size_t(normalize_axis("roll", axes[k], a.ndim()))] += shifts[shifts.size() == 1 ? 0 : k];
+  }
+  Array result = a;
+  for (int d = 0; d < a.ndim(); ++d) {
+    if (total[size_t(d)] != 0) result = roll(result, total[size_t(d)], d);
+  }
+  return result.same_body(a) ? a.copy() : result;
 }
 
 Array flip(const Array& a, const Axes& axes) {

@@ -163,6 +163,15 @@ Array amin(const Array& a, const ReduceOptions& options) {
   return reduce("amin", ReduceOp::kMin, a, options, options.dtype.value_or(a.dtype()));
 }
 
+Array ptp(const Array& a, const ReduceOptions& options) {
+  require_elements("ptp", a, options);
+  ReduceOptions plain = options;
+  plain.out = nullptr;
+  const Array high = amax(a, plain);
+  return options.out ? subtract(high, amin(a, plain), *options.out)
+                     : subtract(high, amin(a, plain));
+}
+
 Array all(const Array& a, const ReduceOptions& options) {
   return reduce("all", ReduceOp::kAll, a, options, Dtype::kBool);
 }

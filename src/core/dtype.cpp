@@ -45,13 +45,35 @@ Dtype float_for_int(Dtype d) {
 const char* name(Dtype d) { return kNames[static_cast<int>(d)]; }
 std::ostream& operator<<(std::ostream& os, Dtype d) { return os << name(d); }
 
+namespace {
+
+// NumPy's and C's other names.
+struct Alias {
+  std::string_view text;
+  Dtype dtype;
+};
+constexpr Alias kAliases[] = {
+    {"float", Dtype::kFloat64},  {"int", Dtype::kInt64},        {"uint", Dtype::kUInt64},
+    {"bool_", Dtype::kBool},     {"byte", Dtype::kInt8},        {"ubyte", Dtype::kUInt8},
+    {"short", Dtype::kInt16},    {"ushort", Dtype::kUInt16},    {"intc", Dtype::kInt32},
+    {"uintc", Dtype::kUInt32},   {"int_", Dtype::kInt64},       {"longlong", Dtype::kInt64},
+    {"q", Dtype::kInt64},        {"ulonglong", Dtype::kUInt64}, {"Q", Dtype::kUInt64},
+    {"half", Dtype::kFloat16},   {"single", Dtype::kFloat32},   {"double", Dtype::kFloat64},
+    {"float_", Dtype::kFloat64}, {"V2", Dtype::kBFloat16}};
+
+}  // namespace
+
 Dtype parse_dtype(std::string_view text) {
+  std::string_view rest = text;
+  if (rest.size() > 1 && (rest[0] == '<' || rest[0] == '=' || rest[0] == '|'))
+    rest.remove_prefix(1);
   for (int i = 0; i < kDtypeCount; ++i) {
-    if (text == kNames[i] || text == kCodes[i][0] || text == kCodes[i][1])
+    if (rest == kNames[i] || rest == kCodes[i][0] || rest == kCodes[i][1])
       return static_cast<Dtype>(i);
   }
-  if (text == "float") return Dtype::kFloat64;
-  if (text == "int") return Dtype::kInt64;
+  for (const Alias& alias : kAliases) {
+    if (rest == alias.text) return alias.dtype;
+  }
   fail<DtypeError>("parse_dtype: '", text,
                    "' is no dtype; expected bool, int8..int64, uint8..uint64, float16, "
                    "bfloat16, float32 or float64");

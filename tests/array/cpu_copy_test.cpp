@@ -215,7 +215,7 @@ TEST(CpuTake, WrapsAndClips) {
       for (bool clip : {false, true}) {
         const Array out = Array::uninitialized({2, 5, inner}, d, cpu(0));
         kernels::take(cpu(0), a, indices, uint8_t(clip ? 2 : 1), out);
-        const int64_t expected[] = {3, 3, 0, clip ? 3 : 1, clip ? 0 : 2};
+        const int64_t expected[] = {3, clip ? 0 : 3, 0, clip ? 3 : 1, clip ? 0 : 2};
         for (int64_t i = 0; i < out.size(); ++i) {
           const int64_t outer = i / (5 * inner), j = i / inner % 5, k = i % inner;
           ASSERT_EQ(value_at(out, i), value_at(a, (outer * 4 + expected[j]) * inner + k));

@@ -42,16 +42,40 @@ inline constexpr Ellipsis ellipsis{};
 class Index : public std::variant<int64_t, Slice, NewAxis, Ellipsis> {
  public:
   template <std::integral T>
-  Index(T value) : variant(static_cast<int64_t>(value)) {}
+  requires(!std::same_as<T, bool>) Index(T value) : variant(static_cast<int64_t>(value)) {}
   Index(const Slice& slice) : variant(slice) {}
   Index(NewAxis axis) : variant(axis) {}
   Index(Ellipsis rest) : variant(rest) {}
+};
+
+class Array;
+class AnyIndex;
+class Operand;
+struct Out;
+
+// The common arguments of reductions.
+struct ReduceOptions {
+  Axes axes;  // empty: all
+  bool keepdims = false;
+  std::optional<Dtype> dtype;  // of the accumulation and the result
+  const Array* out = nullptr;
+
+  ReduceOptions() = default;
+  ReduceOptions(int64_t axis, bool keep = false) : axes{axis}, keepdims(keep) {}
+  ReduceOptions(Axes list, bool keep = false) : axes(std::move(list)), keepdims(keep) {}
+};
+
+// What Array::flags() tells.
+struct ArrayFlags {
+  bool c_contiguous, f_contiguous;
+  bool owndata;  // made with its storage, not as a view of another array or of foreign memory
 };
 
 // What an Array handle points to. Immutable but for the bytes it views.
 struct ArrayBody : RefCounted {
   Dtype dtype = Dtype::kFloat64;
   bool contiguous = true;  // C order without gaps
+  bool is_view = true;
   Device device;
   int64_t size = 0;
   char* data = nullptr;  // first element
@@ -101,6 +125,10 @@ class Array {
   int64_t length() const;
   bool is_contiguous() const { return body_->contiguous; }
   bool is_fortran_contiguous() const;
+  ArrayFlags flags() const { return {is_contiguous(), is_fortran_contiguous(), !body_->is_view}; }
+  // Undefined for an array that owns its storage; for a view the whole storage it lies in, as a 1-d
+  // array of this dtype (chains of views end at the owner of the memory).
+  Array base() const;
   const StoragePtr& storage() const { return body_->storage; }
   ArrayBody* body() const { return body_.get(); }
   bool same_body(const Array& other) const { return body_ == other.body_; }
@@ -118,16 +146,26 @@ class Array {
   }
 
   // Views -----------------------------------------------------------------------------------
-  // Basic indexing; always a view. x(1, Slice(0, none, 2), newaxis, ellipsis).
+  // Basic indexing, x(1, Slice(0, none, 2), newaxis, ellipsis): always a view.
+  // With an array of positions or a mask among the indices, x(rows, Slice(), mask): a copy of the
+  // selected elements; see index_get in indexing.h.
   template <class... I>
   Array operator()(I&&... indices) const {
-    return at({Index(std::forward<I>(indices))...});
+    if constexpr ((std::is_constructible_v<Index, I&&> && ...))
+      return at({Index(std::forward<I>(indices))...});
+    else
+      return select({AnyIndex(std::forward<I>(indices))...});
   }
   Array operator[](int64_t index) const { return at({Index(index)}); }
   Array at(std::initializer_list<Index> indices) const {
     return at(std::span(indices.begin(), indices.size()));
   }
   Array at(std::span<const Index> indices) const;
+  Array select(std::initializer_list<AnyIndex> indices) const;  // index_get
+  // x.set_at({rows, Slice(0, 3)}, values): assigns to the indexed elements; see index_put.
+  void set_at(std::initializer_list<AnyIndex> indices, const Operand& values) const;
+  // The same adding, repeated positions as often as they occur; see index_add.
+  void add_at(std::initializer_list<AnyIndex> indices, const Operand& values) const;
   // One -1 is inferred. A view where the strides allow it, else a copy.
   Array reshape(const Shape& shape) const;
   Array ravel() const { return reshape({-1}); }
@@ -141,6 +179,10 @@ class Array {
   Array diagonal(int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1) const;
   // Reinterprets the bytes of a contiguous last axis as another dtype, as NumPy's view.
   Array view(Dtype dtype) const;
+  Array view() const { return view(dtype()); }
+  // The same elements in C order with neighbouring axes merged wherever the strides allow it and
+  // extents of 1 dropped: the fewest dimensions that visit them.
+  Array reduced_view() const;
 
   // Copies ----------------------------------------------------------------------------------
   Array copy() const;                                 // C-contiguous, same device
@@ -162,6 +204,38 @@ class Array {
   // Tells autograd that the bytes were changed by other means than an Array operation.
   void note_write() const { body_->storage->version.fetch_add(1, std::memory_order_relaxed); }
 
+  // Between host and device, also asynchronously -----------------------------------------------
+  // A new contiguous array on cpu:0; waits for the device.
+  Array get() const;
+  // The same without waiting, on a stream of the array's device after the work queued on the
+  // current one: read the result when the stream has come there (it is in pinned memory).
+  Array get(const Stream& stream) const;
+  // Copies a host array of the same dtype (DtypeError) and shape (ShapeError) into this contiguous
+  // array (ValueError).
+  void set(const Array& host) const;
+  // The same on a stream, on which this array's current stream does not wait: order them before
+  // using it. Keep the host array unchanged until then if it is pinned; other memory is read before
+  // the call returns.
+  void set(const Array& host, const Stream& stream) const;
+
+  // Reductions and other routines as methods; the free functions of the same names say more -----
+  Array take(const Array& indices, std::optional<int64_t> axis = {}) const;
+  Array sum(const ReduceOptions& options = {}) const;
+  Array prod(const ReduceOptions& options = {}) const;
+  Array mean(const ReduceOptions& options = {}) const;
+  Array var(const ReduceOptions& options = {}, int64_t ddof = 0) const;
+  Array std(const ReduceOptions& options = {}, int64_t ddof = 0) const;
+  Array max(const ReduceOptions& options = {}) const;
+  Array min(const ReduceOptions& options = {}) const;
+  Array ptp(const ReduceOptions& options = {}) const;
+  Array all(const ReduceOptions& options = {}) const;
+  Array any(const ReduceOptions& options = {}) const;
+  Array argmax(std::optional<int64_t> axis = {}, bool keepdims = false) const;
+  Array argmin(std::optional<int64_t> axis = {}, bool keepdims = false) const;
+  Array clip(const Operand& low, const Operand& high) const;
+  Array trace(int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1) const;
+  Array dot(const Array& other) const;
+
   // Reading ---------------------------------------------------------------------------------
   // The only element (ShapeError otherwise); waits for the device.
   Scalar item() const;
@@ -181,6 +255,27 @@ class Array {
 
 inline std::string to_string(const Array& a) { return a.to_string(); }
 std::ostream& operator<<(std::ostream& os, const Array& a);
+
+// One entry of an index that may select by arrays: an integer, a slice, newaxis, ellipsis, an
+// array of integer positions (negative ones count from the end), a bool array (the positions where
+// it is true, in place of as many axes as it has), or a host list of positions.
+class AnyIndex {
+ public:
+  template <class T>
+  requires std::is_constructible_v<Index, const T&> AnyIndex(const T& basic) : basic_(basic) {}
+  AnyIndex(const Array& positions) : basic_(Slice()), array_(positions) {}
+  AnyIndex(const std::vector<int64_t>& positions);
+
+  const Index& basic() const { return basic_; }
+  bool is_array() const { return array_.defined(); }
+  const Array& array() const { return array_; }
+  bool on_host() const { return on_host_; }  // a list: goes to the device of the indexed array
+
+ private:
+  Index basic_;
+  Array array_;
+  bool on_host_ = false;
+};
 
 // An argument of an element-wise operation: an array, or a host number (weak in promotion).
 // Refers to the array; only for the duration of a call.

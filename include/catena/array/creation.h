@@ -39,14 +39,52 @@ Array full_like(const Array& like, const Scalar& value, const ArrayOptions& opti
 Array arange(const Scalar& start, const Scalar& stop, const Scalar& step = 1,
              const ArrayOptions& options = {});
 Array arange(const Scalar& stop, const ArrayOptions& options = {});
-// `count` evenly spaced numbers; endpoint included unless told otherwise.
+// `count` evenly spaced numbers; endpoint included unless told otherwise. Integer dtypes round
+// down.
 Array linspace(double start, double stop, int64_t count = 50, bool endpoint = true,
                const ArrayOptions& options = {});
+// The same and the distance of its numbers (NaN when there is none).
+std::pair<Array, double> linspace_with_step(double start, double stop, int64_t count = 50,
+                                            bool endpoint = true, const ArrayOptions& options = {});
+// base to the powers linspace(start, stop, ...).
+Array logspace(double start, double stop, int64_t count = 50, bool endpoint = true,
+               double base = 10, const ArrayOptions& options = {});
+// `count` numbers from start to stop with one quotient; both of one sign and not 0 (ValueError).
+Array geomspace(double start, double stop, int64_t count = 50, bool endpoint = true,
+                const ArrayOptions& options = {});
 // Ones on the k-th diagonal. columns < 0: as many as rows.
 Array eye(int64_t rows, int64_t columns = -1, int64_t k = 0, const ArrayOptions& options = {});
 Array identity(int64_t n, const ArrayOptions& options = {});
 // 1-d: a matrix with it on the k-th diagonal; 2-d: a view of that diagonal.
 Array diag(const Array& v, int64_t k = 0);
+// A matrix with the flattened v on the k-th diagonal.
+Array diagflat(const Array& v, int64_t k = 0);
+// Ones at and below the k-th diagonal. columns < 0: as many as rows.
+Array tri(int64_t rows, int64_t columns = -1, int64_t k = 0, const ArrayOptions& options = {});
+// Copies of the last two axes with zeros above (tril) or below (triu) the k-th diagonal; a 1-d
+// array counts as each row of a square matrix.
+Array tril(const Array& a, int64_t k = 0);
+Array triu(const Array& a, int64_t k = 0);
+enum class MeshOrder : uint8_t { kXy, kIj };
+// Coordinate matrices of 1-d arrays. kXy: the first two axes of the results are swapped, as in
+// plots. `sparse`: views that broadcast to the full shape; else copies.
+std::vector<Array> meshgrid(std::span<const Array> axes, MeshOrder order = MeshOrder::kXy,
+                            bool sparse = false);
+
+// The array with another dtype or on another device, with at least `ndmin` axes (ones are put
+// before its own). copy = false: the array itself, or a view, where nothing has to change.
+Array array(const Array& a, const ArrayOptions& options = {}, bool copy = true, int ndmin = 0);
+inline Array asarray(const Array& a, const ArrayOptions& options = {}) {
+  return array(a, options, false);
+}
+inline Array asanyarray(const Array& a, const ArrayOptions& options = {}) {
+  return array(a, options, false);
+}
+// The array itself when it is C-contiguous with the right dtype and device, else a copy; at least
+// 1-d, as NumPy.
+Array ascontiguousarray(const Array& a, const ArrayOptions& options = {});
+// A C-contiguous copy on the current device.
+Array copy(const Array& a);
 
 // Copies host values, C order.
 template <class T>

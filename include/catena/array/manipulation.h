@@ -1,7 +1,9 @@
 // Joining, splitting and rearranging arrays. Views where NumPy gives views.
 #pragma once
 
+#include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "catena/array/array.h"
@@ -21,6 +23,21 @@ Array expand_dims(const Array& a, int64_t axis);
 Array broadcast_to(const Array& a, const Shape& shape);
 // All arrays as views of their common shape.
 std::vector<Array> broadcast_arrays(std::span<const Array> arrays);
+// The same with what NumPy's broadcast object tells.
+class Broadcast {
+ public:
+  // Throws ShapeError when the shapes do not fit.
+  explicit Broadcast(std::span<const Array> arrays) : values_(broadcast_arrays(arrays)) {}
+  Broadcast(std::initializer_list<Array> arrays)
+      : Broadcast(std::span(arrays.begin(), arrays.size())) {}
+  Shape shape() const { return values_.empty() ? Shape{} : values_.front().shape(); }
+  int ndim() const { return shape().ndim(); }
+  int64_t size() const { return element_count(shape()); }
+  const std::vector<Array>& values() const { return values_; }  // views
+
+ private:
+  std::vector<Array> values_;
+};
 Array atleast_1d(const Array& a);
 Array atleast_2d(const Array& a);
 Array atleast_3d(const Array& a);
@@ -33,16 +50,55 @@ Array stack(std::span<const Array> arrays, int64_t axis = 0);
 Array vstack(std::span<const Array> arrays);
 Array hstack(std::span<const Array> arrays);
 Array dstack(std::span<const Array> arrays);
+// 1-d arrays as columns beside the columns of 2-d ones; other numbers of axes are a ShapeError.
+Array column_stack(std::span<const Array> arrays);
+// b after a along `axis`; without one both flattened.
+Array append(const Array& a, const Array& b, std::optional<int64_t> axis = {});
 
 // Views: equal parts (ShapeError if the extent does not divide), or cuts at the given positions.
 std::vector<Array> split(const Array& a, int64_t sections, int64_t axis = 0);
 std::vector<Array> split(const Array& a, const Axes& positions, int64_t axis = 0);
 // As split, but the first extent % sections parts are one longer.
 std::vector<Array> array_split(const Array& a, int64_t sections, int64_t axis = 0);
+std::vector<Array> array_split(const Array& a, const Axes& positions, int64_t axis = 0);
+// Along axis 0 (at least 2-d), axis 1 (1-d: axis 0), axis 2 (at least 3-d).
+std::vector<Array> vsplit(const Array& a, int64_t sections);
+std::vector<Array> vsplit(const Array& a, const Axes& positions);
+std::vector<Array> hsplit(const Array& a, int64_t sections);
+std::vector<Array> hsplit(const Array& a, const Axes& positions);
+std::vector<Array> dsplit(const Array& a, int64_t sections);
+std::vector<Array> dsplit(const Array& a, const Axes& positions);
+
+enum class PadMode : uint8_t {
+  kConstant,
+  kEdge,       // a a | a b c | c c
+  kReflect,    // c b | a b c | b a
+  kSymmetric,  // b a | a b c | c b
+  kWrap,       // b c | a b c | a b
+};
+// Numbers of elements before and after, for each axis; one pair stands for every axis.
+using PadWidths = std::vector<std::pair<int64_t, int64_t>>;
+// Extends the axes on both sides. kConstant fills with `value`, cast to the dtype; the other modes
+// refuse to extend an empty axis (ValueError).
+Array pad(const Array& a, const PadWidths& widths, PadMode mode = PadMode::kConstant,
+          const Scalar& value = 0);
+Array pad(const Array& a, int64_t width, PadMode mode = PadMode::kConstant,
+          const Scalar& value = 0);
 
 Array tile(const Array& a, const Shape& repetitions);
+// Every element `count` times, along an axis or of the flattened array; or element i counts[i]
+// times.
 Array repeat(const Array& a, int64_t count, int64_t axis);
+Array repeat(const Array& a, int64_t count);
+Array repeat(const Array& a, const std::vector<int64_t>& counts, std::optional<int64_t> axis = {});
+// Elements of the flattened array, again from the start when there are too few, in a new shape.
+Array resize(const Array& a, const Shape& shape);
+// Without the given positions of the axis (negative ones count from the end).
+Array delete_at(const Array& a, const std::vector<int64_t>& positions, int64_t axis);
 Array roll(const Array& a, int64_t shift, int64_t axis);
+Array roll(const Array& a, int64_t shift);  // the flattened array, in its old shape
+// Each axis by its shift; shifts of an axis given twice add up.
+Array roll(const Array& a, const Axes& shifts, const Axes& axes);
 Array flip(const Array& a, const Axes& axes = {});
 Array flipud(const Array& a);
 Array fliplr(const Array& a);

@@ -167,6 +167,23 @@ struct HistogramCall {
   const Array* counts;
 };
 
+inline constexpr int kMaxPositionLists = 3;  // the caller folds more of them into one
+
+// Elements chosen by lists of positions. All views have the shape of `values`: `base` has stride 0
+// along the axes that positions take the place of, and element i of values belongs to the element
+// of base at i displaced by the sum over k of wrap(positions[k][i]) * strides[k] bytes. An extent
+// of 0 means that the positions of that list need no wrapping. No position is out of range with
+// kRaise: the caller looked.
+struct SelectCall {
+  const Array* values;  // result of gather, source of scatter; dtype of base
+  const Array* base;
+  int count;
+  const Array* positions[kMaxPositionLists];  // all int32 or all int64
+  int64_t extents[kMaxPositionLists];
+  int64_t strides[kMaxPositionLists];
+  uint8_t mode;  // OutOfRange
+};
+
 enum class RandomKind : uint8_t {
   kBits64,     // uint64: block i gives elements 2i and 2i+1
   kUniform,    // low + (high - low) * u, u of [0,1): 24 bits for <= 32-bit floats, 53 for float64
@@ -245,6 +262,11 @@ extern Slot<void(const Array& a, const Array& positions)> nonzero;
 // counts->size()); counts contiguous int64, not empty.
 extern Slot<void(const Array& x, const Array& counts)> bincount;
 extern Slot<void(const HistogramCall&)> histogram;
+// values = elements; values contiguous and not empty.
+extern Slot<void(const SelectCall&)> gather;
+// elements = values; not empty. On the CPU the last of several values for one element stays, on a
+// GPU any one of them.
+extern Slot<void(const SelectCall&)> scatter;
 extern Slot<void(const RandomCall&)> random;
 // output int64 (n): 0..n-1 sorted by (64 random bits of element i, i).
 extern Slot<void(const RandomBits&, const Array& output)> permutation;

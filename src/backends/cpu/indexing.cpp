@@ -3,27 +3,11 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/positions.h"
 
 namespace catena::host {
 
 namespace {
-
-// A position of the index array as one inside [0, extent).
-int64_t resolve(int64_t index, int64_t extent, OutOfRange mode) {
-  if (index >= 0 && index < extent) return index;
-  if (index < 0 && index >= -extent) return index + extent;
-  if (mode == OutOfRange::kClip) return index < 0 ? 0 : extent - 1;
-  const int64_t rest = index % extent;
-  return rest < 0 ? rest + extent : rest;
-}
-
-template <class F>
-void with_indices(const Array& indices, const F& f) {
-  if (indices.dtype() == Dtype::kInt32)
-    f(indices.data<int32_t>());
-  else
-    f(indices.data<int64_t>());
-}
 
 template <class Item, class I>
 void take_items(const char* source, const I* indices, int64_t count, int64_t extent,

@@ -24,6 +24,8 @@ void nonzero_count(const Array& a, const Array& count);
 void nonzero(const Array& a, const Array& positions);
 void bincount(const Array& x, const Array& counts);
 void histogram(const HistogramCall& call);
+void gather(const SelectCall& call);
+void scatter(const SelectCall& call);
 void random(const RandomCall& call);
 void permutation(const RandomBits& bits, const Array& output);
 void dropout(const Array& x, double ratio, double scale, const RandomBits& bits, const Array& y);

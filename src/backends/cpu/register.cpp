@@ -26,6 +26,8 @@ void register_cpu_kernels() {
   CATENA_PROVIDE(nonzero);
   CATENA_PROVIDE(bincount);
   CATENA_PROVIDE(histogram);
+  CATENA_PROVIDE(gather);
+  CATENA_PROVIDE(scatter);
   CATENA_PROVIDE(random);
   CATENA_PROVIDE(permutation);
   CATENA_PROVIDE(dropout);

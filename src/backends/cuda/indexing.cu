@@ -1,6 +1,7 @@
 // Gather and scatter of slices along one axis.
 #include "backends/cuda/float_access.cuh"
 #include "backends/cuda/indexing.h"
+#include "backends/cuda/positions.cuh"
 #define CATENA_FN __host__ __device__ inline
 #include "kernels/index.h"
 
@@ -10,16 +11,6 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 constexpr int kChunk = 128;  // elements of a slice that one warp adds up at a time
-
-template <class I>
-__device__ int64_t resolve(I position, int64_t extent, bool clip) {
-  int64_t p = position;
-  if (p >= 0 && p < extent) return p;
-  if (p < 0 && p >= -extent) return p + extent;
-  if (clip) return p < 0 ? 0 : extent - 1;
-  p %= extent;
-  return p < 0 ? p + extent : p;
-}
 
 // Divides places of the output; 32-bit ones by a multiplication.
 struct Narrow32 {

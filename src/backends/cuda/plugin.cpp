@@ -15,6 +15,7 @@ CATENA_PLUGIN(cuda) {
   gpu::register_softmax_kernels();
   gpu::register_loss_kernels();
   gpu::register_indexing_kernels();
+  gpu::register_select_kernels();
   gpu::register_random_kernels();
   gpu::register_sort_kernels();
   gpu::register_scan_kernels();

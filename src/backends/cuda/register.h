@@ -9,6 +9,7 @@ void register_optimizer_kernels();
 void register_softmax_kernels();
 void register_loss_kernels();
 void register_indexing_kernels();
+void register_select_kernels();
 void register_random_kernels();
 void register_sort_kernels();
 void register_scan_kernels();

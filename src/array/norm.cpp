@@ -1,0 +1,68 @@
+// Norms of vectors and matrices.
+#include <cmath>
+
+#include "catena/array/linalg.h"
+#include "catena/array/math.h"
+#include "catena/array/reduction.h"
+
+namespace catena::linalg {
+namespace {
+
+Array euclidean(const Array& x, const Axes& axes, bool keepdims) {
+  // Squares of 16-bit floats would leave their range: added up as float32.
+  ReduceOptions options(axes, keepdims);
+  const bool narrow = x.itemsize() == 2;
+  const Array wide = narrow ? x.astype(Dtype::kFloat32) : x;
+  const Array result = sqrt(sum(square(wide), options));
+  return narrow ? result.astype(x.dtype()) : result;
+}
+
+Array vector_norm(const Array& x, double p, int64_t axis, bool keepdims) {
+  const ReduceOptions options(axis, keepdims);
+  if (p == 2) return euclidean(x, {axis}, keepdims);
+  const Array magnitude = absolute(x);
+  if (std::isinf(p)) return p > 0 ? amax(magnitude, options) : amin(magnitude, options);
+  if (p == 0) return sum(not_equal(x, 0), options).astype(x.dtype());
+  if (p == 1) return sum(magnitude, options);
+  return power(sum(power(magnitude, p), options), 1 / p);
+}
+
+Array matrix_norm(const Array& x, double p, int64_t rows, int64_t columns, bool keepdims) {
+  const bool by_column = std::abs(p) == 1;
+  CATENA_CHECK(ValueError, by_column || std::isinf(p), "linalg::norm: order ", p,
+               " of a matrix is not there; expected none, \"fro\", 1, -1 or an infinity");
+  // The sums keep their axis, so that the other keeps its number.
+  const Array sums = sum(absolute(x), ReduceOptions(by_column ? rows : columns, true));
+  const ReduceOptions options(Axes{rows, columns}, keepdims);
+  return p > 0 ? amax(sums, options) : amin(sums, options);
+}
+
+}  // namespace
+
+NormOrder::NormOrder(const char* name) : kind(kFrobenius) {
+  CATENA_CHECK(ValueError, std::string_view(name) == "fro", "linalg::norm: unknown order '", name,
+               "'; expected \"fro\" or a number");
+}
+
+Array norm(const Array& a, const NormOrder& order, const Axes& given, bool keepdims) {
+  const Array x = is_float(a.dtype()) ? a : a.astype(Dtype::kFloat64);
+  if (order.kind == NormOrder::kDefault) return euclidean(x, given, keepdims);
+  Axes axes = given;
+  if (axes.empty()) {
+    for (int d = 0; d < x.ndim(); ++d) axes.push_back(d);
+  }
+  for (int64_t& axis : axes) axis = normalize_axis("linalg::norm", axis, x.ndim());
+  CATENA_CHECK(ShapeError, axes.size() == 1 || axes.size() == 2,
+               "linalg::norm: an order needs one or two axes, got ", axes.size(),
+               " of an array of shape ", a.shape());
+  if (axes.size() == 2) {
+    CATENA_CHECK(ValueError, axes[0] != axes[1], "linalg::norm: axis ", axes[0], " is given twice");
+    if (order.kind == NormOrder::kFrobenius) return euclidean(x, axes, keepdims);
+    return matrix_norm(x, order.p, axes[0], axes[1], keepdims);
+  }
+  CATENA_CHECK(ValueError, order.kind == NormOrder::kNumber,
+               "linalg::norm: \"fro\" is a norm of matrices, got one axis");
+  return vector_norm(x, order.p, axes[0], keepdims);
+}
+
+}  // namespace catena::linalg

@@ -1,0 +1,63 @@
+#include "array/positions.h"
+
+#include "catena/array/math.h"
+#include "catena/array/reduction.h"
+
+namespace catena {
+
+Array integer_positions(const char* who, Device device, const Array& indices) {
+  CATENA_CHECK(DtypeError, is_int(indices.dtype()), who,
+               ": positions must be integers, got an array of ", indices.dtype());
+  CATENA_CHECK(DeviceError, indices.device() == device, who,
+               ": arrays on different devices: ", device, " and ", indices.device(),
+               "; copy one with to(\"", device, "\") first");
+  const bool fits = indices.dtype() == Dtype::kInt32 || indices.dtype() == Dtype::kInt64;
+  return fits ? indices : indices.astype(Dtype::kInt64);
+}
+
+void check_positions(const char* who, std::span<const PositionList> lists) {
+  std::vector<const PositionList*> unknown;
+  for (const PositionList& list : lists) {
+    if (!list.in_range && list.array.size() > 0) unknown.push_back(&list);
+  }
+  if (unknown.empty()) return;
+  // All extremes in one array, so that they come to the host together.
+  const Array limits = Array::uninitialized({2 * int64_t(unknown.size())}, Dtype::kInt64,
+                                            unknown.front()->array.device());
+  for (size_t k = 0; k < unknown.size(); ++k) {
+    const Array low = limits[2 * int64_t(k)], high = limits[2 * int64_t(k) + 1];
+    ReduceOptions options;
+    options.dtype = Dtype::kInt64;
+    options.out = &low;
+    amin(unknown[k]->array, options);
+    options.out = &high;
+    amax(unknown[k]->array, options);
+  }
+  const auto values = limits.to_vector<int64_t>();
+  for (size_t k = 0; k < unknown.size(); ++k) {
+    const int64_t low = values[2 * k], high = values[2 * k + 1], extent = unknown[k]->extent;
+    CATENA_CHECK(IndexError, low >= -extent && high < extent, who, ": position ",
+                 low < -extent ? low : high, " is out of bounds for axis ", unknown[k]->axis,
+                 " of extent ", extent);
+  }
+}
+
+void check_positions(const char* who, const Array& positions, int64_t extent, int axis) {
+  const PositionList list{positions, extent, axis, false};
+  check_positions(who, {&list, 1});
+}
+
+Array wrapped_positions(const Array& positions, int64_t extent, OutOfRange mode) {
+  const Array p = positions.astype(Dtype::kInt64, false);
+  switch (mode) {
+    case OutOfRange::kWrap:
+      return remainder(p, extent);
+    case OutOfRange::kClip:
+      return clip(p, 0, extent - 1);
+    case OutOfRange::kRaise:
+      return where(less(p, 0), add(p, extent), p);
+  }
+  return p;
+}
+
+}  // namespace catena

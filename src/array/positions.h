@@ -1,0 +1,29 @@
+// Arrays of positions: dtype, device and range, for everything that indexes with arrays.
+#pragma once
+
+#include <span>
+
+#include "catena/array/indexing.h"
+
+namespace catena {
+
+// One list of positions and what it indexes.
+struct PositionList {
+  Array array;  // int32 or int64, any shape
+  int64_t extent = 0;
+  int axis = 0;           // named in errors
+  bool in_range = false;  // known without looking
+};
+
+// The array itself, or as int64 for the other integer dtypes. Throws DtypeError, DeviceError.
+Array integer_positions(const char* who, Device device, const Array& indices);
+// Throws IndexError with the first offending value of the worst list. One synchronisation on a GPU.
+void check_positions(const char* who, std::span<const PositionList> lists);
+// The same for one list.
+void check_positions(const char* who, const Array& positions, int64_t extent, int axis);
+// Positions inside [0, extent) as int64: negative ones from the end, others as the mode says.
+Array wrapped_positions(const Array& positions, int64_t extent, OutOfRange mode);
+// unravel_index of positions known to be in range.
+std::vector<Array> unravel_known(const Array& positions, const Shape& shape);
+
+}  // namespace catena

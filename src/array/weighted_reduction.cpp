@@ -1,0 +1,96 @@
+// Averages with weights and reductions that leave NaN out.
+#include <limits>
+
+#include "catena/array/indexing.h"
+#include "catena/array/math.h"
+#include "catena/array/reduction.h"
+
+namespace catena {
+namespace {
+
+// Weights that broadcast against a.
+Array spread_weights(const Array& a, const Array& weights, const ReduceOptions& options) {
+  if (weights.shape() == a.shape()) return weights;
+  CATENA_CHECK(ShapeError, options.axes.size() == 1 && weights.ndim() == 1,
+               "average: weights of shape ", weights.shape(), " for an array of shape ", a.shape(),
+               "; expected its shape, or 1-d weights and one axis");
+  const int axis = normalize_axis("average", options.axes[0], a.ndim());
+  CATENA_CHECK(ShapeError, weights.size() == a.shape()[size_t(axis)], "average: ", weights.size(),
+               " weights for axis ", axis, " of shape ", a.shape());
+  Shape shape(size_t(a.ndim()), 1);
+  shape[size_t(axis)] = weights.size();
+  return weights.reshape(shape).broadcast_to(a.shape());
+}
+
+// a with another number in place of NaN; a itself when it holds none by its dtype.
+Array without_nan(const Array& a, const Scalar& replacement) {
+  return is_float(a.dtype()) ? where(isnan(a), replacement, a) : a;
+}
+
+// NaN where every element along the axes is NaN.
+Array mark_empty(const Array& a, const ReduceOptions& options, const Array& result) {
+  ReduceOptions plain = options;
+  plain.out = nullptr;
+  plain.dtype.reset();
+  const Array empty = all(isnan(a), plain);
+  const Array marked = where(empty, std::numeric_limits<double>::quiet_NaN(), result);
+  if (!options.out) return marked;
+  options.out->assign(marked);
+  return *options.out;
+}
+
+}  // namespace
+
+Array average(const Array& a, const Array& weights, const ReduceOptions& options) {
+  check_same_device("average", a, weights);
+  Dtype dtype = options.dtype.value_or(promote(a.dtype(), weights.dtype()));
+  if (!is_float(dtype)) dtype = Dtype::kFloat64;
+  const Array w = spread_weights(a, weights, options).astype(dtype, false);
+  ReduceOptions plain = options;
+  plain.out = nullptr;
+  plain.dtype = dtype;
+  const Array total = sum(w, plain);
+  CATENA_CHECK(ValueError, total.size() == 0 || !any(equal(total, 0)).item<bool>(),
+               "average: the weights sum to zero");
+  const Array weighted = sum(multiply(a, w, Out(dtype)), plain);
+  return options.out ? divide(weighted, total, *options.out) : divide(weighted, total);
+}
+
+Array nansum(const Array& a, const ReduceOptions& options) {
+  return sum(without_nan(a, 0), options);
+}
+Array nanprod(const Array& a, const ReduceOptions& options) {
+  return prod(without_nan(a, 1), options);
+}
+
+Array nanmean(const Array& a, const ReduceOptions& options) {
+  if (!is_float(a.dtype())) return mean(a, options);
+  ReduceOptions plain = options;
+  plain.out = nullptr;
+  const Array total = nansum(a, plain);
+  plain.dtype = total.dtype() == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32;
+  const Array count = sum(logical_not(isnan(a)), plain);
+  Out out;
+  if (options.out)
+    out = Out(*options.out);
+  else
+    out = Out(total.dtype());
+  return divide(total, count, out);
+}
+
+Array nanmax(const Array& a, const ReduceOptions& options) {
+  if (!is_float(a.dtype())) return amax(a, options);
+  ReduceOptions plain = options;
+  plain.out = nullptr;
+  return mark_empty(a, options,
+                    amax(without_nan(a, -std::numeric_limits<double>::infinity()), plain));
+}
+Array nanmin(const Array& a, const ReduceOptions& options) {
+  if (!is_float(a.dtype())) return amin(a, options);
+  ReduceOptions plain = options;
+  plain.out = nullptr;
+  return mark_empty(a, options,
+                    amin(without_nan(a, std::numeric_limits<double>::infinity()), plain));
+}
+
+}  // namespace catena
