@@ -4,6 +4,7 @@
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
 #include "catena/array/slots.h"
+#include "catena/core/memory_profile.h"
 
 namespace catena {
 namespace {
@@ -27,6 +28,7 @@ void check_range(const char* who, const Array& positions, int64_t extent) {
 }  // namespace
 
 Array take(const Array& a, const Array& indices, std::optional<int64_t> axis, OutOfRange mode) {
+  const CallScope scope("take");
   const Array x = (axis ? a : a.ravel()).contiguous();
   CATENA_CHECK(ShapeError, x.ndim() > 0, "take: expected at least one axis");
   const int ax = axis ? normalize_axis("take", *axis, x.ndim()) : 0;

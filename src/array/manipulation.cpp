@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "catena/array/slots.h"
+#include "catena/core/memory_profile.h"
 
 namespace catena {
 
@@ -52,6 +53,7 @@ Array atleast_3d(const Array& a) {
 }
 
 Array concatenate(std::span<const Array> arrays, int64_t axis) {
+  const CallScope scope("concatenate");
   CATENA_CHECK(ValueError, !arrays.empty(), "concatenate: expected at least one array");
   const Array& first = arrays.front();
   CATENA_CHECK(ShapeError, first.ndim() > 0, "concatenate: 0-d arrays cannot be joined; use stack");
