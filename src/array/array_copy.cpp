@@ -4,6 +4,7 @@
 #include "catena/array/array.h"
 #include "catena/array/slots.h"
 #include "catena/core/backend.h"
+#include "catena/core/memory_profile.h"
 
 namespace catena {
 namespace {
@@ -40,6 +41,7 @@ void copy_on_device(const Array& source, const Array& target) {
 }  // namespace
 
 Array Array::copy() const {
+  const CallScope scope("copy");
   Array result = uninitialized(shape(), dtype(), device());
   copy_on_device(*this, result);
   return result;
@@ -47,6 +49,7 @@ Array Array::copy() const {
 
 Array Array::astype(Dtype to, bool copy_always) const {
   if (to == dtype()) return copy_always ? copy() : *this;
+  const CallScope scope("astype");
   Array result = uninitialized(shape(), to, device());
   copy_on_device(*this, result);
   return result;
@@ -56,6 +59,7 @@ Array Array::to(Device target) const { return target == device() ? *this : copy_
 
 Array Array::copy_to(Device target) const {
   if (target == device()) return copy();
+  const CallScope scope("to");
   require_device(target);
   const Array source = contiguous();
   Array result = uninitialized(shape(), dtype(), target);

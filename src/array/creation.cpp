@@ -8,6 +8,7 @@
 #include "catena/array/math.h"
 #include "catena/array/slots.h"
 #include "catena/core/config.h"
+#include "catena/core/memory_profile.h"
 
 namespace catena {
 namespace {
@@ -39,30 +40,41 @@ Array filled_like(const Array& like, const Scalar& value, const ArrayOptions& op
 }  // namespace
 
 Array empty(const Shape& shape, const ArrayOptions& options) {
+  const CallScope scope("empty");
   return Array::uninitialized(shape, dtype_of_options(options), device_of(options));
 }
 Array zeros(const Shape& shape, const ArrayOptions& options) {
+  const CallScope scope("zeros");
   return filled(shape, 0, dtype_of_options(options), device_of(options));
 }
 Array ones(const Shape& shape, const ArrayOptions& options) {
+  const CallScope scope("ones");
   return filled(shape, 1, dtype_of_options(options), device_of(options));
 }
 Array full(const Shape& shape, const Scalar& value, const ArrayOptions& options) {
+  const CallScope scope("full");
   return filled(shape, value, options.dtype.value_or(value.default_dtype()), device_of(options));
 }
-Array empty_like(const Array& like, const ArrayOptions& options) { return new_like(like, options); }
+Array empty_like(const Array& like, const ArrayOptions& options) {
+  const CallScope scope("empty_like");
+  return new_like(like, options);
+}
 Array zeros_like(const Array& like, const ArrayOptions& options) {
+  const CallScope scope("zeros_like");
   return filled_like(like, 0, options);
 }
 Array ones_like(const Array& like, const ArrayOptions& options) {
+  const CallScope scope("ones_like");
   return filled_like(like, 1, options);
 }
 Array full_like(const Array& like, const Scalar& value, const ArrayOptions& options) {
+  const CallScope scope("full_like");
   return filled_like(like, value, options);
 }
 
 Array arange(const Scalar& start, const Scalar& stop, const Scalar& step,
              const ArrayOptions& options) {
+  const CallScope scope("arange");
   const double s = step.to_double();
   CATENA_CHECK(ValueError, s != 0, "arange: the step must not be zero");
   const bool floating = start.kind() == DtypeKind::kFloat || stop.kind() == DtypeKind::kFloat ||
@@ -229,6 +241,7 @@ Array borrow_array(void* data, const Shape& shape, Dtype dtype, Device device,
 
 Array array_from_bytes(const void* data, const Shape& shape, Dtype dtype,
                        std::optional<Device> device) {
+  const CallScope scope("array");
   Array host = Array::uninitialized(shape, dtype, cpu(0));
   if (host.size() > 0) std::memcpy(host.raw_data(), data, static_cast<size_t>(host.nbytes()));
   return host.to(device.value_or(current_device()));

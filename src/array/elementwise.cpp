@@ -1,6 +1,7 @@
 #include "catena/array/elementwise.h"
 
 #include "catena/array/slots.h"
+#include "catena/core/memory_profile.h"
 
 namespace catena {
 namespace {
@@ -145,6 +146,7 @@ bool computes_in(ElementwiseOp op, Dtype d) {
 
 Array elementwise(ElementwiseOp op, std::initializer_list<Operand> operands, const Out& out) {
   const ElementwiseInfo& row = info(op);
+  const CallScope scope(row.name);
   ElementwiseCall call;
   call.op = op;
   call.input_count = row.inputs;

@@ -8,6 +8,7 @@
 #include "catena/array/reduction.h"
 #include "catena/array/scan.h"
 #include "catena/array/slots.h"
+#include "catena/core/memory_profile.h"
 
 namespace catena {
 namespace {
@@ -28,6 +29,7 @@ Array finish_into(const char* who, const Array& result, const Array* out) {
 
 Array take(const Array& a, const Array& indices, std::optional<int64_t> axis, OutOfRange mode,
            const Array* out) {
+  const CallScope scope("take");
   const Array x = (axis ? a : a.ravel()).contiguous();
   CATENA_CHECK(ShapeError, x.ndim() > 0, "take: expected at least one axis");
   const int ax = axis ? normalize_axis("take", *axis, x.ndim()) : 0;

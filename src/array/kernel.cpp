@@ -8,6 +8,7 @@
 
 #include "array/kernel_compiler.h"
 #include "catena/core/backend.h"
+#include "catena/core/memory_profile.h"
 
 namespace catena {
 
@@ -221,6 +222,7 @@ KernelOutputs ElementwiseKernel::call(const std::vector<Operand>& arguments,
   for (size_t k = 0; k < outputs; ++k) {
     const KernelParameter& parameter = kernel.outputs[k];
     const Dtype dtype = letters.resolve(parameter, "output");
+    const CallScope scope(kernel.name.c_str());
     Array result;
     if (outputs_given) {
       result = *arguments[inputs + k].array();
@@ -306,6 +308,7 @@ Array ReductionKernel::call(const std::vector<Operand>& inputs, const Axes& axes
   for (int d = 0; d < shape.ndim(); ++d) {
     if (!((mask >> d) & 1)) squeezed.push_back(shape[size_t(d)]);
   }
+  const CallScope scope(kernel.name.c_str());
   const Array result =
       Array::uninitialized(kept, letters.resolve(kernel.outputs[0], "output"), device);
   CATENA_CHECK(ValueError,

@@ -7,6 +7,7 @@
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
 #include "catena/array/slots.h"
+#include "catena/core/memory_profile.h"
 
 namespace catena {
 namespace {
@@ -37,6 +38,7 @@ Array as_batch(const Array& a, const Shape& batch) {
 }
 
 Array run_matmul(const Array& a, const Array& b, const Shape& shape, Dtype dtype, const Out& out) {
+  const CallScope scope("matmul");
   const bool direct = out.array && out.array->dtype() == dtype && out.array->is_contiguous() &&
                       !out.array->shares_memory_with(a) && !out.array->shares_memory_with(b);
   if (out.array) {

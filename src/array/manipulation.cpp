@@ -5,6 +5,7 @@
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/slots.h"
+#include "catena/core/memory_profile.h"
 
 namespace catena {
 
@@ -54,6 +55,7 @@ Array atleast_3d(const Array& a) {
 }
 
 Array concatenate(std::span<const Array> arrays, int64_t axis) {
+  const CallScope scope("concatenate");
   CATENA_CHECK(ValueError, !arrays.empty(), "concatenate: expected at least one array");
   const Array& first = arrays.front();
   CATENA_CHECK(ShapeError, first.ndim() > 0, "concatenate: 0-d arrays cannot be joined; use stack");

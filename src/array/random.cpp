@@ -1,19 +1,22 @@
 #include "catena/array/random.h"
 
+#include <charconv>
 #include <cstdlib>
-#include <map>
+#include <cstring>
 #include <memory>
 #include <mutex>
 #include <random>
 
 #include "catena/array/slots.h"
 #include "catena/core/graph.h"
+#include "catena/core/memory_profile.h"
 
 namespace catena {
 namespace {
 
 Array run(RandomState& state, const Shape& shape, Dtype dtype, std::optional<Device> device,
           RandomCall call) {
+  const CallScope scope("random");
   Array result = Array::uninitialized(shape, dtype, device.value_or(current_device()));
   if (result.size() == 0) return result;
   call.bits = state.reserve(static_cast<uint64_t>(result.size()), result.device());
@@ -38,10 +41,24 @@ void check_bounds(int64_t low, int64_t high, Dtype dtype) {
                low, ", ", high, ") does not fit ", dtype);
 }
 
+uint64_t entropy() {
+  std::random_device device;
+  return (uint64_t{device()} << 32) | device();
+}
+
+// That of the environment, else by chance.
 uint64_t initial_seed() {
-  if (const char* text = std::getenv("CATENA_SEED")) return std::strtoull(text, nullptr, 10);
-  std::random_device entropy;
-  return (uint64_t{entropy()} << 32) | entropy();
+  for (const char* name : {"CATENA_SEED", "CHAINER_SEED"}) {
+    const char* text = std::getenv(name);
+    if (text == nullptr || *text == '\0') continue;
+    const char* end = text + std::strlen(text);
+    uint64_t seed = 0;
+    const auto result = std::from_chars(text, end, seed);
+    CATENA_CHECK(ValueError, result.ec == std::errc() && result.ptr == end, name, "='", text,
+                 "' is no seed; expected a whole number from 0 to 18446744073709551615");
+    return seed;
+  }
+  return entropy();
 }
 
 struct Defaults {
@@ -89,6 +106,7 @@ struct RandomState::Shared {
   uint64_t graph_ = 0;
 };
 
+RandomState::RandomState() : RandomState(entropy()) {}
 RandomState::RandomState(uint64_t seed_value) : shared_(std::make_shared<Shared>()) {
   seed(seed_value);
 }
@@ -99,6 +117,7 @@ RandomState& RandomState::operator=(const RandomState& other) {
   set_state(other.state());
   return *this;
 }
+void RandomState::seed() { seed(entropy()); }
 void RandomState::seed(uint64_t value) { shared_->state = {value, 0}; }
 RandomState::State RandomState::state() const { return shared_->state; }
 void RandomState::set_state(State state) { shared_->state = state; }
@@ -162,6 +181,8 @@ RandomState& default_state(Device device) {
 
 RandomState& default_state() { return default_state(current_device()); }
 
+RandomState& get_random_state() { return default_state(); }
+
 void seed(uint64_t value) {
   Defaults& d = defaults();
   std::lock_guard lock(d.mutex);
@@ -172,6 +193,10 @@ void seed(uint64_t value) {
     }
   }
 }
+
+void seed(uint64_t value, Device device) { default_state(device).seed(value); }
+void seed() { seed(entropy()); }
+void reset_states() { seed(initial_seed()); }
 
 Array uniform(const Shape& shape, double low, double high, Dtype dtype) {
   return default_state().uniform(shape, low, high, dtype);

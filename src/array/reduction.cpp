@@ -7,6 +7,7 @@
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
 #include "catena/array/slots.h"
+#include "catena/core/memory_profile.h"
 
 namespace catena {
 namespace {
@@ -39,6 +40,7 @@ int64_t reduced_count(const Shape& shape, uint32_t mask) {
 
 Array reduce(const char* who, ReduceOp op, const Array& a, const ReduceOptions& options,
              Dtype dtype, double scale = 1) {
+  const CallScope scope(who);
   const uint32_t mask = axis_mask(normalize_axes(who, options.axes, a.ndim()));
   const Shape kept = reduced_shape(a.shape(), mask, true);
   const Shape wanted = options.keepdims ? kept : reduced_shape(a.shape(), mask, false);
@@ -103,6 +105,7 @@ Array variance(const char* who, const Array& a, const ReduceOptions& options, in
 
 Array arg_reduce(const char* who, bool maximum, const Array& a, std::optional<int64_t> axis,
                  bool keepdims) {
+  const CallScope scope(who);
   const Array x = axis ? a : a.ravel();
   CATENA_CHECK(ShapeError, x.ndim() > 0, who, ": a 0-d array has no axis");
   const int ax = axis ? normalize_axis(who, *axis, x.ndim()) : 0;

@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "catena/array/creation.h"
 #include "catena/autograd/function_node.h"
 #include "catena/autograd/parameter.h"
+#include "catena/core/memory_profile.h"
 
 namespace catena {
 
@@ -90,6 +92,9 @@ struct BackwardPass {
         std::any_of(node.outputs().begin(), node.outputs().end(),
                     [](VariableNode* v) { return v != nullptr && v->grad.defined(); });
     if (reached) {
+      const bool profiled = detail::memory_profiles.load(std::memory_order_relaxed) != 0;
+      const std::string name = profiled ? "backward of " + node.label() : std::string();
+      const CallScope scope(name.c_str());
       BackwardContext context(node, options_.create_graph);
       node.backward(context);
     }

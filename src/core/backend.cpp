@@ -16,7 +16,34 @@ std::array<std::atomic<Backend*>, kDeviceTypeCount>& table() {
   return backends;
 }
 
+[[noreturn]] void unsupported(const char* what) {
+  fail<DeviceError>(what, ": not available on this kind of device; expected a cuda device");
+}
+
 }  // namespace
+
+DeviceProperties Backend::properties(int) { unsupported("device_properties"); }
+MemoryInfo Backend::memory_info(int) { unsupported("memory_info"); }
+bool Backend::can_access_peer(int, int) { return false; }
+int Backend::owner_of(const void*) { return -1; }
+StoragePtr Backend::allocate_unpooled(int, size_t) { unsupported("allocate_unpooled"); }
+Backend::IpcMemory Backend::export_memory(const Storage&, const void*) {
+  unsupported("IPCArrayHandle");
+}
+StoragePtr Backend::import_memory(int, const IpcMemory&, size_t) { unsupported("IPCArrayHandle"); }
+StreamState* Backend::create_blocking_stream(int index, int priority) {
+  return create_stream(index, priority);
+}
+void Backend::add_callback(StreamState*, Stream::Callback) { unsupported("Stream::add_callback"); }
+void Backend::launch_host_func(StreamState*, std::function<void()>) {
+  unsupported("Stream::launch_host_func");
+}
+EventState* Backend::create_event_with(int index, const EventOptions& options) {
+  return create_event(index, options.timing);
+}
+Backend::IpcEvent Backend::export_event(EventState*) { unsupported("IPCEvent"); }
+EventState* Backend::import_event(int, const IpcEvent&) { unsupported("IPCEvent"); }
+void Backend::fill_bytes(void*, int, size_t, const Stream&) { unsupported("memset"); }
 
 void register_backend(DeviceType type, Backend* implementation) {
   table()[static_cast<int>(type)].store(implementation, std::memory_order_release);

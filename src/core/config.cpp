@@ -32,6 +32,17 @@ Precision precision_from_environment() {
   return Precision::kFloat32;
 }
 
+UseCudnn cudnn_from_environment() {
+  const char* text = std::getenv("CATENA_CUDNN");
+  if (text == nullptr) text = std::getenv("CHAINER_CUDNN");
+  const std::string_view name = text && *text ? text : "auto";
+  if (name == "never" || name == "0") return UseCudnn::kNever;
+  if (name == "always") return UseCudnn::kAlways;
+  if (name != "auto" && name != "1")
+    logging::warning("CATENA_CUDNN=", name, " is none of never, auto, always; using auto");
+  return UseCudnn::kAuto;
+}
+
 [[maybe_unused]] int positive_number(const char* name) {
   const char* text = std::getenv(name);
   return text ? std::max(0, std::atoi(text)) : 0;
@@ -67,6 +78,7 @@ Config& config() {
     Config c;
     c.matmul_precision = precision_from_environment();
     c.deterministic = environment_flag("CATENA_DETERMINISTIC", false);
+    c.use_cudnn = cudnn_from_environment();
     c.type_check =
         environment_flag("CATENA_TYPE_CHECK", environment_flag("CHAINER_TYPE_CHECK", true));
     return c;

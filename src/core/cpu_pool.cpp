@@ -51,7 +51,16 @@ struct Counters {
   std::atomic<uint64_t> allocations{0}, system_allocations{0};
 };
 Counters g_counters[kMaxDevices];
-std::atomic<size_t> g_cached{0};
+
+// Blocks kept for reuse and their bytes (multiples of 64), both in one word: a count costs no
+// second atomic operation.
+constexpr uint64_t kOneBlock = uint64_t{1} << 36;
+std::atomic<uint64_t> g_cached{0};
+[[maybe_unused]] uint64_t cached(size_t blocks, size_t bytes) {
+  return blocks * kOneBlock + bytes / 64;
+}
+size_t cached_bytes() { return (g_cached.load(std::memory_order_relaxed) % kOneBlock) * 64; }
+size_t cached_blocks() { return g_cached.load(std::memory_order_relaxed) / kOneBlock; }
 
 void* system_allocate(size_t bytes) {
   const size_t alignment = bytes >= kHugePage ? kHugePage : 64;
@@ -119,7 +128,7 @@ void release_block(Storage* storage) {
   g_counters[storage->device.index()].in_use.fetch_sub(bytes, std::memory_order_relaxed);
   storage->~Storage();
 #if CATENA_POOL_CACHES
-  g_cached.fetch_add(bytes, std::memory_order_relaxed);
+  g_cached.fetch_add(cached(1, bytes), std::memory_order_relaxed);
   put_cached(size_class(bytes), storage);
 #else
   std::free(storage);
@@ -135,14 +144,14 @@ void count_allocation(Counters& c, size_t bytes) {
 [[noreturn]] void out_of_memory(Device device, size_t bytes) {
   const Counters& c = g_counters[device.index()];
   fail<OutOfMemoryError>("out of memory on ", device, ": asked for ", bytes, " bytes; in use ",
-                         c.in_use.load(), ", cached ", g_cached.load(), ", limit ", c.limit.load(),
+                         c.in_use.load(), ", cached ", cached_bytes(), ", limit ", c.limit.load(),
                          " (0: none)");
 }
 
 void* obtain_block(Device device, int cls, size_t bytes) {
 #if CATENA_POOL_CACHES
   if (void* block = take_cached(cls)) {
-    g_cached.fetch_sub(bytes, std::memory_order_relaxed);
+    g_cached.fetch_sub(cached(1, bytes), std::memory_order_relaxed);
     return block;
   }
 #endif
@@ -180,7 +189,8 @@ PoolStatistics cpu_pool_statistics(int index) {
   const Counters& c = g_counters[index];
   PoolStatistics s;
   s.in_use = c.in_use;
-  s.cached = g_cached;
+  s.cached = cached_bytes();
+  s.free_blocks = cached_blocks();
   s.peak_in_use = c.peak;
   s.limit = c.limit;
   s.allocations = c.allocations;
@@ -194,7 +204,8 @@ void cpu_pool_free_all() {
   for (int c = 0; c < kClassCount; ++c) {
     auto drop = [c](std::vector<void*>& list) {
       for (void* block : list) std::free(block);
-      g_cached.fetch_sub(list.size() * class_bytes(c), std::memory_order_relaxed);
+      g_cached.fetch_sub(cached(list.size(), list.size() * class_bytes(c)),
+                         std::memory_order_relaxed);
       list.clear();
     };
     drop(shared.free[c]);

@@ -42,6 +42,12 @@ std::ostream& operator<<(std::ostream& os, Device device) { return os << device.
 
 const char* name(DeviceType type) { return type == DeviceType::kCpu ? "cpu" : "cuda"; }
 
+void Device::use() const { set_current_device(*this); }
+void Device::synchronize() const { catena::synchronize(*this); }
+std::string Device::compute_capability() const {
+  return device_properties(*this).compute_capability;
+}
+
 Device cpu(int index) { return Device(DeviceType::kCpu, index); }
 Device cuda_device(int index) { return Device(DeviceType::kCuda, index); }
 
@@ -59,6 +65,30 @@ void require_device(Device device) {
                       name(device.type()), ":", count - 1, kCheckHint);
   }
   fail<DeviceError>(device, " cannot be used: ", unavailable_reason(device.type()), kCheckHint);
+}
+
+DeviceProperties device_properties(Device device) {
+  require_device(device);
+  return backend(device.type()).properties(device.index());
+}
+
+MemoryInfo memory_info(Device device) {
+  require_device(device);
+  return backend(device.type()).memory_info(device.index());
+}
+
+bool can_access_peer(Device device, Device peer) {
+  require_device(device);
+  require_device(peer);
+  if (device.type() != peer.type()) return false;
+  return device == peer || backend(device.type()).can_access_peer(device.index(), peer.index());
+}
+
+Device device_of_pointer(const void* memory) {
+  // A process that never used a GPU has no memory there; asking would start the driver.
+  if (device_count(DeviceType::kCuda) == 0) return cpu(0);
+  const int owner = backend(DeviceType::kCuda).owner_of(memory);
+  return owner < 0 ? cpu(0) : cuda_device(owner);
 }
 
 Device current_device() { return t_current_device; }

@@ -1,14 +1,56 @@
 #include "catena/core/memory.h"
 
+#include <charconv>
+#include <cmath>
+
 #include "catena/core/backend.h"
 #include "catena/core/error.h"
+#include "catena/core/graph.h"
+#include "catena/core/memory_profile.h"
 #include "core/cpu_backend.h"
+#include "core/user_pool.h"
 
 namespace catena {
 namespace {
 
 thread_local Allocator t_allocator;
-thread_local bool t_has_allocator = false;
+thread_local bool t_in_allocator = false;  // an allocator's own requests go to the pool
+
+// Never destroyed: arrays may be made while static objects go.
+Allocator& process_allocator() {
+  static Allocator* allocator = new Allocator;
+  return *allocator;
+}
+// Scopes and set_allocator together: 0 means that nobody has replaced the pools.
+std::atomic<int> g_allocators{0};
+
+StoragePtr from_pool(Device device, size_t bytes) {
+  if (device.is_cpu()) return cpu_allocate(device, bytes);
+  return backend(device.type()).allocate(device.index(), bytes);
+}
+
+StoragePtr from_allocator(Device device, size_t bytes) {
+  const Allocator& allocator = t_allocator ? t_allocator : process_allocator();
+  // A graph's memory is its own: replays write into it.
+  if (t_in_allocator || !allocator || (device.is_cuda() && cuda::capture_id() != 0))
+    return from_pool(device, bytes);
+  t_in_allocator = true;
+  struct Leave {
+    ~Leave() { t_in_allocator = false; }
+  } leave;
+  StoragePtr storage = allocator(device, bytes);
+  CATENA_CHECK(ValueError, storage && storage->device == device && storage->bytes >= bytes,
+               "allocate: the allocator was asked for ", bytes, " bytes on ", device, " and gave ",
+               storage ? message(storage->bytes, " on ", storage->device) : "nothing");
+  return storage;
+}
+
+[[gnu::noinline]] StoragePtr allocate_observed(Device device, size_t bytes) {
+  StoragePtr storage = from_allocator(device, bytes);
+  if (detail::memory_profiles.load(std::memory_order_relaxed) != 0 && !storage->observer)
+    detail::observe_allocation(*storage);
+  return storage;
+}
 
 }  // namespace
 
@@ -20,21 +62,24 @@ void Storage::destroy(Storage* storage) {
 }
 
 StoragePtr allocate(Device device, size_t bytes) {
-  if (t_has_allocator) [[unlikely]] {
-    t_has_allocator = false;  // the hook itself allocates from the pool
-    struct Restore {
-      ~Restore() { t_has_allocator = true; }
-    } restore;
-    return t_allocator(device, bytes);
-  }
-  if (device.is_cpu()) return cpu_allocate(device, bytes);
-  return backend(device.type()).allocate(device.index(), bytes);
+  if (g_allocators.load(std::memory_order_relaxed) != 0 ||
+      detail::memory_profiles.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    return allocate_observed(device, bytes);
+  return from_pool(device, bytes);
+}
+
+StoragePtr allocate_unpooled(Device device, size_t bytes) {
+  require_device(device);
+  return backend(device.type()).allocate_unpooled(device.index(), bytes);
 }
 
 StoragePtr allocate_pinned(Device cpu_device, size_t bytes) {
   CATENA_CHECK(DeviceError, cpu_device.is_cpu(), "allocate_pinned: expected a CPU device, got ",
                cpu_device);
-  return backend(DeviceType::kCuda).allocate_pinned(cpu_device, bytes);
+  StoragePtr storage = backend(DeviceType::kCuda).allocate_pinned(cpu_device, bytes);
+  if (detail::memory_profiles.load(std::memory_order_relaxed) != 0)
+    detail::observe_allocation(*storage);
+  return storage;
 }
 
 StoragePtr borrow(Device device, void* data, size_t bytes, std::shared_ptr<void> owner) {
@@ -48,6 +93,7 @@ StoragePtr borrow(Device device, void* data, size_t bytes, std::shared_ptr<void>
 
 void record_use(const Storage& storage, const Stream& stream) {
   if (storage.device.is_cpu() && !storage.pinned) return;
+  if (note_user_pool_use(storage, stream)) return;
   backend(DeviceType::kCuda).record_use(storage, stream);
 }
 
@@ -66,17 +112,42 @@ void set_memory_limit(Device device, size_t bytes) {
   backend(device.type()).set_limit(device.index(), bytes);
 }
 
+size_t parse_memory_limit(std::string_view text, size_t total_bytes) {
+  const auto refuse = [&] {
+    fail<ValueError>("memory limit: '", text,
+                     "' is neither a number of bytes nor a percentage such as 60%");
+  };
+  const bool percent = !text.empty() && text.back() == '%';
+  const char* end = text.data() + text.size() - (percent ? 1 : 0);
+  if (!percent) {
+    size_t bytes = 0;
+    const auto result = std::from_chars(text.data(), end, bytes);
+    if (result.ec != std::errc() || result.ptr != end) refuse();
+    return bytes;
+  }
+  double share = 0;
+  const auto result = std::from_chars(text.data(), end, share);
+  if (result.ec != std::errc() || result.ptr != end || !(share >= 0 && share <= 100)) refuse();
+  return static_cast<size_t>(std::floor(static_cast<double>(total_bytes) * (share / 100)));
+}
+
+void set_allocator(Allocator allocator) {
+  const bool had = bool(process_allocator());
+  g_allocators.fetch_add(int{bool(allocator)} - int{had});
+  process_allocator() = std::move(allocator);
+}
+
 AllocatorScope::AllocatorScope(Allocator allocator) {
   CATENA_CHECK(ValueError, bool(allocator),
                "AllocatorScope: expected a callable, got an empty function");
-  previous_ = t_has_allocator ? t_allocator : Allocator();
+  previous_ = std::move(t_allocator);
   t_allocator = std::move(allocator);
-  t_has_allocator = true;
+  g_allocators.fetch_add(1);
 }
 
 AllocatorScope::~AllocatorScope() {
-  t_allocator = previous_;
-  t_has_allocator = bool(previous_);
+  t_allocator = std::move(previous_);
+  g_allocators.fetch_sub(1);
 }
 
 }  // namespace catena

@@ -1,5 +1,7 @@
 #include "catena/core/stream.h"
 
+#include <atomic>
+
 #include "catena/core/backend.h"
 #include "catena/core/error.h"
 
@@ -14,6 +16,18 @@ StreamState* current_state(Device device) {
   return state ? state : backend(device.type()).default_stream(device.index());
 }
 
+// A stream of CUDA's own, known by a fixed handle; one record a device, kept for good.
+Stream special_stream(Device device, void* native, std::atomic<StreamState*>* made) {
+  require_device(device);
+  if (device.is_cpu()) return Stream::default_of(device);
+  if (StreamState* state = made[device.index()].load(std::memory_order_acquire))
+    return Stream(state);
+  const Stream stream = Stream::wrap(device, native);
+  StreamState* expected = nullptr;
+  if (made[device.index()].compare_exchange_strong(expected, stream.state())) return stream;
+  return Stream(expected);
+}
+
 }  // namespace
 
 void StreamState::destroy(StreamState* state) {
@@ -25,6 +39,23 @@ void EventState::destroy(EventState* state) { backend(state->device.type()).dest
 Stream Stream::create(Device device, int priority) {
   require_device(device);
   return Stream(backend(device.type()).create_stream(device.index(), priority));
+}
+
+Stream Stream::create(Device device, const StreamOptions& options) {
+  require_device(device);
+  Backend& b = backend(device.type());
+  return Stream(options.non_blocking ? b.create_stream(device.index(), options.priority)
+                                     : b.create_blocking_stream(device.index(), options.priority));
+}
+
+Stream Stream::null(Device device) {
+  static std::atomic<StreamState*> made[kMaxDevices];
+  return special_stream(device, nullptr, made);
+}
+
+Stream Stream::per_thread(Device device) {
+  static thread_local std::atomic<StreamState*> made[kMaxDevices];
+  return special_stream(device, reinterpret_cast<void*>(uintptr_t{2}), made);
 }
 
 Stream Stream::default_of(Device device) {
@@ -60,6 +91,22 @@ Event Stream::record() const {
   return event;
 }
 
+void Stream::record(const Event& event) const { event.record(*this); }
+
+void Stream::use() const {
+  t_current[static_cast<int>(device().type())][device().index()] = state_;
+}
+
+void Stream::add_callback(Callback callback) const {
+  CATENA_CHECK(ValueError, bool(callback), "Stream::add_callback: the function is empty");
+  backend(device().type()).add_callback(state(), std::move(callback));
+}
+void Stream::launch_host_func(std::function<void()> function) const {
+  CATENA_CHECK(ValueError, bool(function), "Stream::launch_host_func: the function is empty");
+  backend(device().type()).launch_host_func(state(), std::move(function));
+}
+
+Stream current_stream() { return current_stream(current_device()); }
 Stream current_stream(Device device) { return Stream(current_state(device)); }
 void* current_native_stream(Device device) { return current_state(device)->native; }
 
@@ -77,7 +124,19 @@ StreamScope::~StreamScope() {
 Event Event::create(Device device, bool timing) {
   return Event(backend(device.type()).create_event(device.index(), timing));
 }
+Event Event::create(Device device, const EventOptions& options) {
+  CATENA_CHECK(ValueError, !(options.interprocess && options.timing),
+               "Event::create: an interprocess event cannot have timing; create it without");
+  require_device(device);
+  if (!options.blocking && !options.interprocess) return create(device, options.timing);
+  return Event(backend(device.type()).create_event_with(device.index(), options));
+}
+void Event::record() const {
+  CATENA_CHECK(ValueError, bool(state_), "Event::record: this event is empty; use Event::create");
+  record(current_stream(state_->device));
+}
 void Event::record(const Stream& stream) const {
+  CATENA_CHECK(ValueError, bool(state_), "Event::record: this event is empty; use Event::create");
   backend(stream.device().type()).record_event(state(), stream.state());
 }
 void Event::synchronize() const {
@@ -85,6 +144,11 @@ void Event::synchronize() const {
 }
 bool Event::query() const { return !state_ || backend(state_->device.type()).query_event(state()); }
 double Event::elapsed_ms(const Event& start, const Event& stop) {
+  CATENA_CHECK(ValueError, start && stop && start.state()->timing && stop.state()->timing,
+               "Event::elapsed_ms: both events must have been made with timing");
+  CATENA_CHECK(DeviceError, start.state()->device == stop.state()->device,
+               "Event::elapsed_ms: events of ", start.state()->device, " and ",
+               stop.state()->device);
   return backend(start.state()->device.type()).elapsed_ms(start.state(), stop.state());
 }
 

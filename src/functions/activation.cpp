@@ -1,5 +1,6 @@
 #include "catena/functions/activation.h"
 
+#include "catena/core/memory_profile.h"
 #include "catena/functions/array.h"
 #include "functions/support.h"
 
@@ -34,6 +35,7 @@ class SoftmaxNode final : public FunctionNode {
 
 Variable apply_softmax(const char* label, const VariableOperand& operand, int64_t axis, bool log) {
   const Variable& x = operand.variable(label);
+  const CallScope scope(label);
   check_float(label, x);
   if (axis >= x.ndim() || axis < -x.ndim()) [[unlikely]] {
     refuse(label, {x.data()}, [&](const TypeInfoTuple& in) {

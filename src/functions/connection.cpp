@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "catena/array/random.h"
+#include "catena/core/memory_profile.h"
 #include "catena/functions/array.h"
 #include "functions/support.h"
 
@@ -80,6 +81,7 @@ class LinearNode final : public FunctionNode {
 };
 
 Variable apply_linear(const Variable& x, const Variable& W, const Variable* b, bool with_relu) {
+  const CallScope scope("linear");
   check_linear(x.data(), W.data(), b ? &b->data() : nullptr);
   check_same_device("linear", x.data(), W.data());
   if (b) check_same_device("linear", x.data(), b->data());
@@ -177,6 +179,7 @@ Variable apply_matmul(const char* label, int axes, const Variable& a, const Vari
       if (axes == 3) expect(in[0].shape(0) == in[1].shape(0));
     });
   }
+  const CallScope scope(label);
   check_same_device(label, a.data(), b.data());
   Shape shape = A.shape();
   shape.back() = B.shape().back();

@@ -1,4 +1,5 @@
 #include "catena/functions/evaluation.h"
+#include "catena/core/memory_profile.h"
 
 #include "functions/labels.h"
 #include "functions/support.h"
@@ -42,6 +43,7 @@ Variable accuracy(const VariableOperand& y_operand, const VariableOperand& t_ope
       }
     });
   }
+  const CallScope scope("accuracy");
   check_same_device("accuracy", y.data(), t.data());
   const AxisView view(y.shape(), 1);
   const Array labels = Labels::as_int32(t.data()).reshape({view.outer, view.inner});

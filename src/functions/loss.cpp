@@ -3,6 +3,7 @@
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/reduction.h"
+#include "catena/core/memory_profile.h"
 #include "catena/functions/activation.h"
 #include "catena/functions/array.h"
 #include "functions/labels.h"
@@ -144,6 +145,7 @@ Variable softmax_cross_entropy(const VariableOperand& x_operand, const VariableO
                                bool normalize, int32_t ignore_label) {
   const Variable& x = x_operand.variable("softmax_cross_entropy");
   const Variable& t = t_operand.variable("softmax_cross_entropy");
+  const CallScope scope("softmax_cross_entropy");
   check_cross_entropy(x.data(), t.data());
   check_same_device("softmax_cross_entropy", x.data(), t.data());
   Labels labels(t.data(), normalize, ignore_label);
@@ -196,6 +198,7 @@ Variable sigmoid_cross_entropy(const VariableOperand& x_operand, const VariableO
 Variable mean_squared_error(const VariableOperand& operand0, const VariableOperand& operand1) {
   const Variable& x0 = operand0.variable("mean_squared_error");
   const Variable& x1 = operand1.variable("mean_squared_error");
+  const CallScope scope("mean_squared_error");
   if (!is_float(x0.dtype()) || x0.dtype() != x1.dtype() || x0.shape() != x1.shape()) [[unlikely]] {
     refuse("MeanSquaredError", {x0.data(), x1.data()}, [&](const TypeInfoTuple& in) {
       expect(in[0].dtype().kind() == 'f');

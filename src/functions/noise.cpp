@@ -1,6 +1,7 @@
 #include "catena/functions/noise.h"
 
 #include "catena/array/random.h"
+#include "catena/core/memory_profile.h"
 #include "functions/support.h"
 
 namespace catena::functions {
@@ -25,6 +26,7 @@ class DropoutNode final : public FunctionNode {
 
 Variable apply_dropout(const Variable& x, double ratio, const RandomBits& bits) {
   const Array source = x.data().contiguous();
+  const CallScope scope("dropout");
   const Array y = Array::uninitialized(x.shape(), x.dtype(), x.device());
   if (y.size() > 0) kernels::dropout(y.device(), source, ratio, 1 / (1 - ratio), bits, y);
   return record("dropout", x, y, [&] { return make_node<DropoutNode>(ratio, bits); });

@@ -70,34 +70,38 @@ TEST(RandomBlocks, Bits64UseTwoElementsABlock) {
   }
 }
 
+uint64_t bits_of(int64_t i) { return philox::bits64(block_of(i / 2), int(i % 2)); }
+double u53_of(int64_t i) { return double(bits_of(i) >> 11) / 9007199254740992.0; }
+double u24_of(int64_t i) { return double(block_of(i / 4).word[i % 4] >> 8) / 16777216; }
+
 TEST(RandomBlocks, UniformOfEveryDtype) {
-  const Array f = draw(RandomKind::kUniform, Dtype::kFloat32, -2, 3),
-              d = draw(RandomKind::kUniform, Dtype::kFloat64, -2, 3);
-  const Array h = draw(RandomKind::kUniform, Dtype::kFloat16, -2, 3);
-  for (int64_t i = 0; i < kCount; ++i) {
-    const philox::Block b = block_of(i);
-    const float u24 = float(b.word[0] >> 8) / 16777216.0f;
-    const double u53 = double((b.word[0] | uint64_t(b.word[1]) << 32) >> 11) / 9007199254740992.0;
-    ASSERT_EQ(f.data<float>()[i], -2.0f + 5.0f * u24);
-    ASSERT_EQ(d.data<double>()[i], -2.0 + 5.0 * u53);
-    ASSERT_EQ(h.data<float16>()[i].bits, float16(-2.0f + 5.0f * u24).bits);
+  for (int64_t n : {int64_t{1}, int64_t{3}, int64_t{64}, int64_t{1024}, kCount}) {
+    const Array f = draw(RandomKind::kUniform, Dtype::kFloat32, -2, 3, 0, 0, n),
+                d = draw(RandomKind::kUniform, Dtype::kFloat64, -2, 3, 0, 0, n),
+                h = draw(RandomKind::kUniform, Dtype::kFloat16, -2, 3, 0, 0, n);
+    for (int64_t i = 0; i < n; ++i) {
+      const float u24 = float(u24_of(i));
+      ASSERT_EQ(f.data<float>()[i], -2.0f + 5.0f * u24);
+      ASSERT_EQ(d.data<double>()[i], -2.0 + 5.0 * u53_of(i));
+      ASSERT_EQ(h.data<float16>()[i].bits, float16(-2.0f + 5.0f * u24).bits);
+    }
   }
 }
 
-TEST(RandomBlocks, NormalIsBoxMuller) {
-  const Array f = draw(RandomKind::kNormal, Dtype::kFloat32, 1, 2),
-              d = draw(RandomKind::kNormal, Dtype::kFloat64, 1, 2);
-  for (int64_t i = 0; i < kCount; ++i) {
-    const philox::Block b = block_of(i);
-    const double pi = std::acos(-1.0);
-    const double f1 = 1 - double(b.word[0] >> 8) / 16777216, f2 = double(b.word[2] >> 8) / 16777216;
-    ASSERT_NEAR(f.data<float>()[i], 1 + 2 * std::sqrt(-2 * std::log(f1)) * std::cos(2 * pi * f2),
-                6e-6);
-    const double d1 =
-        1 - double((b.word[0] | uint64_t(b.word[1]) << 32) >> 11) / 9007199254740992.0;
-    const double d2 = double((b.word[2] | uint64_t(b.word[3]) << 32) >> 11) / 9007199254740992.0;
-    ASSERT_NEAR(d.data<double>()[i], 1 + 2 * std::sqrt(-2 * std::log(d1)) * std::cos(2 * pi * d2),
-                1e-14);
+TEST(RandomBlocks, NormalIsBoxMullerOnPairs) {
+  const double pi = std::acos(-1.0);
+  const auto expected = [&](double (*u)(int64_t), int64_t i) {
+    const int64_t pair = i / 2 * 2;
+    const double r = std::sqrt(-2 * std::log(1 - u(pair))), angle = 2 * pi * u(pair + 1);
+    return 1 + 2 * r * (i % 2 ? std::sin(angle) : std::cos(angle));
+  };
+  for (int64_t n : {int64_t{1}, int64_t{3}, int64_t{64}, int64_t{1024}, kCount}) {
+    const Array f = draw(RandomKind::kNormal, Dtype::kFloat32, 1, 2, 0, 0, n),
+                d = draw(RandomKind::kNormal, Dtype::kFloat64, 1, 2, 0, 0, n);
+    for (int64_t i = 0; i < n; ++i) {
+      ASSERT_NEAR(f.data<float>()[i], expected(&u24_of, i), 6e-6);
+      ASSERT_NEAR(d.data<double>()[i], expected(&u53_of, i), 1e-14);
+    }
   }
 }
 
@@ -107,11 +111,11 @@ TEST(RandomBlocks, IntegersAndBernoulli) {
   const Array small = draw(RandomKind::kIntegers, Dtype::kInt8, 0, 1, -128, 256),
               b = draw(RandomKind::kBernoulli, Dtype::kBool, 0, 0.3);
   for (int64_t i = 0; i < kCount; ++i) {
-    const uint64_t bits = philox::bits64(block_of(i), 0);
+    const uint64_t bits = bits_of(i);
     ASSERT_EQ(n.data<int64_t>()[i], int64_t((unsigned __int128)(bits)*1000 >> 64) - 7);
     ASSERT_EQ(all.data<uint64_t>()[i], bits);
     ASSERT_EQ(small.data<int8_t>()[i], int8_t(int64_t(bits >> 56) - 128));
-    ASSERT_EQ(b.data<bool>()[i], double(bits >> 11) / 9007199254740992.0 < 0.3);
+    ASSERT_EQ(b.data<bool>()[i], u53_of(i) < 0.3);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "catena/core/error.h"
+#include "catena/core/memory.h"
 #include "catena/core/stream.h"
 
 namespace catena {
@@ -68,6 +69,38 @@ TEST(CpuStream, IsAlwaysDone) {
   StreamScope scope(s);
   EXPECT_EQ(current_stream(cpu(1)), s);
   EXPECT_FALSE(current_stream(cpu(0)) == s);
+}
+
+TEST(DeviceQueries, AnswerForTheHost) {
+  const DeviceProperties host = device_properties(cpu(3));
+  EXPECT_FALSE(host.model.empty());
+  EXPECT_EQ(host.compute_capability, "");
+  EXPECT_EQ(cpu(3).compute_capability(), "");
+  EXPECT_GE(host.multiprocessors, 1);
+  const MemoryInfo memory = memory_info(cpu(0));
+  EXPECT_GT(memory.total, size_t{64} << 20);
+  EXPECT_LE(memory.free, memory.total);
+  EXPECT_EQ(host.total_memory, memory.total);
+  EXPECT_TRUE(can_access_peer(cpu(0), cpu(1)));
+  EXPECT_EQ(cpu(5).id(), 5);
+  cpu(5).synchronize();
+}
+
+TEST(DeviceQueries, RefuseMissingDevices) {
+  const int count = device_count(DeviceType::kCuda);
+  EXPECT_THROW(device_properties(cuda_device(count)), DeviceError);
+  EXPECT_THROW(memory_info(cuda_device(count)), DeviceError);
+  EXPECT_THROW(can_access_peer(cpu(0), cuda_device(count)), DeviceError);
+  EXPECT_THROW(cuda_device(count).use(), DeviceError);
+  EXPECT_THROW(allocate_unpooled(cuda_device(count), 16), DeviceError);
+}
+
+TEST(DeviceUse, LastsUntilTheNext) {
+  const Device before = current_device();
+  cpu(4).use();
+  EXPECT_EQ(current_device(), cpu(4));
+  before.use();
+  EXPECT_EQ(current_device(), before);
 }
 
 }  // namespace

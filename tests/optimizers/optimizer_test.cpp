@@ -67,6 +67,13 @@ TEST(Optimizer, SetupOfAListNamesByPosition) {
   EXPECT_EQ(b.data().to_vector<float>(), (std::vector<float>{1, 1, 1}));
 }
 
+TEST(Optimizer, SetupTakesWhatCollectParametersGives) {
+  Model model;
+  SGD sgd;
+  sgd.setup(model.collect_parameters());
+  EXPECT_EQ(sgd.layout().parameters().size(), model.parameters().size());
+}
+
 TEST(Optimizer, ZeroGradsWritesNothingUntilItMust) {
   Model model;
   SGD sgd(1.0);

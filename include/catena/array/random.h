@@ -3,9 +3,11 @@
 // identical on every device and for every launch shape; normal agrees within 4 ulp.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "catena/array/array.h"
 
@@ -21,16 +23,24 @@ struct RandomBits {
 };
 
 // A stream of random numbers; default ones exist per device. Not thread-safe.
+//
+// The shape comes first and may be left out for a 0-d result. Arrays are made on the device given,
+// else on current_device(), and drawn on its current stream: StreamScope binds draws to a stream
+// (CuPy's set_stream). What a seed gives does not depend on device, stream, threads or launch
+// shape: integers, uniform and bernoulli numbers bit for bit, those made of logarithms, square
+// roots and cosines within the rounding of these functions (4 ulp each).
 class RandomState {
  public:
+  RandomState();  // from the system's entropy
   explicit RandomState(uint64_t seed);
   void seed(uint64_t seed);
+  void seed();  // from the system's entropy
 
   // [low, high). float16, bfloat16, float32 (24 bits) or float64 (53 bits).
-  Array uniform(const Shape& shape, double low = 0, double high = 1, Dtype dtype = Dtype::kFloat64,
-                std::optional<Device> device = {});
-  // Box-Muller on pairs of the same bits.
-  Array normal(const Shape& shape, double mean = 0, double deviation = 1,
+  Array uniform(const Shape& shape = {}, double low = 0, double high = 1,
+                Dtype dtype = Dtype::kFloat64, std::optional<Device> device = {});
+  // Box-Muller on pairs of the same bits. ValueError for a negative deviation.
+  Array normal(const Shape& shape = {}, double mean = 0, double deviation = 1,
                Dtype dtype = Dtype::kFloat64, std::optional<Device> device = {});
   // Integers of [low, high), unbiased; ValueError when the range is empty or does not fit dtype.
   Array integers(const Shape& shape, int64_t low, int64_t high, Dtype dtype = Dtype::kInt64,
@@ -39,6 +49,49 @@ class RandomState {
   Array bernoulli(const Shape& shape, double p, std::optional<Device> device = {});
   // 0 .. n-1 in random order, int64.
   Array permutation(int64_t n, std::optional<Device> device = {});
+
+  // NumPy's and CuPy's names and further distributions -----------------------------------------
+  // uniform of [0, 1) and normal with mean 0 and deviation 1.
+  Array random_sample(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
+  Array standard_normal(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
+  Array rand(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
+  Array randn(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
+  // Of [low, high), or [0, low) without high. ValueError "low >= high".
+  Array randint(int64_t low, std::optional<int64_t> high = {}, const Shape& shape = {},
+                Dtype dtype = Dtype::kInt32);
+  // Of [low, high], or [1, low] without high.
+  Array random_integers(int64_t low, std::optional<int64_t> high = {}, const Shape& shape = {},
+                        Dtype dtype = Dtype::kInt32);
+  // int32 of [0, largest]; ValueError when largest is negative.
+  Array interval(int32_t largest, const Shape& shape = {});
+  // exp(normal).
+  Array lognormal(const Shape& shape = {}, double mean = 0, double sigma = 1,
+                  Dtype dtype = Dtype::kFloat64);
+  // Density exp(-x / scale) / scale on [0, inf). ValueError for a negative scale.
+  Array exponential(const Shape& shape = {}, double scale = 1, Dtype dtype = Dtype::kFloat64);
+  // Location + scale * -log(-log(u)). ValueError for a negative scale.
+  Array gumbel(const Shape& shape = {}, double location = 0, double scale = 1,
+               Dtype dtype = Dtype::kFloat64);
+  // Location +- exponential(scale). ValueError for a negative scale.
+  Array laplace(const Shape& shape = {}, double location = 0, double scale = 1,
+                Dtype dtype = Dtype::kFloat64);
+  // Location + scale * log(u / (1 - u)). ValueError for a negative scale.
+  Array logistic(const Shape& shape = {}, double location = 0, double scale = 1,
+                 Dtype dtype = Dtype::kFloat64);
+
+  // int64 positions of [0, n), each equally likely, or with the probabilities p (1-d of length n,
+  // not negative, sum 1 within 1e-8: else ValueError). Without replacement all are different, and
+  // more than n (or than there are positive probabilities) is a ValueError. Weighted draws build
+  // their tables on the host: an array p on a GPU is waited for.
+  Array choice(int64_t n, const Shape& shape = {}, bool replace = true, const Array& p = {});
+  // Elements (along the first axis) of an array, on its device.
+  Array choice(const Array& a, const Shape& shape = {}, bool replace = true, const Array& p = {});
+  // A copy whose first axis is in random order. ShapeError for 0-d.
+  Array permutation(const Array& a);
+  // The same in place.
+  void shuffle(const Array& a);
+  // Random bytes on the host.
+  std::vector<uint8_t> bytes(int64_t count);
 
   // Reserves the numbers of `blocks` Philox blocks for work on `device`. While a graph is captured
   // there, the numbers are those of each launch: a replayed step draws what an eager one would.
@@ -59,21 +112,77 @@ class RandomState {
   std::shared_ptr<Shared> shared_;
 };
 
+// The same on the current device's default generator.
 namespace random {
 
-// The device's default generator; all start from a seed of the system's entropy, or CATENA_SEED.
+// The device's default generator, made at first use; all start from the seed of CATENA_SEED (or
+// CHAINER_SEED), else from one of the system's entropy. ValueError when the variable is no unsigned
+// 64-bit number. The reference stays valid.
 RandomState& default_state(Device device);
 RandomState& default_state();  // of current_device()
-// Seeds the default generators of all devices.
+RandomState& get_random_state();
+// Seeds the default generators of all devices, also those that are not made yet.
 void seed(uint64_t value);
+// Seeds that of one device.
+void seed(uint64_t value, Device device);
+void seed();  // all from one new seed of the system's entropy
+// All default generators start again as at the beginning of the process.
+void reset_states();
 
 // As the methods of RandomState, from the default generator of current_device().
-Array uniform(const Shape& shape, double low = 0, double high = 1, Dtype dtype = Dtype::kFloat64);
-Array normal(const Shape& shape, double mean = 0, double deviation = 1,
+Array uniform(const Shape& shape = {}, double low = 0, double high = 1,
+              Dtype dtype = Dtype::kFloat64);
+Array normal(const Shape& shape = {}, double mean = 0, double deviation = 1,
              Dtype dtype = Dtype::kFloat64);
 Array integers(const Shape& shape, int64_t low, int64_t high, Dtype dtype = Dtype::kInt64);
 Array bernoulli(const Shape& shape, double p);
 Array permutation(int64_t n);
+
+// Uniform numbers of [0, 1), by NumPy's names for them.
+Array random_sample(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
+// The same by NumPy's other names.
+inline Array random(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64) {
+  return random_sample(shape, dtype);
+}
+inline Array ranf(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64) {
+  return random_sample(shape, dtype);
+}
+inline Array sample(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64) {
+  return random_sample(shape, dtype);
+}
+// rand is uniform, the others are normal with mean 0 and deviation 1.
+Array standard_normal(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
+Array rand(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
+Array randn(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
+// rand(2, 3) as in NumPy.
+template <std::integral... Extents>
+requires(sizeof...(Extents) > 0) Array rand(Extents... extents) {
+  return rand(Shape{static_cast<int64_t>(extents)...});
+}
+template <std::integral... Extents>
+requires(sizeof...(Extents) > 0) Array randn(Extents... extents) {
+  return randn(Shape{static_cast<int64_t>(extents)...});
+}
+Array randint(int64_t low, std::optional<int64_t> high = {}, const Shape& shape = {},
+              Dtype dtype = Dtype::kInt32);
+Array random_integers(int64_t low, std::optional<int64_t> high = {}, const Shape& shape = {},
+                      Dtype dtype = Dtype::kInt32);
+Array lognormal(const Shape& shape = {}, double mean = 0, double sigma = 1,
+                Dtype dtype = Dtype::kFloat64);
+Array exponential(const Shape& shape = {}, double scale = 1, Dtype dtype = Dtype::kFloat64);
+Array gumbel(const Shape& shape = {}, double location = 0, double scale = 1,
+             Dtype dtype = Dtype::kFloat64);
+Array laplace(const Shape& shape = {}, double location = 0, double scale = 1,
+              Dtype dtype = Dtype::kFloat64);
+Array logistic(const Shape& shape = {}, double location = 0, double scale = 1,
+               Dtype dtype = Dtype::kFloat64);
+Array choice(int64_t n, const Shape& shape = {}, bool replace = true, const Array& p = {});
+// Of the array's device.
+Array choice(const Array& a, const Shape& shape = {}, bool replace = true, const Array& p = {});
+Array permutation(const Array& a);
+void shuffle(const Array& a);
+// Of the host's generator.
+std::vector<uint8_t> bytes(int64_t count);
 
 }  // namespace random
 

@@ -185,18 +185,21 @@ struct SelectCall {
 };
 
 enum class RandomKind : uint8_t {
-  kBits64,     // uint64: block i gives elements 2i and 2i+1
+  kBits64,     // uint64
   kUniform,    // low + (high - low) * u, u of [0,1): 24 bits for <= 32-bit floats, 53 for float64
   kNormal,     // mean = low, deviation = high
   kIntegers,   // of [ilow, ilow + range)
   kBernoulli,  // bool, true when u53 < high
 };
 
-// Element i uses Philox block offset + i (all kinds but kBits64), so that the launch shape does not
-// matter: words 0,1 give the 64 random bits (word0 | word1 << 32). u53 = bits >> 11 scaled by
-// 2^-53, u24 = word0 >> 8 scaled by 2^-24. kNormal is Box-Muller with u1 = 1 - u53(words 0,1) and
-// u2 = u53(words 2,3) in double for float64; in float with u24 of word0 and word2 otherwise.
-// kIntegers: high 64 bits of bits * range (range 0 means 2^64).
+// Numbers come from the Philox blocks offset, offset + 1, ..., whatever the launch shape. A block
+// gives two elements of 64 bits, half h of block b being element 2b + h: its words 2h (low) and
+// 2h + 1 (high); u53 = bits >> 11 scaled by 2^-53. Floats of at most 32 bits take one word each,
+// word w of block b being element 4b + w; u24 = word >> 8 scaled by 2^-24.
+// kUniform uses u53 for float64 and u24 otherwise; kBernoulli u53; kIntegers the high 64 bits of
+// bits * range (range 0 means 2^64). kNormal is Box-Muller on pairs of elements, u1 = 1 - u of the
+// first and u2 = u of the second: r cos(2 pi u2) and r sin(2 pi u2) with r = sqrt(-2 log u1), in
+// double for float64, in float otherwise.
 struct RandomCall {
   RandomKind kind;
   RandomBits bits;

@@ -27,9 +27,27 @@ class Backend {
   // notice.
   virtual void make_current(int index);
 
+  // What device_properties, memory_info, can_access_peer and device_of_pointer answer; owner_of is
+  // -1 for memory of none of its devices. These, and what follows with a default, throw DeviceError
+  // in a backend that has no such thing.
+  virtual DeviceProperties properties(int index);
+  virtual MemoryInfo memory_info(int index);
+  virtual bool can_access_peer(int index, int peer);
+  virtual int owner_of(const void* memory);
+
   // Memory on the current stream of the calling thread.
   virtual StoragePtr allocate(int index, size_t bytes) = 0;
   virtual StoragePtr allocate_pinned(Device cpu_device, size_t bytes) = 0;
+  virtual StoragePtr allocate_unpooled(int index, size_t bytes);
+  // Memory that another process may open: CUDA's handle of the allocation, and the offset of
+  // `memory` (in the storage) from its beginning.
+  struct IpcMemory {
+    char handle[64] = {};
+    size_t offset = 0;
+  };
+  virtual IpcMemory export_memory(const Storage& storage, const void* memory);
+  // Closed when the last reference goes.
+  virtual StoragePtr import_memory(int index, const IpcMemory& memory, size_t bytes);
   virtual void record_use(const Storage& storage, const Stream& stream) = 0;
   virtual PoolStatistics statistics(int index) = 0;
   virtual PoolStatistics pinned_statistics() = 0;
@@ -39,12 +57,23 @@ class Backend {
 
   virtual StreamState* default_stream(int index) = 0;
   virtual StreamState* create_stream(int index, int priority) = 0;
+  // The kind that the legacy stream waits for.
+  virtual StreamState* create_blocking_stream(int index, int priority);
   virtual void destroy_stream(StreamState* state) = 0;
   virtual void synchronize_stream(StreamState* state) = 0;
   virtual bool query_stream(StreamState* state) = 0;
   virtual void stream_wait_event(StreamState* state, EventState* event) = 0;
 
+  virtual void add_callback(StreamState* state, Stream::Callback callback);
+  virtual void launch_host_func(StreamState* state, std::function<void()> function);
+
   virtual EventState* create_event(int index, bool timing) = 0;
+  virtual EventState* create_event_with(int index, const EventOptions& options);
+  struct IpcEvent {
+    char handle[64] = {};
+  };
+  virtual IpcEvent export_event(EventState* state);
+  virtual EventState* import_event(int index, const IpcEvent& event);
   virtual void destroy_event(EventState* state) = 0;
   virtual void record_event(EventState* state, StreamState* stream) = 0;
   virtual void synchronize_event(EventState* state) = 0;
@@ -56,6 +85,8 @@ class Backend {
   // may be reused or written when the call returns.
   virtual void copy_bytes(void* dst, Device dst_device, const void* src, Device src_device,
                           size_t bytes, const Stream& stream) = 0;
+  // Sets `bytes` bytes to the low byte of `value`, in the order of the stream.
+  virtual void fill_bytes(void* dst, int value, size_t bytes, const Stream& stream);
 
   // Graphs: work that the calling thread enqueues on `stream` between begin_capture and end_capture
   // is recorded instead of run, and replayed by launch_graph. Used through cuda::Graph. Devices

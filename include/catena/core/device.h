@@ -1,6 +1,7 @@
 // Devices: numbered CPUs (distinct devices that share host memory) and CUDA GPUs.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <iosfwd>
 #include <string>
@@ -29,6 +30,13 @@ class Device {
   bool is_cpu() const { return type_ == DeviceType::kCpu; }
   bool is_cuda() const { return type_ == DeviceType::kCuda; }
   std::string name() const;  // "cuda:0"
+  int id() const { return index_; }
+  // Makes it the calling thread's current device for good; DeviceScope does so for a scope.
+  void use() const;
+  // Blocks until everything queued on the device by this process is done.
+  void synchronize() const;
+  // Major and minor digits, "90"; "" for a CPU.
+  std::string compute_capability() const;
   friend bool operator==(Device, Device) = default;
   // Prints name().
   friend std::ostream& operator<<(std::ostream& os, Device device);
@@ -53,6 +61,28 @@ int device_count(DeviceType type);
 std::string unavailable_reason(DeviceType type);
 // Throws DeviceError when the device cannot be used, with the number of devices and the reason.
 void require_device(Device device);
+
+// What a device is, read once.
+struct DeviceProperties {
+  std::string model;               // "NVIDIA H200"
+  std::string compute_capability;  // "90"; "" for a CPU
+  int multiprocessors = 0;         // of a CPU: the cores this process may use
+  size_t total_memory = 0;         // bytes
+};
+// DeviceError when the device cannot be used; so do the next two.
+DeviceProperties device_properties(Device device);
+// Bytes of the device's memory that nobody uses, and all. What this library's pool keeps for reuse
+// is not free in this sense: see memory_statistics.
+struct MemoryInfo {
+  size_t free = 0, total = 0;
+};
+MemoryInfo memory_info(Device device);
+// Whether `device` can read and write the memory of `peer` directly; true for equal ones and for
+// two CPUs, false between a CPU and a GPU and when CATENA_P2P=0. Copies ask themselves, enable the
+// access at first use and go by way of the host where there is none.
+bool can_access_peer(Device device, Device peer);
+// The device that owns the memory at an address: a GPU, or cpu:0 for what no GPU knows.
+Device device_of_pointer(const void* memory);
 
 // The calling thread's current device, on which creation routines put arrays. Starts as cpu:0.
 Device current_device();

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string_view>
 
 #include "catena/core/device.h"
 #include "catena/core/intrusive.h"
@@ -26,14 +27,18 @@ struct Storage : RefCounted {
   void* block = nullptr;                // the pool's own handle
   void (*deleter)(Storage*) = nullptr;  // returns the block; null for borrowed memory
   std::shared_ptr<void> owner;          // keeps foreign memory alive
+  std::shared_ptr<void> observer;       // told of the end by being let go (memory_profile.h)
 
   static void destroy(Storage* storage);
 };
 using StoragePtr = IntrusivePtr<Storage>;
 
-// Allocates from the device's pool (or the thread's allocator hook). Zero bytes is allowed.
-// Throws OutOfMemoryError with sizes asked, in use, cached and free.
+// Allocates from the device's pool, or by the allocator that the thread or the process has set.
+// Zero bytes is allowed. Throws OutOfMemoryError with sizes asked, in use, cached and free.
 StoragePtr allocate(Device device, size_t bytes);
+// From the device's own allocator (cudaMalloc, aligned_alloc), past the pool and its limit; given
+// back, after waiting for the device, when the last reference goes. Not during a graph capture.
+StoragePtr allocate_unpooled(Device device, size_t bytes);
 // Page-locked host memory on a CPU device, from its own pool; needs the cuda plug-in and a GPU.
 StoragePtr allocate_pinned(Device cpu_device, size_t bytes);
 // Wraps memory that someone else owns; `owner` (may be empty) is kept until the last array goes.
@@ -46,6 +51,7 @@ struct PoolStatistics {
   size_t cached = 0;  // bytes kept for reuse
   size_t peak_in_use = 0;
   size_t limit = 0;                 // 0: none
+  size_t free_blocks = 0;           // pieces that `cached` consists of
   uint64_t allocations = 0;         // requests served
   uint64_t device_allocations = 0;  // requests that went to the device's own allocator
 };
@@ -54,11 +60,21 @@ PoolStatistics pinned_memory_statistics();
 // Gives every cached block back to the device's own allocator.
 void free_all_blocks(Device device);
 void free_all_pinned_blocks();
-// Refuses to let the pool of the device hold more than this many bytes; 0 removes the limit.
+// Refuses to let the pool of the device hold more than this many bytes; 0 removes the limit. Pools
+// of GPUs start with CATENA_GPU_MEMORY_LIMIT (or CUPY_GPU_MEMORY_LIMIT): bytes or "60%".
 void set_memory_limit(Device device, size_t bytes);
+// The bytes that such a text means on a device of that many. ValueError for anything but a whole
+// number, or a percentage from 0 to 100.
+size_t parse_memory_limit(std::string_view text, size_t total_bytes);
 
-// Replaces allocate() for a scope of the calling thread, as CuPy's set_allocator.
+// What arrays get their memory from: called with the device and the bytes, at least so many are
+// returned. Inside the call, allocate() is the pool of the device.
 using Allocator = std::function<StoragePtr(Device, size_t)>;
+// Replaces allocate() for all threads; an empty function goes back to the pools. To do without
+// pooling: set_allocator(&allocate_unpooled). Not while other threads allocate.
+void set_allocator(Allocator allocator);
+
+// Replaces allocate() for a scope of the calling thread, before what set_allocator has set.
 class AllocatorScope {
  public:
   explicit AllocatorScope(Allocator allocator);

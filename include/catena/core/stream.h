@@ -5,6 +5,9 @@
 // and events are always complete. Streams are cheap handles; copies share the stream.
 #pragma once
 
+#include <functional>
+#include <string>
+
 #include "catena/core/device.h"
 #include "catena/core/intrusive.h"
 
@@ -20,25 +23,50 @@ struct StreamState : RefCounted {
   static void destroy(StreamState* state);
 };
 
+// What Stream::create makes.
+struct StreamOptions {
+  int priority = 0;          // a lower number is served first (CUDA's convention); clamped
+  bool non_blocking = true;  // false: its work and that of the legacy stream wait for each other
+};
+
 class Stream {
  public:
-  Stream() = default;  // null: only assignable
+  Stream() = default;  // undefined: only assignable
   explicit Stream(StreamState* state) : state_(state) {}
-  // A new stream of the device; a lower priority number is served first (CUDA's convention).
+  // A new stream of the device.
   static Stream create(Device device, int priority = 0);
+  static Stream create(Device device, const StreamOptions& options);
   static Stream default_of(Device device);
+  // CUDA's legacy stream of the device. Other streams of ours do not order with it: join by wait().
+  static Stream null(Device device);
+  // CUDA's stream of the calling thread (cudaStreamPerThread).
+  static Stream per_thread(Device device);
   // Wraps a foreign cudaStream_t (null: the legacy stream) that the caller keeps alive.
   static Stream wrap(Device device, void* native);
 
   Device device() const { return state_->device; }
   void* native() const { return state_->native; }
   StreamState* state() const { return state_.get(); }
+  bool defined() const { return bool(state_); }
+  // Makes it the calling thread's current stream of its device for good; StreamScope does so for a
+  // scope, and Stream::default_of(device).use() goes back.
+  void use() const;
 
   void synchronize() const;              // host waits
   bool query() const;                    // true when all work is done
+  bool done() const { return query(); }  // the same in the words of CuPy
   void wait(const Event& event) const;   // later work of this stream waits on the device
   void wait(const Stream& other) const;  // waits for what the other stream holds now
   Event record() const;                  // event after the work queued so far
+  void record(const Event& event) const;
+  // Calls back when the work queued so far is done, or failed: `error` then has the driver's text.
+  // Runs on a thread of the driver (on the CPU at once, by the caller); it must not use the device
+  // nor throw, and work queued later waits for it. Cannot be captured.
+  using Callback = std::function<void(const Stream& stream, const std::string& error)>;
+  void add_callback(Callback callback) const;
+  // The same without the two arguments: not called when the device failed. May be captured, and
+  // then runs with every replay.
+  void launch_host_func(std::function<void()> function) const;
   friend bool operator==(const Stream& a, const Stream& b) { return a.state_ == b.state_; }
 
  private:
@@ -47,6 +75,7 @@ class Stream {
 
 // Current stream of the calling thread on a device.
 Stream current_stream(Device device);
+Stream current_stream();  // of current_device()
 // The raw cudaStream_t of it, the cheapest form for launches.
 void* current_native_stream(Device device);
 
@@ -67,20 +96,32 @@ class StreamScope {
 struct EventState : RefCounted {
   Device device;
   void* native = nullptr;
+  bool timing = false;
   static void destroy(EventState* state);
+};
+
+// What Event::create makes.
+struct EventOptions {
+  bool timing = false;        // elapsed_ms works; without it recording is cheaper
+  bool blocking = false;      // synchronize() sleeps instead of polling
+  bool interprocess = false;  // another process may open it; excludes timing
 };
 
 class Event {
  public:
   Event() = default;  // null counts as complete
   explicit Event(EventState* state) : state_(state) {}
-  // With timing, elapsed_ms works; without it recording is cheaper.
   static Event create(Device device, bool timing = false);
+  // ValueError for interprocess with timing.
+  static Event create(Device device, const EventOptions& options);
 
   void record(const Stream& stream) const;  // stands for the work queued on the stream so far
+  void record() const;                      // on the thread's current stream of its device
   void synchronize() const;                 // host waits for that work
   bool query() const;                       // true when it is done, or nothing was recorded
-  // Milliseconds between two recorded timing events of one device.
+  bool done() const { return query(); }     // the same in the words of CuPy
+  // Milliseconds between two recorded timing events of one device. ValueError for events without
+  // timing.
   static double elapsed_ms(const Event& start, const Event& stop);
   EventState* state() const { return state_.get(); }
   explicit operator bool() const { return bool(state_); }
@@ -88,5 +129,10 @@ class Event {
  private:
   IntrusivePtr<EventState> state_;
 };
+
+// Event::elapsed_ms in the words of CuPy.
+inline double get_elapsed_time(const Event& start, const Event& stop) {
+  return Event::elapsed_ms(start, stop);
+}
 
 }  // namespace catena

@@ -58,6 +58,8 @@ class Optimizer {
   // The same for a list, which is taken as the order of declaration. Unnamed parameters are named
   // by position ("/0").
   void setup(const Parameters& parameters);
+  // The seed's setup(model.collect_parameters()).
+  void setup(const std::pair<Parameters, Arrays>& collected) { setup(collected.first); }
   bool is_set_up() const { return !layout_.empty(); }
 
   // In the order of model.parameters(): ascending names, or the order of the list.

@@ -28,27 +28,26 @@ void over(int64_t n, const F& f) {
 
 void bits64(const RandomCall& call, uint64_t first) {
   uint64_t* out = call.output->data<uint64_t>();
-  const int64_t n = call.output->size();
-  over(n / 2, [&](int64_t begin, int64_t end) {
-    tables().random.blocks(call.bits.seed, first + uint64_t(begin), out + 2 * begin, end - begin);
+  over(call.output->size(), [&](int64_t begin, int64_t end) {
+    tables().random.halves(call.bits.seed, first + uint64_t(begin / 2), out + begin, end - begin);
   });
-  if (n % 2 != 0)
-    out[n - 1] = philox::bits64(philox::block(call.bits.seed, first + uint64_t(n / 2)), 0);
 }
 
-// f(first block, out, n) draws numbers of type C, which are rounded to the output's dtype.
+// f(first block, out, n) draws numbers of type C, which are rounded to the output's dtype. Ranges
+// begin at multiples of kBlock elements, so at a block's first.
 template <class C, class F>
 void floats(const RandomCall& call, uint64_t first, const F& f) {
+  constexpr int64_t per = sizeof(C) == 8 ? 2 : 4;
   const Array& out = *call.output;
   over(out.size(), [&](int64_t begin, int64_t end) {
     if (out.dtype() == dtype_of<C>) {
-      f(first + uint64_t(begin), out.data<C>() + begin, end - begin);
+      f(first + uint64_t(begin / per), out.data<C>() + begin, end - begin);
       return;
     }
     Elements<C> elements(out, kBlock);
     for (int64_t at = begin; at < end; at += kBlock) {
       const int64_t n = std::min(kBlock, end - at);
-      f(first + uint64_t(at), elements.write(at, 1), n);
+      f(first + uint64_t(at / per), elements.write(at, 1), n);
       elements.commit(at, 1, n);
     }
   });
@@ -89,7 +88,7 @@ void from_bits(const RandomCall& call, uint64_t first, const F& f) {
     uint64_t bits[kBlock];
     for (int64_t at = begin; at < end; at += kBlock) {
       const int64_t n = std::min(kBlock, end - at);
-      tables().random.bits(call.bits.seed, first + uint64_t(at), bits, n);
+      tables().random.halves(call.bits.seed, first + uint64_t(at / 2), bits, n);
       for (int64_t i = 0; i < n; ++i) out[at + i] = f(bits[i]);
     }
   });

@@ -8,6 +8,7 @@
 #include "backends/cuda/copy_bytes.h"
 #include "backends/cuda/cuda_check.h"
 #include "backends/cuda/device.h"
+#include "backends/cuda/ipc.h"
 #include "backends/cuda/memory_pools.h"
 #include "backends/cuda/register.h"
 #include "backends/cuda/streams.h"
@@ -56,9 +57,41 @@ class CudaBackend final : public Backend {
 
   void make_current(int index) override { use_device(index); }
 
+  DeviceProperties properties(int index) override {
+    const DeviceInfo& info = device_info(index);
+    return {info.model, message(info.major, info.minor), info.multiprocessors, info.total_memory};
+  }
+  MemoryInfo memory_info(int index) override {
+    RelaxedCapture relaxed;
+    UseDevice use(index);
+    MemoryInfo info;
+    CATENA_CUDA_CHECK(cudaMemGetInfo(&info.free, &info.total));
+    return info;
+  }
+  bool can_access_peer(int index, int peer) override { return can_reach_peer(index, peer); }
+  int owner_of(const void* memory) override {
+    RelaxedCapture relaxed;
+    cudaPointerAttributes attributes;
+    const cudaError_t error = cudaPointerGetAttributes(&attributes, memory);
+    cudaGetLastError();
+    const bool device = error == cudaSuccess && (attributes.type == cudaMemoryTypeDevice ||
+                                                 attributes.type == cudaMemoryTypeManaged);
+    return device ? attributes.device : -1;
+  }
+
   StoragePtr allocate(int index, size_t bytes) override { return allocate_device(index, bytes); }
   StoragePtr allocate_pinned(Device cpu_device, size_t bytes) override {
     return gpu::allocate_pinned(cpu_device, bytes);
+  }
+  StoragePtr allocate_unpooled(int index, size_t bytes) override {
+    refuse_during_capture("allocate_unpooled");
+    return gpu::allocate_unpooled(index, bytes);
+  }
+  IpcMemory export_memory(const Storage& storage, const void* memory) override {
+    return gpu::export_memory(storage, memory);
+  }
+  StoragePtr import_memory(int index, const IpcMemory& memory, size_t bytes) override {
+    return gpu::import_memory(index, memory, bytes);
   }
   void record_use(const Storage& storage, const Stream& stream) override {
     gpu::record_use(storage, stream);
@@ -87,6 +120,7 @@ class CudaBackend final : public Backend {
   }
   bool query_stream(StreamState* state) override {
     refuse_during_capture("Stream::query");
+    use_device(state->device.index());  // the legacy stream is the current device's
     return answer(cudaStreamQuery(native(state)), "cudaStreamQuery");
   }
   void stream_wait_event(StreamState* state, EventState* event) override {
@@ -95,8 +129,26 @@ class CudaBackend final : public Backend {
     CATENA_CUDA_CHECK(cudaStreamWaitEvent(native(state), native(event), 0));
   }
 
+  StreamState* create_blocking_stream(int index, int priority) override {
+    return gpu::create_stream(index, priority, true);
+  }
+  void add_callback(StreamState* state, Stream::Callback callback) override {
+    refuse_during_capture("Stream::add_callback");
+    gpu::add_callback(state, std::move(callback));
+  }
+  void launch_host_func(StreamState* state, std::function<void()> function) override {
+    gpu::launch_host_func(state, std::move(function));
+  }
+
   EventState* create_event(int index, bool timing) override {
-    return gpu::create_event(index, timing);
+    return gpu::create_event(index, EventOptions{timing, false, false});
+  }
+  EventState* create_event_with(int index, const EventOptions& options) override {
+    return gpu::create_event(index, options);
+  }
+  IpcEvent export_event(EventState* state) override { return gpu::export_event(state); }
+  EventState* import_event(int index, const IpcEvent& event) override {
+    return gpu::import_event(index, event);
   }
   void destroy_event(EventState* state) override { gpu::destroy_event(state); }
   void record_event(EventState* state, StreamState* stream) override {
@@ -122,6 +174,11 @@ class CudaBackend final : public Backend {
   void copy_bytes(void* dst, Device dst_device, const void* src, Device src_device, size_t bytes,
                   const Stream& stream) override {
     gpu::copy_bytes(dst, dst_device, src, src_device, bytes, stream);
+  }
+
+  void fill_bytes(void* dst, int value, size_t bytes, const Stream& stream) override {
+    use_device(stream.device().index());
+    CATENA_CUDA_CHECK(cudaMemsetAsync(dst, value, bytes, native(stream.state())));
   }
 
   void begin_capture(int index, const Stream& stream) override {

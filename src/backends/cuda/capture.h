@@ -19,6 +19,7 @@ struct GraphState {
   std::vector<gpu::Block*> kept_blocks;      // older blocks that the step let go: replays use them
   std::vector<StoragePtr> kept_storages;     // used by other streams of the capture
   std::vector<StreamState*> kept_streams;    // streams the step made and let go
+  std::vector<std::shared_ptr<void>> kept_functions;  // that replays call on the host
   cudaGraphExec_t executable = nullptr;
   cudaEvent_t last_launch = nullptr;
 };

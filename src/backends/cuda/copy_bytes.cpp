@@ -39,11 +39,15 @@ bool switched_off() {
   return off;
 }
 
-Access enable_access(int index, int peer) {
-  if (switched_off()) return kStaged;
+bool is_reachable(int index, int peer) {
+  if (switched_off()) return false;
   int possible = 0;
   CATENA_CUDA_CHECK(cudaDeviceCanAccessPeer(&possible, index, peer));
-  if (!possible) return kStaged;
+  return possible != 0;
+}
+
+Access enable_access(int index, int peer) {
+  if (!is_reachable(index, peer)) return kStaged;
   RelaxedCapture relaxed;
   UseDevice use(index);
   const cudaError_t error = cudaDeviceEnablePeerAccess(peer, 0);
@@ -111,6 +115,8 @@ void copy_between_gpus(void* dst, int dst_index, const void* src, int src_index,
 }
 
 }  // namespace
+
+bool can_reach_peer(int index, int peer) { return is_reachable(index, peer); }
 
 bool peer_access(int index, int peer) {
   Access found = g_access[index][peer].load(std::memory_order_acquire);

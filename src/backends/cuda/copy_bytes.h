@@ -14,5 +14,7 @@ void copy_bytes(void* dst, Device dst_device, const void* src, Device src_device
 // Whether GPU `index` reads the memory of GPU `peer` directly. Switches the access on at the first
 // question. False where the hardware cannot, and when CATENA_P2P=0.
 bool peer_access(int index, int peer);
+// Whether peer_access could be enabled; enables nothing.
+bool can_reach_peer(int index, int peer);
 
 }  // namespace catena::gpu

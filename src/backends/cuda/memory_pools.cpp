@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <mutex>
 
 #include "backends/cuda/capture.h"
@@ -120,6 +121,19 @@ Pools& pools() {
 
 }  // namespace
 
+namespace {
+
+// The limit that the environment sets: 0 for none.
+size_t initial_limit(int index) {
+  for (const char* name : {"CATENA_GPU_MEMORY_LIMIT", "CUPY_GPU_MEMORY_LIMIT"}) {
+    const char* text = std::getenv(name);
+    if (text && *text) return parse_memory_limit(text, device_info(index).total_memory);
+  }
+  return 0;
+}
+
+}  // namespace
+
 Pool& device_pool(int index) {
   Pools& p = pools();
   if (Pool* found = p.devices[index].load(std::memory_order_acquire)) [[likely]]
@@ -129,7 +143,9 @@ Pool& device_pool(int index) {
   std::lock_guard lock(p.mutex);
   if (Pool* found = p.devices[index].load(std::memory_order_acquire)) return *found;
   const Device device = cuda_device(index);
+  const size_t limit = initial_limit(index);
   auto* made = new Pool(device.name(), device, false, home, std::make_unique<DeviceMemory>(index));
+  made->set_limit(limit);
   p.devices[index].store(made, std::memory_order_release);
   return *made;
 }
@@ -156,6 +172,27 @@ StoragePtr allocate_device(int index, size_t bytes) {
                " was asked for while a CUDA graph is captured on cuda:", capture->device,
                "; a graph records one device, move the other's work out of the captured step");
   return pool.allocate(bytes, stream, capture->memory.get());
+}
+
+StoragePtr allocate_unpooled(int index, size_t bytes) {
+  device_info(index);
+  if (bytes == 0) return borrow(cuda_device(index), nullptr, 0);
+  RelaxedCapture relaxed;
+  UseDevice use(index);
+  void* memory = nullptr;
+  if (checked(cudaMalloc(&memory, bytes), memory, "cudaMalloc") == nullptr) {
+    size_t free = 0, total = 0;
+    cudaMemGetInfo(&free, &total);
+    fail<OutOfMemoryError>("out of memory on cuda:", index, ": asked for ", bytes,
+                           " bytes past the pool, which holds ",
+                           device_pool(index).statistics().cached, " free ones; free ", free,
+                           " of ", total);
+  }
+  return borrow(cuda_device(index), memory, bytes, std::shared_ptr<void>(memory, [](void* p) {
+                  RelaxedCapture inside;
+                  cudaFree(p);
+                  cudaGetLastError();
+                }));
 }
 
 StoragePtr allocate_pinned(Device cpu_device, size_t bytes) {

@@ -270,6 +270,8 @@ PoolStatistics Pool::statistics() const {
   std::lock_guard lock(mutex_);
   PoolStatistics result = statistics_;
   result.cached = reserved_ - statistics_.in_use;
+  result.free_blocks = pending_.size();
+  for (const auto& [stream, arena] : arenas_) result.free_blocks += arena->free_blocks;
   return result;
 }
 

@@ -78,9 +78,11 @@ struct Arena {
   SmallBins small;
   boost::intrusive::set<Block, boost::intrusive::compare<Block::Less>> large;
   std::vector<std::unique_ptr<Segment>> segments;
+  size_t free_blocks = 0;
 
   void insert(Block& block) {
     block.free = true;
+    ++free_blocks;
     if (block.segment->small)
       small.insert(block);
     else
@@ -88,6 +90,7 @@ struct Arena {
   }
   void erase(Block& block) {
     block.free = false;
+    --free_blocks;
     if (block.segment->small)
       small.erase(block);
     else

@@ -1,4 +1,4 @@
-// Random arrays and dropout. Element i depends on block i alone, not on the launch.
+// Random arrays and dropout. Which block an element comes from does not depend on the launch.
 #include "backends/cuda/float_access.cuh"
 #include "backends/cuda/philox_source.cuh"
 
@@ -8,62 +8,120 @@ namespace {
 constexpr int kThreads = 256;
 constexpr double kTwoPi = 6.283185307179586476925286766559;
 
+// Uniform numbers of a block: two of 53 bits or four of 24.
 template <class C>
-__device__ C unit(const philox::Block& b, int half);
+struct Uniforms;
 template <>
-__device__ inline float unit<float>(const philox::Block& b, int half) {
-  return philox::unit24(b.word[2 * half]);
+struct Uniforms<double> {
+  static constexpr int kCount = 2;
+  __device__ static double get(const philox::Block& b, int k) {
+    return philox::unit53(philox::bits64(b, k));
+  }
+};
+template <>
+struct Uniforms<float> {
+  static constexpr int kCount = 4;
+  __device__ static float get(const philox::Block& b, int k) { return philox::unit24(b.word[k]); }
+};
+
+struct Pair32 {
+  float x, y;
+};
+struct Pair64 {
+  double x, y;
+};
+__device__ inline Pair32 box_muller(float u1, float u2) {
+  const float r = sqrtf(-2.0f * logf(u1)), angle = float(kTwoPi) * u2;
+  return {r * cosf(angle), r * sinf(angle)};
 }
-template <>
-__device__ inline double unit<double>(const philox::Block& b, int half) {
-  return philox::unit53(philox::bits64(b, half));
+__device__ inline Pair64 box_muller(double u1, double u2) {
+  const double r = sqrt(-2.0 * log(u1)), angle = kTwoPi * u2;
+  return {r * cos(angle), r * sin(angle)};
 }
 
-__device__ inline float box_muller(float u1, float u2) {
-  return sqrtf(-2.0f * logf(u1)) * cosf(float(kTwoPi) * u2);
+// The elements of one block, stored at once where the output's alignment allows.
+template <class T, int count>
+struct alignas(sizeof(T) * count) Group {
+  T value[count];
+};
+
+template <class T, int count>
+__device__ void store(void* output, int64_t size, int64_t block, const Group<T, count>& group) {
+  T* out = static_cast<T*>(output) + block * count;
+  const int64_t left = size - block * count;
+  if (left >= count && reinterpret_cast<uintptr_t>(output) % sizeof(group) == 0) {
+    *reinterpret_cast<Group<T, count>*>(out) = group;
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < count; ++k) {
+    if (k < left) out[k] = group.value[k];
+  }
 }
-__device__ inline double box_muller(double u1, double u2) {
-  return sqrt(-2.0 * log(u1)) * cos(kTwoPi * u2);
+
+// Stores `count` elements a block: make(block) gives a Group.
+template <class T, int count, class F>
+__device__ void for_groups(const RandomArgs& args, F make) {
+  for_blocks(args.source, (args.count + count - 1) / count, [&](int64_t i, const philox::Block& b) {
+    const Group<T, count> group = make(b);
+    store(args.output, args.count, i, group);
+  });
 }
 
 __global__ void bits_kernel(RandomArgs args) {
-  auto* out = static_cast<uint64_t*>(args.output);
-  for_blocks(args.source, (args.count + 1) / 2, [&](int64_t i, const philox::Block& b) {
-    out[2 * i] = philox::bits64(b, 0);
-    if (2 * i + 1 < args.count) out[2 * i + 1] = philox::bits64(b, 1);
+  for_groups<uint64_t, 2>(args, [&](const philox::Block& b) {
+    return Group<uint64_t, 2>{{philox::bits64(b, 0), philox::bits64(b, 1)}};
   });
 }
 
 template <class T>
 __global__ void uniform_kernel(RandomArgs args) {
   using C = Compute<T>;
+  constexpr int count = Uniforms<C>::kCount;
   const C low = C(args.low), range = C(args.high) - low;
-  for_blocks(args.source, args.count, [&](int64_t i, const philox::Block& b) {
-    static_cast<T*>(args.output)[i] = Narrow<T>::from(low + range * unit<C>(b, 0));
+  for_groups<T, count>(args, [&](const philox::Block& b) {
+    Group<T, count> group;
+#pragma unroll
+    for (int k = 0; k < count; ++k)
+      group.value[k] = Narrow<T>::from(low + range * Uniforms<C>::get(b, k));
+    return group;
   });
 }
 
 template <class T>
 __global__ void normal_kernel(RandomArgs args) {
   using C = Compute<T>;
+  constexpr int count = Uniforms<C>::kCount;
   const C mean = C(args.low), deviation = C(args.high);
-  for_blocks(args.source, args.count, [&](int64_t i, const philox::Block& b) {
-    const C z = box_muller(C(1) - unit<C>(b, 0), unit<C>(b, 1));
-    static_cast<T*>(args.output)[i] = Narrow<T>::from(mean + deviation * z);
+  for_groups<T, count>(args, [&](const philox::Block& b) {
+    Group<T, count> group;
+#pragma unroll
+    for (int k = 0; k < count; k += 2) {
+      const auto z = box_muller(C(1) - Uniforms<C>::get(b, k), Uniforms<C>::get(b, k + 1));
+      group.value[k] = Narrow<T>::from(mean + deviation * z.x);
+      group.value[k + 1] = Narrow<T>::from(mean + deviation * z.y);
+    }
+    return group;
   });
 }
 
 __global__ void bernoulli_kernel(RandomArgs args) {
-  for_blocks(args.source, args.count, [&](int64_t i, const philox::Block& b) {
-    static_cast<bool*>(args.output)[i] = unit<double>(b, 0) < args.high;
+  for_groups<bool, 2>(args, [&](const philox::Block& b) {
+    return Group<bool, 2>{
+        {Uniforms<double>::get(b, 0) < args.high, Uniforms<double>::get(b, 1) < args.high}};
   });
 }
 
 template <class T>
 __global__ void integers_kernel(RandomArgs args) {
-  for_blocks(args.source, args.count, [&](int64_t i, const philox::Block& b) {
-    const uint64_t offset = philox::scaled(philox::bits64(b, 0), args.range);
-    static_cast<T*>(args.output)[i] = T(uint64_t(args.integer_low) + offset);
+  for_groups<T, 2>(args, [&](const philox::Block& b) {
+    Group<T, 2> group;
+#pragma unroll
+    for (int k = 0; k < 2; ++k) {
+      const uint64_t offset = philox::scaled(philox::bits64(b, k), args.range);
+      group.value[k] = T(uint64_t(args.integer_low) + offset);
+    }
+    return group;
   });
 }
 
@@ -87,22 +145,22 @@ void launch_random_bits(const RandomArgs& args, const Launch& launch) {
 }
 
 void launch_uniform(Float type, const RandomArgs& args, const Launch& launch) {
-  const unsigned blocks = random_blocks(args.count, kThreads, launch);
+  const unsigned blocks = random_blocks((args.count + 1) / 2, kThreads, launch);
   CATENA_FLOAT_SWITCH(type, (uniform_kernel<T><<<blocks, kThreads, 0, launch.stream>>>(args)))
 }
 
 void launch_normal(Float type, const RandomArgs& args, const Launch& launch) {
-  const unsigned blocks = random_blocks(args.count, kThreads, launch);
+  const unsigned blocks = random_blocks((args.count + 1) / 2, kThreads, launch);
   CATENA_FLOAT_SWITCH(type, (normal_kernel<T><<<blocks, kThreads, 0, launch.stream>>>(args)))
 }
 
 void launch_bernoulli(const RandomArgs& args, const Launch& launch) {
-  bernoulli_kernel<<<random_blocks(args.count, kThreads, launch), kThreads, 0, launch.stream>>>(
-      args);
+  const unsigned blocks = random_blocks((args.count + 1) / 2, kThreads, launch);
+  bernoulli_kernel<<<blocks, kThreads, 0, launch.stream>>>(args);
 }
 
 void launch_integers(int bytes, const RandomArgs& args, const Launch& launch) {
-  const unsigned blocks = random_blocks(args.count, kThreads, launch);
+  const unsigned blocks = random_blocks((args.count + 1) / 2, kThreads, launch);
   switch (bytes) {
     case 1:
       integers_kernel<uint8_t><<<blocks, kThreads, 0, launch.stream>>>(args);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -18,31 +19,69 @@ struct State {
   std::atomic<StreamState*> defaults[kMaxDevices]{};
   std::mutex mutex;
   std::vector<cudaEvent_t> events[kMaxDevices];
+  std::vector<Stream> released;  // by callbacks, which may not destroy a stream
 };
 State& state() {
   static State* instance = new State;
   return *instance;
 }
 
-StreamState* make_stream(int index, int priority) {
+StreamState* make_stream(int index, int priority, bool blocking) {
   device_info(index);
   RelaxedCapture relaxed;
   UseDevice use(index);
   int least = 0, greatest = 0;
   CATENA_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
   cudaStream_t native;
-  CATENA_CUDA_CHECK(cudaStreamCreateWithPriority(&native, cudaStreamNonBlocking,
-                                                 std::clamp(priority, greatest, least)));
+  CATENA_CUDA_CHECK(
+      cudaStreamCreateWithPriority(&native, blocking ? cudaStreamDefault : cudaStreamNonBlocking,
+                                   std::clamp(priority, greatest, least)));
   auto* made = new StreamState;
   made->device = cuda_device(index);
   made->native = native;
   return made;
 }
 
-// Events with timing are marked by this flag in an EventState of our own.
 struct GpuEvent : EventState {
-  bool timing = false;
+  bool plain = false;  // goes back to the kept ones
 };
+
+EventState* make_event(int index, cudaEvent_t native, bool timing, bool plain) {
+  auto* made = new GpuEvent;
+  made->device = cuda_device(index);
+  made->native = native;
+  made->timing = timing;
+  made->plain = plain;
+  return made;
+}
+
+struct CallbackData {
+  Stream stream;
+  Stream::Callback callback;
+};
+
+// Called by a thread of the driver.
+void CUDART_CB run_callback(cudaStream_t, cudaError_t error, void* data) {
+  const std::unique_ptr<CallbackData> call(static_cast<CallbackData*>(data));
+  call->callback(call->stream, error == cudaSuccess ? std::string() : describe_cuda_error(error));
+  std::lock_guard lock(state().mutex);
+  state().released.push_back(std::move(call->stream));
+}
+
+// Lets go of the streams that callbacks held.
+void drop_released() {
+  std::vector<Stream> released;  // outlives the lock: the end of a stream takes it
+  std::lock_guard lock(state().mutex);
+  released.swap(state().released);
+}
+
+using HostFunction = std::function<void()>;
+void CUDART_CB run_host_function(void* data) {
+  const std::unique_ptr<HostFunction> function(static_cast<HostFunction*>(data));
+  (*function)();
+}
+// In a graph: runs with every launch.
+void CUDART_CB run_captured_function(void* data) { (*static_cast<HostFunction*>(data))(); }
 
 }  // namespace
 
@@ -56,14 +95,16 @@ StreamState* default_stream(int index) {
   if (StreamState* found = s.defaults[index].load(std::memory_order_acquire)) return found;
   std::lock_guard lock(s.mutex);
   if (StreamState* found = s.defaults[index].load(std::memory_order_acquire)) return found;
-  StreamState* made = make_stream(index, 0);
+  StreamState* made = make_stream(index, 0, false);
   made->is_default = true;
   made->retain();  // lives as long as the process
   s.defaults[index].store(made, std::memory_order_release);
   return made;
 }
 
-StreamState* create_stream(int index, int priority) { return make_stream(index, priority); }
+StreamState* create_stream(int index, int priority, bool blocking) {
+  return make_stream(index, priority, blocking);
+}
 
 void destroy_stream(StreamState* stream) noexcept {
   const auto native = static_cast<cudaStream_t>(stream->native);
@@ -107,32 +148,57 @@ void return_event(int index, cudaEvent_t event) noexcept {
   s.events[index].push_back(event);
 }
 
-EventState* create_event(int index, bool timing) {
+EventState* create_event(int index, const EventOptions& options) {
+  device_info(index);
+  const bool plain = !options.timing && !options.blocking && !options.interprocess;
+  if (plain) return make_event(index, take_event(index), false, true);
+  unsigned flags = options.timing ? cudaEventDefault : cudaEventDisableTiming;
+  if (options.blocking) flags |= cudaEventBlockingSync;
+  if (options.interprocess) flags |= cudaEventInterprocess;
+  RelaxedCapture relaxed;
+  UseDevice use(index);
   cudaEvent_t native;
-  if (timing) {
-    RelaxedCapture relaxed;
-    UseDevice use(index);
-    CATENA_CUDA_CHECK(cudaEventCreate(&native));
-  } else {
-    native = take_event(index);
-  }
-  auto* made = new GpuEvent;
-  made->device = cuda_device(index);
-  made->native = native;
-  made->timing = timing;
-  return made;
+  CATENA_CUDA_CHECK(cudaEventCreateWithFlags(&native, flags));
+  return make_event(index, native, options.timing, false);
+}
+
+EventState* adopt_event(int index, cudaEvent_t native) {
+  return make_event(index, native, false, false);
 }
 
 void destroy_event(EventState* event) noexcept {
   auto* own = static_cast<GpuEvent*>(event);
   const auto native = static_cast<cudaEvent_t>(own->native);
-  if (own->timing) {
+  if (own->plain) {
+    return_event(own->device.index(), native);
+  } else {
     cudaEventDestroy(native);
     cudaGetLastError();
-  } else {
-    return_event(own->device.index(), native);
   }
   delete own;
+}
+
+void add_callback(StreamState* state, Stream::Callback callback) {
+  drop_released();
+  use_device(state->device.index());
+  auto data = std::make_unique<CallbackData>(CallbackData{Stream(state), std::move(callback)});
+  CATENA_CUDA_CHECK(cudaStreamAddCallback(static_cast<cudaStream_t>(state->native), &run_callback,
+                                          data.get(), 0));
+  (void)data.release();  // the callback's now
+}
+
+void launch_host_func(StreamState* state, std::function<void()> function) {
+  use_device(state->device.index());
+  const auto native = static_cast<cudaStream_t>(state->native);
+  if (GraphState* capture = thread_capture()) {
+    auto kept = std::make_shared<HostFunction>(std::move(function));
+    CATENA_CUDA_CHECK(cudaLaunchHostFunc(native, &run_captured_function, kept.get()));
+    capture->kept_functions.push_back(std::move(kept));
+    return;
+  }
+  auto data = std::make_unique<HostFunction>(std::move(function));
+  CATENA_CUDA_CHECK(cudaLaunchHostFunc(native, &run_host_function, data.get()));
+  (void)data.release();  // the function's now
 }
 
 }  // namespace catena::gpu

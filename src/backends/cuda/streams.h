@@ -14,7 +14,8 @@ inline cudaStream_t native_stream(const Stream& stream) {
 cudaStream_t launch_stream(Device device);
 
 StreamState* default_stream(int index);
-StreamState* create_stream(int index, int priority);
+// Blocking: the legacy stream waits for it, and it for the legacy stream.
+StreamState* create_stream(int index, int priority, bool blocking = false);
 // Waits for the stream's work; its cached memory goes to the device's default stream.
 void destroy_stream(StreamState* state) noexcept;
 
@@ -22,7 +23,12 @@ void destroy_stream(StreamState* state) noexcept;
 cudaEvent_t take_event(int index);
 void return_event(int index, cudaEvent_t event) noexcept;
 
-EventState* create_event(int index, bool timing);
+EventState* create_event(int index, const EventOptions& options);
+// Takes over an event that another process made.
+EventState* adopt_event(int index, cudaEvent_t native);
 void destroy_event(EventState* state) noexcept;
+
+void add_callback(StreamState* state, Stream::Callback callback);
+void launch_host_func(StreamState* state, std::function<void()> function);
 
 }  // namespace catena::gpu

@@ -109,10 +109,11 @@ struct OptimizerLoops {
   void (*adam)(T* p, const T* g, T* m, T* v, const StepConstants& c, int64_t n);
 };
 
-// Philox blocks first .. first + n - 1 under a seed. See RandomCall for the meaning of the words.
+// n elements from Philox block `first` on, under a seed. See RandomCall for the meaning of the
+// words.
 struct RandomLoops {
-  void (*bits)(uint64_t seed, uint64_t first, uint64_t* out, int64_t n);    // words 0,1
-  void (*blocks)(uint64_t seed, uint64_t first, uint64_t* out, int64_t n);  // words 0,1 and 2,3
+  void (*bits)(uint64_t seed, uint64_t first, uint64_t* out, int64_t n);    // words 0,1 of each
+  void (*halves)(uint64_t seed, uint64_t first, uint64_t* out, int64_t n);  // words 0,1 and 2,3
   void (*uniform_float)(uint64_t seed, uint64_t first, float low, float high, float* out,
                         int64_t n);
   void (*uniform_double)(uint64_t seed, uint64_t first, double low, double high, double* out,

@@ -1,0 +1,172 @@
+// The functions of the seed's cuda module: moving arrays between host and GPUs, creating them on a
+// GPU with float32 as the default, choosing the device. catena::backends::cuda is the same
+// namespace by its later name. There is one Array class for every device, so no module to choose
+// (get_array_module): Array::device() says where an array is, and every function takes both.
+#pragma once
+
+#include <array>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "catena/array/array.h"
+#include "catena/array/random.h"
+#include "catena/array/transfer.h"
+#include "catena/core/memory_pointer.h"
+#include "catena/core/memory_pool.h"
+
+namespace catena {
+
+namespace cuda {
+
+using catena::Device;
+using catena::Event;
+using catena::Memory;
+using catena::MemoryPointer;
+using catena::MemoryPool;
+using catena::PinnedMemoryPool;
+using catena::Stream;
+
+// Whether a GPU can be used; unavailable_reason(DeviceType::kCuda) says why not.
+bool available();
+// Makes GPU `device` current. Nothing else needs initialising: plug-ins load on first use.
+void init(int device = 0);
+// Waits for the current device. Nothing needs to be released: memory goes back at process end.
+void shutdown();
+
+// Creation on `device`, else on the current device when that is a GPU, else on GPU 0. -----------
+Array empty(const Shape& shape, Dtype dtype = Dtype::kFloat32, std::optional<Device> device = {});
+Array zeros(const Shape& shape, Dtype dtype = Dtype::kFloat32, std::optional<Device> device = {});
+Array ones(const Shape& shape, Dtype dtype = Dtype::kFloat32, std::optional<Device> device = {});
+Array full(const Shape& shape, const Scalar& value, Dtype dtype = Dtype::kFloat32,
+           std::optional<Device> device = {});
+// Shape and dtype of `like`.
+Array empty_like(const Array& like, std::optional<Device> device = {});
+Array zeros_like(const Array& like, std::optional<Device> device = {});
+Array ones_like(const Array& like, std::optional<Device> device = {});
+Array full_like(const Array& like, const Scalar& value, std::optional<Device> device = {});
+
+// Movement. Undefined arrays pass; those of a vector that are the same array are copied once. -----
+// To `device` (as above); the array itself when it is there already. With a stream of that device
+// the copy runs on it, and the device's current stream waits for it.
+Array to_gpu(const Array& array, std::optional<Device> device = {},
+             std::optional<Stream> stream = {});
+Array to_gpu(const Array& array, int device);
+std::vector<Array> to_gpu(const std::vector<Array>& arrays, std::optional<Device> device = {},
+                          std::optional<Stream> stream = {});
+// To cpu:0; an array of any CPU device is returned as it is. The elements are there on return.
+Array to_cpu(const Array& array, std::optional<Stream> stream = {});
+std::vector<Array> to_cpu(const std::vector<Array>& arrays, std::optional<Stream> stream = {});
+// Enqueue the copy on `stream`, a stream of the GPU in question, and return at once; host memory
+// that is not pinned is copied into a pinned block first. The result may be used by streams that
+// wait for `stream`, or by the host after its synchronize().
+Array to_gpu_async(const Array& array, const Stream& stream);
+Array to_cpu_async(const Array& array, const Stream& stream);
+// A copy: into `out`, or on `out_device`, or on the array's own device. Both given must agree
+// (DeviceError). On a stream of the destination, as to_gpu.
+Array copy(const Array& array, const Array& out = {}, std::optional<Device> out_device = {},
+           std::optional<Stream> stream = {});
+inline Array copy_async(const Array& array, const Array& out = {},
+                        std::optional<Device> out_device = {}, std::optional<Stream> stream = {}) {
+  return copy(array, out, out_device, std::move(stream));
+}
+// Copies elements into `target`: any combination of devices, layouts and dtypes; the shapes
+// broadcast. ValueError for an undefined array, ShapeError.
+void copyto(const Array& target, const Array& source);
+// On `device` (as above) in that dtype; the array itself when it is so already.
+Array asarray(const Array& array, std::optional<Dtype> dtype = {},
+              std::optional<Device> device = {});
+// On the host, C order. to_vector<T>() gives a std::vector.
+Array asnumpy(const Array& array, std::optional<Stream> stream = {});
+
+// Devices. No device (the seed's DummyDevice) is nullopt. ----------------------------------------
+Device get_device();                                   // current_device()
+std::optional<Device> get_device(const Array& array);  // none for a host array
+// DeviceError when there is no such GPU; none for nullopt and negative numbers.
+std::optional<Device> get_device_from_id(std::optional<int> id);
+// That of the first GPU array.
+std::optional<Device> get_device_from_array(std::initializer_list<Array> arrays);
+// Makes a device current for good; a host array changes nothing.
+void use_device(Device device);
+void use_device(int id);
+void use_device(const Array& array);
+// Makes a device current for a scope; without one nothing happens.
+class DeviceUser {
+ public:
+  explicit DeviceUser(std::optional<Device> device);
+  ~DeviceUser() = default;
+  DeviceUser(const DeviceUser&) = delete;
+  DeviceUser& operator=(const DeviceUser&) = delete;
+  bool is_active() const { return scope_.has_value(); }
+
+ private:
+  std::optional<DeviceScope> scope_;
+};
+inline DeviceUser using_device(Device device) { return DeviceUser(device); }
+inline DeviceUser using_device(int id) { return DeviceUser(get_device_from_id(id)); }
+// Of the first GPU array.
+inline DeviceUser using_device(std::initializer_list<Array> arrays) {
+  return DeviceUser(get_device_from_array(arrays));
+}
+
+// Memory and random numbers ----------------------------------------------------------------------
+inline MemoryPool memory_pool() { return get_default_memory_pool(); }
+inline PinnedMemoryPool pinned_memory_pool() { return {}; }
+// A block of the pool of the current GPU (as above).
+MemoryPointer mem_alloc(size_t bytes);
+RandomState& get_generator(std::optional<Device> device = {});
+// By chance without a value.
+void seed(std::optional<uint64_t> value = {}, std::optional<Device> device = {});
+
+// cuDNN ------------------------------------------------------------------------------------------
+// Whether the cudnn plug-in is there and config().use_cudnn allows it: level "==always" asks for
+// kAlways, ">=auto" for kAuto or kAlways. ValueError for any other level.
+bool should_use_cudnn(std::string_view level);
+void set_max_workspace_size(size_t bytes);
+size_t get_max_workspace_size();
+
+// Between processes ------------------------------------------------------------------------------
+// An array of a GPU that another process of the host may map. The exporting process keeps this
+// object (it keeps the array) as long as the other one uses the memory.
+class IPCArrayHandle {
+ public:
+  // DeviceError for a host array, ValueError for one that is not contiguous.
+  explicit IPCArrayHandle(const Array& array);
+  // Bytes to send to the other process.
+  std::string to_bytes() const;
+  // The memory of the exporting process, on the GPU of the same number unless told otherwise.
+  // Order the accesses with an IPCEvent. ValueError for bytes that are no handle.
+  static Array open(std::string_view bytes, std::optional<Device> device = {});
+
+ private:
+  Array array_;
+};
+
+// An event that another process may wait for.
+class IPCEvent {
+ public:
+  explicit IPCEvent(Device device);
+  const Event& event() const { return event_; }
+  std::string to_bytes() const;
+  static Event open(std::string_view bytes, Device device);
+
+ private:
+  Event event_;
+};
+
+}  // namespace cuda
+
+namespace backends {
+
+namespace cuda = catena::cuda;
+
+namespace intel64 {
+// Whether the onednn plug-in can be used, which has taken iDeep's place.
+bool is_ideep_available();
+}  // namespace intel64
+
+}  // namespace backends
+
+}  // namespace catena

@@ -1,0 +1,282 @@
+// Distributions and draws made of the basic ones of RandomState, and the module's functions.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+
+#include "catena/array/creation.h"
+#include "catena/array/indexing.h"
+#include "catena/array/math.h"
+#include "catena/array/random.h"
+#include "catena/array/slots.h"
+
+namespace catena {
+namespace {
+
+void check_scale(const char* who, double scale) {
+  CATENA_CHECK(ValueError, scale >= 0, who, ": expected a scale of at least 0, got ", scale);
+}
+
+// 16-bit results are rounded once, at the end.
+Dtype working_dtype(const char* who, Dtype dtype) {
+  CATENA_CHECK(DtypeError, is_float(dtype), who, ": expected a floating dtype, got ", dtype);
+  return dtype == Dtype::kFloat64 ? dtype : Dtype::kFloat32;
+}
+
+// Uniform numbers of (0, 1], whose logarithm is finite.
+Array above_zero(RandomState& state, const Shape& shape, Dtype dtype) {
+  return 1 - state.uniform(shape, 0, 1, dtype);
+}
+
+// Uniform numbers of (0, 1): half a step above those of [0, 1). In double, for 1 - half a step is 1
+// in float32.
+Array inside_unit(RandomState& state, const Shape& shape) {
+  return (state.uniform(shape, 0, 1, Dtype::kFloat64) + 0x1p-54) * (1 - 0x1p-53);
+}
+
+// Probabilities of choice as doubles on the host.
+std::vector<double> probabilities(const Array& p, int64_t n) {
+  CATENA_CHECK(ShapeError, p.ndim() == 1 && p.size() == n,
+               "choice: expected one probability for each of ", n, " positions, got shape ",
+               p.shape());
+  std::vector<double> values = p.to_vector<double>();
+  double sum = 0;
+  for (double v : values) {
+    CATENA_CHECK(ValueError, v >= 0 && std::isfinite(v),
+                 "choice: probabilities must not be negative, got ", v);
+    sum += v;
+  }
+  CATENA_CHECK(ValueError, std::abs(sum - 1) <= 1e-8,
+               "choice: probabilities must add up to 1, these give ", sum);
+  return values;
+}
+
+// The alias method (Walker 1977, tables after Vose 1991): position k is kept with probability
+// keep[k], else alias[k] is taken.
+struct AliasTables {
+  std::vector<double> keep;
+  std::vector<int64_t> alias;
+};
+
+AliasTables alias_tables(const std::vector<double>& p) {
+  const auto n = static_cast<int64_t>(p.size());
+  AliasTables t{std::vector<double>(p.size(), 1.0), std::vector<int64_t>(p.size())};
+  std::iota(t.alias.begin(), t.alias.end(), 0);
+  std::vector<double> weight(p.size());
+  std::vector<size_t> small, large;
+  const double sum = std::accumulate(p.begin(), p.end(), 0.0);
+  for (size_t k = 0; k < p.size(); ++k) {
+    weight[k] = p[k] / sum * static_cast<double>(n);
+    (weight[k] < 1 ? small : large).push_back(k);
+  }
+  while (!small.empty() && !large.empty()) {
+    const size_t s = small.back(), l = large.back();
+    small.pop_back();
+    t.keep[s] = weight[s];
+    t.alias[s] = static_cast<int64_t>(l);
+    weight[l] -= 1 - weight[s];
+    if (weight[l] < 1) {
+      large.pop_back();
+      small.push_back(l);
+    }
+  }
+  // What rounding left over is 1, unless it never had any weight.
+  for (size_t k : small) {
+    if (p[k] > 0) continue;
+    t.keep[k] = 0;
+    t.alias[k] = std::max_element(p.begin(), p.end()) - p.begin();
+  }
+  return t;
+}
+
+Array weighted(RandomState& state, const std::vector<double>& p, const Shape& shape) {
+  const AliasTables t = alias_tables(p);
+  const Device device = current_device();
+  const auto n = static_cast<int64_t>(p.size());
+  const Array column = state.integers(shape, 0, n, Dtype::kInt64, device);
+  const Array u = state.uniform(shape, 0, 1, Dtype::kFloat64, device);
+  const Array keep = take(array(t.keep, device), column, 0, OutOfRange::kWrap);
+  const Array alias = take(array(t.alias, device), column, 0, OutOfRange::kWrap);
+  return where(u < keep, column, alias);
+}
+
+// Exponential waiting times with rates p: the first `count` to ring (Efraimidis & Spirakis 2006).
+// Computed on the host, so that the result does not depend on the device's logarithm.
+Array weighted_without_replacement(RandomState& state, const std::vector<double>& p,
+                                   const Shape& shape) {
+  const auto count = static_cast<size_t>(element_count(shape));
+  const auto possible =
+      static_cast<size_t>(std::count_if(p.begin(), p.end(), [](double v) { return v > 0; }));
+  CATENA_CHECK(ValueError, count <= possible, "choice: ", count,
+               " different positions were asked for, but only ", possible,
+               " have a positive probability");
+  const std::vector<double> u =
+      state.uniform({int64_t(p.size())}, 0, 1, Dtype::kFloat64, cpu(0)).to_vector<double>();
+  std::vector<double> time(p.size());
+  for (size_t k = 0; k < p.size(); ++k) time[k] = p[k] > 0 ? -std::log(1 - u[k]) / p[k] : HUGE_VAL;
+  std::vector<int64_t> order(p.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(count), order.end(),
+                    [&](int64_t a, int64_t b) {
+                      return std::pair(time[size_t(a)], a) < std::pair(time[size_t(b)], b);
+                    });
+  order.resize(count);
+  return array(order, shape, current_device());
+}
+
+}  // namespace
+
+Array RandomState::random_sample(const Shape& shape, Dtype dtype) {
+  return uniform(shape, 0, 1, dtype);
+}
+Array RandomState::standard_normal(const Shape& shape, Dtype dtype) {
+  return normal(shape, 0, 1, dtype);
+}
+Array RandomState::rand(const Shape& shape, Dtype dtype) { return uniform(shape, 0, 1, dtype); }
+Array RandomState::randn(const Shape& shape, Dtype dtype) { return normal(shape, 0, 1, dtype); }
+
+Array RandomState::randint(int64_t low, std::optional<int64_t> high, const Shape& shape,
+                           Dtype dtype) {
+  const int64_t from = high ? low : 0, to = high ? *high : low;
+  CATENA_CHECK(ValueError, from < to, "randint: low >= high: no integer is in [", from, ", ", to,
+               ")");
+  return integers(shape, from, to, dtype);
+}
+
+Array RandomState::random_integers(int64_t low, std::optional<int64_t> high, const Shape& shape,
+                                   Dtype dtype) {
+  const int64_t from = high ? low : 1, to = high ? *high : low;
+  CATENA_CHECK(ValueError, from <= to && to < INT64_MAX, "random_integers: low > high: no integer",
+               " is in [", from, ", ", to, "], or high + 1 does not fit int64");
+  return integers(shape, from, to + 1, dtype);
+}
+
+Array RandomState::interval(int32_t largest, const Shape& shape) {
+  CATENA_CHECK(ValueError, largest >= 0, "interval: expected a largest number of at least 0, got ",
+               largest);
+  return integers(shape, 0, int64_t{largest} + 1, Dtype::kInt32);
+}
+
+Array RandomState::lognormal(const Shape& shape, double mean, double sigma, Dtype dtype) {
+  const Dtype working = working_dtype("lognormal", dtype);
+  CATENA_CHECK(ValueError, sigma >= 0, "lognormal: expected a sigma of at least 0, got ", sigma);
+  return exp(normal(shape, mean, sigma, working)).astype(dtype, false);
+}
+
+Array RandomState::exponential(const Shape& shape, double scale, Dtype dtype) {
+  const Dtype working = working_dtype("exponential", dtype);
+  check_scale("exponential", scale);
+  return (log(above_zero(*this, shape, working)) * -scale).astype(dtype, false);
+}
+
+Array RandomState::gumbel(const Shape& shape, double location, double scale, Dtype dtype) {
+  working_dtype("gumbel", dtype);
+  check_scale("gumbel", scale);
+  return (location - scale * log(-log(inside_unit(*this, shape)))).astype(dtype, false);
+}
+
+Array RandomState::laplace(const Shape& shape, double location, double scale, Dtype dtype) {
+  working_dtype("laplace", dtype);
+  check_scale("laplace", scale);
+  const Array u = inside_unit(*this, shape);
+  const Array below = log(u * 2), above = -log((1 - u) * 2);
+  return (location + scale * where(u < 0.5, below, above)).astype(dtype, false);
+}
+
+Array RandomState::logistic(const Shape& shape, double location, double scale, Dtype dtype) {
+  working_dtype("logistic", dtype);
+  check_scale("logistic", scale);
+  const Array u = inside_unit(*this, shape);
+  return (location + scale * (log(u) - log(1 - u))).astype(dtype, false);
+}
+
+Array RandomState::choice(int64_t n, const Shape& shape, bool replace, const Array& p) {
+  CATENA_CHECK(ValueError, n > 0, "choice: expected at least 1 position to choose from, got ", n);
+  const int64_t count = element_count(shape);
+  CATENA_CHECK(ValueError, replace || count <= n, "choice: ", count,
+               " different positions were asked for, there are ", n);
+  if (p.defined()) {
+    const std::vector<double> weights = probabilities(p, n);
+    return replace ? weighted(*this, weights, shape)
+                   : weighted_without_replacement(*this, weights, shape);
+  }
+  if (replace) return integers(shape, 0, n);
+  return permutation(n)(Slice(0, count)).reshape(shape).copy();
+}
+
+Array RandomState::choice(const Array& a, const Shape& shape, bool replace, const Array& p) {
+  CATENA_CHECK(ShapeError, a.ndim() > 0, "choice: expected an array with an axis to choose along");
+  const DeviceScope scope(a.device());
+  return take(a, choice(a.length(), shape, replace, p), 0, OutOfRange::kWrap);
+}
+
+Array RandomState::permutation(const Array& a) {
+  CATENA_CHECK(ShapeError, a.ndim() > 0, "permutation: expected an array with at least one axis");
+  if (a.size() == 0) return a.copy();
+  return take(a, permutation(a.length(), a.device()), 0, OutOfRange::kWrap);
+}
+
+void RandomState::shuffle(const Array& a) {
+  CATENA_CHECK(ShapeError, a.ndim() > 0, "shuffle: expected an array with at least one axis");
+  a.assign(permutation(a));
+}
+
+std::vector<uint8_t> RandomState::bytes(int64_t count) {
+  CATENA_CHECK(ValueError, count >= 0, "bytes: expected a count of at least 0, got ", count);
+  std::vector<uint8_t> result(static_cast<size_t>(count));
+  if (count == 0) return result;
+  const int64_t words = (count + 7) / 8;
+  const Array bits = Array::uninitialized({words}, Dtype::kUInt64, cpu(0));
+  RandomCall call{};
+  call.kind = RandomKind::kBits64;
+  call.bits = reserve(static_cast<uint64_t>((words + 1) / 2), cpu(0));
+  call.output = &bits;
+  kernels::random(cpu(0), call);
+  std::memcpy(result.data(), bits.raw_data(), result.size());
+  return result;
+}
+
+namespace random {
+
+Array random_sample(const Shape& shape, Dtype dtype) {
+  return default_state().random_sample(shape, dtype);
+}
+Array standard_normal(const Shape& shape, Dtype dtype) {
+  return default_state().standard_normal(shape, dtype);
+}
+Array rand(const Shape& shape, Dtype dtype) { return default_state().rand(shape, dtype); }
+Array randn(const Shape& shape, Dtype dtype) { return default_state().randn(shape, dtype); }
+Array randint(int64_t low, std::optional<int64_t> high, const Shape& shape, Dtype dtype) {
+  return default_state().randint(low, high, shape, dtype);
+}
+Array random_integers(int64_t low, std::optional<int64_t> high, const Shape& shape, Dtype dtype) {
+  return default_state().random_integers(low, high, shape, dtype);
+}
+Array lognormal(const Shape& shape, double mean, double sigma, Dtype dtype) {
+  return default_state().lognormal(shape, mean, sigma, dtype);
+}
+Array exponential(const Shape& shape, double scale, Dtype dtype) {
+  return default_state().exponential(shape, scale, dtype);
+}
+Array gumbel(const Shape& shape, double location, double scale, Dtype dtype) {
+  return default_state().gumbel(shape, location, scale, dtype);
+}
+Array laplace(const Shape& shape, double location, double scale, Dtype dtype) {
+  return default_state().laplace(shape, location, scale, dtype);
+}
+Array logistic(const Shape& shape, double location, double scale, Dtype dtype) {
+  return default_state().logistic(shape, location, scale, dtype);
+}
+Array choice(int64_t n, const Shape& shape, bool replace, const Array& p) {
+  return default_state().choice(n, shape, replace, p);
+}
+Array choice(const Array& a, const Shape& shape, bool replace, const Array& p) {
+  return default_state(a.device()).choice(a, shape, replace, p);
+}
+Array permutation(const Array& a) { return default_state(a.device()).permutation(a); }
+void shuffle(const Array& a) { default_state(a.device()).shuffle(a); }
+std::vector<uint8_t> bytes(int64_t count) { return default_state(cpu(0)).bytes(count); }
+
+}  // namespace random
+
+}  // namespace catena

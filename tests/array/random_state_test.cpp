@@ -1,0 +1,332 @@
+// Seeds, default generators, shapes, dtypes and errors of the random functions.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <set>
+
+#include "catena/array/creation.h"
+#include "catena/array/random.h"
+#include "catena/core/config.h"
+#include "catena/core/stream.h"
+#include "catena/testing.h"
+
+namespace catena {
+namespace {
+
+using Draw = std::pair<const char*, std::function<Array(RandomState&, const Shape&)>>;
+
+// Functions whose results are the same bits everywhere, and those that only agree closely.
+const std::vector<Draw>& exact_draws() {
+  static const std::vector<Draw> all = {
+      {"uniform", [](RandomState& r, const Shape& s) { return r.uniform(s, -1, 2); }},
+      {"uniform f32",
+       [](RandomState& r, const Shape& s) { return r.uniform(s, -1, 2, Dtype::kFloat32); }},
+      {"uniform f16",
+       [](RandomState& r, const Shape& s) { return r.uniform(s, -1, 2, Dtype::kFloat16); }},
+      {"randint", [](RandomState& r, const Shape& s) { return r.randint(-9, 1000, s); }},
+      {"random_integers",
+       [](RandomState& r, const Shape& s) { return r.random_integers(9, {}, s); }},
+      {"interval", [](RandomState& r, const Shape& s) { return r.interval(77, s); }},
+      {"bernoulli", [](RandomState& r, const Shape& s) { return r.bernoulli(s, 0.4); }},
+      {"choice", [](RandomState& r, const Shape& s) { return r.choice(5, s); }},
+      {"weighted choice",
+       [](RandomState& r, const Shape& s) {
+         return r.choice(3, s, true, array({0.2, 0.5, 0.3}));
+       }},
+  };
+  return all;
+}
+const std::vector<Draw>& close_draws() {
+  static const std::vector<Draw> all = {
+      {"normal", [](RandomState& r, const Shape& s) { return r.normal(s); }},
+      {"lognormal", [](RandomState& r, const Shape& s) { return r.lognormal(s); }},
+      {"exponential", [](RandomState& r, const Shape& s) { return r.exponential(s); }},
+      {"gumbel", [](RandomState& r, const Shape& s) { return r.gumbel(s); }},
+      {"laplace", [](RandomState& r, const Shape& s) { return r.laplace(s); }},
+      {"logistic", [](RandomState& r, const Shape& s) { return r.logistic(s); }},
+  };
+  return all;
+}
+std::vector<Draw> all_draws() {
+  std::vector<Draw> all = exact_draws();
+  all.insert(all.end(), close_draws().begin(), close_draws().end());
+  return all;
+}
+
+TEST(RandomSeed, GivesTheSameOnEveryDevice) {
+  for (int64_t n : {1, 3, 1000, 4099}) {
+    for (Device device : catena::testing::devices()) {
+      const auto compare = [&](const Draw& draw, double rtol) {
+        RandomState here(42), there(42);
+        const Array a = draw.second(here, {n});
+        const DeviceScope scope(device);
+        const Array b = draw.second(there, {n});
+        EXPECT_EQ(b.device(), device);
+        EXPECT_EQ(catena::testing::difference(b, a, rtol, rtol), "")
+            << draw.first << " on " << device;
+        EXPECT_EQ(here.state().offset, there.state().offset);
+      };
+      for (const Draw& draw : exact_draws()) compare(draw, 0);
+      for (const Draw& draw : close_draws()) compare(draw, 1e-13);
+    }
+  }
+}
+
+TEST(RandomSeed, DoesNotDependOnThreads) {
+  const int before = cpu_threads();
+  for (const Draw& draw : all_draws()) {
+    RandomState one(3), many(3);
+    set_cpu_threads(1);
+    const Array a = draw.second(one, {100003});
+    set_cpu_threads(5);
+    const Array b = draw.second(many, {100003});
+    EXPECT_EQ(catena::testing::difference(a, b), "") << draw.first;
+  }
+  set_cpu_threads(before);
+}
+
+TEST(RandomSeed, StartsOverAndDiffers) {
+  for (const Draw& draw : all_draws()) {
+    RandomState state(1);
+    const auto first = draw.second(state, {64}).to_vector<double>();
+    const auto second = draw.second(state, {64}).to_vector<double>();
+    state.seed(1);
+    EXPECT_EQ(draw.second(state, {64}).to_vector<double>(), first) << draw.first;
+    EXPECT_NE(second, first) << draw.first;
+    state.seed(2);
+    EXPECT_NE(draw.second(state, {64}).to_vector<double>(), first) << draw.first;
+  }
+}
+
+TEST(RandomSeed, StateAndCopiesContinue) {
+  RandomState state(8);
+  state.normal({5});
+  RandomState copy = state, restored(0);
+  restored.set_state(state.state());
+  const auto next = state.uniform({7}).to_vector<double>();
+  EXPECT_EQ(copy.uniform({7}).to_vector<double>(), next);
+  EXPECT_EQ(restored.uniform({7}).to_vector<double>(), next);
+}
+
+TEST(RandomSeed, OfEntropyDiffers) {
+  RandomState a, b;
+  EXPECT_NE(a.state().seed, b.state().seed);
+  const uint64_t before = a.state().seed;
+  a.seed();
+  EXPECT_NE(a.state().seed, before);
+  EXPECT_EQ(a.state().offset, 0u);
+}
+
+// The environment's seed as reset_states reads it.
+class RandomEnvironment : public ::testing::Test {
+ protected:
+  void TearDown() override {
+    unsetenv("CATENA_SEED");
+    unsetenv("CHAINER_SEED");
+    random::reset_states();
+  }
+};
+
+TEST_F(RandomEnvironment, SeedsTheDefaultGenerators) {
+  RandomState& state = random::default_state(cpu(3));
+  setenv("CHAINER_SEED", "5", 1);
+  random::reset_states();
+  EXPECT_EQ(state.state().seed, 5u);
+  setenv("CATENA_SEED", "18446744073709551615", 1);
+  random::reset_states();
+  EXPECT_EQ(state.state().seed, ~uint64_t{0});
+  EXPECT_EQ(random::default_state(cpu(60)).state().seed, ~uint64_t{0}) << "made after the reset";
+  for (const char* wrong : {"abc", "-1", "1.5", "18446744073709551616", "7 "}) {
+    setenv("CATENA_SEED", wrong, 1);
+    EXPECT_THROW(random::reset_states(), ValueError) << wrong;
+  }
+}
+
+TEST(RandomDefaults, ArePerDevice) {
+  random::seed(4);
+  EXPECT_EQ(&random::get_random_state(), &random::default_state(current_device()));
+  EXPECT_NE(&random::default_state(cpu(1)), &random::default_state(cpu(2)));
+  const auto first = random::default_state(cpu(1)).uniform({4}).to_vector<double>();
+  EXPECT_EQ(random::default_state(cpu(2)).uniform({4}).to_vector<double>(), first);
+  random::seed(9, cpu(1));
+  EXPECT_EQ(random::default_state(cpu(1)).state().seed, 9u);
+  EXPECT_EQ(random::default_state(cpu(2)).state().seed, 4u);
+  random::seed();
+  EXPECT_NE(random::default_state(cpu(2)).state().seed, 4u);
+  EXPECT_EQ(random::default_state(cpu(1)).state().seed, random::default_state(cpu(2)).state().seed);
+}
+
+TEST(RandomFunctions, AreTheDefaultGenerators) {
+  const auto same = [](const Array& a, const std::function<Array(RandomState&)>& draw) {
+    RandomState state(12);
+    EXPECT_EQ(catena::testing::difference(a, draw(state)), "");
+    random::seed(12);
+  };
+  const Shape s{2, 3};
+  random::seed(12);
+  same(random::uniform(s, 1, 2), [&](RandomState& r) { return r.uniform(s, 1, 2); });
+  same(random::normal(s, 1, 2), [&](RandomState& r) { return r.normal(s, 1, 2); });
+  same(random::integers(s, 1, 9), [&](RandomState& r) { return r.integers(s, 1, 9); });
+  same(random::bernoulli(s, 0.5), [&](RandomState& r) { return r.bernoulli(s, 0.5); });
+  same(random::permutation(5), [&](RandomState& r) { return r.permutation(5); });
+  same(random::random_sample(s), [&](RandomState& r) { return r.random_sample(s); });
+  same(random::random(s), [&](RandomState& r) { return r.random_sample(s); });
+  same(random::ranf(s), [&](RandomState& r) { return r.random_sample(s); });
+  same(random::sample(s), [&](RandomState& r) { return r.random_sample(s); });
+  same(random::standard_normal(s), [&](RandomState& r) { return r.standard_normal(s); });
+  same(random::rand(2, 3), [&](RandomState& r) { return r.rand(s); });
+  same(random::randn(2, 3), [&](RandomState& r) { return r.randn(s); });
+  same(random::rand(s, Dtype::kFloat32),
+       [&](RandomState& r) { return r.rand(s, Dtype::kFloat32); });
+  same(random::randint(3, 8, s), [&](RandomState& r) { return r.randint(3, 8, s); });
+  same(random::random_integers(3, 8, s),
+       [&](RandomState& r) { return r.random_integers(3, 8, s); });
+  same(random::lognormal(s), [&](RandomState& r) { return r.lognormal(s); });
+  same(random::exponential(s, 3), [&](RandomState& r) { return r.exponential(s, 3); });
+  same(random::gumbel(s), [&](RandomState& r) { return r.gumbel(s); });
+  same(random::laplace(s), [&](RandomState& r) { return r.laplace(s); });
+  same(random::logistic(s), [&](RandomState& r) { return r.logistic(s); });
+  same(random::choice(6, s), [&](RandomState& r) { return r.choice(6, s); });
+  EXPECT_EQ(random::bytes(11), RandomState(12).bytes(11));
+}
+
+TEST(RandomFunctions, WithoutAShapeAreZeroDimensional) {
+  const std::pair<Array, Dtype> results[] = {
+      {random::rand(), Dtype::kFloat64},          {random::randn(), Dtype::kFloat64},
+      {random::randint(5), Dtype::kInt32},        {random::random_integers(5), Dtype::kInt32},
+      {random::random_sample(), Dtype::kFloat64}, {random::lognormal(), Dtype::kFloat64},
+      {random::normal(), Dtype::kFloat64},        {random::standard_normal(), Dtype::kFloat64},
+      {random::uniform(), Dtype::kFloat64},       {random::exponential(), Dtype::kFloat64},
+      {random::gumbel(), Dtype::kFloat64},        {random::choice(4), Dtype::kInt64},
+      {RandomState(1).interval(3), Dtype::kInt32}};
+  for (const auto& [a, dtype] : results) {
+    EXPECT_EQ(a.shape(), Shape{});
+    EXPECT_EQ(a.dtype(), dtype);
+  }
+  EXPECT_EQ(random::rand({0, 3}).size(), 0);
+}
+
+TEST(RandomFunctions, KeepTheirBounds) {
+  RandomState state(3);
+  const auto within = [](const Array& a, double low, double high) {
+    for (double v : a.to_vector<double>()) {
+      EXPECT_GE(v, low);
+      EXPECT_LE(v, high);
+    }
+  };
+  within(state.randint(3, 5, {500}), 3, 4);
+  within(state.randint(2, {}, {500}), 0, 1);
+  within(state.random_integers(3, 5, {500}), 3, 5);
+  within(state.random_integers(2, {}, {500}), 1, 2);
+  within(state.interval(0, {50}), 0, 0);
+  within(state.interval(INT32_MAX, {500}), 0, INT32_MAX);
+  within(state.exponential({500}, 0), 0, 0);
+  within(state.normal({50}, 3, 0), 3, 3);
+  const Array u = state.uniform({100000}, 0, 1, Dtype::kFloat32);
+  within(u, 0, std::nextafter(1.0f, 0.0f));
+}
+
+TEST(RandomFunctions, RefuseWhatMakesNoSense) {
+  RandomState r(1);
+  EXPECT_THROW(r.randint(5, 5), ValueError);
+  EXPECT_THROW(r.randint(0), ValueError);
+  EXPECT_THROW(r.randint(0, 300, {2}, Dtype::kInt8), ValueError);
+  EXPECT_THROW(r.randint(0, 3, {2}, Dtype::kFloat32), DtypeError);
+  EXPECT_THROW(r.randint(int64_t{1} << 40), ValueError) << "int32";
+  EXPECT_THROW(r.random_integers(5, 4), ValueError);
+  EXPECT_THROW(r.random_integers(0, INT64_MAX, {}, Dtype::kInt64), ValueError);
+  EXPECT_THROW(r.interval(-1), ValueError);
+  EXPECT_THROW(r.rand({2}, Dtype::kInt32), DtypeError);
+  EXPECT_THROW(r.randn({2}, Dtype::kBool), DtypeError);
+  EXPECT_THROW(r.lognormal({2}, 0, -1), ValueError);
+  EXPECT_THROW(r.lognormal({2}, 0, 1, Dtype::kInt8), DtypeError);
+  EXPECT_THROW(r.normal({2}, 0, -1), ValueError);
+  EXPECT_THROW(r.exponential({2}, -1), ValueError);
+  EXPECT_THROW(r.exponential({2}, 1, Dtype::kInt32), DtypeError);
+  EXPECT_THROW(r.gumbel({2}, 0, -1), ValueError);
+  EXPECT_THROW(r.laplace({2}, 0, -1), ValueError);
+  EXPECT_THROW(r.logistic({2}, 0, -1), ValueError);
+  EXPECT_THROW(r.uniform({-1}), ShapeError);
+  EXPECT_THROW(r.bytes(-1), ValueError);
+  try {
+    r.randint(7, 3);
+    FAIL();
+  } catch (const ValueError& e) {
+    EXPECT_NE(std::string(e.what()).find("low >= high"), std::string::npos) << e.what();
+  }
+}
+
+TEST(RandomChoice, RefusesWhatMakesNoSense) {
+  RandomState r(1);
+  EXPECT_THROW(r.choice(0), ValueError);
+  EXPECT_THROW(r.choice(3, {4}, false), ValueError);
+  EXPECT_THROW(r.choice(3, {2}, true, array({0.5, 0.5})), ShapeError);
+  EXPECT_THROW(r.choice(2, {2}, true, array({0.5, 0.6})), ValueError);
+  EXPECT_THROW(r.choice(2, {2}, true, array({-0.5, 1.5})), ValueError);
+  EXPECT_THROW(r.choice(3, {2}, false, array({1.0, 0.0, 0.0})), ValueError);
+  EXPECT_THROW(r.choice(scalar_array(3)), ShapeError);
+  EXPECT_THROW(r.permutation(scalar_array(3)), ShapeError);
+  EXPECT_THROW(r.shuffle(scalar_array(3)), ShapeError);
+}
+
+TEST(RandomChoice, OfAnArrayTakesItsRows) {
+  for (Device device : catena::testing::devices()) {
+    const Array a = arange(12, device).reshape({4, 3});
+    RandomState r(2);
+    const Array rows = r.choice(a, {5, 2});
+    EXPECT_EQ(rows.shape(), (Shape{5, 2, 3}));
+    EXPECT_EQ(rows.device(), device);
+    const auto v = rows.to_vector<int64_t>();
+    for (size_t i = 0; i < v.size(); i += 3) {
+      EXPECT_EQ(v[i] % 3, 0);
+      EXPECT_EQ(v[i + 1], v[i] + 1);
+    }
+    const Array all = r.choice(a, {4}, false);
+    std::set<int64_t> seen;
+    for (int64_t value : all.to_vector<int64_t>()) seen.insert(value);
+    EXPECT_EQ(seen.size(), 12u);
+  }
+}
+
+TEST(RandomPermutation, KeepsRowsTogether) {
+  for (Device device : catena::testing::devices()) {
+    random::seed(3);
+    const Array a = arange(3000, device).reshape({1000, 3}), before = a.copy();
+    const Array p = random::permutation(a);
+    EXPECT_EQ(catena::testing::difference(a, before), "");
+    random::seed(3);
+    random::shuffle(a);
+    EXPECT_EQ(catena::testing::difference(a, p), "");
+    auto v = a.to_vector<int64_t>();
+    EXPECT_NE(v, before.to_vector<int64_t>());
+    for (size_t i = 0; i < v.size(); i += 3) EXPECT_EQ(v[i + 2], v[i] + 2);
+    std::sort(v.begin(), v.end());
+    EXPECT_EQ(v, before.to_vector<int64_t>());
+    const Array view = arange(20, device)(Slice({}, {}, 2));
+    random::shuffle(view);
+    auto w = view.to_vector<int64_t>();
+    std::sort(w.begin(), w.end());
+    EXPECT_EQ(w, (std::vector<int64_t>{0, 2, 4, 6, 8, 10, 12, 14, 16, 18}));
+  }
+}
+
+TEST(RandomStream, DrawsRunOnTheCurrentStream) {
+  for (Device device : catena::testing::devices()) {
+    RandomState direct(4), streamed(4);
+    const Array expected = direct.normal({1000}, 0, 1, Dtype::kFloat32, device);
+    const Stream stream = Stream::create(device);
+    Array a;
+    {
+      StreamScope scope(stream);
+      a = streamed.normal({1000}, 0, 1, Dtype::kFloat32, device);
+    }
+    current_stream(device).wait(stream);
+    EXPECT_EQ(catena::testing::difference(a, expected), "");
+  }
+}
+
+}  // namespace
+}  // namespace catena

@@ -1,0 +1,84 @@
+#include "catena/core/stream.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "catena/core/error.h"
+
+namespace catena {
+namespace {
+
+TEST(CpuStreams, IsAlwaysDone) {
+  const Stream stream = Stream::create(cpu(2), StreamOptions{-1, false});
+  EXPECT_EQ(stream.device(), cpu(2));
+  EXPECT_TRUE(stream.done());
+  stream.synchronize();
+  const Event event = stream.record();
+  EXPECT_TRUE(event.done());
+  stream.wait(event);
+  event.synchronize();
+  EXPECT_TRUE(Stream::null(cpu(2)) == Stream::default_of(cpu(2)));
+  EXPECT_TRUE(Stream::per_thread(cpu(2)) == Stream::default_of(cpu(2)));
+}
+
+TEST(CpuStreams, CallsBackAtOnce) {
+  const Stream stream = Stream::create(cpu(1));
+  std::string seen = "nothing";
+  stream.add_callback([&](const Stream& s, const std::string& error) {
+    EXPECT_TRUE(s == stream);
+    seen = error;
+  });
+  EXPECT_EQ(seen, "");
+  int calls = 0;
+  stream.launch_host_func([&] { ++calls; });
+  EXPECT_EQ(calls, 1);
+  EXPECT_THROW(stream.add_callback({}), ValueError);
+  EXPECT_THROW(stream.launch_host_func({}), ValueError);
+}
+
+TEST(CurrentStream, IsPerThreadAndDevice) {
+  const Stream a = Stream::create(cpu(1)), b = Stream::create(cpu(1));
+  {
+    StreamScope outer(a);
+    EXPECT_TRUE(current_stream(cpu(1)) == a);
+    EXPECT_FALSE(current_stream(cpu(2)) == a);
+    {
+      StreamScope inner(b);
+      EXPECT_TRUE(current_stream(cpu(1)) == b);
+    }
+    EXPECT_TRUE(current_stream(cpu(1)) == a);
+    std::thread([&] { EXPECT_FALSE(current_stream(cpu(1)) == a); }).join();
+    const DeviceScope device(cpu(1));
+    EXPECT_TRUE(current_stream() == a);
+  }
+  EXPECT_TRUE(current_stream(cpu(1)) == Stream::default_of(cpu(1)));
+  a.use();
+  EXPECT_TRUE(current_stream(cpu(1)) == a);
+  Stream::default_of(cpu(1)).use();
+  EXPECT_TRUE(current_stream(cpu(1)) == Stream::default_of(cpu(1)));
+}
+
+TEST(CpuEvent, MeasuresTime) {
+  const Event start = Event::create(cpu(0), true), stop = Event::create(cpu(0), true);
+  start.record();
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  current_stream(cpu(0)).record(stop);
+  EXPECT_GE(get_elapsed_time(start, stop), 19);
+  EXPECT_LE(Event::elapsed_ms(stop, start), -19);
+}
+
+TEST(CpuEvent, RefusesWhatMakesNoSense) {
+  EXPECT_THROW(Event::create(cpu(0), EventOptions{true, false, true}), ValueError);
+  const Event plain = Event::create(cpu(0)), timed = Event::create(cpu(0), true),
+              other = Event::create(cpu(1), EventOptions{true, true, false});
+  EXPECT_THROW(get_elapsed_time(plain, timed), ValueError);
+  EXPECT_THROW(get_elapsed_time(timed, Event()), ValueError);
+  EXPECT_THROW(get_elapsed_time(timed, other), DeviceError);
+  EXPECT_THROW(Event().record(), ValueError);
+  EXPECT_THROW(Event().record(Stream::default_of(cpu(0))), ValueError);
+  EXPECT_TRUE(Event().done()) << "no event is a past one";
+}
+
+}  // namespace
+}  // namespace catena
