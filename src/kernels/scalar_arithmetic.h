@@ -151,29 +151,30 @@ struct Power {
     }
   }
 };
-// NaN wins in maximum and minimum and loses in fmax and fmin.
+// NaN wins in maximum and minimum and loses in fmax and fmin. Without short-circuits, which would
+// be branches where the operations are nested.
 struct Maximum {
   template <class T>
   static CATENA_FN T apply(T a, T b) {
-    return a >= b || a != a ? a : b;
+    return (a >= b) | (a != a) ? a : b;
   }
 };
 struct Minimum {
   template <class T>
   static CATENA_FN T apply(T a, T b) {
-    return a <= b || a != a ? a : b;
+    return (a <= b) | (a != a) ? a : b;
   }
 };
 struct Fmax {
   template <class T>
   static CATENA_FN T apply(T a, T b) {
-    return a >= b || b != b ? a : b;
+    return (a >= b) | (b != b) ? a : b;
   }
 };
 struct Fmin {
   template <class T>
   static CATENA_FN T apply(T a, T b) {
-    return a <= b || b != b ? a : b;
+    return (a <= b) | (b != b) ? a : b;
   }
 };
 struct Rint {

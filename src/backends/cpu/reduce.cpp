@@ -149,6 +149,11 @@ void store(const ReduceJob& job, const char* accumulators, char* output, int64_t
   });
 }
 
+// Whether nothing that follows can change the result: a false in kAll, a true in kAny.
+bool decided(const ReduceJob& job, const char* partial) {
+  return (job.op == ReduceOp::kAll && *partial == 0) || (job.op == ReduceOp::kAny && *partial != 0);
+}
+
 // Pieces [begin, end) of a reduction of whole rows; a piece is at most kRowBlock elements of a row.
 void reduce_pieces(const ReduceJob& job, const char* base, int64_t begin, int64_t end,
                    char* result) {
@@ -170,6 +175,7 @@ void reduce_pieces(const ReduceJob& job, const char* base, int64_t begin, int64_
     job.loops->row(source, n, end - begin == 1 ? result : partial);
     if (end - begin == 1) return;
     combiner.add(partial);
+    if (decided(job, partial)) break;
     if (piece % per_row == per_row - 1) cursor.next_row();
   }
   combiner.finish(result);
@@ -190,7 +196,35 @@ void for_each_kept(const ReduceJob& job, int threads, const F& body) {
   });
 }
 
+// Rows of one piece that need no conversion: many results are stored at once.
+void reduce_short_rows(const ReduceJob& job) {
+  constexpr int64_t kRows = 256;
+  const LoopPlan& kept = job.kept;
+  const int64_t n = job.reduced.size, inner = kept.inner();
+  const int64_t in = kept.inner_stride(0), out = kept.inner_stride(1), size = job.accumulator_size;
+  const auto row_loop = job.loops->row;
+  parallel_ranges(kept.size, 16, threads_for(kept.size * (n + 16) / 2),
+                  [&](int64_t begin, int64_t end) {
+                    alignas(64) char results[kRows * 8];
+                    LoopCursor cursor(kept, begin / inner);
+                    for (int64_t at = begin; at < end;) {
+                      const int64_t column = at % inner;
+                      const int64_t count = std::min({kRows, inner - column, end - at});
+                      const char* source = job.input + cursor.offset(0) + column * in;
+                      for (int64_t i = 0; i < count; ++i)
+                        row_loop(source + i * in, n, results + i * size);
+                      store(job, results, job.output + cursor.offset(1) + column * out, out, count);
+                      at += count;
+                      if (column + count == inner) cursor.next_row();
+                    }
+                  });
+}
+
 void reduce_rows(const ReduceJob& job) {
+  if (job.reduced.ndim == 1 && job.reduced.size <= kRowBlock && job.kept.size > 1 && !job.convert &&
+      job.reduced.inner_stride(0) == job.item) {
+    return reduce_short_rows(job);
+  }
   const int64_t inner = job.reduced.inner(), rows = job.reduced.size / inner;
   const int64_t pieces = rows * ((inner + kRowBlock - 1) / kRowBlock);
   const int64_t per_segment = std::max<int64_t>(1, kSegment / std::min(inner, kRowBlock));
@@ -231,8 +265,11 @@ class ReducedRows {
   ReducedRows(const LoopPlan& plan, int64_t index)
       : plan_(plan), cursor_(plan, index / plan.inner()), column_(index % plan.inner()) {}
   int64_t offset() const { return cursor_.offset(0) + column_ * plan_.inner_stride(0); }
-  void next() {
-    if (++column_ < plan_.inner()) return;
+  // How many elements from here on lie evenly apart; advance() takes at most so many.
+  int64_t even() const { return plan_.inner() - column_; }
+  void advance(int64_t count) {
+    column_ += count;
+    if (column_ < plan_.inner()) return;
     column_ = 0;
     cursor_.next_row();
   }
@@ -263,13 +300,18 @@ void reduce_column_rows(const ReduceJob& job, const char* base, int64_t n, int64
   } else {
     set_identity(job, accumulators, n);
   }
-  for (int64_t row = begin; row < end; ++row, rows.next()) {
+  for (int64_t row = begin; row < end;) {
     const char* source = base + rows.offset();
-    if (!direct) {
+    int64_t count = 1;
+    if (direct) {
+      count = std::min(end - row, rows.even());
+    } else {
       job.cast(source, stride, buffer, job.item, n);
       source = buffer;
     }
-    job.loops->columns(source, n, accumulators);
+    job.loops->columns(source, job.reduced.inner_stride(0), count, n, accumulators);
+    row += count;
+    rows.advance(count);
   }
 }
 
