@@ -119,7 +119,7 @@ Array var(const Array& a, const ReduceOptions& options, int64_t ddof) {
   inner.out = nullptr;
   const Array deviation = subtract(a, mean(a, inner), Out(dtype));
   const double divisor = static_cast<double>(n - ddof);
-  Array result = reduce("var", ReduceOp::kSum, square(deviation), options, dtype);
+  Array result = reduce("var", ReduceOp::kSumOfSquares, deviation, options, dtype);
   return divide(result, divisor > 0 ? divisor : 0.0, result);
 }
 

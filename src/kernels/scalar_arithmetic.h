@@ -151,30 +151,29 @@ struct Power {
     }
   }
 };
-// NaN wins in maximum and minimum and loses in fmax and fmin. Without short-circuits, which would
-// be branches where the operations are nested.
+// NaN wins in maximum and minimum and loses in fmax and fmin.
 struct Maximum {
   template <class T>
   static CATENA_FN T apply(T a, T b) {
-    return (a >= b) | (a != a) ? a : b;
+    return a >= b || a != a ? a : b;
   }
 };
 struct Minimum {
   template <class T>
   static CATENA_FN T apply(T a, T b) {
-    return (a <= b) | (a != a) ? a : b;
+    return a <= b || a != a ? a : b;
   }
 };
 struct Fmax {
   template <class T>
   static CATENA_FN T apply(T a, T b) {
-    return (a >= b) | (b != b) ? a : b;
+    return a >= b || b != b ? a : b;
   }
 };
 struct Fmin {
   template <class T>
   static CATENA_FN T apply(T a, T b) {
-    return (a <= b) | (b != b) ? a : b;
+    return a <= b || b != b ? a : b;
   }
 };
 struct Rint {
@@ -201,11 +200,15 @@ struct Trunc {
     return m::trunc(a);
   }
 };
-// minimum(maximum(x, low), high)
+// minimum(maximum(x, low), high), one selection after the other: nested, they become branches.
 struct Clip {
   template <class T>
   static CATENA_FN T apply(T x, T low, T high) {
-    return Minimum::apply(Maximum::apply(x, low), high);
+    T result = x < low ? low : x;
+    result = result > high ? high : result;
+    result = high != high ? high : result;
+    result = low != low ? low : result;
+    return x != x ? x : result;
   }
 };
 struct Where {

@@ -28,6 +28,23 @@ void with_indices(const Array& indices, const F& f) {
     f(indices.data<int64_t>());
 }
 
+// Resolves n positions into `places`; returns these, or the positions where all are fine as they
+// are. The sign of position | (extent - 1 - position) tells whether one is not.
+template <class I>
+const int64_t* resolve_all(const I* positions, int64_t n, int64_t extent, OutOfRange mode,
+                           int64_t* places) {
+  int64_t outside = 0;
+  for (int64_t j = 0; j < n; ++j)
+    outside |= int64_t(positions[j]) | (extent - 1 - int64_t(positions[j]));
+  if (outside < 0) {
+    for (int64_t j = 0; j < n; ++j) places[j] = resolve(positions[j], extent, mode);
+    return places;
+  }
+  if constexpr (sizeof(I) == sizeof(int64_t)) return positions;
+  std::copy_n(positions, n, places);
+  return places;
+}
+
 // to[j] = from[positions[j]], positions inside the extent.
 template <class Item>
 void take_items(const char* source, const int64_t* positions, int64_t count, char* output) {
@@ -76,10 +93,10 @@ void take(const Array& source, const Array& indices, uint8_t mode, const Array& 
   // A short list that is used often is resolved once, a long one piece by piece.
   std::vector<int64_t> resolved(outer > 1 && count <= kTakeBlock ? size_t(count) : 0);
   with_indices(indices, [&](const auto* positions) {
-    const auto resolve_all = [&](int64_t first, int64_t n, int64_t* places) {
-      for (int64_t j = 0; j < n; ++j) places[j] = resolve(positions[first + j], extent, rule);
-    };
-    if (!resolved.empty()) resolve_all(0, count, resolved.data());
+    if (!resolved.empty()) {
+      const int64_t* places = resolve_all(positions, count, extent, rule, resolved.data());
+      if (places != resolved.data()) std::copy_n(places, count, resolved.data());
+    }
     // Flat over (outer, position), so that a single long list is shared out too.
     parallel_ranges(outer * count, 256, threads, [&](int64_t begin, int64_t end) {
       int64_t block[kTakePiece];
@@ -89,8 +106,7 @@ void take(const Array& source, const Array& indices, uint8_t mode, const Array& 
         const int64_t* places = resolved.data() + first;
         if (resolved.empty()) {
           n = std::min(n, kTakePiece);
-          resolve_all(first, n, block);
-          places = block;
+          places = resolve_all(positions + first, n, extent, rule, block);
         }
         take_slices(from + i * extent * bytes, places, n, bytes, to + at * bytes);
         at += n;

@@ -116,35 +116,28 @@ class Combiner {
   std::vector<char> many_;
 };
 
-// Accumulators to output elements: scaled, added to what is there, rounded once.
-void store(const ReduceJob& job, const char* accumulators, char* output, int64_t stride,
-           int64_t n) {
+// Accumulators, which are lost, to output elements: scaled, added to what is there, rounded once.
+void store(const ReduceJob& job, char* accumulators, char* output, int64_t stride, int64_t n) {
+  const auto sums = reinterpret_cast<double*>(accumulators);
+  if (job.scale != 1) {  // sums of floats only
+    for (int64_t i = 0; i < n; ++i) sums[i] *= job.scale;
+  }
+  if (!job.accumulate) {
+    const int from = static_cast<int>(job.accumulator), to = static_cast<int>(job.output_dtype);
+    tables().casts[from][to](accumulators, job.accumulator_size, output, stride, n);
+    return;
+  }
   visit_dtype(job.output_dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const auto write = [&](auto read) {
-      for (int64_t i = 0; i < n; ++i) {
-        T* out = reinterpret_cast<T*>(output + i * stride);
-        *out = read(i, out);  // looks at the old element only where it accumulates
-      }
-    };
-    if (job.accumulator == Dtype::kFloat64 || job.accumulator == Dtype::kFloat32) {
-      const bool wide = job.accumulator == Dtype::kFloat64;
-      write([&](int64_t i, const T* old) {
-        const double value = wide ? reinterpret_cast<const double*>(accumulators)[i]
-                                  : double(reinterpret_cast<const float*>(accumulators)[i]);
-        const double previous = job.accumulate ? double(compute_t<T>(*old)) : 0.0;
-        return T(job.accumulate ? previous + value * job.scale : value * job.scale);
-      });
-    } else if (job.accumulator == job.output_dtype) {
-      write([&](int64_t i, const T* old) {
-        const T value = reinterpret_cast<const T*>(accumulators)[i];
-        if constexpr (std::is_integral_v<T>)
-          return job.accumulate ? T(*old + value) : value;
-        else
-          return value;
-      });
-    } else {  // the truth of kAll and kAny in another dtype
-      write([&](int64_t i, const T*) { return T(compute_t<T>(accumulators[i])); });
+    for (int64_t i = 0; i < n; ++i) {
+      T* out = reinterpret_cast<T*>(output + i * stride);
+      if (job.accumulator == Dtype::kFloat64)
+        *out = T(double(compute_t<T>(*out)) + sums[i]);
+      else if (job.accumulator == Dtype::kFloat32)
+        *out =
+            T(double(compute_t<T>(*out)) + double(reinterpret_cast<const float*>(accumulators)[i]));
+      else if constexpr (std::is_integral_v<T>)
+        *out = T(*out + reinterpret_cast<const T*>(accumulators)[i]);
     }
   });
 }

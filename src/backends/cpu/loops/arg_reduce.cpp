@@ -7,16 +7,37 @@ namespace {
 
 constexpr int64_t kArgBlock = 2048;  // elements whose extreme is found before its position
 
+// As wide as the element, so that the results of comparisons need no packing.
+template <int kBytes>
+struct FlagOf;
+template <>
+struct FlagOf<1> {
+  using Type = uint8_t;
+};
+template <>
+struct FlagOf<2> {
+  using Type = uint16_t;
+};
+template <>
+struct FlagOf<4> {
+  using Type = uint32_t;
+};
+template <>
+struct FlagOf<8> {
+  using Type = uint64_t;
+};
+
 // Position of the first element that equals `value` (is NaN where that is), or n.
 template <class T>
 int64_t find(const T* x, int64_t n, T value) {
   const bool nan = value != value;
-  const auto matches = [&](int64_t i) { return (x[i] == value) | (nan & (x[i] != x[i])); };
+  const auto matches = [&](int64_t i) { return nan ? x[i] != x[i] : x[i] == value; };
+  using Flag = typename FlagOf<sizeof(T)>::Type;
   constexpr int64_t kStep = 128 / sizeof(T);
   int64_t i = 0;
-  for (; i + kStep <= n; i += kStep) {
-    uint8_t found = 0;
-    for (int64_t k = 0; k < kStep; ++k) found |= uint8_t(matches(i + k));
+  for (; !nan && i + kStep <= n; i += kStep) {
+    Flag found = 0;
+    for (int64_t k = 0; k < kStep; ++k) found |= Flag(x[i + k] == value ? 1 : 0);
     if (found) break;
   }
   for (; i < n; ++i) {

@@ -69,7 +69,7 @@ inline __attribute__((always_inline)) T widen(T x) {
 }
 inline __attribute__((always_inline)) float widen(Half x) { return half_to_float(x); }
 inline __attribute__((always_inline)) float widen(Brain x) { return brain_to_float(x); }
-inline __attribute__((always_inline)) uint8_t widen(Truth x) { return x.byte != 0; }
+inline __attribute__((always_inline)) int32_t widen(Truth x) { return x.byte != 0; }
 
 template <class T>
 constexpr bool kFloating = false;

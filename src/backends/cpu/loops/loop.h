@@ -173,17 +173,26 @@ constexpr bool kSameType<A, A> = true;
 template <class Op, class T, Result kResult>
 struct OperandTypes {
   using First = T;
+  using In = T;
   using Out = T;
 };
 template <class Op, class T>
 struct OperandTypes<Op, T, Result::kBool> {
   using First = T;
+  using In = T;
   using Out = bool;
 };
 template <class T>
 struct OperandTypes<ops::Where, T, Result::kSame> {
   using First = bool;
+  using In = T;
   using Out = T;
+};
+template <>
+struct OperandTypes<ops::Where, bool, Result::kSame> {
+  using First = bool;
+  using In = uint8_t;  // bytes that are moved
+  using Out = uint8_t;
 };
 
 // How an operand lies in memory. Loads of bool do not vectorise, comparisons of bytes do.
@@ -267,8 +276,9 @@ template <class Op, class T, Result kResult>
 void loop3(char* const* p, const int64_t*, int64_t n) {
   using Types = OperandTypes<Op, T, kResult>;
   run3<Op>(reinterpret_cast<typename Types::Out*>(p[0]),
-           reinterpret_cast<const typename Types::First*>(p[1]), reinterpret_cast<const T*>(p[2]),
-           reinterpret_cast<const T*>(p[3]), n);
+           reinterpret_cast<const typename Types::First*>(p[1]),
+           reinterpret_cast<const typename Types::In*>(p[2]),
+           reinterpret_cast<const typename Types::In*>(p[3]), n);
 }
 
 // Loops whose functions are approximations: every element goes through the vector form, so that a

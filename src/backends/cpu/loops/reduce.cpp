@@ -88,29 +88,30 @@ void float_row(const char* source, int64_t n, void* accumulator) {
   *static_cast<double*>(accumulator) =
       Op::join(join_lanes<Op>(acc[0], acc[1], acc[2], acc[3]), rest);
 }
-// Four rows in one pass over the accumulators, in the order of the rows.
+// kRows rows in one pass over the accumulators, in the order of the rows.
+template <class Op, int kRows, class T, class A>
+inline __attribute__((always_inline)) void add_rows(const char* source, int64_t stride, int64_t n,
+                                                    A* acc) {
+  const T* x[kRows];
+  for (int k = 0; k < kRows; ++k) x[k] = reinterpret_cast<const T*>(source + k * stride);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    A sum = acc[i];
+    for (int k = 0; k < kRows; ++k) sum = A(Op::step(sum, A(x[k][i])));
+    acc[i] = sum;
+  }
+}
 template <class Op, class T, class A>
-inline __attribute__((always_inline)) void add_rows(const char* source, int64_t stride,
-                                                    int64_t rows, int64_t n, A* acc) {
-  const auto row = [&](int64_t k) { return reinterpret_cast<const T*>(source + k * stride); };
-  for (; rows >= 4; rows -= 4, source += 4 * stride) {
-    const T *x0 = row(0), *x1 = row(1), *x2 = row(2), *x3 = row(3);
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) {
-      const A two = A(Op::step(A(Op::step(acc[i], A(x0[i]))), A(x1[i])));
-      acc[i] = A(Op::step(A(Op::step(two, A(x2[i]))), A(x3[i])));
-    }
-  }
-  for (; rows > 0; --rows, source += stride) {
-    const T* x = row(0);
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) acc[i] = A(Op::step(acc[i], A(x[i])));
-  }
+inline __attribute__((always_inline)) void add_all_rows(const char* source, int64_t stride,
+                                                        int64_t rows, int64_t n, A* acc) {
+  for (; rows >= 8; rows -= 8, source += 8 * stride) add_rows<Op, 8, T>(source, stride, n, acc);
+  for (; rows >= 2; rows -= 2, source += 2 * stride) add_rows<Op, 2, T>(source, stride, n, acc);
+  if (rows > 0) add_rows<Op, 1, T>(source, stride, n, acc);
 }
 template <class Op, class T>
 void float_columns(const char* source, int64_t stride, int64_t rows, int64_t n,
                    void* accumulators) {
-  add_rows<Op, T>(source, stride, rows, n, static_cast<double*>(accumulators));
+  add_all_rows<Op, T>(source, stride, rows, n, static_cast<double*>(accumulators));
 }
 
 template <class Op, class T>
@@ -129,7 +130,7 @@ void plain_row(const char* source, int64_t n, void* accumulator) {
 template <class Op, class T>
 void plain_columns(const char* source, int64_t stride, int64_t rows, int64_t n,
                    void* accumulators) {
-  add_rows<Op, T>(source, stride, rows, n, static_cast<T*>(accumulators));
+  add_all_rows<Op, T>(source, stride, rows, n, static_cast<T*>(accumulators));
 }
 template <class Op, class A>
 void combine(void* accumulators, const void* others, int64_t n) {
