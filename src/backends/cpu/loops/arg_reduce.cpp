@@ -30,18 +30,22 @@ struct FlagOf<8> {
 // Position of the first element that equals `value` (is NaN where that is), or n.
 template <class T>
 int64_t find(const T* x, int64_t n, T value) {
-  const bool nan = value != value;
-  const auto matches = [&](int64_t i) { return nan ? x[i] != x[i] : x[i] == value; };
   using Flag = typename FlagOf<sizeof(T)>::Type;
   constexpr int64_t kStep = 128 / sizeof(T);
   int64_t i = 0;
-  for (; !nan && i + kStep <= n; i += kStep) {
+  for (; value == value && i + kStep <= n; i += kStep) {
     Flag found = 0;
     for (int64_t k = 0; k < kStep; ++k) found |= Flag(x[i + k] == value ? 1 : 0);
-    if (found) break;
+    if (!found) continue;
+    Flag first = Flag(kStep);
+    for (int64_t k = 0; k < kStep; ++k) {
+      const Flag place = x[i + k] == value ? Flag(k) : Flag(kStep);
+      first = place < first ? place : first;
+    }
+    return i + int64_t(first);
   }
   for (; i < n; ++i) {
-    if (matches(i)) return i;
+    if (x[i] == value || (x[i] != x[i] && value != value)) return i;
   }
   return n;
 }

@@ -6,9 +6,28 @@
 namespace catena::host {
 namespace {
 
-// NaN wins: it replaces any accumulator and is never replaced. Two selections: the first is an
-// instruction of its own.
+// Vectors of the processor. There are as many lanes on every level, so that which of several equal
+// elements (0 and -0) comes out does not depend on it.
+#if defined(__AVX512F__)
+constexpr int kVectorBytes = 64;
+#elif defined(__AVX2__)
+constexpr int kVectorBytes = 32;
+#else
+constexpr int kVectorBytes = 16;
+#endif
+constexpr int kLaneBytes = 256;
+template <class T>
+struct VectorOf {
+  typedef T Type __attribute__((vector_size(kVectorBytes), aligned(sizeof(T)), may_alias));
+};
+
+// NaN wins: it replaces any accumulator and is never replaced. select() is one
+// instruction for vectors and right for numbers only.
 struct MaxOp {
+  template <class T>
+  static inline __attribute__((always_inline)) T select(T acc, T x) {
+    return x > acc ? x : acc;
+  }
   template <class T>
   static inline __attribute__((always_inline)) T step(T acc, T x) {
     const T larger = x > acc ? x : acc;
@@ -21,6 +40,10 @@ struct MaxOp {
 };
 struct MinOp {
   template <class T>
+  static inline __attribute__((always_inline)) T select(T acc, T x) {
+    return x < acc ? x : acc;
+  }
+  template <class T>
   static inline __attribute__((always_inline)) T step(T acc, T x) {
     const T smaller = x < acc ? x : acc;
     return x != x ? x : smaller;
@@ -30,6 +53,18 @@ struct MinOp {
     return step(a, b);
   }
 };
+
+// The extreme of kLanes elements, by halves.
+template <class Op, int kLanes, class T>
+inline __attribute__((always_inline)) T fold_lanes(T* lanes) {
+  if constexpr (kLanes > 1) {
+    constexpr int kHalf = kLanes / 2;
+    for (int k = 0; k < kHalf; ++k) lanes[k] = Op::step(lanes[k], lanes[k + kHalf]);
+    return fold_lanes<Op, kHalf>(lanes);
+  } else {
+    return lanes[0];
+  }
+}
 
 // The extreme of n >= kLanes elements in kLanes interleaved ones.
 template <class Op, int kLanes, class T>
@@ -43,20 +78,51 @@ inline __attribute__((always_inline)) T extreme_of_lanes(const T* x, int64_t n) 
   if (i < n) {  // the last lanes see some elements twice, which does not matter
     for (int k = 0; k < kLanes; ++k) lanes[k] = Op::step(lanes[k], x[n - kLanes + k]);
   }
-  for (int half = kLanes / 2; half >= 1; half /= 2) {
-    for (int k = 0; k < half; ++k) lanes[k] = Op::step(lanes[k], lanes[k + half]);
-  }
-  return lanes[0];
+  return fold_lanes<Op, kLanes>(lanes);
 }
 
-// The extreme of n >= 1 elements; NaN when there is one. As many lanes on every level, so that
-// which of several equal elements (0 and -0) comes out does not depend on the processor.
+// The extreme of n >= kLaneBytes / sizeof(T) numbers into *result; false when there may be a NaN
+// among them: sums of the elements tell, at one instruction a vector (infinities of both signs are
+// taken for one).
+template <class Op, class T>
+inline __attribute__((always_inline)) bool extreme_of_numbers(const T* x, int64_t n, T* result) {
+  using Vector = typename VectorOf<T>::Type;
+  constexpr int kVectors = kLaneBytes / kVectorBytes, kWidth = kVectorBytes / int(sizeof(T));
+  constexpr int64_t kLanes = kVectors * kWidth;
+  constexpr bool kHasNan = T(0.5) != T(0);
+  Vector best[kVectors], sums[2] = {};
+  const auto take = [&](int64_t at, bool first) {
+    for (int k = 0; k < kVectors; ++k) {
+      const Vector v = *reinterpret_cast<const Vector*>(x + at + k * kWidth);
+      best[k] = first ? v : Op::select(best[k], v);
+      if constexpr (kHasNan) sums[k % 2] += v;
+    }
+  };
+  take(0, true);
+  int64_t i = kLanes;
+  for (; i + kLanes <= n; i += kLanes) take(i, false);
+  if (i < n) take(n - kLanes, false);
+  T lanes[kLanes];
+  for (int k = 0; k < kVectors; ++k) *reinterpret_cast<Vector*>(lanes + k * kWidth) = best[k];
+  *result = fold_lanes<Op, int(kLanes)>(lanes);
+  T total = 0;
+  if constexpr (kHasNan) {
+    const Vector sum = sums[0] + sums[1];
+    for (int k = 0; k < kWidth; ++k) total += sum[k];
+  }
+  return total == total;
+}
+
+// The extreme of n >= 1 elements; NaN when there is one.
 template <class Op, class T>
 inline __attribute__((always_inline)) T extreme(const T* x, int64_t n) {
-  constexpr int kMany = 256 / sizeof(T), kFew = 64 / sizeof(T);
-  if (n >= kMany) return extreme_of_lanes<Op, kMany>(x, n);
-  if (n >= kFew) return extreme_of_lanes<Op, kFew>(x, n);
+  constexpr int kMany = kLaneBytes / sizeof(T), kFew = 64 / sizeof(T);
   T result = x[0];
+  if (n >= kMany) {
+    if (extreme_of_numbers<Op>(x, n, &result)) return result;
+    return extreme_of_lanes<Op, kMany>(x, n);
+  }
+  if (n >= kFew) return extreme_of_lanes<Op, kFew>(x, n);
   for (int64_t i = 1; i < n; ++i) result = Op::step(result, x[i]);
   return result;
 }
