@@ -54,13 +54,13 @@ struct MinOp {
   }
 };
 
-// The extreme of kLanes elements, by halves.
-template <class Op, int kLanes, class T>
-inline __attribute__((always_inline)) T fold_lanes(T* lanes) {
+// All of kLanes elements by halves, which leaves the result in the first.
+template <int kLanes, class T, class Join>
+inline __attribute__((always_inline)) T fold_lanes(T* lanes, const Join& join) {
   if constexpr (kLanes > 1) {
     constexpr int kHalf = kLanes / 2;
-    for (int k = 0; k < kHalf; ++k) lanes[k] = Op::step(lanes[k], lanes[k + kHalf]);
-    return fold_lanes<Op, kHalf>(lanes);
+    for (int k = 0; k < kHalf; ++k) lanes[k] = join(lanes[k], lanes[k + kHalf]);
+    return fold_lanes<kHalf>(lanes, join);
   } else {
     return lanes[0];
   }
@@ -78,7 +78,7 @@ inline __attribute__((always_inline)) T extreme_of_lanes(const T* x, int64_t n) 
   if (i < n) {  // the last lanes see some elements twice, which does not matter
     for (int k = 0; k < kLanes; ++k) lanes[k] = Op::step(lanes[k], x[n - kLanes + k]);
   }
-  return fold_lanes<Op, kLanes>(lanes);
+  return fold_lanes<kLanes>(lanes, [](T a, T b) { return Op::step(a, b); });
 }
 
 // The extreme of n >= kLaneBytes / sizeof(T) numbers into *result; false when there may be a NaN
@@ -104,13 +104,13 @@ inline __attribute__((always_inline)) bool extreme_of_numbers(const T* x, int64_
   if (i < n) take(n - kLanes, false);
   T lanes[kLanes];
   for (int k = 0; k < kVectors; ++k) *reinterpret_cast<Vector*>(lanes + k * kWidth) = best[k];
-  *result = fold_lanes<Op, int(kLanes)>(lanes);
-  T total = 0;
+  *result = fold_lanes<int(kLanes)>(lanes, [](T a, T b) { return Op::select(a, b); });
   if constexpr (kHasNan) {
-    const Vector sum = sums[0] + sums[1];
-    for (int k = 0; k < kWidth; ++k) total += sum[k];
+    *reinterpret_cast<Vector*>(lanes) = sums[0] + sums[1];
+    const T total = fold_lanes<kWidth>(lanes, [](T a, T b) { return a + b; });
+    return total == total;
   }
-  return total == total;
+  return true;
 }
 
 // The extreme of n >= 1 elements; NaN when there is one.
