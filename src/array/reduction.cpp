@@ -76,7 +76,7 @@ void require_elements(const char* who, const Array& a, const ReduceOptions& opti
 
 Array arg_reduce(const char* who, bool maximum, const Array& a, std::optional<int64_t> axis,
                  bool keepdims) {
-  const Array x = axis ? a : a.ravel();
+  const Array x = axis || a.ndim() == 1 ? a : a.ravel();
   CATENA_CHECK(ShapeError, x.ndim() > 0, who, ": a 0-d array has no axis");
   const int ax = axis ? normalize_axis(who, *axis, x.ndim()) : 0;
   CATENA_CHECK(ValueError, x.shape()[ax] > 0, who, ": no elements along axis ", ax, " of shape ",
