@@ -99,14 +99,17 @@ Array variance(const char* who, const Array& a, const ReduceOptions& options, in
   inner.dtype = unrounded(dtype);
   inner.out = nullptr;
   const Array deviation = subtract(a, mean(a, inner), Out(*inner.dtype));
-  return reduce(who, ReduceOp::kSum, square(deviation, deviation), options, dtype,
-                1 / std::max(divisor, 0.0));
+  if (*inner.dtype != dtype)
+    return reduce(who, ReduceOp::kSum, square(deviation, deviation), options, dtype,
+                  1 / std::max(divisor, 0.0));
+  const Array result = reduce(who, ReduceOp::kSumOfSquares, deviation, options, dtype);
+  return divide(result, std::max(divisor, 0.0), result);
 }
 
 Array arg_reduce(const char* who, bool maximum, const Array& a, std::optional<int64_t> axis,
                  bool keepdims) {
   const CallScope scope(who);
-  const Array x = axis ? a : a.ravel();
+  const Array x = axis || a.ndim() == 1 ? a : a.ravel();
   CATENA_CHECK(ShapeError, x.ndim() > 0, who, ": a 0-d array has no axis");
   const int ax = axis ? normalize_axis(who, *axis, x.ndim()) : 0;
   CATENA_CHECK(ValueError, x.shape()[ax] > 0, who, ": no elements along axis ", ax, " of shape ",

@@ -200,11 +200,15 @@ struct Trunc {
     return m::trunc(a);
   }
 };
-// minimum(maximum(x, low), high)
+// minimum(maximum(x, low), high), one selection after the other: nested, they become branches.
 struct Clip {
   template <class T>
   static CATENA_FN T apply(T x, T low, T high) {
-    return Minimum::apply(Maximum::apply(x, low), high);
+    T result = x < low ? low : x;
+    result = result > high ? high : result;
+    result = high != high ? high : result;
+    result = low != low ? low : result;
+    return x != x ? x : result;
   }
 };
 struct Where {

@@ -190,6 +190,81 @@ TEST(CpuArange, ComputesInInt64AndDouble) {
   EXPECT_EQ(n.data<int64_t>()[3], (int64_t{1} << 60) - 9);
 }
 
+TEST(CpuCopyStrided, EveryDistanceAndLength) {
+  for (Dtype d : all_dtypes()) {
+    for (int64_t n : {0, 1, 3, 4, 5, 31, 100}) {
+      const Array whole = samples(d, {3 * n + 1});
+      for (int64_t step : {2, 3, -1, -2}) {
+        const Array view = whole(Slice(none, none, step))(Slice(0, n));
+        const Array to = zeros({3 * n + 1}, d), other = to(Slice(none, none, -3))(Slice(0, n));
+        const Array copied = Array::uninitialized({n}, d, cpu(0));
+        kernels::copy(cpu(0), view, copied);
+        kernels::copy(cpu(0), view, other);
+        for (int64_t i = 0; i < n; ++i) {
+          const double expected = value_at(whole, step > 0 ? i * step : 3 * n + i * step);
+          ASSERT_EQ(value_at(copied, i), expected) << name(d) << " step " << step;
+          ASSERT_EQ(value_at(to, 3 * (n - i)), expected) << name(d) << " step " << step;
+        }
+      }
+    }
+  }
+}
+
+TEST(CpuCopyShortRows, OfEveryLength) {
+  for (Dtype d : {Dtype::kInt8, Dtype::kInt16, Dtype::kInt32, Dtype::kFloat64}) {
+    for (int64_t n = 1; n < 70; n += n < 20 ? 1 : 7) {
+      const Array a = samples(d, {5, 7, n}), out = Array::uninitialized({7, 5, n}, d, cpu(0));
+      kernels::copy(cpu(0), a.transpose({1, 0, 2}), out);
+      for (int64_t i = 0; i < a.size(); ++i) {
+        const int64_t k = i % n, j = i / n % 5, r = i / n / 5;
+        ASSERT_EQ(value_at(out, i), value_at(a, (j * 7 + r) * n + k))
+            << name(d) << " rows of " << n;
+      }
+    }
+  }
+}
+
+TEST(CpuConcatenate, PiecesOfFewBytes) {
+  for (Dtype d : all_dtypes()) {
+    for (int64_t count : {1, 2, 3, 4, 5}) {
+      for (int64_t width : {1, 3}) {
+        for (int64_t rows : {0, 1, 17, 5000}) {
+          std::vector<Array> inputs;
+          for (int64_t k = 0; k < count; ++k) {
+            inputs.push_back(samples(d, {rows + k, width})(Slice(k, none)));
+          }
+          const Array out = Array::uninitialized({rows, count * width}, d, cpu(0));
+          kernels::concatenate(cpu(0), inputs, 1, out);
+          for (int64_t i = 0; i < out.size(); ++i) {
+            const int64_t row = i / (count * width), k = i / width % count, j = i % width;
+            ASSERT_EQ(value_at(out, i), value_at(inputs[size_t(k)], row * width + j))
+                << name(d) << ", " << count << " arrays of " << rows << " x " << width;
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(CpuTake, LongListsWithFewPositionsOutside) {
+  const Array a = samples(Dtype::kInt32, {3, 1000, 1});
+  for (Dtype d : {Dtype::kInt64, Dtype::kInt32}) {
+    for (int64_t outer : {1, 3}) {
+      for (int64_t n : {5, 2000, 70000}) {
+        Array indices = Array::uninitialized({n}, Dtype::kInt64, cpu(0));
+        for (int64_t i = 0; i < n; ++i) indices.data<int64_t>()[i] = i * 7 % 1000;
+        indices.data<int64_t>()[n - 1] = -2;
+        const Array out = Array::uninitialized({outer, n, 1}, Dtype::kInt32, cpu(0));
+        kernels::take(cpu(0), a(Slice(0, outer)), indices.astype(d), 1, out);
+        for (int64_t i = 0; i < out.size(); ++i) {
+          const int64_t at = i % n == n - 1 ? 998 : i % n * 7 % 1000;
+          ASSERT_EQ(value_at(out, i), value_at(a, i / n * 1000 + at)) << name(d) << " of " << n;
+        }
+      }
+    }
+  }
+}
+
 TEST(CpuConcatenate, AlongEveryAxisFromViews) {
   const Array a = samples(Dtype::kInt32, {3, 4, 5}),
               b = samples(Dtype::kInt32, {5, 4, 3}).transpose();

@@ -335,6 +335,36 @@ TEST(CpuElementwiseSpecial, FloatsOutsideTheSampleRange) {
   }
 }
 
+// Clip is minimum(maximum(x, low), high), with NaN anywhere and limits in any order.
+TEST(CpuElementwiseSpecial, ClipIsMinimumOfMaximum) {
+  const std::vector<double> values = {0.0,
+                                      -0.0,
+                                      1.5,
+                                      -1.5,
+                                      std::numeric_limits<double>::infinity(),
+                                      -std::numeric_limits<double>::infinity(),
+                                      std::numeric_limits<double>::quiet_NaN()};
+  const int64_t n = static_cast<int64_t>(values.size());
+  for (Dtype d : {Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16}) {
+    const Array v = array(values).astype(d);
+    const Shape cube{n, n, n};
+    const std::vector<Array> in = {v.reshape({n, 1, 1}).broadcast_to(cube).copy(),
+                                   v.reshape({n, 1}).broadcast_to(cube).copy(),
+                                   v.broadcast_to(cube).copy()};
+    const Array raised = zeros(cube, d), expected = zeros(cube, d), out = zeros(cube, d);
+    run(ElementwiseOp::kmaximum, d, {in[0], in[1]}, raised);
+    run(ElementwiseOp::kminimum, d, {raised, in[2]}, expected);
+    run(ElementwiseOp::kclip, d, in, out);
+    const auto got = out.to_vector<double>(), wanted = expected.to_vector<double>();
+    for (size_t i = 0; i < got.size(); ++i) {
+      if (std::isnan(wanted[i]))
+        ASSERT_TRUE(std::isnan(got[i])) << i;
+      else
+        ASSERT_TRUE(got[i] == wanted[i] && std::signbit(got[i]) == std::signbit(wanted[i])) << i;
+    }
+  }
+}
+
 TEST(CpuElementwiseSpecial, DtypesTheOperationDoesNotComputeInAreRefused) {
   const Array a = zeros({3}, Dtype::kInt32);
   EXPECT_THROW(run(ElementwiseOp::kexp, Dtype::kInt32, {a}, a), DtypeError);

@@ -1,7 +1,9 @@
 // Reductions of the CPU backend against long double, over every subset of axes and layout.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "catena/array/creation.h"
@@ -120,6 +122,10 @@ void check(ReduceOp op, const Array& input, uint32_t axes, Dtype output_dtype) {
       ASSERT_TRUE(std::isnan(got));
       continue;
     }
+    if (std::isinf(wanted)) {
+      ASSERT_EQ(got, wanted);
+      continue;
+    }
     const Real epsilon = output_dtype == Dtype::kFloat64   ? 0x1p-52L
                          : output_dtype == Dtype::kFloat32 ? 0x1p-23L
                          : output_dtype == Dtype::kFloat16 ? 0x1p-10L
@@ -236,6 +242,93 @@ TEST(CpuReduceForms, NanWinsExtremes) {
       const Array cast = a.astype(d), out = Array::uninitialized({1}, Dtype::kInt64, cpu(0));
       kernels::arg_reduce(cpu(0), ArgReduceCall{true, &cast, 0, &out});
       EXPECT_EQ(out.item<int64_t>(), at);
+    }
+  }
+}
+
+// Lengths around the widths of the loops; infinities of both signs are taken for a NaN at first.
+TEST(CpuReduceForms, ExtremesOfEveryLength) {
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  for (Dtype d : {Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16}) {
+    for (int64_t n : {1, 7, 8, 15, 16, 17, 33, 63, 64, 65, 127, 130, 1000, 2500}) {
+      for (int special = 0; special < 4; ++special) {  // none, both infinities, NaN, all of them
+        const Array wide = random_array(Dtype::kFloat64, {n}, unsigned(n));
+        if (special % 2 == 1) {
+          wide.data<double>()[n / 3] = kInf;
+          wide.data<double>()[n - 1] = -kInf;
+        }
+        if (special >= 2) wide.data<double>()[n / 2] = std::nan("");
+        const Array a = wide.astype(d);
+        for (bool maximum : {true, false}) {
+          check(maximum ? ReduceOp::kMax : ReduceOp::kMin, a, 1, d);
+          const Array out = Array::uninitialized({1}, Dtype::kInt64, cpu(0));
+          kernels::arg_reduce(cpu(0), ArgReduceCall{maximum, &a, 0, &out});
+          int64_t best = 0;
+          for (int64_t i = 1; i < n; ++i) {
+            const Real x = value_at(a, std::array{i}), y = value_at(a, std::array{best});
+            if (!std::isnan(y) && (std::isnan(x) || (maximum ? x > y : x < y))) best = i;
+          }
+          ASSERT_EQ(out.item<int64_t>(), best) << name(d) << " of " << n << ", case " << special;
+        }
+      }
+    }
+  }
+}
+
+TEST(CpuReduceForms, TruthIsDecidedEarlyAndLate) {
+  for (int64_t n : {1, 5, 100, 5000, 300000}) {
+    for (int64_t at : {int64_t{0}, n / 2, n - 1}) {
+      const Array yes = ones({n}, Dtype::kBool), no = zeros({n}, Dtype::kBool);
+      const Array out = Array::uninitialized({1}, Dtype::kBool, cpu(0));
+      const auto reduced = [&](ReduceOp op, const Array& a) {
+        kernels::reduce(cpu(0), ReduceCall{op, &a, &out, 1});
+        return out.item<bool>();
+      };
+      EXPECT_TRUE(reduced(ReduceOp::kAll, yes));
+      EXPECT_FALSE(reduced(ReduceOp::kAny, no));
+      yes.data<bool>()[at] = false;
+      no.data<bool>()[at] = true;
+      EXPECT_FALSE(reduced(ReduceOp::kAll, yes));
+      EXPECT_TRUE(reduced(ReduceOp::kAny, no));
+    }
+  }
+}
+
+// Rows added several at a time give the bits of rows added one by one.
+TEST(CpuReduceForms, ColumnsAreAddedInOrder) {
+  for (int64_t rows = 1; rows < 40; ++rows) {
+    const Array a = random_array(Dtype::kFloat64, {rows, 37}, unsigned(rows));
+    const Array out = Array::uninitialized({1, 37}, Dtype::kFloat64, cpu(0));
+    kernels::reduce(cpu(0), ReduceCall{ReduceOp::kSum, &a, &out, 1});
+    for (int64_t j = 0; j < 37; ++j) {
+      double sum = 0;
+      for (int64_t i = 0; i < rows; ++i) sum += a.data<double>()[i * 37 + j];
+      ASSERT_EQ(out.data<double>()[j], sum) << rows << " rows, column " << j;
+    }
+  }
+}
+
+TEST(CpuArgReduce, ColumnsWithNanAndThreads) {
+  const Array whole = random_array(Dtype::kFloat64, {2, 50, 5001}, 8);
+  for (int64_t i = 0; i < whole.size(); i += 977) whole.data<double>()[i] = std::nan("");
+  for (Dtype d : {Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16, Dtype::kInt16}) {
+    const Array values = d == Dtype::kInt16 ? random_array(d, {2, 50, 5001}, 9) : whole.astype(d);
+    for (const Array& a : {values, values(Slice(), Slice(none, none, 2), Slice(none, none, -2))}) {
+      const int64_t rows = a.shape()[1], columns = a.shape()[2];
+      for (bool maximum : {true, false}) {
+        const Array out = Array::uninitialized({2, 1, columns}, Dtype::kInt64, cpu(0));
+        kernels::arg_reduce(cpu(0), ArgReduceCall{maximum, &a, 1, &out});
+        for (int64_t i = 0; i < out.size(); ++i) {
+          const auto at = [&](int64_t k) {
+            return value_at(a, std::array{i / columns, k, i % columns});
+          };
+          int64_t best = 0;
+          for (int64_t k = 1; k < rows && !std::isnan(at(best)); ++k) {
+            if (std::isnan(at(k)) || (maximum ? at(k) > at(best) : at(k) < at(best))) best = k;
+          }
+          ASSERT_EQ(out.data<int64_t>()[i], best) << name(d) << " column " << i;
+        }
+      }
     }
   }
 }

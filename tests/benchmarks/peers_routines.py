@@ -62,6 +62,15 @@ class NumpyLike(Library):
     def unary(self, name, a, out):
         getattr(self.xp, name)(a, out=out)
 
+    def binary(self, name, a, b, out):
+        getattr(self.xp, name)(a, b, out=out)
+
+    def where(self, condition, a, b):
+        return self.xp.where(condition, a, b)
+
+    def reverse(self, a):
+        return a[::-1]
+
     def less(self, a, b):
         return a < b
 
@@ -174,6 +183,15 @@ class Torch(Library):
     def unary(self, name, a, out):
         getattr(self.t, name)(a, out=out)
 
+    def binary(self, name, a, b, out):
+        getattr(self.t, name)(a, b, out=out)
+
+    def where(self, condition, a, b):
+        return self.t.where(condition, a, b)
+
+    def reverse(self, a):
+        return None  # no negative strides
+
     def less(self, a, b):
         return a < b
 
@@ -190,7 +208,7 @@ class Torch(Library):
         return a.sum(axes)
 
     def max(self, a, axis):
-        return a.amax(axis)
+        return a.max() if axis is None else a.amax(axis)
 
     def mean(self, a, axis):
         return a.mean(axis)
@@ -247,6 +265,8 @@ def seconds_of(library, call):
     run(1)
     once = min(run(1), run(1))
     calls = int(min(max(2e-3 / max(once, 1e-9), 1), 200))
+    if not library.gpu:  # shared with other programs: the shortest runs, as bench_routines
+        return min(once, *(run(calls) for _ in range(3 if once > 0.2 else 7 if once > 0.02 else 25)))
     return statistics.median(run(calls) for _ in range(3 if once > 0.2 else 9))
 
 
@@ -306,6 +326,56 @@ def vectors(lib, cases, n, size):
         measure("sort", lambda: lib.sort(a))
         cases.measure(lib, f"sort {size}", "int64", lambda: lib.sort(whole))
         measure("argsort", lambda: lib.argsort(a))
+
+
+def types(lib, cases, n, size):
+    """The everyday operations in the other dtypes."""
+    for dtype in ("float64", "float16", "int64", "int32", "int16", "uint8"):
+        values = lambda: lib.cast(lib.uniform(n) if "float" in dtype else lib.integers(n, 100), dtype)
+        measure = lambda name, call: cases.measure(lib, f"{name} {size}", dtype, call)
+        a, b = values(), values()
+        out, half, back = lib.empty_like(a), lib.every_other(a), lib.reverse(a)
+        halves, chosen = lib.empty_like(half), lib.less(a, b)
+        measure("copy", lambda: lib.copy(out, a))
+        measure("copy every other", lambda: lib.copy(halves, half))
+        if back is not None:
+            measure("copy reversed", lambda: lib.copy(out, back))
+        measure("add", lambda: lib.add(a, b, out))
+        measure("multiply", lambda: lib.binary("multiply", a, b, out))
+        measure("maximum", lambda: lib.binary("maximum", a, b, out))
+        measure("clip by arrays", lambda: lib.clip(a, b, b, out))
+        measure("less", lambda: lib.less(a, b))
+        measure("equal", lambda: a == b)
+        measure("where", lambda: lib.where(chosen, a, b))
+        measure("sum", lambda: lib.sum(a, None))
+        measure("max", lambda: lib.max(a, None))
+        measure("argmax", lambda: a.argmax())
+        if "float" in dtype:
+            measure("mean", lambda: a.mean())
+            measure("var", lambda: a.var())
+
+
+def truths(lib, cases, n, size):
+    """What has no float32 row elsewhere, and the routines of bool."""
+    a, b = lib.uniform(n), lib.uniform(n)
+    out, p, q = lib.empty_like(a), lib.less(a, b), a < 0.5
+    r, ones, none = lib.empty_like(p), a < 2.0, a < -1.0
+    measure = lambda name, dtype, call: cases.measure(lib, f"{name} {size}", dtype, call)
+    measure("maximum", "float32", lambda: lib.binary("maximum", a, b, out))
+    measure("where", "float32", lambda: lib.where(p, a, b))
+    measure("sum", "float32", lambda: lib.sum(a, None))
+    measure("max", "float32", lambda: lib.max(a, None))
+    measure("argmax", "float32", lambda: a.argmax())
+    measure("mean", "float32", lambda: a.mean())
+    measure("var", "float32", lambda: a.var())
+    measure("logical_and", "bool", lambda: lib.binary("logical_and", p, q, r))
+    measure("logical_not", "bool", lambda: lib.unary("logical_not", p, r))
+    measure("where", "bool", lambda: lib.where(p, q, r))
+    measure("sum", "bool", lambda: p.sum())
+    measure("all", "bool", lambda: ones.all())
+    measure("any", "bool", lambda: none.any())
+    wide = lib.empty((n,))
+    measure("cast to float32", "bool", lambda: lib.copy(wide, p))
 
 
 def fused_chain(x, y):
@@ -375,6 +445,10 @@ def run_all(lib, cases, quick):
         sizes.append((1 << 27, "2^27") if gpu else (100000000, "10^8"))
     for n, size in sizes:
         vectors(lib, cases, n, size)
+        if not gpu:
+            truths(lib, cases, n, size)
+            if n <= 1000000:
+                types(lib, cases, n, size)
     matrices(lib, cases, 1024 if quick else 8192)
     if quick:
         reductions(lib, cases, (16, 64, 64), "16x64x64")

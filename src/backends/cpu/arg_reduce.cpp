@@ -1,4 +1,9 @@
 // Positions of extremes along one axis.
+//
+// Where the axis is the fastest in memory, or few elements are kept, row by row; otherwise the best
+// of many columns and their positions are carried along from row to row.
+#include <cstdlib>
+
 #include "array/iteration.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops/tables.h"
@@ -8,74 +13,91 @@ namespace catena::host {
 
 namespace {
 
-constexpr int64_t kBlock = 1024;
+constexpr int64_t kBlock = 2048;          // elements or columns that are converted together
+constexpr int64_t kFewColumns = 8;        // below, columns are not worth their own loop
+constexpr int64_t kMaxRows = 0x7fffffff;  // positions of columns are int32
 
-// Position of the first NaN, else of the first extreme, of n elements of T (stride in bytes).
+struct ArgJob {
+  const ArgEntry* loops;
+  CastLoop cast;  // input -> dtype of the loops
+  int64_t item;   // bytes of an element there
+  bool convert;
+  bool maximum;
+  const char* input;
+  char* output;
+  int64_t n, stride;  // the axis
+  LoopPlan kept;      // operand 0: output, 1: input
+};
+
+// Row by row through a buffer; T is what the loops read.
 template <class T>
-int64_t find_extreme(const char* source, int64_t stride, int64_t n, bool maximum) {
-  using C = compute_t<T>;
-  const auto at = [&](int64_t i) { return C(*reinterpret_cast<const T*>(source + i * stride)); };
-  C best = at(0);
+int64_t position_in_pieces(const ArgJob& job, const char* source) {
+  alignas(64) T buffer[kBlock];
+  T best{};
   int64_t position = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    const C value = at(i);
-    if (value != value) return i;
-    if (maximum ? value > best : value < best) {
+  for (int64_t at = 0; at < job.n; at += kBlock) {
+    const int64_t count = std::min(kBlock, job.n - at);
+    job.cast(source + at * job.stride, job.stride, reinterpret_cast<char*>(buffer), job.item,
+             count);
+    const int64_t k = job.loops->row(reinterpret_cast<const char*>(buffer), count);
+    const T value = buffer[k];
+    if (at == 0 || value != value || (job.maximum ? value > best : value < best)) {
       best = value;
-      position = i;
+      position = at + k;
     }
+    if (best != best) break;
   }
   return position;
 }
 
-// Contiguous rows of a dtype with a vectorised extreme: that first, then where it is.
 template <class T>
-int64_t find_extreme_fast(const char* source, int64_t n, bool maximum) {
-  const ReduceRow row =
-      tables().reductions[maximum ? kLoopMax : kLoopMin][static_cast<int>(dtype_of<T>)].row;
-  const T* x = reinterpret_cast<const T*>(source);
-  T best = x[0];
-  int64_t best_block = 0;
-  for (int64_t at = 0; at < n; at += kBlock) {
-    T extreme;
-    row(source + at * int64_t(sizeof(T)), std::min(kBlock, n - at), &extreme);
-    const bool nan = extreme != extreme;
-    if (nan || at == 0 || (maximum ? extreme > best : extreme < best)) {
-      best = extreme;
-      best_block = at;
-    }
-    if (nan) break;
-  }
-  for (int64_t i = best_block; i < n; ++i) {
-    if (x[i] == best || (x[i] != x[i] && best != best)) return i;
-  }
-  return best_block;
+void run_rows(const ArgJob& job) {
+  const bool direct = !job.convert && (job.stride == job.item || job.n == 1);
+  parallel_ranges(
+      job.kept.size, 1, threads_for(job.kept.size * job.n / 2), [&](int64_t begin, int64_t end) {
+        const int64_t inner = job.kept.inner();
+        LoopCursor cursor(job.kept, begin / inner);
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t column = i % inner;
+          const char* source = job.input + cursor.offset(1) + column * job.kept.inner_stride(1);
+          char* to = job.output + cursor.offset(0) + column * job.kept.inner_stride(0);
+          *reinterpret_cast<int64_t*>(to) =
+              direct ? job.loops->row(source, job.n) : position_in_pieces<T>(job, source);
+          if (column == inner - 1) cursor.next_row();
+        }
+      });
 }
 
-template <class T>
-void run(const ArgReduceCall& call, const LoopPlan& plan, int64_t n, int64_t stride) {
-  const char* input = static_cast<const char*>(call.input->raw_data());
-  char* output = static_cast<char*>(call.output->raw_data());
-  constexpr bool kFast = sizeof(T) >= 4 || std::is_integral_v<T>;
-  parallel_ranges(plan.size, 1, threads_for(plan.size * n), [&](int64_t begin, int64_t end) {
-    const int64_t inner = plan.inner();
-    LoopCursor cursor(plan, begin / inner);
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t column = i % inner;
-      const char* source = input + cursor.offset(1) + column * plan.inner_stride(1);
-      int64_t position;
-      if (kFast && !std::is_same_v<T, bool> && stride == int64_t(sizeof(T)) && n >= 64) {
-        if constexpr (kFast && !std::is_same_v<T, bool>)
-          position = find_extreme_fast<T>(source, n, call.maximum);
-        else
-          position = 0;
-      } else {
-        position = find_extreme<T>(source, stride, n, call.maximum);
-      }
-      *reinterpret_cast<int64_t*>(output + cursor.offset(0) + column * plan.inner_stride(0)) =
-          position;
-      if (column == inner - 1) cursor.next_row();
+// At most kBlock neighbouring columns.
+void run_block(const ArgJob& job, const char* source, int64_t stride, int64_t columns, char* output,
+               int64_t output_stride) {
+  alignas(64) char best[kBlock * 8], buffer[kBlock * 8];
+  alignas(64) int32_t positions[kBlock];
+  const bool direct = !job.convert && stride == job.item;
+  job.cast(source, stride, best, job.item, columns);
+  std::fill_n(positions, columns, 0);
+  for (int64_t row = 1; row < job.n; ++row) {
+    const char* from = source + row * job.stride;
+    if (!direct) {
+      job.cast(from, stride, buffer, job.item, columns);
+      from = buffer;
     }
+    job.loops->columns(from, columns, static_cast<int32_t>(row), best, positions);
+  }
+  for (int64_t j = 0; j < columns; ++j) {
+    *reinterpret_cast<int64_t*>(output + j * output_stride) = positions[j];
+  }
+}
+
+void run_columns(const ArgJob& job) {
+  const int64_t inner = job.kept.inner(), outer = job.kept.size / inner;
+  const int64_t blocks = (inner + kBlock - 1) / kBlock;
+  parallel_for(outer * blocks, threads_for(job.kept.size * job.n), [&](int64_t unit) {
+    const LoopCursor cursor(job.kept, unit / blocks);
+    const int64_t begin = unit % blocks * kBlock;
+    const int64_t in = job.kept.inner_stride(1), out = job.kept.inner_stride(0);
+    run_block(job, job.input + cursor.offset(1) + begin * in, in, std::min(kBlock, inner - begin),
+              job.output + cursor.offset(0) + begin * out, out);
   });
 }
 
@@ -85,12 +107,25 @@ void arg_reduce(const ArgReduceCall& call) {
   const size_t axis = static_cast<size_t>(call.axis);
   Shape shape = call.input->shape();
   Strides in = call.input->strides(), out = call.output->strides();
-  const int64_t n = shape[axis], stride = in[axis];
+  const Dtype dtype = call.input->dtype();
+  const Dtype loop = is_float(dtype) && itemsize(dtype) == 2 ? Dtype::kFloat32 : dtype;
+  ArgJob job;
+  job.loops = &tables().arg_extremes[call.maximum][static_cast<int>(loop)];
+  job.cast = tables().casts[static_cast<int>(dtype)][static_cast<int>(loop)];
+  job.item = static_cast<int64_t>(itemsize(loop));
+  job.convert = loop != dtype;
+  job.maximum = call.maximum;
+  job.input = static_cast<const char*>(call.input->raw_data());
+  job.output = static_cast<char*>(call.output->raw_data());
+  job.n = shape[axis];
+  job.stride = in[axis];
   shape[axis] = 1;
   const LoopOperand operands[] = {{&shape, &out}, {&shape, &in}};
-  const LoopPlan plan = plan_loop(operands);
-  visit_dtype(call.input->dtype(),
-              [&](auto tag) { run<typename decltype(tag)::type>(call, plan, n, stride); });
+  job.kept = plan_loop(operands);
+  const bool columns = job.kept.inner() >= kFewColumns && job.n <= kMaxRows &&
+                       std::abs(job.kept.inner_stride(1)) < std::abs(job.stride);
+  if (columns) return run_columns(job);
+  visit_dtype(loop, [&](auto tag) { run_rows<compute_t<typename decltype(tag)::type>>(job); });
 }
 
 }  // namespace catena::host

@@ -100,6 +100,51 @@ void copy_tiled(const CopyJob& job) {
   });
 }
 
+// Rows of a constant number of 16-byte pieces and a rest, `distance` bytes apart.
+template <int kPieces>
+void move_rows(const char* from, int64_t from_distance, char* to, int64_t to_distance, int64_t rows,
+               int64_t bytes) {
+  const int64_t last = bytes - 16;  // the last piece overlaps the one before it
+  for (int64_t i = 0; i < rows; ++i, from += from_distance, to += to_distance) {
+    for (int k = 0; k < kPieces; ++k) std::memcpy(to + 16 * k, from + 16 * k, 16);
+    std::memcpy(to + last, from + last, 16);
+  }
+}
+using MoveRows = void (*)(const char*, int64_t, char*, int64_t, int64_t, int64_t);
+constexpr int64_t kShortRow = 256;
+// The loop for rows of `bytes` bytes; null where a call of memcpy for each costs little.
+MoveRows short_row_loop(int64_t bytes) {
+  static constexpr MoveRows kLoops[] = {
+      &move_rows<0>,  &move_rows<1>,  &move_rows<2>,  &move_rows<3>, &move_rows<4>,  &move_rows<5>,
+      &move_rows<6>,  &move_rows<7>,  &move_rows<8>,  &move_rows<9>, &move_rows<10>, &move_rows<11>,
+      &move_rows<12>, &move_rows<13>, &move_rows<14>, &move_rows<15>};
+  return bytes >= 16 && bytes <= kShortRow ? kLoops[(bytes - 1) / 16] : nullptr;
+}
+
+// Short rows without gaps and without a cast; false where they are not that.
+bool copy_short_rows(const CopyJob& job) {
+  const LoopPlan& plan = job.plan;
+  const int64_t inner = plan.inner(), bytes = inner * job.item;
+  if (!job.same || plan.ndim < 2 || plan.inner_stride(0) != job.item ||
+      plan.inner_stride(1) != job.item) {
+    return false;
+  }
+  const MoveRows move = short_row_loop(bytes);
+  if (move == nullptr) return false;
+  const int d = plan.ndim - 2;
+  const int64_t together = plan.shape[d];
+  parallel_ranges(plan.size / inner, 1, threads_for(plan.size), [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end;) {
+      const int64_t count = std::min(end - row, together - row % together);
+      const LoopCursor cursor(plan, row);
+      move(job.source + cursor.offset(1), plan.strides[1][d], job.destination + cursor.offset(0),
+           plan.strides[0][d], count, bytes);
+      row += count;
+    }
+  });
+  return true;
+}
+
 void copy_rows(const CopyJob& job) {
   const LoopPlan& plan = job.plan;
   parallel_ranges(plan.size, 1024, threads_for(plan.size), [&](int64_t begin, int64_t end) {
@@ -134,7 +179,7 @@ void copy_planned(const LoopOperand (&operands)[2], char* destination, Dtype to,
       copy_words(job);
     else
       copy_tiled(job);
-  } else {
+  } else if (!copy_short_rows(job)) {
     copy_rows(job);
   }
 }

@@ -1,4 +1,4 @@
-// Concatenation and gather / scatter along one axis.
+// Gather and scatter along one axis.
 #include "catena/array/indexing.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops/tables.h"
@@ -9,60 +9,62 @@ namespace catena::host {
 
 namespace {
 
-template <class Item, class I>
-void take_items(const char* source, const I* indices, int64_t count, int64_t extent,
-                OutOfRange mode, char* output) {
+constexpr int64_t kTakePiece = 512;    // positions resolved at a time
+constexpr int64_t kTakeBlock = 65536;  // positions worth keeping for the next row
+
+// Resolves n positions into `places`; returns these, or the positions where all are fine as they
+// are. The sign of position | (extent - 1 - position) tells whether one is not.
+template <class I>
+const int64_t* resolve_all(const I* positions, int64_t n, int64_t extent, OutOfRange mode,
+                           int64_t* places) {
+  int64_t outside = 0;
+  for (int64_t j = 0; j < n; ++j)
+    outside |= int64_t(positions[j]) | (extent - 1 - int64_t(positions[j]));
+  if (outside < 0) {
+    for (int64_t j = 0; j < n; ++j) places[j] = resolve(positions[j], extent, mode);
+    return places;
+  }
+  if constexpr (sizeof(I) == sizeof(int64_t)) return positions;
+  std::copy_n(positions, n, places);
+  return places;
+}
+
+// to[j] = from[positions[j]], positions inside the extent.
+template <class Item>
+void take_items(const char* source, const int64_t* positions, int64_t count, char* output) {
   const Item* from = reinterpret_cast<const Item*>(source);
   Item* to = reinterpret_cast<Item*>(output);
-  for (int64_t j = 0; j < count; ++j) to[j] = from[resolve(indices[j], extent, mode)];
+  int64_t j = 0;
+  for (; j + 4 <= count; j += 4) {
+    const Item a = from[positions[j]], b = from[positions[j + 1]], c = from[positions[j + 2]],
+               d = from[positions[j + 3]];
+    to[j] = a;
+    to[j + 1] = b;
+    to[j + 2] = c;
+    to[j + 3] = d;
+  }
+  for (; j < count; ++j) to[j] = from[positions[j]];
 }
 
 // `count` slices of `bytes` bytes each.
-template <class I>
-void take_slices(const char* source, const I* indices, int64_t count, int64_t extent, int64_t bytes,
-                 OutOfRange mode, char* output) {
+void take_slices(const char* source, const int64_t* positions, int64_t count, int64_t bytes,
+                 char* output) {
   switch (bytes) {
     case 1:
-      return take_items<uint8_t>(source, indices, count, extent, mode, output);
+      return take_items<uint8_t>(source, positions, count, output);
     case 2:
-      return take_items<uint16_t>(source, indices, count, extent, mode, output);
+      return take_items<uint16_t>(source, positions, count, output);
     case 4:
-      return take_items<uint32_t>(source, indices, count, extent, mode, output);
+      return take_items<uint32_t>(source, positions, count, output);
     case 8:
-      return take_items<uint64_t>(source, indices, count, extent, mode, output);
+      return take_items<uint64_t>(source, positions, count, output);
   }
   for (int64_t j = 0; j < count; ++j) {
-    std::memcpy(output + j * bytes, source + resolve(indices[j], extent, mode) * bytes,
-                size_t(bytes));
+    std::memcpy(output + j * bytes, source + positions[j] * bytes, size_t(bytes));
   }
 }
 
 }  // namespace
-
-void concatenate(const std::vector<Array>& inputs, int axis, const Array& output) {
-  int64_t outer = 1, inner = output.itemsize();
-  for (int d = 0; d < axis; ++d) outer *= output.shape()[size_t(d)];
-  for (int d = axis + 1; d < output.ndim(); ++d) inner *= output.shape()[size_t(d)];
-  const int64_t row = output.shape()[size_t(axis)] * inner;
-  char* begin = static_cast<char*>(output.raw_data());
-  for (const Array& input : inputs) {
-    const int64_t extent = input.shape()[size_t(axis)], bytes = extent * inner;
-    if (input.size() == 0) continue;
-    if (input.is_contiguous()) {
-      const char* from = static_cast<const char*>(input.raw_data());
-      parallel_ranges(outer, 1, threads_for(input.nbytes() / 8), [&](int64_t first, int64_t last) {
-        for (int64_t i = first; i < last; ++i)
-          std::memcpy(begin + i * row, from + i * bytes, size_t(bytes));
-      });
-    } else {
-      // A view of the output where this input goes.
-      const int64_t offset = begin - static_cast<char*>(output.storage()->data);
-      copy(input, Array::from_storage(output.storage(), offset, input.shape(), output.strides(),
-                                      output.dtype()));
-    }
-    begin += bytes;
-  }
-}
 
 void take(const Array& source, const Array& indices, uint8_t mode, const Array& output) {
   if (output.size() == 0) return;
@@ -70,18 +72,30 @@ void take(const Array& source, const Array& indices, uint8_t mode, const Array& 
   const int64_t bytes = source.shape()[2] * source.itemsize(), count = indices.size();
   const char* from = static_cast<const char*>(source.raw_data());
   char* to = static_cast<char*>(output.raw_data());
+  const OutOfRange rule = static_cast<OutOfRange>(mode);
+  const int threads = threads_for(outer * count * (1 + bytes / 8));
+  // A short list that is used often is resolved once, a long one piece by piece.
+  std::vector<int64_t> resolved(outer > 1 && count <= kTakeBlock ? size_t(count) : 0);
   with_indices(indices, [&](const auto* positions) {
+    if (!resolved.empty()) {
+      const int64_t* places = resolve_all(positions, count, extent, rule, resolved.data());
+      if (places != resolved.data()) std::copy_n(places, count, resolved.data());
+    }
     // Flat over (outer, position), so that a single long list is shared out too.
-    parallel_ranges(outer * count, 256, threads_for(outer * count * (1 + bytes / 8)),
-                    [&](int64_t begin, int64_t end) {
-                      for (int64_t at = begin; at < end;) {
-                        const int64_t i = at / count, first = at % count,
-                                      n = std::min(count - first, end - at);
-                        take_slices(from + i * extent * bytes, positions + first, n, extent, bytes,
-                                    static_cast<OutOfRange>(mode), to + at * bytes);
-                        at += n;
-                      }
-                    });
+    parallel_ranges(outer * count, 256, threads, [&](int64_t begin, int64_t end) {
+      int64_t block[kTakePiece];
+      for (int64_t at = begin; at < end;) {
+        const int64_t i = at / count, first = at % count;
+        int64_t n = std::min(count - first, end - at);
+        const int64_t* places = resolved.data() + first;
+        if (resolved.empty()) {
+          n = std::min(n, kTakePiece);
+          places = resolve_all(positions + first, n, extent, rule, block);
+        }
+        take_slices(from + i * extent * bytes, places, n, bytes, to + at * bytes);
+        at += n;
+      }
+    });
   });
 }
 

@@ -19,6 +19,7 @@ namespace {
     level::fill_cast_int(tables);         \
     level::fill_cast_float(tables);       \
     level::fill_reduce(tables);           \
+    level::fill_arg_reduce(tables);       \
     level::fill_softmax(tables);          \
     level::fill_optimizer(tables);        \
     level::fill_random(tables);           \

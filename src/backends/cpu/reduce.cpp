@@ -116,37 +116,35 @@ class Combiner {
   std::vector<char> many_;
 };
 
-// Accumulators to output elements: scaled, added to what is there, rounded once.
-void store(const ReduceJob& job, const char* accumulators, char* output, int64_t stride,
-           int64_t n) {
+// Accumulators, which are lost, to output elements: scaled, added to what is there, rounded once.
+void store(const ReduceJob& job, char* accumulators, char* output, int64_t stride, int64_t n) {
+  const auto sums = reinterpret_cast<double*>(accumulators);
+  if (job.scale != 1) {  // sums of floats only
+    for (int64_t i = 0; i < n; ++i) sums[i] *= job.scale;
+  }
+  if (!job.accumulate) {
+    const int from = static_cast<int>(job.accumulator), to = static_cast<int>(job.output_dtype);
+    tables().casts[from][to](accumulators, job.accumulator_size, output, stride, n);
+    return;
+  }
   visit_dtype(job.output_dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const auto write = [&](auto read) {
-      for (int64_t i = 0; i < n; ++i) {
-        T* out = reinterpret_cast<T*>(output + i * stride);
-        *out = read(i, out);  // looks at the old element only where it accumulates
-      }
-    };
-    if (job.accumulator == Dtype::kFloat64 || job.accumulator == Dtype::kFloat32) {
-      const bool wide = job.accumulator == Dtype::kFloat64;
-      write([&](int64_t i, const T* old) {
-        const double value = wide ? reinterpret_cast<const double*>(accumulators)[i]
-                                  : double(reinterpret_cast<const float*>(accumulators)[i]);
-        const double previous = job.accumulate ? double(compute_t<T>(*old)) : 0.0;
-        return T(job.accumulate ? previous + value * job.scale : value * job.scale);
-      });
-    } else if (job.accumulator == job.output_dtype) {
-      write([&](int64_t i, const T* old) {
-        const T value = reinterpret_cast<const T*>(accumulators)[i];
-        if constexpr (std::is_integral_v<T>)
-          return job.accumulate ? T(*old + value) : value;
-        else
-          return value;
-      });
-    } else {  // the truth of kAll and kAny in another dtype
-      write([&](int64_t i, const T*) { return T(compute_t<T>(accumulators[i])); });
+    for (int64_t i = 0; i < n; ++i) {
+      T* out = reinterpret_cast<T*>(output + i * stride);
+      if (job.accumulator == Dtype::kFloat64)
+        *out = T(double(compute_t<T>(*out)) + sums[i]);
+      else if (job.accumulator == Dtype::kFloat32)
+        *out =
+            T(double(compute_t<T>(*out)) + double(reinterpret_cast<const float*>(accumulators)[i]));
+      else if constexpr (std::is_integral_v<T>)
+        *out = T(*out + reinterpret_cast<const T*>(accumulators)[i]);
     }
   });
+}
+
+// Whether nothing that follows can change the result: a false in kAll, a true in kAny.
+bool decided(const ReduceJob& job, const char* partial) {
+  return (job.op == ReduceOp::kAll && *partial == 0) || (job.op == ReduceOp::kAny && *partial != 0);
 }
 
 // Pieces [begin, end) of a reduction of whole rows; a piece is at most kRowBlock elements of a row.
@@ -170,6 +168,7 @@ void reduce_pieces(const ReduceJob& job, const char* base, int64_t begin, int64_
     job.loops->row(source, n, end - begin == 1 ? result : partial);
     if (end - begin == 1) return;
     combiner.add(partial);
+    if (decided(job, partial)) break;
     if (piece % per_row == per_row - 1) cursor.next_row();
   }
   combiner.finish(result);
@@ -190,7 +189,35 @@ void for_each_kept(const ReduceJob& job, int threads, const F& body) {
   });
 }
 
+// Rows of one piece that need no conversion: many results are stored at once.
+void reduce_short_rows(const ReduceJob& job) {
+  constexpr int64_t kRows = 256;
+  const LoopPlan& kept = job.kept;
+  const int64_t n = job.reduced.size, inner = kept.inner();
+  const int64_t in = kept.inner_stride(0), out = kept.inner_stride(1), size = job.accumulator_size;
+  const auto row_loop = job.loops->row;
+  parallel_ranges(kept.size, 16, threads_for(kept.size * (n + 16) / 2),
+                  [&](int64_t begin, int64_t end) {
+                    alignas(64) char results[kRows * 8];
+                    LoopCursor cursor(kept, begin / inner);
+                    for (int64_t at = begin; at < end;) {
+                      const int64_t column = at % inner;
+                      const int64_t count = std::min({kRows, inner - column, end - at});
+                      const char* source = job.input + cursor.offset(0) + column * in;
+                      for (int64_t i = 0; i < count; ++i)
+                        row_loop(source + i * in, n, results + i * size);
+                      store(job, results, job.output + cursor.offset(1) + column * out, out, count);
+                      at += count;
+                      if (column + count == inner) cursor.next_row();
+                    }
+                  });
+}
+
 void reduce_rows(const ReduceJob& job) {
+  if (job.reduced.ndim == 1 && job.reduced.size <= kRowBlock && job.kept.size > 1 && !job.convert &&
+      job.reduced.inner_stride(0) == job.item) {
+    return reduce_short_rows(job);
+  }
   const int64_t inner = job.reduced.inner(), rows = job.reduced.size / inner;
   const int64_t pieces = rows * ((inner + kRowBlock - 1) / kRowBlock);
   const int64_t per_segment = std::max<int64_t>(1, kSegment / std::min(inner, kRowBlock));
@@ -231,8 +258,11 @@ class ReducedRows {
   ReducedRows(const LoopPlan& plan, int64_t index)
       : plan_(plan), cursor_(plan, index / plan.inner()), column_(index % plan.inner()) {}
   int64_t offset() const { return cursor_.offset(0) + column_ * plan_.inner_stride(0); }
-  void next() {
-    if (++column_ < plan_.inner()) return;
+  // How many elements from here on lie evenly apart; advance() takes at most so many.
+  int64_t even() const { return plan_.inner() - column_; }
+  void advance(int64_t count) {
+    column_ += count;
+    if (column_ < plan_.inner()) return;
     column_ = 0;
     cursor_.next_row();
   }
@@ -263,13 +293,18 @@ void reduce_column_rows(const ReduceJob& job, const char* base, int64_t n, int64
   } else {
     set_identity(job, accumulators, n);
   }
-  for (int64_t row = begin; row < end; ++row, rows.next()) {
+  for (int64_t row = begin; row < end;) {
     const char* source = base + rows.offset();
-    if (!direct) {
+    int64_t count = 1;
+    if (direct) {
+      count = std::min(end - row, rows.even());
+    } else {
       job.cast(source, stride, buffer, job.item, n);
       source = buffer;
     }
-    job.loops->columns(source, n, accumulators);
+    job.loops->columns(source, job.reduced.inner_stride(0), count, n, accumulators);
+    row += count;
+    rows.advance(count);
   }
 }
 

@@ -4,7 +4,7 @@
 namespace catena::host::CATENA_ISA {
 
 void fill_cast_int(Tables& tables) {
-  fill_casts_from<bool>(tables, 0);
+  fill_casts_from<Truth>(tables, 0);
   fill_casts_from<int8_t>(tables, 1);
   fill_casts_from<int16_t>(tables, 2);
   fill_casts_from<int32_t>(tables, 3);

@@ -14,6 +14,11 @@ struct Brain {
   uint16_t bits;
 };
 
+// Storage of bool: loads of bool itself do not vectorise.
+struct Truth {
+  uint8_t byte;
+};
+
 inline __attribute__((always_inline)) uint32_t float_bits(float x) {
   return __builtin_bit_cast(uint32_t, x);
 }
@@ -64,6 +69,7 @@ inline __attribute__((always_inline)) T widen(T x) {
 }
 inline __attribute__((always_inline)) float widen(Half x) { return half_to_float(x); }
 inline __attribute__((always_inline)) float widen(Brain x) { return brain_to_float(x); }
+inline __attribute__((always_inline)) int32_t widen(Truth x) { return x.byte != 0; }
 
 template <class T>
 constexpr bool kFloating = false;

@@ -174,36 +174,80 @@ constexpr bool kSameType<A, A> = true;
 template <class Op, class T, Result kResult>
 struct OperandTypes {
   using First = T;
+  using In = T;
   using Out = T;
 };
 template <class Op, class T>
 struct OperandTypes<Op, T, Result::kBool> {
   using First = T;
+  using In = T;
   using Out = bool;
 };
 template <class T>
 struct OperandTypes<ops::Where, T, Result::kSame> {
   using First = bool;
+  using In = T;
   using Out = T;
 };
+template <>
+struct OperandTypes<ops::Where, bool, Result::kSame> {
+  using First = bool;
+  using In = uint8_t;  // bytes that are moved
+  using Out = uint8_t;
+};
+
+// How an operand lies in memory. Loads of bool do not vectorise, comparisons of bytes do.
+template <class T>
+struct Memory {
+  using Type = T;
+  static CATENA_FN T value(T x) { return x; }
+};
+template <>
+struct Memory<bool> {
+  using Type = uint8_t;
+  static CATENA_FN bool value(uint8_t x) { return x != 0; }
+};
+template <class T>
+using Stored = typename Memory<T>::Type;
+template <class T>
+CATENA_FN const Stored<T>* stored(const T* p) {
+  return reinterpret_cast<const Stored<T>*>(p);
+}
+template <class T>
+CATENA_FN Stored<T>* stored(T* p) {
+  return reinterpret_cast<Stored<T>*>(p);
+}
 
 // The loops proper. Steps are 1 for contiguous inputs and 0 for repeated ones, compile-time
 // constants after inlining.
 template <class Op, class In, class Out>
 CATENA_FN void run1(Out* out, const In* a, int64_t n) {
+  const Stored<In>* from = stored(a);
+  Stored<Out>* to = stored(out);
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) out[i] = Op::apply(a[i]);
+  for (int64_t i = 0; i < n; ++i) to[i] = Stored<Out>(Op::apply(Memory<In>::value(from[i])));
 }
 template <class Op, class In, class Out>
 CATENA_FN void run2(Out* out, const In* a, int64_t step_a, const In* b, int64_t step_b, int64_t n) {
-  const In a0 = *a, b0 = *b;
+  const Stored<In>*from_a = stored(a), *from_b = stored(b);
+  Stored<Out>* to = stored(out);
+  const Stored<In> a0 = *from_a, b0 = *from_b;
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) out[i] = Op::apply(step_a ? a[i] : a0, step_b ? b[i] : b0);
+  for (int64_t i = 0; i < n; ++i) {
+    to[i] = Stored<Out>(Op::apply(Memory<In>::value(step_a ? from_a[i] : a0),
+                                  Memory<In>::value(step_b ? from_b[i] : b0)));
+  }
 }
 template <class Op, class First, class In, class Out>
 CATENA_FN void run3(Out* out, const First* a, const In* b, const In* c, int64_t n) {
+  const Stored<First>* from_a = stored(a);
+  const Stored<In>*from_b = stored(b), *from_c = stored(c);
+  Stored<Out>* to = stored(out);
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) out[i] = Op::apply(a[i], b[i], c[i]);
+  for (int64_t i = 0; i < n; ++i) {
+    to[i] = Stored<Out>(Op::apply(Memory<First>::value(from_a[i]), Memory<In>::value(from_b[i]),
+                                  Memory<In>::value(from_c[i])));
+  }
 }
 
 template <class Op, class T, Result kResult>
@@ -233,8 +277,9 @@ template <class Op, class T, Result kResult>
 void loop3(char* const* p, const int64_t*, int64_t n) {
   using Types = OperandTypes<Op, T, kResult>;
   run3<Op>(reinterpret_cast<typename Types::Out*>(p[0]),
-           reinterpret_cast<const typename Types::First*>(p[1]), reinterpret_cast<const T*>(p[2]),
-           reinterpret_cast<const T*>(p[3]), n);
+           reinterpret_cast<const typename Types::First*>(p[1]),
+           reinterpret_cast<const typename Types::In*>(p[2]),
+           reinterpret_cast<const typename Types::In*>(p[3]), n);
 }
 
 // Loops whose functions are approximations: every element goes through the vector form, so that a

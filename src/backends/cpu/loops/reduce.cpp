@@ -3,6 +3,7 @@
 // Sums and products of float run in double, so that their error is that of one rounding; those of
 // double run in 32 interleaved sums over at most kReduceBlock elements, which the caller combines
 // pairwise. Integers wrap in their own type.
+#include "backends/cpu/loops/extreme.h"
 #include "backends/cpu/loops/tables.h"
 
 namespace catena::host {
@@ -57,37 +58,15 @@ struct SumOfSquaresOp {
   }
   static constexpr int kIdentity = 0;
 };
-// NaN wins: it replaces any accumulator and is never replaced.
-struct MaxOp {
-  template <class V>
-  static inline __attribute__((always_inline)) V step(V acc, V x) {
-    return ((x > acc) | (x != x)) ? x : acc;
-  }
-  template <class V>
-  static inline __attribute__((always_inline)) V join(V a, V b) {
-    return step(a, b);
-  }
-};
-struct MinOp {
-  template <class V>
-  static inline __attribute__((always_inline)) V step(V acc, V x) {
-    return ((x < acc) | (x != x)) ? x : acc;
-  }
-  template <class V>
-  static inline __attribute__((always_inline)) V join(V a, V b) {
-    return step(a, b);
-  }
-};
-
-template <class Op, class V, class A>
-inline __attribute__((always_inline)) A join_lanes(V a, V b, V c, V d) {
-  const V v = Op::join(Op::join(a, b), Op::join(c, d));
-  A lanes[8];
-  for (int i = 0; i < 8; ++i) lanes[i] = v[i];
-  for (int half = 4; half >= 1; half /= 2) {
-    for (int i = 0; i < half; ++i) lanes[i] = Op::join(lanes[i], lanes[i + half]);
-  }
-  return lanes[0];
+// Lanes i and i + 4, of these i and i + 2, then the last two.
+template <class Op>
+inline __attribute__((always_inline)) double join_lanes(Double8 a, Double8 b, Double8 c,
+                                                        Double8 d) {
+  typedef int64_t Order __attribute__((vector_size(64)));
+  Double8 v = Op::join(Op::join(a, b), Op::join(c, d));
+  v = Op::join(v, __builtin_shuffle(v, Order{4, 5, 6, 7, 4, 5, 6, 7}));
+  v = Op::join(v, __builtin_shuffle(v, Order{2, 3, 2, 3, 2, 3, 2, 3}));
+  return Op::join(v[0], v[1]);
 }
 
 // Arithmetic reductions of floats: A is double.
@@ -107,55 +86,51 @@ void float_row(const char* source, int64_t n, void* accumulator) {
   double rest = Op::kIdentity;
   for (; i < n; ++i) rest = Op::step(rest, double(x[i]));
   *static_cast<double*>(accumulator) =
-      Op::join(join_lanes<Op, Double8, double>(acc[0], acc[1], acc[2], acc[3]), rest);
+      Op::join(join_lanes<Op>(acc[0], acc[1], acc[2], acc[3]), rest);
+}
+// kRows rows in one pass over the accumulators, in the order of the rows.
+template <class Op, int kRows, class T, class A>
+inline __attribute__((always_inline)) void add_rows(const char* source, int64_t stride, int64_t n,
+                                                    A* acc) {
+  const T* x[kRows];
+  for (int k = 0; k < kRows; ++k) x[k] = reinterpret_cast<const T*>(source + k * stride);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    A sum = acc[i];
+    for (int k = 0; k < kRows; ++k) sum = A(Op::step(sum, A(x[k][i])));
+    acc[i] = sum;
+  }
+}
+template <class Op, class T, class A>
+inline __attribute__((always_inline)) void add_all_rows(const char* source, int64_t stride,
+                                                        int64_t rows, int64_t n, A* acc) {
+  for (; rows >= 8; rows -= 8, source += 8 * stride) add_rows<Op, 8, T>(source, stride, n, acc);
+  for (; rows >= 2; rows -= 2, source += 2 * stride) add_rows<Op, 2, T>(source, stride, n, acc);
+  if (rows > 0) add_rows<Op, 1, T>(source, stride, n, acc);
 }
 template <class Op, class T>
-void float_columns(const char* source, int64_t n, void* accumulators) {
-  const T* x = reinterpret_cast<const T*>(source);
-  double* acc = static_cast<double*>(accumulators);
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) acc[i] = Op::step(acc[i], double(x[i]));
+void float_columns(const char* source, int64_t stride, int64_t rows, int64_t n,
+                   void* accumulators) {
+  add_all_rows<Op, T>(source, stride, rows, n, static_cast<double*>(accumulators));
 }
 
-// Extremes of floats, in the type itself.
 template <class Op, class T>
 void extreme_row(const char* source, int64_t n, void* accumulator) {
-  using Load = typename Lanes<T>::Load;
-  const T* x = reinterpret_cast<const T*>(source);
-  T result = x[0];
-  int64_t i = 0;
-  if (n >= 32) {
-    Load acc[4];
-    for (int k = 0; k < 4; ++k) acc[k] = *reinterpret_cast<const Load*>(x + 8 * k);
-    for (i = 32; i + 32 <= n; i += 32) {
-      for (int k = 0; k < 4; ++k)
-        acc[k] = Op::step(acc[k], *reinterpret_cast<const Load*>(x + i + 8 * k));
-    }
-    result = join_lanes<Op, Load, T>(acc[0], acc[1], acc[2], acc[3]);
-  }
-  for (; i < n; ++i) result = Op::step(result, x[i]);
-  *static_cast<T*>(accumulator) = result;
+  *static_cast<T*>(accumulator) = extreme<Op>(reinterpret_cast<const T*>(source), n);
 }
 
 // Everything else: the compiler may reorder integer operations by itself.
 template <class Op, class T>
 void plain_row(const char* source, int64_t n, void* accumulator) {
   const T* x = reinterpret_cast<const T*>(source);
-  T result;
-  int64_t i = 0;
-  if constexpr (requires { Op::kIdentity; })
-    result = T(Op::kIdentity);
-  else
-    result = x[i++];
-  for (; i < n; ++i) result = T(Op::step(result, x[i]));
+  T result = T(Op::kIdentity);
+  for (int64_t i = 0; i < n; ++i) result = T(Op::step(result, x[i]));
   *static_cast<T*>(accumulator) = result;
 }
 template <class Op, class T>
-void plain_columns(const char* source, int64_t n, void* accumulators) {
-  const T* x = reinterpret_cast<const T*>(source);
-  T* acc = static_cast<T*>(accumulators);
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) acc[i] = T(Op::step(acc[i], x[i]));
+void plain_columns(const char* source, int64_t stride, int64_t rows, int64_t n,
+                   void* accumulators) {
+  add_all_rows<Op, T>(source, stride, rows, n, static_cast<T*>(accumulators));
 }
 template <class Op, class A>
 void combine(void* accumulators, const void* others, int64_t n) {
@@ -165,6 +140,14 @@ void combine(void* accumulators, const void* others, int64_t n) {
   for (int64_t i = 0; i < n; ++i) acc[i] = A(Op::join(acc[i], other[i]));
 }
 
+template <class Op, class T>
+void fill_plain_op(Tables& tables, int op, int dtype) {
+  tables.reductions[op][dtype] = {&plain_row<Op, T>, &plain_columns<Op, T>, &combine<Op, T>};
+}
+template <class Op, class T>
+void fill_extreme(Tables& tables, int op, int dtype) {
+  tables.reductions[op][dtype] = {&extreme_row<Op, T>, &plain_columns<Op, T>, &combine<Op, T>};
+}
 template <class T>
 void fill_float(Tables& tables, int dtype) {
   tables.reductions[kLoopSum][dtype] = {&float_row<SumOp, T>, &float_columns<SumOp, T>,
@@ -174,22 +157,16 @@ void fill_float(Tables& tables, int dtype) {
   tables.reductions[kLoopSumOfSquares][dtype] = {&float_row<SumOfSquaresOp, T>,
                                                  &float_columns<SumOfSquaresOp, T>,
                                                  &combine<SumOfSquaresOp, double>};
-  tables.reductions[kLoopMax][dtype] = {&extreme_row<MaxOp, T>, &plain_columns<MaxOp, T>,
-                                        &combine<MaxOp, T>};
-  tables.reductions[kLoopMin][dtype] = {&extreme_row<MinOp, T>, &plain_columns<MinOp, T>,
-                                        &combine<MinOp, T>};
-}
-template <class Op, class T>
-void fill_plain_op(Tables& tables, int op, int dtype) {
-  tables.reductions[op][dtype] = {&plain_row<Op, T>, &plain_columns<Op, T>, &combine<Op, T>};
+  fill_extreme<MaxOp, T>(tables, kLoopMax, dtype);
+  fill_extreme<MinOp, T>(tables, kLoopMin, dtype);
 }
 template <class T>
 void fill_plain(Tables& tables, int dtype) {
   fill_plain_op<SumOp, T>(tables, kLoopSum, dtype);
   fill_plain_op<ProdOp, T>(tables, kLoopProd, dtype);
   fill_plain_op<SumOfSquaresOp, T>(tables, kLoopSumOfSquares, dtype);
-  fill_plain_op<MaxOp, T>(tables, kLoopMax, dtype);
-  fill_plain_op<MinOp, T>(tables, kLoopMin, dtype);
+  fill_extreme<MaxOp, T>(tables, kLoopMax, dtype);
+  fill_extreme<MinOp, T>(tables, kLoopMin, dtype);
 }
 
 }  // namespace
@@ -208,13 +185,13 @@ void fill_reduce(Tables& tables) {
   fill_float<float>(tables, 11);
   fill_float<double>(tables, 12);
   // bool is a byte of 0 or 1: sums and maxima are "or", the others "and".
-  fill_plain_op<MaxOp, uint8_t>(tables, kLoopSum, 0);
-  fill_plain_op<MinOp, uint8_t>(tables, kLoopProd, 0);
-  fill_plain_op<MaxOp, uint8_t>(tables, kLoopSumOfSquares, 0);
-  fill_plain_op<MaxOp, uint8_t>(tables, kLoopMax, 0);
-  fill_plain_op<MinOp, uint8_t>(tables, kLoopMin, 0);
-  fill_plain_op<MinOp, uint8_t>(tables, kLoopAnd, 0);
-  fill_plain_op<MaxOp, uint8_t>(tables, kLoopOr, 0);
+  fill_extreme<MaxOp, uint8_t>(tables, kLoopSum, 0);
+  fill_extreme<MinOp, uint8_t>(tables, kLoopProd, 0);
+  fill_extreme<MaxOp, uint8_t>(tables, kLoopSumOfSquares, 0);
+  fill_extreme<MaxOp, uint8_t>(tables, kLoopMax, 0);
+  fill_extreme<MinOp, uint8_t>(tables, kLoopMin, 0);
+  fill_extreme<MinOp, uint8_t>(tables, kLoopAnd, 0);
+  fill_extreme<MaxOp, uint8_t>(tables, kLoopOr, 0);
 }
 
 }  // namespace CATENA_ISA

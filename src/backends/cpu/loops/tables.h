@@ -69,14 +69,26 @@ enum ReduceLoopOp {
 };
 // *accumulator = reduction of n >= 1 contiguous elements.
 using ReduceRow = void (*)(const char* source, int64_t n, void* accumulator);
-// accumulators[j] = op(accumulators[j], source[j]) for n columns.
-using ReduceColumns = void (*)(const char* source, int64_t n, void* accumulators);
+// accumulators[j] = op(accumulators[j], row[j]) for n columns and, one after the other, `rows` rows
+// that lie `stride` bytes apart.
+using ReduceColumns = void (*)(const char* source, int64_t stride, int64_t rows, int64_t n,
+                               void* accumulators);
 // accumulators[j] = op(accumulators[j], others[j]): combines partial results.
 using ReduceCombine = void (*)(void* accumulators, const void* others, int64_t n);
 struct ReduceEntry {
   ReduceRow row = nullptr;
   ReduceColumns columns = nullptr;
   ReduceCombine combine = nullptr;
+};
+
+// Position of the first NaN, else of the first extreme, of n >= 1 contiguous elements.
+using ArgRow = int64_t (*)(const char* source, int64_t n);
+// Where row[j] beats best[j], best[j] becomes row[j] and positions[j] becomes `position`.
+using ArgColumns = void (*)(const char* row, int64_t n, int32_t position, char* best,
+                            int32_t* positions);
+struct ArgEntry {
+  ArgRow row = nullptr;
+  ArgColumns columns = nullptr;
 };
 
 // Softmax over a row of n contiguous elements; T is float or double.
@@ -136,6 +148,7 @@ struct Tables {
   LoopEntry loops[kOpRows][kDtypes];  // float16 and bfloat16 have none: they compute in float32
   CastLoop casts[kDtypes][kDtypes];   // [from][to]
   ReduceEntry reductions[kReduceLoops][kDtypes];
+  ArgEntry arg_extremes[2][kDtypes];  // [maximum]; none for the 16-bit floats
   SoftmaxLoops<float> softmax_float;
   SoftmaxLoops<double> softmax_double;
   OptimizerLoops<float> optimizer_float;
@@ -163,6 +176,7 @@ const Tables& tables();
   void fill_cast_int(Tables& tables);         \
   void fill_cast_float(Tables& tables);       \
   void fill_reduce(Tables& tables);           \
+  void fill_arg_reduce(Tables& tables);       \
   void fill_softmax(Tables& tables);          \
   void fill_optimizer(Tables& tables);        \
   void fill_random(Tables& tables);           \
