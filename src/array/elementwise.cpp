@@ -1,5 +1,6 @@
 #include "catena/array/elementwise.h"
 
+#include "array/promotion.h"
 #include "catena/array/slots.h"
 #include "catena/core/memory_profile.h"
 
@@ -31,60 +32,6 @@ constexpr ElementwiseInfo kTable[] = {
 #undef CATENA_EW3
 };
 static_assert(std::size(kTable) == kElementwiseOpCount);
-
-// The dtype the operation computes in for inputs promoted to d.
-Dtype dtype_in_class(const ElementwiseInfo& op, Dtype d) {
-  switch (op.types) {
-    case OpTypes::kAll:
-      return d;
-    case OpTypes::kNumeric:
-      CATENA_CHECK(DtypeError, d != Dtype::kBool, op.name,
-                   ": not defined for bool; use logical_ or bitwise_ functions");
-      return d;
-    case OpTypes::kArithmetic:
-      return d == Dtype::kBool ? Dtype::kInt8 : d;
-    case OpTypes::kIntBool:
-      CATENA_CHECK(DtypeError, !is_float(d), op.name, ": expected integers or bool, got ", d);
-      return d;
-    case OpTypes::kInt:
-      CATENA_CHECK(DtypeError, !is_float(d), op.name, ": expected integers, got ", d);
-      return d == Dtype::kBool ? Dtype::kInt8 : d;
-    case OpTypes::kFloat:
-      return float_result(d);
-    case OpTypes::kTrueDivide:
-      return is_float(d) ? d : Dtype::kFloat64;
-  }
-  return d;
-}
-
-// The dtype of a float operation on integers: that of the narrowest loop which every operand fits,
-// as in NumPy, and not the one of their common integer type.
-Dtype float_of_integers(std::initializer_list<Operand> operands) {
-  Dtype d = Dtype::kFloat16;
-  for (const Operand& operand : operands) d = promote(d, float_result(operand.array()->dtype()));
-  return d;
-}
-
-Dtype promoted_dtype(const ElementwiseInfo& op, std::initializer_list<Operand> operands) {
-  bool any = false, all = true;
-  Dtype d = Dtype::kBool;
-  const Operand* list = operands.begin();
-  const int first = op.first_is_bool ? 1 : 0;
-  for (int k = first; k < op.inputs; ++k) {
-    if (const Array* a = list[k].array()) {
-      d = any ? promote(d, a->dtype()) : a->dtype();
-      any = true;
-    }
-  }
-  for (int k = first; k < op.inputs; ++k) {
-    if (list[k].array()) continue;
-    all = false;
-    d = any          ? promote(d, list[k].scalar())
-        : k == first ? list[k].scalar().default_dtype()
-                     : promote(d, list[k].scalar().default_dtype());
-  }
-  return op.types == OpTypes::kFloat && all && !is_float(d) ? float_of_integers(operands) : d;
-}
 
 // NumPy's same_kind rule for storing a result of dtype `from` into an array of dtype `to`.
 void check_same_kind(const char* who, Dtype from, Dtype to) {
@@ -123,6 +70,30 @@ void separate_overlaps(ElementwiseCall& call, Prepared& prepared) {
 }
 
 }  // namespace
+
+Dtype dtype_in_class(const ElementwiseInfo& op, Dtype d) {
+  switch (op.types) {
+    case OpTypes::kAll:
+      return d;
+    case OpTypes::kNumeric:
+      CATENA_CHECK(DtypeError, d != Dtype::kBool, op.name,
+                   ": not defined for bool; use logical_ or bitwise_ functions");
+      return d;
+    case OpTypes::kArithmetic:
+      return d == Dtype::kBool ? Dtype::kInt8 : d;
+    case OpTypes::kIntBool:
+      CATENA_CHECK(DtypeError, !is_float(d), op.name, ": expected integers or bool, got ", d);
+      return d;
+    case OpTypes::kInt:
+      CATENA_CHECK(DtypeError, !is_float(d), op.name, ": expected integers, got ", d);
+      return d == Dtype::kBool ? Dtype::kInt8 : d;
+    case OpTypes::kFloat:
+      return float_result(d);
+    case OpTypes::kTrueDivide:
+      return is_float(d) ? d : Dtype::kFloat64;
+  }
+  return d;
+}
 
 const ElementwiseInfo& info(ElementwiseOp op) { return kTable[static_cast<int>(op)]; }
 
@@ -168,7 +139,7 @@ Array elementwise(ElementwiseOp op, std::initializer_list<Operand> operands, con
       }
     }
   }
-  call.dtype = dtype_in_class(row, promoted_dtype(row, operands));
+  call.dtype = dtype_in_class(row, promoted_dtype(row, operands.begin()));
   if (out.dtype) {
     CATENA_CHECK(DtypeError, computes_in(op, *out.dtype), row.name, ": cannot compute in ",
                  *out.dtype);

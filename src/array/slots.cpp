@@ -72,6 +72,7 @@ namespace kernels {
 
 #define CATENA_DEFINE_SLOT(slot_name) decltype(slot_name) slot_name(#slot_name);
 CATENA_DEFINE_SLOT(elementwise)
+CATENA_DEFINE_SLOT(fused)
 CATENA_DEFINE_SLOT(copy)
 CATENA_DEFINE_SLOT(fill)
 CATENA_DEFINE_SLOT(arange)

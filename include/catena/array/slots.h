@@ -223,9 +223,13 @@ struct OptimizerCall {
   double beta1 = 0, beta2 = 0, epsilon = 0;
 };
 
+// A fused chain of operations; see src/array/fused_program.h.
+struct FusedCall;
+
 namespace kernels {
 
 extern Slot<void(const ElementwiseCall&)> elementwise;
+extern Slot<void(const FusedCall&)> fused;
 // Copies with cast: same shape, same device, any layouts, not overlapping (or identical).
 extern Slot<void(const Array& source, const Array& destination)> copy;
 // Contiguous or strided fill; not empty.

@@ -248,22 +248,6 @@ namespace {
 constexpr int64_t kTransposedSize =
     65536;  // elements from which a transposed input is worth a copy
 
-// Whether walking `input` in the order of `output` jumps from cache line to cache line though
-// another order would not.
-bool is_transposed(const Array& input, const Array& output) {
-  if (input.ndim() < 2 || input.is_contiguous() || input.shape() != output.shape()) return false;
-  const LoopOperand operands[] = {{&output.shape(), &output.strides()},
-                                  {&input.shape(), &input.strides()}};
-  const LoopPlan plan = plan_loop(operands);
-  const int64_t inner = std::abs(plan.inner_stride(1));
-  bool faster = false;
-  for (int d = 0; d < plan.ndim - 1; ++d) {
-    const int64_t stride = std::abs(plan.strides[1][d]);
-    faster = faster || (stride != 0 && stride < inner && plan.shape[d] >= 16);
-  }
-  return faster && inner >= 64 && plan.inner() >= 16;
-}
-
 // Large transposed inputs are first laid out like a contiguous output: the copy goes tile by tile.
 bool run_with_copies(const ElementwiseCall& call) {
   if (call.output->size() < kTransposedSize || !call.output->is_contiguous()) return false;
@@ -272,7 +256,8 @@ bool run_with_copies(const ElementwiseCall& call) {
   bool any = false;
   for (int k = 0; k < call.input_count; ++k) {
     const Array* input = call.arrays[k];
-    if (input == nullptr || !is_transposed(*input, *call.output)) continue;
+    if (input == nullptr || input->shape() != call.output->shape() || !is_transposed(*input))
+      continue;
     copies[k] = Array::uninitialized(input->shape(), input->dtype(), input->device());
     copy(*input, copies[k]);
     changed.arrays[k] = &copies[k];
@@ -283,6 +268,20 @@ bool run_with_copies(const ElementwiseCall& call) {
 }
 
 }  // namespace
+
+bool is_transposed(const Array& input) {
+  if (input.ndim() < 2 || input.is_contiguous()) return false;
+  const Strides c_order = contiguous_strides(input.shape(), 1);
+  const LoopOperand operands[] = {{&input.shape(), &c_order}, {&input.shape(), &input.strides()}};
+  const LoopPlan plan = plan_loop(operands);
+  const int64_t inner = std::abs(plan.inner_stride(1));
+  bool faster = false;
+  for (int d = 0; d < plan.ndim - 1; ++d) {
+    const int64_t stride = std::abs(plan.strides[1][d]);
+    faster = faster || (stride != 0 && stride < inner && plan.shape[d] >= 16);
+  }
+  return faster && inner >= 64 && plan.inner() >= 16;
+}
 
 void elementwise(const ElementwiseCall& call) {
   const LoopEntry& entry = find_loop(call.op, call.dtype);

@@ -6,6 +6,10 @@
 namespace catena::host {
 
 void elementwise(const ElementwiseCall& call);
+void fused(const FusedCall& call);
+// Whether walking the array in C order jumps from cache line to cache line though another order
+// would not: a large one is copied first, tile by tile.
+bool is_transposed(const Array& input);
 void copy(const Array& source, const Array& destination);
 void fill(const Array& destination, const Scalar& value);
 void arange(const Array& destination, const Scalar& start, const Scalar& step);

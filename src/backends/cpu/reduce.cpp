@@ -11,6 +11,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/reduce_source.h"
 
 namespace catena::host {
 
@@ -31,6 +32,7 @@ struct ReduceJob {
   bool pairwise;  // combine partial results as a tree
   CastLoop cast;  // input -> loop_dtype; used where `convert` or strides ask for it
   bool convert;
+  ReduceSource* computed = nullptr;  // the input is not in memory: its addresses are only counted
   const char* input;
   char* output;
   Dtype output_dtype;
@@ -38,6 +40,14 @@ struct ReduceJob {
   bool accumulate;
   LoopPlan kept;     // operand 0: input, 1: output
   LoopPlan reduced;  // operand 0: input
+
+  // n elements from `source` on, as the loops read them.
+  void read(const char* source, int64_t stride, char* buffer, int64_t n) const {
+    if (computed)
+      computed->read((source - input) / computed->item, buffer, n);
+    else
+      cast(source, stride, buffer, item, n);
+  }
 };
 
 ReduceLoopOp loop_op(ReduceOp op) {
@@ -162,7 +172,7 @@ void reduce_pieces(const ReduceJob& job, const char* base, int64_t begin, int64_
     const int64_t at = piece % per_row * kRowBlock, n = std::min(kRowBlock, inner - at);
     const char* source = base + cursor.offset(0) + at * stride;
     if (!direct) {
-      job.cast(source, stride, buffer, job.item, n);
+      job.read(source, stride, buffer, n);
       source = buffer;
     }
     job.loops->row(source, n, end - begin == 1 ? result : partial);
@@ -289,7 +299,7 @@ void reduce_column_rows(const ReduceJob& job, const char* base, int64_t n, int64
   alignas(64) char buffer[kColumnBlock * 8];
   ReducedRows rows(job.reduced, begin);
   if (job.op == ReduceOp::kMax || job.op == ReduceOp::kMin) {
-    job.cast(base + rows.offset(), stride, accumulators, job.item, n);
+    job.read(base + rows.offset(), stride, accumulators, n);
   } else {
     set_identity(job, accumulators, n);
   }
@@ -299,7 +309,7 @@ void reduce_column_rows(const ReduceJob& job, const char* base, int64_t n, int64
     if (direct) {
       count = std::min(end - row, rows.even());
     } else {
-      job.cast(source, stride, buffer, job.item, n);
+      job.read(source, stride, buffer, n);
       source = buffer;
     }
     job.loops->columns(source, job.reduced.inner_stride(0), count, n, accumulators);
@@ -376,22 +386,19 @@ void reduce_nothing(const ReduceJob& job, const ReduceCall& call) {
   fill(*call.output, Scalar(job.op == ReduceOp::kProd || job.op == ReduceOp::kAll ? 1 : 0));
 }
 
-ReduceJob make_job(const ReduceCall& call) {
-  const Array &input = *call.input, &output = *call.output;
-  const bool logical = call.op == ReduceOp::kAll || call.op == ReduceOp::kAny;
-  const Dtype wanted = logical ? Dtype::kBool : output.dtype();
+ReduceJob make_job(const ReduceCall& call, Dtype input) {
+  const Array& output = *call.output;
   ReduceJob job;
   job.op = call.op;
-  job.loop_dtype = is_float(wanted) && wanted != Dtype::kFloat64 ? Dtype::kFloat32 : wanted;
+  job.loop_dtype = reduce_loop_dtype(call.op, output.dtype());
   job.loops = &tables().reductions[loop_op(call.op)][static_cast<int>(job.loop_dtype)];
   job.item = static_cast<int64_t>(itemsize(job.loop_dtype));
   const bool arithmetic = is_sum(call.op) || call.op == ReduceOp::kProd;
   job.accumulator = arithmetic && is_float(job.loop_dtype) ? Dtype::kFloat64 : job.loop_dtype;
   job.accumulator_size = static_cast<int64_t>(itemsize(job.accumulator));
   job.pairwise = arithmetic && job.loop_dtype == Dtype::kFloat64;
-  job.cast = tables().casts[static_cast<int>(input.dtype())][static_cast<int>(job.loop_dtype)];
-  job.convert = input.dtype() != job.loop_dtype;
-  job.input = static_cast<const char*>(input.raw_data());
+  job.cast = tables().casts[static_cast<int>(input)][static_cast<int>(job.loop_dtype)];
+  job.convert = input != job.loop_dtype;
   job.output = static_cast<char*>(output.raw_data());
   job.output_dtype = output.dtype();
   job.scale = call.op == ReduceOp::kSum && is_float(output.dtype()) ? call.scale : 1.0;
@@ -399,19 +406,15 @@ ReduceJob make_job(const ReduceCall& call) {
   return job;
 }
 
-}  // namespace
-
-void reduce(const ReduceCall& call) {
-  ReduceJob job = make_job(call);
-  if (call.output->size() == 0) return;
-  if (call.input->size() == 0) return reduce_nothing(job, call);
+// The kept and the reduced loops over an input of this shape, then the reduction itself.
+void run(ReduceJob& job, const ReduceCall& call, const Shape& shape, const Strides& strides) {
   Shape kept_shape, reduced_shape;
   Strides kept_in, kept_out, reduced_in;
-  for (int d = 0; d < call.input->ndim(); ++d) {
+  for (int d = 0; d < shape.ndim(); ++d) {
     const size_t k = size_t(d);
     const bool reduced = (call.axes >> d) & 1;
-    (reduced ? reduced_shape : kept_shape).push_back(call.input->shape()[k]);
-    (reduced ? reduced_in : kept_in).push_back(call.input->strides()[k]);
+    (reduced ? reduced_shape : kept_shape).push_back(shape[k]);
+    (reduced ? reduced_in : kept_in).push_back(strides[k]);
     if (!reduced) kept_out.push_back(call.output->strides()[k]);
   }
   const LoopOperand kept[] = {{&kept_shape, &kept_in}, {&kept_shape, &kept_out}};
@@ -425,6 +428,31 @@ void reduce(const ReduceCall& call) {
     reduce_columns(job);
   else
     reduce_rows(job);
+}
+
+}  // namespace
+
+Dtype reduce_loop_dtype(ReduceOp op, Dtype output) {
+  const Dtype wanted = op == ReduceOp::kAll || op == ReduceOp::kAny ? Dtype::kBool : output;
+  return is_float(wanted) && wanted != Dtype::kFloat64 ? Dtype::kFloat32 : wanted;
+}
+
+void reduce(const ReduceCall& call) {
+  ReduceJob job = make_job(call, call.input->dtype());
+  if (call.output->size() == 0) return;
+  if (call.input->size() == 0) return reduce_nothing(job, call);
+  job.input = static_cast<const char*>(call.input->raw_data());
+  run(job, call, call.input->shape(), call.input->strides());
+}
+
+void reduce_computed(const ReduceCall& call, const Shape& shape, ReduceSource& source) {
+  ReduceJob job = make_job(call, reduce_loop_dtype(call.op, call.output->dtype()));
+  job.computed = &source;
+  job.convert = true;
+  source.item = job.item;
+  // Addresses of an array that does not exist: only their differences are used.
+  job.input = reinterpret_cast<const char*>(uintptr_t{1} << 32);
+  run(job, call, shape, contiguous_strides(shape, job.item));
 }
 
 }  // namespace catena::host

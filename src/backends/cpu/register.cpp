@@ -8,6 +8,7 @@ namespace catena {
 void register_cpu_kernels() {
 #define CATENA_PROVIDE(slot) kernels::slot.provide(DeviceType::kCpu, "cpu", &host::slot)
   CATENA_PROVIDE(elementwise);
+  CATENA_PROVIDE(fused);
   CATENA_PROVIDE(copy);
   CATENA_PROVIDE(fill);
   CATENA_PROVIDE(arange);

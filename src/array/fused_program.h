@@ -1,0 +1,68 @@
+// What fuse() hands to a device: a chain of element-wise operations with every dtype decided.
+//
+// Plain data that the kernel generator reads without libcatena.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "catena/array/elementwise.h"
+#include "catena/array/slots.h"
+
+namespace catena {
+
+// Inputs and outputs of one program, numbers that are arguments included.
+inline constexpr int kMaxFusedOperands = 10;
+
+// One value of the chain. Values come after the values they are computed from.
+struct FusedValue {
+  enum Kind : uint8_t {
+    kInput,   // operand `input` of the call
+    kNumber,  // `bits`, in storage type `dtype`
+    kOp,      // op(source...) computed in `compute`; sources have operand_dtype(op, k, compute)
+    kCast,    // source[0] converted
+  };
+  Kind kind;
+  Dtype dtype;    // of the value: it is rounded to it, as the array of a separate call would be
+  Dtype compute;  // kOp
+  ElementwiseOp op;
+  int source[3];
+  int input;
+  uint64_t bits;
+};
+
+struct FusedInput {
+  int argument;  // of the fused function
+  Dtype dtype;   // of the value read; of an array its own
+  bool number;   // a host number
+};
+
+struct FusedProgram {
+  std::vector<FusedValue> values;
+  std::vector<FusedInput> inputs;
+  std::vector<int> outputs;  // values
+  // What a device made of the program, by the device's own small numbers; lives as long as the
+  // process.
+  mutable std::array<std::atomic<void*>, 8> compiled{};
+
+  Dtype output_dtype(size_t k) const { return values[size_t(outputs[k])].dtype; }
+};
+
+// One run of a program over arrays of one broadcast shape. All of one device.
+struct FusedCall {
+  const FusedProgram* program;
+  const Array* inputs[kMaxFusedOperands];   // of the broadcast shape (stride 0); null: a number
+  uint64_t numbers[kMaxFusedOperands];      // its storage bits
+  const Array* outputs[kMaxFusedOperands];  // new, contiguous, not empty
+  // With a reduction the program has one output value, and outputs[0] has the broadcast shape with
+  // extent 1 at every axis of `axes`; see ReduceCall.
+  bool reduces = false;
+  ReduceOp reduction = ReduceOp::kSum;
+  uint32_t axes = 0;
+  bool mean = false;  // divides by the number of elements
+  Shape shape;        // of the loop; not empty
+};
+
+}  // namespace catena

@@ -1,0 +1,175 @@
+// Dtypes of fused functions: the same promotion as separate calls, with every conversion a step.
+#include <cstring>
+#include <map>
+
+#include "array/fusion_graph.h"
+#include "array/promotion.h"
+
+namespace catena::detail {
+
+namespace {
+
+// What promotion needs to know about a node; looks like an Operand to promoted_dtype.
+struct NodeType {
+  bool number = false;
+  Dtype type{};
+  Scalar value;
+
+  Dtype dtype() const { return type; }
+  const NodeType* array() const { return number ? nullptr : this; }
+  const Scalar& scalar() const { return value; }
+};
+
+class Resolver {
+ public:
+  Resolver(const FusionGraph& graph, std::span<const Operand> arguments, FusedProgram& program)
+      : graph_(graph),
+        arguments_(arguments),
+        program_(program),
+        types_(graph.nodes.size()),
+        computed_(graph.nodes.size(), -1) {}
+
+  void run(std::span<const int> outputs) {
+    std::vector<bool> needed(graph_.nodes.size());
+    for (const int output : outputs) needed[size_t(output)] = true;
+    for (size_t n = graph_.nodes.size(); n-- > 0;) {
+      if (!needed[n]) continue;
+      for (const int source : graph_.nodes[n].source) {
+        if (source >= 0) needed[size_t(source)] = true;
+      }
+    }
+    for (size_t n = 0; n < graph_.nodes.size(); ++n) {
+      if (needed[n]) resolve(n);
+    }
+    for (const int output : outputs) {
+      const NodeType& type = types_[size_t(output)];
+      program_.outputs.push_back(
+          value_as(output, type.number ? type.value.default_dtype() : type.type));
+    }
+  }
+
+ private:
+  int add(const FusedValue& value) {
+    program_.values.push_back(value);
+    return static_cast<int>(program_.values.size()) - 1;
+  }
+
+  int add_input(int argument, Dtype dtype, bool number) {
+    program_.inputs.push_back({argument, dtype, number});
+    FusedValue value{};
+    value.kind = FusedValue::kInput;
+    value.dtype = dtype;
+    value.input = static_cast<int>(program_.inputs.size()) - 1;
+    return add(value);
+  }
+
+  int add_cast(int source, Dtype dtype) {
+    FusedValue value{};
+    value.kind = FusedValue::kCast;
+    value.dtype = dtype;
+    value.source[0] = source;
+    return add(value);
+  }
+
+  // The node's value in a dtype, converted once for all its uses.
+  int value_as(int node, Dtype dtype) {
+    const NodeType& type = types_[size_t(node)];
+    if (!type.number && type.type == dtype) return computed_[size_t(node)];
+    const auto [place, fresh] = converted_.try_emplace({node, dtype}, -1);
+    if (!fresh) return place->second;
+    int made = -1;
+    if (!type.number) {
+      made = add_cast(computed_[size_t(node)], dtype);
+    } else if (graph_.nodes[size_t(node)].kind == FusionNode::kArgument) {
+      made = add_input(graph_.nodes[size_t(node)].argument, dtype, true);
+    } else {
+      FusedValue value{};
+      value.kind = FusedValue::kNumber;
+      value.dtype = dtype;
+      value.bits = number_bits(type.value, dtype);
+      made = add(value);
+    }
+    return place->second = made;
+  }
+
+  void resolve(size_t n) {
+    const FusionNode& node = graph_.nodes[n];
+    NodeType& type = types_[n];
+    switch (node.kind) {
+      case FusionNode::kArgument: {
+        const Operand& argument = arguments_[size_t(node.argument)];
+        type.number = argument.array() == nullptr;
+        if (type.number) {
+          type.value = argument.scalar();
+        } else {
+          type.type = argument.array()->dtype();
+          computed_[n] = add_input(node.argument, type.type, false);
+        }
+        return;
+      }
+      case FusionNode::kNumber:
+        type.number = true;
+        type.value = node.scalar;
+        return;
+      case FusionNode::kCast:
+      case FusionNode::kReduction:  // its own dtype is the reduction's business
+        type.type = node.kind == FusionNode::kCast ? node.dtype : own_dtype(node.source[0]);
+        computed_[n] = value_as(node.source[0], type.type);
+        return;
+      case FusionNode::kOp:
+        return resolve_op(n);
+    }
+  }
+
+  Dtype own_dtype(int node) const {
+    const NodeType& type = types_[size_t(node)];
+    return type.number ? type.value.default_dtype() : type.type;
+  }
+
+  void resolve_op(size_t n) {
+    const FusionNode& node = graph_.nodes[n];
+    const ElementwiseInfo& row = info(node.op);
+    NodeType operands[3];
+    for (int k = 0; k < row.inputs; ++k) operands[k] = types_[size_t(node.source[k])];
+    FusedValue value{};
+    value.kind = FusedValue::kOp;
+    value.op = node.op;
+    value.compute = dtype_in_class(row, promoted_dtype(row, operands));
+    value.dtype = natural_result(node.op, value.compute);
+    for (int k = 0; k < row.inputs; ++k)
+      value.source[k] = value_as(node.source[k], operand_dtype(node.op, k, value.compute));
+    types_[n].type = value.dtype;
+    computed_[n] = add(value);
+  }
+
+  const FusionGraph& graph_;
+  std::span<const Operand> arguments_;
+  FusedProgram& program_;
+  std::vector<NodeType> types_;
+  std::vector<int> computed_;  // value of a node in its own dtype
+  std::map<std::pair<int, Dtype>, int> converted_;
+};
+
+}  // namespace
+
+void resolve_program(const FusionGraph& graph, std::span<const int> outputs,
+                     std::span<const Operand> arguments, FusedProgram& program) {
+  Resolver(graph, arguments, program).run(outputs);
+  CATENA_CHECK(ValueError,
+               program.inputs.size() + program.outputs.size() <= size_t(kMaxFusedOperands),
+               "fuse: ", program.inputs.size(), " operands and ", program.outputs.size(),
+               " results in one kernel, at most ", kMaxFusedOperands,
+               " of both together; a number used in several dtypes counts once for each");
+}
+
+uint64_t number_bits(const Scalar& value, Dtype d) {
+  return visit_dtype(d, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T number = value.to<T>();
+    uint64_t bits = 0;
+    std::memcpy(&bits, &number, sizeof(T));
+    return bits;
+  });
+}
+
+}  // namespace catena::detail
