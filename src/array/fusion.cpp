@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "array/fusion_graph.h"
+#include "catena/core/memory_profile.h"
 
 namespace catena::detail {
 
@@ -152,6 +153,7 @@ Array run_reduction(const FusionNode& node, FusedCall& call, Device device) {
 }  // namespace
 
 std::vector<Array> run_fusion(FusionState& state, std::span<const Operand> arguments) {
+  const CallScope scope("fuse");
   FusionTraceResult& trace = *state.traces[arguments.size()];
   const CallTypes described = describe(arguments);
   const size_t count = trace.outputs.size();

@@ -10,7 +10,7 @@
 
 namespace catena {
 
-inline constexpr int kMaxLoopOperands = 5;  // a result and the inputs of any operation
+inline constexpr int kMaxLoopOperands = 10;  // results and inputs of any call, fused ones too
 
 // One operand of a loop. A shape with fewer dimensions or extents of 1 is broadcast to operand 0's.
 struct LoopOperand {

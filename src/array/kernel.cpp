@@ -3,8 +3,6 @@
 
 #include <array>
 #include <atomic>
-#include <map>
-#include <mutex>
 
 #include "array/kernel_compiler.h"
 #include "catena/core/backend.h"
@@ -15,61 +13,6 @@ namespace catena {
 namespace {
 
 std::array<std::atomic<KernelCompiler*>, kDeviceTypeCount> g_compilers;
-
-KernelCompiler& compiler_of(const std::string& who, Device device) {
-  CATENA_CHECK(DeviceError, !device.is_cpu(), who,
-               ": kernels written in CUDA C++ need arrays of a CUDA device, got ", device,
-               "; move them with to_gpu()");
-  require_device(device);
-  KernelCompiler* compiler = g_compilers[size_t(device.type())].load();
-  CATENA_CHECK(DeviceError, compiler != nullptr, who, ": the plug-in of ", device,
-               " compiles no kernels");
-  return *compiler;
-}
-
-std::string trim(const std::string& text) {
-  const size_t first = text.find_first_not_of(" \t\n"), last = text.find_last_not_of(" \t\n");
-  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
-}
-
-std::vector<std::string> words_of(const std::string& text) {
-  std::vector<std::string> words;
-  size_t at = 0;
-  while ((at = text.find_first_not_of(" \t\n", at)) != std::string::npos) {
-    const size_t end = text.find_first_of(" \t\n", at);
-    words.push_back(text.substr(at, end - at));
-    at = end == std::string::npos ? text.size() : end;
-  }
-  return words;
-}
-
-KernelParameter parse_parameter(const std::string& text) {
-  std::vector<std::string> words = words_of(text);
-  KernelParameter parameter;
-  if (!words.empty() && words[0] == "raw") {
-    parameter.raw = true;
-    words.erase(words.begin());
-  }
-  CATENA_CHECK(ValueError, words.size() == 2, "kernel parameter '", trim(text),
-               "': expected '[raw] type name'");
-  const std::string& type = words[0];
-  if (type.size() == 1 &&
-      ((type[0] >= 'A' && type[0] <= 'Z') || (type[0] >= 'a' && type[0] <= 'z'))) {
-    parameter.letter = type[0];
-  } else {
-    parameter.dtype = parse_dtype(type);
-    CATENA_CHECK(ValueError, type == name(parameter.dtype), "kernel parameter '", trim(text),
-                 "': the type must be a dtype's name,"
-                 " such as ",
-                 name(parameter.dtype), ", or one letter");
-  }
-  parameter.name = words[1];
-  CATENA_CHECK(ValueError,
-               parameter.name != "i" && parameter.name != "n" && parameter.name[0] != '_',
-               "kernel parameter '", trim(text),
-               "': the names i, n and those beginning with _ are reserved");
-  return parameter;
-}
 
 // The dtypes that letters stand for.
 class Letters {
@@ -129,6 +72,24 @@ Device common_device(const std::string& who, const std::vector<Operand>& argumen
   return first ? first->device() : current_device();
 }
 
+// The compiler of a GPU; null where a lambda runs instead.
+KernelCompiler* compiler_or_host(const std::string& who, Device device, bool has_host,
+                                 bool has_text) {
+  if (device.is_cpu() && has_host) return nullptr;
+  CATENA_CHECK(DeviceError, has_text, who,
+               ": a function given as a C++ lambda runs on arrays of a ", "CPU, got ", device,
+               "; write an ElementwiseKernel or ReductionKernel with a CUDA "
+               "text and this lambda as its on_cpu, or use fuse()");
+  return &compiler_of(who, device);
+}
+
+int64_t first_array_size(const std::string& who, const std::vector<Operand>& arguments) {
+  for (const Operand& argument : arguments) {
+    if (argument.array()) return argument.array()->size();
+  }
+  fail<ValueError>(who, ": at least one argument must be an array");
+}
+
 KernelArgument resolved(const KernelParameter& parameter, Dtype dtype, const Operand& argument) {
   KernelArgument result{&parameter, dtype, {}, {}};
   if (argument.array())
@@ -140,20 +101,19 @@ KernelArgument resolved(const KernelParameter& parameter, Dtype dtype, const Ope
 
 }  // namespace
 
-void register_kernel_compiler(DeviceType type, KernelCompiler* compiler) {
-  g_compilers[size_t(type)].store(compiler);
+KernelCompiler& compiler_of(const std::string& who, Device device) {
+  CATENA_CHECK(DeviceError, !device.is_cpu(), who,
+               ": kernels written in CUDA C++ need arrays of a CUDA device, got ", device,
+               "; move them with to_gpu(), or give the kernel a lambda for the CPU with on_cpu");
+  require_device(device);
+  KernelCompiler* compiler = g_compilers[size_t(device.type())].load();
+  CATENA_CHECK(DeviceError, compiler != nullptr, who, ": the plug-in of ", device,
+               " compiles no kernels");
+  return *compiler;
 }
 
-std::vector<KernelParameter> parse_kernel_parameters(const std::string& text) {
-  std::vector<KernelParameter> result;
-  size_t at = 0;
-  while (at < text.size() && !trim(text).empty()) {
-    const size_t comma = text.find(',', at);
-    result.push_back(parse_parameter(text.substr(at, comma - at)));
-    if (comma == std::string::npos) break;
-    at = comma + 1;
-  }
-  return result;
+void register_kernel_compiler(DeviceType type, KernelCompiler* compiler) {
+  g_compilers[size_t(type)].store(compiler);
 }
 
 KernelOutputs::operator Array() const {
@@ -170,6 +130,16 @@ ElementwiseKernel::ElementwiseKernel(const std::string& in_params, const std::st
           Definition{parse_kernel_parameters(in_params), parse_kernel_parameters(out_params),
                      std::move(operation), std::move(name), std::move(options)})) {}
 
+ElementwiseKernel ElementwiseKernel::of_c_arguments(const std::string& arguments,
+                                                    std::string operation, std::string name) {
+  auto definition = std::make_shared<Definition>();
+  definition->inputs = parse_c_arguments(arguments);
+  definition->operation = std::move(operation);
+  definition->name = std::move(name);
+  definition->old_form = true;
+  return ElementwiseKernel(std::shared_ptr<const Definition>(std::move(definition)));
+}
+
 KernelOutputs ElementwiseKernel::call(const std::vector<Operand>& arguments,
                                       std::optional<int64_t> size) const {
   const Definition& kernel = *definition_;
@@ -179,7 +149,8 @@ KernelOutputs ElementwiseKernel::call(const std::vector<Operand>& arguments,
                ": wrong number of arguments: expected ", inputs, " inputs or ", inputs + outputs,
                " with outputs, got ", arguments.size());
   const Device device = common_device(kernel.name, arguments);
-  KernelCompiler& compiler = compiler_of(kernel.name, device);
+  KernelCompiler* const compiler =
+      compiler_or_host(kernel.name, device, !kernel.host.empty(), !kernel.operation.empty());
 
   Letters letters(kernel.name);
   Shape shape;
@@ -211,8 +182,11 @@ KernelOutputs ElementwiseKernel::call(const std::vector<Operand>& arguments,
     shape = any_shape ? broadcast_shapes(kernel.name.c_str(), shape, given) : given;
     any_shape = true;
   }
+  if (kernel.old_form && !size) size = first_array_size(kernel.name, arguments);
   CATENA_CHECK(ValueError, !(any_shape && size), kernel.name,
                ": a size is allowed only when every array argument is raw");
+  CATENA_CHECK(ValueError, size.value_or(0) >= 0, kernel.name, ": a loop of ", size.value_or(0),
+               " elements; expected a size of 0 or more");
   if (size) shape = Shape{*size};
   CATENA_CHECK(ValueError, any_shape || size, kernel.name,
                ": loop size is undecided: every array argument is raw; pass a size");
@@ -246,8 +220,14 @@ KernelOutputs ElementwiseKernel::call(const std::vector<Operand>& arguments,
   }
   const int64_t count = element_count(shape);
   if (count > 0) {
-    compiler.elementwise(kernel, all, letters.bound(), count, device);
+    if (compiler)
+      compiler->elementwise(kernel, all, letters.bound(), count, device);
+    else
+      run_on_host(kernel, all, shape);
     for (const Array& result : results) result.note_write();
+    for (const Operand& argument : arguments) {
+      if (kernel.old_form && argument.array()) argument.array()->note_write();
+    }
   }
   return KernelOutputs(std::move(results));
 }
@@ -257,133 +237,213 @@ KernelOutputs ElementwiseKernel::call(const std::vector<Operand>& arguments,
 ReductionKernel::ReductionKernel(const std::string& in_params, const std::string& out_params,
                                  std::string map_expr, std::string reduce_expr,
                                  std::string post_map_expr, std::string identity, std::string name,
-                                 std::string reduce_type, std::string preamble)
-    : definition_(std::make_shared<Definition>(Definition{
-          parse_kernel_parameters(in_params), parse_kernel_parameters(out_params),
-          std::move(map_expr), std::move(reduce_expr), std::move(post_map_expr),
-          std::move(identity), std::move(name), std::move(reduce_type), std::move(preamble)})) {
-  CATENA_CHECK(ValueError, definition_->outputs.size() == 1, definition_->name,
-               ": a reduction kernel has one output, got ", definition_->outputs.size());
-  for (const auto* list : {&definition_->inputs, &definition_->outputs}) {
-    for (const KernelParameter& parameter : *list) {
-      CATENA_CHECK(ValueError, !parameter.raw, definition_->name, ": raw parameter ",
-                   parameter.name, ": reductions take no raw arguments");
-    }
+                                 ReductionKernelOptions options) {
+  Definition d{parse_kernel_parameters(in_params),
+               parse_kernel_parameters(out_params),
+               std::move(map_expr),
+               std::move(reduce_expr),
+               std::move(post_map_expr),
+               std::move(identity),
+               std::move(name),
+               std::move(options.reduce_type),
+               std::move(options.preamble),
+               options.reduce_dims,
+               std::move(options.options)};
+  CATENA_CHECK(ValueError, !d.outputs.empty(), d.name, ": a reduction kernel needs an output");
+  for (const KernelParameter& parameter : d.outputs) {
+    CATENA_CHECK(ValueError, !parameter.raw, d.name, ": raw output ", parameter.name,
+                 ": the outputs of a reduction are not raw");
   }
-}
-
-Array ReductionKernel::call(const std::vector<Operand>& inputs, const Axes& axes,
-                            bool keepdims) const {
-  const Definition& kernel = *definition_;
-  CATENA_CHECK(ValueError, inputs.size() == kernel.inputs.size(), kernel.name,
-               ": wrong number of arguments: expected ", kernel.inputs.size(), ", got ",
-               inputs.size());
-  const Device device = common_device(kernel.name, inputs);
-  KernelCompiler& compiler = compiler_of(kernel.name, device);
-  Letters letters(kernel.name);
-  Shape shape;
-  bool any = false;
-  for (size_t k = 0; k < inputs.size(); ++k) {
-    const Array* given = inputs[k].array();
-    if (given == nullptr) continue;
-    letters.bind(kernel.inputs[k], given->dtype());
-    shape = any ? broadcast_shapes(kernel.name.c_str(), shape, given->shape()) : given->shape();
-    any = true;
-  }
-  CATENA_CHECK(ValueError, any, kernel.name, ": at least one argument must be an array");
-  std::vector<KernelArgument> arguments;
-  for (size_t k = 0; k < inputs.size(); ++k) {
-    arguments.push_back(
-        resolved(kernel.inputs[k], letters.resolve(kernel.inputs[k], "input"), inputs[k]));
-    if (arguments.back().array.defined())
-      arguments.back().array = arguments.back().array.broadcast_to(shape);
-  }
-  const Axes reduced = normalize_axes(kernel.name.c_str(), axes, shape.ndim());
-  uint32_t mask = 0;
-  Shape kept = shape, squeezed;
-  for (const int64_t axis : reduced) {
-    mask |= 1u << axis;
-    kept[size_t(axis)] = 1;
-  }
-  for (int d = 0; d < shape.ndim(); ++d) {
-    if (!((mask >> d) & 1)) squeezed.push_back(shape[size_t(d)]);
-  }
-  const CallScope scope(kernel.name.c_str());
-  const Array result =
-      Array::uninitialized(kept, letters.resolve(kernel.outputs[0], "output"), device);
-  CATENA_CHECK(ValueError,
-               element_count(shape) > 0 || result.size() == 0 || !kernel.identity.empty(),
-               kernel.name, ": zero elements cannot be reduced without an identity; shape ", shape);
-  if (result.size() > 0) {
-    compiler.reduction(kernel, {&kernel.outputs[0], result.dtype(), result, {}}, arguments,
-                       letters.bound(), shape, mask, device);
-  }
-  return keepdims ? result : result.reshape(squeezed);
-}
-
-// ---- RawKernel, memoised kernels ----------------------------------------------------------------
-
-RawKernel::RawKernel(std::string code, std::string name)
-    : code_(std::move(code)), name_(std::move(name)) {}
-
-void RawKernel::operator()(Grid grid, Grid block, const std::vector<Argument>& arguments,
-                           unsigned shared_memory) const {
-  std::vector<Operand> arrays;
-  std::vector<const void*> addresses;
-  for (const Argument& argument : arguments) {
-    if (argument.array().defined()) arrays.emplace_back(argument.array());
-    addresses.push_back(argument.address());
-  }
-  const Device device = common_device(name_, arrays);
-  compiler_of(name_, device).raw(code_, name_, grid, block, addresses, shared_memory, device);
-  for (const Operand& array : arrays) array.array()->note_write();
+  definition_ = std::make_shared<Definition>(std::move(d));
 }
 
 namespace {
 
-// One kernel for each list of texts, for the life of the process.
-template <class Kernel, class Make>
-const Kernel& memoised(const std::vector<std::string>& texts, const Make& make) {
-  static std::mutex mutex;
-  static std::map<std::vector<std::string>, std::unique_ptr<Kernel>> kernels;
-  const std::lock_guard lock(mutex);
-  std::unique_ptr<Kernel>& kernel = kernels[texts];
-  if (!kernel) kernel = std::make_unique<Kernel>(make());
-  return *kernel;
+// Which axes are reduced, and the results' shapes.
+struct ReducedShape {
+  uint32_t mask = 0;
+  Shape kept, squeezed;
+
+  ReducedShape(const std::string& who, const Shape& shape, const Axes& axes) : kept(shape) {
+    for (const int64_t axis : normalize_axes(who.c_str(), axes, shape.ndim())) {
+      mask |= 1u << axis;
+      kept[size_t(axis)] = 1;
+    }
+    for (int d = 0; d < shape.ndim(); ++d) {
+      if (!((mask >> d) & 1)) squeezed.push_back(shape[size_t(d)]);
+    }
+  }
+  bool leading() const { return (mask & (mask + 1)) == 0; }
+};
+
+// The result as the caller wants it; `out` receives a copy unless it was written itself.
+Array delivered(const Array& result, const ReducedShape& reduced, bool keepdims, const Array* out) {
+  const Array shaped = keepdims ? result : result.reshape(reduced.squeezed);
+  if (out == nullptr) return shaped;
+  out->assign(shaped);
+  return *out;
 }
 
 }  // namespace
 
-namespace cuda {
-
-const ElementwiseKernel& elementwise(const std::string& in_params, const std::string& out_params,
-                                     const std::string& operation, const std::string& name,
-                                     const KernelOptions& options) {
-  return memoised<ElementwiseKernel>(
-      {in_params, out_params, operation, name, options.preamble, options.loop_prep,
-       options.after_loop, options.reduce_dims ? "1" : "0"},
-      [&] { return ElementwiseKernel(in_params, out_params, operation, name, options); });
+KernelOutputs ReductionKernel::call(const std::vector<Operand>& inputs, const Axes& axes,
+                                    bool keepdims, const Array* out) const {
+  const Definition& kernel = *definition_;
+  CATENA_CHECK(ValueError, inputs.size() == kernel.inputs.size(), kernel.name,
+               ": wrong number of arguments: expected ", kernel.inputs.size(), ", got ",
+               inputs.size());
+  CATENA_CHECK(ValueError, out == nullptr || kernel.outputs.size() == 1, kernel.name,
+               ": out is for kernels with one output, this one has ", kernel.outputs.size());
+  const Device device = common_device(kernel.name, inputs);
+  KernelCompiler* const compiler =
+      compiler_or_host(kernel.name, device, !kernel.host.empty(), !kernel.map.empty());
+  Letters letters(kernel.name);
+  if (out) {
+    CATENA_CHECK(ValueError, out->defined(), kernel.name, ": out is an undefined array");
+    letters.bind(kernel.outputs[0], out->dtype());
+  }
+  Shape shape;
+  bool any = false, any_raw = false;
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const Array* given = inputs[k].array();
+    CATENA_CHECK(ValueError, given != nullptr || !kernel.inputs[k].raw, kernel.name,
+                 ": raw argument ", kernel.inputs[k].name, " must be an array");
+    if (given == nullptr) continue;
+    letters.bind(kernel.inputs[k], given->dtype());
+    any_raw = any_raw || kernel.inputs[k].raw;
+    if (kernel.inputs[k].raw) continue;
+    shape = any ? broadcast_shapes(kernel.name.c_str(), shape, given->shape()) : given->shape();
+    any = true;
+  }
+  CATENA_CHECK(ValueError, any, kernel.name,
+               ": at least one argument that is not raw must be an array");
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    if (inputs[k].array() == nullptr) letters.bind_scalar(kernel.inputs[k], inputs[k].scalar());
+  }
+  const ReducedShape reduced(kernel.name, shape, axes);
+  CATENA_CHECK(ValueError, !any_raw || reduced.leading(), kernel.name,
+               ": with raw arguments the reduced axes must be the leading ones, 0 or (0, 1, ...); "
+               "got ",
+               axes, " of shape ", shape);
+  if (out) {
+    const Shape& wanted = keepdims ? reduced.kept : reduced.squeezed;
+    CATENA_CHECK(ShapeError, out->shape() == wanted, kernel.name, ": out has shape ", out->shape(),
+                 ", expected ", wanted);
+    check_same_device(kernel.name.c_str(), *out, Array::uninitialized({}, out->dtype(), device));
+  }
+  const CallScope scope(kernel.name.c_str());
+  std::vector<KernelArgument> arguments;
+  for (const KernelParameter& parameter : kernel.outputs) {
+    const Dtype dtype = letters.resolve(parameter, "output");
+    arguments.push_back({&parameter, dtype, Array::uninitialized(reduced.kept, dtype, device), {}});
+  }
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    arguments.push_back(
+        resolved(kernel.inputs[k], letters.resolve(kernel.inputs[k], "input"), inputs[k]));
+    if (arguments.back().array.defined() && !kernel.inputs[k].raw)
+      arguments.back().array = arguments.back().array.broadcast_to(shape);
+  }
+  const int64_t results = element_count(reduced.kept);
+  CATENA_CHECK(ValueError, element_count(shape) > 0 || results == 0 || !kernel.identity.empty(),
+               kernel.name, ": zero elements cannot be reduced without an identity; shape ", shape);
+  if (results > 0) {
+    if (compiler)
+      compiler->reduction(kernel, arguments, letters.bound(), shape, reduced.mask, device);
+    else
+      run_on_host(kernel, arguments, shape, reduced.mask);
+  }
+  std::vector<Array> delivery;
+  for (size_t k = 0; k < kernel.outputs.size(); ++k)
+    delivery.push_back(delivered(arguments[k].array, reduced, keepdims, out));
+  return KernelOutputs(std::move(delivery));
 }
 
-const ReductionKernel& reduce(const std::string& in_params, const std::string& out_params,
-                              const std::string& map_expr, const std::string& reduce_expr,
-                              const std::string& post_map_expr, const std::string& identity,
-                              const std::string& name) {
-  return memoised<ReductionKernel>(
-      {in_params, out_params, map_expr, reduce_expr, post_map_expr, identity, name}, [&] {
-        return ReductionKernel(in_params, out_params, map_expr, reduce_expr, post_map_expr,
-                               identity, name);
-      });
+// ---- lambdas ------------------------------------------------------------------------------------
+
+namespace {
+
+KernelParameter host_parameter(Dtype dtype, bool raw, size_t number) {
+  return {raw, 0, dtype, "argument" + std::to_string(number + 1)};
 }
 
-const RawKernel& raw(const std::string& code, const std::string& name) {
-  return memoised<RawKernel>({code, name}, [&] { return RawKernel(code, name); });
+// Whether a lambda's parameter can stand for a parameter of the text.
+void check_host_parameter(const std::string& who, const KernelParameter& parameter, Dtype dtype,
+                          bool raw, bool output, bool is_output) {
+  CATENA_CHECK(ValueError, raw == parameter.raw, who, ": on_cpu: parameter ", parameter.name,
+               parameter.raw ? " is raw; the lambda must take a RawView"
+                             : " is not raw; the lambda takes a RawView");
+  CATENA_CHECK(ValueError, raw || output == is_output, who, ": on_cpu: parameter ", parameter.name,
+               is_output ? " is an output; the lambda must take a reference"
+                         : " is an input; the lambda must take a value");
+  CATENA_CHECK(ValueError, parameter.letter != 0 || parameter.dtype == dtype, who,
+               ": on_cpu: parameter ", parameter.name, " is ", parameter.dtype,
+               "; the lambda takes ", dtype);
 }
 
-}  // namespace cuda
+}  // namespace
 
-KernelCacheStatistics kernel_cache_statistics(int device) {
-  return compiler_of("kernel_cache_statistics", cuda_device(device)).statistics(device);
+ElementwiseKernel ElementwiseKernel::of_host(std::shared_ptr<const detail::HostElementwise> host,
+                                             std::string name) {
+  auto definition = std::make_shared<Definition>();
+  definition->name = std::move(name);
+  for (const detail::HostParameter& p : host->parameters) {
+    const size_t number = definition->inputs.size() + definition->outputs.size();
+    CATENA_CHECK(ValueError, p.output || definition->outputs.empty(), definition->name,
+                 ": the lambda's references (outputs) must come behind its values (inputs)");
+    (p.output ? definition->outputs : definition->inputs)
+        .push_back(host_parameter(p.dtype, p.raw, number));
+  }
+  definition->host.push_back(std::move(host));
+  return ElementwiseKernel(std::shared_ptr<const Definition>(std::move(definition)));
+}
+
+ElementwiseKernel ElementwiseKernel::with_host(
+    std::shared_ptr<const detail::HostElementwise> host) const {
+  auto definition = std::make_shared<Definition>(*definition_);
+  const size_t inputs = definition->inputs.size(), all = inputs + definition->outputs.size();
+  CATENA_CHECK(ValueError, host->parameters.size() == all, definition->name,
+               ": on_cpu: the lambda has ", host->parameters.size(),
+               " inputs and outputs, the kernel ", all);
+  for (size_t k = 0; k < all; ++k) {
+    const detail::HostParameter& p = host->parameters[k];
+    check_host_parameter(definition->name,
+                         k < inputs ? definition->inputs[k] : definition->outputs[k - inputs],
+                         p.dtype, p.raw, p.output, k >= inputs);
+  }
+  definition->host.push_back(std::move(host));
+  return ElementwiseKernel(std::shared_ptr<const Definition>(std::move(definition)));
+}
+
+ReductionKernel ReductionKernel::of_host(std::shared_ptr<const detail::HostReduction> host,
+                                         std::string name) {
+  auto definition = std::make_shared<Definition>();
+  definition->name = std::move(name);
+  definition->identity = "given";
+  for (const Dtype d : host->inputs)
+    definition->inputs.push_back(host_parameter(d, false, definition->inputs.size()));
+  for (const Dtype d : host->outputs)
+    definition->outputs.push_back(host_parameter(d, false, definition->outputs.size()));
+  definition->host.push_back(std::move(host));
+  return ReductionKernel(std::shared_ptr<const Definition>(std::move(definition)));
+}
+
+ReductionKernel ReductionKernel::with_host(
+    std::shared_ptr<const detail::HostReduction> host) const {
+  auto definition = std::make_shared<Definition>(*definition_);
+  CATENA_CHECK(ValueError,
+               host->inputs.size() == definition->inputs.size() &&
+                   host->outputs.size() == definition->outputs.size(),
+               definition->name, ": on_cpu: the lambdas have ", host->inputs.size(), " inputs and ",
+               host->outputs.size(), " outputs, the kernel ", definition->inputs.size(), " and ",
+               definition->outputs.size());
+  for (size_t k = 0; k < host->inputs.size(); ++k)
+    check_host_parameter(definition->name, definition->inputs[k], host->inputs[k], false, false,
+                         false);
+  for (size_t k = 0; k < host->outputs.size(); ++k)
+    check_host_parameter(definition->name, definition->outputs[k], host->outputs[k], false, true,
+                         true);
+  definition->host.push_back(std::move(host));
+  return ReductionKernel(std::shared_ptr<const Definition>(std::move(definition)));
 }
 
 }  // namespace catena

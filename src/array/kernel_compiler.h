@@ -1,21 +1,52 @@
 // What the array layer asks of the plug-in that compiles users' kernels.
 #pragma once
 
+#include <mutex>
 #include <span>
 
 #include "catena/array/kernel.h"
 
 namespace catena {
 
+// What a plug-in compiled for a kernel, by the dtypes of its arguments.
+class KernelPrograms {
+ public:
+  // Calls make() for a new key.
+  template <class Make>
+  void* get(const std::string& key, const Make& make) {
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& [known, program] : list_) {
+        if (known == key) return program;
+      }
+    }
+    void* program = make();
+    const std::lock_guard lock(mutex_);
+    list_.emplace_back(key, program);
+    return program;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::pair<std::string, void*>> list_;
+};
+
 struct ElementwiseKernel::Definition {
   std::vector<KernelParameter> inputs, outputs;
   std::string operation, name;
   KernelOptions options;
+  bool old_form = false;  // the loop's size is that of the first array
+  std::vector<std::shared_ptr<const detail::HostElementwise>> host;
+  std::shared_ptr<KernelPrograms> programs = std::make_shared<KernelPrograms>();
 };
 
 struct ReductionKernel::Definition {
   std::vector<KernelParameter> inputs, outputs;
   std::string map, reduce, post_map, identity, name, reduce_type, preamble;
+  bool reduce_dims = true;
+  std::vector<std::string> options;
+  std::vector<std::shared_ptr<const detail::HostReduction>> host;
+  std::shared_ptr<KernelPrograms> programs = std::make_shared<KernelPrograms>();
 };
 
 // One resolved argument: an array (broadcast to the loop's shape unless raw) or a number.
@@ -24,6 +55,7 @@ struct KernelArgument {
   Dtype dtype;
   Array array;  // null: `scalar`
   Scalar scalar;
+  std::optional<uint64_t> bits = {};  // of the number in dtype, where they are known already
 };
 
 class KernelCompiler {
@@ -34,17 +66,33 @@ class KernelCompiler {
                            std::span<const KernelArgument> arguments,
                            std::span<const std::pair<char, Dtype>> letters, int64_t size,
                            Device device) = 0;
-  // inputs have one shape; output has extent 1 at every reduced axis (bit k of axes).
-  virtual void reduction(const ReductionKernel::Definition& kernel, const KernelArgument& output,
-                         std::span<const KernelArgument> inputs,
+  // Outputs first, then inputs. Inputs that are not raw have one shape; outputs have extent 1 at
+  // every reduced axis (bit k of axes).
+  virtual void reduction(const ReductionKernel::Definition& kernel,
+                         std::span<const KernelArgument> arguments,
                          std::span<const std::pair<char, Dtype>> letters, const Shape& shape,
                          uint32_t axes, Device device) = 0;
-  virtual void raw(const std::string& code, const std::string& name, RawKernel::Grid grid,
-                   RawKernel::Grid block, std::span<const void* const> arguments,
-                   unsigned shared_memory, Device device) = 0;
+  virtual void raw(const RawKernel::Source& source, RawKernel::Grid grid, RawKernel::Grid block,
+                   std::span<const void* const> arguments, unsigned shared_memory,
+                   Device device) = 0;
+  // Address and bytes of a module's variable.
+  virtual std::pair<void*, size_t> global(const RawKernel::Source& module, const std::string& name,
+                                          Device device) = 0;
   virtual KernelCacheStatistics statistics(int device) = 0;
 };
+// "float* y, const float* x, int64_t count" as parameters: pointers are raw. Throws ValueError.
+std::vector<KernelParameter> parse_c_arguments(const std::string& text);
+
 // Called by a plug-in's entry function.
 void register_kernel_compiler(DeviceType type, KernelCompiler* compiler);
+// The compiler of a device; DeviceError that names `who` when it has none.
+KernelCompiler& compiler_of(const std::string& who, Device device);
+
+// The lambda of these arguments' dtypes over arrays of a CPU, outputs first; DeviceError when the
+// kernel has none.
+void run_on_host(const ElementwiseKernel::Definition& kernel,
+                 std::span<const KernelArgument> arguments, const Shape& shape);
+void run_on_host(const ReductionKernel::Definition& kernel,
+                 std::span<const KernelArgument> arguments, const Shape& shape, uint32_t axes);
 
 }  // namespace catena

@@ -7,6 +7,7 @@ namespace jit {
 
 // Edge of a square tile, by the widest operand and the number of inputs (48 KiB of shared memory).
 CATENA_FN constexpr int tile_edge() {
+  if (CATENA_N - CATENA_OUTPUTS > 5) return 16;
   if (CATENA_N - CATENA_OUTPUTS > 2 || largest_operand() == 8) return 32;
   return largest_operand() == 1 && CATENA_N - CATENA_OUTPUTS == 1 ? 128 : 64;
 }

@@ -1,8 +1,9 @@
-// Kernels that users write in CUDA C++: element by element, as reductions, or whole.
+// Kernels that users write: element by element or as reductions, in CUDA C++ text for GPUs and as
+// C++ lambdas for CPUs.
 //
-// They are compiled at first use for the dtypes they are called with, cached in the process and on
-// disk (CATENA_CACHE_DIR), and run on arrays of CUDA devices only; on others they throw
-// DeviceError.
+// The text is compiled at first use for the dtypes it is called with and cached in the process and
+// on disk (CATENA_CACHE_DIR). A kernel without a lambda for the arguments' dtypes (on_cpu) throws
+// DeviceError for arrays of a CPU.
 #pragma once
 
 #include <initializer_list>
@@ -12,6 +13,9 @@
 #include <vector>
 
 #include "catena/array/array.h"
+#include "catena/array/host_kernel.h"
+#include "catena/array/raw_kernel.h"
+#include "catena/array/reduction.h"
 
 namespace catena {
 
@@ -28,10 +32,17 @@ std::vector<KernelParameter> parse_kernel_parameters(const std::string& text);
 
 // Further texts around an operation, and how its loop may be laid out.
 struct KernelOptions {
-  std::string preamble;     // at the top of the file
-  std::string loop_prep;    // before the loop over elements
-  std::string after_loop;   // behind it
-  bool reduce_dims = true;  // merge dimensions that all arguments step through evenly
+  std::string preamble;              // at the top of the file
+  std::string loop_prep;             // before the loop over elements
+  std::string after_loop;            // behind it
+  bool reduce_dims = true;           // merge dimensions that all arguments step through evenly
+  std::vector<std::string> options;  // for the compiler, beside the library's own
+};
+struct ReductionKernelOptions {
+  std::string reduce_type;  // the C++ type of a and b; empty: the first output's
+  std::string preamble;
+  bool reduce_dims = true;
+  std::vector<std::string> options;
 };
 
 // What a kernel call returns: one array, or several.
@@ -73,9 +84,40 @@ class ElementwiseKernel {
   // With the loop's size, needed (and allowed) when every array argument is raw.
   KernelOutputs call(const std::vector<Operand>& arguments, std::optional<int64_t> size = {}) const;
 
+  // The same kernel with a lambda for arrays of a CPU; a kernel may have one for each list of
+  // dtypes. Parameters in the order inputs, outputs: values, references for outputs, RawView for
+  // `raw` ones, and KernelIndex first of all if it is wanted; a single output may be returned
+  // instead. ValueError when they do not agree with the parameter lists.
+  //
+  //   auto diff = ElementwiseKernel("T x, T y", "T z", "z = (x - y) * (x - y)", "squared_diff")
+  //       .on_cpu<float, double>([]<class T>(T x, T y, T& z) { z = (x - y) * (x - y); });
+  template <class F>
+  ElementwiseKernel on_cpu(F function) const {
+    return with_host(detail::HostSignature<F>::make(std::move(function)));
+  }
+  template <class T, class... More, class F>
+  requires kIsDtypeStorage<T> ElementwiseKernel on_cpu(F function)
+  const {
+    ElementwiseKernel result = with_host(detail::make_generic_host<T>(function));
+    if constexpr (sizeof...(More) > 0)
+      return result.on_cpu<More...>(std::move(function));
+    else
+      return result;
+  }
+  // The kernel of one list of C parameters; see cuda::elementwise.
+  static ElementwiseKernel of_c_arguments(const std::string& arguments, std::string operation,
+                                          std::string name);
+  // A kernel of a lambda alone.
+  static ElementwiseKernel of_host(std::shared_ptr<const detail::HostElementwise> host,
+                                   std::string name);
+
   struct Definition;
 
  private:
+  explicit ElementwiseKernel(std::shared_ptr<const Definition> definition)
+      : definition_(std::move(definition)) {}
+  ElementwiseKernel with_host(std::shared_ptr<const detail::HostElementwise> host) const;
+
   std::shared_ptr<const Definition> definition_;
 };
 
@@ -86,12 +128,12 @@ class ElementwiseKernel {
 //   Array norms = l2norm(x, 1);
 class ReductionKernel {
  public:
-  // An empty identity is none: zero elements are then a ValueError. reduce_type is the C++ type of
-  // a and b; empty: the output's.
+  // An empty identity is none: zero elements are then a ValueError. The expressions see _i, the
+  // C-order index of the result, and the map _j, the index of the element in the broadcast inputs
+  // with the reduced axes moved to the front. `raw` inputs are indexed by the map itself.
   ReductionKernel(const std::string& in_params, const std::string& out_params, std::string map_expr,
                   std::string reduce_expr, std::string post_map_expr, std::string identity,
-                  std::string name = "reduce_kernel", std::string reduce_type = "",
-                  std::string preamble = "");
+                  std::string name = "reduce_kernel", ReductionKernelOptions options = {});
 
   // One input over the given axes (empty: all).
   Array operator()(const Operand& input, const Axes& axes = {}, bool keepdims = false) const {
@@ -100,71 +142,101 @@ class ReductionKernel {
   Array operator()(const Operand& input, int64_t axis, bool keepdims = false) const {
     return call({input}, Axes{axis}, keepdims);
   }
-  // All inputs, broadcast together; raw arguments are not supported. ValueError, DtypeError,
-  // ShapeError, DeviceError as above.
-  Array call(const std::vector<Operand>& inputs, const Axes& axes = {},
-             bool keepdims = false) const;
+  // All inputs; those that are not raw are broadcast together. With a raw input the reduced axes
+  // must be the leading ones, so that _j is its C-order index. `out` receives the result of a
+  // kernel with one output. ValueError, DtypeError, ShapeError, DeviceError.
+  KernelOutputs call(const std::vector<Operand>& inputs, const Axes& axes = {},
+                     bool keepdims = false, const Array* out = nullptr) const;
+
+  // The same kernel with lambdas for arrays of a CPU; one set for each list of dtypes. `map` takes
+  // the inputs by value and gives an accumulator (of identity's type), `fold` joins two, `post`
+  // takes one and returns the output, or writes outputs through references.
+  //
+  //   norm.on_cpu(0.0f, [](float x) { return x * x; }, [](float a, float b) { return a + b; },
+  //               [](float a) { return std::sqrt(a); });
+  template <class A, class Map, class Fold, class Post>
+  ReductionKernel on_cpu(A identity, Map map, Fold fold, Post post) const {
+    return with_host(
+        detail::make_host_reduction(identity, std::move(map), std::move(fold), std::move(post)));
+  }
+  static ReductionKernel of_host(std::shared_ptr<const detail::HostReduction> host,
+                                 std::string name);
 
   struct Definition;
 
  private:
+  explicit ReductionKernel(std::shared_ptr<const Definition> definition)
+      : definition_(std::move(definition)) {}
+  ReductionKernel with_host(std::shared_ptr<const detail::HostReduction> host) const;
+
   std::shared_ptr<const Definition> definition_;
 };
 
-// A whole kernel: CUDA C++ that defines extern "C" __global__ void name(...). Arrays are passed as
-// pointers to their first element (strides are the caller's business), bool, int32, int64, uint32,
-// float and double by value as their C++ types.
-class RawKernel {
- public:
-  RawKernel(std::string code, std::string name);
-
-  class Argument {
-   public:
-    Argument(const Array& array) : array_(array) { bits_.pointer = array.raw_data(); }
-    Argument(bool value) { bits_.b = value; }
-    Argument(int32_t value) { bits_.i32 = value; }
-    Argument(uint32_t value) { bits_.u32 = value; }
-    Argument(int64_t value) { bits_.i64 = value; }
-    Argument(float value) { bits_.f32 = value; }
-    Argument(double value) { bits_.f64 = value; }
-    const Array& array() const { return array_; }
-    const void* address() const { return &bits_; }
-
-   private:
-    union {
-      void* pointer;
-      bool b;
-      int32_t i32;
-      uint32_t u32;
-      int64_t i64;
-      float f32;
-      double f64;
-    } bits_{};
-    Array array_;
-  };
-  struct Grid {
-    unsigned x = 1, y = 1, z = 1;
-  };
-
-  // Enqueues on the current stream of the arrays' device (the current device without arrays).
-  void operator()(Grid grid, Grid block, const std::vector<Argument>& arguments,
-                  unsigned shared_memory = 0) const;
-
- private:
-  std::string code_, name_;
+namespace detail {
+template <class Tuple, size_t... I>
+auto call_host_elementwise(const Tuple& arguments, std::index_sequence<I...>) {
+  using F = std::tuple_element_t<sizeof...(I), Tuple>;
+  using Signature = HostSignature<std::remove_cvref_t<F>>;
+  const KernelOutputs outputs =
+      ElementwiseKernel::of_host(Signature::make(std::get<sizeof...(I)>(arguments)), "elementwise")
+          .call({Operand(std::get<I>(arguments))...});
+  if constexpr (Signature::kOutputs == 1)
+    return outputs[0];
+  else
+    return outputs;
+}
+template <class... A>
+concept ArraysThenFunction = requires {
+  &std::remove_cvref_t<std::tuple_element_t<sizeof...(A) - 1, std::tuple<A...>>>::operator();
 };
+}  // namespace detail
+
+// elementwise(array..., lambda) on arrays of a CPU: the lambda's values are the inputs, its
+// references and its return value the outputs, which are allocated unless given. One output is
+// returned as an Array, several as KernelOutputs. Dtypes must be those of the lambda (DtypeError);
+// numbers are converted. For a function on both devices, see ElementwiseKernel::on_cpu and fuse.
+//
+//   Array z = elementwise(x, y, [](float a, float b) { return a > b ? a - b : 0; });
+template <class... A>
+requires(sizeof...(A) >= 2 &&
+         detail::ArraysThenFunction<A...>) auto elementwise(const A&... arguments) {
+  return detail::call_host_elementwise(std::tie(arguments...),
+                                       std::make_index_sequence<sizeof...(A) - 1>());
+}
+
+// reduce(arrays, identity, map, fold, post) on arrays of a CPU, over axes (empty: all): `map` gives
+// an accumulator for the elements of the arrays, `fold` joins two, `post` makes the result.
+//
+//   Array dots = reduce({x, y}, 0.0, [](float a, float b) { return double(a) * b; },
+//                       [](double a, double b) { return a + b; },
+//                       [](double a) { return float(a); }, Axes{1});
+template <class A, class Map, class Fold, class Post>
+KernelOutputs reduce(const std::vector<Operand>& arrays, A identity, Map map, Fold fold, Post post,
+                     const Axes& axes = {}, bool keepdims = false) {
+  return ReductionKernel::of_host(detail::make_host_reduction(identity, std::move(map),
+                                                              std::move(fold), std::move(post)),
+                                  "reduce")
+      .call(arrays, axes, keepdims);
+}
 
 namespace cuda {
 
-// The kernel of these texts, made once.
-const ElementwiseKernel& elementwise(const std::string& in_params, const std::string& out_params,
-                                     const std::string& operation, const std::string& name,
-                                     const KernelOptions& options = {});
-const ReductionKernel& reduce(const std::string& in_params, const std::string& out_params,
-                              const std::string& map_expr, const std::string& reduce_expr,
-                              const std::string& post_map_expr, const std::string& identity,
+// The kernel of these texts, made once and remembered until clear_memo (memoize.h).
+ElementwiseKernel elementwise(const std::string& in_params, const std::string& out_params,
+                              const std::string& operation, const std::string& name,
+                              const KernelOptions& options = {});
+// The first versions' form: one list of C parameters, all arrays of one size, and an operation that
+// writes the index i itself. The loop runs over the elements of the first array argument.
+//
+//   cuda::elementwise("float* y, const float* x, float c", "y[i] = c * x[i]", "scale")(y, x, 2);
+ElementwiseKernel elementwise(const std::string& arguments, const std::string& operation,
                               const std::string& name);
-const RawKernel& raw(const std::string& code, const std::string& name);
+ReductionKernel reduce(const std::string& in_params, const std::string& out_params,
+                       const std::string& map_expr, const std::string& reduce_expr,
+                       const std::string& post_map_expr, const std::string& identity,
+                       const std::string& name, const ReductionKernelOptions& options = {});
+RawKernel raw(const std::string& code, const std::string& name,
+              const std::vector<std::string>& options = {});
 
 }  // namespace cuda
 

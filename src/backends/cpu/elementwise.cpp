@@ -12,7 +12,8 @@ namespace catena::host {
 namespace {
 
 static_assert(kOpRows == kElementwiseOpCount, "the loop tables follow elementwise.def");
-static_assert(kMaxElementwiseInputs + 1 <= kMaxLoopOperands);
+constexpr int kOperands = kMaxElementwiseInputs + 1;
+static_assert(kOperands <= kMaxLoopOperands);
 
 constexpr int64_t kBlock = 512;      // elements a conversion buffer holds
 constexpr int64_t kHeavyWeight = 8;  // nanoseconds an element of an approximated function, roughly
@@ -54,11 +55,11 @@ struct Job {
   const LoopEntry* entry;
   LoopPlan plan;
   int operands;
-  char* base[kMaxLoopOperands];
-  Conversion conversions[kMaxLoopOperands];
-  int64_t loop_strides[kMaxLoopOperands];  // what the loop is told
+  char* base[kOperands];
+  Conversion conversions[kOperands];
+  int64_t loop_strides[kOperands];  // what the loop is told
   bool direct = true;                      // no operand needs a buffer
-  ScalarBits scalars[kMaxLoopOperands];
+  ScalarBits scalars[kOperands];
 };
 
 // Inputs that are not of the operation's dtype are rounded to it first, then widened.
@@ -92,7 +93,7 @@ Conversion output_conversion(Dtype natural, Dtype to) {
 }
 
 struct Buffers {
-  alignas(64) char data[kMaxLoopOperands][kBlock * 8];
+  alignas(64) char data[kOperands][kBlock * 8];
   alignas(64) char middle[kBlock * 8];
 };
 
@@ -121,7 +122,7 @@ void run_row(const Job& job, char* const* row, int64_t begin, int64_t end, Buffe
              int64_t& filled) {
   for (int64_t at = begin; at < end; at += kBlock) {
     const int64_t n = std::min(kBlock, end - at);
-    char* block[kMaxLoopOperands];
+    char* block[kOperands];
     for (int k = 0; k < job.operands; ++k) {
       const Conversion& c = job.conversions[k];
       const int64_t stride = job.plan.inner_stride(k);
@@ -148,7 +149,7 @@ void run_range(const Job& job, int64_t begin, int64_t end) {
   LoopCursor cursor(job.plan, row);
   for (int64_t at = begin; at < end; cursor.next_row()) {
     const int64_t last = std::min(inner, first + end - at);
-    char* bases[kMaxLoopOperands];
+    char* bases[kOperands];
     if (job.direct) {
       for (int k = 0; k < job.operands; ++k) {
         bases[k] = job.base[k] + cursor.offset(k) + first * job.plan.inner_stride(k);
@@ -173,8 +174,8 @@ bool run_directly(const ElementwiseCall& call, const LoopEntry& entry) {
     return false;
   }
   const int64_t n = output.size();
-  char* pointers[kMaxLoopOperands] = {static_cast<char*>(output.raw_data())};
-  int64_t strides[kMaxLoopOperands] = {output.itemsize()};
+  char* pointers[kOperands] = {static_cast<char*>(output.raw_data())};
+  int64_t strides[kOperands] = {output.itemsize()};
   ScalarBits scalars[kMaxElementwiseInputs];
   for (int k = 0; k < call.input_count; ++k) {
     const Array* input = call.arrays[k];
@@ -196,7 +197,7 @@ bool run_directly(const ElementwiseCall& call, const LoopEntry& entry) {
     return true;
   }
   parallel_ranges(n, 1024, threads, [&](int64_t begin, int64_t end) {
-    char* part[kMaxLoopOperands];
+    char* part[kOperands];
     for (int k = 0; k <= call.input_count; ++k) part[k] = pointers[k] + begin * strides[k];
     entry.loop(part, strides, end - begin);
   });
@@ -208,7 +209,7 @@ void run_planned(const ElementwiseCall& call, const LoopEntry& entry) {
   Job job;
   job.entry = &entry;
   job.operands = call.input_count + 1;
-  LoopOperand operands[kMaxLoopOperands];
+  LoopOperand operands[kOperands];
   operands[0] = {&call.output->shape(), &call.output->strides()};
   job.base[0] = static_cast<char*>(call.output->raw_data());
   job.conversions[0] = output_conversion(natural_result(call.op, call.dtype), call.output->dtype());

@@ -12,6 +12,7 @@ add_custom_command(OUTPUT ${jit_texts_cpp}
 # GPU, no driver and nothing of libcatena but its error texts.
 add_library(catena_jit_text STATIC ${jit_texts_cpp}
   ${jit_dir}/compile/op_table.cpp ${jit_dir}/compile/source.cpp ${jit_dir}/compile/reduce_source.cpp ${jit_dir}/compile/user_source.cpp
+  ${jit_dir}/compile/fused_source.cpp
   ${jit_dir}/compile/texts.cpp
   ${jit_dir}/compile/nvrtc.cpp ${jit_dir}/compile/bundle.cpp ${jit_dir}/compile/disk_cache.cpp)
 catena_compile_settings(catena_jit_text)

@@ -153,7 +153,11 @@ void launch_tiled(const Shared& shared, const Loop& loop, const MapLayout& layou
     args.row_stride[k] = plan.strides[k][layout.staged_dim];
   }
   // As tile_edge() in tiled.cuh.
-  const int edge = N > 3 || shared.largest == 8 ? 32 : shared.largest == 1 && N == 2 ? 128 : 64;
+  const int inputs = N - shared.call.outputs;
+  const int edge = inputs > 5                           ? 16
+                   : inputs > 2 || shared.largest == 8  ? 32
+                   : shared.largest == 1 && inputs == 1 ? 128
+                                                        : 64;
   const int64_t column_tiles = (args.columns + edge - 1) / edge,
                 row_tiles = (args.rows + edge - 1) / edge;
   args.column_tiles = make_divider(uint32_t(column_tiles));
@@ -269,6 +273,18 @@ void launch_map(const MapLaunch& call) {
       return run<3>(call);
     case 4:
       return run<4>(call);
+    case 5:
+      return run<5>(call);
+    case 6:
+      return run<6>(call);
+    case 7:
+      return run<7>(call);
+    case 8:
+      return run<8>(call);
+    case 9:
+      return run<9>(call);
+    case 10:
+      return run<10>(call);
     default:
       fail<Error>(call.program->what, ": ", call.operands, " operands");
   }

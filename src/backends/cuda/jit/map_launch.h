@@ -15,7 +15,7 @@ enum MapKernel : int { kFlatKernel, kRowsKernel, kStridedKernel, kTiledKernel };
 
 inline constexpr int kMaxMapOperands = kMaxLoopOperands;
 
-// Operand 0 is the output. An operand is an array, or a number when `array` is null.
+// The first operands are the outputs. An operand is an array, or a number when `array` is null.
 struct MapOperand {
   const Array* array = nullptr;
   uint64_t bits = 0;  // of a number, in the operand's storage type
@@ -28,6 +28,7 @@ struct MapLaunch {
   cudaStream_t stream;
   int operands;
   MapOperand operand[kMaxMapOperands];
+  int outputs = 1;  // contiguous all, when there are several
 };
 
 // All arrays have the output's shape (stride 0 where broadcast), which is not empty.

@@ -28,6 +28,7 @@ struct Driver {
   decltype(&cuKernelGetFunction) get_function = nullptr;
   decltype(&cuKernelSetAttribute) set_attribute = nullptr;
   decltype(&cuLaunchKernel) launch = nullptr;
+  decltype(&cuLibraryGetGlobal) get_global = nullptr;
   decltype(&cuGetErrorName) error_name = nullptr;
   decltype(&cuGetErrorString) error_string = nullptr;
 };
@@ -49,6 +50,7 @@ const Driver& driver() {
     functions.get(d.get_function, "cuKernelGetFunction");
     functions.get(d.set_attribute, "cuKernelSetAttribute");
     functions.get(d.launch, "cuLaunchKernel");
+    functions.get(d.get_global, "cuLibraryGetGlobal");
     functions.get(d.error_name, "cuGetErrorName");
     functions.get(d.error_string, "cuGetErrorString");
     CATENA_CHECK(DeviceError, functions.missing().empty(), "cuda: the driver has no ",
@@ -107,6 +109,7 @@ Program* load(const std::string& what, std::string_view cubin,
   if (error != CUDA_SUCCESS) fail_driver(error, what, "cuLibraryLoadData");
   auto program = std::make_unique<Program>();
   program->what = what;
+  program->library = library;
   int count = 0;
   for (const char* name : kernels) {
     CUkernel kernel = nullptr;
@@ -127,8 +130,9 @@ void refuse_cold(const std::string& what) {
 }
 
 // g_loading is held. The cubin's bytes may be a view of the bundle or of `buffer`.
-bool find_cubin(int arch, const std::string& source, std::string& buffer, std::string_view& cubin) {
-  const Hash128 key = kernel_key(source, arch);
+bool find_cubin(int arch, const std::string& source, std::string& buffer, std::string_view& cubin,
+                const CompileOptions& options = {}) {
+  const Hash128 key = kernel_key(source, arch, options);
   if (Bundle* bundle = bundle_of(arch)) {
     if (const auto found = bundle->find(key)) {
       cubin = *found;
@@ -196,21 +200,41 @@ Program* find_program(int device, const std::string& what, const std::string& so
 }
 
 Program* make_program(int device, const std::string& what, const std::string& source,
-                      std::initializer_list<const char*> kernels) {
+                      std::initializer_list<const char*> kernels,
+                      const std::vector<std::string>& options) {
   refuse_cold(what);
   const std::lock_guard lock(g_loading);
   gpu::use_device(device);
   const int arch = device_arch(device);
   std::string buffer;
   std::string_view cubin;
-  if (find_cubin(arch, source, buffer, cubin)) return load(what, cubin, kernels);
+  if (find_cubin(arch, source, buffer, cubin, options)) return load(what, cubin, kernels);
   ++g_missing;
   bool made = false;
   buffer = disk_cache().get(
-      disk_key(kernel_key(source, arch)), [&] { return compile(source, arch, what.c_str()); },
-      &made);
+      disk_key(kernel_key(source, arch, options)),
+      [&] { return compile(source, arch, what.c_str(), options); }, &made);
   ++(made ? g_compiled : g_disk_hits);
   return load(what, buffer, kernels);
+}
+
+Program* load_image(int device, const std::string& what, const std::string& image,
+                    std::initializer_list<const char*> kernels) {
+  refuse_cold(what);
+  const std::lock_guard lock(g_loading);
+  gpu::use_device(device);
+  return load(what, image, kernels);
+}
+
+std::pair<void*, size_t> program_global(Program& program, int device, const std::string& name) {
+  gpu::use_device(device);
+  CATENA_CUDA_CHECK(cudaFree(nullptr));  // makes the device's context
+  CUdeviceptr address = 0;
+  size_t bytes = 0;
+  const CUresult error =
+      driver().get_global(&address, &bytes, static_cast<CUlibrary>(program.library), name.c_str());
+  if (error != CUDA_SUCCESS) fail_driver(error, name, "looking up the variable");
+  return {reinterpret_cast<void*>(address), bytes};
 }
 
 Program* ProgramTable::get(uint64_t key, const std::function<Program*()>& make) {

@@ -10,6 +10,8 @@
 #include <functional>
 #include <initializer_list>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "catena/core/device.h"
 
@@ -21,6 +23,7 @@ struct Program {
   std::string what;                              // names the operation in errors
   std::array<void*, kProgramKernels> kernels{};  // CUkernel
   std::atomic<uint64_t> ready{0};                // bit d: loaded on device d
+  void* library = nullptr;                       // CUlibrary
 };
 
 struct JitStatistics {
@@ -37,8 +40,15 @@ int arch_slot(int device);
 
 // Finds the text's cubin in the bundle, the disk cache, or compiles it, and loads it. Throws what
 // compile() throws, and Error while the thread captures a graph. Programs live for the process.
+// `options` go to the compiler beside the library's own.
 Program* make_program(int device, const std::string& what, const std::string& source,
-                      std::initializer_list<const char*> kernels);
+                      std::initializer_list<const char*> kernels,
+                      const std::vector<std::string>& options = {});
+// A cubin, fatbin or PTX that someone else made; `image` must stay.
+Program* load_image(int device, const std::string& what, const std::string& image,
+                    std::initializer_list<const char*> kernels);
+// Address and bytes of a variable of a program on a device; DeviceError when it has none.
+std::pair<void*, size_t> program_global(Program& program, int device, const std::string& name);
 // The same without compiling: null when neither bundle nor disk cache has it.
 Program* find_program(int device, const std::string& what, const std::string& source,
                       std::initializer_list<const char*> kernels);

@@ -5,6 +5,7 @@ namespace catena {
 
 void register_jit_kernels() {
   jit::register_elementwise();
+  jit::register_fused();
   jit::register_copies();
   jit::register_reductions();
   jit::register_user_kernels();

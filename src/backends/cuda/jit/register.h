@@ -1,4 +1,4 @@
-// Registers the slots of synthesised kernels: elementwise, copy, fill, arange, concatenate, reduce,
+// Registers the slots of synthesised kernels: elementwise, fused, copy, fill, arange, concatenate, reduce,
 // arg_reduce.
 #pragma once
 
@@ -9,6 +9,7 @@ void register_jit_kernels();
 namespace jit {
 
 void register_elementwise();
+void register_fused();
 void register_copies();
 void register_reductions();
 void register_user_kernels();

@@ -10,6 +10,7 @@
 #include "backends/cuda/jit/host_args.h"
 #include "backends/cuda/jit/map_program.h"
 #include "backends/cuda/jit/register.h"
+#include "backends/cuda/jit/user_reduction.h"
 #include "backends/cuda/streams.h"
 
 namespace catena::jit {
@@ -96,25 +97,103 @@ void set_operand(UserArgsBuffer& args, size_t k, const KernelArgument& argument)
   if (argument.array.defined())
     args.set_array(k, argument.array.raw_data());
   else
-    args.set_number(k, scalar_bits(argument.scalar, argument.dtype));
+    args.set_number(k,
+                    argument.bits ? *argument.bits : scalar_bits(argument.scalar, argument.dtype));
 }
 
 UserParameter parameter_of(const KernelArgument& argument) {
   return {argument.parameter->name, argument.dtype, argument.parameter->raw};
 }
 
-// Programs by their source text, for each architecture.
-Program& user_program(int device, const std::string& name, const std::string& source,
-                      const char* kernel) {
+// Where a kernel's programs are kept: architecture and dtypes.
+std::string program_key(int device, std::span<const KernelArgument> arguments) {
+  std::string key(1, static_cast<char>(arch_slot(device)));
+  for (const KernelArgument& argument : arguments) key += static_cast<char>(argument.dtype);
+  return key;
+}
+
+// Programs of raw kernels by text, options and name, for each architecture.
+Program& raw_program(int device, const RawKernel::Source& source) {
   static std::mutex mutex;
-  static std::map<std::pair<int, std::string>, Program*> programs;
+  static std::map<std::string, Program*> programs;
+  std::string key = std::to_string(arch_slot(device)) + ' ' + source.name + '\n';
+  for (const std::string& option : source.options) key += option + '\n';
+  key += source.image ? *source.image : source.code;
   const std::lock_guard lock(mutex);
-  Program*& program = programs[{arch_slot(device), source + kernel}];
-  if (program == nullptr) program = make_program(device, name, source, {kernel});
+  Program*& program = programs[key];
+  if (program != nullptr) return *program;
+  if (source.image) {
+    program = source.name.empty()
+                  ? load_image(device, "module", *source.image, {})
+                  : load_image(device, source.name, *source.image, {source.name.c_str()});
+  } else {
+    program = source.name.empty() ? make_program(device, "module", source.code, {}, source.options)
+                                  : make_program(device, source.name, source.code,
+                                                 {source.name.c_str()}, source.options);
+  }
   return *program;
 }
 
-class CudaKernelCompiler : public KernelCompiler {
+}  // namespace
+
+void launch_user_reduction(const UserReductionLaunch& launch) {
+  const std::span<const KernelArgument> arguments = launch.arguments;
+  std::vector<const KernelArgument*> operands;
+  std::vector<UserRaw> raws;
+  for (const KernelArgument& argument : arguments) {
+    if (argument.parameter->raw)
+      raws.push_back(raw_argument(argument.array));
+    else
+      operands.push_back(&argument);
+  }
+  CATENA_CHECK(ValueError, operands.size() <= 32, launch.program->what, ": ", operands.size(),
+               " arguments; at most 32 that are not raw");
+  UserArgsBuffer kept(operands.size()), reduced(operands.size());
+  for (size_t k = 0; k < operands.size(); ++k) set_operand(kept, k, *operands[k]);
+  UserLoop kept_loop, reduced_loop;
+  const Shape& shape = launch.shape;
+  bool neighbours = false;  // results lie closer together than the elements behind one
+  for (int d = shape.ndim() - 1; d >= 0; --d) {
+    const bool is_reduced = (launch.axes >> d) & 1;
+    std::vector<int64_t> strides;
+    for (size_t k = 0; k < operands.size(); ++k) {
+      const bool none = !operands[k]->array.defined() || (is_reduced && k < launch.outputs);
+      strides.push_back(none ? 0 : operands[k]->array.strides()[size_t(d)]);
+    }
+    if (reduced_loop.size * kept_loop.size == 1 && shape[size_t(d)] > 1) neighbours = !is_reduced;
+    (is_reduced ? reduced_loop : kept_loop)
+        .add(shape[size_t(d)], std::move(strides), launch.reduce_dims);
+  }
+  kept.set_loop(kept_loop);
+  reduced.set_loop(reduced_loop);
+  const UserReducePlan plan =
+      plan_user_reduction(kept_loop.size, reduced_loop.size, neighbours, launch.partial_bytes,
+                          gpu::device_info(launch.device.index()).multiprocessors);
+  StoragePtr partial;
+  void* partial_data = nullptr;
+  if (plan.splits > 1) {
+    partial = allocate(launch.device,
+                       size_t(plan.splits) * size_t(kept_loop.size) * size_t(launch.partial_bytes));
+    partial_data = partial->data;
+  }
+  if (raws.empty()) raws.emplace_back();
+  const cudaStream_t stream = gpu::launch_stream(launch.device);
+  void* kept_args = kept.finish();
+  void* reduced_args = reduced.finish();
+  long long per_split = plan.per_split;
+  int width = plan.width, splits = plan.splits;
+  void* parameters[] = {kept_args, reduced_args, raws.data(), &partial_data, &per_split, &width};
+  launch_program(*launch.program, 0, launch.device.index(), uint64_t(plan.blocks),
+                 unsigned(plan.splits), unsigned(plan.threads), parameters, stream);
+  if (plan.splits == 1) return;
+  void* finish[] = {kept_args, reduced_args, raws.data(), &partial_data, &splits};
+  launch_program(*launch.program, 1, launch.device.index(), uint64_t(plan.finish_blocks), 1, 128,
+                 finish, stream);
+}
+
+namespace {
+
+class CudaKernelCompiler final : public KernelCompiler {
  public:
   void elementwise(const ElementwiseKernel::Definition& kernel,
                    std::span<const KernelArgument> arguments, UserLetters letters, int64_t size,
@@ -131,8 +210,12 @@ class CudaKernelCompiler : public KernelCompiler {
     }
     CATENA_CHECK(ValueError, operands.size() <= 32, kernel.name, ": ", operands.size(),
                  " arguments; at most 32 that are not raw");
-    const std::string source = user_elementwise_source(kernel, outputs, inputs, letters);
-    Program& program = user_program(device.index(), kernel.name, source, "catena_user");
+    Program& program =
+        *static_cast<Program*>(kernel.programs->get(program_key(device.index(), arguments), [&] {
+          return make_program(device.index(), kernel.name,
+                              user_elementwise_source(kernel, outputs, inputs, letters),
+                              {"catena_user"}, kernel.options.options);
+        }));
     UserArgsBuffer args(operands.size());
     for (size_t k = 0; k < operands.size(); ++k) set_operand(args, k, *operands[k]);
     args.set_loop(loop_of(operands, size, kernel.options.reduce_dims));
@@ -144,43 +227,36 @@ class CudaKernelCompiler : public KernelCompiler {
                    gpu::launch_stream(device));
   }
 
-  void reduction(const ReductionKernel::Definition& kernel, const KernelArgument& output,
-                 std::span<const KernelArgument> inputs, UserLetters letters, const Shape& shape,
+  void reduction(const ReductionKernel::Definition& kernel,
+                 std::span<const KernelArgument> arguments, UserLetters letters, const Shape& shape,
                  uint32_t axes, Device device) override {
-    std::vector<UserParameter> parameters;
-    for (const KernelArgument& input : inputs) parameters.push_back(parameter_of(input));
-    const std::string source =
-        user_reduction_source(kernel, parameter_of(output), parameters, letters);
-    Program& program = user_program(device.index(), kernel.name, source, "catena_user_reduce");
-    UserArgsBuffer kept(1 + inputs.size()), reduced(1 + inputs.size());
-    set_operand(kept, 0, output);
-    for (size_t k = 0; k < inputs.size(); ++k) set_operand(kept, k + 1, inputs[k]);
-    UserLoop kept_loop, reduced_loop;
-    for (int d = shape.ndim() - 1; d >= 0; --d) {
-      const bool is_reduced = (axes >> d) & 1;
-      std::vector<int64_t> strides{is_reduced ? 0 : output.array.strides()[size_t(d)]};
-      for (const KernelArgument& input : inputs)
-        strides.push_back(input.array.defined() ? input.array.strides()[size_t(d)] : 0);
-      (is_reduced ? reduced_loop : kept_loop).add(shape[size_t(d)], std::move(strides), true);
-    }
-    kept.set_loop(kept_loop);
-    reduced.set_loop(reduced_loop);
-    unsigned threads = 32;
-    while (threads < 256 && int64_t(threads) * 4 < reduced_loop.size) threads *= 2;
-    const int64_t most = int64_t(gpu::device_info(device.index()).multiprocessors) * 64;
-    void* arguments[] = {kept.finish(), reduced.finish()};
-    launch_program(program, 0, device.index(), uint64_t(std::min(kept_loop.size, most)), 1, threads,
-                   arguments, gpu::launch_stream(device));
+    UserReductionLaunch launch;
+    launch.program =
+        static_cast<Program*>(kernel.programs->get(program_key(device.index(), arguments), [&] {
+          return make_reduction_program(device.index(), kernel, arguments, letters);
+        }));
+    launch.partial_bytes = reduced_bytes(kernel, arguments[0].dtype);
+    launch.arguments = arguments;
+    launch.outputs = kernel.outputs.size();
+    launch.shape = shape;
+    launch.axes = axes;
+    launch.reduce_dims = kernel.reduce_dims;
+    launch.device = device;
+    launch_user_reduction(launch);
   }
 
-  void raw(const std::string& code, const std::string& name, RawKernel::Grid grid,
-           RawKernel::Grid block, std::span<const void* const> arguments, unsigned shared_memory,
-           Device device) override {
-    Program& program = user_program(device.index(), name, code, name.c_str());
+  void raw(const RawKernel::Source& source, RawKernel::Grid grid, RawKernel::Grid block,
+           std::span<const void* const> arguments, unsigned shared_memory, Device device) override {
+    Program& program = raw_program(device.index(), source);
     std::vector<void*> pointers;
     for (const void* argument : arguments) pointers.push_back(const_cast<void*>(argument));
     launch_raw(program, device.index(), {grid.x, grid.y, grid.z}, {block.x, block.y, block.z},
                shared_memory, pointers.data(), gpu::launch_stream(device));
+  }
+
+  std::pair<void*, size_t> global(const RawKernel::Source& module, const std::string& name,
+                                  Device device) override {
+    return program_global(raw_program(device.index(), module), device.index(), name);
   }
 
   KernelCacheStatistics statistics(int device) override {
@@ -212,6 +288,15 @@ class CudaKernelCompiler : public KernelCompiler {
 };
 
 }  // namespace
+
+Program* make_reduction_program(int device, const ReductionKernel::Definition& kernel,
+                                std::span<const KernelArgument> arguments, UserLetters letters) {
+  std::vector<UserParameter> outputs, inputs;
+  for (size_t k = 0; k < arguments.size(); ++k)
+    (k < kernel.outputs.size() ? outputs : inputs).push_back(parameter_of(arguments[k]));
+  return make_program(device, kernel.name, user_reduction_source(kernel, outputs, inputs, letters),
+                      {"catena_user_reduce", "catena_user_finish"}, kernel.options);
+}
 
 void register_user_kernels() {
   static CudaKernelCompiler compiler;

@@ -95,14 +95,16 @@ void set_nvrtc_path(const std::string& path) { forced_path() = path; }
 
 std::string nvrtc_version() { return nvrtc().version_text; }
 
-Hash128 kernel_key(std::string_view source, int arch) {
+Hash128 kernel_key(std::string_view source, int arch, const CompileOptions& options) {
   std::string text(source);
   for (const std::string& option : compile_options()) text += '\n' + option;
+  for (const std::string& option : options) text += '\n' + option;
   text += '\n' + arch_option(arch);
   return hash128(text);
 }
 
-std::string compile(const std::string& source, int arch, const char* what) {
+std::string compile(const std::string& source, int arch, const char* what,
+                    const CompileOptions& more) {
   const Nvrtc& api = nvrtc();
   if (!api.error.empty()) {
     fail<DeviceError>(
@@ -118,6 +120,7 @@ std::string compile(const std::string& source, int arch, const char* what) {
   std::string cubin, log;
   if (status == NVRTC_SUCCESS) {
     std::vector<std::string> options = compile_options();
+    options.insert(options.end(), more.begin(), more.end());
     options.push_back(arch_option(arch));
     std::vector<const char*> pointers;
     for (const std::string& option : options) pointers.push_back(option.c_str());

@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "backends/cuda/jit/compile/hash.h"
 
@@ -11,15 +12,17 @@ namespace catena::jit {
 
 // Compiles a kernel text to a cubin for sm_<arch> (90: Hopper). `what` names the kernel in errors.
 // Throws DeviceError when NVRTC cannot be opened (with the loader's text), ValueError with the
-// compiler's log when the text is wrong.
-std::string compile(const std::string& source, int arch, const char* what);
+// compiler's log when the text is wrong. `options` come behind compile_options().
+using CompileOptions = std::vector<std::string>;
+std::string compile(const std::string& source, int arch, const char* what,
+                    const CompileOptions& options = {});
 
 // "13.0", or "" when NVRTC cannot be opened; never throws.
 std::string nvrtc_version();
 // Opens this file instead of searching; the bundle tool's --nvrtc.
 void set_nvrtc_path(const std::string& path);
 
-// Key of a text compiled with compile_options() for an architecture.
-Hash128 kernel_key(std::string_view source, int arch);
+// Key of a text compiled with compile_options() and `options` for an architecture.
+Hash128 kernel_key(std::string_view source, int arch, const CompileOptions& options = {});
 
 }  // namespace catena::jit

@@ -11,6 +11,17 @@ std::string macro_list(const char* name, int first, int last) {
   return text + "\n";
 }
 
+const std::string& map_text() {
+  static const std::string text = strip_text(kernel_text("map.cuh"));
+  return text;
+}
+const std::string& tiled_text() {
+  static const std::string text = strip_text(kernel_text("tiled.cuh"));
+  return text;
+}
+
+}  // namespace
+
 std::string operand_macros(int outputs, int operands) {
   return "#define CATENA_N " + std::to_string(operands) + "\n#define CATENA_OUTPUTS " +
          std::to_string(outputs) + "\n" + macro_list("CATENA_EACH_OUTPUT", 0, outputs) +
@@ -24,16 +35,8 @@ const std::string& common_text() {
                                   strip_text(kernel_text("args.h"));
   return text;
 }
-const std::string& map_text() {
-  static const std::string text = strip_text(kernel_text("map.cuh"));
-  return text;
-}
-const std::string& tiled_text() {
-  static const std::string text = strip_text(kernel_text("tiled.cuh"));
-  return text;
-}
+std::string map_kernels_text() { return map_text() + tiled_text(); }
 
-// Operations whose code is long: they are called rather than copied into every unrolled element.
 bool is_heavy(const OpRow& row, Dtype compute) {
   const std::string_view functor = row.functor;
   const std::string text = functor_text(functor);
@@ -49,8 +52,6 @@ bool is_heavy(const OpRow& row, Dtype compute) {
   }
   return text.find('/') != std::string::npos || text.find('%') != std::string::npos;
 }
-
-}  // namespace
 
 const std::vector<std::string>& compile_options() {
   // No contraction and full-precision division and roots: + - * / sqrt are those of the CPU.
@@ -94,7 +95,7 @@ std::string map_source(const MapSpec& spec) {
   text += operand_macros(1, operands) +
           "#define CATENA_ELEMENT(V) V(0) = convert<Operand0>(convert<" + result +
           ">(catena_operation(" + widened + ")));\n";
-  return text + map_text() + tiled_text();
+  return text + map_kernels_text();
 }
 
 }  // namespace catena::jit

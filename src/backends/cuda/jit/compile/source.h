@@ -3,6 +3,7 @@
 // hash of its text.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -39,6 +40,15 @@ const std::vector<std::string>& compile_options();
 std::string_view kernel_text(std::string_view file);
 // One functor of the files of scalar_ops.h with everything it refers to.
 std::string functor_text(std::string_view functor);
+// Several, each once.
+std::string functor_texts(std::span<const std::string_view> list);
+// Whether an operation is called rather than copied into every unrolled element.
+bool is_heavy(const OpRow& row, Dtype compute);
+// The macros of map.cuh that list the operands, and the parts of the element-wise kernels' texts
+// before and after what is particular to a program.
+std::string operand_macros(int outputs, int operands);
+const std::string& common_text();
+std::string map_kernels_text();
 // Includes, pragmas and comments removed; the kernels' texts without them compile faster.
 std::string strip_text(std::string_view text);
 

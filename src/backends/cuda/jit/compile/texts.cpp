@@ -109,10 +109,12 @@ void append_functor(std::string_view functor, std::vector<std::string>& done, st
 
 }  // namespace
 
-std::string functor_text(std::string_view functor) {
+std::string functor_text(std::string_view functor) { return functor_texts(std::span(&functor, 1)); }
+
+std::string functor_texts(std::span<const std::string_view> list) {
   std::string out = "namespace catena { namespace ops {\n" + functors().traits;
   std::vector<std::string> done;
-  append_functor(functor, done, out);
+  for (const std::string_view functor : list) append_functor(functor, done, out);
   return out + "} }\n";
 }
 

@@ -89,58 +89,140 @@ std::string user_elementwise_source(const ElementwiseKernel::Definition& kernel,
   return text + "}\n";
 }
 
-std::string user_reduction_source(const ReductionKernel::Definition& kernel,
-                                  const UserParameter& output,
-                                  const std::vector<UserParameter>& inputs, UserLetters letters) {
-  const std::string count = std::to_string(1 + inputs.size());
-  const std::string type =
-      kernel.reduce_type.empty() ? seen_type(output.dtype) : kernel.reduce_type;
-  std::string loads;
-  for (size_t k = 0; k < inputs.size(); ++k) {
-    const std::string number = std::to_string(k + 1);
-    loads += "      const " + seen_type(inputs[k].dtype) + " " + inputs[k].name + " = " +
-             load(inputs[k], k + 1, "_kept", "_at[" + number + "] + _offset[" + number + "]") +
-             ";\n";
+namespace {
+
+std::string reduced_type(const ReductionKernel::Definition& kernel, Dtype first_output) {
+  return kernel.reduce_type.empty() ? seen_type(first_output) : kernel.reduce_type;
+}
+
+// Parameters and the kernel's first lines: raw arguments.
+std::string reduction_head(const char* name, const std::string& count, const std::string& raw_count,
+                           const std::string& raws, const char* more) {
+  return std::string("extern \"C\" __global__ void __launch_bounds__(256) ") + name +
+         "(const __grid_constant__ catena::jit::UserArgs<" + count +
+         "> _kept, const __grid_constant__ catena::jit::UserArgs<" + count +
+         "> _reduced, const __grid_constant__ catena::jit::UserRaws<" + raw_count +
+         "> _raws, _Reduced* _partial, " + more +
+         ") {\n"
+         "  __shared__ _Reduced _values[256];\n  __shared__ bool _filled[256];\n" +
+         raws;
+}
+
+// Folds the values of the threads that share a result: thread _column + _lane * _width.
+const char* fold_block() {
+  return "    _values[threadIdx.x] = _value;\n    _filled[threadIdx.x] = _any;\n"
+         "    __syncthreads();\n"
+         "    for (int _distance = _lanes / 2; _distance > 0; _distance /= 2) {\n"
+         "      const int _other = threadIdx.x + _distance * _width;\n"
+         "      if (_lane < _distance && _filled[_other]) _values[threadIdx.x] = "
+         "_fold(_values[threadIdx.x], _values[_other]);\n"
+         "      __syncthreads();\n    }\n";
+}
+
+// The post-map of result _i, with its outputs declared before and stored behind it.
+std::string finish(const ReductionKernel::Definition& kernel,
+                   const std::vector<UserParameter>& outputs) {
+  std::string text =
+      "      catena::int64_t _at[sizeof(_kept.value) / 8];\n"
+      "      catena::jit::user_offsets(_kept, _i, _at);\n"
+      "      const _Reduced a = _values[threadIdx.x];\n";
+  for (const UserParameter& p : outputs)
+    text += "      " + seen_type(p.dtype) + " " + p.name + ";\n";
+  text += user_code(kernel.name + " post-map", kernel.post_map + ";");
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    const std::string stored = stored_type(outputs[k].dtype), number = std::to_string(k);
+    text += "      catena::jit::user_place<" + stored + ">(_kept, " + number + ", _at[" + number +
+            "]) = catena::jit::convert<" + stored + ">(" + outputs[k].name + ");\n";
   }
+  return text;
+}
+
+}  // namespace
+
+int reduced_bytes(const ReductionKernel::Definition& kernel, Dtype first_output) {
+  const std::string type = reduced_type(kernel, first_output);
+  if (type == "float") return 4;
+  if (type == "double") return 8;
+  for (int d = 0; d < kDtypeCount; ++d) {
+    if (type == type_name(Dtype(d))) return static_cast<int>(itemsize(Dtype(d)));
+  }
+  return 0;
+}
+
+std::string user_reduction_source(const ReductionKernel::Definition& kernel,
+                                  const std::vector<UserParameter>& outputs,
+                                  const std::vector<UserParameter>& inputs, UserLetters letters) {
+  std::string raws, batches, loads, names;
+  size_t operands = outputs.size(), raw_count = 0;
+  for (const UserParameter& p : inputs) {
+    if (p.raw) {
+      raws += "  const catena::jit::RawArray<" + stored_type(p.dtype) + "> " + p.name +
+              "(_raws.array[" + std::to_string(raw_count++) + "]);\n";
+      continue;
+    }
+    const std::string number = std::to_string(operands);
+    batches += "        " + seen_type(p.dtype) + " _batch" + number + "[4];\n";
+    loads += "            _batch" + number + "[_u] = " +
+             load(p, operands, "_kept", "_at[" + number + "] + _offset[" + number + "]") + ";\n";
+    names +=
+        "            const " + seen_type(p.dtype) + " " + p.name + " = _batch" + number + "[_u];\n";
+    ++operands;
+  }
+  const std::string count = std::to_string(operands),
+                    raw_array = std::to_string(std::max<size_t>(raw_count, 1));
   const bool start = !kernel.identity.empty();
+  const std::string begin = "    _Reduced _value" +
+                            (start ? " = (_Reduced)(" + kernel.identity + ")" : std::string()) +
+                            ";\n    bool _any = " + (start ? "true" : "false") + ";\n";
+  const std::string add =
+      "if (_any) _value = _fold(_value, _mapped);\n"
+      "            else { _value = _mapped; _any = true; }\n";
   std::string text = head(letters, kernel.preamble);
-  text += "typedef " + type +
+  text += "typedef " + reduced_type(kernel, outputs[0].dtype) +
           " _Reduced;\n__device__ __forceinline__ _Reduced _fold(_Reduced a, _Reduced b) { return "
           "(_Reduced)(\n" +
           user_code(kernel.name + " reduce", kernel.reduce) + "); }\n";
+  text += reduction_head("catena_user_reduce", count, raw_array, raws,
+                         "long long _per_split, int _width");
   text +=
-      "extern \"C\" __global__ void __launch_bounds__(256) catena_user_reduce(const "
-      "__grid_constant__ catena::jit::UserArgs<" +
-      count + "> _kept, const __grid_constant__ catena::jit::UserArgs<" + count +
-      "> _reduced) {\n"
-      "  __shared__ _Reduced _values[256];\n  __shared__ bool _filled[256];\n"
-      "  for (long long _i = blockIdx.x; _i < _kept.size; _i += gridDim.x) {\n"
-      "    catena::int64_t _at[" +
-      count + "], _offset[" + count +
-      "];\n    catena::jit::user_offsets(_kept, _i, _at);\n"
-      "    _Reduced _value" +
-      (start ? " = (_Reduced)(" + kernel.identity + ")" : std::string()) +
-      ";\n    bool _any = " + (start ? "true" : "false") +
-      ";\n"
-      "    for (long long _j = threadIdx.x; _j < _reduced.size; _j += blockDim.x) {\n"
-      "      catena::jit::user_offsets(_reduced, _j, _offset);\n" +
-      loads + "      const _Reduced _mapped = (_Reduced)(\n" +
-      user_code(kernel.name + " map", kernel.map) +
-      ");\n"
-      "      if (_any) _value = _fold(_value, _mapped);\n      else { _value = _mapped; _any = "
-      "true; }\n    }\n"
-      "    _values[threadIdx.x] = _value;\n    _filled[threadIdx.x] = _any;\n    __syncthreads();\n"
-      "    for (int _distance = blockDim.x / 2; _distance > 0; _distance /= 2) {\n"
-      "      if (threadIdx.x < _distance && _filled[threadIdx.x + _distance]) {\n"
-      "        _values[threadIdx.x] = _fold(_values[threadIdx.x], _values[threadIdx.x + "
-      "_distance]);\n      }\n"
-      "      __syncthreads();\n    }\n"
-      "    if (threadIdx.x == 0) {\n      const _Reduced a = _values[0];\n      " +
-      seen_type(output.dtype) + " " + output.name + ";\n" +
-      user_code(kernel.name + " post-map", kernel.post_map + ";") +
-      "      catena::jit::user_place<" + stored_type(output.dtype) +
-      ">(_kept, 0, _at[0]) = catena::jit::convert<" + stored_type(output.dtype) + ">(" +
-      output.name + ");\n    }\n    __syncthreads();\n  }\n}\n";
+      "  const int _lanes = blockDim.x / _width, _lane = threadIdx.x / _width;\n"
+      "  const int _column = threadIdx.x % _width;\n"
+      "  const long long _begin = blockIdx.y * _per_split;\n"
+      "  const long long _end = _begin + _per_split < _reduced.size ? _begin + _per_split : "
+      "_reduced.size;\n"
+      "  for (long long _base = (long long)blockIdx.x * _width; _base < _kept.size; _base += "
+      "(long long)gridDim.x * _width) {\n"
+      "    const long long _i = _base + _column;\n" +
+      begin + "    if (_i < _kept.size) {\n      catena::int64_t _at[" + count +
+      "];\n"
+      "      catena::jit::user_offsets(_kept, _i, _at);\n"
+      "      for (long long _r = _begin + _lane; _r < _end; _r += 4 * _lanes) {\n" +
+      batches +
+      "#pragma unroll\n        for (int _u = 0; _u < 4; ++_u) {\n"
+      "          if (_r + _u * _lanes < _end) {\n            catena::int64_t _offset[" +
+      count + "];\n            catena::jit::user_offsets(_reduced, _r + _u * _lanes, _offset);\n" +
+      loads +
+      "          }\n        }\n"
+      "#pragma unroll\n        for (int _u = 0; _u < 4; ++_u) {\n"
+      "          if (_r + _u * _lanes < _end) {\n"
+      "            const long long _j = (_r + _u * _lanes) * _kept.size + _i;\n" +
+      names + "            const _Reduced _mapped = (_Reduced)(\n" +
+      user_code(kernel.name + " map", kernel.map) + ");\n            " + add +
+      "          }\n        }\n      }\n    }\n" + fold_block() +
+      "    if (_lane == 0 && _i < _kept.size) {\n"
+      "      if (gridDim.y > 1) {\n"
+      "        _partial[(long long)blockIdx.y * _kept.size + _i] = _values[threadIdx.x];\n"
+      "      } else {\n" +
+      finish(kernel, outputs) + "      }\n    }\n    __syncthreads();\n  }\n}\n";
+  text += reduction_head("catena_user_finish", count, raw_array, raws, "int _splits");
+  text +=
+      "  const int _width = 1, _lanes = blockDim.x, _lane = threadIdx.x;\n"
+      "  for (long long _i = blockIdx.x; _i < _kept.size; _i += gridDim.x) {\n" +
+      begin +
+      "    for (int _s = _lane; _s < _splits; _s += _lanes) {\n"
+      "      const _Reduced _mapped = _partial[(long long)_s * _kept.size + _i];\n            " +
+      add + "    }\n" + fold_block() + "    if (_lane == 0) {\n" + finish(kernel, outputs) +
+      "    }\n    __syncthreads();\n  }\n}\n";
   return text;
 }
 

@@ -23,10 +23,14 @@ using UserLetters = std::span<const std::pair<char, Dtype>>;
 std::string user_elementwise_source(const ElementwiseKernel::Definition& kernel,
                                     const std::vector<UserParameter>& outputs,
                                     const std::vector<UserParameter>& inputs, UserLetters letters);
-// Kernel catena_user_reduce(UserArgs<1 + inputs> kept, UserArgs<1 + inputs> reduced); operand 0 is
-// the output.
+// Kernel catena_user_reduce(UserArgs<operands> kept, UserArgs<operands> reduced, UserRaws, partial,
+// per_split, width) and catena_user_finish(kept, reduced, UserRaws, partial, splits); the operands
+// are outputs and inputs that are not raw. A block takes `width` neighbouring results and
+// blockIdx.y one of the splits of their elements, whose results go to `partial` [split][result].
 std::string user_reduction_source(const ReductionKernel::Definition& kernel,
-                                  const UserParameter& output,
+                                  const std::vector<UserParameter>& outputs,
                                   const std::vector<UserParameter>& inputs, UserLetters letters);
+// Bytes of the type a and b have; 0: a type of the user's, which is not known here.
+int reduced_bytes(const ReductionKernel::Definition& kernel, Dtype first_output);
 
 }  // namespace catena::jit

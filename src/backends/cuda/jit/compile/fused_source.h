@@ -1,0 +1,19 @@
+// Texts of fused chains.
+#pragma once
+
+#include <string>
+
+#include "array/fused_program.h"
+#include "array/kernel_compiler.h"
+
+namespace catena::jit {
+
+// Kernels as map_source's; operands are the program's outputs, then its inputs.
+std::string fused_source(const FusedProgram& program);
+// The chain as the map of a reduction kernel with parameters x0, x1, ... and y.
+ReductionKernel::Definition fused_reduction(const FusedProgram& program, ReduceOp op, bool mean,
+                                            Dtype output);
+// "fused add, multiply, sqrt", for errors.
+std::string fused_name(const FusedProgram& program);
+
+}  // namespace catena::jit
