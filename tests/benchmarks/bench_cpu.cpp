@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "catena/array/creation.h"
+#include "catena/array/fusion.h"
 #include "catena/array/linalg.h"
 #include "catena/array/math.h"
 #include "catena/array/random.h"
@@ -127,6 +128,20 @@ void Bench::large() {
            sampling, [&] { catena::add(a, b, c); },
            [&] { raw::add(to, a.data<float>(), b.data<float>(), n); }),
        "STREAM add");
+  // Ten operations; results are allocated on both sides of the second row.
+  const auto chain = [](auto x, auto y) {
+    return maximum((x - y) * (x - y) * 0.5f + x * y - 1.f, 0.f) / 3.f + 2.f;
+  };
+  const auto fused = catena::fuse(chain);
+  rate("fused chain of 10 operations " + size, 3 * n,
+       in_turn(
+           sampling, [&] { fused(a, b); },
+           [&] { raw::add(to, a.data<float>(), b.data<float>(), n); }),
+       "STREAM add");
+  rate("the same chain, one call each " + size, 3 * n,
+       in_turn(
+           sampling, [&] { chain(a, b); }, [&] { fused(a, b); }),
+       "fused");
   rate("sum " + size, n,
        in_turn(
            sampling, [&] { catena::sum(a); }, [&] { sink = raw::sum(a.data<float>(), n); }),

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "catena/array/creation.h"
+#include "catena/array/fusion.h"
 #include "catena/array/math.h"
 #include "catena/array/random.h"
 #include "catena/array/reduction.h"
@@ -18,6 +19,11 @@ using namespace bench;
 using catena::Array;
 using catena::Device;
 namespace F = catena::functions;
+
+// Ten element-wise operations on two arrays.
+const auto kChain = [](auto x, auto y) {
+  return maximum((x - y) * (x - y) * 0.5f + x * y - 1.f, 0.f) / 3.f + 2.f;
+};
 
 struct Bench {
   Device device;
@@ -67,6 +73,12 @@ void Bench::large() {
   rate("add " + size, 3 * bytes, 4.3, [&] { catena::add(a, b, c); });
   rate("copy " + size, 2 * bytes, 4.3, [&] { c.assign(a); });
   rate("sum " + size, bytes, 4.2, [&] { catena::sum(a); });
+  // Each call allocates its result, as the fused function of a program would.
+  const auto chain = catena::fuse(kChain);
+  rate("fused chain of 10 operations " + size, 3 * bytes, 4.3, [&] { chain(a, b); });
+  const auto total =
+      catena::fuse([](catena::Fused x, catena::Fused y) { return sum(kChain(x, y)); });
+  rate("fused chain of 10 operations and a sum " + size, 2 * bytes, 3.5, [&] { total(a, b); });
 }
 
 void Bench::matrices() {

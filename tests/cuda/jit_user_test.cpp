@@ -108,6 +108,89 @@ TEST(CudaUserKernel, Raw) {
   expect_equal(y, multiply(x, 3), "raw kernel");
 }
 
+TEST(CudaUserKernel, ReductionsOfEveryShape) {
+  CATENA_NEEDS_GPUS(1);
+  const ReductionKernel total("T x", "T y", "x", "a + b", "y = a", "0", "total");
+  const ReductionKernel low("T x", "T y", "x", "a < b ? a : b", "y = a", "", "low");
+  for (const Shape& shape : {Shape{1 << 20}, Shape{3, 200000}, Shape{200000, 3}, Shape{700, 900},
+                             Shape{1, 5}, Shape{31, 1, 33}}) {
+    for (const Dtype d : {Dtype::kFloat32, Dtype::kInt64, Dtype::kFloat16}) {
+      const Array x = remainder(whole_numbers(shape, d), 2), g = x.to(kGpu);
+      for (int64_t axis = -1; axis < x.ndim(); ++axis) {
+        const Axes axes = axis < 0 ? Axes{} : Axes{axis};
+        const std::string what = message(shape, ' ', d, " over ", axes);
+        if (d != Dtype::kFloat16) expect_equal(total.call({g}, axes), sum(x, axes), what);
+        expect_equal(low.call({g}, axes, true), amin(x, {axes, true}), what + ", minimum");
+      }
+    }
+  }
+}
+
+TEST(CudaUserKernel, ReductionsWithSeveralOutputsAndRawArguments) {
+  CATENA_NEEDS_GPUS(1);
+  ReductionKernelOptions options;
+  options.preamble =
+      "struct Best { float value; long long at; };\n"
+      "__device__ Best best(float v, long long i) { Best b = {v, i}; return b; }";
+  options.reduce_type = "Best";
+  const ReductionKernel best("T x, raw T w", "T value, int64 at", "best(x * w[_j % w.size()], _j)",
+                             "a.value > b.value || (a.value == b.value && a.at < b.at) ? a : b",
+                             "value = a.value; at = a.at / (4 - _i + _i)", "best(-1e30f, 0)",
+                             "best", options);
+  const Array x = whole_numbers({50, 4}, Dtype::kFloat32), w = ones({1}, {Dtype::kFloat32, kGpu});
+  const KernelOutputs result = best.call({x.to(kGpu), w}, Axes{0});
+  ASSERT_EQ(result.size(), 2u);
+  expect_equal(result[0], amax(x, 0), "largest");
+  expect_equal(result[1], argmax(x, 0), "its place, through _j");
+  EXPECT_THROW(best.call({x.to(kGpu), w}, Axes{1}), ValueError);
+  const Array out = zeros({4}, {Dtype::kFloat32, kGpu});
+  ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0")
+      .call({x.to(kGpu)}, Axes{0}, false, &out);
+  expect_equal(out, sum(x, 0), "out");
+}
+
+TEST(CudaUserKernel, OneKernelForBothDevices) {
+  CATENA_NEEDS_GPUS(1);
+  const auto kernel =
+      ElementwiseKernel("T x, T y", "T z", "z = (x - y) * (x - y)", "both")
+          .on_cpu<float, double>([]<class T>(T x, T y, T& z) { z = (x - y) * (x - y); });
+  const Array x = whole_numbers({40, 50}, Dtype::kFloat32),
+              y = whole_numbers({50}, Dtype::kFloat32);
+  expect_equal(kernel(x.to(kGpu), y.to(kGpu)), kernel(x, y), "both devices");
+  EXPECT_THROW(elementwise(x.to(kGpu), [](float a) { return a; }), DeviceError);
+}
+
+TEST(CudaUserKernel, OldFormOptionsAndLoopTexts) {
+  CATENA_NEEDS_GPUS(1);
+  const Array x = whole_numbers({30}, Dtype::kFloat32), y = zeros({30}, {Dtype::kFloat32, kGpu});
+  cuda::elementwise("float* y, const float* x, float c", "y[i] = c * x[i]", "old")(y, x.to(kGpu),
+                                                                                   2);
+  expect_equal(y, multiply(x, 2), "the first versions' form");
+  KernelOptions options;
+  options.options = {"-DFACTOR=3"};
+  options.preamble = "__device__ float plus(float x, float c) { return x + c; }";
+  options.loop_prep = "float c = FACTOR";
+  const ElementwiseKernel kernel("float32 x", "float32 y", "y = plus(x, c)", "texts", options);
+  expect_equal(kernel(x.to(kGpu)), add(x, 3), "options, preamble and loop_prep");
+}
+
+TEST(CudaUserKernel, LinearLaunchAndModules) {
+  CATENA_NEEDS_GPUS(1);
+  const Module module = Module::compile(
+      "__device__ float offset[2];\n"
+      "extern \"C\" __global__ void shift(const float* x, float* y, long long n) {\n"
+      "  for (long long i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (long "
+      "long)gridDim.x "
+      "* blockDim.x)\n    y[i] = x[i] + offset[1];\n}");
+  const Array x = whole_numbers({100003}, Dtype::kFloat32),
+              y = empty({100003}, {Dtype::kFloat32, kGpu});
+  const RawKernel shift = module.get_function("shift");
+  shift.linear_launch(x.size(), {x.to(kGpu), y, x.size()});
+  expect_equal(y, x, "before the variable is set");
+  EXPECT_THROW(module.get_function("nothing").linear_launch(1, {y}), Error);
+  EXPECT_THROW(shift({1}, {2000}, {y}), ValueError);
+}
+
 TEST(CudaUserKernel, CacheIsCounted) {
   CATENA_NEEDS_GPUS(1);
   const KernelCacheStatistics before = kernel_cache_statistics();
