@@ -9,7 +9,7 @@ namespace catena::host {
 
 namespace {
 
-constexpr int64_t kCacheBytes = 24 * 1024;  // of the first level, for registers
+constexpr int64_t kCacheBytes = 32 * 1024;  // of the first level, for registers
 constexpr int64_t kLeastBlock = 256, kMostBlock = 4096;
 constexpr int64_t kHeavy = 8;  // nanoseconds an element of an approximated function, roughly
 
@@ -24,7 +24,9 @@ CastLoop cast_loop(Dtype from, Dtype to) { return tables().casts[index_of(from)]
 BlockProgram::BlockProgram(const FusedCall& call, const std::vector<Dtype>& wanted)
     : shape_(call.shape), size_(element_count(call.shape)) {
   const FusedProgram& program = *call.program;
+  inputs_.reserve(program.inputs.size() + program.values.size());
   inputs_.resize(program.inputs.size());
+  steps_.reserve(program.values.size());
   for (size_t k = 0; k < inputs_.size(); ++k) bind_input(call, static_cast<int>(k));
   for (size_t v = 0; v < program.values.size(); ++v) add_step(call, v);
   add_outputs(wanted, program);
@@ -84,6 +86,7 @@ void BlockProgram::add_step(const FusedCall& call, size_t v) {
       CATENA_CHECK(DtypeError, entry.loop != nullptr, "fuse: ", info(value.op).name,
                    " does not compute in ", value.compute, " on the CPU");
       step.loop = entry.loop;
+      step.takes_scalars = entry.takes_scalars;
       step.source_count = info(value.op).inputs;
       weight_ += entry.heavy ? kHeavy : 1;
       if (is_narrow(value.dtype)) {
@@ -134,13 +137,23 @@ void BlockProgram::place_registers() {
     for (int k = 0; k < steps_[v].source_count; ++k) last[size_t(steps_[v].sources[k])] = v;
   }
   for (const BlockOutput& output : outputs_) last[size_t(output.value)] = steps_.size();
+  std::vector<bool> whole(steps_.size());  // constants that someone reads element by element
+  for (const BlockStep& step : steps_) {
+    for (int k = 0; k < step.source_count; ++k)
+      if (!step.takes_scalars) whole[size_t(step.sources[k])] = true;
+  }
+  for (const BlockOutput& output : outputs_) whole[size_t(output.value)] = true;
+  int singles = 0;
   std::vector<int> free;
   int count = 1;  // register 0 is the place between two casts
   for (size_t v = 0; v < steps_.size(); ++v) {
     BlockStep& step = steps_[v];
     const bool constant = step.input >= 0 && inputs_[size_t(step.input)].constant;
     const bool in_memory = step.input >= 0 && inputs_[size_t(step.input)].direct;
-    if (step.output < 0 && !in_memory) {
+    if (constant && !whole[v]) {
+      step.single = true;
+      step.place = singles++;
+    } else if (step.output < 0 && !in_memory) {
       if (free.empty() || constant) {
         step.place = count++;
       } else {
@@ -152,6 +165,7 @@ void BlockProgram::place_registers() {
     for (int k = 0; k < step.source_count; ++k) {
       const size_t source = size_t(step.sources[k]);
       const BlockStep& from = steps_[source];
+      if (from.single) step.source_items[k] = 0;
       if (last[source] != v || from.place < 0) continue;
       if (from.input >= 0 && inputs_[size_t(from.input)].constant) continue;
       last[source] = steps_.size() + 1;  // once
@@ -159,7 +173,8 @@ void BlockProgram::place_registers() {
     }
   }
   block_ = std::clamp(kCacheBytes / (count * item_) / 64 * 64, kLeastBlock, kMostBlock);
-  scratch_bytes_ = size_t(count * item_ * block_);
+  singles_ = count * item_ * block_;
+  scratch_bytes_ = size_t(singles_ + singles * 8);
 }
 
 BlockRun::BlockRun(const BlockProgram& program)
@@ -171,8 +186,10 @@ BlockRun::BlockRun(const BlockProgram& program)
     if (step.input < 0) continue;
     const BlockInput& input = program.inputs_[size_t(step.input)];
     if (!input.constant) continue;
-    values_[v] = place(step.place);
-    input.load(input.base, 0, values_[v], step.item, std::min(program.block_, program.size_));
+    values_[v] =
+        step.single ? scratch_.get() + program.singles_ + 8 * step.place : place(step.place);
+    input.load(input.base, 0, values_[v], step.item,
+               step.single ? 1 : std::min(program.block_, program.size_));
   }
 }
 

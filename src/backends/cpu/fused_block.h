@@ -33,6 +33,8 @@ struct BlockStep {
   int64_t item = 0;  // of the result, in the loops
   int place = -1;    // register; -1: none needed
   int output = -1;   // its result is this output as it is
+  bool takes_scalars = false;
+  bool single = false;  // a constant that is only read by loops that repeat one element
 };
 
 struct BlockOutput {
@@ -61,10 +63,10 @@ class BlockProgram {
 
   std::vector<BlockStep> steps_;  // one a value
   std::vector<BlockInput> inputs_;
-  std::vector<uint64_t> numbers_;
   std::vector<BlockOutput> outputs_;
   Shape shape_;
   int64_t size_ = 0, block_ = 0, weight_ = 0, item_ = 4;
+  int64_t singles_ = 0;  // where single constants begin
   size_t scratch_bytes_ = 0;
 };
 
