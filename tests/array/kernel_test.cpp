@@ -280,6 +280,15 @@ TEST(ReductionKernels, ArgumentsAreChecked) {
   });
 }
 
+TEST(UserKernels, TextsAreRemembered) {
+  const auto total = cuda::reduce("T x", "T y", "x", "a + b", "y = a", "0", "remembered");
+  clear_memo();  // kernels in use stay valid
+  expect_error<DeviceError>({"remembered", "cpu:0"}, [&] { total(floats({3})); });
+  expect_error<ValueError>({"remembered", "expected 1, got 2"}, [&] {
+    total.call({floats({3}), floats({3})});
+  });
+}
+
 TEST(UserKernels, OldFormArguments) {
   const ElementwiseKernel kernel = cuda::elementwise(
       "float* y, const float* x, float c, unsigned int k", "y[i] = c * x[i]", "scale");
