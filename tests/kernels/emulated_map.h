@@ -10,8 +10,10 @@
 
 #include "kernels/map_case.h"
 
+#ifndef CATENA_OUTPUTS
 #define CATENA_OUTPUTS 1
 #define CATENA_EACH_OUTPUT(X) X(0)
+#endif
 
 namespace EMULATED_NAME {
 #include "kernels/prelude.cuh"

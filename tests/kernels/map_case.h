@@ -13,5 +13,7 @@ void add_float32(int kernel, uint64_t blocks, unsigned threads, void* arguments)
 void add_int8(int kernel, uint64_t blocks, unsigned threads, void* arguments);
 void copy_uint16(int kernel, uint64_t blocks, unsigned threads, void* arguments);
 void where_float64(int kernel, uint64_t blocks, unsigned threads, void* arguments);
+// A fused chain with two results, see emulated_fused_mixed.cpp.
+void fused_mixed(int kernel, uint64_t blocks, unsigned threads, void* arguments);
 
 }  // namespace emulated

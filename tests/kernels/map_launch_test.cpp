@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <numeric>
 
 #include "backends/cuda/device.h"
@@ -214,6 +215,53 @@ TEST(MapLaunch, MixedDtypes) {
     const auto xv = elements<float>(second);
     const auto yv = elements<double>(y), zv = elements<double>(out);
     for (size_t i = 0; i < zv.size(); ++i) ASSERT_EQ(zv[i], cv[i] ? double(xv[i]) : yv[i]) << i;
+  }
+}
+
+// (a + b) * c and double(d) > e + f in one launch, for inputs of any layout.
+void check_fused(const Array& a, const Array& b, const Array& c, const Array& d, const Array& e,
+                 int kernel) {
+  const Shape& shape = a.shape();
+  const Array sums = zeros(shape, dtype::float32), mask = zeros(shape, dtype::bool_);
+  const float f = 40;
+  const double wide = 40;
+  uint64_t bits = 0;
+  std::memcpy(&bits, &wide, sizeof wide);
+  MapLaunch call = call_of({{&sums, 0, 4},
+                            {&mask, 0, 1},
+                            {&a, 0, 4},
+                            {&b, 0, 4},
+                            {&c, 0, 4},
+                            {&d, 0, 4},
+                            {&e, 0, 8},
+                            {nullptr, bits, 8}},
+                           emulated::fused_mixed);
+  call.outputs = 2;
+  launch_map(call);
+  EXPECT_EQ(g_last_kernel, kernel);
+  const auto av = elements<float>(a), bv = elements<float>(b), cv = elements<float>(c),
+             sv = elements<float>(sums);
+  const auto dv = elements<int32_t>(d);
+  const auto ev = elements<double>(e);
+  const auto mv = elements<bool>(mask);
+  for (size_t i = 0; i < sv.size(); ++i) {
+    ASSERT_EQ(sv[i], (av[i] + bv[i]) * cv[i]) << i;
+    ASSERT_EQ(mv[i], dv[i] > ev[i] + f) << i;
+  }
+}
+
+TEST(MapLaunch, FusedChainsWithTwoResults) {
+  const Shape shape{70, 50};
+  const Array x = floats(shape), y = floats(shape), i = numbers<int32_t>(shape),
+              d = numbers<double>(shape);
+  check_fused(x, y, y, i, d, kFlatKernel);
+  check_fused(x, floats({50}).broadcast_to(shape), y, i, numbers<double>({50}).broadcast_to(shape),
+              kRowsKernel);
+  check_fused(x, floats({50, 70}).T(), y, numbers<int32_t>({50, 70}).T(), d, kTiledKernel);
+  check_fused(floats({70, 100})(ellipsis, Slice(0, none, 2)), y, x, i, d, kStridedKernel);
+  for (const int64_t n : {1, 2, 127, 4099}) {
+    check_fused(floats({n}), floats({n}), floats({1}).broadcast_to({n}), numbers<int32_t>({n}),
+                numbers<double>({n}), kFlatKernel);
   }
 }
 

@@ -58,7 +58,7 @@ struct Job {
   char* base[kOperands];
   Conversion conversions[kOperands];
   int64_t loop_strides[kOperands];  // what the loop is told
-  bool direct = true;                      // no operand needs a buffer
+  bool direct = true;               // no operand needs a buffer
   ScalarBits scalars[kOperands];
 };
 

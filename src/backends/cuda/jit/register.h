@@ -1,5 +1,5 @@
-// Registers the slots of synthesised kernels: elementwise, fused, copy, fill, arange, concatenate, reduce,
-// arg_reduce.
+// Registers the slots of synthesised kernels: elementwise, fused, copy, fill, arange, concatenate,
+// reduce, arg_reduce.
 #pragma once
 
 namespace catena {
