@@ -185,6 +185,7 @@ Array elementwise(ElementwiseOp op, std::initializer_list<Operand> operands, con
   const Dtype natural = natural_result(op, call.dtype);
   if (out.array) {
     result = *out.array;
+    check_writable(row.name, *result.storage());
     if (first) check_same_device(row.name, *first, result);
     if (!out.dtype || natural != result.dtype()) check_same_kind(row.name, natural, result.dtype());
     CATENA_CHECK(ShapeError, result.shape() == shape, row.name, ": the output has shape ",
