@@ -20,6 +20,7 @@
 #include "catena/array/reduction.h"
 #include "catena/array/scan.h"
 #include "catena/array/sorting.h"
+#include "catena/array/text.h"
 #include "catena/autograd/function.h"
 #include "catena/autograd/function_node.h"
 #include "catena/autograd/function_set.h"

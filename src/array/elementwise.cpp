@@ -113,7 +113,7 @@ void separate_overlaps(ElementwiseCall& call, Prepared& prepared) {
   const Array& out = *call.output;
   for (int k = 0; k < call.input_count; ++k) {
     const Array* a = call.arrays[k];
-    if (a == nullptr || a->storage() != out.storage()) continue;
+    if (a == nullptr) continue;
     const bool same = a->raw_data() == out.raw_data() && a->strides() == out.strides() &&
                       a->dtype() == out.dtype();
     if (same || !a->shares_memory_with(out)) continue;
