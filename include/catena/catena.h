@@ -8,6 +8,7 @@
 #include "catena/array/dlpack.h"
 #include "catena/array/elementwise.h"
 #include "catena/array/float_parts.h"
+#include "catena/array/format.h"
 #include "catena/array/host_view.h"
 #include "catena/array/indexing.h"
 #include "catena/array/io.h"

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <limits>
 
 #include "catena/core/error.h"
 
@@ -53,7 +54,8 @@ std::string float_text(double value, Dtype d) {
   const Digits digits = shortest_digits(value, d);
   const int count = static_cast<int>(digits.digits.size()), e = digits.exponent;
   std::string text = digits.negative ? "-" : "";
-  if (e < -4 || e >= 16) {
+  const double size = std::fabs(value);  // not the digits: float32(1e-4) is below 1e-4
+  if (size != 0 && (size < 1e-4 || size >= 1e16)) {
     text += digits.digits[0];
     if (count > 1) text += "." + digits.digits.substr(1);
     char exponent[16];
@@ -79,6 +81,33 @@ void append_printf(const std::string& options, const char* length, char letter, 
   std::snprintf(&out[at], static_cast<size_t>(size) + 1, format.c_str(), value);
   out.pop_back();
   ::uselocale(before);
+}
+
+// Python fills infinities and NaNs with zeros, too, where the flag asks for it; printf with blanks.
+void append_not_finite(const Conversion& c, double value, std::string& out) {
+  std::string text;
+  append_printf(c.options, "", c.letter, value, text);
+  const size_t flags = std::min(c.options.find_first_not_of("-+ #0"), c.options.size());
+  const std::string given = c.options.substr(0, flags);
+  if (given.find('0') != std::string::npos && given.find('-') == std::string::npos) {
+    const size_t blanks = text.find_first_of("+-in");
+    const bool blank_sign = given.find(' ') != std::string::npos && blanks > 0 &&
+                            text[blanks] != '-' && text[blanks] != '+';
+    const bool sign = text[blanks] == '-' || text[blanks] == '+';
+    const std::string front = sign ? text.substr(blanks, 1) : blank_sign ? " " : "";
+    text = front + std::string(blanks - (blank_sign ? 1 : 0), '0') + text.substr(blanks + sign);
+  }
+  out += text;
+}
+
+// printf knows no signs of unsigned numbers; a long double holds all of them.
+static_assert(std::numeric_limits<long double>::digits >= 64);
+void append_unsigned(const Conversion& c, uint64_t value, std::string& out) {
+  if (value <= uint64_t{INT64_MAX})
+    append_printf(c.options, "ll", 'd', static_cast<long long>(value), out);
+  else
+    append_printf(c.options.substr(0, c.options.find('.')) + ".0", "L", 'f',
+                  static_cast<long double>(value), out);
 }
 
 void append_integer(const char* who, const Conversion& c, double value, std::string& out) {
@@ -227,6 +256,8 @@ void append_number(const char* who, const Conversion& c, const char* element, Dt
     const double value = read_float(element, d);
     if (c.letter == 'd')
       append_integer(who, c, value, out);
+    else if (!std::isfinite(value))
+      append_not_finite(c, value, out);
     else
       append_printf(c.options, "", c.letter, value, out);
     return;
@@ -239,7 +270,7 @@ void append_number(const char* who, const Conversion& c, const char* element, Dt
       if (c.letter != 'd')
         append_printf(c.options, "", c.letter, static_cast<double>(value), out);
       else if constexpr (std::is_unsigned_v<T>)
-        append_printf(c.options, "ll", 'u', static_cast<unsigned long long>(value), out);
+        append_unsigned(c, value, out);
       else
         append_printf(c.options, "ll", 'd', static_cast<long long>(value), out);
     }
