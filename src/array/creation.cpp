@@ -292,31 +292,6 @@ Array adopt_array(void* data, const Shape& shape, Dtype dtype, Device device,
   return borrow_array(data, shape, dtype, device, std::move(owner));
 }
 
-Array array(const Array& a, const ArrayOptions& options, int ndmin) {
-  CATENA_CHECK(ValueError, ndmin <= kMaxDims, "array: ndmin is ", ndmin, ", expected at most ",
-               kMaxDims);
-  const Dtype dtype = options.dtype.value_or(a.dtype());
-  const Device device = device_of(options);
-  // The cast runs where the array is: fewer bytes to move when it narrows, one copy if none moves.
-  const Array there = device == a.device() ? a.astype(dtype) : a.astype(dtype, false).to(device);
-  if (there.ndim() >= ndmin) return there;
-  Shape shape(static_cast<size_t>(ndmin - there.ndim()), 1);
-  shape.insert(shape.end(), there.shape().begin(), there.shape().end());
-  return there.reshape(shape);
-}
-
-Array copy(const Array& a, std::optional<Device> device) {
-  return a.copy_to(device.value_or(current_device()));
-}
-
-Array asarray(const Array& a, const ArrayOptions& options) {
-  return a.astype(options.dtype.value_or(a.dtype()), false).to(options.device.value_or(a.device()));
-}
-
-Array ascontiguousarray(const Array& a, const ArrayOptions& options) {
-  return asarray(a, options).contiguous();
-}
-
 Array array_from_bytes(const void* data, const Shape& shape, Dtype dtype,
                        std::optional<Device> device) {
   const CallScope scope("array");

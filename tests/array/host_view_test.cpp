@@ -106,26 +106,5 @@ TEST(ForeignMemoryTest, AdoptedMemoryIsDeletedOnceAtTheEnd) {
   EXPECT_THROW(adopt_array(&deleted, {1}, dtype::int8, cpu(0), {}), ValueError);
 }
 
-TEST(FromArrayTest, CopiesAndThemselves) {
-  const Array a = arange(6).reshape({2, 3});
-  EXPECT_TRUE(asarray(a).same_body(a));
-  EXPECT_TRUE(asanyarray(a, dtype::int64).same_body(a));
-  EXPECT_EQ(asarray(a, dtype::float32).dtype(), dtype::float32);
-  EXPECT_EQ(asarray(a, Device("cpu:1")).device(), cpu(1));
-  EXPECT_TRUE(ascontiguousarray(a).same_body(a));
-  EXPECT_TRUE(ascontiguousarray(a.T()).is_contiguous());
-  EXPECT_EQ(ascontiguousarray(a.T(), dtype::float64).to_vector<int>(), a.T().to_vector<int>());
-  const Array b = array(a, dtype::int16, 4);
-  EXPECT_EQ(b.shape(), (Shape{1, 1, 2, 3}));
-  EXPECT_EQ(b.dtype(), dtype::int16);
-  EXPECT_FALSE(array(a).shares_memory_with(a));
-  EXPECT_FALSE(copy(a).shares_memory_with(a));
-  const DeviceScope scope("cpu:2");
-  EXPECT_EQ(copy(a).device(), cpu(2));
-  EXPECT_EQ(array(a).device(), cpu(2));
-  EXPECT_EQ(copy(a, cpu(0)).device(), cpu(0));
-  EXPECT_THROW(array(a, {}, 99), ValueError);
-}
-
 }  // namespace
 }  // namespace catena

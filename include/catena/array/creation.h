@@ -119,20 +119,6 @@ Array array(std::initializer_list<std::initializer_list<T>> rows,
 // A 0-d array of one number.
 Array scalar_array(const Scalar& value, const ArrayOptions& options = {});
 
-// From another array ----------------------------------------------------------------------------
-// A copy with at least `ndmin` axes (ones are put before). The dtype is kept unless given; without
-// a device the copy is made on current_device(), pulling across devices where needed.
-Array array(const Array& a, const ArrayOptions& options = {}, int ndmin = 0);
-// The same without the choice of dtype and axes.
-Array copy(const Array& a, std::optional<Device> device = {});
-// `a` itself when it has the wanted dtype and device (both those of `a` unless given), else a copy.
-Array asarray(const Array& a, const ArrayOptions& options = {});
-inline Array asanyarray(const Array& a, const ArrayOptions& options = {}) {
-  return asarray(a, options);
-}
-// `a` itself when it also is contiguous in C order, else a contiguous copy.
-Array ascontiguousarray(const Array& a, const ArrayOptions& options = {});
-
 // Foreign memory --------------------------------------------------------------------------------
 // Views memory of `device` (a host address or a GPU's) in C order without a copy; the owner, when
 // given, is kept until the last view goes. Work that was queued on GPU memory may still run then:
