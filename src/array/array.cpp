@@ -173,6 +173,14 @@ Array Array::from_storage(StoragePtr storage, int64_t offset, const Shape& shape
   return Array(body);
 }
 
+void Array::check_span(bool reading) const {
+  CATENA_CHECK(DeviceError, device().is_cpu(), "Array::span: the array of shape ", shape(), " is on ",
+               device(), "; copy it with to_cpu() first");
+  CATENA_CHECK(ShapeError, is_contiguous(), "Array::span: expected a contiguous array, got shape ",
+               shape(), " with strides ", strides(), "; use contiguous() or a HostView");
+  if (!reading) check_writable("Array::span", *storage());
+}
+
 int64_t Array::length() const {
   CATENA_CHECK(ShapeError, ndim() > 0, "length: a 0-d array has no length");
   return shape()[0];
@@ -190,7 +198,10 @@ bool Array::is_fortran_contiguous() const {
 }
 
 bool Array::shares_memory_with(const Array& other) const {
-  if (storage() != other.storage() || size() == 0 || other.size() == 0) return false;
+  if (size() == 0 || other.size() == 0) return false;
+  // Blocks of the pools are distinct; borrowed memory may lie in any of them.
+  const bool distinct = storage()->deleter && other.storage()->deleter;
+  if (distinct && storage() != other.storage()) return false;
   auto range = [](const Array& a) {
     const char *low = static_cast<char*>(a.raw_data()), *high = low + a.itemsize();
     for (int i = 0; i < a.ndim(); ++i)

@@ -68,6 +68,7 @@ Array Array::copy_to(Device target) const {
 }
 
 void Array::assign(const Array& source) const {
+  check_writable("assign", *storage());
   Array from = source;
   if (from.device() != device()) {
     if (from.dtype() == dtype() && is_contiguous() && from.shape() == shape()) {
@@ -92,6 +93,7 @@ void Array::assign(const Array& source) const {
 
 void Array::fill(const Scalar& value) const {
   if (size() == 0) return;
+  check_writable("fill", *storage());
   kernels::fill(device(), *this, value);
   note_write();
 }

@@ -88,6 +88,7 @@ void Array::set(const Array& host) const {
 void Array::set(const Array& host, const Stream& stream) const {
   check_settable(*this, host);
   check_stream("Array::set", *this, stream);
+  check_writable("Array::set", *storage());
   stream.wait(current_stream(device()));  // what still reads the old elements
   enqueue_bytes(host.contiguous(), *this, stream);
   note_write();

@@ -234,9 +234,62 @@ Array scalar_array(const Scalar& value, const ArrayOptions& options) {
 Array borrow_array(void* data, const Shape& shape, Dtype dtype, Device device,
                    std::shared_ptr<void> owner) {
   const auto item = static_cast<int64_t>(itemsize(dtype));
-  const auto bytes = static_cast<size_t>(element_count(shape) * item);
+  const int64_t count = element_count(shape);
+  const auto address = reinterpret_cast<uintptr_t>(data);
+  CATENA_CHECK(ValueError, count == 0 || data, "borrow_array: shape ", shape, " without memory");
+  CATENA_CHECK(ValueError, count == 0 || address % itemsize(dtype) == 0,
+               "borrow_array: the memory is not aligned to the ", item, " bytes of ", dtype);
+  require_device(device);
+  int64_t total = 0;
+  CATENA_CHECK(ShapeError, !__builtin_mul_overflow(count, item, &total), "borrow_array: shape ",
+               shape, " of ", dtype, " has more than 2^63 bytes");
+  const auto bytes = static_cast<size_t>(total);
   return Array::from_storage(borrow(device, data, bytes, std::move(owner)), 0, shape,
                              contiguous_strides(shape, item), dtype);
+}
+
+namespace {
+
+// Calls a deleter when nothing queued on the device's current streams uses the memory any more.
+class Adopted {
+ public:
+  Adopted(void* data, std::function<void(void*)> deleter)
+      : data_(data), deleter_(std::move(deleter)) {}
+  ~Adopted() {
+    if (stream_.state()) settle();
+    deleter_(data_);
+  }
+  Adopted(const Adopted&) = delete;
+  Adopted& operator=(const Adopted&) = delete;
+
+  void work_runs_on(const Stream& stream) { stream_ = stream; }
+
+ private:
+  void settle() const noexcept {
+    try {
+      stream_.synchronize();
+      current_stream(stream_.device()).synchronize();
+    } catch (const std::exception&) {
+      // The driver is shutting down or a graph is being captured: nothing can be waited for.
+    }
+  }
+
+  void* data_;
+  std::function<void(void*)> deleter_;
+  Stream stream_;  // the current one at the adoption; null for CPU memory
+};
+
+}  // namespace
+
+Array adopt_array(void* data, const Shape& shape, Dtype dtype, Device device,
+                  std::function<void(void*)> deleter) {
+  CATENA_CHECK(ValueError, bool(deleter),
+               "adopt_array: expected a deleter, got an empty function; borrow_array views memory "
+               "that stays the caller's");
+  auto owner = std::make_shared<Adopted>(data, std::move(deleter));
+  require_device(device);
+  if (device.is_cuda()) owner->work_runs_on(current_stream(device));
+  return borrow_array(data, shape, dtype, device, std::move(owner));
 }
 
 Array array_from_bytes(const void* data, const Shape& shape, Dtype dtype,

@@ -60,7 +60,7 @@ void separate_overlaps(ElementwiseCall& call, Prepared& prepared) {
   const Array& out = *call.output;
   for (int k = 0; k < call.input_count; ++k) {
     const Array* a = call.arrays[k];
-    if (a == nullptr || a->storage() != out.storage()) continue;
+    if (a == nullptr) continue;
     const bool same = a->raw_data() == out.raw_data() && a->strides() == out.strides() &&
                       a->dtype() == out.dtype();
     if (same || !a->shares_memory_with(out)) continue;
@@ -156,6 +156,7 @@ Array elementwise(ElementwiseOp op, std::initializer_list<Operand> operands, con
   const Dtype natural = natural_result(op, call.dtype);
   if (out.array) {
     result = *out.array;
+    check_writable(row.name, *result.storage());
     if (first) check_same_device(row.name, *first, result);
     if (!out.dtype || natural != result.dtype()) check_same_kind(row.name, natural, result.dtype());
     CATENA_CHECK(ShapeError, result.shape() == shape, row.name, ": the output has shape ",

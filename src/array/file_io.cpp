@@ -160,6 +160,13 @@ void Source::read(void* destination, size_t bytes) {
   position_ += bytes;
 }
 
+std::string read_whole_file(const std::string& path) {
+  const InputFile file(path);
+  std::string bytes(static_cast<size_t>(file.size()), '\0');
+  file.read_at(0, bytes.data(), bytes.size());
+  return bytes;
+}
+
 }  // namespace io
 
 void write_file_atomically(const std::string& path, const std::string& bytes) {

@@ -4,7 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace catena::io {
@@ -89,5 +91,21 @@ class FileSource final : public Source {
   }
   const InputFile& file_;
 };
+
+// Bytes in memory as a source.
+class MemorySource final : public Source {
+ public:
+  MemorySource(std::string name, std::string_view bytes)
+      : Source(std::move(name), bytes.size()), bytes_(bytes) {}
+
+ private:
+  void read_some(void* destination, size_t bytes) override {
+    std::memcpy(destination, bytes_.data() + position(), bytes);
+  }
+  std::string_view bytes_;
+};
+
+// All bytes of a file.
+std::string read_whole_file(const std::string& path);
 
 }  // namespace catena::io

@@ -52,6 +52,7 @@ Array take(const Array& a, const Array& indices, std::optional<int64_t> axis, Ou
   const bool direct = out && out->shape() == shape && out->dtype() == x.dtype() &&
                       out->device() == x.device() && out->is_contiguous() &&
                       !out->shares_memory_with(x) && !out->shares_memory_with(positions);
+  if (direct) check_writable("take", *out->storage());
   const Array result = direct ? *out : Array::uninitialized(shape, x.dtype(), x.device());
   if (result.size() > 0) {
     kernels::take(x.device(), x.reshape({outer, extent, inner}), positions,

@@ -7,7 +7,6 @@
 #include "array/file_io.h"
 #include "array/npy.h"
 #include "array/zip.h"
-#include "catena/core/log.h"
 
 namespace catena {
 namespace {
@@ -55,23 +54,18 @@ void save_npz(const std::string& path, const NamedArrays& arrays, bool compresse
   file.commit();
 }
 
-std::map<std::string, Array> load_npz(const std::string& path, Device device) {
-  const io::InputFile file(path);
-  const io::ZipReader zip(file);
-  std::map<std::string, Array> arrays;
-  for (const auto& member : zip.members()) {
-    if (!member.name.ends_with(kSuffix)) {
-      logging::warning("load_npz: '", path, "': member '", member.name,
-                       "' is no .npy array; left out");
-      continue;
-    }
-    const auto source = zip.open(member);
-    const std::string name = member.name.substr(0, member.name.size() - kSuffix.size());
-    const bool added = arrays.emplace(name, io::read_npy(*source).to(device)).second;
-    CATENA_CHECK(IoError, added, "load_npz: '", path, "': two members are named '", member.name,
-                 "'");
-  }
-  return arrays;
+std::string dumps(const Array& a) {
+  CATENA_CHECK(ValueError, a.defined(), "dumps: the array is not defined");
+  const io::NpyImage image = io::make_npy(a);
+  std::string bytes;
+  bytes.reserve(static_cast<size_t>(image.size()));
+  for (const auto& part : parts_of(image)) bytes.append(part.data(), part.size());
+  return bytes;
+}
+
+Array loads(std::string_view bytes, Device device) {
+  io::MemorySource source("loads", bytes);
+  return io::read_npy(source).to(device);
 }
 
 }  // namespace catena

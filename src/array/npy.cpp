@@ -17,13 +17,6 @@ constexpr size_t kMagicSize = 6;
 constexpr size_t kAlignment = 64;  // the elements start at a multiple of it
 constexpr uint32_t kLongestHeader = 1 << 20;
 
-struct Header {
-  Dtype dtype = Dtype::kFloat64;
-  bool swapped = false;  // big-endian elements
-  bool fortran = false;
-  Shape shape;
-};
-
 std::string descr_of(Dtype d) {
   if (d == Dtype::kBool) return "|b1";
   if (d == Dtype::kBFloat16) return "<V2";  // as ml_dtypes
@@ -45,8 +38,8 @@ class HeaderParser {
  public:
   HeaderParser(std::string_view text, const std::string& name) : text_(text), name_(name) {}
 
-  Header parse() {
-    Header header;
+  NpyHeader parse() {
+    NpyHeader header;
     bool have_descr = false, have_order = false, have_shape = false;
     expect('{');
     while (!accept('}')) {
@@ -137,7 +130,7 @@ class HeaderParser {
     }
     return shape;
   }
-  void descr(Header& header) {
+  void descr(NpyHeader& header) {
     skip_space();
     if (at_ < text_.size() && text_[at_] == '[') bad("structured dtypes are not supported");
     const std::string text = string();
@@ -156,7 +149,7 @@ class HeaderParser {
   size_t at_ = 0;
 };
 
-Header read_header(Source& source) {
+NpyHeader parse_header(Source& source) {
   unsigned char start[kMagicSize + 2];
   CATENA_CHECK(IoError, source.remaining() >= sizeof start + 2, "reading ", source.name(),
                ": expected a .npy file, found only ", source.remaining(), " bytes");
@@ -177,7 +170,7 @@ Header read_header(Source& source) {
 }
 
 // The product of extents times the item size, or nothing when it does not fit.
-std::optional<uint64_t> byte_count(const Header& header) {
+std::optional<uint64_t> byte_count(const NpyHeader& header) {
   uint64_t bytes = itemsize(header.dtype);
   for (const int64_t extent : header.shape) {
     if (extent == 0) return 0;
@@ -217,21 +210,27 @@ NpyImage make_npy(const Array& a) {
   return image;
 }
 
-Array read_npy(Source& source) {
-  Header header = read_header(source);
+NpyHeader read_npy_header(Source& source) {
+  NpyHeader header = parse_header(source);
   const auto bytes = byte_count(header);
   // Compared before anything is allocated: a small hostile file must not ask for much memory.
   CATENA_CHECK(IoError, bytes && *bytes == source.remaining(), "reading ", source.name(),
                ": shape ", header.shape, " of ", header.dtype, " needs ",
                bytes ? message(*bytes) : "too many", " bytes at offset ", source.position(),
                ", but ", source.remaining(), " follow");
+  return header;
+}
+
+Array read_npy(Source& source) {
+  NpyHeader header = read_npy_header(source);
+  const uint64_t bytes = source.remaining();
   if (header.fortran) std::reverse(header.shape.begin(), header.shape.end());
   Array result = Array::uninitialized(header.shape, header.dtype, cpu(0));
   char* data = static_cast<char*>(result.raw_data());
-  if (*bytes > 0) source.read(data, *bytes);
-  if (header.swapped) swap_bytes(data, *bytes, itemsize(header.dtype));
+  if (bytes > 0) source.read(data, bytes);
+  if (header.swapped) swap_bytes(data, bytes, itemsize(header.dtype));
   if (header.dtype == Dtype::kBool) {
-    for (uint64_t i = 0; i < *bytes; ++i) data[i] = data[i] != 0;
+    for (uint64_t i = 0; i < bytes; ++i) data[i] = data[i] != 0;
   }
   return header.fortran ? result.transpose() : result;
 }

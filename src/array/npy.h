@@ -18,6 +18,17 @@ struct NpyImage {
 };
 NpyImage make_npy(const Array& a);
 
+// What a .npy header says.
+struct NpyHeader {
+  Dtype dtype = Dtype::kFloat64;
+  bool swapped = false;  // big-endian elements
+  bool fortran = false;
+  Shape shape;
+};
+// Reads the header and checks that exactly its elements follow; the source then stands at the
+// first.
+NpyHeader read_npy_header(Source& source);
+
 // Reads a whole source as one array on cpu:0. Fortran-ordered files give a transposed view.
 // Throws IoError naming the source, the offset, what was found and what was expected.
 Array read_npy(Source& source);

@@ -231,6 +231,7 @@ void index_put(const Array& a, std::span<const AnyIndex> indices, const Operand&
     const Array target = a.at(std::span<const Index>(basic));
     return values.array() ? target.assign(*values.array()) : target.fill(values.scalar());
   }
+  check_writable("index_put", *a.storage());
   if (put_by_mask(a, indices, values)) return;
   Selection s = resolve_selection("index_put", a, indices, mode);
   const Array v = values_for("index_put", a, values, s.shape());
@@ -264,6 +265,7 @@ void index_add(const Array& a, std::span<const AnyIndex> indices, const Operand&
     target.assign(add(target, values, Out(a.dtype())));
     return;
   }
+  check_writable("index_add", *a.storage());
   Selection s = resolve_selection("index_add", a, indices, mode);
   const Array v = values_for("index_add", a, values, s.shape());
   if (v.size() == 0) return;

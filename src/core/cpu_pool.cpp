@@ -13,7 +13,12 @@
 #include "core/cpu_backend.h"
 
 // Under AddressSanitizer every array is its own malloc block, so that stray accesses are seen.
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__has_feature)  // clang
+#if __has_feature(address_sanitizer)
+#define CATENA_ADDRESS_SANITIZER 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(CATENA_ADDRESS_SANITIZER)
 #define CATENA_POOL_CACHES 0
 #else
 #define CATENA_POOL_CACHES 1

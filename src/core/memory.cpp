@@ -91,6 +91,19 @@ StoragePtr borrow(Device device, void* data, size_t bytes, std::shared_ptr<void>
   return storage;
 }
 
+StoragePtr borrow_read_only(Device device, const void* data, size_t bytes,
+                            std::shared_ptr<void> owner) {
+  StoragePtr storage = borrow(device, const_cast<void*>(data), bytes, std::move(owner));
+  storage->read_only = true;
+  return storage;
+}
+
+void fail_read_only(const char* who) {
+  fail<ValueError>(who,
+                   ": the array is read-only: it views a file mapped for reading or memory that "
+                   "another library lent for reading; write into a copy()");
+}
+
 void record_use(const Storage& storage, const Stream& stream) {
   if (storage.device.is_cpu() && !storage.pinned) return;
   if (note_user_pool_use(storage, stream)) return;

@@ -1,6 +1,9 @@
 #include "catena/core/stream.h"
 
 #include <atomic>
+#include <map>
+#include <mutex>
+#include <utility>
 
 #include "catena/core/backend.h"
 #include "catena/core/error.h"
@@ -65,11 +68,19 @@ Stream Stream::default_of(Device device) {
 
 Stream Stream::wrap(Device device, void* native) {
   require_device(device);
-  auto* state = new StreamState;
-  state->device = device;
-  state->native = native;
-  state->is_default = true;  // not ours to destroy; the small object is kept for good
-  state->retain();
+  // Kept for good: one small object for each stream that was ever wrapped, however often.
+  static std::mutex mutex;
+  static auto& known = *new std::map<std::pair<int, void*>, StreamState*>;
+  const std::lock_guard lock(mutex);
+  StreamState*& state =
+      known[{static_cast<int>(device.type()) * kMaxDevices + device.index(), native}];
+  if (!state) {
+    state = new StreamState;
+    state->device = device;
+    state->native = native;
+    state->is_default = true;  // not ours to destroy
+    state->retain();
+  }
   return Stream(state);
 }
 

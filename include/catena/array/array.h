@@ -145,6 +145,17 @@ class Array {
     return static_cast<T*>(raw_data());
   }
 
+  // The elements of a contiguous array on a CPU device in C order. DtypeError when T (or const T)
+  // is not the dtype, DeviceError for a GPU, ShapeError for a view with gaps, ValueError when the
+  // array is read-only and T is not const. Other layouts: HostView in host_view.h.
+  template <class T>
+  std::span<T> span() const {
+    check_span(std::is_const_v<T>);
+    return {data<std::remove_const_t<T>>(), static_cast<size_t>(size())};
+  }
+  // Whether the memory may be written: false for files mapped and tensors lent for reading.
+  bool is_writable() const { return !body_->storage->read_only; }
+
   // Views -----------------------------------------------------------------------------------
   // Basic indexing, x(1, Slice(0, none, 2), newaxis, ellipsis): always a view.
   // With an array of positions or a mask among the indices, x(rows, Slice(), mask): a copy of the
@@ -250,6 +261,8 @@ class Array {
   std::string repr() const;       // NumPy's repr()
 
  private:
+  void check_span(bool reading) const;
+
   IntrusivePtr<ArrayBody> body_;
 };
 

@@ -2,6 +2,7 @@
 // config().default_dtype (float64 as NumPy).
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
@@ -118,9 +119,28 @@ Array array(std::initializer_list<std::initializer_list<T>> rows,
 // A 0-d array of one number.
 Array scalar_array(const Scalar& value, const ArrayOptions& options = {});
 
-// Views host memory without a copy; the owner, when given, is kept until the last view goes.
+// Foreign memory --------------------------------------------------------------------------------
+// Views memory of `device` (a host address or a GPU's) in C order without a copy; the owner, when
+// given, is kept until the last view goes. Work that was queued on GPU memory may still run then:
+// an owner that frees it must know that (adopt_array does). ValueError when elements have no memory
+// or are not aligned to their size.
 Array borrow_array(void* data, const Shape& shape, Dtype dtype, Device device = cpu(0),
                    std::shared_ptr<void> owner = {});
+// Views host memory of a program, typed: borrow_array(std::span(numbers), {2, 3}). ShapeError
+// unless the shape has as many elements.
+template <class T>
+requires(!std::is_const_v<T>) Array
+    borrow_array(std::span<T> values, const Shape& shape, std::shared_ptr<void> owner = {}) {
+  CATENA_CHECK(ShapeError, element_count(shape) == int64_t(values.size()),
+               "borrow_array: ", values.size(), " values do not fill shape ", shape);
+  return borrow_array(values.data(), shape, dtype_of<T>, cpu(0), std::move(owner));
+}
+// Takes memory over: `deleter(data)` runs once, when the last view goes (at once if the call
+// throws). GPU memory is deleted after the work of the streams that were current on the device at
+// the call and at the release, for which the host waits; other streams are the caller's to wait
+// for. The deleter must not throw.
+Array adopt_array(void* data, const Shape& shape, Dtype dtype, Device device,
+                  std::function<void(void*)> deleter);
 
 // Copies raw host bytes; the typed forms above end here.
 Array array_from_bytes(const void* data, const Shape& shape, Dtype dtype,

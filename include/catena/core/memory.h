@@ -20,7 +20,8 @@ namespace catena {
 // must be told with record_use (copies, collectives and asynchronous transfers do so themselves).
 struct Storage : RefCounted {
   Device device;
-  bool pinned = false;  // host memory that a GPU can reach
+  bool pinned = false;     // host memory that a GPU can reach
+  bool read_only = false;  // foreign memory that must not be written (check_writable)
   void* data = nullptr;
   size_t bytes = 0;                     // usable size, at least what was asked
   std::atomic<uint64_t> version{0};     // counts in-place writes; autograd compares it
@@ -43,6 +44,16 @@ StoragePtr allocate_unpooled(Device device, size_t bytes);
 StoragePtr allocate_pinned(Device cpu_device, size_t bytes);
 // Wraps memory that someone else owns; `owner` (may be empty) is kept until the last array goes.
 StoragePtr borrow(Device device, void* data, size_t bytes, std::shared_ptr<void> owner = {});
+// The same for memory that must not be written.
+StoragePtr borrow_read_only(Device device, const void* data, size_t bytes,
+                            std::shared_ptr<void> owner = {});
+// Every operation that writes into memory which was made elsewhere asks first: ValueError naming
+// `who` when the storage is read-only.
+[[noreturn]] void fail_read_only(const char* who);
+inline void check_writable(const char* who, const Storage& storage) {
+  if (storage.read_only) [[unlikely]]
+    fail_read_only(who);
+}
 // Marks the storage as used by a stream other than the one it was allocated on.
 void record_use(const Storage& storage, const Stream& stream);
 

@@ -41,7 +41,8 @@ class Stream {
   static Stream null(Device device);
   // CUDA's stream of the calling thread (cudaStreamPerThread).
   static Stream per_thread(Device device);
-  // Wraps a foreign cudaStream_t (null: the legacy stream) that the caller keeps alive.
+  // Wraps a foreign cudaStream_t (null: the legacy stream) that the caller keeps alive, also while
+  // memory that was used on it is not free yet. Equal streams give equal handles.
   static Stream wrap(Device device, void* native);
 
   Device device() const { return state_->device; }

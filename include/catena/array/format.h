@@ -1,0 +1,46 @@
+// Text of arrays as NumPy prints them, and what may be chosen about it.
+#pragma once
+
+#include <string>
+
+#include "catena/array/array.h"
+
+namespace catena {
+
+// NumPy's print options of the same names.
+enum class FloatMode { kFixed, kUnique, kMaxprec, kMaxprecEqual };
+struct PrintOptions {
+  int precision = 8;         // digits behind the point at most (kFixed: exactly; kUnique: unused)
+  int64_t threshold = 1000;  // arrays of more elements are shown by their edges
+  int edgeitems = 3;         // what is shown of an axis then, at each end
+  int linewidth = 75;        // characters of a line at most, where the elements allow it
+  bool suppress = false;     // no exponents for numbers that are merely small
+  std::string nanstr = "nan", infstr = "inf";
+  char sign = '-';  // '-': of negative numbers only; '+': always; ' ': a blank for the others
+  FloatMode floatmode = FloatMode::kMaxprec;
+};
+
+// What printing uses unless told otherwise, for the whole process. ValueError for negative numbers
+// and unknown signs.
+PrintOptions get_printoptions();
+void set_printoptions(const PrintOptions& options);
+// For a scope.
+class PrintOptionsScope {
+ public:
+  explicit PrintOptionsScope(const PrintOptions& options) : before_(get_printoptions()) {
+    set_printoptions(options);
+  }
+  ~PrintOptionsScope() { set_printoptions(before_); }
+  PrintOptionsScope(const PrintOptionsScope&) = delete;
+  PrintOptionsScope& operator=(const PrintOptionsScope&) = delete;
+
+ private:
+  PrintOptions before_;
+};
+
+// NumPy's repr() and str() of an array; wait for the device. The text of a 0-d array in array_str
+// is that of the number: the shortest that reads back.
+std::string array_repr(const Array& a, const PrintOptions& options = get_printoptions());
+std::string array_str(const Array& a, const PrintOptions& options = get_printoptions());
+
+}  // namespace catena

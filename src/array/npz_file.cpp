@@ -1,0 +1,85 @@
+// Reading .npz archives: one array at a time, or all.
+#include <algorithm>
+#include <set>
+
+#include "array/npy.h"
+#include "array/zip.h"
+#include "catena/array/io.h"
+#include "catena/core/log.h"
+
+namespace catena {
+
+struct NpzFile::Impl {
+  Impl(const std::string& path, Device on) : file(path), zip(file), device(on) {
+    std::set<std::string_view> seen;
+    for (const auto& member : zip.members()) {
+      if (!member.name.ends_with(".npy")) {
+        logging::warning("load_npz: '", path, "': member '", member.name,
+                         "' is no .npy array; left out");
+        continue;
+      }
+      CATENA_CHECK(IoError, seen.insert(member.name).second, "load_npz: '", path,
+                   "': two members are named '", member.name, "'");
+      arrays.push_back(&member);
+    }
+  }
+
+  static std::string_view name_of(const io::ZipReader::Member& member) {
+    return std::string_view(member.name).substr(0, member.name.size() - 4);
+  }
+  const io::ZipReader::Member* find(std::string_view name) const {
+    for (const auto* member : arrays)
+      if (name_of(*member) == name) return member;
+    return nullptr;
+  }
+  Array read(const io::ZipReader::Member& member) const {
+    return io::read_npy(*zip.open(member)).to(device);
+  }
+
+  io::InputFile file;
+  io::ZipReader zip;
+  Device device;
+  std::vector<const io::ZipReader::Member*> arrays;
+};
+
+NpzFile::NpzFile(const std::string& path, Device device)
+    : impl_(std::make_unique<Impl>(path, device)) {}
+NpzFile::~NpzFile() = default;
+NpzFile::NpzFile(NpzFile&&) noexcept = default;
+NpzFile& NpzFile::operator=(NpzFile&&) noexcept = default;
+
+const NpzFile::Impl& NpzFile::impl() const {
+  CATENA_CHECK(ValueError, impl_, "NpzFile: the file is closed; open it again");
+  return *impl_;
+}
+
+std::vector<std::string> NpzFile::names() const {
+  std::vector<std::string> names;
+  for (const auto* member : impl().arrays) names.emplace_back(Impl::name_of(*member));
+  return names;
+}
+
+size_t NpzFile::size() const { return impl().arrays.size(); }
+bool NpzFile::contains(std::string_view name) const { return impl().find(name) != nullptr; }
+
+Array NpzFile::operator[](std::string_view name) const {
+  const auto* member = impl().find(name);
+  if (!member) {
+    std::string there;
+    for (const std::string& known : names()) there += (there.empty() ? "" : ", ") + known;
+    fail<IndexError>("NpzFile: '", impl_->file.path(), "' has no array '", name,
+                     "'; there are: ", there.empty() ? std::string("none") : there);
+  }
+  return impl().read(*member);
+}
+
+void NpzFile::close() { impl_.reset(); }
+
+std::map<std::string, Array> load_npz(const std::string& path, Device device) {
+  const NpzFile file(path, device);
+  std::map<std::string, Array> arrays;
+  for (const std::string& name : file.names()) arrays.emplace(name, file[name]);
+  return arrays;
+}
+
+}  // namespace catena
