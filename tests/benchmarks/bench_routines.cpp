@@ -7,12 +7,15 @@
 #include <functional>
 
 #include "catena/array/creation.h"
+#include "catena/array/fusion.h"
 #include "catena/array/indexing.h"
 #include "catena/array/kernel.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/array/random.h"
 #include "catena/array/reduction.h"
+#include "catena/array/scan.h"
+#include "catena/array/sorting.h"
 #include "catena/core/backend.h"
 #include "timing.h"
 
@@ -81,6 +84,8 @@ struct Bench {
   void permutations(const Shape& shape, const std::string& size);
   void random(int64_t n, const std::string& size);
   void user_kernel(int64_t n, const std::string& size);
+  void scans_and_sorts(int64_t n, const std::string& size);
+  void fused(int64_t n, const std::string& size);
 };
 
 void Bench::measure_copy(int64_t n) {
@@ -125,6 +130,8 @@ void Bench::matrices(int64_t side) {
        [&] { catena::add(a4, a4, out4); });
   const Array c4 = catena::empty(b4.shape(), {f, device});
   time("copy 4-d, inner axis moved " + size, f, 2 * each, kPermuted, [&] { c4.assign(b4); });
+  time("cumsum axis 0 " + size, f, 2 * each, 0, [&] { catena::cumsum(a, 0); });
+  time("cumsum axis 1 " + size, f, 2 * each, 0, [&] { catena::cumsum(a, 1); });
 }
 
 void Bench::casts(int64_t n, const std::string& size) {
@@ -275,6 +282,30 @@ void Bench::user_kernel(int64_t n, const std::string& size) {
        [&] { kernel(a, b, c, d); });
 }
 
+void Bench::scans_and_sorts(int64_t n, const std::string& size) {
+  const Array a = uniform({n});
+  const Dtype f = Dtype::kFloat32;
+  time("cumsum " + size, f, 8.0 * double(n), 0, [&] { catena::cumsum(a); });
+  if (n > 1 << 27) return;
+  const Array whole = catena::multiply(a, 1073741824.0).astype(Dtype::kInt64);
+  time("sort " + size, f, 0, 0, [&] { catena::sort(a); });
+  time("sort " + size, Dtype::kInt64, 0, 0, [&] { catena::sort(whole); });
+  time("argsort " + size, f, 0, 0, [&] { catena::argsort(a); });
+}
+
+// Ten operations, the same as the peers'.
+void Bench::fused(int64_t n, const std::string& size) {
+  auto chain = catena::fuse([](catena::Fused x, catena::Fused y) {
+    catena::Fused z = (x + y) * x - y;
+    z = z * 0.5 + 1.0;
+    z = abs(z) * z + x;
+    return (z - y) * 2.0;
+  });
+  const Array a = uniform({n}), b = uniform({n});
+  time("fused chain of 10 " + size, Dtype::kFloat32, 12.0 * double(n), kContiguous,
+       [&] { chain(a, b); });
+}
+
 void run_all(Bench& bench) {
   const bool gpu = bench.device.is_cuda(), quick = bench.quick;
   bench.measure_copy(quick ? 1 << 22 : gpu ? 1 << 28 : 100'000'000);
@@ -291,6 +322,8 @@ void run_all(Bench& bench) {
     bench.joining(n, size);
     bench.random(n, size);
     bench.user_kernel(n, size);
+    bench.scans_and_sorts(n, size);
+    bench.fused(n, size);
   }
   bench.matrices(quick ? 1024 : 8192);
   if (quick) {
