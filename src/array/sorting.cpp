@@ -99,7 +99,7 @@ Array digitize(const Array& x, const Array& bins, bool right) {
                bins.shape());
   check_same_device("digitize", x, bins);
   const int64_t n = bins.size();
-  if (n < 2) return searchsorted(bins, x, right);
+  if (n < 2) return searchsorted(bins, x, !right);
   refuse_capture("digitize", bins);
   const Array before = bins(Slice(0, n - 1)), after = bins(Slice(1, n));
   const Array verdict = empty({2}, {Dtype::kBool, bins.device()});

@@ -195,6 +195,9 @@ TEST_P(Sorting, Digitize) {
             (V{1, 0, 0}));
   EXPECT_EQ(digitize(array({1., 2., 3.}, device), array({2, 1}, device), true).to_vector<int64_t>(),
             (V{2, 1, 0}));
+  const Array one = array({3.}, device);
+  EXPECT_EQ(digitize(x, one).to_vector<int64_t>(), (V{0, 1, 1, 0, 1, 0}));
+  EXPECT_EQ(digitize(x, one, true).to_vector<int64_t>(), (V{0, 1, 0, 0, 1, 0}));
   EXPECT_EQ(digitize(x, zeros({0}, {device})).to_vector<int64_t>(), V(6, 0));
   EXPECT_ERROR(ValueError, "digitize: expected bins that increase or decrease monotonically",
                digitize(x, array({2., 1., 3.}, device)));

@@ -23,6 +23,7 @@ Routines all_routines() {
   add_linalg(routines);
   add_manipulation(routines);
   add_reduction(routines);
+  add_sorting(routines);
   add_views(routines);
   return routines;
 }
