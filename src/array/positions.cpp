@@ -6,8 +6,8 @@
 namespace catena {
 
 Array integer_positions(const char* who, Device device, const Array& indices) {
-  CATENA_CHECK(DtypeError, is_int(indices.dtype()), who,
-               ": positions must be integers, got an array of ", indices.dtype());
+  CATENA_CHECK(DtypeError, is_int(indices.dtype()), who, ": expected integer positions, got ",
+               indices.dtype());
   CATENA_CHECK(DeviceError, indices.device() == device, who,
                ": arrays on different devices: ", device, " and ", indices.device(),
                "; copy one with to(\"", device, "\") first");
