@@ -5,7 +5,7 @@ Values
 - Integers to a negative power round towards 0 (`power` of integers); NumPy raises. Not generated.
 - Shifts by a negative number are undefined in NumPy. Not generated.
 - Floats out of range have no defined integer image. Not generated.
-- take(mode=clip) counts negative positions from the end before it clips; NumPy clips them to 0.
+- floor, ceil and trunc of integers are floats, as NumPy's were before version 2.1.
 - sum(dtype=narrower) may round each term or only the sum.
 
 Forms
@@ -31,8 +31,19 @@ def reciprocal(x, dtype=None):
     return np.where(x == 0, 0, np.reciprocal(np.where(x == 0, 1, x).astype(x.dtype))).astype(x.dtype)
 
 
+def of_float(function):
+    """The function on integers as on the float that holds them."""
+    def call(x, dtype=None):
+        x = np.asarray(x, dtype)
+        if x.dtype.kind in "biu":
+            x = x.astype({1: np.float16, 2: np.float32}.get(x.itemsize, np.float64))
+        return function(x)
+
+    return call
+
+
 # Functions that stand for NumPy's of the same name.
-FUNCTIONS = {"reciprocal": reciprocal}
+FUNCTIONS = {"reciprocal": reciprocal} | {f.__name__: of_float(f) for f in (np.floor, np.ceil, np.trunc)}
 
 
 def check_range(value, dtype):
@@ -47,10 +58,6 @@ def axis_of_0d(shape, params):
     """Whether an axis of a 0-d array is named, which catena refuses."""
     axis = params.get("axis")
     return len(shape) == 0 and axis is not None and axis != []
-
-
-def clip_positions(positions, extent):
-    return np.clip(np.where(positions < 0, positions + extent, positions), 0, max(extent - 1, 0))
 
 
 def shared(name, numpy_shares, x):

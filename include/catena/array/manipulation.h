@@ -38,8 +38,11 @@ class Broadcast {
  private:
   std::vector<Array> values_;
 };
+// Views with axes of extent 1 added where there are fewer: () -> (1).
 Array atleast_1d(const Array& a);
+// () -> (1, 1), (n) -> (1, n).
 Array atleast_2d(const Array& a);
+// () -> (1, 1, 1), (n) -> (1, n, 1), (m, n) -> (m, n, 1).
 Array atleast_3d(const Array& a);
 
 // Arrays that agree in all axes but `axis`, one after the other; dtypes are promoted.

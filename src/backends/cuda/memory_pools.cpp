@@ -180,7 +180,8 @@ StoragePtr allocate_unpooled(int index, size_t bytes) {
   RelaxedCapture relaxed;
   UseDevice use(index);
   void* memory = nullptr;
-  if (checked(cudaMalloc(&memory, bytes), memory, "cudaMalloc") == nullptr) {
+  const cudaError_t error = cudaMalloc(&memory, bytes);
+  if (checked(error, memory, "cudaMalloc") == nullptr) {
     size_t free = 0, total = 0;
     cudaMemGetInfo(&free, &total);
     fail<OutOfMemoryError>("out of memory on cuda:", index, ": asked for ", bytes,

@@ -37,7 +37,10 @@ std::string extreme(Dtype d, bool smallest) {
 
 std::string reduce_source(ReduceOp op, Dtype input, Dtype output) {
   const std::string accumulator = accumulator_type(output);
-  std::string identity = "0", combine, map = "widen(convert<Output>(x))";
+  // Wider inputs of a 16-bit result are not rounded on the way.
+  const bool narrows = is_float(output) && itemsize(output) == 2 && itemsize(input) > 2;
+  const std::string value = narrows ? "convert<Accumulator>(x)" : "widen(convert<Output>(x))";
+  std::string identity = "0", combine, map = value;
   bool scaled = false;
   switch (op) {
     case ReduceOp::kSum:
@@ -68,7 +71,7 @@ std::string reduce_source(ReduceOp op, Dtype input, Dtype output) {
       break;
     case ReduceOp::kSumOfSquares:
       combine = "a + b";
-      map = "widen(convert<Output>(x)) * widen(convert<Output>(x))";
+      map = value + " * " + value;
       scaled = is_float(output);
       break;
   }
