@@ -174,8 +174,8 @@ Array Array::from_storage(StoragePtr storage, int64_t offset, const Shape& shape
 }
 
 void Array::check_span(bool reading) const {
-  CATENA_CHECK(DeviceError, device().is_cpu(), "Array::span: the array of shape ", shape(), " is on ",
-               device(), "; copy it with to_cpu() first");
+  CATENA_CHECK(DeviceError, device().is_cpu(), "Array::span: the array of shape ", shape(),
+               " is on ", device(), "; copy it with to_cpu() first");
   CATENA_CHECK(ShapeError, is_contiguous(), "Array::span: expected a contiguous array, got shape ",
                shape(), " with strides ", strides(), "; use contiguous() or a HostView");
   if (!reading) check_writable("Array::span", *storage());
