@@ -151,17 +151,20 @@ struct Power {
     }
   }
 };
-// NaN wins in maximum and minimum and loses in fmax and fmin.
+// NaN wins in maximum and minimum and loses in fmax and fmin. Selections one after the other stay
+// selections where they are nested (Clip); a condition of two parts becomes branches there.
 struct Maximum {
   template <class T>
   static CATENA_FN T apply(T a, T b) {
-    return a >= b || a != a ? a : b;
+    const T larger = a >= b ? a : b;
+    return a != a ? a : larger;
   }
 };
 struct Minimum {
   template <class T>
   static CATENA_FN T apply(T a, T b) {
-    return a <= b || a != a ? a : b;
+    const T smaller = a <= b ? a : b;
+    return a != a ? a : smaller;
   }
 };
 struct Fmax {
@@ -200,15 +203,11 @@ struct Trunc {
     return m::trunc(a);
   }
 };
-// minimum(maximum(x, low), high), one selection after the other: nested, they become branches.
+// minimum(maximum(x, low), high)
 struct Clip {
   template <class T>
   static CATENA_FN T apply(T x, T low, T high) {
-    T result = x < low ? low : x;
-    result = result > high ? high : result;
-    result = high != high ? high : result;
-    result = low != low ? low : result;
-    return x != x ? x : result;
+    return Minimum::apply(Maximum::apply(x, low), high);
   }
 };
 struct Where {
