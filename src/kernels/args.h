@@ -80,11 +80,11 @@ struct ReduceArgs {
   const void* input;
   void* output;
   void* partial;
-  int64_t outputs;                     // number of results
-  int64_t reduced;                     // elements behind each
-  int64_t per_split;                   // of them, for one split
-  int64_t kept_stride[kReduceDims];    // input, innermost first
-  int64_t result_stride[kReduceDims];  // output
+  int64_t outputs;                      // number of results
+  int64_t reduced;                      // elements behind each
+  int64_t per_split;                    // of them, for one split
+  int64_t kept_stride[kReduceDims];     // input, innermost first
+  int64_t result_stride[kReduceDims];   // output
   int64_t reduced_stride[kReduceDims];  // row kernel with vectors: [0] counts vectors
   Divider kept[kReduceDims];
   Divider reduced_extent[kReduceDims];
