@@ -32,21 +32,25 @@ class RadixSort {
     for (int b = 0; b < kBytes; ++b) {
       if (!constant(b)) shifts[passes++] = b;
     }
-    if (passes == 0) {
+    if (passes == 0)
       each([&](int64_t i, const Item& item) { store_(i, item); });
-      return;
-    }
+    else if (passes == 1)
+      pass(shifts[0], load_, store_);
+    else if constexpr (kBytes > 1)
+      run_passes(shifts, passes, first, second);
+  }
+
+ private:
+  // Two passes or more: the first loads, the last stores, and between them items move to and fro.
+  void run_passes(const int* shifts, int passes, Item* first, Item* second) {
     const Item* from = nullptr;
     for (int p = 0; p < passes; ++p) {
       Item* to = (passes - p) % 2 == 0 ? first : second;
-      const bool last = p == passes - 1;
       const auto load = [&](int64_t i) { return from[i]; };
       const auto put = [&](int64_t place, const Item& item) { to[place] = item; };
-      if (p == 0 && last)
-        pass(shifts[p], load_, store_);
-      else if (p == 0)
+      if (p == 0)
         pass(shifts[p], load_, put);
-      else if (last)
+      else if (p == passes - 1)
         pass(shifts[p], load, store_);
       else
         pass(shifts[p], load, put);
@@ -54,7 +58,6 @@ class RadixSort {
     }
   }
 
- private:
   int64_t begin(int64_t part) const { return n_ * part / threads_; }
 
   template <class F>
