@@ -20,7 +20,7 @@ using Ints = std::vector<int64_t>;
 const Shape kShapes[] = {{1}, {7},    {1000}, {70000},   {5, 7},      {1, 900}, {900, 1},
                          {0}, {0, 3}, {3, 0}, {3, 5, 4}, {2, 600, 3}, {40, 3},  {3, 70000}};
 
-class Scan : public OnDevice {
+class Scan : public OnCpuAndGpu {
  protected:
   // Integers wrap, so that any order of additions gives the same bits.
   template <class T, class R>

@@ -19,7 +19,7 @@ inline std::vector<Dtype> every_dtype() {
 }
 
 // The CPU and, if there is one, the first GPU: tests say that they skip it.
-class OnDevice : public testing::TestWithParam<const char*> {
+class OnCpuAndGpu : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
     if (std::string(GetParam()) == "cuda:0") CATENA_NEEDS_GPUS(1);

@@ -14,7 +14,7 @@ namespace {
 
 using namespace test;
 
-class Sorting : public OnDevice {
+class Sorting : public OnCpuAndGpu {
  protected:
   template <class T>
   void check_along(const Array& host, std::optional<int64_t> axis, int layout) {
