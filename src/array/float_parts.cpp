@@ -74,9 +74,7 @@ std::pair<Array, Array> frexp(const Array& x) {
   const int64_t lift = f.mantissa + 1;
   const Array raw = exponent_of(bits_of(value));
   const Array subnormal = raw == int64_t{0};
-  const Array normal = where(
-      subnormal, value * double(int64_t{1} << (lift / 2)) * double(int64_t{1} << (lift - lift / 2)),
-      value);
+  const Array normal = where(subnormal, value * double(int64_t{1} << lift), value);
   const Array bits = bits_of(normal);
   const Array kept = bitwise_and(bits, ~(f.exponent_mask << f.mantissa));
   const Array mantissa = bitwise_or(kept, (f.bias - 1) << f.mantissa).view(value.dtype());

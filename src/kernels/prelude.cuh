@@ -156,18 +156,5 @@ CATENA_FN T from_bits(unsigned long long bits) {
   return both.t;
 }
 
-template <class T>
-CATENA_FN T shuffle_down(T x, int distance) {
-  union {
-    T value;
-    unsigned int word[(sizeof(T) + 3) / 4];
-  } both;
-  both.value = x;
-#pragma unroll
-  for (int w = 0; w < int((sizeof(T) + 3) / 4); ++w)
-    both.word[w] = __shfl_down_sync(0xffffffffu, both.word[w], distance);
-  return both.value;
-}
-
 }  // namespace jit
 }  // namespace catena

@@ -7,6 +7,7 @@
 
 #include "kernels/args.h"
 #include "kernels/prelude.cuh"
+#include "kernels/shuffle.cuh"
 
 namespace catena {
 namespace jit {

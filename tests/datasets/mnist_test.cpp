@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "error_text.h"
 #include "temp_folder.h"
 
 namespace catena::datasets {
@@ -24,22 +25,6 @@ void write_gzip(const std::string& path, const std::string& bytes) {
   gzFile file = gzopen(path.c_str(), "wb");
   gzwrite(file, bytes.data(), static_cast<unsigned>(bytes.size()));
   gzclose(file);
-}
-
-template <class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const IoError& error) {
-    return error.what();
-  }
-  return "no error";
-}
-
-void expect_contains(const std::string& text, std::initializer_list<const char*> parts) {
-  for (const char* part : parts) {
-    EXPECT_NE(text.find(part), std::string::npos) << "'" << text << "' lacks '" << part << "'";
-  }
 }
 
 class MnistTest : public testing::Test {
@@ -96,7 +81,7 @@ TEST_F(MnistTest, DamagedFilesAreNamed) {
   const std::string path = folder_ / "images";
   const auto error = [&](const std::string& bytes) {
     write_file(path, bytes);
-    return error_of([&] { read_idx(path); });
+    return error_of<IoError>([&] { read_idx(path); });
   };
   const std::string good = idx(8, {2, 3}, "123456");
   expect_contains(error(""), {"images'", "ends after 0 bytes", "magic number"});
@@ -109,9 +94,9 @@ TEST_F(MnistTest, DamagedFilesAreNamed) {
   expect_contains(error(idx(8, {2000000000, 2000000000, 8}, "1")),
                   {"cut short", "more than the file can hold"});
   expect_contains(error(idx(8, {4000000000, 4000000000, 4000000000}, "1")), {"too many bytes"});
-  expect_contains(error_of([&] { read_idx(folder_ / "none"); }),
+  expect_contains(error_of<IoError>([&] { read_idx(folder_ / "none"); }),
                   {"none'", "No such file", "--data DIR"});
-  expect_contains(error_of([&] { read_idx(folder_.path()); }), {"not a regular file"});
+  expect_contains(error_of<IoError>([&] { read_idx(folder_.path()); }), {"not a regular file"});
 }
 
 TEST_F(MnistTest, TruncatedGzipIsNamed) {
@@ -122,29 +107,29 @@ TEST_F(MnistTest, TruncatedGzipIsNamed) {
   EXPECT_EQ(read_idx(folder_ / "whole.gz").size(), 6000);
   for (size_t size = 0; size < bytes.size(); size += 7) {
     write_file(folder_ / "cut.gz", bytes.substr(0, size));
-    expect_contains(error_of([&] { read_idx(folder_ / "cut.gz"); }), {"cut.gz'"});
+    expect_contains(error_of<IoError>([&] { read_idx(folder_ / "cut.gz"); }), {"cut.gz'"});
   }
 }
 
 TEST_F(MnistTest, FilesMustFitTogether) {
   expect_contains(
-      error_of([&] { load(); }),
+      error_of<IoError>([&] { load(); }),
       {"'train-images-idx3-ubyte' or 'train-images-idx3-ubyte.gz'", "dataset-fashion-mnist"});
   write_all();
-  expect_contains(error_of([&] { load(1, 3); }),
+  expect_contains(error_of<IoError>([&] { load(1, 3); }),
                   {"train-labels", "label 3 at position 0", "expected 0 to 2"});
   write_file(folder_ / "t10k-labels-idx1-ubyte", idx(8, {3}, "\1\1\1"));
-  expect_contains(error_of([&] { load(); }), {"t10k-labels", "3 labels for 2 images"});
+  expect_contains(error_of<IoError>([&] { load(); }), {"t10k-labels", "3 labels for 2 images"});
   write_file(folder_ / "t10k-labels-idx1-ubyte", idx(8, {2, 1, 1}, "\1\1"));
-  expect_contains(error_of([&] { load(); }),
+  expect_contains(error_of<IoError>([&] { load(); }),
                   {"t10k-labels", "uint8 of shape (2, 1, 1)", "0x00000801"});
   write_all();
   write_file(folder_ / "train-images-idx3-ubyte", idx(8, {4}, "1234"));
-  expect_contains(error_of([&] { load(); }), {"train-images", "shape (4,)", "0x00000803"});
+  expect_contains(error_of<IoError>([&] { load(); }), {"train-images", "shape (4,)", "0x00000803"});
   write_all();
   write_file(folder_ / "t10k-labels-idx1-ubyte", idx(0x0D, {2}, "12345678"));
-  expect_contains(error_of([&] { load(); }), {"float32", "expected labels"});
-  expect_contains(error_of([&] { load_mnist({.folder = folder_ / "none"}); }),
+  expect_contains(error_of<IoError>([&] { load(); }), {"float32", "expected labels"});
+  expect_contains(error_of<IoError>([&] { load_mnist({.folder = folder_ / "none"}); }),
                   {"none' does not exist"});
 }
 

@@ -5,6 +5,7 @@
 
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/momentum_sgd.h"
+#include "error_text.h"
 #include "optimizers/models.h"
 #include "temp_folder.h"
 
@@ -14,15 +15,6 @@ namespace {
 using catena::testing::all_values;
 using catena::testing::Model;
 using catena::testing::set_gradients;
-
-std::string error_of(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const IoError& e) {
-    return e.what();
-  }
-  return "no error";
-}
 
 TEST(Npz, ModelsByName) {
   const TempFolder folder;
@@ -50,7 +42,7 @@ TEST(Npz, NamesEverythingThatDoesNotFit) {
                                 {"l1/b", zeros({4})},
                                 {"l2/W", zeros({2, 5}, dtype::int32)},
                                 {"l9/W", zeros({1})}});
-  const std::string text = error_of([&] { load(folder / "bad.npz", model); });
+  const std::string text = error_of<IoError>([&] { load(folder / "bad.npz", model); });
   for (const char* part :
        {"bad.npz", "missing: l2/b (2,)", "l1/b: expected (5,) float32, got (4,) float64",
         "l2/W: expected (2, 5) float32, got (2, 5) int32", "unknown: l9/W (1,)"}) {
@@ -60,10 +52,11 @@ TEST(Npz, NamesEverythingThatDoesNotFit) {
   load(folder / "bad.npz", model, false);  // l1/W fits
   EXPECT_EQ(model.l1.W.data().to_vector<double>(), std::vector<double>(15, 0.0));
   EXPECT_EQ(model.l1.b.data().to_vector<double>(), before[1]);
-  EXPECT_NE(error_of([&] { load(folder / "absent.npz", model); }).find("absent.npz"),
+  EXPECT_NE(error_of<IoError>([&] { load(folder / "absent.npz", model); }).find("absent.npz"),
             std::string::npos);
-  EXPECT_NE(error_of([&] { save(folder / "no/such/folder.npz", model); }).find("folder.npz"),
-            std::string::npos);
+  EXPECT_NE(
+      error_of<IoError>([&] { save(folder / "no/such/folder.npz", model); }).find("folder.npz"),
+      std::string::npos);
 }
 
 TEST(Npz, OptimizersContinueBitForBit) {
@@ -91,7 +84,7 @@ TEST(Npz, OptimizersContinueBitForBit) {
 
   optimizers::MomentumSGD other;
   other.setup(first);
-  const std::string text = error_of([&] { load(folder / "optimizer.npz", other); });
+  const std::string text = error_of<IoError>([&] { load(folder / "optimizer.npz", other); });
   EXPECT_NE(text.find("missing: momentum"), std::string::npos) << text;
   EXPECT_NE(text.find("unknown: m/l1/W"), std::string::npos) << text;
 }

@@ -110,23 +110,7 @@ class Fused {
   friend Fused operator symbol(const FusedOperand& x1, const FusedOperand& x2) { \
     return detail::record(ElementwiseOp::k##name, {x1.ref(), x2.ref()});         \
   }
-  CATENA_OPERATOR(+, add)
-  CATENA_OPERATOR(-, subtract)
-  CATENA_OPERATOR(*, multiply)
-  CATENA_OPERATOR(/, divide)
-  CATENA_OPERATOR(%, remainder)
-  CATENA_OPERATOR(&, bitwise_and)
-  CATENA_OPERATOR(|, bitwise_or)
-  CATENA_OPERATOR(^, bitwise_xor)
-  CATENA_OPERATOR(<<, left_shift)
-  CATENA_OPERATOR(>>, right_shift)
-  CATENA_OPERATOR(<, less)
-  CATENA_OPERATOR(<=, less_equal)
-  CATENA_OPERATOR(>, greater)
-  CATENA_OPERATOR(>=, greater_equal)
-  CATENA_OPERATOR(==, equal)
-  CATENA_OPERATOR(!=, not_equal)
-#undef CATENA_OPERATOR
+#include "catena/array/detail/operators.def"
   // In a fused function these make a new value; nothing is written.
 #define CATENA_INPLACE(symbol, name)                                          \
   friend Fused& operator symbol(Fused& x1, const FusedOperand& x2) {          \

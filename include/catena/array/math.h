@@ -141,23 +141,7 @@ inline Array operator~(const Array& x) { return invert(x); }
   }                                                                                             \
   inline Array operator symbol(const Array& x1, const Scalar& x2) { return function(x1, x2); }  \
   inline Array operator symbol(const Scalar& x1, const Array& x2) { return function(x1, x2); }
-CATENA_OPERATOR(+, add)
-CATENA_OPERATOR(-, subtract)
-CATENA_OPERATOR(*, multiply)
-CATENA_OPERATOR(/, divide)
-CATENA_OPERATOR(%, remainder)
-CATENA_OPERATOR(&, bitwise_and)
-CATENA_OPERATOR(|, bitwise_or)
-CATENA_OPERATOR(^, bitwise_xor)
-CATENA_OPERATOR(<<, left_shift)
-CATENA_OPERATOR(>>, right_shift)
-CATENA_OPERATOR(<, less)
-CATENA_OPERATOR(<=, less_equal)
-CATENA_OPERATOR(>, greater)
-CATENA_OPERATOR(>=, greater_equal)
-CATENA_OPERATOR(==, equal)
-CATENA_OPERATOR(!=, not_equal)
-#undef CATENA_OPERATOR
+#include "catena/array/detail/operators.def"
 #define CATENA_INPLACE(symbol, function)                                    \
   inline const Array& operator symbol(const Array& x1, const Operand& x2) { \
     function(x1, x2, x1);                                                   \

@@ -136,31 +136,8 @@ ReductionKernel::Definition fused_reduction(const FusedProgram& program, ReduceO
                     result + ")); }\n} }\n";
   kernel.map = "catena::jit::fused_map(" + arguments + ")";
   kernel.post_map = "y = a";
-  switch (op) {
-    case ReduceOp::kSum:
-    case ReduceOp::kSumOfSquares:
-      kernel.reduce = "a + b";
-      kernel.identity = "0";
-      break;
-    case ReduceOp::kProd:
-      kernel.reduce = "a * b";
-      kernel.identity = "1";
-      break;
-    case ReduceOp::kMax:
-      kernel.reduce = "a >= b || a != a ? a : b";
-      break;
-    case ReduceOp::kMin:
-      kernel.reduce = "a <= b || a != a ? a : b";
-      break;
-    case ReduceOp::kAll:
-      kernel.reduce = "a && b";
-      kernel.identity = "true";
-      break;
-    case ReduceOp::kAny:
-      kernel.reduce = "a || b";
-      kernel.identity = "false";
-      break;
-  }
+  kernel.reduce = combine_text(op);
+  if (const char* identity = identity_text(op)) kernel.identity = identity;
   if (mean) kernel.post_map = "y = a * (" + type + ")(1.0 / (double)_reduced.size)";
   return kernel;
 }

@@ -35,47 +35,57 @@ std::string extreme(Dtype d, bool smallest) {
 
 }  // namespace
 
+const char* combine_text(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kSum:
+    case ReduceOp::kSumOfSquares:
+      return "a + b";
+    case ReduceOp::kProd:
+      return "a * b";
+    case ReduceOp::kMax:
+      return "a >= b || a != a ? a : b";
+    case ReduceOp::kMin:
+      return "a <= b || a != a ? a : b";
+    case ReduceOp::kAll:
+      return "a && b";
+    case ReduceOp::kAny:
+      return "a || b";
+  }
+  return nullptr;
+}
+
+const char* identity_text(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kSum:
+    case ReduceOp::kSumOfSquares:
+      return "0";
+    case ReduceOp::kProd:
+      return "1";
+    case ReduceOp::kAll:
+      return "true";
+    case ReduceOp::kAny:
+      return "false";
+    case ReduceOp::kMax:
+    case ReduceOp::kMin:
+      break;
+  }
+  return nullptr;
+}
+
 std::string reduce_source(ReduceOp op, Dtype input, Dtype output) {
   const std::string accumulator = accumulator_type(output);
   // Wider inputs of a 16-bit result are not rounded on the way.
   const bool narrows = is_float(output) && itemsize(output) == 2 && itemsize(input) > 2;
-  const std::string value = narrows ? "convert<Accumulator>(x)" : "widen(convert<Output>(x))";
-  std::string identity = "0", combine, map = value;
-  bool scaled = false;
-  switch (op) {
-    case ReduceOp::kSum:
-      combine = "a + b";
-      scaled = is_float(output);
-      break;
-    case ReduceOp::kProd:
-      combine = "a * b";
-      identity = "1";
-      break;
-    case ReduceOp::kMax:
-      combine = "a >= b || a != a ? a : b";
-      identity = extreme(output, true);
-      break;
-    case ReduceOp::kMin:
-      combine = "a <= b || a != a ? a : b";
-      identity = extreme(output, false);
-      break;
-    case ReduceOp::kAll:
-      combine = "a && b";
-      identity = "true";
-      map = "convert<bool>(x)";
-      break;
-    case ReduceOp::kAny:
-      combine = "a || b";
-      identity = "false";
-      map = "convert<bool>(x)";
-      break;
-    case ReduceOp::kSumOfSquares:
-      combine = "a + b";
-      map = value + " * " + value;
-      scaled = is_float(output);
-      break;
-  }
-  std::string text = common({"prelude.cuh", "index.h", "args.h"});
+  const bool logical = op == ReduceOp::kAll || op == ReduceOp::kAny;
+  const bool scaled = is_float(output) && (op == ReduceOp::kSum || op == ReduceOp::kSumOfSquares);
+  std::string map = logical   ? "convert<bool>(x)"
+                    : narrows ? "convert<Accumulator>(x)"
+                              : "widen(convert<Output>(x))";
+  if (op == ReduceOp::kSumOfSquares) map += " * " + map;
+  const char* first = identity_text(op);
+  const std::string identity = first ? first : extreme(output, op == ReduceOp::kMax);
+  const std::string combine = combine_text(op);
+  std::string text = common({"prelude.cuh", "index.h", "args.h", "shuffle.cuh"});
   text += types(
       {{"Input", type_name(input)}, {"Output", type_name(output)}, {"Accumulator", accumulator}});
   text +=
@@ -90,8 +100,8 @@ std::string reduce_source(ReduceOp op, Dtype input, Dtype output) {
 }
 
 std::string arg_reduce_source(Dtype input) {
-  return common({"prelude.cuh", "index.h", "args.h"}) + types({{"Input", type_name(input)}}) +
-         strip_text(kernel_text("arg_reduce.cuh"));
+  return common({"prelude.cuh", "index.h", "args.h", "shuffle.cuh"}) +
+         types({{"Input", type_name(input)}}) + strip_text(kernel_text("arg_reduce.cuh"));
 }
 
 std::string arange_source(Dtype output) {

@@ -26,6 +26,11 @@ MapSpec same_dtype_spec(ElementwiseOp op, Dtype d);
 std::string map_source(const MapSpec& spec);
 // Kernels catena_reduce_rows, catena_reduce_columns, catena_reduce_finish, catena_reduce_short.
 std::string reduce_source(ReduceOp op, Dtype input, Dtype output);
+// What a reduction does with two values, as an expression of a and b.
+const char* combine_text(ReduceOp op);
+// What it begins with; null for extremes, which begin with the first element or the type's last
+// value.
+const char* identity_text(ReduceOp op);
 // Kernels catena_arg_reduce, catena_arg_reduce_finish.
 std::string arg_reduce_source(Dtype input);
 // Kernel catena_arange.
