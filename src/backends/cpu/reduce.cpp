@@ -1,9 +1,11 @@
 // Reductions over any set of axes.
 //
 // The work is cut into segments of a fixed number of elements, whose results are combined in order:
-// a result depends neither on the number of threads nor on timing. Two forms: when a reduced axis
-// is the fastest in memory, whole rows are reduced; otherwise rows of kept columns are accumulated.
-// Sums of doubles are combined pairwise, those of narrower floats run in double.
+// a result depends neither on the number of threads nor on timing. Three forms: when a reduced axis
+// is the fastest in memory, whole rows are reduced; when a kept one is, rows of kept columns are
+// accumulated; when kept axes lie between reduced ones, the results of short rows are the columns,
+// so that memory is read in its order. Sums of doubles are combined pairwise, those of narrower
+// floats run in double.
 #include <cstdlib>
 #include <vector>
 
@@ -17,9 +19,11 @@ namespace catena::host {
 
 namespace {
 
-constexpr int64_t kRowBlock = 1024;             // elements one call of a row loop takes
-constexpr int64_t kColumnBlock = 2048;          // columns accumulated together
-constexpr int64_t kColumnRows = 128;            // rows accumulated one by one before going pairwise
+constexpr int64_t kRowBlock = 1024;       // elements one call of a row loop takes: of a buffer, or
+                                          // where blocks are combined pairwise
+constexpr int64_t kPlainRowBlock = 8192;  // and otherwise
+constexpr int64_t kColumnBlock = 2048;    // columns accumulated together
+constexpr int64_t kColumnRows = 128;      // rows accumulated one by one before going pairwise
 constexpr int64_t kSegment = int64_t{1} << 17;  // elements of a segment
 
 struct ReduceJob {
@@ -39,7 +43,10 @@ struct ReduceJob {
   double scale;
   bool accumulate;
   LoopPlan kept;     // operand 0: input, 1: output
-  LoopPlan reduced;  // operand 0: input
+  LoopPlan reduced;  // operand 0: input; without its inner dimension where rows are columns
+  int64_t row_block = kRowBlock;
+  int64_t row_size = 1;  // elements of the rows whose results are columns, and their distance
+  int64_t row_stride = 0;
 
   // n elements from `source` on, as the loops read them.
   void read(const char* source, int64_t stride, char* buffer, int64_t n) const {
@@ -157,19 +164,19 @@ bool decided(const ReduceJob& job, const char* partial) {
   return (job.op == ReduceOp::kAll && *partial == 0) || (job.op == ReduceOp::kAny && *partial != 0);
 }
 
-// Pieces [begin, end) of a reduction of whole rows; a piece is at most kRowBlock elements of a row.
+// Pieces [begin, end) of a reduction of whole rows; a piece is at most row_block elements of a row.
 void reduce_pieces(const ReduceJob& job, const char* base, int64_t begin, int64_t end,
                    char* result) {
   const LoopPlan& plan = job.reduced;
-  const int64_t inner = plan.inner(), stride = plan.inner_stride(0);
-  const int64_t per_row = (inner + kRowBlock - 1) / kRowBlock;
+  const int64_t inner = plan.inner(), stride = plan.inner_stride(0), block = job.row_block;
+  const int64_t per_row = (inner + block - 1) / block;
   const bool direct = !job.convert && (stride == job.item || inner == 1);
   alignas(64) char buffer[kRowBlock * 8];
   alignas(8) char partial[8];
   Combiner combiner(job, 1);
   LoopCursor cursor(plan, begin / per_row);
   for (int64_t piece = begin; piece < end; ++piece) {
-    const int64_t at = piece % per_row * kRowBlock, n = std::min(kRowBlock, inner - at);
+    const int64_t at = piece % per_row * block, n = std::min(block, inner - at);
     const char* source = base + cursor.offset(0) + at * stride;
     if (!direct) {
       job.read(source, stride, buffer, n);
@@ -224,13 +231,13 @@ void reduce_short_rows(const ReduceJob& job) {
 }
 
 void reduce_rows(const ReduceJob& job) {
-  if (job.reduced.ndim == 1 && job.reduced.size <= kRowBlock && job.kept.size > 1 && !job.convert &&
-      job.reduced.inner_stride(0) == job.item) {
+  if (job.reduced.ndim == 1 && job.reduced.size <= job.row_block && job.kept.size > 1 &&
+      !job.convert && job.reduced.inner_stride(0) == job.item) {
     return reduce_short_rows(job);
   }
   const int64_t inner = job.reduced.inner(), rows = job.reduced.size / inner;
-  const int64_t pieces = rows * ((inner + kRowBlock - 1) / kRowBlock);
-  const int64_t per_segment = std::max<int64_t>(1, kSegment / std::min(inner, kRowBlock));
+  const int64_t block = job.row_block, pieces = rows * ((inner + block - 1) / block);
+  const int64_t per_segment = std::max<int64_t>(1, kSegment / std::min(inner, block));
   const int64_t segments = (pieces + per_segment - 1) / per_segment;
   const int threads = threads_for(job.kept.size * job.reduced.size / 2 + job.kept.size * 4);
   const int64_t size = job.accumulator_size;
@@ -291,9 +298,44 @@ void set_identity(const ReduceJob& job, char* accumulators, int64_t n) {
                                                          accumulators, job.accumulator_size, n);
 }
 
+// One row of the form whose columns are results of rows.
+void reduce_inner_row(const ReduceJob& job, const char* source, char* result) {
+  const bool direct = !job.convert && job.row_stride == job.item;
+  if (direct && job.row_size <= job.row_block) return job.loops->row(source, job.row_size, result);
+  alignas(64) char buffer[kRowBlock * 8];
+  alignas(8) char partial[8];
+  Combiner combiner(job, 1);
+  for (int64_t at = 0; at < job.row_size; at += job.row_block) {
+    const int64_t n = std::min(job.row_block, job.row_size - at);
+    const char* block = source + at * job.row_stride;
+    if (!direct) {
+      job.read(block, job.row_stride, buffer, n);
+      block = buffer;
+    }
+    job.loops->row(block, n, partial);
+    combiner.add(partial);
+  }
+  combiner.finish(result);
+}
+
+// Rows [begin, end) of n columns, each the result of an inner row, into accumulators.
+void reduce_rows_of_rows(const ReduceJob& job, const char* base, int64_t n, int64_t begin,
+                         int64_t end, char* accumulators) {
+  const int64_t stride = job.kept.inner_stride(0), size = job.accumulator_size;
+  alignas(64) char results[kColumnBlock * 8];
+  ReducedRows rows(job.reduced, begin);
+  for (int64_t row = begin; row < end; ++row, rows.advance(1)) {
+    char* target = row == begin ? accumulators : results;
+    for (int64_t i = 0; i < n; ++i)
+      reduce_inner_row(job, base + rows.offset() + i * stride, target + i * size);
+    if (row != begin) job.loops->combine(accumulators, results, n);
+  }
+}
+
 // Rows [begin, end) of n columns into accumulators.
 void reduce_column_rows(const ReduceJob& job, const char* base, int64_t n, int64_t begin,
                         int64_t end, char* accumulators) {
+  if (job.row_size > 1) return reduce_rows_of_rows(job, base, n, begin, end, accumulators);
   const int64_t stride = job.kept.inner_stride(0);
   const bool direct = !job.convert && (stride == job.item || n == 1);
   alignas(64) char buffer[kColumnBlock * 8];
@@ -336,18 +378,18 @@ void reduce_column_segment(const ReduceJob& job, const char* base, int64_t n, in
 void reduce_columns(const ReduceJob& job) {
   const int64_t columns = job.kept.inner(), outer = job.kept.size / columns,
                 rows = job.reduced.size;
-  const int64_t blocks = (columns + kColumnBlock - 1) / kColumnBlock;
-  const int64_t per_segment = std::max(kColumnRows, kSegment / std::min(columns, kColumnBlock));
+  const int64_t most = std::clamp(kSegment / job.row_size, int64_t{16}, kColumnBlock);
+  const int64_t blocks = (columns + most - 1) / most;
+  const int64_t per_segment =
+      std::max(kColumnRows, kSegment / (std::min(columns, most) * job.row_size));
   const int64_t segments = (rows + per_segment - 1) / per_segment;
-  const int threads = threads_for(job.kept.size * rows);
+  const int threads = threads_for(job.kept.size * rows * job.row_size);
   const int64_t size = job.accumulator_size;
   std::vector<char> partials(segments > 1 ? size_t(job.kept.size * segments * size) : 0);
-  const auto width = [&](int64_t block) {
-    return std::min(kColumnBlock, columns - block * kColumnBlock);
-  };
+  const auto width = [&](int64_t block) { return std::min(most, columns - block * most); };
   const auto address = [&](const char* base, int operand, int64_t row, int64_t block) {
     return base + LoopCursor(job.kept, row).offset(operand) +
-           block * kColumnBlock * job.kept.inner_stride(operand);
+           block * most * job.kept.inner_stride(operand);
   };
   const auto output = [&](int64_t row, int64_t block) {
     return const_cast<char*>(address(job.output, 1, row, block));
@@ -355,7 +397,7 @@ void reduce_columns(const ReduceJob& job) {
   // Partial results of (row, block, segment) lie one after the other in that order.
   const auto partial = [&](int64_t row, int64_t block, int64_t segment) {
     return partials.data() +
-           ((row * columns + block * kColumnBlock) * segments + segment * width(block)) * size;
+           ((row * columns + block * most) * segments + segment * width(block)) * size;
   };
   parallel_for(outer * blocks * segments, threads, [&](int64_t unit) {
     const int64_t segment = unit % segments, block = unit / segments % blocks,
@@ -406,6 +448,22 @@ ReduceJob make_job(const ReduceCall& call, Dtype input) {
   return job;
 }
 
+// Where kept axes lie between reduced ones: the innermost reduced dimension leaves the plan and
+// becomes the rows whose results are columns. Long rows are read fast enough one by one, and rows
+// of booleans may be decided by their beginning.
+bool take_rows_as_columns(ReduceJob& job, int64_t kept_step) {
+  constexpr int64_t kLongRow = 16384;
+  LoopPlan& plan = job.reduced;
+  if (job.kept.size == 1 || plan.ndim < 2 || plan.inner() > kLongRow) return false;
+  if (job.op == ReduceOp::kAll || job.op == ReduceOp::kAny) return false;
+  if (kept_step >= std::abs(plan.strides[0][plan.ndim - 2])) return false;
+  job.row_size = plan.inner();
+  job.row_stride = plan.inner_stride(0);
+  plan.size /= plan.inner();
+  --plan.ndim;
+  return true;
+}
+
 // The kept and the reduced loops over an input of this shape, then the reduction itself.
 void run(ReduceJob& job, const ReduceCall& call, const Shape& shape, const Strides& strides) {
   Shape kept_shape, reduced_shape;
@@ -421,10 +479,12 @@ void run(ReduceJob& job, const ReduceCall& call, const Shape& shape, const Strid
   const LoopOperand reduced[] = {{&reduced_shape, &reduced_in}};
   job.kept = plan_loop(kept);
   job.reduced = plan_loop(reduced);
+  const int64_t kept_step = std::abs(job.kept.inner_stride(0));
   const bool columns = job.kept.size > 1 &&
-                       (job.reduced.size == 1 ||
-                        std::abs(job.kept.inner_stride(0)) < std::abs(job.reduced.inner_stride(0)));
-  if (columns)
+                       (job.reduced.size == 1 || kept_step < std::abs(job.reduced.inner_stride(0)));
+  const bool in_place = !job.convert && job.reduced.inner_stride(0) == job.item;
+  if (in_place && !job.pairwise) job.row_block = kPlainRowBlock;
+  if (columns || take_rows_as_columns(job, kept_step))
     reduce_columns(job);
   else
     reduce_rows(job);

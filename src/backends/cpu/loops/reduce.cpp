@@ -1,7 +1,8 @@
 // Inner loops of reductions. See loop.h about linkage.
 //
-// Sums and products of float run in double, so that their error is that of one rounding; those of
-// double run in 32 interleaved sums over at most kReduceBlock elements, which the caller combines
+// Sums and products of float run in double, so that their error is that of one rounding; sums first
+// add four or eight values in float, because conversions would take longer than the additions.
+// Those of double run in 32 interleaved sums over a block of elements; the caller combines blocks
 // pairwise. Integers wrap in their own type.
 #include "backends/cpu/loops/extreme.h"
 #include "backends/cpu/loops/tables.h"
@@ -71,9 +72,8 @@ inline __attribute__((always_inline)) double join_lanes(Double8 a, Double8 b, Do
 
 // Arithmetic reductions of floats: A is double.
 template <class Op, class T>
-void float_row(const char* source, int64_t n, void* accumulator) {
+inline __attribute__((always_inline)) double reduce_in_double(const T* x, int64_t n) {
   using Load = typename Lanes<T>::Load;
-  const T* x = reinterpret_cast<const T*>(source);
   Double8 acc[4];
   for (Double8& a : acc) a = Double8{} + double(Op::kIdentity);
   int64_t i = 0;
@@ -85,9 +85,42 @@ void float_row(const char* source, int64_t n, void* accumulator) {
   }
   double rest = Op::kIdentity;
   for (; i < n; ++i) rest = Op::step(rest, double(x[i]));
-  *static_cast<double*>(accumulator) =
-      Op::join(join_lanes<Op>(acc[0], acc[1], acc[2], acc[3]), rest);
+  return Op::join(join_lanes<Op>(acc[0], acc[1], acc[2], acc[3]), rest);
 }
+template <class Op, class T>
+void float_row(const char* source, int64_t n, void* accumulator) {
+  *static_cast<double*>(accumulator) = reduce_in_double<Op>(reinterpret_cast<const T*>(source), n);
+}
+
+// Four values added in float, the sums of four in double.
+inline __attribute__((always_inline)) double sum_by_four(const float* x, int64_t n) {
+  const auto at = [x](int64_t i) { return *reinterpret_cast<const Float8*>(x + i); };
+  const auto four = [at](int64_t i) {
+    return __builtin_convertvector((at(i) + at(i + 8)) + (at(i + 16) + at(i + 24)), Double8);
+  };
+  Double8 a = {}, b = {};
+  int64_t i = 0;
+  for (; i + 64 <= n; i += 64) {
+    a += four(i);
+    b += four(i + 32);
+  }
+  if (i + 32 <= n) {
+    a += four(i);
+    i += 32;
+  }
+  for (; i + 8 <= n; i += 8) b += __builtin_convertvector(at(i), Double8);
+  double rest = 0;
+  for (; i < n; ++i) rest += double(x[i]);
+  return join_lanes<SumOp>(a, b, Double8{}, Double8{}) + rest;
+}
+void sum_row(const char* source, int64_t n, void* accumulator) {
+  const float* x = reinterpret_cast<const float*>(source);
+  double sum = sum_by_four(x, n);
+  // Four floats may overflow where the whole sum does not.
+  if (!(__builtin_fabs(sum) <= __DBL_MAX__)) sum = reduce_in_double<SumOp>(x, n);
+  *static_cast<double*>(accumulator) = sum;
+}
+
 // kRows rows in one pass over the accumulators, in the order of the rows.
 template <class Op, int kRows, class T, class A>
 inline __attribute__((always_inline)) void add_rows(const char* source, int64_t stride, int64_t n,
@@ -108,6 +141,41 @@ inline __attribute__((always_inline)) void add_all_rows(const char* source, int6
   for (; rows >= 2; rows -= 2, source += 2 * stride) add_rows<Op, 2, T>(source, stride, n, acc);
   if (rows > 0) add_rows<Op, 1, T>(source, stride, n, acc);
 }
+
+// Eight rows of at most kColumns columns: the sums of eight floats, added to the accumulators.
+// False, and nothing done, where one is not finite.
+constexpr int64_t kColumns = 256;
+inline __attribute__((always_inline)) bool add_eight_rows(const char* source, int64_t stride,
+                                                          int64_t n, double* acc) {
+  const float* x[8];
+  for (int k = 0; k < 8; ++k) x[k] = reinterpret_cast<const float*>(source + k * stride);
+  alignas(64) float sums[kColumns];
+  uint32_t not_finite = 0;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    const float sum =
+        ((x[0][i] + x[1][i]) + (x[2][i] + x[3][i])) + ((x[4][i] + x[5][i]) + (x[6][i] + x[7][i]));
+    sums[i] = sum;
+    not_finite |= uint32_t((__builtin_bit_cast(uint32_t, sum) & 0x7f800000u) == 0x7f800000u);
+  }
+  if (not_finite) return false;
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) acc[i] += double(sums[i]);
+  return true;
+}
+void sum_columns(const char* source, int64_t stride, int64_t rows, int64_t n, void* accumulators) {
+  double* acc = static_cast<double*>(accumulators);
+  for (; rows >= 8; rows -= 8, source += 8 * stride) {
+    for (int64_t i = 0; i < n; i += kColumns) {
+      const char* block = source + i * int64_t(sizeof(float));
+      const int64_t width = n - i < kColumns ? n - i : kColumns;
+      if (!add_eight_rows(block, stride, width, acc + i))
+        add_rows<SumOp, 8, float>(block, stride, width, acc + i);
+    }
+  }
+  add_all_rows<SumOp, float>(source, stride, rows, n, acc);
+}
+
 template <class Op, class T>
 void float_columns(const char* source, int64_t stride, int64_t rows, int64_t n,
                    void* accumulators) {
@@ -183,6 +251,7 @@ void fill_reduce(Tables& tables) {
   fill_plain<uint32_t>(tables, 7);
   fill_plain<uint64_t>(tables, 8);
   fill_float<float>(tables, 11);
+  tables.reductions[kLoopSum][11] = {&sum_row, &sum_columns, &combine<SumOp, double>};
   fill_float<double>(tables, 12);
   // bool is a byte of 0 or 1: sums and maxima are "or", the others "and".
   fill_extreme<MaxOp, uint8_t>(tables, kLoopSum, 0);
