@@ -27,22 +27,33 @@ struct FlagOf<8> {
   using Type = uint64_t;
 };
 
-// Position of the first element that equals `value` (is NaN where that is), or n.
+// Whether one of the first kCount elements equals `value`.
+template <int64_t kCount, class T>
+inline __attribute__((always_inline)) bool contains(const T* x, T value) {
+  using Flag = typename FlagOf<sizeof(T)>::Type;
+  Flag found = 0;
+  for (int64_t k = 0; k < kCount; ++k) found |= Flag(x[k] == value ? 1 : 0);
+  return found != 0;
+}
+
+// Position of the first element that equals `value` (is NaN where that is), or n. Asking a vector
+// whether one of its comparisons held takes longer than the comparison: long stretches come first.
 template <class T>
 int64_t find(const T* x, int64_t n, T value) {
   using Flag = typename FlagOf<sizeof(T)>::Type;
-  constexpr int64_t kStep = 128 / sizeof(T);
+  constexpr int64_t kStep = 128 / sizeof(T), kStretch = 4 * kStep;
   int64_t i = 0;
-  for (; value == value && i + kStep <= n; i += kStep) {
-    Flag found = 0;
-    for (int64_t k = 0; k < kStep; ++k) found |= Flag(x[i + k] == value ? 1 : 0);
-    if (!found) continue;
-    Flag first = Flag(kStep);
-    for (int64_t k = 0; k < kStep; ++k) {
-      const Flag place = x[i + k] == value ? Flag(k) : Flag(kStep);
-      first = place < first ? place : first;
+  if (value == value) {
+    while (i + kStretch <= n && !contains<kStretch>(x + i, value)) i += kStretch;
+    while (i + kStep <= n && !contains<kStep>(x + i, value)) i += kStep;
+    if (i + kStep <= n) {
+      Flag first = Flag(kStep);
+      for (int64_t k = 0; k < kStep; ++k) {
+        const Flag place = x[i + k] == value ? Flag(k) : Flag(kStep);
+        first = place < first ? place : first;
+      }
+      return i + int64_t(first);
     }
-    return i + int64_t(first);
   }
   for (; i < n; ++i) {
     if (x[i] == value || (x[i] != x[i] && value != value)) return i;
