@@ -96,6 +96,14 @@ LoopCursor::LoopCursor(const LoopPlan& plan, int64_t row) : plan_(plan) {
   }
 }
 
+void LoopCursor::next_rows(int64_t count) {
+  if (plan_.ndim < 2) return;
+  const int d = plan_.ndim - 2;
+  position_[d] += count - 1;
+  for (int k = 0; k < plan_.operands; ++k) offsets_[k] += plan_.strides[k][d] * (count - 1);
+  next_row();
+}
+
 void LoopCursor::next_row() {
   for (int d = plan_.ndim - 2; d >= 0; --d) {
     for (int k = 0; k < plan_.operands; ++k) offsets_[k] += plan_.strides[k][d];

@@ -44,6 +44,12 @@ class LoopCursor {
   LoopCursor(const LoopPlan& plan, int64_t row);  // row: index over the outer dimensions
   int64_t offset(int operand) const { return offsets_[operand]; }
   void next_row();
+  // How many rows, this one included, lie evenly apart (by the strides of dimension ndim - 2), and
+  // a step over `count` of these at once.
+  int64_t even_rows() const {
+    return plan_.ndim < 2 ? 1 : plan_.shape[plan_.ndim - 2] - position_[plan_.ndim - 2];
+  }
+  void next_rows(int64_t count);
 
  private:
   const LoopPlan& plan_;

@@ -140,27 +140,66 @@ void run_row(const Job& job, char* const* row, int64_t begin, int64_t end, Buffe
   }
 }
 
+// `rows` whole rows that lie evenly apart, the first one at `first`; no operand needs a buffer.
+// The addresses stay in registers: reading back what was just written in other widths would take
+// longer than a short row.
+template <int kCount>
+void run_even_rows(const Job& job, char* const* first, int64_t rows) {
+  const int64_t inner = job.plan.inner();
+  char* at[kCount];
+  int64_t steps[kCount];
+  for (int k = 0; k < kCount; ++k) {
+    at[k] = first[k];
+    steps[k] = job.plan.ndim < 2 ? 0 : job.plan.strides[k][job.plan.ndim - 2];
+  }
+  const auto loop = job.entry->loop;
+  for (int64_t row = 0; row < rows; ++row) {
+    char* pointers[kCount];
+    for (int k = 0; k < kCount; ++k) pointers[k] = at[k];
+    loop(pointers, job.loop_strides, inner);
+    for (int k = 0; k < kCount; ++k) at[k] += steps[k];
+  }
+}
+void run_even_rows(const Job& job, char* const* first, int64_t rows) {
+  static_assert(kOperands == 5);
+  switch (job.operands) {
+    case 1:
+      return run_even_rows<1>(job, first, rows);
+    case 2:
+      return run_even_rows<2>(job, first, rows);
+    case 3:
+      return run_even_rows<3>(job, first, rows);
+    case 4:
+      return run_even_rows<4>(job, first, rows);
+    default:
+      return run_even_rows<5>(job, first, rows);
+  }
+}
+
 // Flat elements [begin, end) of the plan.
 void run_range(const Job& job, int64_t begin, int64_t end) {
   Buffers buffers;
   int64_t filled = 0;
   const int64_t inner = job.plan.inner();
-  int64_t row = begin / inner, first = begin % inner;
-  LoopCursor cursor(job.plan, row);
-  for (int64_t at = begin; at < end; cursor.next_row()) {
+  int64_t first = begin % inner;
+  LoopCursor cursor(job.plan, begin / inner);
+  for (int64_t at = begin; at < end;) {
     const int64_t last = std::min(inner, first + end - at);
     char* bases[kOperands];
-    if (job.direct) {
-      for (int k = 0; k < job.operands; ++k) {
-        bases[k] = job.base[k] + cursor.offset(k) + first * job.plan.inner_stride(k);
-      }
+    for (int k = 0; k < job.operands; ++k) bases[k] = job.base[k] + cursor.offset(k);
+    int64_t rows = 1;
+    if (job.direct && last - first == inner) {
+      rows = std::min(cursor.even_rows(), (end - at) / inner);
+      run_even_rows(job, bases, rows);
+    } else if (job.direct) {
+      for (int k = 0; k < job.operands; ++k) bases[k] += first * job.plan.inner_stride(k);
       job.entry->loop(bases, job.loop_strides, last - first);
     } else {
-      for (int k = 0; k < job.operands; ++k) bases[k] = job.base[k] + cursor.offset(k);
       run_row(job, bases, first, last, buffers, filled);
     }
-    at += last - first;
+    at += rows * (last - first);
     first = 0;
+    cursor.next_rows(rows);
   }
 }
 
