@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -137,6 +138,13 @@ int launch(const Options& options) {
   return report.exit_code;
 }
 
+// A program that was started without them (by some daemons) would give the numbers of its standard
+// streams to the next files it opens, and hand those on.
+void open_standard_streams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+    if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY);
+}
+
 int run(int argc, char** argv) {
   if (argc > 1 && std::string(argv[1]) == "--rank-process")
     return run_rank_process(argc - 1, argv + 1);
@@ -151,6 +159,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
+    catena::launch::open_standard_streams();
     return catena::launch::run(argc, argv);
   } catch (const catena::launch::UserError& error) {
     std::fprintf(stderr, "catena-run: %s\n", error.what());

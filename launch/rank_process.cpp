@@ -39,6 +39,8 @@ using comm::StatusBoard;
 // up with a SIGKILL of its own after 1 s.
 constexpr double kGrace = 3.0;
 constexpr double kGraceOfMpirun = 0.6;
+// A program that has said why it fails is given this long to end with its own exit code.
+constexpr double kOwnEnd = 1.0;
 // How long a rank process whose program failed waits to be told that its report has arrived.
 constexpr double kLinger = 3.0;
 constexpr double kNever = 1e18;
@@ -63,7 +65,9 @@ class RankProcess {
   void read_from(Descriptor& source, Stream stream);
   void handle_signals();
   void begin_stop(double grace);
+  void terminate();
   void reap();
+  void note_silent_leave();
   void end_group();
   void describe_end();
   void linger();
@@ -86,6 +90,7 @@ class RankProcess {
   Descriptor error_;
   pid_t program_pid_ = -1;
   bool ended_ = false;
+  double terminate_at_ = kNever;
   double kill_at_ = kNever;
   double give_up_at_ = kNever;  // reading output that a left-over process keeps open
 };
@@ -237,7 +242,9 @@ void RankProcess::become_program(int output, int error, int failed) {
   _exit(127);
 }
 
-double RankProcess::next_deadline() const { return std::min(kill_at_, give_up_at_); }
+double RankProcess::next_deadline() const {
+  return std::min({terminate_at_, kill_at_, give_up_at_});
+}
 
 // Waits for output, signals and deadlines, and deals with what came.
 void RankProcess::pump() {
@@ -253,6 +260,10 @@ void RankProcess::pump() {
   if (readable && sources[1].revents) read_from(output_, Stream::output);
   if (readable && sources[2].revents) read_from(error_, Stream::error);
   if (sources[0].revents) handle_signals();
+  if (monotonic_seconds() >= terminate_at_) {
+    terminate_at_ = kNever;
+    terminate();
+  }
   if (monotonic_seconds() >= kill_at_) {
     kill_at_ = kNever;
     signal_program(SIGKILL);
@@ -301,6 +312,15 @@ void RankProcess::begin_stop(double grace) {
   if (end_.stop_time != 0) return;
   end_.stop_time = wall_ns();
   describe_end();  // what it was doing before the signal
+  const bool ending = !end_.error.empty() || !end_.peer_error.empty();
+  if (ending && grace > kOwnEnd)
+    terminate_at_ = monotonic_seconds() + kOwnEnd;
+  else
+    terminate();
+}
+
+void RankProcess::terminate() {
+  if (ended_) return;
   signal_program(SIGTERM);
   signal_program(SIGCONT);
 }
@@ -310,18 +330,32 @@ void RankProcess::reap() {
   for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG)) {
     if (pid != program_pid_) continue;  // an orphan of the program
     end_.end_time = wall_ns();
-    if (end_.stop_time == 0) describe_end();
-    ended_ = true;
     end_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
     end_.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     end_.core_dumped = WIFSIGNALED(status) && WCOREDUMP(status);
-    const bool well = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (end_.exit_code == 0 && end_.signal == 0) note_silent_leave();
+    if (end_.stop_time == 0) describe_end();
+    ended_ = true;
+    const bool well = end_.exit_code == 0 && end_.signal == 0;
     if (board_)
       board_->slot(identity_.local_rank).set_phase(well ? Phase::finished : Phase::failed);
     signal_program(SIGTERM);
     kill_at_ = monotonic_seconds() + 0.3;
     give_up_at_ = monotonic_seconds() + 0.6;
   }
+}
+
+// The program ended with exit code 0. If it did so by a way that calls no exit handlers (_exit,
+// quick_exit) while the other ranks may still need it, that is a failure, which nobody else
+// reports.
+void RankProcess::note_silent_leave() {
+  if (!board_ || end_.stop_time != 0) return;
+  const SlotSnapshot slot = board_->read(identity_.local_rank);
+  if (slot.phase != Phase::joining && slot.phase != Phase::running) return;
+  if (slot.own_failure.present || slot.peer_failure.present) return;
+  board_->slot(identity_.local_rank)
+      .fail("left the job by _exit(0) with its communicators open, which counts as exit code 1");
+  end_.exit_code = 1;
 }
 
 // A rank ends with everything it started: the rest of its process group, and processes that left

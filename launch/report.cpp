@@ -18,7 +18,7 @@ struct Culprit {
 
 int exit_code_of(const EndRecord& end) {
   // It failed, but it was the launcher that made it end.
-  if (end.stop_time != 0 && end.signal != 0) return 1;
+  if (end.stop_time != 0 && (end.signal == SIGTERM || end.signal == SIGKILL)) return 1;
   const int code = end.signal != 0 ? 128 + end.signal : end.exit_code;
   return code == 0 ? 1 : code;
 }
@@ -83,7 +83,22 @@ Culprit describe_victim(const JobOutcome& job, int rank) {
   if (!is_rank(job, end.blamed_rank) || end.blamed_rank == rank) return culprit;
   culprit.rank = end.blamed_rank;
   culprit.error += " (noticed by rank " + std::to_string(rank) + ")";
+  const auto& blamed = job.ranks[static_cast<std::size_t>(culprit.rank)].end;
+  if (blamed && blamed->stop_time == 0 && failed(*blamed))
+    culprit.exit_code = exit_code_of(*blamed);
   return culprit;
+}
+
+bool is_victim(const JobOutcome& job, int rank) {
+  const auto& end = job.ranks[static_cast<std::size_t>(rank)].end;
+  return end && victim_time(*end) != 0;
+}
+
+// The rank that noticed first, of those that know whom to blame if there are any.
+int first_victim(const JobOutcome& job) {
+  const int knowing = earliest(
+      job, [](const EndRecord& end) { return end.blamed_rank >= 0 ? victim_time(end) : 0; });
+  return knowing >= 0 ? knowing : earliest(job, victim_time);
 }
 
 std::optional<Culprit> find_culprit(const JobOutcome& job) {
@@ -93,11 +108,12 @@ std::optional<Culprit> find_culprit(const JobOutcome& job) {
   // SIGALRM is the launcher's own word for "stop", received before the rank process was ready.
   if (hints.killed_rank && is_rank(job, *hints.killed_rank) && hints.killed_signal != SIGALRM)
     return Culprit{*hints.killed_rank, signal_name(hints.killed_signal), 128 + hints.killed_signal};
-  if (hints.abort_rank && is_rank(job, *hints.abort_rank))
+  // A rank that noticed another one's failure may leave by MPI_Abort: that tells nothing new.
+  if (hints.abort_rank && is_rank(job, *hints.abort_rank) && !is_victim(job, *hints.abort_rank))
     return Culprit{*hints.abort_rank,
                    "MPI_Abort with error code " + std::to_string(hints.abort_code),
                    hints.abort_code == 0 ? 1 : hints.abort_code & 255};
-  const int victim = earliest(job, victim_time);
+  const int victim = first_victim(job);
   if (victim >= 0) return describe_victim(job, victim);
   return std::nullopt;
 }
@@ -135,9 +151,22 @@ std::string describe_others(const JobOutcome& job, int culprit) {
   return text;
 }
 
+// A line of the stack that Open MPI prints for a signal, "[host:123] [ 7] libc.so ...": it would
+// crowd out what the program said last. The whole of it is in the output and the log.
+bool is_backtrace(const std::string& line) {
+  const std::size_t pid = line.find(':'), end = line.find("] ");
+  if (!line.starts_with("[") || pid == std::string::npos || end == std::string::npos || pid > end ||
+      line.find_first_not_of("0123456789", pid + 1) != end)
+    return false;
+  const std::string rest = line.substr(end + 2);
+  return rest.starts_with("[") || rest.starts_with("***") || rest.starts_with("Signal") ||
+         rest.starts_with("Failing at address");
+}
+
 std::string last_lines(const std::string& text) {
   constexpr std::size_t kMostLines = 8;
   std::vector<std::string> lines = split(trim(text), '\n');
+  std::erase_if(lines, [](const std::string& line) { return line.empty() || is_backtrace(line); });
   if (lines.size() > kMostLines)
     lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(kMostLines));
   std::string indented;
@@ -153,8 +182,8 @@ std::string describe_end(const EndRecord& end, const std::string& already_said) 
   if (!end.operation.empty()) text += "  it was doing: " + end.operation + "\n";
   if (!end.last_call.empty() && !end.operation.starts_with(end.last_call))
     text += "  its last collective: " + end.last_call + "\n";
-  if (!trim(end.last_lines).empty())
-    text += "  the end of its standard error:\n" + last_lines(end.last_lines);
+  if (const std::string lines = last_lines(end.last_lines); !lines.empty())
+    text += "  the end of its standard error:\n" + lines;
   return text;
 }
 

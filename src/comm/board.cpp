@@ -48,7 +48,12 @@ std::terminate_handler previous_terminate = nullptr;
   std::abort();
 }
 
-void note_exit() { process_board().own_slot().set_phase(Phase::finishing); }
+// Left behind when the program calls exit, so that the other ranks and the launcher see why.
+void note_exit(int status, void*) {
+  StatusSlot slot = process_board().own_slot();
+  slot.set_phase(Phase::finishing);
+  if (status != 0) slot.fail(message("exit code ", status));
+}
 
 std::string host_name() {
   char text[256] = {};
@@ -59,7 +64,7 @@ std::string host_name() {
 void adopt(StatusBoard&& board, int slot, int rank) {
   process_board() = {std::make_shared<StatusBoard>(std::move(board)), slot};
   process_board().own_slot().set_identity(rank, getpid(), host_name());
-  std::atexit(note_exit);
+  on_exit(note_exit, nullptr);  // as atexit, with the exit code
   previous_terminate = std::set_terminate(note_and_terminate);
 }
 
@@ -182,7 +187,7 @@ std::vector<uint64_t> ids_of(uint64_t id, int rank, int size) {
 }
 
 std::string difference(const Rings& rings, size_t own, const std::vector<int>& ranks, uint64_t id,
-                       size_t size) {
+                       size_t size, int* blamed) {
   const uint64_t communicator =
       differing_communicator(rings[own], rings, ids_of(id, ranks[own], int(size)));
   if (communicator == 0) return {};
@@ -191,6 +196,7 @@ std::string difference(const Rings& rings, size_t own, const std::vector<int>& r
   std::vector<std::string> calls(size);
   for (size_t i = 0; i < rings.size(); ++i)
     if (found->calls[i]) calls[size_t(ranks[i])] = "called " + format_call(*found->calls[i]);
+  if (blamed) *blamed = odd_rank(calls);
   return describe_mismatch(calls, found->sequence, found->exact);
 }
 
@@ -245,10 +251,24 @@ std::string describe_mismatch(const std::vector<std::string>& calls, uint64_t se
          "reduction and root";
 }
 
+int odd_rank(const std::vector<std::string>& calls) {
+  std::map<std::string, std::vector<int>> groups;
+  int known = 0;
+  for (size_t r = 0; r < calls.size(); ++r) {
+    if (calls[r].empty()) continue;
+    groups[calls[r]].push_back(int(r));
+    ++known;
+  }
+  if (known < 3 || groups.size() != 2) return -1;
+  for (const auto& [call, ranks] : groups)
+    if (ranks.size() == 1) return ranks[0];
+  return -1;
+}
+
 std::string difference_of(const Rings& rings, int rank, uint64_t id) {
   std::vector<int> ranks;
   for (size_t r = 0; r < rings.size(); ++r) ranks.push_back(int(r));
-  return difference(rings, size_t(rank), ranks, id, rings.size());
+  return difference(rings, size_t(rank), ranks, id, rings.size(), nullptr);
 }
 
 std::string missing_call_of(const Rings& rings, uint64_t id) {
@@ -273,8 +293,8 @@ std::string missing_call_of(const Rings& rings, uint64_t id) {
   return some ? describe_mismatch(calls, made_by_all + 1) : std::string();
 }
 
-std::string difference_on_board(const BoardPlace& place, int rank, int size, uint64_t id,
-                                int depth) {
+std::string difference_on_board(const BoardPlace& place, int rank, int size, uint64_t id, int depth,
+                                int* blamed) {
   if (!place.board) return {};
   Rings rings;
   std::vector<int> ranks;
@@ -286,16 +306,19 @@ std::string difference_on_board(const BoardPlace& place, int rank, int size, uin
     rings.push_back(place.board->calls(slot, depth));
     ranks.push_back(r);
   }
-  return difference(rings, own, ranks, id, size_t(size));
+  const std::string text = difference(rings, own, ranks, id, size_t(size), blamed);
+  if (blamed) *blamed = rank_in_job(place, *blamed);
+  return text;
 }
 
 std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64_t id,
-                             double waited_seconds) {
+                             double waited_seconds, int* blamed) {
   if (!place.board) return {};
   Rings rings;
   std::vector<int> ranks;
   size_t own = 0;
   std::string failure;
+  int failed = -1;
   uint64_t failed_at = UINT64_MAX;
   for (int r = 0; r < size; ++r) {
     const int slot = place.slots[size_t(r)];
@@ -311,16 +334,40 @@ std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64
     if (peer.own_failure.present && peer.own_failure.monotonic_ns < failed_at) {
       failed_at = peer.own_failure.monotonic_ns;
       failure = message("rank ", r, " failed", doing, ": ", peer.own_failure.text);
+      failed = r;
     } else if (failure.empty() && peer.pid > 0 && kill(peer.pid, 0) != 0 && errno == ESRCH) {
       failure = message("rank ", r, " (process ", peer.pid, ") died", doing);
+      failed = r;
     } else if (failure.empty() && waited_seconds > 0 &&
                (peer.phase == Phase::finishing || peer.phase == Phase::finished)) {
       failure = message("rank ", r, " has left the program", doing);
+      failed = r;
     }
   }
-  const std::string text = difference(rings, own, ranks, id, size_t(size));
+  if (blamed) *blamed = failed;
+  const std::string text = difference(rings, own, ranks, id, size_t(size), blamed);
+  if (blamed) *blamed = rank_in_job(place, *blamed);
   if (!text.empty() || !failure.empty()) return !text.empty() ? text : failure;
   return waited_seconds < kStuck ? std::string() : deadlock(place, rings, id, size);
+}
+
+int rank_in_job(const BoardPlace& place, int rank) {
+  if (!place.board || rank < 0 || place.slots[size_t(rank)] < 0) return rank;
+  const int known = place.board->read(place.slots[size_t(rank)]).rank;
+  return known < 0 ? rank : known;
+}
+
+std::vector<int> late_ranks(const BoardPlace& place, uint64_t id, uint64_t sequence) {
+  std::vector<int> late;
+  for (size_t r = 0; place.board && r < place.slots.size(); ++r) {
+    if (place.slots[r] < 0) continue;
+    const auto calls = place.board->calls(place.slots[r]);
+    const bool there = std::any_of(calls.begin(), calls.end(), [&](const CallRecord& call) {
+      return call.communicator == id && call.sequence >= sequence;
+    });
+    if (!there) late.push_back(int(r));
+  }
+  return late;
 }
 
 }  // namespace catena::comm

@@ -21,8 +21,9 @@ const char* phase_name(Phase phase) {
 
 const char* call_op_name(std::uint8_t op) {
   static constexpr const char* kNames[] = {
-      "none",    "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "gather",
-      "scatter", "all_to_all", "send",           "recv",       "barrier",   "split",  "object"};
+      "none",   "all_reduce", "reduce_scatter", "all_gather", "broadcast",
+      "reduce", "gather",     "scatter",        "all_to_all", "send",
+      "recv",   "barrier",    "split",          "object",     "close"};
   return name_at(kNames, op);
 }
 
@@ -60,7 +61,7 @@ std::string format_call(const CallRecord& record) {
   const bool reduces =
       op == CallOp::all_reduce || op == CallOp::reduce_scatter || op == CallOp::reduce;
   if (reduces) text.append(" ").append(call_reduction_name(record.reduction));
-  if (op != CallOp::barrier && op != CallOp::split) {
+  if (op != CallOp::barrier && op != CallOp::split && op != CallOp::close) {
     text.append(" ").append(call_dtype_name(record.dtype));
     text.append("[").append(std::to_string(record.count)).append("]");
   }

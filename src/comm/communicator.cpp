@@ -44,13 +44,18 @@ CallHistory& Communicator::State::pair_history(bool receive, int peer) {
   return *entry;
 }
 
-void Communicator::State::mark_failed(const std::string& text, bool by_peer) {
+void Communicator::State::mark_failed(const std::exception& error) {
+  const auto peer = dynamic_cast<const PeerError*>(&error);
+  mark_failed(error.what(), true, peer ? peer->blamed_rank() : -1);
+}
+
+void Communicator::State::mark_failed(const std::string& text, bool by_peer, int blamed) {
   std::lock_guard lock(failure_mutex);
   if (failed.load(std::memory_order_relaxed)) return;
   failure = text;
   failed.store(true, std::memory_order_release);
   if (by_peer)
-    own_slot.fail_because_of_peer(-1, text);
+    own_slot.fail_because_of_peer(blamed < 0 ? this->blamed.load() : blamed, text);
   else
     own_slot.fail(text);
 }
@@ -132,10 +137,12 @@ void Communicator::throw_if_failed() const {
 
 void Communicator::check() {
   throw_if_failed();
-  std::string problem = find_problem(0);
+  int blamed = -1;
+  std::string problem = find_problem(0, &blamed);
   if (problem.empty() && state_->control && inter_size() > 1)
     problem = difference_over_hosts(*state_);
   if (problem.empty()) return;
+  state_->mark_failed(problem, true, blamed);
   abort(problem);
   throw_if_failed();
 }
@@ -184,9 +191,20 @@ std::string Communicator::find_difference() const {
   return difference_on_board(state_->place, rank(), size(), state_->id, depth);
 }
 
-std::string Communicator::find_problem(double waited_seconds) const {
-  return problem_on_board(state_->place, rank(), size(), state_->id, waited_seconds);
+std::string Communicator::find_problem(double waited_seconds, int* blamed) const {
+  int rank_at_fault = -1;
+  std::string text =
+      problem_on_board(state_->place, rank(), size(), state_->id, waited_seconds, &rank_at_fault);
+  if (!text.empty()) state_->blamed = rank_at_fault;
+  if (blamed) *blamed = rank_at_fault;
+  return text;
 }
+
+std::vector<int> Communicator::late_ranks(uint64_t sequence) const {
+  return comm::late_ranks(state_->place, state_->id, sequence);
+}
+
+int Communicator::rank_in_job(int rank) const { return comm::rank_in_job(state_->place, rank); }
 
 void Communicator::abort(const std::string& reason) {
   state_->mark_failed(reason, false);
@@ -204,12 +222,16 @@ void Communicator::cancel_before_close(int id) { state_->callbacks.erase(id); }
 void Communicator::close() {
   State& s = *state_;
   if (s.closed) return;
-  s.closed = true;
   // A callback may cancel itself or others.
   while (!s.callbacks.empty()) {
     auto node = s.callbacks.extract(s.callbacks.begin());
     node.mapped()();
   }
+  if (size() > 1 && !failed() && s.transport->meets_to_close() && s.transport->failure().empty()) {
+    Request request{.who = "close", .op = CommOp::kBarrier, .recorded_op = CommOp::kClose};
+    submit_to_host(request);
+  }
+  s.closed = true;
   if (!failed() && s.transport->failure().empty()) s.transport->close();
 }
 
@@ -281,7 +303,7 @@ void Communicator::end_group() {
   try {
     s.transport->run(calls);
   } catch (const std::exception& error) {
-    s.mark_failed(error.what(), true);
+    s.mark_failed(error);
     throw;
   }
   for (const State::Pending& entry : pending) {
@@ -383,7 +405,7 @@ void Communicator::issue(const Request& request, const Array& input, const Array
   try {
     s.transport->run({&call, 1});
   } catch (const std::exception& error) {
-    s.mark_failed(error.what(), true);
+    s.mark_failed(error);
     throw;
   }
   s.own_slot.end_call(record);

@@ -50,7 +50,9 @@ struct Communicator::State {
   CallHistory& pair_history(bool receive, int peer);
   // For parts of libcatena that are not members of Communicator.
   static State& of(const Communicator& comm) { return *comm.state_; }
-  void mark_failed(const std::string& text, bool by_peer);
+  void mark_failed(const std::string& text, bool by_peer, int blamed = -1);
+  // The same for what a transport threw.
+  void mark_failed(const std::exception& error);
 
   std::unique_ptr<Transport> transport;
   CommunicatorPtr control;
@@ -66,6 +68,7 @@ struct Communicator::State {
   mutable std::mutex failure_mutex;
   std::string failure;
   std::atomic<bool> failed{false};
+  std::atomic<int> blamed{-1};  // whom the last problem that was found is to blame on
   bool closed = false;
 
   Stream side;
@@ -97,14 +100,18 @@ void note_failure(std::string_view text);
 // Also starts the call numbers again, under another id.
 void set_place(Communicator& comm, BoardPlace place, uint64_t id);
 // The first difference in the last `depth` calls of the ranks on this host; "" when there is none.
-std::string difference_on_board(const BoardPlace& place, int rank, int size, uint64_t id,
-                                int depth);
+std::string difference_on_board(const BoardPlace& place, int rank, int size, uint64_t id, int depth,
+                                int* blamed = nullptr);
 // The same over rings of all ranks.
 std::string difference_of(const std::vector<std::vector<CallRecord>>& rings, int rank, uint64_t id);
 // Of rings whose calls do not differ: the first that some ranks have made and others have not.
 std::string missing_call_of(const std::vector<std::vector<CallRecord>>& rings, uint64_t id);
 // The first difference, or failure of a peer, that the boards show; see Communicator::find_problem.
 std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64_t id,
-                             double waited_seconds);
+                             double waited_seconds, int* blamed = nullptr);
+// The number in the whole job of a communicator's rank, as far as this host knows it.
+int rank_in_job(const BoardPlace& place, int rank);
+// The ranks on this host that have not made this call yet.
+std::vector<int> late_ranks(const BoardPlace& place, uint64_t id, uint64_t sequence);
 
 }  // namespace catena::comm

@@ -1,7 +1,11 @@
 // Host objects: their byte formats and the calls that move them as host arrays.
 #include "catena/comm/objects.h"
 
+#include <cxxabi.h>
+
 #include <algorithm>
+#include <cstdlib>
+#include <memory>
 #include <numeric>
 
 #include "catena/array/creation.h"
@@ -13,6 +17,26 @@ namespace detail {
 void fail_unpack(size_t got, size_t expected) {
   fail<CommError>("received an object of ", got, " bytes, expected ", expected,
                   " (or a multiple); sender and receiver name different types");
+}
+
+namespace {
+std::string readable(const char* type) {
+  if (type == std::string_view(typeid(std::string).name())) return "std::string";
+  const std::unique_ptr<char, void (*)(void*)> name(
+      abi::__cxa_demangle(type, nullptr, nullptr, nullptr), std::free);
+  return name ? name.get() : type;
+}
+}  // namespace
+
+std::string strip_type(std::string&& bytes, const std::type_info& expected) {
+  const size_t end = bytes.find('\0');
+  if (end == std::string::npos) fail_unpack(bytes.size(), std::strlen(expected.name()) + 1);
+  const std::string sent = bytes.substr(0, end);
+  CATENA_CHECK(CommError, sent == expected.name(), "received an object of type ",
+               readable(sent.c_str()), ", expected ", readable(expected.name()),
+               ": all ranks must name the same type in one object call");
+  bytes.erase(0, end + 1);
+  return std::move(bytes);
 }
 }  // namespace detail
 

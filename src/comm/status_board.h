@@ -42,7 +42,8 @@ enum class CallOp : std::uint8_t {
   recv,
   barrier,
   split,
-  object
+  object,
+  close
 };
 const char* call_op_name(std::uint8_t op);
 // bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64

@@ -1,4 +1,7 @@
-// Started by faults_test under mpirun: rank 1 misbehaves as the first argument says.
+// Started by faults_test under mpirun or catena-run: rank 1 misbehaves as the first argument says.
+#include <unistd.h>
+
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -6,13 +9,22 @@
 
 #include "catena/array/creation.h"
 #include "catena/comm/factory.h"
+#include "catena/comm/run_main.h"
 
 using namespace catena;
 using catena::comm::Fault;
 
 namespace {
 
+// Before the ranks have met.
+void misbehave_early(const std::string& fault) {
+  if (comm::launch_environment().rank != 1) return;
+  if (fault == "late") std::this_thread::sleep_for(std::chrono::seconds(30));
+  if (fault == "absent") std::exit(0);
+}
+
 int run(const std::string& fault) {
+  misbehave_early(fault);
   const CommunicatorPtr comm = create_communicator("mpi");
   const Array x = zeros({4}, {Dtype::kFloat32, comm->device()});
   comm->all_reduce(x);
@@ -22,7 +34,14 @@ int run(const std::string& fault) {
     if (fault == "hang") comm->inject({.kind = Fault::Kind::kDelay, .at_call = 2, .seconds = 30});
     if (fault == "throw") throw std::runtime_error("rank 1 has no disk");
     if (fault == "abort") comm->abort("loss is NaN");
+    if (fault == "leave") _exit(0);
+    if (fault == "return") return 0;
+    if (fault == "max") comm->all_reduce(x, comm::Reduction::kMax);
   }
+  if (fault == "types" && comm->rank() == 1)
+    comm->broadcast_object(1.0f);
+  else if (fault == "types")
+    comm->broadcast_object(5);
   comm->all_reduce(x);
   comm->close();
   if (comm->rank() == 0) std::puts("all went well");
@@ -42,6 +61,7 @@ int main(int argc, char** argv) {
   } catch (const std::exception& error) {
     std::printf("seen: %s\n", error.what());
     std::fflush(stdout);
+    report_failure(error);
     return 7;
   }
 }

@@ -190,7 +190,11 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::string compare_with_all();
   // What keeps this communicator's calls from finishing, as far as the other ranks' records on this
   // host tell: a differing call, a dead or finished rank. Empty when nothing is wrong. Thread-safe.
-  std::string find_problem(double waited_seconds) const;
+  std::string find_problem(double waited_seconds, int* blamed = nullptr) const;
+  // For transports: ranks of this host that have not made call `sequence`, and whom to blame for a
+  // difference or a delay (numbers in the whole job).
+  std::vector<int> late_ranks(uint64_t sequence) const;
+  int rank_in_job(int rank) const;
   // The first call in which the records of this host's ranks differ, or "". Cheap enough for every
   // host wait. Thread-safe.
   std::string find_difference() const;

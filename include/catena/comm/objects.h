@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <typeinfo>
 #include <vector>
 
 #include "catena/array/io.h"
@@ -26,12 +27,15 @@ inline constexpr bool kIsFlatVector<std::vector<T>> =
     std::is_trivially_copyable_v<T> && !std::is_same_v<T, bool>;
 
 [[noreturn]] void fail_unpack(size_t got, size_t expected);
+// The payload of bytes that begin with the name of a type (of std::type_info) and a zero. Throws
+// CommError that names both types when it is another one.
+std::string strip_type(std::string&& bytes, const std::type_info& expected);
 
 // Strings and byte buffers travel as they are, NamedArrays with their own format, values and
 // vectors of trivially copyable types as memory (all ranks run the same program on one kind of
 // machine).
 template <class T>
-std::string pack(const T& value) {
+std::string payload_of(const T& value) {
   if constexpr (std::is_same_v<T, std::string>) {
     return value;
   } else if constexpr (std::is_same_v<T, NamedArrays>) {
@@ -48,10 +52,19 @@ std::string pack(const T& value) {
   }
 }
 
+// With the type in front, so that ranks that name different ones are told.
 template <class T>
-T unpack(std::string&& bytes) {
+std::string pack(const T& value) {
+  std::string bytes = typeid(T).name();
+  bytes += '\0';
+  return bytes += payload_of(value);
+}
+
+template <class T>
+T unpack(std::string&& packed) {
+  std::string bytes = strip_type(std::move(packed), typeid(T));
   if constexpr (std::is_same_v<T, std::string>) {
-    return std::move(bytes);
+    return bytes;
   } else if constexpr (std::is_same_v<T, NamedArrays>) {
     return unpack_named_arrays(bytes);
   } else if constexpr (kIsFlatVector<T>) {

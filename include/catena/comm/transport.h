@@ -32,6 +32,7 @@ enum class CommOp : uint8_t {
   kBarrier,
   kSplit,
   kObject,
+  kClose,
 };
 const char* name(CommOp op);
 
@@ -55,6 +56,17 @@ struct Call {
 
   const void* in() const { return input ? input->raw_data() : nullptr; }
   void* out() const { return output ? output->raw_data() : nullptr; }
+};
+
+// A failure that this rank noticed and another one is to blame for.
+class PeerError : public CommError {
+ public:
+  PeerError(const std::string& text, int blamed_rank)
+      : CommError(text), blamed_rank_(blamed_rank) {}
+  int blamed_rank() const { return blamed_rank_; }  // -1: nobody in particular
+
+ private:
+  int blamed_rank_;
 };
 
 class Transport {
@@ -83,6 +95,9 @@ class Transport {
   virtual void abort(const std::string& reason) noexcept = 0;
   // The communicator goes while an exception is on its way: tell the others, wait for nobody.
   virtual void abandon() noexcept {}
+  // Whether all ranks meet in a call before close(), so that a rank that closes while others still
+  // make calls is named like any other difference.
+  virtual bool meets_to_close() const { return true; }
   // Text of a failure that happened behind the calls (asynchronously); empty when there is none.
   virtual std::string failure() const { return {}; }
   // Collective, at most once; not after a failure.
@@ -101,6 +116,9 @@ void register_communicator(const std::string& name, CommunicatorMaker maker);
 // unknown.
 std::string describe_mismatch(const std::vector<std::string>& calls, uint64_t sequence,
                               bool exact = true);
+
+// The one rank that did something else than all others, of at least three; -1 when there is none.
+int odd_rank(const std::vector<std::string>& calls);
 
 // The deadlines in effect: from the options, else the environment, else the default.
 double timeout_of(const CommunicatorOptions& options);

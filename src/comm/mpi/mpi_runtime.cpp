@@ -3,6 +3,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 
@@ -34,10 +35,23 @@ namespace {
 double exit_timeout = 600;
 MPI_Comm exit_comm = MPI_COMM_NULL;
 
+std::atomic<bool> alone{false};  // see leave_without_waiting()
+
+// Texts about the failure that are still on their way to other ranks leave with MPI's progress.
+void send_last_messages() {
+  for (int tries = 0; tries < 100; ++tries) {
+    int there = 0;
+    if (MPI_Iprobe(MPI_ANY_SOURCE, 0, exit_comm, &there, MPI_STATUS_IGNORE) != MPI_SUCCESS) return;
+    usleep(1000);
+  }
+}
+
 // A rank that is done early waits here for the others, which may still need its progress; but not
-// for ever, and not inside MPI_Finalize, where nothing could end the wait.
-void end_at_exit() {
+// for ever, and not inside MPI_Finalize, where nothing could end the wait. A rank that failed waits
+// for nobody: whoever started the job ends the others.
+void end_at_exit(int status, void*) {
   if (ended()) return;
+  if (status != 0 || alone) return send_last_messages();
   MPI_Request request;
   int done = MPI_Ibarrier(exit_comm, &request) != MPI_SUCCESS;
   const auto deadline =
@@ -74,6 +88,8 @@ void check_size() {
 
 }  // namespace
 
+void leave_without_waiting() { alone = true; }
+
 void start(const CommunicatorOptions& options) {
   static bool started = false;
   if (started) {
@@ -100,7 +116,7 @@ void start(const CommunicatorOptions& options) {
   exit_timeout = timeout_of(options);
   if (!running) {
     CATENA_MPI(MPI_Comm_dup, MPI_COMM_WORLD, &exit_comm);
-    std::atexit(end_at_exit);
+    on_exit(end_at_exit, nullptr);  // as atexit, with the exit code
   }
   started = true;
 }

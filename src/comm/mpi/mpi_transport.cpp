@@ -46,18 +46,18 @@ MpiTransport::MpiTransport(MPI_Comm data, double timeout) : data_(data) {
 // The MPI communicators are freed by close() only: freeing is collective.
 MpiTransport::~MpiTransport() = default;
 
-void MpiTransport::join(double timeout) {
+void MpiTransport::meet(const char* doing, double timeout) {
   std::vector<MPI_Request> request(1);
   {
     std::lock_guard lock(mutex());
     CATENA_MPI(MPI_Ibarrier, news_, request.data());
   }
-  waiter_->wait(request, "create_communicator", timeout);
+  waiter_->wait(request, doing, timeout);
 }
 
 void MpiTransport::close() {
   if (ended()) return;
-  join(waiter_->timeout());
+  meet("close", waiter_->timeout());
   std::lock_guard lock(mutex());
   MPI_Comm_free(&data_);
   MPI_Comm_free(&news_);
@@ -139,7 +139,7 @@ void MpiTransport::compare(const Call& call) {
   waiter_->wait(request, call);
   std::vector<std::string> calls;
   for (const Header& header : all) calls.push_back(message("called ", header.text));
-  throw CommError(describe_mismatch(calls, call.sequence));
+  waiter_->fail_mismatch(calls, call);
 }
 
 void MpiTransport::run(std::span<const Call> calls) {
@@ -167,9 +167,7 @@ void MpiTransport::run(std::span<const Call> calls) {
     std::vector<std::string> called(static_cast<size_t>(size_));
     called[size_t(rank_)] = "called " + calls[i].describe();
     called[size_t(calls[i].root)] = message("called ", headers[i].text);
-    const std::string text = describe_mismatch(called, calls[i].sequence);
-    waiter_->broadcast_failure(text);
-    throw CommError(text);
+    waiter_->fail_mismatch(called, calls[i]);
   }
   {
     std::lock_guard lock(mutex());

@@ -29,8 +29,8 @@ class MpiTransport : public Transport {
   void abandon() noexcept override;
   void close() override;
 
-  // All ranks came; else CommError after `timeout` seconds.
-  void join(double timeout);
+  // All ranks came to `doing`; else CommError after `timeout` seconds.
+  void meet(const char* doing, double timeout);
 
  private:
   using Requests = std::vector<MPI_Request>;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 
 namespace catena::comm::mpi {
 
@@ -24,20 +25,24 @@ void Waiter::read_news() {
   if (!there) return;
   int length = 0;
   CATENA_MPI(MPI_Get_count, &status, MPI_CHAR, &length);
-  std::string text(static_cast<size_t>(length), '\0');
-  CATENA_MPI(MPI_Recv, text.data(), length, MPI_CHAR, status.MPI_SOURCE, kFailureTag, news_,
+  std::string news(static_cast<size_t>(length), '\0');
+  CATENA_MPI(MPI_Recv, news.data(), length, MPI_CHAR, status.MPI_SOURCE, kFailureTag, news_,
              MPI_STATUS_IGNORE);
   told_ = true;  // they know already
-  throw CommError(text);
+  int blamed = -1;
+  std::memcpy(&blamed, news.data(), sizeof blamed);
+  throw PeerError(news.substr(sizeof blamed), blamed);
 }
 
-void Waiter::broadcast_failure(const std::string& text) noexcept {
+void Waiter::broadcast_failure(const std::string& text, int blamed) noexcept {
+  leave_without_waiting();
   if (told_ || ended()) return;
   told_ = true;
   // Never freed: the messages may be read later than this communicator lives.
   static std::vector<std::string*> kept;
   std::lock_guard lock(mutex());
-  kept.push_back(new std::string(text.substr(0, 2000)));
+  kept.push_back(new std::string(reinterpret_cast<const char*>(&blamed), sizeof blamed));
+  kept.back()->append(text, 0, 2000);
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
     MPI_Request request;
@@ -47,18 +52,50 @@ void Waiter::broadcast_failure(const std::string& text) noexcept {
   }
 }
 
-std::string Waiter::reason_to_stop(double waited, double timeout, const std::string& doing) {
-  if (owner_ && waited > next_look_) {
-    next_look_ = waited + kNextLook;
-    std::string problem = owner_->find_problem(waited);
-    if (!problem.empty()) return problem;
-  }
-  if (waited < timeout) return {};
-  return message("rank ", rank_, " waited ", timeout, " s (CATENA_TIMEOUT) in ", doing,
-                 " for ranks that did not come; their stacks or logs tell what they do");
+void Waiter::fail_mismatch(const std::vector<std::string>& calls, const Call& call) {
+  const int odd = odd_rank(calls);
+  const int blamed = owner_ ? owner_->rank_in_job(odd) : odd;
+  const std::string text = describe_mismatch(calls, call.sequence);
+  broadcast_failure(text, blamed);
+  throw PeerError(text, blamed);
 }
 
-void Waiter::give_up(std::vector<MPI_Request>& requests, const std::string& text) {
+Waiter::Reason Waiter::describe_delay(double timeout, const std::string& doing,
+                                      const Call* call) const {
+  Reason reason;
+  reason.text = message("rank ", rank_, " waited ", timeout, " s (CATENA_TIMEOUT) in ", doing);
+  std::vector<int> late;
+  const bool is_message = call && (call->op == CommOp::kSend || call->op == CommOp::kRecv);
+  if (is_message)
+    late = {call->root};
+  else if (call && owner_)
+    late = owner_->late_ranks(call->sequence);
+  if (late.empty()) {
+    reason.text += " for ranks that did not come";
+  } else {
+    reason.blamed = owner_ ? owner_->rank_in_job(late[0]) : late[0];
+    std::string list;
+    for (int r : late) list += message(list.empty() ? "" : ", ", r);
+    reason.text +=
+        message(late.size() > 1 ? " for ranks " : " for rank ", list, ", which did not come");
+  }
+  reason.text += "; their stacks or logs tell what they do";
+  return reason;
+}
+
+Waiter::Reason Waiter::reason_to_stop(double waited, double timeout, const std::string& doing,
+                                      const Call* call) {
+  if (owner_ && waited > next_look_) {
+    next_look_ = waited + kNextLook;
+    Reason problem;
+    problem.text = owner_->find_problem(waited, &problem.blamed);
+    if (!problem.text.empty()) return problem;
+  }
+  return waited < timeout ? Reason() : describe_delay(timeout, doing, call);
+}
+
+void Waiter::give_up(std::vector<MPI_Request>& requests, const PeerError& error) {
+  leave_without_waiting();
   for (MPI_Request& request : requests) {
     if (request == MPI_REQUEST_NULL) continue;
     // Receives must not write into memory that is given back; sends and collectives cannot be
@@ -66,14 +103,15 @@ void Waiter::give_up(std::vector<MPI_Request>& requests, const std::string& text
     MPI_Cancel(&request);
     MPI_Request_free(&request);
   }
-  throw CommError(text);
+  throw error;
 }
 
-void Waiter::wait(std::vector<MPI_Request>& requests, const std::string& doing, double timeout) {
+void Waiter::wait(std::vector<MPI_Request>& requests, const std::string& doing, double timeout,
+                  const Call* call) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   next_look_ = kFirstLook;
-  std::string stop;
+  Reason stop;
   for (int64_t tries = 0;; ++tries) {
     {
       std::lock_guard lock(mutex());
@@ -84,8 +122,8 @@ void Waiter::wait(std::vector<MPI_Request>& requests, const std::string& doing, 
       if (done) return;
       try {
         if (tries % 16 == 15) read_news();
-      } catch (const CommError& error) {
-        give_up(requests, error.what());
+      } catch (const PeerError& error) {
+        give_up(requests, error);
       }
     }
     if (tries > 200) {
@@ -95,12 +133,12 @@ void Waiter::wait(std::vector<MPI_Request>& requests, const std::string& doing, 
         sched_yield();
       else
         usleep(waited < 1 ? 50 : 500);
-      stop = reason_to_stop(waited, timeout, doing);
+      stop = reason_to_stop(waited, timeout, doing, call);
     }
-    if (!stop.empty()) {
-      broadcast_failure(stop);
+    if (!stop.text.empty()) {
+      broadcast_failure(stop.text, stop.blamed);
       std::lock_guard lock(mutex());
-      give_up(requests, stop);
+      give_up(requests, PeerError(stop.text, stop.blamed));
     }
   }
 }

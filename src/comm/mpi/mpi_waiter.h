@@ -17,19 +17,28 @@ class Waiter {
   void attach(const Communicator& owner) { owner_ = &owner; }
 
   // Throws CommError when it gives up; the requests are then cancelled.
-  void wait(std::vector<MPI_Request>& requests, const std::string& doing, double timeout);
+  void wait(std::vector<MPI_Request>& requests, const std::string& doing, double timeout,
+            const Call* call = nullptr);
   void wait(std::vector<MPI_Request>& requests, const Call& call) {
-    wait(requests, call.describe(), timeout_);
+    wait(requests, call.describe(), timeout_, &call);
   }
   void wait(MPI_Request request, const Call& call);
   // Tells the other ranks.
-  void broadcast_failure(const std::string& text) noexcept;
+  void broadcast_failure(const std::string& text, int blamed = -1) noexcept;
+  // Tells them, and throws PeerError, that `calls` (one text a rank, "" when unknown) differ.
+  [[noreturn]] void fail_mismatch(const std::vector<std::string>& calls, const Call& call);
   double timeout() const { return timeout_; }
 
  private:
   void read_news();
-  std::string reason_to_stop(double waited, double timeout, const std::string& doing);
-  [[noreturn]] void give_up(std::vector<MPI_Request>& requests, const std::string& text);
+  // Why a wait cannot end, and who is to blame; an empty text when it may.
+  struct Reason {
+    std::string text;
+    int blamed = -1;
+  };
+  Reason reason_to_stop(double waited, double timeout, const std::string& doing, const Call* call);
+  Reason describe_delay(double timeout, const std::string& doing, const Call* call) const;
+  [[noreturn]] void give_up(std::vector<MPI_Request>& requests, const PeerError& error);
 
   MPI_Comm news_;
   int rank_, size_;

@@ -1,5 +1,6 @@
 // Entry of the mpi plug-in: create_communicator("mpi").
 #include "catena/core/plugin.h"
+#include "../join_watch.h"
 #include "mpi_transport.h"
 
 namespace catena::comm::mpi {
@@ -7,6 +8,8 @@ namespace {
 
 CommunicatorPtr make(const CommunicatorOptions& options) {
   std::unique_ptr<MpiTransport> transport;
+  const double timeout = start_timeout_of(options);
+  const JoinWatch watch(timeout);
   MPI_Comm world;
   {
     std::lock_guard lock(mutex());
@@ -14,7 +17,7 @@ CommunicatorPtr make(const CommunicatorOptions& options) {
     CATENA_MPI(MPI_Comm_dup, MPI_COMM_WORLD, &world);
   }
   transport = std::make_unique<MpiTransport>(world, timeout_of(options));
-  transport->join(start_timeout_of(options));
+  transport->meet("create_communicator", timeout);
   const int local_rank = make_topology(transport->rank(), transport->hosts()).intra_rank;
   const Device device = default_device(options, local_rank);
   require_device(device);
