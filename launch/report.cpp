@@ -96,8 +96,9 @@ bool is_victim(const JobOutcome& job, int rank) {
 
 // The rank that noticed first, of those that know whom to blame if there are any.
 int first_victim(const JobOutcome& job) {
-  const int knowing = earliest(
-      job, [](const EndRecord& end) { return end.blamed_rank >= 0 ? victim_time(end) : 0; });
+  const int knowing = earliest(job, [](const EndRecord& end) {
+    return end.blamed_rank >= 0 && end.blamed_rank != end.rank ? victim_time(end) : 0;
+  });
   return knowing >= 0 ? knowing : earliest(job, victim_time);
 }
 

@@ -51,6 +51,47 @@ TEST(Report, EarliestFailureWins) {
   EXPECT_EQ(make_report(job).exit_code, 139);
 }
 
+TEST(Report, VictimsThatKnowWhomToBlameAreHeard) {
+  JobOutcome job = good_job(3);
+  for (int rank : {0, 1, 2}) {
+    end_of(job, rank).exit_code = 7;
+    end_of(job, rank).peer_error = "they differ";
+    end_of(job, rank).peer_error_time = std::uint64_t(100 + rank);
+  }
+  end_of(job, 1).blamed_rank = 1;  // it sees that it is the odd one
+  end_of(job, 2).blamed_rank = 1;
+  EXPECT_EQ(first_line(job),
+            "catena-run: rank 1 on h failed first: they differ (noticed by rank 2)");
+  EXPECT_EQ(make_report(job).exit_code, 7);
+  // MPI_Abort of a victim tells nothing new.
+  job.hints.abort_rank = 2;
+  job.hints.abort_code = 1;
+  EXPECT_EQ(make_report(job).exit_code, 7);
+}
+
+TEST(Report, BacktracesDoNotCrowdOutTheLastWords) {
+  JobOutcome job = good_job(2);
+  end_of(job, 1).signal = SIGSEGV;
+  end_of(job, 1).last_lines =
+      "epoch 3\n[h:12] *** Process received signal ***\n[h:12] Signal: 11\n"
+      "[h:12] [ 0] /lib/libc.so.6(+0x3c)[0x7f]\n[note] kept\n";
+  const std::string text = make_report(job).text;
+  EXPECT_NE(text.find("    epoch 3\n    [note] kept\n"), std::string::npos) << text;
+  end_of(job, 1).last_lines = "[h:12] *** Process received signal ***\n";
+  EXPECT_EQ(make_report(job).text.find("standard error"), std::string::npos);
+}
+
+TEST(Report, ARankThatWasStoppedWhileItFailedKeepsItsExitCode) {
+  JobOutcome job = good_job(2);
+  end_of(job, 1).error = "no disk";
+  end_of(job, 1).error_time = 50;
+  end_of(job, 1).stop_time = 60;
+  end_of(job, 1).signal = SIGABRT;
+  EXPECT_EQ(make_report(job).exit_code, 134);
+  end_of(job, 1).signal = SIGTERM;  // the launcher's
+  EXPECT_EQ(make_report(job).exit_code, 1);
+}
+
 TEST(Report, StoppedRanksDidNotFail) {
   JobOutcome job = good_job(2);
   end_of(job, 0).signal = SIGTERM;

@@ -3,7 +3,6 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 
@@ -35,8 +34,6 @@ namespace {
 double exit_timeout = 600;
 MPI_Comm exit_comm = MPI_COMM_NULL;
 
-std::atomic<bool> alone{false};  // see leave_without_waiting()
-
 // Texts about the failure that are still on their way to other ranks leave with MPI's progress.
 void send_last_messages() {
   for (int tries = 0; tries < 100; ++tries) {
@@ -51,7 +48,7 @@ void send_last_messages() {
 // for nobody: whoever started the job ends the others.
 void end_at_exit(int status, void*) {
   if (ended()) return;
-  if (status != 0 || alone) return send_last_messages();
+  if (status != 0) return send_last_messages();
   MPI_Request request;
   int done = MPI_Ibarrier(exit_comm, &request) != MPI_SUCCESS;
   const auto deadline =
@@ -87,8 +84,6 @@ void check_size() {
 }
 
 }  // namespace
-
-void leave_without_waiting() { alone = true; }
 
 void start(const CommunicatorOptions& options) {
   static bool started = false;

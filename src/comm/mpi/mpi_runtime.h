@@ -20,9 +20,6 @@ void start(const CommunicatorOptions& options);
 // MPI was ended; nothing of it may be called.
 bool ended();
 
-// A failure has ended the use of MPI: at exit this rank does not wait for the others.
-void leave_without_waiting();
-
 // MPI is started for one thread at a time; every call holds this.
 std::mutex& mutex();
 

@@ -35,7 +35,6 @@ void Waiter::read_news() {
 }
 
 void Waiter::broadcast_failure(const std::string& text, int blamed) noexcept {
-  leave_without_waiting();
   if (told_ || ended()) return;
   told_ = true;
   // Never freed: the messages may be read later than this communicator lives.
@@ -95,7 +94,6 @@ Waiter::Reason Waiter::reason_to_stop(double waited, double timeout, const std::
 }
 
 void Waiter::give_up(std::vector<MPI_Request>& requests, const PeerError& error) {
-  leave_without_waiting();
   for (MPI_Request& request : requests) {
     if (request == MPI_REQUEST_NULL) continue;
     // Receives must not write into memory that is given back; sends and collectives cannot be
