@@ -1,6 +1,8 @@
 #include "options.h"
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cmath>
 #include <cstdlib>
 
 #include "catena/comm/run_main.h"
@@ -10,6 +12,37 @@
 
 namespace mnist {
 namespace {
+
+// CLI11's own range checks print ranges of 300 digits and let nan pass.
+const CLI::Validator kCount(
+    [](std::string& text) {
+      char* end = nullptr;
+      errno = 0;
+      const long long count = std::strtoll(text.c_str(), &end, 10);
+      const bool good = end != text.c_str() && *end == '\0' && errno == 0 && count > 0;
+      return good ? std::string() : "'" + text + "' is no whole number above 0";
+    },
+    "");
+const CLI::Validator kRate(
+    [](std::string& text) {
+      char* end = nullptr;
+      const double rate = std::strtod(text.c_str(), &end);
+      const bool good = end != text.c_str() && *end == '\0' && std::isfinite(rate) && rate > 0;
+      return good ? std::string() : "'" + text + "' is no number above 0";
+    },
+    "");
+const CLI::Validator kSeed(
+    [](std::string& text) {
+      const bool digits = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+      return digits ? std::string() : "'" + text + "' is no whole number of at least 0";
+    },
+    "");
+// So that "--devices --out x" does not take "--out" for a device.
+const CLI::Validator kDevice(
+    [](std::string& text) {
+      return text.starts_with("-") ? "'" + text + "' is no device" : std::string();
+    },
+    "");
 
 std::vector<catena::Device> to_devices(const std::vector<std::string>& names) {
   std::vector<catena::Device> devices;
@@ -29,24 +62,26 @@ Options parse_options(int argc, char** argv, const std::string& description, Dev
   app.add_option("--data", o.data,
                  "folder of MNIST-format idx files, gzipped or not [the packaged Fashion-MNIST]");
   app.add_option("--epochs", o.epochs, "passes over the training images")
-      ->check(CLI::PositiveNumber)
+      ->check(kCount)
       ->capture_default_str();
   app.add_option("--batch", o.batch, "samples of one update, over all devices")
-      ->check(CLI::PositiveNumber)
+      ->check(kCount)
       ->capture_default_str();
   if (devices == Devices::kOne)
     app.add_option("--device", names, "cpu, cpu:N or cuda:N [cpu:0]")->expected(1);
   if (devices == Devices::kSeveral) {
     app.add_option("--devices", names,
                    "devices, separated by commas [the first two GPUs, else cpu:0,cpu:1]")
-        ->delimiter(',');
+        ->delimiter(',')
+        ->check(kDevice);
   }
   app.add_option("--optimizer", o.optimizer, "update rule")
       ->check(CLI::IsMember({"sgd", "momentum", "adam"}))
       ->capture_default_str();
   app.add_option("--lr", o.lr, "learning rate [0.1 for sgd, 0.01 for momentum, 0.001 for adam]")
-      ->check(CLI::PositiveNumber);
+      ->check(kRate);
   app.add_option("--seed", o.seed, "of initial weights and the order of samples")
+      ->check(kSeed)
       ->capture_default_str();
   app.add_option("--out", o.out, "folder for log, model and checkpoint")->capture_default_str();
   app.add_flag("--resume", o.resume, "go on from the checkpoint in the output folder");

@@ -73,6 +73,12 @@ class Run {
   std::string checkpoint_path() const { return options_.out + "/checkpoint.npz"; }
 
   void describe_checkpoint() {
+    checkpoint_.add(
+        "settings",
+        [this] {
+          return Settings{options_.batch, options_.seed};
+        },
+        [this](const Settings& saved) { check_settings(saved); });
     checkpoint_.add("model", *program_.model);
     checkpoint_.add("optimizer", *program_.optimizer);
     checkpoint_.add("epoch", epoch_);
@@ -83,12 +89,31 @@ class Run {
     checkpoint_.add("random", catena::random::default_state(program_.device));
   }
 
+  // What the order of the samples depends on: a run that goes on with another one would not be the
+  // run that it says it is.
+  struct Settings {
+    int64_t batch;
+    uint64_t seed;
+  };
+  void check_settings(const Settings& saved) {
+    CATENA_CHECK(ValueError, saved.batch == options_.batch && saved.seed == options_.seed,
+                 "--resume: '", checkpoint_path(), "' was made with --batch ", saved.batch,
+                 " --seed ", saved.seed, ", got --batch ", options_.batch, " --seed ",
+                 options_.seed, "; give the same ones, or start without --resume");
+  }
+
   void resume() {
     CATENA_CHECK(IoError, std::filesystem::exists(checkpoint_path()), "--resume: there is no '",
                  checkpoint_path(),
                  "' to go on from; start without --resume, or name the folder of the earlier run "
                  "with --out");
     checkpoint_.load(checkpoint_path());
+    if (options_.lr > 0 && options_.lr != program_.optimizer->lr()) {
+      if (tr::prints())
+        std::printf("--lr %g replaces the %g of the checkpoint\n", options_.lr,
+                    program_.optimizer->lr());
+      program_.optimizer->set_lr(options_.lr);
+    }
     if (is_root()) report_.restore(epoch_);
     if (epoch_ >= options_.epochs && tr::prints()) {
       std::printf("the checkpoint has %lld epochs already; ask for more with --epochs\n",

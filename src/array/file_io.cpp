@@ -1,13 +1,17 @@
 #include "array/file_io.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -37,13 +41,45 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+// What the names of this host's temporary files for a target begin with, folder excluded:
+// ".NAME.tmp.HOST."; the process and a number follow.
+std::string temporary_prefix(const std::string& target) {
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  const size_t slash = target.rfind('/');
+  const size_t start = slash == std::string::npos ? 0 : slash + 1;
+  return message(".", target.substr(start, 150), ".tmp.", std::string(host).substr(0, 64), ".");
+}
+
 std::string temporary_name(const std::string& target) {
   static std::atomic<unsigned> counter{0};
   const size_t slash = target.rfind('/');
   const size_t start = slash == std::string::npos ? 0 : slash + 1;
-  return target.substr(0, start) + message(".", target.substr(start, 200), ".tmp.",
-                                           static_cast<long>(::getpid()), ".",
-                                           counter.fetch_add(1));
+  return target.substr(0, start) + message(temporary_prefix(target), static_cast<long>(::getpid()),
+                                           ".", counter.fetch_add(1));
+}
+
+// Files that processes of this host were writing for the same target when they were killed: nobody
+// else would ever remove them.
+void remove_left_over(const std::string& target) {
+  const std::string folder = folder_of(target), prefix = temporary_prefix(target);
+  DIR* entries = ::opendir(folder.c_str());
+  if (entries == nullptr) return;
+  while (const dirent* entry = ::readdir(entries)) {
+    const std::string_view name = entry->d_name;
+    if (!name.starts_with(prefix)) continue;
+    char* end = nullptr;
+    const long process = std::strtol(entry->d_name + prefix.size(), &end, 10);
+    if (process <= 0 || *end != '.') continue;
+    if (::kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH) continue;
+    const std::string path = folder + "/" + entry->d_name;
+    const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (file < 0) continue;
+    // A process of another container with this host name holds the lock while it writes.
+    if (::flock(file, LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
+    ::close(file);
+  }
+  ::closedir(entries);
 }
 
 }  // namespace
@@ -59,6 +95,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(resolve_l
   }
   // The folder alone would allow the rename, but a file that was made read-only is to stay.
   if (exists && ::access(target_.c_str(), W_OK) != 0) fail_with("open it for writing", errno);
+  remove_left_over(target_);
   temporary_ = temporary_name(target_);
   descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor_ < 0) {
@@ -66,6 +103,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(resolve_l
     temporary_.clear();
     fail_with("create a file in its folder", reason);
   }
+  (void)!::flock(descriptor_, LOCK_EX | LOCK_NB);  // see remove_left_over
   if (exists) (void)!::fchmod(descriptor_, status.st_mode & 0777);
 }
 

@@ -57,6 +57,11 @@ void Parameterized::copy_parameters_from(const Parameters& source) {
   const Parameters own = parameters();
   CATENA_CHECK(ValueError, own.size() == source.size(), "copy_parameters_from: the model has ",
                own.size(), " parameters, the source ", source.size());
+  for (size_t i = 0; i < own.size(); ++i) {
+    CATENA_CHECK(ShapeError, own[i].shape() == source[i].shape(),
+                 "copy_parameters_from: parameter ", i, " ('", own[i].name(), "') has shape ",
+                 own[i].shape(), ", that of the source ", source[i].shape());
+  }
   for (size_t i = 0; i < own.size(); ++i) own[i].copy_from(source[i].data());
 }
 

@@ -8,6 +8,7 @@
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
 #include "catena/core/graph.h"
+#include "catena/core/log.h"
 
 namespace catena::optimizers {
 namespace {
@@ -24,9 +25,16 @@ void add_decayed(const ParameterArena& arena, double rate) {
   add(arena.gradient(), multiply(arena.data(), rate), arena.gradient());
 }
 
+void check_rate(const std::string& name, double rate) {
+  CATENA_CHECK(ValueError, std::isfinite(rate) && rate >= 0, "optimizer: the learning rate ", name,
+               " is ", rate, ", expected a finite number of at least 0");
+}
+
 }  // namespace
 
-Optimizer::Optimizer(std::string lr_name, double lr) : lr_name_(std::move(lr_name)), lr_(lr) {}
+Optimizer::Optimizer(std::string lr_name, double lr) : lr_name_(std::move(lr_name)), lr_(lr) {
+  check_rate(lr_name_, lr);
+}
 Optimizer::~Optimizer() = default;
 
 // Setup -------------------------------------------------------------------------------------------
@@ -141,6 +149,7 @@ int64_t Optimizer::t() const {
 
 void Optimizer::set_lr(double lr) {
   if (lr == lr_) return;
+  check_rate(lr_name_, lr);
   lr_ = lr;
   for (const Group& group : groups_) {
     if (!group.values.block.defined()) continue;
@@ -172,6 +181,12 @@ void Optimizer::accumulate_grads(const Arrays& gradients) {
   CATENA_CHECK(ValueError, gradients.size() == ordered_.size(),
                "accumulate_grads: the optimizer holds ", ordered_.size(), " parameters, got ",
                gradients.size(), " gradients");
+  for (size_t i = 0; i < ordered_.size(); ++i) {
+    CATENA_CHECK(ShapeError, !gradients[i].defined() || gradients[i].shape() == ordered_[i].shape(),
+                 "accumulate_grads: parameter '", ordered_[i].name(), "' has shape ",
+                 ordered_[i].shape(), ", gradient ", i, " has ", gradients[i].shape(),
+                 "; are they of a copy of this model?");
+  }
   settle_layout();
   if (source_) source_->before_accumulate(*this);
   Arrays by_index(layout_.parameters().size());
@@ -252,7 +267,20 @@ void UpdateContext::apply() {
 
 // Update ------------------------------------------------------------------------------------------
 
+// A loss that was computed without a graph (NoBackprop, constants) has an empty backward pass,
+// which would go unnoticed as steps that change nothing.
+void Optimizer::warn_without_gradients() {
+  if (warned_ || source_ || ordered_.empty()) return;
+  const auto reached = [](const Parameter& p) { return p.state()->reached; };
+  if (std::any_of(ordered_.begin(), ordered_.end(), reached)) return;
+  warned_ = true;
+  logging::warning(
+      "update: no parameter got a gradient since zero_grads; was the loss computed under "
+      "NoBackprop, from constants only, or by another model? (said once)");
+}
+
 void Optimizer::update() {
+  warn_without_gradients();
   finish_gradients("update");
   UpdateContext context(*this);
   for (const auto& [name, hook] : hooks_) hook(context);

@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <functional>
 #include <numeric>
@@ -225,6 +227,26 @@ TEST_F(IoTest, DamagedNpz) {
     save_npz(folder_ / "a.npz", {{"x", a}}, compressed);
     damage_everywhere(folder_, read_file(folder_ / "a.npz"), true, a);
   }
+}
+
+TEST_F(IoTest, WhatAKilledProcessLeftGoesWithTheNextSave) {
+  const std::string path = folder_ / "a.npy";
+  save(path, zeros({4}));
+  const pid_t child = fork();
+  if (child == 0) {
+    io::AtomicFile file(path);
+    raise(SIGKILL);
+  }
+  waitpid(child, nullptr, 0);
+  EXPECT_EQ(folder_.entries(), 2);
+  write_file(folder_ / ".b.npy.tmp.elsewhere.1.0", "another file's, of another host");
+  {
+    io::AtomicFile living(path);  // of a process that still writes
+    save(path, ones({4}));
+    EXPECT_EQ(folder_.entries(), 3);
+  }
+  EXPECT_EQ(folder_.entries(), 2);
+  EXPECT_EQ(load(path).to_vector<int>(), std::vector<int>(4, 1));
 }
 
 TEST_F(IoTest, DamagedZip64) {

@@ -82,6 +82,12 @@ TEST(ExamplesTest, ResumeNeedsItsOwnCheckpoint) {
   expect_refused("train_mnist_model_parallel", {"--optimizer", "sgd", "--devices", "cpu:0,cpu:1"},
                  {path, "the checkpoint does not fit the model", "missing: first/l1/W",
                   "unknown: l1/W (1000, 784)"});
+  expect_refused("train_mnist", {"--optimizer", "sgd", "--batch", "50"},
+                 {path, "--batch 100 --seed", "got --batch 50"});
+  const Finished faster =
+      run(train("train_mnist", out, {"--optimizer", "sgd", "--lr", "0.5", "--resume"}));
+  EXPECT_NE(faster.out.find("--lr 0.5 replaces the 0.1 of the checkpoint"), std::string::npos)
+      << faster.all();
   std::filesystem::resize_file(path, 3000);
   expect_refused("train_mnist", {"--optimizer", "sgd"}, {path, "it is cut"});
 }

@@ -314,6 +314,39 @@ Variable recorded_sum(const Variable& a, const Variable& b) {
   return (new Sum)->connect(inputs, add(a.data(), b.data()));
 }
 
+TEST(Optimizer, RatesAreChecked) {
+  EXPECT_THROW(SGD{NAN}, ValueError);
+  EXPECT_THROW(SGD(-1.0), ValueError);
+  EXPECT_THROW(MomentumSGD(0.1, 5.0), ValueError);
+  EXPECT_THROW(Adam{INFINITY}, ValueError);
+  EXPECT_THROW(gradient_clipping(-1), ValueError);
+  EXPECT_THROW(weight_decay(NAN), ValueError);
+  SGD sgd(0.0);
+  EXPECT_THROW(sgd.set_lr(NAN), ValueError);
+  EXPECT_EQ(sgd.lr(), 0.0);
+}
+
+TEST(Optimizer, StepsWithoutGradientsAreNoticed) {
+  const OwnedParameter p(ones({2}, dtype::float32));
+  SGD sgd(1.0);
+  sgd.setup({p});
+  sgd.zero_grads();
+  ::testing::internal::CaptureStderr();
+  sgd.update();
+  sgd.update();
+  const std::string text = ::testing::internal::GetCapturedStderr();
+  const size_t said = text.find("no parameter got a gradient since zero_grads");
+  ASSERT_NE(said, std::string::npos) << text;
+  EXPECT_EQ(text.find("no parameter", said + 1), std::string::npos) << "said once";
+  SGD other(1.0);
+  other.setup({p});
+  other.zero_grads();
+  p.set_grad(ones({2}, dtype::float32));
+  ::testing::internal::CaptureStderr();
+  other.update();
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
+}
+
 TEST(Optimizer, ForgottenLayersAreNoticed) {
   struct Forgetful : FunctionSet {
     OwnedParameter kept{ones({3}, dtype::float32)}, forgotten{ones({3}, dtype::float32)};

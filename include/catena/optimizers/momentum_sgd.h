@@ -8,12 +8,18 @@ namespace catena::optimizers {
 // v = momentum * v - lr * g; p += v. State "v".
 class MomentumSGD : public Optimizer {
  public:
-  explicit MomentumSGD(double lr = 0.01, double momentum = 0.9)
-      : Optimizer("lr", lr), momentum_(momentum) {}
+  // ValueError unless 0 <= momentum <= 1.
+  explicit MomentumSGD(double lr = 0.01, double momentum = 0.9) : Optimizer("lr", lr) {
+    set_momentum(momentum);
+  }
 
   double momentum() const { return momentum_; }
   // A captured graph keeps the momentum it was captured with.
-  void set_momentum(double momentum) { momentum_ = momentum; }
+  void set_momentum(double momentum) {
+    CATENA_CHECK(ValueError, momentum >= 0 && momentum <= 1,
+                 "MomentumSGD: expected momentum in [0, 1], got ", momentum);
+    momentum_ = momentum;
+  }
   std::vector<std::pair<std::string, double>> hyper_parameters() const override;
   void set_hyper_parameter(const std::string& name, double value) override;
 
@@ -23,7 +29,7 @@ class MomentumSGD : public Optimizer {
   void update_arena(const ArenaUpdate& update) override;
 
  private:
-  double momentum_;
+  double momentum_ = 0;
 };
 
 }  // namespace catena::optimizers

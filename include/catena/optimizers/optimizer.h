@@ -171,6 +171,7 @@ class Optimizer {
   void make_device_values(Group& group, Device device);
   void require_setup(const char* who) const;
   void finish_gradients(const char* who);
+  void warn_without_gradients();
   void run_rule(size_t group, UpdateContext& context);
   void update_each(const ParameterArena& arena);
 
@@ -180,6 +181,7 @@ class Optimizer {
   std::vector<Group> groups_;      // one for each arena
   std::vector<Arrays> states_;     // by position in declaration
   std::vector<std::pair<std::string, Hook>> hooks_;
+  bool warned_ = false;  // see warn_without_gradients
   int64_t t_ = 0;
   bool device_values_everywhere_ = false;
   GradientSource* source_ = nullptr;
