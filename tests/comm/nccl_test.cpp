@@ -22,7 +22,9 @@ const auto kName = [](const auto& info) { return std::string(info.param.name); }
 class NcclSuite : public testing::TestWithParam<comm_suite::Case> {};
 TEST_P(NcclSuite, GivesExactResults) {
   CATENA_NEEDS_NCCL(1);
-  for (int ranks = 1; ranks <= most_ranks(); ranks *= 2) run_nccl(ranks, GetParam().body);
+  run_nccl(1, GetParam().body);
+  // One size of several: NCCL takes seconds to connect the GPUs of each communicator.
+  if (most_ranks() > 1) run_nccl(most_ranks(), GetParam().body);
 }
 INSTANTIATE_TEST_SUITE_P(Collectives, NcclSuite, testing::ValuesIn(comm_suite::collective_cases()),
                          kName);
