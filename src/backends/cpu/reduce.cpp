@@ -19,11 +19,10 @@ namespace catena::host {
 
 namespace {
 
-constexpr int64_t kRowBlock = 1024;       // elements one call of a row loop takes: of a buffer, or
-                                          // where blocks are combined pairwise
-constexpr int64_t kPlainRowBlock = 8192;  // and otherwise
-constexpr int64_t kColumnBlock = 2048;    // columns accumulated together
-constexpr int64_t kColumnRows = 128;      // rows accumulated one by one before going pairwise
+constexpr int64_t kLongRowBlock = 8 * kRowBlock;  // elements one call of a row loop takes, where
+                                                  // blocks are not combined pairwise
+constexpr int64_t kColumnBlock = 2048;            // columns accumulated together
+constexpr int64_t kColumnRows = 128;            // rows accumulated one by one before going pairwise
 constexpr int64_t kSegment = int64_t{1} << 17;  // elements of a segment
 
 struct ReduceJob {
@@ -164,6 +163,18 @@ bool decided(const ReduceJob& job, const char* partial) {
   return (job.op == ReduceOp::kAll && *partial == 0) || (job.op == ReduceOp::kAny && *partial != 0);
 }
 
+// One row of n elements that a buffer of kRowBlock has to hold in between; as loops->row.
+void reduce_by_buffer(const ReduceJob& job, const char* source, int64_t stride, int64_t n,
+                      char* buffer, char* result) {
+  alignas(8) char partial[8];
+  for (int64_t at = 0; at < n; at += kRowBlock) {
+    const int64_t count = std::min(kRowBlock, n - at);
+    job.read(source + at * stride, stride, buffer, count);
+    job.loops->row(buffer, count, at == 0 ? result : partial);
+    if (at > 0) job.loops->combine(result, partial, 1);
+  }
+}
+
 // Pieces [begin, end) of a reduction of whole rows; a piece is at most row_block elements of a row.
 void reduce_pieces(const ReduceJob& job, const char* base, int64_t begin, int64_t end,
                    char* result) {
@@ -178,11 +189,11 @@ void reduce_pieces(const ReduceJob& job, const char* base, int64_t begin, int64_
   for (int64_t piece = begin; piece < end; ++piece) {
     const int64_t at = piece % per_row * block, n = std::min(block, inner - at);
     const char* source = base + cursor.offset(0) + at * stride;
-    if (!direct) {
-      job.read(source, stride, buffer, n);
-      source = buffer;
-    }
-    job.loops->row(source, n, end - begin == 1 ? result : partial);
+    char* target = end - begin == 1 ? result : partial;
+    if (direct)
+      job.loops->row(source, n, target);
+    else
+      reduce_by_buffer(job, source, stride, n, buffer, target);
     if (end - begin == 1) return;
     combiner.add(partial);
     if (decided(job, partial)) break;
@@ -308,11 +319,10 @@ void reduce_inner_row(const ReduceJob& job, const char* source, char* result) {
   for (int64_t at = 0; at < job.row_size; at += job.row_block) {
     const int64_t n = std::min(job.row_block, job.row_size - at);
     const char* block = source + at * job.row_stride;
-    if (!direct) {
-      job.read(block, job.row_stride, buffer, n);
-      block = buffer;
-    }
-    job.loops->row(block, n, partial);
+    if (direct)
+      job.loops->row(block, n, partial);
+    else
+      reduce_by_buffer(job, block, job.row_stride, n, buffer, partial);
     combiner.add(partial);
   }
   combiner.finish(result);
@@ -338,7 +348,9 @@ void reduce_column_rows(const ReduceJob& job, const char* base, int64_t n, int64
   if (job.row_size > 1) return reduce_rows_of_rows(job, base, n, begin, end, accumulators);
   const int64_t stride = job.kept.inner_stride(0);
   const bool direct = !job.convert && (stride == job.item || n == 1);
-  alignas(64) char buffer[kColumnBlock * 8];
+  // Eight rows in a buffer: the loops take so many at once, with another rounding than one by one.
+  constexpr int64_t kBufferRows = 8;
+  alignas(64) char buffer[kBufferRows * kColumnBlock * 8];
   ReducedRows rows(job.reduced, begin);
   if (job.op == ReduceOp::kMax || job.op == ReduceOp::kMin) {
     job.read(base + rows.offset(), stride, accumulators, n);
@@ -347,14 +359,15 @@ void reduce_column_rows(const ReduceJob& job, const char* base, int64_t n, int64
   }
   for (int64_t row = begin; row < end;) {
     const char* source = base + rows.offset();
-    int64_t count = 1;
-    if (direct) {
-      count = std::min(end - row, rows.even());
-    } else {
-      job.read(source, stride, buffer, n);
+    int64_t count = std::min(end - row, rows.even()), distance = job.reduced.inner_stride(0);
+    if (!direct) {
+      count = std::min(count, kBufferRows);
+      for (int64_t k = 0; k < count; ++k)
+        job.read(source + k * distance, stride, buffer + k * n * job.item, n);
       source = buffer;
+      distance = n * job.item;
     }
-    job.loops->columns(source, job.reduced.inner_stride(0), count, n, accumulators);
+    job.loops->columns(source, distance, count, n, accumulators);
     row += count;
     rows.advance(count);
   }
@@ -482,8 +495,7 @@ void run(ReduceJob& job, const ReduceCall& call, const Shape& shape, const Strid
   const int64_t kept_step = std::abs(job.kept.inner_stride(0));
   const bool columns = job.kept.size > 1 &&
                        (job.reduced.size == 1 || kept_step < std::abs(job.reduced.inner_stride(0)));
-  const bool in_place = !job.convert && job.reduced.inner_stride(0) == job.item;
-  if (in_place && !job.pairwise) job.row_block = kPlainRowBlock;
+  if (!job.pairwise) job.row_block = kLongRowBlock;
   if (columns || take_rows_as_columns(job, kept_step))
     reduce_columns(job);
   else

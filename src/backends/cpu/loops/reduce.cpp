@@ -87,9 +87,21 @@ inline __attribute__((always_inline)) double reduce_in_double(const T* x, int64_
   for (; i < n; ++i) rest = Op::step(rest, double(x[i]));
   return Op::join(join_lanes<Op>(acc[0], acc[1], acc[2], acc[3]), rest);
 }
+// Blocks of kRowBlock elements one after the other: so that the result is that of a caller who has
+// to hand over a row in such blocks.
+template <class Op, class T, class F>
+inline __attribute__((always_inline)) void in_blocks(const char* source, int64_t n,
+                                                     void* accumulator, const F& reduce_block) {
+  const T* x = reinterpret_cast<const T*>(source);
+  double result = reduce_block(x, n < kRowBlock ? n : kRowBlock);
+  for (int64_t at = kRowBlock; at < n; at += kRowBlock)
+    result = Op::join(result, reduce_block(x + at, n - at < kRowBlock ? n - at : kRowBlock));
+  *static_cast<double*>(accumulator) = result;
+}
 template <class Op, class T>
 void float_row(const char* source, int64_t n, void* accumulator) {
-  *static_cast<double*>(accumulator) = reduce_in_double<Op>(reinterpret_cast<const T*>(source), n);
+  in_blocks<Op, T>(source, n, accumulator,
+                   [](const T* x, int64_t m) { return reduce_in_double<Op>(x, m); });
 }
 
 // Four values added in float, the sums of four in double.
@@ -114,11 +126,11 @@ inline __attribute__((always_inline)) double sum_by_four(const float* x, int64_t
   return join_lanes<SumOp>(a, b, Double8{}, Double8{}) + rest;
 }
 void sum_row(const char* source, int64_t n, void* accumulator) {
-  const float* x = reinterpret_cast<const float*>(source);
-  double sum = sum_by_four(x, n);
-  // Four floats may overflow where the whole sum does not.
-  if (!(__builtin_fabs(sum) <= __DBL_MAX__)) sum = reduce_in_double<SumOp>(x, n);
-  *static_cast<double*>(accumulator) = sum;
+  in_blocks<SumOp, float>(source, n, accumulator, [](const float* x, int64_t m) {
+    const double sum = sum_by_four(x, m);
+    // Four floats may overflow where the whole sum does not.
+    return __builtin_fabs(sum) <= __DBL_MAX__ ? sum : reduce_in_double<SumOp>(x, m);
+  });
 }
 
 // kRows rows in one pass over the accumulators, in the order of the rows.

@@ -75,6 +75,9 @@ using ReduceColumns = void (*)(const char* source, int64_t stride, int64_t rows,
                                void* accumulators);
 // accumulators[j] = op(accumulators[j], others[j]): combines partial results.
 using ReduceCombine = void (*)(void* accumulators, const void* others, int64_t n);
+// Rows of floats are reduced by blocks of this size, in order.
+inline constexpr int64_t kRowBlock = 1024;
+
 struct ReduceEntry {
   ReduceRow row = nullptr;
   ReduceColumns columns = nullptr;
