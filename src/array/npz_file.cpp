@@ -33,7 +33,7 @@ struct NpzFile::Impl {
     return nullptr;
   }
   Array read(const io::ZipReader::Member& member) const {
-    return io::read_npy(*zip.open(member)).to(device);
+    return io::read_npy_exactly(*zip.open(member)).to(device);
   }
 
   io::InputFile file;
