@@ -49,22 +49,16 @@ void check_operands_in(const ElementwiseInfo& op, const ElementwiseCall& call, D
   }
 }
 
-// A comparison of an array with an integer that its dtype does not hold has one answer for all
-// elements, and so has what is put in its place: the comparison of the array with itself.
+// Whether the call compares an array with an integer that its dtype does not hold. The answer is
+// the same for all elements, as is that of what is put in its place: the array compared with
+// itself.
 bool compares_out_of_range(ElementwiseCall& call) {
-  if (call.op < ElementwiseOp::kequal || call.op > ElementwiseOp::kgreater_equal) return false;
   const int at = call.arrays[0] ? 1 : 0;  // of the number
   const Array* a = call.arrays[1 - at];
-  const Scalar& number = call.scalars[at];
-  if (call.arrays[at] || a == nullptr || number.kind() != DtypeKind::kInt) return false;
-  if (number.fits(a->dtype() == Dtype::kBool ? Dtype::kInt64 : a->dtype())) return false;
-  const bool left_is_less = (number.to_double() > 0) == (at == 1);
-  const bool truth = call.op == ElementwiseOp::kless || call.op == ElementwiseOp::kless_equal
-                         ? left_is_less
-                     : call.op == ElementwiseOp::kequal     ? false
-                     : call.op == ElementwiseOp::knot_equal ? true
-                                                            : !left_is_less;
-  call.op = truth ? ElementwiseOp::kequal : ElementwiseOp::knot_equal;
+  if (call.input_count != 2 || call.arrays[at] || a == nullptr) return false;
+  const auto truth = comparison_out_of_range(call.op, at, a->dtype(), call.scalars[at]);
+  if (!truth) return false;
+  call.op = *truth ? ElementwiseOp::kequal : ElementwiseOp::knot_equal;
   call.arrays[0] = call.arrays[1] = a;
   return true;
 }
@@ -107,6 +101,25 @@ void check_computable(const char* who, Dtype from, Dtype to) {
   CATENA_CHECK(DtypeError, can_cast(from, to, Casting::kSameKind), who, ": an input of dtype ",
                from, " cannot be cast to ", to,
                ", the dtype to compute in; convert it with astype");
+}
+
+std::optional<bool> comparison_out_of_range(ElementwiseOp op, int place, Dtype d,
+                                            const Scalar& number) {
+  if (op < ElementwiseOp::kequal || op > ElementwiseOp::kgreater_equal) return {};
+  if (number.kind() != DtypeKind::kInt || number.fits(d == Dtype::kBool ? Dtype::kInt64 : d))
+    return {};
+  const bool left_is_less = (number.to_double() > 0) == (place == 1);
+  switch (op) {
+    case ElementwiseOp::kequal:
+      return false;
+    case ElementwiseOp::knot_equal:
+      return true;
+    case ElementwiseOp::kless:
+    case ElementwiseOp::kless_equal:
+      return left_is_less;
+    default:
+      return !left_is_less;
+  }
 }
 
 Dtype dtype_in_class(const ElementwiseInfo& op, Dtype d) {

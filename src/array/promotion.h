@@ -14,6 +14,11 @@ Dtype dtype_in_class(const ElementwiseInfo& op, Dtype d);
 void check_storable(const char* who, Dtype from, Dtype to);
 void check_computable(const char* who, Dtype from, Dtype to);
 
+// What a comparison of elements of dtype d with an integer that d does not hold says of every
+// element; nothing for other operations and numbers. The number is operand `place`, 0 or 1.
+std::optional<bool> comparison_out_of_range(ElementwiseOp op, int place, Dtype d,
+                                            const Scalar& number);
+
 // The dtype of a float operation on integers: that of the narrowest loop which every operand fits,
 // as in NumPy, and not the one of their common integer type.
 template <class List>

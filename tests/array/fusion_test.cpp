@@ -289,6 +289,9 @@ TEST(Fusion, InPlaceOperatorsBoundsAndIsclose) {
     check("isclose of both", close, i.astype(Dtype::kInt8), f.astype(Dtype::kFloat16));
   }
   check(
+      "out of range", [](auto p) { return (p < 300) & (p != -1) & (70000 > p) & (p <= 99); },
+      i.astype(Dtype::kUInt8));
+  check(
       "isclose of a number", [](auto p) { return isclose(p, 3.00001); }, f);
 }
 
