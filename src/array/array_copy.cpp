@@ -1,6 +1,7 @@
 // Copies, casts, transfers between devices, writing and reading of arrays.
 #include <cstring>
 
+#include "array/assign.h"
 #include "catena/array/array.h"
 #include "catena/array/slots.h"
 #include "catena/core/backend.h"
@@ -67,29 +68,31 @@ Array Array::copy_to(Device target) const {
   return result;
 }
 
-void Array::assign(const Array& source) const {
-  check_writable("assign", *storage());
+void assign_for(const char* who, const Array& to, const Array& source) {
+  check_writable(who, *to.storage());
   Array from = source;
-  if (from.device() != device()) {
-    if (from.dtype() == dtype() && is_contiguous() && from.shape() == shape()) {
-      transfer(from.contiguous(), *this);
-      note_write();
+  if (from.device() != to.device()) {
+    if (from.dtype() == to.dtype() && to.is_contiguous() && from.shape() == to.shape()) {
+      transfer(from.contiguous(), to);
+      to.note_write();
       return;
     }
-    from = from.to(device());
+    from = from.to(to.device());
   }
-  if (from.same_body(*this)) return;
-  if (from.shares_memory_with(*this)) from = from.copy();
-  if (from.shape() != shape()) {
+  if (from.same_body(to)) return;
+  if (from.shares_memory_with(to)) from = from.copy();
+  if (from.shape() != to.shape()) {
     // NumPy lets leading extents of 1 fall away in an assignment.
-    while (from.ndim() > ndim() && from.shape()[0] == 1) from = from[0];
-    CATENA_CHECK(ShapeError, broadcast_shapes("assign", from.shape(), shape()) == shape(),
-                 "assign: source of shape ", source.shape(), " does not broadcast to ", shape());
-    from = from.broadcast_to(shape());
+    while (from.ndim() > to.ndim() && from.shape()[0] == 1) from = from[0];
+    CATENA_CHECK(ShapeError, broadcast_shapes(who, from.shape(), to.shape()) == to.shape(), who,
+                 ": source of shape ", source.shape(), " does not broadcast to ", to.shape());
+    from = from.broadcast_to(to.shape());
   }
-  copy_on_device(from, *this);
-  note_write();
+  copy_on_device(from, to);
+  to.note_write();
 }
+
+void Array::assign(const Array& source) const { assign_for("assign", *this, source); }
 
 void Array::fill(const Scalar& value) const {
   if (size() == 0) return;

@@ -1,5 +1,6 @@
 #include "catena/array/casting.h"
 
+#include "array/assign.h"
 #include "catena/array/creation.h"
 #include "catena/array/elementwise.h"
 
@@ -57,7 +58,7 @@ Array castable(const Array& destination, const Operand& source, Casting casting)
 
 void copyto(const Array& destination, const Operand& source, Casting casting, const Array* where) {
   const Array from = castable(destination, source, casting);
-  if (where == nullptr) return destination.assign(from);
+  if (where == nullptr) return assign_for("copyto", destination, from);
   CATENA_CHECK(DtypeError, where->dtype() == Dtype::kBool, "copyto: expected a bool mask, got ",
                where->dtype());
   check_same_device("copyto", destination, from);

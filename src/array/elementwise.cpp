@@ -1,7 +1,9 @@
 #include "catena/array/elementwise.h"
 
+#include "array/overlap.h"
 #include "array/promotion.h"
 #include "catena/array/slots.h"
+#include "catena/core/dtype_info.h"
 #include "catena/core/memory_profile.h"
 
 namespace catena {
@@ -33,11 +35,32 @@ constexpr ElementwiseInfo kTable[] = {
 };
 static_assert(std::size(kTable) == kElementwiseOpCount);
 
-// NumPy's same_kind rule for storing a result of dtype `from` into an array of dtype `to`.
-void check_same_kind(const char* who, Dtype from, Dtype to) {
-  const bool sign_lost = is_signed_int(from) && is_unsigned_int(to);
-  CATENA_CHECK(DtypeError, kind_of(to) >= kind_of(from) && !sign_lost, who, ": a result of dtype ",
-               from, " cannot be stored into an array of dtype ", to, "; convert it with astype");
+// The operands of a call that computes in a dtype given by the caller.
+void check_operands_in(const ElementwiseInfo& op, const ElementwiseCall& call, Dtype dtype) {
+  for (int k = op.first_is_bool ? 1 : 0; k < op.inputs; ++k) {
+    if (call.arrays[k]) {
+      check_computable(op.name, call.arrays[k]->dtype(), dtype);
+      continue;
+    }
+    const Scalar& number = call.scalars[k];
+    CATENA_CHECK(DtypeError, number.kind() <= kind_of(dtype), op.name, ": the number ", number,
+                 " cannot be cast to ", dtype, ", the dtype to compute in");
+    promote(dtype, number);  // throws when it does not fit
+  }
+}
+
+// Whether the call compares an array with an integer that its dtype does not hold. The answer is
+// the same for all elements, as is that of what is put in its place: the array compared with
+// itself.
+bool compares_out_of_range(ElementwiseCall& call) {
+  const int at = call.arrays[0] ? 1 : 0;  // of the number
+  const Array* a = call.arrays[1 - at];
+  if (call.input_count != 2 || call.arrays[at] || a == nullptr) return false;
+  const auto truth = comparison_out_of_range(call.op, at, a->dtype(), call.scalars[at]);
+  if (!truth) return false;
+  call.op = *truth ? ElementwiseOp::kequal : ElementwiseOp::knot_equal;
+  call.arrays[0] = call.arrays[1] = a;
+  return true;
 }
 
 // Inputs broadcast to the common shape, kept alive during the call.
@@ -61,15 +84,43 @@ void separate_overlaps(ElementwiseCall& call, Prepared& prepared) {
   for (int k = 0; k < call.input_count; ++k) {
     const Array* a = call.arrays[k];
     if (a == nullptr) continue;
-    const bool same = a->raw_data() == out.raw_data() && a->strides() == out.strides() &&
-                      a->dtype() == out.dtype();
-    if (same || !a->shares_memory_with(out)) continue;
+    if (!overlaps(*a, out)) continue;
     prepared.views[k] = a->copy();
     call.arrays[k] = &prepared.views[k];
   }
 }
 
 }  // namespace
+
+void check_storable(const char* who, Dtype from, Dtype to) {
+  CATENA_CHECK(DtypeError, can_cast(from, to, Casting::kSameKind), who, ": a result of dtype ",
+               from, " cannot be stored into an array of dtype ", to, "; convert it with astype");
+}
+
+void check_computable(const char* who, Dtype from, Dtype to) {
+  CATENA_CHECK(DtypeError, can_cast(from, to, Casting::kSameKind), who, ": an input of dtype ",
+               from, " cannot be cast to ", to,
+               ", the dtype to compute in; convert it with astype");
+}
+
+std::optional<bool> comparison_out_of_range(ElementwiseOp op, int place, Dtype d,
+                                            const Scalar& number) {
+  if (op < ElementwiseOp::kequal || op > ElementwiseOp::kgreater_equal) return {};
+  if (number.kind() != DtypeKind::kInt || number.fits(d == Dtype::kBool ? Dtype::kInt64 : d))
+    return {};
+  const bool left_is_less = (number.to_double() > 0) == (place == 1);
+  switch (op) {
+    case ElementwiseOp::kequal:
+      return false;
+    case ElementwiseOp::knot_equal:
+      return true;
+    case ElementwiseOp::kless:
+    case ElementwiseOp::kless_equal:
+      return left_is_less;
+    default:
+      return !left_is_less;
+  }
+}
 
 Dtype dtype_in_class(const ElementwiseInfo& op, Dtype d) {
   switch (op.types) {
@@ -139,11 +190,15 @@ Array elementwise(ElementwiseOp op, std::initializer_list<Operand> operands, con
       }
     }
   }
-  call.dtype = dtype_in_class(row, promoted_dtype(row, operands.begin()));
   if (out.dtype) {
     CATENA_CHECK(DtypeError, computes_in(op, *out.dtype), row.name, ": cannot compute in ",
                  *out.dtype);
+    check_operands_in(row, call, *out.dtype);
     call.dtype = *out.dtype;
+  } else if (first && row.result == OpResult::kBool && compares_out_of_range(call)) {
+    call.dtype = first->dtype();
+  } else {
+    call.dtype = dtype_in_class(row, promoted_dtype(row, operands.begin()));
   }
   Shape shape;
   if (first) shape = first->shape();
@@ -158,7 +213,7 @@ Array elementwise(ElementwiseOp op, std::initializer_list<Operand> operands, con
     result = *out.array;
     check_writable(row.name, *result.storage());
     if (first) check_same_device(row.name, *first, result);
-    if (!out.dtype || natural != result.dtype()) check_same_kind(row.name, natural, result.dtype());
+    if (!out.dtype || natural != result.dtype()) check_storable(row.name, natural, result.dtype());
     CATENA_CHECK(ShapeError, result.shape() == shape, row.name, ": the output has shape ",
                  result.shape(), ", expected ", shape);
   } else {

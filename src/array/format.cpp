@@ -19,6 +19,9 @@ PrintOptions& options_of_process() {
   return options;
 }
 
+// Of the innermost PrintOptionsScope of this thread.
+thread_local PrintOptionsScope* t_scope = nullptr;
+
 std::string without_end_blanks(std::string text) {
   text.erase(text.find_last_not_of(' ') + 1);
   return text;
@@ -151,15 +154,28 @@ void check(const PrintOptions& o) {
 }  // namespace
 
 PrintOptions get_printoptions() {
+  if (t_scope) return t_scope->options_;
   const std::lock_guard lock(g_mutex);
   return options_of_process();
 }
 
 void set_printoptions(const PrintOptions& options) {
   check(options);
+  if (t_scope) {
+    t_scope->options_ = options;
+    return;
+  }
   const std::lock_guard lock(g_mutex);
   options_of_process() = options;
 }
+
+PrintOptionsScope::PrintOptionsScope(const PrintOptions& options)
+    : options_(options), outer_(t_scope) {
+  check(options);
+  t_scope = this;
+}
+
+PrintOptionsScope::~PrintOptionsScope() { t_scope = outer_; }
 
 std::string array_repr(const Array& a, const PrintOptions& options) {
   if (!a.defined()) return "<undefined array>";

@@ -126,6 +126,25 @@ class Resolver {
     return type.number ? type.value.default_dtype() : type.type;
   }
 
+  // As for arrays; of numbers that are arguments a program must not know more than the kind.
+  bool compares_out_of_range(size_t n, const NodeType (&operands)[3], FusedValue& value) {
+    const FusionNode& node = graph_.nodes[n];
+    for (int k = 0; info(node.op).inputs == 2 && k < 2; ++k) {
+      const FusionNode& source = graph_.nodes[size_t(node.source[k])];
+      const NodeType& other = operands[1 - k];
+      if (source.kind != FusionNode::kNumber || other.number) continue;
+      const auto truth = comparison_out_of_range(node.op, k, other.type, source.scalar);
+      if (!truth) continue;
+      value.op = *truth ? ElementwiseOp::kequal : ElementwiseOp::knot_equal;
+      value.compute = other.type;
+      value.dtype = types_[n].type = Dtype::kBool;
+      value.source[0] = value.source[1] = value_as(node.source[1 - k], other.type);
+      computed_[n] = add(value);
+      return true;
+    }
+    return false;
+  }
+
   void resolve_op(size_t n) {
     const FusionNode& node = graph_.nodes[n];
     const ElementwiseInfo& row = info(node.op);
@@ -134,6 +153,7 @@ class Resolver {
     FusedValue value{};
     value.kind = FusedValue::kOp;
     value.op = node.op;
+    if (compares_out_of_range(n, operands, value)) return;
     value.compute = dtype_in_class(row, promoted_dtype(row, operands));
     value.dtype = natural_result(node.op, value.compute);
     for (int k = 0; k < row.inputs; ++k)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "array/assign.h"
 #include "array/positions.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
@@ -21,7 +22,7 @@ Array finish_into(const char* who, const Array& result, const Array* out) {
   CATENA_CHECK(DtypeError, out->dtype() == result.dtype(), who, ": the output has dtype ",
                out->dtype(), ", the result has ", result.dtype());
   check_same_device(who, result, *out);
-  out->assign(result);
+  assign_for(who, *out, result);
   return *out;
 }
 
@@ -89,8 +90,9 @@ void put(const Array& a, const Array& indices, const Array& values, OutOfRange m
   if (v.size() > positions.size()) v = v(Slice(0, positions.size()));
   // Without a flat view of its elements the array is written in a copy.
   const Array flat = a.reshape({-1});
-  index_put(flat, {positions}, v, mode);
-  if (flat.storage() != a.storage()) a.assign(flat.reshape(a.shape()));
+  const AnyIndex where(positions);
+  put_for("put", flat, {&where, 1}, v, mode);
+  if (flat.storage() != a.storage()) assign_for("put", a, flat.reshape(a.shape()));
 }
 
 void scatter_add(const Array& a, const Array& indices, const Array& values, int64_t axis) {
@@ -99,7 +101,7 @@ void scatter_add(const Array& a, const Array& indices, const Array& values, int6
   CATENA_CHECK(DtypeError, is_int(indices.dtype()), "scatter_add: positions must be integers, got ",
                indices.dtype());
   entries.emplace_back(indices);
-  index_add(a, std::span<const AnyIndex>(entries), values);
+  add_for("scatter_add", a, entries, values);
 }
 
 Array compress(const Array& condition, const Array& a, std::optional<int64_t> axis) {

@@ -1,10 +1,12 @@
 // Users' kernels up to the compiler: parameter lists, dtypes, broadcasting, outputs.
 #include "catena/array/kernel.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 
 #include "array/kernel_compiler.h"
+#include "array/overlap.h"
 #include "catena/core/backend.h"
 #include "catena/core/memory_profile.h"
 
@@ -80,7 +82,7 @@ KernelCompiler* compiler_or_host(const std::string& who, Device device, bool has
                ": a function given as a C++ lambda runs on arrays of a ", "CPU, got ", device,
                "; write an ElementwiseKernel or ReductionKernel with a CUDA "
                "text and this lambda as its on_cpu, or use fuse()");
-  return &compiler_of(who, device);
+  return &compiler_of(who, device, ", or give the kernel a lambda for the CPU with on_cpu");
 }
 
 int64_t first_array_size(const std::string& who, const std::vector<Operand>& arguments) {
@@ -88,6 +90,21 @@ int64_t first_array_size(const std::string& who, const std::vector<Operand>& arg
     if (argument.array()) return argument.array()->size();
   }
   fail<ValueError>(who, ": at least one argument must be an array");
+}
+
+// Copies an input that overlaps an output, so that the loop reads what was there before it.
+void separate(Array& input, const std::vector<KernelParameter>& parameters,
+              const std::vector<Array>& outputs) {
+  for (size_t k = 0; k < outputs.size(); ++k) {
+    if (parameters[k].raw || !overlaps(input, outputs[k])) continue;
+    input = input.copy();
+    return;
+  }
+}
+
+bool has_array(const std::vector<Operand>& arguments) {
+  return std::any_of(arguments.begin(), arguments.end(),
+                     [](const Operand& argument) { return argument.array() != nullptr; });
 }
 
 KernelArgument resolved(const KernelParameter& parameter, Dtype dtype, const Operand& argument) {
@@ -101,10 +118,10 @@ KernelArgument resolved(const KernelParameter& parameter, Dtype dtype, const Ope
 
 }  // namespace
 
-KernelCompiler& compiler_of(const std::string& who, Device device) {
+KernelCompiler& compiler_of(const std::string& who, Device device, const char* instead) {
   CATENA_CHECK(DeviceError, !device.is_cpu(), who,
                ": kernels written in CUDA C++ need arrays of a CUDA device, got ", device,
-               "; move them with to_gpu(), or give the kernel a lambda for the CPU with on_cpu");
+               "; move them with to_gpu()", instead);
   require_device(device);
   KernelCompiler* compiler = g_compilers[size_t(device.type())].load();
   CATENA_CHECK(DeviceError, compiler != nullptr, who, ": the plug-in of ", device,
@@ -125,10 +142,15 @@ KernelOutputs::operator Array() const {
 // ---- ElementwiseKernel --------------------------------------------------------------------------
 
 ElementwiseKernel::ElementwiseKernel(const std::string& in_params, const std::string& out_params,
-                                     std::string operation, std::string name, KernelOptions options)
-    : definition_(std::make_shared<Definition>(
-          Definition{parse_kernel_parameters(in_params), parse_kernel_parameters(out_params),
-                     std::move(operation), std::move(name), std::move(options)})) {}
+                                     std::string operation, std::string name,
+                                     KernelOptions options) {
+  Definition d{parse_kernel_parameters(in_params), parse_kernel_parameters(out_params),
+               std::move(operation), std::move(name), std::move(options)};
+  check_parameters(d.name, d.inputs, d.outputs);
+  CATENA_CHECK(ValueError, !d.outputs.empty(), d.name,
+               ": an element-wise kernel needs an output, but the list of outputs is empty");
+  definition_ = std::make_shared<Definition>(std::move(d));
+}
 
 ElementwiseKernel ElementwiseKernel::of_c_arguments(const std::string& arguments,
                                                     std::string operation, std::string name) {
@@ -137,6 +159,7 @@ ElementwiseKernel ElementwiseKernel::of_c_arguments(const std::string& arguments
   definition->operation = std::move(operation);
   definition->name = std::move(name);
   definition->old_form = true;
+  check_parameters(definition->name, definition->inputs, {});
   return ElementwiseKernel(std::shared_ptr<const Definition>(std::move(definition)));
 }
 
@@ -188,8 +211,9 @@ KernelOutputs ElementwiseKernel::call(const std::vector<Operand>& arguments,
   CATENA_CHECK(ValueError, size.value_or(0) >= 0, kernel.name, ": a loop of ", size.value_or(0),
                " elements; expected a size of 0 or more");
   if (size) shape = Shape{*size};
-  CATENA_CHECK(ValueError, any_shape || size, kernel.name,
-               ": loop size is undecided: every array argument is raw; pass a size");
+  CATENA_CHECK(ValueError, any_shape || size, kernel.name, ": loop size is undecided: ",
+               has_array(arguments) ? "every array argument is raw; pass a size to call()"
+                                    : "no argument is an array; give one, or a size to call()");
 
   std::vector<KernelArgument> all;
   std::vector<Array> results;
@@ -215,8 +239,10 @@ KernelOutputs ElementwiseKernel::call(const std::vector<Operand>& arguments,
     const KernelParameter& parameter = kernel.inputs[k];
     KernelArgument argument =
         resolved(parameter, letters.resolve(parameter, "input"), arguments[k]);
-    if (argument.array.defined() && !parameter.raw)
+    if (argument.array.defined() && !parameter.raw) {
       argument.array = argument.array.broadcast_to(shape);
+      separate(argument.array, kernel.outputs, results);
+    }
     all.push_back(std::move(argument));
   }
   const int64_t count = element_count(shape);
@@ -250,6 +276,7 @@ ReductionKernel::ReductionKernel(const std::string& in_params, const std::string
                std::move(options.preamble),
                options.reduce_dims,
                std::move(options.options)};
+  check_parameters(d.name, d.inputs, d.outputs);
   CATENA_CHECK(ValueError, !d.outputs.empty(), d.name, ": a reduction kernel needs an output");
   for (const KernelParameter& parameter : d.outputs) {
     CATENA_CHECK(ValueError, !parameter.raw, d.name, ": raw output ", parameter.name,

@@ -82,11 +82,15 @@ class KernelCompiler {
 };
 // "float* y, const float* x, int64_t count" as parameters: pointers are raw. Throws ValueError.
 std::vector<KernelParameter> parse_c_arguments(const std::string& text);
+// ValueError unless all parameters of a kernel have different names.
+void check_parameters(const std::string& who, const std::vector<KernelParameter>& inputs,
+                      const std::vector<KernelParameter>& outputs);
 
 // Called by a plug-in's entry function.
 void register_kernel_compiler(DeviceType type, KernelCompiler* compiler);
-// The compiler of a device; DeviceError that names `who` when it has none.
-KernelCompiler& compiler_of(const std::string& who, Device device);
+// The compiler of a device; DeviceError that names `who` when it has none, and says what else may
+// be done for arrays of a CPU.
+KernelCompiler& compiler_of(const std::string& who, Device device, const char* instead = "");
 
 // The lambda of these arguments' dtypes over arrays of a CPU, outputs first; DeviceError when the
 // kernel has none.

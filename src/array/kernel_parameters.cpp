@@ -1,4 +1,6 @@
 // Parameter lists of users' kernels.
+#include <set>
+
 #include "array/kernel_compiler.h"
 
 namespace catena {
@@ -26,6 +28,15 @@ void check_parameter_name(const std::string& name, const std::string& text) {
                trim(text), "': the names i, n and those beginning with _ are reserved");
 }
 
+Dtype dtype_named(const std::string& type, const std::string& text) {
+  for (int d = 0; d < kDtypeCount; ++d) {
+    if (type == name(static_cast<Dtype>(d))) return static_cast<Dtype>(d);
+  }
+  fail<DtypeError>("kernel parameter '", trim(text), "': '", type,
+                   "' is no type; expected the full name of a dtype, such as float32, or one "
+                   "letter");
+}
+
 KernelParameter parse_parameter(const std::string& text) {
   std::vector<std::string> words = words_of(text);
   KernelParameter parameter;
@@ -40,11 +51,7 @@ KernelParameter parse_parameter(const std::string& text) {
       ((type[0] >= 'A' && type[0] <= 'Z') || (type[0] >= 'a' && type[0] <= 'z'))) {
     parameter.letter = type[0];
   } else {
-    parameter.dtype = parse_dtype(type);
-    CATENA_CHECK(ValueError, type == name(parameter.dtype), "kernel parameter '", trim(text),
-                 "': the type must be a dtype's name,"
-                 " such as ",
-                 name(parameter.dtype), ", or one letter");
+    parameter.dtype = dtype_named(type, text);
   }
   parameter.name = words[1];
   check_parameter_name(parameter.name, text);
@@ -102,12 +109,13 @@ KernelParameter parse_c_parameter(const std::string& text) {
 std::vector<KernelParameter> parse_list(const std::string& text,
                                         KernelParameter (*parse)(const std::string&)) {
   std::vector<KernelParameter> result;
-  size_t at = 0;
-  while (at < text.size() && !trim(text).empty()) {
-    const size_t comma = text.find(',', at);
-    result.push_back(parse(text.substr(at, comma - at)));
-    if (comma == std::string::npos) break;
-    at = comma + 1;
+  if (trim(text).empty()) return result;
+  for (size_t at = 0, comma = 0; comma != std::string::npos; at = comma + 1) {
+    comma = text.find(',', at);
+    const std::string entry = text.substr(at, comma - at);
+    CATENA_CHECK(ValueError, !trim(entry).empty(), "kernel parameters '", trim(text),
+                 "': a comma without a parameter on both sides");
+    result.push_back(parse(entry));
   }
   return result;
 }
@@ -120,6 +128,22 @@ std::vector<KernelParameter> parse_kernel_parameters(const std::string& text) {
 
 std::vector<KernelParameter> parse_c_arguments(const std::string& text) {
   return parse_list(text, parse_c_parameter);
+}
+
+void check_parameters(const std::string& who, const std::vector<KernelParameter>& inputs,
+                      const std::vector<KernelParameter>& outputs) {
+  const auto list = [](const std::vector<KernelParameter>& parameters) {
+    std::string names;
+    for (const KernelParameter& p : parameters) names += (names.empty() ? "" : ", ") + p.name;
+    return names;
+  };
+  std::set<std::string_view> names;
+  for (const auto* parameters : {&inputs, &outputs}) {
+    for (const KernelParameter& p : *parameters) {
+      CATENA_CHECK(ValueError, names.insert(p.name).second, who, ": two parameters are named '",
+                   p.name, "': inputs '", list(inputs), "', outputs '", list(outputs), "'");
+    }
+  }
 }
 
 }  // namespace catena

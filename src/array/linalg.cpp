@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "array/promotion.h"
 #include "catena/array/creation.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
@@ -37,16 +38,38 @@ Array as_batch(const Array& a, const Shape& batch) {
   return a.broadcast_to(full).reshape({element_count(batch), a.shape(-2), a.shape(-1)});
 }
 
-Array run_matmul(const Array& a, const Array& b, const Shape& shape, Dtype dtype, const Out& out) {
+// Whether the array may receive a result of this shape and dtype.
+void check_output(const char* who, const Array& a, const Array& output, const Shape& shape,
+                  Dtype dtype) {
+  CATENA_CHECK(ShapeError, output.shape() == shape, who, ": the output has shape ", output.shape(),
+               ", expected ", shape);
+  check_same_device(who, a, output);
+  check_writable(who, *output.storage());
+  check_storable(who, dtype, output.dtype());
+}
+
+// A result that was computed apart, where `out` wants it.
+Array into(const char* who, const Array& result, const Out& out) {
+  if (out.array == nullptr) return result;
+  check_output(who, result, *out.array, result.shape(), result.dtype());
+  out.array->assign(result);
+  return *out.array;
+}
+
+// The dtype of a product, which the caller may have chosen.
+Dtype product_dtype(const char* who, const Array& a, const Array& b, const Out& out) {
+  if (!out.dtype) return promote(a.dtype(), b.dtype());
+  check_computable(who, a.dtype(), *out.dtype);
+  check_computable(who, b.dtype(), *out.dtype);
+  return *out.dtype;
+}
+
+Array run_matmul(const char* who, const Array& a, const Array& b, const Shape& shape, Dtype dtype,
+                 const Out& out) {
   const CallScope scope("matmul");
   const bool direct = out.array && out.array->dtype() == dtype && out.array->is_contiguous() &&
                       !out.array->shares_memory_with(a) && !out.array->shares_memory_with(b);
-  if (out.array) {
-    CATENA_CHECK(ShapeError, out.array->shape() == shape, "matmul: the output has shape ",
-                 out.array->shape(), ", expected ", shape);
-    check_same_device("matmul", a, *out.array);
-    check_writable("matmul", *out.array->storage());
-  }
+  if (out.array) check_output(who, a, *out.array, shape, dtype);
   Array result = direct ? *out.array : Array::uninitialized(shape, dtype, a.device());
   if (result.size() > 0) {
     if (shape.ndim() == 2) {
@@ -69,63 +92,96 @@ Array run_matmul(const Array& a, const Array& b, const Shape& shape, Dtype dtype
   return result;
 }
 
-}  // namespace
-
-Array matmul(const Array& a, const Array& b, const Out& out) {
-  CATENA_CHECK(ShapeError, a.ndim() > 0 && b.ndim() > 0,
-               "matmul: 0-d operands are not allowed, got ", a.shape(), " and ", b.shape());
-  check_same_device("matmul", a, b);
+// matmul on behalf of `who`.
+Array product(const char* who, const Array& a, const Array& b, const Out& out = {}) {
+  CATENA_CHECK(ShapeError, a.ndim() > 0 && b.ndim() > 0, who,
+               ": 0-d operands are not allowed, got ", a.shape(), " and ", b.shape());
+  check_same_device(who, a, b);
   const Array x = a.ndim() == 1 ? a.expand_dims(0) : a, y = b.ndim() == 1 ? b.expand_dims(1) : b;
-  CATENA_CHECK(ShapeError, x.shape(-1) == y.shape(-2), "matmul: ", a.shape(), " and ", b.shape(),
+  CATENA_CHECK(ShapeError, x.shape(-1) == y.shape(-2), who, ": ", a.shape(), " and ", b.shape(),
                " do not fit: the last axis of the first has extent ", x.shape(-1),
                ", the matching axis of the second ", y.shape(-2));
-  Shape shape = broadcast_shapes("matmul", Shape(x.shape().begin(), x.shape().end() - 2),
+  Shape shape = broadcast_shapes(who, Shape(x.shape().begin(), x.shape().end() - 2),
                                  Shape(y.shape().begin(), y.shape().end() - 2));
   shape.push_back(x.shape(-2));
   shape.push_back(y.shape(-1));
-  const Dtype dtype = out.dtype.value_or(promote(a.dtype(), b.dtype()));
-  if (a.ndim() > 1 && b.ndim() > 1) return run_matmul(x, y, shape, dtype, out);
-  Array result = run_matmul(x, y, shape, dtype, Out());
+  const Dtype dtype = product_dtype(who, a, b, out);
+  if (a.ndim() > 1 && b.ndim() > 1) return run_matmul(who, x, y, shape, dtype, out);
+  Array result = run_matmul(who, x, y, shape, dtype, Out());
   if (b.ndim() == 1) result = result.squeeze({-1});
   if (a.ndim() == 1) result = result.squeeze({b.ndim() == 1 ? int64_t{-1} : int64_t{-2}});
-  if (out.array) {
-    out.array->assign(result);
-    return *out.array;
-  }
+  return into(who, result, out);
+}
+
+// The positions of the axes in an array of this rank.
+Axes positions(const char* who, const Axes& axes, int ndim) {
+  Axes result;
+  for (const int64_t axis : axes) result.push_back(normalize_axis(who, axis, ndim));
   return result;
 }
 
-namespace {
-
-// A result of another shape or by another way than `out` wants, brought there.
-Array into(const char* who, const Array& result, const Out& out) {
-  if (out.array == nullptr) return result;
-  CATENA_CHECK(ShapeError, out.array->shape() == result.shape(), who, ": the output has shape ",
-               out.array->shape(), ", the result has ", result.shape());
-  check_same_device(who, result, *out.array);
-  out.array->assign(result);
-  return *out.array;
+// tensordot on behalf of `who`.
+Array contract(const char* who, const Array& a, const Array& b, const Axes& axes_a,
+               const Axes& axes_b) {
+  CATENA_CHECK(ValueError, axes_a.size() == axes_b.size(), who, ": ", axes_a.size(),
+               " axes against ", axes_b.size());
+  const Axes contracted_a = positions(who, axes_a, a.ndim()),
+             contracted_b = positions(who, axes_b, b.ndim());
+  Axes order_a, order_b;
+  for (size_t i = 0; i < axes_a.size(); ++i) {
+    CATENA_CHECK(ShapeError, a.shape()[contracted_a[i]] == b.shape()[contracted_b[i]], who,
+                 ": axis ", axes_a[i], " of ", a.shape(), " and axis ", axes_b[i], " of ",
+                 b.shape(), " have different extents");
+  }
+  Shape result;
+  int64_t inner = 1, rows = 1, columns = 1;
+  auto contains = [](const Axes& list, int64_t v) {
+    return std::find(list.begin(), list.end(), v) != list.end();
+  };
+  for (int i = 0; i < a.ndim(); ++i) {
+    if (contains(contracted_a, i)) continue;
+    order_a.push_back(i);
+    result.push_back(a.shape()[i]);
+    rows *= a.shape()[i];
+  }
+  order_b = contracted_b;
+  for (int64_t axis : contracted_a) inner *= a.shape()[axis];
+  order_a.insert(order_a.end(), contracted_a.begin(), contracted_a.end());
+  for (int i = 0; i < b.ndim(); ++i) {
+    if (contains(contracted_b, i)) continue;
+    order_b.push_back(i);
+    result.push_back(b.shape()[i]);
+    columns *= b.shape()[i];
+  }
+  const Array x = (a.ndim() ? a.transpose(order_a) : a).reshape({rows, inner});
+  const Array y = (b.ndim() ? b.transpose(order_b) : b).reshape({inner, columns});
+  return product(who, x, y).reshape(result);
 }
 
 }  // namespace
 
+Array matmul(const Array& a, const Array& b, const Out& out) {
+  return product("matmul", a, b, out);
+}
+
 Array dot(const Array& a, const Array& b, const Out& out) {
   if (a.ndim() == 0 || b.ndim() == 0) return multiply(a, b, out);
-  if ((a.ndim() <= 2 && b.ndim() <= 2) || b.ndim() == 1) return matmul(a, b, out);
-  const Array x = out.dtype ? a.astype(*out.dtype, false) : a,
-              y = out.dtype ? b.astype(*out.dtype, false) : b;
-  return into("dot", tensordot(x, y, Axes{-1}, Axes{-2}), out);
+  if ((a.ndim() <= 2 && b.ndim() <= 2) || b.ndim() == 1) return product("dot", a, b, out);
+  const Dtype dtype = product_dtype("dot", a, b, out);
+  return into("dot",
+              contract("dot", a.astype(dtype, false), b.astype(dtype, false), Axes{-1}, Axes{-2}),
+              out);
 }
 
 Array vdot(const Array& a, const Array& b) {
   CATENA_CHECK(ShapeError, a.size() == b.size(), "vdot: ", a.shape(), " and ", b.shape(),
                " have different sizes");
-  return matmul(a.ravel(), b.ravel());
+  return product("vdot", a.ravel(), b.ravel());
 }
 
 Array inner(const Array& a, const Array& b) {
   if (a.ndim() == 0 || b.ndim() == 0) return multiply(a, b);
-  return tensordot(a, b, Axes{-1}, Axes{-1});
+  return contract("inner", a, b, Axes{-1}, Axes{-1});
 }
 
 Array outer(const Array& a, const Array& b, const Out& out) {
@@ -157,42 +213,13 @@ Array tensordot(const Array& a, const Array& b, int64_t axes) {
 }
 
 Array tensordot(const Array& a, const Array& b, const Axes& axes_a, const Axes& axes_b) {
-  CATENA_CHECK(ValueError, axes_a.size() == axes_b.size(), "tensordot: ", axes_a.size(),
-               " axes against ", axes_b.size());
-  Axes order_a, order_b, contracted_a, contracted_b;
-  for (size_t i = 0; i < axes_a.size(); ++i) {
-    contracted_a.push_back(normalize_axis("tensordot", axes_a[i], a.ndim()));
-    contracted_b.push_back(normalize_axis("tensordot", axes_b[i], b.ndim()));
-    CATENA_CHECK(ShapeError, a.shape()[contracted_a[i]] == b.shape()[contracted_b[i]],
-                 "tensordot: axis ", axes_a[i], " of ", a.shape(), " and axis ", axes_b[i], " of ",
-                 b.shape(), " have different extents");
-  }
-  Shape result;
-  int64_t inner = 1, rows = 1, columns = 1;
-  auto contains = [](const Axes& list, int64_t v) {
-    return std::find(list.begin(), list.end(), v) != list.end();
-  };
-  for (int i = 0; i < a.ndim(); ++i) {
-    if (contains(contracted_a, i)) continue;
-    order_a.push_back(i);
-    result.push_back(a.shape()[i]);
-    rows *= a.shape()[i];
-  }
-  order_b = contracted_b;
-  for (int64_t axis : contracted_a) inner *= a.shape()[axis];
-  order_a.insert(order_a.end(), contracted_a.begin(), contracted_a.end());
-  for (int i = 0; i < b.ndim(); ++i) {
-    if (contains(contracted_b, i)) continue;
-    order_b.push_back(i);
-    result.push_back(b.shape()[i]);
-    columns *= b.shape()[i];
-  }
-  const Array x = (a.ndim() ? a.transpose(order_a) : a).reshape({rows, inner});
-  const Array y = (b.ndim() ? b.transpose(order_b) : b).reshape({inner, columns});
-  return matmul(x, y).reshape(result);
+  return contract("tensordot", a, b, axes_a, axes_b);
 }
 
 Array trace(const Array& a, int64_t offset, int64_t axis1, int64_t axis2, const Out& out) {
+  CATENA_CHECK(ShapeError, a.ndim() >= 2, "trace: expected at least 2 axes, got ", a.shape());
+  const Axes axes = positions("trace", Axes{axis1, axis2}, a.ndim());
+  CATENA_CHECK(ValueError, axes[0] != axes[1], "trace: both axes are ", axes[0]);
   ReduceOptions options(-1);
   options.dtype = out.dtype;
   options.out = out.array;

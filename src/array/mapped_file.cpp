@@ -57,7 +57,7 @@ Array load(const std::string& path, MmapMode mode) {
   auto file = std::make_shared<io::MappedFile>(path, mode);
   io::MemorySource source(path, {file->data(), static_cast<size_t>(file->size())});
   io::NpyHeader header = io::read_npy_header(source);
-  const uint64_t offset = source.position(), bytes = source.remaining();
+  const uint64_t offset = source.position(), bytes = header.bytes;
   const auto item = static_cast<int64_t>(itemsize(header.dtype));
   CATENA_CHECK(IoError, !header.swapped, "mapping '", path, "': its ", header.dtype,
                " elements are big-endian; load it without a mapping");

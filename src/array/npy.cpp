@@ -154,6 +154,9 @@ NpyHeader parse_header(Source& source) {
   CATENA_CHECK(IoError, source.remaining() >= sizeof start + 2, "reading ", source.name(),
                ": expected a .npy file, found only ", source.remaining(), " bytes");
   source.read(start, sizeof start);
+  CATENA_CHECK(IoError, std::memcmp(start, "PK\x03\x04", 4) != 0, "reading ", source.name(),
+               ": expected a .npy file, found a zip archive such as a .npz; read it with load_npz "
+               "or NpzFile");
   CATENA_CHECK(IoError, std::memcmp(start, kMagic, kMagicSize) == 0, "reading ", source.name(),
                ": expected a .npy file, but its first bytes are not \\x93NUMPY");
   const int major = start[kMagicSize];
@@ -186,6 +189,20 @@ void swap_bytes(char* data, uint64_t bytes, size_t item) {
   for (uint64_t i = 0; i < bytes; i += item) std::reverse(data + i, data + i + item);
 }
 
+// The elements that the header speaks of, at which the source stands.
+Array read_elements(Source& source, NpyHeader& header) {
+  const uint64_t bytes = header.bytes;
+  if (header.fortran) std::reverse(header.shape.begin(), header.shape.end());
+  Array result = Array::uninitialized(header.shape, header.dtype, cpu(0));
+  char* data = static_cast<char*>(result.raw_data());
+  if (bytes > 0) source.read(data, bytes);
+  if (header.swapped) swap_bytes(data, bytes, itemsize(header.dtype));
+  if (header.dtype == Dtype::kBool) {
+    for (uint64_t i = 0; i < bytes; ++i) data[i] = data[i] != 0;
+  }
+  return header.fortran ? result.transpose() : result;
+}
+
 }  // namespace
 
 NpyImage make_npy(const Array& a) {
@@ -214,25 +231,25 @@ NpyHeader read_npy_header(Source& source) {
   NpyHeader header = parse_header(source);
   const auto bytes = byte_count(header);
   // Compared before anything is allocated: a small hostile file must not ask for much memory.
-  CATENA_CHECK(IoError, bytes && *bytes == source.remaining(), "reading ", source.name(),
+  CATENA_CHECK(IoError, bytes && *bytes <= source.remaining(), "reading ", source.name(),
                ": shape ", header.shape, " of ", header.dtype, " needs ",
                bytes ? message(*bytes) : "too many", " bytes at offset ", source.position(),
                ", but ", source.remaining(), " follow");
+  header.bytes = *bytes;
   return header;
 }
 
 Array read_npy(Source& source) {
   NpyHeader header = read_npy_header(source);
-  const uint64_t bytes = source.remaining();
-  if (header.fortran) std::reverse(header.shape.begin(), header.shape.end());
-  Array result = Array::uninitialized(header.shape, header.dtype, cpu(0));
-  char* data = static_cast<char*>(result.raw_data());
-  if (bytes > 0) source.read(data, bytes);
-  if (header.swapped) swap_bytes(data, bytes, itemsize(header.dtype));
-  if (header.dtype == Dtype::kBool) {
-    for (uint64_t i = 0; i < bytes; ++i) data[i] = data[i] != 0;
-  }
-  return header.fortran ? result.transpose() : result;
+  return read_elements(source, header);
+}
+
+Array read_npy_exactly(Source& source) {
+  NpyHeader header = read_npy_header(source);
+  CATENA_CHECK(IoError, header.bytes == source.remaining(), "reading ", source.name(), ": shape ",
+               header.shape, " of ", header.dtype, " needs ", header.bytes, " bytes at offset ",
+               source.position(), ", but ", source.remaining(), " follow");
+  return read_elements(source, header);
 }
 
 }  // namespace catena::io

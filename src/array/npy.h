@@ -24,13 +24,17 @@ struct NpyHeader {
   bool swapped = false;  // big-endian elements
   bool fortran = false;
   Shape shape;
+  uint64_t bytes = 0;  // of all elements
 };
-// Reads the header and checks that exactly its elements follow; the source then stands at the
-// first.
+// Reads the header and checks that its elements follow; the source then stands at the first. More
+// may stand behind them, as after several np.save into one file.
 NpyHeader read_npy_header(Source& source);
 
-// Reads a whole source as one array on cpu:0. Fortran-ordered files give a transposed view.
+// Reads the source's first array onto cpu:0. Fortran-ordered files give a transposed view.
 // Throws IoError naming the source, the offset, what was found and what was expected.
 Array read_npy(Source& source);
+// The same of a source that holds nothing else: a member of an archive, where more bytes are
+// damage.
+Array read_npy_exactly(Source& source);
 
 }  // namespace catena::io

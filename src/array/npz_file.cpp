@@ -14,11 +14,11 @@ struct NpzFile::Impl {
     std::set<std::string_view> seen;
     for (const auto& member : zip.members()) {
       if (!member.name.ends_with(".npy")) {
-        logging::warning("load_npz: '", path, "': member '", member.name,
+        logging::warning("reading '", path, "': member '", member.name,
                          "' is no .npy array; left out");
         continue;
       }
-      CATENA_CHECK(IoError, seen.insert(member.name).second, "load_npz: '", path,
+      CATENA_CHECK(IoError, seen.insert(member.name).second, "reading '", path,
                    "': two members are named '", member.name, "'");
       arrays.push_back(&member);
     }
@@ -33,7 +33,7 @@ struct NpzFile::Impl {
     return nullptr;
   }
   Array read(const io::ZipReader::Member& member) const {
-    return io::read_npy(*zip.open(member)).to(device);
+    return io::read_npy_exactly(*zip.open(member)).to(device);
   }
 
   io::InputFile file;

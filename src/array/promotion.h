@@ -1,4 +1,5 @@
-// The dtype that an element-wise operation computes in, for arrays and for values of a fused chain.
+// The dtype that an element-wise operation computes in, for arrays and for values of a fused chain,
+// and which dtypes its arguments and its result may be brought to.
 #pragma once
 
 #include "catena/array/elementwise.h"
@@ -7,6 +8,16 @@ namespace catena {
 
 // The dtype the operation computes in for inputs promoted to d. Throws DtypeError naming it.
 Dtype dtype_in_class(const ElementwiseInfo& op, Dtype d);
+
+// NumPy's same_kind rule, as DtypeErrors that name `who`: for storing a result of dtype `from` into
+// an array of dtype `to`, and for computing with an input of dtype `from` in dtype `to`.
+void check_storable(const char* who, Dtype from, Dtype to);
+void check_computable(const char* who, Dtype from, Dtype to);
+
+// What a comparison of elements of dtype d with an integer that d does not hold says of every
+// element; nothing for other operations and numbers. The number is operand `place`, 0 or 1.
+std::optional<bool> comparison_out_of_range(ElementwiseOp op, int place, Dtype d,
+                                            const Scalar& number);
 
 // The dtype of a float operation on integers: that of the narrowest loop which every operand fits,
 // as in NumPy, and not the one of their common integer type.

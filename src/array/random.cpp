@@ -1,12 +1,14 @@
 #include "catena/array/random.h"
 
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <mutex>
 #include <random>
 
+#include "catena/array/math.h"
 #include "catena/array/slots.h"
 #include "catena/core/graph.h"
 #include "catena/core/memory_profile.h"
@@ -23,6 +25,49 @@ Array run(RandomState& state, const Shape& shape, Dtype dtype, std::optional<Dev
   call.output = &result;
   kernels::random(result.device(), call);
   return result;
+}
+
+// The neighbour of v towards minus or plus infinity among the numbers of type T.
+template <class T>
+T neighbour(T v, bool upwards) {
+  if constexpr (sizeof(T) >= 4) {
+    return std::nextafter(v, upwards ? T(HUGE_VAL) : -T(HUGE_VAL));
+  } else {  // of 16 bits: magnitude and sign
+    const bool zero = (v.bits & 0x7fff) == 0, negative = (v.bits & 0x8000) != 0;
+    if (zero)
+      v.bits = upwards ? 1 : 0x8001;
+    else
+      v.bits = static_cast<uint16_t>(negative == upwards ? v.bits - 1 : v.bits + 1);
+    return v;
+  }
+}
+
+// The number next to `high` on the side of `low`, where rounding may carry a uniform number to
+// `high` itself. Kernels compute low + u * (high - low) in C and round that to T, both of which
+// keep order, so it is enough to look at the largest u. Nothing where no number of T lies between.
+template <class T>
+std::optional<double> uniform_bound(double from, double to) {
+  using C = compute_t<T>;
+  const C low = C(from), range = C(to) - low;
+  const C largest = C(1) - C(sizeof(C) == 8 ? 0x1p-53 : 0x1p-24);
+  const auto rounded = [](double v) { return double(compute_t<T>(T(C(v)))); };
+  const double first = rounded(from), limit = rounded(to), last = rounded(low + range * largest);
+  const bool upwards = first < limit;
+  if (first == limit || (upwards ? last < limit : last > limit)) return {};
+  return double(compute_t<T>(neighbour(T(C(to)), !upwards)));
+}
+
+// Keeps uniform numbers off `high`; by a pass of its own, and only where rounding may reach it, so
+// that the numbers are the same on every device and float32 and float64 of [0, 1) cost nothing.
+void keep_below(const Array& numbers, double low, double high) {
+  const std::optional<double> bound = visit_float("uniform", numbers.dtype(), [&](auto tag) {
+    return uniform_bound<typename decltype(tag)::type>(low, high);
+  });
+  if (!bound) return;
+  if (low < high)
+    minimum(numbers, *bound, numbers);
+  else
+    maximum(numbers, *bound, numbers);
 }
 
 RandomCall call_of(RandomKind kind, double low, double high) {
@@ -81,28 +126,44 @@ struct CapturedDraws {
 };
 
 struct RandomState::Shared {
-  State state;
-  std::weak_ptr<CapturedDraws> capturing;  // of the graph being captured
+  // Of threads that draw at once each gets numbers of its own.
+  RandomBits reserve(uint64_t blocks) {
+    const std::lock_guard lock(mutex_);
+    const RandomBits bits{state_.seed, state_.offset, nullptr};
+    state_.offset += blocks;
+    return bits;
+  }
+  State state() const {
+    const std::lock_guard lock(mutex_);
+    return state_;
+  }
+  void set_state(State state) {
+    const std::lock_guard lock(mutex_);
+    state_ = state;
+  }
 
   // Numbers of the graph that this thread captures.
   RandomBits reserve_captured(const std::shared_ptr<Shared>& self, uint64_t blocks, Device device) {
-    std::shared_ptr<CapturedDraws> draws = capturing.lock();
+    const std::lock_guard lock(mutex_);
+    std::shared_ptr<CapturedDraws> draws = capturing_.lock();
     if (!draws || !draws->base.defined() || !(graph_ == cuda::capture_id())) {
       draws = std::make_shared<CapturedDraws>();
       draws->base = Array::uninitialized({}, Dtype::kUInt64, device);
       graph_ = cuda::capture_id();
-      capturing = draws;
+      capturing_ = draws;
       cuda::add_launch_hook([self, draws] {
-        kernels::fill(draws->base.device(), draws->base, self->state.offset);
-        self->state.offset += draws->blocks;
+        kernels::fill(draws->base.device(), draws->base, self->reserve(draws->blocks).offset);
       });
     }
-    const RandomBits bits{state.seed, draws->blocks, &draws->base};
+    const RandomBits bits{state_.seed, draws->blocks, &draws->base};
     draws->blocks += blocks;
     return bits;
   }
 
  private:
+  mutable std::mutex mutex_;
+  State state_{};
+  std::weak_ptr<CapturedDraws> capturing_;  // of the graph being captured
   uint64_t graph_ = 0;
 };
 
@@ -118,23 +179,22 @@ RandomState& RandomState::operator=(const RandomState& other) {
   return *this;
 }
 void RandomState::seed() { seed(entropy()); }
-void RandomState::seed(uint64_t value) { shared_->state = {value, 0}; }
-RandomState::State RandomState::state() const { return shared_->state; }
-void RandomState::set_state(State state) { shared_->state = state; }
+void RandomState::seed(uint64_t value) { shared_->set_state({value, 0}); }
+RandomState::State RandomState::state() const { return shared_->state(); }
+void RandomState::set_state(State state) { shared_->set_state(state); }
 
 RandomBits RandomState::reserve(uint64_t blocks, Device device) {
   if (device.is_cuda() && cuda::is_capturing(device))
     return shared_->reserve_captured(shared_, blocks, device);
-  State& state = shared_->state;
-  const RandomBits bits{state.seed, state.offset, nullptr};
-  state.offset += blocks;
-  return bits;
+  return shared_->reserve(blocks);
 }
 
 Array RandomState::uniform(const Shape& shape, double low, double high, Dtype dtype,
                            std::optional<Device> device) {
   CATENA_CHECK(DtypeError, is_float(dtype), "uniform: expected a floating dtype, got ", dtype);
-  return run(*this, shape, dtype, device, call_of(RandomKind::kUniform, low, high));
+  const Array result = run(*this, shape, dtype, device, call_of(RandomKind::kUniform, low, high));
+  keep_below(result, low, high);
+  return result;
 }
 
 Array RandomState::normal(const Shape& shape, double mean, double deviation, Dtype dtype,

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "array/assign.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/math.h"
@@ -218,7 +219,7 @@ Array RandomState::permutation(const Array& a) {
 
 void RandomState::shuffle(const Array& a) {
   CATENA_CHECK(ShapeError, a.ndim() > 0, "shuffle: expected an array with at least one axis");
-  a.assign(permutation(a));
+  assign_for("shuffle", a, permutation(a));
 }
 
 std::vector<uint8_t> RandomState::bytes(int64_t count) {

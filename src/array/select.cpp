@@ -1,6 +1,7 @@
 // index_get, index_put, index_add: NumPy's indexing with arrays and masks.
 #include <algorithm>
 
+#include "array/assign.h"
 #include "array/selection.h"
 #include "catena/array/creation.h"
 #include "catena/array/manipulation.h"
@@ -163,7 +164,8 @@ Array values_for(const char* who, const Array& a, const Operand& values, const S
 }
 
 // a[mask] = one value writes through where(): nothing needs to be counted.
-bool put_by_mask(const Array& a, std::span<const AnyIndex> indices, const Operand& values) {
+bool put_by_mask(const char* who, const Array& a, std::span<const AnyIndex> indices,
+                 const Operand& values) {
   if (indices.size() != 1 || !indices[0].is_array()) return false;
   const Array& mask = indices[0].array();
   const bool one = !values.array() || (values.array()->defined() && values.array()->ndim() == 0);
@@ -174,7 +176,7 @@ bool put_by_mask(const Array& a, std::span<const AnyIndex> indices, const Operan
   if (!std::equal(mask.shape().begin(), mask.shape().end(), a.shape().begin())) return false;
   Shape spread = mask.shape();
   spread.resize(a.shape().size(), 1);
-  const Array value = values_for("index_put", a, values, {});
+  const Array value = values_for(who, a, values, {});
   elementwise(ElementwiseOp::kwhere, {mask.reshape(spread), value, a}, a);
   return true;
 }
@@ -225,16 +227,16 @@ Array index_get(const Array& a, std::span<const AnyIndex> indices, OutOfRange mo
   return result;
 }
 
-void index_put(const Array& a, std::span<const AnyIndex> indices, const Operand& values,
-               OutOfRange mode) {
+void put_for(const char* who, const Array& a, std::span<const AnyIndex> indices,
+             const Operand& values, OutOfRange mode) {
+  check_writable(who, *a.storage());
   if (std::vector<Index> basic; all_basic(indices, basic)) {
     const Array target = a.at(std::span<const Index>(basic));
-    return values.array() ? target.assign(*values.array()) : target.fill(values.scalar());
+    return values.array() ? assign_for(who, target, *values.array()) : target.fill(values.scalar());
   }
-  check_writable("index_put", *a.storage());
-  if (put_by_mask(a, indices, values)) return;
-  Selection s = resolve_selection("index_put", a, indices, mode);
-  const Array v = values_for("index_put", a, values, s.shape());
+  if (put_by_mask(who, a, indices, values)) return;
+  Selection s = resolve_selection(who, a, indices, mode);
+  const Array v = values_for(who, a, values, s.shape());
   if (v.size() == 0) return;
   separate_lists(s);
   PreparedSelect p;
@@ -258,16 +260,16 @@ void index_put(const Array& a, std::span<const AnyIndex> indices, const Operand&
   a.note_write();
 }
 
-void index_add(const Array& a, std::span<const AnyIndex> indices, const Operand& values,
-               OutOfRange mode) {
+void add_for(const char* who, const Array& a, std::span<const AnyIndex> indices,
+             const Operand& values, OutOfRange mode) {
+  check_writable(who, *a.storage());
   if (std::vector<Index> basic; all_basic(indices, basic)) {
     const Array target = a.at(std::span<const Index>(basic));
-    target.assign(add(target, values, Out(a.dtype())));
+    add(target, values_for(who, target, values, target.shape()), target);
     return;
   }
-  check_writable("index_add", *a.storage());
-  Selection s = resolve_selection("index_add", a, indices, mode);
-  const Array v = values_for("index_add", a, values, s.shape());
+  Selection s = resolve_selection(who, a, indices, mode);
+  const Array v = values_for(who, a, values, s.shape());
   if (v.size() == 0) return;
   for (PositionList& list : s.lists) {  // the kernel wraps; clipping happens here
     if (mode == OutOfRange::kClip && !list.in_range)
@@ -278,6 +280,15 @@ void index_add(const Array& a, std::span<const AnyIndex> indices, const Operand&
   kernels::scatter_add(a.device(), m.target, m.positions, m.values);
   bring_back(m);
   a.note_write();
+}
+
+void index_put(const Array& a, std::span<const AnyIndex> indices, const Operand& values,
+               OutOfRange mode) {
+  put_for("index_put", a, indices, values, mode);
+}
+void index_add(const Array& a, std::span<const AnyIndex> indices, const Operand& values,
+               OutOfRange mode) {
+  add_for("index_add", a, indices, values, mode);
 }
 
 Array index_get(const Array& a, std::initializer_list<AnyIndex> indices, OutOfRange mode) {
@@ -296,10 +307,10 @@ Array Array::select(std::initializer_list<AnyIndex> indices) const {
   return index_get(*this, indices);
 }
 void Array::set_at(std::initializer_list<AnyIndex> indices, const Operand& values) const {
-  index_put(*this, indices, values);
+  put_for("set_at", *this, span_of(indices), values);
 }
 void Array::add_at(std::initializer_list<AnyIndex> indices, const Operand& values) const {
-  index_add(*this, indices, values);
+  add_for("add_at", *this, span_of(indices), values);
 }
 
 }  // namespace catena

@@ -9,6 +9,7 @@ namespace catena {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r\v\f";
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // of UTF-8, as some editors put first
 
 // A header or footer: each line behind the comment mark.
 std::string commented(const std::string& text, const SaveTextOptions& options) {
@@ -66,6 +67,7 @@ class TableReader {
       : path_(path), options_(options) {}
 
   Array read(std::string_view rest) {
+    if (rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
     for (line_ = 1; !rest.empty() && rows_ != options_.max_rows; ++line_) {
       std::string_view line = take_line(rest);
       if (line_ <= options_.skiprows) continue;

@@ -4,6 +4,7 @@
 
 #include "array/devices.h"
 #include "catena/array/indexing.h"
+#include "catena/array/linalg.h"
 #include "catena/array/logic.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
@@ -157,6 +158,82 @@ TEST_P(Casts, GetAndSet) {
   EXPECT_THROW(a.set(host.reshape({3, 2})), ShapeError);
   EXPECT_THROW(a.T().set(host.T()), ValueError);
   EXPECT_THROW(a.get(Stream::default_of(cpu(5))), DeviceError);
+}
+
+// dtype= and out= as NumPy's same_kind rule has it; UFuncTypeError there is DtypeError here.
+TEST_P(Casts, ComputingInADtypeRefusesWhatNumPyRefuses) {
+  const Array f = numbers({1.5, 2.5}), i = ints({1, 2}), u = i.astype(Dtype::kUInt8);
+  const std::string said = error_of([&] { add(f, 1, dtype::int32); });
+  EXPECT_NE(said.find("add: an input of dtype float64 cannot be cast to int32"), said.npos) << said;
+  EXPECT_THROW(add(i, 1.5, dtype::int32), DtypeError);
+  EXPECT_THROW(add(i, u, dtype::uint8), DtypeError);
+  EXPECT_THROW(less(f, 2, dtype::int64), DtypeError);
+  EXPECT_THROW(logical_and(i, 1, dtype::bool_), DtypeError);
+  EXPECT_THROW(add(u, 300, dtype::uint8), ValueError);
+  EXPECT_EQ(values(add(i, u, dtype::float32)), (V{2, 4}));
+  EXPECT_EQ(values(add(i, 1, dtype::int8)), (V{2, 3}));
+  EXPECT_EQ(values(add(u, 300, dtype::int32)), (V{301, 302}));
+  EXPECT_EQ(values(subtract(greater(i, 1), greater(i, 0), dtype::int32)), (V{-1, 0}));
+  EXPECT_EQ(add(f, 1, dtype::float16).dtype(), Dtype::kFloat16);
+  EXPECT_EQ(values(sum(f, ReduceOptions())), V{4});
+}
+
+TEST_P(Casts, ProductsRefuseWhatNumPyRefuses) {
+  const Array f = numbers({1.5, 2, 3, 4}).reshape({2, 2}), i = f.astype(Dtype::kInt64);
+  const Array stack = f.reshape({1, 2, 2}), result = zeros({2, 2}, {Dtype::kInt32, GetParam()});
+  std::string said = error_of([&] { matmul(f, i, dtype::int32); });
+  EXPECT_NE(said.find("matmul: an input of dtype float64 cannot be cast to int32"), said.npos)
+      << said;
+  said = error_of([&] { matmul(f, f, result); });
+  EXPECT_NE(said.find("matmul: a result of dtype float64 cannot be stored into an array of dtype "
+                      "int32"),
+            said.npos)
+      << said;
+  EXPECT_EQ(values(result), V(4, 0));
+  EXPECT_THROW(dot(f, i, dtype::int32), DtypeError);
+  EXPECT_THROW(dot(f[0], f[1], zeros({}, {Dtype::kInt32, GetParam()})), DtypeError);
+  EXPECT_THROW(dot(stack, stack, dtype::int32), DtypeError);
+  EXPECT_THROW(dot(stack, stack, zeros({1, 2, 1, 2}, {Dtype::kInt32, GetParam()})), DtypeError);
+  EXPECT_THROW(outer(f, f, dtype::int32), DtypeError);
+  EXPECT_THROW(dot(f[0], f[1], zeros({3}, {Dtype::kFloat64, GetParam()})), ShapeError);
+  EXPECT_EQ(values(matmul(i, i, dtype::float32)), (V{7, 10, 15, 22}));
+  EXPECT_EQ(values(dot(i, i, result)), (V{7, 10, 15, 22}));
+}
+
+// NumPy 2: an integer that the dtype does not hold compares by its value.
+TEST_P(Casts, ComparisonsWithIntegersOutOfRange) {
+  const uint64_t huge = uint64_t{1} << 63;
+  struct Case {
+    Dtype dtype;
+    Scalar number;
+    bool above;
+  };
+  for (const Case& c : {Case{Dtype::kUInt8, -1, false}, Case{Dtype::kUInt8, 300, true},
+                        Case{Dtype::kInt8, -129, false}, Case{Dtype::kInt64, huge, true},
+                        Case{Dtype::kBool, huge, true}, Case{Dtype::kUInt64, -5, false}}) {
+    const Array a = ints({0, 1}).astype(c.dtype);
+    const auto expect = [&](const Array& result, bool truth) {
+      EXPECT_EQ(result.dtype(), Dtype::kBool);
+      EXPECT_EQ(values(result), V(2, truth)) << to_string(c.dtype) << ' ' << to_string(c.number);
+    };
+    expect(a == c.number, false);
+    expect(c.number == a, false);
+    expect(a != c.number, true);
+    expect(c.number != a, true);
+    expect(a < c.number, c.above);
+    expect(a <= c.number, c.above);
+    expect(c.number > a, c.above);
+    expect(c.number >= a, c.above);
+    expect(a > c.number, !c.above);
+    expect(a >= c.number, !c.above);
+    expect(c.number < a, !c.above);
+    expect(c.number <= a, !c.above);
+  }
+  const Array u = ints({7, 8}).astype(Dtype::kUInt8), flags = greater(u, 7);
+  EXPECT_EQ(values(less(u, 300, flags)), V(2, 1));
+  EXPECT_EQ(values(flags), V(2, 1));
+  EXPECT_EQ(values(less(u, 8)), (V{1, 0}));
+  EXPECT_THROW(add(u, 300), ValueError);
 }
 
 CATENA_ON_DEVICES(Casts);

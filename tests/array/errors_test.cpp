@@ -7,6 +7,7 @@
 #include <functional>
 #include <sstream>
 
+#include "catena/array/casting.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/linalg.h"
@@ -146,6 +147,44 @@ INSTANTIATE_TEST_SUITE_P(
                 "take: arrays on different devices: cpu:1 and cpu:0; copy one with to(\"cpu:1\") "
                 "first"}),
     name_of);
+
+// A function that is made of others is named by its own name.
+TEST(Mistakes, NameTheFunctionThatWasCalled) {
+  char memory[16] = {};
+  const Array a = floats({2, 3}), b = floats({2, 2}),
+              fixed = Array::from_storage(borrow_read_only(cpu(0), memory, 16, nullptr), 0, {4},
+                                          {4}, Dtype::kFloat32);
+  const std::pair<std::string, std::function<void()>> calls[] = {
+      {"dot: (2, 3) and (2, 3) do not fit", [&] { dot(a, a); }},
+      {"dot: the output", [&] { dot(b, b, floats({3})); }},
+      {"inner: axis -1", [&] { inner(a, b); }},
+      {"vdot: arrays on",
+       [&] {
+         vdot(b, floats({2, 2}, cpu(1)));
+       }},
+      {"tensordot: axis", [&] { tensordot(a, b, 1); }},
+      {"trace: expected at least 2 axes", [] { trace(floats({3})); }},
+      {"trace: axis 2", [&] { trace(b, 0, 0, 2); }},
+      {"trace: both axes", [&] { trace(b, 0, 1, -1); }},
+      {"put: ", [&] { put(fixed, ints({1}), floats({1})); }},
+      {"take: ", [&] { take(a[0], ints({4}), 0, OutOfRange::kWrap, &fixed); }},
+      {"shuffle: ", [&] { random::shuffle(fixed); }},
+      {"copyto: ", [&] { copyto(fixed, floats({1})); }},
+      {"copyto: ", [&] { copyto(b, floats({3})); }},
+      {"scatter_add: ",
+       [&] {
+         scatter_add(b, array({5}), floats({1, 2}));
+       }},
+      {"scatter_add: ", [&] { scatter_add(fixed, ints({1}), floats({1})); }},
+      {"set_at: ", [&] { b.set_at({array({5})}, 1); }},
+      {"set_at: ", [&] { fixed.set_at({1}, 1); }},
+      {"add_at: ", [&] { b.add_at({array({5})}, 1); }},
+  };
+  for (const auto& [text, call] : calls) {
+    const std::string said = message_of<Error>(call);
+    EXPECT_TRUE(said.starts_with(text)) << "'" << said << "', expected '" << text << "'";
+  }
+}
 
 }  // namespace
 }  // namespace catena

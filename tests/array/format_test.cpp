@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <thread>
 
 #include "catena/array/creation.h"
 
@@ -20,6 +21,24 @@ TEST(FormatTest, OptionsHoldForACallOrAScope) {
     EXPECT_EQ(get_printoptions().precision, 1);
   }
   EXPECT_EQ(a.repr(), "array([0.33333333, 2.        ])");
+}
+
+TEST(FormatTest, AScopeIsOfItsThread) {
+  const Array a = array({1. / 3});
+  const PrintOptionsScope scope({.precision = 2});
+  std::thread([&] {
+    EXPECT_EQ(a.to_string(), "[0.33333333]");
+    const PrintOptionsScope other({.precision = 4});
+    EXPECT_EQ(a.to_string(), "[0.3333]");
+  }).join();
+  EXPECT_EQ(a.to_string(), "[0.33]");
+  {
+    const PrintOptionsScope inner({.precision = 3});
+    set_printoptions({.precision = 1});  // goes with the scope
+    EXPECT_EQ(a.to_string(), "[0.3]");
+  }
+  EXPECT_EQ(a.to_string(), "[0.33]");
+  std::thread([&] { EXPECT_EQ(get_printoptions().precision, 8); }).join();
 }
 
 TEST(FormatTest, LongArraysShowTheirEdges) {

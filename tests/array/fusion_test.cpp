@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <thread>
 
 #include "array/fusion_graph.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
+#include "catena/array/logic.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/array/random.h"
@@ -260,6 +262,37 @@ void expect_error(const std::vector<std::string>& parts, const F& f, const A&...
     for (const std::string& part : parts)
       EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
   }
+}
+
+TEST(Fusion, InPlaceOperatorsBoundsAndIsclose) {
+  const Array i = numbers({40}, Dtype::kInt32), f = numbers({40}, Dtype::kFloat32);
+  const auto in_place = [](Fused x, Fused y) {
+    x %= 7;
+    x |= y;
+    x ^= 5;
+    x &= 12;
+    x <<= 3;
+    return x >>= 1;
+  };
+  expect_same(fuse(in_place)(i, 2), right_shift(left_shift((((i % 7) | 2) ^ 5) & 12, 3), 1),
+              "in place");
+  check(
+      "clip", [](auto x) { return clip(x, 0, none) - clip(x, none, 1.5); }, f);
+  const double nan = std::nan(""), infinity = HUGE_VAL;
+  const Array x = array({1.0, 1.0, nan, infinity, -infinity, 0.0, 1e9}),
+              y = array({1.0 + 1e-6, 1.1, nan, infinity, infinity, 1e-9, 1e9 + 1});
+  for (const bool equal_nan : {false, true}) {
+    const auto close = [=](auto p, auto q) { return isclose(p, q, 1e-5, 1e-8, equal_nan); };
+    check("isclose", close, x, y);
+    check("isclose of float16", close, x.astype(Dtype::kFloat16), y.astype(Dtype::kFloat16));
+    check("isclose of integers", close, i, i + equal(i, 3));
+    check("isclose of both", close, i.astype(Dtype::kInt8), f.astype(Dtype::kFloat16));
+  }
+  check(
+      "out of range", [](auto p) { return (p < 300) & (p != -1) & (70000 > p) & (p <= 99); },
+      i.astype(Dtype::kUInt8));
+  check(
+      "isclose of a number", [](auto p) { return isclose(p, 3.00001); }, f);
 }
 
 TEST(Fusion, Errors) {

@@ -4,14 +4,27 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
 #include "catena/array/memoize.h"
 #include "catena/array/reduction.h"
+#include "error_text.h"
 
 namespace catena {
 namespace {
+
+template <class E, class F>
+void expect_error(const std::vector<std::string>& parts, const F& f) {
+  try {
+    f();
+    FAIL() << "no error that names " << parts[0];
+  } catch (const E& error) {
+    for (const std::string& part : parts)
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+  }
+}
 
 TEST(KernelParameters, AreParsed) {
   const auto list = parse_kernel_parameters("float32 x, raw T table ,  int64 k");
@@ -32,7 +45,25 @@ TEST(KernelParameters, WrongOnesAreRefused) {
        {"T i", "T n", "T _x", "T", "raw T", "T x y", "T x,,T y", "f4 x", "raw raw T x"}) {
     EXPECT_THROW(parse_kernel_parameters(text), Error) << text;
   }
-  EXPECT_THROW(parse_kernel_parameters("nonsense x"), DtypeError);
+  expect_error<DtypeError>({"kernel parameter 'nonsense x'", "'nonsense' is no type", "float32"},
+                           [] { parse_kernel_parameters("nonsense x"); });
+  expect_error<ValueError>({"kernel parameters 'T x,'", "comma"},
+                           [] { parse_kernel_parameters(" T x, "); });
+}
+
+TEST(KernelParameters, ListsAreCheckedAtConstruction) {
+  expect_error<ValueError>({"pair", "two parameters are named 'x'", "inputs 'x, x'"},
+                           [] { ElementwiseKernel("T x, T x", "T z", "z = x", "pair"); });
+  expect_error<ValueError>({"same", "'x'", "outputs 'x'"},
+                           [] { ElementwiseKernel("T x", "T x", "x = x", "same"); });
+  expect_error<ValueError>({"comma", "'T z,'"},
+                           [] { ElementwiseKernel("T x", "T z,", "z = x", "comma"); });
+  expect_error<ValueError>({"mute", "needs an output"},
+                           [] { ElementwiseKernel("T x", " ", "", "mute"); });
+  expect_error<ValueError>(
+      {"fold", "'x'"}, [] { ReductionKernel("T x", "T x", "x", "a + b", "x = a", "0", "fold"); });
+  expect_error<ValueError>({"old", "'x'"},
+                           [] { cuda::elementwise("float* x, float* x", "", "old"); });
 }
 
 TEST(UserKernels, NeedACudaDevice) {
@@ -56,17 +87,6 @@ TEST(UserKernels, CountArgumentsFirst) {
   EXPECT_THROW(kernel(a, a, a, a), ValueError);
   EXPECT_THROW(ReductionKernel("T x", "raw T z", "x", "a + b", "z = a", "0"), ValueError);
   EXPECT_THROW(ReductionKernel("T x", "", "x", "a + b", "", "0"), ValueError);
-}
-
-template <class E, class F>
-void expect_error(const std::vector<std::string>& parts, const F& f) {
-  try {
-    f();
-    FAIL() << "no error that names " << parts[0];
-  } catch (const E& error) {
-    for (const std::string& part : parts)
-      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
-  }
 }
 
 Array floats(const Shape& shape, double start = 0) {
@@ -157,6 +177,12 @@ TEST(HostKernels, RawArgumentsIndexAndSize) {
   expect_equal<float>(gather(m, arange(24)), floats({24}));
 }
 
+TEST(HostKernels, NumbersAloneHaveNoSize) {
+  const std::string said = error_of<ValueError>([] { squared_diff()(1, 2); });
+  EXPECT_NE(said.find("no argument is an array"), std::string::npos) << said;
+  EXPECT_EQ(squared_diff().call({1.0, 3.0}, 2)[0].to_vector<double>(), (std::vector<double>{4, 4}));
+}
+
 TEST(HostKernels, LambdasMustFitTheParameters) {
   const ElementwiseKernel kernel("T x, raw T y", "float32 z", "z = x", "fit");
   using Raw = RawView<float>;
@@ -197,6 +223,49 @@ TEST(HostKernels, ElementwiseOfALambda) {
       return a;
     });
   });
+}
+
+// As the library's own operations: what is read is what was there before the call.
+TEST(HostKernels, InputsThatOverlapOutputsAreReadFirst) {
+  const auto shifted = [](const Array& from, const Array& to) {
+    elementwise(from, to, [](float a, float& b) { b = a; });
+  };
+  const Array f = floats({6});
+  shifted(f(Slice(0, 5)), f(Slice(1, 6)));
+  EXPECT_EQ(f.to_vector<float>(), (std::vector<float>{0, 0, 1, 2, 3, 4}));
+  shifted(f(Slice(none, none, -1)), f);
+  EXPECT_EQ(f.to_vector<float>(), (std::vector<float>{4, 3, 2, 1, 0, 0}));
+  elementwise(f, f, [](float a, float& b) { b = a + 1; });  // in place
+  EXPECT_EQ(f.to_vector<float>(), (std::vector<float>{5, 4, 3, 2, 1, 1}));
+  const Array square = floats({3, 3}), before = square.T().copy();
+  shifted(square.T(), square);
+  expect_equal<float>(square, before);
+  shifted(square[0], square);  // a row into all rows
+  EXPECT_EQ(square.to_vector<float>(), (std::vector<float>{0, 3, 6, 0, 3, 6, 0, 3, 6}));
+}
+
+float twice(float x) { return 2 * x; }
+void twice_to(float x, float& y) noexcept { y = 2 * x; }
+
+TEST(HostKernels, EveryKindOfFunction) {
+  const Array x = floats({5}), doubled = multiply(x, 2);
+  expect_equal<float>(elementwise(x, [](float v) noexcept { return 2 * v; }), doubled);
+  expect_equal<float>(elementwise(x, [](float v, float& y) noexcept { y = 2 * v; }), doubled);
+  expect_equal<float>(elementwise(x, twice), doubled);
+  expect_equal<float>(elementwise(x, &twice_to), doubled);
+  expect_equal<float>(elementwise(x, std::function<float(float)>(twice)), doubled);
+  // Each element starts with the captured value.
+  expect_equal<float>(elementwise(x, [count = 1.0f](float v) mutable { return v * ++count; }),
+                      doubled);
+  expect_equal<float>(Array(ElementwiseKernel("T x", "T y", "y = 2 * x").on_cpu(twice)(x)),
+                      doubled);
+  const Array squares = ReductionKernel("T x", "T y", "x * x", "a + b", "y = a", "0")
+                            .on_cpu(
+                                0.0f, [](float v) noexcept { return v * v; },
+                                [k = 0](float a, float b) mutable { return a + b + float(k); },
+                                [k = 1.0f](float a) mutable noexcept { return k *= a; })(x);
+  EXPECT_EQ(squares.item<float>(), 30);
+  EXPECT_EQ(Array(reduce({x}, 0.0f, twice, std::plus<>(), twice)).item<float>(), 40);
 }
 
 TEST(HostKernels, Reductions) {
@@ -306,6 +375,8 @@ TEST(UserKernels, OldFormArguments) {
 TEST(RawKernels, NeedADevice) {
   const RawKernel kernel = cuda::raw("code", "k", {"--use_fast_math"});
   expect_error<DeviceError>({"k", "cpu:0", "to_gpu"}, [&] { kernel({1}, {1}, {floats({3})}); });
+  EXPECT_EQ(error_of<DeviceError>([&] { kernel({1}, {1}, {floats({3})}); }).find("on_cpu"),
+            std::string::npos);
   expect_error<DeviceError>({"k"}, [&] { kernel.linear_launch(10, {floats({3})}); });
   EXPECT_NO_THROW(kernel.linear_launch(0, {floats({3})}));
   expect_error<ValueError>({"linear_launch", "-1"},

@@ -5,10 +5,13 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 #include <set>
+#include <thread>
 
 #include "catena/array/creation.h"
 #include "catena/array/random.h"
+#include "catena/array/reduction.h"
 #include "catena/core/config.h"
 #include "catena/core/stream.h"
 #include "catena/testing.h"
@@ -227,6 +230,53 @@ TEST(RandomFunctions, KeepTheirBounds) {
   within(state.normal({50}, 3, 0), 3, 3);
   const Array u = state.uniform({100000}, 0, 1, Dtype::kFloat32);
   within(u, 0, std::nextafter(1.0f, 0.0f));
+}
+
+// Rounding of low + u * (high - low) must not give high.
+TEST(RandomFunctions, UniformNumbersStayBelowHigh) {
+  struct Range {
+    double low, high;
+    Dtype dtype;
+    double last;  // the number of the dtype before high
+  };
+  const Range ranges[] = {{0, 1, Dtype::kFloat16, 1 - 0x1p-11},
+                          {0, 1, Dtype::kBFloat16, 1 - 0x1p-8},
+                          {-1.5, -0.5, Dtype::kFloat16, -0.5 - 0x1p-11},
+                          {-3, -2, Dtype::kBFloat16, -2 - 0x1p-6},
+                          {60000, 1e6, Dtype::kFloat16, 65504},
+                          {100, 101, Dtype::kFloat32, 101 - 0x1p-17},
+                          {101, 100, Dtype::kFloat32, 100 + 0x1p-17},
+                          {1e15, 1e15 + 1, Dtype::kFloat64, 1e15 + 1 - 0x1p-3}};
+  for (const Range& range : ranges) {
+    RandomState state(5);
+    const Array a = state.uniform({2000000}, range.low, range.high, range.dtype);
+    const double low = amin(a).item<double>(), high = amax(a).item<double>();
+    EXPECT_EQ(range.low < range.high ? high : low, range.last) << range.low << ' ' << range.high;
+    EXPECT_TRUE(range.low < range.high ? low >= range.low : high <= range.low);
+  }
+  // Where no number lies between the bounds they are both that number.
+  RandomState state(5);
+  EXPECT_EQ(amax(state.uniform({9}, 1, 1 + 1e-9, Dtype::kFloat32)).item<double>(), 1);
+  EXPECT_EQ(amax(state.rand({2000000}, Dtype::kFloat16)).item<double>(), 1 - 0x1p-11);
+}
+
+TEST(RandomFunctions, ThreadsDrawDifferentNumbers) {
+  constexpr int kThreads = 4, kDraws = 20000;
+  RandomState own(3);
+  std::vector<double> numbers(2 * kThreads * kDraws);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      double* const out = &numbers[size_t(2 * t * kDraws)];
+      for (int k = 0; k < kDraws; ++k) {
+        out[2 * k] = random::uniform({}).item<double>();
+        out[2 * k + 1] = own.uniform({}, 1, 2).item<double>();
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(std::set<double>(numbers.begin(), numbers.end()).size(), numbers.size());
+  EXPECT_EQ(own.state().offset, uint64_t{kThreads} * kDraws);
 }
 
 TEST(RandomFunctions, RefuseWhatMakesNoSense) {

@@ -25,6 +25,19 @@ class TextTest : public testing::Test {
   TempFolder folder_;
 };
 
+TEST_F(TextTest, AByteOrderMarkIsSkipped) {
+  EXPECT_EQ(read("\xef\xbb\xbf"
+                 "1 2\n3 4\n")
+                .to_vector<double>(),
+            (std::vector<double>{1, 2, 3, 4}));
+  EXPECT_EQ(read("\xef\xbb\xbf# head\n5\n", {.ndmin = 1}).to_vector<double>(),
+            std::vector<double>{5});
+  EXPECT_NE(refused("1\n\xef\xbb\xbf"
+                    "2\n")
+                .find("line 2"),
+            std::string::npos);
+}
+
 TEST_F(TextTest, RoundTripKeepsEveryBit) {
   const Array a = array({{0.1, -1e300}, {1. / 3, 4e-320}, {double{INFINITY}, -0.0}});
   savetxt(path(), a);

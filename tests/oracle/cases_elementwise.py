@@ -72,9 +72,24 @@ def float_dtype(operands):
     return operand_dtype(operands) if "bfloat16" in [x.dtype for x in operands] else dtype
 
 
+def compares_out_of_range(name, operands):
+    """Whether integers are compared with a host integer that their type does not hold, which
+    NumPy answers by the values since version 2."""
+    if name not in COMPARISONS or not any(type(x) is int for x in operands):
+        return False
+    try:
+        operand_dtype(operands)
+    except OverflowError:
+        return True
+    return False
+
+
 def call_numpy(name, operands, dtype=None):
     """(result, its type) of the exact routines, as NumPy has it."""
     f = deviations.FUNCTIONS.get(name) or function(name)
+    if compares_out_of_range(name, operands):
+        values = [x.a.astype(object) if isinstance(x, Arr) else x for x in operands]
+        return np.asarray(f(*values)).astype(np.bool_), "bool"
     common = operand_dtype(operands)
     if (dtype or common) == "bfloat16":
         values = [cast(x.a if isinstance(x, Arr) else x, "bfloat16") for x in operands]
@@ -139,8 +154,14 @@ def exact(name, count, choices=ALL, profile="any", compare=Exact):
         params = {}
         first = next(x for x in operands if isinstance(x, Arr))
         if name in EXACT_1 + EXACT_2 and is_float(first.dtype) and g.chance(0.1):
-            params["dtype"] = g.dtype(FLOATS)
+            params["dtype"] = g.dtype(FLOATS if g.chance(0.8) else INTS)
+        if name in COMPARISONS and g.chance(0.1):
+            operands = [first, g.pick([-1, -200, 300, -(2 ** 40), 2 ** 40])]
+            operands = operands[::-1] if g.chance(0.5) else operands
         call = g.call(name, operands, params)
+        if params and not is_float(params["dtype"]):  # not of the same kind
+            call.expect_error()
+            return
         try:
             result, dtype = call_numpy(name, operands, params.get("dtype"))
         except ERRORS:

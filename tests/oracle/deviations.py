@@ -15,8 +15,8 @@ Forms
 - Views of 0-d arrays are arrays; NumPy gives numbers, which are copies.
 - diagonal is writable.
 - take checks positions even where nothing is taken, from an array without elements.
-- An integer that does not fit the type of the arrays it meets is an error everywhere; NumPy lets it
-  pass in logical functions and, since version 2, in comparisons.
+- An integer that does not fit the type of the arrays it meets is an error in logical functions too,
+  where NumPy lets it pass.
 
 bfloat16, which NumPy lacks, is the float32 result rounded once; see values.py for its promotion.
 """

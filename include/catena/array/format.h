@@ -20,22 +20,26 @@ struct PrintOptions {
   FloatMode floatmode = FloatMode::kMaxprec;
 };
 
-// What printing uses unless told otherwise, for the whole process. ValueError for negative numbers
-// and unknown signs.
+// What printing uses unless told otherwise: the options of the calling thread's innermost
+// PrintOptionsScope, else those of the process.
 PrintOptions get_printoptions();
+// Changes them; inside a scope those of the scope, which go with it. ValueError for negative
+// numbers and unknown signs.
 void set_printoptions(const PrintOptions& options);
-// For a scope.
+// For a scope of one thread; others print as before.
 class PrintOptionsScope {
  public:
-  explicit PrintOptionsScope(const PrintOptions& options) : before_(get_printoptions()) {
-    set_printoptions(options);
-  }
-  ~PrintOptionsScope() { set_printoptions(before_); }
+  explicit PrintOptionsScope(const PrintOptions& options);
+  ~PrintOptionsScope();
   PrintOptionsScope(const PrintOptionsScope&) = delete;
   PrintOptionsScope& operator=(const PrintOptionsScope&) = delete;
 
  private:
-  PrintOptions before_;
+  friend PrintOptions get_printoptions();
+  friend void set_printoptions(const PrintOptions& options);
+
+  PrintOptions options_;
+  PrintOptionsScope* outer_;
 };
 
 // NumPy's repr() and str() of an array; wait for the device. The text of a 0-d array in array_str

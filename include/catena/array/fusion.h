@@ -11,6 +11,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -53,7 +54,8 @@ class FusedOperand {
 };
 
 // A stand-in for an array inside a fused function: every element-wise function of math.h, the
-// operators, where, clip and astype, and sum, prod, mean, amax, amin, all, any as the last step.
+// operators, where, clip, isclose and astype, and sum, prod, mean, amax, amin, all, any as the last
+// step.
 //
 // It has no elements and no shape: whatever asks for a value (a condition, item) is a ValueError,
 // and so is an operation that is not element-wise; both are named. Operations on a reduced value
@@ -120,7 +122,33 @@ class Fused {
   CATENA_INPLACE(-=, subtract)
   CATENA_INPLACE(*=, multiply)
   CATENA_INPLACE(/=, divide)
+  CATENA_INPLACE(%=, remainder)
+  CATENA_INPLACE(&=, bitwise_and)
+  CATENA_INPLACE(|=, bitwise_or)
+  CATENA_INPLACE(^=, bitwise_xor)
+  CATENA_INPLACE(<<=, left_shift)
+  CATENA_INPLACE(>>=, right_shift)
 #undef CATENA_INPLACE
+  // With one bound only.
+  friend Fused clip(const FusedOperand& x, std::nullopt_t, const FusedOperand& high) {
+    return detail::record(ElementwiseOp::kminimum, {x.ref(), high.ref()});
+  }
+  friend Fused clip(const FusedOperand& x, const FusedOperand& low, std::nullopt_t) {
+    return detail::record(ElementwiseOp::kmaximum, {x.ref(), low.ref()});
+  }
+  // As isclose of logic.h: compared in the common dtype, integers as float64.
+  friend Fused isclose(const FusedOperand& x1, const FusedOperand& x2, double rtol = 1e-5,
+                       double atol = 1e-8, bool equal_nan = false) {
+    const auto as_float = [&](bool first) {
+      const FusedOperand choice(first);
+      return detail::record(ElementwiseOp::kwhere, {choice.ref(), x1.ref(), x2.ref()}) * 1.0;
+    };
+    const Fused x = as_float(true), y = as_float(false);
+    const Fused within = absolute(x - y) <= absolute(y) * rtol + atol;
+    const Fused close =
+        logical_or(logical_and(within, logical_and(isfinite(x), isfinite(y))), x == y);
+    return equal_nan ? logical_or(close, logical_and(isnan(x), isnan(y))) : close;
+  }
   friend Fused operator-(const Fused& x) { return negative(x); }
   friend Fused operator+(const Fused& x) { return x; }
   friend Fused operator~(const Fused& x) { return invert(x); }
@@ -243,6 +271,22 @@ class FusedFunction {
   // Errors: those of the recorded operations, DeviceError for arrays of different devices.
   template <class... A>
   requires(!(std::is_same_v<A, Fused> || ...)) auto operator()(const A&... arguments) const {
+    constexpr bool fits = std::is_invocable_v<const F&, detail::FusedFor<A>...>;
+    static_assert(fits,
+                  "catena: the parameters of a fused function are of type Fused (or auto), one for "
+                  "each argument of the call, and its lambda is not mutable; numbers are arguments "
+                  "or constants, not parameters of type float");
+    if constexpr (fits) return run(arguments...);
+  }
+  // Inside another fused function: becomes a part of it.
+  template <class... A>
+  requires((std::is_same_v<A, Fused> || ...)) auto operator()(const A&... arguments) const {
+    return function_(arguments...);
+  }
+
+ private:
+  template <class... A>
+  auto run(const A&... arguments) const {
     using Result = std::decay_t<std::invoke_result_t<const F&, detail::FusedFor<A>...>>;
     if (!detail::is_traced(*state_, sizeof...(A))) {
       detail::trace_fusion(*state_, sizeof...(A), [this](std::span<const Fused> list) {
@@ -255,13 +299,7 @@ class FusedFunction {
     const Operand list[] = {Operand(arguments)...};
     return detail::FusedResult<Result>::form(detail::run_fusion(*state_, list));
   }
-  // Inside another fused function: becomes a part of it.
-  template <class... A>
-  requires((std::is_same_v<A, Fused> || ...)) auto operator()(const A&... arguments) const {
-    return function_(arguments...);
-  }
 
- private:
   F function_;
   std::shared_ptr<detail::FusionState> state_;
 };

@@ -3,9 +3,11 @@
 //
 // The lambda's parameters say what it works on: a value (float x) is an input, a reference
 // (float& y) an output, RawView<float> an argument that the lambda indexes itself, and KernelIndex
-// the position in the loop. Loops run on the library's threads, contiguous ones vectorised. Lambdas
-// must not write to shared state without care of their own; an exception in one ends the call and
-// comes out of it.
+// the position in the loop. Their types are written out, or those of a template are given to
+// on_cpu. Pointers to functions and objects with one operator() do as well. Loops run on the
+// library's threads, contiguous ones vectorised. Lambdas must not write to shared state without
+// care of their own; a mutable one starts with a fresh copy of its captures for every element. An
+// exception in one ends the call and comes out of it.
 #pragma once
 
 #include <tuple>
@@ -206,6 +208,56 @@ class HostElementwiseOf final : public HostElementwise {
   F function_;
 };
 
+// What is called for one element, as `R(P...)`.
+template <class F>
+struct FunctionOf;
+template <class R, class... P, bool no_throw>
+struct FunctionOf<R (*)(P...) noexcept(no_throw)> {
+  using Type = R(P...);
+};
+template <class R, class C, class... P, bool no_throw>
+struct FunctionOf<R (C::*)(P...) noexcept(no_throw)> {
+  using Type = R(P...);
+};
+template <class R, class C, class... P, bool no_throw>
+struct FunctionOf<R (C::*)(P...) const noexcept(no_throw)> {
+  using Type = R(P...);
+};
+template <class F>
+constexpr auto function_of() {
+  constexpr bool plain = std::is_pointer_v<F> || requires { &F::operator(); };
+  static_assert(plain,
+                "catena: a kernel lambda must name the types of its parameters, such as [](float "
+                "x, float& y) {...}; for a lambda with auto or template parameters write an "
+                "ElementwiseKernel with on_cpu<float, double>(lambda)");
+  if constexpr (std::is_pointer_v<F>)
+    return FunctionOf<F>();
+  else if constexpr (plain)
+    return FunctionOf<decltype(&F::operator())>();
+  else
+    return FunctionOf<void (*)()>();
+}
+template <class F>
+using FunctionType = typename decltype(function_of<F>())::Type;
+
+// A mutable lambda as a constant function.
+template <class F>
+struct FreshCopy {
+  F function;
+  template <class... A>
+  decltype(auto) operator()(A&&... arguments) const {
+    return F(function)(std::forward<A>(arguments)...);
+  }
+};
+// Something that may be called with these arguments from several threads.
+template <class... A, class F>
+auto constant_function(F function) {
+  if constexpr (std::is_invocable_v<const F&, A...>)
+    return function;
+  else
+    return FreshCopy<F>{std::move(function)};
+}
+
 // A lambda that returns its only output.
 template <class F, class R, class... P>
 struct HostReturning {
@@ -213,16 +265,18 @@ struct HostReturning {
   void operator()(P... parameters, R& result) const { result = R(function(parameters...)); }
 };
 
-template <class F, class Signature = decltype(&F::operator())>
+template <class F, class Function = FunctionType<F>>
 struct HostSignature;
-template <class F, class R, class C, class... P>
-struct HostSignature<F, R (C::*)(P...) const> {
+template <class F, class R, class... P>
+struct HostSignature<F, R(P...)> {
   static std::shared_ptr<const HostElementwise> make(F f) {
+    auto call = constant_function<P...>(std::move(f));
+    using Call = decltype(call);
     if constexpr (std::is_void_v<R>)
-      return std::make_shared<HostElementwiseOf<F, P...>>(std::move(f));
+      return std::make_shared<HostElementwiseOf<Call, P...>>(std::move(call));
     else
-      return std::make_shared<HostElementwiseOf<HostReturning<F, R, P...>, P..., R&>>(
-          HostReturning<F, R, P...>{std::move(f)});
+      return std::make_shared<HostElementwiseOf<HostReturning<Call, R, P...>, P..., R&>>(
+          HostReturning<Call, R, P...>{std::move(call)});
   }
   static constexpr int kOutputs =
       (0 + ... + int(HostTraits<P>::kOutput)) + (std::is_void_v<R> ? 0 : 1);
@@ -230,7 +284,13 @@ struct HostSignature<F, R (C::*)(P...) const> {
 // []<class T>(T x, T& y) for one T.
 template <class T, class F>
 auto make_generic_host(const F& f) {
-  return HostSignature<F, decltype(&F::template operator()<T>)>::make(f);
+  constexpr bool is_template = requires { &F::template operator()<T>; };
+  static_assert(is_template,
+                "catena: on_cpu<float, ...> takes a lambda that is a template of one type, such as "
+                "[]<class T>(T x, T& y) {...}; leave the types out for a lambda that names them");
+  if constexpr (is_template)
+    return HostSignature<F, typename FunctionOf<decltype(&F::template operator()<T>)>::Type>::make(
+        f);
 }
 
 // ---- reductions ---------------------------------------------------------------------------------
@@ -315,34 +375,42 @@ class HostReductionOf<A, Map, Fold, Post, std::tuple<In...>, std::tuple<Out...>>
   Post post_;
 };
 
-template <class Signature>
+template <class Function>
 struct MapInputs;
-template <class R, class C, class... P>
-struct MapInputs<R (C::*)(P...) const> {
+template <class R, class... P>
+struct MapInputs<R(P...)> {
   using Types = std::tuple<std::remove_cvref_t<P>...>;
+  template <class F>
+  static auto make(F f) {
+    return constant_function<P...>(std::move(f));
+  }
 };
-template <class F, class Signature = decltype(&F::operator())>
+template <class Function>
 struct PostSignature;
-template <class F, class R, class C, class A, class... Out>
-struct PostSignature<F, R (C::*)(A, Out...) const> {
+template <class R, class A, class... Out>
+struct PostSignature<R(A, Out...)> {
   using Types = std::conditional_t<std::is_void_v<R>, std::tuple<std::remove_cvref_t<Out>...>,
                                    std::tuple<std::remove_cvref_t<R>>>;
+  template <class F>
   static auto make(F f) {
+    auto call = constant_function<A, Out...>(std::move(f));
     if constexpr (std::is_void_v<R>)
-      return f;
+      return call;
     else
-      return [f](A a, R& result) { result = f(a); };
+      return [call](A a, R& result) { result = call(a); };
   }
 };
 template <class A, class Map, class Fold, class Post>
 std::shared_ptr<const HostReduction> make_host_reduction(A identity, Map map, Fold fold,
                                                          Post post) {
-  using Signature = PostSignature<Post>;
-  auto finish = Signature::make(std::move(post));
-  return std::make_shared<HostReductionOf<A, Map, Fold, decltype(finish),
-                                          typename MapInputs<decltype(&Map::operator())>::Types,
-                                          typename Signature::Types>>(
-      identity, std::move(map), std::move(fold), std::move(finish));
+  using Inputs = MapInputs<FunctionType<Map>>;
+  using Outputs = PostSignature<FunctionType<Post>>;
+  auto mapped = Inputs::make(std::move(map));
+  auto folded = constant_function<A, A>(std::move(fold));
+  auto finish = Outputs::make(std::move(post));
+  return std::make_shared<HostReductionOf<A, decltype(mapped), decltype(folded), decltype(finish),
+                                          typename Inputs::Types, typename Outputs::Types>>(
+      identity, std::move(mapped), std::move(folded), std::move(finish));
 }
 
 }  // namespace detail

@@ -16,7 +16,8 @@ namespace catena {
 // ml_dtypes does). The file is written under a temporary name and renamed, so that a full disk or a
 // crash leaves the old file. Throws IoError with the path and the system's reason.
 void save(const std::string& path, const Array& a);
-// Reads a .npy file onto `device`; C and Fortran order, either byte order.
+// Reads a .npy file onto `device`; C and Fortran order, either byte order. What stands behind the
+// array is left alone, as in NumPy: of several arrays in one file this is the first.
 // Throws IoError naming path, offset and what was expected.
 Array load(const std::string& path, Device device = cpu(0));
 // The bytes of a .npy file in memory, and back. Errors as above with "loads" for the path.

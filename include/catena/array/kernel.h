@@ -27,7 +27,8 @@ struct KernelParameter {
   Dtype dtype = Dtype::kFloat32;
   std::string name;
 };
-// Throws ValueError for a reserved name (i, n, names beginning with _), DtypeError for a type.
+// Throws ValueError for a reserved name (i, n, names beginning with _) and for an entry that is
+// empty, DtypeError for a type.
 std::vector<KernelParameter> parse_kernel_parameters(const std::string& text);
 
 // Further texts around an operation, and how its loop may be laid out.
@@ -67,9 +68,12 @@ class KernelOutputs {
 // element's index in C order), n (their number) and _ind.size() (the same). Inputs are constants,
 // outputs may also be read when the caller gave them. 16-bit floats appear as float. `raw`
 // arguments take no part in broadcasting: name[index] with a C-order linear index or an int array
-// of one index a dimension, name.size(), name.shape(), name.strides().
+// of one index a dimension, name.size(), name.shape(), name.strides(). Outputs that overlap inputs
+// change nothing in what the loop reads, as in the library's own operations: such inputs are copied
+// first; what a raw argument shares with others is the caller's business.
 class ElementwiseKernel {
  public:
+  // ValueError unless all parameters have different names and one is an output.
   ElementwiseKernel(const std::string& in_params, const std::string& out_params,
                     std::string operation, std::string name = "kernel", KernelOptions options = {});
 
@@ -176,7 +180,7 @@ namespace detail {
 template <class Tuple, size_t... I>
 auto call_host_elementwise(const Tuple& arguments, std::index_sequence<I...>) {
   using F = std::tuple_element_t<sizeof...(I), Tuple>;
-  using Signature = HostSignature<std::remove_cvref_t<F>>;
+  using Signature = HostSignature<std::decay_t<F>>;
   const KernelOutputs outputs =
       ElementwiseKernel::of_host(Signature::make(std::get<sizeof...(I)>(arguments)), "elementwise")
           .call({Operand(std::get<I>(arguments))...});
@@ -185,10 +189,13 @@ auto call_host_elementwise(const Tuple& arguments, std::index_sequence<I...>) {
   else
     return outputs;
 }
+// What is no array and no number; one with a generic operator() is refused with a reason later.
+template <class F>
+concept KernelFunction =
+    std::is_function_v<std::remove_pointer_t<F>> || !std::is_constructible_v<Operand, const F&>;
 template <class... A>
-concept ArraysThenFunction = requires {
-  &std::remove_cvref_t<std::tuple_element_t<sizeof...(A) - 1, std::tuple<A...>>>::operator();
-};
+concept ArraysThenFunction =
+    KernelFunction<std::tuple_element_t<sizeof...(A) - 1, std::tuple<A...>>>;
 }  // namespace detail
 
 // elementwise(array..., lambda) on arrays of a CPU: the lambda's values are the inputs, its

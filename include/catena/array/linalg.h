@@ -10,7 +10,8 @@
 
 namespace catena {
 
-// NumPy's @: matrices, stacks of matrices (broadcast), vectors on either side.
+// NumPy's @: matrices, stacks of matrices (broadcast), vectors on either side. `out` names an array
+// for the result or a dtype to compute in; what same_kind does not allow is a DtypeError.
 Array matmul(const Array& a, const Array& b, const Out& out = {});
 // NumPy's dot: for 2-d arrays matmul; otherwise the last axis of a with the second last of b; with
 // a 0-d array multiply. `out` as in matmul.

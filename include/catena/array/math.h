@@ -1,10 +1,10 @@
 // Element-wise mathematics on arrays, with broadcasting and NumPy 2's promotion.
 //
 // Operands are arrays or host numbers. `out` may name an array that receives the result (its shape
-// must be the broadcast shape; the result is cast by NumPy's same_kind rule) or a dtype to compute
-// in. Errors: ShapeError, DtypeError, DeviceError naming the function. float16 and bfloat16 compute
-// in float32 and round once. + - * / sqrt, comparisons and integers agree bit for bit on all
-// devices, the other functions within 4 ulp of the exact result. The rows live in
+// must be the broadcast shape) or a dtype to compute in; casts of both go by NumPy's same_kind
+// rule. Errors: ShapeError, DtypeError, DeviceError naming the function. float16 and bfloat16
+// compute in float32 and round once. + - * / sqrt, comparisons and integers agree bit for bit on
+// all devices, the other functions within 4 ulp of the exact result. The rows live in
 // detail/elementwise.def; the implementation of each is src/kernels/scalar_ops.h.
 #pragma once
 
@@ -88,7 +88,7 @@ Array logaddexp2(const Operand& x1, const Operand& x2,
 Array copysign(const Operand& x1, const Operand& x2,
                const Out& out = {});  // magnitude of x1, sign of x2
 
-// Comparisons, logic, bits, classification
+// Comparisons (by value, also with integers that the dtype does not hold), logic, bits, classes
 Array equal(const Operand& x1, const Operand& x2, const Out& out = {});          // bool
 Array not_equal(const Operand& x1, const Operand& x2, const Out& out = {});      // bool
 Array less(const Operand& x1, const Operand& x2, const Out& out = {});           // bool

@@ -22,7 +22,9 @@ struct RandomBits {
   const Array* base = nullptr;
 };
 
-// A stream of random numbers; default ones exist per device. Not thread-safe.
+// A stream of random numbers; default ones exist per device. Threads may draw from one at once:
+// each call gets numbers of its own, but which ones depends on who comes first. For numbers that
+// can be repeated give each thread a RandomState.
 //
 // The shape comes first and may be left out for a 0-d result. Arrays are made on the device given,
 // else on current_device(), and drawn on its current stream: StreamScope binds draws to a stream
@@ -36,7 +38,9 @@ class RandomState {
   void seed(uint64_t seed);
   void seed();  // from the system's entropy
 
-  // [low, high). float16, bfloat16, float32 (24 bits) or float64 (53 bits).
+  // [low, high), and (high, low] when high is lower. float16, bfloat16, float32 (24 bits) or
+  // float64 (53 bits). What rounding would carry to `high` becomes the number of the dtype before
+  // it.
   Array uniform(const Shape& shape = {}, double low = 0, double high = 1,
                 Dtype dtype = Dtype::kFloat64, std::optional<Device> device = {});
   // Box-Muller on pairs of the same bits. ValueError for a negative deviation.
@@ -112,7 +116,7 @@ class RandomState {
   std::shared_ptr<Shared> shared_;
 };
 
-// The same on the current device's default generator.
+// The same on the current device's default generator, from any number of threads.
 namespace random {
 
 // The device's default generator, made at first use; all start from the seed of CATENA_SEED (or

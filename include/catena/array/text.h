@@ -33,9 +33,10 @@ struct LoadTextOptions {
   int ndmin = 0;                      // axes of extent 1 beyond this number are dropped
   Device device = {};
 };
-// Reads rows of numbers; empty lines are left out. Without rows the result has shape (0,), or (0,
-// 1) for ndmin = 2. IoError naming line and column for text that is no number of the dtype, for an
-// integer out of its range, and for a row of another length than the first.
+// Reads rows of numbers; empty lines and a byte order mark of UTF-8 are left out. Without rows the
+// result has shape (0,), or (0, 1) for ndmin = 2. IoError naming line and column for text that is
+// no number of the dtype, for an integer out of its range, and for a row of another length than the
+// first.
 Array loadtxt(const std::string& path, const LoadTextOptions& options = {});
 
 }  // namespace catena

@@ -1,0 +1,16 @@
+// Inputs that share memory with what is written.
+#pragma once
+
+#include "catena/array/array.h"
+
+namespace catena {
+
+// Whether writing `output` element by element may change elements of `input` that are read later:
+// both share memory, and not by being the same elements in the same places.
+inline bool overlaps(const Array& input, const Array& output) {
+  const bool same = input.raw_data() == output.raw_data() && input.strides() == output.strides() &&
+                    input.shape() == output.shape() && input.dtype() == output.dtype();
+  return !same && input.shares_memory_with(output);
+}
+
+}  // namespace catena

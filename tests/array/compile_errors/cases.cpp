@@ -1,0 +1,21 @@
+// Uses that must be refused by a sentence; see CMakeLists.txt.
+#include "catena/array/fusion.h"
+#include "catena/array/kernel.h"
+
+using namespace catena;
+
+void use(const Array& x) {
+#if CASE == 1
+  elementwise(x, [](auto a) { return a; });
+#elif CASE == 2
+  reduce(
+      {x}, 0.0f, [](auto a) { return a; }, [](float a, float b) { return a + b; },
+      [](float a) { return a; });
+#elif CASE == 3
+  ElementwiseKernel("T x", "T y", "y = x").on_cpu<float>([](float a, float& b) { b = a; });
+#elif CASE == 4
+  fuse([](float a) { return a; })(x);
+#elif CASE == 5
+  fuse([k = 0](Fused a) mutable { return a + ++k; })(x);
+#endif
+}
