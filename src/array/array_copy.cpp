@@ -1,6 +1,7 @@
 // Copies, casts, transfers between devices, writing and reading of arrays.
 #include <cstring>
 
+#include "array/filling.h"
 #include "catena/array/array.h"
 #include "catena/array/slots.h"
 #include "catena/core/backend.h"
@@ -41,6 +42,7 @@ void copy_on_device(const Array& source, const Array& target) {
 }  // namespace
 
 Array Array::copy() const {
+  check_defined("copy", *this);
   const CallScope scope("copy");
   Array result = uninitialized(shape(), dtype(), device());
   copy_on_device(*this, result);
@@ -48,6 +50,7 @@ Array Array::copy() const {
 }
 
 Array Array::astype(Dtype to, bool copy_always) const {
+  check_defined("astype", *this);
   if (to == dtype()) return copy_always ? copy() : *this;
   const CallScope scope("astype");
   Array result = uninitialized(shape(), to, device());
@@ -55,7 +58,10 @@ Array Array::astype(Dtype to, bool copy_always) const {
   return result;
 }
 
-Array Array::to(Device target) const { return target == device() ? *this : copy_to(target); }
+Array Array::to(Device target) const {
+  check_defined("to", *this);
+  return target == device() ? *this : copy_to(target);
+}
 
 Array Array::copy_to(Device target) const {
   if (target == device()) return copy();
@@ -68,7 +74,9 @@ Array Array::copy_to(Device target) const {
 }
 
 void Array::assign(const Array& source) const {
-  check_writable("assign", *storage());
+  check_defined("assign", *this);
+  check_defined("assign", source);
+  check_writable("assign", *this);
   Array from = source;
   if (from.device() != device()) {
     if (from.dtype() == dtype() && is_contiguous() && from.shape() == shape()) {
@@ -91,14 +99,20 @@ void Array::assign(const Array& source) const {
   note_write();
 }
 
-void Array::fill(const Scalar& value) const {
-  if (size() == 0) return;
-  check_writable("fill", *storage());
-  kernels::fill(device(), *this, value);
-  note_write();
+void fill_elements(const char* who, const Array& a, const Scalar& value) {
+  check_defined(who, a);
+  if (a.size() == 0) return;
+  check_writable(who, a);
+  check_fits(who, value, a.dtype());
+  kernels::fill(a.device(), a, value);
+  a.note_write();
 }
 
+void Array::fill(const Scalar& value) const { fill_elements("fill", *this, value); }
+void Array::assign(const Scalar& value) const { fill_elements("assign", *this, value); }
+
 Scalar Array::item() const {
+  check_defined("item", *this);
   CATENA_CHECK(ShapeError, size() == 1, "item: expected an array of one element, got shape ",
                shape());
   const Array host = to_cpu();

@@ -45,7 +45,7 @@ Array run_matmul(const Array& a, const Array& b, const Shape& shape, Dtype dtype
     CATENA_CHECK(ShapeError, out.array->shape() == shape, "matmul: the output has shape ",
                  out.array->shape(), ", expected ", shape);
     check_same_device("matmul", a, *out.array);
-    check_writable("matmul", *out.array->storage());
+    check_writable("matmul", *out.array);
   }
   Array result = direct ? *out.array : Array::uninitialized(shape, dtype, a.device());
   if (result.size() > 0) {

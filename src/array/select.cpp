@@ -1,6 +1,7 @@
 // index_get, index_put, index_add: NumPy's indexing with arrays and masks.
 #include <algorithm>
 
+#include "array/filling.h"
 #include "array/selection.h"
 #include "catena/array/creation.h"
 #include "catena/array/manipulation.h"
@@ -153,6 +154,7 @@ Array values_for(const char* who, const Array& a, const Operand& values, const S
     v = values.array()->astype(a.dtype(), false);
     if (v.shares_memory_with(a)) v = v.copy();
   } else {
+    check_fits(who, values.scalar(), a.dtype());
     v = full({}, values.scalar(), {a.dtype(), a.device()});
   }
   while (v.ndim() > shape.ndim() && v.shape()[0] == 1) v = v[0];  // as in any assignment
@@ -229,9 +231,10 @@ void index_put(const Array& a, std::span<const AnyIndex> indices, const Operand&
                OutOfRange mode) {
   if (std::vector<Index> basic; all_basic(indices, basic)) {
     const Array target = a.at(std::span<const Index>(basic));
-    return values.array() ? target.assign(*values.array()) : target.fill(values.scalar());
+    return values.array() ? target.assign(*values.array())
+                          : fill_elements("index_put", target, values.scalar());
   }
-  check_writable("index_put", *a.storage());
+  check_writable("index_put", a);
   if (put_by_mask(a, indices, values)) return;
   Selection s = resolve_selection("index_put", a, indices, mode);
   const Array v = values_for("index_put", a, values, s.shape());
@@ -265,7 +268,7 @@ void index_add(const Array& a, std::span<const AnyIndex> indices, const Operand&
     target.assign(add(target, values, Out(a.dtype())));
     return;
   }
-  check_writable("index_add", *a.storage());
+  check_writable("index_add", a);
   Selection s = resolve_selection("index_add", a, indices, mode);
   const Array v = values_for("index_add", a, values, s.shape());
   if (v.size() == 0) return;
@@ -292,8 +295,18 @@ void index_add(const Array& a, std::initializer_list<AnyIndex> indices, const Op
   index_add(a, span_of(indices), values, mode);
 }
 
-Array Array::select(std::initializer_list<AnyIndex> indices) const {
-  return index_get(*this, indices);
+Selected Array::select(std::initializer_list<AnyIndex> indices) const {
+  return {index_get(*this, indices), *this, indices};
+}
+Selected Array::operator[](const Array& positions) const { return select({positions}); }
+Selected Array::operator[](const std::vector<int64_t>& positions) const {
+  return select({positions});
+}
+void Selected::assign(const Array& values) && { index_put(source_, indices_, values); }
+void Selected::assign(const Scalar& value) && { index_put(source_, indices_, value); }
+void Selected::fill(const Scalar& value) && { index_put(source_, indices_, value); }
+void Selected::write_back() const {
+  if (source_.defined()) index_put(source_, indices_, *this);
 }
 void Array::set_at(std::initializer_list<AnyIndex> indices, const Operand& values) const {
   index_put(*this, indices, values);
