@@ -191,7 +191,7 @@ void fail_undefined(const char* who) {
 }
 
 void fail_not_writable(const char* who, const Array& a) {
-  check_writable(who, *a.storage());
+  if (a.storage()->read_only) fail_read_only(who);
   fail<ValueError>(
       who, ": the array of shape ", a.shape(),
       " is a read-only view made by broadcast_to or broadcast_arrays, in which several "

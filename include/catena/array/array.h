@@ -401,7 +401,8 @@ inline void check_defined(const char* who, const Array& a) {
   if (!a.defined()) [[unlikely]]
     fail_undefined(who);
 }
-// Throws ValueError naming `who`, and why, unless the array may be written.
+// Every operation that writes into an array which was made elsewhere asks first: ValueError naming
+// `who`, and why, unless the array may be written.
 [[noreturn, gnu::cold]] void fail_not_writable(const char* who, const Array& a);
 inline void check_writable(const char* who, const Array& a) {
   if (!a.is_writable()) [[unlikely]]
