@@ -1,6 +1,7 @@
 #include "catena/array/array.h"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 namespace catena {
@@ -38,6 +39,7 @@ Array make_view(const Array& base, int64_t offset, Shape shape, Strides strides,
   body->dtype = dtype;
   body->device = base.device();
   body->storage = base.storage();
+  body->repeats = base.body()->repeats;
   body->data = static_cast<char*>(base.raw_data()) + offset;
   body->size = element_count(shape);
   body->contiguous = is_c_contiguous(shape, strides, static_cast<int64_t>(itemsize(dtype)));
@@ -50,6 +52,7 @@ Array make_view(const Array& base, int64_t offset, Shape shape, Strides strides,
 Shape infer_shape(const Shape& wanted, int64_t size) {
   Shape shape = wanted;
   int64_t known = 1;
+  bool overflow = false;
   int unknown = -1;
   for (int i = 0; i < shape.ndim(); ++i) {
     if (shape[i] == -1) {
@@ -57,9 +60,11 @@ Shape infer_shape(const Shape& wanted, int64_t size) {
       unknown = i;
     } else {
       CATENA_CHECK(ShapeError, shape[i] >= 0, "reshape: negative extent in ", wanted);
-      known *= shape[i];
+      overflow |= __builtin_mul_overflow(known, shape[i], &known);
     }
   }
+  CATENA_CHECK(ShapeError, !overflow || std::find(shape.begin(), shape.end(), 0) != shape.end(),
+               "reshape: ", size, " elements do not fit ", wanted);
   if (unknown >= 0) {
     CATENA_CHECK(ShapeError, known > 0 && size % known == 0, "reshape: ", size,
                  " elements do not fit ", wanted, ", expected a multiple of ", known);
@@ -173,12 +178,32 @@ Array Array::from_storage(StoragePtr storage, int64_t offset, const Shape& shape
   return Array(body);
 }
 
+void Array::fail_undefined() {
+  fail<ValueError>(
+      "Array: an undefined array (default-constructed or moved from) has no shape, dtype or "
+      "elements; assign an array to it first");
+}
+
+void fail_undefined(const char* who) {
+  fail<ValueError>(who,
+                   ": the array is undefined (default-constructed or moved from); assign an array "
+                   "to it first");
+}
+
+void fail_not_writable(const char* who, const Array& a) {
+  if (a.storage()->read_only) fail_read_only(who);
+  fail<ValueError>(
+      who, ": the array of shape ", a.shape(),
+      " is a read-only view made by broadcast_to or broadcast_arrays, in which several "
+      "elements are one in memory; write into a copy()");
+}
+
 void Array::check_span(bool reading) const {
   CATENA_CHECK(DeviceError, device().is_cpu(), "Array::span: the array of shape ", shape(),
                " is on ", device(), "; copy it with to_cpu() first");
   CATENA_CHECK(ShapeError, is_contiguous(), "Array::span: expected a contiguous array, got shape ",
                shape(), " with strides ", strides(), "; use contiguous() or a HostView");
-  if (!reading) check_writable("Array::span", *storage());
+  if (!reading) check_writable("Array::span", *this);
 }
 
 int64_t Array::length() const {
@@ -299,7 +324,9 @@ Array Array::broadcast_to(const Shape& shape) const {
                  ", expected ", to == 1 ? std::string("1") : message(to, " or 1"));
     new_strides[lead + i] = from == to ? strides()[i] : 0;
   }
-  return make_view(*this, 0, shape, std::move(new_strides), dtype());
+  Array result = make_view(*this, 0, shape, std::move(new_strides), dtype());
+  if (result.size() > size()) result.body()->repeats = true;
+  return result;
 }
 
 Array Array::diagonal(int64_t offset, int64_t axis1, int64_t axis2) const {
@@ -307,6 +334,7 @@ Array Array::diagonal(int64_t offset, int64_t axis1, int64_t axis2) const {
   const int a = normalize_axis("diagonal", axis1, ndim()),
             b = normalize_axis("diagonal", axis2, ndim());
   CATENA_CHECK(ValueError, a != b, "diagonal: both axes are ", a);
+  offset = std::max(offset, -std::numeric_limits<int64_t>::max());
   const int64_t skip_a = offset < 0 ? -offset : 0, skip_b = offset > 0 ? offset : 0;
   const int64_t length = std::max<int64_t>(0, std::min(shape()[a] - skip_a, shape()[b] - skip_b));
   Shape kept;
@@ -359,8 +387,8 @@ std::pair<int64_t, int64_t> resolve_slice(const Slice& s, int64_t extent) {
   const int64_t start = s.start ? clamp(*s.start) : down ? extent - 1 : 0;
   const int64_t stop = s.stop ? clamp(*s.stop) : down ? -1 : extent;
   const int64_t span = down ? start - stop : stop - start;
-  const int64_t step = down ? -s.step : s.step;
-  return {start, span > 0 ? (span + step - 1) / step : 0};
+  const uint64_t step = down ? -static_cast<uint64_t>(s.step) : static_cast<uint64_t>(s.step);
+  return {start, span > 0 ? static_cast<int64_t>((static_cast<uint64_t>(span) - 1) / step) + 1 : 0};
 }
 
 }  // namespace
@@ -388,7 +416,7 @@ Array Array::at(std::span<const Index> indices) const {
     } else if (const auto* slice = std::get_if<Slice>(&index)) {
       const auto [start, count] = resolve_slice(*slice, shape()[axis]);
       if (count > 0) offset += start * strides()[axis];
-      keep(count, slice->step * strides()[axis]);
+      keep(count, count > 1 ? slice->step * strides()[axis] : strides()[axis]);
       ++axis;
     } else if (std::holds_alternative<NewAxis>(index)) {
       keep(1, 0);

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "array/assign.h"
+#include "array/filling.h"
 #include "catena/array/array.h"
 #include "catena/array/slots.h"
 #include "catena/core/backend.h"
@@ -42,6 +43,7 @@ void copy_on_device(const Array& source, const Array& target) {
 }  // namespace
 
 Array Array::copy() const {
+  check_defined("copy", *this);
   const CallScope scope("copy");
   Array result = uninitialized(shape(), dtype(), device());
   copy_on_device(*this, result);
@@ -49,6 +51,7 @@ Array Array::copy() const {
 }
 
 Array Array::astype(Dtype to, bool copy_always) const {
+  check_defined("astype", *this);
   if (to == dtype()) return copy_always ? copy() : *this;
   const CallScope scope("astype");
   Array result = uninitialized(shape(), to, device());
@@ -56,7 +59,10 @@ Array Array::astype(Dtype to, bool copy_always) const {
   return result;
 }
 
-Array Array::to(Device target) const { return target == device() ? *this : copy_to(target); }
+Array Array::to(Device target) const {
+  check_defined("to", *this);
+  return target == device() ? *this : copy_to(target);
+}
 
 Array Array::copy_to(Device target) const {
   if (target == device()) return copy();
@@ -69,7 +75,9 @@ Array Array::copy_to(Device target) const {
 }
 
 void assign_for(const char* who, const Array& to, const Array& source) {
-  check_writable(who, *to.storage());
+  check_defined(who, to);
+  check_defined(who, source);
+  check_writable(who, to);
   Array from = source;
   if (from.device() != to.device()) {
     if (from.dtype() == to.dtype() && to.is_contiguous() && from.shape() == to.shape()) {
@@ -94,14 +102,20 @@ void assign_for(const char* who, const Array& to, const Array& source) {
 
 void Array::assign(const Array& source) const { assign_for("assign", *this, source); }
 
-void Array::fill(const Scalar& value) const {
-  if (size() == 0) return;
-  check_writable("fill", *storage());
-  kernels::fill(device(), *this, value);
-  note_write();
+void fill_elements(const char* who, const Array& a, const Scalar& value) {
+  check_defined(who, a);
+  if (a.size() == 0) return;
+  check_writable(who, a);
+  check_fits(who, value, a.dtype());
+  kernels::fill(a.device(), a, value);
+  a.note_write();
 }
 
+void Array::fill(const Scalar& value) const { fill_elements("fill", *this, value); }
+void Array::assign(const Scalar& value) const { fill_elements("assign", *this, value); }
+
 Scalar Array::item() const {
+  check_defined("item", *this);
   CATENA_CHECK(ShapeError, size() == 1, "item: expected an array of one element, got shape ",
                shape());
   const Array host = to_cpu();

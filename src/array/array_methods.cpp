@@ -43,7 +43,7 @@ void check_settable(const Array& a, const Array& host) {
 }  // namespace
 
 Array Array::base() const {
-  if (!body_->is_view) return {};
+  if (!known().is_view) return {};
   const int64_t count = static_cast<int64_t>(storage()->bytes) / itemsize();
   return from_storage(storage(), 0, {count}, {itemsize()}, dtype());
 }
@@ -63,7 +63,9 @@ Array Array::reduced_view() const {
     }
   }
   const int64_t offset = static_cast<char*>(raw_data()) - static_cast<char*>(storage()->data);
-  return from_storage(storage(), offset, kept, steps, dtype());
+  Array result = from_storage(storage(), offset, kept, steps, dtype());
+  result.body()->repeats = body_->repeats;
+  return result;
 }
 
 Array Array::get() const { return copy_to(cpu(0)); }
@@ -88,13 +90,16 @@ void Array::set(const Array& host) const {
 void Array::set(const Array& host, const Stream& stream) const {
   check_settable(*this, host);
   check_stream("Array::set", *this, stream);
-  check_writable("Array::set", *storage());
+  check_writable("Array::set", *this);
   stream.wait(current_stream(device()));  // what still reads the old elements
   enqueue_bytes(host.contiguous(), *this, stream);
   note_write();
 }
 
 Array Array::take(const Array& indices, std::optional<int64_t> axis) const {
+  return catena::take(*this, indices, axis);
+}
+Array Array::take(std::initializer_list<int64_t> indices, std::optional<int64_t> axis) const {
   return catena::take(*this, indices, axis);
 }
 Array Array::sum(const ReduceOptions& options) const { return catena::sum(*this, options); }

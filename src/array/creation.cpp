@@ -20,19 +20,32 @@ Dtype dtype_of_options(const ArrayOptions& options) {
   return options.dtype ? *options.dtype : config().default_dtype;
 }
 
-Array filled(const Shape& shape, const Scalar& value, Dtype dtype, Device device) {
+void check_extents(const char* who, const Shape& shape) {
+  for (int64_t extent : shape) {
+    CATENA_CHECK(ShapeError, extent >= 0, who, ": shape ", shape,
+                 " has a negative extent; expected numbers of at least 0");
+  }
+}
+
+Array filled(const char* who, const Shape& shape, const Scalar& value, Dtype dtype, Device device) {
+  const CallScope scope(who);
+  check_extents(who, shape);
   Array a = Array::uninitialized(shape, dtype, device);
   if (a.size() > 0) kernels::fill(device, a, value);
   return a;
 }
 
-Array new_like(const Array& like, const ArrayOptions& options) {
+Array new_like(const char* who, const Array& like, const ArrayOptions& options) {
+  const CallScope scope(who);
+  check_defined(who, like);
   return Array::uninitialized(like.shape(), options.dtype.value_or(like.dtype()),
                               options.device.value_or(like.device()));
 }
 
-Array filled_like(const Array& like, const Scalar& value, const ArrayOptions& options) {
-  Array a = new_like(like, options);
+Array filled_like(const char* who, const Array& like, const Scalar& value,
+                  const ArrayOptions& options) {
+  Array a = new_like(who, like, options);
+  check_fits(who, value, a.dtype());
   if (a.size() > 0) kernels::fill(a.device(), a, value);
   return a;
 }
@@ -41,36 +54,64 @@ Array filled_like(const Array& like, const Scalar& value, const ArrayOptions& op
 
 Array empty(const Shape& shape, const ArrayOptions& options) {
   const CallScope scope("empty");
+  check_extents("empty", shape);
   return Array::uninitialized(shape, dtype_of_options(options), device_of(options));
 }
 Array zeros(const Shape& shape, const ArrayOptions& options) {
-  const CallScope scope("zeros");
-  return filled(shape, 0, dtype_of_options(options), device_of(options));
+  return filled("zeros", shape, 0, dtype_of_options(options), device_of(options));
 }
 Array ones(const Shape& shape, const ArrayOptions& options) {
-  const CallScope scope("ones");
-  return filled(shape, 1, dtype_of_options(options), device_of(options));
+  return filled("ones", shape, 1, dtype_of_options(options), device_of(options));
 }
 Array full(const Shape& shape, const Scalar& value, const ArrayOptions& options) {
-  const CallScope scope("full");
-  return filled(shape, value, options.dtype.value_or(value.default_dtype()), device_of(options));
+  if (options.dtype) check_fits("full", value, *options.dtype);
+  return filled("full", shape, value, options.dtype.value_or(value.default_dtype()),
+                device_of(options));
 }
 Array empty_like(const Array& like, const ArrayOptions& options) {
-  const CallScope scope("empty_like");
-  return new_like(like, options);
+  return new_like("empty_like", like, options);
 }
 Array zeros_like(const Array& like, const ArrayOptions& options) {
-  const CallScope scope("zeros_like");
-  return filled_like(like, 0, options);
+  return filled_like("zeros_like", like, 0, options);
 }
 Array ones_like(const Array& like, const ArrayOptions& options) {
-  const CallScope scope("ones_like");
-  return filled_like(like, 1, options);
+  return filled_like("ones_like", like, 1, options);
 }
 Array full_like(const Array& like, const Scalar& value, const ArrayOptions& options) {
-  const CallScope scope("full_like");
-  return filled_like(like, value, options);
+  return filled_like("full_like", like, value, options);
 }
+
+namespace {
+
+// A whole number away from 0 by `size`, to either side: what int64 and uint64 hold together.
+struct Whole {
+  bool negative;
+  uint64_t size;
+};
+Whole whole(const Scalar& value) {
+  if (value.default_dtype() == Dtype::kUInt64) return {false, value.to<uint64_t>()};
+  const int64_t number = value.to_int64();
+  return {number < 0, number < 0 ? -static_cast<uint64_t>(number) : static_cast<uint64_t>(number)};
+}
+
+// How many of start, start + step, ... come before stop; exact for all integers.
+uint64_t steps_between(const Scalar& start, const Scalar& stop, const Scalar& step) {
+  Whole a = whole(start), b = whole(stop);
+  const Whole d = whole(step);
+  if (d.negative) std::swap(a, b);
+  // The distance from a up to b, which may be more than 64 bits when the signs differ.
+  if (!a.negative && b.negative) return 0;
+  if (a.negative != b.negative) {
+    uint64_t distance = 0;
+    CATENA_CHECK(ValueError, !__builtin_add_overflow(a.size, b.size, &distance), "arange: ", start,
+                 " to ", stop, " are further apart than 64 bits count");
+    return distance == 0 ? 0 : (distance - 1) / d.size + 1;
+  }
+  const uint64_t low = a.negative ? b.size : a.size, high = a.negative ? a.size : b.size;
+  return high > low ? (high - low - 1) / d.size + 1 : 0;
+}
+
+}  // namespace
 
 Array arange(const Scalar& start, const Scalar& stop, const Scalar& step,
              const ArrayOptions& options) {
@@ -86,13 +127,15 @@ Array arange(const Scalar& start, const Scalar& stop, const Scalar& step,
                  " has too many elements");
     count = length > 0 ? static_cast<int64_t>(length) : 0;
   } else {
-    const int64_t a = start.to_int64(), b = stop.to_int64(), d = step.to_int64();
-    const int64_t span = d > 0 ? b - a : a - b, size = d > 0 ? d : -d;
-    count = span > 0 ? (span + size - 1) / size : 0;
+    const uint64_t steps = steps_between(start, stop, step);
+    CATENA_CHECK(ValueError, steps < uint64_t{1} << 62, "arange: ", start, " to ", stop, " by ",
+                 step, " has too many elements");
+    count = static_cast<int64_t>(steps);
   }
-  Array a = Array::uninitialized({count},
-                                 options.dtype.value_or(floating ? Dtype::kFloat64 : Dtype::kInt64),
-                                 device_of(options));
+  const bool large =
+      start.default_dtype() == Dtype::kUInt64 || stop.default_dtype() == Dtype::kUInt64;
+  const Dtype natural = floating ? Dtype::kFloat64 : large ? Dtype::kUInt64 : Dtype::kInt64;
+  Array a = Array::uninitialized({count}, options.dtype.value_or(natural), device_of(options));
   if (count > 0) kernels::arange(a.device(), a, start, step);
   return a;
 }
@@ -100,23 +143,23 @@ Array arange(const Scalar& start, const Scalar& stop, const Scalar& step,
 Array arange(const Scalar& stop, const ArrayOptions& options) {
   return arange(0, stop, 1, options);
 }
+Array arange(const Scalar& start, const Scalar& stop, const ArrayOptions& options) {
+  return arange(start, stop, 1, options);
+}
 
 std::pair<Array, double> linspace_with_step(double start, double stop, int64_t count, bool endpoint,
                                             const ArrayOptions& options) {
   CATENA_CHECK(ValueError, count >= 0, "linspace: expected a count of at least 0, got ", count);
   const Dtype dtype = options.dtype.value_or(Dtype::kFloat64);
-  std::vector<double> values(static_cast<size_t>(count));
+  const Array values = Array::uninitialized({count}, Dtype::kFloat64, cpu(0));
+  auto* v = values.data<double>();
   const int64_t intervals = endpoint ? count - 1 : count;
   const double step = intervals > 0 ? (stop - start) / static_cast<double>(intervals)
                                     : std::numeric_limits<double>::quiet_NaN();
-  for (int64_t i = 0; i < count; ++i)
-    values[size_t(i)] = i == 0 ? start : start + static_cast<double>(i) * step;
-  if (endpoint && count > 1) values.back() = stop;
-  if (is_int(dtype)) {
-    for (double& v : values) v = std::floor(v);
-  }
-  const Array a = array(std::span<const double>(values), {count}, device_of(options));
-  return {a.astype(dtype, false), step};
+  for (int64_t i = 0; i < count; ++i) v[i] = i == 0 ? start : start + static_cast<double>(i) * step;
+  if (endpoint && count > 1) v[count - 1] = stop;
+  for (int64_t i = 0; is_int(dtype) && i < count; ++i) v[i] = std::floor(v[i]);
+  return {values.to(device_of(options)).astype(dtype, false), step};
 }
 
 Array linspace(double start, double stop, int64_t count, bool endpoint,
@@ -147,6 +190,7 @@ Array geomspace(double start, double stop, int64_t count, bool endpoint,
 }
 
 Array eye(int64_t rows, int64_t columns, int64_t k, const ArrayOptions& options) {
+  CATENA_CHECK(ShapeError, rows >= 0, "eye: expected at least 0 rows, got ", rows);
   Array a = zeros({rows, columns < 0 ? rows : columns}, options);
   a.diagonal(k).fill(1);
   return a;
@@ -213,6 +257,7 @@ std::vector<Array> meshgrid(std::span<const Array> axes, MeshOrder order, bool s
 }
 
 Array array(const Array& a, const ArrayOptions& options, bool copy, int ndmin) {
+  check_defined("array", a);
   const Device device = options.device.value_or(a.device());
   Array result = a.astype(options.dtype.value_or(a.dtype()), false).to(device);
   if (copy && result.shares_memory_with(a)) result = result.copy();
@@ -292,12 +337,59 @@ Array adopt_array(void* data, const Shape& shape, Dtype dtype, Device device,
   return borrow_array(data, shape, dtype, device, std::move(owner));
 }
 
+namespace {
+
+// `host`, which nobody else has, as the options want it.
+Array finish_array(const Array& host, const ArrayOptions& options) {
+  return host.astype(options.dtype.value_or(host.dtype()), false).to(device_of(options));
+}
+
+// The numbers of a nested list in C order.
+struct Flattened {
+  Shape shape;
+  std::vector<const Literal*> numbers;
+};
+
+void flatten(const Literal& literal, size_t depth, Flattened& flat) {
+  const auto extent = static_cast<int64_t>(literal.items().size());
+  const bool first = flat.numbers.empty() && depth == flat.shape.size();
+  if (literal.is_list() && first) flat.shape.push_back(extent);
+  const bool fits = literal.is_list() ? depth < flat.shape.size() && flat.shape[depth] == extent
+                                      : depth == flat.shape.size();
+  CATENA_CHECK(ShapeError, fits, "array: the lists do not have one shape: ",
+               literal.is_list() ? message("one of length ", extent) : std::string("a number"),
+               " at depth ", depth, " where ", flat.shape, " was expected");
+  if (!literal.is_list()) return flat.numbers.push_back(&literal);
+  for (const Literal& item : literal.items()) flatten(item, depth + 1, flat);
+}
+
+}  // namespace
+
+Array array(const Literal& literal, const ArrayOptions& options) {
+  const CallScope scope("array");
+  Flattened flat;
+  flatten(literal, 0, flat);
+  Dtype dtype = flat.numbers.empty() ? config().default_dtype : flat.numbers.front()->dtype();
+  for (const Literal* number : flat.numbers) dtype = promote(dtype, number->dtype());
+  dtype = options.dtype.value_or(dtype);
+  const Array host = Array::uninitialized(flat.shape, dtype, cpu(0));
+  visit_dtype(dtype, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* out = host.data<T>();
+    for (const Literal* number : flat.numbers) {
+      check_fits("array", number->value(), dtype);
+      *out++ = number->value().template to<T>();
+    }
+  });
+  return finish_array(host, options);
+}
+
 Array array_from_bytes(const void* data, const Shape& shape, Dtype dtype,
-                       std::optional<Device> device) {
+                       const ArrayOptions& options) {
   const CallScope scope("array");
   Array host = Array::uninitialized(shape, dtype, cpu(0));
   if (host.size() > 0) std::memcpy(host.raw_data(), data, static_cast<size_t>(host.nbytes()));
-  return host.to(device.value_or(current_device()));
+  return finish_array(host, options);
 }
 
 }  // namespace catena

@@ -210,8 +210,9 @@ Array elementwise(ElementwiseOp op, std::initializer_list<Operand> operands, con
   Array result;
   const Dtype natural = natural_result(op, call.dtype);
   if (out.array) {
+    CATENA_CHECK(ValueError, out.array->defined(), row.name, ": the output is an undefined array");
     result = *out.array;
-    check_writable(row.name, *result.storage());
+    check_writable(row.name, result);
     if (first) check_same_device(row.name, *first, result);
     if (!out.dtype || natural != result.dtype()) check_storable(row.name, natural, result.dtype());
     CATENA_CHECK(ShapeError, result.shape() == shape, row.name, ": the output has shape ",

@@ -82,7 +82,8 @@ struct BoundInputs {
       call.inputs[k] = nullptr;
       if (input.number) {
         // An integer that does not fit the dtype it meets is refused as in a separate call.
-        if (!argument.scalar().fits(input.dtype)) (void)promote(input.dtype, argument.scalar());
+        if (!argument.scalar().fits(input.dtype))
+          (void)promote(input.dtype, argument.scalar(), "fuse");
         call.numbers[k] = number_bits(argument.scalar(), input.dtype);
       } else if (argument.array()->shape() == call.shape) {
         call.inputs[k] = argument.array();

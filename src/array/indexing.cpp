@@ -4,6 +4,7 @@
 
 #include "array/assign.h"
 #include "array/positions.h"
+#include "catena/array/creation.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
@@ -53,7 +54,7 @@ Array take(const Array& a, const Array& indices, std::optional<int64_t> axis, Ou
   const bool direct = out && out->shape() == shape && out->dtype() == x.dtype() &&
                       out->device() == x.device() && out->is_contiguous() &&
                       !out->shares_memory_with(x) && !out->shares_memory_with(positions);
-  if (direct) check_writable("take", *out->storage());
+  if (direct) check_writable("take", *out);
   const Array result = direct ? *out : Array::uninitialized(shape, x.dtype(), x.device());
   if (result.size() > 0) {
     kernels::take(x.device(), x.reshape({outer, extent, inner}), positions,
@@ -78,6 +79,15 @@ Array take(const Array& a, int64_t index, std::optional<int64_t> axis, OutOfRang
   entries.back() = index;
   const Array view = x.at(std::span<const Index>(entries));
   return out ? finish_into("take", view, out) : view.copy();
+}
+
+Array take(const Array& a, const std::vector<int64_t>& indices, std::optional<int64_t> axis,
+           OutOfRange mode, const Array* out) {
+  return take(a, array(indices, a.device()), axis, mode, out);
+}
+Array take(const Array& a, std::initializer_list<int64_t> indices, std::optional<int64_t> axis,
+           OutOfRange mode, const Array* out) {
+  return take(a, array(indices, a.device()), axis, mode, out);
 }
 
 void put(const Array& a, const Array& indices, const Array& values, OutOfRange mode) {

@@ -22,6 +22,7 @@ std::array<std::span<const char>, 2> parts_of(const io::NpyImage& image) {
 }  // namespace
 
 void save(const std::string& path, const Array& a) {
+  CATENA_CHECK(ValueError, a.defined(), "save('", path, "'): the array is not defined");
   const io::NpyImage image = io::make_npy(a);
   io::AtomicFile file(path);
   for (const auto& part : parts_of(image)) file.write(part.data(), part.size());

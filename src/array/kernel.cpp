@@ -224,7 +224,7 @@ KernelOutputs ElementwiseKernel::call(const std::vector<Operand>& arguments,
     Array result;
     if (outputs_given) {
       result = *arguments[inputs + k].array();
-      check_writable(kernel.name.c_str(), *result.storage());
+      check_writable(kernel.name.c_str(), result);
       CATENA_CHECK(ShapeError, parameter.raw || result.shape() == shape, kernel.name, ": output ",
                    parameter.name, " has shape ", result.shape(), ", expected ", shape);
     } else {

@@ -44,7 +44,7 @@ void check_output(const char* who, const Array& a, const Array& output, const Sh
   CATENA_CHECK(ShapeError, output.shape() == shape, who, ": the output has shape ", output.shape(),
                ", expected ", shape);
   check_same_device(who, a, output);
-  check_writable(who, *output.storage());
+  check_writable(who, output);
   check_storable(who, dtype, output.dtype());
 }
 

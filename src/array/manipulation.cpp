@@ -57,6 +57,7 @@ Array atleast_3d(const Array& a) {
 Array concatenate(std::span<const Array> arrays, int64_t axis) {
   const CallScope scope("concatenate");
   CATENA_CHECK(ValueError, !arrays.empty(), "concatenate: expected at least one array");
+  for (const Array& x : arrays) check_defined("concatenate", x);
   const Array& first = arrays.front();
   CATENA_CHECK(ShapeError, first.ndim() > 0, "concatenate: 0-d arrays cannot be joined; use stack");
   const int a = normalize_axis("concatenate", axis, first.ndim());
@@ -92,6 +93,7 @@ Array stack(std::span<const Array> arrays, int64_t axis) {
   CATENA_CHECK(ValueError, !arrays.empty(), "stack: expected at least one array");
   std::vector<Array> expanded;
   for (const Array& x : arrays) {
+    check_defined("stack", x);
     CATENA_CHECK(ShapeError, x.shape() == arrays.front().shape(), "stack: shapes ",
                  arrays.front().shape(), " and ", x.shape(), " differ");
     expanded.push_back(x.expand_dims(axis));

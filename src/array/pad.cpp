@@ -36,6 +36,7 @@ Array pad_constant(const Array& a, const PadWidths& widths, const Scalar& value)
     shape[d] += widths[d].first + widths[d].second;
     inside.emplace_back(Slice(widths[d].first, widths[d].first + a.shape()[d]));
   }
+  check_fits("pad", value, a.dtype());
   const Array result = full(shape, value, {a.dtype(), a.device()});
   result.at(std::span<const Index>(inside)).assign(a);
   return result;

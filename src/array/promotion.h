@@ -44,7 +44,7 @@ Dtype promoted_dtype(const ElementwiseInfo& op, const List& list) {
   for (int k = first; k < op.inputs; ++k) {
     if (list[k].array()) continue;
     all = false;
-    d = any          ? promote(d, list[k].scalar())
+    d = any          ? promote(d, list[k].scalar(), op.name)
         : k == first ? list[k].scalar().default_dtype()
                      : promote(d, list[k].scalar().default_dtype());
   }

@@ -47,7 +47,7 @@ Array reduce(const char* who, ReduceOp op, const Array& a, const ReduceOptions& 
   Array target;
   if (options.out) {
     check_same_device(who, a, *options.out);
-    check_writable(who, *options.out->storage());
+    check_writable(who, *options.out);
     CATENA_CHECK(ShapeError, options.out->shape() == wanted, who, ": the output has shape ",
                  options.out->shape(), ", expected ", wanted);
     if (options.out->dtype() == dtype && !options.out->shares_memory_with(a))

@@ -1,6 +1,7 @@
 #include "catena/array/scan.h"
 
 #include <cmath>
+#include <limits>
 
 #include "array/one_wait.h"
 #include "catena/array/creation.h"
@@ -20,6 +21,7 @@ Dtype cumulative_dtype(Dtype d) {
 
 Array cumulate(const char* who, bool product, const Array& a, std::optional<int64_t> axis,
                std::optional<Dtype> dtype) {
+  check_defined(who, a);
   const Array x = axis && a.ndim() ? a : a.ravel();
   const int ax = normalize_axis(who, axis.value_or(0), x.ndim());
   const Dtype to = dtype.value_or(cumulative_dtype(a.dtype()));
@@ -171,12 +173,13 @@ double rounded(double value, Dtype dtype) {
 
 // linspace(first, last, bins + 1) with every step of it rounded to the dtype, as NumPy computes it
 // from bounds of that dtype. (Sums and products of float32 are rounded correctly by way of double.)
-std::vector<double> even_edges(double first, double last, int64_t bins, Dtype dtype) {
+Array even_edges(double first, double last, int64_t bins, Dtype dtype) {
   const auto r = [&](double v) { return rounded(v, dtype); };
   const double step = r(r(last - first) / double(bins));
-  std::vector<double> edges(static_cast<size_t>(bins) + 1);
-  for (int64_t i = 0; i <= bins; ++i) edges[size_t(i)] = r(r(double(i) * step) + first);
-  edges.back() = last;
+  const Array edges = Array::uninitialized({bins + 1}, Dtype::kFloat64, cpu());
+  auto* e = edges.data<double>();
+  for (int64_t i = 0; i < bins; ++i) e[i] = r(r(double(i) * step) + first);
+  e[bins] = last;
   return edges;
 }
 
@@ -201,6 +204,8 @@ Array count_in_bins(const Array& a, const Array& edges, bool uniform) {
 std::pair<Array, Array> histogram(const Array& a, int64_t bins,
                                   std::optional<std::pair<double, double>> range) {
   CATENA_CHECK(ValueError, bins >= 1, "histogram: expected at least one bin, got ", bins);
+  CATENA_CHECK(ValueError, bins < std::numeric_limits<int64_t>::max(),
+               "histogram: expected fewer than 2^63 - 1 bins, got ", bins);
   const Dtype dtype = is_float(a.dtype()) ? a.dtype() : Dtype::kFloat64;
   double first = 0, last = 1;
   if (range) {
@@ -220,8 +225,7 @@ std::pair<Array, Array> histogram(const Array& a, int64_t bins,
     first = rounded(first - 0.5, steps);
     last = rounded(last + 0.5, steps);
   }
-  const Array edges =
-      array(even_edges(first, last, bins, steps), cpu()).astype(dtype, false).to(a.device());
+  const Array edges = even_edges(first, last, bins, steps).astype(dtype, false).to(a.device());
   return {count_in_bins(a, edges, true), edges};
 }
 

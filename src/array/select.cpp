@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "array/assign.h"
+#include "array/filling.h"
 #include "array/selection.h"
 #include "catena/array/creation.h"
 #include "catena/array/manipulation.h"
@@ -154,6 +155,7 @@ Array values_for(const char* who, const Array& a, const Operand& values, const S
     v = values.array()->astype(a.dtype(), false);
     if (v.shares_memory_with(a)) v = v.copy();
   } else {
+    check_fits(who, values.scalar(), a.dtype());
     v = full({}, values.scalar(), {a.dtype(), a.device()});
   }
   while (v.ndim() > shape.ndim() && v.shape()[0] == 1) v = v[0];  // as in any assignment
@@ -229,10 +231,11 @@ Array index_get(const Array& a, std::span<const AnyIndex> indices, OutOfRange mo
 
 void put_for(const char* who, const Array& a, std::span<const AnyIndex> indices,
              const Operand& values, OutOfRange mode) {
-  check_writable(who, *a.storage());
+  check_writable(who, a);
   if (std::vector<Index> basic; all_basic(indices, basic)) {
     const Array target = a.at(std::span<const Index>(basic));
-    return values.array() ? assign_for(who, target, *values.array()) : target.fill(values.scalar());
+    return values.array() ? assign_for(who, target, *values.array())
+                          : fill_elements(who, target, values.scalar());
   }
   if (put_by_mask(who, a, indices, values)) return;
   Selection s = resolve_selection(who, a, indices, mode);
@@ -262,7 +265,7 @@ void put_for(const char* who, const Array& a, std::span<const AnyIndex> indices,
 
 void add_for(const char* who, const Array& a, std::span<const AnyIndex> indices,
              const Operand& values, OutOfRange mode) {
-  check_writable(who, *a.storage());
+  check_writable(who, a);
   if (std::vector<Index> basic; all_basic(indices, basic)) {
     const Array target = a.at(std::span<const Index>(basic));
     add(target, values_for(who, target, values, target.shape()), target);
@@ -303,8 +306,18 @@ void index_add(const Array& a, std::initializer_list<AnyIndex> indices, const Op
   index_add(a, span_of(indices), values, mode);
 }
 
-Array Array::select(std::initializer_list<AnyIndex> indices) const {
-  return index_get(*this, indices);
+Selected Array::select(std::initializer_list<AnyIndex> indices) const {
+  return {index_get(*this, indices), *this, indices};
+}
+Selected Array::operator[](const Array& positions) const { return select({positions}); }
+Selected Array::operator[](const std::vector<int64_t>& positions) const {
+  return select({positions});
+}
+void Selected::assign(const Array& values) && { index_put(source_, indices_, values); }
+void Selected::assign(const Scalar& value) && { index_put(source_, indices_, value); }
+void Selected::fill(const Scalar& value) && { index_put(source_, indices_, value); }
+void Selected::write_back() const {
+  if (source_.defined()) index_put(source_, indices_, *this);
 }
 void Array::set_at(std::initializer_list<AnyIndex> indices, const Operand& values) const {
   put_for("set_at", *this, span_of(indices), values);

@@ -50,7 +50,7 @@ Event copy_to_host_async(const Array& source, void* target, const Stream& stream
 
 Event set_async(const Array& target, const void* source, const Stream& stream) {
   check_stream("set_async", target, stream);
-  check_writable("set_async", *target.storage());
+  check_writable("set_async", target);
   const Device device = target.device();
   if (target.size() == 0) return stream.record();
   stream.wait(current_stream(device));

@@ -416,7 +416,7 @@ Array Communicator::submit(Request& request) {
   CATENA_CHECK(CommError, !s.closed, request.who, ": the communicator is closed");
   if (s.failed.load(std::memory_order_relaxed)) [[unlikely]]
     throw_if_failed();
-  if (request.output.defined()) check_writable(request.who, *request.output.storage());
+  if (request.output.defined()) check_writable(request.who, request.output);
   ++s.made;
   if (s.fault.kind != Fault::Kind::kNone) [[unlikely]] {
     bool skip = false;

@@ -2,6 +2,9 @@
 
 #include <cmath>
 #include <limits>
+#include <ostream>
+
+#include "catena/core/dtype_info.h"
 
 namespace catena {
 
@@ -64,14 +67,42 @@ std::string to_string(const Scalar& value) {
                                                  : message(value.to_int64());
 }
 
-Dtype promote(Dtype d, const Scalar& value) {
+std::ostream& operator<<(std::ostream& os, const Scalar& value) { return os << to_string(value); }
+
+namespace {
+
+// " (-128 to 127)"
+std::string range_of(Dtype d) {
+  const IntegerInfo limits = iinfo(d);
+  return message(" (", limits.min, " to ", limits.max, ")");
+}
+
+}  // namespace
+
+void check_fits(const char* who, const Scalar& value, Dtype d) {
+  if (!is_int(d) || value.kind() == DtypeKind::kBool) return;
+  bool inside = false;  // also for NaN
+  if (value.kind() == DtypeKind::kFloat) {
+    const IntegerInfo limits = iinfo(d);
+    const double whole = std::trunc(value.to_double());
+    // The largest 64-bit integers round up to the power of two behind them.
+    inside = whole >= double(limits.min) && whole < double(limits.max) + 1;
+  } else {
+    inside = value.fits(d);
+  }
+  CATENA_CHECK(ValueError, inside, who, ": ", value, " does not fit ", d, range_of(d),
+               "; give a number of this range or use a wider dtype");
+}
+
+Dtype promote(Dtype d, const Scalar& value, const char* who) {
   switch (value.kind()) {
     case DtypeKind::kBool:
       return d;
     case DtypeKind::kInt: {
       const Dtype result = d == Dtype::kBool ? Dtype::kInt64 : d;
-      CATENA_CHECK(ValueError, value.fits(result), "integer ", value, " is out of bounds for ",
-                   result, "; give the array a wider dtype with astype");
+      CATENA_CHECK(ValueError, value.fits(result), who, ": integer ", value,
+                   " is out of bounds for ", result, range_of(result),
+                   "; give the array a wider dtype with astype");
       return result;
     }
     case DtypeKind::kFloat:

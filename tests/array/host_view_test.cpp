@@ -20,10 +20,12 @@ TEST(HostViewTest, SpanOfAContiguousArray) {
   ASSERT_EQ(s.size(), 6u);
   s[4] = 40;
   EXPECT_EQ(a(1, 1).item<int64_t>(), 40);
-  EXPECT_EQ(a[1].span<const int64_t>().front(), 3);
-  EXPECT_EQ(zeros({0, 3}).span<double>().size(), 0u);
+  const Array row = a[1];
+  EXPECT_EQ(row.span<const int64_t>().front(), 3);
+  const Array none_there = zeros({0, 3}), turned = a.T();
+  EXPECT_EQ(none_there.span<double>().size(), 0u);
   EXPECT_THROW(a.span<float>(), DtypeError);
-  EXPECT_THROW(a.T().span<int64_t>(), ShapeError);
+  EXPECT_THROW(turned.span<int64_t>(), ShapeError);
 }
 
 TEST(HostViewTest, ElementsOverAnyStrides) {

@@ -7,13 +7,15 @@ Values
 - Floats out of range have no defined integer image. Not generated.
 - floor, ceil and trunc of integers are floats, as NumPy's were before version 2.1.
 - sum(dtype=narrower) may round each term or only the sum.
+- arange counts integers exactly; NumPy divides as float64 and loses elements near the ends of int64.
+- A host number that an integer type does not hold is an error where it is stored, floats included.
 
 Forms
 - An axis of a 0-d array is an error; NumPy lets 0 and -1 pass in some routines.
 - The shape of an output array is the shape of the result; NumPy broadcasts results into larger ones.
 - ravel gives a view wherever strides allow one; NumPy copies arrays with gaps.
 - Views of 0-d arrays are arrays; NumPy gives numbers, which are copies.
-- diagonal is writable.
+- diagonal is writable, and so is what broadcast_to gives when no element repeats.
 - take checks positions even where nothing is taken, from an array without elements.
 - An integer that does not fit the type of the arrays it meets is an error in logical functions too,
   where NumPy lets it pass.

@@ -51,6 +51,7 @@ class Index : public std::variant<int64_t, Slice, NewAxis, Ellipsis> {
 class Array;
 class AnyIndex;
 class Operand;
+class Selected;
 struct Out;
 
 // The common arguments of reductions.
@@ -76,6 +77,7 @@ struct ArrayBody : RefCounted {
   Dtype dtype = Dtype::kFloat64;
   bool contiguous = true;  // C order without gaps
   bool is_view = true;
+  bool repeats = false;  // a broadcast view (or a view of one): several elements share memory
   Device device;
   int64_t size = 0;
   char* data = nullptr;  // first element
@@ -92,12 +94,21 @@ struct ArrayBody : RefCounted {
 // Copies of a handle and views share their elements, as in NumPy; constness of the handle says
 // nothing about the elements. Operations run on the current stream of the array's device and return
 // without waiting for a GPU. Operations on arrays of different devices are DeviceErrors that name
-// both; copy with to(device). A default-constructed Array is null: only defined() and assignment
-// are allowed.
+// both; copy with to(device). A default-constructed Array is undefined: everything but defined()
+// and assignment is a ValueError then.
+//
+// `x = y` lets the handle x mean y's elements; assign() and fill() write elements. So a temporary,
+// as in x(0) = y, cannot be assigned to: write x(0).assign(y).
 class Array {
  public:
   Array() = default;
   explicit Array(ArrayBody* body) : body_(body) {}
+  Array(const Array&) = default;
+  Array(Array&&) noexcept = default;
+  ~Array() = default;
+  Array& operator=(const Array&) & = default;
+  Array& operator=(Array&&) & noexcept = default;
+  void operator=(const Array&) && = delete;  // x(0) = y writes nothing: use x(0).assign(y)
   // Uninitialised elements on `device`.
   static Array uninitialized(const Shape& shape, Dtype dtype, Device device);
   static Array uninitialized(const Shape& shape, Dtype dtype) {
@@ -110,32 +121,33 @@ class Array {
   bool defined() const { return bool(body_); }
   explicit operator bool() const = delete;  // ambiguous: use defined(), item<bool>(), all(), any()
 
-  // Properties; none waits for the device. Strides and nbytes() count bytes, nbytes() without gaps;
-  // shape(axis) takes negative axes and throws IndexError.
-  Dtype dtype() const { return body_->dtype; }
-  const Shape& shape() const { return body_->shape; }
-  int64_t shape(int axis) const { return body_->shape[normalize_axis("shape", axis, ndim())]; }
-  const Strides& strides() const { return body_->strides; }
-  Device device() const { return body_->device; }
-  int ndim() const { return body_->shape.ndim(); }
-  int64_t size() const { return body_->size; }
+  // Properties; none waits for the device, all are a ValueError for an undefined array. Strides and
+  // nbytes() count bytes, nbytes() without gaps; shape(axis) takes negative axes and throws
+  // IndexError.
+  Dtype dtype() const { return known().dtype; }
+  const Shape& shape() const { return known().shape; }
+  int64_t shape(int axis) const { return known().shape[normalize_axis("shape", axis, ndim())]; }
+  const Strides& strides() const { return known().strides; }
+  Device device() const { return known().device; }
+  int ndim() const { return known().shape.ndim(); }
+  int64_t size() const { return known().size; }
   int64_t itemsize() const { return static_cast<int64_t>(catena::itemsize(dtype())); }
   int64_t nbytes() const { return size() * itemsize(); }
   // Extent of the first axis; TypeError-like ShapeError for 0-d.
   int64_t length() const;
-  bool is_contiguous() const { return body_->contiguous; }
+  bool is_contiguous() const { return known().contiguous; }
   bool is_fortran_contiguous() const;
-  ArrayFlags flags() const { return {is_contiguous(), is_fortran_contiguous(), !body_->is_view}; }
+  ArrayFlags flags() const { return {is_contiguous(), is_fortran_contiguous(), !known().is_view}; }
   // Undefined for an array that owns its storage; for a view the whole storage it lies in, as a 1-d
   // array of this dtype (chains of views end at the owner of the memory).
   Array base() const;
-  const StoragePtr& storage() const { return body_->storage; }
+  const StoragePtr& storage() const { return known().storage; }
   ArrayBody* body() const { return body_.get(); }
   bool same_body(const Array& other) const { return body_ == other.body_; }
   bool shares_memory_with(const Array& other) const;
 
   // Address of the first element in the memory of device().
-  void* raw_data() const { return body_->data; }
+  void* raw_data() const { return known().data; }
   // The same typed; DtypeError when T is not the dtype. No synchronisation: for CPU arrays and for
   // passing to kernels.
   template <class T>
@@ -148,37 +160,50 @@ class Array {
   // The elements of a contiguous array on a CPU device in C order. DtypeError when T (or const T)
   // is not the dtype, DeviceError for a GPU, ShapeError for a view with gaps, ValueError when the
   // array is read-only and T is not const. Other layouts: HostView in host_view.h.
+  // Not of a temporary, whose elements may go before the span does: keep the array in a variable.
   template <class T>
-  std::span<T> span() const {
+  std::span<T> span() const& {
     check_span(std::is_const_v<T>);
     return {data<std::remove_const_t<T>>(), static_cast<size_t>(size())};
   }
-  // Whether the memory may be written: false for files mapped and tensors lent for reading.
-  bool is_writable() const { return !body_->storage->read_only; }
+  template <class T>
+  std::span<T> span() const&& = delete;
+  // Whether the memory may be written: false for files mapped, tensors lent for reading and
+  // broadcast views, whose elements lie in memory once.
+  bool is_writable() const { return !known().storage->read_only && !known().repeats; }
 
   // Views -----------------------------------------------------------------------------------
   // Basic indexing, x(1, Slice(0, none, 2), newaxis, ellipsis): always a view.
   // With an array of positions or a mask among the indices, x(rows, Slice(), mask): a copy of the
-  // selected elements; see index_get in indexing.h.
+  // selected elements (see index_get in indexing.h), which the in-place operators, fill() and
+  // assign() write back, x(mask) += 1; see Selected.
   template <class... I>
-  Array operator()(I&&... indices) const {
+  auto operator()(I&&... indices) const {
     if constexpr ((std::is_constructible_v<Index, I&&> && ...))
       return at({Index(std::forward<I>(indices))...});
     else
       return select({AnyIndex(std::forward<I>(indices))...});
   }
   Array operator[](int64_t index) const { return at({Index(index)}); }
+  Array operator[](const Slice& slice) const { return at({Index(slice)}); }
+  Array operator[](NewAxis axis) const { return at({Index(axis)}); }
+  Array operator[](Ellipsis rest) const { return at({Index(rest)}); }
+  Selected operator[](const Array& positions) const;  // or a mask
+  Selected operator[](const std::vector<int64_t>& positions) const;
   Array at(std::initializer_list<Index> indices) const {
     return at(std::span(indices.begin(), indices.size()));
   }
   Array at(std::span<const Index> indices) const;
-  Array select(std::initializer_list<AnyIndex> indices) const;  // index_get
+  Selected select(std::initializer_list<AnyIndex> indices) const;  // index_get
   // x.set_at({rows, Slice(0, 3)}, values): assigns to the indexed elements; see index_put.
   void set_at(std::initializer_list<AnyIndex> indices, const Operand& values) const;
   // The same adding, repeated positions as often as they occur; see index_add.
   void add_at(std::initializer_list<AnyIndex> indices, const Operand& values) const;
   // One -1 is inferred. A view where the strides allow it, else a copy.
   Array reshape(const Shape& shape) const;
+  template <std::integral... I>
+  requires(sizeof...(I) > 0) Array reshape(I... extents)
+  const { return reshape(Shape{static_cast<int64_t>(extents)...}); }
   Array ravel() const { return reshape({-1}); }
   Array flatten() const;                         // always a copy
   Array transpose(const Axes& axes = {}) const;  // empty: reversed
@@ -186,7 +211,8 @@ class Array {
   Array swapaxes(int64_t axis1, int64_t axis2) const;
   Array squeeze(const Axes& axes = {}) const;  // empty: all of extent 1
   Array expand_dims(int64_t axis) const;
-  Array broadcast_to(const Shape& shape) const;  // stride 0; do not write through it
+  // The array itself when the shapes agree, else a view; read-only when elements repeat.
+  Array broadcast_to(const Shape& shape) const;
   Array diagonal(int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1) const;
   // Reinterprets the bytes of a contiguous last axis as another dtype, as NumPy's view.
   Array view(Dtype dtype) const;
@@ -209,11 +235,12 @@ class Array {
 
   // Writing ---------------------------------------------------------------------------------
   // Broadcasts, casts (any dtype, NumPy's "unsafe") and moves between devices. Overlap is handled.
+  // A host number that the dtype does not hold (300 for int8, NaN for integers) is a ValueError.
   void assign(const Array& source) const;
-  void assign(const Scalar& value) const { fill(value); }
+  void assign(const Scalar& value) const;
   void fill(const Scalar& value) const;
   // Tells autograd that the bytes were changed by other means than an Array operation.
-  void note_write() const { body_->storage->version.fetch_add(1, std::memory_order_relaxed); }
+  void note_write() const { known().storage->version.fetch_add(1, std::memory_order_relaxed); }
 
   // Between host and device, also asynchronously -----------------------------------------------
   // A new contiguous array on cpu:0; waits for the device.
@@ -231,6 +258,7 @@ class Array {
 
   // Reductions and other routines as methods; the free functions of the same names say more -----
   Array take(const Array& indices, std::optional<int64_t> axis = {}) const;
+  Array take(std::initializer_list<int64_t> indices, std::optional<int64_t> axis = {}) const;
   Array sum(const ReduceOptions& options = {}) const;
   Array prod(const ReduceOptions& options = {}) const;
   Array mean(const ReduceOptions& options = {}) const;
@@ -261,6 +289,12 @@ class Array {
   std::string repr() const;       // NumPy's repr()
 
  private:
+  const ArrayBody& known() const {
+    if (!body_) [[unlikely]]
+      fail_undefined();
+    return *body_;
+  }
+  [[noreturn, gnu::cold]] static void fail_undefined();
   void check_span(bool reading) const;
 
   IntrusivePtr<ArrayBody> body_;
@@ -278,6 +312,9 @@ class AnyIndex {
   requires std::is_constructible_v<Index, const T&> AnyIndex(const T& basic) : basic_(basic) {}
   AnyIndex(const Array& positions) : basic_(Slice()), array_(positions) {}
   AnyIndex(const std::vector<int64_t>& positions);
+  template <std::integral I>
+  requires(!std::same_as<I, bool>) AnyIndex(const std::vector<I>& positions)
+      : AnyIndex(std::vector<int64_t>(positions.begin(), positions.end())) {}
 
   const Index& basic() const { return basic_; }
   bool is_array() const { return array_.defined(); }
@@ -288,6 +325,47 @@ class AnyIndex {
   Index basic_;
   Array array_;
   bool on_host_ = false;
+};
+
+// What x(mask), x(rows) and x[mask] give: a copy of the selected elements. As a temporary it also
+// writes to where they came from, as NumPy's x[mask] += 1 does:
+//
+//   x(mask) += 1;  x(mask).fill(0);  x(rows, 0).assign(values);
+//
+// (values of repeated positions do not add up: add_at does that). In a variable it is an array of
+// its own and x stays as it is: Array y = x(mask); y += 1. Such a variable declared with auto keeps
+// x alive.
+class Selected : public Array {
+ public:
+  Selected(Array elements, Array source, std::vector<AnyIndex> indices)
+      : Array(std::move(elements)), source_(std::move(source)), indices_(std::move(indices)) {}
+  Selected(const Selected&) = default;
+  Selected(Selected&&) noexcept = default;
+  ~Selected() = default;
+  Selected& operator=(const Selected&) & = default;
+  Selected& operator=(Selected&&) & noexcept = default;
+  Selected& operator=(const Array& other) & {
+    Array::operator=(other);
+    source_ = Array();
+    indices_.clear();
+    return *this;
+  }
+  void operator=(const Array&) && = delete;  // x(mask) = y: use x(mask).assign(y)
+  void operator=(const Selected&) && = delete;
+
+  void assign(const Array& values) const& { Array::assign(values); }
+  void assign(const Scalar& value) const& { Array::assign(value); }
+  void fill(const Scalar& value) const& { Array::fill(value); }
+  // Broadcast and cast as index_put does; the errors are its own.
+  void assign(const Array& values) &&;
+  void assign(const Scalar& value) &&;
+  void fill(const Scalar& value) &&;
+  // Writes these elements to where they came from, after an in-place operation on the copy.
+  void write_back() const;
+
+ private:
+  Array source_;  // undefined when another array was assigned to this variable
+  std::vector<AnyIndex> indices_;
 };
 
 // An argument of an element-wise operation: an array, or a host number (weak in promotion).
@@ -317,6 +395,19 @@ struct Out {
   Out(Dtype d) : dtype(d) {}
 };
 
+// Throws ValueError naming `who` for a default-constructed array.
+[[noreturn, gnu::cold]] void fail_undefined(const char* who);
+inline void check_defined(const char* who, const Array& a) {
+  if (!a.defined()) [[unlikely]]
+    fail_undefined(who);
+}
+// Every operation that writes into an array which was made elsewhere asks first: ValueError naming
+// `who`, and why, unless the array may be written.
+[[noreturn, gnu::cold]] void fail_not_writable(const char* who, const Array& a);
+inline void check_writable(const char* who, const Array& a) {
+  if (!a.is_writable()) [[unlikely]]
+    fail_not_writable(who, a);
+}
 // Throws DeviceError naming `who` and both devices unless all given arrays are on one device.
 void check_same_device(const char* who, const Array& a, const Array& b);
 

@@ -2,11 +2,15 @@
 // config().default_dtype (float64 as NumPy).
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <concepts>
 #include <functional>
 #include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "catena/array/array.h"
@@ -22,23 +26,55 @@ struct ArrayOptions {
   ArrayOptions(Dtype d) : dtype(d) {}
   ArrayOptions(Device d) : device(d) {}
   ArrayOptions(Dtype d, Device on) : dtype(d), device(on) {}
+  ArrayOptions(std::optional<Device> on) : device(on) {}
+  // A device by name, zeros({2}, "cpu:1").
+  template <class T>
+  requires std::convertible_to<const T&, std::string_view> ArrayOptions(const T& device_name)
+      : device(Device(std::string_view(device_name))) {}
 };
 
-// New arrays of a shape: uninitialised, of zeros, of ones.
+// C++ types that elements of arrays may have.
+template <class T>
+concept HostElement = kIsDtypeStorage<T>;
+// Integers that may stand for the shape of a 1-d array.
+template <class T>
+concept HostLength = std::integral<T> && !std::same_as<T, bool>;
+
+// New arrays of a shape: uninitialised, of zeros, of ones. One number is the shape of a 1-d array,
+// zeros(3). ShapeError for a negative extent.
 Array empty(const Shape& shape, const ArrayOptions& options = {});
 Array zeros(const Shape& shape, const ArrayOptions& options = {});
 Array ones(const Shape& shape, const ArrayOptions& options = {});
-// Without a dtype: that of the value alone (bool, int64 or float64).
+// Without a dtype: that of the value alone (bool, int64 or float64). A number that the dtype does
+// not hold is a ValueError, here and in full_like.
 Array full(const Shape& shape, const Scalar& value, const ArrayOptions& options = {});
+template <HostLength T>
+Array empty(T length, const ArrayOptions& options = {}) {
+  return empty(Shape{static_cast<int64_t>(length)}, options);
+}
+template <HostLength T>
+Array zeros(T length, const ArrayOptions& options = {}) {
+  return zeros(Shape{static_cast<int64_t>(length)}, options);
+}
+template <HostLength T>
+Array ones(T length, const ArrayOptions& options = {}) {
+  return ones(Shape{static_cast<int64_t>(length)}, options);
+}
+template <HostLength T>
+Array full(T length, const Scalar& value, const ArrayOptions& options = {}) {
+  return full(Shape{static_cast<int64_t>(length)}, value, options);
+}
 // Shape, and unless given dtype and device, of `like`.
 Array empty_like(const Array& like, const ArrayOptions& options = {});
 Array zeros_like(const Array& like, const ArrayOptions& options = {});
 Array ones_like(const Array& like, const ArrayOptions& options = {});
 Array full_like(const Array& like, const Scalar& value, const ArrayOptions& options = {});
-// start, start + step, ... below stop. Without a dtype: int64 when all numbers are integers, else
-// float64. A zero step is a ValueError.
+// start, start + step, ... below stop; the number of elements is exact for integers. Without a
+// dtype: int64 (uint64 beyond its range) when all numbers are integers, else float64. A zero step
+// is a ValueError.
 Array arange(const Scalar& start, const Scalar& stop, const Scalar& step = 1,
              const ArrayOptions& options = {});
+Array arange(const Scalar& start, const Scalar& stop, const ArrayOptions& options);
 Array arange(const Scalar& stop, const ArrayOptions& options = {});
 // `count` evenly spaced numbers; endpoint included unless told otherwise. Integer dtypes round
 // down.
@@ -71,6 +107,10 @@ enum class MeshOrder : uint8_t { kXy, kIj };
 // plots. `sparse`: views that broadcast to the full shape; else copies.
 std::vector<Array> meshgrid(std::span<const Array> axes, MeshOrder order = MeshOrder::kXy,
                             bool sparse = false);
+inline std::vector<Array> meshgrid(std::initializer_list<Array> axes,
+                                   MeshOrder order = MeshOrder::kXy, bool sparse = false) {
+  return meshgrid(std::span(axes.begin(), axes.size()), order, sparse);
+}
 
 // The array with another dtype or on another device, with at least `ndmin` axes (ones are put
 // before its own). copy = false: the array itself, or a view, where nothing has to change.
@@ -87,35 +127,51 @@ Array ascontiguousarray(const Array& a, const ArrayOptions& options = {});
 // A C-contiguous copy on the current device.
 Array copy(const Array& a);
 
-// Copies host values, C order.
-template <class T>
-Array array(std::span<const T> values, const Shape& shape, std::optional<Device> device = {});
-template <class T>
-Array array(const std::vector<T>& values, const Shape& shape, std::optional<Device> device = {}) {
-  return array(std::span<const T>(values), shape, device);
+// Copies host values, C order: array(numbers, {2, 3}), array(numbers), array(rows of numbers). The
+// elements have the dtype of T unless the options say another one, to which they are cast as by
+// astype.
+template <HostElement T>
+Array array(std::span<const T> values, const Shape& shape, const ArrayOptions& options = {});
+template <HostElement T>
+Array array(const std::vector<T>& values, const Shape& shape, const ArrayOptions& options = {});
+template <HostElement T>
+Array array(const std::vector<T>& values, const ArrayOptions& options = {}) {
+  return array(values, Shape{int64_t(values.size())}, options);
 }
-template <class T>
-Array array(const std::vector<T>& values, std::optional<Device> device = {}) {
-  return array(std::span<const T>(values), Shape{int64_t(values.size())}, device);
+template <HostElement T, size_t N>
+Array array(const std::array<T, N>& values, const ArrayOptions& options = {}) {
+  return array(std::span<const T>(values), Shape{int64_t(N)}, options);
 }
-// 1-, 2- and 3-d literals: array({{1.f, 2.f}, {3.f, 4.f}}). Rows must have one length.
-template <class T>
-Array array(std::initializer_list<T> values, std::optional<Device> device = {}) {
-  return array(std::span<const T>(values.begin(), values.size()), Shape{int64_t(values.size())},
-               device);
-}
-template <class T>
-Array array(std::initializer_list<std::initializer_list<T>> rows,
-            std::optional<Device> device = {}) {
-  std::vector<T> flat;
-  const int64_t columns = rows.size() ? int64_t(rows.begin()->size()) : 0;
-  for (const auto& row : rows) {
-    CATENA_CHECK(ShapeError, int64_t(row.size()) == columns,
-                 "array: rows of different length: ", columns, " and ", row.size());
-    flat.insert(flat.end(), row.begin(), row.end());
-  }
-  return array(std::span<const T>(flat), Shape{int64_t(rows.size()), columns}, device);
-}
+// Rows of different length are a ShapeError, here and below.
+template <HostElement T>
+Array array(const std::vector<std::vector<T>>& rows, const ArrayOptions& options = {});
+// Literals of any depth: array({{1.f, 2.f}, {3.f, 4.f}}), array({1, 2.5}), array(3). The dtype is
+// that of the C++ types (promoted when they differ; config().default_dtype without a number) or
+// the one of the options; then a number that does not fit it is a ValueError.
+template <HostElement T>
+Array array(std::initializer_list<T> values, const ArrayOptions& options = {});
+template <HostElement T>
+Array array(std::initializer_list<std::initializer_list<T>> rows, const ArrayOptions& options = {});
+// A number or a list of literals.
+class Literal {
+ public:
+  template <HostElement T>
+  Literal(T value) : value_(value), dtype_(dtype_of<T>) {}
+  Literal(const Scalar& value) : value_(value), dtype_(value.default_dtype()) {}
+  Literal(std::initializer_list<Literal> items) : items_(items), is_list_(true) {}
+
+  bool is_list() const { return is_list_; }
+  const std::vector<Literal>& items() const { return items_; }
+  const Scalar& value() const { return value_; }
+  Dtype dtype() const { return dtype_; }
+
+ private:
+  Scalar value_;
+  Dtype dtype_ = Dtype::kFloat64;
+  std::vector<Literal> items_;
+  bool is_list_ = false;
+};
+Array array(const Literal& literal, const ArrayOptions& options = {});
 // A 0-d array of one number.
 Array scalar_array(const Scalar& value, const ArrayOptions& options = {});
 
@@ -142,15 +198,72 @@ requires(!std::is_const_v<T>) Array
 Array adopt_array(void* data, const Shape& shape, Dtype dtype, Device device,
                   std::function<void(void*)> deleter);
 
-// Copies raw host bytes; the typed forms above end here.
+// Copies raw host bytes of a dtype; the typed forms above end here.
 Array array_from_bytes(const void* data, const Shape& shape, Dtype dtype,
-                       std::optional<Device> device);
+                       const ArrayOptions& options);
+
+namespace detail {
+
+// Lists of lists, also of bool, into an array on cpu:0.
+template <class T, class Rows>
+Array array_of_rows(const Rows& rows) {
+  const auto columns = rows.size() ? int64_t(rows.begin()->size()) : 0;
+  const Array host = Array::uninitialized({int64_t(rows.size()), columns}, dtype_of<T>, cpu(0));
+  T* out = static_cast<T*>(host.raw_data());
+  for (const auto& row : rows) {
+    CATENA_CHECK(ShapeError, int64_t(row.size()) == columns,
+                 "array: rows of different length: ", columns, " and ", row.size());
+    out = std::copy(row.begin(), row.end(), out);
+  }
+  return host;
+}
+
+inline ArrayOptions with_device(const ArrayOptions& options) {
+  ArrayOptions result = options;
+  if (!result.device) result.device = current_device();
+  return result;
+}
 
 template <class T>
-Array array(std::span<const T> values, const Shape& shape, std::optional<Device> device) {
+void check_literals(std::initializer_list<T> values, const ArrayOptions& options) {
+  if (!options.dtype) return;
+  for (T value : values) check_fits("array", value, *options.dtype);
+}
+
+}  // namespace detail
+
+template <HostElement T>
+Array array(std::span<const T> values, const Shape& shape, const ArrayOptions& options) {
   CATENA_CHECK(ShapeError, element_count(shape) == int64_t(values.size()), "array: ", values.size(),
                " values do not fill shape ", shape);
-  return array_from_bytes(values.data(), shape, dtype_of<T>, device);
+  return array_from_bytes(values.data(), shape, dtype_of<T>, options);
+}
+template <HostElement T>
+Array array(const std::vector<T>& values, const Shape& shape, const ArrayOptions& options) {
+  if constexpr (std::same_as<T, bool>) {  // its elements are bits
+    const std::vector<std::vector<bool>> rows{values};
+    const Array host = detail::array_of_rows<T>(rows);
+    CATENA_CHECK(ShapeError, element_count(shape) == host.size(), "array: ", host.size(),
+                 " values do not fill shape ", shape);
+    return array(host.reshape(shape), detail::with_device(options), false);
+  } else {
+    return array(std::span<const T>(values), shape, options);
+  }
+}
+template <HostElement T>
+Array array(const std::vector<std::vector<T>>& rows, const ArrayOptions& options) {
+  return array(detail::array_of_rows<T>(rows), detail::with_device(options), false);
+}
+template <HostElement T>
+Array array(std::initializer_list<T> values, const ArrayOptions& options) {
+  detail::check_literals(values, options);
+  return array(std::span<const T>(values.begin(), values.size()), Shape{int64_t(values.size())},
+               options);
+}
+template <HostElement T>
+Array array(std::initializer_list<std::initializer_list<T>> rows, const ArrayOptions& options) {
+  for (const auto& row : rows) detail::check_literals(row, options);
+  return array(detail::array_of_rows<T>(rows), detail::with_device(options), false);
 }
 
 }  // namespace catena

@@ -32,7 +32,7 @@ class HostView {
                  " is on ", a.device(), "; copy it with to_cpu() first");
     CATENA_CHECK(ShapeError, a.ndim() == N, "host_view: an array of shape ", a.shape(),
                  ", expected ", N, " axes");
-    if constexpr (!std::is_const_v<T>) check_writable("host_view", *a.storage());
+    if constexpr (!std::is_const_v<T>) check_writable("host_view", a);
     data_ = reinterpret_cast<Byte*>(a.data<std::remove_const_t<T>>());
     for (size_t i = 0; i < N; ++i) {
       extents_[i] = a.shape()[i];

@@ -48,6 +48,10 @@ void index_add(const Array& a, std::span<const AnyIndex> indices, const Operand&
 // the shape of `indices` in place of the axis. `out`: shape of the result, dtype of a (DtypeError).
 Array take(const Array& a, const Array& indices, std::optional<int64_t> axis = {},
            OutOfRange mode = OutOfRange::kRaise, const Array* out = nullptr);
+Array take(const Array& a, std::initializer_list<int64_t> indices, std::optional<int64_t> axis = {},
+           OutOfRange mode = OutOfRange::kRaise, const Array* out = nullptr);
+Array take(const Array& a, const std::vector<int64_t>& indices, std::optional<int64_t> axis = {},
+           OutOfRange mode = OutOfRange::kRaise, const Array* out = nullptr);
 // One position: the axis falls away.
 Array take(const Array& a, int64_t index, std::optional<int64_t> axis = {},
            OutOfRange mode = OutOfRange::kRaise, const Array* out = nullptr);
@@ -68,6 +72,9 @@ Array where(const Array& condition, const Operand& x, const Operand& y);
 std::vector<Array> where(const Array& condition);
 // choices[a[i]][i].
 Array choose(const Array& a, std::span<const Array> choices);
+inline Array choose(const Array& a, std::initializer_list<Array> choices) {
+  return choose(a, std::span(choices.begin(), choices.size()));
+}
 
 // Positions in the flattened array of shape `shape` (C order) from one array a axis, and back;
 // int64. Out of range positions are an IndexError (unravel_index: always; one synchronisation).

@@ -2,6 +2,7 @@
 // otherwise; float16/bfloat16 accumulate in float32; integers and bool are exact.
 #pragma once
 
+#include <concepts>
 #include <initializer_list>
 #include <span>
 #include <string_view>
@@ -38,6 +39,12 @@ Array trace(const Array& a, int64_t offset = 0, int64_t axis1 = 0, int64_t axis2
 // the subscripts, ShapeError, DeviceError.
 Array einsum(std::string_view subscripts, std::span<const Array> operands);
 Array einsum(std::string_view subscripts, std::initializer_list<Array> operands);
+// einsum("ij,jk->ik", a, b)
+template <std::derived_from<Array>... Arrays>
+requires(sizeof...(Arrays) > 0) Array
+    einsum(std::string_view subscripts, const Arrays&... operands) {
+  return einsum(subscripts, {static_cast<const Array&>(operands)...});
+}
 
 namespace linalg {
 

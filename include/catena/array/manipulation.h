@@ -1,6 +1,7 @@
 // Joining, splitting and rearranging arrays. Views where NumPy gives views.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <utility>
@@ -21,8 +22,11 @@ Array moveaxis(const Array& a, int64_t source, int64_t destination);
 Array squeeze(const Array& a, const Axes& axes = {});
 Array expand_dims(const Array& a, int64_t axis);
 Array broadcast_to(const Array& a, const Shape& shape);
-// All arrays as views of their common shape.
+// All arrays as views of their common shape, read-only where elements repeat.
 std::vector<Array> broadcast_arrays(std::span<const Array> arrays);
+inline std::vector<Array> broadcast_arrays(std::initializer_list<Array> arrays) {
+  return broadcast_arrays(std::span(arrays.begin(), arrays.size()));
+}
 // The same with what NumPy's broadcast object tells.
 class Broadcast {
  public:
@@ -55,6 +59,21 @@ Array hstack(std::span<const Array> arrays);
 Array dstack(std::span<const Array> arrays);
 // 1-d arrays as columns beside the columns of 2-d ones; other numbers of axes are a ShapeError.
 Array column_stack(std::span<const Array> arrays);
+inline Array stack(std::initializer_list<Array> arrays, int64_t axis = 0) {
+  return stack(std::span(arrays.begin(), arrays.size()), axis);
+}
+inline Array vstack(std::initializer_list<Array> arrays) {
+  return vstack(std::span(arrays.begin(), arrays.size()));
+}
+inline Array hstack(std::initializer_list<Array> arrays) {
+  return hstack(std::span(arrays.begin(), arrays.size()));
+}
+inline Array dstack(std::initializer_list<Array> arrays) {
+  return dstack(std::span(arrays.begin(), arrays.size()));
+}
+inline Array column_stack(std::initializer_list<Array> arrays) {
+  return column_stack(std::span(arrays.begin(), arrays.size()));
+}
 // b after a along `axis`; without one both flattened.
 Array append(const Array& a, const Array& b, std::optional<int64_t> axis = {});
 
@@ -81,8 +100,8 @@ enum class PadMode : uint8_t {
 };
 // Numbers of elements before and after, for each axis; one pair stands for every axis.
 using PadWidths = std::vector<std::pair<int64_t, int64_t>>;
-// Extends the axes on both sides. kConstant fills with `value`, cast to the dtype; the other modes
-// refuse to extend an empty axis (ValueError).
+// Extends the axes on both sides. kConstant fills with `value`, which the dtype must hold
+// (ValueError); the other modes refuse to extend an empty axis (ValueError).
 Array pad(const Array& a, const PadWidths& widths, PadMode mode = PadMode::kConstant,
           const Scalar& value = 0);
 Array pad(const Array& a, int64_t width, PadMode mode = PadMode::kConstant,

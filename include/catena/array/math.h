@@ -124,7 +124,8 @@ inline Array radians(const Operand& x, const Out& out = {}) { return deg2rad(x, 
 inline Array degrees(const Operand& x, const Out& out = {}) { return rad2deg(x, out); }
 
 // Operators. Comparisons give bool arrays; in-place forms write into the left array (they may not
-// change its shape, and its dtype only receives what same_kind allows).
+// change its shape, and its dtype only receives what same_kind allows); of selected elements,
+// x(mask) += 1, also into the array they were selected from.
 inline Array operator-(const Array& x) { return negative(x); }
 inline Array operator+(const Array& x) { return x; }
 inline Array operator~(const Array& x) { return invert(x); }
@@ -146,6 +147,11 @@ inline Array operator~(const Array& x) { return invert(x); }
   inline const Array& operator symbol(const Array& x1, const Operand& x2) { \
     function(x1, x2, x1);                                                   \
     return x1;                                                              \
+  }                                                                         \
+  inline Array operator symbol(Selected&& x1, const Operand& x2) {          \
+    function(x1, x2, x1);                                                   \
+    x1.write_back();                                                        \
+    return std::move(x1);                                                   \
   }
 CATENA_INPLACE(+=, add)
 CATENA_INPLACE(-=, subtract)

@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <iosfwd>
 #include <string>
 
 #include "catena/core/dtype.h"
@@ -12,7 +13,11 @@ namespace catena {
 class Scalar {
  public:
   Scalar() = default;
-  Scalar(bool value) : kind_(Kind::kBool) { bits_.i = value; }
+  // bool alone: pointers and texts are no numbers.
+  template <std::same_as<bool> T>
+  Scalar(T value) : kind_(Kind::kBool) {
+    bits_.i = value;
+  }
   template <std::signed_integral T>
   Scalar(T value) : kind_(Kind::kInt) {
     bits_.i = value;
@@ -41,6 +46,8 @@ class Scalar {
   T to() const;
   // Whether the value is representable in d (integers: in range; floats always).
   bool fits(Dtype d) const;
+  // Prints to_string(value).
+  friend std::ostream& operator<<(std::ostream& os, const Scalar& value);
 
  private:
   enum class Kind : uint8_t { kBool, kInt, kUInt, kFloat };
@@ -55,8 +62,11 @@ class Scalar {
 std::string to_string(const Scalar& value);
 
 // The dtype of an operation between an array of dtype d and a weak host scalar.
-// Throws ValueError when an integer does not fit d (NEP 50).
-Dtype promote(Dtype d, const Scalar& value);
+// Throws ValueError naming `who` when an integer does not fit d (NEP 50).
+Dtype promote(Dtype d, const Scalar& value, const char* who = "promote");
+// Refuses to store a number into elements of dtype d that do not hold it: ValueError naming `who`,
+// the number and the range of d. Floats lose their fraction in integers; bool takes every number.
+void check_fits(const char* who, const Scalar& value, Dtype d);
 
 template <class T>
 T Scalar::to() const {
@@ -64,6 +74,9 @@ T Scalar::to() const {
   if constexpr (std::same_as<T, bool>) {
     return to_bool();
   } else if constexpr (std::integral<T>) {
+    if constexpr (std::unsigned_integral<T> && sizeof(T) == sizeof(uint64_t)) {
+      if (kind_ == Kind::kFloat && bits_.d >= 0x1p63 && bits_.d < 0x1p64) return T(bits_.d);
+    }
     if (kind_ == Kind::kFloat) return static_cast<T>(to_int64());
     return kind_ == Kind::kUInt ? static_cast<T>(bits_.u) : static_cast<T>(bits_.i);
   } else if constexpr (std::same_as<T, C>) {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <boost/container/small_vector.hpp>
+#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <iosfwd>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace catena {
 
@@ -19,6 +21,9 @@ class Dims : public boost::container::small_vector<int64_t, 5> {
   using Base = boost::container::small_vector<int64_t, 5>;
   Dims() = default;
   Dims(std::initializer_list<int64_t> values) : Base(values) {}
+  template <std::integral I>
+  requires(!std::same_as<I, bool>) Dims(const std::vector<I>& values)
+      : Base(values.begin(), values.end()) {}
   explicit Dims(std::span<const int64_t> values) : Base(values.begin(), values.end()) {}
   Dims(size_t count, int64_t value) : Base(count, value) {}
   template <class It>

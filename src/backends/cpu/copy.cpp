@@ -230,8 +230,9 @@ void arange(const Array& destination, const Scalar& start, const Scalar& step) {
       const double first = start.to_double(), delta = step.to_double();
       for (int64_t i = 0; i < n; ++i) out[i] = T(first + double(i) * delta);
     } else {
-      const int64_t first = start.to<int64_t>(), delta = step.to<int64_t>();
-      for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(first + i * delta);
+      // Unsigned, as the distance of two numbers may be more than the largest int64.
+      const uint64_t first = start.to<uint64_t>(), delta = step.to<uint64_t>();
+      for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(first + uint64_t(i) * delta);
     }
   });
 }
