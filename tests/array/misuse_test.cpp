@@ -86,10 +86,10 @@ TEST(NumberTest, MustFitTheElements) {
   refused("fill:", "inf", "int8", "-128 to 127", [&] { small.fill(INFINITY); });
   refused("fill:", "255", "int8", "-128 to 127", [&] { small.fill(255.5); });
   refused("assign:", "300", "uint8", "0 to 255", [&] { bytes.assign(300); });
-  refused("index_put:", "300", "uint8", "0 to 255", [&] { bytes.set_at({0}, 300); });
-  refused("index_put:", "300", "uint8", "0 to 255", [&] { bytes.set_at({array({0})}, 300); });
-  refused("index_put:", "300", "uint8", "0 to 255", [&] { bytes.set_at({bytes < 1}, 300); });
-  refused("index_add:", "300", "uint8", "0 to 255", [&] { bytes.add_at({array({0})}, 300); });
+  refused("set_at:", "300", "uint8", "0 to 255", [&] { bytes.set_at({0}, 300); });
+  refused("set_at:", "300", "uint8", "0 to 255", [&] { bytes.set_at({array({0})}, 300); });
+  refused("set_at:", "300", "uint8", "0 to 255", [&] { bytes.set_at({bytes < 1}, 300); });
+  refused("add_at:", "300", "uint8", "0 to 255", [&] { bytes.add_at({array({0})}, 300); });
   refused("pad:", "300", "int8", "-128 to 127", [&] { pad(small, 1, PadMode::kConstant, 300); });
   refused("add:", "300", "int8", "-128 to 127", [&] { small + 300; });
   EXPECT_EQ(bytes.to_vector<int>(), (std::vector<int>{0, 0}));
