@@ -9,131 +9,14 @@
 #include <cstdlib>
 #include <vector>
 
-#include "array/iteration.h"
-#include "backends/cpu/kernels.h"
-#include "backends/cpu/loops/tables.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/reduce_source.h"
+#include "backends/cpu/reduce_job.h"
 
 namespace catena::host {
 
-namespace {
-
-constexpr int64_t kLongRowBlock = 8 * kRowBlock;  // elements one call of a row loop takes, where
-                                                  // blocks are not combined pairwise
-constexpr int64_t kColumnBlock = 2048;            // columns accumulated together
-constexpr int64_t kColumnRows = 128;            // rows accumulated one by one before going pairwise
-constexpr int64_t kSegment = int64_t{1} << 17;  // elements of a segment
-
-struct ReduceJob {
-  ReduceOp op;
-  const ReduceEntry* loops;
-  Dtype loop_dtype;   // of the elements the loops read
-  int64_t item;       // its size
-  Dtype accumulator;  // dtype of the accumulators
-  int64_t accumulator_size;
-  bool pairwise;  // combine partial results as a tree
-  CastLoop cast;  // input -> loop_dtype; used where `convert` or strides ask for it
-  bool convert;
-  ReduceSource* computed = nullptr;  // the input is not in memory: its addresses are only counted
-  const char* input;
-  char* output;
-  Dtype output_dtype;
-  double scale;
-  bool accumulate;
-  LoopPlan kept;     // operand 0: input, 1: output
-  LoopPlan reduced;  // operand 0: input; without its inner dimension where rows are columns
-  int64_t row_block = kRowBlock;
-  int64_t row_size = 1;  // elements of the rows whose results are columns, and their distance
-  int64_t row_stride = 0;
-
-  // n elements from `source` on, as the loops read them.
-  void read(const char* source, int64_t stride, char* buffer, int64_t n) const {
-    if (computed)
-      computed->read((source - input) / computed->item, buffer, n);
-    else
-      cast(source, stride, buffer, item, n);
-  }
-};
-
-ReduceLoopOp loop_op(ReduceOp op) {
-  switch (op) {
-    case ReduceOp::kSum:
-      return kLoopSum;
-    case ReduceOp::kProd:
-      return kLoopProd;
-    case ReduceOp::kMax:
-      return kLoopMax;
-    case ReduceOp::kMin:
-      return kLoopMin;
-    case ReduceOp::kAll:
-      return kLoopAnd;
-    case ReduceOp::kAny:
-      return kLoopOr;
-    case ReduceOp::kSumOfSquares:
-      return kLoopSumOfSquares;
-  }
-  fail<ValueError>("reduce: unknown operation ", static_cast<int>(op));
-}
-bool is_sum(ReduceOp op) { return op == ReduceOp::kSum || op == ReduceOp::kSumOfSquares; }
-
-// Combines partial results (vectors of `width` accumulators) in order, as a balanced tree where the
-// job asks for it: level k holds the result of 2^k pieces.
-class Combiner {
- public:
-  Combiner(const ReduceJob& job, int64_t width)
-      : job_(job), width_(width), bytes_(width * job.accumulator_size) {
-    if (width == 1) levels_ = single_;
-  }
-
-  void add(const char* piece) {
-    int k = 0;
-    if (job_.pairwise) {
-      for (uint64_t c = count_; c & 1; c >>= 1) {
-        job_.loops->combine(at(k), k == 0 ? piece : at(k - 1), width_);
-        ++k;
-      }
-      reserve(k);
-      std::memcpy(at(k), k == 0 ? piece : at(k - 1), size_t(bytes_));
-    } else if (count_ == 0) {
-      reserve(0);
-      std::memcpy(at(0), piece, size_t(bytes_));
-    } else {
-      job_.loops->combine(at(0), piece, width_);
-    }
-    ++count_;
-  }
-
-  // Into `result`; at least one piece was added.
-  void finish(char* result) {
-    bool first = true;
-    for (int k = 0; k < 64; ++k) {
-      const bool occupied = job_.pairwise ? (count_ >> k) & 1 : k == 0;
-      if (!occupied) continue;
-      if (!first) job_.loops->combine(at(k), result, width_);
-      std::memcpy(result, at(k), size_t(bytes_));
-      first = false;
-    }
-  }
-
- private:
-  char* at(int k) { return levels_ + k * bytes_; }
-  void reserve(int k) {
-    if (width_ == 1) return;
-    many_.resize(std::max(many_.size(), size_t((k + 1) * bytes_)));
-    levels_ = many_.data();
-  }
-
-  const ReduceJob& job_;
-  int64_t width_, bytes_;
-  uint64_t count_ = 0;
-  char* levels_ = nullptr;
-  alignas(8) char single_[64 * 8];
-  std::vector<char> many_;
-};
-
 // Accumulators, which are lost, to output elements: scaled, added to what is there, rounded once.
-void store(const ReduceJob& job, char* accumulators, char* output, int64_t stride, int64_t n) {
+void store_results(const ReduceJob& job, char* accumulators, char* output, int64_t stride,
+                   int64_t n) {
   const auto sums = reinterpret_cast<double*>(accumulators);
   if (job.scale != 1) {  // sums of floats only
     for (int64_t i = 0; i < n; ++i) sums[i] *= job.scale;
@@ -158,11 +41,6 @@ void store(const ReduceJob& job, char* accumulators, char* output, int64_t strid
   });
 }
 
-// Whether nothing that follows can change the result: a false in kAll, a true in kAny.
-bool decided(const ReduceJob& job, const char* partial) {
-  return (job.op == ReduceOp::kAll && *partial == 0) || (job.op == ReduceOp::kAny && *partial != 0);
-}
-
 // One row of n elements that a buffer of kRowBlock has to hold in between; as loops->row.
 void reduce_by_buffer(const ReduceJob& job, const char* source, int64_t stride, int64_t n,
                       char* buffer, char* result) {
@@ -173,6 +51,34 @@ void reduce_by_buffer(const ReduceJob& job, const char* source, int64_t stride, 
     job.loops->row(buffer, count, at == 0 ? result : partial);
     if (at > 0) job.loops->combine(result, partial, 1);
   }
+}
+
+namespace {
+
+ReduceLoopOp loop_op(ReduceOp op) {
+  switch (op) {
+    case ReduceOp::kSum:
+      return kLoopSum;
+    case ReduceOp::kProd:
+      return kLoopProd;
+    case ReduceOp::kMax:
+      return kLoopMax;
+    case ReduceOp::kMin:
+      return kLoopMin;
+    case ReduceOp::kAll:
+      return kLoopAnd;
+    case ReduceOp::kAny:
+      return kLoopOr;
+    case ReduceOp::kSumOfSquares:
+      return kLoopSumOfSquares;
+  }
+  fail<ValueError>("reduce: unknown operation ", static_cast<int>(op));
+}
+bool is_sum(ReduceOp op) { return op == ReduceOp::kSum || op == ReduceOp::kSumOfSquares; }
+
+// Whether nothing that follows can change the result: a false in kAll, a true in kAny.
+bool decided(const ReduceJob& job, const char* partial) {
+  return (job.op == ReduceOp::kAll && *partial == 0) || (job.op == ReduceOp::kAny && *partial != 0);
 }
 
 // Pieces [begin, end) of a reduction of whole rows; a piece is at most row_block elements of a row.
@@ -224,21 +130,20 @@ void reduce_short_rows(const ReduceJob& job) {
   const int64_t n = job.reduced.size, inner = kept.inner();
   const int64_t in = kept.inner_stride(0), out = kept.inner_stride(1), size = job.accumulator_size;
   const auto row_loop = job.loops->row;
-  parallel_ranges(kept.size, 16, threads_for(kept.size * (n + 16) / 2),
-                  [&](int64_t begin, int64_t end) {
-                    alignas(64) char results[kRows * 8];
-                    LoopCursor cursor(kept, begin / inner);
-                    for (int64_t at = begin; at < end;) {
-                      const int64_t column = at % inner;
-                      const int64_t count = std::min({kRows, inner - column, end - at});
-                      const char* source = job.input + cursor.offset(0) + column * in;
-                      for (int64_t i = 0; i < count; ++i)
-                        row_loop(source + i * in, n, results + i * size);
-                      store(job, results, job.output + cursor.offset(1) + column * out, out, count);
-                      at += count;
-                      if (column + count == inner) cursor.next_row();
-                    }
-                  });
+  parallel_ranges(
+      kept.size, 16, threads_for(kept.size * (n + 16) / 2), [&](int64_t begin, int64_t end) {
+        alignas(64) char results[kRows * 8];
+        LoopCursor cursor(kept, begin / inner);
+        for (int64_t at = begin; at < end;) {
+          const int64_t column = at % inner;
+          const int64_t count = std::min({kRows, inner - column, end - at});
+          const char* source = job.input + cursor.offset(0) + column * in;
+          for (int64_t i = 0; i < count; ++i) row_loop(source + i * in, n, results + i * size);
+          store_results(job, results, job.output + cursor.offset(1) + column * out, out, count);
+          at += count;
+          if (column + count == inner) cursor.next_row();
+        }
+      });
 }
 
 void reduce_rows(const ReduceJob& job) {
@@ -256,7 +161,7 @@ void reduce_rows(const ReduceJob& job) {
     for_each_kept(job, threads, [&](int64_t, const char* input, char* output) {
       alignas(8) char result[8];
       reduce_pieces(job, input, 0, pieces, result);
-      store(job, result, output, 0, 1);
+      store_results(job, result, output, 0, 1);
     });
     return;
   }
@@ -276,162 +181,7 @@ void reduce_rows(const ReduceJob& job) {
       combiner.add(partials.data() + (i * segments + s) * size);
     alignas(8) char result[8];
     combiner.finish(result);
-    store(job, result, output, 0, 1);
-  });
-}
-
-// Address of element `index` (C order) of the reduced dimensions.
-class ReducedRows {
- public:
-  ReducedRows(const LoopPlan& plan, int64_t index)
-      : plan_(plan), cursor_(plan, index / plan.inner()), column_(index % plan.inner()) {}
-  int64_t offset() const { return cursor_.offset(0) + column_ * plan_.inner_stride(0); }
-  // How many elements from here on lie evenly apart; advance() takes at most so many.
-  int64_t even() const { return plan_.inner() - column_; }
-  void advance(int64_t count) {
-    column_ += count;
-    if (column_ < plan_.inner()) return;
-    column_ = 0;
-    cursor_.next_row();
-  }
-
- private:
-  const LoopPlan& plan_;
-  LoopCursor cursor_;
-  int64_t column_;
-};
-
-void set_identity(const ReduceJob& job, char* accumulators, int64_t n) {
-  const bool one = job.op == ReduceOp::kProd || job.op == ReduceOp::kAll;
-  const int dtype = static_cast<int>(job.accumulator);
-  const uint8_t value = one;
-  tables().casts[static_cast<int>(Dtype::kUInt8)][dtype](reinterpret_cast<const char*>(&value), 0,
-                                                         accumulators, job.accumulator_size, n);
-}
-
-// One row of the form whose columns are results of rows.
-void reduce_inner_row(const ReduceJob& job, const char* source, char* result) {
-  const bool direct = !job.convert && job.row_stride == job.item;
-  if (direct && job.row_size <= job.row_block) return job.loops->row(source, job.row_size, result);
-  alignas(64) char buffer[kRowBlock * 8];
-  alignas(8) char partial[8];
-  Combiner combiner(job, 1);
-  for (int64_t at = 0; at < job.row_size; at += job.row_block) {
-    const int64_t n = std::min(job.row_block, job.row_size - at);
-    const char* block = source + at * job.row_stride;
-    if (direct)
-      job.loops->row(block, n, partial);
-    else
-      reduce_by_buffer(job, block, job.row_stride, n, buffer, partial);
-    combiner.add(partial);
-  }
-  combiner.finish(result);
-}
-
-// Rows [begin, end) of n columns, each the result of an inner row, into accumulators.
-void reduce_rows_of_rows(const ReduceJob& job, const char* base, int64_t n, int64_t begin,
-                         int64_t end, char* accumulators) {
-  const int64_t stride = job.kept.inner_stride(0), size = job.accumulator_size;
-  alignas(64) char results[kColumnBlock * 8];
-  ReducedRows rows(job.reduced, begin);
-  for (int64_t row = begin; row < end; ++row, rows.advance(1)) {
-    char* target = row == begin ? accumulators : results;
-    for (int64_t i = 0; i < n; ++i)
-      reduce_inner_row(job, base + rows.offset() + i * stride, target + i * size);
-    if (row != begin) job.loops->combine(accumulators, results, n);
-  }
-}
-
-// Rows [begin, end) of n columns into accumulators.
-void reduce_column_rows(const ReduceJob& job, const char* base, int64_t n, int64_t begin,
-                        int64_t end, char* accumulators) {
-  if (job.row_size > 1) return reduce_rows_of_rows(job, base, n, begin, end, accumulators);
-  const int64_t stride = job.kept.inner_stride(0);
-  const bool direct = !job.convert && (stride == job.item || n == 1);
-  // Eight rows in a buffer: the loops take so many at once, with another rounding than one by one.
-  constexpr int64_t kBufferRows = 8;
-  alignas(64) char buffer[kBufferRows * kColumnBlock * 8];
-  ReducedRows rows(job.reduced, begin);
-  if (job.op == ReduceOp::kMax || job.op == ReduceOp::kMin) {
-    job.read(base + rows.offset(), stride, accumulators, n);
-  } else {
-    set_identity(job, accumulators, n);
-  }
-  for (int64_t row = begin; row < end;) {
-    const char* source = base + rows.offset();
-    int64_t count = std::min(end - row, rows.even()), distance = job.reduced.inner_stride(0);
-    if (!direct) {
-      count = std::min(count, kBufferRows);
-      for (int64_t k = 0; k < count; ++k)
-        job.read(source + k * distance, stride, buffer + k * n * job.item, n);
-      source = buffer;
-      distance = n * job.item;
-    }
-    job.loops->columns(source, distance, count, n, accumulators);
-    row += count;
-    rows.advance(count);
-  }
-}
-
-void reduce_column_segment(const ReduceJob& job, const char* base, int64_t n, int64_t begin,
-                           int64_t end, char* result) {
-  if (!job.pairwise || end - begin <= kColumnRows) {
-    reduce_column_rows(job, base, n, begin, end, result);
-    return;
-  }
-  alignas(64) char partial[kColumnBlock * 8];
-  Combiner combiner(job, n);
-  for (int64_t at = begin; at < end; at += kColumnRows) {
-    reduce_column_rows(job, base, n, at, std::min(end, at + kColumnRows), partial);
-    combiner.add(partial);
-  }
-  combiner.finish(result);
-}
-
-void reduce_columns(const ReduceJob& job) {
-  const int64_t columns = job.kept.inner(), outer = job.kept.size / columns,
-                rows = job.reduced.size;
-  const int64_t most = std::clamp(kSegment / job.row_size, int64_t{16}, kColumnBlock);
-  const int64_t blocks = (columns + most - 1) / most;
-  const int64_t per_segment =
-      std::max(kColumnRows, kSegment / (std::min(columns, most) * job.row_size));
-  const int64_t segments = (rows + per_segment - 1) / per_segment;
-  const int threads = threads_for(job.kept.size * rows * job.row_size);
-  const int64_t size = job.accumulator_size;
-  std::vector<char> partials(segments > 1 ? size_t(job.kept.size * segments * size) : 0);
-  const auto width = [&](int64_t block) { return std::min(most, columns - block * most); };
-  const auto address = [&](const char* base, int operand, int64_t row, int64_t block) {
-    return base + LoopCursor(job.kept, row).offset(operand) +
-           block * most * job.kept.inner_stride(operand);
-  };
-  const auto output = [&](int64_t row, int64_t block) {
-    return const_cast<char*>(address(job.output, 1, row, block));
-  };
-  // Partial results of (row, block, segment) lie one after the other in that order.
-  const auto partial = [&](int64_t row, int64_t block, int64_t segment) {
-    return partials.data() +
-           ((row * columns + block * most) * segments + segment * width(block)) * size;
-  };
-  parallel_for(outer * blocks * segments, threads, [&](int64_t unit) {
-    const int64_t segment = unit % segments, block = unit / segments % blocks,
-                  row = unit / segments / blocks;
-    const int64_t begin = segment * per_segment, n = width(block);
-    alignas(64) char result[kColumnBlock * 8];
-    reduce_column_segment(job, address(job.input, 0, row, block), n, begin,
-                          std::min(rows, begin + per_segment), result);
-    if (segments == 1)
-      store(job, result, output(row, block), job.kept.inner_stride(1), n);
-    else
-      std::memcpy(partial(row, block, segment), result, size_t(n * size));
-  });
-  if (segments == 1) return;
-  parallel_for(outer * blocks, threads, [&](int64_t unit) {
-    const int64_t block = unit % blocks, row = unit / blocks;
-    Combiner combiner(job, width(block));
-    for (int64_t s = 0; s < segments; ++s) combiner.add(partial(row, block, s));
-    alignas(64) char result[kColumnBlock * 8];
-    combiner.finish(result);
-    store(job, result, output(row, block), job.kept.inner_stride(1), width(block));
+    store_results(job, result, output, 0, 1);
   });
 }
 
