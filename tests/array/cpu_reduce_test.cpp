@@ -133,7 +133,7 @@ void check(ReduceOp op, const Array& input, uint32_t axes, Dtype output_dtype) {
     // One rounding of the result and a tree of roundings: of everything for double, of the at most
     // eight values that are added in float otherwise.
     const Real tree = output_dtype == Dtype::kFloat64 ? 0x1p-52L * (8 + std::log2(Real(e.count)))
-                      : op == ReduceOp::kSum          ? 3 * 0x1p-24L
+                      : op == ReduceOp::kSum          ? 7 * 0x1p-24L
                                                       : 0x1p-48L;
     ASSERT_NEAR(got, wanted, epsilon * std::fabs(wanted) + tree * e.magnitude)
         << "op " << int(op) << " in " << name(output_dtype) << " axes " << axes << " of "

@@ -154,21 +154,38 @@ inline __attribute__((always_inline)) void add_all_rows(const char* source, int6
   if (rows > 0) add_rows<Op, 1, T>(source, stride, n, acc);
 }
 
-// Eight rows of at most kColumns columns: the sums of eight floats, added to the accumulators.
-// False, and nothing done, where one is not finite.
-constexpr int64_t kColumns = 256;
+// The sums of eight rows in float, for at most kColumns columns: of neighbouring rows one row after
+// the other, for memory that is read at several places of a page comes far slower; of rows that are
+// far apart all at once.
+constexpr int64_t kColumns = 2048;
+inline __attribute__((always_inline)) void sum_eight_rows(const char* source, int64_t stride,
+                                                          int64_t n, float* sums) {
+  const auto row = [&](int k) { return reinterpret_cast<const float*>(source + k * stride); };
+  constexpr int64_t kNear = 8192, kNarrow = 48;  // bytes, columns
+  if (n >= kNarrow && -kNear <= stride && stride <= kNear) {
+    __builtin_memcpy(sums, source, uint64_t(n) * sizeof(float));
+    for (int k = 1; k < 8; ++k) {
+      const float* x = row(k);
+#pragma GCC ivdep
+      for (int64_t i = 0; i < n; ++i) sums[i] += x[i];
+    }
+    return;
+  }
+  const float *a = row(0), *b = row(1), *c = row(2), *d = row(3), *e = row(4), *f = row(5),
+              *g = row(6), *h = row(7);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i)
+    sums[i] = ((((((a[i] + b[i]) + c[i]) + d[i]) + e[i]) + f[i]) + g[i]) + h[i];
+}
+// Adds them to the accumulators. False, and nothing done, where one is not finite.
 inline __attribute__((always_inline)) bool add_eight_rows(const char* source, int64_t stride,
                                                           int64_t n, double* acc) {
-  const float* x[8];
-  for (int k = 0; k < 8; ++k) x[k] = reinterpret_cast<const float*>(source + k * stride);
   alignas(64) float sums[kColumns];
+  sum_eight_rows(source, stride, n, sums);
   uint32_t not_finite = 0;
-#pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) {
-    const float sum =
-        ((x[0][i] + x[1][i]) + (x[2][i] + x[3][i])) + ((x[4][i] + x[5][i]) + (x[6][i] + x[7][i]));
-    sums[i] = sum;
-    not_finite |= uint32_t((__builtin_bit_cast(uint32_t, sum) & 0x7f800000u) == 0x7f800000u);
+    const uint32_t bits = __builtin_bit_cast(uint32_t, sums[i]);
+    not_finite |= uint32_t((bits & 0x7f800000u) == 0x7f800000u);
   }
   if (not_finite) return false;
 #pragma GCC ivdep
