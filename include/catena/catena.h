@@ -2,7 +2,9 @@
 // headers they need.
 #pragma once
 
+#include "catena/array/along_axis.h"
 #include "catena/array/array.h"
+#include "catena/array/calculus.h"
 #include "catena/array/casting.h"
 #include "catena/array/creation.h"
 #include "catena/array/dlpack.h"
@@ -19,10 +21,13 @@
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/array/memoize.h"
+#include "catena/array/numeric.h"
 #include "catena/array/random.h"
 #include "catena/array/reduction.h"
 #include "catena/array/scan.h"
+#include "catena/array/sets.h"
 #include "catena/array/sorting.h"
+#include "catena/array/statistics.h"
 #include "catena/array/text.h"
 #include "catena/array/transfer.h"
 #include "catena/autograd/function.h"

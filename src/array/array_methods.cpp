@@ -116,10 +116,10 @@ Array Array::min(const ReduceOptions& options) const { return amin(*this, option
 Array Array::ptp(const ReduceOptions& options) const { return catena::ptp(*this, options); }
 Array Array::all(const ReduceOptions& options) const { return catena::all(*this, options); }
 Array Array::any(const ReduceOptions& options) const { return catena::any(*this, options); }
-Array Array::argmax(std::optional<int64_t> axis, bool keepdims) const {
+Array Array::argmax(std::optional<int64_t> axis, YesNo keepdims) const {
   return catena::argmax(*this, axis, keepdims);
 }
-Array Array::argmin(std::optional<int64_t> axis, bool keepdims) const {
+Array Array::argmin(std::optional<int64_t> axis, YesNo keepdims) const {
   return catena::argmin(*this, axis, keepdims);
 }
 Array Array::clip(const Operand& low, const Operand& high) const {

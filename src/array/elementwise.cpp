@@ -2,6 +2,7 @@
 
 #include "array/overlap.h"
 #include "array/promotion.h"
+#include "catena/array/casting.h"
 #include "catena/array/slots.h"
 #include "catena/core/dtype_info.h"
 #include "catena/core/memory_profile.h"
@@ -90,6 +91,30 @@ void separate_overlaps(ElementwiseCall& call, Prepared& prepared) {
   }
 }
 
+// The operation where out.where is true; elsewhere out keeps what it holds.
+Array masked_elementwise(ElementwiseOp op, std::initializer_list<Operand> operands,
+                         const Out& out) {
+  const char* who = info(op).name;
+  CATENA_CHECK(ValueError, out.array != nullptr, who,
+               ": `where` without an output array would leave elements undefined; give the array "
+               "that keeps its elements where the mask is false, {out, mask}");
+  const Array &target = *out.array, &mask = *out.where;
+  CATENA_CHECK(DtypeError, mask.dtype() == Dtype::kBool, who,
+               ": expected a bool array as `where`, got ", mask.dtype());
+  Out plain;
+  plain.dtype = out.dtype;
+  const Array result = elementwise(op, operands, plain);
+  check_same_device(who, result, target);
+  check_same_device(who, mask, target);
+  check_writable(who, target);
+  check_same_kind(who, result.dtype(), target.dtype());
+  const Shape shape = broadcast_shapes(who, result.shape(), mask.shape());
+  CATENA_CHECK(ShapeError, target.shape() == shape, who, ": the output has shape ", target.shape(),
+               ", expected ", shape);
+  copyto(target, result, Casting::kSameKind, &mask);
+  return target;
+}
+
 }  // namespace
 
 void check_storable(const char* who, Dtype from, Dtype to) {
@@ -167,6 +192,8 @@ bool computes_in(ElementwiseOp op, Dtype d) {
 }
 
 Array elementwise(ElementwiseOp op, std::initializer_list<Operand> operands, const Out& out) {
+  if (out.where) [[unlikely]]
+    return masked_elementwise(op, operands, out);
   const ElementwiseInfo& row = info(op);
   const CallScope scope(row.name);
   ElementwiseCall call;

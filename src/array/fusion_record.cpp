@@ -68,6 +68,8 @@ Fused record_reduction(const char* name, const FusedRef& x, const ReduceOptions&
   CATENA_CHECK(ValueError, x.graph != nullptr, "fuse: ", name, " of a stand-in never assigned");
   CATENA_CHECK(ValueError, options.out == nullptr, "fuse: ", name,
                " takes no `out` in a fused function; its result is a new array");
+  CATENA_CHECK(ValueError, !options.where && !options.initial, "fuse: ", name,
+               " takes no `where` or `initial` in a fused function; use where() on its argument");
   FusionNode node;
   node.kind = FusionNode::kReduction;
   node.source[0] = source_of(name, x.graph, x);

@@ -90,9 +90,11 @@ Array take(const Array& a, std::initializer_list<int64_t> indices, std::optional
   return take(a, array(indices, a.device()), axis, mode, out);
 }
 
-void put(const Array& a, const Array& indices, const Array& values, OutOfRange mode) {
+void put(const Array& a, const Array& indices, const Operand& operand, OutOfRange mode) {
   const Array positions = integer_positions("put", a.device(), indices).contiguous().reshape({-1});
   if (positions.size() == 0) return;
+  const Array values =
+      operand.array() ? *operand.array() : full({}, operand.scalar(), {a.dtype(), a.device()});
   CATENA_CHECK(ValueError, values.size() > 0, "put: no values for ", positions.size(),
                " positions");
   Array v = values.ravel();
@@ -105,7 +107,7 @@ void put(const Array& a, const Array& indices, const Array& values, OutOfRange m
   if (flat.storage() != a.storage()) assign_for("put", a, flat.reshape(a.shape()));
 }
 
-void scatter_add(const Array& a, const Array& indices, const Array& values, int64_t axis) {
+void scatter_add(const Array& a, const Array& indices, const Operand& values, int64_t axis) {
   std::vector<AnyIndex> entries(size_t(normalize_axis("scatter_add", axis, a.ndim())),
                                 AnyIndex(Slice()));
   CATENA_CHECK(DtypeError, is_int(indices.dtype()), "scatter_add: positions must be integers, got ",

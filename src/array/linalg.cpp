@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "array/promotion.h"
+#include "array/result_into.h"
 #include "catena/array/creation.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
@@ -94,6 +95,7 @@ Array run_matmul(const char* who, const Array& a, const Array& b, const Shape& s
 
 // matmul on behalf of `who`.
 Array product(const char* who, const Array& a, const Array& b, const Out& out = {}) {
+  refuse_mask(who, out);
   CATENA_CHECK(ShapeError, a.ndim() > 0 && b.ndim() > 0, who,
                ": 0-d operands are not allowed, got ", a.shape(), " and ", b.shape());
   check_same_device(who, a, b);
@@ -165,6 +167,7 @@ Array matmul(const Array& a, const Array& b, const Out& out) {
 }
 
 Array dot(const Array& a, const Array& b, const Out& out) {
+  refuse_mask("dot", out);
   if (a.ndim() == 0 || b.ndim() == 0) return multiply(a, b, out);
   if ((a.ndim() <= 2 && b.ndim() <= 2) || b.ndim() == 1) return product("dot", a, b, out);
   const Dtype dtype = product_dtype("dot", a, b, out);
@@ -217,6 +220,7 @@ Array tensordot(const Array& a, const Array& b, const Axes& axes_a, const Axes& 
 }
 
 Array trace(const Array& a, int64_t offset, int64_t axis1, int64_t axis2, const Out& out) {
+  refuse_mask("trace", out);
   CATENA_CHECK(ShapeError, a.ndim() >= 2, "trace: expected at least 2 axes, got ", a.shape());
   const Axes axes = positions("trace", Axes{axis1, axis2}, a.ndim());
   CATENA_CHECK(ValueError, axes[0] != axes[1], "trace: both axes are ", axes[0]);

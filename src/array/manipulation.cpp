@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "array/result_into.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/slots.h"
@@ -14,7 +15,6 @@ Array ravel(const Array& a) { return a.ravel(); }
 Array transpose(const Array& a, const Axes& axes) { return a.transpose(axes); }
 Array swapaxes(const Array& a, int64_t axis1, int64_t axis2) { return a.swapaxes(axis1, axis2); }
 Array squeeze(const Array& a, const Axes& axes) { return a.squeeze(axes); }
-Array expand_dims(const Array& a, int64_t axis) { return a.expand_dims(axis); }
 Array broadcast_to(const Array& a, const Shape& shape) { return a.broadcast_to(shape); }
 
 Array moveaxis(const Array& a, int64_t source, int64_t destination) {
@@ -26,6 +26,34 @@ Array moveaxis(const Array& a, int64_t source, int64_t destination) {
   }
   order.insert(order.begin() + to, from);
   return a.ndim() ? a.transpose(order) : a;
+}
+
+Array moveaxis(const Array& a, const Axes& sources, const Axes& destinations) {
+  CATENA_CHECK(ValueError, sources.size() == destinations.size(), "moveaxis: ", sources.size(),
+               " axes to ", destinations.size(), " places; expected lists of one length");
+  if (sources.empty()) return a;
+  const Axes taken = normalize_axes("moveaxis", sources, a.ndim());
+  normalize_axes("moveaxis", destinations, a.ndim());  // refuses a place named twice
+  Axes order(size_t(a.ndim()), -1);
+  for (size_t k = 0; k < sources.size(); ++k) {
+    order[size_t(normalize_axis("moveaxis", destinations[k], a.ndim()))] =
+        normalize_axis("moveaxis", sources[k], a.ndim());
+  }
+  int64_t next = 0;
+  for (int64_t& axis : order) {
+    if (axis >= 0) continue;
+    while (std::find(taken.begin(), taken.end(), next) != taken.end()) ++next;
+    axis = next++;
+  }
+  return a.transpose(order);
+}
+
+Array expand_dims(const Array& a, const Axes& axes) {
+  if (axes.empty()) return a;
+  Array result = a;
+  for (int64_t axis : normalize_axes("expand_dims", axes, a.ndim() + axes.ndim()))
+    result = result.expand_dims(axis);
+  return result;
 }
 
 Array rollaxis(const Array& a, int64_t axis, int64_t start) {
@@ -54,13 +82,25 @@ Array atleast_3d(const Array& a) {
   return a.ndim() == 1 ? a.reshape({1, -1, 1}) : a.reshape({1, 1, 1});
 }
 
-Array concatenate(std::span<const Array> arrays, int64_t axis) {
+namespace {
+
+// All arrays as one flattened one.
+Array concatenate_flat(std::span<const Array> arrays, const Array* out) {
+  std::vector<Array> flat;
+  for (const Array& a : arrays) flat.push_back(a.ravel());
+  return concatenate(flat, 0, out);
+}
+
+}  // namespace
+
+Array concatenate(std::span<const Array> arrays, std::optional<int64_t> axis, const Array* out) {
   const CallScope scope("concatenate");
   CATENA_CHECK(ValueError, !arrays.empty(), "concatenate: expected at least one array");
   for (const Array& x : arrays) check_defined("concatenate", x);
+  if (!axis) return concatenate_flat(arrays, out);
   const Array& first = arrays.front();
   CATENA_CHECK(ShapeError, first.ndim() > 0, "concatenate: 0-d arrays cannot be joined; use stack");
-  const int a = normalize_axis("concatenate", axis, first.ndim());
+  const int a = normalize_axis("concatenate", *axis, first.ndim());
   Shape shape = first.shape();
   Dtype dtype = first.dtype();
   shape[a] = 0;
@@ -76,20 +116,25 @@ Array concatenate(std::span<const Array> arrays, int64_t axis) {
                  " differ outside axis ", a, "; expected equal extents there");
   }
   Array result = Array::uninitialized(shape, dtype, first.device());
-  if (result.size() == 0) return result;
+  if (result.size() == 0) return result_into("concatenate", result, out);
   std::vector<Array> inputs;
   for (const Array& x : arrays) {
     if (x.size() > 0) inputs.push_back(x.astype(dtype, false));
   }
   kernels::concatenate(result.device(), inputs, a, result);
-  return result;
+  return result_into("concatenate", result, out);
 }
 
-Array concatenate(std::initializer_list<Array> arrays, int64_t axis) {
-  return concatenate(std::span<const Array>(arrays.begin(), arrays.size()), axis);
+Array concatenate(std::initializer_list<Array> arrays, std::optional<int64_t> axis,
+                  const Array* out) {
+  return concatenate(std::span<const Array>(arrays.begin(), arrays.size()), axis, out);
 }
 
-Array stack(std::span<const Array> arrays, int64_t axis) {
+Array stack(std::initializer_list<Array> arrays, int64_t axis, const Array* out) {
+  return stack(std::span<const Array>(arrays.begin(), arrays.size()), axis, out);
+}
+
+Array stack(std::span<const Array> arrays, int64_t axis, const Array* out) {
   CATENA_CHECK(ValueError, !arrays.empty(), "stack: expected at least one array");
   std::vector<Array> expanded;
   for (const Array& x : arrays) {
@@ -98,7 +143,7 @@ Array stack(std::span<const Array> arrays, int64_t axis) {
                  arrays.front().shape(), " and ", x.shape(), " differ");
     expanded.push_back(x.expand_dims(axis));
   }
-  return concatenate(expanded, normalize_axis("stack", axis, arrays.front().ndim() + 1));
+  return concatenate(expanded, normalize_axis("stack", axis, arrays.front().ndim() + 1), out);
 }
 
 namespace {
@@ -212,75 +257,6 @@ Array append(const Array& a, const Array& b, std::optional<int64_t> axis) {
   return axis ? concatenate({a, b}, *axis) : concatenate({a.ravel(), b.ravel()});
 }
 
-Array tile(const Array& a, const Shape& repetitions) {
-  Array x = a;
-  Shape reps = repetitions;
-  while (x.ndim() < reps.ndim()) x = x.expand_dims(0);
-  while (reps.ndim() < x.ndim()) reps.insert(reps.begin(), 1);
-  Shape spread, view_shape, result;  // (r0, n0, r1, n1, ...) written through a broadcast
-  for (int i = 0; i < x.ndim(); ++i) {
-    CATENA_CHECK(ValueError, reps[i] >= 0, "tile: negative repetition in ", repetitions);
-    spread.push_back(reps[i]);
-    spread.push_back(x.shape()[i]);
-    view_shape.push_back(1);
-    view_shape.push_back(x.shape()[i]);
-    result.push_back(reps[i] * x.shape()[i]);
-  }
-  return x.reshape(view_shape).broadcast_to(spread).copy().reshape(result);
-}
-
-Array repeat(const Array& a, int64_t count, int64_t axis) {
-  CATENA_CHECK(ValueError, count >= 0, "repeat: expected a count of at least 0, got ", count);
-  const int ax = normalize_axis("repeat", axis, a.ndim());
-  Array expanded = a.expand_dims(ax + 1);
-  Shape spread = expanded.shape(), result = a.shape();
-  spread[ax + 1] = count;
-  result[ax] *= count;
-  return expanded.broadcast_to(spread).copy().reshape(result);
-}
-
-Array repeat(const Array& a, int64_t count) { return repeat(a.ravel(), count, 0); }
-
-Array repeat(const Array& a, const std::vector<int64_t>& counts, std::optional<int64_t> axis) {
-  const Array x = axis ? a : a.ravel();
-  const int ax = axis ? normalize_axis("repeat", *axis, x.ndim()) : 0;
-  const int64_t extent = x.shape()[size_t(ax)];
-  if (counts.size() == 1) return repeat(x, counts[0], ax);
-  CATENA_CHECK(ShapeError, static_cast<int64_t>(counts.size()) == extent, "repeat: ", counts.size(),
-               " counts for axis ", ax, " of extent ", extent);
-  std::vector<int64_t> positions;
-  for (int64_t i = 0; i < extent; ++i) {
-    CATENA_CHECK(ValueError, counts[size_t(i)] >= 0, "repeat: expected counts of at least 0, got ",
-                 counts[size_t(i)]);
-    positions.insert(positions.end(), size_t(counts[size_t(i)]), i);
-  }
-  return take(x, array(positions, x.device()), ax, OutOfRange::kWrap);
-}
-
-Array resize(const Array& a, const Shape& shape) {
-  const int64_t size = element_count(shape);
-  if (size == 0 || a.size() == 0) return zeros(shape, {a.dtype(), a.device()});
-  const Array flat = a.ravel();
-  const Array enough = size > a.size() ? tile(flat, {(size + a.size() - 1) / a.size()}) : flat;
-  return enough(Slice(0, size)).copy().reshape(shape);
-}
-
-Array delete_at(const Array& a, const std::vector<int64_t>& positions, int64_t axis) {
-  const int ax = normalize_axis("delete_at", axis, a.ndim());
-  const int64_t extent = a.shape()[size_t(ax)];
-  std::vector<bool> gone(size_t(extent), false);
-  for (int64_t p : positions) {
-    CATENA_CHECK(IndexError, p >= -extent && p < extent, "delete_at: position ", p,
-                 " is out of bounds for axis ", ax, " of extent ", extent);
-    gone[size_t(p < 0 ? p + extent : p)] = true;
-  }
-  std::vector<int64_t> kept;
-  for (int64_t i = 0; i < extent; ++i) {
-    if (!gone[size_t(i)]) kept.push_back(i);
-  }
-  return take(a, array(kept, a.device()), ax, OutOfRange::kWrap);
-}
-
 Array roll(const Array& a, int64_t shift, int64_t axis) {
   const int ax = normalize_axis("roll", axis, a.ndim());
   const int64_t extent = a.shape()[ax];
@@ -319,15 +295,18 @@ Array fliplr(const Array& a) {
   return flip(a, {1});
 }
 
-Array rot90(const Array& a, int64_t times) {
+Array rot90(const Array& a, int64_t times, const Axes& axes) {
   CATENA_CHECK(ShapeError, a.ndim() >= 2, "rot90: expected at least 2 axes, got ", a.shape());
+  CATENA_CHECK(ValueError, axes.size() == 2, "rot90: expected two axes, got ", axes);
+  normalize_axes("rot90", axes, a.ndim());  // refuses one axis twice
+  const int64_t from = axes[0], to = axes[1];
   switch (((times % 4) + 4) % 4) {
     case 1:
-      return flip(a.swapaxes(0, 1), {0});
+      return flip(a.swapaxes(from, to), {from});
     case 2:
-      return flip(a, {0, 1});
+      return flip(a, {from, to});
     case 3:
-      return flip(a.swapaxes(0, 1), {1});
+      return flip(a.swapaxes(from, to), {to});
     default:
       return a;
   }

@@ -1,13 +1,17 @@
-// median, quantile, percentile.
+// median, quantile, percentile, and those that leave NaN out.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "array/one_wait.h"
+#include "array/result_into.h"
+#include "catena/array/along_axis.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/math.h"
 #include "catena/array/slots.h"
 #include "catena/array/sorting.h"
+#include "catena/array/statistics.h"
 
 namespace catena {
 namespace {
@@ -19,6 +23,7 @@ struct Slices {
   int64_t n = 1;
 
   Slices(const char* who, const Array& a, const ReduceOptions& options) {
+    refuse_mask(who, options);
     const Dtype natural = is_float(a.dtype()) ? a.dtype() : Dtype::kFloat64;
     const Dtype dtype = options.dtype.value_or(natural);
     CATENA_CHECK(DtypeError, is_float(dtype), who,
@@ -62,27 +67,39 @@ void sort_ranks(std::vector<int64_t>& ranks) {
 
 Array deliver(const char* who, const Array& value, const Shape& shape,
               const ReduceOptions& options) {
-  const Array result = value.reshape(shape);
-  if (!options.out) return result;
-  check_same_device(who, value, *options.out);
-  CATENA_CHECK(ShapeError, options.out->shape() == shape, who, ": the output has shape ",
-               options.out->shape(), ", the result has ", shape);
-  options.out->assign(result);
-  return *options.out;
+  return result_into(who, value.reshape(shape), options.out);
 }
 
-// Between the neighbours of position q (n - 1), by NumPy's formula.
-Array interpolate(const Array& table, const std::vector<int64_t>& ranks, double q, int64_t n) {
-  const double position = q * static_cast<double>(n - 1);
+// Where a quantile lies: `t` of the way from element `below` to the next.
+struct Place {
+  int64_t below;
+  double t;
+};
+
+Place place_of(double q, int64_t n, QuantileMethod method) {
+  double position = q * static_cast<double>(n - 1);
+  if (method == QuantileMethod::kLower) position = std::floor(position);
+  if (method == QuantileMethod::kHigher) position = std::ceil(position);
+  if (method == QuantileMethod::kNearest) position = std::nearbyint(position);
+  if (method == QuantileMethod::kMidpoint)
+    position = 0.5 * (std::floor(position) + std::ceil(position));
   const auto below = std::min(static_cast<int64_t>(std::floor(position)), n - 1);
+  return {below, position - static_cast<double>(below)};
+}
+
+// Between the neighbours of a place, by NumPy's formula.
+Array interpolate(const Array& table, const std::vector<int64_t>& ranks, Place place, int64_t n,
+                  QuantileMethod method) {
+  const auto [below, t] = place;
   const Array a = column(table, ranks, below), b = column(table, ranks, std::min(below + 1, n - 1));
-  const double t = position - static_cast<double>(below);
+  // One element, which may be infinite.
+  if (t == 0 && method != QuantileMethod::kLinear && method != QuantileMethod::kMidpoint) return a;
   const Array step = subtract(b, a);
   return t < 0.5 ? add(a, multiply(step, t)) : subtract(b, multiply(step, 1 - t));
 }
 
 Array quantiles(const char* who, const Array& a, const std::vector<double>& q, double scale,
-                const ReduceOptions& options, bool list) {
+                const ReduceOptions& options, QuantileMethod method, const Shape& lead) {
   CATENA_CHECK(DtypeError, a.dtype() != Dtype::kBool, who,
                ": elements of bool cannot be interpolated; convert them with astype");
   const Slices slices(who, a, options);
@@ -93,19 +110,20 @@ Array quantiles(const char* who, const Array& a, const std::vector<double>& q, d
   for (double x : q) {
     CATENA_CHECK(ValueError, x >= 0 && x <= scale, who, ": expected q of 0 to ", scale, ", got ",
                  x);
-    const auto below = static_cast<int64_t>(std::floor(x / scale * static_cast<double>(n - 1)));
-    ranks.push_back(std::min(below, n - 1));
+    const int64_t below = place_of(x / scale, n, method).below;
+    ranks.push_back(below);
     ranks.push_back(std::min(below + 1, n - 1));
   }
   sort_ranks(ranks);
   Shape shape = slices.result;
-  if (list) shape.insert(shape.begin(), static_cast<int64_t>(q.size()));
+  shape.insert(shape.begin(), lead.begin(), lead.end());
   const Array results =
       empty({static_cast<int64_t>(q.size()), rows}, {slices.input.dtype(), a.device()});
   if (results.size() > 0) {
     const Array table = ranked(slices, ranks), last = column(table, ranks, n - 1);
     for (size_t i = 0; i < q.size(); ++i) {
-      results[int64_t(i)].assign(spread_nan(interpolate(table, ranks, q[i] / scale, n), last));
+      results[int64_t(i)].assign(spread_nan(
+          interpolate(table, ranks, place_of(q[i] / scale, n, method), n, method), last));
     }
   }
   return deliver(who, results, shape, options);
@@ -134,17 +152,105 @@ Array median(const Array& a, const ReduceOptions& options) {
   return deliver("median", spread_nan(middle, column(table, ranks, n - 1)), slices.result, options);
 }
 
-Array quantile(const Array& a, double q, const ReduceOptions& options) {
-  return quantiles("quantile", a, {q}, 1, options, false);
+namespace {
+
+// Rows in ascending order with NaN last, and how many numbers each holds: (rows, 1).
+struct NumberRows {
+  Array sorted, count;
+  explicit NumberRows(const Array& rows)
+      : sorted(sort(rows)), count(sum(logical_not(isnan(rows)), {1, true})) {}
+  // The element of each row at a position; the first or last one for a position outside.
+  Array at(const Array& positions) const {
+    return take_along_axis(sorted, positions, 1, OutOfRange::kClip);
+  }
+};
+
+// The q-quantile of the numbers of each row; NaN where there is none.
+Array number_quantile(const NumberRows& rows, double q, QuantileMethod method) {
+  Array position = multiply(subtract(rows.count, 1).astype(Dtype::kFloat64), q);
+  if (method == QuantileMethod::kLower) position = floor(position);
+  if (method == QuantileMethod::kHigher) position = ceil(position);
+  if (method == QuantileMethod::kNearest) position = rint(position);
+  if (method == QuantileMethod::kMidpoint)
+    position = multiply(add(floor(position), ceil(position)), 0.5);
+  const Array lower = floor(position), below = lower.astype(Dtype::kInt64);
+  const Array above = minimum(add(below, 1), subtract(rows.count, 1));
+  const Array t = subtract(position, lower).astype(rows.sorted.dtype());
+  const Array a = rows.at(below), b = rows.at(above), step = subtract(b, a);
+  Array value =
+      where(less(t, 0.5), add(a, multiply(step, t)), subtract(b, multiply(step, subtract(1, t))));
+  const bool one_element = method != QuantileMethod::kLinear && method != QuantileMethod::kMidpoint;
+  if (one_element) value = a;
+  return where(equal(rows.count, 0), std::numeric_limits<double>::quiet_NaN(), value);
 }
-Array quantile(const Array& a, const std::vector<double>& q, const ReduceOptions& options) {
-  return quantiles("quantile", a, q, 1, options, true);
+
+Array number_quantiles(const char* who, const Array& a, const std::vector<double>& q, double scale,
+                       const ReduceOptions& options, QuantileMethod method, const Shape& lead) {
+  CATENA_CHECK(DtypeError, a.dtype() != Dtype::kBool, who,
+               ": elements of bool cannot be interpolated; convert them with astype");
+  const Slices slices(who, a, options);
+  const Dtype dtype = slices.input.dtype();
+  const int64_t rows = slices.input.shape()[0];
+  Shape shape = slices.result;
+  shape.insert(shape.begin(), lead.begin(), lead.end());
+  const Array results = full({int64_t(q.size()), rows, 1}, std::numeric_limits<double>::quiet_NaN(),
+                             {dtype, a.device()});
+  for (double x : q)
+    CATENA_CHECK(ValueError, x >= 0 && x <= scale, who, ": expected q of 0 to ", scale, ", got ",
+                 x);
+  if (slices.n > 0 && results.size() > 0) {
+    const NumberRows numbers(slices.input);
+    for (size_t i = 0; i < q.size(); ++i)
+      results[int64_t(i)].assign(number_quantile(numbers, q[i] / scale, method));
+  }
+  return deliver(who, results, shape, options);
 }
-Array percentile(const Array& a, double q, const ReduceOptions& options) {
-  return quantiles("percentile", a, {q}, 100, options, false);
+
+}  // namespace
+
+Array nanmedian(const Array& a, const ReduceOptions& options) {
+  const Slices slices("nanmedian", a, options);
+  const Array nan = full({slices.input.shape()[0], 1}, std::numeric_limits<double>::quiet_NaN(),
+                         {slices.input.dtype(), a.device()});
+  if (slices.input.size() == 0) return deliver("nanmedian", nan, slices.result, options);
+  const NumberRows rows(slices.input);
+  const Array low = rows.at(floor_divide(subtract(rows.count, 1), 2)),
+              high = rows.at(floor_divide(rows.count, 2));
+  const Dtype wide = low.itemsize() == 2 ? Dtype::kFloat32 : low.dtype();
+  const Array middle = where(equal(low, high), low, divide(add(low, high, Out(wide)), 2));
+  const Array odd = not_equal(remainder(rows.count, 2), 0);
+  const Array value = where(odd, low, middle).astype(low.dtype(), false);
+  return deliver("nanmedian", where(equal(rows.count, 0), nan, value), slices.result, options);
 }
-Array percentile(const Array& a, const std::vector<double>& q, const ReduceOptions& options) {
-  return quantiles("percentile", a, q, 100, options, true);
-}
+
+#define CATENA_NAN_QUANTILE(name, scale)                                                      \
+  Array name(const Array& a, double q, const ReduceOptions& options, QuantileMethod method) { \
+    return number_quantiles(#name, a, {q}, scale, options, method, {});                       \
+  }                                                                                           \
+  Array name(const Array& a, const std::vector<double>& q, const ReduceOptions& options,      \
+             QuantileMethod method) {                                                         \
+    return number_quantiles(#name, a, q, scale, options, method,                              \
+                            {static_cast<int64_t>(q.size())});                                \
+  }
+CATENA_NAN_QUANTILE(nanquantile, 1)
+CATENA_NAN_QUANTILE(nanpercentile, 100)
+#undef CATENA_NAN_QUANTILE
+
+#define CATENA_QUANTILE(name, scale)                                                          \
+  Array name(const Array& a, double q, const ReduceOptions& options, QuantileMethod method) { \
+    return quantiles(#name, a, {q}, scale, options, method, {});                              \
+  }                                                                                           \
+  Array name(const Array& a, const std::vector<double>& q, const ReduceOptions& options,      \
+             QuantileMethod method) {                                                         \
+    return quantiles(#name, a, q, scale, options, method, {static_cast<int64_t>(q.size())});  \
+  }                                                                                           \
+  Array name(const Array& a, const Array& q, const ReduceOptions& options,                    \
+             QuantileMethod method) {                                                         \
+    refuse_capture(#name, q);                                                                 \
+    return quantiles(#name, a, q.to_vector<double>(), scale, options, method, q.shape());     \
+  }
+CATENA_QUANTILE(quantile, 1)
+CATENA_QUANTILE(percentile, 100)
+#undef CATENA_QUANTILE
 
 }  // namespace catena

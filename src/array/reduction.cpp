@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "array/result_into.h"
 #include "catena/array/creation.h"
+#include "catena/array/indexing.h"
 #include "catena/array/math.h"
 #include "catena/array/slots.h"
 #include "catena/core/memory_profile.h"
@@ -90,9 +92,89 @@ Dtype spread_dtype(const char* who, const Array& a, const ReduceOptions& options
 // What intermediate arrays of a result are kept in: 16-bit floats would lose digits and overflow.
 Dtype unrounded(Dtype dtype) { return itemsize(dtype) == 2 ? Dtype::kFloat32 : dtype; }
 
+// How a reduction with `where` or `initial` is put together.
+struct Folding {
+  const char* who;
+  ReduceOp op;
+  int identity;  // what stands in for the elements left out
+  Array (*combine)(const Operand&, const Operand&, const Out&);
+};
+
+// The mask in the shape of a.
+Array checked_mask(const char* who, const Array& a, const Array& mask) {
+  CATENA_CHECK(DtypeError, mask.dtype() == Dtype::kBool, who,
+               ": expected a bool array as `where`, got ", mask.dtype());
+  check_same_device(who, a, mask);
+  CATENA_CHECK(ShapeError, broadcast_shapes(who, a.shape(), mask.shape()) == a.shape(), who,
+               ": a `where` of shape ", mask.shape(), " does not broadcast to the input of shape ",
+               a.shape());
+  return mask.broadcast_to(a.shape());
+}
+
+// The options without what was dealt with already.
+ReduceOptions plain_options(const ReduceOptions& options) {
+  ReduceOptions plain(options.axes, options.keepdims);
+  plain.dtype = options.dtype;
+  return plain;
+}
+
+bool is_extreme(ReduceOp op) { return op == ReduceOp::kMax || op == ReduceOp::kMin; }
+
+Array fold(const Folding& f, const Array& a, const ReduceOptions& options, Dtype dtype) {
+  CATENA_CHECK(ValueError, options.initial || !is_extreme(f.op), f.who,
+               ": a reduction with `where` needs `initial`, the result where no element counts");
+  const Array start = full({}, options.initial.value_or(f.identity), {dtype, a.device()});
+  Array x = a;
+  if (options.where) {
+    const Array mask = checked_mask(f.who, a, *options.where);
+    x = is_extreme(f.op) ? where(mask, a.astype(dtype, false), start)
+                         : where(mask, a, full({}, f.identity, {a.dtype(), a.device()}));
+  }
+  const ReduceOptions plain = plain_options(options);
+  const uint32_t reduced = axis_mask(normalize_axes(f.who, options.axes, a.ndim()));
+  const bool nothing = is_extreme(f.op) && reduced_count(a.shape(), reduced) == 0;
+  const Shape shape = reduced_shape(a.shape(), reduced, options.keepdims);
+  Array result = nothing ? start.broadcast_to(shape).copy() : reduce(f.who, f.op, x, plain, dtype);
+  if (options.initial && !nothing) result = f.combine(result, start, Out(dtype));
+  return result_into(f.who, result, options.out);
+}
+
+bool needs_folding(const ReduceOptions& options) { return options.where || options.initial; }
+
+// How many elements the mask leaves, as numbers of a float dtype.
+Array counted(const char* who, const Array& a, const ReduceOptions& options, Dtype dtype) {
+  ReduceOptions plain = plain_options(options);
+  plain.dtype = dtype;
+  return sum(checked_mask(who, a, *options.where), plain);
+}
+
+Array masked_mean(const char* who, const Array& a, const ReduceOptions& options, Dtype dtype) {
+  const Dtype wide = unrounded(dtype);
+  ReduceOptions inner = plain_options(options);
+  inner.where = options.where;
+  inner.dtype = wide;
+  const Array mean = divide(sum(a, inner), counted(who, a, options, wide));
+  return result_into(who, mean.astype(dtype, false), options.out);
+}
+
+Array masked_variance(const char* who, const Array& a, const ReduceOptions& options, int64_t ddof,
+                      Dtype dtype) {
+  const Dtype wide = unrounded(dtype);
+  ReduceOptions inner(options.axes, true);
+  inner.where = options.where;
+  inner.dtype = wide;
+  const Array deviation = subtract(a, masked_mean(who, a, inner, wide), Out(wide));
+  inner.keepdims = options.keepdims;
+  const Array count = maximum(subtract(counted(who, a, options, wide), ddof), 0);
+  const Array result = divide(sum(square(deviation, deviation), inner), count);
+  return result_into(who, result.astype(dtype, false), options.out);
+}
+
 // The mean of squared deviations from the mean, in two passes, rounded once.
 Array variance(const char* who, const Array& a, const ReduceOptions& options, int64_t ddof,
                Dtype dtype) {
+  refuse_initial(who, options);
+  if (options.where) return masked_variance(who, a, options, ddof, dtype);
   const uint32_t mask = axis_mask(normalize_axes(who, options.axes, a.ndim()));
   const auto divisor = static_cast<double>(reduced_count(a.shape(), mask) - ddof);
   ReduceOptions inner = options;
@@ -108,7 +190,7 @@ Array variance(const char* who, const Array& a, const ReduceOptions& options, in
 }
 
 Array arg_reduce(const char* who, bool maximum, const Array& a, std::optional<int64_t> axis,
-                 bool keepdims) {
+                 bool keepdims, const Array* out) {
   const CallScope scope(who);
   const Array x = axis || a.ndim() == 1 ? a : a.ravel();
   CATENA_CHECK(ShapeError, x.ndim() > 0, who, ": a 0-d array has no axis");
@@ -119,24 +201,34 @@ Array arg_reduce(const char* who, bool maximum, const Array& a, std::optional<in
   kept[ax] = 1;
   Array result = Array::uninitialized(kept, Dtype::kInt64, x.device());
   if (result.size() > 0) kernels::arg_reduce(x.device(), ArgReduceCall{maximum, &x, ax, &result});
-  if (!axis) return keepdims ? result.reshape(Shape(size_t(a.ndim()), 1)) : result.reshape({});
-  return keepdims ? result : result.squeeze({ax});
+  if (!axis)
+    result = result.reshape(keepdims ? Shape(size_t(a.ndim()), 1) : Shape{});
+  else if (!keepdims)
+    result = result.squeeze({ax});
+  return result_into(who, result, out);
 }
 
 }  // namespace
 
 Array sum(const Array& a, const ReduceOptions& options) {
-  return reduce("sum", ReduceOp::kSum, a, options, options.dtype.value_or(sum_dtype(a.dtype())));
+  const Dtype dtype = options.dtype.value_or(sum_dtype(a.dtype()));
+  if (needs_folding(options)) return fold({"sum", ReduceOp::kSum, 0, add}, a, options, dtype);
+  return reduce("sum", ReduceOp::kSum, a, options, dtype);
 }
 
 Array prod(const Array& a, const ReduceOptions& options) {
-  return reduce("prod", ReduceOp::kProd, a, options, options.dtype.value_or(sum_dtype(a.dtype())));
+  const Dtype dtype = options.dtype.value_or(sum_dtype(a.dtype()));
+  if (needs_folding(options))
+    return fold({"prod", ReduceOp::kProd, 1, multiply}, a, options, dtype);
+  return reduce("prod", ReduceOp::kProd, a, options, dtype);
 }
 
 Array mean(const Array& a, const ReduceOptions& options) {
   const Dtype dtype = options.dtype.value_or(mean_dtype(a.dtype()));
   CATENA_CHECK(DtypeError, is_float(dtype), "mean: expected a floating dtype for the result, got ",
                dtype);
+  refuse_initial("mean", options);
+  if (options.where) return masked_mean("mean", a, options, dtype);
   const int64_t n =
       reduced_count(a.shape(), axis_mask(normalize_axes("mean", options.axes, a.ndim())));
   return reduce("mean", ReduceOp::kSum, a, options, dtype,
@@ -161,16 +253,21 @@ Array std(const Array& a, const ReduceOptions& options, int64_t ddof) {
 }
 
 Array amax(const Array& a, const ReduceOptions& options) {
+  const Dtype dtype = options.dtype.value_or(a.dtype());
+  if (needs_folding(options)) return fold({"amax", ReduceOp::kMax, 0, maximum}, a, options, dtype);
   require_elements("amax", a, options);
-  return reduce("amax", ReduceOp::kMax, a, options, options.dtype.value_or(a.dtype()));
+  return reduce("amax", ReduceOp::kMax, a, options, dtype);
 }
 
 Array amin(const Array& a, const ReduceOptions& options) {
+  const Dtype dtype = options.dtype.value_or(a.dtype());
+  if (needs_folding(options)) return fold({"amin", ReduceOp::kMin, 0, minimum}, a, options, dtype);
   require_elements("amin", a, options);
-  return reduce("amin", ReduceOp::kMin, a, options, options.dtype.value_or(a.dtype()));
+  return reduce("amin", ReduceOp::kMin, a, options, dtype);
 }
 
 Array ptp(const Array& a, const ReduceOptions& options) {
+  refuse_mask("ptp", options);
   require_elements("ptp", a, options);
   ReduceOptions plain = options;
   plain.out = nullptr;
@@ -180,20 +277,30 @@ Array ptp(const Array& a, const ReduceOptions& options) {
 }
 
 Array all(const Array& a, const ReduceOptions& options) {
+  refuse_initial("all", options);
+  if (options.where) return fold({"all", ReduceOp::kAll, 1, nullptr}, a, options, Dtype::kBool);
   return reduce("all", ReduceOp::kAll, a, options, Dtype::kBool);
 }
 Array any(const Array& a, const ReduceOptions& options) {
+  refuse_initial("any", options);
+  if (options.where) return fold({"any", ReduceOp::kAny, 0, nullptr}, a, options, Dtype::kBool);
   return reduce("any", ReduceOp::kAny, a, options, Dtype::kBool);
 }
 
-Array argmax(const Array& a, std::optional<int64_t> axis, bool keepdims) {
-  return arg_reduce("argmax", true, a, axis, keepdims);
+Array argmax(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Array* out) {
+  return arg_reduce("argmax", true, a, axis, keepdims, out);
 }
-Array argmin(const Array& a, std::optional<int64_t> axis, bool keepdims) {
-  return arg_reduce("argmin", false, a, axis, keepdims);
+Array argmin(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Array* out) {
+  return arg_reduce("argmin", false, a, axis, keepdims, out);
 }
 
 int64_t count_nonzero(const Array& a) { return sum(not_equal(a, 0)).item<int64_t>(); }
+Array count_nonzero(const Array& a, const ReduceOptions& options) {
+  refuse_initial("count_nonzero", options);
+  ReduceOptions counting = options;
+  counting.dtype = Dtype::kInt64;
+  return sum(not_equal(a, 0), counting);
+}
 
 Array sum_to(const Array& a, const Shape& shape) {
   if (a.shape() == shape) return a;

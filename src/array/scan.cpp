@@ -4,12 +4,14 @@
 #include <limits>
 
 #include "array/one_wait.h"
+#include "array/result_into.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
 #include "catena/array/slots.h"
+#include "catena/array/sorting.h"
 
 namespace catena {
 namespace {
@@ -20,22 +22,22 @@ Dtype cumulative_dtype(Dtype d) {
 }
 
 Array cumulate(const char* who, bool product, const Array& a, std::optional<int64_t> axis,
-               std::optional<Dtype> dtype) {
+               std::optional<Dtype> dtype, const Array* out) {
   check_defined(who, a);
   const Array x = axis && a.ndim() ? a : a.ravel();
   const int ax = normalize_axis(who, axis.value_or(0), x.ndim());
   const Dtype to = dtype.value_or(cumulative_dtype(a.dtype()));
   const bool widens = !is_float(x.dtype()) && (to == Dtype::kInt64 || to == Dtype::kUInt64);
   Array result = Array::uninitialized(x.shape(), to, x.device());
-  if (result.size() == 0) return result;
+  if (result.size() == 0) return result_into(who, result, out);
   const Array input = (widens ? x : x.astype(to, false)).contiguous();
   int64_t outer = 1, inner = 1;
   for (int i = 0; i < ax; ++i) outer *= x.shape()[size_t(i)];
   for (int i = ax + 1; i < x.ndim(); ++i) inner *= x.shape()[size_t(i)];
   const Shape shape{outer, x.shape()[size_t(ax)], inner};
-  const Array in = input.reshape(shape), out = result.reshape(shape);
-  kernels::scan(x.device(), ScanCall{product, &in, &out});
-  return result;
+  const Array in = input.reshape(shape), sums = result.reshape(shape);
+  kernels::scan(x.device(), ScanCall{product, &in, &sums});
+  return result_into(who, result, out);
 }
 
 // (max(ndim, 1), count) positions, C order.
@@ -51,7 +53,10 @@ Array positions_of(const char* who, const Array& a) {
 }
 
 // What goes in front of or behind `a`: as it is, or one element along the axis.
-Array as_piece(const Array& a, const Array& piece, int axis) {
+Array as_piece(const Array& a, const Operand& operand, int axis) {
+  const Array piece = operand.array() ? *operand.array()
+                                      : full({}, operand.scalar(),
+                                             {promote(a.dtype(), operand.scalar()), a.device()});
   check_same_device("diff", a, piece);
   if (piece.ndim() > 0) return piece;
   Shape shape = a.shape();
@@ -75,15 +80,17 @@ std::pair<Scalar, Scalar> extremes(const char* who, const Array& a) {
 
 }  // namespace
 
-Array cumsum(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype) {
-  return cumulate("cumsum", false, a, axis, dtype);
+Array cumsum(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype,
+             const Array* out) {
+  return cumulate("cumsum", false, a, axis, dtype, out);
 }
-Array cumprod(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype) {
-  return cumulate("cumprod", true, a, axis, dtype);
+Array cumprod(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype,
+              const Array* out) {
+  return cumulate("cumprod", true, a, axis, dtype, out);
 }
 
-Array diff(const Array& a, int64_t n, int64_t axis, const std::optional<Array>& prepend,
-           const std::optional<Array>& append) {
+Array diff(const Array& a, int64_t n, int64_t axis, const std::optional<Operand>& prepend,
+           const std::optional<Operand>& append) {
   CATENA_CHECK(ValueError, n >= 0, "diff: expected n >= 0, got ", n);
   if (n == 0) return a;
   CATENA_CHECK(ShapeError, a.ndim() > 0, "diff: expected at least one axis, got a 0-d array");
@@ -199,10 +206,42 @@ Array count_in_bins(const Array& a, const Array& edges, bool uniform) {
   return counts;
 }
 
+// Sums of weights in place of counts. An element's bin is found among the edges.
+Array weights_in_bins(const Array& a, const Array& edges, const Array& weights) {
+  check_same_device("histogram", a, weights);
+  CATENA_CHECK(ShapeError, weights.shape() == a.shape(), "histogram: weights of shape ",
+               weights.shape(), " for an array of shape ", a.shape());
+  const int64_t bins = std::max<int64_t>(edges.size() - 1, 0);
+  const Dtype dtype = weights.dtype() == Dtype::kBool ? Dtype::kFloat64 : weights.dtype();
+  // Bin 0 takes what lies before the first edge, bin bins + 1 what lies behind the last, and NaN.
+  const Array sums = zeros({1, bins + 2, 1}, {Dtype::kFloat64, a.device()});
+  if (bins > 0 && a.size() > 0) {
+    const Dtype compared = comparison_dtype(promote(a.dtype(), edges.dtype()));
+    const Array x = a.astype(compared, false).ravel(), e = edges.astype(compared, false);
+    const Array place = searchsorted(e, x, true),
+                bin = subtract(place, equal(x, e[bins]).astype(Dtype::kInt64));
+    kernels::scatter_add(a.device(), sums, bin.contiguous(),
+                         weights.astype(Dtype::kFloat64, false).contiguous().reshape({1, -1, 1}));
+  }
+  return sums.reshape({bins + 2})(Slice(1, bins + 1)).astype(dtype);
+}
+
+std::pair<Array, Array> filled(const Array& a, const Array& edges, bool uniform,
+                               const HistogramOptions& options) {
+  Array bins = options.weights ? weights_in_bins(a, edges, *options.weights)
+                               : count_in_bins(a, edges, uniform);
+  if (options.density) {
+    const Array heights = divide(bins, diff(edges).astype(Dtype::kFloat64, false));
+    bins = divide(heights, sum(bins));
+  }
+  return {bins, edges};
+}
+
 }  // namespace
 
 std::pair<Array, Array> histogram(const Array& a, int64_t bins,
-                                  std::optional<std::pair<double, double>> range) {
+                                  std::optional<std::pair<double, double>> range,
+                                  const HistogramOptions& options) {
   CATENA_CHECK(ValueError, bins >= 1, "histogram: expected at least one bin, got ", bins);
   CATENA_CHECK(ValueError, bins < std::numeric_limits<int64_t>::max(),
                "histogram: expected fewer than 2^63 - 1 bins, got ", bins);
@@ -226,10 +265,11 @@ std::pair<Array, Array> histogram(const Array& a, int64_t bins,
     last = rounded(last + 0.5, steps);
   }
   const Array edges = even_edges(first, last, bins, steps).astype(dtype, false).to(a.device());
-  return {count_in_bins(a, edges, true), edges};
+  return filled(a, edges, true, options);
 }
 
-std::pair<Array, Array> histogram(const Array& a, const Array& edges) {
+std::pair<Array, Array> histogram(const Array& a, const Array& edges,
+                                  const HistogramOptions& options) {
   CATENA_CHECK(ValueError, edges.ndim() == 1, "histogram: expected 1-d edges, got shape ",
                edges.shape());
   check_same_device("histogram", a, edges);
@@ -239,7 +279,7 @@ std::pair<Array, Array> histogram(const Array& a, const Array& edges) {
     CATENA_CHECK(ValueError, !any(decreases).item<bool>(),
                  "histogram: expected edges that do not decrease");
   }
-  return {count_in_bins(a, edges, false), edges};
+  return filled(a, edges, false, options);
 }
 
 }  // namespace catena

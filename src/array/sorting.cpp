@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "array/one_wait.h"
+#include "array/result_into.h"
+#include "catena/array/along_axis.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/manipulation.h"
@@ -53,12 +55,12 @@ void require_vector(const char* who, const char* what, const Array& a) {
 
 }  // namespace
 
-Array sort(const Array& a, std::optional<int64_t> axis) {
+Array sort(const Array& a, std::optional<int64_t> axis, const Array* out) {
   const Rows rows("sort", a, axis);
   const Array values = rows.make(rows.extent(), a.dtype());
   if (values.size() > 0)
     kernels::sort(a.device(), SortCall{&rows.input(), false, &values, nullptr});
-  return rows.restore(values);
+  return result_into("sort", rows.restore(values), out);
 }
 
 Array argsort(const Array& a, std::optional<int64_t> axis) {
@@ -68,6 +70,24 @@ Array argsort(const Array& a, std::optional<int64_t> axis) {
   if (positions.size() > 0)
     kernels::sort(a.device(), SortCall{&rows.input(), false, nullptr, &positions});
   return rows.restore(positions);
+}
+
+Array lexsort(std::span<const Array> keys, int64_t axis) {
+  CATENA_CHECK(ValueError, !keys.empty(), "lexsort: expected at least one key");
+  Array order = argsort(keys.front(), axis);
+  for (const Array& key : keys.subspan(1)) {
+    check_same_device("lexsort", keys.front(), key);
+    CATENA_CHECK(ShapeError, key.shape() == keys.front().shape(), "lexsort: keys of shapes ",
+                 keys.front().shape(), " and ", key.shape(), "; expected one shape");
+    if (key.ndim() == 0) continue;
+    const auto known = OutOfRange::kWrap;
+    const Array next = argsort(take_along_axis(key, order, axis, known), axis);
+    order = take_along_axis(order, next, axis, known);
+  }
+  return order;
+}
+Array lexsort(std::initializer_list<Array> keys, int64_t axis) {
+  return lexsort(std::span<const Array>(keys.begin(), keys.size()), axis);
 }
 
 std::pair<Array, Array> topk(const Array& a, int64_t k, std::optional<int64_t> axis, bool largest) {
@@ -112,7 +132,44 @@ Array digitize(const Array& x, const Array& bins, bool right) {
   return subtract(n, searchsorted(flip(bins), x, !right));
 }
 
+namespace {
+
+// Numbers of occurrences from the positions of the first ones among n sorted.
+Array run_lengths(const Array& first, int64_t n) { return diff(first, 1, 0, {}, Operand(n)); }
+
+// Distinct slices: rows sorted by their elements, the first one being the most significant.
+Unique unique_slices(const Array& a, const UniqueOptions& options) {
+  const int axis = normalize_axis("unique", *options.axis, a.ndim());
+  const Array moved = moveaxis(a, axis, 0);
+  const int64_t n = moved.shape()[0], width = n > 0 ? a.size() / n : 0;
+  const Array rows = moved.reshape({n, width});
+  std::vector<Array> keys;
+  for (int64_t k = width; k-- > 0;) keys.push_back(rows(Slice(), k));
+  Unique result;
+  const Array order = keys.empty() ? arange(n, a.device()) : lexsort(keys, 0);
+  const Array sorted = take(rows, order, 0, OutOfRange::kWrap);
+  Array starts = ones({n}, {Dtype::kBool, a.device()});
+  if (n > 1)
+    starts(Slice(1, none))
+        .assign(any(not_equal(sorted(Slice(1, none)), sorted(Slice(0, n - 1))), 1));
+  const Array first = flatnonzero(starts);
+  Shape shape = moved.shape();
+  shape[0] = first.size();
+  const Array values = take(sorted, first, 0, OutOfRange::kWrap).reshape(shape);
+  result.values = moveaxis(values, 0, axis).contiguous();
+  if (options.return_index) result.index = take(order, first, 0, OutOfRange::kWrap);
+  if (options.return_counts) result.counts = run_lengths(first, n);
+  if (options.return_inverse) {
+    result.inverse = empty({n}, {Dtype::kInt64, a.device()});
+    index_put(result.inverse, {order}, subtract(cumsum(starts), 1), OutOfRange::kWrap);
+  }
+  return result;
+}
+
+}  // namespace
+
 Unique unique(const Array& a, const UniqueOptions& options) {
+  if (options.axis) return unique_slices(a, options);
   const Array x = a.ravel();
   const int64_t n = x.size();
   const bool ordered = options.return_index || options.return_inverse;
@@ -129,10 +186,7 @@ Unique unique(const Array& a, const UniqueOptions& options) {
   const Array first = flatnonzero(starts);
   result.values = take(sorted, first, 0, OutOfRange::kWrap);
   if (options.return_index) result.index = n ? take(order, first, 0, OutOfRange::kWrap) : first;
-  if (options.return_counts) {
-    const Array end = full({1}, n, {Dtype::kInt64, a.device()});
-    result.counts = diff(concatenate({first, end}));
-  }
+  if (options.return_counts) result.counts = run_lengths(first, n);
   if (options.return_inverse) {
     result.inverse = zeros({n}, {Dtype::kInt64, a.device()});
     // Each position occurs once: adding is setting.

@@ -1,6 +1,7 @@
 // Averages with weights and reductions that leave NaN out.
 #include <limits>
 
+#include "array/result_into.h"
 #include "catena/array/indexing.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
@@ -43,6 +44,7 @@ Array mark_empty(const Array& a, const ReduceOptions& options, const Array& resu
 
 Array average(const Array& a, const Array& weights, const ReduceOptions& options) {
   check_same_device("average", a, weights);
+  refuse_mask("average", options);
   Dtype dtype = options.dtype.value_or(promote(a.dtype(), weights.dtype()));
   if (!is_float(dtype)) dtype = Dtype::kFloat64;
   const Array w = spread_weights(a, weights, options).astype(dtype, false);
@@ -64,6 +66,7 @@ Array nanprod(const Array& a, const ReduceOptions& options) {
 }
 
 Array nanmean(const Array& a, const ReduceOptions& options) {
+  refuse_initial("nanmean", options);
   if (!is_float(a.dtype())) return mean(a, options);
   ReduceOptions plain = options;
   plain.out = nullptr;
@@ -80,6 +83,8 @@ Array nanmean(const Array& a, const ReduceOptions& options) {
 
 Array nanmax(const Array& a, const ReduceOptions& options) {
   if (!is_float(a.dtype())) return amax(a, options);
+  if (options.initial)
+    return amax(without_nan(a, -std::numeric_limits<double>::infinity()), options);
   ReduceOptions plain = options;
   plain.out = nullptr;
   return mark_empty(a, options,
@@ -87,6 +92,8 @@ Array nanmax(const Array& a, const ReduceOptions& options) {
 }
 Array nanmin(const Array& a, const ReduceOptions& options) {
   if (!is_float(a.dtype())) return amin(a, options);
+  if (options.initial)
+    return amin(without_nan(a, std::numeric_limits<double>::infinity()), options);
   ReduceOptions plain = options;
   plain.out = nullptr;
   return mark_empty(a, options,

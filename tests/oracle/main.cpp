@@ -19,6 +19,7 @@ Routines all_routines() {
   Routines routines;
   add_creation(routines);
   add_elementwise(routines);
+  add_everyday(routines);
   add_indexing(routines);
   add_linalg(routines);
   add_manipulation(routines);

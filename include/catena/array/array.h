@@ -54,16 +54,41 @@ class Operand;
 class Selected;
 struct Out;
 
-// The common arguments of reductions.
+// A yes or no that takes bools alone: a number in its place is a mistake.
+class YesNo {
+ public:
+  template <std::same_as<bool> T>
+  constexpr YesNo(T value) : value_(value) {}
+  constexpr operator bool() const { return value_; }
+
+ private:
+  bool value_;
+};
+
+// A number that names an axis: true is none.
+template <class T>
+concept AxisNumber = std::integral<T> && !std::same_as<T, bool>;
+
+// The common arguments of reductions. In the place of one: nothing or `none` for all axes, 0 for an
+// axis, {0, 1} for two, {0, true} or {{0, 1}, true} for axes and keepdims, {none, true}.
+// Reductions that do not take `where` or `initial` throw ValueError when they are given.
 struct ReduceOptions {
   Axes axes;  // empty: all
   bool keepdims = false;
   std::optional<Dtype> dtype;  // of the accumulation and the result
   const Array* out = nullptr;
+  const Array* where = nullptr;   // mask that broadcasts to the input: only these elements count
+  std::optional<Scalar> initial;  // one more element of every slice
 
   ReduceOptions() = default;
-  ReduceOptions(int64_t axis, bool keep = false) : axes{axis}, keepdims(keep) {}
-  ReduceOptions(Axes list, bool keep = false) : axes(std::move(list)), keepdims(keep) {}
+  template <AxisNumber T>
+  ReduceOptions(T axis, YesNo keep = false) : axes{static_cast<int64_t>(axis)}, keepdims(keep) {}
+  template <AxisNumber T, AxisNumber U, AxisNumber... More>
+  ReduceOptions(T first, U second, More... more)
+      : axes{static_cast<int64_t>(first), static_cast<int64_t>(second),
+             static_cast<int64_t>(more)...} {}
+  ReduceOptions(Axes list, YesNo keep = false) : axes(std::move(list)), keepdims(keep) {}
+  ReduceOptions(std::nullopt_t, YesNo keep = false) : keepdims(keep) {}
 };
 
 // What Array::flags() tells.
@@ -269,8 +294,8 @@ class Array {
   Array ptp(const ReduceOptions& options = {}) const;
   Array all(const ReduceOptions& options = {}) const;
   Array any(const ReduceOptions& options = {}) const;
-  Array argmax(std::optional<int64_t> axis = {}, bool keepdims = false) const;
-  Array argmin(std::optional<int64_t> axis = {}, bool keepdims = false) const;
+  Array argmax(std::optional<int64_t> axis = {}, YesNo keepdims = false) const;
+  Array argmin(std::optional<int64_t> axis = {}, YesNo keepdims = false) const;
   Array clip(const Operand& low, const Operand& high) const;
   Array trace(int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1) const;
   Array dot(const Array& other) const;
@@ -389,9 +414,13 @@ class Operand {
 struct Out {
   const Array* array = nullptr;  // must have the broadcast shape; the result is cast on store
   std::optional<Dtype> dtype;    // computes in (and returns) this dtype
+  // Element-wise functions: a mask that broadcasts with the operands; where it is false the array
+  // keeps what it holds. ValueError without an array, and in functions that are not element-wise.
+  const Array* where = nullptr;
 
   Out() = default;
   Out(const Array& destination) : array(&destination) {}
+  Out(const Array& destination, const Array& mask) : array(&destination), where(&mask) {}
   Out(Dtype d) : dtype(d) {}
 };
 

@@ -55,11 +55,12 @@ Array take(const Array& a, const std::vector<int64_t>& indices, std::optional<in
 // One position: the axis falls away.
 Array take(const Array& a, int64_t index, std::optional<int64_t> axis = {},
            OutOfRange mode = OutOfRange::kRaise, const Array* out = nullptr);
-// Writes values (repeated as often as needed, cast) to positions of the flattened array.
-void put(const Array& a, const Array& indices, const Array& values,
+// Writes values (a number, or an array repeated as often as needed; cast) to positions of the
+// flattened array.
+void put(const Array& a, const Array& indices, const Operand& values,
          OutOfRange mode = OutOfRange::kRaise);
 // a[..., indices, ...] += values along `axis`; repeated positions accumulate.
-void scatter_add(const Array& a, const Array& indices, const Array& values, int64_t axis = 0);
+void scatter_add(const Array& a, const Array& indices, const Operand& values, int64_t axis = 0);
 // Slices of a along `axis` (without one: elements of the flattened array) where the 1-d condition,
 // which may be shorter, is true. One synchronisation, as for every mask.
 Array compress(const Array& condition, const Array& a, std::optional<int64_t> axis = {});

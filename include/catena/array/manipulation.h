@@ -1,6 +1,7 @@
 // Joining, splitting and rearranging arrays. Views where NumPy gives views.
 #pragma once
 
+#include <concepts>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -19,8 +20,16 @@ Array swapaxes(const Array& a, int64_t axis1, int64_t axis2);
 // Moves `axis` to the end / to `start`, as NumPy's rollaxis.
 Array rollaxis(const Array& a, int64_t axis, int64_t start = 0);
 Array moveaxis(const Array& a, int64_t source, int64_t destination);
+// Each axis of `sources` to the place of the same number in `destinations`; the others keep their
+// order. ValueError for lists of different lengths and for an axis twice.
+Array moveaxis(const Array& a, const Axes& sources, const Axes& destinations);
 Array squeeze(const Array& a, const Axes& axes = {});
-Array expand_dims(const Array& a, int64_t axis);
+template <std::integral T>
+Array expand_dims(const Array& a, T axis) {
+  return a.expand_dims(static_cast<int64_t>(axis));
+}
+// Axes of extent 1 at these places of the result; none: a itself.
+Array expand_dims(const Array& a, const Axes& axes);
 Array broadcast_to(const Array& a, const Shape& shape);
 // All arrays as views of their common shape, read-only where elements repeat.
 std::vector<Array> broadcast_arrays(std::span<const Array> arrays);
@@ -49,19 +58,23 @@ Array atleast_2d(const Array& a);
 // () -> (1, 1, 1), (n) -> (1, n, 1), (m, n) -> (m, n, 1).
 Array atleast_3d(const Array& a);
 
-// Arrays that agree in all axes but `axis`, one after the other; dtypes are promoted.
-Array concatenate(std::span<const Array> arrays, int64_t axis = 0);
-Array concatenate(std::initializer_list<Array> arrays, int64_t axis = 0);
+// Arrays that agree in all axes but `axis`, one after the other; dtypes are promoted. `none`: all
+// of them flattened. `out`: shape of the result; it is cast.
+Array concatenate(std::span<const Array> arrays, std::optional<int64_t> axis = 0,
+                  const Array* out = nullptr);
+Array concatenate(std::initializer_list<Array> arrays, std::optional<int64_t> axis = 0,
+                  const Array* out = nullptr);
 // Along a new axis.
-Array stack(std::span<const Array> arrays, int64_t axis = 0);
+Array stack(std::span<const Array> arrays, int64_t axis = 0, const Array* out = nullptr);
+Array stack(std::initializer_list<Array> arrays, int64_t axis = 0, const Array* out = nullptr);
+// Rows of blocks side by side, the rows one below the other: the last axis joins the blocks of a
+// row, the second last the rows. Blocks with fewer axes get ones before their own.
+Array block(const std::vector<std::vector<Array>>& rows);
 Array vstack(std::span<const Array> arrays);
 Array hstack(std::span<const Array> arrays);
 Array dstack(std::span<const Array> arrays);
 // 1-d arrays as columns beside the columns of 2-d ones; other numbers of axes are a ShapeError.
 Array column_stack(std::span<const Array> arrays);
-inline Array stack(std::initializer_list<Array> arrays, int64_t axis = 0) {
-  return stack(std::span(arrays.begin(), arrays.size()), axis);
-}
 inline Array vstack(std::initializer_list<Array> arrays) {
   return vstack(std::span(arrays.begin(), arrays.size()));
 }
@@ -113,10 +126,28 @@ Array tile(const Array& a, const Shape& repetitions);
 Array repeat(const Array& a, int64_t count, int64_t axis);
 Array repeat(const Array& a, int64_t count);
 Array repeat(const Array& a, const std::vector<int64_t>& counts, std::optional<int64_t> axis = {});
+// Counts from an array of integers, which is read: waits once for a GPU.
+Array repeat(const Array& a, const Array& counts, std::optional<int64_t> axis = {});
 // Elements of the flattened array, again from the start when there are too few, in a new shape.
 Array resize(const Array& a, const Shape& shape);
-// Without the given positions of the axis (negative ones count from the end).
-Array delete_at(const Array& a, const std::vector<int64_t>& positions, int64_t axis);
+// Without the given positions of the axis (negative ones count from the end); without an axis, of
+// the flattened array.
+Array delete_at(const Array& a, const std::vector<int64_t>& positions,
+                std::optional<int64_t> axis = {});
+template <std::integral T>
+Array delete_at(const Array& a, T position, std::optional<int64_t> axis = {}) {
+  return delete_at(a, std::vector<int64_t>{static_cast<int64_t>(position)}, axis);
+}
+// With values (cast to a's dtype) before the element at `position` of the axis, of extent n: -n to
+// n, n appends. Values broadcast to the other axes and have the axis itself as NumPy has it: along
+// their first axis for one position. Without an axis the array is flattened. IndexError,
+// ShapeError.
+Array insert(const Array& a, int64_t position, const Operand& values,
+             std::optional<int64_t> axis = {});
+// One value before each position, all of them positions of `a`; for one position as above, but with
+// the values in the axes of `a`.
+Array insert(const Array& a, const std::vector<int64_t>& positions, const Operand& values,
+             std::optional<int64_t> axis = {});
 Array roll(const Array& a, int64_t shift, int64_t axis);
 Array roll(const Array& a, int64_t shift);  // the flattened array, in its old shape
 // Each axis by its shift; shifts of an axis given twice add up.
@@ -124,6 +155,7 @@ Array roll(const Array& a, const Axes& shifts, const Axes& axes);
 Array flip(const Array& a, const Axes& axes = {});
 Array flipud(const Array& a);
 Array fliplr(const Array& a);
-Array rot90(const Array& a, int64_t times = 1);
+// By quarter turns from the first towards the second of two axes.
+Array rot90(const Array& a, int64_t times = 1, const Axes& axes = {0, 1});
 
 }  // namespace catena

@@ -7,6 +7,7 @@
 // captured in a graph.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <utility>
@@ -17,11 +18,17 @@
 
 namespace catena {
 
-// A sorted copy along one axis. A 0-d array has no axis but `none`: IndexError.
-Array sort(const Array& a, std::optional<int64_t> axis = -1);
+// A sorted copy along one axis. A 0-d array has no axis but `none`: IndexError. `out`: shape of the
+// result, may be `a` itself; it is cast.
+Array sort(const Array& a, std::optional<int64_t> axis = -1, const Array* out = nullptr);
 // int64 positions that sort `a` along the axis. Always stable: equal elements, -0 and 0, and all
 // NaNs stay in their order. A 0-d array gives {0}, as in NumPy.
 Array argsort(const Array& a, std::optional<int64_t> axis = -1);
+
+// int64 positions that sort by several keys of one shape along an axis: by the last key, where it
+// is equal by the one before, and so on; stable. ValueError without a key.
+Array lexsort(std::span<const Array> keys, int64_t axis = -1);
+Array lexsort(std::initializer_list<Array> keys, int64_t axis = -1);
 
 // The k largest (or smallest) elements along an axis, best first, and their int64 positions; equal
 // elements come in the order of their positions. NaN counts as larger than any number. ValueError
@@ -44,6 +51,8 @@ struct UniqueOptions {
   bool return_index = false;    // position of the first occurrence of each value
   bool return_inverse = false;  // position in `values` of each element
   bool return_counts = false;   // number of occurrences
+  // Distinct slices along this axis in place of distinct elements.
+  std::optional<int64_t> axis = {};
 };
 struct Unique {
   Array values;  // distinct elements, ascending; NaNs count as one value, -0 and 0 too
@@ -51,9 +60,20 @@ struct Unique {
   Array inverse;  // int64, of the shape of `a`; null unless asked for
   Array counts;   // int64, as long as values; null unless asked for
 };
-// Distinct elements of the flattened array. The size of the result depends on the elements: waits
+// Distinct elements of the flattened array; with an axis, distinct slices in the order of their
+// elements, where slices with NaN differ from all others, one sort for each element of a slice;
+// index, inverse and counts are then 1-d. The size of the result depends on the elements: waits
 // once for a GPU; Error during graph capture.
 Unique unique(const Array& a, const UniqueOptions& options = {});
+
+// Which number stands for a position between two elements.
+enum class QuantileMethod : uint8_t {
+  kLinear,    // on the line between them
+  kLower,     // the lower one
+  kHigher,    // the higher one
+  kNearest,   // the nearer one; halfway the one of even position
+  kMidpoint,  // their mean
+};
 
 // Order statistics over the given axes (none given: all), keepdims as in other reductions. Floats
 // keep their dtype, integers give float64; `options.dtype` chooses another float to compute in,
@@ -61,13 +81,22 @@ Unique unique(const Array& a, const UniqueOptions& options = {});
 // The middle element, or the mean of the two; NaN for an empty slice. bool counts as 0 and 1.
 Array median(const Array& a, const ReduceOptions& options = {});
 // The q-quantile, q of [0, 1] (ValueError otherwise), by linear interpolation between the elements
-// around position q (n - 1); NumPy's formula, so an infinite neighbour of weight 0 gives NaN. The
-// list form has the results along a new first axis. An empty slice is a ValueError, bool a
-// DtypeError.
-Array quantile(const Array& a, double q, const ReduceOptions& options = {});
-Array quantile(const Array& a, const std::vector<double>& q, const ReduceOptions& options = {});
+// around position q (n - 1), or by another method; NumPy's formula, so an infinite neighbour of
+// weight 0 gives NaN. The list form has the results along a new first axis, the form with an array
+// (which is read: waits once for a GPU) along new first axes of its shape. An empty slice is a
+// ValueError, bool a DtypeError.
+Array quantile(const Array& a, double q, const ReduceOptions& options = {},
+               QuantileMethod method = QuantileMethod::kLinear);
+Array quantile(const Array& a, const std::vector<double>& q, const ReduceOptions& options = {},
+               QuantileMethod method = QuantileMethod::kLinear);
+Array quantile(const Array& a, const Array& q, const ReduceOptions& options = {},
+               QuantileMethod method = QuantileMethod::kLinear);
 // The same with q of [0, 100].
-Array percentile(const Array& a, double q, const ReduceOptions& options = {});
-Array percentile(const Array& a, const std::vector<double>& q, const ReduceOptions& options = {});
+Array percentile(const Array& a, double q, const ReduceOptions& options = {},
+                 QuantileMethod method = QuantileMethod::kLinear);
+Array percentile(const Array& a, const std::vector<double>& q, const ReduceOptions& options = {},
+                 QuantileMethod method = QuantileMethod::kLinear);
+Array percentile(const Array& a, const Array& q, const ReduceOptions& options = {},
+                 QuantileMethod method = QuantileMethod::kLinear);
 
 }  // namespace catena

@@ -1,0 +1,48 @@
+// Interpolation, differences and integrals of samples, convolution, cross products, as NumPy.
+// Results are new arrays on the arrays' device; nothing waits for a GPU.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "catena/array/array.h"
+
+namespace catena {
+
+// Values at x of the piecewise linear function through (xp, fp), float64, of the shape of x. xp is
+// ascending (not checked), 1-d and as long as fp, at least one point (ShapeError, ValueError).
+// `left` and `right` are the values before and behind the points; absent: fp's first and last.
+Array interp(const Operand& x, const Array& xp, const Array& fp, std::optional<double> left = {},
+             std::optional<double> right = {});
+
+// The derivative along one axis: second-order central differences, one-sided ones at both ends.
+// `spacing` is the distance of samples, or their 1-d coordinates. Integers give float64. ValueError
+// for fewer than 2 samples, ShapeError for coordinates of another length.
+Array gradient(const Array& f, const Operand& spacing, int64_t axis);
+// Along every axis with one spacing.
+std::vector<Array> gradient(const Array& f, double spacing = 1);
+
+// The integral along an axis by the trapezoidal rule. `spacing` as above; coordinates may also have
+// the shape of y. Integers give float64.
+Array trapezoid(const Array& y, const Operand& spacing = 1.0, int64_t axis = -1);
+inline Array trapz(const Array& y, const Operand& spacing = 1.0, int64_t axis = -1) {
+  return trapezoid(y, spacing, axis);
+}
+
+// Which part of all positions at which two sequences of m <= n elements overlap.
+enum class Overlap : uint8_t {
+  kFull,   // all of them, m + n - 1
+  kSame,   // the n in the middle
+  kValid,  // those where the shorter one lies inside, n - m + 1
+};
+// Of 1-d arrays, not empty (ShapeError, ValueError), in the promoted dtype:
+// convolve: sum over j of a[j] v[k - j]; correlate: sum over j of a[j + k] v[j]. By matrix products
+// over blocks of windows: the work is m n.
+Array convolve(const Array& a, const Array& v, Overlap mode = Overlap::kFull);
+Array correlate(const Array& a, const Array& v, Overlap mode = Overlap::kValid);
+
+// Cross products of vectors of 3 elements along an axis of both; the other axes broadcast. Vectors
+// of 2 elements give the third component alone, without the axis. ShapeError for others.
+Array cross(const Array& a, const Array& b, int64_t axis = -1);
+
+}  // namespace catena

@@ -1,0 +1,91 @@
+#include "catena/array/numeric.h"
+
+#include <cmath>
+
+#include "catena/array/casting.h"
+#include "catena/array/creation.h"
+#include "catena/array/indexing.h"
+#include "catena/array/math.h"
+#include "catena/array/reduction.h"
+
+namespace catena {
+namespace {
+
+// An operand as an array of a dtype, on the device of the other one when it is a number.
+Array as_array(const Operand& x, const Operand& other, Dtype dtype) {
+  if (x.array()) return x.array()->astype(dtype, false);
+  const Device device = other.array() ? other.array()->device() : current_device();
+  return full({}, x.scalar(), {dtype, device});
+}
+
+// A result where `out` wants it.
+Array finish(const Array& result, const Out& out) {
+  return out.array || out.dtype ? positive(result, out) : result;
+}
+
+// The steps Euclid's algorithm may take: numbers of n bits that need k of them are at least as
+// large as the Fibonacci numbers k and k + 1.
+int64_t euclid_steps(Dtype dtype) {
+  return static_cast<int64_t>(std::ceil(8.0 * static_cast<double>(itemsize(dtype)) * 1.4405)) + 2;
+}
+
+struct Divisors {
+  Array x, y, gcd;
+};
+
+Divisors divide_commonly(const char* who, const Operand& x1, const Operand& x2) {
+  Dtype dtype = result_type({x1, x2});
+  CATENA_CHECK(DtypeError, !is_float(dtype), who, ": expected integers, got ", dtype);
+  if (dtype == Dtype::kBool) dtype = Dtype::kInt8;
+  if (x1.array() && x2.array()) check_same_device(who, *x1.array(), *x2.array());
+  Divisors d{absolute(as_array(x1, x2, dtype)), absolute(as_array(x2, x1, dtype)), {}};
+  const Shape shape = broadcast_shapes(who, d.x.shape(), d.y.shape());
+  Array a = d.x.broadcast_to(shape), b = d.y.broadcast_to(shape);
+  for (int64_t k = euclid_steps(dtype); k > 0; --k) {
+    if (b.device().is_cpu() && !any(b).item<bool>()) break;
+    const Array rest = remainder(a, b);  // 0 where b is 0
+    a = where(not_equal(b, 0), b, a);
+    b = rest;
+  }
+  d.gcd = a;
+  return d;
+}
+
+}  // namespace
+
+Array round(const Array& x, int64_t decimals, const Out& out) {
+  const bool whole = is_int(x.dtype());
+  if (decimals == 0 && !whole) return rint(x, out);
+  if (decimals >= 0 && whole) return positive(x, out);
+  const double unit = std::pow(10.0, static_cast<double>(std::abs(decimals)));
+  const Array scaled = decimals > 0 ? multiply(x, unit) : divide(x, unit);
+  const Array steps = rint(scaled);
+  const Array result = decimals > 0 ? divide(steps, unit) : multiply(steps, unit);
+  return finish(whole ? result.astype(x.dtype()) : result, out);
+}
+
+Array nan_to_num(const Array& x, double nan, std::optional<double> posinf,
+                 std::optional<double> neginf) {
+  if (!is_float(x.dtype())) return x.copy();
+  const FloatInfo info = finfo(x.dtype());
+  const Array low = where(equal(x, -HUGE_VAL), neginf.value_or(info.min), x),
+              high = where(equal(x, HUGE_VAL), posinf.value_or(info.max), low);
+  return where(isnan(x), nan, high);
+}
+
+Array heaviside(const Operand& x, const Operand& at_zero) {
+  const Dtype dtype = float_result(result_type({x, at_zero}));
+  if (x.array() && at_zero.array()) check_same_device("heaviside", *x.array(), *at_zero.array());
+  const Array a = as_array(x, at_zero, dtype), middle = as_array(at_zero, x, dtype);
+  const Array step = where(greater(a, 0), 1.0, where(less(a, 0), 0.0, middle));
+  return where(isnan(a), a, step);
+}
+
+Array gcd(const Operand& x1, const Operand& x2) { return divide_commonly("gcd", x1, x2).gcd; }
+
+Array lcm(const Operand& x1, const Operand& x2) {
+  const Divisors d = divide_commonly("lcm", x1, x2);
+  return multiply(floor_divide(d.x, d.gcd), d.y);  // a quotient by 0 is 0
+}
+
+}  // namespace catena

@@ -1,0 +1,60 @@
+#include "catena/array/sets.h"
+
+#include "catena/array/creation.h"
+#include "catena/array/indexing.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/array/sorting.h"
+
+namespace catena {
+namespace {
+
+// Distinct elements of both, sorted together: those of both sets stand twice.
+Array merged(const char* who, const Array& a, const Array& b) {
+  check_same_device(who, a, b);
+  return sort(concatenate({unique(a).values, unique(b).values}));
+}
+
+}  // namespace
+
+Array isin(const Array& elements, const Array& candidates, bool invert) {
+  check_same_device("isin", elements, candidates);
+  if (candidates.size() == 0) return full(elements.shape(), invert, {elements.device()});
+  const Dtype dtype = promote(elements.dtype(), candidates.dtype());
+  const Array x = elements.astype(dtype, false),
+              sorted = sort(candidates.ravel().astype(dtype, false));
+  // The only place where an equal element can be.
+  const Array found = take(sorted, searchsorted(sorted, x), 0, OutOfRange::kClip);
+  return invert ? not_equal(found, x) : equal(found, x);
+}
+
+Array intersect1d(const Array& a, const Array& b) {
+  const Array both = merged("intersect1d", a, b);
+  const int64_t n = both.size();
+  if (n < 2) return both(Slice(0, 0)).copy();
+  const Array first = both(Slice(0, n - 1));
+  return extract(equal(first, both(Slice(1, none))), first);
+}
+
+Array union1d(const Array& a, const Array& b) {
+  check_same_device("union1d", a, b);
+  return unique(concatenate({a, b}, none)).values;
+}
+
+Array setdiff1d(const Array& a, const Array& b) {
+  check_same_device("setdiff1d", a, b);
+  const Array own = unique(a).values;
+  return extract(isin(own, b, true), own);
+}
+
+Array setxor1d(const Array& a, const Array& b) {
+  const Array both = merged("setxor1d", a, b);
+  const int64_t n = both.size();
+  if (n == 0) return both;
+  // Another number than both neighbours.
+  const Array changes = ones({n + 1}, {Dtype::kBool, both.device()});
+  changes(Slice(1, n)).assign(not_equal(both(Slice(1, none)), both(Slice(0, n - 1))));
+  return extract(logical_and(changes(Slice(0, n)), changes(Slice(1, none))), both);
+}
+
+}  // namespace catena

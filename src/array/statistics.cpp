@@ -1,0 +1,173 @@
+#include "catena/array/statistics.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "array/one_wait.h"
+#include "array/result_into.h"
+#include "catena/array/creation.h"
+#include "catena/array/indexing.h"
+#include "catena/array/linalg.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+
+namespace catena {
+namespace {
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+// The elements that are numbers, among those of options.where.
+Array numbers_of(const Array& a, const ReduceOptions& options) {
+  const Array numbers = logical_not(isnan(a));
+  return options.where ? logical_and(numbers, *options.where) : numbers;
+}
+
+using Spread = Array (*)(const Array&, const ReduceOptions&, int64_t);
+
+// var or std of the numbers.
+Array spread(const char* who, Spread function, const Array& a, const ReduceOptions& options,
+             int64_t ddof) {
+  refuse_initial(who, options);
+  if (!is_float(a.dtype())) return function(a, options, ddof);
+  const Array numbers = numbers_of(a, options);
+  ReduceOptions inner(options.axes, options.keepdims);
+  inner.dtype = options.dtype;
+  inner.where = &numbers;
+  const Array result = function(a, inner, ddof);
+  const Array count = sum(numbers, ReduceOptions(options.axes, options.keepdims));
+  return result_into(who, where(less_equal(count, ddof), kNan, result), options.out);
+}
+
+Array arg_extreme(const char* who, bool maximum, const Array& a, std::optional<int64_t> axis,
+                  bool keepdims) {
+  if (!is_float(a.dtype())) return maximum ? argmax(a, axis, keepdims) : argmin(a, axis, keepdims);
+  const double last = std::numeric_limits<double>::infinity();
+  const Array nan = isnan(a), x = where(nan, maximum ? -last : last, a);
+  refuse_capture(who, a);
+  const Array empty = axis ? all(nan, *axis) : all(nan);
+  CATENA_CHECK(ValueError, a.size() == 0 || !any(empty).item<bool>(), who,
+               ": a slice holds nothing but NaN");
+  return maximum ? argmax(x, axis, keepdims) : argmin(x, axis, keepdims);
+}
+
+// Variables as rows, in float64.
+Array variables(const char* who, const Array& x, bool rowvar) {
+  CATENA_CHECK(ShapeError, x.ndim() <= 2, who, ": expected at most 2 axes, got shape ", x.shape());
+  const Array table = atleast_2d(x).astype(Dtype::kFloat64, false);
+  return rowvar || table.shape(0) == 1 ? table : table.transpose();
+}
+
+Array joined_variables(const char* who, const Array& x, const Array& y, bool rowvar) {
+  check_same_device(who, x, y);
+  const Array a = variables(who, x, rowvar), b = variables(who, y, rowvar);
+  CATENA_CHECK(ShapeError, a.shape(1) == b.shape(1), who, ": ", a.shape(1), " and ", b.shape(1),
+               " observations; expected as many");
+  return concatenate({a, b}, 0);
+}
+
+Array covariance(const Array& table, const CovarianceOptions& options) {
+  const int64_t n = table.shape(1);
+  const auto divisor = static_cast<double>(n - options.ddof.value_or(options.bias ? 0 : 1));
+  const Array deviation = subtract(table, mean(table, {1, true}));
+  const Array products = matmul(deviation, deviation.transpose());
+  return divide(products, std::max(divisor, 0.0)).squeeze();
+}
+
+Array correlation(const Array& c) {
+  if (c.ndim() == 0) return divide(c, c);
+  const Array deviation = sqrt(c.diagonal());
+  const Array r = divide(divide(c, deviation.expand_dims(1)), deviation.expand_dims(0));
+  return clip(r, -1, 1);
+}
+
+}  // namespace
+
+Array nanvar(const Array& a, const ReduceOptions& options, int64_t ddof) {
+  return spread("nanvar", var, a, options, ddof);
+}
+Array nanstd(const Array& a, const ReduceOptions& options, int64_t ddof) {
+  return spread("nanstd", catena::std, a, options, ddof);
+}
+
+Array nanargmax(const Array& a, std::optional<int64_t> axis, YesNo keepdims) {
+  return arg_extreme("nanargmax", true, a, axis, keepdims);
+}
+Array nanargmin(const Array& a, std::optional<int64_t> axis, YesNo keepdims) {
+  return arg_extreme("nanargmin", false, a, axis, keepdims);
+}
+
+Array nancumsum(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype) {
+  return cumsum(is_float(a.dtype()) ? where(isnan(a), 0, a) : a, axis, dtype);
+}
+Array nancumprod(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype) {
+  return cumprod(is_float(a.dtype()) ? where(isnan(a), 1, a) : a, axis, dtype);
+}
+
+Array cov(const Array& x, const CovarianceOptions& options) {
+  return covariance(variables("cov", x, options.rowvar), options);
+}
+Array cov(const Array& x, const Array& y, const CovarianceOptions& options) {
+  return covariance(joined_variables("cov", x, y, options.rowvar), options);
+}
+Array corrcoef(const Array& x, bool rowvar) {
+  return correlation(covariance(variables("corrcoef", x, rowvar), {}));
+}
+Array corrcoef(const Array& x, const Array& y, bool rowvar) {
+  return correlation(covariance(joined_variables("corrcoef", x, y, rowvar), {}));
+}
+
+Array histogramdd(const Array& samples, const std::vector<Array>& edges,
+                  const HistogramOptions& options) {
+  CATENA_CHECK(ShapeError, samples.ndim() == 2 && samples.shape(1) == int64_t(edges.size()),
+               "histogramdd: samples of shape ", samples.shape(), " for ", edges.size(),
+               " lists of edges; expected (elements, axes)");
+  // Cells in the order of the result; elements outside share one cell behind all of them.
+  Array cell = zeros({samples.shape(0)}, {Dtype::kInt64, samples.device()}), inside;
+  Shape shape;
+  for (int64_t k = 0; k < samples.shape(1); ++k) {
+    const Array x = samples(Slice(), k), e = histogram(x, edges[size_t(k)]).second;
+    const int64_t bins = e.size() - 1;
+    CATENA_CHECK(ShapeError, bins >= 1, "histogramdd: expected at least 2 edges for axis ", k);
+    const Array bin =
+        subtract(subtract(searchsorted(e, x, true), 1), equal(x, e[bins]).astype(Dtype::kInt64));
+    const Array valid = logical_and(greater_equal(bin, 0), less(bin, bins));
+    inside = inside.defined() ? logical_and(inside, valid) : valid;
+    cell = add(multiply(cell, bins), bin);
+    shape.push_back(bins);
+  }
+  const int64_t cells = element_count(shape);
+  cell = inside.defined() ? where(inside, cell, cells) : cell;
+  const Array sums =
+      bincount(cell, options.weights, cells + 1)(Slice(0, cells)).astype(Dtype::kFloat64, false);
+  Array counts = sums.reshape(shape);
+  if (!options.density) return counts;
+  counts = divide(counts, sum(counts));
+  for (size_t k = 0; k < edges.size(); ++k) {
+    Shape line(shape.size(), 1);
+    line[k] = shape[k];
+    counts = divide(counts, diff(edges[k]).reshape(line));
+  }
+  return counts;
+}
+
+Histogram2d histogram2d(const Array& x, const Array& y, const Array& x_edges, const Array& y_edges,
+                        const HistogramOptions& options) {
+  CATENA_CHECK(ShapeError, x.ndim() == 1 && x.shape() == y.shape(),
+               "histogram2d: expected two 1-d arrays of one length, got shapes ", x.shape(),
+               " and ", y.shape());
+  Histogram2d result{
+      {}, x_edges.astype(Dtype::kFloat64, false), y_edges.astype(Dtype::kFloat64, false)};
+  const Array samples = stack({x.astype(Dtype::kFloat64), y.astype(Dtype::kFloat64)}, 1);
+  result.counts = histogramdd(samples, {result.x_edges, result.y_edges}, options);
+  return result;
+}
+
+Histogram2d histogram2d(const Array& x, const Array& y, int64_t bins,
+                        const HistogramOptions& options) {
+  const auto edges = [&](const Array& a) {
+    return histogram(a.astype(Dtype::kFloat64, false), bins).second;
+  };
+  return histogram2d(x, y, edges(x), edges(y), options);
+}
+
+}  // namespace catena

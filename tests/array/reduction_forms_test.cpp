@@ -1,0 +1,199 @@
+// The argument forms of reductions: axes in braces, keepdims, where, initial, out, named arguments.
+#include <cmath>
+
+#include "array/devices.h"
+#include "catena/array/fusion.h"
+#include "catena/array/indexing.h"
+#include "catena/array/linalg.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/array/reduction.h"
+#include "catena/array/sorting.h"
+#include "catena/array/statistics.h"
+#include "error_text.h"
+
+namespace catena {
+namespace {
+
+using namespace test;
+using ::error_of;
+
+class ReductionForms : public OnDevice {};
+
+// A number is no bool: {0, 1} cannot mean axis 0 with keepdims.
+static_assert(!std::is_constructible_v<YesNo, int>);
+static_assert(std::is_constructible_v<YesNo, bool>);
+static_assert(!std::is_constructible_v<ReduceOptions, Axes, int>);
+static_assert(std::is_constructible_v<ReduceOptions, int, bool>);
+static_assert(!std::is_convertible_v<bool, ReduceOptions>);
+
+TEST_P(ReductionForms, NumbersInBracesAreAxes) {
+  const Array a = counting({2, 3, 4});
+  EXPECT_EQ(sum(a, {0, 1}).shape(), Shape{4});
+  EXPECT_EQ(values(sum(a, {0, 1})), (V{60, 66, 72, 78}));
+  EXPECT_EQ(a.sum({0, 1}).shape(), Shape{4});
+  EXPECT_EQ(sum(a, {-1, 0}).shape(), Shape{3});
+  EXPECT_EQ(sum(a, {0, 1, 2}).shape(), Shape{});
+  EXPECT_EQ(a.max({1, 0}).shape(), Shape{4});
+  EXPECT_EQ(median(a, {0, 1}).shape(), Shape{4});
+  EXPECT_EQ(percentile(a, 50, {0, 1}).shape(), Shape{4});
+  EXPECT_EQ(nansum(a, {0, 2}).shape(), Shape{3});
+  EXPECT_EQ(var(a, {0, 1}, 1).shape(), Shape{4});
+  const int axis = 1;
+  const int64_t other = 2;
+  EXPECT_EQ(sum(a, {axis, other}).shape(), Shape{2});
+}
+
+TEST_P(ReductionForms, KeepdimsIsABool) {
+  const Array a = counting({2, 3, 4});
+  const bool keep = true;
+  EXPECT_EQ(sum(a, {0, true}).shape(), (Shape{1, 3, 4}));
+  EXPECT_EQ(sum(a, {1, keep}).shape(), (Shape{2, 1, 4}));
+  EXPECT_EQ(sum(a, {0, false}).shape(), (Shape{3, 4}));
+  EXPECT_EQ(sum(a, {{0, 2}, true}).shape(), (Shape{1, 3, 1}));
+  EXPECT_EQ(sum(a, {{1}, true}).shape(), (Shape{2, 1, 4}));
+  EXPECT_EQ(argmax(a, 1, true).shape(), (Shape{2, 1, 4}));
+}
+
+TEST_P(ReductionForms, NoAxesAreAllAxes) {
+  const Array a = counting({2, 3});
+  EXPECT_EQ(sum(a, {{}, true}).shape(), (Shape{1, 1}));
+  EXPECT_EQ(sum(a, {none, true}).shape(), (Shape{1, 1}));
+  EXPECT_EQ(sum(a, none).item<double>(), 15);
+  EXPECT_EQ(sum(a, {}).item<double>(), 15);
+  EXPECT_EQ(sum(a, {0}).shape(), Shape{3});
+}
+
+TEST_P(ReductionForms, ArgumentsByName) {
+  const Array a = counting({2, 3, 4}), out = zeros({1, 1, 4}, {Dtype::kFloat32, GetParam()});
+  const Array result = sum(a, {.axes = {0, 1}, .keepdims = true, .out = out});
+  EXPECT_TRUE(result.same_body(out));
+  EXPECT_EQ(values(out), (V{60, 66, 72, 78}));
+  EXPECT_EQ(mean(a, {.dtype = Dtype::kFloat32}).dtype(), Dtype::kFloat32);
+  EXPECT_EQ(amax(a, {.where = a < 5, .initial = -1}).item<double>(), 4);
+  EXPECT_EQ(var(counting({4}), {.axes = {0}}, 1).item<double>(), 5.0 / 3);
+}
+
+TEST_P(ReductionForms, WhereLeavesElementsOut) {
+  const Array a = numbers({1, 2, 3, 4, 5, 6}).reshape({2, 3});
+  const Array mask = on(array({true, false, true, false, false, true})).reshape({2, 3});
+  EXPECT_EQ(values(sum(a, {.axes = {1}, .where = mask})), (V{4, 6}));
+  EXPECT_EQ(values(prod(a, {.axes = {0}, .where = mask})), (V{1, 1, 18}));
+  EXPECT_EQ(values(mean(a, {.axes = {1}, .where = mask})), (V{2, 6}));
+  EXPECT_EQ(values(var(a, {.axes = {1}, .where = mask})), (V{1, 0}));
+  EXPECT_EQ(values(std(a, {.axes = {1}, .keepdims = true, .where = mask})), (V{1, 0}));
+  EXPECT_EQ(values(amax(a, {.axes = {0}, .where = mask, .initial = 0})), (V{1, 0, 6}));
+  EXPECT_EQ(values(amin(a, {.axes = {0}, .where = mask, .initial = 5})), (V{1, 5, 3}));
+  EXPECT_EQ(values(all(a > 2, {.axes = {1}, .where = mask})), (V{0, 1}));
+  EXPECT_EQ(values(any(a > 3, {.axes = {1}, .where = mask})), (V{0, 1}));
+  EXPECT_EQ(values(count_nonzero(a, {.axes = {0}, .where = mask})), (V{1, 0, 2}));
+  EXPECT_TRUE(std::isnan(mean(a, {.axes = {0}, .where = mask})(1).item<double>()));
+}
+
+TEST_P(ReductionForms, WhereBroadcastsAndKeepsDtypes) {
+  const Array a = counting({2, 3}, Dtype::kUInt8);
+  const Array columns = on(array({true, false, true}));
+  EXPECT_EQ(values(sum(a, {.axes = {1}, .where = columns})), (V{2, 8}));
+  EXPECT_EQ(sum(a, {.where = columns}).dtype(), Dtype::kUInt64);
+  EXPECT_EQ(amax(a, {.where = columns, .initial = 1}).dtype(), Dtype::kUInt8);
+  EXPECT_EQ(mean(a, {.where = columns}).dtype(), Dtype::kFloat64);
+  const Array half = a.astype(Dtype::kFloat16);
+  EXPECT_EQ(var(half, {.where = columns}).dtype(), Dtype::kFloat16);
+  EXPECT_EQ(var(half, {.where = columns}).item<double>(), 3.25);  // of 0, 2, 3, 5
+  // NaN that the mask leaves out leaves no trace, also in a strided view.
+  const Array holes = numbers({1, NAN, 3, NAN, 5, NAN}).reshape({3, 2});
+  EXPECT_EQ(mean(holes, {.where = logical_not(isnan(holes))}).item<double>(), 3);
+  EXPECT_EQ(sum(holes.T(), {.where = isfinite(holes.T())}).item<double>(), 9);
+}
+
+TEST_P(ReductionForms, InitialIsOneMoreElement) {
+  const Array a = ints({3, 4});
+  EXPECT_EQ(sum(a, {.initial = 10}).item<int64_t>(), 17);
+  EXPECT_EQ(prod(a, {.initial = 10}).item<int64_t>(), 120);
+  EXPECT_EQ(amax(a, {.initial = 9}).item<int64_t>(), 9);
+  EXPECT_EQ(amin(a, {.initial = 9}).item<int64_t>(), 3);
+  const Array nothing = zeros({0, 2}, {GetParam()});
+  EXPECT_EQ(values(amax(nothing, {.axes = {0}, .initial = -1})), (V{-1, -1}));
+  EXPECT_EQ(values(sum(nothing, {.axes = {0}, .initial = 2})), (V{2, 2}));
+  EXPECT_EQ(sum(on(scalar_array(5.0)), {.initial = 1}).item<double>(), 6);
+  const Array nan = numbers({NAN, NAN});
+  EXPECT_EQ(nanmax(nan, {.initial = 2}).item<double>(), 2);
+}
+
+TEST_P(ReductionForms, MistakesAreNamed) {
+  const Array a = counting({2, 3}), mask = a > 1;
+  expect_contains(error_of<ValueError>([&] { amax(a, {.where = mask}); }), {"amax", "initial"});
+  expect_contains(error_of<DtypeError>([&] { sum(a, {.where = a}); }), {"sum", "bool", "float64"});
+  expect_contains(error_of<ShapeError>([&] { sum(a[0], {.where = mask}); }),
+                  {"sum", "(2, 3)", "(3,)"});
+  expect_contains(error_of<ValueError>([&] { mean(a, {.initial = 1}); }), {"mean", "initial"});
+  expect_contains(error_of<ValueError>([&] { all(a, {.initial = 1}); }), {"all", "initial"});
+  expect_contains(error_of<ValueError>([&] { ptp(a, {.where = mask}); }), {"ptp", "where"});
+  ReduceOptions masked;
+  masked.where = &mask;
+  expect_contains(error_of<ValueError>([&] { median(a, masked); }), {"median", "where"});
+  expect_contains(error_of<ValueError>([&] { average(a, a, masked); }), {"average", "where"});
+  const auto fused = fuse([&](Fused x) { return sum(x * 2, masked); });
+  expect_contains(error_of<ValueError>([&] { fused(a); }), {"sum", "where"});
+}
+
+TEST_P(ReductionForms, OutOfPositionsAndCounts) {
+  const Array a = numbers({3, 1, 2, 0, 5, 4}).reshape({2, 3}), out = zeros({2}, {GetParam()});
+  argmax(a, 1, false, &out);
+  EXPECT_EQ(values(out), (V{0, 1}));
+  argmin(a, 1, false, &out);
+  EXPECT_EQ(values(out), (V{1, 0}));
+  expect_contains(error_of<ShapeError>([&] { argmin(a, 0, false, &out); }), {"argmin", "(2,)"});
+  EXPECT_EQ(values(count_nonzero(a, 0)), (V{1, 2, 2}));
+  EXPECT_EQ(count_nonzero(a, {1, true}).shape(), (Shape{2, 1}));
+  EXPECT_EQ(count_nonzero(a), 5);
+}
+
+CATENA_ON_DEVICES(ReductionForms);
+
+class MaskedElementwise : public OnDevice {};
+
+TEST_P(MaskedElementwise, KeepsWhatOutHolds) {
+  const Array a = numbers({1, 2, 3}), b = numbers({10, 20, 30});
+  const Array out = numbers({-1, -1, -1}), mask = on(array({true, false, true}));
+  EXPECT_TRUE(add(a, b, {out, mask}).same_body(out));
+  EXPECT_EQ(values(out), (V{11, -1, 33}));
+  sqrt(a * a, {out, logical_not(mask)});
+  EXPECT_EQ(values(out), (V{11, 2, 33}));
+  multiply(a, 2, {a, mask});  // in place
+  EXPECT_EQ(values(a), (V{2, 2, 6}));
+}
+
+TEST_P(MaskedElementwise, BroadcastsMaskAndOperands) {
+  const Array out = zeros({2, 3}, {Dtype::kFloat32, GetParam()});
+  add(numbers({1, 2, 3}), 1, {out, on(array({true, false})).reshape({2, 1})});
+  EXPECT_EQ(values(out), (V{2, 3, 4, 0, 0, 0}));
+  const Array columns = zeros({3, 2}, {GetParam()});
+  negative(counting({2, 3}), {columns.T(), on(array({false, true, true}))});
+  EXPECT_EQ(values(columns), (V{0, 0, -1, -4, -2, -5}));
+  const Array nothing = zeros({0, 3}, {GetParam()});
+  add(nothing, 1, {nothing, on(array({true, false, true}))});
+  EXPECT_EQ(nothing.shape(), (Shape{0, 3}));
+}
+
+TEST_P(MaskedElementwise, MistakesAreNamed) {
+  const Array a = numbers({1, 2}), mask = on(array({true, false}));
+  Out alone;
+  alone.where = &mask;
+  expect_contains(error_of<ValueError>([&] { add(a, a, alone); }), {"add", "where", "output"});
+  expect_contains(error_of<DtypeError>([&] { add(a, a, {a, a}); }), {"add", "bool"});
+  const Array small = zeros({2}, {Dtype::kInt32, GetParam()});
+  expect_contains(error_of<DtypeError>([&] { add(a, a, {small, mask}); }), {"add", "int32"});
+  const Array wide = on(array({true, false, true, true})).reshape({2, 2});
+  expect_contains(error_of<ShapeError>([&] { add(a, a, {a, wide}); }), {"add", "(2, 2)"});
+  const Array matrix = zeros({2, 2}, {GetParam()});
+  expect_contains(error_of<ValueError>([&] {
+                    matmul(matrix, matrix, {matrix, wide});
+                  }),
+                  {"matmul", "where"});
+}
+
+CATENA_ON_DEVICES(MaskedElementwise);
+
+}  // namespace
+}  // namespace catena
