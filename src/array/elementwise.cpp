@@ -107,7 +107,7 @@ Array masked_elementwise(ElementwiseOp op, std::initializer_list<Operand> operan
   check_same_device(who, result, target);
   check_same_device(who, mask, target);
   check_writable(who, target);
-  check_same_kind(who, result.dtype(), target.dtype());
+  check_storable(who, result.dtype(), target.dtype());
   const Shape shape = broadcast_shapes(who, result.shape(), mask.shape());
   CATENA_CHECK(ShapeError, target.shape() == shape, who, ": the output has shape ", target.shape(),
                ", expected ", shape);
