@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <ostream>
 #include <string>
 
 namespace {
@@ -92,6 +93,7 @@ struct Case {
   int code;
   double seconds;  // at most
 };
+void PrintTo(const Case& c, std::ostream* out) { *out << c.fault; }
 class LaunchedFaults : public testing::TestWithParam<Case> {};
 
 TEST_P(LaunchedFaults, BlameTheRankAtFault) {
@@ -111,15 +113,15 @@ TEST_P(LaunchedFaults, BlameTheRankAtFault) {
 INSTANTIATE_TEST_SUITE_P(
     Ways, LaunchedFaults,
     testing::Values(
-        Case{"exit", "exit code 3", 3, 6}, Case{"throw", "rank 1 has no disk", 7, 6},
-        Case{"uncaught", "rank 1 has no disk", 134, 6}, Case{"kill", "SIGKILL (killed)", 137, 6},
-        Case{"leave", "left the job by _exit(0)", 1, 6},
-        Case{"late", "create_communicator: rank 1 has not called it within 4 s", 1, 12},
-        Case{"absent", "create_communicator: rank 1 ended before it joined", 1, 6},
-        Case{"return", "the ranks of this communicator differ in call #2: ranks 0, 2", 7, 6},
-        Case{"max", "the ranks of this communicator differ in call #2: ranks 0, 2", 7, 6},
-        Case{"types", "received an object of type int, expected float", 7, 6},
-        Case{"hang", "rank", 7, 12}),
+        Case{"exit", "exit code 3", 3, 20}, Case{"throw", "rank 1 has no disk", 7, 20},
+        Case{"uncaught", "rank 1 has no disk", 134, 20}, Case{"kill", "SIGKILL (killed)", 137, 20},
+        Case{"leave", "left the job by _exit(0)", 1, 20},
+        Case{"late", "create_communicator: rank 1 has not called it within 4 s", 1, 30},
+        Case{"absent", "create_communicator: rank 1 ended before it joined", 1, 20},
+        Case{"return", "the ranks of this communicator differ in call #2: ranks 0, 2", 7, 20},
+        Case{"max", "the ranks of this communicator differ in call #2: ranks 0, 2", 7, 20},
+        Case{"types", "received an object of type int, expected float", 7, 20},
+        Case{"hang", "rank", 7, 30}),
     [](const auto& tested) { return std::string(tested.param.fault); });
 
 TEST(MpiFaults, SingletonIsNotTakenForAJob) {
