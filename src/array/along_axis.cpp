@@ -12,6 +12,13 @@
 namespace catena {
 namespace {
 
+// A 1-d array along axis `axis` of `ndim`.
+Array along(const Array& line, size_t axis, size_t ndim) {
+  Shape shape(ndim, 1);
+  shape[axis] = line.size();
+  return line.reshape(shape);
+}
+
 // The positions along an axis with those of all other axes beside them.
 std::vector<AnyIndex> line_positions(const char* who, const Array& a, const Array& indices,
                                      int axis) {
@@ -23,9 +30,7 @@ std::vector<AnyIndex> line_positions(const char* who, const Array& a, const Arra
       entries.emplace_back(integer_positions(who, a.device(), indices));
       continue;
     }
-    Shape shape(size_t(a.ndim()), 1);
-    shape[size_t(d)] = a.shape()[size_t(d)];
-    entries.emplace_back(arange(shape[size_t(d)], a.device()).reshape(shape));
+    entries.emplace_back(along(arange(a.shape(d), a.device()), size_t(d), size_t(a.ndim())));
   }
   return entries;
 }
@@ -129,11 +134,8 @@ Array indices(const Shape& shape, std::optional<Device> device) {
   Shape full = shape;
   full.insert(full.begin(), shape.ndim());
   const Array result = empty(full, {Dtype::kInt64, device.value_or(current_device())});
-  for (int64_t d = 0; d < shape.ndim(); ++d) {
-    Shape line(shape.size(), 1);
-    line[size_t(d)] = shape[size_t(d)];
-    result[d].assign(arange(line[size_t(d)], result.device()).reshape(line));
-  }
+  for (size_t d = 0; d < shape.size(); ++d)
+    result[int64_t(d)].assign(along(arange(shape[d], result.device()), d, shape.size()));
   return result;
 }
 
@@ -143,9 +145,7 @@ std::vector<Array> ix_(std::span<const Array> lists) {
     CATENA_CHECK(ShapeError, lists[k].ndim() == 1, "ix_: expected 1-d arrays, got shape ",
                  lists[k].shape());
     const Array positions = lists[k].dtype() == Dtype::kBool ? flatnonzero(lists[k]) : lists[k];
-    Shape shape(lists.size(), 1);
-    shape[k] = positions.size();
-    result.push_back(positions.reshape(shape));
+    result.push_back(along(positions, k, lists.size()));
   }
   return result;
 }

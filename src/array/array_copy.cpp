@@ -2,7 +2,6 @@
 #include <cstring>
 
 #include "array/assign.h"
-#include "array/filling.h"
 #include "catena/array/array.h"
 #include "catena/array/slots.h"
 #include "catena/core/backend.h"
@@ -102,7 +101,7 @@ void assign_for(const char* who, const Array& to, const Array& source) {
 
 void Array::assign(const Array& source) const { assign_for("assign", *this, source); }
 
-void fill_elements(const char* who, const Array& a, const Scalar& value) {
+void fill_for(const char* who, const Array& a, const Scalar& value) {
   check_defined(who, a);
   if (a.size() == 0) return;
   check_writable(who, a);
@@ -111,8 +110,8 @@ void fill_elements(const char* who, const Array& a, const Scalar& value) {
   a.note_write();
 }
 
-void Array::fill(const Scalar& value) const { fill_elements("fill", *this, value); }
-void Array::assign(const Scalar& value) const { fill_elements("assign", *this, value); }
+void Array::fill(const Scalar& value) const { fill_for("fill", *this, value); }
+void Array::assign(const Scalar& value) const { fill_for("assign", *this, value); }
 
 Scalar Array::item() const {
   check_defined("item", *this);

@@ -46,17 +46,14 @@ std::string folder_of(const std::string& path) {
 std::string temporary_prefix(const std::string& target) {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
-  const size_t slash = target.rfind('/');
-  const size_t start = slash == std::string::npos ? 0 : slash + 1;
-  return message(".", target.substr(start, 150), ".tmp.", std::string(host).substr(0, 64), ".");
+  const std::string name = target.substr(target.rfind('/') + 1, 150);  // npos + 1 is 0
+  return message(".", name, ".tmp.", std::string(host).substr(0, 64), ".");
 }
 
 std::string temporary_name(const std::string& target) {
   static std::atomic<unsigned> counter{0};
-  const size_t slash = target.rfind('/');
-  const size_t start = slash == std::string::npos ? 0 : slash + 1;
-  return target.substr(0, start) + message(temporary_prefix(target), static_cast<long>(::getpid()),
-                                           ".", counter.fetch_add(1));
+  return message(target.substr(0, target.rfind('/') + 1), temporary_prefix(target),
+                 static_cast<long>(::getpid()), ".", counter.fetch_add(1));
 }
 
 // Files that processes of this host were writing for the same target when they were killed: nobody
@@ -95,7 +92,7 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(resolve_l
   }
   // The folder alone would allow the rename, but a file that was made read-only is to stay.
   if (exists && ::access(target_.c_str(), W_OK) != 0) fail_with("open it for writing", errno);
-  remove_left_over(target_);
+  if (exists) remove_left_over(target_);  // reads the folder: not for each of many new files
   temporary_ = temporary_name(target_);
   descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor_ < 0) {

@@ -15,7 +15,7 @@ namespace catena::io {
 //
 // Bytes go to a temporary file in the same folder; commit() makes them durable and renames it over
 // `path`. Without commit() the destructor removes it, and an existing file keeps its content; what
-// a killed process of this host left behind goes when the same file is next written. What is no
+// a killed process of this host left behind goes when the file is next replaced. What is no
 // regular file (a device, a pipe) is written directly. All failures are IoErrors with the path and
 // the system's reason.
 class AtomicFile {

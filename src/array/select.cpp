@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "array/assign.h"
-#include "array/filling.h"
 #include "array/selection.h"
 #include "catena/array/creation.h"
 #include "catena/array/manipulation.h"
@@ -235,7 +234,7 @@ void put_for(const char* who, const Array& a, std::span<const AnyIndex> indices,
   if (std::vector<Index> basic; all_basic(indices, basic)) {
     const Array target = a.at(std::span<const Index>(basic));
     return values.array() ? assign_for(who, target, *values.array())
-                          : fill_elements(who, target, values.scalar());
+                          : fill_for(who, target, values.scalar());
   }
   if (put_by_mask(who, a, indices, values)) return;
   Selection s = resolve_selection(who, a, indices, mode);

@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <ctime>
 #include <exception>
-#include <map>
 #include <mutex>
 #include <unordered_map>
 
@@ -126,24 +125,30 @@ BoardPlace find_board(Communicator& comm) {
 
 namespace {
 
-// "rank 0, 2 called X; rank 1 called Y"
-std::string list_calls(const std::vector<std::string>& calls) {
-  std::map<std::string, std::string> ranks_of;
-  std::vector<std::string> order;
+struct CallGroup {
+  std::string call;
+  std::vector<int> ranks;
+};
+
+// The calls that are known, each once, in the order of the first rank that made it.
+std::vector<CallGroup> group_calls(const std::vector<std::string>& calls) {
+  std::vector<CallGroup> groups;
   for (size_t r = 0; r < calls.size(); ++r) {
     if (calls[r].empty()) continue;
-    std::string& ranks = ranks_of[calls[r]];
-    if (ranks.empty())
-      order.push_back(calls[r]);
-    else
-      ranks += ", ";
-    ranks += std::to_string(r);
+    auto group = std::find_if(groups.begin(), groups.end(),
+                              [&](const CallGroup& g) { return g.call == calls[r]; });
+    if (group == groups.end()) group = groups.insert(group, {calls[r], {}});
+    group->ranks.push_back(int(r));
   }
+  return groups;
+}
+
+// "ranks 0, 2 called X; rank 1 called Y"
+std::string list_calls(const std::vector<std::string>& calls) {
   std::string text;
-  for (const std::string& call : order) {
-    const std::string& ranks = ranks_of[call];
+  for (const CallGroup& group : group_calls(calls)) {
     if (!text.empty()) text += "; ";
-    text += (ranks.find(',') == std::string::npos ? "rank " : "ranks ") + ranks + " " + call;
+    text += list_ranks(group.ranks) + " " + group.call;
   }
   return text;
 }
@@ -241,6 +246,12 @@ std::string deadlock(const BoardPlace& place, const Rings& rings, uint64_t id, i
 
 }  // namespace
 
+std::string list_ranks(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  return text;
+}
+
 std::string describe_mismatch(const std::vector<std::string>& calls, uint64_t sequence,
                               bool exact) {
   std::string text =
@@ -252,16 +263,10 @@ std::string describe_mismatch(const std::vector<std::string>& calls, uint64_t se
 }
 
 int odd_rank(const std::vector<std::string>& calls) {
-  std::map<std::string, std::vector<int>> groups;
-  int known = 0;
-  for (size_t r = 0; r < calls.size(); ++r) {
-    if (calls[r].empty()) continue;
-    groups[calls[r]].push_back(int(r));
-    ++known;
-  }
-  if (known < 3 || groups.size() != 2) return -1;
-  for (const auto& [call, ranks] : groups)
-    if (ranks.size() == 1) return ranks[0];
+  const auto groups = group_calls(calls);
+  if (groups.size() != 2 || groups[0].ranks.size() + groups[1].ranks.size() < 3) return -1;
+  for (const CallGroup& group : groups)
+    if (group.ranks.size() == 1) return group.ranks[0];
   return -1;
 }
 

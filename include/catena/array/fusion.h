@@ -118,17 +118,7 @@ class Fused {
   friend Fused& operator symbol(Fused& x1, const FusedOperand& x2) {          \
     return x1 = detail::record(ElementwiseOp::k##name, {x1.ref(), x2.ref()}); \
   }
-  CATENA_INPLACE(+=, add)
-  CATENA_INPLACE(-=, subtract)
-  CATENA_INPLACE(*=, multiply)
-  CATENA_INPLACE(/=, divide)
-  CATENA_INPLACE(%=, remainder)
-  CATENA_INPLACE(&=, bitwise_and)
-  CATENA_INPLACE(|=, bitwise_or)
-  CATENA_INPLACE(^=, bitwise_xor)
-  CATENA_INPLACE(<<=, left_shift)
-  CATENA_INPLACE(>>=, right_shift)
-#undef CATENA_INPLACE
+#include "catena/array/detail/inplace_operators.def"
   // With one bound only.
   friend Fused clip(const FusedOperand& x, std::nullopt_t, const FusedOperand& high) {
     return detail::record(ElementwiseOp::kminimum, {x.ref(), high.ref()});

@@ -153,16 +153,6 @@ inline Array operator~(const Array& x) { return invert(x); }
     x1.write_back();                                                        \
     return std::move(x1);                                                   \
   }
-CATENA_INPLACE(+=, add)
-CATENA_INPLACE(-=, subtract)
-CATENA_INPLACE(*=, multiply)
-CATENA_INPLACE(/=, divide)
-CATENA_INPLACE(%=, remainder)
-CATENA_INPLACE(&=, bitwise_and)
-CATENA_INPLACE(|=, bitwise_or)
-CATENA_INPLACE(^=, bitwise_xor)
-CATENA_INPLACE(<<=, left_shift)
-CATENA_INPLACE(>>=, right_shift)
-#undef CATENA_INPLACE
+#include "catena/array/detail/inplace_operators.def"
 
 }  // namespace catena

@@ -117,6 +117,9 @@ void register_communicator(const std::string& name, CommunicatorMaker maker);
 std::string describe_mismatch(const std::vector<std::string>& calls, uint64_t sequence,
                               bool exact = true);
 
+// "rank 1", "ranks 0, 2".
+std::string list_ranks(const std::vector<int>& ranks);
+
 // The one rank that did something else than all others, of at least three; -1 when there is none.
 int odd_rank(const std::vector<std::string>& calls);
 

@@ -41,9 +41,9 @@ void store_results(const ReduceJob& job, char* accumulators, char* output, int64
   });
 }
 
-// One row of n elements that a buffer of kRowBlock has to hold in between; as loops->row.
-void reduce_by_buffer(const ReduceJob& job, const char* source, int64_t stride, int64_t n,
-                      char* buffer, char* result) {
+void reduce_block(const ReduceJob& job, const char* source, int64_t stride, int64_t n, char* buffer,
+                  char* result) {
+  if (!job.convert && (stride == job.item || n == 1)) return job.loops->row(source, n, result);
   alignas(8) char partial[8];
   for (int64_t at = 0; at < n; at += kRowBlock) {
     const int64_t count = std::min(kRowBlock, n - at);
@@ -87,7 +87,6 @@ void reduce_pieces(const ReduceJob& job, const char* base, int64_t begin, int64_
   const LoopPlan& plan = job.reduced;
   const int64_t inner = plan.inner(), stride = plan.inner_stride(0), block = job.row_block;
   const int64_t per_row = (inner + block - 1) / block;
-  const bool direct = !job.convert && (stride == job.item || inner == 1);
   alignas(64) char buffer[kRowBlock * 8];
   alignas(8) char partial[8];
   Combiner combiner(job, 1);
@@ -95,11 +94,7 @@ void reduce_pieces(const ReduceJob& job, const char* base, int64_t begin, int64_
   for (int64_t piece = begin; piece < end; ++piece) {
     const int64_t at = piece % per_row * block, n = std::min(block, inner - at);
     const char* source = base + cursor.offset(0) + at * stride;
-    char* target = end - begin == 1 ? result : partial;
-    if (direct)
-      job.loops->row(source, n, target);
-    else
-      reduce_by_buffer(job, source, stride, n, buffer, target);
+    reduce_block(job, source, stride, n, buffer, end - begin == 1 ? result : partial);
     if (end - begin == 1) return;
     combiner.add(partial);
     if (decided(job, partial)) break;

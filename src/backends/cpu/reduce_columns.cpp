@@ -42,18 +42,14 @@ void set_identity(const ReduceJob& job, char* accumulators, int64_t n) {
 
 // One row of the form whose columns are results of rows.
 void reduce_inner_row(const ReduceJob& job, const char* source, char* result) {
-  const bool direct = !job.convert && job.row_stride == job.item;
-  if (direct && job.row_size <= job.row_block) return job.loops->row(source, job.row_size, result);
   alignas(64) char buffer[kRowBlock * 8];
+  if (job.row_size <= job.row_block)
+    return reduce_block(job, source, job.row_stride, job.row_size, buffer, result);
   alignas(8) char partial[8];
   Combiner combiner(job, 1);
   for (int64_t at = 0; at < job.row_size; at += job.row_block) {
     const int64_t n = std::min(job.row_block, job.row_size - at);
-    const char* block = source + at * job.row_stride;
-    if (direct)
-      job.loops->row(block, n, partial);
-    else
-      reduce_by_buffer(job, block, job.row_stride, n, buffer, partial);
+    reduce_block(job, source + at * job.row_stride, job.row_stride, n, buffer, partial);
     combiner.add(partial);
   }
   combiner.finish(result);

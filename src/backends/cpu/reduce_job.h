@@ -107,9 +107,10 @@ class Combiner {
 // Accumulators, which are lost, to output elements: scaled, added to what is there, rounded once.
 void store_results(const ReduceJob& job, char* accumulators, char* output, int64_t stride,
                    int64_t n);
-// One row of n elements that a buffer of kRowBlock has to hold in between; as loops->row.
-void reduce_by_buffer(const ReduceJob& job, const char* source, int64_t stride, int64_t n,
-                      char* buffer, char* result);
+// loops->row of n elements `stride` bytes apart, through a buffer of kRowBlock elements where they
+// do not lie as the loops read them.
+void reduce_block(const ReduceJob& job, const char* source, int64_t stride, int64_t n, char* buffer,
+                  char* result);
 
 // The form whose accumulators are neighbouring kept elements, or the results of rows of row_size.
 void reduce_columns(const ReduceJob& job);

@@ -73,10 +73,7 @@ Waiter::Reason Waiter::describe_delay(double timeout, const std::string& doing,
     reason.text += " for ranks that did not come";
   } else {
     reason.blamed = owner_ ? owner_->rank_in_job(late[0]) : late[0];
-    std::string list;
-    for (int r : late) list += message(list.empty() ? "" : ", ", r);
-    reason.text +=
-        message(late.size() > 1 ? " for ranks " : " for rank ", list, ", which did not come");
+    reason.text += message(" for ", list_ranks(late), ", which did not come");
   }
   reason.text += "; their stacks or logs tell what they do";
   return reason;
