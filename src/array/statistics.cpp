@@ -54,7 +54,7 @@ Array arg_extreme(const char* who, bool maximum, const Array& a, std::optional<i
 Array variables(const char* who, const Array& x, bool rowvar) {
   CATENA_CHECK(ShapeError, x.ndim() <= 2, who, ": expected at most 2 axes, got shape ", x.shape());
   const Array table = atleast_2d(x).astype(Dtype::kFloat64, false);
-  return rowvar || table.shape(0) == 1 ? table : table.transpose();
+  return rowvar || x.ndim() < 2 ? table : table.transpose();
 }
 
 Array joined_variables(const char* who, const Array& x, const Array& y, bool rowvar) {

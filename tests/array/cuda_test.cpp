@@ -213,7 +213,8 @@ TEST(CudaFunctions, DefaultToTheCurrentGpu) {
   EXPECT_EQ(cuda::mem_alloc(16).device(), cuda_device(0));
   const auto last = cuda_device(device_count(DeviceType::kCuda) - 1);
   const auto user = cuda::using_device(last);
-  EXPECT_EQ(cuda::ones({2}).device(), last);
+  const Array held = cuda::ones({2});
+  EXPECT_EQ(held.device(), last);
   EXPECT_EQ(&cuda::get_generator(), &random::default_state(last));
   EXPECT_GT(cuda::memory_pool().used_bytes(last), 0u);
   EXPECT_TRUE(empty_pinned({2}, Dtype::kInt8).storage()->pinned);

@@ -203,6 +203,45 @@ TEST(NcclCapture, OfEqualCallsReplays) {
   });
 }
 
+// NCCL keeps a communicator until no graph holds its calls: closing must not wait for that.
+TEST(NcclCapture, GraphsMayOutliveTheCommunicator) {
+  CATENA_NEEDS_NCCL(2);
+  std::vector<cuda::Graph> graphs(2);
+  const auto start = std::chrono::steady_clock::now();
+  run_nccl(2, [&](Communicator& comm) {
+    const Array x = comm_suite::make(comm, {8}, Dtype::kFloat32, 0);
+    comm.all_reduce(x, Reduction::kSum, x);
+    synchronize(comm.device());
+    cuda::Graph& graph = graphs[static_cast<size_t>(comm.rank())];
+    graph = cuda::Graph::capture(comm.device(), [&] { comm.all_reduce(x, Reduction::kMax, x); });
+    graph.launch();
+    synchronize(comm.device());
+  });
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+}
+
+TEST(NcclCapture, RankThatThrowsEndsTheReplaysOfOthers) {
+  CATENA_NEEDS_NCCL(2);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THROW(run_nccl(2,
+                        [&](Communicator& comm) {
+                          const Array x = comm_suite::make(comm, {8}, Dtype::kFloat32, 0);
+                          comm.all_reduce(x, Reduction::kMax, x);
+                          synchronize(comm.device());
+                          auto graph = cuda::Graph::capture(
+                              comm.device(), [&] { comm.all_reduce(x, Reduction::kMax, x); });
+                          for (int i = 0; i < 3; ++i) {
+                            if (i == 2 && comm.rank() == 1) throw std::out_of_range("no more");
+                            comm.watch(current_stream(comm.device()));
+                            graph.launch();
+                            synchronize(comm.device());
+                          }
+                          ADD_FAILURE() << "nothing was noticed";
+                        }),
+               std::out_of_range);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+}
+
 // Host calls are the control communicator's, device calls NCCL's.
 TEST(NcclMismatch, BarrierAgainstAllReduce) {
   CATENA_NEEDS_NCCL(2);

@@ -11,7 +11,24 @@ namespace catena::comm::nccl {
 namespace {
 // Other ranks' records are looked at when a wait has lasted this long, and then this often.
 constexpr double kFirstLook = 2, kNextLook = 0.5;
+// How long the end of a communicator is waited for that graphs may hold.
+constexpr double kReleaseWait = 1;
 }  // namespace
+
+void release(ncclComm_t comm, int device, ncclResult_t (*call)(ncclComm_t), bool wait) {
+  const auto done = std::make_shared<std::atomic<bool>>(false);
+  std::thread([comm, device, call, done] {
+    // What it frees must not disturb graphs that other threads record.
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    cudaSetDevice(device);
+    call(comm);
+    done->store(true, std::memory_order_release);
+  }).detach();
+  const Clock::time_point start = Clock::now();
+  while (wait && !done->load(std::memory_order_acquire) && seconds_since(start) < kReleaseWait)
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+}
 
 Core::~Core() {
   for (Point& point : points_)
@@ -37,7 +54,12 @@ void Core::fail(const std::string& text) {
   failed_.store(true, std::memory_order_release);
   logging::error("nccl: ", text);
   // Ends the kernels that wait on the GPU, so that host waits return.
-  if (comm) ncclCommAbort(std::exchange(comm, nullptr));
+  abort();
+}
+
+void Core::abort() {
+  // The graph that this rank's thread records only goes after it has been told.
+  if (comm) release(std::exchange(comm, nullptr), device_, ncclCommAbort, !capturing_);
 }
 
 std::string Core::problem(double waited, double timeout, const char* doing,
@@ -125,7 +147,10 @@ constexpr std::chrono::microseconds kMarkPeriod{100};
 // False while the stream records a graph.
 bool Core::record(Point& point) {
   point.dirty = false;
-  if (records_graph(point.stream)) return false;
+  if (records_graph(point.stream)) {
+    in_graphs_ = true;
+    return false;
+  }
   CATENA_NCCL_CUDA(cudaEventRecord(point.event, native(point.stream)));
   point.number = ++marks_;
   point.pending = true;
@@ -147,6 +172,7 @@ void Core::mark(const Stream& stream) {
     capturing_ = false;
     return;
   }
+  in_graphs_ = true;
   // The calls before a capture must agree, as those in it will be repeated for ever.
   if (!std::exchange(capturing_, true)) verify();
 }
@@ -230,6 +256,7 @@ void Core::verify() {
 
 void Core::close() {
   if (!comm || failed()) return;
+  if (in_graphs_) return release(std::exchange(comm, nullptr), device_, ncclCommDestroy, true);
   run_collectively("ncclCommFinalize", timeout_,
                    [c = comm](ncclComm_t*) { return ncclCommFinalize(c); });
   ncclCommDestroy(std::exchange(comm, nullptr));

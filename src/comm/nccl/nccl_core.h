@@ -22,6 +22,11 @@ inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+// Ends a communicator by `call` (ncclCommAbort, ncclCommDestroy) in a thread of its own, which is
+// waited for a moment only: these calls act at once but return when no graph holds captured calls
+// any more.
+void release(ncclComm_t comm, int device, ncclResult_t (*call)(ncclComm_t), bool wait);
+
 // Everything but construction is done under `mutex`, unless said otherwise.
 class Core {
  public:
@@ -68,7 +73,10 @@ class Core {
   std::string failure() const;
   // After a host wait: calls made since the last time must agree with the other ranks'.
   void verify();
+  // With all work done. Returns although graphs still hold calls; those must not be launched again.
   void close();
+  // Ends what runs on the GPU.
+  void abort();
 
  private:
   // The last marked point of one stream.
@@ -97,6 +105,7 @@ class Core {
   uint64_t marks_ = 0;
   double next_busy_look_ = 0;  // of the watchdog
   bool capturing_ = false;
+  bool in_graphs_ = false;  // calls were captured: graphs may hold the communicator
   uint64_t verified_ = 0;
   std::atomic<bool> failed_{false};
   mutable std::mutex failure_mutex_;

@@ -107,7 +107,7 @@ NcclTransport::~NcclTransport() {
   // Not closed: an exception is on its way or the communicator failed.
   std::lock_guard lock(core_->mutex);
   core_->set_owner(nullptr);
-  if (core_->comm) ncclCommAbort(std::exchange(core_->comm, nullptr));
+  core_->abort();
 }
 
 void NcclTransport::attach(Communicator& owner) {

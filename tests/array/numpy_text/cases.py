@@ -9,6 +9,10 @@ import tempfile
 os.environ.setdefault("NPY_PROMOTION_STATE", "weak")
 import numpy as np
 
+NUMPY_2 = int(np.__version__.split(".")[0]) >= 2
+if NUMPY_2:  # which prints the shape of summarized arrays
+    np.set_printoptions(legacy="1.25")
+
 DTYPES = "? i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8".split()
 SHAPES = [(), (1,), (5,), (0,), (2, 0, 3), (0, 3), (3, 4), (2, 3, 4), (1, 1), (20,), (40, 30),
           (1200,), (1001, 2), (3, 2, 30), (2, 2, 2, 2), (13, 9, 11)]
@@ -65,6 +69,10 @@ def printed(rng, kind):
                    int(rng.integers(4))]
     if a.size > 2000:
         options[1] = 1000
+    if NUMPY_2 and a.dtype.kind in "iu":  # which applies the sign to integers too
+        options[5] = ord("-")
+    if NUMPY_2 and a.size == 0:  # which breaks short lines elsewhere
+        options[3] = 75
     with np.printoptions(precision=options[0], threshold=options[1], edgeitems=options[2],
                          linewidth=options[3], suppress=bool(options[4]), sign=chr(options[5]),
                          floatmode=MODES[options[6]]):
