@@ -64,6 +64,9 @@ struct TiledArgs {
   uint32_t staged;
 };
 
+// Elements of a strided loop that a thread has in hand at a time, a block apart.
+constexpr int kStridedUnroll = 2;
+
 // Any layout; fewer than 2^31 elements.
 template <int N>
 struct StridedArgs {
@@ -106,11 +109,13 @@ struct ArgReduceArgs {
   int64_t kept_stride[kReduceDims];
   int64_t result_stride[kReduceDims];
   Divider kept[kReduceDims];
+  Divider blocks;  // columns: threads along the innermost kept dimension
   int32_t kept_dims;
   int32_t splits;
   int32_t group_shift;
   int32_t maximum;
-  int32_t vectors;  // the elements behind each output lie in aligned vectors of 16 bytes
+  // Aligned vectors of 16 bytes hold neighbouring elements of an output, or of columns.
+  int32_t vectors;
 };
 
 struct ArangeArgs {
@@ -167,7 +172,7 @@ static_assert(sizeof(RowsArgs<3>) == 360, "RowsArgs is laid out alike everywhere
 static_assert(sizeof(TiledArgs<3>) == 368, "TiledArgs is laid out alike everywhere");
 static_assert(sizeof(StridedArgs<3>) == 352, "StridedArgs is laid out alike everywhere");
 static_assert(sizeof(ReduceArgs) == 672, "ReduceArgs is laid out alike everywhere");
-static_assert(sizeof(ArgReduceArgs) == 408 + 8, "ArgReduceArgs is laid out alike everywhere");
+static_assert(sizeof(ArgReduceArgs) == 424, "ArgReduceArgs is laid out alike everywhere");
 static_assert(sizeof(ArangeArgs) == 48, "ArangeArgs is laid out alike everywhere");
 static_assert(sizeof(UserArgs<2>) == 912, "UserArgs is laid out alike everywhere");
 static_assert(sizeof(UserRaw) == 408, "UserRaw is laid out alike everywhere");

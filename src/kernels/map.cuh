@@ -264,41 +264,52 @@ CATENA_KERNEL __launch_bounds__(kMapThreads)
 
 CATENA_KERNEL __launch_bounds__(kMapThreads)
     catena_strided(const __grid_constant__ StridedArgs<CATENA_N> a) {
-  const uint32_t stop = a.size;
+  const int64_t stop = a.size;
 #pragma unroll 1
-  for (uint32_t at = blockIdx.x * kMapThreads + threadIdx.x; at < stop;
-       at += gridDim.x * kMapThreads) {
-    uint32_t rest = at;
-#define CATENA_OFFSET(k) int64_t offset##k = 0;
-    CATENA_EACH_OUTPUT(CATENA_OFFSET)
-    CATENA_EACH_INPUT(CATENA_OFFSET)
+  for (int64_t first = int64_t(blockIdx.x) * kMapThreads * kStridedUnroll + threadIdx.x;
+       first < stop; first += int64_t(gridDim.x) * kMapThreads * kStridedUnroll) {
+#define CATENA_ELEMENTS(k)           \
+  int64_t offset##k[kStridedUnroll]; \
+  Operand##k value##k[kStridedUnroll];
+    CATENA_EACH_OUTPUT(CATENA_ELEMENTS)
+    CATENA_EACH_INPUT(CATENA_ELEMENTS)
+#undef CATENA_ELEMENTS
+#pragma unroll
+    for (int u = 0; u < kStridedUnroll; ++u) {
+      uint32_t rest = uint32_t(first + u * kMapThreads);
+      if (first + u * kMapThreads >= stop) break;
+#define CATENA_OFFSET(k) offset##k[u] = 0;
+      CATENA_EACH_OUTPUT(CATENA_OFFSET)
+      CATENA_EACH_INPUT(CATENA_OFFSET)
 #undef CATENA_OFFSET
 #pragma unroll 1
-    for (int d = 0; d < a.ndim; ++d) {
-      uint32_t position;
-      rest = divide(rest, a.extent[d], position);
-#define CATENA_ADVANCE(k) offset##k += position * a.stride[d][k];
-      CATENA_EACH_OUTPUT(CATENA_ADVANCE)
-      CATENA_EACH_INPUT(CATENA_ADVANCE)
+      for (int d = 0; d < a.ndim; ++d) {
+        uint32_t position;
+        rest = divide(rest, a.extent[d], position);
+#define CATENA_ADVANCE(k) offset##k[u] += position * a.stride[d][k];
+        CATENA_EACH_OUTPUT(CATENA_ADVANCE)
+        CATENA_EACH_INPUT(CATENA_ADVANCE)
 #undef CATENA_ADVANCE
-    }
-#define CATENA_LOAD(k)                                                    \
-  const Operand##k value##k = (a.op.immediate >> k) & 1                   \
-                                  ? from_bits<Operand##k>(a.op.value[k])  \
-                                  : *reinterpret_cast<const Operand##k*>( \
-                                        static_cast<const char*>(a.op.pointer[k]) + offset##k);
-    CATENA_EACH_INPUT(CATENA_LOAD)
+      }
+#define CATENA_LOAD(k)                                      \
+  value##k[u] = (a.op.immediate >> k) & 1                   \
+                    ? from_bits<Operand##k>(a.op.value[k])  \
+                    : *reinterpret_cast<const Operand##k*>( \
+                          static_cast<const char*>(a.op.pointer[k]) + offset##k[u]);
+      CATENA_EACH_INPUT(CATENA_LOAD)
 #undef CATENA_LOAD
-#define CATENA_RESULT(k) Operand##k value##k;
-    CATENA_EACH_OUTPUT(CATENA_RESULT)
-#undef CATENA_RESULT
-#define CATENA_VALUE(k) value##k
-    CATENA_ELEMENT(CATENA_VALUE)
+    }
+#pragma unroll
+    for (int u = 0; u < kStridedUnroll; ++u) {
+      if (first + u * kMapThreads >= stop) break;
+#define CATENA_VALUE(k) value##k[u]
+      CATENA_ELEMENT(CATENA_VALUE)
 #undef CATENA_VALUE
 #define CATENA_STORE(k) \
-  *reinterpret_cast<Operand##k*>(static_cast<char*>(a.op.pointer[k]) + offset##k) = value##k;
-    CATENA_EACH_OUTPUT(CATENA_STORE)
+  *reinterpret_cast<Operand##k*>(static_cast<char*>(a.op.pointer[k]) + offset##k[u]) = value##k[u];
+      CATENA_EACH_OUTPUT(CATENA_STORE)
 #undef CATENA_STORE
+    }
   }
 }
 

@@ -90,19 +90,22 @@ CATENA_FN Accumulator reduce_vectors(const ReduceArgs& a, const char* p, int lan
 #pragma unroll 1
   for (int64_t start = blockIdx.y * tile; start < vectors; start += a.splits * tile) {
     const int64_t i = start + lane;
+    InputVector loaded[kInFlight];
     if (start + tile <= vectors) {
-      InputVector loaded[kInFlight];
 #pragma unroll
       for (int u = 0; u < kInFlight; ++u)
         loaded[u].raw = *reinterpret_cast<const uint4*>(p + reduced_offset(a, i + u * group));
 #pragma unroll
       for (int u = 0; u < kInFlight; ++u) add_vector(parts, loaded[u]);
     } else {
-#pragma unroll 1
-      for (int64_t at = i; at < vectors; at += group) {
-        InputVector loaded;
-        loaded.raw = *reinterpret_cast<const uint4*>(p + reduced_offset(a, at));
-        add_vector(parts, loaded);
+#pragma unroll
+      for (int u = 0; u < kInFlight; ++u) {
+        if (i + u * group < vectors)
+          loaded[u].raw = *reinterpret_cast<const uint4*>(p + reduced_offset(a, i + u * group));
+      }
+#pragma unroll
+      for (int u = 0; u < kInFlight; ++u) {
+        if (i + u * group < vectors) add_vector(parts, loaded[u]);
       }
     }
   }

@@ -15,6 +15,11 @@ struct UserIndex {
 // Byte offsets of all operands at element i (C order).
 template <int N>
 CATENA_FN void user_offsets(const UserArgs<N>& a, int64_t i, int64_t (&offset)[N]) {
+  if (a.ndim == 1) {
+#pragma unroll
+    for (int k = 0; k < N; ++k) offset[k] = i * a.stride[0][k];
+    return;
+  }
 #pragma unroll
   for (int k = 0; k < N; ++k) offset[k] = 0;
   const bool small = a.size < 0x80000000ll;

@@ -133,8 +133,13 @@ TEST_P(CudaIndexing, TakeAndScatterAdd) {
   CATENA_NEEDS_GPUS(1);
   const Dtype dtype = GetParam();
   for (int i = 0; i < repeats(40) && !HasFatalFailure(); ++i) {
-    const int64_t outer = between(1, 4), extent = between(1, 50),
-                  inner = i % 3 ? between(1, 300) : 784, n = between(1, 120);
+    // Few rows of wide slices, or many rows of narrow ones.
+    const bool narrow = i % 5 == 4;
+    const int64_t outer = narrow ? between(60, 900) : between(1, 4), extent = between(1, 50),
+                  inner = narrow  ? between(1, 3)
+                          : i % 3 ? between(1, 300)
+                                  : 784,
+                  n = between(1, 120);
     const std::string what =
         message("(", outer, ", ", extent, ", ", inner, ") by ", n, " positions, ", dtype);
     const Array source = whole_numbers({outer, extent, inner}, dtype, -9, 9);

@@ -27,7 +27,8 @@ void arg_float32(int kernel, uint64_t blocks, unsigned splits, void* arguments) 
   const Dim3 grid{unsigned(blocks), splits, 1};
   const auto& a = *static_cast<ArgReduceArgs*>(arguments);
   if (kernel == 0) run_grid(grid, kReduceThreads, true, [&] { catena_arg_reduce(a); });
-  if (kernel == 1) run_grid(grid, kReduceThreads, true, [&] { catena_arg_reduce_finish(a); });
+  if (kernel == 1) run_grid(grid, kReduceThreads, true, [&] { catena_arg_reduce_columns(a); });
+  if (kernel == 2) run_grid(grid, kReduceThreads, true, [&] { catena_arg_reduce_finish(a); });
 }
 
 }  // namespace emulated

@@ -16,6 +16,9 @@ struct uint2 {
 struct uint4 {
   unsigned x, y, z, w;
 };
+struct longlong2 {
+  long long x, y;
+};
 struct Dim3 {
   unsigned x = 0, y = 0, z = 0;
 };

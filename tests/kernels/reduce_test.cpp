@@ -222,7 +222,9 @@ TEST(ReducePlan, AwkwardAxesAreReadInVectors) {
 TEST(ArgReduceKernels, FirstExtremeAndNan) {
   for (Case c : {Case{{500}, 1, 0, 1}, Case{{20000}, 1, 0, 8}, Case{{30, 50}, 1, 0, 1},
                  Case{{30, 50}, 2, 1, 1}, Case{{40, 3, 20}, 2, 0, 4}, Case{{3000, 40}, 1, 0, 16},
-                 Case{{2, 3000}, 2, 3, 4}, Case{{30, 52}, 2, 0, 1}, Case{{2, 3001}, 2, 0, 4}}) {
+                 Case{{2, 3000}, 2, 3, 4}, Case{{30, 52}, 2, 0, 1}, Case{{2, 3001}, 2, 0, 4},
+                 Case{{500, 12}, 1, 0, 2}, Case{{300, 4, 8}, 1, 0, 1}, Case{{500, 3, 8}, 2, 0, 1},
+                 Case{{500, 3, 9}, 2, 0, 1}, Case{{5, 70, 40}, 2, 0, 1}}) {
     for (const bool maximum : {true, false}) {
       for (const bool with_nan : {false, true}) {
         const Array a = source(c, dtype::float32).copy(),
@@ -258,6 +260,7 @@ TEST(ArgReduceKernels, FirstExtremeAndNan) {
         std::copy(std::begin(plan.args.result_stride), std::end(plan.args.result_stride),
                   args.result_stride);
         std::copy(std::begin(plan.args.kept), std::end(plan.args.kept), args.kept);
+        args.blocks = plan.args.blocks;
         args.kept_dims = plan.args.kept_dims;
         args.splits = plan.args.splits;
         args.group_shift = plan.args.group_shift;
@@ -265,10 +268,10 @@ TEST(ArgReduceKernels, FirstExtremeAndNan) {
         args.vectors = plan.args.vectors;
         std::vector<char> workspace(plan.partial_bytes);
         args.partial = workspace.data();
-        emulated::arg_float32(0, plan.blocks, unsigned(plan.args.splits), &args);
+        emulated::arg_float32(plan.kernel, plan.blocks, unsigned(plan.args.splits), &args);
         if (plan.args.splits > 1) {
           args.group_shift = plan.finish_shift;
-          emulated::arg_float32(1, plan.finish_blocks, 1, &args);
+          emulated::arg_float32(kReduceFinish, plan.finish_blocks, 1, &args);
         }
         for (size_t i = 0; i < best.size(); ++i)
           ASSERT_EQ(out.data<int64_t>()[i], best[i].second) << text(c) << " result " << i;

@@ -31,12 +31,16 @@ struct Pair64 {
   double x, y;
 };
 __device__ inline Pair32 box_muller(float u1, float u2) {
-  const float r = sqrtf(-2.0f * logf(u1)), angle = float(kTwoPi) * u2;
-  return {r * cosf(angle), r * sinf(angle)};
+  const float r = sqrtf(-2.0f * logf(u1));
+  float sine, cosine;
+  sincospif(2.0f * u2, &sine, &cosine);
+  return {r * cosine, r * sine};
 }
 __device__ inline Pair64 box_muller(double u1, double u2) {
-  const double r = sqrt(-2.0 * log(u1)), angle = kTwoPi * u2;
-  return {r * cos(angle), r * sin(angle)};
+  const double r = sqrt(-2.0 * log(u1));
+  double sine, cosine;
+  sincos(kTwoPi * u2, &sine, &cosine);  // as the CPU, whose angle is rounded
+  return {r * cosine, r * sine};
 }
 
 // The elements of one block, stored at once where the output's alignment allows.

@@ -65,20 +65,65 @@ __global__ void column_kernel(In input, Out* output, int64_t outer, int64_t coun
   }
 }
 
+constexpr int kStripGroups = 16, kStripRows = 8, kStripThreads = 32 * kStripGroups;
+
+// A block a strip of 32 columns of (count, inner): every warp scans the next rows of a tile, to
+// which the tile's earlier warps then add theirs. Elements are read and written once.
+template <bool kProduct, class A, class In, class Out>
+__global__ void __launch_bounds__(kStripThreads)
+    strip_kernel(In input, Out* output, int64_t outer, int64_t count, int64_t inner) {
+  __shared__ A totals[kStripGroups][32];
+  const Combine<A, kProduct> combine;
+  const int lane = threadIdx.x % 32, group = threadIdx.x / 32;
+  const int64_t strips = (inner + 31) / 32;
+  for (int64_t strip = blockIdx.x; strip < outer * strips; strip += gridDim.x) {
+    const int64_t column = strip % strips * 32 + lane,
+                  base = strip / strips * count * inner + column;
+    const int64_t rows = column < inner ? count : 0;
+    A carry = identity<A>(kProduct);
+    for (int64_t tile = 0; tile < count; tile += kStripGroups * kStripRows) {
+      const int64_t first = tile + group * kStripRows;
+      A value[kStripRows];
+#pragma unroll
+      for (int r = 0; r < kStripRows; ++r)
+        value[r] = first + r < rows ? A(input[base + (first + r) * inner]) : identity<A>(kProduct);
+#pragma unroll
+      for (int r = 1; r < kStripRows; ++r) value[r] = combine(value[r - 1], value[r]);
+      totals[group][lane] = value[kStripRows - 1];
+      __syncthreads();
+      A before = carry;
+#pragma unroll
+      for (int g = 0; g < kStripGroups; ++g) {
+        if (g == group) before = carry;
+        carry = combine(carry, totals[g][lane]);
+      }
+      __syncthreads();
+#pragma unroll
+      for (int r = 0; r < kStripRows; ++r)
+        if (first + r < rows) output[base + (first + r) * inner] = Out(combine(before, value[r]));
+    }
+  }
+}
+
 template <bool kProduct>
 void run(ScanType type, const ScanArgs& args, const Launch& launch) {
   visit_scan(type, args, [&](auto input, auto* output) {
     using A = typename RunningType<std::remove_pointer_t<decltype(output)>>::type;
-    const int64_t units =
-        args.inner == 1 ? args.outer : (args.outer * args.inner + kThreads - 1) / kThreads;
-    const int64_t most = int64_t(launch.multiprocessors) * 32;
-    const unsigned blocks = unsigned(units < most ? units : most);
+    const auto blocks = [&](int64_t units) {
+      const int64_t most = int64_t(launch.multiprocessors) * 32;
+      return unsigned(units < most ? units : most);
+    };
     if (args.inner == 1)
-      line_kernel<kProduct, A>
-          <<<blocks, kThreads, 0, launch.stream>>>(input, output, args.outer, args.count);
+      line_kernel<kProduct, A><<<blocks(args.outer), kThreads, 0, launch.stream>>>(
+          input, output, args.outer, args.count);
+    else if (args.inner >= 16 && args.count >= 32)
+      strip_kernel<kProduct, A>
+          <<<blocks(args.outer * ((args.inner + 31) / 32)), kStripThreads, 0, launch.stream>>>(
+              input, output, args.outer, args.count, args.inner);
     else
-      column_kernel<kProduct, A><<<blocks, kThreads, 0, launch.stream>>>(input, output, args.outer,
-                                                                         args.count, args.inner);
+      column_kernel<kProduct, A>
+          <<<blocks((args.outer * args.inner + kThreads - 1) / kThreads), kThreads, 0,
+             launch.stream>>>(input, output, args.outer, args.count, args.inner);
   });
 }
 

@@ -25,7 +25,7 @@ size_t line_scan_scratch_bytes(bool product, ScanType type, int64_t count);
 cudaError_t launch_line_scan(bool product, ScanType type, const ScanArgs& args,
                              const Launch& launch);
 
-// A block a line (inner = 1), or a thread a column, always in the same order.
+// A block a line (inner = 1) or a strip of columns, or a thread a column, always in the same order.
 void launch_scan(bool product, ScanType type, const ScanArgs& args, const Launch& launch);
 
 }  // namespace catena::gpu

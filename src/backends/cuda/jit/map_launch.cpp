@@ -179,7 +179,8 @@ void launch_strided(const Shared& shared, const Loop& loop) {
     for (int k = 0; k < N; ++k) args.stride[d][k] = plan.strides[k][from];
   }
   const int64_t most = int64_t(gpu::device_info(shared.call.device).multiprocessors) * 128;
-  const int64_t blocks = std::min<int64_t>((plan.size + kMapThreads - 1) / kMapThreads, most);
+  constexpr int kTile = kMapThreads * kStridedUnroll;
+  const int64_t blocks = std::min<int64_t>((plan.size + kTile - 1) / kTile, most);
   launch(*shared.call.program, kStridedKernel, shared.call.device, uint64_t(blocks), 1, kMapThreads,
          args, shared.call.stream);
 }

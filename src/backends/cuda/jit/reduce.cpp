@@ -81,9 +81,9 @@ void reduce(const ReduceCall& call) {
 
 Program& arg_reduce_program(int device, Dtype input) {
   return *g_programs[arch_slot(device)].get(0x10000 + uint64_t(input), [&] {
-    return make_program(device, std::string("argmax/argmin(") + dtype_name(input) + ")",
-                        arg_reduce_source(input),
-                        {"catena_arg_reduce", "catena_arg_reduce_finish"});
+    return make_program(
+        device, std::string("argmax/argmin(") + dtype_name(input) + ")", arg_reduce_source(input),
+        {"catena_arg_reduce", "catena_arg_reduce_columns", "catena_arg_reduce_finish"});
   });
 }
 
@@ -124,6 +124,7 @@ void arg_reduce(const ArgReduceCall& call) {
   std::copy(std::begin(plan.args.result_stride), std::end(plan.args.result_stride),
             args.result_stride);
   std::copy(std::begin(plan.args.kept), std::end(plan.args.kept), args.kept);
+  args.blocks = plan.args.blocks;
   args.kept_dims = plan.args.kept_dims;
   args.splits = plan.args.splits;
   args.group_shift = plan.args.group_shift;
@@ -134,11 +135,12 @@ void arg_reduce(const ArgReduceCall& call) {
     workspace = allocate(input.device(), plan.partial_bytes);
     args.partial = workspace->data;
   }
-  launch(program, 0, device, plan.blocks, static_cast<unsigned>(args.splits), kReduceThreads, args,
-         stream);
+  // The kernels of a program are numbered as those of a reduction.
+  launch(program, plan.kernel, device, plan.blocks, static_cast<unsigned>(args.splits),
+         kReduceThreads, args, stream);
   if (args.splits > 1) {
     args.group_shift = plan.finish_shift;
-    launch(program, 1, device, plan.finish_blocks, 1, kReduceThreads, args, stream);
+    launch(program, kReduceFinish, device, plan.finish_blocks, 1, kReduceThreads, args, stream);
   }
 }
 

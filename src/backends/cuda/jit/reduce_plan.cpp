@@ -103,7 +103,12 @@ struct Planner {
   void split(int64_t blocks, int64_t least, int64_t multiple) {
     const int64_t wanted = ceil_div(int64_t(shape.multiprocessors) * 16, blocks);
     const int64_t possible = plan.args.reduced / least;
-    const int64_t splits = std::clamp<int64_t>(std::min(wanted, possible), 1, 32768);
+    int64_t splits = std::min(wanted, possible);
+    // Where that leaves few waves of blocks, long ranges are cut further, so that the last wave is
+    // a small part of the whole.
+    if (wanted > 1 && blocks >= shape.multiprocessors)
+      splits = std::max(splits, std::min(4 * wanted, possible / 4));
+    splits = std::clamp<int64_t>(splits, 1, 32768);
     plan.args.per_split =
         std::max<int64_t>(ceil_div(ceil_div(plan.args.reduced, splits), multiple) * multiple, 1);
     plan.args.splits = static_cast<int32_t>(
@@ -134,6 +139,21 @@ struct Planner {
   // Few elements behind each of so many outputs that a thread an output fills the device.
   bool is_short() const {
     return reduced.size <= 64 && kept.size / vector >= int64_t(shape.multiprocessors) * 512;
+  }
+
+  // Every thread finds its own columns, also across the end of a row.
+  void position_columns() {
+    plan.kernel = kReduceColumns;
+    const int64_t extent = kept.dim[0].extent;
+    plan.args.vectors = extent % vector == 0 && aligned(kept, 1) && aligned(reduced, 0);
+    const int64_t each = plan.args.vectors ? vector : 1;
+    plan.args.blocks = make_divider(uint32_t(extent / each));
+    const auto blocks = [&](int shift) { return ceil_div(kept.size / each, int64_t(1) << shift); };
+    int shift = is_short() ? 8 : 5;
+    while (shift > 3 && blocks(shift) < 2 * shape.multiprocessors && reduced.size < 4096) --shift;
+    plan.args.group_shift = shift;
+    plan.blocks = uint64_t(blocks(shift));
+    split(blocks(shift), (kReduceThreads >> shift) * 16, 1);
   }
 
   void short_columns() {
@@ -183,10 +203,11 @@ struct Planner {
   ReducePlan run() {
     if (!plan.fits) return plan;
     fill_args();
-    const bool column = !shape.positions && kept.count > 0 &&
-                        kept.dim[0].input == shape.input_itemsize &&
+    const bool column = kept.count > 0 && kept.dim[0].input == shape.input_itemsize &&
                         kept.dim[0].extent * shape.input_itemsize >= 32 && reduced.size > 1;
-    if (column && is_short())
+    if (column && shape.positions)
+      position_columns();
+    else if (column && is_short())
       short_columns();
     else if (column)
       columns();

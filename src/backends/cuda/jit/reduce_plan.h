@@ -17,7 +17,7 @@ struct ReduceShape {
   int input_itemsize, output_itemsize, accumulator_bytes;
   uintptr_t address;  // of the input, for alignment
   int multiprocessors;
-  bool positions = false;  // of extreme elements: rows only, whose splits are ranges
+  bool positions = false;  // of extreme elements: splits are ranges, no kReduceShort
 };
 
 struct ReducePlan {

@@ -130,10 +130,16 @@ ReductionKernel::Definition fused_reduction(const FusedProgram& program, ReduceO
   kernel.outputs.push_back({false, 0, output, "y"});
   const std::string result = value_name(program.outputs[0]);
   const bool logical = op == ReduceOp::kAll || op == ReduceOp::kAny;
+  const Dtype last = program.values[size_t(program.outputs[0])].dtype;
+  // Wider values of a 16-bit result are not rounded on the way.
+  const bool narrows = is_float(output) && itemsize(output) == 2 && itemsize(last) > 2;
+  const std::string mapped =
+      logical   ? "convert<bool>(" + result + ")"
+      : narrows ? "convert<float>(" + result + ")"
+                : std::string("widen(convert<") + type_name(output) + ">(" + result + "))";
   kernel.preamble = functions(program) + "namespace catena { namespace jit {\nCATENA_FN " + type +
-                    " fused_map(" + parameters + ") { " + statements(program, inputs) +
-                    "return widen(convert<" + (logical ? "bool" : type_name(output)) + ">(" +
-                    result + ")); }\n} }\n";
+                    " fused_map(" + parameters + ") { " + statements(program, inputs) + "return " +
+                    mapped + "; }\n} }\n";
   kernel.map = "catena::jit::fused_map(" + arguments + ")";
   kernel.post_map = "y = a";
   kernel.reduce = combine_text(op);

@@ -31,7 +31,7 @@ const char* combine_text(ReduceOp op);
 // What it begins with; null for extremes, which begin with the first element or the type's last
 // value.
 const char* identity_text(ReduceOp op);
-// Kernels catena_arg_reduce, catena_arg_reduce_finish.
+// Kernels catena_arg_reduce, catena_arg_reduce_columns, catena_arg_reduce_finish.
 std::string arg_reduce_source(Dtype input);
 // Kernel catena_arange.
 std::string arange_source(Dtype output);

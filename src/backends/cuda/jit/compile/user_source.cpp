@@ -15,6 +15,9 @@ std::string stored_type(Dtype d) {
 }
 bool is_narrow(Dtype d) { return is_float(d) && itemsize(d) == 2; }
 
+// Elements that a thread has in hand at a time.
+constexpr const char* kBatch = "4";
+
 // Common texts, the placeholder types and the preamble. #line makes the compiler name the user's
 // own lines.
 std::string head(UserLetters letters, const std::string& preamble) {
@@ -42,7 +45,7 @@ std::string load(const UserParameter& p, size_t number, const char* args,
 std::string user_elementwise_source(const ElementwiseKernel::Definition& kernel,
                                     const std::vector<UserParameter>& outputs,
                                     const std::vector<UserParameter>& inputs, UserLetters letters) {
-  std::string raws, loads, stores;
+  std::string raws, batches, loads, names, stores;
   size_t operands = 0, raw_count = 0;
   const auto add = [&](const UserParameter& p, bool is_output) {
     const std::string number = std::to_string(operands);
@@ -52,16 +55,19 @@ std::string user_elementwise_source(const ElementwiseKernel::Definition& kernel,
       return;
     }
     const std::string place = "catena::jit::user_place<" + stored_type(p.dtype) + ">(_args, " +
-                              number + ", _offset[" + number + "])";
+                              number + ", _offset[_u][" + number + "])";
     if (!is_output) {
-      loads += "    const " + seen_type(p.dtype) + " " + p.name + " = " +
-               load(p, operands, "_args", "_offset[" + number + "]") + ";\n";
+      batches += "    " + seen_type(p.dtype) + " _batch" + number + "[" + kBatch + "];\n";
+      loads += "      _batch" + number +
+               "[_u] = " + load(p, operands, "_args", "_offset[_u][" + number + "]") + ";\n";
+      names +=
+          "      const " + seen_type(p.dtype) + " " + p.name + " = _batch" + number + "[_u];\n";
     } else if (is_narrow(p.dtype)) {
-      loads += "    float " + p.name + " = catena::jit::widen(" + place + ");\n";
-      stores += "    " + place + " = catena::jit::convert<" + stored_type(p.dtype) + ">(" + p.name +
-                ");\n";
+      names += "      float " + p.name + " = catena::jit::widen(" + place + ");\n";
+      stores += "      " + place + " = catena::jit::convert<" + stored_type(p.dtype) + ">(" +
+                p.name + ");\n";
     } else {
-      loads += "    " + seen_type(p.dtype) + "& " + p.name + " = " + place + ";\n";
+      names += "      " + seen_type(p.dtype) + "& " + p.name + " = " + place + ";\n";
     }
     ++operands;
   };
@@ -78,12 +84,20 @@ std::string user_elementwise_source(const ElementwiseKernel::Definition& kernel,
       "  const long long n = _args.size;\n  const catena::jit::UserIndex _ind = {n};\n" + raws;
   if (!kernel.options.loop_prep.empty())
     text += user_code("loop_prep", kernel.options.loop_prep + ";");
+  // Inputs of several elements, a grid apart, are read before any of them is computed: more reads
+  // are in flight.
+  const std::string each = std::string("#pragma unroll\n    for (int _u = 0; _u < ") + kBatch +
+                           "; ++_u) {\n      const long long i = _first + _u * _step;\n"
+                           "      if (i >= n) break;\n";
   text +=
-      "  for (long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; i < n; i += (long "
-      "long)gridDim.x * blockDim.x) {\n"
-      "    catena::int64_t _offset[" +
-      count + "];\n    catena::jit::user_offsets(_args, i, _offset);\n" + loads;
-  text += user_code(kernel.name, kernel.operation + ";") + stores + "  }\n";
+      std::string(
+          "  const long long _step = (long long)gridDim.x * blockDim.x;\n"
+          "  for (long long _first = (long long)blockIdx.x * blockDim.x + threadIdx.x; _first < "
+          "n; _first += _step * ") +
+      kBatch + ") {\n    catena::int64_t _offset[" + kBatch + "][" + count + "];\n" + batches +
+      each + "      catena::jit::user_offsets(_args, i, _offset[_u]);\n" + loads + "    }\n" +
+      each + names;
+  text += user_code(kernel.name, kernel.operation + ";") + stores + "    }\n  }\n";
   if (!kernel.options.after_loop.empty())
     text += user_code("after_loop", kernel.options.after_loop + ";");
   return text + "}\n";
@@ -174,9 +188,9 @@ std::string user_reduction_source(const ReductionKernel::Definition& kernel,
   const std::string begin = "    _Reduced _value" +
                             (start ? " = (_Reduced)(" + kernel.identity + ")" : std::string()) +
                             ";\n    bool _any = " + (start ? "true" : "false") + ";\n";
-  const std::string add =
-      "if (_any) _value = _fold(_value, _mapped);\n"
-      "            else { _value = _mapped; _any = true; }\n";
+  const std::string add = start ? "_value = _fold(_value, _mapped);\n"
+                                : "if (_any) _value = _fold(_value, _mapped);\n"
+                                  "            else { _value = _mapped; _any = true; }\n";
   std::string text = head(letters, kernel.preamble);
   text += "typedef " + reduced_type(kernel, outputs[0].dtype) +
           " _Reduced;\n__device__ __forceinline__ _Reduced _fold(_Reduced a, _Reduced b) { return "
