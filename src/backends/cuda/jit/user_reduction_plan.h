@@ -30,9 +30,9 @@ inline UserReducePlan plan_user_reduction(int64_t results, int64_t reduced, bool
   const int64_t groups = (results + plan.width - 1) / plan.width;
   plan.blocks = std::min(groups, most);
   plan.per_split = std::max<int64_t>(reduced, 1);
-  const int64_t per_pass = int64_t{plan.threads / plan.width} * 4;
+  const int64_t per_pass = int64_t{plan.threads / plan.width} * 8;
   const int64_t wanted = (int64_t{multiprocessors} * 8 + plan.blocks - 1) / plan.blocks;
-  const int64_t possible = reduced / (per_pass * 4);
+  const int64_t possible = reduced / (per_pass * 2);
   if (partial_bytes > 0 && wanted > 1 && possible > 1) {
     const int64_t splits = std::min<int64_t>({wanted, possible, 32768});
     plan.per_split = ((reduced + splits - 1) / splits + per_pass - 1) / per_pass * per_pass;

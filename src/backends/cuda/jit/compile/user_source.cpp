@@ -166,7 +166,7 @@ int reduced_bytes(const ReductionKernel::Definition& kernel, Dtype first_output)
 std::string user_reduction_source(const ReductionKernel::Definition& kernel,
                                   const std::vector<UserParameter>& outputs,
                                   const std::vector<UserParameter>& inputs, UserLetters letters) {
-  std::string raws, batches, loads, names;
+  std::string raws, batches, loads, wide_loads, names;
   size_t operands = outputs.size(), raw_count = 0;
   for (const UserParameter& p : inputs) {
     if (p.raw) {
@@ -175,9 +175,15 @@ std::string user_reduction_source(const ReductionKernel::Definition& kernel,
       continue;
     }
     const std::string number = std::to_string(operands);
-    batches += "        " + seen_type(p.dtype) + " _batch" + number + "[4];\n";
+    batches += "        " + seen_type(p.dtype) + " _batch" + number + "[8];\n";
     loads += "            _batch" + number + "[_u] = " +
              load(p, operands, "_kept", "_at[" + number + "] + _offset[" + number + "]") + ";\n";
+    const std::string four = "_four" + number;
+    wide_loads += "            " + stored_type(p.dtype) + " " + four + "[4];\n" +
+                  "            catena::jit::user_load_four(_kept, " + number + ", _at[" + number +
+                  "], (_wide >> " + number + ") & 1, _e, _count, " + four + ");\n" +
+                  "#pragma unroll\n            for (int _w = 0; _w < 4; ++_w) _batch" + number +
+                  "[_v * 4 + _w] = catena::jit::widen(" + four + "[_w]);\n";
     names +=
         "            const " + seen_type(p.dtype) + " " + p.name + " = _batch" + number + "[_u];\n";
     ++operands;
@@ -197,7 +203,11 @@ std::string user_reduction_source(const ReductionKernel::Definition& kernel,
           "(_Reduced)(\n" +
           user_code(kernel.name + " reduce", kernel.reduce) + "); }\n";
   text += reduction_head("catena_user_reduce", count, raw_array, raws,
-                         "long long _per_split, int _width");
+                         "long long _per_split, int _width, unsigned int _wide");
+  // With _wide, every thread reads runs of four elements, else single ones.
+  const std::string element =
+      "          const long long _e = _wide ? _r + ((_u / 4) * _lanes + _lane) * 4 + _u % 4 : _r + "
+      "_u * _lanes + _lane;\n";
   text +=
       "  const int _lanes = blockDim.x / _width, _lane = threadIdx.x / _width;\n"
       "  const int _column = threadIdx.x % _width;\n"
@@ -210,16 +220,24 @@ std::string user_reduction_source(const ReductionKernel::Definition& kernel,
       begin + "    if (_i < _kept.size) {\n      catena::int64_t _at[" + count +
       "];\n"
       "      catena::jit::user_offsets(_kept, _i, _at);\n"
-      "      for (long long _r = _begin + _lane; _r < _end; _r += 4 * _lanes) {\n" +
+      "      for (long long _r = _begin; _r < _end; _r += 8 * _lanes) {\n" +
       batches +
-      "#pragma unroll\n        for (int _u = 0; _u < 4; ++_u) {\n"
-      "          if (_r + _u * _lanes < _end) {\n            catena::int64_t _offset[" +
-      count + "];\n            catena::jit::user_offsets(_reduced, _r + _u * _lanes, _offset);\n" +
-      loads +
+      "        if (_wide) {\n"
+      "#pragma unroll\n          for (int _v = 0; _v < 2; ++_v) {\n"
+      "            const long long _e = _r + (_v * _lanes + _lane) * 4;\n"
+      "            if (_e >= _end) break;\n"
+      "            const int _count = _end - _e < 4 ? (int)(_end - _e) : 4;\n" +
+      wide_loads +
+      "          }\n        } else {\n"
+      "#pragma unroll\n          for (int _u = 0; _u < 8; ++_u) {\n"
+      "            const long long _e = _r + _u * _lanes + _lane;\n"
+      "            if (_e >= _end) break;\n            catena::int64_t _offset[" +
+      count + "];\n            catena::jit::user_offsets(_reduced, _e, _offset);\n" + loads +
       "          }\n        }\n"
-      "#pragma unroll\n        for (int _u = 0; _u < 4; ++_u) {\n"
-      "          if (_r + _u * _lanes < _end) {\n"
-      "            const long long _j = (_r + _u * _lanes) * _kept.size + _i;\n" +
+      "#pragma unroll\n        for (int _u = 0; _u < 8; ++_u) {\n" +
+      element +
+      "          if (_e < _end) {\n"
+      "            const long long _j = _e * _kept.size + _i;\n" +
       names + "            const _Reduced _mapped = (_Reduced)(\n" +
       user_code(kernel.name + " map", kernel.map) + ");\n            " + add +
       "          }\n        }\n      }\n    }\n" + fold_block() +
