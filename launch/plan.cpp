@@ -139,10 +139,10 @@ Plan plan_in_allocation(const Options& options, const Machine& machine, bool cpu
   return plan;
 }
 
-long soft_limit(int resource) {
+// RLIMIT_...; glibc has an enumeration for them, other C libraries numbers.
+long soft_limit(auto resource) {
   rlimit limit{};
-  const bool unlimited = getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) != 0 ||
-                         limit.rlim_cur == RLIM_INFINITY;
+  const bool unlimited = getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY;
   return unlimited || limit.rlim_cur > static_cast<rlim_t>(LONG_MAX)
              ? LONG_MAX
              : static_cast<long>(limit.rlim_cur);
