@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cstdio>
 #include <utility>
 
@@ -32,6 +33,38 @@ constexpr std::array kLines = {"sent help message",
                                "killing job",
                                "Abort is in progress",
                                "orte/util/show_help.c"};
+
+// What ssh says when it does not get through.
+constexpr std::array kUnreached = {"Could not resolve hostname",
+                                   "Name or service not known",
+                                   "connect to host",
+                                   "No route to host",
+                                   "Connection refused",
+                                   "Connection timed out",
+                                   "Connection closed",
+                                   "Connection reset",
+                                   "Permission denied (",
+                                   "Host key verification failed"};
+
+// As a whole word: "h1" is not in "h12".
+bool contains_name(const std::string& text, const std::string& name) {
+  const auto belongs = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_';
+  };
+  for (std::size_t at = text.find(name); !name.empty() && at != std::string::npos;
+       at = text.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    if ((at == 0 || !belongs(text[at - 1])) && (end == text.size() || !belongs(text[end])))
+      return true;
+  }
+  return false;
+}
+
+// Open MPI leaves the domain out; an address has none.
+std::string short_name(const std::string& host) {
+  const bool address = host.find_first_not_of("0123456789.") == std::string::npos;
+  return address ? host : host.substr(0, host.find('.'));
+}
 
 bool is_rule(const std::string& line) {
   return line.size() > 40 && line.find_first_not_of('-') == std::string::npos;
@@ -73,8 +106,25 @@ void MpirunChatter::take_line(const std::string& line) {
   } else if (contains_any(line, kLines)) {
     withheld_ += line + "\n";
   } else {
-    on_line_(line);
+    pass_on(line);
   }
+}
+
+void MpirunChatter::pass_on(const std::string& line) {
+  learn_of_hosts(line);
+  on_line_(line);
+}
+
+void MpirunChatter::learn_of_hosts(const std::string& line) {
+  // "plm_rsh_agent" of Open MPI 4, "plm_ssh_agent" of 5.
+  if (line.find("sh_agent\" was set to a path") != std::string::npos) hints_.no_ssh = true;
+  if (!hints_.unreached_host.empty() || !contains_any(line, kUnreached)) return;
+  const auto named = std::find_if(hosts_.begin(), hosts_.end(), [&](const std::string& host) {
+    return contains_name(line, host) || contains_name(line, short_name(host));
+  });
+  if (named == hosts_.end() && !hints_.unreached_reason.empty()) return;
+  hints_.unreached_reason = line;
+  if (named != hosts_.end()) hints_.unreached_host = *named;
 }
 
 void MpirunChatter::close_block() {
@@ -85,7 +135,7 @@ void MpirunChatter::close_block() {
     withheld_ += block;
     return;
   }
-  for (const std::string& line : split(trim(block), '\n')) on_line_(line);
+  for (const std::string& line : split(trim(block), '\n')) pass_on(line);
 }
 
 void MpirunChatter::learn(const std::string& text) {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace catena::launch {
 
@@ -15,13 +16,19 @@ struct MpirunHints {
   std::optional<int> killed_rank;  // "process rank R ... exited on signal S"
   int killed_signal = 0;
   std::string killed_host;
+  // What ssh said about a host that it could not reach; the host is "" when it did not name one.
+  std::string unreached_host;
+  std::string unreached_reason;
+  bool no_ssh = false;  // there is no ssh to reach other hosts with
 };
 
 class MpirunChatter {
  public:
   using OnLine = std::function<void(std::string_view line)>;
 
-  explicit MpirunChatter(OnLine on_line) : on_line_(std::move(on_line)) {}
+  // `hosts`: names that ssh may speak of.
+  explicit MpirunChatter(OnLine on_line, std::vector<std::string> hosts = {})
+      : on_line_(std::move(on_line)), hosts_(std::move(hosts)) {}
   void feed(std::string_view bytes);
   void finish();
   const MpirunHints& hints() const { return hints_; }
@@ -32,8 +39,11 @@ class MpirunChatter {
   void take_line(const std::string& line);
   void close_block();
   void learn(const std::string& text);
+  void pass_on(const std::string& line);
+  void learn_of_hosts(const std::string& line);
 
   OnLine on_line_;
+  std::vector<std::string> hosts_;
   std::string rest_;
   bool in_block_ = false;  // between two lines of dashes
   std::string block_;

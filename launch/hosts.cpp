@@ -105,4 +105,12 @@ std::vector<int> ranks_per_host(const std::vector<Host>& hosts, int ranks) {
   return counts;
 }
 
+std::vector<std::string> host_of_each_rank(const std::vector<Host>& hosts, int ranks) {
+  std::vector<std::string> names;
+  const std::vector<int> counts = ranks_per_host(hosts, ranks);
+  for (std::size_t i = 0; i < hosts.size(); ++i)
+    names.insert(names.end(), static_cast<std::size_t>(counts[i]), hosts[i].name);
+  return names;
+}
+
 }  // namespace catena::launch

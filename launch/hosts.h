@@ -25,5 +25,7 @@ int total_slots(const std::vector<Host>& hosts);
 
 // Ranks of each host when the slots are filled in order.
 std::vector<int> ranks_per_host(const std::vector<Host>& hosts, int ranks);
+// The same as the name of each rank's host; empty without hosts.
+std::vector<std::string> host_of_each_rank(const std::vector<Host>& hosts, int ranks);
 
 }  // namespace catena::launch

@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <random>
 
 #include "check.h"
@@ -17,6 +18,7 @@
 #include "plan.h"
 #include "program.h"
 #include "rank_process.h"
+#include "session_folder.h"
 #include "supervisor.h"
 #include "text.h"
 
@@ -113,17 +115,29 @@ void check_not_nested() {
       "Open MPI cannot nest; start the program itself here, or catena-run from outside");
 }
 
+// For jobs of this machine: on other hosts nobody would remove it.
+std::unique_ptr<SessionFolder> make_session_folder(const Options& options, const Plan& plan) {
+  const bool here = plan.hosts.empty() && !plan.several_hosts;
+  if (!here || names_session_folder(options.mpi_args, environment_with(options.env)))
+    return nullptr;
+  return std::make_unique<SessionFolder>();
+}
+
 int launch(const Options& options) {
   check_env(options.env);
   if (!options.dry_run) check_not_nested();
   SignalQueue signals = job_signals();
   const Mpirun mpirun = find_mpirun(options.mpirun);
-  const MpirunRequest request = make_request(options, mpirun);
+  MpirunRequest request = make_request(options, mpirun);
   if (options.dry_run) {
+    // Missing is no mistake yet: the line may be for another machine.
+    refuse_unrunnable(options.program.front());
     print_command(options, request);
     return 0;
   }
   require_executable(options.program.front());
+  const std::unique_ptr<SessionFolder> session = make_session_folder(options, request.plan);
+  if (session) request.session_folder = session->path();
   Job job;
   job.mpirun = mpirun.path;
   job.command = mpirun_command(request);
@@ -131,6 +145,7 @@ int launch(const Options& options) {
     if (setting.value) job.environment.push_back(setting.name + "=" + *setting.value);
   job.id = request.settings.job;
   job.ranks = request.plan.ranks;
+  job.planned_hosts = host_of_each_rank(request.plan.hosts, request.plan.ranks);
   job.start_timeout = options.start_timeout;
   job.terminal = !request.settings.terminal.empty();
   const Report report = run_job(job, signals);

@@ -177,6 +177,9 @@ std::vector<std::string> mpirun_command(const MpirunRequest& request) {
   // Between SIGTERM and SIGKILL when mpirun itself ends the job, so that rank processes can end
   // their programs and report.
   append_runtime_setting(words, major, "odls_base_sigkill_timeout", "1");
+  if (!request.session_folder.empty())
+    append_runtime_setting(words, major, major >= 5 ? "prte_tmpdir_base" : "orte_tmpdir_base",
+                           request.session_folder);
   for (const std::string& name : request.forward) append(words, {"-x", name});
   append(words, request.mpi_args);
   append(words, {request.launcher, "--rank-process"});

@@ -53,7 +53,8 @@ struct MpirunRequest {
   Plan plan;
   std::vector<std::string> forward;  // names of variables
   std::vector<std::string> mpi_args;
-  std::string launcher;  // path of catena-run, the same on all hosts
+  std::string session_folder;  // for mpirun's own files; "": where it likes
+  std::string launcher;        // path of catena-run, the same on all hosts
   RankSettings settings;
   std::vector<std::string> program;
 };

@@ -30,8 +30,12 @@ struct RawOptions {
 void declare(CLI::App& app, RawOptions& raw, Options& options) {
   app.add_option("-n,--ranks", raw.ranks, "Number of ranks (default: number of GPUs, else 2)")
       ->type_name("N");
-  app.add_option("-H,--host", raw.hosts, "Hosts and their slots: h1:4,h2:4")->type_name("LIST");
-  app.add_option("--hostfile", raw.hostfile, "File with a line 'host slots=N' for each host")
+  app.add_option("-H,--host", raw.hosts,
+                 "Hosts and their slots: h1:4,h2:4 (slots of a host named twice add up)")
+      ->type_name("LIST");
+  app.add_option(
+         "--hostfile", raw.hostfile,
+         "File with a line 'host slots=N' for each host (slots of a host named twice add up)")
       ->type_name("FILE");
   app.add_option("--gpus", raw.gpus, "GPUs of every host, in the order of its ranks: 0,1,3")
       ->type_name("LIST");

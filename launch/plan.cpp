@@ -1,8 +1,13 @@
 #include "plan.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 
+#include "../src/comm/status_board.h"
 #include "gpus.h"
 #include "text.h"
 
@@ -56,6 +61,34 @@ bool wants_cpu(const Options& options, const Machine& machine) {
   return options.gpus.empty() && (machine.device == "cpu" || machine.device.starts_with("cpu:"));
 }
 
+// mpirun would find out halfway, in words that tell nothing.
+void check_count(int ranks, const std::string& where) {
+  if (ranks <= comm::StatusBoard::kMaxSlots) return;
+  throw UserError(count_of(ranks, "rank") + " asked for on " + where + ", but one host takes " +
+                  std::to_string(comm::StatusBoard::kMaxSlots) +
+                  " at most; use a smaller -n, or more hosts with -H h1:4,h2:4");
+}
+
+void check_limits(int ranks, const Machine& machine) {
+  check_count(ranks, "this machine");
+  // A rank process and its program; mpirun itself and the threads of all have to fit in as well.
+  constexpr long kProcessesOfRank = 2;
+  if (kProcessesOfRank * ranks > machine.most_processes)
+    throw UserError(count_of(ranks, "rank") + " asked for, which are " +
+                    std::to_string(kProcessesOfRank * ranks) + " processes, but there may be " +
+                    std::to_string(machine.most_processes) +
+                    " here (ulimit -u, kernel.pid_max, pids.max of the control group); use a "
+                    "smaller -n, or raise the limit");
+  // mpirun keeps two pipes a rank, and some files of its own.
+  const long files = 2L * ranks + 32;
+  if (files > machine.most_files)
+    throw UserError(count_of(ranks, "rank") + " asked for, for which mpirun needs about " +
+                    std::to_string(files) + " open files, but a process may have " +
+                    std::to_string(machine.most_files) + " (ulimit -n); use -n " +
+                    std::to_string(std::max(1L, (machine.most_files - 32) / 2)) +
+                    " or fewer, or raise it with ulimit -n " + std::to_string(files));
+}
+
 Plan plan_here(const Options& options, const Machine& machine, bool cpu) {
   Plan plan;
   if (!options.gpus.empty()) {
@@ -69,6 +102,7 @@ Plan plan_here(const Options& options, const Machine& machine, bool cpu) {
   plan.ranks = options.ranks.value_or(use_gpus ? machine.gpus : 2);
   if (use_gpus && plan.ranks > machine.gpus)
     too_many_ranks(plan.ranks, machine.gpus, "this machine");
+  check_limits(plan.ranks, machine);
   plan.devices = use_gpus ? "auto" : "cpu";
   return plan;
 }
@@ -85,6 +119,7 @@ Plan plan_on_hosts(const Options& options, std::vector<Host> hosts, bool cpu) {
                     "; raise the numbers in -H h1:4,h2:4 (or slots= in "
                     "the hostfile), or use -n " +
                     std::to_string(slots));
+  for (const Host& host : plan.hosts) check_count(std::min(host.slots, plan.ranks), host.name);
   plan.devices = cpu ? "cpu" : options.gpus.empty() ? "auto" : gpu_list(options.gpus);
   if (!options.gpus.empty()) {
     const std::vector<int> counts = ranks_per_host(plan.hosts, plan.ranks);
@@ -104,6 +139,30 @@ Plan plan_in_allocation(const Options& options, const Machine& machine, bool cpu
   return plan;
 }
 
+// RLIMIT_...; glibc has an enumeration for them, other C libraries numbers.
+long soft_limit(auto resource) {
+  rlimit limit{};
+  const bool unlimited = getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY;
+  return unlimited || limit.rlim_cur > static_cast<rlim_t>(LONG_MAX)
+             ? LONG_MAX
+             : static_cast<long>(limit.rlim_cur);
+}
+
+// LONG_MAX when the file is not there or says "max".
+long number_in(const char* path) {
+  long number = LONG_MAX;
+  std::ifstream(path) >> number;
+  return number > 0 ? number : LONG_MAX;
+}
+
+long most_processes() {
+  // The kernel lets root pass the first.
+  const long of_user = geteuid() == 0 ? LONG_MAX : soft_limit(RLIMIT_NPROC);
+  return std::min({of_user, number_in("/proc/sys/kernel/pid_max"),
+                   number_in("/proc/sys/kernel/threads-max"),
+                   number_in("/sys/fs/cgroup/pids.max")});
+}
+
 }  // namespace
 
 Machine this_machine() {
@@ -112,6 +171,8 @@ Machine this_machine() {
   machine.gpus = static_cast<int>(inventory.gpus.size());
   machine.gpu_problem = inventory.problem;
   machine.device = environment("CATENA_DEVICE");
+  machine.most_processes = most_processes();
+  machine.most_files = soft_limit(RLIMIT_NOFILE);
   if (parse_number(environment("SLURM_JOB_NUM_NODES")).value_or(1) > 1)
     machine.scheduled_tasks = parse_number(environment("SLURM_NTASKS")).value_or(0);
   // Kubernetes' MPI operator names its hostfile for Open MPI 4, 5 ignores that name.

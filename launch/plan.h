@@ -1,6 +1,7 @@
 // How many ranks run where and on what, decided before anything is started.
 #pragma once
 
+#include <climits>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,8 @@ struct Machine {
   std::string device;       // CATENA_DEVICE
   int scheduled_tasks = 0;  // ranks of the batch system's allocation (Slurm), 0: none
   std::string hostfile;     // one that the cluster named in the environment
+  // What a user may have at a time, and a process may have open.
+  long most_processes = LONG_MAX, most_files = LONG_MAX;
 };
 Machine this_machine();
 

@@ -20,6 +20,11 @@ bool is_file(const std::string& path) {
   return stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
 }
 
+bool is_folder(const std::string& path) {
+  struct stat status {};
+  return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
 bool is_executable(const std::string& path) {
   return is_file(path) && access(path.c_str(), X_OK) == 0;
 }
@@ -48,11 +53,18 @@ std::optional<std::string> find_executable(const std::string& name) {
   return std::nullopt;
 }
 
-void require_executable(const std::string& name) {
-  if (find_executable(name)) return;
-  if (name.find('/') != std::string::npos && is_file(name))
+void refuse_unrunnable(const std::string& name) {
+  if (name.find('/') == std::string::npos || is_executable(name)) return;
+  if (is_folder(name))
+    throw UserError("program '" + name + "' is a folder; name the executable file in it", 126);
+  if (is_file(name))
     throw UserError("program '" + name + "' is not executable; try chmod +x " + shell_quote(name),
                     126);
+}
+
+void require_executable(const std::string& name) {
+  if (find_executable(name)) return;
+  refuse_unrunnable(name);
   std::string hint = "is not in PATH";
   if (name.find('/') != std::string::npos)
     hint = "does not exist";

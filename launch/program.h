@@ -12,6 +12,9 @@ std::optional<std::string> find_executable(const std::string& name);
 // Throws UserError (exit code 127 or 126, as a shell) when `name` cannot be run.
 void require_executable(const std::string& name);
 
+// The part of it that a path which does not exist passes.
+void refuse_unrunnable(const std::string& name);
+
 // "size-hash" of the file's contents, "" when it cannot be read.
 std::string file_digest(const std::string& path);
 

@@ -214,10 +214,42 @@ std::vector<int> ranks_where(const JobOutcome& job, Predicate predicate) {
   return ranks;
 }
 
+struct Unreached {
+  std::string text;  // "" when that is not it
+  std::string host;  // one of them
+};
+
+// What ssh said of a host, or which hosts nothing was heard of.
+Unreached describe_unreached(const JobOutcome& job) {
+  const std::vector<std::string> hosts = silent_hosts(job);
+  if (hosts.empty()) return {};
+  const MpirunHints& hints = job.hints;
+  const bool named = std::find(hosts.begin(), hosts.end(), hints.unreached_host) != hosts.end();
+  const bool several = !named && hosts.size() > 1;
+  Unreached unreached;
+  unreached.host = named ? hints.unreached_host : hosts.front();
+  unreached.text = several ? "catena-run: hosts " : "catena-run: host ";
+  unreached.text += named ? unreached.host : join(hosts, ", ");
+  if (hints.no_ssh)
+    unreached.text += " cannot be reached: there is no ssh here (apt-get install openssh-client)\n";
+  else if (!hints.unreached_reason.empty())
+    unreached.text += " could not be reached: " + hints.unreached_reason + "\n";
+  else
+    unreached.text += std::string(several ? " have" : " has") +
+                      " started no rank; what mpirun says about it stands above\n";
+  return unreached;
+}
+
 Report report_mpirun_failure(const JobOutcome& job) {
   const int code = job.mpirun_status == 0 ? 1 : job.mpirun_status;
-  std::string text = "catena-run: mpirun ended with exit code " +
-                     std::to_string(job.mpirun_status) + " and no rank reported a failure\n";
+  const std::string ended = "mpirun ended with exit code " + std::to_string(job.mpirun_status) +
+                            " and no rank reported a failure\n";
+  const Unreached unreached = describe_unreached(job);
+  std::string text = "catena-run: " + ended;
+  if (!unreached.text.empty())
+    text = unreached.text + "  " + ended +
+           "  every host must answer to ssh without a password (try: ssh " + unreached.host +
+           " true) and have catena-run in the same place\n";
   const auto missing = ranks_where(job, [](const RankOutcome& rank) { return !rank.hello; });
   if (!missing.empty()) text += "  never started: ranks " + format_ranks(missing) + "\n";
   const auto silent =
@@ -230,6 +262,26 @@ Report report_mpirun_failure(const JobOutcome& job) {
 
 bool failed(const EndRecord& end) {
   return end.not_started || end.signal != 0 || end.exit_code != 0;
+}
+
+std::vector<std::string> silent_hosts(const JobOutcome& job) {
+  const auto add = [](std::vector<std::string>& names, const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  };
+  std::vector<std::string> heard, silent;
+  const std::size_t known = std::min(job.planned_hosts.size(), job.ranks.size());
+  for (std::size_t rank = 0; rank < known; ++rank)
+    if (job.ranks[rank].hello) add(heard, job.planned_hosts[rank]);
+  for (std::size_t rank = 0; rank < known; ++rank) {
+    const std::string& name = job.planned_hosts[rank];
+    if (!name.empty() && std::find(heard.begin(), heard.end(), name) == heard.end())
+      add(silent, name);
+  }
+  const std::string here = host_name();
+  std::erase_if(silent, [&](const std::string& name) {
+    return name == "localhost" || name == here || name.substr(0, name.find('.')) == here;
+  });
+  return silent;
 }
 
 std::string format_ranks(const std::vector<int>& ranks) {

@@ -20,8 +20,10 @@ struct RankOutcome {
 
 struct JobOutcome {
   std::vector<RankOutcome> ranks;
-  int mpirun_status = 0;    // its exit code, 128 + signal when a signal ended it
-  int stop_signal = 0;      // the signal that ended catena-run, 0: none
+  int mpirun_status = 0;  // its exit code, 128 + signal when a signal ended it
+  int stop_signal = 0;    // the signal that ended catena-run, 0: none
+  // Where each rank was to run, "" or missing when mpirun decides.
+  std::vector<std::string> planned_hosts;
   std::string setup_error;  // the launcher itself gave up: start timeout, world size, binaries
   MpirunHints hints;
 };
@@ -33,6 +35,10 @@ struct Report {
 Report make_report(const JobOutcome& job);
 
 bool failed(const EndRecord& end);
+
+// The hosts that were to run ranks and of which no rank was heard, without this machine, which
+// needs no ssh.
+std::vector<std::string> silent_hosts(const JobOutcome& job);
 
 // "0, 2-5, 7"
 std::string format_ranks(const std::vector<int>& ranks);

@@ -95,7 +95,7 @@ Supervisor::Supervisor(const Job& job, SignalQueue& signals)
       signals_(signals),
       console_(job.terminal,
                [this](Stream stream, std::string_view bytes) { print(stream, bytes); }),
-      chatter_([this](std::string_view line) { console_.add_line(line); }),
+      chatter_([this](std::string_view line) { console_.add_line(line); }, job.planned_hosts),
       frames_(
           job.id,
           [this](int rank, Stream stream, std::string_view bytes) {
@@ -104,6 +104,7 @@ Supervisor::Supervisor(const Job& job, SignalQueue& signals)
           [this](std::string_view bytes) { chatter_.feed(bytes); }),
       start_deadline_(monotonic_seconds() + job.start_timeout) {
   outcome_.ranks.resize(static_cast<std::size_t>(job.ranks));
+  outcome_.planned_hosts = job.planned_hosts;
 }
 
 Report Supervisor::run() {
@@ -284,8 +285,10 @@ void Supervisor::check_start() {
     if (!outcome_.ranks[static_cast<std::size_t>(rank)].hello) missing.push_back(rank);
   char seconds[32];
   std::snprintf(seconds, sizeof(seconds), "%g", job_.start_timeout);
+  const std::vector<std::string> hosts = silent_hosts(outcome_);
   give_up("ranks " + format_ranks(missing) + " of " + std::to_string(job_.ranks) +
-          " did not start within " + seconds +
+          (hosts.empty() ? "" : " (of " + join(hosts, ", ") + ")") + " did not start within " +
+          seconds +
           " s; check that the hosts answer to ssh without a password and have catena-run in the "
           "same place, or raise --start-timeout");
 }

@@ -16,6 +16,7 @@ struct Job {
   std::vector<std::string> environment;  // "NAME=VALUE", set on top of the current one
   std::string id;                        // as in RankSettings
   int ranks = 0;
+  std::vector<std::string> planned_hosts;  // of each rank; empty when mpirun decides
   double start_timeout = 60;
   bool terminal = false;  // standard output is a terminal
 };

@@ -33,7 +33,7 @@ class Run {
   Run(const Options& options, Program& program)
       : options_(options),
         program_(program),
-        data_(ds::load_mnist({.folder = options.data})),
+        data_(ds::load_mnist({.folder = options.data, .pixels = {28, 28}})),
         who_(program.comm ? ds::RankOf{program.comm->rank(), program.comm->size()} : ds::RankOf{}),
         train_(data_.train, ds::ShuffledIterator(data_.train->size(), options.batch, options.seed),
                program.device, who_),

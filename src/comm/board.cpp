@@ -207,7 +207,7 @@ std::string difference(const Rings& rings, size_t own, const std::vector<int>& r
 
 // Whether two ranks' current calls are the two ends of one message.
 bool is_pair(const CallRecord& a, const CallRecord& b) {
-  return a.op == uint8_t(CallOp::send) && b.op == a.op && a.communicator == b.communicator &&
+  return is_message(a) && is_message(b) && a.communicator == b.communicator &&
          a.sequence == b.sequence;
 }
 
@@ -229,13 +229,11 @@ std::string deadlock(const BoardPlace& place, const Rings& rings, uint64_t id, i
     if (!peer.in_call || rings[size_t(r)].empty()) return {};
     if (double(now_ns - peer.operation_started_ns) < kStuck * 1e9) return {};
     const CallRecord call = rings[size_t(r)].back();
-    const bool message = call.op == uint8_t(CallOp::send);
-    if (call.reserved || (!message && call.communicator != id)) return {};
+    if (call.reserved || (!is_message(call) && call.communicator != id)) return {};
     for (const CallRecord& other : current)
       if (is_pair(call, other)) return {};
     current.push_back(call);
-    calls.push_back((message && call.root == r ? "waits for the sender of " : "waits in ") +
-                    format_call(call));
+    calls.push_back("waits in " + format_call(call));
     sequence = std::min(sequence, call.sequence);
   }
   const auto is_first = [&](const CallRecord& call) { return call.hash == current[0].hash; };

@@ -39,15 +39,24 @@ const char* call_reduction_name(std::uint8_t reduction) {
   return name_at(kNames, reduction);
 }
 
+bool is_message(const CallRecord& record) {
+  const auto op = static_cast<CallOp>(record.op);
+  return op == CallOp::send || op == CallOp::recv;
+}
+
 std::uint64_t fold_call(std::uint64_t previous, const CallRecord& record) {
   // One multiply-xorshift round a field: every bit of every field reaches every bit of the hash.
   const auto mix = [](std::uint64_t hash, std::uint64_t value) {
     hash = (hash ^ value) * 0x9e37'79b9'7f4a'7c15u;
     return hash ^ (hash >> 29);
   };
-  const std::uint64_t codes = std::uint64_t{record.op} | std::uint64_t{record.dtype} << 8 |
+  // Both ends of a message hash alike; between which ranks it goes is in `communicator`.
+  const bool message = is_message(record);
+  const auto op = message ? static_cast<std::uint8_t>(CallOp::send) : record.op;
+  const std::int32_t root = message ? -1 : record.root;
+  const std::uint64_t codes = std::uint64_t{op} | std::uint64_t{record.dtype} << 8 |
                               std::uint64_t{record.reduction} << 16 |
-                              std::uint64_t{static_cast<std::uint32_t>(record.root)} << 32;
+                              std::uint64_t{static_cast<std::uint32_t>(root)} << 32;
   std::uint64_t hash = mix(previous + 0x2545'f491'4f6c'dd1du, record.sequence);
   hash = mix(hash, codes);
   hash = mix(hash, record.count);
@@ -65,8 +74,11 @@ std::string format_call(const CallRecord& record) {
     text.append(" ").append(call_dtype_name(record.dtype));
     text.append("[").append(std::to_string(record.count)).append("]");
   }
-  if (record.root >= 0) text.append(" root ").append(std::to_string(record.root));
-  return text;
+  if (record.root < 0) return text;
+  const char* role = op == CallOp::send   ? " to rank "
+                     : op == CallOp::recv ? " from rank "
+                                          : " root ";
+  return text.append(role).append(std::to_string(record.root));
 }
 
 CallRecord CallHistory::next(CallOp op, std::uint8_t dtype, std::uint8_t reduction,

@@ -72,6 +72,15 @@ void Communicator::check_peer(const char* who, int peer, const char* role) const
                " is not a rank of this communicator, expected 0 to ", size() - 1);
 }
 
+// A send waits for its recv, which this rank could only call after it. In a group both are there.
+void Communicator::check_other(const char* who, int peer, const char* role) const {
+  check_peer(who, peer, role);
+  CATENA_CHECK(
+      ValueError, peer != rank() || state_->grouping, who, ": ", role, " ", peer,
+      " is this rank itself, and a send outside of a group waits for its recv, so it would "
+      "wait for ever; put both into one group(...), or copy the value");
+}
+
 Array Communicator::all_reduce(const Array& x, const Reduce& op, const Array& out) {
   constexpr const char* kWho = "all_reduce";
   check_array(kWho, x);
@@ -221,7 +230,7 @@ Array Communicator::all_to_all(const Array& x, const Array& out) {
 
 void Communicator::send(const Array& x, int destination) {
   check_array("send", x);
-  check_peer("send", destination, "destination");
+  check_other("send", destination, "destination");
   Request request{
       .who = "send", .op = CommOp::kSend, .root = destination, .count = x.size(), .input = x};
   submit(request);
@@ -229,7 +238,7 @@ void Communicator::send(const Array& x, int destination) {
 
 void Communicator::recv(const Array& out, int source) {
   check_array("recv", out);
-  check_peer("recv", source, "source");
+  check_other("recv", source, "source");
   Request request{
       .who = "recv", .op = CommOp::kRecv, .root = source, .count = out.size(), .output = out};
   submit(request);

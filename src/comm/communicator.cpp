@@ -341,14 +341,13 @@ void Communicator::apply_fault(bool& skip) {
 }
 
 CallRecord Communicator::next_record(const Request& request, Dtype dtype) {
-  // Both ends record a message in the same words: a send to the receiving rank.
-  const bool receives = request.op == CommOp::kRecv;
-  const CommOp op = receives ? CommOp::kSend : request.recorded_op;
+  const CommOp op = request.recorded_op;
   const int kind = op == CommOp::kObject ? request.recorded_kind : int(request.how.kind);
-  CallHistory& history =
-      is_message(request.op) ? state_->pair_history(receives, request.root) : state_->history;
+  CallHistory& history = is_message(request.op)
+                             ? state_->pair_history(op == CommOp::kRecv, request.root)
+                             : state_->history;
   return history.next(static_cast<CallOp>(op), static_cast<uint8_t>(dtype),
-                      static_cast<uint8_t>(kind), receives ? rank() : request.root,
+                      static_cast<uint8_t>(kind), request.root,
                       static_cast<uint64_t>(request.count));
 }
 

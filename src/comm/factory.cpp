@@ -34,9 +34,6 @@ std::string Call::describe() const {
     std::string text = message(kObjects[recorded_reduction % std::size(kObjects)], " #", sequence);
     return root < 0 ? text : message(text, " root ", root);
   }
-  if (op == CommOp::kSend || op == CommOp::kRecv)
-    return message(name(op), " #", sequence, " ", catena::name(dtype), "[", count, "]",
-                   op == CommOp::kSend ? " to rank " : " from rank ", root);
   return format_call(record);
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdlib>
 
+#include "catena/comm/transport.h"
 #include "catena/core/log.h"
 
 namespace catena::comm {
@@ -41,18 +42,17 @@ void JoinWatch::run() {
   while (!changed_.wait_for(lock, std::chrono::milliseconds(200), [this] { return done_; })) {
     look();
     if (Clock::now() < deadline) continue;
-    std::string late;
-    int first = -1;
+    std::vector<int> late;
     for (int slot = 0; board_ && slot < board_->slots(); ++slot) {
       const SlotSnapshot peer = board_->read(slot);
       if (peer.phase == Phase::joining || peer.rank < 0) continue;
-      if (first < 0) first = peer.rank;
-      late += message(late.empty() ? "" : ", ", peer.rank);
+      late.push_back(peer.rank);
     }
-    give_up(first, message("create_communicator: ",
-                           late.empty() ? "ranks of other hosts have" : "rank " + late + " has",
-                           " not called it within ", timeout_,
-                           " s (CATENA_START_TIMEOUT, catena-run --start-timeout)"));
+    const std::string who = late.empty() ? "ranks of other hosts" : list_ranks(late);
+    give_up(late.empty() ? -1 : late[0],
+            message("create_communicator: ", who, late.size() == 1 ? " has" : " have",
+                    " not called it within ", timeout_,
+                    " s (CATENA_START_TIMEOUT, catena-run --start-timeout)"));
   }
 }
 

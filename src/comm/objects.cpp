@@ -238,7 +238,7 @@ std::string Communicator::scatter_bytes(const std::vector<std::string>& pieces, 
 }
 
 void Communicator::send_bytes(const std::string& bytes, int destination) {
-  check_peer("send_object", destination, "destination");
+  check_other("send_object", destination, "destination");
   int64_t length = static_cast<int64_t>(bytes.size());
   host_call(CommOp::kSend, &length, 1, nullptr, 0, Dtype::kInt64, destination, -1);
   if (length > 0)
@@ -247,7 +247,7 @@ void Communicator::send_bytes(const std::string& bytes, int destination) {
 }
 
 std::string Communicator::recv_bytes(int source) {
-  check_peer("recv_object", source, "source");
+  check_other("recv_object", source, "source");
   int64_t length = 0;
   host_call(CommOp::kRecv, nullptr, 0, &length, 1, Dtype::kInt64, source, -1);
   std::string bytes(static_cast<size_t>(length), '\0');

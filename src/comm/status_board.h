@@ -51,24 +51,30 @@ const char* call_dtype_name(std::uint8_t dtype);
 // sum mean min max product weighted
 const char* call_reduction_name(std::uint8_t reduction);
 
-// One collective call as every rank of the communicator must have made it.
+// One call as every rank of the communicator must have made it, or one end of a message, as this
+// rank calls it.
 struct CallRecord {
   std::uint64_t sequence = 0;  // 1 for the first call on the communicator
   std::uint8_t op = 0;
   std::uint8_t dtype = 0;
   std::uint8_t reduction = 0;
   std::uint8_t reserved = 0;
-  std::int32_t root = -1;  // -1: the operation has no root
+  std::int32_t root = -1;  // of a send the destination, of a recv the source; -1: none
   std::uint64_t count = 0;
   std::uint64_t communicator = 0;
   std::uint64_t hash = 0;  // of this call and all before it on the communicator
 };
 static_assert(sizeof(CallRecord) == 40);
 
-// The hash of a call after calls that hashed to `previous`; record.hash is not read.
+// Whether it is a send or a recv. Their `communicator` stands for the two ranks, see pair_id.
+bool is_message(const CallRecord& record);
+
+// The hash of a call after calls that hashed to `previous`; record.hash is not read. A send and its
+// recv have the same.
 std::uint64_t fold_call(std::uint64_t previous, const CallRecord& record);
 
-// "all_reduce #12 sum float32[1000]", "broadcast #3 int64[4] root 0"
+// "all_reduce #12 sum float32[1000]", "broadcast #3 int64[4] root 0", "send #1 float32[4] to rank
+// 1"
 std::string format_call(const CallRecord& record);
 
 // The running sequence number and hash of one communicator; each communicator owns one.

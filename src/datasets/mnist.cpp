@@ -153,11 +153,17 @@ std::string locate(const std::string& folder, const std::string& name) {
   fail<IoError>("no file '", name, "' or '", name, ".gz' in the folder '", folder, "'", kHint);
 }
 
-Array read_images(const std::string& path) {
+Array read_images(const std::string& path, const Shape& expected) {
   Array images = read_idx(path);
   CATENA_CHECK(IoError, images.dtype() == Dtype::kUInt8 && images.ndim() == 3, "'", path,
                "' holds ", images.dtype(), " of shape ", images.shape(),
                "; expected images: uint8 of three dimensions (magic number 0x00000803)");
+  CATENA_CHECK(IoError, images.size() > 0, "'", path, "' holds no pixels: its shape is ",
+               images.shape(), "; expected at least one image; is it the right file?");
+  const Shape found{images.shape()[1], images.shape()[2]};
+  CATENA_CHECK(IoError, expected.empty() || found == expected, "'", path, "' holds images of ",
+               found[0], " x ", found[1], " pixels, expected ", expected[0], " x ", expected[1],
+               "; give a data set of such images");
   return images;
 }
 
@@ -226,9 +232,13 @@ std::string find_mnist(const std::string& folder) {
 
 Mnist load_mnist(const MnistOptions& options) {
   Mnist mnist;
+  CATENA_CHECK(ValueError, options.pixels.empty() || options.pixels.size() == 2,
+               "load_mnist: pixels is ", options.pixels,
+               ", expected {height, width}, or {} for any");
   mnist.folder = find_mnist(options.folder);
   const auto load = [&](const std::string& part) {
-    const Array images = read_images(locate(mnist.folder, part + "-images-idx3-ubyte"));
+    const Array images =
+        read_images(locate(mnist.folder, part + "-images-idx3-ubyte"), options.pixels);
     const Array labels = read_labels(locate(mnist.folder, part + "-labels-idx1-ubyte"),
                                      images.length(), options.classes);
     return std::make_shared<const ImageDataset>(images, labels, sample_shape(images, options.ndim),

@@ -134,7 +134,8 @@ void Optimizer::prepare_for_capture() {
 }
 
 void Optimizer::require_setup(const char* who) const {
-  CATENA_CHECK(ValueError, is_set_up(), who, ": call setup(model) first");
+  CATENA_CHECK(ValueError, is_set_up(), "Optimizer::", who,
+               ": the optimizer has no parameters yet; call setup(model) first");
 }
 
 int64_t Optimizer::t() const {
@@ -238,7 +239,7 @@ void Optimizer::weight_decay(double decay) {
 }
 
 void UpdateContext::clip_norm(double maxnorm) {
-  CATENA_CHECK(ValueError, maxnorm > 0, "gradient_clipping: expected a positive norm, got ",
+  CATENA_CHECK(ValueError, maxnorm > 0, "UpdateContext::clip_norm: expected a norm above 0, got ",
                maxnorm);
   apply();
   Array total;

@@ -106,6 +106,7 @@ NamedArrays Optimizer::state() {
 }
 
 void Optimizer::load_state(const std::map<std::string, Array>& given) {
+  require_setup("load_state");
   const NamedArrays own = state();
   std::string problems;
   std::map<std::string, Array> unknown = given;

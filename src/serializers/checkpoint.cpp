@@ -134,6 +134,8 @@ void Checkpoint::load(const std::string& path) const {
       entry.load(groups.at(entry.name));
     } catch (const IoError& e) {
       fail<IoError>(path, ", ", entry.name, ": ", e.what());
+    } catch (const ValueError& e) {
+      fail<ValueError>(path, ", ", entry.name, ": ", e.what());
     }
   }
 }

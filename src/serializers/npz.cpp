@@ -48,11 +48,23 @@ void load(const std::string& path, Parameterized& model, bool strict) {
   from_arrays(load_npz(path), model, path, strict);
 }
 
+namespace {
+
+void require_setup(const char* what, const std::string& path, const Optimizer& optimizer) {
+  CATENA_CHECK(ValueError, optimizer.is_set_up(), what, " '", path,
+               "': the optimizer has no parameters yet, so there are no states to ", what,
+               "; call its setup(model) first");
+}
+
+}  // namespace
+
 void save(const std::string& path, Optimizer& optimizer, bool compressed) {
+  require_setup("save", path, optimizer);
   save_npz(path, optimizer.state(), compressed);
 }
 
 void load(const std::string& path, Optimizer& optimizer) {
+  require_setup("load", path, optimizer);
   const std::map<std::string, Array> arrays = load_npz(path);
   try {
     optimizer.load_state(arrays);

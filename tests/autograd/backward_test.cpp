@@ -256,5 +256,14 @@ TEST(FunctionBag, FindsByName) {
   EXPECT_EQ(bag.get<Layer>("l1").W.data().to_vector<double>()[0], 1);
 }
 
+TEST(Backward, WithoutCreatorNothingHappens) {
+  const Variable x(ones({2, 3}));
+  EXPECT_NO_THROW(x.backward());  // no gradient is asked for either
+  EXPECT_FALSE(x.grad().defined());
+  x.set_grad(full({2, 3}, 2.0));
+  x.backward();
+  EXPECT_EQ(x.grad().to_vector<double>(), std::vector<double>(6, 2.0));
+}
+
 }  // namespace
 }  // namespace catena

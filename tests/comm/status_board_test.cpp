@@ -258,6 +258,14 @@ TEST(CallRecords, EveryFieldCounts) {
   EXPECT_FALSE(changed([](CallRecord& c) { c.hash = 99; }));
 }
 
+TEST(CallRecords, BothEndsOfAMessageHashAlike) {
+  CallHistory sender(5), receiver(5), other(5);
+  const CallRecord sent = sender.next(CallOp::send, kFloat32, 0, 1, 4);
+  const CallRecord received = receiver.next(CallOp::recv, kFloat32, 0, 0, 4);
+  EXPECT_EQ(sent.hash, received.hash);
+  EXPECT_NE(sent.hash, other.next(CallOp::recv, kFloat32, 0, 0, 5).hash);
+}
+
 TEST(CallRecords, Formatted) {
   CallHistory history(1);
   EXPECT_EQ(format_call(history.next(CallOp::all_reduce, kFloat32, 2, -1, 10)),
@@ -265,6 +273,10 @@ TEST(CallRecords, Formatted) {
   EXPECT_EQ(format_call(history.next(CallOp::broadcast, 4, 0, 3, 7)),
             "broadcast #2 int64[7] root 3");
   EXPECT_EQ(format_call(history.next(CallOp::barrier, 0, 0, -1, 0)), "barrier #3");
+  EXPECT_EQ(format_call(history.next(CallOp::send, kFloat32, 0, 1, 4)),
+            "send #4 float32[4] to rank 1");
+  EXPECT_EQ(format_call(history.next(CallOp::recv, kFloat32, 0, 0, 4)),
+            "recv #5 float32[4] from rank 0");
   CallRecord odd;
   odd.op = 200;
   odd.dtype = 200;

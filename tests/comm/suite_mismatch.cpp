@@ -68,7 +68,9 @@ std::vector<MismatchCase> mismatch_cases() {
       {"extra_call", extra_call, {"call #4", "all_reduce #4 sum float32[7]", "barrier #4"}},
       {"object_kind", object_kind, {"call #4", "broadcast_object", "all_gather_object"}},
       {"in_a_group", in_a_group, {"call #5", "float32[4]", "float32[6]"}},
-      {"message_size", message_size, {"send", "recv", "float32[4]", "float32[3]"}},
+      {"message_size",
+       message_size,
+       {"send #1 float32[4] to rank", "recv #1 float32[3] from rank"}},
   };
 }
 

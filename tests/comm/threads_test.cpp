@@ -167,12 +167,39 @@ TEST(ThreadsFaults, InjectedThrow) {
                std::runtime_error);
 }
 
+TEST(Threads, AllReduceTakesShapesOfOneCount) {
+  run_threads(2, [](Communicator& comm) {
+    const Shape shape = comm.rank() == 0 ? Shape{2, 3} : Shape{3, 2};
+    const Array y = comm.all_reduce(arange(6, dtype::float32).reshape(shape));
+    EXPECT_EQ(y.shape(), shape);
+    EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{0, 2, 4, 6, 8, 10}));
+  });
+}
+
+TEST(ThreadsFaults, DeadlineNamesRanks) {
+  const auto texts = texts_of(
+      3,
+      [](Communicator& comm) {
+        if (comm.rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1200));
+        comm.barrier();
+      },
+      0.3);
+  EXPECT_TRUE(holds(texts[0], "for ranks 1, 2")) << texts[0];
+}
+
 TEST(ThreadsFaults, ExchangeWithoutGroupIsADeadlockThatIsNamed) {
   const auto texts = texts_of(2, [](Communicator& comm) {
     comm.send(some(comm), 1 - comm.rank());
     comm.recv(some(comm), 1 - comm.rank());
   });
-  for (const std::string& text : texts) EXPECT_TRUE(holds(text, "group")) << text;
+  for (const std::string& text : texts) {
+    EXPECT_TRUE(holds(text, "group")) << text;
+    EXPECT_TRUE(holds(text,
+                      "rank 0 waits in send #1 float32[4] to rank 1; "
+                      "rank 1 waits in send #1 float32[4] to rank 0"))
+        << text;
+    EXPECT_FALSE(holds(text, "root 1")) << text;
+  }
 }
 
 TEST(ThreadsFaults, SendAgainstCollectiveIsNamed) {

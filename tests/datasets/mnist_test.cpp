@@ -133,6 +133,22 @@ TEST_F(MnistTest, FilesMustFitTogether) {
                   {"none' does not exist"});
 }
 
+TEST_F(MnistTest, ImagesOfAnotherSizeAndEmptyFilesAreNamed) {
+  write_all();
+  const auto load_pixels = [&](const Shape& pixels) {
+    return load_mnist({.folder = folder_.path(), .classes = 4, .pixels = pixels});
+  };
+  EXPECT_EQ(load_pixels({2, 3}).train->size(), 4);
+  expect_contains(error_of<IoError>([&] {
+                    load_pixels({28, 28});
+                  }),
+                  {"train-images-idx3-ubyte'", "2 x 3 pixels", "expected 28 x 28"});
+  expect_contains(error_of<ValueError>([&] { load_pixels({784}); }), {"pixels is (784,)"});
+  write_file(folder_ / "train-images-idx3-ubyte", idx(8, {0, 2, 3}, ""));
+  expect_contains(error_of<IoError>([&] { load(); }),
+                  {"train-images-idx3-ubyte'", "shape is (0, 2, 3)", "at least one image"});
+}
+
 TEST_F(MnistTest, FolderFromEnvironment) {
   write_all();
   ::setenv("CATENA_MNIST", folder_.path().c_str(), 1);

@@ -17,6 +17,7 @@ struct Damage {
 void PrintTo(const Damage& damage, std::ostream* os) { *os << damage.name; }
 
 constexpr char kLabels[] = "train-labels-idx1-ubyte", kImages[] = "train-images-idx3-ubyte.gz";
+constexpr char kPlainImages[] = "train-images-idx3-ubyte";
 
 void cut(const std::string& path) {
   std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
@@ -70,7 +71,14 @@ const std::vector<Damage>& damages() {
                       big_endian(0x801) + big_endian(2) + std::string("\1\2"));
          }
        },
-       {"Linear (Forward)", "Expect: ", "Actual: 6 != 784"}},
+       {kPlainImages, "images of 2 x 3 pixels", "expected 28 x 28"}},
+      {"NoImages",
+       [](const SmallData& d) {
+         std::filesystem::remove(d / kImages);
+         write_file(d / kPlainImages,
+                    big_endian(0x803) + big_endian(0) + big_endian(28) + big_endian(28));
+       },
+       {kPlainImages, "(0, 28, 28)", "at least one image"}},
   };
   return all;
 }

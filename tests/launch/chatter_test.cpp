@@ -46,6 +46,34 @@ TEST(Chatter, LearnsOfAborts) {
   EXPECT_EQ(heard.chatter.hints().abort_code, 77);
 }
 
+TEST(Chatter, LearnsWhichHostDidNotAnswer) {
+  const auto hints_of = [](const std::string& text) {
+    MpirunChatter chatter([](std::string_view) {}, {"h1", "h12.lab.org", "10.0.0.7"});
+    chatter.feed(text);
+    chatter.finish();
+    return chatter.hints();
+  };
+  MpirunHints hints = hints_of(
+      "Warning: Permanently added 'h1' to the list of known hosts.\n"
+      "ssh: Could not resolve hostname h12: Name or service not known\r\n");
+  EXPECT_EQ(hints.unreached_host, "h12.lab.org");
+  EXPECT_EQ(hints.unreached_reason,
+            "ssh: Could not resolve hostname h12: Name or service not known");
+  EXPECT_EQ(hints_of("ssh: connect to host 10.0.0.7 port 22: No route to host\n").unreached_host,
+            "10.0.0.7");
+  hints = hints_of("Host key verification failed.\n");
+  EXPECT_EQ(hints.unreached_host, "");
+  EXPECT_EQ(hints.unreached_reason, "Host key verification failed.");
+  hints = hints_of("root@h1: Permission denied (publickey).\nConnection closed by h12 port 22\n");
+  EXPECT_EQ(hints.unreached_host, "h1");
+  EXPECT_FALSE(hints.no_ssh);
+  EXPECT_TRUE(hints_of(kRule +
+                       "The value of the MCA parameter \"plm_rsh_agent\" was set to a path\n"
+                       "that could not be found:\n" +
+                       kRule)
+                  .no_ssh);
+}
+
 TEST(Chatter, LearnsOfKilledRankProcesses) {
   Heard heard;
   heard.chatter.feed(

@@ -1,4 +1,6 @@
 // How a job under catena-run ends when somebody ends it: Ctrl-C, signals, from another host.
+#include <sys/file.h>
+
 #include "launched.h"
 
 namespace catena::launch::test {
@@ -71,6 +73,62 @@ TEST(Endings, SecondCtrlCDoesNotWait) {
   kill(running.pid(), SIGINT);
   EXPECT_EQ(running.finish().status, 130);
   EXPECT_LT(seconds_since(start), 2);
+}
+
+// A folder for temporary files of its own, below a short name.
+class TemporaryFiles {
+ public:
+  TemporaryFiles() : setting_("TMPDIR", make()) {}
+  ~TemporaryFiles() { std::filesystem::remove_all(path_); }
+  const std::string& path() const { return path_; }
+  std::size_t count() const {
+    const std::filesystem::directory_iterator entries(path_);
+    return static_cast<std::size_t>(std::distance(begin(entries), end(entries)));
+  }
+
+ private:
+  const std::string& make() {
+    path_ = "/tmp/ct-" + std::to_string(getpid());
+    std::filesystem::create_directories(path_);
+    return path_;
+  }
+  std::string path_;
+  Setting setting_;
+};
+
+TEST(Endings, KilledMpirunLeavesNoFolders) {
+  const TemporaryFiles temporary;
+  const std::string mark = new_mark();
+  Launched running({"-n", "2", "--cpu", "--env", mark, FAULT_PROGRAM, "hang"});
+  wait_for_processes(mark, 5, 10);
+  running.read_for(0.3);
+  ASSERT_EQ(temporary.count(), 1u);
+  const pid_t mpirun = find_mpirun(mark);
+  ASSERT_GT(mpirun, 0);
+  kill(mpirun, SIGKILL);
+  EXPECT_NE(running.finish().status, 0);
+  EXPECT_EQ(temporary.count(), 0u);
+  wait_for_processes(mark, 0, 5);
+}
+
+TEST(Endings, FoldersOfKilledLaunchersAreRemovedByTheNext) {
+  const TemporaryFiles temporary;
+  const auto make = [&](const std::string& name, std::chrono::minutes age) {
+    const std::string path = temporary.path() + "/" + name;
+    std::filesystem::create_directories(path + "/below");
+    std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - age);
+    return path;
+  };
+  const std::string old = make("catena-run-oldold", std::chrono::minutes(5));
+  const std::string fresh = make("catena-run-newnew", std::chrono::minutes(0));
+  const std::string used = make("catena-run-inuse1", std::chrono::minutes(5));
+  const std::string other = make("catena-other", std::chrono::minutes(5));
+  const int lock = open(used.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  ASSERT_EQ(flock(lock, LOCK_EX | LOCK_NB), 0);
+  EXPECT_EQ(run({"-n", "1", "--cpu", "true"}).status, 0);
+  EXPECT_FALSE(std::filesystem::exists(old));
+  for (const std::string& path : {fresh, used, other}) EXPECT_TRUE(std::filesystem::exists(path));
+  close(lock);
 }
 
 TEST(Endings, TermEndsRanksThatIgnoreIt) { expect_clean_end(SIGTERM, {"--cpu"}, "stubborn", 5); }

@@ -98,6 +98,52 @@ TEST(Faults, MissingProgram) {
   EXPECT_EQ(result.err, "catena-run: program './no-such-program' does not exist\n");
 }
 
+TEST(Faults, FoldersAndPlainFilesAreNoPrograms) {
+  const Script script("plain", "");
+  std::filesystem::permissions(script.path(), std::filesystem::perms::owner_read);
+  for (const bool dry : {false, true}) {
+    const auto start = [&](const std::string& program) {
+      return run(dry ? Words{"--dry-run", "--cpu", program} : Words{"--cpu", program});
+    };
+    Result result = start(testing::TempDir());
+    EXPECT_EQ(result.status, 126);
+    EXPECT_EQ(result.err, "catena-run: program '" + testing::TempDir() +
+                              "' is a folder; name the executable file in it\n");
+    EXPECT_EQ(result.out, "");
+    result = start(script.path());
+    EXPECT_EQ(result.status, 126);
+    EXPECT_EQ(result.err, "catena-run: program '" + script.path() +
+                              "' is not executable; try chmod +x " + script.path() + "\n");
+  }
+}
+
+TEST(Faults, MoreRanksThanThereCanBeAreRefused) {
+  const Result result = run({"-n", "100000", "--cpu", "true"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(result.err.find("catena-run: 100000 ranks asked for on this machine, but one host"), 0u)
+      << result.err;
+  EXPECT_LT(result.seconds, 2);
+}
+
+// mpirun gets this in place of ssh.
+TEST(Faults, HostThatDoesNotAnswerIsNamed) {
+  const Script agent("ssh",
+                     "#!/bin/sh\n"
+                     "echo 'ssh: Could not resolve hostname nosuchhost: Name or service not "
+                     "known' >&2\nexit 255\n");
+  const Setting four("OMPI_MCA_plm_rsh_agent", agent.path());
+  const Setting five("PRTE_MCA_plm_ssh_agent", agent.path());
+  const Result result = run({"-H", "nosuchhost:2", "--cpu", "true"});
+  EXPECT_NE(result.status, 0);
+  const std::size_t at = result.err.find("catena-run: ");
+  ASSERT_NE(at, std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find("catena-run: host nosuchhost could not be reached: ssh: Could not "
+                            "resolve hostname nosuchhost: Name or service not known\n"),
+            at)
+      << result.err;
+  EXPECT_NE(result.err.find("(try: ssh nosuchhost true)"), std::string::npos);
+}
+
 TEST(Faults, ProgramThatCannotBeStarted) {
   const std::string path = testing::TempDir() + "catena-no-interpreter";
   std::ofstream(path) << "#!/no/such/interpreter\n";
@@ -157,6 +203,10 @@ TEST(Faults, StartTimeoutNamesTheMissingRanks) {
   EXPECT_EQ(result.err.find("catena-run: ranks 0-2 of 3 did not start within 0.5 s"), 0u)
       << result.err;
   EXPECT_LT(result.seconds, 6);
+  const Result away =
+      run({"--mpirun", path, "--start-timeout", "0.2", "-H", "h7:1", "--cpu", "true"});
+  EXPECT_EQ(away.err.find("catena-run: ranks 0 of 1 (of h7) did not start within 0.2 s"), 0u)
+      << away.err;
   std::filesystem::remove(path);
 }
 

@@ -52,6 +52,13 @@ TEST(Hosts, File) {
                        {"node1", 8}, {"node2", 4}, {"node3", 1}, {"node4", 2}, {"node5", 3}}));
 }
 
+TEST(Hosts, SlotsOfAHostNamedTwiceInAFileAddUp) {
+  const auto hosts = parse_file("a slots=2\nb slots=1\na slots=3\na\n");
+  EXPECT_EQ(hosts, (std::vector<Host>{{"a", 6}, {"b", 1}}));
+  EXPECT_EQ(host_of_each_rank(hosts, 7),
+            (std::vector<std::string>{"a", "a", "a", "a", "a", "a", "b"}));
+}
+
 TEST(Hosts, BadFileNamesTheLine) {
   EXPECT_EQ(error_of([] { parse_file("a slots=2\n\nb slots=many\n"); }),
             "hosts.txt:3: 'many' is not a number of slots; expected 1 or more");

@@ -183,6 +183,17 @@ inline pid_t find_rank_process(const std::string& mark) {
   return 0;
 }
 
+// The mpirun of the job with this mark.
+inline pid_t find_mpirun(const std::string& mark) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string words = read_file(entry.path() / "cmdline");
+    if (words.starts_with(std::string("mpirun") + '\0') &&
+        read_file(entry.path() / "environ").find(mark) != words.npos)
+      return std::atoi(entry.path().filename().c_str());
+  }
+  return 0;
+}
+
 // Whether boards are left in /dev/shm. Another job that is just starting has one for a moment.
 inline bool boards_are_left() {
   for (int tries = 0; tries < 40; ++tries) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "session_folder.h"
 #include "text.h"
 
 namespace catena::launch {
@@ -54,6 +55,21 @@ TEST(MpirunCommand, HostsAndMoreArguments) {
   const std::string line = join(mpirun_command(request), " ");
   EXPECT_NE(line.find(" --host h1:2,h2:2 "), std::string::npos) << line;
   EXPECT_NE(line.find(" --mca btl_tcp_if_include eth0 /opt/"), std::string::npos) << line;
+}
+
+TEST(MpirunCommand, SessionFolder) {
+  for (const int major : {4, 5}) {
+    MpirunRequest request = example(major);
+    request.session_folder = "/tmp/catena-run-x";
+    const std::string line = join(mpirun_command(request), " ");
+    const std::string expected = major == 4 ? " --mca orte_tmpdir_base /tmp/catena-run-x -x PATH "
+                                            : " --prtemca prte_tmpdir_base /tmp/catena-run-x -x ";
+    EXPECT_NE(line.find(expected), std::string::npos) << line;
+  }
+  EXPECT_FALSE(names_session_folder({"--mca", "btl", "tcp"}, {"TMPDIR=/x", "A=tmpdir_base"}));
+  EXPECT_TRUE(names_session_folder({"--mca", "orte_tmpdir_base", "/x"}, {}));
+  EXPECT_TRUE(names_session_folder({}, {"OMPI_MCA_orte_local_tmpdir_base=/x"}));
+  EXPECT_TRUE(names_session_folder({}, {"PRTE_MCA_prte_tmpdir_base=/x"}));
 }
 
 TEST(MpirunCommand, ManyHostsAreReachedDirectly) {

@@ -72,6 +72,32 @@ TEST(Plan, Hosts) {
   EXPECT_EQ(error_of(options, with_gpus(0)).find("--gpus names 2 GPUs but a runs 4 ranks"), 0u);
 }
 
+TEST(Plan, MoreRanksThanAHostTakesAreRefused) {
+  Options options;
+  options.ranks = 100000;
+  EXPECT_EQ(
+      error_of(options, with_gpus(0)),
+      "100000 ranks asked for on this machine, but one host takes 4096 at most; use a smaller "
+      "-n, or more hosts with -H h1:4,h2:4");
+  options.hosts = {{"a", 4}, {"b", 200000}};
+  EXPECT_EQ(error_of(options, with_gpus(0)).find("100000 ranks asked for on b, but one host takes"),
+            0u);
+  options.hosts.clear();
+  options.ranks = 600;
+  Machine machine = with_gpus(0);
+  EXPECT_EQ(make_plan(options, machine).ranks, 600);
+  machine.most_files = 1024;
+  EXPECT_EQ(error_of(options, machine),
+            "600 ranks asked for, for which mpirun needs about 1232 open files, but a process may "
+            "have 1024 (ulimit -n); use -n 496 or fewer, or raise it with ulimit -n 1232");
+  machine.most_processes = 1199;
+  EXPECT_EQ(error_of(options, machine),
+            "600 ranks asked for, which are 1200 processes, but there may be 1199 here (ulimit -u, "
+            "kernel.pid_max, pids.max of the control group); use a smaller -n, or raise the limit");
+  options.ranks = 496;
+  EXPECT_EQ(make_plan(options, machine).ranks, 496);
+}
+
 TEST(Plan, BatchSystem) {
   Machine machine = with_gpus(0);
   machine.scheduled_tasks = 16;

@@ -176,6 +176,34 @@ TEST(Report, MpirunAlone) {
   EXPECT_EQ(make_report(job).exit_code, 1) << "ranks that never were are no success";
 }
 
+TEST(Report, HostsThatDoNotAnswerAreNamed) {
+  JobOutcome job;
+  job.ranks.resize(4);
+  job.planned_hosts = {"localhost", "a", "a", "b"};
+  job.mpirun_status = 255;
+  EXPECT_EQ(first_line(job),
+            "catena-run: hosts a, b have started no rank; what mpirun says about it stands above");
+  EXPECT_EQ(make_report(job).exit_code, 255);
+  job.hints.unreached_reason = "Host key verification failed.";
+  EXPECT_EQ(first_line(job),
+            "catena-run: hosts a, b could not be reached: Host key verification failed.");
+  job.hints.unreached_host = "b";
+  job.hints.unreached_reason = "ssh: connect to host b port 22: No route to host";
+  EXPECT_EQ(make_report(job).text,
+            "catena-run: host b could not be reached: ssh: connect to host b port 22: No route to "
+            "host\n"
+            "  mpirun ended with exit code 255 and no rank reported a failure\n"
+            "  every host must answer to ssh without a password (try: ssh b true) and have "
+            "catena-run in the same place\n"
+            "  never started: ranks 0-3\n");
+  job.hints.no_ssh = true;
+  job.hints.unreached_host = "";
+  job.ranks[3].hello.emplace();
+  EXPECT_EQ(first_line(job),
+            "catena-run: host a cannot be reached: there is no ssh here (apt-get install "
+            "openssh-client)");
+}
+
 TEST(Report, Signals) {
   JobOutcome job = good_job(1);
   job.stop_signal = SIGINT;

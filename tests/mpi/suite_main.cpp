@@ -4,6 +4,7 @@
 #include "catena/comm/factory.h"
 #include "catena/comm/transport.h"
 #include "comm/suite.h"
+#include "error_text.h"
 
 namespace catena {
 namespace {
@@ -76,6 +77,27 @@ TEST(Mpi, SendAgainstCollectiveIsNamed) {
     EXPECT_NE(text.find("send #1"), std::string::npos) << text;
     EXPECT_NE(text.find("all_reduce #1"), std::string::npos) << text;
   }
+}
+
+TEST(Mpi, ExchangeWithoutGroupIsADeadlockThatIsNamed) {
+  world().barrier();
+  const CommunicatorPtr comm = create_communicator("mpi", {.timeout = 30});
+  const Array x = comm_suite::make(*comm, {4}, Dtype::kFloat32, 0);
+  const std::string text = error_of<CommError>([&] {
+    // Round a ring: everybody sends before anybody receives.
+    comm->send(x, (comm->rank() + 1) % comm->size());
+    comm->recv(x, (comm->rank() + comm->size() - 1) % comm->size());
+  });
+  expect_contains(text, {"rank 0 waits in send #1 float32[4] to rank 1", "group"});
+  EXPECT_EQ(text.find("root 1"), std::string::npos) << text;
+}
+
+TEST(Mpi, ArraysOfOneCountAndOtherShapesAreReduced) {
+  const bool odd = world().rank() == 1;
+  const Array x = ones(odd ? Shape{3, 2} : Shape{2, 3}, dtype::float32);
+  const Array y = world().all_reduce(x);
+  EXPECT_EQ(y.shape(), x.shape());
+  EXPECT_EQ(y.to_vector<float>(), std::vector<float>(6, float(world().size())));
 }
 
 TEST(Mpi, ExceptionEndsTheOthers) {

@@ -9,6 +9,7 @@
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/schedules.h"
 #include "catena/optimizers/sgd.h"
+#include "error_text.h"
 #include "optimizers/models.h"
 
 namespace catena::optimizers {
@@ -320,6 +321,15 @@ TEST(Optimizer, RatesAreChecked) {
   EXPECT_THROW(MomentumSGD(0.1, 5.0), ValueError);
   EXPECT_THROW(Adam{INFINITY}, ValueError);
   EXPECT_THROW(gradient_clipping(-1), ValueError);
+  {
+    Model model;
+    SGD sgd(0.1);
+    sgd.setup(model);
+    sgd.add_hook("mine", [](UpdateContext& update) { update.clip_norm(0); });
+    sgd.zero_grads();
+    expect_contains(error_of<ValueError>([&] { sgd.update(); }),
+                    {"UpdateContext::clip_norm", "above 0, got 0"});
+  }
   EXPECT_THROW(weight_decay(NAN), ValueError);
   SGD sgd(0.0);
   EXPECT_THROW(sgd.set_lr(NAN), ValueError);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "catena/optimizers/adam.h"
+#include "error_text.h"
 #include "optimizers/models.h"
 #include "temp_folder.h"
 
@@ -116,6 +117,20 @@ TEST(Checkpoint, ArraysAloneAndInGroups) {
   EXPECT_EQ(statistics.at("l1/mean").to_vector<float>(), (std::vector<float>{3}));
   EXPECT_EQ(statistics.at("l1/count").dtype(), Dtype::kInt32);
   EXPECT_TRUE(none.empty());
+}
+
+TEST(Checkpoint, NamesAnOptimizerThatIsNotSetUp) {
+  const TempFolder folder;
+  const std::string path = folder / "run.npz";
+  Model model;
+  optimizers::Adam ready{0.01}, bare{0.01};
+  ready.setup(model);
+  Checkpoint saving, loading;
+  saving.add("optimizer", ready);
+  saving.save(path);
+  loading.add("optimizer", bare);
+  expect_contains(error_of<ValueError>([&] { loading.load(path); }),
+                  {path.c_str(), "optimizer: Optimizer::load_state", "call setup(model) first"});
 }
 
 TEST(Checkpoint, NamesWhatDoesNotFit) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "error_text.h"
@@ -82,6 +84,15 @@ TEST(Npz, OptimizersContinueBitForBit) {
   train(b, second, 4, 8);
   EXPECT_EQ(all_values(second.parameters()), all_values(whole.parameters()));
 
+  optimizers::Adam without;
+  const std::string file = folder / "optimizer.npz";
+  expect_contains(error_of<ValueError>([&] { load(file, without); }),
+                  {"load '", file.c_str(), "no parameters yet", "call its setup(model) first"});
+  expect_contains(error_of<ValueError>([&] { save(folder / "new.npz", without); }),
+                  {"save '", "new.npz'", "call its setup(model) first"});
+  EXPECT_FALSE(std::filesystem::exists(folder / "new.npz"));
+  expect_contains(error_of<ValueError>([&] { without.load_state({}); }),
+                  {"Optimizer::load_state: ", "call setup(model) first"});
   optimizers::MomentumSGD other;
   other.setup(first);
   const std::string text = error_of<IoError>([&] { load(folder / "optimizer.npz", other); });

@@ -66,7 +66,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // Collectives on arrays. All return the output.
   // --------------------------------------------------
 
-  // Combines the arrays of all ranks element by element; every rank gets the same bits.
+  // Combines the arrays of all ranks element by element; every rank gets the same bits. Elements
+  // meet in row-major order, as in flat buffers: their number must be equal on all ranks, shapes
+  // may differ ((2, 3) on one rank, (3, 2) on another), and each result has its own x's shape.
   Array all_reduce(const Array& x, const Reduce& op = {}, const Array& out = {});
   // The same; only the root gets a result, the others an undefined Array.
   Array reduce(const Array& x, const Reduce& op = {}, int root = 0, const Array& out = {});
@@ -89,7 +91,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void barrier();
 
   // Point to point. Messages between two ranks arrive in order; there are no tags. A send waits for
-  // its recv: exchanges belong into one group.
+  // its recv: exchanges belong into one group, and so does a message to oneself (ValueError
+  // without).
   void send(const Array& x, int destination);
   void recv(const Array& out, int source);
 
@@ -237,6 +240,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void reduce_value(void* value, Dtype dtype, const Reduce& op);
   void check_array(const char* who, const Array& a) const;
   void check_peer(const char* who, int peer, const char* role) const;
+  void check_other(const char* who, int peer, const char* role) const;
   void host_call(CommOp op, void* in, int64_t in_count, void* out, int64_t out_count, Dtype dtype,
                  int root, int kind);
   void apply_fault(bool& skip);

@@ -19,6 +19,7 @@ struct MnistOptions {
   int ndim = 1;              // of a sample: 1 (784), 2 (28, 28), 3 (1, 28, 28)
   float scale = 1.0f / 255;  // pixels are bytes times this
   int classes = 10;          // labels are 0 .. classes - 1
+  Shape pixels = {};         // {height, width} that the images must have; empty: any
 };
 
 struct Mnist {
@@ -27,7 +28,8 @@ struct Mnist {
 };
 
 // The four files train/t10k-images-idx3-ubyte, train/t10k-labels-idx1-ubyte, each with or without
-// ".gz". Throws IoError for missing and damaged files and for labels out of range.
+// ".gz". Throws IoError naming the file for missing, damaged and empty files, for images of another
+// size than options.pixels and for labels out of range.
 Mnist load_mnist(const MnistOptions& options = {});
 
 // The folder to read: `folder` if given, else the environment variable CATENA_MNIST, else that of

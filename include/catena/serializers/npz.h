@@ -22,7 +22,8 @@ void save(const std::string& path, const Parameterized& model, bool compressed =
 // is then unchanged. strict = false takes what fits by name and shape and ignores the rest.
 void load(const std::string& path, Parameterized& model, bool strict = true);
 
-// States, t and hyper-parameters; the optimizer must have been set up with an equal model.
+// States, t and hyper-parameters; the optimizer must have been set up (ValueError), for loading
+// with an equal model (IoError).
 void save(const std::string& path, Optimizer& optimizer, bool compressed = false);
 void load(const std::string& path, Optimizer& optimizer);
 

@@ -92,19 +92,19 @@ void Team::wait(Lock& lock, int me, const Call& call, const std::function<bool()
   waiting_[size_t(me)] = {&call, start};
   while (!ready()) {
     if (world_->failed) break;
-    std::string missing;
+    std::vector<int> missing;
     for (int r = 0; r < size(); ++r) {
       if (!needs(r)) continue;
       if (world_->gone[size_t(world_rank(r))])
         fail(lock, me, -1,
              message("rank ", r, " has returned from its function, while rank ", me,
                      " waits for it in ", call.describe()));
-      missing += message(missing.empty() ? "" : ", ", r);
+      missing.push_back(r);
     }
     if (Clock::now() >= deadline)
       fail(lock, me, -1,
            message("rank ", me, " waited ", world_->timeout, " s (CATENA_TIMEOUT) in ",
-                   call.describe(), " for rank ", missing));
+                   call.describe(), " for ", list_ranks(missing)));
     if (const std::string text = deadlock(); !text.empty()) fail(lock, me, -1, text);
     world_->changed.wait_until(lock,
                                std::min(deadline, Clock::now() + std::chrono::milliseconds(500)));

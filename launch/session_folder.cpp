@@ -1,0 +1,83 @@
+#include "session_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+
+namespace catena::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kPrefix = "catena-run-";
+
+// Held while the folder is in use; the kernel lets go of it when the process ends, however it does.
+int lock_folder(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return -1;
+  struct stat status {};
+  if (fstat(fd, &status) == 0 && status.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0)
+    return fd;
+  close(fd);
+  return -1;
+}
+
+// A folder that has just been made and is not locked yet is younger than this.
+bool is_old(const fs::path& path) {
+  std::error_code error;
+  const auto changed = fs::last_write_time(path, error);
+  return !error && fs::file_time_type::clock::now() - changed > std::chrono::minutes(1);
+}
+
+void remove_abandoned(const fs::path& parent) {
+  std::error_code error;
+  std::vector<fs::path> found;
+  for (fs::directory_iterator entry(parent, error), end; !error && entry != end;
+       entry.increment(error))
+    if (entry->path().filename().string().starts_with(kPrefix)) found.push_back(entry->path());
+  for (const fs::path& path : found) {
+    if (!is_old(path)) continue;
+    const int lock = lock_folder(path);
+    if (lock < 0) continue;
+    fs::remove_all(path, error);
+    close(lock);
+  }
+}
+
+}  // namespace
+
+SessionFolder::SessionFolder() {
+  std::error_code error;
+  const fs::path parent = fs::temp_directory_path(error);
+  if (error) return;
+  remove_abandoned(parent);
+  std::string name = (fs::absolute(parent, error) / (std::string(kPrefix) + "XXXXXX")).string();
+  // Open MPI makes sockets below it, whose paths the kernel limits to 108 bytes.
+  constexpr std::size_t kLongest = 50;
+  if (error || name.size() > kLongest || !mkdtemp(name.data())) return;
+  path_ = name;
+  lock_ = lock_folder(path_);
+}
+
+SessionFolder::~SessionFolder() {
+  std::error_code error;
+  if (!path_.empty()) fs::remove_all(path_, error);
+  if (lock_ >= 0) close(lock_);
+}
+
+bool names_session_folder(const std::vector<std::string>& mpi_args,
+                          const std::vector<std::string>& environment) {
+  constexpr const char* kParameter = "tmpdir_base";
+  const auto names = [](const std::string& word) {
+    return word.substr(0, word.find('=')).find(kParameter) != std::string::npos;
+  };
+  return std::any_of(mpi_args.begin(), mpi_args.end(), names) ||
+         std::any_of(environment.begin(), environment.end(), names);
+}
+
+}  // namespace catena::launch
