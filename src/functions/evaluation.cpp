@@ -47,7 +47,8 @@ Variable accuracy(const VariableOperand& y_operand, const VariableOperand& t_ope
   check_same_device("accuracy", y.data(), t.data());
   const AxisView view(y.shape(), 1);
   const Array labels = Labels::as_int32(t.data()).reshape({view.outer, view.inner});
-  if (y.device().is_cpu()) Labels::check("accuracy", labels, y.shape()[1], ignore_label);
+  if (y.device().is_cpu())
+    Labels::check("accuracy", labels, y.shape()[1], ignore_label.value_or(-1));
   const Dtype dtype = y.dtype() == Dtype::kFloat64 ? y.dtype() : Dtype::kFloat32;
   const Array result = Array::uninitialized({}, dtype, y.device());
   if (y.size() == 0)

@@ -1,8 +1,6 @@
 // Class labels as the kernels take them.
 #pragma once
 
-#include <optional>
-
 #include "catena/array/array.h"
 
 namespace catena::functions {
@@ -22,8 +20,7 @@ struct Labels {
   static Array as_int32(const Array& t) { return t.astype(Dtype::kInt32, false).contiguous(); }
   // ValueError that names `who` and the first label outside [0, classes), unless it is the ignored
   // one. Waits for the labels' device.
-  static void check(const char* who, const Array& t, int64_t classes,
-                    std::optional<int32_t> ignore_label);
+  static void check(const char* who, const Array& t, int64_t classes, int32_t ignore_label);
 };
 
 }  // namespace catena::functions

@@ -130,17 +130,14 @@ void check_sigmoid_cross_entropy(const Array& x, const Array& t) {
 
 }  // namespace
 
-void Labels::check(const char* who, const Array& t, int64_t classes,
-                   std::optional<int32_t> ignore_label) {
+void Labels::check(const char* who, const Array& t, int64_t classes, int32_t ignore_label) {
   const Array labels = as_int32(t).to_cpu();
   const int32_t* values = labels.data<int32_t>();
   for (int64_t i = 0; i < labels.size(); ++i) {
     if ((values[i] >= 0 && values[i] < classes) || values[i] == ignore_label) [[likely]]
       continue;
     fail<ValueError>(who, ": label ", values[i], " at position ", i, " is outside [0, ", classes,
-                     ignore_label
-                         ? message(") and not the ignored label ", *ignore_label)
-                         : std::string("); labels to leave out are given as ignore_label"));
+                     ") and not the ignored label ", ignore_label);
   }
 }
 
