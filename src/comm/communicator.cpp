@@ -171,6 +171,13 @@ void Communicator::take_part_in_capture(uint64_t capture, const Request& request
   s.capture = capture;
   s.capture_of_all = !message;
   const std::weak_ptr<Communicator> weak = weak_from_this();
+  // Launches are watched like calls: they end when another rank does not come.
+  cuda::add_launch_hook(nullptr, [weak, device = s.device] {
+    if (const CommunicatorPtr comm = weak.lock()) comm->watch(current_stream(device));
+  });
+  before_close([destroy = cuda::graph_destroyer()] {
+    destroy("the communicator whose calls were recorded is closed");
+  });
   cuda::add_capture_check(
       [weak] {
         const CommunicatorPtr comm = weak.lock();

@@ -44,7 +44,7 @@ struct Graph::State {
   Device device;
   std::function<void()> step;  // kept: it may own what the recorded work reads
   GraphState* graph = nullptr;
-  std::vector<std::function<void()>> launch_hooks;
+  std::vector<std::function<void()>> before_launch, after_launch;
   std::vector<CaptureCheck> checks;  // during the capture
   uint64_t id = 0;
   std::string destroyed;  // why, when somebody destroyed the recorded work
@@ -113,8 +113,9 @@ void Graph::launch() {
                "Graph::launch: this Graph is empty; use Graph::capture");
   CATENA_CHECK(Error, state_->graph != nullptr,
                "Graph::launch: the recorded work is gone: ", state_->destroyed);
-  for (const auto& hook : state_->launch_hooks) hook();
+  for (const auto& hook : state_->before_launch) hook();
   backend(state_->device.type()).launch_graph(state_->graph, current_stream(state_->device));
+  for (const auto& hook : state_->after_launch) hook();
 }
 
 Device Graph::device() const {
@@ -134,9 +135,11 @@ void add_capture_check(std::function<std::string()> problem,
       ->checks.push_back({std::move(problem), std::move(refuse)});
 }
 
-void add_launch_hook(std::function<void()> before_launch) {
+void add_launch_hook(std::function<void()> before_launch, std::function<void()> after_launch) {
   CATENA_CHECK(Error, t_capturing != nullptr, "add_launch_hook: this thread captures no graph");
-  static_cast<Graph::State*>(t_capturing.get())->launch_hooks.push_back(std::move(before_launch));
+  auto& state = *static_cast<Graph::State*>(t_capturing.get());
+  if (before_launch) state.before_launch.push_back(std::move(before_launch));
+  if (after_launch) state.after_launch.push_back(std::move(after_launch));
 }
 
 std::function<void(const std::string&)> graph_destroyer() {

@@ -200,7 +200,7 @@ TEST(NcclCapture, OfEqualCallsReplays) {
   });
 }
 
-// NCCL keeps a communicator until no graph holds its calls: closing must not wait for that.
+// NCCL keeps a communicator until no graph holds its calls: closing takes the recorded work away.
 TEST(NcclCapture, GraphsMayOutliveTheCommunicator) {
   CATENA_NEEDS_NCCL(2);
   std::vector<cuda::Graph> graphs(2);
@@ -215,6 +215,13 @@ TEST(NcclCapture, GraphsMayOutliveTheCommunicator) {
     synchronize(comm.device());
   });
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(20));
+  try {
+    graphs[0].launch();
+    ADD_FAILURE() << "a graph was launched after its communicator";
+  } catch (const Error& error) {
+    EXPECT_TRUE(holds(error.what(), "the communicator whose calls were recorded is closed"))
+        << error.what();
+  }
 }
 
 TEST(NcclCapture, RankThatThrowsEndsTheReplaysOfOthers) {
@@ -229,7 +236,6 @@ TEST(NcclCapture, RankThatThrowsEndsTheReplaysOfOthers) {
                               comm.device(), [&] { comm.all_reduce(x, Reduction::kMax, x); });
                           for (int i = 0; i < 3; ++i) {
                             if (i == 2 && comm.rank() == 1) throw std::out_of_range("no more");
-                            comm.watch(current_stream(comm.device()));
                             graph.launch();
                             synchronize(comm.device());
                           }

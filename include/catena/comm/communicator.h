@@ -204,16 +204,17 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // What happened after work that was queued here: throws when the communicator has failed.
   void throw_if_failed() const;
   bool failed() const;
-  // Watches work on the stream that the communicator did not issue itself (a graph replay).
+  // Watches work on the stream that the communicator did not issue itself. Launches of a
+  // cuda::Graph that recorded its calls are watched without this.
   void watch(const Stream& stream);
 
   // Ends the job: every rank of the communicator gets a CommError with this text.
   void abort(const std::string& reason);
-  // Called before the communicator goes (captured graphs that use it must go first). Returns a
-  // number for cancel_before_close.
+  // Called before the communicator goes. Returns a number for cancel_before_close.
   int before_close(std::function<void()> callback);
   void cancel_before_close(int id);
-  // Collective; later calls throw. Also done by the destructor.
+  // Collective; later calls throw, and so do launches of graphs that recorded calls. Also done by
+  // the destructor.
   void close();
   // What this rank is doing, for the reports of other ranks and of the launcher ("epoch 3").
   void note(std::string_view text);

@@ -55,8 +55,10 @@ uint64_t capture_id();
 // with it, which says so by an exception. Checks run in the order of their addition.
 void add_capture_check(std::function<std::string()> problem,
                        std::function<void(const std::string& problem)> refuse);
-// Runs on the host before every launch of the graph, on the stream it is launched on.
-void add_launch_hook(std::function<void()> before_launch);
+// Run on the host before and after every launch of the graph, with the stream it is launched on as
+// the current one. Either may be empty.
+void add_launch_hook(std::function<void()> before_launch,
+                     std::function<void()> after_launch = nullptr);
 // Returns a function that destroys the recorded work, after which launch() throws an Error with the
 // given reason: for what must go before something the graph uses, such as a communicator.
 std::function<void(const std::string& reason)> graph_destroyer();

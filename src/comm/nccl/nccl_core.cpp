@@ -11,24 +11,9 @@ namespace catena::comm::nccl {
 namespace {
 // Other ranks' records are looked at when a wait has lasted this long, and then this often.
 constexpr double kFirstLook = 2, kNextLook = 0.5;
-// How long the end of a communicator is waited for that graphs may hold.
-constexpr double kReleaseWait = 1;
+// How long the end of an aborted communicator is waited for.
+constexpr double kAbortWait = 1;
 }  // namespace
-
-void release(ncclComm_t comm, int device, ncclResult_t (*call)(ncclComm_t), bool wait) {
-  const auto done = std::make_shared<std::atomic<bool>>(false);
-  std::thread([comm, device, call, done] {
-    // What it frees must not disturb graphs that other threads record.
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    cudaThreadExchangeStreamCaptureMode(&mode);
-    cudaSetDevice(device);
-    call(comm);
-    done->store(true, std::memory_order_release);
-  }).detach();
-  const Clock::time_point start = Clock::now();
-  while (wait && !done->load(std::memory_order_acquire) && seconds_since(start) < kReleaseWait)
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
-}
 
 Core::~Core() {
   for (Point& point : points_)
@@ -58,8 +43,21 @@ void Core::fail(const std::string& text) {
 }
 
 void Core::abort() {
-  // The graph that this rank's thread records only goes after it has been told.
-  if (comm) release(std::exchange(comm, nullptr), device_, ncclCommAbort, !capturing_);
+  if (!comm) return;
+  const auto done = std::make_shared<std::atomic<bool>>(false);
+  // Detached: it returns when no graph holds calls any more.
+  std::thread([aborted = std::exchange(comm, nullptr), device = device_, done] {
+    // What it frees must not disturb graphs that other threads record.
+    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+    cudaThreadExchangeStreamCaptureMode(&mode);
+    cudaSetDevice(device);
+    ncclCommAbort(aborted);
+    done->store(true, std::memory_order_release);
+  }).detach();
+  // The graph that this rank's thread records only goes after the rank has been told.
+  const Clock::time_point start = Clock::now();
+  while (!capturing_ && !done->load(std::memory_order_acquire) && seconds_since(start) < kAbortWait)
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
 std::string Core::problem(double waited, double timeout, const char* doing,
@@ -147,10 +145,7 @@ constexpr std::chrono::microseconds kMarkPeriod{100};
 // False while the stream records a graph.
 bool Core::record(Point& point) {
   point.dirty = false;
-  if (records_graph(point.stream)) {
-    in_graphs_ = true;
-    return false;
-  }
+  if (records_graph(point.stream)) return false;
   CATENA_NCCL_CUDA(cudaEventRecord(point.event, native(point.stream)));
   point.number = ++marks_;
   point.pending = true;
@@ -172,7 +167,6 @@ void Core::mark(const Stream& stream) {
     capturing_ = false;
     return;
   }
-  in_graphs_ = true;
   // The calls before a capture must agree, as those in it will be repeated for ever.
   if (!std::exchange(capturing_, true)) verify();
 }
@@ -256,7 +250,6 @@ void Core::verify() {
 
 void Core::close() {
   if (!comm || failed()) return;
-  if (in_graphs_) return release(std::exchange(comm, nullptr), device_, ncclCommDestroy, true);
   run_collectively("ncclCommFinalize", timeout_,
                    [c = comm](ncclComm_t*) { return ncclCommFinalize(c); });
   ncclCommDestroy(std::exchange(comm, nullptr));

@@ -22,11 +22,6 @@ inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Ends a communicator by `call` (ncclCommAbort, ncclCommDestroy) in a thread of its own, which is
-// waited for a moment only: these calls act at once but return when no graph holds captured calls
-// any more.
-void release(ncclComm_t comm, int device, ncclResult_t (*call)(ncclComm_t), bool wait);
-
 // Everything but construction is done under `mutex`, unless said otherwise.
 class Core {
  public:
@@ -73,9 +68,10 @@ class Core {
   std::string failure() const;
   // After a host wait: calls made since the last time must agree with the other ranks'.
   void verify();
-  // With all work done. Returns although graphs still hold calls; those must not be launched again.
+  // With all work done and no graph that holds calls.
   void close();
-  // Ends what runs on the GPU.
+  // Ends what runs on the GPU at once. The communicator itself goes when no graph holds calls of it
+  // any more, which is waited for only a moment.
   void abort();
 
  private:
@@ -105,7 +101,6 @@ class Core {
   uint64_t marks_ = 0;
   double next_busy_look_ = 0;  // of the watchdog
   bool capturing_ = false;
-  bool in_graphs_ = false;  // calls were captured: graphs may hold the communicator
   uint64_t verified_ = 0;
   std::atomic<bool> failed_{false};
   mutable std::mutex failure_mutex_;
