@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "array/assign.h"
+#include "array/random_draws.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/math.h"
@@ -14,25 +15,8 @@
 namespace catena {
 namespace {
 
-void check_scale(const char* who, double scale) {
-  CATENA_CHECK(ValueError, scale >= 0, who, ": expected a scale of at least 0, got ", scale);
-}
-
-// 16-bit results are rounded once, at the end.
-Dtype working_dtype(const char* who, Dtype dtype) {
-  CATENA_CHECK(DtypeError, is_float(dtype), who, ": expected a floating dtype, got ", dtype);
-  return dtype == Dtype::kFloat64 ? dtype : Dtype::kFloat32;
-}
-
-// Uniform numbers of (0, 1], whose logarithm is finite.
-Array above_zero(RandomState& state, const Shape& shape, Dtype dtype) {
-  return 1 - state.uniform(shape, 0, 1, dtype);
-}
-
-// Uniform numbers of (0, 1): half a step above those of [0, 1). In double, for 1 - half a step is 1
-// in float32.
-Array inside_unit(RandomState& state, const Shape& shape) {
-  return (state.uniform(shape, 0, 1, Dtype::kFloat64) + 0x1p-54) * (1 - 0x1p-53);
+void check_exponent(const char* who, double a) {
+  CATENA_CHECK(ValueError, a > 0, who, ": expected an exponent above 0, got ", a);
 }
 
 // Probabilities of choice as doubles on the host.
@@ -189,6 +173,48 @@ Array RandomState::logistic(const Shape& shape, double location, double scale, D
   check_scale("logistic", scale);
   const Array u = inside_unit(*this, shape);
   return (location + scale * (log(u) - log(1 - u))).astype(dtype, false);
+}
+
+Array RandomState::rayleigh(const Shape& shape, double scale, Dtype dtype) {
+  working_dtype("rayleigh", dtype);
+  check_scale("rayleigh", scale);
+  return (scale * sqrt(-2 * log(inside_unit(*this, shape)))).astype(dtype, false);
+}
+
+Array RandomState::weibull(const Shape& shape, double a, Dtype dtype) {
+  working_dtype("weibull", dtype);
+  check_exponent("weibull", a);
+  return catena::power(-log(inside_unit(*this, shape)), 1 / a).astype(dtype, false);
+}
+
+Array RandomState::pareto(const Shape& shape, double a, Dtype dtype) {
+  working_dtype("pareto", dtype);
+  check_exponent("pareto", a);
+  return expm1(log(inside_unit(*this, shape)) * (-1 / a)).astype(dtype, false);
+}
+
+Array RandomState::power(const Shape& shape, double a, Dtype dtype) {
+  working_dtype("power", dtype);
+  check_exponent("power", a);
+  return catena::power(inside_unit(*this, shape), 1 / a).astype(dtype, false);
+}
+
+Array RandomState::standard_cauchy(const Shape& shape, Dtype dtype) {
+  working_dtype("standard_cauchy", dtype);
+  return tan((inside_unit(*this, shape) - 0.5) * M_PI).astype(dtype, false);
+}
+
+Array RandomState::triangular(const Shape& shape, double left, double mode, double right,
+                              Dtype dtype) {
+  working_dtype("triangular", dtype);
+  CATENA_CHECK(ValueError, left <= mode && mode <= right && left < right,
+               "triangular: expected left <= mode <= right and left < right, got ", left, ", ",
+               mode, ", ", right);
+  const double width = right - left, split = (mode - left) / width;
+  const Array u = inside_unit(*this, shape);
+  const Array rising = left + sqrt(u * (width * (mode - left))),
+              falling = right - sqrt((1 - u) * (width * (right - mode)));
+  return where(u <= split, rising, falling).astype(dtype, false);
 }
 
 Array RandomState::choice(int64_t n, const Shape& shape, bool replace, const Array& p) {
