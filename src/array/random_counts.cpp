@@ -6,6 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "array/called_as.h"
+#include "array/one_wait.h"
 #include "array/random_draws.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
@@ -145,19 +147,23 @@ Array poisson_by_rejection(RandomState& state, const RandomParameter& rate, int6
   return result;
 }
 
-Array RandomState::poisson(const Shape& shape, const Operand& lam) {
+Array RandomState::poisson(const Shape& shape, const Operand& lam) try {
   const CallScope call("random");
   const DeviceScope scope(device_of("poisson", {lam}));
   const RandomParameter rate("poisson", lam, shape);
+  if (lam.array() != nullptr) refuse_capture("poisson", rate.value());
   rate.check("poisson", "rates of 0 to 1e15", 0, true, kLargestRate);
   if (lam.array() == nullptr && lam.scalar().to_double() <= kLargestTabulatedRate)
     return by_inversion(*this, poisson_table(lam.scalar().to_double()), shape);
+  refuse_capture("poisson", rate.value());
   return poisson_by_rejection(*this, rate, element_count(shape))
       .reshape(shape)
       .astype(Dtype::kInt64);
+} catch (const Error&) {
+  rethrow_as("poisson");
 }
 
-Array RandomState::binomial(const Shape& shape, int64_t n, double p) {
+Array RandomState::binomial(const Shape& shape, int64_t n, double p) try {
   const CallScope call("random");
   CATENA_CHECK(ValueError, n >= 0, "binomial: expected at least 0 trials, got ", n);
   CATENA_CHECK(ValueError, p >= 0 && p <= 1, "binomial: expected a probability of [0, 1], got ", p);
@@ -175,9 +181,11 @@ Array RandomState::binomial(const Shape& shape, int64_t n, double p) {
       mode, [&](int64_t k) { return double(n - k) / double(k + 1) * odds; },
       [&](int64_t k) { return k > 0 ? double(k) / double(n - k + 1) / odds : 0.0; });
   return by_inversion(*this, table, shape);
+} catch (const Error&) {
+  rethrow_as("binomial");
 }
 
-Array RandomState::geometric(const Shape& shape, const Operand& p) {
+Array RandomState::geometric(const Shape& shape, const Operand& p) try {
   const CallScope call("random");
   const DeviceScope scope(device_of("geometric", {p}));
   const RandomParameter chance("geometric", p, shape);
@@ -185,13 +193,16 @@ Array RandomState::geometric(const Shape& shape, const Operand& p) {
   const Array u = inside_unit(*this, {element_count(shape)});
   const Array trials = ceil(log(u) / log1p(-chance.value()));
   return maximum(trials, 1.0).reshape(shape).astype(Dtype::kInt64);
+} catch (const Error&) {
+  rethrow_as("geometric");
 }
 
-Array RandomState::negative_binomial(const Shape& shape, const Operand& n, const Operand& p) {
+Array RandomState::negative_binomial(const Shape& shape, const Operand& n, const Operand& p) try {
   const CallScope call("random");
   const DeviceScope scope(device_of("negative_binomial", {n, p}));
   const char* who = "negative_binomial";
   const RandomParameter successes(who, n, shape), chance(who, p, shape);
+  refuse_capture(who, chance.value());
   successes.check(who, "numbers of successes above 0", 0, false, 1e15);
   chance.check(who, "probabilities of (0, 1]", 0, false, 1);
   const int64_t count = element_count(shape);
@@ -200,15 +211,18 @@ Array RandomState::negative_binomial(const Shape& shape, const Operand& n, const
   const RandomParameter rates(rate);
   rates.check(who, "n (1 - p) / p of at most 1e14", 0, true, kLargestRate);
   return poisson_by_rejection(*this, rates, count).reshape(shape).astype(Dtype::kInt64);
+} catch (const Error&) {
+  rethrow_as("negative_binomial");
 }
 
-Array RandomState::multinomial(const Shape& shape, int64_t n, const Array& p) {
+Array RandomState::multinomial(const Shape& shape, int64_t n, const Array& p) try {
   const CallScope call("random");
   const DeviceScope scope(device_of("multinomial", {p}));
   CATENA_CHECK(ShapeError, p.ndim() == 1 && p.size() > 0,
                "multinomial: expected a 1-d array of at least one probability, got shape ",
                p.shape());
   CATENA_CHECK(ValueError, n >= 0, "multinomial: expected at least 0 trials, got ", n);
+  refuse_capture("multinomial", p);
   const int64_t rows = element_count(shape), kinds = p.size();
   const Array counts = zeros({rows, kinds}, Dtype::kInt64);
   constexpr int64_t kAtOnce = int64_t{1} << 22;  // bounds the memory of draws
@@ -225,6 +239,8 @@ Array RandomState::multinomial(const Shape& shape, int64_t n, const Array& p) {
   Shape wide = shape;
   wide.push_back(kinds);
   return counts.reshape(wide);
+} catch (const Error&) {
+  rethrow_as("multinomial");
 }
 
 }  // namespace catena

@@ -1,6 +1,8 @@
 // The gamma distribution and those made of it: beta, chi-square, F, Student's t, Dirichlet.
 #include <cmath>
 
+#include "array/called_as.h"
+#include "array/one_wait.h"
 #include "array/random_draws.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
@@ -111,6 +113,7 @@ constexpr double kLargest = 1e300;  // of parameters: keeps products finite
 GammaDraw checked_gamma(RandomState& state, const char* who, const char* what,
                         const Operand& parameter, const Shape& shape, double times = 1) {
   const RandomParameter given(who, parameter, shape);
+  refuse_capture(who, given.value());
   given.check(who, what, 0, false, kLargest);
   return draw_gamma(state, given.times(times), element_count(shape));
 }
@@ -121,22 +124,28 @@ Array finish(const Array& flat, const Shape& shape, Dtype dtype) {
 
 }  // namespace
 
-Array RandomState::gamma(const Shape& shape, const Operand& k, const Operand& scale, Dtype dtype) {
+Array RandomState::gamma(const Shape& shape, const Operand& k, const Operand& scale,
+                         Dtype dtype) try {
   const CallScope call("random");
   working_dtype("gamma", dtype);
   const DeviceScope scope(device_of("gamma", {k, scale}));
   const RandomParameter times("gamma", scale, shape), of("gamma", k, shape);
+  refuse_capture("gamma", of.value());
   times.check("gamma", "scales of at least 0", 0, true, kLargest);
   of.check("gamma", "shape parameters of at least 0", 0, true, kLargest);
   const GammaDraw draw = draw_gamma(*this, of, element_count(shape));
   return finish(draw.number() * times.value(), shape, dtype);
+} catch (const Error&) {
+  rethrow_as("gamma");
 }
 
-Array RandomState::standard_gamma(const Shape& shape, const Operand& k, Dtype dtype) {
+Array RandomState::standard_gamma(const Shape& shape, const Operand& k, Dtype dtype) try {
   return gamma(shape, k, 1, dtype);
+} catch (const Error&) {
+  rethrow_as("standard_gamma");
 }
 
-Array RandomState::beta(const Shape& shape, const Operand& a, const Operand& b, Dtype dtype) {
+Array RandomState::beta(const Shape& shape, const Operand& a, const Operand& b, Dtype dtype) try {
   const CallScope call("random");
   working_dtype("beta", dtype);
   const DeviceScope scope(device_of("beta", {a, b}));
@@ -144,17 +153,22 @@ Array RandomState::beta(const Shape& shape, const Operand& a, const Operand& b, 
                   y = checked_gamma(*this, "beta", "b above 0", b, shape);
   // x / (x + y), also where both are too small for a double.
   return finish(sigmoid(x.logarithm() - y.logarithm()), shape, dtype);
+} catch (const Error&) {
+  rethrow_as("beta");
 }
 
-Array RandomState::chisquare(const Shape& shape, const Operand& df, Dtype dtype) {
+Array RandomState::chisquare(const Shape& shape, const Operand& df, Dtype dtype) try {
   const CallScope call("random");
   working_dtype("chisquare", dtype);
   const DeviceScope scope(device_of("chisquare", {df}));
   const char* what = "degrees of freedom above 0";
   return finish(checked_gamma(*this, "chisquare", what, df, shape, 0.5).number() * 2, shape, dtype);
+} catch (const Error&) {
+  rethrow_as("chisquare");
 }
 
-Array RandomState::f(const Shape& shape, const Operand& dfnum, const Operand& dfden, Dtype dtype) {
+Array RandomState::f(const Shape& shape, const Operand& dfnum, const Operand& dfden,
+                     Dtype dtype) try {
   const CallScope call("random");
   working_dtype("f", dtype);
   const DeviceScope scope(device_of("f", {dfnum, dfden}));
@@ -164,9 +178,11 @@ Array RandomState::f(const Shape& shape, const Operand& dfnum, const Operand& df
   const Array ratio =
       RandomParameter("f", dfden, shape).value() / RandomParameter("f", dfnum, shape).value();
   return finish(above / below * ratio, shape, dtype);
+} catch (const Error&) {
+  rethrow_as("f");
 }
 
-Array RandomState::standard_t(const Shape& shape, const Operand& df, Dtype dtype) {
+Array RandomState::standard_t(const Shape& shape, const Operand& df, Dtype dtype) try {
   const CallScope call("random");
   working_dtype("standard_t", dtype);
   const DeviceScope scope(device_of("standard_t", {df}));
@@ -175,9 +191,11 @@ Array RandomState::standard_t(const Shape& shape, const Operand& df, Dtype dtype
       checked_gamma(*this, "standard_t", "degrees of freedom above 0", df, shape, 0.5);
   const Array half = RandomParameter("standard_t", df, shape).value() * 0.5;
   return finish(z * sqrt(half / g.number()), shape, dtype);
+} catch (const Error&) {
+  rethrow_as("standard_t");
 }
 
-Array RandomState::dirichlet(const Shape& shape, const Array& alpha, Dtype dtype) {
+Array RandomState::dirichlet(const Shape& shape, const Array& alpha, Dtype dtype) try {
   const CallScope call("random");
   working_dtype("dirichlet", dtype);
   const DeviceScope scope(device_of("dirichlet", {alpha}));
@@ -190,6 +208,8 @@ Array RandomState::dirichlet(const Shape& shape, const Array& alpha, Dtype dtype
   const ReduceOptions rows(-1, true);
   const Array parts = exp(logs - amax(logs, rows));
   return (parts / sum(parts, rows)).astype(dtype, false);
+} catch (const Error&) {
+  rethrow_as("dirichlet");
 }
 
 }  // namespace catena
