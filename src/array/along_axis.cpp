@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "array/called_as.h"
 #include "array/positions.h"
 #include "catena/array/casting.h"
 #include "catena/array/creation.h"
@@ -64,15 +65,17 @@ Array main_diagonal(const Array& a) {
 }  // namespace
 
 Array take_along_axis(const Array& a, const Array& indices, std::optional<int64_t> axis,
-                      OutOfRange mode) {
+                      OutOfRange mode) try {
   if (!axis) return take_along_axis(a.ravel(), indices.ravel(), 0, mode);
   const int ax = normalize_axis("take_along_axis", *axis, a.ndim());
   const auto entries = line_positions("take_along_axis", a, indices, ax);
   return index_get(a, std::span<const AnyIndex>(entries), mode);
+} catch (const Error&) {
+  rethrow_as("take_along_axis");
 }
 
 void put_along_axis(const Array& a, const Array& indices, const Operand& values,
-                    std::optional<int64_t> axis, OutOfRange mode) {
+                    std::optional<int64_t> axis, OutOfRange mode) try {
   if (!axis) {
     const Array flat = a.reshape({-1});
     put_along_axis(flat, indices.ravel(), values, 0, mode);
@@ -82,9 +85,11 @@ void put_along_axis(const Array& a, const Array& indices, const Operand& values,
   const int ax = normalize_axis("put_along_axis", *axis, a.ndim());
   const auto entries = line_positions("put_along_axis", a, indices, ax);
   index_put(a, std::span<const AnyIndex>(entries), values, mode);
+} catch (const Error&) {
+  rethrow_as("put_along_axis");
 }
 
-void putmask(const Array& a, const Array& mask, const Operand& values) {
+void putmask(const Array& a, const Array& mask, const Operand& values) try {
   check_mask("putmask", a, mask);
   const Array list = as_values("putmask", a, values);
   if (a.size() == 0) return;
@@ -92,18 +97,22 @@ void putmask(const Array& a, const Array& mask, const Operand& values) {
   const Array all = list.size() == 1 ? list : resize(list, a.shape());
   const Array where = mask.astype(Dtype::kBool, false);
   copyto(a, all, Casting::kUnsafe, &where);
+} catch (const Error&) {
+  rethrow_as("putmask");
 }
 
-void place(const Array& a, const Array& mask, const Array& values) {
+void place(const Array& a, const Array& mask, const Array& values) try {
   check_mask("place", a, mask);
   const Array list = as_values("place", a, values), positions = flatnonzero(mask);
   if (positions.size() == 0) return;
   CATENA_CHECK(ValueError, list.size() > 0, "place: no values for ", positions.size(),
                " true positions");
   put(a, positions, resize(list, {positions.size()}), OutOfRange::kWrap);
+} catch (const Error&) {
+  rethrow_as("place");
 }
 
-void fill_diagonal(const Array& a, const Operand& values, bool wrap) {
+void fill_diagonal(const Array& a, const Operand& values, bool wrap) try {
   check_writable("fill_diagonal", a);
   const Array diagonal = main_diagonal(a), list = as_values("fill_diagonal", a, values);
   if (a.size() == 0) return;
@@ -115,31 +124,41 @@ void fill_diagonal(const Array& a, const Operand& values, bool wrap) {
   }
   const Array positions = arange(0, rows * columns, columns + 1, a.device());
   put(a, positions, resize(list, positions.shape()), OutOfRange::kWrap);
+} catch (const Error&) {
+  rethrow_as("fill_diagonal");
 }
 
-std::vector<Array> tril_indices(int64_t n, int64_t k, int64_t m, std::optional<Device> device) {
+std::vector<Array> tril_indices(int64_t n, int64_t k, int64_t m, std::optional<Device> device) try {
   return nonzero(tri(n, m, k, {Dtype::kBool, device.value_or(current_device())}));
+} catch (const Error&) {
+  rethrow_as("tril_indices");
 }
 
-std::vector<Array> triu_indices(int64_t n, int64_t k, int64_t m, std::optional<Device> device) {
+std::vector<Array> triu_indices(int64_t n, int64_t k, int64_t m, std::optional<Device> device) try {
   return nonzero(logical_not(tri(n, m, k - 1, {Dtype::kBool, device.value_or(current_device())})));
+} catch (const Error&) {
+  rethrow_as("triu_indices");
 }
 
-std::vector<Array> diag_indices(int64_t n, int ndim, std::optional<Device> device) {
+std::vector<Array> diag_indices(int64_t n, int ndim, std::optional<Device> device) try {
   CATENA_CHECK(ValueError, ndim >= 1, "diag_indices: expected at least one axis, got ", ndim);
   return std::vector<Array>(size_t(ndim), arange(n, device.value_or(current_device())));
+} catch (const Error&) {
+  rethrow_as("diag_indices");
 }
 
-Array indices(const Shape& shape, std::optional<Device> device) {
+Array indices(const Shape& shape, std::optional<Device> device) try {
   Shape full = shape;
   full.insert(full.begin(), shape.ndim());
   const Array result = empty(full, {Dtype::kInt64, device.value_or(current_device())});
   for (size_t d = 0; d < shape.size(); ++d)
     result[int64_t(d)].assign(along(arange(shape[d], result.device()), d, shape.size()));
   return result;
+} catch (const Error&) {
+  rethrow_as("indices");
 }
 
-std::vector<Array> ix_(std::span<const Array> lists) {
+std::vector<Array> ix_(std::span<const Array> lists) try {
   std::vector<Array> result;
   for (size_t k = 0; k < lists.size(); ++k) {
     CATENA_CHECK(ShapeError, lists[k].ndim() == 1, "ix_: expected 1-d arrays, got shape ",
@@ -148,13 +167,17 @@ std::vector<Array> ix_(std::span<const Array> lists) {
     result.push_back(along(positions, k, lists.size()));
   }
   return result;
+} catch (const Error&) {
+  rethrow_as("ix_");
 }
-std::vector<Array> ix_(std::initializer_list<Array> lists) {
+std::vector<Array> ix_(std::initializer_list<Array> lists) try {
   return ix_(std::span<const Array>(lists.begin(), lists.size()));
+} catch (const Error&) {
+  rethrow_as("ix_");
 }
 
 Array select(std::span<const Array> conditions, std::span<const Array> choices,
-             const Operand& otherwise) {
+             const Operand& otherwise) try {
   CATENA_CHECK(ValueError, conditions.size() == choices.size() && !choices.empty(),
                "select: ", conditions.size(), " conditions for ", choices.size(),
                " choices; expected as many, at least one");
@@ -171,11 +194,115 @@ Array select(std::span<const Array> conditions, std::span<const Array> choices,
     result = where(conditions[k], choices[k].astype(dtype, false), result);
   }
   return result;
+} catch (const Error&) {
+  rethrow_as("select");
 }
 Array select(std::initializer_list<Array> conditions, std::initializer_list<Array> choices,
-             const Operand& otherwise) {
+             const Operand& otherwise) try {
   return select(std::span<const Array>(conditions.begin(), conditions.size()),
                 std::span<const Array>(choices.begin(), choices.size()), otherwise);
+} catch (const Error&) {
+  rethrow_as("select");
+}
+
+namespace {
+
+// Where no condition is true.
+Array none_of(const Array& x, std::span<const Array> conditions) {
+  Array found = zeros(x.shape(), {Dtype::kBool, x.device()});
+  for (const Array& condition : conditions) found = logical_or(found, condition);
+  return logical_not(found);
+}
+
+void put_number(const Array& y, const Array& mask, const Scalar& number) try {
+  copyto(y, number, Casting::kUnsafe, &mask);
+} catch (const Error&) {
+  rethrow_as("piecewise");
+}
+
+void put_piece(const Array& y, const Array& x, const Array& mask, const Piece& piece) {
+  if (!piece.function()) {
+    put_number(y, mask, piece.number());
+    return;
+  }
+  const Array positions = flatnonzero(mask);
+  if (positions.size() == 0) return;
+  const Array values = piece.function()(take(x.ravel(), positions, 0, OutOfRange::kWrap));
+  check_defined("piecewise", values);
+  check_same_device("piecewise", x, values);
+  CATENA_CHECK(ShapeError, values.ndim() == 0 || values.shape() == positions.shape(),
+               "piecewise: a function made shape ", values.shape(), " of ", positions.size(),
+               " elements");
+  put(y, positions, values, OutOfRange::kWrap);
+}
+
+}  // namespace
+
+Array piecewise(const Array& x, std::span<const Array> conditions, std::span<const Piece> pieces) {
+  const size_t n = conditions.size();
+  CATENA_CHECK(ValueError, n > 0 && (pieces.size() == n || pieces.size() == n + 1),
+               "piecewise: ", pieces.size(), " pieces for ", n,
+               " conditions; expected as many, or one more for the rest");
+  std::vector<Array> masks;
+  for (const Array& condition : conditions) {
+    check_same_device("piecewise", x, condition);
+    CATENA_CHECK(DtypeError, condition.dtype() == Dtype::kBool,
+                 "piecewise: expected conditions of bool, got ", condition.dtype());
+    const Shape wide = broadcast_shapes("piecewise", x.shape(), condition.shape());
+    CATENA_CHECK(ShapeError, wide == x.shape(), "piecewise: a condition of shape ",
+                 condition.shape(), " for an array of shape ", x.shape());
+    masks.push_back(condition.broadcast_to(x.shape()));
+  }
+  const Array y = zeros(x.shape(), {x.dtype(), x.device()});
+  for (size_t k = 0; k < n; ++k) put_piece(y, x, masks[k], pieces[k]);
+  if (pieces.size() > n) put_piece(y, x, none_of(x, masks), pieces[n]);
+  return y;
+}
+Array piecewise(const Array& x, std::initializer_list<Array> conditions,
+                std::initializer_list<Piece> pieces) {
+  return piecewise(x, std::span<const Array>(conditions.begin(), conditions.size()),
+                   std::span<const Piece>(pieces.begin(), pieces.size()));
+}
+
+Array apply_along_axis(const std::function<Array(const Array&)>& function, int64_t axis,
+                       const Array& a) {
+  const int ax = normalize_axis("apply_along_axis", axis, a.ndim());
+  const Array moved = moveaxis(a, ax, -1);
+  Shape outer = moved.shape();
+  outer.pop_back();
+  const int64_t count = element_count(outer);
+  CATENA_CHECK(ValueError, count > 0, "apply_along_axis: no line along axis ", ax, " of shape ",
+               a.shape());
+  const Array lines = moved.reshape({count, a.shape(ax)});
+  std::vector<Array> results;
+  for (int64_t k = 0; k < count; ++k) {
+    results.push_back(function(lines[k]));
+    check_defined("apply_along_axis", results.back());
+    const Array &first = results.front(), &now = results.back();
+    CATENA_CHECK(ShapeError, now.shape() == first.shape(),
+                 "apply_along_axis: the function made shapes ", first.shape(), " and ",
+                 now.shape());
+    CATENA_CHECK(DtypeError, now.dtype() == first.dtype(),
+                 "apply_along_axis: the function made dtypes ", first.dtype(), " and ",
+                 now.dtype());
+  }
+  const Shape inner = results.front().shape();
+  Shape wide = outer;
+  wide.insert(wide.end(), inner.begin(), inner.end());
+  Array result = stack(results).reshape(wide);
+  for (int d = 0; d < inner.ndim(); ++d) result = moveaxis(result, outer.ndim() + d, ax + d);
+  return result.contiguous();
+}
+
+Array trim_zeros(const Array& a, TrimEnds ends) {
+  CATENA_CHECK(ShapeError, a.ndim() == 1, "trim_zeros: expected a 1-d array, got shape ",
+               a.shape());
+  const Array positions = flatnonzero(a);
+  const int64_t n = positions.size();
+  if (n == 0) return a(Slice(0, 0));
+  const int64_t first = ends == TrimEnds::kBack ? 0 : positions[0].item<int64_t>(),
+                final = ends == TrimEnds::kFront ? a.size() - 1 : positions[n - 1].item<int64_t>();
+  return a(Slice(first, final + 1));
 }
 
 }  // namespace catena

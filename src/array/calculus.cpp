@@ -1,7 +1,9 @@
 #include "catena/array/calculus.h"
 
 #include <algorithm>
+#include <cmath>
 
+#include "array/called_as.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/linalg.h"
@@ -52,6 +54,37 @@ Array inner_uneven(const Array& f, const Array& d) {
              multiply(c, last(f, 2, none)));
 }
 
+// The derivative at both ends along the last axis for distances d (1-d, of neighbours) or h.
+std::pair<Array, Array> linear_ends(const Array& f, const Operand& first, const Operand& final) {
+  return {divide(subtract(last(f, 1, 2), last(f, 0, 1)), first),
+          divide(subtract(last(f, -1, none), last(f, -2, -1)), final)};
+}
+
+// Of the parabola through three samples: weights for the distance d1 next to the end and d2 behind.
+Array parabolic_end(const Array& end, const Array& next, const Array& third, const Array& d1,
+                    const Array& d2) {
+  const Array both = add(d1, d2);
+  const Array a = negative(divide(add(multiply(d1, 2), d2), multiply(d1, both))),
+              b = divide(both, multiply(d1, d2)), c = negative(divide(d1, multiply(d2, both)));
+  return add(add(multiply(a, end), multiply(b, next)), multiply(c, third));
+}
+
+std::pair<Array, Array> parabolic_ends(const Array& f, const Array& d) {
+  const Array back = negative(d);  // distances seen from the last sample
+  return {parabolic_end(last(f, 0, 1), last(f, 1, 2), last(f, 2, 3), last(d, 0, 1), last(d, 1, 2)),
+          parabolic_end(last(f, -1, none), last(f, -2, -1), last(f, -3, -2), last(back, -1, none),
+                        last(back, -2, -1))};
+}
+
+std::pair<Array, Array> parabolic_ends(const Array& f, double h) {
+  const auto combine = [](const Array& x, double a, const Array& y, double b, const Array& z,
+                          double c) {
+    return add(add(multiply(x, a), multiply(y, b)), multiply(z, c));
+  };
+  return {combine(last(f, 0, 1), -1.5 / h, last(f, 1, 2), 2 / h, last(f, 2, 3), -0.5 / h),
+          combine(last(f, -3, -2), 0.5 / h, last(f, -2, -1), -2 / h, last(f, -1, none), 1.5 / h)};
+}
+
 // Elements [begin, begin + count) of the full correlation of a with v, which is not longer.
 Array correlate_part(const Array& a, const Array& v, int64_t begin, int64_t count) {
   const int64_t m = v.size();
@@ -90,14 +123,41 @@ std::pair<Array, Array> sequences(const char* who, const Array& a, const Array& 
 
 }  // namespace
 
+namespace {
+
+// Values at x of the function that repeats after a period.
+Array interp_periodic(const Array& points, const Array& xp, const Array& fp, double period) {
+  CATENA_CHECK(ValueError, std::isfinite(period) && period != 0,
+               "interp: expected a period other than 0, got ", period);
+  CATENA_CHECK(ShapeError, fp.size() == xp.size(), "interp: ", xp.size(), " points with ",
+               fp.size(), " values");
+  CATENA_CHECK(ValueError, xp.size() > 0, "interp: expected at least one point");
+  const double length = std::abs(period);
+  const auto within = [&](const Array& a) {
+    return remainder(a.astype(Dtype::kFloat64, false), length);
+  };
+  const Array wrapped = within(xp), order = argsort(wrapped);
+  const Array at = take(wrapped, order, 0, OutOfRange::kWrap),
+              value = take(fp, order, 0, OutOfRange::kWrap);
+  const auto ends = [](const Array& a, const Array& first, const Array& final) {
+    return concatenate({first, a, final});
+  };
+  return interp(within(points),
+                ends(at, subtract(at(Slice(-1, none)), length), add(at(Slice(0, 1)), length)),
+                ends(value, value(Slice(-1, none)), value(Slice(0, 1))));
+}
+
+}  // namespace
+
 Array interp(const Operand& where_, const Array& xp, const Array& fp, std::optional<double> left,
-             std::optional<double> right) {
+             std::optional<double> right, std::optional<double> period) try {
   const Array points =
       where_.array() ? *where_.array() : full({}, where_.scalar(), {Dtype::kFloat64, xp.device()});
   require_vector("interp", "xp", xp);
   require_vector("interp", "fp", fp);
   check_same_device("interp", points, xp);
   check_same_device("interp", xp, fp);
+  if (period) return interp_periodic(points, xp, fp, *period);
   const int64_t n = xp.size();
   CATENA_CHECK(ShapeError, fp.size() == n, "interp: ", n, " points with ", fp.size(), " values");
   CATENA_CHECK(ValueError, n > 0, "interp: expected at least one point");
@@ -119,35 +179,110 @@ Array interp(const Operand& where_, const Array& xp, const Array& fp, std::optio
   y = where(less(x, at[0]), left ? full({}, *left, {x.device()}) : value[0], y);
   y = where(greater(x, at[n - 1]), right ? full({}, *right, {x.device()}) : value[n - 1], y);
   return where(isnan(x), x, y);
+} catch (const Error&) {
+  rethrow_as("interp");
 }
 
-Array gradient(const Array& f, const Operand& spacing, int64_t axis) {
+Array gradient(const Array& f, const Operand& spacing, int64_t axis, EdgeOrder edges) try {
   const int ax = normalize_axis("gradient", axis, f.ndim());
   const Array x = floats_along(f, ax);
-  const int64_t n = x.shape(-1);
-  CATENA_CHECK(ValueError, n >= 2, "gradient: expected at least 2 samples along axis ", ax,
-               " of shape ", f.shape());
-  const Array first = subtract(last(x, 1, 2), last(x, 0, 1)),
-              final = subtract(last(x, -1, none), last(x, -2, -1));
-  std::vector<Array> parts;
+  const int64_t n = x.shape(-1), least = static_cast<int64_t>(edges) + 1;
+  CATENA_CHECK(ValueError, n >= least, "gradient: expected at least ", least,
+               " samples along axis ", ax, " of shape ", f.shape());
+  const bool straight = edges == EdgeOrder::kFirst;
+  std::pair<Array, Array> ends;
+  Array inner;
   if (const Array* coordinates = spacing.array(); coordinates && coordinates->ndim() > 0) {
     check_same_device("gradient", f, *coordinates);
     const Array d = distances("gradient", *coordinates, n);
-    parts = {divide(first, d(Slice(0, 1))), inner_uneven(x, d), divide(final, d(Slice(-1, none)))};
+    ends = straight ? linear_ends(x, d(Slice(0, 1)), d(Slice(-1, none))) : parabolic_ends(x, d);
+    inner = inner_uneven(x, d);
   } else {
-    const Scalar h = coordinates ? coordinates->item() : spacing.scalar();
-    parts = {divide(first, h.to_double()), inner_even(x, h), divide(final, h.to_double())};
+    const double h = (coordinates ? coordinates->item() : spacing.scalar()).to_double();
+    ends = straight ? linear_ends(x, h, h) : parabolic_ends(x, h);
+    inner = inner_even(x, h);
   }
-  return moveaxis(concatenate(parts, -1), -1, ax).contiguous();
+  return moveaxis(concatenate({ends.first, inner, ends.second}, -1), -1, ax).contiguous();
+} catch (const Error&) {
+  rethrow_as("gradient");
 }
 
-std::vector<Array> gradient(const Array& f, double spacing) {
+std::vector<Array> gradient(const Array& f, double spacing, EdgeOrder edges) try {
   std::vector<Array> result;
-  for (int d = 0; d < f.ndim(); ++d) result.push_back(gradient(f, spacing, d));
+  for (int d = 0; d < f.ndim(); ++d) result.push_back(gradient(f, spacing, d, edges));
   return result;
+} catch (const Error&) {
+  rethrow_as("gradient");
 }
 
-Array trapezoid(const Array& y, const Operand& spacing, int64_t axis) {
+Array ediff1d(const Array& a, const std::vector<Scalar>& to_end,
+              const std::vector<Scalar>& to_begin) try {
+  CATENA_CHECK(DtypeError, a.dtype() != Dtype::kBool,
+               "ediff1d: expected numbers, got bool; subtract is not defined for it");
+  const Array flat = a.ravel(), steps = diff(flat);
+  const auto list = [&](const std::vector<Scalar>& numbers) {
+    const Array host = empty({int64_t(numbers.size())}, {a.dtype(), cpu()});
+    for (size_t k = 0; k < numbers.size(); ++k) {
+      CATENA_CHECK(ValueError, promote(a.dtype(), numbers[k]) == a.dtype(), "ediff1d: ", numbers[k],
+                   " does not fit the dtype ", a.dtype(), " of the array");
+      host(int64_t(k)).fill(numbers[k]);
+    }
+    return host.to(a.device());
+  };
+  return concatenate({list(to_begin), steps, list(to_end)});
+} catch (const Error&) {
+  rethrow_as("ediff1d");
+}
+
+Array unwrap(const Array& a, std::optional<double> discontinuity, int64_t axis, double period) try {
+  const int ax = normalize_axis("unwrap", axis, a.ndim());
+  CATENA_CHECK(ValueError, period > 0, "unwrap: expected a period above 0, got ", period);
+  const Array x = floats_along(a, ax);
+  const double half = period / 2;
+  const Array steps = diff(x);
+  Array wrapped = subtract(remainder(add(steps, half), period), half);
+  // Half a period up stays half a period up.
+  wrapped = where(logical_and(equal(wrapped, -half), greater(steps, 0)), half, wrapped);
+  const Array jumps =
+      where(less(absolute(steps), discontinuity.value_or(half)), 0.0, subtract(wrapped, steps));
+  const Array result = concatenate({last(x, 0, 1), add(last(x, 1, none), cumsum(jumps, -1))}, -1);
+  return moveaxis(result, -1, ax).contiguous();
+} catch (const Error&) {
+  rethrow_as("unwrap");
+}
+
+Array vander(const Array& x, int64_t columns, bool increasing) try {
+  require_vector("vander", "x", x);
+  const Dtype dtype = promote(x.dtype(), Dtype::kInt64);
+  const int64_t n = columns < 0 ? x.size() : columns;
+  const Array result = empty({x.size(), n}, {dtype, x.device()});
+  const Array powers = increasing ? result : flip(result, Axes{1}), base = x.astype(dtype, false);
+  // Products of neighbours, as NumPy: not the power function's rounding.
+  for (int64_t k = 0; k < n; ++k) {
+    const Array column = powers(Slice(), k);
+    if (k == 0)
+      column.fill(1);
+    else
+      multiply(powers(Slice(), k - 1), base, column);
+  }
+  return result;
+} catch (const Error&) {
+  rethrow_as("vander");
+}
+
+Array polyval(const Array& p, const Operand& x) try {
+  require_vector("polyval", "p", p);
+  if (x.array()) check_same_device("polyval", p, *x.array());
+  const Array at = x.array() ? *x.array() : full({}, x.scalar(), {p.device()});
+  const Dtype dtype = promote(p.dtype(), at.dtype());
+  Array y = zeros(at.shape(), {dtype, p.device()});
+  for (int64_t k = 0; k < p.size(); ++k) y = add(multiply(y, at), p[k]);
+  return y;
+} catch (const Error&) {
+  rethrow_as("polyval");
+}
+
+Array trapezoid(const Array& y, const Operand& spacing, int64_t axis) try {
   const int ax = normalize_axis("trapezoid", axis, y.ndim());
   const Array samples = floats_along(y, ax);
   const Array pairs = add(last(samples, 1, none), last(samples, none, -1));
@@ -164,21 +299,27 @@ Array trapezoid(const Array& y, const Operand& spacing, int64_t axis) {
     d = distances("trapezoid", x, samples.shape(-1));
   }
   return sum(divide(multiply(pairs, d), 2), -1);
+} catch (const Error&) {
+  rethrow_as("trapezoid");
 }
 
-Array convolve(const Array& a, const Array& v, Overlap mode) {
+Array convolve(const Array& a, const Array& v, Overlap mode) try {
   const auto [x, y] = sequences("convolve", a, v);
   return x.size() >= y.size() ? correlate_longer(x, flip(y).contiguous(), mode)
                               : correlate_longer(y, flip(x).contiguous(), mode);
+} catch (const Error&) {
+  rethrow_as("convolve");
 }
 
-Array correlate(const Array& a, const Array& v, Overlap mode) {
+Array correlate(const Array& a, const Array& v, Overlap mode) try {
   const auto [x, y] = sequences("correlate", a, v);
   return x.size() >= y.size() ? correlate_longer(x, y, mode)
                               : flip(correlate_longer(y, x, mode)).copy();
+} catch (const Error&) {
+  rethrow_as("correlate");
 }
 
-Array cross(const Array& a, const Array& b, int64_t axis) {
+Array cross(const Array& a, const Array& b, int64_t axis) try {
   check_same_device("cross", a, b);
   const Array x = moveaxis(a, axis, -1), y = moveaxis(b, axis, -1);
   CATENA_CHECK(ShapeError,
@@ -193,6 +334,8 @@ Array cross(const Array& a, const Array& b, int64_t axis) {
   if (x.shape(-1) == 2) return component(0, 1);
   return moveaxis(stack({component(1, 2), component(2, 0), component(0, 1)}, -1), -1, axis)
       .contiguous();
+} catch (const Error&) {
+  rethrow_as("cross");
 }
 
 }  // namespace catena

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "array/called_as.h"
 #include "catena/array/indexing.h"
 #include "catena/array/math.h"
 #include "catena/array/slots.h"
@@ -168,15 +169,17 @@ Array linspace(double start, double stop, int64_t count, bool endpoint,
 }
 
 Array logspace(double start, double stop, int64_t count, bool endpoint, double base,
-               const ArrayOptions& options) {
+               const ArrayOptions& options) try {
   const Array powers = linspace(start, stop, count, endpoint, {Dtype::kFloat64, cpu(0)});
   double* p = powers.data<double>();
   for (int64_t i = 0; i < count; ++i) p[i] = std::pow(base, p[i]);
   return array(powers, {options.dtype.value_or(Dtype::kFloat64), device_of(options)}, false);
+} catch (const Error&) {
+  rethrow_as("logspace");
 }
 
 Array geomspace(double start, double stop, int64_t count, bool endpoint,
-                const ArrayOptions& options) {
+                const ArrayOptions& options) try {
   CATENA_CHECK(ValueError, start * stop > 0,
                "geomspace: expected two numbers of one sign and not 0, got ", start, " and ", stop);
   const double sign = start < 0 ? -1 : 1;
@@ -187,6 +190,8 @@ Array geomspace(double start, double stop, int64_t count, bool endpoint,
   if (count > 0) p[0] = start;
   if (count > 1 && endpoint) p[count - 1] = stop;
   return array(a, {options.dtype.value_or(Dtype::kFloat64), device_of(options)}, false);
+} catch (const Error&) {
+  rethrow_as("geomspace");
 }
 
 Array eye(int64_t rows, int64_t columns, int64_t k, const ArrayOptions& options) {
@@ -196,7 +201,11 @@ Array eye(int64_t rows, int64_t columns, int64_t k, const ArrayOptions& options)
   return a;
 }
 
-Array identity(int64_t n, const ArrayOptions& options) { return eye(n, n, 0, options); }
+Array identity(int64_t n, const ArrayOptions& options) try {
+  return eye(n, n, 0, options);
+} catch (const Error&) {
+  rethrow_as("identity");
+}
 
 Array diag(const Array& v, int64_t k) {
   CATENA_CHECK(ShapeError, v.ndim() == 1 || v.ndim() == 2, "diag: expected 1 or 2 axes, got ",

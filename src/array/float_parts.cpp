@@ -1,6 +1,7 @@
 // Works on the bits of IEEE numbers by integer views, so that no device's library decides.
 #include "catena/array/float_parts.h"
 
+#include "array/called_as.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/manipulation.h"
@@ -129,8 +130,10 @@ Array nextafter(const Array& x1, const Array& x2) {
   return where(logical_or(isnan(from), isnan(to)), from + to, where(from == to, to, next));
 }
 
-std::pair<Array, Array> divmod(const Operand& x1, const Operand& x2) {
+std::pair<Array, Array> divmod(const Operand& x1, const Operand& x2) try {
   return {floor_divide(x1, x2), remainder(x1, x2)};
+} catch (const Error&) {
+  rethrow_as("divmod");
 }
 
 }  // namespace catena

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "array/assign.h"
+#include "array/called_as.h"
 #include "array/positions.h"
 #include "catena/array/creation.h"
 #include "catena/array/manipulation.h"
@@ -90,7 +91,7 @@ Array take(const Array& a, std::initializer_list<int64_t> indices, std::optional
   return take(a, array(indices, a.device()), axis, mode, out);
 }
 
-void put(const Array& a, const Array& indices, const Operand& operand, OutOfRange mode) {
+void put(const Array& a, const Array& indices, const Operand& operand, OutOfRange mode) try {
   const Array positions = integer_positions("put", a.device(), indices).contiguous().reshape({-1});
   if (positions.size() == 0) return;
   const Array values =
@@ -105,6 +106,8 @@ void put(const Array& a, const Array& indices, const Operand& operand, OutOfRang
   const AnyIndex where(positions);
   put_for("put", flat, {&where, 1}, v, mode);
   if (flat.storage() != a.storage()) assign_for("put", a, flat.reshape(a.shape()));
+} catch (const Error&) {
+  rethrow_as("put");
 }
 
 void scatter_add(const Array& a, const Array& indices, const Operand& values, int64_t axis) {
@@ -116,7 +119,7 @@ void scatter_add(const Array& a, const Array& indices, const Operand& values, in
   add_for("scatter_add", a, entries, values);
 }
 
-Array compress(const Array& condition, const Array& a, std::optional<int64_t> axis) {
+Array compress(const Array& condition, const Array& a, std::optional<int64_t> axis) try {
   CATENA_CHECK(ShapeError, condition.ndim() == 1, "compress: expected a 1-d condition, got shape ",
                condition.shape());
   const Array x = axis ? a : a.ravel();
@@ -125,12 +128,16 @@ Array compress(const Array& condition, const Array& a, std::optional<int64_t> ax
   const bool longer = condition.size() > x.shape()[ax];
   // A longer condition is allowed as long as what lies beyond is false.
   return take(x, positions, ax, longer ? OutOfRange::kRaise : OutOfRange::kWrap);
+} catch (const Error&) {
+  rethrow_as("compress");
 }
 
-Array extract(const Array& condition, const Array& a) {
+Array extract(const Array& condition, const Array& a) try {
   CATENA_CHECK(ShapeError, condition.size() == a.size(), "extract: a condition of shape ",
                condition.shape(), " for an array of shape ", a.shape());
   return take(a, flatnonzero(condition), {}, OutOfRange::kWrap);
+} catch (const Error&) {
+  rethrow_as("extract");
 }
 
 Array ravel_multi_index(std::span<const Array> indices, const Shape& shape, OutOfRange mode) {
@@ -177,7 +184,7 @@ std::vector<Array> unravel_known(const Array& positions, const Shape& shape) {
   return result;
 }
 
-Array choose(const Array& a, std::span<const Array> choices) {
+Array choose(const Array& a, std::span<const Array> choices) try {
   CATENA_CHECK(ValueError, !choices.empty(), "choose: expected at least one choice");
   const Array which = integer_positions("choose", a.device(), a);
   if (which.size() > 0) {
@@ -193,6 +200,8 @@ Array choose(const Array& a, std::span<const Array> choices) {
   for (size_t k = 1; k < choices.size(); ++k)
     result = where(equal(views.back(), static_cast<int64_t>(k)), views[k], result);
   return choices.size() == 1 ? result.copy() : result;
+} catch (const Error&) {
+  rethrow_as("choose");
 }
 
 }  // namespace catena

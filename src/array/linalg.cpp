@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "array/called_as.h"
 #include "array/promotion.h"
 #include "array/result_into.h"
 #include "catena/array/creation.h"
@@ -187,11 +188,13 @@ Array inner(const Array& a, const Array& b) {
   return contract("inner", a, b, Axes{-1}, Axes{-1});
 }
 
-Array outer(const Array& a, const Array& b, const Out& out) {
+Array outer(const Array& a, const Array& b, const Out& out) try {
   return multiply(a.ravel().expand_dims(1), b.ravel().expand_dims(0), out);
+} catch (const Error&) {
+  rethrow_as("outer");
 }
 
-Array kron(const Array& a, const Array& b) {
+Array kron(const Array& a, const Array& b) try {
   const int n = std::max(a.ndim(), b.ndim());
   Shape left, right, shape;  // (a0, 1, a1, 1, ...) times (1, b0, 1, b1, ...)
   for (int d = 0; d < n; ++d) {
@@ -202,6 +205,8 @@ Array kron(const Array& a, const Array& b) {
     shape.push_back(x * y);
   }
   return multiply(a.reshape(left), b.reshape(right)).reshape(shape);
+} catch (const Error&) {
+  rethrow_as("kron");
 }
 
 Array tensordot(const Array& a, const Array& b, int64_t axes) {

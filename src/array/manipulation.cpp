@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "array/called_as.h"
 #include "array/result_into.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
@@ -130,11 +131,13 @@ Array concatenate(std::initializer_list<Array> arrays, std::optional<int64_t> ax
   return concatenate(std::span<const Array>(arrays.begin(), arrays.size()), axis, out);
 }
 
-Array stack(std::initializer_list<Array> arrays, int64_t axis, const Array* out) {
+Array stack(std::initializer_list<Array> arrays, int64_t axis, const Array* out) try {
   return stack(std::span<const Array>(arrays.begin(), arrays.size()), axis, out);
+} catch (const Error&) {
+  rethrow_as("stack");
 }
 
-Array stack(std::span<const Array> arrays, int64_t axis, const Array* out) {
+Array stack(std::span<const Array> arrays, int64_t axis, const Array* out) try {
   CATENA_CHECK(ValueError, !arrays.empty(), "stack: expected at least one array");
   std::vector<Array> expanded;
   for (const Array& x : arrays) {
@@ -144,6 +147,8 @@ Array stack(std::span<const Array> arrays, int64_t axis, const Array* out) {
     expanded.push_back(x.expand_dims(axis));
   }
   return concatenate(expanded, normalize_axis("stack", axis, arrays.front().ndim() + 1), out);
+} catch (const Error&) {
+  rethrow_as("stack");
 }
 
 namespace {
@@ -176,24 +181,32 @@ std::vector<Array> cut(const Array& a, int axis, const Axes& positions) {
 
 }  // namespace
 
-Array vstack(std::span<const Array> arrays) {
+Array vstack(std::span<const Array> arrays) try {
   return concatenate(map_arrays(arrays, atleast_2d), 0);
+} catch (const Error&) {
+  rethrow_as("vstack");
 }
-Array hstack(std::span<const Array> arrays) {
+Array hstack(std::span<const Array> arrays) try {
   const auto parts = map_arrays(arrays, atleast_1d);
   return concatenate(parts, !parts.empty() && parts.front().ndim() == 1 ? 0 : 1);
+} catch (const Error&) {
+  rethrow_as("hstack");
 }
-Array dstack(std::span<const Array> arrays) {
+Array dstack(std::span<const Array> arrays) try {
   return concatenate(map_arrays(arrays, atleast_3d), 2);
+} catch (const Error&) {
+  rethrow_as("dstack");
 }
 
-std::vector<Array> array_split(const Array& a, int64_t sections, int64_t axis) {
+std::vector<Array> array_split(const Array& a, int64_t sections, int64_t axis) try {
   CATENA_CHECK(ValueError, sections > 0, "split: expected at least one section, got ", sections);
   const int ax = normalize_axis("split", axis, a.ndim());
   const int64_t extent = a.shape()[ax], each = extent / sections, longer = extent % sections;
   Axes positions;
   for (int64_t i = 1; i < sections; ++i) positions.push_back(i * each + std::min(i, longer));
   return cut(a, ax, positions);
+} catch (const Error&) {
+  rethrow_as("array_split");
 }
 
 std::vector<Array> split(const Array& a, int64_t sections, int64_t axis) {
@@ -208,8 +221,10 @@ std::vector<Array> split(const Array& a, const Axes& positions, int64_t axis) {
   return cut(a, normalize_axis("split", axis, a.ndim()), positions);
 }
 
-std::vector<Array> array_split(const Array& a, const Axes& positions, int64_t axis) {
+std::vector<Array> array_split(const Array& a, const Axes& positions, int64_t axis) try {
   return split(a, positions, axis);
+} catch (const Error&) {
+  rethrow_as("array_split");
 }
 
 namespace {
@@ -223,26 +238,38 @@ int split_axis(const char* who, const Array& a, int axis, int least) {
 
 }  // namespace
 
-std::vector<Array> vsplit(const Array& a, int64_t sections) {
+std::vector<Array> vsplit(const Array& a, int64_t sections) try {
   return split(a, sections, split_axis("vsplit", a, 0, 2));
+} catch (const Error&) {
+  rethrow_as("vsplit");
 }
-std::vector<Array> vsplit(const Array& a, const Axes& positions) {
+std::vector<Array> vsplit(const Array& a, const Axes& positions) try {
   return split(a, positions, split_axis("vsplit", a, 0, 2));
+} catch (const Error&) {
+  rethrow_as("vsplit");
 }
-std::vector<Array> hsplit(const Array& a, int64_t sections) {
+std::vector<Array> hsplit(const Array& a, int64_t sections) try {
   return split(a, sections, split_axis("hsplit", a, 1, 1));
+} catch (const Error&) {
+  rethrow_as("hsplit");
 }
-std::vector<Array> hsplit(const Array& a, const Axes& positions) {
+std::vector<Array> hsplit(const Array& a, const Axes& positions) try {
   return split(a, positions, split_axis("hsplit", a, 1, 1));
+} catch (const Error&) {
+  rethrow_as("hsplit");
 }
-std::vector<Array> dsplit(const Array& a, int64_t sections) {
+std::vector<Array> dsplit(const Array& a, int64_t sections) try {
   return split(a, sections, split_axis("dsplit", a, 2, 3));
+} catch (const Error&) {
+  rethrow_as("dsplit");
 }
-std::vector<Array> dsplit(const Array& a, const Axes& positions) {
+std::vector<Array> dsplit(const Array& a, const Axes& positions) try {
   return split(a, positions, split_axis("dsplit", a, 2, 3));
+} catch (const Error&) {
+  rethrow_as("dsplit");
 }
 
-Array column_stack(std::span<const Array> arrays) {
+Array column_stack(std::span<const Array> arrays) try {
   return concatenate(map_arrays(arrays,
                                 [](const Array& a) {
                                   CATENA_CHECK(ShapeError, a.ndim() == 1 || a.ndim() == 2,
@@ -251,10 +278,14 @@ Array column_stack(std::span<const Array> arrays) {
                                   return a.ndim() == 1 ? a.expand_dims(1) : a;
                                 }),
                      1);
+} catch (const Error&) {
+  rethrow_as("column_stack");
 }
 
-Array append(const Array& a, const Array& b, std::optional<int64_t> axis) {
+Array append(const Array& a, const Array& b, std::optional<int64_t> axis) try {
   return axis ? concatenate({a, b}, *axis) : concatenate({a.ravel(), b.ravel()});
+} catch (const Error&) {
+  rethrow_as("append");
 }
 
 Array roll(const Array& a, int64_t shift, int64_t axis) {
@@ -289,7 +320,9 @@ Array flip(const Array& a, const Axes& axes) {
   return a.at(std::span<const Index>(index));
 }
 
-Array flipud(const Array& a) { return flip(a, {0}); }
+Array flipud(const Array& a) try { return flip(a, {0}); } catch (const Error&) {
+  rethrow_as("flipud");
+}
 Array fliplr(const Array& a) {
   CATENA_CHECK(ShapeError, a.ndim() >= 2, "fliplr: expected at least 2 axes, got ", a.shape());
   return flip(a, {1});

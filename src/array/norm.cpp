@@ -1,6 +1,7 @@
 // Norms of vectors and matrices.
 #include <cmath>
 
+#include "array/called_as.h"
 #include "catena/array/linalg.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
@@ -44,7 +45,7 @@ NormOrder::NormOrder(const char* name) : kind(kFrobenius) {
                "'; expected \"fro\" or a number");
 }
 
-Array norm(const Array& a, const NormOrder& order, const Axes& given, bool keepdims) {
+Array norm(const Array& a, const NormOrder& order, const Axes& given, bool keepdims) try {
   const Array x = is_float(a.dtype()) ? a : a.astype(Dtype::kFloat64);
   if (order.kind == NormOrder::kDefault) return euclidean(x, given, keepdims);
   Axes axes = given;
@@ -63,6 +64,8 @@ Array norm(const Array& a, const NormOrder& order, const Axes& given, bool keepd
   CATENA_CHECK(ValueError, order.kind == NormOrder::kNumber,
                "linalg::norm: \"fro\" is a norm of matrices, got one axis");
   return vector_norm(x, order.p, axes[0], keepdims);
+} catch (const Error&) {
+  rethrow_as("linalg::norm");
 }
 
 }  // namespace catena::linalg

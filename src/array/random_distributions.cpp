@@ -5,6 +5,8 @@
 #include <numeric>
 
 #include "array/assign.h"
+#include "array/called_as.h"
+#include "array/random_draws.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/math.h"
@@ -14,25 +16,8 @@
 namespace catena {
 namespace {
 
-void check_scale(const char* who, double scale) {
-  CATENA_CHECK(ValueError, scale >= 0, who, ": expected a scale of at least 0, got ", scale);
-}
-
-// 16-bit results are rounded once, at the end.
-Dtype working_dtype(const char* who, Dtype dtype) {
-  CATENA_CHECK(DtypeError, is_float(dtype), who, ": expected a floating dtype, got ", dtype);
-  return dtype == Dtype::kFloat64 ? dtype : Dtype::kFloat32;
-}
-
-// Uniform numbers of (0, 1], whose logarithm is finite.
-Array above_zero(RandomState& state, const Shape& shape, Dtype dtype) {
-  return 1 - state.uniform(shape, 0, 1, dtype);
-}
-
-// Uniform numbers of (0, 1): half a step above those of [0, 1). In double, for 1 - half a step is 1
-// in float32.
-Array inside_unit(RandomState& state, const Shape& shape) {
-  return (state.uniform(shape, 0, 1, Dtype::kFloat64) + 0x1p-54) * (1 - 0x1p-53);
+void check_exponent(const char* who, double a) {
+  CATENA_CHECK(ValueError, a > 0, who, ": expected an exponent above 0, got ", a);
 }
 
 // Probabilities of choice as doubles on the host.
@@ -127,68 +112,150 @@ Array weighted_without_replacement(RandomState& state, const std::vector<double>
 
 }  // namespace
 
-Array RandomState::random_sample(const Shape& shape, Dtype dtype) {
+Array RandomState::random_sample(const Shape& shape, Dtype dtype) try {
   return uniform(shape, 0, 1, dtype);
+} catch (const Error&) {
+  rethrow_as("random_sample");
 }
-Array RandomState::standard_normal(const Shape& shape, Dtype dtype) {
+Array RandomState::standard_normal(const Shape& shape, Dtype dtype) try {
   return normal(shape, 0, 1, dtype);
+} catch (const Error&) {
+  rethrow_as("standard_normal");
 }
-Array RandomState::rand(const Shape& shape, Dtype dtype) { return uniform(shape, 0, 1, dtype); }
-Array RandomState::randn(const Shape& shape, Dtype dtype) { return normal(shape, 0, 1, dtype); }
+Array RandomState::rand(const Shape& shape, Dtype dtype) try {
+  return uniform(shape, 0, 1, dtype);
+} catch (const Error&) {
+  rethrow_as("rand");
+}
+Array RandomState::randn(const Shape& shape, Dtype dtype) try {
+  return normal(shape, 0, 1, dtype);
+} catch (const Error&) {
+  rethrow_as("randn");
+}
 
 Array RandomState::randint(int64_t low, std::optional<int64_t> high, const Shape& shape,
-                           Dtype dtype) {
+                           Dtype dtype) try {
   const int64_t from = high ? low : 0, to = high ? *high : low;
   CATENA_CHECK(ValueError, from < to, "randint: low >= high: no integer is in [", from, ", ", to,
                ")");
   return integers(shape, from, to, dtype);
+} catch (const Error&) {
+  rethrow_as("randint");
 }
 
 Array RandomState::random_integers(int64_t low, std::optional<int64_t> high, const Shape& shape,
-                                   Dtype dtype) {
+                                   Dtype dtype) try {
   const int64_t from = high ? low : 1, to = high ? *high : low;
   CATENA_CHECK(ValueError, from <= to && to < INT64_MAX, "random_integers: low > high: no integer",
                " is in [", from, ", ", to, "], or high + 1 does not fit int64");
   return integers(shape, from, to + 1, dtype);
+} catch (const Error&) {
+  rethrow_as("random_integers");
 }
 
-Array RandomState::interval(int32_t largest, const Shape& shape) {
+Array RandomState::interval(int32_t largest, const Shape& shape) try {
   CATENA_CHECK(ValueError, largest >= 0, "interval: expected a largest number of at least 0, got ",
                largest);
   return integers(shape, 0, int64_t{largest} + 1, Dtype::kInt32);
+} catch (const Error&) {
+  rethrow_as("interval");
 }
 
-Array RandomState::lognormal(const Shape& shape, double mean, double sigma, Dtype dtype) {
+Array RandomState::lognormal(const Shape& shape, double mean, double sigma, Dtype dtype) try {
   const Dtype working = working_dtype("lognormal", dtype);
   CATENA_CHECK(ValueError, sigma >= 0, "lognormal: expected a sigma of at least 0, got ", sigma);
   return exp(normal(shape, mean, sigma, working)).astype(dtype, false);
+} catch (const Error&) {
+  rethrow_as("lognormal");
 }
 
-Array RandomState::exponential(const Shape& shape, double scale, Dtype dtype) {
+Array RandomState::exponential(const Shape& shape, double scale, Dtype dtype) try {
   const Dtype working = working_dtype("exponential", dtype);
   check_scale("exponential", scale);
   return (log(above_zero(*this, shape, working)) * -scale).astype(dtype, false);
+} catch (const Error&) {
+  rethrow_as("exponential");
 }
 
-Array RandomState::gumbel(const Shape& shape, double location, double scale, Dtype dtype) {
+Array RandomState::gumbel(const Shape& shape, double location, double scale, Dtype dtype) try {
   working_dtype("gumbel", dtype);
   check_scale("gumbel", scale);
   return (location - scale * log(-log(inside_unit(*this, shape)))).astype(dtype, false);
+} catch (const Error&) {
+  rethrow_as("gumbel");
 }
 
-Array RandomState::laplace(const Shape& shape, double location, double scale, Dtype dtype) {
+Array RandomState::laplace(const Shape& shape, double location, double scale, Dtype dtype) try {
   working_dtype("laplace", dtype);
   check_scale("laplace", scale);
   const Array u = inside_unit(*this, shape);
   const Array below = log(u * 2), above = -log((1 - u) * 2);
   return (location + scale * where(u < 0.5, below, above)).astype(dtype, false);
+} catch (const Error&) {
+  rethrow_as("laplace");
 }
 
-Array RandomState::logistic(const Shape& shape, double location, double scale, Dtype dtype) {
+Array RandomState::logistic(const Shape& shape, double location, double scale, Dtype dtype) try {
   working_dtype("logistic", dtype);
   check_scale("logistic", scale);
   const Array u = inside_unit(*this, shape);
   return (location + scale * (log(u) - log(1 - u))).astype(dtype, false);
+} catch (const Error&) {
+  rethrow_as("logistic");
+}
+
+Array RandomState::rayleigh(const Shape& shape, double scale, Dtype dtype) try {
+  working_dtype("rayleigh", dtype);
+  check_scale("rayleigh", scale);
+  return (scale * sqrt(-2 * log(inside_unit(*this, shape)))).astype(dtype, false);
+} catch (const Error&) {
+  rethrow_as("rayleigh");
+}
+
+Array RandomState::weibull(const Shape& shape, double a, Dtype dtype) try {
+  working_dtype("weibull", dtype);
+  check_exponent("weibull", a);
+  return catena::power(-log(inside_unit(*this, shape)), 1 / a).astype(dtype, false);
+} catch (const Error&) {
+  rethrow_as("weibull");
+}
+
+Array RandomState::pareto(const Shape& shape, double a, Dtype dtype) try {
+  working_dtype("pareto", dtype);
+  check_exponent("pareto", a);
+  return expm1(log(inside_unit(*this, shape)) * (-1 / a)).astype(dtype, false);
+} catch (const Error&) {
+  rethrow_as("pareto");
+}
+
+Array RandomState::power(const Shape& shape, double a, Dtype dtype) try {
+  working_dtype("power", dtype);
+  check_exponent("power", a);
+  return catena::power(inside_unit(*this, shape), 1 / a).astype(dtype, false);
+} catch (const Error&) {
+  rethrow_as("power");
+}
+
+Array RandomState::standard_cauchy(const Shape& shape, Dtype dtype) try {
+  working_dtype("standard_cauchy", dtype);
+  return tan((inside_unit(*this, shape) - 0.5) * M_PI).astype(dtype, false);
+} catch (const Error&) {
+  rethrow_as("standard_cauchy");
+}
+
+Array RandomState::triangular(const Shape& shape, double left, double mode, double right,
+                              Dtype dtype) try {
+  working_dtype("triangular", dtype);
+  CATENA_CHECK(ValueError, left <= mode && mode <= right && left < right,
+               "triangular: expected left <= mode <= right and left < right, got ", left, ", ",
+               mode, ", ", right);
+  const double width = right - left, split = (mode - left) / width;
+  const Array u = inside_unit(*this, shape);
+  const Array rising = left + sqrt(u * (width * (mode - left))),
+              falling = right - sqrt((1 - u) * (width * (right - mode)));
+  return where(u <= split, rising, falling).astype(dtype, false);
+} catch (const Error&) {
+  rethrow_as("triangular");
 }
 
 Array RandomState::choice(int64_t n, const Shape& shape, bool replace, const Array& p) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "array/called_as.h"
 #include "array/result_into.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
@@ -266,7 +267,7 @@ Array amin(const Array& a, const ReduceOptions& options) {
   return reduce("amin", ReduceOp::kMin, a, options, dtype);
 }
 
-Array ptp(const Array& a, const ReduceOptions& options) {
+Array ptp(const Array& a, const ReduceOptions& options) try {
   refuse_mask("ptp", options);
   require_elements("ptp", a, options);
   ReduceOptions plain = options;
@@ -274,6 +275,8 @@ Array ptp(const Array& a, const ReduceOptions& options) {
   const Array high = amax(a, plain);
   return options.out ? subtract(high, amin(a, plain), *options.out)
                      : subtract(high, amin(a, plain));
+} catch (const Error&) {
+  rethrow_as("ptp");
 }
 
 Array all(const Array& a, const ReduceOptions& options) {
@@ -295,11 +298,13 @@ Array argmin(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const 
 }
 
 int64_t count_nonzero(const Array& a) { return sum(not_equal(a, 0)).item<int64_t>(); }
-Array count_nonzero(const Array& a, const ReduceOptions& options) {
+Array count_nonzero(const Array& a, const ReduceOptions& options) try {
   refuse_initial("count_nonzero", options);
   ReduceOptions counting = options;
   counting.dtype = Dtype::kInt64;
   return sum(not_equal(a, 0), counting);
+} catch (const Error&) {
+  rethrow_as("count_nonzero");
 }
 
 Array sum_to(const Array& a, const Shape& shape) {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "array/called_as.h"
 #include "array/one_wait.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
@@ -54,12 +55,14 @@ Array repeat(const Array& a, const std::vector<int64_t>& counts, std::optional<i
   return take(x, array(positions, x.device()), ax, OutOfRange::kWrap);
 }
 
-Array resize(const Array& a, const Shape& shape) {
+Array resize(const Array& a, const Shape& shape) try {
   const int64_t size = element_count(shape);
   if (size == 0 || a.size() == 0) return zeros(shape, {a.dtype(), a.device()});
   const Array flat = a.ravel();
   const Array enough = size > a.size() ? tile(flat, {(size + a.size() - 1) / a.size()}) : flat;
   return enough(Slice(0, size)).copy().reshape(shape);
+} catch (const Error&) {
+  rethrow_as("resize");
 }
 
 Array delete_at(const Array& array, const std::vector<int64_t>& positions,
@@ -125,25 +128,30 @@ Array insert_each(const Array& a, std::vector<int64_t> positions, const Array& v
 
 }  // namespace
 
-Array insert(const Array& a, int64_t position, const Operand& values, std::optional<int64_t> axis) {
+Array insert(const Array& a, int64_t position, const Operand& values,
+             std::optional<int64_t> axis) try {
   const Array x = axis ? a : a.ravel();
   const int ax = normalize_axis("insert", axis.value_or(0), x.ndim());
   const Array v = moveaxis(insertable(x, values), 0, ax);
   const auto added = size_t(v.shape()[size_t(ax)]);
   return insert_each(x, std::vector<int64_t>(added, position), v, ax);
+} catch (const Error&) {
+  rethrow_as("insert");
 }
 
 Array insert(const Array& a, const std::vector<int64_t>& positions, const Operand& values,
-             std::optional<int64_t> axis) {
+             std::optional<int64_t> axis) try {
   const Array x = axis ? a : a.ravel();
   const int ax = normalize_axis("insert", axis.value_or(0), x.ndim());
   const Array v = insertable(x, values);
   if (positions.size() != 1) return insert_each(x, positions, v, ax);
   const auto added = size_t(v.shape()[size_t(ax)]);  // one position takes them all
   return insert_each(x, std::vector<int64_t>(added, positions[0]), v, ax);
+} catch (const Error&) {
+  rethrow_as("insert");
 }
 
-Array block(const std::vector<std::vector<Array>>& rows) {
+Array block(const std::vector<std::vector<Array>>& rows) try {
   int ndim = 1;
   for (const auto& row : rows) {
     for (const Array& a : row) ndim = std::max(ndim, a.ndim());
@@ -161,6 +169,8 @@ Array block(const std::vector<std::vector<Array>>& rows) {
   }
   CATENA_CHECK(ValueError, !joined.empty(), "block: expected at least one row of blocks");
   return joined.size() == 1 ? joined.front() : concatenate(joined, -2);
+} catch (const Error&) {
+  rethrow_as("block");
 }
 
 }  // namespace catena

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "array/called_as.h"
 #include "array/one_wait.h"
 #include "array/result_into.h"
 #include "catena/array/along_axis.h"
@@ -72,7 +73,7 @@ Array argsort(const Array& a, std::optional<int64_t> axis) {
   return rows.restore(positions);
 }
 
-Array lexsort(std::span<const Array> keys, int64_t axis) {
+Array lexsort(std::span<const Array> keys, int64_t axis) try {
   CATENA_CHECK(ValueError, !keys.empty(), "lexsort: expected at least one key");
   Array order = argsort(keys.front(), axis);
   for (const Array& key : keys.subspan(1)) {
@@ -85,9 +86,13 @@ Array lexsort(std::span<const Array> keys, int64_t axis) {
     order = take_along_axis(order, next, axis, known);
   }
   return order;
+} catch (const Error&) {
+  rethrow_as("lexsort");
 }
-Array lexsort(std::initializer_list<Array> keys, int64_t axis) {
+Array lexsort(std::initializer_list<Array> keys, int64_t axis) try {
   return lexsort(std::span<const Array>(keys.begin(), keys.size()), axis);
+} catch (const Error&) {
+  rethrow_as("lexsort");
 }
 
 std::pair<Array, Array> topk(const Array& a, int64_t k, std::optional<int64_t> axis, bool largest) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "array/called_as.h"
 #include "array/one_wait.h"
 #include "array/result_into.h"
 #include "catena/array/creation.h"
@@ -82,42 +83,62 @@ Array correlation(const Array& c) {
 
 }  // namespace
 
-Array nanvar(const Array& a, const ReduceOptions& options, int64_t ddof) {
+Array nanvar(const Array& a, const ReduceOptions& options, int64_t ddof) try {
   return spread("nanvar", var, a, options, ddof);
+} catch (const Error&) {
+  rethrow_as("nanvar");
 }
-Array nanstd(const Array& a, const ReduceOptions& options, int64_t ddof) {
+Array nanstd(const Array& a, const ReduceOptions& options, int64_t ddof) try {
   return spread("nanstd", catena::std, a, options, ddof);
+} catch (const Error&) {
+  rethrow_as("nanstd");
 }
 
-Array nanargmax(const Array& a, std::optional<int64_t> axis, YesNo keepdims) {
+Array nanargmax(const Array& a, std::optional<int64_t> axis, YesNo keepdims) try {
   return arg_extreme("nanargmax", true, a, axis, keepdims);
+} catch (const Error&) {
+  rethrow_as("nanargmax");
 }
-Array nanargmin(const Array& a, std::optional<int64_t> axis, YesNo keepdims) {
+Array nanargmin(const Array& a, std::optional<int64_t> axis, YesNo keepdims) try {
   return arg_extreme("nanargmin", false, a, axis, keepdims);
+} catch (const Error&) {
+  rethrow_as("nanargmin");
 }
 
-Array nancumsum(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype) {
+Array nancumsum(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype) try {
   return cumsum(is_float(a.dtype()) ? where(isnan(a), 0, a) : a, axis, dtype);
+} catch (const Error&) {
+  rethrow_as("nancumsum");
 }
-Array nancumprod(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype) {
+Array nancumprod(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype) try {
   return cumprod(is_float(a.dtype()) ? where(isnan(a), 1, a) : a, axis, dtype);
+} catch (const Error&) {
+  rethrow_as("nancumprod");
 }
 
-Array cov(const Array& x, const CovarianceOptions& options) {
+Array cov(const Array& x, const CovarianceOptions& options) try {
   return covariance(variables("cov", x, options.rowvar), options);
+} catch (const Error&) {
+  rethrow_as("cov");
 }
-Array cov(const Array& x, const Array& y, const CovarianceOptions& options) {
+Array cov(const Array& x, const Array& y, const CovarianceOptions& options) try {
   return covariance(joined_variables("cov", x, y, options.rowvar), options);
+} catch (const Error&) {
+  rethrow_as("cov");
 }
-Array corrcoef(const Array& x, bool rowvar) {
+Array corrcoef(const Array& x, bool rowvar) try {
   return correlation(covariance(variables("corrcoef", x, rowvar), {}));
+} catch (const Error&) {
+  rethrow_as("corrcoef");
 }
-Array corrcoef(const Array& x, const Array& y, bool rowvar) {
+Array corrcoef(const Array& x, const Array& y, bool rowvar) try {
   return correlation(covariance(joined_variables("corrcoef", x, y, rowvar), {}));
+} catch (const Error&) {
+  rethrow_as("corrcoef");
 }
 
 Array histogramdd(const Array& samples, const std::vector<Array>& edges,
-                  const HistogramOptions& options) {
+                  const HistogramOptions& options) try {
   CATENA_CHECK(ShapeError, samples.ndim() == 2 && samples.shape(1) == int64_t(edges.size()),
                "histogramdd: samples of shape ", samples.shape(), " for ", edges.size(),
                " lists of edges; expected (elements, axes)");
@@ -148,10 +169,12 @@ Array histogramdd(const Array& samples, const std::vector<Array>& edges,
     counts = divide(counts, diff(edges[k]).reshape(line));
   }
   return counts;
+} catch (const Error&) {
+  rethrow_as("histogramdd");
 }
 
 Histogram2d histogram2d(const Array& x, const Array& y, const Array& x_edges, const Array& y_edges,
-                        const HistogramOptions& options) {
+                        const HistogramOptions& options) try {
   CATENA_CHECK(ShapeError, x.ndim() == 1 && x.shape() == y.shape(),
                "histogram2d: expected two 1-d arrays of one length, got shapes ", x.shape(),
                " and ", y.shape());
@@ -160,14 +183,18 @@ Histogram2d histogram2d(const Array& x, const Array& y, const Array& x_edges, co
   const Array samples = stack({x.astype(Dtype::kFloat64), y.astype(Dtype::kFloat64)}, 1);
   result.counts = histogramdd(samples, {result.x_edges, result.y_edges}, options);
   return result;
+} catch (const Error&) {
+  rethrow_as("histogram2d");
 }
 
 Histogram2d histogram2d(const Array& x, const Array& y, int64_t bins,
-                        const HistogramOptions& options) {
+                        const HistogramOptions& options) try {
   const auto edges = [&](const Array& a) {
     return histogram(a.astype(Dtype::kFloat64, false), bins).second;
   };
   return histogram2d(x, y, edges(x), edges(y), options);
+} catch (const Error&) {
+  rethrow_as("histogram2d");
 }
 
 }  // namespace catena

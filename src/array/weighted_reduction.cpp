@@ -1,6 +1,7 @@
 // Averages with weights and reductions that leave NaN out.
 #include <limits>
 
+#include "array/called_as.h"
 #include "array/result_into.h"
 #include "catena/array/indexing.h"
 #include "catena/array/math.h"
@@ -42,7 +43,7 @@ Array mark_empty(const Array& a, const ReduceOptions& options, const Array& resu
 
 }  // namespace
 
-Array average(const Array& a, const Array& weights, const ReduceOptions& options) {
+Array average(const Array& a, const Array& weights, const ReduceOptions& options) try {
   check_same_device("average", a, weights);
   refuse_mask("average", options);
   Dtype dtype = options.dtype.value_or(promote(a.dtype(), weights.dtype()));
@@ -56,16 +57,22 @@ Array average(const Array& a, const Array& weights, const ReduceOptions& options
                "average: the weights sum to zero");
   const Array weighted = sum(multiply(a, w, Out(dtype)), plain);
   return options.out ? divide(weighted, total, *options.out) : divide(weighted, total);
+} catch (const Error&) {
+  rethrow_as("average");
 }
 
-Array nansum(const Array& a, const ReduceOptions& options) {
+Array nansum(const Array& a, const ReduceOptions& options) try {
   return sum(without_nan(a, 0), options);
+} catch (const Error&) {
+  rethrow_as("nansum");
 }
-Array nanprod(const Array& a, const ReduceOptions& options) {
+Array nanprod(const Array& a, const ReduceOptions& options) try {
   return prod(without_nan(a, 1), options);
+} catch (const Error&) {
+  rethrow_as("nanprod");
 }
 
-Array nanmean(const Array& a, const ReduceOptions& options) {
+Array nanmean(const Array& a, const ReduceOptions& options) try {
   refuse_initial("nanmean", options);
   if (!is_float(a.dtype())) return mean(a, options);
   ReduceOptions plain = options;
@@ -79,9 +86,11 @@ Array nanmean(const Array& a, const ReduceOptions& options) {
   else
     out = Out(total.dtype());
   return divide(total, count, out);
+} catch (const Error&) {
+  rethrow_as("nanmean");
 }
 
-Array nanmax(const Array& a, const ReduceOptions& options) {
+Array nanmax(const Array& a, const ReduceOptions& options) try {
   if (!is_float(a.dtype())) return amax(a, options);
   if (options.initial)
     return amax(without_nan(a, -std::numeric_limits<double>::infinity()), options);
@@ -89,8 +98,10 @@ Array nanmax(const Array& a, const ReduceOptions& options) {
   plain.out = nullptr;
   return mark_empty(a, options,
                     amax(without_nan(a, -std::numeric_limits<double>::infinity()), plain));
+} catch (const Error&) {
+  rethrow_as("nanmax");
 }
-Array nanmin(const Array& a, const ReduceOptions& options) {
+Array nanmin(const Array& a, const ReduceOptions& options) try {
   if (!is_float(a.dtype())) return amin(a, options);
   if (options.initial)
     return amin(without_nan(a, std::numeric_limits<double>::infinity()), options);
@@ -98,6 +109,8 @@ Array nanmin(const Array& a, const ReduceOptions& options) {
   plain.out = nullptr;
   return mark_empty(a, options,
                     amin(without_nan(a, std::numeric_limits<double>::infinity()), plain));
+} catch (const Error&) {
+  rethrow_as("nanmin");
 }
 
 }  // namespace catena

@@ -4,6 +4,7 @@
 #include "array/devices.h"
 #include "catena/array/along_axis.h"
 #include "catena/array/calculus.h"
+#include "catena/array/linalg.h"
 #include "catena/array/logic.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
@@ -279,6 +280,58 @@ TEST_P(Everyday, HistogramsOnGrids) {
   EXPECT_EQ(sum(even.counts).item<double>(), 5);
   EXPECT_EQ(histogramdd(zeros({0, 2}, {GetParam()}), {ex, ey}).shape(), (Shape{2, 2}));
   EXPECT_THROW(histogramdd(x, {ex}), ShapeError);
+}
+
+TEST_P(Everyday, PiecesByConditions) {
+  const Array x = numbers({-2, -1, 0, 1, 2});
+  EXPECT_EQ(values(piecewise(x, {x < 0, x >= 0}, {-1, 1})), (V{-1, -1, 1, 1, 1}));
+  const auto negated = [](const Array& part) { return -part; };
+  EXPECT_EQ(values(piecewise(x, {x < 0}, {negated, 7})), (V{2, 1, 7, 7, 7}));
+  // The last true condition counts; elements without one are 0.
+  EXPECT_EQ(values(piecewise(x, {x > -2, x > 1}, {1, negated})), (V{0, 1, 1, 1, -2}));
+  const auto never = [](const Array&) -> Array { throw ValueError("was called"); };
+  EXPECT_EQ(values(piecewise(x, {x > 9, x < 9}, {never, 3})), V(5, 3));
+  EXPECT_EQ(piecewise(ints({1, 2}), {ints({1, 2}) > 1}, {2.9}).dtype(), Dtype::kInt64);
+  EXPECT_EQ(values(piecewise(x, {on(array({true}))}, {4})), V(5, 4));
+  expect_contains(error_of<ValueError>([&] {
+                    piecewise(x, {x < 0}, {1, 2, 3});
+                  }),
+                  {"piecewise: 3"});
+  expect_contains(error_of<ShapeError>([&] {
+                    piecewise(x, {numbers({1, 2}) > 0}, {1});
+                  }),
+                  {"piecewise: "});
+  expect_contains(error_of<DtypeError>([&] { piecewise(x, {x}, {1}); }), {"piecewise: ", "bool"});
+  expect_contains(error_of<ShapeError>([&] {
+                    piecewise(x, {x < 0}, {[&](const Array&) { return numbers({1, 2, 3}); }});
+                  }),
+                  {"piecewise: ", "(3,)", "2 elements"});
+}
+
+TEST_P(Everyday, FunctionsOfLines) {
+  const Array a = counting({2, 3});
+  const auto ends = [](const Array& line) { return take(line, {0, -1}); };
+  EXPECT_EQ(values(apply_along_axis(ends, 1, a)), (V{0, 2, 3, 5}));
+  EXPECT_EQ(values(apply_along_axis(ends, 0, a)), (V{0, 1, 2, 3, 4, 5}));
+  EXPECT_EQ(values(apply_along_axis([](const Array& line) { return sum(line); }, 0, a)),
+            (V{3, 5, 7}));
+  const auto square_of = [](const Array& line) { return outer(line, line); };
+  EXPECT_EQ(apply_along_axis(square_of, 0, counting({2, 5})).shape(), (Shape{2, 2, 5}));
+  EXPECT_THROW(apply_along_axis(ends, 2, a), IndexError);
+  EXPECT_THROW(apply_along_axis(ends, 1, zeros({0, 3}, {GetParam()})), ValueError);
+  EXPECT_EQ(values(trim_zeros(ints({0, 0, 1, 0, 2, 0}))), (V{1, 0, 2}));
+  EXPECT_EQ(values(trim_zeros(ints({0, 1, 0}), TrimEnds::kFront)), (V{1, 0}));
+  EXPECT_EQ(values(trim_zeros(ints({0, 1, 0}), TrimEnds::kBack)), (V{0, 1}));
+  EXPECT_EQ(trim_zeros(ints({0, 0})).size(), 0);
+}
+
+TEST_P(Everyday, ElementwiseNumerics) {
+  expect_close(float_power(ints({2, 3}), -1), {0.5, 1.0 / 3});
+  EXPECT_EQ(values(fix(numbers({-1.5, 1.5}))), (V{-1, 1}));
+  expect_close(sinc(numbers({0, 1, 0.5})), {1, std::sin(M_PI) / M_PI, 2 / M_PI});
+  EXPECT_EQ(values(isposinf(numbers({INFINITY, -INFINITY, NAN, 1}))), (V{1, 0, 0, 0}));
+  EXPECT_EQ(values(isneginf(numbers({INFINITY, -INFINITY, NAN, 1}))), (V{0, 1, 0, 0}));
+  EXPECT_EQ(sinc(ints({1})).dtype(), Dtype::kFloat64);
 }
 
 CATENA_ON_DEVICES(Everyday);

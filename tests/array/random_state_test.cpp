@@ -39,6 +39,8 @@ const std::vector<Draw>& exact_draws() {
        [](RandomState& r, const Shape& s) {
          return r.choice(3, s, true, array({0.2, 0.5, 0.3}));
        }},
+      {"poisson", [](RandomState& r, const Shape& s) { return r.poisson(s, 7.5); }},
+      {"binomial", [](RandomState& r, const Shape& s) { return r.binomial(s, 20, 0.3); }},
   };
   return all;
 }
@@ -50,6 +52,12 @@ const std::vector<Draw>& close_draws() {
       {"gumbel", [](RandomState& r, const Shape& s) { return r.gumbel(s); }},
       {"laplace", [](RandomState& r, const Shape& s) { return r.laplace(s); }},
       {"logistic", [](RandomState& r, const Shape& s) { return r.logistic(s); }},
+      {"gamma", [](RandomState& r, const Shape& s) { return r.gamma(s, 2.5); }},
+      {"gamma below 1", [](RandomState& r, const Shape& s) { return r.gamma(s, 0.5); }},
+      {"beta", [](RandomState& r, const Shape& s) { return r.beta(s, 2, 3); }},
+      {"poisson by rejection", [](RandomState& r, const Shape& s) { return r.poisson(s, 2e6); }},
+      {"geometric", [](RandomState& r, const Shape& s) { return r.geometric(s, 0.01); }},
+      {"rayleigh", [](RandomState& r, const Shape& s) { return r.rayleigh(s); }},
   };
   return all;
 }

@@ -20,6 +20,7 @@ Routines all_routines() {
   add_creation(routines);
   add_elementwise(routines);
   add_everyday(routines);
+  add_numerics(routines);
   add_indexing(routines);
   add_linalg(routines);
   add_manipulation(routines);

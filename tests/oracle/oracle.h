@@ -120,6 +120,7 @@ void add_everyday(Routines& routines);
 void add_indexing(Routines& routines);
 void add_linalg(Routines& routines);
 void add_manipulation(Routines& routines);
+void add_numerics(Routines& routines);
 void add_reduction(Routines& routines);
 void add_sorting(Routines& routines);
 void add_views(Routines& routines);

@@ -118,7 +118,7 @@ void add_shapes(Routines& r) {
   r["lexsort"] = [](const Call& c) { return Results{lexsort(c.arrays(), c.integer("axis"))}; };
 }
 
-void add_numerics(Routines& r) {
+void add_calculus(Routines& r) {
   r["round"] = [](const Call& c) { return Results{round(c.array(0), c.integer("decimals"))}; };
   r["nan_to_num"] = [](const Call& c) {
     return Results{nan_to_num(c.array(0), double(c.integer("nan")), optional_real(c, "posinf"))};
@@ -149,7 +149,7 @@ void add_numerics(Routines& r) {
 void add_everyday(Routines& r) {
   add_writing(r);
   add_shapes(r);
-  add_numerics(r);
+  add_calculus(r);
   r["masked_reduction"] = masked_reduction;
   r["count_nonzero_axis"] = [](const Call& c) {
     return Results{count_nonzero(c.array(0), options_of(c))};

@@ -5,9 +5,12 @@
 // whether positions are in range (OutOfRange::kRaise) waits once for a GPU; see indexing.h.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <span>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "catena/array/array.h"
@@ -58,5 +61,40 @@ Array select(std::span<const Array> conditions, std::span<const Array> choices,
              const Operand& otherwise = 0);
 Array select(std::initializer_list<Array> conditions, std::initializer_list<Array> choices,
              const Operand& otherwise = 0);
+
+// What piecewise puts where a condition is true: a number, or what a function makes of the elements
+// of x there (1-d in, of the same shape or 0-d out).
+class Piece {
+ public:
+  template <class T>
+  requires std::is_arithmetic_v<T> Piece(T number) : number_(number) {}
+  template <class F>
+  requires std::is_invocable_r_v<Array, const F&, const Array&> Piece(F function)
+      : function_(std::move(function)) {}
+
+  const Scalar& number() const { return number_; }
+  const std::function<Array(const Array&)>& function() const { return function_; }
+
+ private:
+  Scalar number_;
+  std::function<Array(const Array&)> function_;
+};
+// An array of the shape and dtype of x made piece by piece: the last condition that is true counts,
+// where none is the piece after those of the conditions, else 0. Conditions are bool (DtypeError)
+// and broadcast to x (ShapeError). ValueError for another number of pieces. Waits for a GPU for
+// each piece that is a function, which is not called where no element is its own.
+Array piecewise(const Array& x, std::span<const Array> conditions, std::span<const Piece> pieces);
+Array piecewise(const Array& x, std::initializer_list<Array> conditions,
+                std::initializer_list<Piece> pieces);
+
+// The results of a function of 1-d arrays for each line along the axis, in place of that axis; all
+// have one shape (ShapeError) and dtype (DtypeError). Calls it for each line: prefer functions with
+// an axis of their own. ValueError without any line.
+Array apply_along_axis(const std::function<Array(const Array&)>& function, int64_t axis,
+                       const Array& a);
+
+// Without the zeros at the front and the back of a 1-d array: a view. Waits for a GPU.
+enum class TrimEnds : uint8_t { kBoth, kFront, kBack };
+Array trim_zeros(const Array& a, TrimEnds ends = TrimEnds::kBoth);
 
 }  // namespace catena

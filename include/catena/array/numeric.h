@@ -21,6 +21,16 @@ inline Array around(const Array& x, int64_t decimals = 0, const Out& out = {}) {
 Array nan_to_num(const Array& x, double nan = 0, std::optional<double> posinf = {},
                  std::optional<double> neginf = {});
 
+// Powers in float64, so that negative exponents of integers are fractions.
+Array float_power(const Operand& x1, const Operand& x2);
+// Towards zero, of a float dtype, as trunc.
+Array fix(const Array& x, const Out& out = {});
+// sin(pi x) / (pi x), 1 at 0; of a float dtype.
+Array sinc(const Array& x);
+// Which elements are +infinity, or -infinity: bool.
+Array isposinf(const Array& x);
+Array isneginf(const Array& x);
+
 // 0 for x < 0, 1 for x > 0, `at_zero` for x == 0, NaN for NaN; of a float dtype.
 Array heaviside(const Operand& x, const Operand& at_zero);
 

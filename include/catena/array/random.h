@@ -22,6 +22,10 @@ struct RandomBits {
   const Array* base = nullptr;
 };
 
+// Integers that may stand for the shape of a 1-d result.
+template <class T>
+concept RandomLength = std::integral<T> && !std::same_as<T, bool>;
+
 // A stream of random numbers; default ones exist per device. Threads may draw from one at once:
 // each call gets numbers of its own, but which ones depends on who comes first. For numbers that
 // can be repeated give each thread a RandomState.
@@ -83,6 +87,57 @@ class RandomState {
   Array logistic(const Shape& shape = {}, double location = 0, double scale = 1,
                  Dtype dtype = Dtype::kFloat64);
 
+  // Scale * sqrt(-2 log(u)). ValueError for a negative scale.
+  Array rayleigh(const Shape& shape = {}, double scale = 1, Dtype dtype = Dtype::kFloat64);
+  // With distribution functions 1 - exp(-x^a), 1 - (1 + x)^-a, x^a on [0, 1]. ValueError unless
+  // a > 0.
+  Array weibull(const Shape& shape, double a, Dtype dtype = Dtype::kFloat64);
+  Array pareto(const Shape& shape, double a, Dtype dtype = Dtype::kFloat64);
+  Array power(const Shape& shape, double a, Dtype dtype = Dtype::kFloat64);
+  // Density 1 / (pi (1 + x^2)).
+  Array standard_cauchy(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
+  // Density rising from left to mode and falling to right; ValueError unless they ascend.
+  Array triangular(const Shape& shape, double left, double mode, double right,
+                   Dtype dtype = Dtype::kFloat64);
+
+  // Parameters of the following are one number or arrays that broadcast to `shape` (ShapeError);
+  // the numbers are then made on the arrays' device. A parameter out of its range, or NaN, is a
+  // ValueError: to check arrays waits for a GPU. Computed in float64.
+  //
+  // Made by rejection: about one number in twenty is drawn again, round by round, and each round
+  // waits for a GPU once to learn how many are left (4 to 6 rounds for a million); so they are an
+  // Error during graph capture. A comparison of doubles decides, so devices whose logarithms round
+  // differently may differ in one number of some 10^13.
+  //
+  // Density x^(k - 1) exp(-x / scale) / (scale^k Gamma(k)); k >= 0, scale >= 0.
+  Array gamma(const Shape& shape, const Operand& k, const Operand& scale = 1,
+              Dtype dtype = Dtype::kFloat64);
+  Array standard_gamma(const Shape& shape, const Operand& k, Dtype dtype = Dtype::kFloat64);
+  // Density proportional to x^(a - 1) (1 - x)^(b - 1) on [0, 1]; a, b > 0.
+  Array beta(const Shape& shape, const Operand& a, const Operand& b, Dtype dtype = Dtype::kFloat64);
+  // Chi-square, F and Student's t distributions; degrees of freedom > 0.
+  Array chisquare(const Shape& shape, const Operand& df, Dtype dtype = Dtype::kFloat64);
+  Array f(const Shape& shape, const Operand& dfnum, const Operand& dfden,
+          Dtype dtype = Dtype::kFloat64);
+  Array standard_t(const Shape& shape, const Operand& df, Dtype dtype = Dtype::kFloat64);
+  // Shares that add up to 1, (shape..., length of alpha); alpha is 1-d, its elements > 0.
+  Array dirichlet(const Shape& shape, const Array& alpha, Dtype dtype = Dtype::kFloat64);
+  // int64 failures before success n (n > 0 need not be whole) where each try succeeds with
+  // probability p of (0, 1].
+  Array negative_binomial(const Shape& shape, const Operand& n, const Operand& p);
+
+  // int64 numbers of events at a rate lam of 0 to 1e15. One number up to 1e6: by inversion, the
+  // same everywhere bit for bit, without waiting. Else by rejection, as above.
+  Array poisson(const Shape& shape, const Operand& lam);
+  // int64 successes of n trials with probability p each, by inversion as above. ValueError where
+  // n p (1 - p) passes 1e10: the table on the host grows with its square root.
+  Array binomial(const Shape& shape, int64_t n, double p);
+  // int64 trials up to the first success, at least 1; p of [1e-17, 1].
+  Array geometric(const Shape& shape, const Operand& p);
+  // How often each kind comes in n draws with probabilities p (as for choice): int64 (shape...,
+  // length of p). Draws all n for each row; waits for a GPU.
+  Array multinomial(const Shape& shape, int64_t n, const Array& p);
+
   // int64 positions of [0, n), each equally likely, or with the probabilities p (1-d of length n,
   // not negative, sum 1 within 1e-8: else ValueError). Without replacement all are different, and
   // more than n (or than there are positive probabilities) is a ValueError. Weighted draws build
@@ -90,6 +145,11 @@ class RandomState {
   Array choice(int64_t n, const Shape& shape = {}, bool replace = true, const Array& p = {});
   // Elements (along the first axis) of an array, on its device.
   Array choice(const Array& a, const Shape& shape = {}, bool replace = true, const Array& p = {});
+  // choice(5, 3) as in NumPy: one number is the shape of a 1-d result.
+  template <class Population, RandomLength T>
+  Array choice(const Population& population, T count, bool replace = true, const Array& p = {}) {
+    return choice(population, Shape{static_cast<int64_t>(count)}, replace, p);
+  }
   // A copy whose first axis is in random order. ShapeError for 0-d.
   Array permutation(const Array& a);
   // The same in place.
@@ -180,9 +240,35 @@ Array laplace(const Shape& shape = {}, double location = 0, double scale = 1,
               Dtype dtype = Dtype::kFloat64);
 Array logistic(const Shape& shape = {}, double location = 0, double scale = 1,
                Dtype dtype = Dtype::kFloat64);
+Array rayleigh(const Shape& shape = {}, double scale = 1, Dtype dtype = Dtype::kFloat64);
+Array weibull(const Shape& shape, double a, Dtype dtype = Dtype::kFloat64);
+Array pareto(const Shape& shape, double a, Dtype dtype = Dtype::kFloat64);
+Array power(const Shape& shape, double a, Dtype dtype = Dtype::kFloat64);
+Array standard_cauchy(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
+Array triangular(const Shape& shape, double left, double mode, double right,
+                 Dtype dtype = Dtype::kFloat64);
+// Of the device of the parameters when these are arrays.
+Array gamma(const Shape& shape, const Operand& k, const Operand& scale = 1,
+            Dtype dtype = Dtype::kFloat64);
+Array standard_gamma(const Shape& shape, const Operand& k, Dtype dtype = Dtype::kFloat64);
+Array beta(const Shape& shape, const Operand& a, const Operand& b, Dtype dtype = Dtype::kFloat64);
+Array chisquare(const Shape& shape, const Operand& df, Dtype dtype = Dtype::kFloat64);
+Array f(const Shape& shape, const Operand& dfnum, const Operand& dfden,
+        Dtype dtype = Dtype::kFloat64);
+Array standard_t(const Shape& shape, const Operand& df, Dtype dtype = Dtype::kFloat64);
+Array dirichlet(const Shape& shape, const Array& alpha, Dtype dtype = Dtype::kFloat64);
+Array negative_binomial(const Shape& shape, const Operand& n, const Operand& p);
+Array poisson(const Shape& shape, const Operand& lam);
+Array binomial(const Shape& shape, int64_t n, double p);
+Array geometric(const Shape& shape, const Operand& p);
+Array multinomial(const Shape& shape, int64_t n, const Array& p);
 Array choice(int64_t n, const Shape& shape = {}, bool replace = true, const Array& p = {});
 // Of the array's device.
 Array choice(const Array& a, const Shape& shape = {}, bool replace = true, const Array& p = {});
+template <class Population, RandomLength T>
+Array choice(const Population& population, T count, bool replace = true, const Array& p = {}) {
+  return choice(population, Shape{static_cast<int64_t>(count)}, replace, p);
+}
 Array permutation(const Array& a);
 void shuffle(const Array& a);
 // Of the host's generator.

@@ -1,0 +1,78 @@
+// What files of distributions share: checks of arguments and uniform numbers with open ends.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+
+#include "catena/array/math.h"
+#include "catena/array/random.h"
+
+namespace catena {
+
+inline void check_scale(const char* who, double scale) {
+  CATENA_CHECK(ValueError, scale >= 0, who, ": expected a scale of at least 0, got ", scale);
+}
+
+// 16-bit results are rounded once, at the end.
+inline Dtype working_dtype(const char* who, Dtype dtype) {
+  CATENA_CHECK(DtypeError, is_float(dtype), who, ": expected a floating dtype, got ", dtype);
+  return dtype == Dtype::kFloat64 ? dtype : Dtype::kFloat32;
+}
+
+// Uniform numbers of (0, 1], whose logarithm is finite.
+inline Array above_zero(RandomState& state, const Shape& shape, Dtype dtype) {
+  return 1 - state.uniform(shape, 0, 1, dtype);
+}
+
+// Uniform numbers of (0, 1): half a step above those of [0, 1). In double, for 1 - half a step is 1
+// in float32.
+inline Array inside_unit(RandomState& state, const Shape& shape) {
+  return (state.uniform(shape, 0, 1, Dtype::kFloat64) + 0x1p-54) * (1 - 0x1p-53);
+}
+
+// A parameter of a distribution: one number, or one for each element drawn; float64.
+class RandomParameter {
+ public:
+  // ShapeError unless an array broadcasts to the shape. Needs the device as current one.
+  RandomParameter(const char* who, const Operand& value, const Shape& shape);
+  RandomParameter(Array list) : value_(std::move(list)) {}
+
+  bool single() const { return value_.ndim() == 0; }
+  // The number that the caller gave as such.
+  const std::optional<double>& number() const { return number_; }
+  RandomParameter times(double factor) const;
+  // 0-d, or 1-d with a value for each element.
+  const Array& value() const { return value_; }
+  // For the elements at these positions; undefined: all.
+  Array at(const Array& positions) const;
+  // ValueError "who: expected <what>" where a number is not above `low` (`or_equal`: not below
+  // it) or not at most `high`. Waits for a GPU when it
+  // was given as an array.
+  const RandomParameter& check(const char* who, const char* what, double low, bool or_equal,
+                               double high) const;
+
+ private:
+  Array value_;
+  std::optional<double> number_;
+};
+
+// The one device of all operands that are arrays, else the current one.
+Device device_of(const char* who, std::initializer_list<Operand> operands);
+
+// Gamma variates with scale 1 as factor * exp(log_boost): for shape parameters below 1 the number
+// itself may be too small for a double, its logarithm is not. No log_boost: all are at least 1.
+struct GammaDraw {
+  Array factor;     // 1-d
+  Array log_boost;  // 1-d or undefined
+  Array number() const { return log_boost.defined() ? factor * exp(log_boost) : factor; }
+  Array logarithm() const { return log_boost.defined() ? log(factor) + log_boost : log(factor); }
+};
+GammaDraw draw_gamma(RandomState& state, const RandomParameter& k, int64_t count);
+
+// Positions of `open` (undefined: of all elements) where the condition is true; waits for a GPU.
+Array still_open(const Array& open, const Array& condition);
+
+// Poisson numbers as doubles, 1-d, for rates of at most 1e15, of rejection and search: waits.
+Array poisson_by_rejection(RandomState& state, const RandomParameter& rate, int64_t count);
+
+}  // namespace catena
