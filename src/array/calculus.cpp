@@ -178,7 +178,7 @@ Array interp(const Operand& where_, const Array& xp, const Array& fp, std::optio
   y = where(logical_or(equal(x, x0), greater_equal(below, n - 1)), y0, y);
   y = where(less(x, at[0]), left ? full({}, *left, {x.device()}) : value[0], y);
   y = where(greater(x, at[n - 1]), right ? full({}, *right, {x.device()}) : value[n - 1], y);
-  return where(isnan(x), x, y);
+  return n == 1 ? y : where(isnan(x), x, y);  // a single point: its value for NaN, as NumPy
 } catch (const Error&) {
   rethrow_as("interp");
 }

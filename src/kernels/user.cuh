@@ -46,30 +46,20 @@ CATENA_FN S user_load(const UserArgs<N>& a, int k, int64_t offset) {
   if ((a.immediate >> k) & 1) return from_bits<S>(a.value[k]);
   return *reinterpret_cast<const S*>(static_cast<const char*>(a.pointer[k]) + offset);
 }
-// Elements first to first + count - 1 (at most four) of operand k, which lie side by side and
-// aligned when `wide`; else it is one value for all.
+// Four elements from `first` on of operand k, which lie side by side and aligned, or are a number.
+template <class S>
+struct __align__(sizeof(S) * 4 < 16 ? sizeof(S) * 4 : 16) UserFour {
+  S value[4];
+};
 template <class S, int N>
-CATENA_FN void user_load_four(const UserArgs<N>& a, int k, int64_t offset, bool wide, int64_t first,
-                              int count, S* four) {
-  struct __align__(sizeof(S) * 4 < 16 ? sizeof(S) * 4 : 16) Four {
-    S value[4];
-  };
-  if (!wide) {
-    const S value = user_load<S>(a, k, offset);
-#pragma unroll
-    for (int w = 0; w < 4; ++w) four[w] = value;
-    return;
-  }
-  const S* p = reinterpret_cast<const S*>(static_cast<const char*>(a.pointer[k]) + offset) + first;
-  if (count == 4) {
-    const Four loaded = *reinterpret_cast<const Four*>(p);
-#pragma unroll
-    for (int w = 0; w < 4; ++w) four[w] = loaded.value[w];
-    return;
-  }
-#pragma unroll
-  for (int w = 0; w < 4; ++w)
-    if (w < count) four[w] = p[w];
+CATENA_FN UserFour<S> user_load_four(const UserArgs<N>& a, int k, int64_t offset, int64_t first) {
+  const S number = from_bits<S>(a.value[k]);
+  UserFour<S> four = {number, number, number, number};
+  // No other branch: loads of all operands are to be in flight together.
+  if (!((a.immediate >> k) & 1))
+    four = *reinterpret_cast<const UserFour<S>*>(static_cast<const char*>(a.pointer[k]) + offset +
+                                                 first * int64_t(sizeof(S)));
+  return four;
 }
 template <class S, int N>
 CATENA_FN S& user_place(const UserArgs<N>& a, int k, int64_t offset) {

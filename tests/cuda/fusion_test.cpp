@@ -98,6 +98,37 @@ TEST(CudaFusion, Reductions) {
       "all of a large array", [&](auto p) { return sum(p * p, wide); }, big);
 }
 
+// Read in runs of four, from an odd place on, and beside a number; what is left over at the end.
+TEST(CudaFusion, ReductionsOfRuns) {
+  CATENA_NEEDS_GPUS(1);
+  ReduceOptions wide, rows(1);
+  wide.dtype = rows.dtype = Dtype::kFloat64;
+  const auto dot = [&](auto p, auto q, auto number) { return sum(p * number + q, wide); };
+  const auto doubled = [&](auto p) { return sum(p + p, rows); };
+  for (const Dtype dtype : {Dtype::kInt8, Dtype::kFloat16, Dtype::kFloat32, Dtype::kFloat64}) {
+    for (const int64_t n : {4096, 100003, 2097155}) {
+      const Array x = remainder(whole_numbers({n + 1}, dtype), 3), y = whole_numbers({n}, dtype),
+                  gpu_x = x.to(kGpu), gpu_y = y.to(kGpu);
+      for (const Slice part : {Slice(0, n), Slice(1, n + 1)})
+        expect_equal(fuse(dot)(gpu_x(part), gpu_y, 2), dot(x(part), y, 2),
+                     message(n, " of ", dtype));
+    }
+    const Array table = remainder(whole_numbers({9, 10004}, dtype), 3), on_gpu = table.to(kGpu);
+    for (const int64_t columns : {10004, 10003, 10000})
+      expect_equal(fuse(doubled)(on_gpu(Slice(), Slice(0, columns))),
+                   doubled(table(Slice(), Slice(0, columns))),
+                   message("9 rows of ", columns, " ", dtype));
+  }
+}
+
+TEST(CudaFusion, SumsOf16BitsDoNotRoundWiderValues) {
+  CATENA_NEEDS_GPUS(1);
+  ReduceOptions narrow;
+  narrow.dtype = Dtype::kFloat16;
+  const Array x = full({2000}, 1.0004f, Dtype::kFloat32).to(kGpu);
+  EXPECT_EQ(fuse([&](Fused p) { return sum(p * 1.f, narrow); })(x).item<float>(), 2001);
+}
+
 TEST(CudaFusion, IsOneKernelAndMayBeCaptured) {
   CATENA_NEEDS_GPUS(1);
   const Array x = whole_numbers({1000}, Dtype::kFloat32), g = x.to(kGpu),

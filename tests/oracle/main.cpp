@@ -76,10 +76,17 @@ int run(const std::string& path, Device device, bool partial) {
     const Case& c = file.cases[i];
     const auto routine = routines.find(c.routine);
     used.insert(c.routine);
-    if (routine == routines.end())
+    if (routine == routines.end()) {
       report.add(c, i, {"missing", "no entry of this name in the tables of C++"});
-    else if (const auto failure = check(c, routine->second, device))
-      report.add(c, i, *failure);
+      continue;
+    }
+    try {
+      if (const auto failure = check(c, routine->second, device)) report.add(c, i, *failure);
+    } catch (const std::exception& error) {
+      // The device failed: nothing after it can be trusted.
+      report.add(c, i, {"end of the run", error.what()});
+      throw;
+    }
   }
   size_t unused = 0;
   for (const auto& [name, routine] : routines) {

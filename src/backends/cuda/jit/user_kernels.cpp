@@ -134,24 +134,22 @@ Program& raw_program(int device, const RawKernel::Source& source) {
   return *program;
 }
 
-// Bit k: the reduced elements of input k lie side by side, and any four from a multiple of four on
-// are aligned. 0 unless that holds for every input that is not one value for all elements.
-unsigned wide_operands(std::span<const KernelArgument* const> operands, size_t outputs,
-                       const UserLoop& kept, const UserLoop& reduced) {
-  if (reduced.extent.size() != 1) return 0;
-  unsigned wide = 0;
+// Whether the reduced elements of every input that is not a number lie side by side, and any four
+// of them from a multiple of four on are aligned.
+bool in_runs_of_four(std::span<const KernelArgument* const> operands, size_t outputs,
+                     const UserLoop& kept, const UserLoop& reduced) {
+  if (reduced.extent.size() != 1) return false;
   for (size_t k = outputs; k < operands.size(); ++k) {
-    const int64_t item = static_cast<int64_t>(itemsize(operands[k]->dtype));
-    const int64_t step = reduced.stride[0][k];
-    if (!operands[k]->array.defined() || step == 0) continue;
-    const int64_t alignment = std::min<int64_t>(4 * item, 16);
-    bool fits =
-        step == item && reinterpret_cast<uintptr_t>(operands[k]->array.raw_data()) % alignment == 0;
-    for (const std::vector<int64_t>& strides : kept.stride) fits &= strides[k] % alignment == 0;
-    if (!fits) return 0;
-    wide |= 1u << k;
+    if (!operands[k]->array.defined()) continue;
+    const int64_t item = static_cast<int64_t>(itemsize(operands[k]->dtype)),
+                  alignment = std::min<int64_t>(4 * item, 16);
+    if (reduced.stride[0][k] != item ||
+        reinterpret_cast<uintptr_t>(operands[k]->array.raw_data()) % alignment != 0)
+      return false;
+    for (const std::vector<int64_t>& strides : kept.stride)
+      if (strides[k] % alignment != 0) return false;
   }
-  return wide;
+  return true;
 }
 
 }  // namespace
@@ -202,8 +200,7 @@ void launch_user_reduction(const UserReductionLaunch& launch) {
   void* reduced_args = reduced.finish();
   long long per_split = plan.per_split;
   int width = plan.width, splits = plan.splits;
-  unsigned wide =
-      plan.width == 1 ? wide_operands(operands, launch.outputs, kept_loop, reduced_loop) : 0;
+  bool wide = plan.width == 1 && in_runs_of_four(operands, launch.outputs, kept_loop, reduced_loop);
   void* parameters[] = {kept_args,  reduced_args, raws.data(), &partial_data,
                         &per_split, &width,       &wide};
   launch_program(*launch.program, 0, launch.device.index(), uint64_t(plan.blocks),

@@ -166,7 +166,7 @@ int reduced_bytes(const ReductionKernel::Definition& kernel, Dtype first_output)
 std::string user_reduction_source(const ReductionKernel::Definition& kernel,
                                   const std::vector<UserParameter>& outputs,
                                   const std::vector<UserParameter>& inputs, UserLetters letters) {
-  std::string raws, batches, loads, wide_loads, names;
+  std::string raws, batches, loads, fours, unpacked, names;
   size_t operands = outputs.size(), raw_count = 0;
   for (const UserParameter& p : inputs) {
     if (p.raw) {
@@ -178,12 +178,10 @@ std::string user_reduction_source(const ReductionKernel::Definition& kernel,
     batches += "        " + seen_type(p.dtype) + " _batch" + number + "[8];\n";
     loads += "            _batch" + number + "[_u] = " +
              load(p, operands, "_kept", "_at[" + number + "] + _offset[" + number + "]") + ";\n";
-    const std::string four = "_four" + number;
-    wide_loads += "            " + stored_type(p.dtype) + " " + four + "[4];\n" +
-                  "            catena::jit::user_load_four(_kept, " + number + ", _at[" + number +
-                  "], (_wide >> " + number + ") & 1, _e, _count, " + four + ");\n" +
-                  "#pragma unroll\n            for (int _w = 0; _w < 4; ++_w) _batch" + number +
-                  "[_v * 4 + _w] = catena::jit::widen(" + four + "[_w]);\n";
+    fours += "            const auto _four" + number + " = catena::jit::user_load_four<" +
+             stored_type(p.dtype) + ">(_kept, " + number + ", _at[" + number + "], _e);\n";
+    unpacked += "#pragma unroll\n            for (int _w = 0; _w < 4; ++_w) _batch" + number +
+                "[_v * 4 + _w] = catena::jit::widen(_four" + number + ".value[_w]);\n";
     names +=
         "            const " + seen_type(p.dtype) + " " + p.name + " = _batch" + number + "[_u];\n";
     ++operands;
@@ -203,11 +201,11 @@ std::string user_reduction_source(const ReductionKernel::Definition& kernel,
           "(_Reduced)(\n" +
           user_code(kernel.name + " reduce", kernel.reduce) + "); }\n";
   text += reduction_head("catena_user_reduce", count, raw_array, raws,
-                         "long long _per_split, int _width, unsigned int _wide");
-  // With _wide, every thread reads runs of four elements, else single ones.
+                         "long long _per_split, int _width, bool _wide");
+  // With _wide, every thread reads runs of four elements while the tile is whole, else single ones.
   const std::string element =
-      "          const long long _e = _wide ? _r + ((_u / 4) * _lanes + _lane) * 4 + _u % 4 : _r + "
-      "_u * _lanes + _lane;\n";
+      "          const int _o = _whole ? ((_u / 4) * _lanes + _lane) * 4 + _u % 4 : _u * _lanes + "
+      "_lane;\n";
   text +=
       "  const int _lanes = blockDim.x / _width, _lane = threadIdx.x / _width;\n"
       "  const int _column = threadIdx.x % _width;\n"
@@ -222,12 +220,12 @@ std::string user_reduction_source(const ReductionKernel::Definition& kernel,
       "      catena::jit::user_offsets(_kept, _i, _at);\n"
       "      for (long long _r = _begin; _r < _end; _r += 8 * _lanes) {\n" +
       batches +
-      "        if (_wide) {\n"
+      "        const int _left = _end - _r < 8 * _lanes ? (int)(_end - _r) : 8 * _lanes;\n"
+      "        const bool _whole = _wide && _left == 8 * _lanes;\n"
+      "        if (_whole) {\n"
       "#pragma unroll\n          for (int _v = 0; _v < 2; ++_v) {\n"
-      "            const long long _e = _r + (_v * _lanes + _lane) * 4;\n"
-      "            if (_e >= _end) break;\n"
-      "            const int _count = _end - _e < 4 ? (int)(_end - _e) : 4;\n" +
-      wide_loads +
+      "            const long long _e = _r + (_v * _lanes + _lane) * 4;\n" +
+      fours + unpacked +
       "          }\n        } else {\n"
       "#pragma unroll\n          for (int _u = 0; _u < 8; ++_u) {\n"
       "            const long long _e = _r + _u * _lanes + _lane;\n"
@@ -236,8 +234,8 @@ std::string user_reduction_source(const ReductionKernel::Definition& kernel,
       "          }\n        }\n"
       "#pragma unroll\n        for (int _u = 0; _u < 8; ++_u) {\n" +
       element +
-      "          if (_e < _end) {\n"
-      "            const long long _j = _e * _kept.size + _i;\n" +
+      "          if (_o < _left) {\n"
+      "            const long long _j = (_r + _o) * _kept.size + _i;\n" +
       names + "            const _Reduced _mapped = (_Reduced)(\n" +
       user_code(kernel.name + " map", kernel.map) + ");\n            " + add +
       "          }\n        }\n      }\n    }\n" + fold_block() +
