@@ -48,6 +48,18 @@ Array make_view(const Array& base, int64_t offset, Shape shape, Strides strides,
   return Array(body);
 }
 
+// Elements of GPUs must lie at multiples of their size, and vector loops of CPUs expect it too.
+void check_aligned(const char* who, const void* data, const Shape& shape, const Strides& strides,
+                   Dtype dtype) {
+  if (element_count(shape) == 0) return;
+  auto bits = reinterpret_cast<uintptr_t>(data);
+  for (int d = 0; d < shape.ndim(); ++d)
+    if (shape[size_t(d)] > 1) bits |= static_cast<uintptr_t>(strides[size_t(d)]);
+  CATENA_CHECK(ValueError, bits % itemsize(dtype) == 0, who, ": elements of ", dtype,
+               " must lie at multiples of ", itemsize(dtype),
+               " bytes; the bytes of this array do not. Make a copy() first");
+}
+
 // Replaces the one -1 of a new shape.
 Shape infer_shape(const Shape& wanted, int64_t size) {
   Shape shape = wanted;
@@ -366,6 +378,7 @@ Array Array::view(Dtype to) const {
     shape.back() = bytes / item;
     new_strides.back() = item;
   }
+  check_aligned("view", raw_data(), shape, new_strides, to);
   return make_view(*this, 0, std::move(shape), std::move(new_strides), to);
 }
 

@@ -5,6 +5,7 @@
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
+#include "error_text.h"
 
 namespace catena {
 namespace {
@@ -53,6 +54,18 @@ TEST(Reshape, SharesMemoryWhereStridesAllow) {
   EXPECT_THROW(a.reshape({5, -1}), ShapeError);
   EXPECT_THROW(a.reshape({-1, -1}), ShapeError);
   EXPECT_EQ(zeros({0, 3}).reshape({3, 0}).shape(), (Shape{3, 0}));
+}
+
+TEST(Views, OfAnotherDtypeMustBeAligned) {
+  const Array bytes = arange(40).astype(Dtype::kUInt8), rows = bytes.reshape({4, 10});
+  EXPECT_EQ(bytes(Slice(8, 16)).view(Dtype::kInt64).size(), 1);
+  EXPECT_EQ(bytes(Slice(1, 1)).view(Dtype::kInt64).size(), 0);
+  EXPECT_EQ(bytes(Slice(3, 11)).copy().view(Dtype::kInt64).size(), 1);
+  EXPECT_EQ(rows(Slice(0, 1), Slice(0, 8)).view(Dtype::kInt32).shape(), (Shape{1, 2}));
+  for (const Array& odd : {bytes(Slice(3, 11)), rows(Slice(), Slice(0, 8))}) {
+    expect_contains(error_of<ValueError>([&] { odd.view(Dtype::kInt64); }),
+                    {"view: elements of int64 must lie at multiples of 8 bytes"});
+  }
 }
 
 TEST(Views, KeepContiguityFlagsRight) {

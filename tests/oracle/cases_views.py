@@ -101,9 +101,15 @@ def dtype_step(g, x):
     if x.dtype == "bfloat16":
         return None
     try:
-        return ["view", to], Arr(x.a.view(STORAGE[to]), to, x.owner)
+        result = x.a.view(STORAGE[to])
     except ERRORS:
         return None
+    return (["view", to], Arr(result, to, x.owner)) if is_aligned(result) else None
+
+
+def is_aligned(a):
+    """Elements that are not at multiples of their size are refused, as GPUs cannot read them."""
+    return a.size == 0 or a.flags.aligned
 
 
 def write(g, x, other):
@@ -251,6 +257,9 @@ def view(g):
     try:
         result = x.a.view(STORAGE[to])
     except ERRORS:
+        call.expect_error()
+        return
+    if not is_aligned(result):
         call.expect_error()
         return
     # Bytes that make a NaN are that NaN in any case.

@@ -239,7 +239,7 @@ class Array {
   // The array itself when the shapes agree, else a view; read-only when elements repeat.
   Array broadcast_to(const Shape& shape) const;
   Array diagonal(int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1) const;
-  // Reinterprets the bytes of a contiguous last axis as another dtype, as NumPy's view.
+  // The bytes of a contiguous last axis as another dtype; ValueError where they are not aligned.
   Array view(Dtype dtype) const;
   Array view() const { return view(dtype()); }
   // The same elements in C order with neighbouring axes merged wherever the strides allow it and
