@@ -3,6 +3,7 @@
 //   bench_routines [--quick] [--cpu | --gpu]
 // The limit of a row is the time a contiguous copy of the same run would take for the bytes that
 // the case has to read and write once.
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 
