@@ -15,7 +15,8 @@ static_assert(kOpRows == kElementwiseOpCount, "the loop tables follow elementwis
 constexpr int kOperands = kMaxElementwiseInputs + 1;
 static_assert(kOperands <= kMaxLoopOperands);
 
-constexpr int64_t kBlock = 512;      // elements a conversion buffer holds
+constexpr int64_t kBlock = 512;  // elements a conversion buffer holds
+constexpr int64_t kStreamedBytes = 4 << 20;
 constexpr int64_t kHeavyWeight = 8;  // nanoseconds an element of an approximated function, roughly
 
 int index_of(Dtype d) { return static_cast<int>(d); }
@@ -27,6 +28,11 @@ const LoopEntry& find_loop(ElementwiseOp op, Dtype dtype) {
   CATENA_CHECK(DtypeError, entry.loop != nullptr, "elementwise: ", info(op).name,
                " does not compute in ", dtype, " on the CPU");
   return entry;
+}
+
+// The loop for operands that take so many bytes together.
+Loop loop_for(const LoopEntry& entry, int64_t bytes) {
+  return bytes >= kStreamedBytes && entry.streaming != nullptr ? entry.streaming : entry.loop;
 }
 
 // The scalar in dtype d, in 8 bytes.
@@ -52,7 +58,7 @@ struct Conversion {
 };
 
 struct Job {
-  const LoopEntry* entry;
+  Loop loop;
   LoopPlan plan;
   int operands;
   char* base[kOperands];
@@ -132,7 +138,7 @@ void run_row(const Job& job, char* const* row, int64_t begin, int64_t end, Buffe
       load(c, row[k] + at * stride, stride, block[k], buffers, n);
     }
     filled = std::max(filled, n);
-    job.entry->loop(block, job.loop_strides, n);
+    job.loop(block, job.loop_strides, n);
     if (!job.conversions[0].direct) {
       const int64_t stride = job.plan.inner_stride(0);
       store(job.conversions[0], block[0], row[0] + at * stride, stride, buffers, n);
@@ -152,7 +158,7 @@ void run_even_rows(const Job& job, char* const* first, int64_t rows) {
     at[k] = first[k];
     steps[k] = job.plan.ndim < 2 ? 0 : job.plan.strides[k][job.plan.ndim - 2];
   }
-  const auto loop = job.entry->loop;
+  const Loop loop = job.loop;
   for (int64_t row = 0; row < rows; ++row) {
     char* pointers[kCount];
     for (int k = 0; k < kCount; ++k) pointers[k] = at[k];
@@ -193,7 +199,7 @@ void run_range(const Job& job, int64_t begin, int64_t end) {
       run_even_rows(job, bases, rows);
     } else if (job.direct) {
       for (int k = 0; k < job.operands; ++k) bases[k] += first * job.plan.inner_stride(k);
-      job.entry->loop(bases, job.loop_strides, last - first);
+      job.loop(bases, job.loop_strides, last - first);
     } else {
       run_row(job, bases, first, last, buffers, filled);
     }
@@ -214,7 +220,7 @@ bool run_directly(const ElementwiseCall& call, const LoopEntry& entry) {
   }
   const int64_t n = output.size();
   char* pointers[kOperands] = {static_cast<char*>(output.raw_data())};
-  int64_t strides[kOperands] = {output.itemsize()};
+  int64_t strides[kOperands] = {output.itemsize()}, bytes = n * output.itemsize();
   ScalarBits scalars[kMaxElementwiseInputs];
   for (int k = 0; k < call.input_count; ++k) {
     const Array* input = call.arrays[k];
@@ -228,17 +234,19 @@ bool run_directly(const ElementwiseCall& call, const LoopEntry& entry) {
       if (input->dtype() != dtype || !input->is_contiguous() || input->size() != n) return false;
       pointers[k + 1] = static_cast<char*>(input->raw_data());
       strides[k + 1] = input->itemsize();
+      bytes += n * input->itemsize();
     }
   }
+  const Loop loop_of_size = loop_for(entry, bytes);
   const int threads = threads_for(entry.heavy ? n * kHeavyWeight : n);
   if (threads <= 1) {
-    entry.loop(pointers, strides, n);
+    loop_of_size(pointers, strides, n);
     return true;
   }
   parallel_ranges(n, 1024, threads, [&](int64_t begin, int64_t end) {
     char* part[kOperands];
     for (int k = 0; k <= call.input_count; ++k) part[k] = pointers[k] + begin * strides[k];
-    entry.loop(part, strides, end - begin);
+    loop_of_size(part, strides, end - begin);
   });
   return true;
 }
@@ -246,7 +254,6 @@ bool run_directly(const ElementwiseCall& call, const LoopEntry& entry) {
 void run_planned(const ElementwiseCall& call, const LoopEntry& entry) {
   static const Shape no_shape;
   Job job;
-  job.entry = &entry;
   job.operands = call.input_count + 1;
   LoopOperand operands[kOperands];
   operands[0] = {&call.output->shape(), &call.output->strides()};
@@ -277,6 +284,7 @@ void run_planned(const ElementwiseCall& call, const LoopEntry& entry) {
     job.direct = job.direct && c.direct;
   }
   const int64_t n = job.plan.size;
+  job.loop = loop_for(entry, n * call.output->itemsize() * job.operands);
   parallel_ranges(n, 1024, threads_for(n * (entry.heavy ? kHeavyWeight : 2)),
                   [&](int64_t begin, int64_t end) { run_range(job, begin, end); });
 }

@@ -37,6 +37,21 @@ int best_level() {
   return 2;
 }
 
+#if defined(CATENA_HAVE_ISA_v4) && defined(CATENA_HAVE_ISA_v3)
+// Simple loops with vectors of 256 bits, which pass large operands on faster than those of 512
+// where memory is the limit (docs/decisions.md). The results are the same bits.
+void add_streaming_loops(Tables& tables) {
+  static Tables narrower;
+  v3::fill_arithmetic_int(narrower);
+  v3::fill_arithmetic_float(narrower);
+  v3::fill_logic(narrower);
+  for (int op = 0; op < kOpRows; ++op)
+    for (int dtype = 0; dtype < kDtypes; ++dtype)
+      if (LoopEntry& entry = tables.loops[op][dtype]; !entry.heavy)
+        entry.streaming = narrower.loops[op][dtype].loop;
+}
+#endif
+
 Tables make_tables() {
   Tables tables{};
   const int level = best_level();
@@ -44,6 +59,9 @@ Tables make_tables() {
 #ifdef CATENA_HAVE_ISA_v4
   if (level >= 4) {
     CATENA_FILL(v4);
+#ifdef CATENA_HAVE_ISA_v3
+    add_streaming_loops(tables);
+#endif
     return tables;
   }
 #endif

@@ -10,21 +10,51 @@
 namespace catena::host {
 namespace {
 
-// Vectors of the compiler: the same 8 lanes on every level, whatever the processor's width.
-// Passed between functions that are always inlined only, so that no calling convention is
-// concerned.
+// The same 8 lanes on every level. Passed between functions that are always inlined only, so that
+// no calling convention is concerned.
 typedef float Float8 __attribute__((vector_size(32), aligned(4), may_alias));
+#if defined(__AVX2__) && !defined(__AVX512F__)
+// Vectors wider than the processor's would live in memory.
+typedef double Double4 __attribute__((vector_size(32), aligned(8), may_alias));
+struct Double8 {
+  Double4 low, high;
+};
+inline __attribute__((always_inline)) Double8 operator+(Double8 a, Double8 b) {
+  return {a.low + b.low, a.high + b.high};
+}
+inline __attribute__((always_inline)) Double8 operator*(Double8 a, Double8 b) {
+  return {a.low * b.low, a.high * b.high};
+}
+inline __attribute__((always_inline)) Double8 fill(double x) {
+  return {Double4{} + x, Double4{} + x};
+}
+inline __attribute__((always_inline)) Double8 widen(Float8 v) {
+  return {__builtin_convertvector(__builtin_shufflevector(v, v, 0, 1, 2, 3), Double4),
+          __builtin_convertvector(__builtin_shufflevector(v, v, 4, 5, 6, 7), Double4)};
+}
+// Lanes i and i + 4.
+template <class Op>
+inline __attribute__((always_inline)) Double4 join_halves(Double8 v) {
+  return Op::join(v.low, v.high);
+}
+#else
 typedef double Double8 __attribute__((vector_size(64), aligned(8), may_alias));
-template <class T>
-struct Lanes;
-template <>
-struct Lanes<float> {
-  using Load = Float8;
-};
-template <>
-struct Lanes<double> {
-  using Load = Double8;
-};
+inline __attribute__((always_inline)) Double8 fill(double x) { return Double8{} + x; }
+inline __attribute__((always_inline)) Double8 widen(Float8 v) {
+  return __builtin_convertvector(v, Double8);
+}
+template <class Op>
+inline __attribute__((always_inline)) Double8 join_halves(Double8 v) {
+  typedef int64_t Order __attribute__((vector_size(64)));
+  return Op::join(v, __builtin_shuffle(v, Order{4, 5, 6, 7, 4, 5, 6, 7}));
+}
+#endif
+inline __attribute__((always_inline)) Double8 load(const float* x) {
+  return widen(*reinterpret_cast<const Float8*>(x));
+}
+inline __attribute__((always_inline)) Double8 load(const double* x) {
+  return *reinterpret_cast<const Double8*>(x);
+}
 
 struct SumOp {
   template <class V>
@@ -63,25 +93,18 @@ struct SumOfSquaresOp {
 template <class Op>
 inline __attribute__((always_inline)) double join_lanes(Double8 a, Double8 b, Double8 c,
                                                         Double8 d) {
-  typedef int64_t Order __attribute__((vector_size(64)));
-  Double8 v = Op::join(Op::join(a, b), Op::join(c, d));
-  v = Op::join(v, __builtin_shuffle(v, Order{4, 5, 6, 7, 4, 5, 6, 7}));
-  v = Op::join(v, __builtin_shuffle(v, Order{2, 3, 2, 3, 2, 3, 2, 3}));
-  return Op::join(v[0], v[1]);
+  const auto four = join_halves<Op>(Op::join(Op::join(a, b), Op::join(c, d)));
+  return Op::join(Op::join(four[0], four[2]), Op::join(four[1], four[3]));
 }
 
 // Arithmetic reductions of floats: A is double.
 template <class Op, class T>
 inline __attribute__((always_inline)) double reduce_in_double(const T* x, int64_t n) {
-  using Load = typename Lanes<T>::Load;
   Double8 acc[4];
-  for (Double8& a : acc) a = Double8{} + double(Op::kIdentity);
+  for (Double8& a : acc) a = fill(Op::kIdentity);
   int64_t i = 0;
   for (; i + 32 <= n; i += 32) {
-    for (int k = 0; k < 4; ++k) {
-      const Load v = *reinterpret_cast<const Load*>(x + i + 8 * k);
-      acc[k] = Op::step(acc[k], __builtin_convertvector(v, Double8));
-    }
+    for (int k = 0; k < 4; ++k) acc[k] = Op::step(acc[k], load(x + i + 8 * k));
   }
   double rest = Op::kIdentity;
   for (; i < n; ++i) rest = Op::step(rest, double(x[i]));
@@ -108,22 +131,22 @@ void float_row(const char* source, int64_t n, void* accumulator) {
 inline __attribute__((always_inline)) double sum_by_four(const float* x, int64_t n) {
   const auto at = [x](int64_t i) { return *reinterpret_cast<const Float8*>(x + i); };
   const auto four = [at](int64_t i) {
-    return __builtin_convertvector((at(i) + at(i + 8)) + (at(i + 16) + at(i + 24)), Double8);
+    return widen((at(i) + at(i + 8)) + (at(i + 16) + at(i + 24)));
   };
-  Double8 a = {}, b = {};
+  Double8 a = fill(0), b = fill(0);
   int64_t i = 0;
   for (; i + 64 <= n; i += 64) {
-    a += four(i);
-    b += four(i + 32);
+    a = a + four(i);
+    b = b + four(i + 32);
   }
   if (i + 32 <= n) {
-    a += four(i);
+    a = a + four(i);
     i += 32;
   }
-  for (; i + 8 <= n; i += 8) b += __builtin_convertvector(at(i), Double8);
+  for (; i + 8 <= n; i += 8) b = b + load(x + i);
   double rest = 0;
   for (; i < n; ++i) rest += double(x[i]);
-  return join_lanes<SumOp>(a, b, Double8{}, Double8{}) + rest;
+  return join_lanes<SumOp>(a, b, fill(0), fill(0)) + rest;
 }
 void sum_row(const char* source, int64_t n, void* accumulator) {
   in_blocks<SumOp, float>(source, n, accumulator, [](const float* x, int64_t m) {

@@ -48,6 +48,7 @@ inline constexpr int kOpRows = kGradientFirst + kGradientRows;
 using Loop = void (*)(char* const* pointers, const int64_t* strides, int64_t n);
 struct LoopEntry {
   Loop loop = nullptr;
+  Loop streaming = nullptr;    // the same for operands that the caches do not hold
   bool takes_scalars = false;  // stride 0 is understood for inputs
   bool heavy = false;          // many instructions an element: worth threads earlier
 };
