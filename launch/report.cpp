@@ -277,9 +277,11 @@ std::vector<std::string> silent_hosts(const JobOutcome& job) {
     if (!name.empty() && std::find(heard.begin(), heard.end(), name) == heard.end())
       add(silent, name);
   }
+  const auto short_name = [](const std::string& name) { return name.substr(0, name.find('.')); };
   const std::string here = host_name();
   std::erase_if(silent, [&](const std::string& name) {
-    return name == "localhost" || name == here || name.substr(0, name.find('.')) == here;
+    return name == "localhost" || name == "127.0.0.1" || name == here ||
+           short_name(name) == short_name(here);
   });
   return silent;
 }

@@ -8,13 +8,24 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <string_view>
 
 namespace catena::launch {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kPrefix = "catena-run-";
+// Only folders of this name with this file in them are ever removed.
+constexpr std::string_view kPrefix = ".catena-run-", kPlaces = "XXXXXX";
+constexpr const char* kMarker = "made-by-catena-run";
+
+bool is_session_folder(const fs::path& path) {
+  const std::string name = path.filename().string();
+  std::error_code error;
+  return name.size() == kPrefix.size() + kPlaces.size() && name.starts_with(kPrefix) &&
+         fs::is_regular_file(fs::symlink_status(path / kMarker, error));
+}
 
 // Held while the folder is in use; the kernel lets go of it when the process ends, however it does.
 int lock_folder(const std::string& path) {
@@ -39,7 +50,7 @@ void remove_abandoned(const fs::path& parent) {
   std::vector<fs::path> found;
   for (fs::directory_iterator entry(parent, error), end; !error && entry != end;
        entry.increment(error))
-    if (entry->path().filename().string().starts_with(kPrefix)) found.push_back(entry->path());
+    if (is_session_folder(entry->path())) found.push_back(entry->path());
   for (const fs::path& path : found) {
     if (!is_old(path)) continue;
     const int lock = lock_folder(path);
@@ -56,12 +67,14 @@ SessionFolder::SessionFolder() {
   const fs::path parent = fs::temp_directory_path(error);
   if (error) return;
   remove_abandoned(parent);
-  std::string name = (fs::absolute(parent, error) / (std::string(kPrefix) + "XXXXXX")).string();
+  std::string name =
+      (fs::absolute(parent, error) / (std::string(kPrefix) + std::string(kPlaces))).string();
   // Open MPI makes sockets below it, whose paths the kernel limits to 108 bytes.
   constexpr std::size_t kLongest = 50;
   if (error || name.size() > kLongest || !mkdtemp(name.data())) return;
   path_ = name;
   lock_ = lock_folder(path_);
+  std::ofstream(fs::path(path_) / kMarker) << "files of mpirun; catena-run removes this folder\n";
 }
 
 SessionFolder::~SessionFolder() {

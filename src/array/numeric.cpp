@@ -93,7 +93,7 @@ Array fix(const Array& x, const Out& out) try { return trunc(x, out); } catch (c
 }
 
 Array sinc(const Array& x) try {
-  const Array floats = x.astype(float_result(x.dtype()), false);
+  const Array floats = x.astype(is_float(x.dtype()) ? x.dtype() : Dtype::kFloat64, false);
   const Array angle = multiply(where(equal(floats, 0), 1.0, floats), M_PI);
   return where(equal(floats, 0), 1.0, divide(sin(angle), angle));
 } catch (const Error&) {

@@ -209,7 +209,8 @@ Array RandomState::negative_binomial(const Shape& shape, const Operand& n, const
   const Array rate =
       draw_gamma(*this, successes, count).number() * ((1 - chance.value()) / chance.value());
   const RandomParameter rates(rate);
-  rates.check(who, "n (1 - p) / p of at most 1e14", 0, true, kLargestRate);
+  rates.check(who, "n (1 - p) / p so small that the rates drawn stay below 1e15", 0, true,
+              kLargestRate);
   return poisson_by_rejection(*this, rates, count).reshape(shape).astype(Dtype::kInt64);
 } catch (const Error&) {
   rethrow_as("negative_binomial");

@@ -79,6 +79,7 @@ Communicator::~Communicator() {
     state_->closed = true;
   }
   try {
+    run_callbacks();
     close();
   } catch (const std::exception& error) {
     logging::warning("closing a communicator: ", error.what());
@@ -172,9 +173,13 @@ void Communicator::take_part_in_capture(uint64_t capture, const Request& request
   s.capture_of_all = !message;
   const std::weak_ptr<Communicator> weak = weak_from_this();
   // Launches are watched like calls: they end when another rank does not come.
-  cuda::add_launch_hook(nullptr, [weak, device = s.device] {
-    if (const CommunicatorPtr comm = weak.lock()) comm->watch(current_stream(device));
-  });
+  cuda::add_launch_hook(
+      [weak] {
+        if (const CommunicatorPtr comm = weak.lock()) comm->throw_if_failed();
+      },
+      [weak, device = s.device] {
+        if (const CommunicatorPtr comm = weak.lock()) comm->watch(current_stream(device));
+      });
   before_close([destroy = cuda::graph_destroyer()] {
     destroy("the communicator whose calls were recorded is closed");
   });
@@ -226,14 +231,19 @@ int Communicator::before_close(std::function<void()> callback) {
 
 void Communicator::cancel_before_close(int id) { state_->callbacks.erase(id); }
 
+void Communicator::run_callbacks() {
+  // A callback may cancel itself or others.
+  auto& callbacks = state_->callbacks;
+  while (!callbacks.empty()) {
+    auto node = callbacks.extract(callbacks.begin());
+    node.mapped()();
+  }
+}
+
 void Communicator::close() {
   State& s = *state_;
   if (s.closed) return;
-  // A callback may cancel itself or others.
-  while (!s.callbacks.empty()) {
-    auto node = s.callbacks.extract(s.callbacks.begin());
-    node.mapped()();
-  }
+  run_callbacks();
   if (size() > 1 && !failed() && s.transport->meets_to_close() && s.transport->failure().empty()) {
     Request request{.who = "close", .op = CommOp::kBarrier, .recorded_op = CommOp::kClose};
     submit_to_host(request);

@@ -119,15 +119,22 @@ TEST(Endings, FoldersOfKilledLaunchersAreRemovedByTheNext) {
     std::filesystem::last_write_time(path, std::filesystem::file_time_type::clock::now() - age);
     return path;
   };
-  const std::string old = make("catena-run-oldold", std::chrono::minutes(5));
-  const std::string fresh = make("catena-run-newnew", std::chrono::minutes(0));
-  const std::string used = make("catena-run-inuse1", std::chrono::minutes(5));
-  const std::string other = make("catena-other", std::chrono::minutes(5));
+  const auto make_marked = [&](const std::string& name, std::chrono::minutes age) {
+    std::filesystem::create_directories(temporary.path() + "/" + name);
+    std::ofstream(temporary.path() + "/" + name + "/made-by-catena-run") << "x";
+    return make(name, age);
+  };
+  const std::string old = make_marked(".catena-run-oldold", std::chrono::minutes(5));
+  const std::string fresh = make_marked(".catena-run-newnew", std::chrono::minutes(0));
+  const std::string used = make_marked(".catena-run-inuse1", std::chrono::minutes(5));
+  const std::string other = make(".catena-run-others", std::chrono::minutes(5));
+  const std::string logs = make("catena-run-logs", std::chrono::minutes(5));
   const int lock = open(used.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   ASSERT_EQ(flock(lock, LOCK_EX | LOCK_NB), 0);
   EXPECT_EQ(run({"-n", "1", "--cpu", "true"}).status, 0);
   EXPECT_FALSE(std::filesystem::exists(old));
-  for (const std::string& path : {fresh, used, other}) EXPECT_TRUE(std::filesystem::exists(path));
+  for (const std::string& path : {fresh, used, other, logs})
+    EXPECT_TRUE(std::filesystem::exists(path));
   close(lock);
 }
 

@@ -233,6 +233,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   CallRecord next_record(const Request& request, Dtype dtype);
   void record_host_call(const Request& request);
   void take_part_in_capture(uint64_t capture, const Request& request);
+  void run_callbacks();
   void issue(const Request& request, const Array& input, const Array& output);
   void begin_group();
   void end_group();

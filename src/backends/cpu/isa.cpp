@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "backends/cpu/loops/tables.h"
+#include "catena/core/dtype.h"
 
 namespace catena::host {
 
@@ -38,17 +39,30 @@ int best_level() {
 }
 
 #if defined(CATENA_HAVE_ISA_v4) && defined(CATENA_HAVE_ISA_v3)
-// Simple loops with vectors of 256 bits, which pass large operands on faster than those of 512
-// where memory is the limit (docs/decisions.md). The results are the same bits.
-void add_streaming_loops(Tables& tables) {
+// Vectors of 256 bits where memory is the limit: they pass large operands on faster than those of
+// 512 (docs/decisions.md). The results are the same bits.
+void use_narrower_vectors(Tables& tables) {
   static Tables narrower;
   v3::fill_arithmetic_int(narrower);
   v3::fill_arithmetic_float(narrower);
   v3::fill_logic(narrower);
+  v3::fill_cast_int(narrower);
+  v3::fill_cast_float(narrower);
+  v3::fill_reduce(narrower);
   for (int op = 0; op < kOpRows; ++op)
     for (int dtype = 0; dtype < kDtypes; ++dtype)
       if (LoopEntry& entry = tables.loops[op][dtype]; !entry.heavy)
         entry.streaming = narrower.loops[op][dtype].loop;
+  const auto is_16_bit_float = [](int dtype) {
+    return Dtype(dtype) == Dtype::kFloat16 || Dtype(dtype) == Dtype::kBFloat16;
+  };
+  for (int from = 0; from < kDtypes; ++from)
+    for (int to = 0; to < kDtypes; ++to)
+      if (!is_16_bit_float(from) && !is_16_bit_float(to))
+        tables.casts[from][to] = narrower.casts[from][to];
+  for (int op = 0; op < kReduceLoops; ++op)
+    for (int dtype = 0; dtype < kDtypes; ++dtype)
+      tables.reductions[op][dtype].columns = narrower.reductions[op][dtype].columns;
 }
 #endif
 
@@ -60,7 +74,7 @@ Tables make_tables() {
   if (level >= 4) {
     CATENA_FILL(v4);
 #ifdef CATENA_HAVE_ISA_v3
-    add_streaming_loops(tables);
+    use_narrower_vectors(tables);
 #endif
     return tables;
   }

@@ -4,6 +4,7 @@
 #include "backends/cuda/device.h"
 #include "backends/cuda/memory_pools.h"
 #include "backends/cuda/streams.h"
+#include "catena/core/wait_hook.h"
 
 namespace catena::gpu {
 namespace {
@@ -23,6 +24,16 @@ cudaGraph_t stop_recording(const Stream& stream, cudaError_t* error) {
   *error = cudaStreamEndCapture(native_stream(stream), &graph);
   if (*error != cudaSuccess) cudaGetLastError();
   return graph;
+}
+
+// A wait that may need another rank: communicators watch it from here on.
+void tell_watchers(int device) noexcept {
+  try {
+    if (const WaitHook hook = wait_hook().load(std::memory_order_acquire))
+      hook(cuda_device(device), 0);
+  } catch (const std::exception&) {
+    // What failed is reported where the result is wanted.
+  }
 }
 
 }  // namespace
@@ -106,6 +117,7 @@ void destroy_graph(GraphState* graph) noexcept {
   RelaxedCapture relaxed;
   UseDevice use(graph->device);
   if (graph->last_launch) {
+    tell_watchers(graph->device);
     cudaEventSynchronize(graph->last_launch);
     cudaEventDestroy(graph->last_launch);
   }

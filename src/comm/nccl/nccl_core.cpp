@@ -168,7 +168,7 @@ void Core::mark(const Stream& stream) {
     return;
   }
   // The calls before a capture must agree, as those in it will be repeated for ever.
-  if (!std::exchange(capturing_, true)) verify();
+  if (!capturing_.exchange(true)) verify();
 }
 
 void Core::flush() {

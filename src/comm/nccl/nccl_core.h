@@ -99,8 +99,8 @@ class Core {
   const Communicator* owner_ = nullptr;
   std::array<Point, 4> points_;
   uint64_t marks_ = 0;
-  double next_busy_look_ = 0;  // of the watchdog
-  bool capturing_ = false;
+  double next_busy_look_ = 0;           // of the watchdog
+  std::atomic<bool> capturing_{false};  // the watchdog reads it too
   uint64_t verified_ = 0;
   std::atomic<bool> failed_{false};
   mutable std::mutex failure_mutex_;

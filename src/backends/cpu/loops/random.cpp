@@ -134,18 +134,46 @@ void uniform_double(uint64_t seed, uint64_t first, double low, double high, doub
   });
 }
 
-// Pairs of mean + deviation * r * (cos, sin). Two loops: GCC makes a scalar sincos of a cosine and
-// a sine of one number, and no loop vectorises then.
+// The cosine and sine of 2 pi u, in a loop each: GCC makes a scalar sincos of a cosine and a sine
+// of one number, and no loop vectorises then. In float by quadrants, whose angles are exact before
+// they are multiplied by pi, as sincospif on GPUs has them: near the zeros nothing else is precise.
+template <int64_t pairs>
+inline __attribute__((always_inline)) void cos_sin(const float (&u)[pairs], float* cosine,
+                                                   float* sine) {
+  alignas(64) float angle[pairs], c[pairs], s[pairs];
+  alignas(64) int32_t quadrant[pairs];
+  for (int64_t i = 0; i < pairs; ++i) {
+    const float nearest = m::rint(4 * u[i]);
+    quadrant[i] = static_cast<int32_t>(nearest);
+    angle[i] = float(kTwoPi) * (u[i] - 0.25f * nearest);
+  }
+  for (int64_t i = 0; i < pairs; ++i) c[i] = m::cos(angle[i]);
+  for (int64_t i = 0; i < pairs; ++i) s[i] = m::sin(angle[i]);
+  for (int64_t i = 0; i < pairs; ++i) {
+    const bool odd = quadrant[i] & 1;
+    const float x = odd ? s[i] : c[i], y = odd ? c[i] : s[i];
+    cosine[i] = (quadrant[i] + 1) & 2 ? -x : x;
+    sine[i] = quadrant[i] & 2 ? -y : y;
+  }
+}
+template <int64_t pairs>
+inline __attribute__((always_inline)) void cos_sin(const double (&u)[pairs], double* cosine,
+                                                   double* sine) {
+  alignas(64) double angle[pairs];
+  for (int64_t i = 0; i < pairs; ++i) angle[i] = kTwoPi * u[i];
+  for (int64_t i = 0; i < pairs; ++i) cosine[i] = m::cos(angle[i]);
+  for (int64_t i = 0; i < pairs; ++i) sine[i] = m::sin(angle[i]);
+}
+
+// Pairs of mean + deviation * r * (cos, sin).
 template <int64_t pairs, class T>
 inline __attribute__((always_inline)) void box_muller(const T (&u1)[pairs], const T (&u2)[pairs],
                                                       T mean, T deviation, T* out) {
-  alignas(64) T radius[pairs], angle[pairs], first[pairs], second[pairs];
-  for (int64_t i = 0; i < pairs; ++i) {
-    radius[i] = m::sqrt(T(-2) * m::log(u1[i]));
-    angle[i] = T(kTwoPi) * u2[i];
-  }
-  for (int64_t i = 0; i < pairs; ++i) first[i] = mean + deviation * (radius[i] * m::cos(angle[i]));
-  for (int64_t i = 0; i < pairs; ++i) second[i] = mean + deviation * (radius[i] * m::sin(angle[i]));
+  alignas(64) T radius[pairs], first[pairs], second[pairs];
+  cos_sin(u2, first, second);
+  for (int64_t i = 0; i < pairs; ++i) radius[i] = m::sqrt(T(-2) * m::log(u1[i]));
+  for (int64_t i = 0; i < pairs; ++i) first[i] = mean + deviation * (radius[i] * first[i]);
+  for (int64_t i = 0; i < pairs; ++i) second[i] = mean + deviation * (radius[i] * second[i]);
   for (int64_t i = 0; i < pairs; ++i) {
     out[2 * i] = first[i];
     out[2 * i + 1] = second[i];

@@ -131,8 +131,8 @@ ReductionKernel::Definition fused_reduction(const FusedProgram& program, ReduceO
   const std::string result = value_name(program.outputs[0]);
   const bool logical = op == ReduceOp::kAll || op == ReduceOp::kAny;
   const Dtype last = program.values[size_t(program.outputs[0])].dtype;
-  // Wider values of a 16-bit result are not rounded on the way.
-  const bool narrows = is_float(output) && itemsize(output) == 2 && itemsize(last) > 2;
+  // Values of another dtype are not rounded to that of a 16-bit result on the way.
+  const bool narrows = is_float(output) && itemsize(output) == 2 && last != output;
   const std::string mapped =
       logical   ? "convert<bool>(" + result + ")"
       : narrows ? "convert<float>(" + result + ")"
