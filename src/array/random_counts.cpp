@@ -43,7 +43,8 @@ Table tabulate(int64_t mode, Up up, Down down) {
   return t;
 }
 
-Array by_inversion(RandomState& state, const Table& table, const Shape& shape) {
+Array by_inversion(const char* who, RandomState& state, const Table& table, const Shape& shape) {
+  refuse_capture(who, empty({}));  // the table comes from the host
   const Array u = state.uniform(shape);
   return searchsorted(array(table.cumulated, current_device()), u, true) + table.first;
 }
@@ -154,7 +155,7 @@ Array RandomState::poisson(const Shape& shape, const Operand& lam) try {
   if (lam.array() != nullptr) refuse_capture("poisson", rate.value());
   rate.check("poisson", "rates of 0 to 1e15", 0, true, kLargestRate);
   if (lam.array() == nullptr && lam.scalar().to_double() <= kLargestTabulatedRate)
-    return by_inversion(*this, poisson_table(lam.scalar().to_double()), shape);
+    return by_inversion("poisson", *this, poisson_table(lam.scalar().to_double()), shape);
   refuse_capture("poisson", rate.value());
   return poisson_by_rejection(*this, rate, element_count(shape))
       .reshape(shape)
@@ -180,7 +181,7 @@ Array RandomState::binomial(const Shape& shape, int64_t n, double p) try {
   const Table table = tabulate(
       mode, [&](int64_t k) { return double(n - k) / double(k + 1) * odds; },
       [&](int64_t k) { return k > 0 ? double(k) / double(n - k + 1) / odds : 0.0; });
-  return by_inversion(*this, table, shape);
+  return by_inversion("binomial", *this, table, shape);
 } catch (const Error&) {
   rethrow_as("binomial");
 }
@@ -225,6 +226,7 @@ Array RandomState::multinomial(const Shape& shape, int64_t n, const Array& p) tr
   CATENA_CHECK(ValueError, n >= 0, "multinomial: expected at least 0 trials, got ", n);
   refuse_capture("multinomial", p);
   const int64_t rows = element_count(shape), kinds = p.size();
+  if (rows == 0 || n == 0) choice(kinds, Shape{0}, true, p);  // looks at p in any case
   const Array counts = zeros({rows, kinds}, Dtype::kInt64);
   constexpr int64_t kAtOnce = int64_t{1} << 22;  // bounds the memory of draws
   const int64_t trials = std::min(n, kAtOnce), together = std::max<int64_t>(1, kAtOnce / (n + 1));

@@ -46,8 +46,8 @@ class RandomParameter {
   // For the elements at these positions; undefined: all.
   Array at(const Array& positions) const;
   // ValueError "who: expected <what>" where a number is not above `low` (`or_equal`: not below
-  // it) or not at most `high`. Waits for a GPU when it
-  // was given as an array.
+  // it) or not at most `high`. Waits for a GPU unless one
+  // number was given.
   const RandomParameter& check(const char* who, const char* what, double low, bool or_equal,
                                double high) const;
 

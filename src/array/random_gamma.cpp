@@ -173,11 +173,12 @@ Array RandomState::f(const Shape& shape, const Operand& dfnum, const Operand& df
   working_dtype("f", dtype);
   const DeviceScope scope(device_of("f", {dfnum, dfden}));
   const char* what = "degrees of freedom above 0";
-  const Array above = checked_gamma(*this, "f", what, dfnum, shape, 0.5).number(),
-              below = checked_gamma(*this, "f", what, dfden, shape, 0.5).number();
+  const GammaDraw above = checked_gamma(*this, "f", what, dfnum, shape, 0.5),
+                  below = checked_gamma(*this, "f", what, dfden, shape, 0.5);
   const Array ratio =
       RandomParameter("f", dfden, shape).value() / RandomParameter("f", dfnum, shape).value();
-  return finish(above / below * ratio, shape, dtype);
+  // Both may be too small for a double.
+  return finish(exp(above.logarithm() - below.logarithm()) * ratio, shape, dtype);
 } catch (const Error&) {
   rethrow_as("f");
 }

@@ -193,6 +193,12 @@ TEST_P(DistributionFunctions, Binomial) {
   EXPECT_EQ(values(state.binomial({2}, 0, 0.5)), V({0, 0}));
 }
 
+TEST_P(DistributionFunctions, RatiosOfVerySmallGammaNumbers) {
+  const DeviceScope scope(GetParam());
+  RandomState state(34);
+  EXPECT_FALSE(any(isnan(state.f({10000}, 0.002, 0.002))).item<bool>());
+}
+
 TEST_P(DistributionFunctions, Geometric) {
   const DeviceScope scope(GetParam());
   RandomState state(35);
@@ -237,6 +243,8 @@ TEST_P(DistributionFunctions, MultinomialAndDirichlet) {
   const auto many = state.multinomial({}, (int64_t{1} << 22) + 1000, array(p));
   EXPECT_LT(chi_square(many.to_vector<int64_t>(), p), kChiLimit);
   EXPECT_EQ(values(state.multinomial({}, 0, array(p))), V({0, 0, 0, 0}));
+  EXPECT_THROW(state.multinomial({2}, 0, array({0.5, 0.6})), ValueError);
+  EXPECT_THROW(state.multinomial({0}, 3, array({0.5, 0.6})), ValueError);
 
   const Array shares = state.dirichlet({kDraws}, array({0.5, 2., 3.}));
   EXPECT_EQ(shares.shape(), Shape({kDraws, 3}));

@@ -109,7 +109,7 @@ class RandomState {
   // Error during graph capture. A comparison of doubles decides, so devices whose logarithms round
   // differently may differ in one number of some 10^13.
   //
-  // Density x^(k - 1) exp(-x / scale) / (scale^k Gamma(k)); k >= 0, scale >= 0.
+  // Density x^(k - 1) exp(-x / scale) / (scale^k Gamma(k)); k, scale of [0, 1e300], as all below.
   Array gamma(const Shape& shape, const Operand& k, const Operand& scale = 1,
               Dtype dtype = Dtype::kFloat64);
   Array standard_gamma(const Shape& shape, const Operand& k, Dtype dtype = Dtype::kFloat64);
@@ -127,7 +127,7 @@ class RandomState {
   Array negative_binomial(const Shape& shape, const Operand& n, const Operand& p);
 
   // int64 numbers of events at a rate lam of 0 to 1e15. One number up to 1e6: by inversion, the
-  // same everywhere bit for bit, without waiting. Else by rejection, as above.
+  // same everywhere bit for bit; else by rejection, as above. An Error during graph capture.
   Array poisson(const Shape& shape, const Operand& lam);
   // int64 successes of n trials with probability p each, by inversion as above. ValueError where
   // n p (1 - p) passes 1e10: the table on the host grows with its square root.

@@ -213,6 +213,8 @@ struct Planner {
       columns();
     else
       rows();
+    // Positions within a split have 32 bits.
+    if (shape.positions && plan.args.per_split >= (int64_t(1) << 31)) plan.fits = false;
     return plan;
   }
 };
