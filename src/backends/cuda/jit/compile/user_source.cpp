@@ -163,97 +163,132 @@ int reduced_bytes(const ReductionKernel::Definition& kernel, Dtype first_output)
   return 0;
 }
 
-std::string user_reduction_source(const ReductionKernel::Definition& kernel,
-                                  const std::vector<UserParameter>& outputs,
-                                  const std::vector<UserParameter>& inputs, UserLetters letters) {
-  std::string raws, batches, loads, fours, unpacked, names;
-  size_t operands = outputs.size(), raw_count = 0;
+namespace {
+
+// The parts of a reduction's text that come from its arguments and rules.
+struct ReductionParts {
+  std::string raws;      // declarations of raw arguments
+  std::string batches;   // arrays of eight elements of each input
+  std::string loads;     // element _e into place _u of the batches
+  std::string fours;     // the run of four from element _e on, of each input
+  std::string unpacked;  // these into the batches
+  std::string names;     // element _u of the batches under the user's names
+  std::string count, raw_count;
+  std::string begin;  // _value and _any before the first element
+  std::string add;    // _mapped to _value
+};
+
+ReductionParts reduction_parts(const ReductionKernel::Definition& kernel, size_t outputs,
+                               const std::vector<UserParameter>& inputs) {
+  ReductionParts parts;
+  size_t operands = outputs, raw_count = 0;
   for (const UserParameter& p : inputs) {
+    const std::string stored = stored_type(p.dtype), number = std::to_string(operands);
     if (p.raw) {
-      raws += "  const catena::jit::RawArray<" + stored_type(p.dtype) + "> " + p.name +
-              "(_raws.array[" + std::to_string(raw_count++) + "]);\n";
+      parts.raws += "  const catena::jit::RawArray<" + stored + "> " + p.name + "(_raws.array[" +
+                    std::to_string(raw_count++) + "]);\n";
       continue;
     }
-    const std::string number = std::to_string(operands);
-    batches += "        " + seen_type(p.dtype) + " _batch" + number + "[8];\n";
-    loads += "            _batch" + number + "[_u] = " +
-             load(p, operands, "_kept", "_at[" + number + "] + _offset[" + number + "]") + ";\n";
-    fours += "            const auto _four" + number + " = catena::jit::user_load_four<" +
-             stored_type(p.dtype) + ">(_kept, " + number + ", _at[" + number + "], _e);\n";
-    unpacked += "#pragma unroll\n            for (int _w = 0; _w < 4; ++_w) _batch" + number +
-                "[_v * 4 + _w] = catena::jit::widen(_four" + number + ".value[_w]);\n";
-    names +=
+    parts.batches += "        " + seen_type(p.dtype) + " _batch" + number + "[8];\n";
+    parts.loads += "            _batch" + number + "[_u] = " +
+                   load(p, operands, "_kept", "_at[" + number + "] + _offset[" + number + "]") +
+                   ";\n";
+    parts.fours += "            const auto _four" + number + " = catena::jit::user_load_four<" +
+                   stored + ">(_kept, " + number + ", _at[" + number + "], _e);\n";
+    parts.unpacked += "#pragma unroll\n            for (int _w = 0; _w < 4; ++_w) _batch" + number +
+                      "[_v * 4 + _w] = catena::jit::widen(_four" + number + ".value[_w]);\n";
+    parts.names +=
         "            const " + seen_type(p.dtype) + " " + p.name + " = _batch" + number + "[_u];\n";
     ++operands;
   }
-  const std::string count = std::to_string(operands),
-                    raw_array = std::to_string(std::max<size_t>(raw_count, 1));
+  parts.count = std::to_string(operands);
+  parts.raw_count = std::to_string(std::max<size_t>(raw_count, 1));
   const bool start = !kernel.identity.empty();
-  const std::string begin = "    _Reduced _value" +
-                            (start ? " = (_Reduced)(" + kernel.identity + ")" : std::string()) +
-                            ";\n    bool _any = " + (start ? "true" : "false") + ";\n";
-  const std::string add = start ? "_value = _fold(_value, _mapped);\n"
-                                : "if (_any) _value = _fold(_value, _mapped);\n"
-                                  "            else { _value = _mapped; _any = true; }\n";
-  std::string text = head(letters, kernel.preamble);
-  text += "typedef " + reduced_type(kernel, outputs[0].dtype) +
-          " _Reduced;\n__device__ __forceinline__ _Reduced _fold(_Reduced a, _Reduced b) { return "
-          "(_Reduced)(\n" +
-          user_code(kernel.name + " reduce", kernel.reduce) + "); }\n";
-  text += reduction_head("catena_user_reduce", count, raw_array, raws,
-                         "long long _per_split, int _width, bool _wide");
-  // With _wide, every thread reads runs of four elements while the tile is whole, else single ones.
-  const std::string element =
-      "          const int _o = _whole ? ((_u / 4) * _lanes + _lane) * 4 + _u % 4 : _u * _lanes + "
-      "_lane;\n";
-  text +=
-      "  const int _lanes = blockDim.x / _width, _lane = threadIdx.x / _width;\n"
-      "  const int _column = threadIdx.x % _width;\n"
-      "  const long long _begin = blockIdx.y * _per_split;\n"
-      "  const long long _end = _begin + _per_split < _reduced.size ? _begin + _per_split : "
-      "_reduced.size;\n"
-      "  for (long long _base = (long long)blockIdx.x * _width; _base < _kept.size; _base += "
-      "(long long)gridDim.x * _width) {\n"
-      "    const long long _i = _base + _column;\n" +
-      begin + "    if (_i < _kept.size) {\n      catena::int64_t _at[" + count +
-      "];\n"
-      "      catena::jit::user_offsets(_kept, _i, _at);\n"
-      "      for (long long _r = _begin; _r < _end; _r += 8 * _lanes) {\n" +
-      batches +
-      "        const int _left = _end - _r < 8 * _lanes ? (int)(_end - _r) : 8 * _lanes;\n"
-      "        const bool _whole = _wide && _left == 8 * _lanes;\n"
-      "        if (_whole) {\n"
-      "#pragma unroll\n          for (int _v = 0; _v < 2; ++_v) {\n"
-      "            const long long _e = _r + (_v * _lanes + _lane) * 4;\n" +
-      fours + unpacked +
-      "          }\n        } else {\n"
-      "#pragma unroll\n          for (int _u = 0; _u < 8; ++_u) {\n"
-      "            const long long _e = _r + _u * _lanes + _lane;\n"
-      "            if (_e >= _end) break;\n            catena::int64_t _offset[" +
-      count + "];\n            catena::jit::user_offsets(_reduced, _e, _offset);\n" + loads +
-      "          }\n        }\n"
-      "#pragma unroll\n        for (int _u = 0; _u < 8; ++_u) {\n" +
-      element +
-      "          if (_o < _left) {\n"
-      "            const long long _j = (_r + _o) * _kept.size + _i;\n" +
-      names + "            const _Reduced _mapped = (_Reduced)(\n" +
-      user_code(kernel.name + " map", kernel.map) + ");\n            " + add +
-      "          }\n        }\n      }\n    }\n" + fold_block() +
-      "    if (_lane == 0 && _i < _kept.size) {\n"
-      "      if (gridDim.y > 1) {\n"
-      "        _partial[(long long)blockIdx.y * _kept.size + _i] = _values[threadIdx.x];\n"
-      "      } else {\n" +
-      finish(kernel, outputs) + "      }\n    }\n    __syncthreads();\n  }\n}\n";
-  text += reduction_head("catena_user_finish", count, raw_array, raws, "int _splits");
-  text +=
-      "  const int _width = 1, _lanes = blockDim.x, _lane = threadIdx.x;\n"
-      "  for (long long _i = blockIdx.x; _i < _kept.size; _i += gridDim.x) {\n" +
-      begin +
-      "    for (int _s = _lane; _s < _splits; _s += _lanes) {\n"
-      "      const _Reduced _mapped = _partial[(long long)_s * _kept.size + _i];\n            " +
-      add + "    }\n" + fold_block() + "    if (_lane == 0) {\n" + finish(kernel, outputs) +
-      "    }\n    __syncthreads();\n  }\n}\n";
-  return text;
+  parts.begin = "    _Reduced _value" +
+                (start ? " = (_Reduced)(" + kernel.identity + ")" : std::string()) +
+                ";\n    bool _any = " + (start ? "true" : "false") + ";\n";
+  parts.add = start ? "_value = _fold(_value, _mapped);\n"
+                    : "if (_any) _value = _fold(_value, _mapped);\n"
+                      "            else { _value = _mapped; _any = true; }\n";
+  return parts;
+}
+
+// A thread's elements from _begin to _end of the result at _at, eight at a time. With _wide it
+// reads runs of four while the tile is whole, else single ones.
+std::string tile_loop(const ReductionKernel::Definition& kernel, const ReductionParts& parts) {
+  return "      for (long long _r = _begin; _r < _end; _r += 8 * _lanes) {\n" + parts.batches +
+         "        const int _left = _end - _r < 8 * _lanes ? (int)(_end - _r) : 8 * _lanes;\n"
+         "        const bool _whole = _wide && _left == 8 * _lanes;\n"
+         "        if (_whole) {\n"
+         "#pragma unroll\n          for (int _v = 0; _v < 2; ++_v) {\n"
+         "            const long long _e = _r + (_v * _lanes + _lane) * 4;\n" +
+         parts.fours + parts.unpacked +
+         "          }\n        } else {\n"
+         "#pragma unroll\n          for (int _u = 0; _u < 8; ++_u) {\n"
+         "            const long long _e = _r + _u * _lanes + _lane;\n"
+         "            if (_e >= _end) break;\n            catena::int64_t _offset[" +
+         parts.count + "];\n            catena::jit::user_offsets(_reduced, _e, _offset);\n" +
+         parts.loads +
+         "          }\n        }\n"
+         "#pragma unroll\n        for (int _u = 0; _u < 8; ++_u) {\n"
+         "          const int _o = _whole ? ((_u / 4) * _lanes + _lane) * 4 + _u % 4 : _u * _lanes "
+         "+ "
+         "_lane;\n"
+         "          if (_o < _left) {\n"
+         "            const long long _j = (_r + _o) * _kept.size + _i;\n" +
+         parts.names + "            const _Reduced _mapped = (_Reduced)(\n" +
+         user_code(kernel.name + " map", kernel.map) + ");\n            " + parts.add +
+         "          }\n        }\n      }\n";
+}
+
+std::string reduce_kernel(const ReductionKernel::Definition& kernel,
+                          const std::vector<UserParameter>& outputs, const ReductionParts& parts) {
+  return reduction_head("catena_user_reduce", parts.count, parts.raw_count, parts.raws,
+                        "long long _per_split, int _width, bool _wide") +
+         "  const int _lanes = blockDim.x / _width, _lane = threadIdx.x / _width;\n"
+         "  const int _column = threadIdx.x % _width;\n"
+         "  const long long _begin = blockIdx.y * _per_split;\n"
+         "  const long long _end = _begin + _per_split < _reduced.size ? _begin + _per_split : "
+         "_reduced.size;\n"
+         "  for (long long _base = (long long)blockIdx.x * _width; _base < _kept.size; _base += "
+         "(long long)gridDim.x * _width) {\n"
+         "    const long long _i = _base + _column;\n" +
+         parts.begin + "    if (_i < _kept.size) {\n      catena::int64_t _at[" + parts.count +
+         "];\n"
+         "      catena::jit::user_offsets(_kept, _i, _at);\n" +
+         tile_loop(kernel, parts) + "    }\n" + fold_block() +
+         "    if (_lane == 0 && _i < _kept.size) {\n"
+         "      if (gridDim.y > 1) {\n"
+         "        _partial[(long long)blockIdx.y * _kept.size + _i] = _values[threadIdx.x];\n"
+         "      } else {\n" +
+         finish(kernel, outputs) + "      }\n    }\n    __syncthreads();\n  }\n}\n";
+}
+
+// Joins the partial results of all splits.
+std::string finish_kernel(const ReductionKernel::Definition& kernel,
+                          const std::vector<UserParameter>& outputs, const ReductionParts& parts) {
+  return reduction_head("catena_user_finish", parts.count, parts.raw_count, parts.raws,
+                        "int _splits") +
+         "  const int _width = 1, _lanes = blockDim.x, _lane = threadIdx.x;\n"
+         "  for (long long _i = blockIdx.x; _i < _kept.size; _i += gridDim.x) {\n" +
+         parts.begin +
+         "    for (int _s = _lane; _s < _splits; _s += _lanes) {\n"
+         "      const _Reduced _mapped = _partial[(long long)_s * _kept.size + _i];\n            " +
+         parts.add + "    }\n" + fold_block() + "    if (_lane == 0) {\n" +
+         finish(kernel, outputs) + "    }\n    __syncthreads();\n  }\n}\n";
+}
+
+}  // namespace
+
+std::string user_reduction_source(const ReductionKernel::Definition& kernel,
+                                  const std::vector<UserParameter>& outputs,
+                                  const std::vector<UserParameter>& inputs, UserLetters letters) {
+  const ReductionParts parts = reduction_parts(kernel, outputs.size(), inputs);
+  return head(letters, kernel.preamble) + "typedef " + reduced_type(kernel, outputs[0].dtype) +
+         " _Reduced;\n__device__ __forceinline__ _Reduced _fold(_Reduced a, _Reduced b) { return "
+         "(_Reduced)(\n" +
+         user_code(kernel.name + " reduce", kernel.reduce) + "); }\n" +
+         reduce_kernel(kernel, outputs, parts) + finish_kernel(kernel, outputs, parts);
 }
 
 }  // namespace catena::jit
