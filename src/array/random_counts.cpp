@@ -66,10 +66,7 @@ Array poisson_by_search(RandomState& state, Array rate) {
     term = term * rate / k;
     sum = sum + term;
     if (k % 8 != 0) continue;
-    if (open.defined())
-      put(result, open, count, OutOfRange::kWrap);
-    else
-      result.assign(count);
+    store_round(result, open, count);
     const Array chosen = flatnonzero(u >= sum);
     const auto keep = [&](const Array& x) { return take(x, chosen, 0, OutOfRange::kWrap); };
     open = open.defined() ? keep(open) : chosen;
@@ -120,10 +117,7 @@ Array poisson_by_transformation(RandomState& state, const Array& rates) {
     const Array k = floor((a * 2 / us + b) * u + mean + 0.43);
     const Array bound = log(v * height / (a / (us * us) + b));
     const Array taken = logical_and(k >= 0, bound <= log_poisson(maximum(k, 0.0), mean));
-    if (open.defined())
-      put(result, open, k, OutOfRange::kWrap);
-    else
-      result.assign(k);
+    store_round(result, open, k);
     open = still_open(open, logical_not(taken));
   }
   return result;

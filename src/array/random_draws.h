@@ -71,6 +71,8 @@ GammaDraw draw_gamma(RandomState& state, const RandomParameter& k, int64_t count
 
 // Positions of `open` (undefined: of all elements) where the condition is true; waits for a GPU.
 Array still_open(const Array& open, const Array& condition);
+// The values of a round into the positions of `open` (undefined: all) of a 1-d result.
+void store_round(const Array& result, const Array& open, const Array& values);
 
 // Poisson numbers as doubles, 1-d, for rates of at most 1e15, of rejection and search: waits.
 Array poisson_by_rejection(RandomState& state, const RandomParameter& rate, int64_t count);

@@ -68,6 +68,12 @@ Array still_open(const Array& open, const Array& condition) {
   const Array chosen = flatnonzero(condition);
   return open.defined() ? take(open, chosen, 0, OutOfRange::kWrap) : chosen;
 }
+void store_round(const Array& result, const Array& open, const Array& values) {
+  if (open.defined())
+    put(result, open, values, OutOfRange::kWrap);
+  else
+    result.assign(values);
+}
 
 namespace {
 
@@ -84,10 +90,7 @@ Array gamma_of_at_least_one(RandomState& state, const RandomParameter& k, int64_
     const Array root = c.at(open) * z + 1, v = root * root * root;
     // A negative v has no logarithm and is left.
     const Array taken = log(u) < z * z * 0.5 + here * (1 - v + log(v));
-    if (open.defined())
-      put(result, open, here * v, OutOfRange::kWrap);
-    else
-      result.assign(here * v);
+    store_round(result, open, here * v);
     open = still_open(open, logical_not(taken));
   }
   return result;

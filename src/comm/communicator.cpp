@@ -103,8 +103,6 @@ Stream Communicator::side_stream() {
 
 namespace {
 
-bool is_message(CommOp op) { return op == CommOp::kSend || op == CommOp::kRecv; }
-
 // All ranks have made the same number of calls when they come here, or differ.
 std::string difference_over_hosts(Communicator::State& state) {
   struct Mark {

@@ -34,6 +34,8 @@ enum class CommOp : uint8_t {
   kObject,
   kClose,
 };
+// Between two ranks, the others take no part.
+inline bool is_message(CommOp op) { return op == CommOp::kSend || op == CommOp::kRecv; }
 const char* name(CommOp op);
 
 // One call. `count` is the number of elements that a rank contributes to or gets from one other

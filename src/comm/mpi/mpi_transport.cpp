@@ -17,7 +17,6 @@ enum Tag { kDataTag = 1, kMessageTag = 2 };
 
 char* bytes_of(void* data) { return static_cast<char*>(data); }
 const char* bytes_of(const void* data) { return static_cast<const char*>(data); }
-bool is_message(const Call& call) { return call.op == CommOp::kSend || call.op == CommOp::kRecv; }
 
 // For every rank the first rank on its host.
 std::vector<int> find_hosts(MPI_Comm comm, int rank, int size) {
@@ -143,14 +142,14 @@ void MpiTransport::compare(const Call& call) {
 }
 
 void MpiTransport::run(std::span<const Call> calls) {
-  if (calls.size() == 1 && !is_message(calls[0])) return collective(calls[0]);
+  if (calls.size() == 1 && !is_message(calls[0].op)) return collective(calls[0]);
   std::vector<Header> headers(calls.size()), expected(calls.size());
   Requests first, second;
   {
     std::lock_guard lock(mutex());
     for (size_t i = 0; i < calls.size(); ++i) {
       const Call& call = calls[i];
-      if (!is_message(call)) continue;
+      if (!is_message(call.op)) continue;
       expected[i] = header_of(call);
       if (call.op == CommOp::kSend)
         send(first, call.root, reinterpret_cast<const char*>(&expected[i]), sizeof(Header),
@@ -160,7 +159,7 @@ void MpiTransport::run(std::span<const Call> calls) {
     }
   }
   for (const Call& call : calls)
-    if (!is_message(call)) collective(call);
+    if (!is_message(call.op)) collective(call);
   waiter_->wait(first, calls[0]);
   for (size_t i = 0; i < calls.size(); ++i) {
     if (calls[i].op != CommOp::kRecv || headers[i].hash == int64_t(calls[i].hash)) continue;

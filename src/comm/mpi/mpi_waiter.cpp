@@ -64,8 +64,7 @@ Waiter::Reason Waiter::describe_delay(double timeout, const std::string& doing,
   Reason reason;
   reason.text = message("rank ", rank_, " waited ", timeout, " s (CATENA_TIMEOUT) in ", doing);
   std::vector<int> late;
-  const bool is_message = call && (call->op == CommOp::kSend || call->op == CommOp::kRecv);
-  if (is_message)
+  if (call && is_message(call->op))
     late = {call->root};
   else if (call && owner_)
     late = owner_->late_ranks(call->sequence);
