@@ -30,7 +30,10 @@ cudaError_t run_sort_keys(const SortKeysArgs& args, const Launch& launch) {
   return sort_keys<T>(args.scratch, bytes, args, launch.stream);
 }
 
-// The halves of sort_keys_scratch_bytes and launch_sort_keys.
+// Parts of sort_keys_scratch_bytes and launch_sort_keys: every type takes seconds to compile.
+// Integers of 8 and 16 bits; float numbers.
+size_t narrow_keys_scratch_bytes(Order order, int64_t count);
+cudaError_t launch_narrow_keys(Order order, const SortKeysArgs& args, const Launch& launch);
 size_t float_keys_scratch_bytes(Order order, int64_t count);
 cudaError_t launch_float_keys(Order order, const SortKeysArgs& args, const Launch& launch);
 
