@@ -129,9 +129,6 @@ namespace {
 Array interp_periodic(const Array& points, const Array& xp, const Array& fp, double period) {
   CATENA_CHECK(ValueError, std::isfinite(period) && period != 0,
                "interp: expected a period other than 0, got ", period);
-  CATENA_CHECK(ShapeError, fp.size() == xp.size(), "interp: ", xp.size(), " points with ",
-               fp.size(), " values");
-  CATENA_CHECK(ValueError, xp.size() > 0, "interp: expected at least one point");
   const double length = std::abs(period);
   const auto within = [&](const Array& a) {
     return remainder(a.astype(Dtype::kFloat64, false), length);
@@ -157,10 +154,10 @@ Array interp(const Operand& where_, const Array& xp, const Array& fp, std::optio
   require_vector("interp", "fp", fp);
   check_same_device("interp", points, xp);
   check_same_device("interp", xp, fp);
-  if (period) return interp_periodic(points, xp, fp, *period);
   const int64_t n = xp.size();
   CATENA_CHECK(ShapeError, fp.size() == n, "interp: ", n, " points with ", fp.size(), " values");
   CATENA_CHECK(ValueError, n > 0, "interp: expected at least one point");
+  if (period) return interp_periodic(points, xp, fp, *period);
   const Array x = points.astype(Dtype::kFloat64, false), at = xp.astype(Dtype::kFloat64, false),
               value = fp.astype(Dtype::kFloat64, false);
   const auto pick = [](const Array& list, const Array& i) {

@@ -120,10 +120,14 @@ struct Planner {
     plan.finish_blocks = uint64_t(ceil_div(plan.args.outputs, kReduceThreads >> plan.finish_shift));
   }
 
+  bool columns_in_vectors() const {
+    return kept.dim[0].extent % vector == 0 && aligned(kept, 1) && aligned(reduced, 0);
+  }
+
   void columns() {
     plan.kernel = kReduceColumns;
     const int64_t extent = kept.dim[0].extent, outer = kept.size / extent;
-    plan.args.vectors = extent % vector == 0 && aligned(kept, 1) && aligned(reduced, 0);
+    plan.args.vectors = columns_in_vectors();
     const int64_t lanes = ceil_div(extent, vector);
     int shift = log2_ceil(lanes, 5);
     const auto blocks = [&] { return ceil_div(lanes, int64_t(1) << shift) * outer; };
@@ -141,13 +145,19 @@ struct Planner {
     return reduced.size <= 64 && kept.size / vector >= int64_t(shape.multiprocessors) * 512;
   }
 
+  // A vector of neighbouring columns or one, for kernels whose threads find their own.
+  int64_t columns_of_a_thread() {
+    const int64_t extent = kept.dim[0].extent;
+    plan.args.vectors = columns_in_vectors();
+    const int64_t each = plan.args.vectors ? vector : 1;
+    plan.args.blocks = make_divider(uint32_t(extent / each));
+    return each;
+  }
+
   // Every thread finds its own columns, also across the end of a row.
   void position_columns() {
     plan.kernel = kReduceColumns;
-    const int64_t extent = kept.dim[0].extent;
-    plan.args.vectors = extent % vector == 0 && aligned(kept, 1) && aligned(reduced, 0);
-    const int64_t each = plan.args.vectors ? vector : 1;
-    plan.args.blocks = make_divider(uint32_t(extent / each));
+    const int64_t each = columns_of_a_thread();
     const auto blocks = [&](int shift) { return ceil_div(kept.size / each, int64_t(1) << shift); };
     int shift = is_short() ? 8 : 5;
     while (shift > 3 && blocks(shift) < 2 * shape.multiprocessors && reduced.size < 4096) --shift;
@@ -158,10 +168,7 @@ struct Planner {
 
   void short_columns() {
     plan.kernel = kReduceShort;
-    const int64_t extent = kept.dim[0].extent;
-    plan.args.vectors = extent % vector == 0 && aligned(kept, 1) && aligned(reduced, 0);
-    const int64_t each = plan.args.vectors ? vector : 1;
-    plan.args.blocks = make_divider(uint32_t(extent / each));
+    const int64_t each = columns_of_a_thread();
     plan.blocks = uint64_t(ceil_div(kept.size / each, kReduceThreads));
     plan.args.splits = 1;
   }
