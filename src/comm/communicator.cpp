@@ -157,6 +157,10 @@ std::string Communicator::compare_with_all() {
   }
 }
 
+namespace {
+constexpr char kRecorderGone[] = "the communicator whose calls were recorded is closed";
+}  // namespace
+
 void Communicator::take_part_in_capture(uint64_t capture, const Request& request) {
   State& s = *state_;
   CATENA_CHECK(CommError, s.control || size() == 1, request.who, ": the \"", name(),
@@ -173,14 +177,15 @@ void Communicator::take_part_in_capture(uint64_t capture, const Request& request
   // Launches are watched like calls: they end when another rank does not come.
   cuda::add_launch_hook(
       [weak] {
-        if (const CommunicatorPtr comm = weak.lock()) comm->throw_if_failed();
+        const CommunicatorPtr comm = weak.lock();
+        CATENA_CHECK(CommError, comm, "Graph::launch: ", kRecorderGone);
+        comm->throw_if_failed();
       },
       [weak, device = s.device] {
         if (const CommunicatorPtr comm = weak.lock()) comm->watch(current_stream(device));
       });
-  before_close([destroy = cuda::graph_destroyer()] {
-    destroy("the communicator whose calls were recorded is closed");
-  });
+  std::erase_if(s.graphs, [](const cuda::GraphDestroyer& graph) { return graph.gone(); });
+  s.graphs.push_back(cuda::graph_destroyer());
   cuda::add_capture_check(
       [weak] {
         const CommunicatorPtr comm = weak.lock();
@@ -230,6 +235,7 @@ int Communicator::before_close(std::function<void()> callback) {
 void Communicator::cancel_before_close(int id) { state_->callbacks.erase(id); }
 
 void Communicator::run_callbacks() {
+  for (const auto& destroy : std::exchange(state_->graphs, {})) destroy(kRecorderGone);
   // A callback may cancel itself or others.
   auto& callbacks = state_->callbacks;
   while (!callbacks.empty()) {
@@ -241,6 +247,9 @@ void Communicator::run_callbacks() {
 void Communicator::close() {
   State& s = *state_;
   if (s.closed) return;
+  CATENA_CHECK(CommError, s.capture == 0 || s.capture != cuda::capture_id(),
+               "close: a graph that records calls of this communicator is being captured; close it "
+               "after the capture");
   run_callbacks();
   if (size() > 1 && !failed() && s.transport->meets_to_close() && s.transport->failure().empty()) {
     Request request{.who = "close", .op = CommOp::kBarrier, .recorded_op = CommOp::kClose};

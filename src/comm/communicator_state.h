@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "catena/comm/transport.h"
+#include "catena/core/graph.h"
 #include "status_board.h"
 
 namespace catena::comm {
@@ -80,6 +81,7 @@ struct Communicator::State {
   std::atomic<uint64_t> made{0};
   std::atomic<uint64_t> compared{0};  // value of made when differences were last looked for
   int splits = 0;
+  std::vector<cuda::GraphDestroyer> graphs;  // that recorded calls, and go first
   uint64_t capture = 0;         // the last graph capture with calls of this communicator
   bool capture_of_all = false;  // more than messages between two ranks were captured
   uint64_t made_over_it = 0;    // communicators that have this one as control

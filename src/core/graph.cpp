@@ -104,6 +104,10 @@ Graph Graph::capture(Device device, std::function<void()> step) {
     refusal.refuse(refusal.problem);
     fail<Error>("Graph::capture: ", refusal.problem);
   }
+  if (!result.state_->destroyed.empty()) {
+    b.abort_capture(stream);
+    fail<Error>("Graph::capture: ", result.state_->destroyed, ", by the step itself");
+  }
   result.state_->graph = b.end_capture(stream);
   return result;
 }
@@ -142,15 +146,18 @@ void add_launch_hook(std::function<void()> before_launch, std::function<void()> 
   if (after_launch) state.after_launch.push_back(std::move(after_launch));
 }
 
-std::function<void(const std::string&)> graph_destroyer() {
+void GraphDestroyer::operator()(const std::string& reason) const {
+  if (const auto state = graph_.lock()) {
+    state->destroyed = reason;
+    state->destroy();
+  }
+}
+
+GraphDestroyer graph_destroyer() {
   CATENA_CHECK(Error, t_capturing != nullptr, "graph_destroyer: this thread captures no graph");
-  std::weak_ptr<Graph::State> graph = std::static_pointer_cast<Graph::State>(t_capturing);
-  return [graph](const std::string& reason) {
-    if (const auto state = graph.lock()) {
-      state->destroyed = reason;
-      state->destroy();
-    }
-  };
+  GraphDestroyer result;
+  result.graph_ = std::static_pointer_cast<Graph::State>(t_capturing);
+  return result;
 }
 
 bool is_capturing(Device device) {

@@ -24,7 +24,7 @@ using comm_suite::holds;
 using comm_suite::thrown_by;
 
 struct Captures {
-  std::atomic<int> begun{0}, ended{0}, given_up{0};
+  std::atomic<int> begun{0}, ended{0}, given_up{0}, launched{0}, destroyed{0};
 };
 
 // Only what communicators and captures use; the rest is never called.
@@ -72,8 +72,10 @@ class PretendedGpu final : public Backend {
   void begin_capture(int, const Stream&) override { ++captures.begun; }
   GraphState* end_capture(const Stream&) override {
     ++captures.ended;
-    return nullptr;
+    return reinterpret_cast<GraphState*>(this);  // anything but null
   }
+  void launch_graph(GraphState*, const Stream&) override { ++captures.launched; }
+  void destroy_graph(GraphState*) noexcept override { ++captures.destroyed; }
   void abort_capture(const Stream&) noexcept override { ++captures.given_up; }
 };
 
@@ -250,6 +252,74 @@ TEST(CapturedCalls, OfCommunicatorsThatNeedTheHostAreRefused) {
         comm.barrier();  // nothing was begun: the communicator goes on
       },
       options);
+}
+
+// The text of the Error that body throws; "" when it throws none.
+std::string error_text(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+// Three times: what a communicator knows of graphs that are gone is forgotten at the next capture.
+TEST(CapturedCalls, GraphsEndWithTheirCommunicator) {
+  const int launched = gpu().captures.launched, destroyed = gpu().captures.destroyed;
+  run_on_gpus(2, [](Communicator& comm, Communicator&) {
+    cuda::Graph graph;
+    for (int i = 0; i < 3; ++i)
+      graph = cuda::Graph::capture(cuda_device(comm.rank()), [&] { reduce(comm, 4); });
+    graph.launch();
+    comm.close();
+    const std::string text = error_text([&] { graph.launch(); });
+    EXPECT_TRUE(holds(text, "communicator whose calls were recorded is closed")) << text;
+  });
+  EXPECT_EQ(gpu().captures.launched, launched + 2);
+  EXPECT_EQ(gpu().captures.destroyed, destroyed + 6);
+}
+
+TEST(CapturedCalls, LaunchesAfterAFailureThrowIt) {
+  const int launched = gpu().captures.launched;
+  run_on_gpus(2, [](Communicator& comm, Communicator&) {
+    cuda::Graph graph = cuda::Graph::capture(cuda_device(comm.rank()), [&] { reduce(comm, 4); });
+    comm.abort("out of samples");
+    const std::string text = thrown_by([&] { graph.launch(); });
+    EXPECT_TRUE(holds(text, "out of samples")) << text;
+  });
+  EXPECT_EQ(gpu().captures.launched, launched);
+}
+
+TEST(CapturedCalls, ClosingInsideTheStepIsRefused) {
+  const int ended = gpu().captures.ended;
+  run_on_gpus(2, [](Communicator& comm, Communicator&) {
+    const std::string text = thrown_by([&] {
+      cuda::Graph::capture(cuda_device(comm.rank()), [&] {
+        reduce(comm, 4);
+        comm.close();
+      });
+    });
+    EXPECT_TRUE(holds(text, "close: a graph that records calls")) << text;
+    reduce(comm, 4);  // it is as before
+  });
+  EXPECT_EQ(gpu().captures.ended, ended);
+}
+
+TEST(CapturedCalls, AStepThatEndsTheCommunicatorItUsedIsRefused) {
+  const int ended = gpu().captures.ended;
+  run_on_gpus(2, [](Communicator& comm, Communicator& control) {
+    const std::string text = error_text([&] {
+      cuda::Graph::capture(cuda_device(comm.rank()), [&] {
+        const CommunicatorPtr local = comm::make_communicator(
+            std::make_unique<comm_suite::LooseTransport>(control.shared_from_this()),
+            cuda_device(comm.rank()), {});
+        reduce(*local, 4);
+      });
+    });
+    EXPECT_TRUE(holds(text, "communicator whose calls were recorded is closed")) << text;
+  });
+  EXPECT_EQ(gpu().captures.ended, ended);
 }
 
 TEST(CapturedCalls, ACheckOutsideACaptureIsAnError) {

@@ -210,7 +210,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // Ends the job: every rank of the communicator gets a CommError with this text.
   void abort(const std::string& reason);
-  // Called before the communicator goes. Returns a number for cancel_before_close.
+  // Called before the communicator goes; when an exception ends it, calls of the communicator throw
+  // by then. Returns a number for cancel_before_close.
   int before_close(std::function<void()> callback);
   void cancel_before_close(int id);
   // Collective; later calls throw, and so do launches of graphs that recorded calls. Also done by

@@ -59,9 +59,21 @@ void add_capture_check(std::function<std::string()> problem,
 // the current one. Either may be empty.
 void add_launch_hook(std::function<void()> before_launch,
                      std::function<void()> after_launch = nullptr);
-// Returns a function that destroys the recorded work, after which launch() throws an Error with the
-// given reason: for what must go before something the graph uses, such as a communicator.
-std::function<void(const std::string& reason)> graph_destroyer();
+
+// Destroys the recorded work of a graph, after which launch() throws an Error with the given
+// reason: for what must go before something the graph uses, such as a communicator. Does not keep
+// the graph alive. During the capture it makes capture() throw with the reason when the step ends.
+class GraphDestroyer {
+ public:
+  void operator()(const std::string& reason) const;
+  bool gone() const { return graph_.expired(); }  // the graph, and this with nothing to do
+
+ private:
+  friend GraphDestroyer graph_destroyer();
+  std::weak_ptr<Graph::State> graph_;
+};
+// Of the graph that the calling thread captures; throws Error when it captures nothing.
+GraphDestroyer graph_destroyer();
 
 // A named range on a profiler's time line from construction to destruction; costs nothing worth
 // mentioning unless CATENA_NVTX=1.

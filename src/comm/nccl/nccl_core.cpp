@@ -12,7 +12,7 @@ namespace {
 // Other ranks' records are looked at when a wait has lasted this long, and then this often.
 constexpr double kFirstLook = 2, kNextLook = 0.5;
 // How long the end of an aborted communicator is waited for.
-constexpr double kAbortWait = 1;
+constexpr double kAbortWait = 0.3;
 }  // namespace
 
 Core::~Core() {
@@ -31,12 +31,13 @@ void Core::throw_if_failed() const {
 }
 
 void Core::fail(const std::string& text) {
-  if (failed()) return;
   {
+    // The watchdog may come here without the core's mutex.
     std::lock_guard lock(failure_mutex_);
+    if (failed()) return;
     failure_ = text;
+    failed_.store(true, std::memory_order_release);
   }
-  failed_.store(true, std::memory_order_release);
   logging::error("nccl: ", text);
   // Ends the kernels that wait on the GPU, so that host waits return.
   abort();

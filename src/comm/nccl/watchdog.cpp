@@ -42,20 +42,31 @@ class Watchdog {
 
   void on_host_wait(Device device, double waited) {
     if (!device.is_cuda()) return;
-    for (const std::shared_ptr<Core>& core : cores_on(device.index())) {
+    const auto cores = cores_on(device.index());
+    // All are marked before one of them throws: the wait may go on in spite of it.
+    for (const std::shared_ptr<Core>& core : cores) {
+      if (waited < 0 || core->failed()) continue;
+      if (const auto lock = lock_soon(*core)) core->flush();
+    }
+    for (const std::shared_ptr<Core>& core : cores) {
       core->throw_if_failed();
-      // Taken while the rank's own thread is inside NCCL, perhaps until another rank comes: this
-      // wait must not hold that up.
-      std::unique_lock lock(core->mutex, std::try_to_lock);
-      if (!lock) continue;
-      if (waited < 0)
-        core->verify();
-      else
-        core->flush();
+      if (waited >= 0) continue;
+      if (const auto lock = lock_soon(*core)) core->verify();
     }
   }
 
  private:
+  // The watchdog has it for microseconds; the rank's own thread, which is inside NCCL then, perhaps
+  // until another rank comes: a host wait must not wait for that, and gets no lock.
+  static std::unique_lock<std::mutex> lock_soon(Core& core) {
+    std::unique_lock lock(core.mutex, std::try_to_lock);
+    for (int attempt = 0; !lock && attempt < 20; ++attempt) {
+      std::this_thread::sleep_for(std::chrono::microseconds(20));
+      lock.try_lock();
+    }
+    return lock;
+  }
+
   boost::container::small_vector<std::shared_ptr<Core>, 4> cores_on(int device) {
     boost::container::small_vector<std::shared_ptr<Core>, 4> found;
     std::lock_guard lock(mutex_);
