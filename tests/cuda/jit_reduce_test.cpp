@@ -104,6 +104,20 @@ TEST(CudaReduceFloat, NanWins) {
   expect_equal(argmax(g), argmax(x), "argmax with NaN");
 }
 
+// Inputs of another type are not rounded to the type of the result on the way.
+TEST(CudaReduceFloat, SixteenBitResultsRoundOnce) {
+  CATENA_NEEDS_GPUS(1);
+  const auto same = [](const Array& x, Dtype to, const char* what) {
+    const Array g = x.to(kGpu);
+    expect_equal(mean(g, {.dtype = to}), mean(x, {.dtype = to}), message("mean of ", what));
+    expect_equal(sum(g, {.dtype = to}), sum(x, {.dtype = to}), message("sum of ", what));
+  };
+  same(array(std::vector<uint16_t>{65535, 1}), Dtype::kFloat16, "uint16 as float16");
+  for (const Dtype from : {Dtype::kInt16, Dtype::kFloat16})
+    same(array({257, 257, 258}).astype(from), Dtype::kBFloat16, "three numbers as bfloat16");
+  same(array({1e5f, -1e5f}).astype(Dtype::kBFloat16), Dtype::kFloat16, "bfloat16 as float16");
+}
+
 TEST(CudaReduceFloat, EmptySums) {
   CATENA_NEEDS_GPUS(1);
   const Array x = zeros({4, 0, 3}, Dtype::kFloat32), g = x.to(kGpu);

@@ -220,8 +220,9 @@ struct Planner {
       columns();
     else
       rows();
-    // Positions within a split have 32 bits.
-    if (shape.positions && plan.args.per_split >= (int64_t(1) << 31)) plan.fits = false;
+    // Positions within a split have 32 bits, the step past its end included.
+    constexpr int64_t kMost = (int64_t(1) << 31) - 4 * kReduceThreads;
+    if (shape.positions && plan.args.per_split > kMost) plan.fits = false;
     return plan;
   }
 };

@@ -74,8 +74,8 @@ const char* identity_text(ReduceOp op) {
 
 std::string reduce_source(ReduceOp op, Dtype input, Dtype output) {
   const std::string accumulator = accumulator_type(output);
-  // Wider inputs of a 16-bit result are not rounded on the way.
-  const bool narrows = is_float(output) && itemsize(output) == 2 && itemsize(input) > 2;
+  // Inputs of another dtype are not rounded to that of a 16-bit result on the way.
+  const bool narrows = is_float(output) && itemsize(output) == 2 && input != output;
   const bool logical = op == ReduceOp::kAll || op == ReduceOp::kAny;
   const bool scaled = is_float(output) && (op == ReduceOp::kSum || op == ReduceOp::kSumOfSquares);
   std::string map = logical   ? "convert<bool>(x)"
