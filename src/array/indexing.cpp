@@ -187,15 +187,15 @@ std::vector<Array> unravel_known(const Array& positions, const Shape& shape) {
 Array choose(const Array& a, std::span<const Array> choices) try {
   CATENA_CHECK(ValueError, !choices.empty(), "choose: expected at least one choice");
   const Array which = integer_positions("choose", a.device(), a);
-  if (which.size() > 0) {
+  std::vector<Array> all(choices.begin(), choices.end());
+  all.push_back(a);
+  const auto views = broadcast_arrays(all);
+  if (views.back().size() > 0) {  // as in NumPy, positions that choose nothing are not looked at
     const auto low = amin(which).item<int64_t>(), high = amax(which).item<int64_t>();
     CATENA_CHECK(IndexError, low >= 0 && high < static_cast<int64_t>(choices.size()),
                  "choose: ", low < 0 ? low : high, " is out of bounds for ", choices.size(),
                  " choices");
   }
-  std::vector<Array> all(choices.begin(), choices.end());
-  all.push_back(a);
-  const auto views = broadcast_arrays(all);
   Array result = views.front();
   for (size_t k = 1; k < choices.size(); ++k)
     result = where(equal(views.back(), static_cast<int64_t>(k)), views[k], result);

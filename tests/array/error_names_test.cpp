@@ -138,7 +138,15 @@ TEST(ErrorNames, AreThoseOfTheFunctionCalled) {
   }
 }
 
-// The type stays, and errors of memory are left alone.
+// What is not about arguments keeps its text.
+TEST(ErrorNames, ErrorsOfMemoryAreLeftAlone) {
+  const Array huge = broadcast_to(array(1.0), {int64_t{1} << 50});
+  const std::string whole = error_of<OutOfMemoryError>([&] { huge.copy(); });
+  const std::string text = error_of<OutOfMemoryError>([&] { stack({huge, huge}); });
+  EXPECT_EQ(text.rfind("stack: ", 0), std::string::npos) << text;
+  EXPECT_EQ(text.substr(0, text.find(':')), whole.substr(0, whole.find(':')));
+}
+
 TEST(ErrorNames, TypesStay) {
   const Array a = ones({2, 3});
   EXPECT_THROW(cross(a, ones({3}), 5), IndexError);

@@ -175,6 +175,8 @@ TEST(CallFormsTest, ListsOfArrays) {
   EXPECT_EQ(broadcast_arrays({a, b.reshape(2, 1)})[0].shape(), (Shape{2, 2}));
   EXPECT_EQ(meshgrid({a, arange(3)})[0].shape(), (Shape{3, 2}));
   EXPECT_EQ(values(choose(array({0, 1}), {a, b})), (V{1, 4}));
+  // Positions that choose nothing are not looked at.
+  EXPECT_EQ(choose(array({5, 6}).reshape(1, 2), {zeros({0, 2})}).shape(), (Shape{0, 2}));
   EXPECT_EQ(stack(std::vector<Array>{a, b}).shape(), (Shape{2, 2}));
 }
 
