@@ -11,7 +11,9 @@ namespace catena::host {
 
 namespace {
 
-constexpr int64_t kTile = 64;  // elements along both sides of a transposition's tile
+constexpr int64_t kTile = 64;             // elements along both sides of a transposition's tile
+constexpr int64_t kFetchedColumns = 256;  // of tiles that are read into the cache first
+constexpr int64_t kLargeCopy = int64_t{4} << 20;  // bytes: more than stays in the caches of a core
 
 struct CopyJob {
   LoopPlan plan;  // operand 0: destination, 1: source
@@ -61,41 +63,65 @@ void copy_tile(const CopyJob& job, const char* from, char* to, int64_t rows, int
   }
 }
 
-// Whether the two last dimensions are a transposition of 4-byte elements without gaps.
-bool transposes_words(const CopyJob& job) {
-  return job.same && job.item == 4 && job.plan.inner_stride(0) == 4 &&
-         job.plan.strides[1][job.plan.ndim - 2] == 4;
+// Whether the two last dimensions are a transposition of elements without gaps.
+bool only_transposes(const CopyJob& job) {
+  return job.same && job.plan.inner_stride(0) == job.item &&
+         job.plan.strides[1][job.plan.ndim - 2] == job.item;
 }
 
-void copy_words(const CopyJob& job) {
-  constexpr int64_t kStreamBytes = int64_t{4} << 20;  // more than stays in the caches of a core
+// Reads a tile, which is `columns` pieces of memory of `bytes` each, in the order in which it lies.
+// Reading a line of one piece after a line of another, as a transposition does, takes more than
+// twice as long where memory must be waited for.
+void fetch_tile(const char* from, int64_t distance, int64_t columns, int64_t bytes) {
+  for (int64_t j = 0; j < columns; ++j, from += distance) {
+    for (int64_t k = 0; k < bytes; k += 64) {
+      char line = from[k];
+      asm volatile("" : "+r"(line));  // a read that stays
+    }
+  }
+}
+
+void copy_transposed(const CopyJob& job) {
+  constexpr int64_t kStrips = 8;  // that share a tile
   const LoopPlan& plan = job.plan;
   const int d = plan.ndim - 2;
   const int64_t rows = plan.shape[d], columns = plan.inner();
-  const int64_t strips = (rows + kTransposeRows - 1) / kTransposeRows;
-  const bool stream = plan.size * job.item >= kStreamBytes;
-  parallel_for(plan.size / (rows * columns) * strips, threads_for(plan.size), [&](int64_t unit) {
-    const int64_t begin = unit % strips * kTransposeRows;
-    const LoopCursor cursor(plan, unit / strips * rows);
-    transpose_words(job.source + cursor.offset(1) + begin * job.item, plan.inner_stride(1),
-                    job.destination + cursor.offset(0) + begin * plan.strides[0][d],
-                    plan.strides[0][d], std::min(kTransposeRows, rows - begin), columns, stream);
+  const int64_t to_row = plan.strides[0][d], from_row = plan.inner_stride(1);
+  const bool large = plan.size * job.item >= kLargeCopy;
+  const int64_t strip = transpose_rows(job.item), high = large ? kStrips * strip : strip;
+  const int64_t wide = large ? kFetchedColumns : columns;
+  const int64_t down = (rows + high - 1) / high, across = (columns + wide - 1) / wide;
+  const int64_t outer = plan.size / (rows * columns);
+  parallel_for(outer * down * across, threads_for(plan.size), [&](int64_t unit) {
+    const int64_t j = unit / down % across * wide, i = unit % down * high;
+    const int64_t n = std::min(wide, columns - j), end = std::min(i + high, rows);
+    const LoopCursor cursor(plan, unit / (down * across) * rows);
+    const char* from = job.source + cursor.offset(1) + j * from_row;
+    char* to = job.destination + cursor.offset(0) + j * job.item;
+    if (large) fetch_tile(from + i * job.item, from_row, n, (end - i) * job.item);
+    for (int64_t at = i; at < end; at += strip) {
+      transpose(job.item, from + at * job.item, from_row, to + at * to_row, to_row,
+                std::min(strip, end - at), n, large);
+    }
   });
 }
 
 void copy_tiled(const CopyJob& job) {
   const LoopPlan& plan = job.plan;
   const int d = plan.ndim - 2;
-  const int64_t rows = plan.shape[d], columns = plan.inner();
+  const int64_t rows = plan.shape[d], columns = plan.inner(), step = plan.strides[1][d];
   const int64_t strips = (rows + kTile - 1) / kTile, outer = plan.size / (rows * columns);
+  const bool fetch = plan.size * job.item >= kLargeCopy && step > 0 && step <= 8;
   parallel_for(outer * strips, threads_for(plan.size), [&](int64_t unit) {
     const int64_t begin = unit % strips * kTile, count = std::min(kTile, rows - begin);
     const LoopCursor cursor(plan, unit / strips * rows);
     char* to = job.destination + cursor.offset(0) + begin * plan.strides[0][d];
-    const char* from = job.source + cursor.offset(1) + begin * plan.strides[1][d];
+    const char* from = job.source + cursor.offset(1) + begin * step;
     for (int64_t j = 0; j < columns; j += kTile) {
-      copy_tile(job, from + j * plan.inner_stride(1), to + j * plan.inner_stride(0), count,
-                std::min(kTile, columns - j));
+      const int64_t n = std::min(kTile, columns - j);
+      const char* tile = from + j * plan.inner_stride(1);
+      if (fetch) fetch_tile(tile, plan.inner_stride(1), n, count * step);
+      copy_tile(job, tile, to + j * plan.inner_stride(0), count, n);
     }
   });
 }
@@ -175,8 +201,8 @@ void copy_planned(const LoopOperand (&operands)[2], char* destination, Dtype to,
   const int transposed = transposed_dimension(job.plan);
   if (transposed >= 0) {
     move_before_inner(job.plan, transposed);
-    if (transposes_words(job))
-      copy_words(job);
+    if (only_transposes(job))
+      copy_transposed(job);
     else
       copy_tiled(job);
   } else if (!copy_short_rows(job)) {

@@ -211,10 +211,10 @@ void run_range(const Job& job, int64_t begin, int64_t end) {
 
 // One call of the loop when every operand is contiguous (or a number the loop understands) and of
 // the right dtype. False when it is not that simple.
-bool run_directly(const ElementwiseCall& call, const LoopEntry& entry) {
+bool run_directly(const ElementwiseCall& call) {
   const Array& output = *call.output;
-  const Dtype loop = loop_dtype(call.dtype);
-  if (loop != call.dtype || !output.is_contiguous() ||
+  const LoopEntry& entry = tables().loops[static_cast<int>(call.op)][index_of(call.dtype)];
+  if (entry.loop == nullptr || !output.is_contiguous() ||
       output.dtype() != natural_result(call.op, call.dtype)) {
     return false;
   }
@@ -333,7 +333,7 @@ bool is_transposed(const Array& input) {
 
 void elementwise(const ElementwiseCall& call) {
   const LoopEntry& entry = find_loop(call.op, call.dtype);
-  if (!run_directly(call, entry) && !run_with_copies(call)) run_planned(call, entry);
+  if (!run_directly(call) && !run_with_copies(call)) run_planned(call, entry);
 }
 
 }  // namespace catena::host

@@ -13,6 +13,7 @@ namespace {
   do {                                    \
     level::fill_arithmetic_int(tables);   \
     level::fill_arithmetic_float(tables); \
+    level::fill_arithmetic_half(tables);  \
     level::fill_math_float32(tables);     \
     level::fill_math_float64(tables);     \
     level::fill_logic(tables);            \

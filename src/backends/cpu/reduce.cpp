@@ -43,6 +43,8 @@ void store_results(const ReduceJob& job, char* accumulators, char* output, int64
 
 void reduce_block(const ReduceJob& job, const char* source, int64_t stride, int64_t n, char* buffer,
                   char* result) {
+  if (job.unconverted_row && (stride == job.input_item || n == 1))
+    return job.unconverted_row(source, n, result);
   if (!job.convert && (stride == job.item || n == 1)) return job.loops->row(source, n, result);
   alignas(8) char partial[8];
   for (int64_t at = 0; at < n; at += kRowBlock) {
@@ -199,6 +201,9 @@ ReduceJob make_job(const ReduceCall& call, Dtype input) {
   job.pairwise = arithmetic && job.loop_dtype == Dtype::kFloat64;
   job.cast = tables().casts[static_cast<int>(input)][static_cast<int>(job.loop_dtype)];
   job.convert = input != job.loop_dtype;
+  if (is_float(input) && itemsize(input) == 2 && job.loop_dtype == Dtype::kFloat32)
+    job.unconverted_row = tables().reductions[loop_op(call.op)][static_cast<int>(input)].row;
+  job.input_item = static_cast<int64_t>(itemsize(input));
   job.output = static_cast<char*>(output.raw_data());
   job.output_dtype = output.dtype();
   job.scale = call.op == ReduceOp::kSum && is_float(output.dtype()) ? call.scale : 1.0;
@@ -235,8 +240,10 @@ void run(ReduceJob& job, const ReduceCall& call, const Shape& shape, const Strid
   }
   const LoopOperand kept[] = {{&kept_shape, &kept_in}, {&kept_shape, &kept_out}};
   const LoopOperand reduced[] = {{&reduced_shape, &reduced_in}};
+  constexpr int64_t kCached = 512 << 10;  // bytes
   job.kept = plan_loop(kept);
   job.reduced = plan_loop(reduced);
+  job.cached = job.kept.size * job.reduced.size * job.input_item <= kCached;
   const int64_t kept_step = std::abs(job.kept.inner_stride(0));
   const bool columns = job.kept.size > 1 &&
                        (job.reduced.size == 1 || kept_step < std::abs(job.reduced.inner_stride(0)));

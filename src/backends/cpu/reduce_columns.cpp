@@ -94,7 +94,7 @@ void reduce_column_rows(const ReduceJob& job, const char* base, int64_t n, int64
       source = buffer;
       distance = n * job.item;
     }
-    job.loops->columns(source, distance, count, n, accumulators);
+    job.loops->columns(source, distance, count, n, accumulators, job.cached || !direct);
     row += count;
     rows.advance(count);
   }

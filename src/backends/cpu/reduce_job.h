@@ -28,6 +28,9 @@ struct ReduceJob {
   bool pairwise;  // combine partial results as a tree
   CastLoop cast;  // input -> loop_dtype; used where `convert` or strides ask for it
   bool convert;
+  ReduceRow unconverted_row = nullptr;  // takes elements of the input itself, where there is one
+  int64_t input_item;                   // their size
+  bool cached;                          // the input is so small that a cache may hold it
   ReduceSource* computed = nullptr;  // the input is not in memory: its addresses are only counted
   const char* input;
   char* output;

@@ -1,10 +1,10 @@
-// Blocks of 4 x 4 are transposed in registers into a buffer of the destination's layout; its rows
-// of kColumns elements are then written at once. Reading whole lines of few source rows and writing
-// long pieces past the caches came out best of the tile shapes that were measured.
+// Square blocks of as many elements as a vector has are transposed in registers into a buffer of
+// the destination's layout, whose rows are then written in long pieces, past the caches where
+// asked.
 #include "backends/cpu/transpose.h"
 
-#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -14,78 +14,115 @@ namespace catena::host {
 
 namespace {
 
-constexpr int64_t kColumns = 64;
-constexpr int64_t kWord = 4;
-
-typedef uint32_t Words __attribute__((vector_size(16), aligned(4), may_alias));
-typedef uint32_t Order __attribute__((vector_size(16)));
-
-struct Buffer {
-  alignas(64) uint32_t words[kTransposeRows][kColumns];
+template <class W>
+struct Block {
+  static constexpr int kSide = int(16 / sizeof(W));
+  typedef W Vector __attribute__((vector_size(16)));
+  typedef W Unaligned __attribute__((vector_size(16), aligned(1), may_alias));
 };
 
-void transpose_block(const char* from, int64_t from_row, uint32_t (*to)[kColumns], int64_t column) {
-  const auto load = [&](int64_t row) {
-    return *reinterpret_cast<const Words*>(from + row * from_row);
-  };
-  const Words a = load(0), b = load(1), c = load(2), d = load(3);
-  const Order low = {0, 4, 1, 5}, high = {2, 6, 3, 7}, first = {0, 1, 4, 5}, second = {2, 3, 6, 7};
-  const Words ab_low = __builtin_shuffle(a, b, low), ab_high = __builtin_shuffle(a, b, high);
-  const Words cd_low = __builtin_shuffle(c, d, low), cd_high = __builtin_shuffle(c, d, high);
-  const auto store = [&](int64_t row, Words value) {
-    *reinterpret_cast<Words*>(&to[row][column]) = value;
-  };
-  store(0, __builtin_shuffle(ab_low, cd_low, first));
-  store(1, __builtin_shuffle(ab_low, cd_low, second));
-  store(2, __builtin_shuffle(ab_high, cd_high, first));
-  store(3, __builtin_shuffle(ab_high, cd_high, second));
+// The lanes of two vectors by turns, from the first or from the second halves of both.
+template <class W, int... kLane>
+inline typename Block<W>::Vector interleave(typename Block<W>::Vector a,
+                                            typename Block<W>::Vector b, bool second,
+                                            std::integer_sequence<int, kLane...>) {
+  constexpr int n = Block<W>::kSide;
+  return second ? __builtin_shufflevector(a, b, ((kLane + n) / 2 + kLane % 2 * n)...)
+                : __builtin_shufflevector(a, b, (kLane / 2 + kLane % 2 * n)...);
 }
 
-void transpose_edge(const char* from, int64_t from_row, Buffer& buffer, int64_t row_begin,
+template <class W>
+struct Buffer {
+  static constexpr int64_t kRows = transpose_rows(sizeof(W));
+  static constexpr int64_t kColumns = std::min<int64_t>(256, 1024 / sizeof(W));
+  alignas(64) W words[kRows][kColumns];
+};
+
+// Interleaving rows i and i + half as often as halves can be taken is a transposition.
+template <class W>
+inline void transpose_block(const char* from, int64_t from_row, Buffer<W>& to, int64_t row,
+                            int64_t column) {
+  constexpr int n = Block<W>::kSide;
+  constexpr auto lanes = std::make_integer_sequence<int, n>();
+  typename Block<W>::Vector v[n], next[n];
+  for (int k = 0; k < n; ++k)
+    v[k] = *reinterpret_cast<const typename Block<W>::Unaligned*>(from + k * from_row);
+  for (int step = 1; step < n; step *= 2) {
+    for (int k = 0; k < n / 2; ++k) {
+      next[2 * k] = interleave<W>(v[k], v[k + n / 2], false, lanes);
+      next[2 * k + 1] = interleave<W>(v[k], v[k + n / 2], true, lanes);
+    }
+    for (int k = 0; k < n; ++k) v[k] = next[k];
+  }
+  for (int k = 0; k < n; ++k)
+    *reinterpret_cast<typename Block<W>::Unaligned*>(&to.words[row + k][column]) = v[k];
+}
+
+template <class W>
+void transpose_edge(const char* from, int64_t from_row, Buffer<W>& buffer, int64_t row_begin,
                     int64_t row_end, int64_t column_begin, int64_t column_end) {
   for (int64_t j = column_begin; j < column_end; ++j) {
     for (int64_t i = row_begin; i < row_end; ++i) {
-      std::memcpy(&buffer.words[i][j], from + j * from_row + i * kWord, kWord);
+      std::memcpy(&buffer.words[i][j], from + j * from_row + i * int64_t(sizeof(W)), sizeof(W));
     }
   }
 }
 
-void write_row(char* to, const uint32_t* words, int64_t n, bool stream) {
+void write_row(char* to, const char* from, int64_t bytes, bool stream) {
 #ifdef __SSE2__
-  if (stream && n == kColumns && reinterpret_cast<uintptr_t>(to) % 16 == 0) {
-    for (int64_t k = 0; k < kColumns; k += 4) {
-      _mm_stream_si128(reinterpret_cast<__m128i*>(to + k * kWord),
-                       _mm_load_si128(reinterpret_cast<const __m128i*>(words + k)));
+  // A line is written in one of the two ways only: parts of lines stay for the neighbouring block.
+  constexpr int64_t kLine = 64;
+  const int64_t head = int64_t(-reinterpret_cast<uintptr_t>(to) % kLine);
+  if (stream && bytes >= head + kLine) {
+    const int64_t end = bytes - (bytes - head) % kLine;
+    std::memcpy(to, from, size_t(head));
+    for (int64_t k = head; k < end; k += 16) {
+      _mm_stream_si128(reinterpret_cast<__m128i*>(to + k),
+                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + k)));
     }
+    std::memcpy(to + end, from + end, size_t(bytes - end));
     return;
   }
 #endif
-  std::memcpy(to, words, size_t(n * kWord));
+  std::memcpy(to, from, size_t(bytes));
 }
 
-}  // namespace
-
+template <class W>
 void transpose_words(const char* from, int64_t from_row, char* to, int64_t to_row, int64_t rows,
                      int64_t columns, bool stream) {
-  Buffer buffer;
-  const int64_t whole_rows = rows / 4 * 4;
-  for (int64_t begin = 0; begin < columns; begin += kColumns) {
+  constexpr int64_t size = sizeof(W), side = Block<W>::kSide;
+  // Rows that begin anywhere would fill few lines wholly.
+  stream &= to_row % 16 == 0;
+  Buffer<W> buffer;
+  const int64_t whole_rows = rows / side * side;
+  for (int64_t begin = 0; begin < columns; begin += buffer.kColumns) {
     const char* source = from + begin * from_row;
-    const int64_t n = std::min(kColumns, columns - begin), whole = n / 4 * 4;
-    for (int64_t j = 0; j < whole; j += 4) {
-      for (int64_t i = 0; i < whole_rows; i += 4) {
-        transpose_block(source + j * from_row + i * kWord, from_row, &buffer.words[i], j);
-      }
+    const int64_t n = std::min(buffer.kColumns, columns - begin), whole = n / side * side;
+    for (int64_t j = 0; j < whole; j += side) {
+      for (int64_t i = 0; i < whole_rows; i += side)
+        transpose_block<W>(source + j * from_row + i * size, from_row, buffer, i, j);
     }
-    transpose_edge(source, from_row, buffer, whole_rows, rows, 0, whole);
-    transpose_edge(source, from_row, buffer, 0, rows, whole, n);
+    transpose_edge<W>(source, from_row, buffer, whole_rows, rows, 0, whole);
+    transpose_edge<W>(source, from_row, buffer, 0, rows, whole, n);
     for (int64_t i = 0; i < rows; ++i) {
-      write_row(to + i * to_row + begin * kWord, buffer.words[i], n, stream);
+      write_row(to + i * to_row + begin * size, reinterpret_cast<const char*>(buffer.words[i]),
+                n * size, stream);
     }
   }
 #ifdef __SSE2__
   if (stream) _mm_sfence();
 #endif
+}
+
+}  // namespace
+
+void transpose(int64_t itemsize, const char* from, int64_t from_row, char* to, int64_t to_row,
+               int64_t rows, int64_t columns, bool stream) {
+  const auto run = itemsize == 1   ? &transpose_words<uint8_t>
+                   : itemsize == 2 ? &transpose_words<uint16_t>
+                   : itemsize == 4 ? &transpose_words<uint32_t>
+                                   : &transpose_words<uint64_t>;
+  run(from, from_row, to, to_row, rows, columns, stream);
 }
 
 }  // namespace catena::host

@@ -4,6 +4,11 @@
 // add four or eight values in float, because conversions would take longer than the additions.
 // Those of double run in 32 interleaved sums over a block of elements; the caller combines blocks
 // pairwise. Integers wrap in their own type.
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
+
+#include "backends/cpu/loops/convert.h"
 #include "backends/cpu/loops/extreme.h"
 #include "backends/cpu/loops/tables.h"
 
@@ -49,8 +54,25 @@ inline __attribute__((always_inline)) Double8 join_halves(Double8 v) {
   return Op::join(v, __builtin_shuffle(v, Order{4, 5, 6, 7, 4, 5, 6, 7}));
 }
 #endif
-inline __attribute__((always_inline)) Double8 load(const float* x) {
-  return widen(*reinterpret_cast<const Float8*>(x));
+// Eight elements as float.
+inline __attribute__((always_inline)) Float8 eight(const float* x) {
+  return *reinterpret_cast<const Float8*>(x);
+}
+#ifdef __F16C__
+inline __attribute__((always_inline)) Float8 eight(const Half* x) {
+  return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
+}
+#endif
+inline __attribute__((always_inline)) Float8 eight(const Brain* x) {
+  typedef uint16_t Bits __attribute__((vector_size(16), aligned(2), may_alias));
+  typedef uint32_t Wide __attribute__((vector_size(32)));
+  const Bits bits = *reinterpret_cast<const Bits*>(x);
+  return Float8(__builtin_convertvector(bits, Wide) << 16);
+}
+
+template <class T>
+inline __attribute__((always_inline)) Double8 load(const T* x) {
+  return widen(eight(x));
 }
 inline __attribute__((always_inline)) Double8 load(const double* x) {
   return *reinterpret_cast<const Double8*>(x);
@@ -107,7 +129,7 @@ inline __attribute__((always_inline)) double reduce_in_double(const T* x, int64_
     for (int k = 0; k < 4; ++k) acc[k] = Op::step(acc[k], load(x + i + 8 * k));
   }
   double rest = Op::kIdentity;
-  for (; i < n; ++i) rest = Op::step(rest, double(x[i]));
+  for (; i < n; ++i) rest = Op::step(rest, double(widen(x[i])));
   return Op::join(join_lanes<Op>(acc[0], acc[1], acc[2], acc[3]), rest);
 }
 // Blocks of kRowBlock elements one after the other: so that the result is that of a caller who has
@@ -128,8 +150,9 @@ void float_row(const char* source, int64_t n, void* accumulator) {
 }
 
 // Four values added in float, the sums of four in double.
-inline __attribute__((always_inline)) double sum_by_four(const float* x, int64_t n) {
-  const auto at = [x](int64_t i) { return *reinterpret_cast<const Float8*>(x + i); };
+template <class T>
+inline __attribute__((always_inline)) double sum_by_four(const T* x, int64_t n) {
+  const auto at = [x](int64_t i) { return eight(x + i); };
   const auto four = [at](int64_t i) {
     return widen((at(i) + at(i + 8)) + (at(i + 16) + at(i + 24)));
   };
@@ -143,13 +166,14 @@ inline __attribute__((always_inline)) double sum_by_four(const float* x, int64_t
     a = a + four(i);
     i += 32;
   }
-  for (; i + 8 <= n; i += 8) b = b + load(x + i);
+  for (; i + 8 <= n; i += 8) b = b + widen(at(i));
   double rest = 0;
-  for (; i < n; ++i) rest += double(x[i]);
+  for (; i < n; ++i) rest += double(widen(x[i]));
   return join_lanes<SumOp>(a, b, fill(0), fill(0)) + rest;
 }
+template <class T>
 void sum_row(const char* source, int64_t n, void* accumulator) {
-  in_blocks<SumOp, float>(source, n, accumulator, [](const float* x, int64_t m) {
+  in_blocks<SumOp, T>(source, n, accumulator, [](const T* x, int64_t m) {
     const double sum = sum_by_four(x, m);
     // Four floats may overflow where the whole sum does not.
     return __builtin_fabs(sum) <= __DBL_MAX__ ? sum : reduce_in_double<SumOp>(x, m);
@@ -177,15 +201,15 @@ inline __attribute__((always_inline)) void add_all_rows(const char* source, int6
   if (rows > 0) add_rows<Op, 1, T>(source, stride, n, acc);
 }
 
-// The sums of eight rows in float, for at most kColumns columns: of neighbouring rows one row after
-// the other, for memory that is read at several places of a page comes far slower; of rows that are
-// far apart all at once.
+// The sums of eight rows in float, for at most kColumns columns: all rows at once, but neighbouring
+// rows that are not in a cache one after the other, for memory that is read at several places of a
+// page comes far slower.
 constexpr int64_t kColumns = 2048;
 inline __attribute__((always_inline)) void sum_eight_rows(const char* source, int64_t stride,
-                                                          int64_t n, float* sums) {
+                                                          int64_t n, float* sums, bool cached) {
   const auto row = [&](int k) { return reinterpret_cast<const float*>(source + k * stride); };
   constexpr int64_t kNear = 8192, kNarrow = 48;  // bytes, columns
-  if (n >= kNarrow && -kNear <= stride && stride <= kNear) {
+  if (!cached && n >= kNarrow && -kNear <= stride && stride <= kNear) {
     __builtin_memcpy(sums, source, uint64_t(n) * sizeof(float));
     for (int k = 1; k < 8; ++k) {
       const float* x = row(k);
@@ -202,9 +226,9 @@ inline __attribute__((always_inline)) void sum_eight_rows(const char* source, in
 }
 // Adds them to the accumulators. False, and nothing done, where one is not finite.
 inline __attribute__((always_inline)) bool add_eight_rows(const char* source, int64_t stride,
-                                                          int64_t n, double* acc) {
+                                                          int64_t n, double* acc, bool cached) {
   alignas(64) float sums[kColumns];
-  sum_eight_rows(source, stride, n, sums);
+  sum_eight_rows(source, stride, n, sums, cached);
   uint32_t not_finite = 0;
   for (int64_t i = 0; i < n; ++i) {
     const uint32_t bits = __builtin_bit_cast(uint32_t, sums[i]);
@@ -215,13 +239,14 @@ inline __attribute__((always_inline)) bool add_eight_rows(const char* source, in
   for (int64_t i = 0; i < n; ++i) acc[i] += double(sums[i]);
   return true;
 }
-void sum_columns(const char* source, int64_t stride, int64_t rows, int64_t n, void* accumulators) {
+void sum_columns(const char* source, int64_t stride, int64_t rows, int64_t n, void* accumulators,
+                 bool cached) {
   double* acc = static_cast<double*>(accumulators);
   for (; rows >= 8; rows -= 8, source += 8 * stride) {
     for (int64_t i = 0; i < n; i += kColumns) {
       const char* block = source + i * int64_t(sizeof(float));
       const int64_t width = n - i < kColumns ? n - i : kColumns;
-      if (!add_eight_rows(block, stride, width, acc + i))
+      if (!add_eight_rows(block, stride, width, acc + i, cached))
         add_rows<SumOp, 8, float>(block, stride, width, acc + i);
     }
   }
@@ -229,8 +254,8 @@ void sum_columns(const char* source, int64_t stride, int64_t rows, int64_t n, vo
 }
 
 template <class Op, class T>
-void float_columns(const char* source, int64_t stride, int64_t rows, int64_t n,
-                   void* accumulators) {
+void float_columns(const char* source, int64_t stride, int64_t rows, int64_t n, void* accumulators,
+                   bool) {
   add_all_rows<Op, T>(source, stride, rows, n, static_cast<double*>(accumulators));
 }
 
@@ -248,8 +273,8 @@ void plain_row(const char* source, int64_t n, void* accumulator) {
   *static_cast<T*>(accumulator) = result;
 }
 template <class Op, class T>
-void plain_columns(const char* source, int64_t stride, int64_t rows, int64_t n,
-                   void* accumulators) {
+void plain_columns(const char* source, int64_t stride, int64_t rows, int64_t n, void* accumulators,
+                   bool) {
   add_all_rows<Op, T>(source, stride, rows, n, static_cast<T*>(accumulators));
 }
 template <class Op, class A>
@@ -303,8 +328,13 @@ void fill_reduce(Tables& tables) {
   fill_plain<uint32_t>(tables, 7);
   fill_plain<uint64_t>(tables, 8);
   fill_float<float>(tables, 11);
-  tables.reductions[kLoopSum][11] = {&sum_row, &sum_columns, &combine<SumOp, double>};
+  tables.reductions[kLoopSum][11] = {&sum_row<float>, &sum_columns, &combine<SumOp, double>};
   fill_float<double>(tables, 12);
+  // Rows alone, which give what the same numbers as float give.
+#ifdef __F16C__
+  tables.reductions[kLoopSum][9].row = &sum_row<Half>;
+#endif
+  tables.reductions[kLoopSum][10].row = &sum_row<Brain>;
   // bool is a byte of 0 or 1: sums and maxima are "or", the others "and".
   fill_extreme<MaxOp, uint8_t>(tables, kLoopSum, 0);
   fill_extreme<MinOp, uint8_t>(tables, kLoopProd, 0);

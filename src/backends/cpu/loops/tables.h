@@ -71,16 +71,16 @@ enum ReduceLoopOp {
 // *accumulator = reduction of n >= 1 contiguous elements.
 using ReduceRow = void (*)(const char* source, int64_t n, void* accumulator);
 // accumulators[j] = op(accumulators[j], row[j]) for n columns and, one after the other, `rows` rows
-// that lie `stride` bytes apart.
+// that lie `stride` bytes apart. What `cached` says about them changes the speed alone.
 using ReduceColumns = void (*)(const char* source, int64_t stride, int64_t rows, int64_t n,
-                               void* accumulators);
+                               void* accumulators, bool cached);
 // accumulators[j] = op(accumulators[j], others[j]): combines partial results.
 using ReduceCombine = void (*)(void* accumulators, const void* others, int64_t n);
 // Rows of floats are reduced by blocks of this size, in order.
 inline constexpr int64_t kRowBlock = 1024;
 
 struct ReduceEntry {
-  ReduceRow row = nullptr;
+  ReduceRow row = nullptr;  // of 16-bit floats into the accumulator of float, where there is one
   ReduceColumns columns = nullptr;
   ReduceCombine combine = nullptr;
 };
@@ -149,8 +149,9 @@ struct RandomLoops {
 using AddScaled = void (*)(const char* row, const void* factor, char* sums, int64_t n);
 
 struct Tables {
-  LoopEntry loops[kOpRows][kDtypes];  // float16 and bfloat16 have none: they compute in float32
-  CastLoop casts[kDtypes][kDtypes];   // [from][to]
+  // Of float16 and bfloat16 few, and of contiguous operands: else they go by the loops of float32.
+  LoopEntry loops[kOpRows][kDtypes];
+  CastLoop casts[kDtypes][kDtypes];  // [from][to]
   ReduceEntry reductions[kReduceLoops][kDtypes];
   ArgEntry arg_extremes[2][kDtypes];  // [maximum]; none for the 16-bit floats
   SoftmaxLoops<float> softmax_float;
@@ -173,6 +174,7 @@ const Tables& tables();
   namespace level {                           \
   void fill_arithmetic_int(Tables& tables);   \
   void fill_arithmetic_float(Tables& tables); \
+  void fill_arithmetic_half(Tables& tables);  \
   void fill_math_float32(Tables& tables);     \
   void fill_math_float64(Tables& tables);     \
   void fill_logic(Tables& tables);            \

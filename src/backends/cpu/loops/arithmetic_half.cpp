@@ -1,0 +1,122 @@
+// Arithmetic of contiguous 16-bit floats, kLanes elements at a time: converted to float, computed
+// and rounded back in registers. All else goes by blocks through buffers (elementwise.cpp), with
+// the same results. See loop.h about linkage.
+#include "backends/cpu/loops/cast.h"
+#include "backends/cpu/loops/loop.h"
+
+namespace catena::host {
+namespace {
+
+struct Lanes {
+  alignas(64) float x[kLanes];
+};
+
+// Half has the processor's own conversions or no loops here.
+template <class T>
+CATENA_FN Lanes load_lanes(const T* from) {
+  Lanes result;
+  if (cast_by_instruction(from, result.x, kLanes) == 0)
+    for (int64_t i = 0; i < kLanes; ++i) result.x[i] = widen(from[i]);
+  return result;
+}
+template <class T>
+CATENA_FN void store_lanes(T* to, const Lanes& lanes) {
+  if (cast_by_instruction(lanes.x, to, kLanes) == 0)
+    for (int64_t i = 0; i < kLanes; ++i) to[i] = Narrow<T>::from(lanes.x[i]);
+}
+
+// An input by kLanes: one after the other, or a number (step 0).
+template <class T, int kStep>
+struct Input {
+  const T* at;
+  Lanes number;
+  explicit CATENA_FN Input(const char* p) : at(reinterpret_cast<const T*>(p)) {
+    if constexpr (kStep == 0)
+      for (int64_t i = 0; i < kLanes; ++i) number.x[i] = widen(*at);
+  }
+  CATENA_FN Lanes load(int64_t i) const {
+    if constexpr (kStep == 0) return number;
+    return load_lanes(at + i);
+  }
+  // The last `count` elements, with the last one repeated.
+  CATENA_FN Lanes load_rest(int64_t i, int64_t count) const {
+    if constexpr (kStep == 0) return number;
+    T block[kLanes];
+    load_padded(block, at + i, count);
+    return load_lanes(block);
+  }
+};
+
+template <class Op, class... X>
+CATENA_FN Lanes apply(const X&... inputs) {
+  Lanes result;
+  for (int64_t i = 0; i < kLanes; ++i) result.x[i] = Op::apply(inputs.x[i]...);
+  return result;
+}
+
+template <class Op, class T, class... In>
+CATENA_FN void run(T* out, int64_t n, const In&... inputs) {
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store_lanes(out + i, apply<Op>(inputs.load(i)...));
+  if (i == n) return;
+  T block[kLanes];
+  store_lanes(block, apply<Op>(inputs.load_rest(i, n - i)...));
+  store_padded(out + i, block, n - i);
+}
+
+template <class Op, int kInputs, class T>
+void loop(char* const* p, const int64_t* strides, int64_t n) {
+  T* out = reinterpret_cast<T*>(p[0]);
+  if constexpr (kInputs == 1) {
+    run<Op>(out, n, Input<T, 1>(p[1]));
+  } else if constexpr (kInputs == 3) {
+    run<Op>(out, n, Input<T, 1>(p[1]), Input<T, 1>(p[2]), Input<T, 1>(p[3]));
+  } else if (strides[1] == 0 && strides[2] == 0) {
+    run<Op>(out, n, Input<T, 0>(p[1]), Input<T, 0>(p[2]));
+  } else if (strides[1] == 0) {
+    run<Op>(out, n, Input<T, 0>(p[1]), Input<T, 1>(p[2]));
+  } else if (strides[2] == 0) {
+    run<Op>(out, n, Input<T, 1>(p[1]), Input<T, 0>(p[2]));
+  } else {
+    run<Op>(out, n, Input<T, 1>(p[1]), Input<T, 1>(p[2]));
+  }
+}
+
+template <class Op, int kInputs, Types kTypes, Result kResult, class T>
+void fill_half_row(LoopEntry& entry) {
+  constexpr bool floats = kSameType<typename OperandTypes<Op, float, kResult>::First, float>;
+  if constexpr (computes<float>(kTypes) && kResult == Result::kSame && floats &&
+                !kApproximate<Op>) {
+    entry.loop = &loop<Op, kInputs, T>;
+    entry.takes_scalars = kInputs == 2;
+  }
+}
+
+template <class T>
+void fill_half(LoopEntry (*rows)[kDtypes], int dtype) {
+#define CATENA_EW1(functor, name, types, result, ...) \
+  fill_half_row<ops::functor, 1, Types::types, Result::result, T>(rows[k##functor][dtype]);
+#define CATENA_EW2(functor, name, types, result, ...) \
+  fill_half_row<ops::functor, 2, Types::types, Result::result, T>(rows[k##functor][dtype]);
+#define CATENA_EW3(functor, name, types, result, ...) \
+  fill_half_row<ops::functor, 3, Types::types, Result::result, T>(rows[k##functor][dtype]);
+#include "catena/array/detail/elementwise_arithmetic.def"
+#undef CATENA_EW1
+#undef CATENA_EW2
+#undef CATENA_EW3
+}
+
+}  // namespace
+
+namespace CATENA_ISA {
+
+void fill_arithmetic_half(Tables& tables) {
+#ifdef __F16C__
+  fill_half<Half>(tables.loops + kArithmeticFirst, 9);
+#endif
+  fill_half<Brain>(tables.loops + kArithmeticFirst, 10);
+}
+
+}  // namespace CATENA_ISA
+
+}  // namespace catena::host
