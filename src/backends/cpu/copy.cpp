@@ -5,6 +5,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/past_caches.h"
 #include "backends/cpu/transpose.h"
 
 namespace catena::host {
@@ -224,7 +225,13 @@ void copy(const Array& source, const Array& destination) {
   const char* from = static_cast<const char*>(source.raw_data());
   if (source.is_contiguous() && destination.is_contiguous()) {
     const int64_t n = destination.size(), in = source.itemsize(), out = destination.itemsize();
+    const bool large = n * out >= kPastCaches && source.dtype() != destination.dtype();
     parallel_ranges(n, 1024, threads_for(n), [&](int64_t begin, int64_t end) {
+      if (large) {
+        return compute_past_caches(to, out, begin, end, [&](char* buffer, int64_t at, int64_t m) {
+          cast(from + at * in, in, buffer, out, m);
+        });
+      }
       cast(from + begin * in, in, to + begin * out, out, end - begin);
     });
     return;

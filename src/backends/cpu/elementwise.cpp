@@ -6,6 +6,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/past_caches.h"
 
 namespace catena::host {
 
@@ -65,6 +66,7 @@ struct Job {
   Conversion conversions[kOperands];
   int64_t loop_strides[kOperands];  // what the loop is told
   bool direct = true;               // no operand needs a buffer
+  bool past_caches = false;         // the output gets one all the same: see past_caches.h
   ScalarBits scalars[kOperands];
 };
 
@@ -132,17 +134,20 @@ void run_row(const Job& job, char* const* row, int64_t begin, int64_t end, Buffe
     for (int k = 0; k < job.operands; ++k) {
       const Conversion& c = job.conversions[k];
       const int64_t stride = job.plan.inner_stride(k);
-      block[k] = c.direct ? row[k] + at * stride : buffers.data[k];
+      const bool in_memory = c.direct && !(k == 0 && job.past_caches);
+      block[k] = in_memory ? row[k] + at * stride : buffers.data[k];
       if (c.direct || k == 0 || (c.constant && filled >= n)) continue;
       if (stride == 0 && at > begin && !c.constant) continue;  // filled by the row's first block
       load(c, row[k] + at * stride, stride, block[k], buffers, n);
     }
     filled = std::max(filled, n);
     job.loop(block, job.loop_strides, n);
-    if (!job.conversions[0].direct) {
-      const int64_t stride = job.plan.inner_stride(0);
-      store(job.conversions[0], block[0], row[0] + at * stride, stride, buffers, n);
-    }
+    const Conversion& out = job.conversions[0];
+    char* to = row[0] + at * job.plan.inner_stride(0);
+    if (job.past_caches)
+      store_past_caches(to, block[0], n * out.item);
+    else if (!out.direct)
+      store(out, block[0], to, job.plan.inner_stride(0), buffers, n);
   }
 }
 
@@ -207,6 +212,22 @@ void run_range(const Job& job, int64_t begin, int64_t end) {
     first = 0;
     cursor.next_rows(rows);
   }
+  if (job.past_caches) finish_past_caches();
+}
+
+bool in_place(char* const* pointers, int inputs) {
+  return std::find(pointers + 1, pointers + 1 + inputs, pointers[0]) != pointers + 1 + inputs;
+}
+
+// Elements [begin, end) of contiguous operands, whose result goes past the caches.
+void run_past_caches(Loop loop, char* const* pointers, const int64_t* strides, int operands,
+                     int64_t begin, int64_t end) {
+  compute_past_caches(pointers[0], strides[0], begin, end,
+                      [&](char* buffer, int64_t at, int64_t n) {
+                        char* part[kOperands] = {buffer};
+                        for (int k = 1; k < operands; ++k) part[k] = pointers[k] + at * strides[k];
+                        loop(part, strides, n);
+                      });
 }
 
 // One call of the loop when every operand is contiguous (or a number the loop understands) and of
@@ -239,6 +260,13 @@ bool run_directly(const ElementwiseCall& call) {
   }
   const Loop loop_of_size = loop_for(entry, bytes);
   const int threads = threads_for(entry.heavy ? n * kHeavyWeight : n);
+  if (!entry.heavy && n * output.itemsize() >= kPastCaches &&
+      !in_place(pointers, call.input_count)) {
+    parallel_ranges(n, 1024, threads, [&](int64_t begin, int64_t end) {
+      run_past_caches(loop_of_size, pointers, strides, call.input_count + 1, begin, end);
+    });
+    return true;
+  }
   if (threads <= 1) {
     loop_of_size(pointers, strides, n);
     return true;
@@ -285,6 +313,14 @@ void run_planned(const ElementwiseCall& call, const LoopEntry& entry) {
   }
   const int64_t n = job.plan.size;
   job.loop = loop_for(entry, n * call.output->itemsize() * job.operands);
+  // Rows of neighbouring elements alone, of which one operand repeats, became slower by it.
+  const bool plain_rows =
+      job.direct && std::none_of(job.loop_strides, job.loop_strides + job.operands,
+                                 [](int64_t s) { return s == 0; });
+  job.past_caches = !entry.heavy && !plain_rows && job.conversions[0].direct &&
+                    n * call.output->itemsize() >= kPastCaches && job.plan.inner() >= kBlock &&
+                    !in_place(job.base, call.input_count);
+  job.direct = job.direct && !job.past_caches;
   parallel_ranges(n, 1024, threads_for(n * (entry.heavy ? kHeavyWeight : 2)),
                   [&](int64_t begin, int64_t end) { run_range(job, begin, end); });
 }

@@ -6,9 +6,7 @@
 #include <cstring>
 #include <utility>
 
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
+#include "backends/cpu/past_caches.h"
 
 namespace catena::host {
 
@@ -68,25 +66,6 @@ void transpose_edge(const char* from, int64_t from_row, Buffer<W>& buffer, int64
   }
 }
 
-void write_row(char* to, const char* from, int64_t bytes, bool stream) {
-#ifdef __SSE2__
-  // A line is written in one of the two ways only: parts of lines stay for the neighbouring block.
-  constexpr int64_t kLine = 64;
-  const int64_t head = int64_t(-reinterpret_cast<uintptr_t>(to) % kLine);
-  if (stream && bytes >= head + kLine) {
-    const int64_t end = bytes - (bytes - head) % kLine;
-    std::memcpy(to, from, size_t(head));
-    for (int64_t k = head; k < end; k += 16) {
-      _mm_stream_si128(reinterpret_cast<__m128i*>(to + k),
-                       _mm_loadu_si128(reinterpret_cast<const __m128i*>(from + k)));
-    }
-    std::memcpy(to + end, from + end, size_t(bytes - end));
-    return;
-  }
-#endif
-  std::memcpy(to, from, size_t(bytes));
-}
-
 template <class W>
 void transpose_words(const char* from, int64_t from_row, char* to, int64_t to_row, int64_t rows,
                      int64_t columns, bool stream) {
@@ -105,13 +84,15 @@ void transpose_words(const char* from, int64_t from_row, char* to, int64_t to_ro
     transpose_edge<W>(source, from_row, buffer, whole_rows, rows, 0, whole);
     transpose_edge<W>(source, from_row, buffer, 0, rows, whole, n);
     for (int64_t i = 0; i < rows; ++i) {
-      write_row(to + i * to_row + begin * size, reinterpret_cast<const char*>(buffer.words[i]),
-                n * size, stream);
+      char* row = to + i * to_row + begin * size;
+      const auto words = reinterpret_cast<const char*>(buffer.words[i]);
+      if (stream)
+        store_past_caches(row, words, n * size);
+      else
+        std::memcpy(row, words, size_t(n * size));
     }
   }
-#ifdef __SSE2__
-  if (stream) _mm_sfence();
-#endif
+  if (stream) finish_past_caches();
 }
 
 }  // namespace
