@@ -213,32 +213,39 @@ ReductionParts reduction_parts(const ReductionKernel::Definition& kernel, size_t
   return parts;
 }
 
+// Element _u of the batches, _o elements after _r, to _value.
+std::string element_text(const ReductionKernel::Definition& kernel, const ReductionParts& parts) {
+  return "            const long long _j = (_r + _o) * _kept.size + _i;\n" + parts.names +
+         "            const _Reduced _mapped = (_Reduced)(\n" +
+         user_code(kernel.name + " map", kernel.map) + ");\n            " + parts.add;
+}
+
 // A thread's elements from _begin to _end of the result at _at, eight at a time. With _wide it
-// reads runs of four while the tile is whole, else single ones.
+// reads runs of four while the tile is whole, else single ones. Whole tiles have a loop of their
+// own, for asking each element whether it is there costs more than what most maps do with it.
 std::string tile_loop(const ReductionKernel::Definition& kernel, const ReductionParts& parts) {
+  const std::string element = element_text(kernel, parts);
   return "      for (long long _r = _begin; _r < _end; _r += 8 * _lanes) {\n" + parts.batches +
          "        const int _left = _end - _r < 8 * _lanes ? (int)(_end - _r) : 8 * _lanes;\n"
-         "        const bool _whole = _wide && _left == 8 * _lanes;\n"
-         "        if (_whole) {\n"
+         "        if (_wide && _left == 8 * _lanes) {\n"
          "#pragma unroll\n          for (int _v = 0; _v < 2; ++_v) {\n"
          "            const long long _e = _r + (_v * _lanes + _lane) * 4;\n" +
          parts.fours + parts.unpacked +
+         "          }\n"
+         "#pragma unroll\n          for (int _u = 0; _u < 8; ++_u) {\n"
+         "            const int _o = ((_u / 4) * _lanes + _lane) * 4 + _u % 4;\n" +
+         element +
          "          }\n        } else {\n"
          "#pragma unroll\n          for (int _u = 0; _u < 8; ++_u) {\n"
          "            const long long _e = _r + _u * _lanes + _lane;\n"
          "            if (_e >= _end) break;\n            catena::int64_t _offset[" +
          parts.count + "];\n            catena::jit::user_offsets(_reduced, _e, _offset);\n" +
          parts.loads +
-         "          }\n        }\n"
-         "#pragma unroll\n        for (int _u = 0; _u < 8; ++_u) {\n"
-         "          const int _o = _whole ? ((_u / 4) * _lanes + _lane) * 4 + _u % 4 : _u * _lanes "
-         "+ "
-         "_lane;\n"
-         "          if (_o < _left) {\n"
-         "            const long long _j = (_r + _o) * _kept.size + _i;\n" +
-         parts.names + "            const _Reduced _mapped = (_Reduced)(\n" +
-         user_code(kernel.name + " map", kernel.map) + ");\n            " + parts.add +
-         "          }\n        }\n      }\n";
+         "          }\n"
+         "#pragma unroll\n          for (int _u = 0; _u < 8; ++_u) {\n"
+         "            const int _o = _u * _lanes + _lane;\n"
+         "            if (_o >= _left) break;\n" +
+         element + "          }\n        }\n      }\n";
 }
 
 std::string reduce_kernel(const ReductionKernel::Definition& kernel,
