@@ -70,8 +70,10 @@ Options parse_options(int argc, char** argv, const std::string& description, Dev
   if (devices == Devices::kOne)
     app.add_option("--device", names, "cpu, cpu:N or cuda:N [cpu:0]")->expected(1);
   if (devices == Devices::kSeveral) {
-    app.add_option("--devices", names,
-                   "devices, separated by commas [the first two GPUs, else cpu:0,cpu:1]")
+    app.add_option(
+           "--devices", names,
+           "devices, separated by commas [GPUs: the first two for model parallel, all for data "
+           "parallel; else cpu:0,cpu:1]")
         ->delimiter(',')
         ->check(kDevice);
   }
@@ -85,7 +87,10 @@ Options parse_options(int argc, char** argv, const std::string& description, Dev
       ->capture_default_str();
   app.add_option("--out", o.out, "folder for log, model and checkpoint")->capture_default_str();
   app.add_flag("--resume", o.resume, "go on from the checkpoint in the output folder");
-  app.add_flag("--graph", o.graph, "replay the training step as one CUDA graph (GPUs only)");
+  app.add_flag("--graph", o.graph,
+               devices == Devices::kSeveral
+                   ? "not here: a CUDA graph holds the work of one device"
+                   : "replay the training step as one CUDA graph (GPUs only)");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -1,4 +1,5 @@
 // Dtypes of fused functions: the same promotion as separate calls, with every conversion a step.
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -11,7 +12,7 @@ namespace {
 
 // What promotion needs to know about a node; looks like an Operand to promoted_dtype.
 struct NodeType {
-  bool number = false;
+  bool number = false;  // weak: an argument, a constant, or computed from such alone
   Dtype type{};
   Scalar value;
 
@@ -42,9 +43,7 @@ class Resolver {
       if (needed[n]) resolve(n);
     }
     for (const int output : outputs) {
-      const NodeType& type = types_[size_t(output)];
-      program_.outputs.push_back(
-          value_as(output, type.number ? type.value.default_dtype() : type.type));
+      program_.outputs.push_back(value_as(output, own_dtype(output)));
     }
   }
 
@@ -74,12 +73,13 @@ class Resolver {
   // The node's value in a dtype, converted once for all its uses.
   int value_as(int node, Dtype dtype) {
     const NodeType& type = types_[size_t(node)];
-    if (!type.number && type.type == dtype) return computed_[size_t(node)];
+    const int own = computed_[size_t(node)];  // none of numbers that are not computed
+    if (own >= 0 && type.type == dtype) return own;
     const auto [place, fresh] = converted_.try_emplace({node, dtype}, -1);
     if (!fresh) return place->second;
     int made = -1;
-    if (!type.number) {
-      made = add_cast(computed_[size_t(node)], dtype);
+    if (own >= 0) {
+      made = add_cast(own, dtype);
     } else if (graph_.nodes[size_t(node)].kind == FusionNode::kArgument) {
       made = add_input(graph_.nodes[size_t(node)].argument, dtype, true);
     } else {
@@ -123,7 +123,7 @@ class Resolver {
 
   Dtype own_dtype(int node) const {
     const NodeType& type = types_[size_t(node)];
-    return type.number ? type.value.default_dtype() : type.type;
+    return computed_[size_t(node)] < 0 ? type.value.default_dtype() : type.type;
   }
 
   // As for arrays; of numbers that are arguments a program must not know more than the kind.
@@ -150,6 +150,9 @@ class Resolver {
     const ElementwiseInfo& row = info(node.op);
     NodeType operands[3];
     for (int k = 0; k < row.inputs; ++k) operands[k] = types_[size_t(node.source[k])];
+    const bool numbers = std::all_of(operands, operands + row.inputs,
+                                     [](const NodeType& operand) { return operand.number; });
+    keep_computed_integers(node, operands, row.inputs);
     FusedValue value{};
     value.kind = FusedValue::kOp;
     value.op = node.op;
@@ -159,7 +162,27 @@ class Resolver {
     for (int k = 0; k < row.inputs; ++k)
       value.source[k] = value_as(node.source[k], operand_dtype(node.op, k, value.compute));
     types_[n].type = value.dtype;
+    types_[n].number = numbers;
+    if (numbers) types_[n].value = zero_of(value.dtype);
     computed_[n] = add(value);
+  }
+
+  // Stands for a number that only the kernel knows: promotion asks for the kind alone.
+  static Scalar zero_of(Dtype dtype) {
+    return is_float(dtype) ? Scalar(0.0) : dtype == Dtype::kBool ? Scalar(false) : Scalar(0);
+  }
+
+  // Whether an integer computed in the kernel fits a narrower dtype is not known before it runs:
+  // beside integer arrays it keeps its own, so that nothing wraps unseen.
+  void keep_computed_integers(const FusionNode& node, NodeType (&operands)[3], int count) const {
+    const bool beside = std::any_of(operands, operands + count, [](const NodeType& operand) {
+      return !operand.number && !is_float(operand.type);
+    });
+    for (int k = 0; beside && k < count; ++k) {
+      const bool computed = operands[k].number && computed_[size_t(node.source[k])] >= 0;
+      if (computed && !is_float(operands[k].type) && operands[k].type != Dtype::kBool)
+        operands[k].number = false;
+    }
   }
 
   const FusionGraph& graph_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "array/called_as.h"
+#include "array/promotion.h"
 #include "array/result_into.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
@@ -116,6 +117,7 @@ Array concatenate(std::span<const Array> arrays, std::optional<int64_t> axis, co
     CATENA_CHECK(ShapeError, expected == got, "concatenate: ", x.shape(), " and ", first.shape(),
                  " differ outside axis ", a, "; expected equal extents there");
   }
+  if (out) check_storable("concatenate", dtype, out->dtype());
   Array result = Array::uninitialized(shape, dtype, first.device());
   if (result.size() == 0) return result_into("concatenate", result, out);
   std::vector<Array> inputs;

@@ -236,8 +236,10 @@ Array mean(const Array& a, const ReduceOptions& options) {
                 n ? 1.0 / static_cast<double>(n) : std::numeric_limits<double>::quiet_NaN());
 }
 
-Array var(const Array& a, const ReduceOptions& options, int64_t ddof) {
+Array var(const Array& a, const ReduceOptions& options, int64_t ddof) try {
   return variance("var", a, options, ddof, spread_dtype("var", a, options));
+} catch (const Error&) {
+  rethrow_as("var");
 }
 
 Array std(const Array& a, const ReduceOptions& options, int64_t ddof) {

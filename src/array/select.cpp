@@ -206,6 +206,9 @@ bool all_basic(std::span<const AnyIndex> indices, std::vector<Index>& basic) {
 
 }  // namespace
 
+AnyIndex::AnyIndex(const Array& positions) : basic_(Slice()), array_(positions) {
+  check_defined("index", positions);
+}
 AnyIndex::AnyIndex(const std::vector<int64_t>& positions)
     : basic_(Slice()), array_(catena::array(positions, cpu(0))), on_host_(true) {}
 

@@ -137,6 +137,29 @@ TEST(Fusion, NumbersAreWeakArguments) {
   EXPECT_THROW(fused(bytes, 300), ValueError);
 }
 
+// Numbers computed from numbers are as weak as numbers.
+TEST(Fusion, NumbersThatMeetNumbersStayWeak) {
+  const auto first = [](auto x, auto r) { return x * (1 - r); };
+  const auto second = [](auto x, auto r) { return x + -r; };
+  const auto third = [](auto x, auto r) { return (x - r * r) * 0.5 + (r > 1); };
+  for (const Dtype d : {Dtype::kFloat16, Dtype::kBFloat16, Dtype::kFloat32, Dtype::kFloat64}) {
+    const Array x = numbers({50}, d);
+    const auto a = fuse(first);
+    const auto b = fuse(second);
+    const auto c = fuse(third);
+    expect_same(a(x, 0.25), first(x, 0.25), message(d, " * (1 - r)"));
+    expect_same(a(x, 2), first(x, 2), message(d, " * (1 - 2)"));
+    expect_same(b(x, 3), second(x, 3), message(d, " + -r"));
+    expect_same(b(x, 1.5), second(x, 1.5), message(d, " + -r of a float"));
+    expect_same(c(x, 1.5), third(x, 1.5), message(d, " and a comparison"));
+  }
+  // It might not fit: the dtype of the number, and its value.
+  const Array bytes = numbers({5}, Dtype::kInt8);
+  const Array wide = fuse([](Fused x, Fused r) { return x * 0 + r * 100; })(bytes, 3);
+  EXPECT_EQ(wide.dtype(), Dtype::kInt64);
+  EXPECT_EQ(wide(0).item<int64_t>(), 300);
+}
+
 TEST(Fusion, SeveralResults) {
   const Array x = numbers({40, 30}, Dtype::kFloat32), y = numbers({30}, Dtype::kFloat32, 1);
   const auto two = fuse([](Fused p, Fused q) { return std::make_tuple(p + q, q * 2, p > q, p); });

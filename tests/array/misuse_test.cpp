@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "catena/array/creation.h"
 #include "catena/array/host_view.h"
@@ -39,6 +41,11 @@ TEST(UndefinedArrayTest, FunctionsNameThemselves) {
   expect_contains(error_of<ValueError>([&] { array(n); }), {"array", "undefined"});
   expect_contains(error_of<ValueError>([&] { save("undefined.npy", n); }),
                   {"save", "undefined.npy", "not defined"});
+  for (const auto& call :
+       std::vector<std::function<void()>>{[&] { x(n) += 1; }, [&] { x[n]; },
+                                          [&] { x(0, n).fill(2); }, [&] { index_get(x, {n}); }}) {
+    expect_contains(error_of<ValueError>(call), {"index", "undefined"});
+  }
   expect_contains(error_of<ValueError>([&] { n + 1; }), {"add", "argument 1", "undefined"});
   expect_contains(error_of<ValueError>([&] { add(x, 1, n); }), {"add", "output", "undefined"});
 }

@@ -4,7 +4,11 @@
 #include <pthread.h>
 #include <sys/resource.h>
 
+#include <functional>
+#include <vector>
+
 #include "catena/array/creation.h"
+#include "catena/array/logic.h"
 #include "catena/array/math.h"
 #include "catena/autograd/function_node.h"
 #include "catena/autograd/function_set.h"
@@ -120,6 +124,29 @@ TEST(SavedArrays, OverwritingIsAnErrorThatNamesTheFunction) {
   } catch (const GradientError& e) {
     EXPECT_NE(std::string(e.what()).find("Product"), std::string::npos) << e.what();
     EXPECT_NE(std::string(e.what()).find("(2, 3)"), std::string::npos) << e.what();
+  }
+}
+
+TEST(SavedArrays, EveryWriteInPlaceIsNoticed) {
+  const std::vector<std::function<void(Array&)>> writes = {[](Array& a) { a += 1.0; },
+                                                           [](Array& a) { a -= 1.0; },
+                                                           [](Array& a) { a *= 2.0; },
+                                                           [](Array& a) { a /= 2.0; },
+                                                           [](Array& a) { a %= 2.0; },
+                                                           [](Array& a) { a.fill(3); },
+                                                           [](Array& a) {
+                                                             a.assign(zeros({2, 3}));
+                                                           },
+                                                           [](Array& a) { a(0).fill(3); },
+                                                           [](Array& a) { a(a > 0) += 1.0; },
+                                                           [](Array& a) { add(a, 1.0, a); }};
+  for (size_t k = 0; k < writes.size(); ++k) {
+    const Variable x(ones({2, 3}));
+    const Variable y = mul(x, x);
+    y.set_grad(ones({2, 3}));
+    Array saved = x.data();
+    writes[k](saved);
+    EXPECT_THROW(y.backward(), GradientError) << "write " << k;
   }
 }
 

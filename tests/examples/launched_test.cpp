@@ -26,21 +26,31 @@ TEST(LaunchedExampleTest, TwoRanksTrain) {
   EXPECT_EQ(load_npz(out / "out/model.npz").size(), 6u);
 }
 
-TEST(LaunchedExampleTest, TwoRanksTrainAsOneProcess) {
+// 410 images in batches of 100: the last ten do not divide evenly by four.
+class RanksTrainAsOneProcess : public ::testing::TestWithParam<std::tuple<int, std::string>> {};
+
+TEST_P(RanksTrainAsOneProcess, ParameterByParameter) {
+  const auto& [ranks, rule] = GetParam();
   const SmallData data;
   const TempFolder out;
-  const Words options{"--data", data.path(), "--epochs", "1", "--optimizer", "sgd", "--out"};
+  const Words options{"--data", data.path(), "--epochs", "1", "--optimizer", rule, "--out"};
   Words one{program("train_mnist")},
-      two{CATENA_RUN, "-n", "2", "--cpu", program("train_mnist_distributed")};
-  for (Words* words : {&one, &two}) words->insert(words->end(), options.begin(), options.end());
+      many{CATENA_RUN, "-n", std::to_string(ranks), "--cpu", program("train_mnist_distributed")};
+  for (Words* words : {&one, &many}) words->insert(words->end(), options.begin(), options.end());
   one.push_back(out / "one");
-  two.push_back(out / "two");
+  many.push_back(out / "many");
   expect_trained(run(one));
-  expect_trained(run(two));
-  const auto a = load_npz(out / "one/model.npz"), b = load_npz(out / "two/model.npz");
+  expect_trained(run(many));
+  const auto a = load_npz(out / "one/model.npz"), b = load_npz(out / "many/model.npz");
   for (const auto& [name, array] : a)
     EXPECT_EQ(testing::difference(b.at(name), array, 1e-5, 1e-5), "") << name;
 }
+INSTANTIATE_TEST_SUITE_P(Cases, RanksTrainAsOneProcess,
+                         ::testing::Combine(::testing::Values(2, 4),
+                                            ::testing::Values("sgd", "adam")),
+                         [](const auto& info) {
+                           return std::get<1>(info.param) + std::to_string(std::get<0>(info.param));
+                         });
 
 // Only rank 1 is given a folder that does not exist.
 TEST(LaunchedExampleTest, TheRankThatFailsIsNamedFirst) {

@@ -2,6 +2,10 @@
 #include "functions/functions_test_util.h"
 
 #include "catena/array/slots.h"
+#include "catena/autograd/function_set.h"
+#include "catena/optimizers/adam.h"
+#include "catena/optimizers/momentum_sgd.h"
+#include "catena/optimizers/sgd.h"
 
 namespace catena {
 namespace {
@@ -38,6 +42,9 @@ void count_all() {
     Counted<kType, &kernels::softmax_grad>::install();
     Counted<kType, &kernels::softmax_cross_entropy>::install();
     Counted<kType, &kernels::softmax_cross_entropy_grad>::install();
+    Counted<kType, &kernels::sgd>::install();
+    Counted<kType, &kernels::momentum_sgd>::install();
+    Counted<kType, &kernels::adam>::install();
     return true;
   }();
   (void)once;
@@ -91,6 +98,31 @@ TEST_P(Launches, EveryUnaryRowRunsOneKernelEachWay) {
 #undef CATENA_EW1
 #undef CATENA_EW2
 #undef CATENA_EW3
+}
+
+// However many parameters there are.
+TEST_P(Launches, AnUpdateIsOneKernel) {
+  struct Three : FunctionSet {
+    F::Linear l1{4, 5}, l2{5, 6}, l3{6, 3};
+    CATENA_FUNCTIONS(l1, l2, l3)
+  };
+  const auto check = [&](Optimizer&& rule, const char* name) {
+    Three net;
+    net.to(device());
+    rule.setup(net);
+    for (int step = 0; step < 3; ++step) {
+      rule.zero_grads();
+      const Variable x =
+          Variable::constant(random_array({2, 4}, -1, 1, dtype::float32, device(), 3));
+      F::sum(net.l3(F::tanh(net.l2(F::tanh(net.l1(x)))))).backward();
+      g_launches = 0;
+      rule.update();
+      EXPECT_EQ(g_launches, 1) << name << ", step " << step;
+    }
+  };
+  check(optimizers::SGD(0.1), "SGD");
+  check(optimizers::MomentumSGD(0.1, 0.9), "MomentumSGD");
+  check(optimizers::Adam(0.001), "Adam");
 }
 
 TEST_P(Launches, BinaryRowsRunOneKernelAnInput) {

@@ -1,5 +1,6 @@
 // Training on the ranks of a communicator against one process.
 #include "catena/parallel/multi_node_optimizer.h"
+#include "catena/array/reduction.h"
 
 #include "catena/autograd/function.h"
 #include "cuda/gpu.h"
@@ -257,6 +258,29 @@ TEST(MultiNodeOptimizer, BucketsStartDuringBackwardThroughUserFunctions) {
       optimizer.update();
     }
   });
+}
+
+// Columns times numbers, one of which is a parameter; written by a user.
+struct Scale : Function {
+  Arrays forward(const Arrays& x) override { return {x[0] * x[1]}; }
+  Arrays backward(const Arrays& x, const Arrays& gy) override {
+    return {gy[0] * x[1], sum(gy[0] * x[0], 0)};
+  }
+};
+
+TEST(MultiNodeOptimizer, ParametersOfUserFunctions) {
+  for (const int ranks : {2, 4}) {
+    expect_as_alone(ranks, [](Net& net, MultiNodeOptimizer& optimizer, int rank, int size) {
+      for (int step = 0; step < 5; ++step) {
+        const Batch batch = mine(batch_of(step, 8, dtype::float64), rank, size, net.device());
+        optimizer.zero_grads();
+        const Variable h = call(Scale(), F::tanh(net.l1(Variable(batch.x))), net.l1.b);
+        const Variable y = net.l3(F::tanh(net.l2(h))) + net.extra(h);
+        F::softmax_cross_entropy(y, batch.t).backward();
+        optimizer.update();
+      }
+    });
+  }
 }
 
 TEST(MultiNodeOptimizer, ClippingAndDecaySeeTheAverages) {

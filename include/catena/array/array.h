@@ -335,7 +335,7 @@ class AnyIndex {
  public:
   template <class T>
   requires std::is_constructible_v<Index, const T&> AnyIndex(const T& basic) : basic_(basic) {}
-  AnyIndex(const Array& positions) : basic_(Slice()), array_(positions) {}
+  AnyIndex(const Array& positions);  // an array without a value is a ValueError
   AnyIndex(const std::vector<int64_t>& positions);
   template <std::integral I>
   requires(!std::same_as<I, bool>) AnyIndex(const std::vector<I>& positions)
