@@ -180,8 +180,7 @@ class Resolver {
     });
     for (int k = 0; beside && k < count; ++k) {
       const bool computed = operands[k].number && computed_[size_t(node.source[k])] >= 0;
-      if (computed && !is_float(operands[k].type) && operands[k].type != Dtype::kBool)
-        operands[k].number = false;
+      if (computed && is_int(operands[k].type)) operands[k].number = false;
     }
   }
 

@@ -18,13 +18,15 @@ Array samples(const Shape& shape, Dtype dtype) {
   return random::uniform(shape, -100, 100, Dtype::kFloat32).astype(dtype);
 }
 
-// Whether `whole` is what `part(begin, end)` gives for ranges of its first axis, which are small.
+Array part(const Array& x, int64_t begin, int64_t end) { return x(Slice(begin, end)); }
+
+// Whether `whole` is what `of(begin, end)` gives for ranges of its first axis, which are small.
 template <class F>
-void expect_same_in_parts(const Array& whole, const F& part, const char* what) {
+void expect_same_in_parts(const Array& whole, const F& of, const char* what) {
   const int64_t n = whole.shape()[0], step = (n + 12) / 13;
   for (int64_t begin = 0; begin < n; begin += step) {
     const int64_t end = std::min(n, begin + step);
-    const Array wrong = not_equal(whole(Slice(begin, end)), part(begin, end));
+    const Array wrong = not_equal(part(whole, begin, end), of(begin, end));
     ASSERT_FALSE(any(wrong).item<bool>()) << what << " in [" << begin << ", " << end << ")";
   }
 }
@@ -33,7 +35,6 @@ TEST(CpuLarge, ElementwiseResults) {
   // One element off the beginning of memory, so that lines are met in their middle.
   const Array a = samples({kLarge + 1}, Dtype::kFloat32)(Slice(1, none));
   const Array b = samples({kLarge}, Dtype::kFloat32);
-  const auto part = [](const Array& x, int64_t begin, int64_t end) { return x(Slice(begin, end)); };
   expect_same_in_parts(
       add(a, b), [&](int64_t i, int64_t j) { return add(part(a, i, j), part(b, i, j)); }, "add");
   expect_same_in_parts(
@@ -55,13 +56,12 @@ TEST(CpuLarge, ElementwiseResults) {
 TEST(CpuLarge, StridedAndBroadcastOperands) {
   const Array a = samples({2000, 9002}, Dtype::kFloat32), column = samples({2000, 1}, a.dtype());
   const Array half = a(ellipsis, Slice(none, none, 2));
-  const auto rows = [](const Array& x, int64_t begin, int64_t end) { return x(Slice(begin, end)); };
   expect_same_in_parts(
-      add(a, column), [&](int64_t i, int64_t j) { return add(rows(a, i, j), rows(column, i, j)); },
+      add(a, column), [&](int64_t i, int64_t j) { return add(part(a, i, j), part(column, i, j)); },
       "column");
   expect_same_in_parts(
       multiply(half, half),
-      [&](int64_t i, int64_t j) { return multiply(rows(half, i, j), rows(half, i, j)); },
+      [&](int64_t i, int64_t j) { return multiply(part(half, i, j), part(half, i, j)); },
       "every other");
 }
 

@@ -15,6 +15,7 @@
 #include "catena/core/graph.h"
 #include "comm/loose.h"
 #include "comm/suite.h"
+#include "error_text.h"
 
 namespace catena {
 namespace {
@@ -254,16 +255,6 @@ TEST(CapturedCalls, OfCommunicatorsThatNeedTheHostAreRefused) {
       options);
 }
 
-// The text of the Error that body throws; "" when it throws none.
-std::string error_text(const std::function<void()>& body) {
-  try {
-    body();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return {};
-}
-
 // Three times: what a communicator knows of graphs that are gone is forgotten at the next capture.
 TEST(CapturedCalls, GraphsEndWithTheirCommunicator) {
   const int launched = gpu().captures.launched, destroyed = gpu().captures.destroyed;
@@ -273,7 +264,7 @@ TEST(CapturedCalls, GraphsEndWithTheirCommunicator) {
       graph = cuda::Graph::capture(cuda_device(comm.rank()), [&] { reduce(comm, 4); });
     graph.launch();
     comm.close();
-    const std::string text = error_text([&] { graph.launch(); });
+    const std::string text = error_of<Error>([&] { graph.launch(); });
     EXPECT_TRUE(holds(text, "communicator whose calls were recorded is closed")) << text;
   });
   EXPECT_EQ(gpu().captures.launched, launched + 2);
@@ -309,7 +300,7 @@ TEST(CapturedCalls, ClosingInsideTheStepIsRefused) {
 TEST(CapturedCalls, AStepThatEndsTheCommunicatorItUsedIsRefused) {
   const int ended = gpu().captures.ended;
   run_on_gpus(2, [](Communicator& comm, Communicator& control) {
-    const std::string text = error_text([&] {
+    const std::string text = error_of<Error>([&] {
       cuda::Graph::capture(cuda_device(comm.rank()), [&] {
         const CommunicatorPtr local = comm::make_communicator(
             std::make_unique<comm_suite::LooseTransport>(control.shared_from_this()),

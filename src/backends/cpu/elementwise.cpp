@@ -368,8 +368,8 @@ bool is_transposed(const Array& input) {
 }
 
 void elementwise(const ElementwiseCall& call) {
-  const LoopEntry& entry = find_loop(call.op, call.dtype);
-  if (!run_directly(call) && !run_with_copies(call)) run_planned(call, entry);
+  if (!run_directly(call) && !run_with_copies(call))
+    run_planned(call, find_loop(call.op, call.dtype));
 }
 
 }  // namespace catena::host
