@@ -28,6 +28,21 @@ CATENA_M2(pow) CATENA_M2(atan2) CATENA_M2(hypot) CATENA_M2(fmod) CATENA_M2(copys
   return __float_as_int(x) < 0;
 }
 CATENA_FN bool signbit(double x) { return __double_as_longlong(x) < 0; }
+// The compiler's division sends zeros in the numerator, of which relu makes many, through a slow
+// subroutine. It gets 2^-64 in their place, whose quotient by any number but 0 is finite, in a
+// register that the compiler cannot see through, or it would divide the zero after all.
+CATENA_FN float divide(float a, float b) {
+  float numerator = a == 0 ? 5.421010862427522e-20f : a;
+  asm("" : "+f"(numerator));
+  const float quotient = numerator / b;
+  return a == 0 ? a * quotient : quotient;
+}
+CATENA_FN double divide(double a, double b) {
+  double numerator = a == 0 ? 5.421010862427522e-20 : a;
+  asm("" : "+d"(numerator));
+  const double quotient = numerator / b;
+  return a == 0 ? a * quotient : quotient;
+}
 }  // namespace m
 
 namespace jit {

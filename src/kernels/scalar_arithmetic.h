@@ -27,7 +27,7 @@ struct Multiply {
 struct Divide {
   template <class T>
   static CATENA_FN T apply(T a, T b) {
-    return a / b;
+    return m::divide(a, b);
   }
 };
 struct Negative {

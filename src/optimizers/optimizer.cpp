@@ -108,9 +108,10 @@ void Optimizer::make_groups(const std::vector<Arrays>& old_states) {
 
 void Optimizer::make_device_values(Group& group, Device device) {
   DeviceValues& values = group.values;
-  values.block = Array::uninitialized({2}, Dtype::kFloat64, device);
+  values.block = zeros({3}, {Dtype::kFloat64, device});
+  values.counter = values.block(Slice(0, 2));
   values.step = values.block[0];
-  values.learning_rate = values.block[1];
+  values.learning_rate = values.block[2];
   values.step.fill(static_cast<double>(t_));
   values.learning_rate.fill(lr_);
 }
@@ -301,9 +302,13 @@ void Optimizer::run_rule(size_t index, UpdateContext& context) {
   update.step.value = static_cast<double>(t_);
   update.learning_rate.value = lr_;
   if (group.values.block.defined()) {
-    add(group.values.step, 1.0, group.values.step);
-    update.step.device_value = &group.values.step;
     update.learning_rate.device_value = &group.values.learning_rate;
+    if (updates_arenas() && counts_updates()) {
+      update.counter = group.values.counter;
+    } else {
+      add(group.values.step, 1.0, group.values.step);
+      update.step.device_value = &group.values.step;
+    }
   }
   if (!updates_arenas()) return update_each(arena);
   if (!context.scale_.empty()) update.gradient_scale.device_value = &context.scale_[index];

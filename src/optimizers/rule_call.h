@@ -14,6 +14,7 @@ OptimizerCall rule_call(const Update& update) {
   for (size_t k = 0; k < update.states.size(); ++k) call.states[k] = &update.states[k];
   call.learning_rate = update.learning_rate;
   call.step = update.step;
+  if (update.counter.defined()) call.counter = &update.counter;
   call.gradient_scale = update.gradient_scale;
   call.weight_decay = update.weight_decay;
   return call;

@@ -186,6 +186,23 @@ TEST(CudaJit, ResultsAreCastOnStore) {
   }
 }
 
+// Zeros are divided in a way of their own: signs, infinities, NaN and denormals come out as on the
+// CPU.
+TEST(CudaJit, QuotientsOfEdges) {
+  CATENA_NEEDS_GPUS(1);
+  for (const Dtype d : {Dtype::kFloat32, Dtype::kFloat64}) {
+    const double tiny = d == Dtype::kFloat32 ? 0x1p-149 : 0x1p-1074,
+                 huge = d == Dtype::kFloat32 ? 0x1p127 : 0x1p1023, inf = INFINITY;
+    const std::vector<double> edges = {0.0, -0.0, 1.0,          -3.0,    tiny,     -tiny, huge,
+                                       inf, -inf, std::nan(""), 0x1p-64, 0x1p-126, -huge, 0.5};
+    const Array x = array(edges).astype(d), a = x.reshape({-1, 1});
+    const Array host = a / x, device = a.to(kGpu) / x.to(kGpu);
+    expect_equal(device, host, message("quotients of ", d));
+    const auto signs = [&](const Array& q) { return signbit(where(isnan(q), 0.0, q)); };
+    expect_equal(signs(device), signs(host), message("their signs, ", d));
+  }
+}
+
 TEST(CudaJit, InPlace) {
   CATENA_NEEDS_GPUS(1);
   const Array x = real_numbers({500, 33}, Dtype::kFloat32), g = x.to(kGpu);

@@ -267,6 +267,7 @@ TEST_P(CudaOptimizer, FollowsTheCpu) {
           host.push_back(i ? zeros({n + skip}, dtype) : real_numbers({n + skip}, dtype));
         for (const Array& a : host) device.push_back(a.to(kGpu));
         const Array gpu_g = g.to(kGpu);
+        const Array counter = zeros({2}, {Dtype::kFloat64, kGpu});
         for (int step = 1; step <= 3; ++step) {
           auto call_on = [&](Device where, const std::vector<Array>& all, const Array& gradient) {
             std::vector<Array> parts;
@@ -278,7 +279,10 @@ TEST_P(CudaOptimizer, FollowsTheCpu) {
             call.states[0] = slot == &kernels::sgd ? nullptr : &parts[1];
             call.states[1] = slot == &kernels::adam ? &parts[2] : nullptr;
             call.learning_rate.value = 0.01;
-            call.step.value = step;
+            if (where == kGpu)
+              call.counter = &counter;
+            else
+              call.step.value = step;
             call.gradient_scale.value = 0.5;
             call.weight_decay = step == 2 ? 0 : 1e-3;
             call.beta1 = 0.9;
@@ -291,6 +295,7 @@ TEST_P(CudaOptimizer, FollowsTheCpu) {
         }
         for (int i = 0; i < 3; ++i)
           expect_close(device[size_t(i)], host[size_t(i)], rounding(dtype), what);
+        EXPECT_EQ(counter.to_vector<double>(), (std::vector<double>{3, 0})) << what;
         if (HasFatalFailure()) return;
       }
     }

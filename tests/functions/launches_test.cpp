@@ -100,7 +100,7 @@ TEST_P(Launches, EveryUnaryRowRunsOneKernelEachWay) {
 #undef CATENA_EW3
 }
 
-// However many parameters there are.
+// However many parameters there are, and where the device counts the updates as well.
 TEST_P(Launches, AnUpdateIsOneKernel) {
   struct Three : FunctionSet {
     F::Linear l1{4, 5}, l2{5, 6}, l3{6, 3};
@@ -110,6 +110,7 @@ TEST_P(Launches, AnUpdateIsOneKernel) {
     Three net;
     net.to(device());
     rule.setup(net);
+    rule.prepare_for_capture();
     for (int step = 0; step < 3; ++step) {
       rule.zero_grads();
       const Variable x =

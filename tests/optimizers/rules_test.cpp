@@ -130,6 +130,43 @@ TEST_P(RuleTest, FollowsTheReferenceWithDeviceValues) { run(GetParam(), {}, true
 TEST_P(RuleTest, ClipsThenDecays) { run(GetParam(), {1.1, 0.1, false}, false); }
 TEST_P(RuleTest, DecaysThenClips) { run(GetParam(), {1.1, 0.1, true}, false); }
 
+// A rule of a user over whole arenas, which leaves the count to the base class: p -= lr * t.
+class Ramp : public Optimizer {
+ public:
+  Ramp() : Optimizer("lr", 0.5) {}
+  std::vector<double> seen;
+
+ protected:
+  bool updates_arenas() const override { return true; }
+  void update_arena(const ArenaUpdate& update) override {
+    EXPECT_FALSE(update.counter.defined());
+    seen.push_back(update.step.device_value ? update.step.device_value->item<double>()
+                                            : update.step.value);
+    subtract(update.parameter, lr() * seen.back(), update.parameter);
+  }
+};
+
+TEST(UserRule, OverArenasReadsTheStep) {
+  for (const Device device : catena::testing::test_devices()) {
+    for (const bool captured : {false, true}) {
+      Model model(dtype::float64);
+      model.to(device);
+      Ramp rule;
+      rule.setup(model);
+      if (captured) rule.prepare_for_capture();
+      const double before = model.parameters()[0].data().to_vector<double>()[0];
+      for (int64_t t = 1; t <= 3; ++t) {
+        rule.zero_grads();
+        catena::testing::set_gradients(model.parameters(), t);
+        rule.update();
+      }
+      EXPECT_EQ(rule.seen, (std::vector<double>{1, 2, 3})) << device;
+      EXPECT_EQ(rule.t(), 3);
+      EXPECT_DOUBLE_EQ(model.parameters()[0].data().to_vector<double>()[0], before - 3) << device;
+    }
+  }
+}
+
 std::vector<std::tuple<Rule, Dtype, Device>> cases() {
   std::vector<std::tuple<Rule, Dtype, Device>> result;
   for (const Rule& rule : kRules) {

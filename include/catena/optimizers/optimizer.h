@@ -142,12 +142,17 @@ class Optimizer {
     Array parameter, gradient;
     Arrays states;
     StepValue step, learning_rate, gradient_scale{1};
+    Array counter;  // see counts_updates()
     double weight_decay = 0;
   };
   // True: update_arena is called once for each arena, instead of update_one for each parameter, and
   // init_state is not used. A zero parameter with zero gradient and states must stay zero.
   virtual bool updates_arenas() const { return false; }
   virtual void update_arena(const ArenaUpdate& update);
+  // True: where update.counter is defined, update_arena takes t from it and stores t there, as
+  // OptimizerCall::counter says, and update.step has no device value. Otherwise a kernel before
+  // update_arena counts, and update.step says t.
+  virtual bool counts_updates() const { return false; }
   // DtypeError unless the rule can update parameters of this dtype.
   virtual void check_dtype(Dtype dtype) const;
 
@@ -156,9 +161,9 @@ class Optimizer {
 
  private:
   friend class UpdateContext;
-  // What kernels of a step read and advance, on the arena's device: [t, learning rate].
+  // What kernels of a step read and advance, on the arena's device: [t, 0, learning rate].
   struct DeviceValues {
-    Array block, step, learning_rate;
+    Array block, counter, step, learning_rate;  // views of the block
   };
   struct Group {
     Arrays states;  // of the arena's length, for rules that update arenas

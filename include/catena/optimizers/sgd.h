@@ -12,6 +12,7 @@ class SGD : public Optimizer {
 
  protected:
   bool updates_arenas() const override { return true; }
+  bool counts_updates() const override { return true; }
   void update_arena(const ArenaUpdate& update) override;
 };
 

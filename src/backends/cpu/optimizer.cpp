@@ -71,6 +71,11 @@ template <class Rule>
 void step(const OptimizerCall& call, const Rule& rule) {
   visit_compute(call.parameter->dtype(),
                 [&](auto tag) { run<typename decltype(tag)::type>(call, rule); });
+  if (call.counter) *call.counter->data<double>() += 1;
+}
+
+double step_of(const OptimizerCall& call) {
+  return call.counter ? *call.counter->data<double>() + 1 : number(call.step);
 }
 
 }  // namespace
@@ -88,7 +93,7 @@ void momentum_sgd(const OptimizerCall& call) {
 
 void adam(const OptimizerCall& call) {
   StepConstants c = constants(call);
-  const double t = number(call.step);
+  const double t = step_of(call);
   c.learning_rate *= std::sqrt(1 - std::pow(call.beta2, t)) / (1 - std::pow(call.beta1, t));
   step(call,
        [&](const auto& f, auto* const* p, int64_t n) { f.adam(p[0], p[1], p[2], p[3], c, n); });

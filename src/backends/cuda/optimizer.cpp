@@ -23,6 +23,17 @@ StepNumber step_number(const char* who, const StepValue& value) {
   return result;
 }
 
+UpdateCounter* update_counter(const char* who, const OptimizerCall& call) {
+  if (!call.counter) return nullptr;
+  const Array& a = *call.counter;
+  CATENA_CHECK(ValueError,
+               a.device() == call.parameter->device() && a.dtype() == Dtype::kFloat64 &&
+                   a.shape() == Shape{2} && a.is_contiguous(),
+               who, ": the counter must be a contiguous float64 array of shape (2,) on ",
+               call.parameter->device(), ", got ", a.dtype(), " ", a.shape(), " on ", a.device());
+  return static_cast<UpdateCounter*>(a.raw_data());
+}
+
 template <Rule kRule>
 void run(const char* who, const OptimizerCall& call) {
   OptimizerArgs args{};
@@ -37,6 +48,7 @@ void run(const char* who, const OptimizerCall& call) {
   args.count = call.parameter->size();
   args.learning_rate = step_number(who, call.learning_rate);
   args.step = step_number(who, call.step);
+  args.counter = update_counter(who, call);
   args.gradient_scale = step_number(who, call.gradient_scale);
   args.weight_decay = call.weight_decay;
   args.beta1 = call.beta1;

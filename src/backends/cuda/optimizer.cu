@@ -36,7 +36,7 @@ template <class C, Rule kRule>
 __device__ void prepare(const OptimizerArgs& args, Numbers<C>& n) {
   double rate = read(args.learning_rate);
   if (kRule == Rule::kAdam) {
-    const double t = read(args.step);
+    const double t = args.counter ? args.counter->updates + 1 : read(args.step);
     rate = rate * sqrt(1 - whole_power(args.beta2, t)) / (1 - whole_power(args.beta1, t));
   }
   n.rate = C(rate);
@@ -65,6 +65,19 @@ __device__ void update(const Numbers<C>& n, C g, C& p, C& s0, C& s1) {
     s1 = s1 + n.rest2 * (gr * gr - s1);
     p = p - n.rate * s0 / (root(s1) + n.epsilon);
   }
+}
+
+// Counts this update, once in a launch and after all blocks have read the count.
+template <Rule kRule>
+__device__ void advance(UpdateCounter* counter) {
+  if (kRule != Rule::kAdam) {  // nobody reads it
+    if (blockIdx.x == 0) counter->updates += 1;
+    return;
+  }
+  __threadfence();
+  if (atomicAdd(&counter->arrived, 1u) + 1 < gridDim.x) return;
+  counter->arrived = 0;
+  counter->updates += 1;
 }
 
 template <class T, Rule kRule, int N>
@@ -109,6 +122,7 @@ __global__ void __launch_bounds__(kThreads) optimizer_kernel(OptimizerArgs args)
     if (kStates > 0) s0[tail] = Narrow<T>::from(c0);
     if (kStates > 1) s1[tail] = Narrow<T>::from(c1);
   }
+  if (args.counter && threadIdx.x == 0) advance<kRule>(args.counter);
 }
 
 template <class T, Rule kRule>

@@ -12,6 +12,12 @@ struct StepNumber {
   const int64_t* integer_address;
 };
 
+// OptimizerCall::counter as the kernels see it. Between kernels `arrived` is 0.
+struct UpdateCounter {
+  double updates;    // done before
+  unsigned arrived;  // blocks of the running kernel that have read `updates`
+};
+
 enum class Rule : uint8_t { kSgd, kMomentumSgd, kAdam };
 
 struct OptimizerArgs {
@@ -21,6 +27,7 @@ struct OptimizerArgs {
   int64_t count;
   bool aligned;  // all addresses are multiples of 16
   StepNumber learning_rate, step, gradient_scale;
+  UpdateCounter* counter;  // or null; t comes from it then, and `step` is not used
   double weight_decay, beta1, beta2, epsilon;
 };
 

@@ -83,6 +83,8 @@ CATENA_BUILTIN1(trunc) CATENA_BUILTIN1(rint) CATENA_BUILTIN1(fabs)
 CATENA_FN double copysign(double x, double y) { return __builtin_copysign(x, y); }
 CATENA_FN bool signbit(float x) { return __builtin_signbit(x) != 0; }
 CATENA_FN bool signbit(double x) { return __builtin_signbit(x) != 0; }
+CATENA_FN float divide(float x, float y) { return x / y; }
+CATENA_FN double divide(double x, double y) { return x / y; }
 #undef CATENA_M1
 #undef CATENA_M2
 #undef CATENA_BUILTIN1
