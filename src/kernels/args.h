@@ -127,15 +127,16 @@ struct ArangeArgs {
 
 // A user's element-wise kernel: operands that take part in broadcasting.
 constexpr int kUserDims = 24;
-template <int N>
+// D: most dimensions of the loop; kUserDims, or 1, for fewer bytes make the launch faster.
+template <int N, int D = kUserDims>
 struct UserArgs {
   void* pointer[N];
   uint64_t value[N];  // storage bits of an operand that is a host number
   int64_t size;
-  int64_t stride[kUserDims][N];  // bytes, innermost first
-  int64_t extent[kUserDims];
-  Divider divider[kUserDims];  // the same, used below 2^31 elements
-  uint32_t immediate;          // bit k: operand k is value[k]
+  int64_t stride[D][N];  // bytes, innermost first; those of [0] are always there
+  int64_t extent[D];
+  Divider divider[D];  // the same, used below 2^31 elements
+  uint32_t immediate;  // bit k: operand k is value[k]
   int32_t ndim;
 };
 // An argument that the user indexes.
@@ -174,6 +175,7 @@ static_assert(sizeof(StridedArgs<3>) == 352, "StridedArgs is laid out alike ever
 static_assert(sizeof(ReduceArgs) == 672, "ReduceArgs is laid out alike everywhere");
 static_assert(sizeof(ArgReduceArgs) == 424, "ArgReduceArgs is laid out alike everywhere");
 static_assert(sizeof(ArangeArgs) == 48, "ArangeArgs is laid out alike everywhere");
+static_assert(sizeof(UserArgs<2, 1>) == 88, "UserArgs is laid out alike everywhere");
 static_assert(sizeof(UserArgs<2>) == 912, "UserArgs is laid out alike everywhere");
 static_assert(sizeof(UserRaw) == 408, "UserRaw is laid out alike everywhere");
 static_assert(sizeof(ConcatArgs) == 480, "ConcatArgs is laid out alike everywhere");

@@ -13,9 +13,9 @@ struct UserIndex {
 };
 
 // Byte offsets of all operands at element i (C order).
-template <int N>
-CATENA_FN void user_offsets(const UserArgs<N>& a, int64_t i, int64_t (&offset)[N]) {
-  if (a.ndim == 1) {
+template <int N, int D>
+CATENA_FN void user_offsets(const UserArgs<N, D>& a, int64_t i, int64_t (&offset)[N]) {
+  if (D == 1 || a.ndim == 1) {
 #pragma unroll
     for (int k = 0; k < N; ++k) offset[k] = i * a.stride[0][k];
     return;
@@ -41,8 +41,8 @@ CATENA_FN void user_offsets(const UserArgs<N>& a, int64_t i, int64_t (&offset)[N
   }
 }
 
-template <class S, int N>
-CATENA_FN S user_load(const UserArgs<N>& a, int k, int64_t offset) {
+template <class S, int N, int D>
+CATENA_FN S user_load(const UserArgs<N, D>& a, int k, int64_t offset) {
   if ((a.immediate >> k) & 1) return from_bits<S>(a.value[k]);
   return *reinterpret_cast<const S*>(static_cast<const char*>(a.pointer[k]) + offset);
 }
@@ -51,8 +51,9 @@ template <class S>
 struct __align__(sizeof(S) * 4 < 16 ? sizeof(S) * 4 : 16) UserFour {
   S value[4];
 };
-template <class S, int N>
-CATENA_FN UserFour<S> user_load_four(const UserArgs<N>& a, int k, int64_t offset, int64_t first) {
+template <class S, int N, int D>
+CATENA_FN UserFour<S> user_load_four(const UserArgs<N, D>& a, int k, int64_t offset,
+                                     int64_t first) {
   const S number = from_bits<S>(a.value[k]);
   UserFour<S> four = {number, number, number, number};
   // No other branch: loads of all operands are to be in flight together.
@@ -61,8 +62,8 @@ CATENA_FN UserFour<S> user_load_four(const UserArgs<N>& a, int k, int64_t offset
                                                  first * int64_t(sizeof(S)));
   return four;
 }
-template <class S, int N>
-CATENA_FN S& user_place(const UserArgs<N>& a, int k, int64_t offset) {
+template <class S, int N, int D>
+CATENA_FN S& user_place(const UserArgs<N, D>& a, int k, int64_t offset) {
   return *reinterpret_cast<S*>(static_cast<char*>(a.pointer[k]) + offset);
 }
 

@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "catena/array/elementwise.h"
+#include "catena/array/indexing.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "gpu.h"

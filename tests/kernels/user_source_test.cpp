@@ -3,6 +3,7 @@
 
 #include "backends/cuda/jit/compile/nvrtc.h"
 #include "backends/cuda/jit/compile/user_source.h"
+#include "backends/cuda/jit/host_args.h"
 #include "catena/core/error.h"
 
 namespace catena::jit {
@@ -31,9 +32,11 @@ void expect_compiles(const std::string& source) {
 TEST_F(UserKernelTexts, ElementwiseInEveryDtype) {
   for (int d = 0; d < kDtypeCount; ++d) {
     const std::vector<std::pair<char, Dtype>> letters{{'T', Dtype(d)}};
-    expect_compiles(
-        user_elementwise_source(definition("T t = x; z = t * y + (T)i"), {{"z", Dtype(d), false}},
-                                {{"x", Dtype(d), false}, {"y", Dtype::kFloat32, false}}, letters));
+    for (const int dims : {1, kUserDims}) {
+      expect_compiles(user_elementwise_source(
+          definition("T t = x; z = t * y + (T)i"), {{"z", Dtype(d), false}},
+          {{"x", Dtype(d), false}, {"y", Dtype::kFloat32, false}}, letters, dims));
+    }
   }
 }
 
@@ -50,11 +53,11 @@ TEST_F(UserKernelTexts, RawArgumentsAndOptions) {
             "table.size()]) + table[at];\n"
             "raw_out[i] += x; sum += raw_out[i] + (float)table.shape()[0] + (float)_ind.size();",
             options),
-        {{"raw_out", d, true}}, {{"table", d, true}, {"x", d, false}}, letters));
+        {{"raw_out", d, true}}, {{"table", d, true}, {"x", d, false}}, letters, kUserDims));
   }
   expect_compiles(user_elementwise_source(definition("y[i] = x[n - 1 - i]"),
                                           {{"y", Dtype::kFloat64, true}},
-                                          {{"x", Dtype::kFloat64, true}}, {}));
+                                          {{"x", Dtype::kFloat64, true}}, {}, 1));
 }
 
 ReductionKernel::Definition reduction(const std::string& map, const std::string& fold,
@@ -109,7 +112,7 @@ TEST_F(UserKernelTexts, ReductionsWithOutputsRawArgumentsAndAnOwnType) {
 TEST_F(UserKernelTexts, OptionsReachTheCompiler) {
   const std::string source =
       user_elementwise_source(definition("z = FACTOR * x"), {{"z", Dtype::kFloat32, false}},
-                              {{"x", Dtype::kFloat32, false}}, {});
+                              {{"x", Dtype::kFloat32, false}}, {}, 1);
   EXPECT_THROW(compile(source, 90, "my_kernel"), ValueError);
   EXPECT_GT(compile(source, 90, "my_kernel", {"-DFACTOR=3"}).size(), 500u);
   EXPECT_NE(kernel_key(source, 90), kernel_key(source, 90, {"-DFACTOR=3"}));
@@ -138,7 +141,7 @@ TEST_F(UserKernelTexts, ErrorsNameTheUsersLine) {
   try {
     compile(user_elementwise_source(definition("float t = x;\nz = t + undefined_thing"),
                                     {{"z", Dtype::kFloat32, false}},
-                                    {{"x", Dtype::kFloat32, false}}, {}),
+                                    {{"x", Dtype::kFloat32, false}}, {}, kUserDims),
             90, "my_kernel");
     FAIL() << "a wrong text compiled";
   } catch (const ValueError& error) {

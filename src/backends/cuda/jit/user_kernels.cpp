@@ -18,69 +18,104 @@ namespace catena::jit {
 namespace {
 
 constexpr unsigned kUserThreads = 128;
+constexpr size_t kMaxUserOperands = 32;
+static_assert(kUserDims >= kMaxDims);
 
-// Dimensions of a loop, innermost first.
-struct UserLoop {
-  std::vector<int64_t> extent;
-  std::vector<std::vector<int64_t>> stride;  // [dimension][operand]
-  int64_t size = 1;
+// The arguments of a kernel that are not raw, outputs first, and the raw ones.
+struct UserOperands {
+  const KernelArgument* list[kMaxUserOperands];
+  size_t count = 0;
+  std::vector<UserRaw> raws;
 
-  // Goes from the last axis to the first: call with axes in descending order.
-  void add(int64_t length, std::vector<int64_t> strides, bool fuse) {
-    size *= length;
-    if (length == 1) return;
-    bool even = fuse && !extent.empty();
-    for (size_t k = 0; even && k < strides.size(); ++k)
-      even = strides[k] == stride.back()[k] * extent.back();
-    if (even) {
-      extent.back() *= length;
-    } else {
-      extent.push_back(length);
-      stride.push_back(std::move(strides));
+  UserOperands(const std::string& who, std::span<const KernelArgument> arguments);
+  // The first that is an array, or null.
+  const Array* first_array() const {
+    for (size_t k = 0; k < count; ++k) {
+      if (list[k]->array.defined()) return &list[k]->array;
     }
+    return nullptr;
   }
 };
 
-// UserArgs<N> of a number of operands known at run time only: the same layout in a byte buffer.
+// Dimensions of a loop, innermost first. No memory is taken: launches are counted in microseconds.
+struct UserLoop {
+  int ndim = 0;
+  int64_t size = 1;
+  int64_t extent[kUserDims];
+  int64_t stride[kUserDims][kMaxUserOperands];  // bytes
+
+  // Goes from the last axis to the first: call with axes in descending order. stride_of(k) gives
+  // the stride of operand k. A dimension that continues the one before is joined to it.
+  template <class StrideOf>
+  void add(int64_t length, size_t operands, const StrideOf& stride_of, bool join) {
+    size *= length;
+    if (length == 1) return;
+    int64_t* strides = stride[ndim];
+    for (size_t k = 0; k < operands; ++k) strides[k] = stride_of(k);
+    bool even = join && ndim > 0;
+    for (size_t k = 0; even && k < operands; ++k)
+      even = strides[k] == stride[ndim - 1][k] * extent[ndim - 1];
+    if (even)
+      extent[ndim - 1] *= length;
+    else
+      extent[ndim++] = length;
+  }
+};
+
+// UserArgs<N, D> of numbers known at run time only: the same layout in a buffer.
 class UserArgsBuffer {
  public:
-  explicit UserArgsBuffer(size_t operands) : operands_(std::max<size_t>(operands, 1)) {
-    // pointer[N], value[N], size, stride[kUserDims][N], extent, divider, immediate, ndim
-    words_.resize(2 * operands_ + 1 + kUserDims * operands_ + kUserDims +
-                  (kUserDims * sizeof(Divider)) / 8 + 1);
+  UserArgsBuffer(size_t operands, int dims)
+      : operands_(std::max<size_t>(operands, 1)), dims_(static_cast<size_t>(dims)) {
+    std::fill_n(words_, size_in_words(operands_, dims_), uint64_t{0});
   }
-  void set_array(size_t k, void* data) { words_[k] = reinterpret_cast<uint64_t>(data); }
-  void set_number(size_t k, uint64_t bits) {
-    words_[operands_ + k] = bits;
-    immediate_ |= 1u << k;
+  UserArgsBuffer(const UserOperands& operands, int dims, const UserLoop& loop)
+      : UserArgsBuffer(operands.count, dims) {
+    for (size_t k = 0; k < operands.count; ++k) set_operand(k, *operands.list[k]);
+    set_loop(loop, operands.count);
   }
-  void set_loop(const UserLoop& loop) {
+  void* data() { return words_; }
+
+  static constexpr size_t size_in_words(size_t operands, size_t dims) {
+    return strides_at(operands) + dims * (operands + 1) + (dims * sizeof(Divider) + 8 + 7) / 8;
+  }
+
+ private:
+  static constexpr size_t strides_at(size_t operands) { return 2 * operands + 1; }
+  uint32_t* immediate() {
+    uint64_t* dividers = words_ + strides_at(operands_) + dims_ * (operands_ + 1);
+    return reinterpret_cast<uint32_t*>(reinterpret_cast<Divider*>(dividers) + dims_);
+  }
+  void set_operand(size_t k, const KernelArgument& argument) {
+    if (argument.array.defined()) {
+      words_[k] = reinterpret_cast<uint64_t>(argument.array.raw_data());
+      return;
+    }
+    words_[operands_ + k] =
+        argument.bits ? *argument.bits : scalar_bits(argument.scalar, argument.dtype);
+    *immediate() |= 1u << k;
+  }
+  void set_loop(const UserLoop& loop, size_t operands) {
     words_[2 * operands_] = static_cast<uint64_t>(loop.size);
-    uint64_t* strides = &words_[2 * operands_ + 1];
-    uint64_t* extents = strides + kUserDims * operands_;
-    Divider* dividers = reinterpret_cast<Divider*>(extents + kUserDims);
-    for (size_t d = 0; d < loop.extent.size(); ++d) {
-      for (size_t k = 0; k < loop.stride[d].size(); ++k)
-        strides[d * operands_ + k] = static_cast<uint64_t>(loop.stride[d][k]);
+    uint64_t* strides = words_ + strides_at(operands_);
+    uint64_t* extents = strides + dims_ * operands_;
+    Divider* dividers = reinterpret_cast<Divider*>(extents + dims_);
+    for (int d = 0; d < loop.ndim; ++d) {
+      for (size_t k = 0; k < operands; ++k)
+        strides[static_cast<size_t>(d) * operands_ + k] = static_cast<uint64_t>(loop.stride[d][k]);
       extents[d] = static_cast<uint64_t>(loop.extent[d]);
       dividers[d] = make_divider(static_cast<uint32_t>(
           std::max<int64_t>(1, std::min<int64_t>(loop.extent[d], 0x7fffffff))));
     }
-    ndim_ = static_cast<int32_t>(loop.extent.size());
-  }
-  void* finish() {
-    words_.back() = immediate_ | (static_cast<uint64_t>(ndim_) << 32);
-    return words_.data();
+    immediate()[1] = static_cast<uint32_t>(loop.ndim);
   }
 
- private:
-  size_t operands_;
-  std::vector<uint64_t> words_;
-  uint32_t immediate_ = 0;
-  int32_t ndim_ = 0;
+  size_t operands_, dims_;
+  uint64_t words_[2 * kMaxUserOperands + 1 + kUserDims * (kMaxUserOperands + 1) +
+                  (kUserDims * sizeof(Divider) + 8 + 7) / 8];
 };
-static_assert(sizeof(UserArgs<3>) ==
-              8 * (2 * 3 + 1 + kUserDims * 3 + kUserDims + kUserDims * 12 / 8 + 1));
+static_assert(sizeof(UserArgs<3>) == 8 * UserArgsBuffer::size_in_words(3, kUserDims));
+static_assert(sizeof(UserArgs<3, 1>) == 8 * UserArgsBuffer::size_in_words(3, 1));
 
 UserRaw raw_argument(const Array& a) {
   UserRaw raw{};
@@ -93,16 +128,24 @@ UserRaw raw_argument(const Array& a) {
   return raw;
 }
 
-void set_operand(UserArgsBuffer& args, size_t k, const KernelArgument& argument) {
-  if (argument.array.defined())
-    args.set_array(k, argument.array.raw_data());
-  else
-    args.set_number(k,
-                    argument.bits ? *argument.bits : scalar_bits(argument.scalar, argument.dtype));
+UserOperands::UserOperands(const std::string& who, std::span<const KernelArgument> arguments) {
+  for (const KernelArgument& argument : arguments) {
+    if (argument.parameter->raw) {
+      raws.push_back(raw_argument(argument.array));
+      continue;
+    }
+    CATENA_CHECK(ValueError, count < kMaxUserOperands, who, ": ", arguments.size(),
+                 " arguments; at most ", kMaxUserOperands, " that are not raw");
+    list[count++] = &argument;
+  }
 }
 
-UserParameter parameter_of(const KernelArgument& argument) {
-  return {argument.parameter->name, argument.dtype, argument.parameter->raw};
+// The arguments as the texts know them.
+std::vector<UserParameter> parameters_of(std::span<const KernelArgument> arguments) {
+  std::vector<UserParameter> result;
+  for (const KernelArgument& argument : arguments)
+    result.push_back({argument.parameter->name, argument.dtype, argument.parameter->raw});
+  return result;
 }
 
 // Where a kernel's programs are kept: architecture and dtypes.
@@ -136,18 +179,19 @@ Program& raw_program(int device, const RawKernel::Source& source) {
 
 // Whether the reduced elements of every input that is not a number lie side by side, and any four
 // of them from a multiple of four on are aligned.
-bool in_runs_of_four(std::span<const KernelArgument* const> operands, size_t outputs,
-                     const UserLoop& kept, const UserLoop& reduced) {
-  if (reduced.extent.size() != 1) return false;
-  for (size_t k = outputs; k < operands.size(); ++k) {
-    if (!operands[k]->array.defined()) continue;
-    const int64_t item = static_cast<int64_t>(itemsize(operands[k]->dtype)),
+bool in_runs_of_four(const UserOperands& operands, size_t outputs, const UserLoop& kept,
+                     const UserLoop& reduced) {
+  if (reduced.ndim != 1) return false;
+  for (size_t k = outputs; k < operands.count; ++k) {
+    const KernelArgument& operand = *operands.list[k];
+    if (!operand.array.defined()) continue;
+    const int64_t item = static_cast<int64_t>(itemsize(operand.dtype)),
                   alignment = std::min<int64_t>(4 * item, 16);
     if (reduced.stride[0][k] != item ||
-        reinterpret_cast<uintptr_t>(operands[k]->array.raw_data()) % alignment != 0)
+        reinterpret_cast<uintptr_t>(operand.array.raw_data()) % alignment != 0)
       return false;
-    for (const std::vector<int64_t>& strides : kept.stride)
-      if (strides[k] % alignment != 0) return false;
+    for (int d = 0; d < kept.ndim; ++d)
+      if (kept.stride[d][k] % alignment != 0) return false;
   }
   return true;
 }
@@ -155,35 +199,20 @@ bool in_runs_of_four(std::span<const KernelArgument* const> operands, size_t out
 }  // namespace
 
 void launch_user_reduction(const UserReductionLaunch& launch) {
-  const std::span<const KernelArgument> arguments = launch.arguments;
-  std::vector<const KernelArgument*> operands;
-  std::vector<UserRaw> raws;
-  for (const KernelArgument& argument : arguments) {
-    if (argument.parameter->raw)
-      raws.push_back(raw_argument(argument.array));
-    else
-      operands.push_back(&argument);
-  }
-  CATENA_CHECK(ValueError, operands.size() <= 32, launch.program->what, ": ", operands.size(),
-               " arguments; at most 32 that are not raw");
-  UserArgsBuffer kept(operands.size()), reduced(operands.size());
-  for (size_t k = 0; k < operands.size(); ++k) set_operand(kept, k, *operands[k]);
+  UserOperands operands(launch.program->what, launch.arguments);
   UserLoop kept_loop, reduced_loop;
   const Shape& shape = launch.shape;
   bool neighbours = false;  // results lie closer together than the elements behind one
   for (int d = shape.ndim() - 1; d >= 0; --d) {
     const bool is_reduced = (launch.axes >> d) & 1;
-    std::vector<int64_t> strides;
-    for (size_t k = 0; k < operands.size(); ++k) {
-      const bool none = !operands[k]->array.defined() || (is_reduced && k < launch.outputs);
-      strides.push_back(none ? 0 : operands[k]->array.strides()[size_t(d)]);
-    }
+    const auto stride_of = [&](size_t k) -> int64_t {
+      const Array& a = operands.list[k]->array;
+      return !a.defined() || (is_reduced && k < launch.outputs) ? 0 : a.strides()[size_t(d)];
+    };
     if (reduced_loop.size * kept_loop.size == 1 && shape[size_t(d)] > 1) neighbours = !is_reduced;
     (is_reduced ? reduced_loop : kept_loop)
-        .add(shape[size_t(d)], std::move(strides), launch.reduce_dims);
+        .add(shape[size_t(d)], operands.count, stride_of, launch.reduce_dims);
   }
-  kept.set_loop(kept_loop);
-  reduced.set_loop(reduced_loop);
   const UserReducePlan plan =
       plan_user_reduction(kept_loop.size, reduced_loop.size, neighbours, launch.partial_bytes,
                           gpu::device_info(launch.device.index()).multiprocessors);
@@ -194,19 +223,18 @@ void launch_user_reduction(const UserReductionLaunch& launch) {
                        size_t(plan.splits) * size_t(kept_loop.size) * size_t(launch.partial_bytes));
     partial_data = partial->data;
   }
-  if (raws.empty()) raws.emplace_back();
   const cudaStream_t stream = gpu::launch_stream(launch.device);
-  void* kept_args = kept.finish();
-  void* reduced_args = reduced.finish();
+  UserArgsBuffer kept(operands, kUserDims, kept_loop), reduced(operands, kUserDims, reduced_loop);
   long long per_split = plan.per_split;
   int width = plan.width, splits = plan.splits;
   bool wide = plan.width == 1 && in_runs_of_four(operands, launch.outputs, kept_loop, reduced_loop);
-  void* parameters[] = {kept_args,  reduced_args, raws.data(), &partial_data,
-                        &per_split, &width,       &wide};
+  void* raws = operands.raws.data();
+  void* parameters[] = {kept.data(), reduced.data(), &partial_data, &per_split,
+                        &width,      &wide,          raws};
   launch_program(*launch.program, 0, launch.device.index(), uint64_t(plan.blocks),
                  unsigned(plan.splits), unsigned(plan.threads), parameters, stream);
   if (plan.splits == 1) return;
-  void* finish[] = {kept_args, reduced_args, raws.data(), &partial_data, &splits};
+  void* finish[] = {kept.data(), reduced.data(), &partial_data, &splits, raws};
   launch_program(*launch.program, 1, launch.device.index(), uint64_t(plan.finish_blocks), 1, 128,
                  finish, stream);
 }
@@ -218,29 +246,22 @@ class CudaKernelCompiler final : public KernelCompiler {
   void elementwise(const ElementwiseKernel::Definition& kernel,
                    std::span<const KernelArgument> arguments, UserLetters letters, int64_t size,
                    Device device) override {
-    std::vector<UserParameter> outputs, inputs;
-    std::vector<const KernelArgument*> operands;
-    std::vector<UserRaw> raws;
-    for (size_t k = 0; k < arguments.size(); ++k) {
-      (k < kernel.outputs.size() ? outputs : inputs).push_back(parameter_of(arguments[k]));
-      if (arguments[k].parameter->raw)
-        raws.push_back(raw_argument(arguments[k].array));
-      else
-        operands.push_back(&arguments[k]);
-    }
-    CATENA_CHECK(ValueError, operands.size() <= 32, kernel.name, ": ", operands.size(),
-                 " arguments; at most 32 that are not raw");
-    Program& program =
-        *static_cast<Program*>(kernel.programs->get(program_key(device.index(), arguments), [&] {
-          return make_program(device.index(), kernel.name,
-                              user_elementwise_source(kernel, outputs, inputs, letters),
-                              {"catena_user"}, kernel.options.options);
-        }));
-    UserArgsBuffer args(operands.size());
-    for (size_t k = 0; k < operands.size(); ++k) set_operand(args, k, *operands[k]);
-    args.set_loop(loop_of(operands, size, kernel.options.reduce_dims));
-    if (raws.empty()) raws.emplace_back();
-    void* parameters[] = {args.finish(), raws.data()};
+    UserOperands operands(kernel.name, arguments);
+    UserLoop loop;
+    fill_loop(loop, operands, size, kernel.options.reduce_dims);
+    const int dims = loop.ndim <= 1 ? 1 : kUserDims;
+    std::string key = program_key(device.index(), arguments);
+    key += static_cast<char>(dims);
+    Program& program = *static_cast<Program*>(kernel.programs->get(key, [&] {
+      const size_t outputs = kernel.outputs.size();
+      return make_program(
+          device.index(), kernel.name,
+          user_elementwise_source(kernel, parameters_of(arguments.first(outputs)),
+                                  parameters_of(arguments.subspan(outputs)), letters, dims),
+          {"catena_user"}, kernel.options.options);
+    }));
+    UserArgsBuffer args(operands, dims, loop);
+    void* parameters[] = {args.data(), operands.raws.data()};
     const int64_t most = int64_t(gpu::device_info(device.index()).multiprocessors) * 64;
     const int64_t blocks = std::min<int64_t>((size + kUserThreads - 1) / kUserThreads, most);
     launch_program(program, 0, device.index(), uint64_t(blocks), 1, kUserThreads, parameters,
@@ -285,25 +306,20 @@ class CudaKernelCompiler final : public KernelCompiler {
   }
 
  private:
-  static UserLoop loop_of(const std::vector<const KernelArgument*>& operands, int64_t size,
-                          bool fuse) {
-    UserLoop loop;
-    const Array* first = nullptr;
-    for (const KernelArgument* operand : operands) {
-      if (operand->array.defined() && first == nullptr) first = &operand->array;
-    }
+  static void fill_loop(UserLoop& loop, const UserOperands& operands, int64_t size, bool join) {
+    const Array* first = operands.first_array();
     if (first == nullptr) {
-      loop.add(size, std::vector<int64_t>(operands.size(), 0), fuse);
-      return loop;
+      loop.add(
+          size, operands.count, [](size_t) { return 0; }, join);
+      return;
     }
     for (int d = first->ndim() - 1; d >= 0; --d) {
-      std::vector<int64_t> strides;
-      for (const KernelArgument* operand : operands) {
-        strides.push_back(operand->array.defined() ? operand->array.strides()[size_t(d)] : 0);
-      }
-      loop.add(first->shape()[size_t(d)], std::move(strides), fuse);
+      const auto stride_of = [&](size_t k) -> int64_t {
+        const Array& a = operands.list[k]->array;
+        return a.defined() ? a.strides()[size_t(d)] : 0;
+      };
+      loop.add(first->shape()[size_t(d)], operands.count, stride_of, join);
     }
-    return loop;
   }
 };
 
@@ -311,9 +327,9 @@ class CudaKernelCompiler final : public KernelCompiler {
 
 Program* make_reduction_program(int device, const ReductionKernel::Definition& kernel,
                                 std::span<const KernelArgument> arguments, UserLetters letters) {
-  std::vector<UserParameter> outputs, inputs;
-  for (size_t k = 0; k < arguments.size(); ++k)
-    (k < kernel.outputs.size() ? outputs : inputs).push_back(parameter_of(arguments[k]));
+  const size_t count = kernel.outputs.size();
+  const auto outputs = parameters_of(arguments.first(count)),
+             inputs = parameters_of(arguments.subspan(count));
   return make_program(device, kernel.name, user_reduction_source(kernel, outputs, inputs, letters),
                       {"catena_user_reduce", "catena_user_finish"}, kernel.options);
 }

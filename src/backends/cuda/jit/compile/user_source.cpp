@@ -34,6 +34,12 @@ std::string user_code(const std::string& name, const std::string& code) {
   return "#line 1 \"" + name + "\"\n" + code + "\n#line 1 \"generated\"\n";
 }
 
+// The last parameter of a kernel with raw arguments.
+std::string raws_parameter(size_t raws) {
+  if (raws == 0) return {};
+  return ", const __grid_constant__ catena::jit::UserRaws<" + std::to_string(raws) + "> _raws";
+}
+
 std::string load(const UserParameter& p, size_t number, const char* args,
                  const std::string& offset) {
   return "catena::jit::widen(catena::jit::user_load<" + stored_type(p.dtype) + ">(" + args + ", " +
@@ -44,7 +50,8 @@ std::string load(const UserParameter& p, size_t number, const char* args,
 
 std::string user_elementwise_source(const ElementwiseKernel::Definition& kernel,
                                     const std::vector<UserParameter>& outputs,
-                                    const std::vector<UserParameter>& inputs, UserLetters letters) {
+                                    const std::vector<UserParameter>& inputs, UserLetters letters,
+                                    int dims) {
   std::string raws, batches, loads, names, stores;
   size_t operands = 0, raw_count = 0;
   const auto add = [&](const UserParameter& p, bool is_output) {
@@ -73,15 +80,13 @@ std::string user_elementwise_source(const ElementwiseKernel::Definition& kernel,
   };
   for (const UserParameter& p : outputs) add(p, true);
   for (const UserParameter& p : inputs) add(p, false);
-  const std::string count = std::to_string(std::max<size_t>(operands, 1)),
-                    raw_array = std::to_string(std::max<size_t>(raw_count, 1));
+  const std::string count = std::to_string(std::max<size_t>(operands, 1));
   std::string text = head(letters, kernel.options.preamble);
   text +=
       "extern \"C\" __global__ void __launch_bounds__(128) catena_user(const __grid_constant__ "
       "catena::jit::UserArgs<" +
-      count + "> _args, const __grid_constant__ catena::jit::UserRaws<" + raw_array +
-      "> _raws) {\n" +
-      "  const long long n = _args.size;\n  const catena::jit::UserIndex _ind = {n};\n" + raws;
+      count + ", " + std::to_string(dims) + "> _args" + raws_parameter(raw_count) +
+      ") {\n  const long long n = _args.size;\n  const catena::jit::UserIndex _ind = {n};\n" + raws;
   if (!kernel.options.loop_prep.empty())
     text += user_code("loop_prep", kernel.options.loop_prep + ";");
   // Inputs of several elements, a grid apart, are read before any of them is computed: more reads
@@ -110,13 +115,12 @@ std::string reduced_type(const ReductionKernel::Definition& kernel, Dtype first_
 }
 
 // Parameters and the kernel's first lines: raw arguments.
-std::string reduction_head(const char* name, const std::string& count, const std::string& raw_count,
+std::string reduction_head(const char* name, const std::string& count, size_t raw_count,
                            const std::string& raws, const char* more) {
   return std::string("extern \"C\" __global__ void __launch_bounds__(256) ") + name +
          "(const __grid_constant__ catena::jit::UserArgs<" + count +
          "> _kept, const __grid_constant__ catena::jit::UserArgs<" + count +
-         "> _reduced, const __grid_constant__ catena::jit::UserRaws<" + raw_count +
-         "> _raws, _Reduced* _partial, " + more +
+         "> _reduced, _Reduced* _partial, " + more + raws_parameter(raw_count) +
          ") {\n"
          "  __shared__ _Reduced _values[256];\n  __shared__ bool _filled[256];\n" +
          raws;
@@ -173,7 +177,8 @@ struct ReductionParts {
   std::string fours;     // the run of four from element _e on, of each input
   std::string unpacked;  // these into the batches
   std::string names;     // element _u of the batches under the user's names
-  std::string count, raw_count;
+  std::string count;     // of operands
+  size_t raw_count = 0;
   std::string begin;  // _value and _any before the first element
   std::string add;    // _mapped to _value
 };
@@ -181,12 +186,12 @@ struct ReductionParts {
 ReductionParts reduction_parts(const ReductionKernel::Definition& kernel, size_t outputs,
                                const std::vector<UserParameter>& inputs) {
   ReductionParts parts;
-  size_t operands = outputs, raw_count = 0;
+  size_t operands = outputs;
   for (const UserParameter& p : inputs) {
     const std::string stored = stored_type(p.dtype), number = std::to_string(operands);
     if (p.raw) {
       parts.raws += "  const catena::jit::RawArray<" + stored + "> " + p.name + "(_raws.array[" +
-                    std::to_string(raw_count++) + "]);\n";
+                    std::to_string(parts.raw_count++) + "]);\n";
       continue;
     }
     parts.batches += "        " + seen_type(p.dtype) + " _batch" + number + "[8];\n";
@@ -202,7 +207,6 @@ ReductionParts reduction_parts(const ReductionKernel::Definition& kernel, size_t
     ++operands;
   }
   parts.count = std::to_string(operands);
-  parts.raw_count = std::to_string(std::max<size_t>(raw_count, 1));
   const bool start = !kernel.identity.empty();
   parts.begin = "    _Reduced _value" +
                 (start ? " = (_Reduced)(" + kernel.identity + ")" : std::string()) +

@@ -18,15 +18,18 @@ struct UserParameter {
 };
 using UserLetters = std::span<const std::pair<char, Dtype>>;
 
-// Kernel catena_user(UserArgs<max(1, operands)>, UserRaws<max(1, raws)>); operands and raws are
-// numbered in the order outputs, inputs.
+// Kernel catena_user(UserArgs<max(1, operands), dims>, UserRaws<raws>), without the second where
+// nothing is raw; operands and raws are numbered in the order outputs, inputs. dims: kUserDims, or
+// 1 for loops of at most one dimension.
 std::string user_elementwise_source(const ElementwiseKernel::Definition& kernel,
                                     const std::vector<UserParameter>& outputs,
-                                    const std::vector<UserParameter>& inputs, UserLetters letters);
-// Kernel catena_user_reduce(UserArgs<operands> kept, UserArgs<operands> reduced, UserRaws, partial,
-// per_split, width) and catena_user_finish(kept, reduced, UserRaws, partial, splits); the operands
-// are outputs and inputs that are not raw. A block takes `width` neighbouring results and
-// blockIdx.y one of the splits of their elements, whose results go to `partial` [split][result].
+                                    const std::vector<UserParameter>& inputs, UserLetters letters,
+                                    int dims);
+// Kernel catena_user_reduce(UserArgs<operands> kept, UserArgs<operands> reduced, partial,
+// per_split, width, wide, UserRaws<raws>) and catena_user_finish(kept, reduced, partial, splits,
+// UserRaws), without the last where nothing is raw; the operands are outputs and inputs that are
+// not raw. A block takes `width` neighbouring results and blockIdx.y one of the splits of their
+// elements, whose results go to `partial` [split][result].
 std::string user_reduction_source(const ReductionKernel::Definition& kernel,
                                   const std::vector<UserParameter>& outputs,
                                   const std::vector<UserParameter>& inputs, UserLetters letters);
