@@ -56,16 +56,6 @@ bool holds(const std::string& text, const std::string& word) {
   return text.find(word) != std::string::npos;
 }
 
-// The cases of the suite whose calls are NCCL's own, in the words that the records have.
-std::vector<comm_suite::MismatchCase> eager_cases() {
-  std::vector<comm_suite::MismatchCase> cases;
-  for (const comm_suite::MismatchCase& one : comm_suite::mismatch_cases()) {
-    if (one.name == std::string("object_kind")) continue;  // the control communicator's
-    cases.push_back(one);
-  }
-  return cases;
-}
-
 class NcclMismatch : public testing::TestWithParam<comm_suite::MismatchCase> {};
 
 TEST_P(NcclMismatch, IsNamedEagerly) {
@@ -85,7 +75,8 @@ TEST_P(NcclMismatch, IsNamedEagerly) {
       EXPECT_TRUE(holds(text, word)) << "of " << ranks << " ranks, no '" << word << "': " << text;
   }
 }
-INSTANTIATE_TEST_SUITE_P(Cases, NcclMismatch, testing::ValuesIn(eager_cases()),
+INSTANTIATE_TEST_SUITE_P(Cases, NcclMismatch,
+                         testing::ValuesIn(comm_suite::device_mismatch_cases()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // NCCL runs this to its end with some result: no number of it may reach the host.
@@ -103,67 +94,19 @@ TEST(NcclMismatch, SumAgainstMaxReachesNoHost) {
   for (const std::string& text : texts) EXPECT_TRUE(holds(text, "call #4")) << text;
 }
 
-struct CaptureCase {
-  const char* name;
-  // What is captured; all arrays are there before.
-  void (*step)(Communicator& comm, const Array& x, bool odd);
-  std::vector<std::string> words;
-};
-
 void bucket(Communicator& comm, const Array& x, const comm::Reduce& how) {
   current_stream(comm.device()).wait(comm.all_reduce_async(x, how, comm.side_stream()));
 }
 
-std::vector<CaptureCase> capture_cases() {
-  return {
-      {"reduction",
-       [](Communicator& c, const Array& x, bool odd) {
-         c.all_reduce(x, odd ? Reduction::kMax : Reduction::kSum, x);
-       },
-       {"call #5", "all_reduce #5 sum float32[8]", "all_reduce #5 max float32[8]"}},
-      {"bucket_on_the_side_stream",
-       [](Communicator& c, const Array& x, bool odd) {
-         bucket(c, x, odd ? Reduction::kMax : Reduction::kMean);
-       },
-       {"call #5", "all_reduce #5 mean float32[8]", "all_reduce #5 max float32[8]"}},
-      {"size",
-       [](Communicator& c, const Array& x, bool odd) {
-         const Array part = x(Slice(0, odd ? 4 : 8));
-         c.all_reduce(part, Reduction::kSum, part);
-       },
-       {"call #5", "float32[8]", "float32[4]"}},
-      {"dtype",
-       [](Communicator& c, const Array& x, bool odd) {
-         const Array seen = odd ? x.view(Dtype::kInt32) : x;
-         c.all_reduce(seen, Reduction::kSum, seen);
-       },
-       {"call #5", "float32[8]", "int32[8]"}},
-      {"call",
-       [](Communicator& c, const Array& x, bool odd) {
-         odd ? c.broadcast(x, 0) : c.all_reduce(x, Reduction::kSum, x);
-       },
-       {"call #5", "all_reduce #5", "broadcast #5"}},
-      {"missing_call",
-       [](Communicator& c, const Array& x, bool odd) {
-         c.all_reduce(x, Reduction::kSum, x);
-         if (!odd) c.all_reduce(x, Reduction::kSum, x);
-       },
-       {"call #6", "all_reduce #6 sum float32[8]", "made no call after #5"}},
-  };
-}
-
-class NcclCapture : public testing::TestWithParam<CaptureCase> {};
+class NcclCapture : public testing::TestWithParam<comm_suite::CaptureCase> {};
 
 TEST_P(NcclCapture, OfDifferentCallsIsRefused) {
   CATENA_NEEDS_NCCL(2);
-  const CaptureCase& one = GetParam();
+  const comm_suite::CaptureCase& one = GetParam();
   for (int ranks = 2; ranks <= std::min(4, most_ranks()); ranks *= 2) {
-    const std::vector<std::string> texts = told(ranks, [&](Communicator& comm, bool odd) {
-      const Array x = comm_suite::make(comm, {8}, Dtype::kFloat32, comm.rank());
-      bucket(comm, x, Reduction::kSum);  // #4: makes the side stream
-      synchronize(comm.device());
+    const std::vector<std::string> texts = told(ranks, [&](Communicator& comm, bool) {
       try {
-        cuda::Graph::capture(comm.device(), [&] { one.step(comm, x, odd); });
+        comm_suite::capture_differently(comm, one);
         ADD_FAILURE() << "rank " << comm.rank() << " captured a step that others did not";
       } catch (const CommError&) {
         EXPECT_TRUE(comm.failed());
@@ -177,7 +120,7 @@ TEST_P(NcclCapture, OfDifferentCallsIsRefused) {
     }
   }
 }
-INSTANTIATE_TEST_SUITE_P(Cases, NcclCapture, testing::ValuesIn(capture_cases()),
+INSTANTIATE_TEST_SUITE_P(Cases, NcclCapture, testing::ValuesIn(comm_suite::capture_cases()),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(NcclCapture, OfEqualCallsReplays) {

@@ -24,8 +24,21 @@ struct MismatchCase {
   std::vector<std::string> words;  // that the error must hold
 };
 std::vector<MismatchCase> mismatch_cases();
+// Those of calls that NCCL makes itself; host objects are its control communicator's.
+std::vector<MismatchCase> device_mismatch_cases();
 // Runs one and checks what happened on this rank.
 void expect_mismatch(Communicator& comm, const MismatchCase& one);
+
+// Steps that ranks capture differently: refused at the end of the capture on all ranks.
+struct CaptureCase {
+  const char* name;
+  // What is captured; the last rank is odd. x, float32[8], is there before.
+  void (*step)(Communicator& comm, const Array& x, bool odd);
+  std::vector<std::string> words;  // that the error must hold when the capture begins with call #5
+};
+std::vector<CaptureCase> capture_cases();
+// Makes one call, then captures the step; throws the CommError that refuses it.
+void capture_differently(Communicator& comm, const CaptureCase& one);
 
 // Element i of rank r's input.
 inline double value(int rank, int64_t i) { return double((rank * 3 + i) % 5); }

@@ -74,6 +74,12 @@ std::vector<MismatchCase> mismatch_cases() {
   };
 }
 
+std::vector<MismatchCase> device_mismatch_cases() {
+  std::vector<MismatchCase> cases = mismatch_cases();
+  std::erase_if(cases, [](const MismatchCase& one) { return one.body == object_kind; });
+  return cases;
+}
+
 void expect_mismatch(Communicator& comm, const MismatchCase& one) {
   const bool odd = comm.rank() == comm.size() - 1;
   for (int i = 0; i < 3; ++i) comm.barrier();

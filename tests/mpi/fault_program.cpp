@@ -1,18 +1,23 @@
-// Started by faults_test under mpirun or catena-run: rank 1 misbehaves as the first argument says.
+// Started by the tests under mpirun or catena-run: rank 1 misbehaves as the first argument says, on
+// the communicator that the second names ("mpi"). With mismatch:NAME and capture:NAME the last rank
+// makes the calls of that case of the suites.
 #include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
 #include "catena/array/creation.h"
 #include "catena/comm/factory.h"
 #include "catena/comm/run_main.h"
+#include "comm/suite.h"
 
 using namespace catena;
 using catena::comm::Fault;
+using catena::comm::Reduction;
 
 namespace {
 
@@ -23,41 +28,101 @@ void misbehave_early(const std::string& fault) {
   if (fault == "absent") std::exit(0);
 }
 
-int run(const std::string& fault) {
-  misbehave_early(fault);
-  const CommunicatorPtr comm = create_communicator("mpi");
-  const Array x = zeros({4}, {Dtype::kFloat32, comm->device()});
-  comm->all_reduce(x);
-  if (comm->rank() == 1) {
-    if (fault == "exit") comm->inject({.kind = Fault::Kind::kExit, .at_call = 2, .seconds = 3});
-    if (fault == "kill") comm->inject({.kind = Fault::Kind::kKill, .at_call = 2});
-    if (fault == "hang") comm->inject({.kind = Fault::Kind::kDelay, .at_call = 2, .seconds = 30});
-    if (fault == "throw") throw std::runtime_error("rank 1 has no disk");
-    if (fault == "abort") comm->abort("loss is NaN");
-    if (fault == "leave") _exit(0);
-    if (fault == "return") return 0;
-    if (fault == "max") comm->all_reduce(x, comm::Reduction::kMax);
+// The result is on the host when it returns: what is wrong with a call of a GPU shows here.
+void reduce_and_wait(Communicator& comm, const Array& x, Reduction kind = Reduction::kSum) {
+  comm.all_reduce(x, kind);
+  synchronize(comm.device());
+}
+
+template <class C>
+const C& find_case(const std::vector<C>& cases, const std::string& name) {
+  for (const C& one : cases)
+    if (one.name == name) return one;
+  throw std::invalid_argument("no case is named " + name);
+}
+
+// A result of calls that differ must not be read: NCCL runs these to their end.
+void read_sum_of_max(Communicator& comm, bool odd) {
+  const Array x = comm_suite::make(comm, {4}, Dtype::kFloat32, comm.rank());
+  const Array y = comm.all_reduce(x, odd ? Reduction::kMax : Reduction::kSum);
+  std::printf("%g was read\n", comm_suite::to_doubles(y)[0]);
+}
+
+void disagree(Communicator& comm, const std::string& kind, const std::string& name) {
+  const bool odd = comm.rank() == comm.size() - 1;
+  if (kind == "read") return read_sum_of_max(comm, odd);
+  if (kind == "capture")
+    return comm_suite::capture_differently(comm, find_case(comm_suite::capture_cases(), name));
+  find_case(comm_suite::mismatch_cases(), name).body(comm, odd);
+  synchronize(comm.device());
+  // A rank whose own work was done, as a broadcast's root's is, is told at its next host call.
+  comm.barrier();
+  synchronize(comm.device());
+}
+
+// Three equal calls, then those of the case; the CommError that ends them says how long it took.
+int run_disagreement(const std::string& communicator, const std::string& fault) {
+  const size_t colon = fault.find(':');
+  const std::string name = colon == std::string::npos ? "" : fault.substr(colon + 1);
+  const CommunicatorPtr comm = create_communicator(communicator);
+  const Array x = comm_suite::make(*comm, {4}, Dtype::kFloat32, comm->rank());
+  for (int i = 0; i < 3; ++i) reduce_and_wait(*comm, x);
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    disagree(*comm, fault.substr(0, colon), name);
+  } catch (const CommError&) {
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    std::printf("%s after %.2f s\n", took.count() < 10 ? "noticed" : "noticed too late,",
+                took.count());
+    throw;
   }
+  std::printf("rank %d was told nothing\n", comm->rank());
+  return 1;
+}
+
+bool is_disagreement(const std::string& fault) {
+  return fault == "read" || fault.find(':') != std::string::npos;
+}
+
+// Sets what happens in call #2, or does it now; true when the program is to end.
+bool misbehave(Communicator& comm, const std::string& fault, const Array& x) {
+  if (fault == "exit") comm.inject({.kind = Fault::Kind::kExit, .at_call = 2, .seconds = 3});
+  if (fault == "kill") comm.inject({.kind = Fault::Kind::kKill, .at_call = 2});
+  if (fault == "hang") comm.inject({.kind = Fault::Kind::kDelay, .at_call = 2, .seconds = 30});
+  if (fault == "throw") throw std::runtime_error("rank 1 has no disk");
+  if (fault == "abort") comm.abort("loss is NaN");
+  if (fault == "leave") _exit(0);
+  if (fault == "max") reduce_and_wait(comm, x, Reduction::kMax);
+  return fault == "return";
+}
+
+int run(const std::string& fault, const std::string& communicator) {
+  if (is_disagreement(fault)) return run_disagreement(communicator, fault);
+  misbehave_early(fault);
+  const CommunicatorPtr comm = create_communicator(communicator);
+  const Array x = zeros({4}, {Dtype::kFloat32, comm->device()});
+  reduce_and_wait(*comm, x);
+  if (comm->rank() == 1 && misbehave(*comm, fault, x)) return 0;
   if (fault == "types" && comm->rank() == 1)
     comm->broadcast_object(1.0f);
   else if (fault == "types")
     comm->broadcast_object(5);
-  comm->all_reduce(x);
+  reduce_and_wait(*comm, x);
   comm->close();
-  if (comm->rank() == 0) std::puts("all went well");
+  if (comm->rank() == 0) std::printf("all went well over %s\n", comm->name().c_str());
   return 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string fault = argc > 1 ? argv[1] : "";
+  const std::string fault = argc > 1 ? argv[1] : "", communicator = argc > 2 ? argv[2] : "mpi";
   if (fault == "uncaught") {
-    run("throw");
+    run("throw", communicator);
     return 0;
   }
   try {
-    return run(fault);
+    return run(fault, communicator);
   } catch (const std::exception& error) {
     std::printf("seen: %s\n", error.what());
     std::fflush(stdout);

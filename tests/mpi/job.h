@@ -1,0 +1,75 @@
+// Jobs that the tests start, and what came of them.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <cstdio>
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace catena::mpi_test {
+
+struct Outcome {
+  int code = -1;
+  std::string text;
+  double seconds = 0;
+};
+
+// Runs the command with the given assignments of environment variables.
+inline Outcome shell(const std::string& variables, const std::string& command) {
+  const auto start = std::chrono::steady_clock::now();
+  Outcome outcome;
+  FILE* pipe =
+      popen((variables + " OMP_NUM_THREADS=1 timeout 60 " + command + " 2>&1").c_str(), "r");
+  char buffer[4096];
+  while (size_t n = fread(buffer, 1, sizeof buffer, pipe)) outcome.text.append(buffer, n);
+  const int status = pclose(pipe);
+  outcome.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  outcome.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return outcome;
+}
+
+inline bool holds(const Outcome& outcome, const std::string& word) {
+  return outcome.text.find(word) != std::string::npos;
+}
+
+// A job under catena-run, whose last words name the rank at fault and have its exit code.
+struct Case {
+  const char* fault;
+  const char* error;  // the beginning of what follows "failed first: "
+  int code;
+  double seconds;         // at most
+  int rank = 1;           // that is blamed; -1: any
+  int other_code = code;  // that is right as well
+};
+inline void PrintTo(const Case& c, std::ostream* out) { *out << c.fault; }
+
+inline void expect_blamed(const Outcome& o, const Case& c) {
+  EXPECT_TRUE(o.code == c.code || o.code == c.other_code) << o.code << ": " << o.text;
+  EXPECT_LT(o.seconds, c.seconds) << o.text;
+  const std::string who =
+      c.rank < 0 ? "catena-run: rank " : "catena-run: rank " + std::to_string(c.rank) + " on ";
+  const size_t report = o.text.find(who);
+  ASSERT_NE(report, std::string::npos) << o.text;
+  const size_t error = o.text.find("failed first: ", report);
+  ASSERT_NE(error, std::string::npos) << o.text;
+  EXPECT_EQ(o.text.find(c.error, error), error + 14) << o.text;
+}
+
+// Calls that differ: the report has all the words, and no rank read a result or waited long.
+inline void expect_named(const Outcome& o, const std::vector<std::string>& words) {
+  EXPECT_EQ(o.code, 7) << o.text;
+  EXPECT_LT(o.seconds, 30) << o.text;
+  for (const char* wrong : {"too late", "was told nothing", "was read"})
+    EXPECT_FALSE(holds(o, wrong)) << o.text;
+  EXPECT_TRUE(holds(o, "noticed after ")) << o.text;
+  const size_t report = o.text.find(" failed first: ");
+  ASSERT_NE(report, std::string::npos) << o.text;
+  for (const std::string& word : words)
+    EXPECT_NE(o.text.find(word, report), std::string::npos) << "no '" << word << "' in " << o.text;
+}
+
+}  // namespace catena::mpi_test

@@ -1,0 +1,92 @@
+// NCCL between processes, as catena-run starts them: one process a GPU. The suite of all
+// communicators, faults of ranks, and calls that differ, eagerly and when they are captured.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "comm/nccl.h"
+#include "comm/suite.h"
+#include "mpi/job.h"
+
+namespace catena {
+namespace {
+
+using mpi_test::Case;
+using mpi_test::holds;
+using mpi_test::Outcome;
+
+const auto kName = [](const auto& tested) { return std::string(tested.param.name); };
+
+// Longer than NCCL takes to connect two GPUs at the first call.
+constexpr int kTimeout = 8;
+
+Outcome launch(const std::string& program) {
+  return mpi_test::shell("env -u CATENA_DEVICE", std::string(CATENA_TEST_LAUNCHER) +
+                                                     " -n 2 --timeout " + std::to_string(kTimeout) +
+                                                     " --start-timeout 40 " + program);
+}
+Outcome launch_fault(const std::string& fault) {
+  return launch(std::string(CATENA_TEST_PROGRAM) + " " + fault + " nccl");
+}
+
+TEST(NcclProcesses, GiveExactResults) {
+  CATENA_NEEDS_NCCL(2);
+  const Outcome o = launch(std::string(CATENA_TEST_SUITE) + " nccl --gtest_brief=1");
+  EXPECT_EQ(o.code, 0) << o.text;
+  EXPECT_FALSE(holds(o, "[  FAILED  ]")) << o.text;
+}
+
+TEST(NcclProcesses, NoFault) {
+  CATENA_NEEDS_NCCL(2);
+  const Outcome o = launch_fault("none");
+  EXPECT_EQ(o.code, 0) << o.text;
+  EXPECT_TRUE(holds(o, "all went well over nccl")) << o.text;
+}
+
+class NcclFaults : public testing::TestWithParam<Case> {};
+TEST_P(NcclFaults, BlameTheRankAtFault) {
+  CATENA_NEEDS_NCCL(2);
+  mpi_test::expect_blamed(launch_fault(GetParam().fault), GetParam());
+}
+// Of two ranks that differ none is the odd one, and of a rank that hangs the other one tells.
+INSTANTIATE_TEST_SUITE_P(
+    Ways, NcclFaults,
+    testing::Values(
+        Case{"exit", "exit code 3", 3, 30}, Case{"throw", "rank 1 has no disk", 7, 30},
+        Case{"abort", "loss is NaN", 7, 30}, Case{"uncaught", "rank 1 has no disk", 134, 30},
+        Case{"kill", "SIGKILL (killed)", 137, 30}, Case{"leave", "left the job by _exit(0)", 1, 30},
+        Case{"return",
+             "the ranks of this communicator differ in call #2: rank 0 called "
+             "all_reduce #2 sum float32[4]; rank 1 called close #2",
+             7, 30, -1, 1},
+        Case{"max",
+             "the ranks of this communicator differ in call #2: rank 0 called all_reduce #2 "
+             "sum float32[4]; rank 1 called all_reduce #2 max float32[4]",
+             7, 30, -1},
+        Case{"types", "received an object of type int, expected float", 7, 30},
+        Case{"hang", "waited 8 s (CATENA_TIMEOUT) for a collective on the GPU", 7, 30, -1}),
+    [](const auto& tested) { return std::string(tested.param.fault); });
+
+class NcclMismatches : public testing::TestWithParam<comm_suite::MismatchCase> {};
+TEST_P(NcclMismatches, AreReported) {
+  CATENA_NEEDS_NCCL(2);
+  mpi_test::expect_named(launch_fault(std::string("mismatch:") + GetParam().name),
+                         GetParam().words);
+}
+INSTANTIATE_TEST_SUITE_P(All, NcclMismatches,
+                         testing::ValuesIn(comm_suite::device_mismatch_cases()), kName);
+
+TEST(NcclMismatches, NoResultOfADifferentReductionIsRead) {
+  CATENA_NEEDS_NCCL(2);
+  mpi_test::expect_named(launch_fault("read"), {"call #4"});
+}
+
+class NcclCaptures : public testing::TestWithParam<comm_suite::CaptureCase> {};
+TEST_P(NcclCaptures, OfDifferentCallsAreReported) {
+  CATENA_NEEDS_NCCL(2);
+  mpi_test::expect_named(launch_fault(std::string("capture:") + GetParam().name), GetParam().words);
+}
+INSTANTIATE_TEST_SUITE_P(All, NcclCaptures, testing::ValuesIn(comm_suite::capture_cases()), kName);
+
+}  // namespace
+}  // namespace catena
