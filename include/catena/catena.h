@@ -55,6 +55,7 @@
 #include "catena/core/memory_pointer.h"
 #include "catena/core/memory_pool.h"
 #include "catena/core/memory_profile.h"
+#include "catena/core/profiler_range.h"
 #include "catena/core/scalar.h"
 #include "catena/core/shape.h"
 #include "catena/core/stream.h"

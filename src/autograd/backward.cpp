@@ -9,6 +9,7 @@
 #include "catena/autograd/function_node.h"
 #include "catena/autograd/parameter.h"
 #include "catena/core/memory_profile.h"
+#include "catena/core/profiler_range.h"
 
 namespace catena {
 
@@ -126,6 +127,7 @@ struct BackwardPass {
 
 void Variable::backward(const BackwardOptions& options) const {
   if (!creator()) return;
+  const ProfilerRange range("Variable::backward");
   BackwardPass(*this, options).run();
 }
 

@@ -10,6 +10,7 @@
 
 #include "catena/core/graph.h"
 #include "catena/core/log.h"
+#include "catena/core/profiler_range.h"
 #include "communicator_state.h"
 
 namespace catena::comm {
@@ -285,60 +286,6 @@ CommunicatorPtr Communicator::split(int color, int key) {
                               fold_call(state_->id, origin));
 }
 
-// Groups
-// --------------------------------------------------------------------------------------------
-
-void Communicator::group(const std::function<void()>& calls) {
-  CATENA_CHECK(CommError, !state_->grouping, "group: a group is already open on this communicator");
-  throw_if_failed();
-  begin_group();
-  try {
-    calls();
-  } catch (...) {
-    drop_group();
-    throw;
-  }
-  end_group();
-}
-
-void Communicator::begin_group() {
-  state_->grouping = true;
-  if (state_->control) state_->control->begin_group();
-}
-
-void Communicator::drop_group() {
-  state_->grouping = false;
-  state_->pending.clear();
-  if (state_->control) state_->control->drop_group();
-}
-
-void Communicator::end_group() {
-  State& s = *state_;
-  s.grouping = false;
-  if (s.control) s.control->end_group();
-  std::vector<State::Pending> pending = std::exchange(s.pending, {});
-  if (pending.empty()) return;
-  std::vector<Call> calls;
-  for (State::Pending& entry : pending) {
-    if (entry.input.defined()) entry.call.input = &entry.input;
-    if (entry.output.defined()) entry.call.output = &entry.output;
-    calls.push_back(entry.call);
-  }
-  try {
-    s.transport->run(calls);
-  } catch (const std::exception& error) {
-    s.mark_failed(error);
-    throw;
-  }
-  for (const State::Pending& entry : pending) {
-    s.own_slot.end_call(entry.record);
-    if (entry.target.defined())
-      entry.target.assign(entry.output);
-    else if (entry.output.defined())
-      entry.output.note_write();
-  }
-}
-
 // Making a call
 // ---------------------------------------------------------------------------------------
 
@@ -456,6 +403,7 @@ Array Communicator::submit(Request& request) {
     record_host_call(request);
     return s.control->submit(request);
   }
+  const ProfilerRange range(request.who);
   if (!stage && (!request.input.defined() || request.input.is_contiguous()) &&
       (!request.output.defined() || request.output.is_contiguous())) {
     issue(request, request.input, request.output);

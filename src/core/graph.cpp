@@ -1,8 +1,6 @@
 #include "catena/core/graph.h"
 
 #include <atomic>
-#include <cstdlib>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -162,28 +160,6 @@ GraphDestroyer graph_destroyer() {
 
 bool is_capturing(Device device) {
   return device.is_cuda() && backend(device.type()).is_capturing(current_stream(device));
-}
-
-namespace {
-
-bool ranges_enabled() {
-  static const bool enabled = [] {
-    const char* text = std::getenv("CATENA_NVTX");
-    return text && std::strcmp(text, "1") == 0;
-  }();
-  return enabled;
-}
-
-}  // namespace
-
-Range::Range(const char* name) {
-  if (!ranges_enabled()) return;
-  if (Backend* b = find_backend(DeviceType::kCuda)) b->range_push(name);
-}
-
-Range::~Range() {
-  if (!ranges_enabled()) return;
-  if (Backend* b = find_backend(DeviceType::kCuda)) b->range_pop();
 }
 
 }  // namespace cuda

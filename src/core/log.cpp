@@ -12,7 +12,7 @@ namespace {
 
 Level level_from_environment() {
   const char* text = std::getenv("CATENA_LOG");
-  if (text == nullptr) return Level::kWarning;
+  if (text == nullptr || *text == '\0') return Level::kWarning;
   if (!std::strcmp(text, "error")) return Level::kError;
   if (!std::strcmp(text, "info")) return Level::kInfo;
   if (!std::strcmp(text, "debug")) return Level::kDebug;

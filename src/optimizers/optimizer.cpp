@@ -9,6 +9,7 @@
 #include "catena/array/math.h"
 #include "catena/core/graph.h"
 #include "catena/core/log.h"
+#include "catena/core/profiler_range.h"
 
 namespace catena::optimizers {
 namespace {
@@ -282,6 +283,7 @@ void Optimizer::warn_without_gradients() {
 }
 
 void Optimizer::update() {
+  const ProfilerRange range("Optimizer::update");
   warn_without_gradients();
   finish_gradients("update");
   UpdateContext context(*this);

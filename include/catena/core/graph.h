@@ -6,6 +6,7 @@
 #include <string>
 
 #include "catena/core/device.h"
+#include "catena/core/profiler_range.h"
 
 namespace catena::cuda {
 
@@ -75,14 +76,7 @@ class GraphDestroyer {
 // Of the graph that the calling thread captures; throws Error when it captures nothing.
 GraphDestroyer graph_destroyer();
 
-// A named range on a profiler's time line from construction to destruction; costs nothing worth
-// mentioning unless CATENA_NVTX=1.
-class Range {
- public:
-  explicit Range(const char* name);
-  ~Range();
-  Range(const Range&) = delete;
-  Range& operator=(const Range&) = delete;
-};
+// A named range of your own on a profiler's time line; see profiler_range.h.
+using Range = ProfilerRange;
 
 }  // namespace catena::cuda

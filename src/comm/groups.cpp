@@ -1,0 +1,61 @@
+// Groups: calls that are kept until the end of the group and go to the transport together.
+#include <utility>
+
+#include "catena/core/profiler_range.h"
+#include "communicator_state.h"
+
+namespace catena::comm {
+
+void Communicator::group(const std::function<void()>& calls) {
+  CATENA_CHECK(CommError, !state_->grouping, "group: a group is already open on this communicator");
+  throw_if_failed();
+  begin_group();
+  try {
+    calls();
+  } catch (...) {
+    drop_group();
+    throw;
+  }
+  end_group();
+}
+
+void Communicator::begin_group() {
+  state_->grouping = true;
+  if (state_->control) state_->control->begin_group();
+}
+
+void Communicator::drop_group() {
+  state_->grouping = false;
+  state_->pending.clear();
+  if (state_->control) state_->control->drop_group();
+}
+
+void Communicator::end_group() {
+  State& s = *state_;
+  s.grouping = false;
+  if (s.control) s.control->end_group();
+  std::vector<State::Pending> pending = std::exchange(s.pending, {});
+  if (pending.empty()) return;
+  std::vector<Call> calls;
+  for (State::Pending& entry : pending) {
+    if (entry.input.defined()) entry.call.input = &entry.input;
+    if (entry.output.defined()) entry.call.output = &entry.output;
+    calls.push_back(entry.call);
+  }
+  try {
+    const ProfilerRange range("group");
+    s.transport->run(calls);
+  } catch (const std::exception& error) {
+    s.mark_failed(error);
+    throw;
+  }
+  for (const State::Pending& entry : pending) {
+    s.own_slot.end_call(entry.record);
+    if (entry.target.defined())
+      entry.target.assign(entry.output);
+    else if (entry.output.defined())
+      entry.output.note_write();
+  }
+}
+
+}  // namespace catena::comm
