@@ -102,7 +102,10 @@ CheckItem check_cudart(bool wanted) {
 }
 
 CheckItem check_nvrtc(bool wanted) {
-  const Library library({"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"});
+  const std::string named = environment("CATENA_NVRTC");
+  using Names = std::vector<std::string>;
+  const Library library(named.empty() ? Names{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}
+                                      : Names{named});
   if (!library.loaded())
     return not_found("NVRTC", wanted, "cuda-toolkit-13-0",
                      "kernels that users write themselves cannot be compiled");

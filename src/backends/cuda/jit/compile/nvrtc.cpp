@@ -39,6 +39,8 @@ void* open_library(std::string& error) {
   std::vector<std::string> candidates;
   if (!forced_path().empty()) {
     candidates.push_back(forced_path());
+  } else if (const char* named = std::getenv("CATENA_NVRTC"); named && *named) {
+    candidates.emplace_back(named);
   } else {
     const char* names[] = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"};
     for (const char* name : names) candidates.emplace_back(name);
@@ -113,7 +115,8 @@ std::string compile(const std::string& source, int arch, const char* what,
         "but NVRTC cannot be used: ",
         api.error,
         ". Install the CUDA toolkit's NVRTC library "
-        "(libnvrtc.so.13 or .12) or set LD_LIBRARY_PATH to where it is");
+        "(libnvrtc.so.13 or .12), or set LD_LIBRARY_PATH to where it is or CATENA_NVRTC to the "
+        "file");
   }
   nvrtcProgram program = nullptr;
   nvrtcResult status = api.create(&program, source.c_str(), what, 0, nullptr, nullptr);

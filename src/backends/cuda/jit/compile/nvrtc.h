@@ -1,5 +1,5 @@
 // The run-time compiler. NVRTC is opened on first use only: a machine without it runs every kernel
-// of the bundle and of the disk cache.
+// of the bundle and of the disk cache. CATENA_NVRTC names the library's file instead of a search.
 #pragma once
 
 #include <string>
