@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <functional>
 #include <mutex>
 #include <ostream>
@@ -78,6 +79,13 @@ class PretendedGpu final : public Backend {
   void launch_graph(GraphState*, const Stream&) override { ++captures.launched; }
   void destroy_graph(GraphState*) noexcept override { ++captures.destroyed; }
   void abort_capture(const Stream&) noexcept override { ++captures.given_up; }
+
+  void range_push(const char* name) override { ranges().append(name).append("("); }
+  void range_pop() override { ranges().append(")"); }
+  static std::string& ranges() {
+    thread_local std::string text;
+    return text;
+  }
 };
 
 PretendedGpu& gpu() {
@@ -316,6 +324,23 @@ TEST(CapturedCalls, AStepThatEndsTheCommunicatorItUsedIsRefused) {
 TEST(CapturedCalls, ACheckOutsideACaptureIsAnError) {
   EXPECT_THROW(cuda::add_capture_check([] { return std::string(); }, [](const std::string&) {}),
                Error);
+}
+
+// ctest runs this by itself with the setting.
+TEST(Nvtx, RangesOfCallsGoToTheBackend) {
+  const char* setting = std::getenv("CATENA_NVTX");
+  if (!setting || setting != std::string("1"))
+    GTEST_SKIP() << "SKIPPED: needs CATENA_NVTX=1, which is read at the start of a process";
+  run_on_gpus(2, [](Communicator& comm, Communicator&) {
+    const Array x = on_gpu(comm, 4);
+    PretendedGpu::ranges().clear();
+    comm.all_reduce(x, Reduction::kSum, x);
+    {
+      const cuda::Range mine("mine");
+      comm.barrier();
+    }
+    EXPECT_EQ(PretendedGpu::ranges(), "all_reduce()mine(barrier())");
+  });
 }
 
 }  // namespace
