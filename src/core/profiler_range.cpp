@@ -28,9 +28,9 @@ const ProfilerHooks* hooks_from_environment() {
 std::atomic<const ProfilerHooks*> detail::profiler_hooks{hooks_from_environment()};
 
 void ProfilerRange::begin(const char* name) {
-  // The load was relaxed: what the hooks point to was written before they were set.
-  std::atomic_thread_fence(std::memory_order_acquire);
-  hooks_->begin(name);
+  // The constructor's load was relaxed; this one sees what the hooks point to, or null again.
+  hooks_ = detail::profiler_hooks.load(std::memory_order_acquire);
+  if (hooks_) hooks_->begin(name);
 }
 
 }  // namespace catena

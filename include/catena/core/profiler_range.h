@@ -26,9 +26,8 @@ inline void set_profiler_hooks(const ProfilerHooks* hooks) {
 // A range from construction to destruction, also by an exception. The name is not copied.
 class ProfilerRange {
  public:
-  explicit ProfilerRange(const char* name)
-      : hooks_(detail::profiler_hooks.load(std::memory_order_relaxed)) {
-    if (hooks_) [[unlikely]]
+  explicit ProfilerRange(const char* name) {
+    if (detail::profiler_hooks.load(std::memory_order_relaxed)) [[unlikely]]
       begin(name);
   }
   ~ProfilerRange() {
@@ -41,7 +40,7 @@ class ProfilerRange {
  private:
   void begin(const char* name);
 
-  const ProfilerHooks* hooks_;
+  const ProfilerHooks* hooks_ = nullptr;
 };
 
 }  // namespace catena
