@@ -18,12 +18,14 @@ struct Outcome {
   double seconds = 0;
 };
 
-// Runs the command with the given assignments of environment variables.
-inline Outcome shell(const std::string& variables, const std::string& command) {
+// Runs the command with the given assignments of environment variables, for so many seconds at
+// most.
+inline Outcome shell(const std::string& variables, const std::string& command, int limit = 60) {
   const auto start = std::chrono::steady_clock::now();
   Outcome outcome;
-  FILE* pipe =
-      popen((variables + " OMP_NUM_THREADS=1 timeout 60 " + command + " 2>&1").c_str(), "r");
+  const std::string line =
+      variables + " OMP_NUM_THREADS=1 timeout " + std::to_string(limit) + " " + command + " 2>&1";
+  FILE* pipe = popen(line.c_str(), "r");
   char buffer[4096];
   while (size_t n = fread(buffer, 1, sizeof buffer, pipe)) outcome.text.append(buffer, n);
   const int status = pclose(pipe);

@@ -17,13 +17,16 @@ using mpi_test::Outcome;
 
 const auto kName = [](const auto& tested) { return std::string(tested.param.name); };
 
-// Longer than NCCL takes to connect two GPUs at the first call.
-constexpr int kTimeout = 8;
+// Longer than NCCL takes to connect two GPUs at the first call, on a busy machine too.
+constexpr int kTimeout = 10;
 
-Outcome launch(const std::string& program) {
-  return mpi_test::shell("env -u CATENA_DEVICE", std::string(CATENA_TEST_LAUNCHER) +
-                                                     " -n 2 --timeout " + std::to_string(kTimeout) +
-                                                     " --start-timeout 40 " + program);
+// Two ranks on the last two GPUs: other tests that run meanwhile begin with the first.
+Outcome launch(const std::string& program, int limit = 60) {
+  const int gpus = device_count(DeviceType::kCuda);
+  const std::string options = " --gpus " + std::to_string(gpus - 2) + "," +
+                              std::to_string(gpus - 1) + " --timeout " + std::to_string(kTimeout) +
+                              " --start-timeout 40 ";
+  return mpi_test::shell("env -u CATENA_DEVICE", CATENA_TEST_LAUNCHER + options + program, limit);
 }
 Outcome launch_fault(const std::string& fault) {
   return launch(std::string(CATENA_TEST_PROGRAM) + " " + fault + " nccl");
@@ -31,7 +34,7 @@ Outcome launch_fault(const std::string& fault) {
 
 TEST(NcclProcesses, GiveExactResults) {
   CATENA_NEEDS_NCCL(2);
-  const Outcome o = launch(std::string(CATENA_TEST_SUITE) + " nccl --gtest_brief=1");
+  const Outcome o = launch(std::string(CATENA_TEST_SUITE) + " nccl --gtest_brief=1", 240);
   EXPECT_EQ(o.code, 0) << o.text;
   EXPECT_FALSE(holds(o, "[  FAILED  ]")) << o.text;
 }
@@ -52,19 +55,19 @@ TEST_P(NcclFaults, BlameTheRankAtFault) {
 INSTANTIATE_TEST_SUITE_P(
     Ways, NcclFaults,
     testing::Values(
-        Case{"exit", "exit code 3", 3, 30}, Case{"throw", "rank 1 has no disk", 7, 30},
-        Case{"abort", "loss is NaN", 7, 30}, Case{"uncaught", "rank 1 has no disk", 134, 30},
-        Case{"kill", "SIGKILL (killed)", 137, 30}, Case{"leave", "left the job by _exit(0)", 1, 30},
+        Case{"exit", "exit code 3", 3, 40}, Case{"throw", "rank 1 has no disk", 7, 40},
+        Case{"abort", "loss is NaN", 7, 40}, Case{"uncaught", "rank 1 has no disk", 134, 40},
+        Case{"kill", "SIGKILL (killed)", 137, 40}, Case{"leave", "left the job by _exit(0)", 1, 40},
         Case{"return",
              "the ranks of this communicator differ in call #2: rank 0 called "
              "all_reduce #2 sum float32[4]; rank 1 called close #2",
-             7, 30, -1, 1},
+             7, 40, -1, 1},
         Case{"max",
              "the ranks of this communicator differ in call #2: rank 0 called all_reduce #2 "
              "sum float32[4]; rank 1 called all_reduce #2 max float32[4]",
-             7, 30, -1},
-        Case{"types", "received an object of type int, expected float", 7, 30},
-        Case{"hang", "waited 8 s (CATENA_TIMEOUT) for a collective on the GPU", 7, 30, -1}),
+             7, 40, -1},
+        Case{"types", "received an object of type int, expected float", 7, 40},
+        Case{"hang", "waited 10 s (CATENA_TIMEOUT) for a collective on the GPU", 7, 40, -1}),
     [](const auto& tested) { return std::string(tested.param.fault); });
 
 class NcclMismatches : public testing::TestWithParam<comm_suite::MismatchCase> {};
