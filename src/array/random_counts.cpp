@@ -142,12 +142,13 @@ Array poisson_by_rejection(RandomState& state, const RandomParameter& rate, int6
   return result;
 }
 
-Array RandomState::poisson(const Shape& shape, const Operand& lam) try {
+Array RandomState::poisson(const DrawShape& given, const Operand& lam) try {
   const CallScope call("random");
   const DeviceScope scope(device_of("poisson", {lam}));
+  const Shape shape = shape_of_draw("poisson", given, {lam});
   const RandomParameter rate("poisson", lam, shape);
   if (lam.array() != nullptr) refuse_capture("poisson", rate.value());
-  rate.check("poisson", "rates of 0 to 1e15", 0, true, kLargestRate);
+  rate.check("poisson", {"rates of 0 to 1e15", 0, true, kLargestRate});
   if (lam.array() == nullptr && lam.scalar().to_double() <= kLargestTabulatedRate)
     return by_inversion("poisson", *this, poisson_table(lam.scalar().to_double()), shape);
   refuse_capture("poisson", rate.value());
@@ -180,11 +181,12 @@ Array RandomState::binomial(const Shape& shape, int64_t n, double p) try {
   rethrow_as("binomial");
 }
 
-Array RandomState::geometric(const Shape& shape, const Operand& p) try {
+Array RandomState::geometric(const DrawShape& given, const Operand& p) try {
   const CallScope call("random");
   const DeviceScope scope(device_of("geometric", {p}));
+  const Shape shape = shape_of_draw("geometric", given, {p});
   const RandomParameter chance("geometric", p, shape);
-  chance.check("geometric", "probabilities of [1e-17, 1]", 1e-17, true, 1);
+  chance.check("geometric", {"probabilities of [1e-17, 1]", 1e-17, true, 1});
   const Array u = inside_unit(*this, {element_count(shape)});
   const Array trials = ceil(log(u) / log1p(-chance.value()));
   return maximum(trials, 1.0).reshape(shape).astype(Dtype::kInt64);
@@ -192,20 +194,22 @@ Array RandomState::geometric(const Shape& shape, const Operand& p) try {
   rethrow_as("geometric");
 }
 
-Array RandomState::negative_binomial(const Shape& shape, const Operand& n, const Operand& p) try {
+Array RandomState::negative_binomial(const DrawShape& given, const Operand& n,
+                                     const Operand& p) try {
   const CallScope call("random");
   const DeviceScope scope(device_of("negative_binomial", {n, p}));
+  const Shape shape = shape_of_draw("negative_binomial", given, {n, p});
   const char* who = "negative_binomial";
   const RandomParameter successes(who, n, shape), chance(who, p, shape);
   refuse_capture(who, chance.value());
-  successes.check(who, "numbers of successes above 0", 0, false, 1e15);
-  chance.check(who, "probabilities of (0, 1]", 0, false, 1);
+  successes.check(who, {"numbers of successes above 0", 0, false, 1e15});
+  chance.check(who, {"probabilities of (0, 1]", 0, false, 1});
   const int64_t count = element_count(shape);
   const Array rate =
       draw_gamma(*this, successes, count).number() * ((1 - chance.value()) / chance.value());
   const RandomParameter rates(rate);
-  rates.check(who, "n (1 - p) / p so small that the rates drawn stay below 1e15", 0, true,
-              kLargestRate);
+  rates.check(
+      who, {"n (1 - p) / p so small that the rates drawn stay below 1e15", 0, true, kLargestRate});
   return poisson_by_rejection(*this, rates, count).reshape(shape).astype(Dtype::kInt64);
 } catch (const Error&) {
   rethrow_as("negative_binomial");

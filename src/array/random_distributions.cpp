@@ -1,4 +1,4 @@
-// Distributions and draws made of the basic ones of RandomState, and the module's functions.
+// Integers, choices and draws made of the basic ones of RandomState, and the module's functions.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -15,10 +15,6 @@
 
 namespace catena {
 namespace {
-
-void check_exponent(const char* who, double a) {
-  CATENA_CHECK(ValueError, a > 0, who, ": expected an exponent above 0, got ", a);
-}
 
 // Probabilities of choice as doubles on the host.
 std::vector<double> probabilities(const Array& p, int64_t n) {
@@ -161,103 +157,6 @@ Array RandomState::interval(int32_t largest, const Shape& shape) try {
   rethrow_as("interval");
 }
 
-Array RandomState::lognormal(const Shape& shape, double mean, double sigma, Dtype dtype) try {
-  const Dtype working = working_dtype("lognormal", dtype);
-  CATENA_CHECK(ValueError, sigma >= 0, "lognormal: expected a sigma of at least 0, got ", sigma);
-  return exp(normal(shape, mean, sigma, working)).astype(dtype, false);
-} catch (const Error&) {
-  rethrow_as("lognormal");
-}
-
-Array RandomState::exponential(const Shape& shape, double scale, Dtype dtype) try {
-  const Dtype working = working_dtype("exponential", dtype);
-  check_scale("exponential", scale);
-  return (log(above_zero(*this, shape, working)) * -scale).astype(dtype, false);
-} catch (const Error&) {
-  rethrow_as("exponential");
-}
-
-Array RandomState::gumbel(const Shape& shape, double location, double scale, Dtype dtype) try {
-  working_dtype("gumbel", dtype);
-  check_scale("gumbel", scale);
-  return (location - scale * log(-log(inside_unit(*this, shape)))).astype(dtype, false);
-} catch (const Error&) {
-  rethrow_as("gumbel");
-}
-
-Array RandomState::laplace(const Shape& shape, double location, double scale, Dtype dtype) try {
-  working_dtype("laplace", dtype);
-  check_scale("laplace", scale);
-  const Array u = inside_unit(*this, shape);
-  const Array below = log(u * 2), above = -log((1 - u) * 2);
-  return (location + scale * where(u < 0.5, below, above)).astype(dtype, false);
-} catch (const Error&) {
-  rethrow_as("laplace");
-}
-
-Array RandomState::logistic(const Shape& shape, double location, double scale, Dtype dtype) try {
-  working_dtype("logistic", dtype);
-  check_scale("logistic", scale);
-  const Array u = inside_unit(*this, shape);
-  return (location + scale * (log(u) - log(1 - u))).astype(dtype, false);
-} catch (const Error&) {
-  rethrow_as("logistic");
-}
-
-Array RandomState::rayleigh(const Shape& shape, double scale, Dtype dtype) try {
-  working_dtype("rayleigh", dtype);
-  check_scale("rayleigh", scale);
-  return (scale * sqrt(-2 * log(inside_unit(*this, shape)))).astype(dtype, false);
-} catch (const Error&) {
-  rethrow_as("rayleigh");
-}
-
-Array RandomState::weibull(const Shape& shape, double a, Dtype dtype) try {
-  working_dtype("weibull", dtype);
-  check_exponent("weibull", a);
-  return catena::power(-log(inside_unit(*this, shape)), 1 / a).astype(dtype, false);
-} catch (const Error&) {
-  rethrow_as("weibull");
-}
-
-Array RandomState::pareto(const Shape& shape, double a, Dtype dtype) try {
-  working_dtype("pareto", dtype);
-  check_exponent("pareto", a);
-  return expm1(log(inside_unit(*this, shape)) * (-1 / a)).astype(dtype, false);
-} catch (const Error&) {
-  rethrow_as("pareto");
-}
-
-Array RandomState::power(const Shape& shape, double a, Dtype dtype) try {
-  working_dtype("power", dtype);
-  check_exponent("power", a);
-  return catena::power(inside_unit(*this, shape), 1 / a).astype(dtype, false);
-} catch (const Error&) {
-  rethrow_as("power");
-}
-
-Array RandomState::standard_cauchy(const Shape& shape, Dtype dtype) try {
-  working_dtype("standard_cauchy", dtype);
-  return tan((inside_unit(*this, shape) - 0.5) * M_PI).astype(dtype, false);
-} catch (const Error&) {
-  rethrow_as("standard_cauchy");
-}
-
-Array RandomState::triangular(const Shape& shape, double left, double mode, double right,
-                              Dtype dtype) try {
-  working_dtype("triangular", dtype);
-  CATENA_CHECK(ValueError, left <= mode && mode <= right && left < right,
-               "triangular: expected left <= mode <= right and left < right, got ", left, ", ",
-               mode, ", ", right);
-  const double width = right - left, split = (mode - left) / width;
-  const Array u = inside_unit(*this, shape);
-  const Array rising = left + sqrt(u * (width * (mode - left))),
-              falling = right - sqrt((1 - u) * (width * (right - mode)));
-  return where(u <= split, rising, falling).astype(dtype, false);
-} catch (const Error&) {
-  rethrow_as("triangular");
-}
-
 Array RandomState::choice(int64_t n, const Shape& shape, bool replace, const Array& p) {
   CATENA_CHECK(ValueError, n > 0, "choice: expected at least 1 position to choose from, got ", n);
   const int64_t count = element_count(shape);
@@ -319,21 +218,6 @@ Array randint(int64_t low, std::optional<int64_t> high, const Shape& shape, Dtyp
 }
 Array random_integers(int64_t low, std::optional<int64_t> high, const Shape& shape, Dtype dtype) {
   return default_state().random_integers(low, high, shape, dtype);
-}
-Array lognormal(const Shape& shape, double mean, double sigma, Dtype dtype) {
-  return default_state().lognormal(shape, mean, sigma, dtype);
-}
-Array exponential(const Shape& shape, double scale, Dtype dtype) {
-  return default_state().exponential(shape, scale, dtype);
-}
-Array gumbel(const Shape& shape, double location, double scale, Dtype dtype) {
-  return default_state().gumbel(shape, location, scale, dtype);
-}
-Array laplace(const Shape& shape, double location, double scale, Dtype dtype) {
-  return default_state().laplace(shape, location, scale, dtype);
-}
-Array logistic(const Shape& shape, double location, double scale, Dtype dtype) {
-  return default_state().logistic(shape, location, scale, dtype);
 }
 Array choice(int64_t n, const Shape& shape, bool replace, const Array& p) {
   return default_state().choice(n, shape, replace, p);

@@ -9,10 +9,6 @@
 
 namespace catena {
 
-inline void check_scale(const char* who, double scale) {
-  CATENA_CHECK(ValueError, scale >= 0, who, ": expected a scale of at least 0, got ", scale);
-}
-
 // 16-bit results are rounded once, at the end.
 inline Dtype working_dtype(const char* who, Dtype dtype) {
   CATENA_CHECK(DtypeError, is_float(dtype), who, ": expected a floating dtype, got ", dtype);
@@ -30,6 +26,54 @@ inline Array inside_unit(RandomState& state, const Shape& shape) {
   return (state.uniform(shape, 0, 1, Dtype::kFloat64) + 0x1p-54) * (1 - 0x1p-53);
 }
 
+// The one device of all operands that are arrays, else the current one.
+Device device_of(const char* who, std::initializer_list<Operand> operands);
+
+// The shape given, to which the parameters must broadcast (ShapeError), or the one they broadcast
+// to.
+Shape shape_of_draw(const char* who, const DrawShape& given,
+                    std::initializer_list<Operand> parameters);
+
+// The values that a parameter may have.
+struct ParameterRange {
+  const char* what;  // "scales of at least 0"
+  double low;
+  bool or_equal;  // whether `low` itself is in it
+  double high;
+};
+// ValueError "who: expected <what>" unless the extreme values of a parameter, NaN if any is, are in
+// the range.
+void check_extremes(const char* who, const ParameterRange& range, double least, double most);
+
+// A parameter that a standard distribution is multiplied by, added to or raised to: a number, or an
+// array of the shape that it was given in, of the dtype computed in.
+class DrawParameter {
+ public:
+  DrawParameter(double number) : number_(number) {}
+  DrawParameter(Array array) : array_(std::move(array)) {}
+  DrawParameter(const Operand& given, Dtype dtype) {
+    if (given.array() != nullptr)
+      array_ = given.array()->astype(dtype, false);
+    else
+      number_ = given.scalar().to_double();
+  }
+  operator Operand() const { return array_.defined() ? Operand(array_) : Operand(number_); }
+  bool is_array() const { return array_.defined(); }
+  double number() const { return number_; }
+  Array array(Dtype dtype) const;
+  // f of the number or of the array.
+  template <class F>
+  DrawParameter map(const F& f) const {
+    return array_.defined() ? DrawParameter(Array(f(array_))) : DrawParameter(double(f(number_)));
+  }
+  // Waits for a GPU for an array, which is not checked while a graph is captured.
+  const DrawParameter& check(const char* who, const ParameterRange& range) const;
+
+ private:
+  Array array_;
+  double number_ = 0;
+};
+
 // A parameter of a distribution: one number, or one for each element drawn; float64.
 class RandomParameter {
  public:
@@ -45,19 +89,13 @@ class RandomParameter {
   const Array& value() const { return value_; }
   // For the elements at these positions; undefined: all.
   Array at(const Array& positions) const;
-  // ValueError "who: expected <what>" where a number is not above `low` (`or_equal`: not below
-  // it) or not at most `high`. Waits for a GPU unless one
-  // number was given.
-  const RandomParameter& check(const char* who, const char* what, double low, bool or_equal,
-                               double high) const;
+  // As check_extremes; waits for a GPU unless one number was given.
+  const RandomParameter& check(const char* who, const ParameterRange& range) const;
 
  private:
   Array value_;
   std::optional<double> number_;
 };
-
-// The one device of all operands that are arrays, else the current one.
-Device device_of(const char* who, std::initializer_list<Operand> operands);
 
 // Gamma variates with scale 1 as factor * exp(log_boost): for shape parameters below 1 the number
 // itself may be too small for a double, its logarithm is not. No log_boost: all are at least 1.

@@ -39,29 +39,11 @@ Array RandomParameter::at(const Array& positions) const {
   return take(value_, positions, 0, OutOfRange::kWrap);
 }
 
-const RandomParameter& RandomParameter::check(const char* who, const char* what, double low,
-                                              bool or_equal, double high) const {
+const RandomParameter& RandomParameter::check(const char* who, const ParameterRange& range) const {
   if (value_.size() == 0) return *this;
-  const auto bad = [&](double v) { return !(or_equal ? v >= low : v > low) || !(v <= high); };
-  // The extremes are NaN when any number is.
-  const double least = number_ ? *number_ : amin(value_).item<double>(),
-               most = number_ ? *number_ : amax(value_).item<double>();
-  CATENA_CHECK(ValueError, !bad(least) && !bad(most), who, ": expected ", what, ", got ",
-               bad(least) ? least : most);
+  check_extremes(who, range, number_ ? *number_ : amin(value_).item<double>(),
+                 number_ ? *number_ : amax(value_).item<double>());
   return *this;
-}
-
-Device device_of(const char* who, std::initializer_list<Operand> operands) {
-  const Array* first = nullptr;
-  for (const Operand& x : operands) {
-    if (x.array() == nullptr) continue;
-    check_defined(who, *x.array());
-    if (first == nullptr)
-      first = x.array();
-    else
-      check_same_device(who, *first, *x.array());
-  }
-  return first ? first->device() : current_device();
 }
 
 Array still_open(const Array& open, const Array& condition) {
@@ -117,7 +99,7 @@ GammaDraw checked_gamma(RandomState& state, const char* who, const char* what,
                         const Operand& parameter, const Shape& shape, double times = 1) {
   const RandomParameter given(who, parameter, shape);
   refuse_capture(who, given.value());
-  given.check(who, what, 0, false, kLargest);
+  given.check(who, {what, 0, false, kLargest});
   return draw_gamma(state, given.times(times), element_count(shape));
 }
 
@@ -127,31 +109,34 @@ Array finish(const Array& flat, const Shape& shape, Dtype dtype) {
 
 }  // namespace
 
-Array RandomState::gamma(const Shape& shape, const Operand& k, const Operand& scale,
+Array RandomState::gamma(const DrawShape& given, const Operand& k, const Operand& scale,
                          Dtype dtype) try {
   const CallScope call("random");
   working_dtype("gamma", dtype);
   const DeviceScope scope(device_of("gamma", {k, scale}));
+  const Shape shape = shape_of_draw("gamma", given, {k, scale});
   const RandomParameter times("gamma", scale, shape), of("gamma", k, shape);
   refuse_capture("gamma", of.value());
-  times.check("gamma", "scales of at least 0", 0, true, kLargest);
-  of.check("gamma", "shape parameters of at least 0", 0, true, kLargest);
+  times.check("gamma", {"scales of at least 0", 0, true, kLargest});
+  of.check("gamma", {"shape parameters of at least 0", 0, true, kLargest});
   const GammaDraw draw = draw_gamma(*this, of, element_count(shape));
   return finish(draw.number() * times.value(), shape, dtype);
 } catch (const Error&) {
   rethrow_as("gamma");
 }
 
-Array RandomState::standard_gamma(const Shape& shape, const Operand& k, Dtype dtype) try {
+Array RandomState::standard_gamma(const DrawShape& shape, const Operand& k, Dtype dtype) try {
   return gamma(shape, k, 1, dtype);
 } catch (const Error&) {
   rethrow_as("standard_gamma");
 }
 
-Array RandomState::beta(const Shape& shape, const Operand& a, const Operand& b, Dtype dtype) try {
+Array RandomState::beta(const DrawShape& given, const Operand& a, const Operand& b,
+                        Dtype dtype) try {
   const CallScope call("random");
   working_dtype("beta", dtype);
   const DeviceScope scope(device_of("beta", {a, b}));
+  const Shape shape = shape_of_draw("beta", given, {a, b});
   const GammaDraw x = checked_gamma(*this, "beta", "a above 0", a, shape),
                   y = checked_gamma(*this, "beta", "b above 0", b, shape);
   // x / (x + y), also where both are too small for a double.
@@ -160,21 +145,23 @@ Array RandomState::beta(const Shape& shape, const Operand& a, const Operand& b, 
   rethrow_as("beta");
 }
 
-Array RandomState::chisquare(const Shape& shape, const Operand& df, Dtype dtype) try {
+Array RandomState::chisquare(const DrawShape& given, const Operand& df, Dtype dtype) try {
   const CallScope call("random");
   working_dtype("chisquare", dtype);
   const DeviceScope scope(device_of("chisquare", {df}));
+  const Shape shape = shape_of_draw("chisquare", given, {df});
   const char* what = "degrees of freedom above 0";
   return finish(checked_gamma(*this, "chisquare", what, df, shape, 0.5).number() * 2, shape, dtype);
 } catch (const Error&) {
   rethrow_as("chisquare");
 }
 
-Array RandomState::f(const Shape& shape, const Operand& dfnum, const Operand& dfden,
+Array RandomState::f(const DrawShape& given, const Operand& dfnum, const Operand& dfden,
                      Dtype dtype) try {
   const CallScope call("random");
   working_dtype("f", dtype);
   const DeviceScope scope(device_of("f", {dfnum, dfden}));
+  const Shape shape = shape_of_draw("f", given, {dfnum, dfden});
   const char* what = "degrees of freedom above 0";
   const GammaDraw above = checked_gamma(*this, "f", what, dfnum, shape, 0.5),
                   below = checked_gamma(*this, "f", what, dfden, shape, 0.5);
@@ -186,10 +173,11 @@ Array RandomState::f(const Shape& shape, const Operand& dfnum, const Operand& df
   rethrow_as("f");
 }
 
-Array RandomState::standard_t(const Shape& shape, const Operand& df, Dtype dtype) try {
+Array RandomState::standard_t(const DrawShape& given, const Operand& df, Dtype dtype) try {
   const CallScope call("random");
   working_dtype("standard_t", dtype);
   const DeviceScope scope(device_of("standard_t", {df}));
+  const Shape shape = shape_of_draw("standard_t", given, {df});
   const Array z = normal({element_count(shape)});
   const GammaDraw g =
       checked_gamma(*this, "standard_t", "degrees of freedom above 0", df, shape, 0.5);

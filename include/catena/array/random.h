@@ -26,6 +26,23 @@ struct RandomBits {
 template <class T>
 concept RandomLength = std::integral<T> && !std::same_as<T, bool>;
 
+// The shape of what is drawn: {2, 3}, x.shape(), or `none` for the shape that the arrays among the
+// distribution's parameters broadcast to (0-d when all are numbers), as size=None of NumPy.
+class DrawShape {
+ public:
+  DrawShape() = default;  // 0-d
+  DrawShape(std::initializer_list<int64_t> extents) : shape_(extents) {}
+  DrawShape(const Shape& shape) : shape_(shape) {}
+  DrawShape(std::nullopt_t) : of_parameters_(true) {}
+
+  bool of_parameters() const { return of_parameters_; }
+  const Shape& shape() const { return shape_; }
+
+ private:
+  Shape shape_;
+  bool of_parameters_ = false;
+};
+
 // A stream of random numbers; default ones exist per device. Threads may draw from one at once:
 // each call gets numbers of its own, but which ones depends on who comes first. For numbers that
 // can be repeated give each thread a RandomState.
@@ -64,7 +81,8 @@ class RandomState {
   Array standard_normal(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
   Array rand(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
   Array randn(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
-  // Of [low, high), or [0, low) without high. ValueError "low >= high".
+  // Of [low, high), or [0, low) without high. ValueError "low >= high". One range for all numbers:
+  // for ranges by element round down uniform(none, low, high).
   Array randint(int64_t low, std::optional<int64_t> high = {}, const Shape& shape = {},
                 Dtype dtype = Dtype::kInt32);
   // Of [low, high], or [1, low] without high.
@@ -72,37 +90,48 @@ class RandomState {
                         Dtype dtype = Dtype::kInt32);
   // int32 of [0, largest]; ValueError when largest is negative.
   Array interval(int32_t largest, const Shape& shape = {});
-  // exp(normal).
-  Array lognormal(const Shape& shape = {}, double mean = 0, double sigma = 1,
-                  Dtype dtype = Dtype::kFloat64);
-  // Density exp(-x / scale) / scale on [0, inf). ValueError for a negative scale.
-  Array exponential(const Shape& shape = {}, double scale = 1, Dtype dtype = Dtype::kFloat64);
-  // Location + scale * -log(-log(u)). ValueError for a negative scale.
-  Array gumbel(const Shape& shape = {}, double location = 0, double scale = 1,
-               Dtype dtype = Dtype::kFloat64);
-  // Location +- exponential(scale). ValueError for a negative scale.
-  Array laplace(const Shape& shape = {}, double location = 0, double scale = 1,
-                Dtype dtype = Dtype::kFloat64);
-  // Location + scale * log(u / (1 - u)). ValueError for a negative scale.
-  Array logistic(const Shape& shape = {}, double location = 0, double scale = 1,
-                 Dtype dtype = Dtype::kFloat64);
-
-  // Scale * sqrt(-2 log(u)). ValueError for a negative scale.
-  Array rayleigh(const Shape& shape = {}, double scale = 1, Dtype dtype = Dtype::kFloat64);
-  // With distribution functions 1 - exp(-x^a), 1 - (1 + x)^-a, x^a on [0, 1]. ValueError unless
-  // a > 0.
-  Array weibull(const Shape& shape, double a, Dtype dtype = Dtype::kFloat64);
-  Array pareto(const Shape& shape, double a, Dtype dtype = Dtype::kFloat64);
-  Array power(const Shape& shape, double a, Dtype dtype = Dtype::kFloat64);
   // Density 1 / (pi (1 + x^2)).
   Array standard_cauchy(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
-  // Density rising from left to mode and falling to right; ValueError unless they ascend.
-  Array triangular(const Shape& shape, double left, double mode, double right,
-                   Dtype dtype = Dtype::kFloat64);
 
-  // Parameters of the following are one number or arrays that broadcast to `shape` (ShapeError);
-  // the numbers are then made on the arrays' device. A parameter out of its range, or NaN, is a
-  // ValueError: to check arrays waits for a GPU. Computed in float64.
+  // Parameters of the following are each one number or an array. Arrays broadcast against each
+  // other and to `shape` (else ShapeError), and the numbers are made on their device. A parameter
+  // out of its range, or NaN, is a ValueError: to check arrays waits for a GPU.
+  //
+  // Those up to triangular draw the standard distribution and compute with it, so that equal
+  // elements give what the one number gives: the same bits for uniform and normal, within 4 ulp the
+  // others. Arrays are not checked while a graph is captured. uniform has no range to check.
+  Array uniform(const DrawShape& shape, const Operand& low, const Operand& high = 1,
+                Dtype dtype = Dtype::kFloat64);
+  Array normal(const DrawShape& shape, const Operand& mean, const Operand& deviation = 1,
+               Dtype dtype = Dtype::kFloat64);
+  // exp(normal).
+  Array lognormal(const DrawShape& shape = {}, const Operand& mean = 0, const Operand& sigma = 1,
+                  Dtype dtype = Dtype::kFloat64);
+  // Density exp(-x / scale) / scale on [0, inf). ValueError for a negative scale, as all below.
+  Array exponential(const DrawShape& shape = {}, const Operand& scale = 1,
+                    Dtype dtype = Dtype::kFloat64);
+  // Location + scale * -log(-log(u)).
+  Array gumbel(const DrawShape& shape = {}, const Operand& location = 0, const Operand& scale = 1,
+               Dtype dtype = Dtype::kFloat64);
+  // Location +- exponential(scale).
+  Array laplace(const DrawShape& shape = {}, const Operand& location = 0, const Operand& scale = 1,
+                Dtype dtype = Dtype::kFloat64);
+  // Location + scale * log(u / (1 - u)).
+  Array logistic(const DrawShape& shape = {}, const Operand& location = 0, const Operand& scale = 1,
+                 Dtype dtype = Dtype::kFloat64);
+  // Scale * sqrt(-2 log(u)).
+  Array rayleigh(const DrawShape& shape = {}, const Operand& scale = 1,
+                 Dtype dtype = Dtype::kFloat64);
+  // With distribution functions 1 - exp(-x^a), 1 - (1 + x)^-a, x^a on [0, 1]. ValueError unless
+  // a > 0.
+  Array weibull(const DrawShape& shape, const Operand& a, Dtype dtype = Dtype::kFloat64);
+  Array pareto(const DrawShape& shape, const Operand& a, Dtype dtype = Dtype::kFloat64);
+  Array power(const DrawShape& shape, const Operand& a, Dtype dtype = Dtype::kFloat64);
+  // Density rising from left to mode and falling to right; ValueError unless they ascend.
+  Array triangular(const DrawShape& shape, const Operand& left, const Operand& mode,
+                   const Operand& right, Dtype dtype = Dtype::kFloat64);
+
+  // Computed in float64.
   //
   // Made by rejection: about one number in twenty is drawn again, round by round, and each round
   // waits for a GPU once to learn how many are left (4 to 6 rounds for a million); so they are an
@@ -110,30 +139,32 @@ class RandomState {
   // differently may differ in one number of some 10^13.
   //
   // Density x^(k - 1) exp(-x / scale) / (scale^k Gamma(k)); k, scale of [0, 1e300], as all below.
-  Array gamma(const Shape& shape, const Operand& k, const Operand& scale = 1,
+  Array gamma(const DrawShape& shape, const Operand& k, const Operand& scale = 1,
               Dtype dtype = Dtype::kFloat64);
-  Array standard_gamma(const Shape& shape, const Operand& k, Dtype dtype = Dtype::kFloat64);
+  Array standard_gamma(const DrawShape& shape, const Operand& k, Dtype dtype = Dtype::kFloat64);
   // Density proportional to x^(a - 1) (1 - x)^(b - 1) on [0, 1]; a, b > 0.
-  Array beta(const Shape& shape, const Operand& a, const Operand& b, Dtype dtype = Dtype::kFloat64);
+  Array beta(const DrawShape& shape, const Operand& a, const Operand& b,
+             Dtype dtype = Dtype::kFloat64);
   // Chi-square, F and Student's t distributions; degrees of freedom > 0.
-  Array chisquare(const Shape& shape, const Operand& df, Dtype dtype = Dtype::kFloat64);
-  Array f(const Shape& shape, const Operand& dfnum, const Operand& dfden,
+  Array chisquare(const DrawShape& shape, const Operand& df, Dtype dtype = Dtype::kFloat64);
+  Array f(const DrawShape& shape, const Operand& dfnum, const Operand& dfden,
           Dtype dtype = Dtype::kFloat64);
-  Array standard_t(const Shape& shape, const Operand& df, Dtype dtype = Dtype::kFloat64);
+  Array standard_t(const DrawShape& shape, const Operand& df, Dtype dtype = Dtype::kFloat64);
   // Shares that add up to 1, (shape..., length of alpha); alpha is 1-d, its elements > 0.
   Array dirichlet(const Shape& shape, const Array& alpha, Dtype dtype = Dtype::kFloat64);
   // int64 failures before success n (n > 0 need not be whole) where each try succeeds with
   // probability p of (0, 1].
-  Array negative_binomial(const Shape& shape, const Operand& n, const Operand& p);
+  Array negative_binomial(const DrawShape& shape, const Operand& n, const Operand& p);
 
   // int64 numbers of events at a rate lam of 0 to 1e15. One number up to 1e6: by inversion, the
   // same everywhere bit for bit; else by rejection, as above. An Error during graph capture.
-  Array poisson(const Shape& shape, const Operand& lam);
-  // int64 successes of n trials with probability p each, by inversion as above. ValueError where
-  // n p (1 - p) passes 1e10: the table on the host grows with its square root.
+  Array poisson(const DrawShape& shape, const Operand& lam);
+  // int64 successes of n trials with probability p each, by inversion as above: one n and one p,
+  // for their table is made on the host. ValueError where n p (1 - p) passes 1e10: the table grows
+  // with its square root.
   Array binomial(const Shape& shape, int64_t n, double p);
   // int64 trials up to the first success, at least 1; p of [1e-17, 1].
-  Array geometric(const Shape& shape, const Operand& p);
+  Array geometric(const DrawShape& shape, const Operand& p);
   // How often each kind comes in n draws with probabilities p (as for choice): int64 (shape...,
   // length of p). Draws all n for each row; waits for a GPU.
   Array multinomial(const Shape& shape, int64_t n, const Array& p);
@@ -231,36 +262,43 @@ Array randint(int64_t low, std::optional<int64_t> high = {}, const Shape& shape 
               Dtype dtype = Dtype::kInt32);
 Array random_integers(int64_t low, std::optional<int64_t> high = {}, const Shape& shape = {},
                       Dtype dtype = Dtype::kInt32);
-Array lognormal(const Shape& shape = {}, double mean = 0, double sigma = 1,
-                Dtype dtype = Dtype::kFloat64);
-Array exponential(const Shape& shape = {}, double scale = 1, Dtype dtype = Dtype::kFloat64);
-Array gumbel(const Shape& shape = {}, double location = 0, double scale = 1,
-             Dtype dtype = Dtype::kFloat64);
-Array laplace(const Shape& shape = {}, double location = 0, double scale = 1,
-              Dtype dtype = Dtype::kFloat64);
-Array logistic(const Shape& shape = {}, double location = 0, double scale = 1,
-               Dtype dtype = Dtype::kFloat64);
-Array rayleigh(const Shape& shape = {}, double scale = 1, Dtype dtype = Dtype::kFloat64);
-Array weibull(const Shape& shape, double a, Dtype dtype = Dtype::kFloat64);
-Array pareto(const Shape& shape, double a, Dtype dtype = Dtype::kFloat64);
-Array power(const Shape& shape, double a, Dtype dtype = Dtype::kFloat64);
 Array standard_cauchy(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
-Array triangular(const Shape& shape, double left, double mode, double right,
-                 Dtype dtype = Dtype::kFloat64);
 // Of the device of the parameters when these are arrays.
-Array gamma(const Shape& shape, const Operand& k, const Operand& scale = 1,
+Array uniform(const DrawShape& shape, const Operand& low, const Operand& high = 1,
+              Dtype dtype = Dtype::kFloat64);
+Array normal(const DrawShape& shape, const Operand& mean, const Operand& deviation = 1,
+             Dtype dtype = Dtype::kFloat64);
+Array lognormal(const DrawShape& shape = {}, const Operand& mean = 0, const Operand& sigma = 1,
+                Dtype dtype = Dtype::kFloat64);
+Array exponential(const DrawShape& shape = {}, const Operand& scale = 1,
+                  Dtype dtype = Dtype::kFloat64);
+Array gumbel(const DrawShape& shape = {}, const Operand& location = 0, const Operand& scale = 1,
+             Dtype dtype = Dtype::kFloat64);
+Array laplace(const DrawShape& shape = {}, const Operand& location = 0, const Operand& scale = 1,
+              Dtype dtype = Dtype::kFloat64);
+Array logistic(const DrawShape& shape = {}, const Operand& location = 0, const Operand& scale = 1,
+               Dtype dtype = Dtype::kFloat64);
+Array rayleigh(const DrawShape& shape = {}, const Operand& scale = 1,
+               Dtype dtype = Dtype::kFloat64);
+Array weibull(const DrawShape& shape, const Operand& a, Dtype dtype = Dtype::kFloat64);
+Array pareto(const DrawShape& shape, const Operand& a, Dtype dtype = Dtype::kFloat64);
+Array power(const DrawShape& shape, const Operand& a, Dtype dtype = Dtype::kFloat64);
+Array triangular(const DrawShape& shape, const Operand& left, const Operand& mode,
+                 const Operand& right, Dtype dtype = Dtype::kFloat64);
+Array gamma(const DrawShape& shape, const Operand& k, const Operand& scale = 1,
             Dtype dtype = Dtype::kFloat64);
-Array standard_gamma(const Shape& shape, const Operand& k, Dtype dtype = Dtype::kFloat64);
-Array beta(const Shape& shape, const Operand& a, const Operand& b, Dtype dtype = Dtype::kFloat64);
-Array chisquare(const Shape& shape, const Operand& df, Dtype dtype = Dtype::kFloat64);
-Array f(const Shape& shape, const Operand& dfnum, const Operand& dfden,
+Array standard_gamma(const DrawShape& shape, const Operand& k, Dtype dtype = Dtype::kFloat64);
+Array beta(const DrawShape& shape, const Operand& a, const Operand& b,
+           Dtype dtype = Dtype::kFloat64);
+Array chisquare(const DrawShape& shape, const Operand& df, Dtype dtype = Dtype::kFloat64);
+Array f(const DrawShape& shape, const Operand& dfnum, const Operand& dfden,
         Dtype dtype = Dtype::kFloat64);
-Array standard_t(const Shape& shape, const Operand& df, Dtype dtype = Dtype::kFloat64);
+Array standard_t(const DrawShape& shape, const Operand& df, Dtype dtype = Dtype::kFloat64);
 Array dirichlet(const Shape& shape, const Array& alpha, Dtype dtype = Dtype::kFloat64);
-Array negative_binomial(const Shape& shape, const Operand& n, const Operand& p);
-Array poisson(const Shape& shape, const Operand& lam);
+Array negative_binomial(const DrawShape& shape, const Operand& n, const Operand& p);
+Array poisson(const DrawShape& shape, const Operand& lam);
 Array binomial(const Shape& shape, int64_t n, double p);
-Array geometric(const Shape& shape, const Operand& p);
+Array geometric(const DrawShape& shape, const Operand& p);
 Array multinomial(const Shape& shape, int64_t n, const Array& p);
 Array choice(int64_t n, const Shape& shape = {}, bool replace = true, const Array& p = {});
 // Of the array's device.
