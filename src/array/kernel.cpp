@@ -85,6 +85,20 @@ KernelCompiler* compiler_or_host(const std::string& who, Device device, bool has
   return &compiler_of(who, device, ", or give the kernel a lambda for the CPU with on_cpu");
 }
 
+// The arguments of an old form: pointers take arrays, everything else numbers.
+void check_old_form(const std::string& who, const std::vector<KernelParameter>& parameters,
+                    const std::vector<Operand>& arguments, const Axes& axes) {
+  CATENA_CHECK(ValueError, axes.empty(), who,
+               ": a reduction of one list of C parameters goes over ", "all elements, but axes ",
+               axes, " were given");
+  for (size_t k = 0; k < parameters.size(); ++k) {
+    const Array* array = arguments[k].array();
+    CATENA_CHECK(ValueError, array == nullptr || parameters[k].raw, who, ": argument ",
+                 parameters[k].name, " is no pointer and takes a number, got an array of shape ",
+                 array->shape());
+  }
+}
+
 int64_t first_array_size(const std::string& who, const std::vector<Operand>& arguments) {
   for (const Operand& argument : arguments) {
     if (argument.array()) return argument.array()->size();
@@ -153,11 +167,13 @@ ElementwiseKernel::ElementwiseKernel(const std::string& in_params, const std::st
 }
 
 ElementwiseKernel ElementwiseKernel::of_c_arguments(const std::string& arguments,
-                                                    std::string operation, std::string name) {
+                                                    std::string operation, std::string name,
+                                                    KernelOptions options) {
   auto definition = std::make_shared<Definition>();
   definition->inputs = parse_c_arguments(arguments);
   definition->operation = std::move(operation);
   definition->name = std::move(name);
+  definition->options = std::move(options);
   definition->old_form = true;
   check_parameters(definition->name, definition->inputs, {});
   return ElementwiseKernel(std::shared_ptr<const Definition>(std::move(definition)));
@@ -285,6 +301,26 @@ ReductionKernel::ReductionKernel(const std::string& in_params, const std::string
   definition_ = std::make_shared<Definition>(std::move(d));
 }
 
+ReductionKernel ReductionKernel::of_c_arguments(const std::string& arguments, std::string map_expr,
+                                                std::string reduce_expr, std::string identity,
+                                                std::string name, Dtype dtype,
+                                                ReductionKernelOptions options) {
+  Definition d{parse_c_arguments(arguments),
+               {{false, 0, dtype, "_result"}},
+               std::move(map_expr),
+               std::move(reduce_expr),
+               "_result = a",
+               std::move(identity),
+               std::move(name),
+               std::move(options.reduce_type),
+               std::move(options.preamble),
+               options.reduce_dims,
+               std::move(options.options)};
+  d.old_form = true;
+  check_parameters(d.name, d.inputs, d.outputs);
+  return ReductionKernel(std::make_shared<const Definition>(std::move(d)));
+}
+
 namespace {
 
 // Which axes are reduced, and the results' shapes.
@@ -323,8 +359,11 @@ KernelOutputs ReductionKernel::call(const std::vector<Operand>& inputs, const Ax
   CATENA_CHECK(ValueError, out == nullptr || kernel.outputs.size() == 1, kernel.name,
                ": out is for kernels with one output, this one has ", kernel.outputs.size());
   const Device device = common_device(kernel.name, inputs);
+  if (kernel.old_form) check_old_form(kernel.name, kernel.inputs, inputs, axes);
   KernelCompiler* const compiler =
-      compiler_or_host(kernel.name, device, !kernel.host.empty(), !kernel.map.empty());
+      kernel.old_form
+          ? &compiler_of(kernel.name, device, ", or call reduce() with lambdas on a CPU")
+          : compiler_or_host(kernel.name, device, !kernel.host.empty(), !kernel.map.empty());
   Letters letters(kernel.name);
   if (out) {
     CATENA_CHECK(ValueError, out->defined(), kernel.name, ": out is an undefined array");
@@ -341,6 +380,10 @@ KernelOutputs ReductionKernel::call(const std::vector<Operand>& inputs, const Ax
     any_raw = any_raw || kernel.inputs[k].raw;
     if (kernel.inputs[k].raw) continue;
     shape = any ? broadcast_shapes(kernel.name.c_str(), shape, given->shape()) : given->shape();
+    any = true;
+  }
+  if (kernel.old_form) {
+    shape = Shape{first_array_size(kernel.name, inputs)};
     any = true;
   }
   CATENA_CHECK(ValueError, any, kernel.name,
@@ -384,94 +427,6 @@ KernelOutputs ReductionKernel::call(const std::vector<Operand>& inputs, const Ax
   for (size_t k = 0; k < kernel.outputs.size(); ++k)
     delivery.push_back(delivered(arguments[k].array, reduced, keepdims, out));
   return KernelOutputs(std::move(delivery));
-}
-
-// ---- lambdas ------------------------------------------------------------------------------------
-
-namespace {
-
-KernelParameter host_parameter(Dtype dtype, bool raw, size_t number) {
-  return {raw, 0, dtype, "argument" + std::to_string(number + 1)};
-}
-
-// Whether a lambda's parameter can stand for a parameter of the text.
-void check_host_parameter(const std::string& who, const KernelParameter& parameter, Dtype dtype,
-                          bool raw, bool output, bool is_output) {
-  CATENA_CHECK(ValueError, raw == parameter.raw, who, ": on_cpu: parameter ", parameter.name,
-               parameter.raw ? " is raw; the lambda must take a RawView"
-                             : " is not raw; the lambda takes a RawView");
-  CATENA_CHECK(ValueError, raw || output == is_output, who, ": on_cpu: parameter ", parameter.name,
-               is_output ? " is an output; the lambda must take a reference"
-                         : " is an input; the lambda must take a value");
-  CATENA_CHECK(ValueError, parameter.letter != 0 || parameter.dtype == dtype, who,
-               ": on_cpu: parameter ", parameter.name, " is ", parameter.dtype,
-               "; the lambda takes ", dtype);
-}
-
-}  // namespace
-
-ElementwiseKernel ElementwiseKernel::of_host(std::shared_ptr<const detail::HostElementwise> host,
-                                             std::string name) {
-  auto definition = std::make_shared<Definition>();
-  definition->name = std::move(name);
-  for (const detail::HostParameter& p : host->parameters) {
-    const size_t number = definition->inputs.size() + definition->outputs.size();
-    CATENA_CHECK(ValueError, p.output || definition->outputs.empty(), definition->name,
-                 ": the lambda's references (outputs) must come behind its values (inputs)");
-    (p.output ? definition->outputs : definition->inputs)
-        .push_back(host_parameter(p.dtype, p.raw, number));
-  }
-  definition->host.push_back(std::move(host));
-  return ElementwiseKernel(std::shared_ptr<const Definition>(std::move(definition)));
-}
-
-ElementwiseKernel ElementwiseKernel::with_host(
-    std::shared_ptr<const detail::HostElementwise> host) const {
-  auto definition = std::make_shared<Definition>(*definition_);
-  const size_t inputs = definition->inputs.size(), all = inputs + definition->outputs.size();
-  CATENA_CHECK(ValueError, host->parameters.size() == all, definition->name,
-               ": on_cpu: the lambda has ", host->parameters.size(),
-               " inputs and outputs, the kernel ", all);
-  for (size_t k = 0; k < all; ++k) {
-    const detail::HostParameter& p = host->parameters[k];
-    check_host_parameter(definition->name,
-                         k < inputs ? definition->inputs[k] : definition->outputs[k - inputs],
-                         p.dtype, p.raw, p.output, k >= inputs);
-  }
-  definition->host.push_back(std::move(host));
-  return ElementwiseKernel(std::shared_ptr<const Definition>(std::move(definition)));
-}
-
-ReductionKernel ReductionKernel::of_host(std::shared_ptr<const detail::HostReduction> host,
-                                         std::string name) {
-  auto definition = std::make_shared<Definition>();
-  definition->name = std::move(name);
-  definition->identity = "given";
-  for (const Dtype d : host->inputs)
-    definition->inputs.push_back(host_parameter(d, false, definition->inputs.size()));
-  for (const Dtype d : host->outputs)
-    definition->outputs.push_back(host_parameter(d, false, definition->outputs.size()));
-  definition->host.push_back(std::move(host));
-  return ReductionKernel(std::shared_ptr<const Definition>(std::move(definition)));
-}
-
-ReductionKernel ReductionKernel::with_host(
-    std::shared_ptr<const detail::HostReduction> host) const {
-  auto definition = std::make_shared<Definition>(*definition_);
-  CATENA_CHECK(ValueError,
-               host->inputs.size() == definition->inputs.size() &&
-                   host->outputs.size() == definition->outputs.size(),
-               definition->name, ": on_cpu: the lambdas have ", host->inputs.size(), " inputs and ",
-               host->outputs.size(), " outputs, the kernel ", definition->inputs.size(), " and ",
-               definition->outputs.size());
-  for (size_t k = 0; k < host->inputs.size(); ++k)
-    check_host_parameter(definition->name, definition->inputs[k], host->inputs[k], false, false,
-                         false);
-  for (size_t k = 0; k < host->outputs.size(); ++k)
-    check_host_parameter(definition->name, definition->outputs[k], host->outputs[k], false, true,
-                         true);
-  definition->host.push_back(std::move(host));
-  return ReductionKernel(std::shared_ptr<const Definition>(std::move(definition)));
 }
 
 }  // namespace catena

@@ -45,6 +45,7 @@ struct ReductionKernel::Definition {
   std::string map, reduce, post_map, identity, name, reduce_type, preamble;
   bool reduce_dims = true;
   std::vector<std::string> options;
+  bool old_form = false;  // over the elements of the first array, whose index is i in the map
   std::vector<std::shared_ptr<const detail::HostReduction>> host;
   std::shared_ptr<KernelPrograms> programs = std::make_shared<KernelPrograms>();
 };

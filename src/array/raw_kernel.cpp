@@ -164,10 +164,12 @@ ElementwiseKernel elementwise(const std::string& in_params, const std::string& o
 }
 
 ElementwiseKernel elementwise(const std::string& arguments, const std::string& operation,
-                              const std::string& name) {
-  return memoised<ElementwiseKernel>({arguments, operation, name}, [&] {
-    return ElementwiseKernel::of_c_arguments(arguments, operation, name);
-  });
+                              const std::string& name, const KernelOptions& options) {
+  return memoised<ElementwiseKernel>(
+      with_options({arguments, operation, name, options.preamble, options.loop_prep,
+                    options.after_loop, options.reduce_dims ? "1" : "0"},
+                   options.options),
+      [&] { return ElementwiseKernel::of_c_arguments(arguments, operation, name, options); });
 }
 
 ReductionKernel reduce(const std::string& in_params, const std::string& out_params,
@@ -181,6 +183,20 @@ ReductionKernel reduce(const std::string& in_params, const std::string& out_para
       [&] {
         return ReductionKernel(in_params, out_params, map_expr, reduce_expr, post_map_expr,
                                identity, name, options);
+      });
+}
+
+ReductionKernel reduce(const std::string& arguments, const std::string& map_expr,
+                       const std::string& reduce_expr, const std::string& neutral,
+                       const std::string& name, Dtype dtype,
+                       const ReductionKernelOptions& options) {
+  return memoised<ReductionKernel>(
+      with_options({arguments, map_expr, reduce_expr, neutral, name, to_string(dtype),
+                    options.reduce_type, options.preamble, options.reduce_dims ? "1" : "0"},
+                   options.options),
+      [&] {
+        return ReductionKernel::of_c_arguments(arguments, map_expr, reduce_expr, neutral, name,
+                                               dtype, options);
       });
 }
 

@@ -372,6 +372,44 @@ TEST(UserKernels, OldFormArguments) {
   expect_equal<float>(y, multiply(x, 2));
 }
 
+TEST(UserKernels, OldFormOptionsAreRemembered) {
+  KernelOptions options;
+  options.preamble = "#define TWICE(x) (2 * (x))";
+  options.options = {"-DFACTOR=3"};
+  const auto kernel =
+      cuda::elementwise("float* y, const float* x", "y[i] = TWICE(x[i])", "old", options);
+  expect_error<DeviceError>({"old", "cpu:0"}, [&] { kernel(floats({3}), floats({3})); });
+  // Equal texts with other options are other kernels, as a lambda of one of them shows.
+  const auto host = kernel.on_cpu(
+      [](KernelIndex at, RawView<float> y, RawView<float> x) { y[at.i] = 2 * x[at.i]; });
+  const Array y = zeros({3}, dtype::float32);
+  host(y, floats({3}));
+  expect_equal<float>(y, multiply(floats({3}), 2));
+  expect_error<DeviceError>({"old"}, [&] {
+    cuda::elementwise("float* y, const float* x", "y[i] = TWICE(x[i])", "old")(y, floats({3}));
+  });
+}
+
+TEST(UserKernels, OldFormReductions) {
+  const ReductionKernel dot = cuda::reduce("const float* x, const float* y, float c",
+                                           "c * x[i] * y[i]", "a + b", "0", "old_dot");
+  const Array x = floats({3});
+  expect_error<DeviceError>({"old_dot", "cpu:0", "reduce()"}, [&] { dot.call({x, x, 2}); });
+  expect_error<ValueError>({"old_dot", "expected 3", "got 1"}, [&] { dot(x); });
+  expect_error<ValueError>({"old_dot", "c is no pointer", "(3,)"}, [&] { dot.call({x, x, x}); });
+  expect_error<ValueError>({"old_dot", "all elements", "(0,)"}, [&] { dot.call({x, x, 2}, {0}); });
+  expect_error<ValueError>({"old_dot", "two lists"}, [&] {
+    dot.on_cpu(
+        0.0f, [](float a, float b, float c) { return a * b * c; },
+        [](float a, float b) { return a + b; }, [](float a) { return a; });
+  });
+  expect_error<ValueError>({"'string s'"},
+                           [] { cuda::reduce("string s", "s", "a + b", "0", "old_bad"); });
+  expect_error<ValueError>({"two parameters", "x"}, [] {
+    cuda::reduce("float* x, float* x", "x[i]", "a + b", "0", "old_bad");
+  });
+}
+
 TEST(RawKernels, NeedADevice) {
   const RawKernel kernel = cuda::raw("code", "k", {"--use_fast_math"});
   expect_error<DeviceError>({"k", "cpu:0", "to_gpu"}, [&] { kernel({1}, {1}, {floats({3})}); });

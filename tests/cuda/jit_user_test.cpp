@@ -174,6 +174,36 @@ TEST(CudaUserKernel, OldFormOptionsAndLoopTexts) {
   expect_equal(kernel(x.to(kGpu)), add(x, 3), "options, preamble and loop_prep");
 }
 
+TEST(CudaUserKernel, OldFormReductions) {
+  CATENA_NEEDS_GPUS(1);
+  const Array x = whole_numbers({70, 300}, Dtype::kFloat32), g = x.to(kGpu);
+  const auto dot = cuda::reduce("const float* x, const float* y, float c", "c * x[i] * y[i]",
+                                "a + b", "0", "old_dot", Dtype::kFloat64);
+  const Array product = dot.call({g, g, 2});
+  EXPECT_EQ(product.shape(), Shape{});
+  expect_equal(product, sum(square(x.astype(Dtype::kFloat64))) * 2, "two arrays and a number");
+  // Other layouts are walked in C order; the index is that of the first array.
+  ReductionKernelOptions options;
+  options.preamble = "__device__ long long weight(long long k) { return k % PERIOD; }";
+  options.options = {"-DPERIOD=7"};
+  const auto weighted = cuda::reduce("const float* x", "(long long)x[i] * weight(i)", "a + b", "0",
+                                     "old_weighted", Dtype::kInt64, options);
+  const Array weights = arange(70 * 300) % 7;
+  expect_equal(Array(weighted(g.T())), sum(x.T().astype(Dtype::kInt64).ravel() * weights),
+               "options, preamble and a transposed array");
+  const auto largest = cuda::reduce("const float* x", "x[i]", "max(a, b)", "-1e30f", "old_max");
+  expect_equal(Array(largest(g)), amax(x), "float32 by default");
+  expect_equal(Array(largest(g(Slice(0, 0)))), array({-1e30f}).reshape(Shape{}),
+               "the neutral element alone");
+  KernelOptions texts;
+  texts.preamble = "__device__ float twice(float x) { return 2 * x; }";
+  texts.loop_prep = "const float c = SHIFT";
+  texts.options = {"-DSHIFT=5"};
+  const Array y = zeros({70, 300}, {Dtype::kFloat32, kGpu});
+  cuda::elementwise("float* y, const float* x", "y[i] = twice(x[i]) + c", "old_texts", texts)(y, g);
+  expect_equal(y, x * 2 + 5, "options of the first versions' form");
+}
+
 TEST(CudaUserKernel, LinearLaunchAndModules) {
   CATENA_NEEDS_GPUS(1);
   const Module module = Module::compile(

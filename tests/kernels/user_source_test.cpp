@@ -109,6 +109,22 @@ TEST_F(UserKernelTexts, ReductionsWithOutputsRawArgumentsAndAnOwnType) {
   EXPECT_EQ(reduced_bytes(kernel, Dtype::kInt8), 1);
 }
 
+TEST_F(UserKernelTexts, OldFormReductions) {
+  ReductionKernel::Definition kernel = reduction("c * x[i] * y[i]", "a + b", "_result = a", "0");
+  kernel.old_form = true;
+  for (const Dtype d : {Dtype::kFloat32, Dtype::kInt64}) {
+    expect_compiles(user_reduction_source(
+        kernel, {{"_result", d, false}},
+        {{"x", d, true}, {"y", Dtype::kFloat64, true}, {"c", Dtype::kFloat32, false}}, {}));
+  }
+  // i is the index of the old form alone: others may have an argument of another meaning.
+  kernel.old_form = false;
+  EXPECT_EQ(user_reduction_source(kernel, {{"_result", Dtype::kFloat32, false}},
+                                  {{"x", Dtype::kFloat32, true}}, {})
+                .find("long long i ="),
+            std::string::npos);
+}
+
 TEST_F(UserKernelTexts, OptionsReachTheCompiler) {
   const std::string source =
       user_elementwise_source(definition("z = FACTOR * x"), {{"z", Dtype::kFloat32, false}},

@@ -110,7 +110,7 @@ class ElementwiseKernel {
   }
   // The kernel of one list of C parameters; see cuda::elementwise.
   static ElementwiseKernel of_c_arguments(const std::string& arguments, std::string operation,
-                                          std::string name);
+                                          std::string name, KernelOptions options = {});
   // A kernel of a lambda alone.
   static ElementwiseKernel of_host(std::shared_ptr<const detail::HostElementwise> host,
                                    std::string name);
@@ -163,6 +163,11 @@ class ReductionKernel {
     return with_host(
         detail::make_host_reduction(identity, std::move(map), std::move(fold), std::move(post)));
   }
+  // The kernel of one list of C parameters; see cuda::reduce.
+  static ReductionKernel of_c_arguments(const std::string& arguments, std::string map_expr,
+                                        std::string reduce_expr, std::string identity,
+                                        std::string name, Dtype dtype,
+                                        ReductionKernelOptions options = {});
   static ReductionKernel of_host(std::shared_ptr<const detail::HostReduction> host,
                                  std::string name);
 
@@ -233,15 +238,27 @@ ElementwiseKernel elementwise(const std::string& in_params, const std::string& o
                               const std::string& operation, const std::string& name,
                               const KernelOptions& options = {});
 // The first versions' form: one list of C parameters, all arrays of one size, and an operation that
-// writes the index i itself. The loop runs over the elements of the first array argument.
+// writes the index i itself. The loop runs over the elements of the first array argument, in C
+// order. On a CPU it takes a lambda of on_cpu with a RawView for each array.
 //
 //   cuda::elementwise("float* y, const float* x, float c", "y[i] = c * x[i]", "scale")(y, x, 2);
 ElementwiseKernel elementwise(const std::string& arguments, const std::string& operation,
-                              const std::string& name);
+                              const std::string& name, const KernelOptions& options = {});
 ReductionKernel reduce(const std::string& in_params, const std::string& out_params,
                        const std::string& map_expr, const std::string& reduce_expr,
                        const std::string& post_map_expr, const std::string& identity,
                        const std::string& name, const ReductionKernelOptions& options = {});
+// The first versions' form of a reduction, from `neutral` over all elements of the first array
+// argument to a 0-d array of `dtype`, in which it also folds (unless options.reduce_type is given).
+// Its map writes the index i itself. ValueError for axes. Only for arrays of a GPU (DeviceError);
+// the form above takes lambdas for a CPU.
+//
+//   auto dot = cuda::reduce("const float* x, const float* y", "x[i] * y[i]", "a + b", "0", "dot");
+//   Array product = dot.call({x, y});
+ReductionKernel reduce(const std::string& arguments, const std::string& map_expr,
+                       const std::string& reduce_expr, const std::string& neutral,
+                       const std::string& name, Dtype dtype = Dtype::kFloat32,
+                       const ReductionKernelOptions& options = {});
 RawKernel raw(const std::string& code, const std::string& name,
               const std::vector<std::string>& options = {});
 

@@ -219,7 +219,8 @@ ReductionParts reduction_parts(const ReductionKernel::Definition& kernel, size_t
 
 // Element _u of the batches, _o elements after _r, to _value.
 std::string element_text(const ReductionKernel::Definition& kernel, const ReductionParts& parts) {
-  return "            const long long _j = (_r + _o) * _kept.size + _i;\n" + parts.names +
+  return "            const long long _j = (_r + _o) * _kept.size + _i;\n" +
+         (kernel.old_form ? "            const long long i = _j;\n" : std::string()) + parts.names +
          "            const _Reduced _mapped = (_Reduced)(\n" +
          user_code(kernel.name + " map", kernel.map) + ");\n            " + parts.add;
 }
