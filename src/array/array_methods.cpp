@@ -96,11 +96,12 @@ void Array::set(const Array& host, const Stream& stream) const {
   note_write();
 }
 
-Array Array::take(const Array& indices, std::optional<int64_t> axis) const {
-  return catena::take(*this, indices, axis);
+Array Array::take(const Array& indices, std::optional<int64_t> axis, const Array* out) const {
+  return catena::take(*this, indices, axis, OutOfRange::kRaise, out);
 }
-Array Array::take(std::initializer_list<int64_t> indices, std::optional<int64_t> axis) const {
-  return catena::take(*this, indices, axis);
+Array Array::take(std::initializer_list<int64_t> indices, std::optional<int64_t> axis,
+                  const Array* out) const {
+  return catena::take(*this, indices, axis, OutOfRange::kRaise, out);
 }
 Array Array::sum(const ReduceOptions& options) const { return catena::sum(*this, options); }
 Array Array::prod(const ReduceOptions& options) const { return catena::prod(*this, options); }
@@ -116,18 +117,25 @@ Array Array::min(const ReduceOptions& options) const { return amin(*this, option
 Array Array::ptp(const ReduceOptions& options) const { return catena::ptp(*this, options); }
 Array Array::all(const ReduceOptions& options) const { return catena::all(*this, options); }
 Array Array::any(const ReduceOptions& options) const { return catena::any(*this, options); }
-Array Array::argmax(std::optional<int64_t> axis, YesNo keepdims) const {
-  return catena::argmax(*this, axis, keepdims);
+Array Array::argmax(std::optional<int64_t> axis, YesNo keepdims, const Array* out) const {
+  return catena::argmax(*this, axis, keepdims, out);
 }
-Array Array::argmin(std::optional<int64_t> axis, YesNo keepdims) const {
-  return catena::argmin(*this, axis, keepdims);
+Array Array::argmin(std::optional<int64_t> axis, YesNo keepdims, const Array* out) const {
+  return catena::argmin(*this, axis, keepdims, out);
 }
-Array Array::clip(const Operand& low, const Operand& high) const {
-  return catena::clip(*this, low, high);
+Array Array::clip(const Operand& low, const Operand& high) const { return clip(low, high, {}); }
+Array Array::clip(const Operand& low, const Operand& high, const Out& out) const {
+  return catena::clip(*this, low, high, out);
 }
 Array Array::trace(int64_t offset, int64_t axis1, int64_t axis2) const {
-  return catena::trace(*this, offset, axis1, axis2);
+  return trace(offset, axis1, axis2, {});
 }
-Array Array::dot(const Array& other) const { return catena::dot(*this, other); }
+Array Array::trace(int64_t offset, int64_t axis1, int64_t axis2, const Out& out) const {
+  return catena::trace(*this, offset, axis1, axis2, out);
+}
+Array Array::dot(const Array& other) const { return dot(other, {}); }
+Array Array::dot(const Array& other, const Out& out) const {
+  return catena::dot(*this, other, out);
+}
 
 }  // namespace catena

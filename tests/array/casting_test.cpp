@@ -119,6 +119,29 @@ TEST_P(Casts, AveragesAndNan) {
   EXPECT_EQ(values(nansum(ints({1, 2}))), (V{3}));
 }
 
+TEST_P(Casts, MethodsTakeOut) {
+  const Array a = numbers({3, 1, 2, 0, 5, 4}).reshape({2, 3});
+  const auto written = [](const Array& out, const Array& result) {
+    EXPECT_TRUE(result.same_body(out));
+    return values(out);
+  };
+  const Array row = numbers({0, 0, 0}), pair = ints({0, 0});
+  EXPECT_EQ(written(row, a.take(ints({5, 0, 2}), none, &row)), (V{4, 3, 2}));
+  EXPECT_EQ(written(row, a.take({1, 1, 4}, none, &row)), (V{1, 1, 5}));
+  EXPECT_EQ(written(pair, a.argmax(1, false, &pair)), (V{0, 1}));
+  EXPECT_EQ(written(pair, a.argmin(1, false, &pair)), (V{1, 0}));
+  const Array all_of = a.copy();
+  EXPECT_EQ(written(all_of, a.clip(1, 4, all_of)), (V{3, 1, 2, 1, 4, 4}));
+  EXPECT_EQ(a.clip(1, 4, Dtype::kFloat32).dtype(), Dtype::kFloat32);
+  const Array sum = numbers({0}).reshape(Shape{});
+  EXPECT_EQ(written(sum, a.trace(0, 0, 1, sum)), (V{8}));
+  EXPECT_EQ(values(a.trace(1, 0, 1, Dtype::kFloat32)), (V{5}));
+  const Array product = numbers({0, 0});
+  EXPECT_EQ(written(product, a.dot(numbers({1, 0, 1}), product)), (V{5, 4}));
+  EXPECT_THROW(a.take({0}, none, &row), ShapeError);
+  EXPECT_THROW(a.dot(numbers({1, 0, 1}), row), ShapeError);
+}
+
 TEST_P(Casts, FlagsBaseAndReducedView) {
   const Array a = counting({2, 3, 4}), t = a.T();
   EXPECT_TRUE(a.copy().flags().owndata);

@@ -282,8 +282,10 @@ class Array {
   void set(const Array& host, const Stream& stream) const;
 
   // Reductions and other routines as methods; the free functions of the same names say more -----
-  Array take(const Array& indices, std::optional<int64_t> axis = {}) const;
-  Array take(std::initializer_list<int64_t> indices, std::optional<int64_t> axis = {}) const;
+  Array take(const Array& indices, std::optional<int64_t> axis = {},
+             const Array* out = nullptr) const;
+  Array take(std::initializer_list<int64_t> indices, std::optional<int64_t> axis = {},
+             const Array* out = nullptr) const;
   Array sum(const ReduceOptions& options = {}) const;
   Array prod(const ReduceOptions& options = {}) const;
   Array mean(const ReduceOptions& options = {}) const;
@@ -294,11 +296,16 @@ class Array {
   Array ptp(const ReduceOptions& options = {}) const;
   Array all(const ReduceOptions& options = {}) const;
   Array any(const ReduceOptions& options = {}) const;
-  Array argmax(std::optional<int64_t> axis = {}, YesNo keepdims = false) const;
-  Array argmin(std::optional<int64_t> axis = {}, YesNo keepdims = false) const;
+  Array argmax(std::optional<int64_t> axis = {}, YesNo keepdims = false,
+               const Array* out = nullptr) const;
+  Array argmin(std::optional<int64_t> axis = {}, YesNo keepdims = false,
+               const Array* out = nullptr) const;
   Array clip(const Operand& low, const Operand& high) const;
+  Array clip(const Operand& low, const Operand& high, const Out& out) const;
   Array trace(int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1) const;
+  Array trace(int64_t offset, int64_t axis1, int64_t axis2, const Out& out) const;
   Array dot(const Array& other) const;
+  Array dot(const Array& other, const Out& out) const;
 
   // Reading ---------------------------------------------------------------------------------
   // The only element (ShapeError otherwise); waits for the device.
