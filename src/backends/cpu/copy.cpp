@@ -14,7 +14,6 @@ namespace {
 
 constexpr int64_t kTile = 64;             // elements along both sides of a transposition's tile
 constexpr int64_t kFetchedColumns = 256;  // of tiles that are read into the cache first
-constexpr int64_t kLargeCopy = int64_t{4} << 20;  // bytes: more than stays in the caches of a core
 
 struct CopyJob {
   LoopPlan plan;  // operand 0: destination, 1: source
@@ -88,7 +87,7 @@ void copy_transposed(const CopyJob& job) {
   const int d = plan.ndim - 2;
   const int64_t rows = plan.shape[d], columns = plan.inner();
   const int64_t to_row = plan.strides[0][d], from_row = plan.inner_stride(1);
-  const bool large = plan.size * job.item >= kLargeCopy;
+  const bool large = plan.size * job.item >= kPastCoreCaches;
   const int64_t strip = transpose_rows(job.item), high = large ? kStrips * strip : strip;
   const int64_t wide = large ? kFetchedColumns : columns;
   const int64_t down = (rows + high - 1) / high, across = (columns + wide - 1) / wide;
@@ -112,7 +111,7 @@ void copy_tiled(const CopyJob& job) {
   const int d = plan.ndim - 2;
   const int64_t rows = plan.shape[d], columns = plan.inner(), step = plan.strides[1][d];
   const int64_t strips = (rows + kTile - 1) / kTile, outer = plan.size / (rows * columns);
-  const bool fetch = plan.size * job.item >= kLargeCopy && step > 0 && step <= 8;
+  const bool fetch = plan.size * job.item >= kPastCoreCaches && step > 0 && step <= 8;
   parallel_for(outer * strips, threads_for(plan.size), [&](int64_t unit) {
     const int64_t begin = unit % strips * kTile, count = std::min(kTile, rows - begin);
     const LoopCursor cursor(plan, unit / strips * rows);

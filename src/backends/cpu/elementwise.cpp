@@ -16,8 +16,7 @@ static_assert(kOpRows == kElementwiseOpCount, "the loop tables follow elementwis
 constexpr int kOperands = kMaxElementwiseInputs + 1;
 static_assert(kOperands <= kMaxLoopOperands);
 
-constexpr int64_t kBlock = 512;  // elements a conversion buffer holds
-constexpr int64_t kStreamedBytes = 4 << 20;
+constexpr int64_t kBlock = 512;      // elements a conversion buffer holds
 constexpr int64_t kHeavyWeight = 8;  // nanoseconds an element of an approximated function, roughly
 
 int index_of(Dtype d) { return static_cast<int>(d); }
@@ -33,7 +32,7 @@ const LoopEntry& find_loop(ElementwiseOp op, Dtype dtype) {
 
 // The loop for operands that take so many bytes together.
 Loop loop_for(const LoopEntry& entry, int64_t bytes) {
-  return bytes >= kStreamedBytes && entry.streaming != nullptr ? entry.streaming : entry.loop;
+  return bytes >= kPastCoreCaches && entry.streaming != nullptr ? entry.streaming : entry.loop;
 }
 
 // The scalar in dtype d, in 8 bytes.

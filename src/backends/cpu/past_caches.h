@@ -1,5 +1,5 @@
-// Stores that go past the caches: for results that would not stay there, of which memory then need
-// not be read first.
+// Sizes from which memory is the limit, and stores that go past the caches: for results that would
+// not stay there, of which memory then need not be read first.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,8 @@
 
 namespace catena::host {
 
+// Bytes that do not stay in the caches of a core: loops and tiles for memory are taken from here.
+inline constexpr int64_t kPastCoreCaches = int64_t{4} << 20;
 // Bytes of a result that no cache holds.
 inline constexpr int64_t kPastCaches = int64_t{32} << 20;
 

@@ -1,8 +1,9 @@
 // Arithmetic of contiguous 16-bit floats, kLanes elements at a time: converted to float, computed
 // and rounded back in registers. All else goes by blocks through buffers (elementwise.cpp), with
 // the same results. See loop.h about linkage.
+#define CATENA_TABLE "catena/array/detail/elementwise_arithmetic.def"
 #include "backends/cpu/loops/cast.h"
-#include "backends/cpu/loops/loop.h"
+#include "backends/cpu/loops/fill_rows.h"
 
 namespace catena::host {
 namespace {
@@ -82,29 +83,20 @@ void loop(char* const* p, const int64_t* strides, int64_t n) {
   }
 }
 
-template <class Op, int kInputs, Types kTypes, Result kResult, class T>
-void fill_half_row(LoopEntry& entry) {
-  constexpr bool floats = kSameType<typename OperandTypes<Op, float, kResult>::First, float>;
-  if constexpr (computes<float>(kTypes) && kResult == Result::kSame && floats &&
-                !kApproximate<Op>) {
-    entry.loop = &loop<Op, kInputs, T>;
-    entry.takes_scalars = kInputs == 2;
-  }
-}
-
 template <class T>
-void fill_half(LoopEntry (*rows)[kDtypes], int dtype) {
-#define CATENA_EW1(functor, name, types, result, ...) \
-  fill_half_row<ops::functor, 1, Types::types, Result::result, T>(rows[k##functor][dtype]);
-#define CATENA_EW2(functor, name, types, result, ...) \
-  fill_half_row<ops::functor, 2, Types::types, Result::result, T>(rows[k##functor][dtype]);
-#define CATENA_EW3(functor, name, types, result, ...) \
-  fill_half_row<ops::functor, 3, Types::types, Result::result, T>(rows[k##functor][dtype]);
-#include "catena/array/detail/elementwise_arithmetic.def"
-#undef CATENA_EW1
-#undef CATENA_EW2
-#undef CATENA_EW3
-}
+struct HalfRows {
+  int dtype;
+  template <class Op, int kInputs, Types kTypes, Result kResult>
+  void row(LoopEntry (*rows)[kDtypes], int number) const {
+    constexpr bool floats = kSameType<typename OperandTypes<Op, float, kResult>::First, float>;
+    if constexpr (computes<float>(kTypes) && kResult == Result::kSame && floats &&
+                  !kApproximate<Op>) {
+      LoopEntry& entry = rows[number][dtype];
+      entry.loop = &loop<Op, kInputs, T>;
+      entry.takes_scalars = kInputs == 2;
+    }
+  }
+};
 
 }  // namespace
 
@@ -112,9 +104,9 @@ namespace CATENA_ISA {
 
 void fill_arithmetic_half(Tables& tables) {
 #ifdef __F16C__
-  fill_half<Half>(tables.loops + kArithmeticFirst, 9);
+  for_each_row(tables.loops + kArithmeticFirst, HalfRows<Half>{9});
 #endif
-  fill_half<Brain>(tables.loops + kArithmeticFirst, 10);
+  for_each_row(tables.loops + kArithmeticFirst, HalfRows<Brain>{10});
 }
 
 }  // namespace CATENA_ISA

@@ -1,5 +1,6 @@
-// Defines fill_rows: the loops of one operation table. A loop file defines CATENA_TABLE, the .def
-// file to take, and includes this; see loop.h about linkage.
+// Walks one operation table: for_each_row calls something for its rows, fill_rows puts in the loops
+// of loop.h. A loop file defines CATENA_TABLE, the .def file to take, and includes this; see loop.h
+// about linkage.
 #pragma once
 
 #include "backends/cpu/loops/loop.h"
@@ -7,14 +8,16 @@
 namespace catena::host {
 namespace {
 
-template <class T>
-void fill_rows_of_type(LoopEntry (*rows)[kDtypes]) {
+// Calls fill.row<functor, inputs, types, result>(rows, row number) for each row of the table; rows:
+// where its operations begin in Tables::loops.
+template <class Fill>
+void for_each_row(LoopEntry (*rows)[kDtypes], const Fill& fill) {
 #define CATENA_EW1(functor, name, types, result, ...) \
-  fill_row<ops::functor, 1, Types::types, Result::result, T>(rows, k##functor);
+  fill.template row<ops::functor, 1, Types::types, Result::result>(rows, k##functor);
 #define CATENA_EW2(functor, name, types, result, ...) \
-  fill_row<ops::functor, 2, Types::types, Result::result, T>(rows, k##functor);
+  fill.template row<ops::functor, 2, Types::types, Result::result>(rows, k##functor);
 #define CATENA_EW3(functor, name, types, result, ...) \
-  fill_row<ops::functor, 3, Types::types, Result::result, T>(rows, k##functor);
+  fill.template row<ops::functor, 3, Types::types, Result::result>(rows, k##functor);
 #include CATENA_TABLE
 #undef CATENA_EW1
 #undef CATENA_EW2
@@ -22,11 +25,18 @@ void fill_rows_of_type(LoopEntry (*rows)[kDtypes]) {
 #undef CATENA_TABLE
 }
 
-// rows: where the table's operations begin in Tables::loops. Rows that do not compute in one of the
-// types T are left alone there.
+template <class T>
+struct RowsOfType {
+  template <class Op, int kInputs, Types kTypes, Result kResult>
+  void row(LoopEntry (*rows)[kDtypes], int number) const {
+    fill_row<Op, kInputs, kTypes, kResult, T>(rows, number);
+  }
+};
+
+// Rows that do not compute in one of the types T are left alone there.
 template <class... T>
 void fill_rows(LoopEntry (*rows)[kDtypes]) {
-  (fill_rows_of_type<T>(rows), ...);
+  (for_each_row(rows, RowsOfType<T>()), ...);
 }
 
 }  // namespace
