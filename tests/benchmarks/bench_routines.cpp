@@ -1,8 +1,9 @@
 // Array routines on one device, at sizes from small to memory-bound. peers_routines.py times the
 // same cases, by the same names, with NumPy, PyTorch and CuPy.
-//   bench_routines [--quick] [--cpu | --gpu]
+//   bench_routines [--quick] [--large] [--cpu | --gpu]
 // The limit of a row is the time a contiguous copy of the same run would take for the bytes that
-// the case has to read and write once.
+// the case has to read and write once. On a GPU the cases of 10^3 elements have a second row, ",
+// host": the host's time for a call beside as many launches of an empty kernel as the call makes.
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -18,7 +19,11 @@
 #include "catena/array/scan.h"
 #include "catena/array/sorting.h"
 #include "catena/core/backend.h"
+#include "catena/core/graph.h"
 #include "timing.h"
+#ifdef BENCH_CUDA
+#include "raw_cuda.h"
+#endif
 
 namespace {
 
@@ -35,11 +40,39 @@ constexpr double kContiguous = 0.90, kPermuted = 0.75, kSliced = 0.45, kReductio
 // Smaller cases have no goal: their launches take longer than their bytes.
 constexpr double kLargeBytes = 256 << 20;
 
+// Host time that a call of k launches may take: k times kLaunches empty launches and kMore.
+constexpr double kLaunches = 1.15, kMore = 0.1;  // us
+
+#ifdef BENCH_CUDA
+double empty_launch(Device device) {
+  void* stream = catena::current_native_stream(device);
+  return host_time({200, 25, 400}, device, [&] { raw::launch_empty_kernel(stream); }).median * 1e6;
+}
+// Kernels, copies and fills of a call; none where the host waits in it.
+std::optional<int> launches_of(Device device, const std::function<void()>& call) {
+  int count = 0;
+  try {
+    catena::cuda::Graph::capture(device, [&] {
+      call();
+      count = raw::captured_launches(catena::current_native_stream(device));
+    });
+  } catch (const catena::Error&) {
+    return {};
+  }
+  return count;
+}
+#else
+double empty_launch(Device) { return 0; }
+std::optional<int> launches_of(Device, const std::function<void()>&) { return {}; }
+#endif
+
 struct Bench {
   Device device;
   bool quick;
   Table table;
   double copy_rate = 0;  // bytes a second, read + write
+  double launch = 0;     // us, of an empty kernel
+  bool small = false;    // cases are bound by their launches
 
   Array uniform(const Shape& shape, Dtype dtype = Dtype::kFloat32) const {
     return catena::random::default_state(device)
@@ -73,8 +106,11 @@ struct Bench {
       if (share > 0 && bytes >= kLargeBytes) row.goal_ratio = 1 / share;
     }
     table.row(row);
+    if (small && device.is_cuda()) host_row(name, dtype, call);
   }
 
+  void host_row(const std::string& name, Dtype dtype, const std::function<void()>& call);
+  void measure_launch();
   void measure_copy(int64_t n);
   void elementwise(int64_t n, const std::string& size);
   void matrices(int64_t side);
@@ -87,9 +123,30 @@ struct Bench {
   void permutations(const Shape& shape, const std::string& size);
   void random(int64_t n, const std::string& size);
   void user_kernel(int64_t n, const std::string& size);
-  void scans_and_sorts(int64_t n, const std::string& size);
+  void scans(int64_t n, const std::string& size);
+  void sorts(int64_t n, const std::string& size);
   void fused(int64_t n, const std::string& size);
 };
+
+void Bench::measure_launch() {
+  if (!device.is_cuda()) return;
+  launch = empty_launch(device);
+  table.row({.name = "empty launch, host", .precision = "", .value = launch, .unit = "us"});
+}
+
+void Bench::host_row(const std::string& name, Dtype dtype, const std::function<void()>& call) {
+  const std::optional<int> count = launches_of(device, call);
+  Row row{.name = name + (count ? ", host" : ", host, with its wait"),
+          .precision = catena::name(dtype),
+          .value = host_time({20, 9, 50}, device, call).median * 1e6,
+          .unit = "us"};
+  if (count.value_or(0) > 0) {
+    row.limit = *count * launch;
+    row.limit_name = std::to_string(*count) + (*count == 1 ? " launch" : " launches");
+    row.goal = *count * (kLaunches * launch + kMore);
+  }
+  table.row(row);
+}
 
 void Bench::measure_copy(int64_t n) {
   const Array a = uniform({n}), b = catena::empty_like(a);
@@ -243,7 +300,11 @@ void Bench::indexing(int64_t rows, int64_t columns) {
   time("take columns of " + size, f, 2 * bytes, 0,
        [&] { catena::take(a, some(Slice(0, columns)), 1, catena::OutOfRange::kWrap); });
   time("take elements of " + size, f, 0, 0, [&] { catena::take(flat, places, 0, mode); });
-  const Array sums = catena::zeros_like(a);
+  const Array sums = catena::zeros_like(a), all_sums = sums.ravel();
+  const Array values = flat(Slice(0, places.size()));
+  time("put elements of " + size, f, 0, 0, [&] { catena::put(all_sums, places, values, mode); });
+  time("scatter_add elements of " + size, f, 0, 0,
+       [&] { catena::scatter_add(all_sums, places, values, 0); });
   time("scatter_add rows of " + size, f, 3 * bytes, 0,
        [&] { catena::scatter_add(sums, some, a, 0); });
 }
@@ -289,15 +350,17 @@ void Bench::user_kernel(int64_t n, const std::string& size) {
        [&] { kernel(a, b, c, d); });
 }
 
-void Bench::scans_and_sorts(int64_t n, const std::string& size) {
+void Bench::scans(int64_t n, const std::string& size) {
   const Array a = uniform({n});
-  const Dtype f = Dtype::kFloat32;
-  time("cumsum " + size, f, 8.0 * double(n), 0, [&] { catena::cumsum(a); });
-  if (n > 1 << 27) return;
+  time("cumsum " + size, Dtype::kFloat32, 8.0 * double(n), 0, [&] { catena::cumsum(a); });
+}
+
+void Bench::sorts(int64_t n, const std::string& size) {
+  const Array a = uniform({n});
   const Array whole = catena::multiply(a, 1073741824.0).astype(Dtype::kInt64);
-  time("sort " + size, f, 0, 0, [&] { catena::sort(a); });
+  time("sort " + size, Dtype::kFloat32, 0, 0, [&] { catena::sort(a); });
   time("sort " + size, Dtype::kInt64, 0, 0, [&] { catena::sort(whole); });
-  time("argsort " + size, f, 0, 0, [&] { catena::argsort(a); });
+  time("argsort " + size, Dtype::kFloat32, 0, 0, [&] { catena::argsort(a); });
 }
 
 // Ten operations, the same as the peers'.
@@ -313,47 +376,68 @@ void Bench::fused(int64_t n, const std::string& size) {
        [&] { chain(a, b); });
 }
 
-void run_all(Bench& bench) {
-  const bool gpu = bench.device.is_cuda(), quick = bench.quick;
-  bench.measure_copy(quick ? 1 << 22 : gpu ? 1 << 28 : 100'000'000);
-  std::vector<std::pair<int64_t, std::string>> sizes{{1000, "10^3"}, {1'000'000, "10^6"}};
-  if (!quick && gpu) sizes = {{1000, "10^3"}, {1'000'000, "10^6"}, {int64_t(1) << 27, "2^27"}};
-  if (!quick && !gpu) sizes.push_back({100'000'000, "10^8"});
-  for (const auto& [n, size] : sizes) {
-    bench.elementwise(n, size);
-    bench.casts(n, size);
-    if (!gpu) {
-      bench.truths(n, size);
-      if (n <= 1'000'000) bench.types(n, size);
-    }
-    bench.joining(n, size);
-    bench.random(n, size);
-    bench.user_kernel(n, size);
-    bench.scans_and_sorts(n, size);
-    bench.fused(n, size);
+using Size = std::pair<int64_t, std::string>;
+
+// The cases of one size.
+void run_size(Bench& bench, const Size& of) {
+  const auto& [n, size] = of;
+  bench.small = n == 1000;
+  bench.elementwise(n, size);
+  bench.casts(n, size);
+  if (!bench.device.is_cuda()) {
+    bench.truths(n, size);
+    bench.types(n, size);
   }
-  bench.matrices(quick ? 1024 : 8192);
-  if (quick) {
-    bench.reductions({16, 64, 64}, "16x64x64");
-    bench.indexing(1 << 12, 64);
-    bench.permutations({64, 48, 32}, "64x48x32");
-    return;
-  }
-  if (gpu) {
-    bench.reductions({512, 1024, 1024}, "512x1024x1024");
-    bench.reductions({1 << 20, 3, 64}, "2^20x3x64");
-  } else {
-    bench.reductions({64, 1024, 1024}, "64x1024x1024");
-    bench.reductions({1 << 18, 3, 64}, "2^18x3x64");
-  }
-  bench.indexing(gpu ? 1 << 19 : 1 << 17, 256);
-  bench.permutations(gpu ? Shape{512, 500, 520} : Shape{256, 250, 260},
-                     gpu ? "512x500x520" : "256x250x260");
+  bench.joining(n, size);
+  bench.random(n, size);
+  bench.user_kernel(n, size);
+  bench.scans(n, size);
+  bench.sorts(n, size);
+  bench.fused(n, size);
+  bench.small = false;
+}
+
+void run_gpu(Bench& bench) {
+  bench.measure_copy(1 << 28);
+  for (const Size& size : {Size{1000, "10^3"}, {1'000'000, "10^6"}, {int64_t(1) << 27, "2^27"}})
+    run_size(bench, size);
+  bench.sorts(1 << 26, "2^26");
+  bench.matrices(8192);
+  bench.reductions({512, 1024, 1024}, "512x1024x1024");
+  bench.reductions({1 << 20, 3, 64}, "2^20x3x64");
+  bench.indexing(1 << 19, 256);
+  bench.permutations({512, 500, 520}, "512x500x520");
+}
+
+void run_cpu(Bench& bench) {
+  bench.measure_copy(100'000'000);
+  for (const Size& size : {Size{1000, "10^3"}, {1'000'000, "10^6"}}) run_size(bench, size);
+  bench.matrices(8192);
+  bench.reductions({64, 1024, 1024}, "64x1024x1024");
+  bench.reductions({1 << 18, 3, 64}, "2^18x3x64");
+  bench.indexing(1 << 17, 256);
+  bench.permutations({256, 250, 260}, "256x250x260");
+}
+
+void run_quick(Bench& bench) {
+  bench.measure_copy(1 << 22);
+  for (const Size& size : {Size{1000, "10^3"}, {1'000'000, "10^6"}}) run_size(bench, size);
+  bench.matrices(1024);
+  bench.reductions({16, 64, 64}, "16x64x64");
+  bench.indexing(1 << 12, 64);
+  bench.permutations({64, 48, 32}, "64x48x32");
+}
+
+// Takes 5 GB and minutes, so only when asked for.
+void run_large(Bench& bench) {
+  bench.measure_copy(100'000'000);
+  run_size(bench, {100'000'000, "10^8"});
 }
 
 int body(int argc, char** argv) {
   const Arguments arguments(argc, argv, "Array routines against the rate of a copy.",
-                            {{"--cpu", "on cpu:0 (the default without a GPU)"},
+                            {{"--large", "the cases of 10^8 elements, and nothing else"},
+                             {"--cpu", "on cpu:0 (the default without a GPU)"},
                              {"--gpu", "on cuda:0 (the default with one)"}});
   const bool gpu = !arguments.has("--cpu") &&
                    (arguments.has("--gpu") || catena::device_count(catena::DeviceType::kCuda) > 0);
@@ -364,7 +448,8 @@ int body(int argc, char** argv) {
               .quick = arguments.quick(),
               .table = Table(gpu ? "Array routines on a GPU" : "Array routines on the CPU",
                              gpu ? catena::backend(device.type()).describe(0) : "cpu:0")};
-  run_all(bench);
+  bench.measure_launch();
+  (bench.quick ? run_quick : arguments.has("--large") ? run_large : gpu ? run_gpu : run_cpu)(bench);
   return 0;
 }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The cases of bench_routines with NumPy and PyTorch on the CPU, or PyTorch and CuPy on a GPU.
 
-  peers_routines.py [--quick] [--gpu] [--beside FILE]
+  peers_routines.py [--quick] [--large] [--gpu] [--beside FILE]
 Prints one Markdown table with the names of ours, times in us. FILE is what bench_routines printed
 in the same run; our time and its ratio to the faster peer become columns. A library that is not
 installed is left out with a line that says so; the number of threads is the environment's.
@@ -12,245 +12,7 @@ import statistics
 import sys
 import time
 
-
-class Library:
-    """What the cases ask of a library; `wait` ends when the device is idle."""
-
-    def __init__(self, name, gpu):
-        self.name, self.gpu = name, gpu
-        self.wait = lambda: None
-
-
-class NumpyLike(Library):
-    """NumPy, and CuPy, which has its names."""
-
-    def __init__(self, name, gpu):
-        super().__init__(name, gpu)
-        if gpu:
-            import cupy as xp
-            self.wait = xp.cuda.Device().synchronize
-        else:
-            import numpy as xp
-        self.xp = xp
-        self.version = xp.__version__
-
-    def uniform(self, *shape):
-        return self.xp.random.random_sample(shape).astype("float32") if not self.gpu else \
-            self.xp.random.random(shape, dtype="float32")
-
-    def integers(self, n, high):
-        return self.xp.random.randint(0, high, size=n).astype("int64")
-
-    def cast(self, a, dtype):
-        return a.astype(dtype)
-
-    def empty(self, shape, dtype="float32"):
-        return self.xp.empty(tuple(shape), dtype)
-
-    def copy(self, to, source):
-        self.xp.copyto(to, source, casting="unsafe")
-
-    def add(self, a, b, out):
-        self.xp.add(a, b, out=out)
-
-    def clip(self, a, low, high, out):
-        if self.gpu:
-            self.xp.clip(a, low, high, out=out)
-        else:
-            self.xp.core.umath.clip(a, low, high, out=out) if hasattr(self.xp, "core") else self.xp.clip(a, low, high, out=out)
-
-    def unary(self, name, a, out):
-        getattr(self.xp, name)(a, out=out)
-
-    def binary(self, name, a, b, out):
-        getattr(self.xp, name)(a, b, out=out)
-
-    def where(self, condition, a, b):
-        return self.xp.where(condition, a, b)
-
-    def reverse(self, a):
-        return a[::-1]
-
-    def less(self, a, b):
-        return a < b
-
-    def permute(self, a, axes):
-        return a.transpose(axes)
-
-    def every_other(self, a):
-        return a[::2]
-
-    def empty_like(self, a):
-        return self.xp.empty(a.shape, a.dtype)
-
-    def sum(self, a, axes):
-        return a.sum(axis=axes)
-
-    def max(self, a, axis):
-        return a.max(axis=axis)
-
-    def mean(self, a, axis):
-        return a.mean(axis=axis)
-
-    def argmax(self, a, axis):
-        return a.argmax(axis=axis)
-
-    def take(self, a, indices, axis):
-        return self.xp.take(a, indices, axis=axis)
-
-    def scatter_add(self, a, rows, values):
-        if self.gpu:
-            import cupyx
-            cupyx.scatter_add(a, rows, values)
-        else:
-            self.xp.add.at(a, rows, values)
-
-    def concatenate(self, arrays, axis):
-        return self.xp.concatenate(arrays, axis)
-
-    def stack(self, arrays, axis):
-        return self.xp.stack(arrays, axis)
-
-    def split_copy(self, a):
-        return [part.copy() for part in self.xp.split(a, 4, 1)]
-
-    def rand(self, n):
-        return self.uniform(n) if self.gpu else self.generator().random(n, dtype="float32")
-
-    def randn(self, n):
-        return self.xp.random.standard_normal(n, dtype="float32") if self.gpu else \
-            self.generator().standard_normal(n, dtype="float32")
-
-    def generator(self):
-        if not hasattr(self, "_generator"):
-            self._generator = self.xp.random.default_rng(1)
-        return self._generator
-
-    def user_kernel(self):
-        if not self.gpu:
-            return None
-        return self.xp.ElementwiseKernel("T a, T b, T c, T d", "T y", "y = a * b + c * d", "four")
-
-    def cumsum(self, a, axis):
-        return self.xp.cumsum(a, axis=axis)
-
-    def sort(self, a):
-        return self.xp.sort(a)
-
-    def argsort(self, a):
-        return self.xp.argsort(a) if self.gpu else self.xp.argsort(a, kind="stable")
-
-    def fused_chain(self, chain):
-        if not self.gpu:
-            return chain
-        return self.xp.fuse()(chain)
-
-
-class Torch(Library):
-    def __init__(self, gpu):
-        super().__init__("PyTorch", gpu)
-        import torch
-        self.t = torch
-        self.version = torch.__version__
-        self.where = "cuda" if gpu else "cpu"
-        if gpu:
-            if not torch.cuda.is_available():
-                raise RuntimeError("it finds no GPU")
-            self.wait = torch.cuda.synchronize
-        torch.set_grad_enabled(False)
-
-    def uniform(self, *shape):
-        return self.t.rand(*shape, device=self.where)
-
-    def integers(self, n, high):
-        return self.t.randint(0, high, (n,), device=self.where)
-
-    def cast(self, a, dtype):
-        return a.to(getattr(self.t, dtype))
-
-    def empty(self, shape, dtype="float32"):
-        return self.t.empty(tuple(shape), dtype=getattr(self.t, dtype), device=self.where)
-
-    def copy(self, to, source):
-        to.copy_(source)
-
-    def add(self, a, b, out):
-        self.t.add(a, b, out=out)
-
-    def clip(self, a, low, high, out):
-        self.t.clamp(a, low, high, out=out)
-
-    def unary(self, name, a, out):
-        getattr(self.t, name)(a, out=out)
-
-    def binary(self, name, a, b, out):
-        getattr(self.t, name)(a, b, out=out)
-
-    def where(self, condition, a, b):
-        return self.t.where(condition, a, b)
-
-    def reverse(self, a):
-        return None  # no negative strides
-
-    def less(self, a, b):
-        return a < b
-
-    def permute(self, a, axes):
-        return a.permute(axes)
-
-    def every_other(self, a):
-        return a[::2]
-
-    def empty_like(self, a):
-        return self.t.empty(a.shape, dtype=a.dtype, device=self.where)
-
-    def sum(self, a, axes):
-        return a.sum(axes)
-
-    def max(self, a, axis):
-        return a.max() if axis is None else a.amax(axis)
-
-    def mean(self, a, axis):
-        return a.mean(axis)
-
-    def argmax(self, a, axis):
-        return a.argmax(axis)
-
-    def take(self, a, indices, axis):
-        return self.t.index_select(a, axis, indices)
-
-    def scatter_add(self, a, rows, values):
-        a.index_add_(0, rows, values)
-
-    def concatenate(self, arrays, axis):
-        return self.t.cat(arrays, axis)
-
-    def stack(self, arrays, axis):
-        return self.t.stack(arrays, axis)
-
-    def split_copy(self, a):
-        return [part.contiguous() for part in self.t.chunk(a, 4, 1)]
-
-    def rand(self, n):
-        return self.t.rand(n, device=self.where)
-
-    def randn(self, n):
-        return self.t.randn(n, device=self.where)
-
-    def user_kernel(self):
-        return None
-
-    def cumsum(self, a, axis):
-        return self.t.cumsum(a.ravel() if axis is None else a, 0 if axis is None else axis)
-
-    def sort(self, a):
-        return self.t.sort(a)
-
-    def argsort(self, a):
-        return self.t.argsort(a, stable=True)
-
-    def fused_chain(self, chain):
-        return chain
+from peer_libraries import NumpyLike, Torch
 
 
 def seconds_of(library, call):
@@ -321,11 +83,15 @@ def vectors(lib, cases, n, size):
     chain = lib.fused_chain(fused_chain)
     b = lib.uniform(n)
     measure("fused chain of 10", lambda: chain(a, b))
-    if n <= 1 << 27:
-        whole = lib.cast(lib.uniform(n) * 2.0**30, "int64")
-        measure("sort", lambda: lib.sort(a))
-        cases.measure(lib, f"sort {size}", "int64", lambda: lib.sort(whole))
-        measure("argsort", lambda: lib.argsort(a))
+    sorts(lib, cases, n, size)
+
+
+def sorts(lib, cases, n, size):
+    a = lib.uniform(n)
+    whole = lib.cast(lib.uniform(n) * 2.0**30, "int64")
+    cases.measure(lib, f"sort {size}", "float32", lambda: lib.sort(a))
+    cases.measure(lib, f"sort {size}", "int64", lambda: lib.sort(whole))
+    cases.measure(lib, f"argsort {size}", "float32", lambda: lib.argsort(a))
 
 
 def types(lib, cases, n, size):
@@ -427,6 +193,9 @@ def indexing(lib, cases, rows, columns):
     flat = a.reshape(-1)
     measure("take elements", lambda: lib.take(flat, places, 0))
     sums = lib.uniform(rows, columns)
+    all_sums, values = sums.reshape(-1), flat[:rows * columns // 4]
+    measure("put elements", lambda: lib.put(all_sums, places, values))
+    measure("scatter_add elements", lambda: lib.scatter_add(all_sums, places, values))
     measure("scatter_add rows", lambda: lib.scatter_add(sums, some, a))
 
 
@@ -438,23 +207,28 @@ def permutations(lib, cases, shape, size):
         cases.measure(lib, f"permute {''.join(map(str, axes))} of {size}", "float32", lambda: lib.copy(out, view))
 
 
-def run_all(lib, cases, quick):
+def run_size(lib, cases, n, size):
+    vectors(lib, cases, n, size)
+    if not lib.gpu:
+        truths(lib, cases, n, size)
+        types(lib, cases, n, size)
+
+
+def run_all(lib, cases, quick, large):
     gpu = lib.gpu
-    sizes = [(1000, "10^3"), (1000000, "10^6")]
-    if not quick:
-        sizes.append((1 << 27, "2^27") if gpu else (100000000, "10^8"))
-    for n, size in sizes:
-        vectors(lib, cases, n, size)
-        if not gpu:
-            truths(lib, cases, n, size)
-            if n <= 1000000:
-                types(lib, cases, n, size)
+    if large and not quick:
+        return run_size(lib, cases, 100000000, "10^8")
+    run_size(lib, cases, 1000, "10^3")
+    run_size(lib, cases, 1000000, "10^6")
+    if gpu and not quick:
+        run_size(lib, cases, 1 << 27, "2^27")
+        sorts(lib, cases, 1 << 26, "2^26")
     matrices(lib, cases, 1024 if quick else 8192)
     if quick:
         reductions(lib, cases, (16, 64, 64), "16x64x64")
         indexing(lib, cases, 1 << 12, 64)
         permutations(lib, cases, (64, 48, 32), "64x48x32")
-        return
+        return None
     first, second = ((512, "512"), (1 << 20, "2^20")) if gpu else ((64, "64"), (1 << 18, "2^18"))
     reductions(lib, cases, (first[0], 1024, 1024), f"{first[1]}x1024x1024")
     reductions(lib, cases, (second[0], 3, 64), f"{second[1]}x3x64")
@@ -463,6 +237,7 @@ def run_all(lib, cases, quick):
         permutations(lib, cases, (512, 500, 520), "512x500x520")
     else:
         permutations(lib, cases, (256, 250, 260), "256x250x260")
+    return None
 
 
 def ours(path):
@@ -489,12 +264,13 @@ def libraries(gpu):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="small cases")
+    parser.add_argument("--large", action="store_true", help="the cases of 10^8 elements, and nothing else")
     parser.add_argument("--gpu", action="store_true", help="on the first GPU instead of the CPU")
     parser.add_argument("--beside", metavar="FILE", help="what bench_routines printed")
     arguments = parser.parse_args()
     cases, names = Cases(), []
     for lib in libraries(arguments.gpu):
-        run_all(lib, cases, arguments.quick)
+        run_all(lib, cases, arguments.quick, arguments.large)
         names.append((lib.name, lib.version))
     if not names:
         return

@@ -42,6 +42,33 @@ void copy(void* destination, const void* source, size_t bytes, void* stream) {
 
 void launch_empty_kernel(void* stream) { empty_kernel<<<1, 128, 0, native(stream)>>>(); }
 
+int captured_launches(void* stream) {
+  cudaStreamCaptureStatus status;
+  cudaGraph_t graph = nullptr;
+#if CUDART_VERSION >= 13000
+  check(
+      cudaStreamGetCaptureInfo(native(stream), &status, nullptr, &graph, nullptr, nullptr, nullptr),
+      "cudaStreamGetCaptureInfo");
+#else
+  check(cudaStreamGetCaptureInfo_v2(native(stream), &status, nullptr, &graph, nullptr, nullptr),
+        "cudaStreamGetCaptureInfo");
+#endif
+  if (status != cudaStreamCaptureStatusActive)
+    throw std::runtime_error("captured_launches: the stream captures nothing");
+  size_t count = 0;
+  check(cudaGraphGetNodes(graph, nullptr, &count), "cudaGraphGetNodes");
+  std::vector<cudaGraphNode_t> nodes(count);
+  check(cudaGraphGetNodes(graph, nodes.data(), &count), "cudaGraphGetNodes");
+  int launches = 0;
+  for (const cudaGraphNode_t node : nodes) {
+    cudaGraphNodeType type;
+    check(cudaGraphNodeGetType(node, &type), "cudaGraphNodeGetType");
+    launches += type == cudaGraphNodeTypeKernel || type == cudaGraphNodeTypeMemcpy ||
+                type == cudaGraphNodeTypeMemset;
+  }
+  return launches;
+}
+
 EmptyGraph::EmptyGraph(int kernels) {
   cudaStream_t stream;
   cudaGraph_t graph;

@@ -12,6 +12,8 @@ namespace bench::raw {
 
 void copy(void* destination, const void* source, size_t bytes, void* stream);
 void launch_empty_kernel(void* stream);
+// Kernels, copies and fills recorded so far by the capture that the stream takes part in.
+int captured_launches(void* stream);
 
 // A CUDA graph of n empty kernels, one after the other.
 class EmptyGraph {
