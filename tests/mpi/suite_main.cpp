@@ -137,6 +137,8 @@ TEST(Process, CheckIsQuietWhenAllIsWell) {
   world().check();
 }
 
+#undef CATENA_MPI_ONLY
+
 }  // namespace
 }  // namespace catena
 
