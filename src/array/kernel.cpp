@@ -32,7 +32,7 @@ class Letters {
                  ": type is mismatched: ", std::string(1, parameter.letter), " is ",
                  known ? *known : dtype, " elsewhere, but argument ", parameter.name, " is ",
                  dtype);
-    if (known == nullptr) bound_.emplace_back(parameter.letter, dtype);
+    if (known == nullptr) add(parameter.letter, dtype);
   }
   Dtype resolve(const KernelParameter& parameter, const char* kind) const {
     if (parameter.letter == 0) return parameter.dtype;
@@ -45,22 +45,25 @@ class Letters {
   // Numbers alone decide a letter by their own dtype.
   void bind_scalar(const KernelParameter& parameter, const Scalar& value) {
     if (parameter.letter != 0 && find(parameter.letter) == nullptr)
-      bound_.emplace_back(parameter.letter, value.default_dtype());
+      add(parameter.letter, value.default_dtype());
   }
-  const std::vector<std::pair<char, Dtype>>& bound() const { return bound_; }
+  std::span<const std::pair<char, Dtype>> bound() const { return {bound_, count_}; }
 
  private:
   const Dtype* find(char letter) const {
-    for (const auto& [known, dtype] : bound_) {
+    for (const auto& [known, dtype] : bound()) {
       if (known == letter) return &dtype;
     }
     return nullptr;
   }
+  void add(char letter, Dtype dtype) { bound_[count_++] = {letter, dtype}; }
+
   const std::string& kernel_;
-  std::vector<std::pair<char, Dtype>> bound_;
+  std::pair<char, Dtype> bound_[2 * 26];  // every letter there is
+  size_t count_ = 0;
 };
 
-Device common_device(const std::string& who, const std::vector<Operand>& arguments) {
+Device common_device(const std::string& who, std::span<const Operand> arguments) {
   const Array* first = nullptr;
   for (const Operand& argument : arguments) {
     if (argument.array() == nullptr) continue;
@@ -99,7 +102,7 @@ void check_old_form(const std::string& who, const std::vector<KernelParameter>& 
   }
 }
 
-int64_t first_array_size(const std::string& who, const std::vector<Operand>& arguments) {
+int64_t first_array_size(const std::string& who, std::span<const Operand> arguments) {
   for (const Operand& argument : arguments) {
     if (argument.array()) return argument.array()->size();
   }
@@ -116,7 +119,7 @@ void separate(Array& input, const std::vector<KernelParameter>& parameters,
   }
 }
 
-bool has_array(const std::vector<Operand>& arguments) {
+bool has_array(std::span<const Operand> arguments) {
   return std::any_of(arguments.begin(), arguments.end(),
                      [](const Operand& argument) { return argument.array() != nullptr; });
 }
@@ -179,100 +182,146 @@ ElementwiseKernel ElementwiseKernel::of_c_arguments(const std::string& arguments
   return ElementwiseKernel(std::shared_ptr<const Definition>(std::move(definition)));
 }
 
-KernelOutputs ElementwiseKernel::call(const std::vector<Operand>& arguments,
-                                      std::optional<int64_t> size) const {
-  const Definition& kernel = *definition_;
-  const size_t inputs = kernel.inputs.size(), outputs = kernel.outputs.size();
-  const bool outputs_given = arguments.size() == inputs + outputs;
-  CATENA_CHECK(ValueError, outputs_given || arguments.size() == inputs, kernel.name,
-               ": wrong number of arguments: expected ", inputs, " inputs or ", inputs + outputs,
-               " with outputs, got ", arguments.size());
-  const Device device = common_device(kernel.name, arguments);
-  KernelCompiler* const compiler =
-      compiler_or_host(kernel.name, device, !kernel.host.empty(), !kernel.operation.empty());
+namespace {
 
-  Letters letters(kernel.name);
-  Shape shape;
-  bool any_shape = false;
-  for (size_t k = 0; outputs_given && k < outputs; ++k) {
-    const Array* given = arguments[inputs + k].array();
-    CATENA_CHECK(ValueError, given != nullptr, kernel.name, ": output ", kernel.outputs[k].name,
-                 " must be an array");
-    letters.bind(kernel.outputs[k], given->dtype());
+// One call of an element-wise kernel. Small calls are counted in microseconds: one block of memory
+// for the arguments and one for the results.
+class ElementwiseCall {
+ public:
+  ElementwiseCall(const ElementwiseKernel::Definition& kernel, std::span<const Operand> arguments)
+      : kernel_(kernel),
+        inputs_(arguments.first(std::min(arguments.size(), kernel.inputs.size()))),
+        outputs_(arguments.subspan(inputs_.size())),
+        letters_(kernel.name) {
+    CATENA_CHECK(ValueError,
+                 inputs_.size() == kernel.inputs.size() &&
+                     (outputs_.empty() || outputs_.size() == kernel.outputs.size()),
+                 kernel.name, ": wrong number of arguments: expected ", kernel.inputs.size(),
+                 " inputs or ", kernel.inputs.size() + kernel.outputs.size(), " with outputs, got ",
+                 arguments.size());
+    device_ = common_device(kernel.name, arguments);
+    compiler_ =
+        compiler_or_host(kernel.name, device_, !kernel.host.empty(), !kernel.operation.empty());
+    bind_letters();
   }
-  for (size_t k = 0; k < inputs; ++k) {
-    const Array* given = arguments[k].array();
-    CATENA_CHECK(ValueError, given != nullptr || !kernel.inputs[k].raw, kernel.name,
-                 ": raw argument ", kernel.inputs[k].name, " must be an array");
-    if (given == nullptr) continue;
-    letters.bind(kernel.inputs[k], given->dtype());
-    if (kernel.inputs[k].raw) continue;
-    shape =
-        any_shape ? broadcast_shapes(kernel.name.c_str(), shape, given->shape()) : given->shape();
-    any_shape = true;
-  }
-  for (size_t k = 0; k < inputs; ++k) {
-    if (arguments[k].array() == nullptr)
-      letters.bind_scalar(kernel.inputs[k], arguments[k].scalar());
-  }
-  for (size_t k = 0; outputs_given && k < outputs; ++k) {
-    if (kernel.outputs[k].raw) continue;
-    const Shape& given = arguments[inputs + k].array()->shape();
-    shape = any_shape ? broadcast_shapes(kernel.name.c_str(), shape, given) : given;
-    any_shape = true;
-  }
-  if (kernel.old_form && !size) size = first_array_size(kernel.name, arguments);
-  CATENA_CHECK(ValueError, !(any_shape && size), kernel.name,
-               ": a size is allowed only when every array argument is raw");
-  CATENA_CHECK(ValueError, size.value_or(0) >= 0, kernel.name, ": a loop of ", size.value_or(0),
-               " elements; expected a size of 0 or more");
-  if (size) shape = Shape{*size};
-  CATENA_CHECK(ValueError, any_shape || size, kernel.name, ": loop size is undecided: ",
-               has_array(arguments) ? "every array argument is raw; pass a size to call()"
-                                    : "no argument is an array; give one, or a size to call()");
 
-  std::vector<KernelArgument> all;
-  std::vector<Array> results;
-  for (size_t k = 0; k < outputs; ++k) {
-    const KernelParameter& parameter = kernel.outputs[k];
-    const Dtype dtype = letters.resolve(parameter, "output");
-    const CallScope scope(kernel.name.c_str());
-    Array result;
-    if (outputs_given) {
-      result = *arguments[inputs + k].array();
-      check_writable(kernel.name.c_str(), result);
-      CATENA_CHECK(ShapeError, parameter.raw || result.shape() == shape, kernel.name, ": output ",
-                   parameter.name, " has shape ", result.shape(), ", expected ", shape);
-    } else {
-      CATENA_CHECK(ValueError, !parameter.raw, kernel.name, ": raw output ", parameter.name,
-                   " must be given");
-      result = Array::uninitialized(shape, dtype, device);
-    }
-    results.push_back(result);
-    all.push_back({&parameter, dtype, result, {}});
-  }
-  for (size_t k = 0; k < inputs; ++k) {
-    const KernelParameter& parameter = kernel.inputs[k];
-    KernelArgument argument =
-        resolved(parameter, letters.resolve(parameter, "input"), arguments[k]);
-    if (argument.array.defined() && !parameter.raw) {
-      argument.array = argument.array.broadcast_to(shape);
-      separate(argument.array, kernel.outputs, results);
-    }
-    all.push_back(std::move(argument));
-  }
-  const int64_t count = element_count(shape);
-  if (count > 0) {
-    if (compiler)
-      compiler->elementwise(kernel, all, letters.bound(), count, device);
+  std::vector<Array> run(std::optional<int64_t> size) {
+    decide_shape(size);
+    resolved_.reserve(kernel_.outputs.size() + inputs_.size());
+    resolve_outputs();
+    resolve_inputs();
+    const int64_t count = element_count(shape_);
+    if (count == 0) return std::move(results_);
+    if (compiler_)
+      compiler_->elementwise(kernel_, resolved_, letters_.bound(), count, device_);
     else
-      run_on_host(kernel, all, shape);
-    for (const Array& result : results) result.note_write();
-    for (const Operand& argument : arguments) {
-      if (kernel.old_form && argument.array()) argument.array()->note_write();
+      run_on_host(kernel_, resolved_, shape_);
+    note_writes();
+    return std::move(results_);
+  }
+
+ private:
+  // Outputs first: they decide a letter before the inputs do.
+  void bind_letters() {
+    for (size_t k = 0; k < outputs_.size(); ++k) {
+      const Array* given = outputs_[k].array();
+      CATENA_CHECK(ValueError, given != nullptr, kernel_.name, ": output ", kernel_.outputs[k].name,
+                   " must be an array");
+      letters_.bind(kernel_.outputs[k], given->dtype());
+    }
+    for (size_t k = 0; k < inputs_.size(); ++k) {
+      const Array* given = inputs_[k].array();
+      CATENA_CHECK(ValueError, given != nullptr || !kernel_.inputs[k].raw, kernel_.name,
+                   ": raw argument ", kernel_.inputs[k].name, " must be an array");
+      if (given) letters_.bind(kernel_.inputs[k], given->dtype());
+    }
+    for (size_t k = 0; k < inputs_.size(); ++k) {
+      if (!inputs_[k].array()) letters_.bind_scalar(kernel_.inputs[k], inputs_[k].scalar());
     }
   }
-  return KernelOutputs(std::move(results));
+
+  void decide_shape(std::optional<int64_t> size) {
+    bool any = false;
+    const auto add = [&](const KernelParameter& parameter, const Operand& operand) {
+      if (parameter.raw || !operand.array()) return;
+      const Shape& given = operand.array()->shape();
+      if (!any)
+        shape_ = given;
+      else if (shape_ != given)
+        shape_ = broadcast_shapes(kernel_.name.c_str(), shape_, given);
+      any = true;
+    };
+    for (size_t k = 0; k < inputs_.size(); ++k) add(kernel_.inputs[k], inputs_[k]);
+    for (size_t k = 0; k < outputs_.size(); ++k) add(kernel_.outputs[k], outputs_[k]);
+    if (kernel_.old_form && !size) size = first_array_size(kernel_.name, inputs_);
+    CATENA_CHECK(ValueError, !(any && size), kernel_.name,
+                 ": a size is allowed only when every array argument is raw");
+    CATENA_CHECK(ValueError, size.value_or(0) >= 0, kernel_.name, ": a loop of ", size.value_or(0),
+                 " elements; expected a size of 0 or more");
+    if (size) shape_ = Shape{*size};
+    CATENA_CHECK(ValueError, any || size, kernel_.name, ": loop size is undecided: ",
+                 has_array(inputs_) || has_array(outputs_)
+                     ? "every array argument is raw; pass a size to call()"
+                     : "no argument is an array; give one, or a size to call()");
+  }
+
+  void resolve_outputs() {
+    const CallScope scope(kernel_.name.c_str());
+    results_.reserve(kernel_.outputs.size());
+    for (size_t k = 0; k < kernel_.outputs.size(); ++k) {
+      const KernelParameter& parameter = kernel_.outputs[k];
+      const Dtype dtype = letters_.resolve(parameter, "output");
+      results_.push_back(outputs_.empty() ? new_output(parameter, dtype)
+                                          : given_output(parameter, *outputs_[k].array()));
+      resolved_.push_back({&parameter, dtype, results_.back(), {}});
+    }
+  }
+  Array new_output(const KernelParameter& parameter, Dtype dtype) const {
+    CATENA_CHECK(ValueError, !parameter.raw, kernel_.name, ": raw output ", parameter.name,
+                 " must be given");
+    return Array::uninitialized(shape_, dtype, device_);
+  }
+  const Array& given_output(const KernelParameter& parameter, const Array& given) const {
+    check_writable(kernel_.name.c_str(), given);
+    CATENA_CHECK(ShapeError, parameter.raw || given.shape() == shape_, kernel_.name, ": output ",
+                 parameter.name, " has shape ", given.shape(), ", expected ", shape_);
+    return given;
+  }
+
+  void resolve_inputs() {
+    for (size_t k = 0; k < inputs_.size(); ++k) {
+      const KernelParameter& parameter = kernel_.inputs[k];
+      resolved_.push_back(resolved(parameter, letters_.resolve(parameter, "input"), inputs_[k]));
+      Array& input = resolved_.back().array;
+      if (!input.defined() || parameter.raw) continue;
+      if (input.shape() != shape_) input = input.broadcast_to(shape_);
+      separate(input, kernel_.outputs, results_);
+    }
+  }
+
+  void note_writes() const {
+    for (const Array& result : results_) result.note_write();
+    if (!kernel_.old_form) return;
+    for (const Operand& argument : inputs_) {
+      if (argument.array()) argument.array()->note_write();
+    }
+  }
+
+  const ElementwiseKernel::Definition& kernel_;
+  const std::span<const Operand> inputs_, outputs_;
+  Letters letters_;
+  Device device_;
+  KernelCompiler* compiler_ = nullptr;  // null: a lambda runs
+  Shape shape_;
+  std::vector<KernelArgument> resolved_;
+  std::vector<Array> results_;
+};
+
+}  // namespace
+
+KernelOutputs ElementwiseKernel::run(std::span<const Operand> arguments,
+                                     std::optional<int64_t> size) const {
+  return KernelOutputs(ElementwiseCall(*definition_, arguments).run(size));
 }
 
 // ---- ReductionKernel ----------------------------------------------------------------------------

@@ -373,4 +373,22 @@ std::vector<int> late_ranks(const BoardPlace& place, uint64_t id, uint64_t seque
   return late;
 }
 
+std::vector<int> slowest_ranks(const BoardPlace& place, uint64_t id) {
+  uint64_t fewest = UINT64_MAX, most = 0;
+  std::vector<int> slowest;
+  for (size_t r = 0; place.board && r < place.slots.size(); ++r) {
+    if (place.slots[r] < 0) continue;
+    uint64_t last = 0;
+    for (const CallRecord& call : place.board->calls(place.slots[r])) {
+      if (call.communicator == id) last = std::max(last, call.sequence);
+    }
+    most = std::max(most, last);
+    if (last > fewest) continue;
+    if (last < fewest) slowest.clear();
+    fewest = last;
+    slowest.push_back(int(r));
+  }
+  return fewest < most ? slowest : std::vector<int>();
+}
+
 }  // namespace catena::comm

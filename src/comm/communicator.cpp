@@ -220,6 +220,14 @@ std::vector<int> Communicator::late_ranks(uint64_t sequence) const {
   return comm::late_ranks(state_->place, state_->id, sequence);
 }
 
+std::vector<int> Communicator::slowest_ranks() const {
+  return comm::slowest_ranks(state_->place, state_->id);
+}
+
+void Communicator::note_peer_failure(const std::string& text, int blamed) const {
+  state_->mark_failed(text, true, blamed);
+}
+
 int Communicator::rank_in_job(int rank) const { return comm::rank_in_job(state_->place, rank); }
 
 void Communicator::abort(const std::string& reason) {

@@ -115,5 +115,7 @@ std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64
 int rank_in_job(const BoardPlace& place, int rank);
 // The ranks on this host that have not made this call yet.
 std::vector<int> late_ranks(const BoardPlace& place, uint64_t id, uint64_t sequence);
+// The ranks whose last call on this communicator is the oldest; none when all made the same number.
+std::vector<int> slowest_ranks(const BoardPlace& place, uint64_t id);
 
 }  // namespace catena::comm

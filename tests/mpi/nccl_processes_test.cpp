@@ -51,7 +51,7 @@ TEST_P(NcclFaults, BlameTheRankAtFault) {
   CATENA_NEEDS_NCCL(2);
   mpi_test::expect_blamed(launch_fault(GetParam().fault), GetParam());
 }
-// Of two ranks that differ none is the odd one, and of a rank that hangs the other one tells.
+// Of two ranks that differ none is the odd one.
 INSTANTIATE_TEST_SUITE_P(
     Ways, NcclFaults,
     testing::Values(
@@ -67,7 +67,10 @@ INSTANTIATE_TEST_SUITE_P(
              "sum float32[4]; rank 1 called all_reduce #2 max float32[4]",
              7, 40, -1},
         Case{"types", "received an object of type int, expected float", 7, 40},
-        Case{"hang", "waited 10 s (CATENA_TIMEOUT) for a collective on the GPU", 7, 40, -1}),
+        Case{"hang",
+             "waited 10 s (CATENA_TIMEOUT) for a collective on the GPU and for rank 1, which did "
+             "not come",
+             7, 40}),
     [](const auto& tested) { return std::string(tested.param.fault); });
 
 class NcclMismatches : public testing::TestWithParam<comm_suite::MismatchCase> {};

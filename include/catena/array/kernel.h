@@ -6,9 +6,11 @@
 // DeviceError for arrays of a CPU.
 #pragma once
 
+#include <array>
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -83,10 +85,14 @@ class ElementwiseKernel {
   // letters that do not agree; ShapeError; DeviceError.
   template <class... Arguments>
   KernelOutputs operator()(const Arguments&... arguments) const {
-    return call({Operand(arguments)...});
+    const std::array<Operand, sizeof...(Arguments)> list{Operand(arguments)...};
+    return run(list, {});
   }
   // With the loop's size, needed (and allowed) when every array argument is raw.
-  KernelOutputs call(const std::vector<Operand>& arguments, std::optional<int64_t> size = {}) const;
+  KernelOutputs call(const std::vector<Operand>& arguments,
+                     std::optional<int64_t> size = {}) const {
+    return run(arguments, size);
+  }
 
   // The same kernel with a lambda for arrays of a CPU; a kernel may have one for each list of
   // dtypes. Parameters in the order inputs, outputs: values, references for outputs, RawView for
@@ -121,6 +127,7 @@ class ElementwiseKernel {
   explicit ElementwiseKernel(std::shared_ptr<const Definition> definition)
       : definition_(std::move(definition)) {}
   ElementwiseKernel with_host(std::shared_ptr<const detail::HostElementwise> host) const;
+  KernelOutputs run(std::span<const Operand> arguments, std::optional<int64_t> size) const;
 
   std::shared_ptr<const Definition> definition_;
 };

@@ -22,23 +22,26 @@ Core::~Core() {
 
 std::string Core::failure() const {
   std::lock_guard lock(failure_mutex_);
-  return failure_;
+  return failure_.text;
 }
 
 void Core::throw_if_failed() const {
-  if (failed()) [[unlikely]]
-    throw CommError(failure());
+  if (!failed()) [[likely]]
+    return;
+  std::lock_guard lock(failure_mutex_);
+  throw PeerError(failure_.text, failure_.blamed);
 }
 
-void Core::fail(const std::string& text) {
+void Core::fail(const Problem& problem) {
   {
     // The watchdog may come here without the core's mutex.
     std::lock_guard lock(failure_mutex_);
     if (failed()) return;
-    failure_ = text;
+    failure_ = problem;
     failed_.store(true, std::memory_order_release);
   }
-  logging::error("nccl: ", text);
+  logging::error("nccl: ", problem.text);
+  if (owner_ && !problem.own) owner_->note_peer_failure(problem.text, problem.blamed);
   // Ends the kernels that wait on the GPU, so that host waits return.
   abort();
 }
@@ -61,22 +64,37 @@ void Core::abort() {
     std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
-std::string Core::problem(double waited, double timeout, const char* doing,
-                          double& next_look) const {
+Core::Problem Core::describe_delay(double timeout, const char* doing) const {
+  Problem delay{message("waited ", timeout, " s (CATENA_TIMEOUT) for ", doing)};
+  // Ranks run ahead of the GPU: only those with the fewest calls are waited for.
+  const std::vector<int> late = owner_ ? owner_->slowest_ranks() : std::vector<int>();
+  if (late.empty()) {
+    delay.text += ": other ranks did not come or do not progress";
+  } else {
+    delay.blamed = owner_->rank_in_job(late[0]);
+    delay.text += message(" and for ", list_ranks(late), ", which did not come");
+  }
+  delay.text += "; their stacks or logs tell what they do";
+  return delay;
+}
+
+Core::Problem Core::problem(double waited, double timeout, const char* doing,
+                            double& next_look) const {
   if (waited >= next_look) {
     next_look = waited + kNextLook;
-    if (owner_)
-      if (std::string text = owner_->find_problem(waited); !text.empty()) return text;
+    if (owner_) {
+      Problem found;
+      found.text = owner_->find_problem(waited, &found.blamed);
+      if (!found.text.empty()) return found;
+    }
   }
-  if (waited < timeout) return {};
-  return message("waited ", timeout, " s (CATENA_TIMEOUT) for ", doing,
-                 ": other ranks did not come or do not progress");
+  return waited < timeout ? Problem() : describe_delay(timeout, doing);
 }
 
 void Core::give_up(ncclResult_t code, const char* call) {
   throw_if_failed();  // the watchdog ended the call and knows why
   const std::string text = nccl_text(code, call, comm);
-  if (code != ncclInvalidArgument) fail(text);  // that one had no effect
+  if (code != ncclInvalidArgument) fail({text});  // that one had no effect
   throw CommError(text);
 }
 
@@ -98,9 +116,9 @@ ncclComm_t Core::run_collectively(const char* name, double timeout,
   double next_look = kFirstLook;
   while (!running->done.load(std::memory_order_acquire)) {
     const double waited = seconds_since(start);
-    if (const std::string text = problem(waited, timeout, name, next_look); !text.empty()) {
-      fail(text);
-      throw CommError(text);
+    if (const Problem found = problem(waited, timeout, name, next_look); !found.text.empty()) {
+      fail(found);
+      throw_if_failed();
     }
     std::this_thread::sleep_for(std::chrono::microseconds(waited < 0.1 ? 20 : 1000));
   }
@@ -189,9 +207,9 @@ void Core::drain() {
         break;
       }
       if (code != cudaErrorNotReady) check_cuda(code, "cudaEventQuery");
-      const std::string text =
+      const Problem found =
           problem(seconds_since(start), timeout_, "collectives on the GPU", next_look);
-      if (!text.empty()) fail(text);
+      if (!found.text.empty()) fail(found);
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
   }
@@ -205,7 +223,8 @@ void Core::look_at(Point& point) {
     point.pending = false;
     return;
   }
-  if (code != cudaErrorNotReady) return fail(message("the GPU failed: ", cudaGetErrorString(code)));
+  if (code != cudaErrorNotReady)
+    return fail({message("the GPU failed: ", cudaGetErrorString(code)), -1, true});
   if (point.seen != point.number) {
     // Newer work than at the last look: the clock starts again.
     point.seen = point.number;
@@ -213,9 +232,9 @@ void Core::look_at(Point& point) {
     point.next_look = kFirstLook;
     return;
   }
-  const std::string text =
+  const Problem found =
       problem(seconds_since(point.since), timeout_, "a collective on the GPU", point.next_look);
-  if (!text.empty()) fail(text);
+  if (!found.text.empty()) fail(found);
 }
 
 void Core::look() {
@@ -223,7 +242,7 @@ void Core::look() {
   ncclResult_t state = ncclSuccess;
   if (ncclCommGetAsyncError(comm, &state) == ncclSuccess && state != ncclSuccess &&
       state != ncclInProgress)
-    return fail(nccl_text(state, "a collective failed asynchronously", comm));
+    return fail({nccl_text(state, "a collective failed asynchronously", comm)});
   for (Point& point : points_)
     if (!failed()) look_at(point);
 }
@@ -233,9 +252,9 @@ void Core::look_while_busy(double waited) {
     next_busy_look_ = kFirstLook;
     return;
   }
-  const std::string text =
+  const Problem found =
       problem(waited, timeout_, "a collective that waits for other ranks", next_busy_look_);
-  if (!text.empty()) fail(text);
+  if (!found.text.empty()) fail(found);
 }
 
 void Core::verify() {
@@ -243,10 +262,11 @@ void Core::verify() {
   // Without an owner the communicator is gone.
   if (!owner_ || owner_->calls() == verified_) return;
   verified_ = owner_->calls();
-  const std::string text = owner_->find_difference();
-  if (text.empty()) return;
-  fail(text);
-  throw CommError(text);
+  Problem difference{owner_->find_difference()};
+  if (difference.text.empty()) return;
+  owner_->find_problem(0, &difference.blamed);
+  fail(difference);
+  throw_if_failed();
 }
 
 void Core::close() {

@@ -60,8 +60,15 @@ class Core {
   // The same while the rank's thread is inside NCCL, for so many seconds now.
   void look_while_busy(double waited);
 
+  // Why the communicator cannot go on, and the rank of the job that is to blame (-1: none in
+  // particular). Without text there is no problem.
+  struct Problem {
+    std::string text;
+    int blamed = -1;
+    bool own = false;  // this rank's, not another one's
+  };
   // Gives up: the text is what every later call throws.
-  void fail(const std::string& text);
+  void fail(const Problem& problem);
   // Without the mutex.
   void throw_if_failed() const;
   bool failed() const { return failed_.load(std::memory_order_acquire); }
@@ -92,7 +99,8 @@ class Core {
   bool record(Point& point);
   void look_at(Point& point);
   [[noreturn]] void give_up(ncclResult_t code, const char* call);
-  std::string problem(double waited, double timeout, const char* doing, double& next_look) const;
+  Problem problem(double waited, double timeout, const char* doing, double& next_look) const;
+  Problem describe_delay(double timeout, const char* doing) const;
 
   const int device_;
   const double timeout_;
@@ -104,7 +112,7 @@ class Core {
   uint64_t verified_ = 0;
   std::atomic<bool> failed_{false};
   mutable std::mutex failure_mutex_;
-  std::string failure_;
+  Problem failure_;
 };
 
 }  // namespace catena::comm::nccl
