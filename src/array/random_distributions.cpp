@@ -157,7 +157,7 @@ Array RandomState::interval(int32_t largest, const Shape& shape) try {
   rethrow_as("interval");
 }
 
-Array RandomState::choice(int64_t n, const Shape& shape, bool replace, const Array& p) {
+Array RandomState::choice(int64_t n, const Shape& shape, bool replace, const Array& p) try {
   CATENA_CHECK(ValueError, n > 0, "choice: expected at least 1 position to choose from, got ", n);
   const int64_t count = element_count(shape);
   CATENA_CHECK(ValueError, replace || count <= n, "choice: ", count,
@@ -169,12 +169,16 @@ Array RandomState::choice(int64_t n, const Shape& shape, bool replace, const Arr
   }
   if (replace) return integers(shape, 0, n);
   return permutation(n)(Slice(0, count)).reshape(shape).copy();
+} catch (const Error&) {
+  rethrow_as("choice");
 }
 
-Array RandomState::choice(const Array& a, const Shape& shape, bool replace, const Array& p) {
+Array RandomState::choice(const Array& a, const Shape& shape, bool replace, const Array& p) try {
   CATENA_CHECK(ShapeError, a.ndim() > 0, "choice: expected an array with an axis to choose along");
   const DeviceScope scope(a.device());
   return take(a, choice(a.length(), shape, replace, p), 0, OutOfRange::kWrap);
+} catch (const Error&) {
+  rethrow_as("choice");
 }
 
 Array RandomState::permutation(const Array& a) {
@@ -223,10 +227,12 @@ Array choice(int64_t n, const Shape& shape, bool replace, const Array& p) {
   return default_state().choice(n, shape, replace, p);
 }
 Array choice(const Array& a, const Shape& shape, bool replace, const Array& p) {
-  return default_state(a.device()).choice(a, shape, replace, p);
+  return default_state(device_of("choice", {a})).choice(a, shape, replace, p);
 }
-Array permutation(const Array& a) { return default_state(a.device()).permutation(a); }
-void shuffle(const Array& a) { default_state(a.device()).shuffle(a); }
+Array permutation(const Array& a) {
+  return default_state(device_of("permutation", {a})).permutation(a);
+}
+void shuffle(const Array& a) { default_state(device_of("shuffle", {a})).shuffle(a); }
 std::vector<uint8_t> bytes(int64_t count) { return default_state(cpu(0)).bytes(count); }
 
 }  // namespace random

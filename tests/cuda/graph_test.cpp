@@ -4,6 +4,7 @@
 #include "catena/array/elementwise.h"
 #include "catena/array/linalg.h"
 #include "catena/array/math.h"
+#include "catena/array/random.h"
 #include "gpu.h"
 
 namespace catena {
@@ -98,6 +99,36 @@ void expect_refused(const char* part, const std::function<void()>& step) {
   cuda::Graph graph = cuda::Graph::capture(kGpu, [x] { add_one(x); });
   graph.launch();
   EXPECT_EQ(x(2).item<float>(), 2);
+}
+
+// Parameters that are arrays are not looked at by the host, so that the draw can be captured.
+TEST(CudaGraph, DrawsWithArraysAsParameters) {
+  CATENA_NEEDS_GPUS(1);
+  const Array mean = whole_numbers({3, 1}, Dtype::kFloat32).to(kGpu),
+              deviation = full({4}, 2.5f, {Dtype::kFloat32, kGpu});
+  struct Drawn {
+    Array normal, uniform, gumbel, triangular;
+  };
+  const auto draw = [&](RandomState& state) {
+    return Drawn{state.normal(none, mean, deviation, Dtype::kFloat32),
+                 state.uniform(none, mean, mean + deviation, Dtype::kFloat32),
+                 state.gumbel(none, mean, deviation),
+                 state.triangular(none, mean - 1, mean, mean + deviation)};
+  };
+  RandomState eager(3), captured(3), other(4);
+  draw(other);  // kernels are compiled
+  Drawn replayed;
+  cuda::Graph graph = cuda::Graph::capture(kGpu, [&] { replayed = draw(captured); });
+  for (int i = 0; i < 3; ++i) {
+    graph.launch();
+    const Drawn expected = draw(eager);
+    expect_equal(replayed.normal, expected.normal, message("normal ", i));
+    expect_equal(replayed.uniform, expected.uniform, message("uniform ", i));
+    expect_equal(replayed.gumbel, expected.gumbel, message("gumbel ", i));
+    expect_equal(replayed.triangular, expected.triangular, message("triangular ", i));
+  }
+  EXPECT_EQ(replayed.normal.shape(), (Shape{3, 4}));
+  EXPECT_THROW(eager.normal(none, mean, deviation - 3), ValueError);
 }
 
 TEST(CudaGraph, RefusesWhatNeedsTheHost) {
