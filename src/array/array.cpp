@@ -190,16 +190,13 @@ Array Array::from_storage(StoragePtr storage, int64_t offset, const Shape& shape
   return Array(body);
 }
 
-void Array::fail_undefined() {
-  fail<ValueError>(
-      "Array: an undefined array (default-constructed or moved from) has no shape, dtype or "
-      "elements; assign an array to it first");
-}
+void Array::fail_undefined() { catena::fail_undefined("Array"); }
 
 void fail_undefined(const char* who) {
-  fail<ValueError>(who,
-                   ": the array is undefined (default-constructed or moved from); assign an array "
-                   "to it first");
+  fail<ValueError>(
+      who,
+      ": an undefined array (default-constructed or moved from) has no shape, dtype or "
+      "elements; assign an array to it first");
 }
 
 void fail_not_writable(const char* who, const Array& a) {

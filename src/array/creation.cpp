@@ -207,7 +207,7 @@ Array identity(int64_t n, const ArrayOptions& options) try {
   rethrow_as("identity");
 }
 
-Array diag(const Array& v, int64_t k) {
+Array diag(const Array& v, int64_t k) try {
   CATENA_CHECK(ShapeError, v.ndim() == 1 || v.ndim() == 2, "diag: expected 1 or 2 axes, got ",
                v.shape());
   if (v.ndim() == 2) return v.diagonal(k);
@@ -215,9 +215,13 @@ Array diag(const Array& v, int64_t k) {
   Array a = zeros({n, n}, {v.dtype(), v.device()});
   a.diagonal(k).assign(v);
   return a;
+} catch (const Error&) {
+  rethrow_as("diag");
 }
 
-Array diagflat(const Array& v, int64_t k) { return diag(v.ravel(), k); }
+Array diagflat(const Array& v, int64_t k) try { return diag(v.ravel(), k); } catch (const Error&) {
+  rethrow_as("diagflat");
+}
 
 namespace {
 
@@ -274,15 +278,32 @@ Array array(const Array& a, const ArrayOptions& options, bool copy, int ndmin) {
   return result;
 }
 
-Array ascontiguousarray(const Array& a, const ArrayOptions& options) {
-  const Array result = array(a, options, false).contiguous();
-  return result.ndim() > 0 ? result : result.reshape({1});
+Array asarray(const Array& a, const ArrayOptions& options) try {
+  return array(a, options, false);
+} catch (const Error&) {
+  rethrow_as("asarray");
+}
+Array asanyarray(const Array& a, const ArrayOptions& options) try {
+  return array(a, options, false);
+} catch (const Error&) {
+  rethrow_as("asanyarray");
 }
 
-Array copy(const Array& a) { return a.copy_to(current_device()); }
+Array ascontiguousarray(const Array& a, const ArrayOptions& options) try {
+  const Array result = array(a, options, false).contiguous();
+  return result.ndim() > 0 ? result : result.reshape({1});
+} catch (const Error&) {
+  rethrow_as("ascontiguousarray");
+}
 
-Array scalar_array(const Scalar& value, const ArrayOptions& options) {
+Array copy(const Array& a) try { return a.copy_to(current_device()); } catch (const Error&) {
+  rethrow_as("copy");
+}
+
+Array scalar_array(const Scalar& value, const ArrayOptions& options) try {
   return full({}, value, options);
+} catch (const Error&) {
+  rethrow_as("scalar_array");
 }
 
 Array borrow_array(void* data, const Shape& shape, Dtype dtype, Device device,

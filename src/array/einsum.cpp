@@ -235,6 +235,7 @@ Term contract(std::string_view text, Term a, Term b, const Labels& kept) {
 Array einsum(std::string_view subscripts, std::span<const Array> operands) {
   CATENA_CHECK(ValueError, !operands.empty(), "einsum('", subscripts,
                "'): expected at least one operand");
+  for (const Array& a : operands) check_defined("einsum", a);
   for (const Array& a : operands) check_same_device("einsum", operands[0], a);
   Parser parser(subscripts, operands);
   Dtype dtype = operands[0].dtype();

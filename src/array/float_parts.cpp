@@ -59,13 +59,15 @@ Array bounded_step(const Array& n) {
 
 }  // namespace
 
-std::pair<Array, Array> modf(const Array& x) {
+std::pair<Array, Array> modf(const Array& x) try {
   const Array value = as_float(x), whole = trunc(value);
   const Array fraction = where(isinf(value), zeros_like(value), value - whole);
   return {copysign(fraction, value), whole};
+} catch (const Error&) {
+  rethrow_as("modf");
 }
 
-std::pair<Array, Array> frexp(const Array& x) {
+std::pair<Array, Array> frexp(const Array& x) try {
   const Array value = as_float(x);
   const Format f = format_of(value.dtype());
   const auto exponent_of = [&](const Array& bits) {
@@ -84,9 +86,11 @@ std::pair<Array, Array> frexp(const Array& x) {
                                full_like(raw, int32_t(f.bias - 1), Dtype::kInt32));
   const Array special = logical_or(value == 0.0, logical_not(isfinite(value)));
   return {where(special, value, mantissa), where(special, zeros_like(exponent), exponent)};
+} catch (const Error&) {
+  rethrow_as("frexp");
 }
 
-Array ldexp(const Array& x, const Array& exponent) {
+Array ldexp(const Array& x, const Array& exponent) try {
   CATENA_CHECK(DtypeError, !is_float(exponent.dtype()),
                "ldexp: the exponent must be integers, got ", exponent.dtype(),
                "; convert it by astype");
@@ -106,9 +110,11 @@ Array ldexp(const Array& x, const Array& exponent) {
     n = n - step;
   }
   return result * power_of_two(clip(n, int64_t{-1022}, int64_t{1023}));
+} catch (const Error&) {
+  rethrow_as("ldexp");
 }
 
-Array nextafter(const Array& x1, const Array& x2) {
+Array nextafter(const Array& x1, const Array& x2) try {
   check_same_device("nextafter", x1, x2);
   const Dtype dtype = promote(float_of(x1.dtype()), float_of(x2.dtype()));
   const Array inputs[] = {x1.astype(dtype, false), x2.astype(dtype, false)};
@@ -128,6 +134,8 @@ Array nextafter(const Array& x1, const Array& x2) {
   const Array moved = fold(place).view(dtype);
   const Array next = where(place == int64_t{0}, copysign(zeros_like(moved), from), moved);
   return where(logical_or(isnan(from), isnan(to)), from + to, where(from == to, to, next));
+} catch (const Error&) {
+  rethrow_as("nextafter");
 }
 
 std::pair<Array, Array> divmod(const Operand& x1, const Operand& x2) try {

@@ -31,7 +31,7 @@ Array finish_into(const char* who, const Array& result, const Array* out) {
 }  // namespace
 
 Array take(const Array& a, const Array& indices, std::optional<int64_t> axis, OutOfRange mode,
-           const Array* out) {
+           const Array* out) try {
   const CallScope scope("take");
   const Array x = (axis ? a : a.ravel()).contiguous();
   CATENA_CHECK(ShapeError, x.ndim() > 0, "take: expected at least one axis");
@@ -64,6 +64,8 @@ Array take(const Array& a, const Array& indices, std::optional<int64_t> axis, Ou
   if (!direct) return finish_into("take", result, out);
   result.note_write();
   return result;
+} catch (const Error&) {
+  rethrow_as("take");
 }
 
 Array take(const Array& a, int64_t index, std::optional<int64_t> axis, OutOfRange mode,

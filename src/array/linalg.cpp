@@ -163,11 +163,13 @@ Array contract(const char* who, const Array& a, const Array& b, const Axes& axes
 
 }  // namespace
 
-Array matmul(const Array& a, const Array& b, const Out& out) {
+Array matmul(const Array& a, const Array& b, const Out& out) try {
   return product("matmul", a, b, out);
+} catch (const Error&) {
+  rethrow_as("matmul");
 }
 
-Array dot(const Array& a, const Array& b, const Out& out) {
+Array dot(const Array& a, const Array& b, const Out& out) try {
   refuse_mask("dot", out);
   if (a.ndim() == 0 || b.ndim() == 0) return multiply(a, b, out);
   if ((a.ndim() <= 2 && b.ndim() <= 2) || b.ndim() == 1) return product("dot", a, b, out);
@@ -175,6 +177,8 @@ Array dot(const Array& a, const Array& b, const Out& out) {
   return into("dot",
               contract("dot", a.astype(dtype, false), b.astype(dtype, false), Axes{-1}, Axes{-2}),
               out);
+} catch (const Error&) {
+  rethrow_as("dot");
 }
 
 Array vdot(const Array& a, const Array& b) {
@@ -224,7 +228,7 @@ Array tensordot(const Array& a, const Array& b, const Axes& axes_a, const Axes& 
   return contract("tensordot", a, b, axes_a, axes_b);
 }
 
-Array trace(const Array& a, int64_t offset, int64_t axis1, int64_t axis2, const Out& out) {
+Array trace(const Array& a, int64_t offset, int64_t axis1, int64_t axis2, const Out& out) try {
   refuse_mask("trace", out);
   CATENA_CHECK(ShapeError, a.ndim() >= 2, "trace: expected at least 2 axes, got ", a.shape());
   const Axes axes = positions("trace", Axes{axis1, axis2}, a.ndim());
@@ -233,6 +237,8 @@ Array trace(const Array& a, int64_t offset, int64_t axis1, int64_t axis2, const 
   options.dtype = out.dtype;
   options.out = out.array;
   return sum(a.diagonal(offset, axis1, axis2), options);
+} catch (const Error&) {
+  rethrow_as("trace");
 }
 
 }  // namespace catena

@@ -12,12 +12,26 @@
 
 namespace catena {
 
-Array reshape(const Array& a, const Shape& shape) { return a.reshape(shape); }
-Array ravel(const Array& a) { return a.ravel(); }
-Array transpose(const Array& a, const Axes& axes) { return a.transpose(axes); }
+Array reshape(const Array& a, const Shape& shape) try {
+  return a.reshape(shape);
+} catch (const Error&) {
+  rethrow_as("reshape");
+}
+Array ravel(const Array& a) try { return a.ravel(); } catch (const Error&) {
+  rethrow_as("ravel");
+}
+Array transpose(const Array& a, const Axes& axes) try {
+  return a.transpose(axes);
+} catch (const Error&) {
+  rethrow_as("transpose");
+}
 Array swapaxes(const Array& a, int64_t axis1, int64_t axis2) { return a.swapaxes(axis1, axis2); }
 Array squeeze(const Array& a, const Axes& axes) { return a.squeeze(axes); }
-Array broadcast_to(const Array& a, const Shape& shape) { return a.broadcast_to(shape); }
+Array broadcast_to(const Array& a, const Shape& shape) try {
+  return a.broadcast_to(shape);
+} catch (const Error&) {
+  rethrow_as("broadcast_to");
+}
 
 Array moveaxis(const Array& a, int64_t source, int64_t destination) {
   const int from = normalize_axis("moveaxis", source, a.ndim()),
@@ -74,14 +88,22 @@ std::vector<Array> broadcast_arrays(std::span<const Array> arrays) {
   return views;
 }
 
-Array atleast_1d(const Array& a) { return a.ndim() >= 1 ? a : a.reshape({1}); }
-Array atleast_2d(const Array& a) {
-  return a.ndim() >= 2 ? a : a.ndim() == 1 ? a.expand_dims(0) : a.reshape({1, 1});
+Array atleast_1d(const Array& a) try {
+  return a.ndim() >= 1 ? a : a.reshape({1});
+} catch (const Error&) {
+  rethrow_as("atleast_1d");
 }
-Array atleast_3d(const Array& a) {
+Array atleast_2d(const Array& a) try {
+  return a.ndim() >= 2 ? a : a.ndim() == 1 ? a.expand_dims(0) : a.reshape({1, 1});
+} catch (const Error&) {
+  rethrow_as("atleast_2d");
+}
+Array atleast_3d(const Array& a) try {
   if (a.ndim() >= 3) return a;
   if (a.ndim() == 2) return a.expand_dims(2);
   return a.ndim() == 1 ? a.reshape({1, -1, 1}) : a.reshape({1, 1, 1});
+} catch (const Error&) {
+  rethrow_as("atleast_3d");
 }
 
 namespace {

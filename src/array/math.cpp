@@ -1,5 +1,6 @@
 #include "catena/array/math.h"
 
+#include "array/called_as.h"
 #include "catena/array/elementwise.h"
 #include "catena/array/indexing.h"
 
@@ -25,6 +26,17 @@ static Array where(const Operand& c, const Operand& x, const Operand& y, const O
 #undef CATENA_EW1
 #undef CATENA_EW2
 #undef CATENA_EW3
+
+Array clip(const Operand& x, std::nullopt_t, const Operand& high, const Out& out) try {
+  return minimum(x, high, out);
+} catch (const Error&) {
+  rethrow_as("clip");
+}
+Array clip(const Operand& x, const Operand& low, std::nullopt_t, const Out& out) try {
+  return maximum(x, low, out);
+} catch (const Error&) {
+  rethrow_as("clip");
+}
 
 Array where(const Array& condition, const Operand& x, const Operand& y) {
   return where(Operand(condition), x, y, Out());

@@ -66,6 +66,11 @@ Array round(const Array& x, int64_t decimals, const Out& out) try {
 } catch (const Error&) {
   rethrow_as("round");
 }
+Array around(const Array& x, int64_t decimals, const Out& out) try {
+  return round(x, decimals, out);
+} catch (const Error&) {
+  rethrow_as("around");
+}
 
 Array nan_to_num(const Array& x, double nan, std::optional<double> posinf,
                  std::optional<double> neginf) try {

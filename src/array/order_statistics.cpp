@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "array/called_as.h"
 #include "array/one_wait.h"
 #include "array/result_into.h"
 #include "catena/array/along_axis.h"
@@ -100,6 +101,7 @@ Array interpolate(const Array& table, const std::vector<int64_t>& ranks, Place p
 
 Array quantiles(const char* who, const Array& a, const std::vector<double>& q, double scale,
                 const ReduceOptions& options, QuantileMethod method, const Shape& lead) {
+  check_defined(who, a);
   CATENA_CHECK(DtypeError, a.dtype() != Dtype::kBool, who,
                ": elements of bool cannot be interpolated; convert them with astype");
   const Slices slices(who, a, options);
@@ -131,7 +133,7 @@ Array quantiles(const char* who, const Array& a, const std::vector<double>& q, d
 
 }  // namespace
 
-Array median(const Array& a, const ReduceOptions& options) {
+Array median(const Array& a, const ReduceOptions& options) try {
   const Slices slices("median", a, options);
   const int64_t n = slices.n, rows = slices.input.shape()[0];
   if (n == 0 || rows == 0) {
@@ -150,6 +152,8 @@ Array median(const Array& a, const ReduceOptions& options) {
                  .astype(middle.dtype(), false);
   }
   return deliver("median", spread_nan(middle, column(table, ranks, n - 1)), slices.result, options);
+} catch (const Error&) {
+  rethrow_as("median");
 }
 
 namespace {
@@ -186,6 +190,7 @@ Array number_quantile(const NumberRows& rows, double q, QuantileMethod method) {
 
 Array number_quantiles(const char* who, const Array& a, const std::vector<double>& q, double scale,
                        const ReduceOptions& options, QuantileMethod method, const Shape& lead) {
+  check_defined(who, a);
   CATENA_CHECK(DtypeError, a.dtype() != Dtype::kBool, who,
                ": elements of bool cannot be interpolated; convert them with astype");
   const Slices slices(who, a, options);
@@ -208,7 +213,7 @@ Array number_quantiles(const char* who, const Array& a, const std::vector<double
 
 }  // namespace
 
-Array nanmedian(const Array& a, const ReduceOptions& options) {
+Array nanmedian(const Array& a, const ReduceOptions& options) try {
   const Slices slices("nanmedian", a, options);
   const Array nan = full({slices.input.shape()[0], 1}, std::numeric_limits<double>::quiet_NaN(),
                          {slices.input.dtype(), a.device()});
@@ -221,6 +226,8 @@ Array nanmedian(const Array& a, const ReduceOptions& options) {
   const Array odd = not_equal(remainder(rows.count, 2), 0);
   const Array value = where(odd, low, middle).astype(low.dtype(), false);
   return deliver("nanmedian", where(equal(rows.count, 0), nan, value), slices.result, options);
+} catch (const Error&) {
+  rethrow_as("nanmedian");
 }
 
 #define CATENA_NAN_QUANTILE(name, scale)                                                      \

@@ -1,6 +1,7 @@
 // Padding of arrays.
 #include <algorithm>
 
+#include "array/called_as.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/manipulation.h"
@@ -44,7 +45,7 @@ Array pad_constant(const Array& a, const PadWidths& widths, const Scalar& value)
 
 }  // namespace
 
-Array pad(const Array& a, const PadWidths& given, PadMode mode, const Scalar& value) {
+Array pad(const Array& a, const PadWidths& given, PadMode mode, const Scalar& value) try {
   PadWidths widths = given;
   if (widths.size() == 1) widths.resize(size_t(a.ndim()), widths[0]);
   CATENA_CHECK(ShapeError, static_cast<int>(widths.size()) == a.ndim(), "pad: ", given.size(),
@@ -66,10 +67,14 @@ Array pad(const Array& a, const PadWidths& given, PadMode mode, const Scalar& va
     result = take(result, array(positions, a.device()), d, OutOfRange::kWrap);
   }
   return result.same_body(a) ? a.copy() : result;
+} catch (const Error&) {
+  rethrow_as("pad");
 }
 
-Array pad(const Array& a, int64_t width, PadMode mode, const Scalar& value) {
+Array pad(const Array& a, int64_t width, PadMode mode, const Scalar& value) try {
   return pad(a, PadWidths{{width, width}}, mode, value);
+} catch (const Error&) {
+  rethrow_as("pad");
 }
 
 }  // namespace catena

@@ -1,5 +1,7 @@
 #include "catena/array/random.h"
 
+#include "array/called_as.h"
+
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -190,34 +192,42 @@ RandomBits RandomState::reserve(uint64_t blocks, Device device) {
 }
 
 Array RandomState::uniform(const Shape& shape, double low, double high, Dtype dtype,
-                           std::optional<Device> device) {
+                           std::optional<Device> device) try {
   CATENA_CHECK(DtypeError, is_float(dtype), "uniform: expected a floating dtype, got ", dtype);
   const Array result = run(*this, shape, dtype, device, call_of(RandomKind::kUniform, low, high));
   keep_below(result, low, high);
   return result;
+} catch (const Error&) {
+  rethrow_as("uniform");
 }
 
 Array RandomState::normal(const Shape& shape, double mean, double deviation, Dtype dtype,
-                          std::optional<Device> device) {
+                          std::optional<Device> device) try {
   CATENA_CHECK(DtypeError, is_float(dtype), "normal: expected a floating dtype, got ", dtype);
   CATENA_CHECK(ValueError, deviation >= 0, "normal: expected a deviation of at least 0, got ",
                deviation);
   return run(*this, shape, dtype, device, call_of(RandomKind::kNormal, mean, deviation));
+} catch (const Error&) {
+  rethrow_as("normal");
 }
 
 Array RandomState::integers(const Shape& shape, int64_t low, int64_t high, Dtype dtype,
-                            std::optional<Device> device) {
+                            std::optional<Device> device) try {
   check_bounds(low, high, dtype);
   RandomCall call = call_of(RandomKind::kIntegers, 0, 0);
   call.ilow = low;
   call.range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   return run(*this, shape, dtype, device, call);
+} catch (const Error&) {
+  rethrow_as("integers");
 }
 
-Array RandomState::bernoulli(const Shape& shape, double p, std::optional<Device> device) {
+Array RandomState::bernoulli(const Shape& shape, double p, std::optional<Device> device) try {
   CATENA_CHECK(ValueError, p >= 0 && p <= 1, "bernoulli: expected a probability of [0, 1], got ",
                p);
   return run(*this, shape, Dtype::kBool, device, call_of(RandomKind::kBernoulli, 0, p));
+} catch (const Error&) {
+  rethrow_as("bernoulli");
 }
 
 Array RandomState::permutation(int64_t n, std::optional<Device> device) {

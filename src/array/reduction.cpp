@@ -211,20 +211,24 @@ Array arg_reduce(const char* who, bool maximum, const Array& a, std::optional<in
 
 }  // namespace
 
-Array sum(const Array& a, const ReduceOptions& options) {
+Array sum(const Array& a, const ReduceOptions& options) try {
   const Dtype dtype = options.dtype.value_or(sum_dtype(a.dtype()));
   if (needs_folding(options)) return fold({"sum", ReduceOp::kSum, 0, add}, a, options, dtype);
   return reduce("sum", ReduceOp::kSum, a, options, dtype);
+} catch (const Error&) {
+  rethrow_as("sum");
 }
 
-Array prod(const Array& a, const ReduceOptions& options) {
+Array prod(const Array& a, const ReduceOptions& options) try {
   const Dtype dtype = options.dtype.value_or(sum_dtype(a.dtype()));
   if (needs_folding(options))
     return fold({"prod", ReduceOp::kProd, 1, multiply}, a, options, dtype);
   return reduce("prod", ReduceOp::kProd, a, options, dtype);
+} catch (const Error&) {
+  rethrow_as("prod");
 }
 
-Array mean(const Array& a, const ReduceOptions& options) {
+Array mean(const Array& a, const ReduceOptions& options) try {
   const Dtype dtype = options.dtype.value_or(mean_dtype(a.dtype()));
   CATENA_CHECK(DtypeError, is_float(dtype), "mean: expected a floating dtype for the result, got ",
                dtype);
@@ -234,6 +238,8 @@ Array mean(const Array& a, const ReduceOptions& options) {
       reduced_count(a.shape(), axis_mask(normalize_axes("mean", options.axes, a.ndim())));
   return reduce("mean", ReduceOp::kSum, a, options, dtype,
                 n ? 1.0 / static_cast<double>(n) : std::numeric_limits<double>::quiet_NaN());
+} catch (const Error&) {
+  rethrow_as("mean");
 }
 
 Array var(const Array& a, const ReduceOptions& options, int64_t ddof) try {
@@ -242,7 +248,7 @@ Array var(const Array& a, const ReduceOptions& options, int64_t ddof) try {
   rethrow_as("var");
 }
 
-Array std(const Array& a, const ReduceOptions& options, int64_t ddof) {
+Array std(const Array& a, const ReduceOptions& options, int64_t ddof) try {
   const Dtype dtype = spread_dtype("std", a, options), wide = unrounded(dtype);
   ReduceOptions inner = options;
   inner.out = nullptr;
@@ -253,20 +259,26 @@ Array std(const Array& a, const ReduceOptions& options, int64_t ddof) {
     return sqrt(v, *options.out);
   }
   return sqrt(v, dtype == wide ? v : Array::uninitialized(v.shape(), dtype, v.device()));
+} catch (const Error&) {
+  rethrow_as("std");
 }
 
-Array amax(const Array& a, const ReduceOptions& options) {
+Array amax(const Array& a, const ReduceOptions& options) try {
   const Dtype dtype = options.dtype.value_or(a.dtype());
   if (needs_folding(options)) return fold({"amax", ReduceOp::kMax, 0, maximum}, a, options, dtype);
   require_elements("amax", a, options);
   return reduce("amax", ReduceOp::kMax, a, options, dtype);
+} catch (const Error&) {
+  rethrow_as("amax");
 }
 
-Array amin(const Array& a, const ReduceOptions& options) {
+Array amin(const Array& a, const ReduceOptions& options) try {
   const Dtype dtype = options.dtype.value_or(a.dtype());
   if (needs_folding(options)) return fold({"amin", ReduceOp::kMin, 0, minimum}, a, options, dtype);
   require_elements("amin", a, options);
   return reduce("amin", ReduceOp::kMin, a, options, dtype);
+} catch (const Error&) {
+  rethrow_as("amin");
 }
 
 Array ptp(const Array& a, const ReduceOptions& options) try {
@@ -281,25 +293,37 @@ Array ptp(const Array& a, const ReduceOptions& options) try {
   rethrow_as("ptp");
 }
 
-Array all(const Array& a, const ReduceOptions& options) {
+Array all(const Array& a, const ReduceOptions& options) try {
   refuse_initial("all", options);
   if (options.where) return fold({"all", ReduceOp::kAll, 1, nullptr}, a, options, Dtype::kBool);
   return reduce("all", ReduceOp::kAll, a, options, Dtype::kBool);
+} catch (const Error&) {
+  rethrow_as("all");
 }
-Array any(const Array& a, const ReduceOptions& options) {
+Array any(const Array& a, const ReduceOptions& options) try {
   refuse_initial("any", options);
   if (options.where) return fold({"any", ReduceOp::kAny, 0, nullptr}, a, options, Dtype::kBool);
   return reduce("any", ReduceOp::kAny, a, options, Dtype::kBool);
+} catch (const Error&) {
+  rethrow_as("any");
 }
 
-Array argmax(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Array* out) {
+Array argmax(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Array* out) try {
   return arg_reduce("argmax", true, a, axis, keepdims, out);
+} catch (const Error&) {
+  rethrow_as("argmax");
 }
-Array argmin(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Array* out) {
+Array argmin(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Array* out) try {
   return arg_reduce("argmin", false, a, axis, keepdims, out);
+} catch (const Error&) {
+  rethrow_as("argmin");
 }
 
-int64_t count_nonzero(const Array& a) { return sum(not_equal(a, 0)).item<int64_t>(); }
+int64_t count_nonzero(const Array& a) try {
+  return sum(not_equal(a, 0)).item<int64_t>();
+} catch (const Error&) {
+  rethrow_as("count_nonzero");
+}
 Array count_nonzero(const Array& a, const ReduceOptions& options) try {
   refuse_initial("count_nonzero", options);
   ReduceOptions counting = options;

@@ -10,7 +10,7 @@
 
 namespace catena {
 
-Array tile(const Array& a, const Shape& repetitions) {
+Array tile(const Array& a, const Shape& repetitions) try {
   Array x = a;
   Shape reps = repetitions;
   while (x.ndim() < reps.ndim()) x = x.expand_dims(0);
@@ -25,6 +25,8 @@ Array tile(const Array& a, const Shape& repetitions) {
     result.push_back(reps[i] * x.shape()[i]);
   }
   return x.reshape(view_shape).broadcast_to(spread).copy().reshape(result);
+} catch (const Error&) {
+  rethrow_as("tile");
 }
 
 Array repeat(const Array& a, int64_t count, int64_t axis) {

@@ -1,5 +1,7 @@
 #include "catena/array/scan.h"
 
+#include "array/called_as.h"
+
 #include <cmath>
 #include <limits>
 
@@ -111,27 +113,37 @@ Array diff(const Array& a, int64_t n, int64_t axis, const std::optional<Operand>
   return x;
 }
 
-std::vector<Array> nonzero(const Array& a) {
+std::vector<Array> nonzero(const Array& a) try {
   CATENA_CHECK(ShapeError, a.ndim() > 0,
                "nonzero: expected at least one axis, got a 0-d array; use atleast_1d(a)");
   const Array positions = positions_of("nonzero", a);
   std::vector<Array> result;
   for (int64_t i = 0; i < a.ndim(); ++i) result.push_back(positions[i]);
   return result;
+} catch (const Error&) {
+  rethrow_as("nonzero");
 }
 
-std::vector<Array> where(const Array& condition) {
+std::vector<Array> where(const Array& condition) try {
   CATENA_CHECK(ShapeError, condition.ndim() > 0,
                "where: expected a condition of at least one axis, got a 0-d array");
   return nonzero(condition);
+} catch (const Error&) {
+  rethrow_as("where");
 }
 
-Array flatnonzero(const Array& a) { return positions_of("flatnonzero", a.ravel())[0]; }
+Array flatnonzero(const Array& a) try {
+  return positions_of("flatnonzero", a.ravel())[0];
+} catch (const Error&) {
+  rethrow_as("flatnonzero");
+}
 
-Array argwhere(const Array& a) {
+Array argwhere(const Array& a) try {
   const Array positions = positions_of("argwhere", a);
   if (a.ndim() > 0) return positions.transpose();
   return empty({positions.shape()[1], 0}, {Dtype::kInt64, a.device()});
+} catch (const Error&) {
+  rethrow_as("argwhere");
 }
 
 Array bincount(const Array& x, const std::optional<Array>& weights, int64_t minlength) {

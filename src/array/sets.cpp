@@ -1,5 +1,7 @@
 #include "catena/array/sets.h"
 
+#include "array/called_as.h"
+
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/manipulation.h"
@@ -17,7 +19,7 @@ Array merged(const char* who, const Array& a, const Array& b) {
 
 }  // namespace
 
-Array isin(const Array& elements, const Array& candidates, bool invert) {
+Array isin(const Array& elements, const Array& candidates, bool invert) try {
   check_same_device("isin", elements, candidates);
   if (candidates.size() == 0) return full(elements.shape(), invert, {elements.device()});
   const Dtype dtype = promote(elements.dtype(), candidates.dtype());
@@ -26,6 +28,8 @@ Array isin(const Array& elements, const Array& candidates, bool invert) {
   // The only place where an equal element can be.
   const Array found = take(sorted, searchsorted(sorted, x), 0, OutOfRange::kClip);
   return invert ? not_equal(found, x) : equal(found, x);
+} catch (const Error&) {
+  rethrow_as("isin");
 }
 
 Array intersect1d(const Array& a, const Array& b) {

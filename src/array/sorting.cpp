@@ -56,21 +56,25 @@ void require_vector(const char* who, const char* what, const Array& a) {
 
 }  // namespace
 
-Array sort(const Array& a, std::optional<int64_t> axis, const Array* out) {
+Array sort(const Array& a, std::optional<int64_t> axis, const Array* out) try {
   const Rows rows("sort", a, axis);
   const Array values = rows.make(rows.extent(), a.dtype());
   if (values.size() > 0)
     kernels::sort(a.device(), SortCall{&rows.input(), false, &values, nullptr});
   return result_into("sort", rows.restore(values), out);
+} catch (const Error&) {
+  rethrow_as("sort");
 }
 
-Array argsort(const Array& a, std::optional<int64_t> axis) {
+Array argsort(const Array& a, std::optional<int64_t> axis) try {
   // NumPy counts a 0-d array as one element here, though not in sort.
   const Rows rows("argsort", a.ndim() ? a : a.reshape({1}), axis);
   const Array positions = rows.make(rows.extent(), Dtype::kInt64);
   if (positions.size() > 0)
     kernels::sort(a.device(), SortCall{&rows.input(), false, nullptr, &positions});
   return rows.restore(positions);
+} catch (const Error&) {
+  rethrow_as("argsort");
 }
 
 Array lexsort(std::span<const Array> keys, int64_t axis) try {
@@ -95,7 +99,8 @@ Array lexsort(std::initializer_list<Array> keys, int64_t axis) try {
   rethrow_as("lexsort");
 }
 
-std::pair<Array, Array> topk(const Array& a, int64_t k, std::optional<int64_t> axis, bool largest) {
+std::pair<Array, Array> topk(const Array& a, int64_t k, std::optional<int64_t> axis,
+                             bool largest) try {
   const Rows rows("topk", a, axis);
   CATENA_CHECK(ValueError, k >= 0 && k <= rows.extent(), "topk: expected k of 0 to ", rows.extent(),
                ", the extent of the axis of shape ", a.shape(), ", got ", k);
@@ -103,6 +108,8 @@ std::pair<Array, Array> topk(const Array& a, int64_t k, std::optional<int64_t> a
   if (values.size() > 0)
     kernels::sort(a.device(), SortCall{&rows.input(), largest, &values, &positions});
   return {rows.restore(values), rows.restore(positions)};
+} catch (const Error&) {
+  rethrow_as("topk");
 }
 
 Array searchsorted(const Array& sorted, const Operand& values, bool right) {
@@ -173,7 +180,7 @@ Unique unique_slices(const Array& a, const UniqueOptions& options) {
 
 }  // namespace
 
-Unique unique(const Array& a, const UniqueOptions& options) {
+Unique unique(const Array& a, const UniqueOptions& options) try {
   if (options.axis) return unique_slices(a, options);
   const Array x = a.ravel();
   const int64_t n = x.size();
@@ -201,6 +208,8 @@ Unique unique(const Array& a, const UniqueOptions& options) {
     result.inverse = result.inverse.reshape(a.shape());
   }
   return result;
+} catch (const Error&) {
+  rethrow_as("unique");
 }
 
 }  // namespace catena

@@ -18,8 +18,10 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // The elements that are numbers, among those of options.where.
-Array numbers_of(const Array& a, const ReduceOptions& options) {
+Array numbers_of(const char* who, const Array& a, const ReduceOptions& options) {
   const Array numbers = logical_not(isnan(a));
+  CATENA_CHECK(DtypeError, !options.where || options.where->dtype() == Dtype::kBool, who,
+               ": expected a bool array as `where`, got ", options.where->dtype());
   return options.where ? logical_and(numbers, *options.where) : numbers;
 }
 
@@ -30,7 +32,7 @@ Array spread(const char* who, Spread function, const Array& a, const ReduceOptio
              int64_t ddof) {
   refuse_initial(who, options);
   if (!is_float(a.dtype())) return function(a, options, ddof);
-  const Array numbers = numbers_of(a, options);
+  const Array numbers = numbers_of(who, a, options);
   ReduceOptions inner(options.axes, options.keepdims);
   inner.dtype = options.dtype;
   inner.where = &numbers;

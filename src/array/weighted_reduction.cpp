@@ -30,15 +30,14 @@ Array without_nan(const Array& a, const Scalar& replacement) {
 }
 
 // NaN where every element along the axes is NaN.
-Array mark_empty(const Array& a, const ReduceOptions& options, const Array& result) {
+Array mark_empty(const char* who, const Array& a, const ReduceOptions& options,
+                 const Array& result) {
   ReduceOptions plain = options;
   plain.out = nullptr;
   plain.dtype.reset();
   const Array empty = all(isnan(a), plain);
   const Array marked = where(empty, std::numeric_limits<double>::quiet_NaN(), result);
-  if (!options.out) return marked;
-  options.out->assign(marked);
-  return *options.out;
+  return result_into(who, marked, options.out);
 }
 
 }  // namespace
@@ -57,6 +56,12 @@ Array average(const Array& a, const Array& weights, const ReduceOptions& options
                "average: the weights sum to zero");
   const Array weighted = sum(multiply(a, w, Out(dtype)), plain);
   return options.out ? divide(weighted, total, *options.out) : divide(weighted, total);
+} catch (const Error&) {
+  rethrow_as("average");
+}
+
+Array average(const Array& a, const ReduceOptions& options) try {
+  return mean(a, options);
 } catch (const Error&) {
   rethrow_as("average");
 }
@@ -96,7 +101,7 @@ Array nanmax(const Array& a, const ReduceOptions& options) try {
     return amax(without_nan(a, -std::numeric_limits<double>::infinity()), options);
   ReduceOptions plain = options;
   plain.out = nullptr;
-  return mark_empty(a, options,
+  return mark_empty("nanmax", a, options,
                     amax(without_nan(a, -std::numeric_limits<double>::infinity()), plain));
 } catch (const Error&) {
   rethrow_as("nanmax");
@@ -107,7 +112,7 @@ Array nanmin(const Array& a, const ReduceOptions& options) try {
     return amin(without_nan(a, std::numeric_limits<double>::infinity()), options);
   ReduceOptions plain = options;
   plain.out = nullptr;
-  return mark_empty(a, options,
+  return mark_empty("nanmin", a, options,
                     amin(without_nan(a, std::numeric_limits<double>::infinity()), plain));
 } catch (const Error&) {
   rethrow_as("nanmin");

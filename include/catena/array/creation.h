@@ -115,12 +115,8 @@ inline std::vector<Array> meshgrid(std::initializer_list<Array> axes,
 // The array with another dtype or on another device, with at least `ndmin` axes (ones are put
 // before its own). copy = false: the array itself, or a view, where nothing has to change.
 Array array(const Array& a, const ArrayOptions& options = {}, bool copy = true, int ndmin = 0);
-inline Array asarray(const Array& a, const ArrayOptions& options = {}) {
-  return array(a, options, false);
-}
-inline Array asanyarray(const Array& a, const ArrayOptions& options = {}) {
-  return array(a, options, false);
-}
+Array asarray(const Array& a, const ArrayOptions& options = {});
+Array asanyarray(const Array& a, const ArrayOptions& options = {});
 // The array itself when it is C-contiguous with the right dtype and device, else a copy; at least
 // 1-d, as NumPy.
 Array ascontiguousarray(const Array& a, const ArrayOptions& options = {});

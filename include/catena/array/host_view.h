@@ -28,6 +28,10 @@ class HostView {
   // ShapeError unless the array has N axes, DtypeError unless it holds T, DeviceError for a GPU,
   // ValueError when it is read-only and T is not const.
   explicit HostView(const Array& a) : array_(a) {
+    check_defined("host_view", a);
+    CATENA_CHECK(DtypeError, dtype_of<std::remove_const_t<T>> == a.dtype(),
+                 "host_view: the array holds ", a.dtype(), ", asked for ",
+                 dtype_of<std::remove_const_t<T>>);
     CATENA_CHECK(DeviceError, a.device().is_cpu(), "host_view: the array of shape ", a.shape(),
                  " is on ", a.device(), "; copy it with to_cpu() first");
     CATENA_CHECK(ShapeError, a.ndim() == N, "host_view: an array of shape ", a.shape(),

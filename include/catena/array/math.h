@@ -42,12 +42,8 @@ Array trunc(const Operand& x, const Out& out = {});       // towards zero
 Array clip(const Operand& x, const Operand& low, const Operand& high,
            const Out& out = {});  // minimum(maximum(x, low), high)
 // With one bound only.
-inline Array clip(const Operand& x, std::nullopt_t, const Operand& high, const Out& out = {}) {
-  return minimum(x, high, out);
-}
-inline Array clip(const Operand& x, const Operand& low, std::nullopt_t, const Out& out = {}) {
-  return maximum(x, low, out);
-}
+Array clip(const Operand& x, std::nullopt_t, const Operand& high, const Out& out = {});
+Array clip(const Operand& x, const Operand& low, std::nullopt_t, const Out& out = {});
 
 // Exponentials, logarithms, trigonometry, activations (integers are promoted to a float)
 Array exp(const Operand& x, const Out& out = {});     // e^x

@@ -12,9 +12,7 @@ namespace catena {
 // the dtype (integers with negative decimals: in float64, and back). Integers with decimals >= 0
 // are copied; bool gives float16.
 Array round(const Array& x, int64_t decimals = 0, const Out& out = {});
-inline Array around(const Array& x, int64_t decimals = 0, const Out& out = {}) {
-  return round(x, decimals, out);
-}
+Array around(const Array& x, int64_t decimals = 0, const Out& out = {});
 
 // With numbers in place of NaN and of the infinities (absent: the largest and lowest finite number
 // of the dtype). Other dtypes than floats are copied.

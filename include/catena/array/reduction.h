@@ -61,7 +61,7 @@ Array count_nonzero(const Array& a, const ReduceOptions& options);
 // sum(a * weights) / sum(weights), of a float dtype. Weights have the shape of a, or are 1-d along
 // the one reduced axis; all zero weights are a ValueError (one synchronisation).
 Array average(const Array& a, const Array& weights, const ReduceOptions& options = {});
-inline Array average(const Array& a, const ReduceOptions& options = {}) { return mean(a, options); }
+Array average(const Array& a, const ReduceOptions& options = {});  // mean
 
 // The same leaving NaN out. An all-NaN mean, maximum or minimum is NaN; sums are 0, products 1.
 Array nansum(const Array& a, const ReduceOptions& options = {});
