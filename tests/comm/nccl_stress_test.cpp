@@ -24,11 +24,12 @@ using comm_suite::run_nccl;
 constexpr int kRanks = 2;
 constexpr size_t kCheckEvery = 16;
 
+constexpr int kSizes = 16;  // 2 to 2^16, multiples of the number of ranks
+
 // Sizes that all ranks draw alike.
 class Sizes {
  public:
-  // Between 2 and 2^16, a multiple of the number of ranks.
-  int64_t next() { return int64_t{1} << (1 + engine_() % 16); }
+  int64_t next() { return int64_t{2} << (engine_() % kSizes); }
 
  private:
   std::mt19937 engine_{7};
@@ -64,7 +65,8 @@ StoragePtr send_home(const Array& x, const Stream& stream) {
 
 // int32 first, first + 1, ... on a GPU, by way of pinned memory and a stream of its own. What was
 // queued on the current stream stays before it.
-Array bring(int64_t n, int32_t first, Device gpu, const Stream& stream) {
+Array bring(int64_t n, int32_t first, Device gpu, const Stream& stream,
+            std::vector<StoragePtr>* held) {
   const StoragePtr stage = allocate_pinned(cpu(), size_t(n) * 4);
   auto* numbers = static_cast<int32_t*>(stage->data);
   std::iota(numbers, numbers + n, first);
@@ -75,6 +77,7 @@ Array bring(int64_t n, int32_t first, Device gpu, const Stream& stream) {
   record_use(*stage, stream);
   record_use(*x.storage(), stream);
   current_stream(gpu).wait(stream);
+  if (held) held->push_back(stage);
   return x;
 }
 
@@ -87,16 +90,20 @@ void check(std::vector<Returned>& returned, const Stream& stream) {
 
 // The rounds once without collectives, then with: kernels are loaded and memory is taken from the
 // driver in the rehearsal, for either may wait for a GPU whose collective waits for this thread.
+// `held` keeps all that a rehearsal lets go until its next check, for every size, as if the GPUs
+// had done nothing since the last one: no later round needs more than that.
 using Round = std::function<void(int number, int64_t n, bool rehearsal)>;
 void run_rounds(Communicator& comm, const Round& round) {
-  for (const bool rehearsal : {true, false}) {
-    Sizes sizes;
-    const int rounds = rehearsal ? 300 : test::repeats(5000);
-    for (int i = 0; i < rounds && !::testing::Test::HasFatalFailure(); ++i)
-      round(i, sizes.next(), rehearsal);
-    synchronize(comm.device());
-    comm.barrier();
-  }
+  const int each = 2 * int(kCheckEvery);
+  for (int i = 0; i < kSizes * each && !::testing::Test::HasFatalFailure(); ++i)
+    round(i, int64_t{2} << (i / each), true);
+  synchronize(comm.device());
+  comm.barrier();
+  Sizes sizes;
+  for (int i = 0; i < test::repeats(5000) && !::testing::Test::HasFatalFailure(); ++i)
+    round(i, sizes.next(), false);
+  synchronize(comm.device());
+  comm.barrier();
 }
 
 // Host to GPU, all-reduce on the communicator's side stream as data-parallel buckets do, copy to
@@ -107,8 +114,10 @@ void everything(Communicator& comm) {
   const Stream transfers = Stream::create(gpu), there = Stream::create(other);
   const Stream side = comm.side_stream();
   std::vector<Returned> returned;
+  std::vector<StoragePtr> held;
   run_rounds(comm, [&](int i, int64_t n, bool rehearsal) {
-    Array x = bring(n, i + comm.rank(), gpu, transfers);
+    Array x = bring(n, i + comm.rank(), gpu, transfers, rehearsal ? &held : nullptr);
+    if (rehearsal) held.push_back(x.storage());
     if (rehearsal)
       side.wait(current_stream(gpu));
     else
@@ -123,11 +132,13 @@ void everything(Communicator& comm) {
       const StreamScope on_other(there);
       copied = reduced.copy_to(other);
       reduced.fill(-2);
+      if (rehearsal) held.insert(held.end(), {reduced.storage(), copied.storage()});
     }
     const int32_t first = rehearsal ? i + comm.rank() : 2 * i + 1;
     returned.push_back({send_home(copied, there), n, first, rehearsal ? 1 : 2});
     copied = Array();
     check(returned, there);
+    if (returned.empty()) held.clear();
   });
 }
 
@@ -139,6 +150,7 @@ void out_of_place(Communicator& comm) {
   const Stream side = comm.side_stream();
   const int32_t rank = comm.rank();
   std::vector<Returned> returned;
+  std::vector<StoragePtr> held;
   run_rounds(comm, [&](int i, int64_t n, bool rehearsal) {
     Array x = arange(int64_t{i} + rank, int64_t{i} + rank + n, 1, {Dtype::kInt32, gpu});
     Array y;
@@ -163,14 +175,18 @@ void out_of_place(Communicator& comm) {
       worked = mine;
       r.first = i + 1;
     }
+    const StoragePtr x_storage = rehearsal ? x.storage() : nullptr,
+                     y_storage = rehearsal ? y.storage() : nullptr;
     x = Array();
     home.wait(worked);
     if (!(worked == side)) side.wait(worked);
     const bool gathered = y.size() == kRanks * n;
     r.bytes = send_home(gathered ? y(Slice((1 - rank) * n, (2 - rank) * n)) : y, home);
     y = Array();
+    if (rehearsal) held.insert(held.end(), {x_storage, y_storage, r.bytes});
     if (!rehearsal) returned.push_back(r);
     check(returned, home);
+    if (held.size() >= 3 * kCheckEvery) held.clear();
   });
 }
 

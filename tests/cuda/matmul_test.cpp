@@ -169,6 +169,24 @@ TEST(CudaMatmulPrecision, IsAsConfigured) {
   EXPECT_LT(bf16, 2.0);
 }
 
+// Sums of whole numbers that float holds: parts of them rounded to 16 bits would be seen.
+TEST(CudaMatmulPrecision, SixteenBitResultsRoundOnce) {
+  CATENA_NEEDS_GPUS(1);
+  for (const Dtype d : {Dtype::kBFloat16, Dtype::kFloat16}) {
+    const int most = d == Dtype::kBFloat16 ? 200 : 15;
+    for (const int64_t m : {1, 9, 64}) {
+      for (const int64_t n : {1, 12, 48}) {
+        for (const int64_t k : {2, 12, 63, 200, 1024}) {
+          const Array a = whole_numbers({m, k}, d, -most, most),
+                      b = whole_numbers({k, n}, d, -most, most);
+          expect_equal(matmul(a.to(kGpu), b.to(kGpu)), matmul(a, b),
+                       message(d, " ", m, "x", k, " times ", k, "x", n));
+        }
+      }
+    }
+  }
+}
+
 TEST(CudaMatmulBroadcast, OneMatrixForTheWholeBatch) {
   CATENA_NEEDS_GPUS(1);
   const Array a = whole_numbers({5, 30, 300}, Dtype::kFloat32),

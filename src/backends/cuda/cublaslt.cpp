@@ -170,8 +170,9 @@ void describe(Plan& plan, Dtype dtype, Precision precision, const LibraryProduct
   set_layout(plan.c, type, p.rows, p.columns, p.c, p.batch);
 }
 
-std::vector<cublasLtMatmulHeuristicResult_t> ask_heuristic(Plan& plan, const LibraryProduct& p,
-                                                           int device, int wanted) {
+std::vector<cublasLtMatmulHeuristicResult_t> ask_heuristic(Plan& plan, Dtype dtype,
+                                                           const LibraryProduct& p, int device,
+                                                           int wanted) {
   cublasLtMatmulPreferenceOpaque_t preference;
   CATENA_CUBLAS_CHECK(cublasLtMatmulPreferenceInit(&preference));
   auto set = [&](cublasLtMatmulPreferenceAttributes_t attribute, auto value) {
@@ -180,6 +181,10 @@ std::vector<cublasLtMatmulHeuristicResult_t> ask_heuristic(Plan& plan, const Lib
   };
   auto alignment = [](const void* pointer) { return uint32_t{1} << alignment_code(pointer); };
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspace);
+  // Parts of a sum over the depth are added up in float, not in the 16 bits of the result.
+  if (itemsize(dtype) == 2)
+    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+        uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignment(p.a.data));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignment(p.b.data));
   set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignment(p.c.data));
@@ -244,9 +249,10 @@ size_t fastest(Plan& plan, const std::vector<Choice>& candidates, Dtype dtype,
   return best;
 }
 
-std::vector<Choice> candidates_of(Plan& plan, const LibraryProduct& p, int device, int wanted) {
+std::vector<Choice> candidates_of(Plan& plan, Dtype dtype, const LibraryProduct& p, int device,
+                                  int wanted) {
   std::vector<Choice> result;
-  for (const auto& found : ask_heuristic(plan, p, device, wanted)) {
+  for (const auto& found : ask_heuristic(plan, dtype, p, device, wanted)) {
     result.push_back({true, found.algo, found.workspaceSize});
   }
   return result;
@@ -277,7 +283,7 @@ Choice choose(Plan& plan, Dtype dtype, const LibraryProduct& p, int device, cuda
   RelaxedCapture relaxed;
   if (tuning_wanted()) {
     auto tune = [&] {
-      const std::vector<Choice> all = candidates_of(plan, p, device, kTunedCandidates);
+      const std::vector<Choice> all = candidates_of(plan, dtype, p, device, kTunedCandidates);
       if (all.empty()) return std::string();
       const Choice& best = all[fastest(plan, all, dtype, p, device, stream)];
       return std::string(reinterpret_cast<const char*>(&best.algorithm), sizeof best.algorithm);
@@ -289,7 +295,7 @@ Choice choose(Plan& plan, Dtype dtype, const LibraryProduct& p, int device, cuda
     const Choice choice = read_pick(pick, plan, device);
     if (choice.found) return choice;
   }
-  const std::vector<Choice> all = candidates_of(plan, p, device, 1);
+  const std::vector<Choice> all = candidates_of(plan, dtype, p, device, 1);
   return all.empty() ? Choice{} : all[0];
 }
 

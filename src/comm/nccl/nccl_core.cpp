@@ -1,6 +1,7 @@
 #include "nccl_core.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <thread>
 #include <utility>
 
@@ -11,8 +12,17 @@ namespace catena::comm::nccl {
 namespace {
 // Other ranks' records are looked at when a wait has lasted this long, and then this often.
 constexpr double kFirstLook = 2, kNextLook = 0.5;
-// How long the end of an aborted communicator is waited for.
-constexpr double kAbortWait = 0.3;
+// How long the end of an aborted communicator is waited for, and at the end of the process.
+constexpr double kAbortWait = 0.3, kAbortWaitAtExit = 2;
+
+std::atomic<int> aborts_running{0};
+
+// An abort that still runs when the driver is taken down would end the process with a signal.
+void finish_aborts() {
+  const Clock::time_point start = Clock::now();
+  while (aborts_running.load() > 0 && seconds_since(start) < kAbortWaitAtExit)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
 }  // namespace
 
 Core::~Core() {
@@ -48,7 +58,10 @@ void Core::fail(const Problem& problem) {
 
 void Core::abort() {
   if (!comm) return;
+  // Registered after the driver's and NCCL's own, so that it runs before them.
+  [[maybe_unused]] static const int registered = std::atexit(finish_aborts);
   const auto done = std::make_shared<std::atomic<bool>>(false);
+  ++aborts_running;
   // Detached: it returns when no graph holds calls any more.
   std::thread([aborted = std::exchange(comm, nullptr), device = device_, done] {
     // What it frees must not disturb graphs that other threads record.
@@ -57,6 +70,7 @@ void Core::abort() {
     cudaSetDevice(device);
     ncclCommAbort(aborted);
     done->store(true, std::memory_order_release);
+    --aborts_running;
   }).detach();
   // The graph that this rank's thread records only goes after the rank has been told.
   const Clock::time_point start = Clock::now();
@@ -173,6 +187,7 @@ bool Core::record(Point& point) {
 }
 
 void Core::mark(const Stream& stream) {
+  caller_.store(std::this_thread::get_id(), std::memory_order_relaxed);
   if (Point* point = find_point(stream)) {
     if (point->pending && Clock::now() - point->recorded < kMarkPeriod) {
       point->dirty = true;

@@ -12,6 +12,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <thread>
 
 #include "nccl_calls.h"
 
@@ -34,6 +35,11 @@ class Core {
   int device() const { return device_; }
   double timeout() const { return timeout_; }
   void set_owner(const Communicator* owner) { owner_ = owner; }
+
+  // Whether this thread makes the rank's calls. Without the mutex.
+  bool called_by_this_thread() const {
+    return caller_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  }
 
   // Throws CommError unless the call succeeded; after an error that NCCL calls fatal the
   // communicator is aborted.
@@ -111,6 +117,7 @@ class Core {
   std::atomic<bool> capturing_{false};  // the watchdog reads it too
   uint64_t verified_ = 0;
   std::atomic<bool> failed_{false};
+  std::atomic<std::thread::id> caller_{};
   mutable std::mutex failure_mutex_;
   Problem failure_;
 };

@@ -67,11 +67,12 @@ class Watchdog {
     return lock;
   }
 
+  // Those of this thread too: what it waits for may come from the communicator's GPU.
   boost::container::small_vector<std::shared_ptr<Core>, 4> cores_on(int device) {
     boost::container::small_vector<std::shared_ptr<Core>, 4> found;
     std::lock_guard lock(mutex_);
     for (const Watched& w : cores_)
-      if (w.core->device() == device) found.push_back(w.core);
+      if (w.core->device() == device || w.core->called_by_this_thread()) found.push_back(w.core);
     return found;
   }
 
