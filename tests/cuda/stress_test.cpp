@@ -1,7 +1,7 @@
 // Memory that is freed, overwritten and allocated again while copies of it are under way on other
 // streams and devices. 1/20 of the rounds that an issue is closed with; CATENA_TEST_REPEATS=20 for
 // all. Once more with CATENA_P2P=0, see CMakeLists.txt; collectives:
-// tests/comm/nccl_stress_test.cpp.
+// tests/comm/nccl_stress.cpp.
 #include <cstring>
 #include <numeric>
 
