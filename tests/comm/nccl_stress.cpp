@@ -4,9 +4,9 @@
 // see tests/CMakeLists.txt.
 //
 // A program of its own: among the other tests it stood still twice, until the deadline, and by
-// itself never. The streams of a process share a few queues of a GPU, in which work keeps its order;
-// with the streams of many tests a rank's copy on the other rank's GPU may wait behind that rank's
-// collective, which waits for the first rank.
+// itself never. The streams of a process share a few queues of a GPU, in which work keeps its
+// order; with the streams of many tests a rank's copy on the other rank's GPU may wait behind that
+// rank's collective, which waits for the first rank.
 #include <gtest/gtest.h>
 
 #include <cstdint>
