@@ -21,6 +21,13 @@ constexpr unsigned kUserThreads = 128;
 constexpr size_t kMaxUserOperands = 32;
 static_assert(kUserDims >= kMaxDims);
 
+// Blocks of a loop: few elements are spread over the device, one a thread; of more a thread takes
+// the four that it reads at once, for what it computes before its first is worth several elements.
+int64_t blocks_for(int64_t size, int64_t multiprocessors) {
+  const int64_t ones = (size + kUserThreads - 1) / kUserThreads, spread = multiprocessors * 8;
+  return std::clamp((ones + 3) / 4, std::min(ones, spread), multiprocessors * 64);
+}
+
 // The arguments of a kernel that are not raw, outputs first, and the raw ones.
 struct UserOperands {
   const KernelArgument* list[kMaxUserOperands];
@@ -262,8 +269,7 @@ class CudaKernelCompiler final : public KernelCompiler {
     }));
     UserArgsBuffer args(operands, dims, loop);
     void* parameters[] = {args.data(), operands.raws.data()};
-    const int64_t most = int64_t(gpu::device_info(device.index()).multiprocessors) * 64;
-    const int64_t blocks = std::min<int64_t>((size + kUserThreads - 1) / kUserThreads, most);
+    const int64_t blocks = blocks_for(size, gpu::device_info(device.index()).multiprocessors);
     launch_program(program, 0, device.index(), uint64_t(blocks), 1, kUserThreads, parameters,
                    gpu::launch_stream(device));
   }
