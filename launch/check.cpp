@@ -106,6 +106,11 @@ CheckItem check_nvrtc(bool wanted) {
   using Names = std::vector<std::string>;
   const Library library(named.empty() ? Names{"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"}
                                       : Names{named});
+  if (!library.loaded() && !named.empty())
+    return {CheckItem::State::missing, "NVRTC",
+            "CATENA_NVRTC names '" + named +
+                "', which cannot be loaded; unset it or name libnvrtc's file",
+            ""};
   if (!library.loaded())
     return not_found("NVRTC", wanted, "cuda-toolkit-13-0",
                      "kernels that users write themselves cannot be compiled");

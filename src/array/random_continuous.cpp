@@ -107,6 +107,19 @@ Array kept_off(const Array& numbers, const Array& first, const Array& limit) {
                where(first > limit, maximum(numbers, bound), numbers));
 }
 
+// ValueError with the first element of triangular's parameters that do not ascend.
+void check_ascending(const Array& left, const Array& mode, const Array& right) {
+  const Array wrong =
+      logical_not(logical_and(logical_and(left <= mode, mode <= right), left < right));
+  if (wrong.size() == 0 || !any(wrong).item<bool>()) return;
+  const int64_t at = argmax(wrong.ravel()).item<int64_t>();
+  const auto value = [&](const Array& a) {
+    return a.broadcast_to(wrong.shape()).ravel()[at].item<double>();
+  };
+  fail<ValueError>("triangular: expected left <= mode <= right and left < right, got ", value(left),
+                   ", ", value(mode), ", ", value(right), " in element ", at);
+}
+
 // P is double, or Array in any combination of shapes.
 template <class P>
 Array triangular_numbers(const Array& u, const P& left, const P& mode, const P& right) {
@@ -247,9 +260,7 @@ Array RandomState::triangular(const DrawShape& given, const Operand& left, const
     return triangular_numbers(inside_unit(*this, draw.shape()), a, b, c).astype(dtype, false);
   }
   const Array a = from.array(kWorking), b = peak.array(kWorking), c = to.array(kWorking);
-  const Array ascend = logical_and(logical_and(a <= b, b <= c), a < c);
-  CATENA_CHECK(ValueError, cuda::is_capturing(a.device()) || all(ascend).item<bool>(),
-               "triangular: expected left <= mode <= right and left < right for every element");
+  if (!cuda::is_capturing(a.device())) check_ascending(a, b, c);
   return triangular_numbers(inside_unit(*this, draw.shape()), a, b, c).astype(dtype, false);
 } catch (const Error&) {
   rethrow_as("triangular");

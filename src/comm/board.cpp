@@ -360,15 +360,27 @@ int rank_in_job(const BoardPlace& place, int rank) {
   return known < 0 ? rank : known;
 }
 
+namespace {
+
+// The number of a rank's last call on a communicator; 0: none. Nothing when its records of the
+// communicator may have been overwritten by calls elsewhere.
+std::optional<uint64_t> last_call(const BoardPlace& place, int slot, uint64_t id) {
+  const auto calls = place.board->calls(slot);
+  uint64_t last = 0;
+  for (const CallRecord& call : calls)
+    if (call.communicator == id) last = std::max(last, call.sequence);
+  if (last == 0 && calls.size() >= size_t(StatusBoard::kRingSize)) return {};
+  return last;
+}
+
+}  // namespace
+
 std::vector<int> late_ranks(const BoardPlace& place, uint64_t id, uint64_t sequence) {
   std::vector<int> late;
   for (size_t r = 0; place.board && r < place.slots.size(); ++r) {
     if (place.slots[r] < 0) continue;
-    const auto calls = place.board->calls(place.slots[r]);
-    const bool there = std::any_of(calls.begin(), calls.end(), [&](const CallRecord& call) {
-      return call.communicator == id && call.sequence >= sequence;
-    });
-    if (!there) late.push_back(int(r));
+    const auto last = last_call(place, place.slots[r], id);
+    if (last && *last < sequence) late.push_back(int(r));
   }
   return late;
 }
@@ -378,14 +390,12 @@ std::vector<int> slowest_ranks(const BoardPlace& place, uint64_t id) {
   std::vector<int> slowest;
   for (size_t r = 0; place.board && r < place.slots.size(); ++r) {
     if (place.slots[r] < 0) continue;
-    uint64_t last = 0;
-    for (const CallRecord& call : place.board->calls(place.slots[r])) {
-      if (call.communicator == id) last = std::max(last, call.sequence);
-    }
-    most = std::max(most, last);
-    if (last > fewest) continue;
-    if (last < fewest) slowest.clear();
-    fewest = last;
+    const auto last = last_call(place, place.slots[r], id);
+    if (!last) continue;
+    most = std::max(most, *last);
+    if (*last > fewest) continue;
+    if (*last < fewest) slowest.clear();
+    fewest = *last;
     slowest.push_back(int(r));
   }
   return fewest < most ? slowest : std::vector<int>();

@@ -224,8 +224,8 @@ std::vector<int> Communicator::slowest_ranks() const {
   return comm::slowest_ranks(state_->place, state_->id);
 }
 
-void Communicator::note_peer_failure(const std::string& text, int blamed) const {
-  state_->mark_failed(text, true, blamed);
+void Communicator::note_failure(const std::string& text, bool by_peer, int blamed) const {
+  state_->mark_failed(text, by_peer, blamed);
 }
 
 int Communicator::rank_in_job(int rank) const { return comm::rank_in_job(state_->place, rank); }

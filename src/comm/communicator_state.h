@@ -113,7 +113,8 @@ std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64
                              double waited_seconds, int* blamed = nullptr);
 // The number in the whole job of a communicator's rank, as far as this host knows it.
 int rank_in_job(const BoardPlace& place, int rank);
-// The ranks on this host that have not made this call yet.
+// The ranks on this host that have not made this call yet, as far as the records tell: calls on
+// other communicators overwrite them.
 std::vector<int> late_ranks(const BoardPlace& place, uint64_t id, uint64_t sequence);
 // The ranks whose last call on this communicator is the oldest; none when all made the same number.
 std::vector<int> slowest_ranks(const BoardPlace& place, uint64_t id);

@@ -227,6 +227,20 @@ TEST_P(RandomParameters, WrongOnesAreNamed) {
   }
 }
 
+TEST_P(RandomParameters, TriangularShowsWhatDoesNotAscend) {
+  RandomState state(13);
+  expect_contains(::error_of<ValueError>([&] {
+                    state.triangular({2, 3}, numbers({0, 1, 5}), numbers({3, 4, 3}), 6);
+                  }),
+                  {"triangular: ", "got 5, 3, 6 in element 2"});
+}
+
+TEST(RandomShapes, MayBeVectors) {
+  EXPECT_EQ(random::exponential(std::vector<int64_t>{2, 3}).shape(), (Shape{2, 3}));
+  EXPECT_EQ(random::gamma(std::vector<int>{4}, 2).shape(), Shape{4});
+  EXPECT_EQ(random::uniform(std::vector<int>{4}, 0, 1).shape(), Shape{4});
+}
+
 CATENA_ON_DEVICES(RandomParameters);
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -15,14 +16,9 @@ namespace {
 using testing::RecordedRanges;
 
 TEST(ProfilerRange, IsOffUnlessHooksAreSet) {
-  { const ProfilerRange range("before"); }
-  {
-    const RecordedRanges recorded;
-    EXPECT_EQ(recorded.text(), "");
-  }
+  { const RecordedRanges recorded; }
   { const ProfilerRange range("after"); }
-  const RecordedRanges recorded;
-  EXPECT_EQ(recorded.text(), "");
+  EXPECT_EQ(RecordedRanges::text_of_thread(), "");
 }
 
 TEST(ProfilerRange, Nests) {
@@ -58,18 +54,16 @@ TEST(ProfilerRange, IsOfItsThread) {
 
 // One that begins while nobody listens has no end either, and one that began has one.
 TEST(ProfilerRange, EndsAsItBegan) {
-  std::string text;
-  {
-    const ProfilerRange unheard("unheard");
-    const RecordedRanges recorded;
-    {
-      const ProfilerRange heard("heard");
-      set_profiler_hooks(nullptr);
-      const ProfilerRange late("late");
-    }
-    text = recorded.text();
-  }
-  EXPECT_EQ(text, "heard()");
+  std::optional<ProfilerRange> unheard(std::in_place, "unheard"), heard, late;
+  const RecordedRanges recorded;
+  heard.emplace("heard");
+  unheard.reset();
+  EXPECT_EQ(recorded.text(), "heard(");
+  set_profiler_hooks(nullptr);
+  late.emplace("late");
+  late.reset();
+  heard.reset();
+  EXPECT_EQ(recorded.text(), "heard()");
 }
 
 }  // namespace

@@ -255,10 +255,10 @@ ReductionKernel reduce(const std::string& in_params, const std::string& out_para
                        const std::string& map_expr, const std::string& reduce_expr,
                        const std::string& post_map_expr, const std::string& identity,
                        const std::string& name, const ReductionKernelOptions& options = {});
-// The first versions' form of a reduction, from `neutral` over all elements of the first array
-// argument to a 0-d array of `dtype`, in which it also folds (unless options.reduce_type is given).
-// Its map writes the index i itself. ValueError for axes. Only for arrays of a GPU (DeviceError);
-// the form above takes lambdas for a CPU.
+// The first versions' form of a reduction, all arrays of one size, from `neutral` over all elements
+// of the first array argument to a 0-d array of `dtype`, in which it also folds (unless
+// options.reduce_type is given). Its map writes the index i itself. ValueError for axes. Only for
+// arrays of a GPU (DeviceError); the form above takes lambdas for a CPU.
 //
 //   auto dot = cuda::reduce("const float* x, const float* y", "x[i] * y[i]", "a + b", "0", "dot");
 //   Array product = dot.call({x, y});

@@ -33,6 +33,8 @@ class DrawShape {
   DrawShape() = default;  // 0-d
   DrawShape(std::initializer_list<int64_t> extents) : shape_(extents) {}
   DrawShape(const Shape& shape) : shape_(shape) {}
+  template <RandomLength I>
+  DrawShape(const std::vector<I>& extents) : shape_(extents) {}
   DrawShape(std::nullopt_t) : of_parameters_(true) {}
 
   bool of_parameters() const { return of_parameters_; }
@@ -95,7 +97,8 @@ class RandomState {
 
   // Parameters of the following are each one number or an array. Arrays broadcast against each
   // other and to `shape` (else ShapeError), and the numbers are made on their device. A parameter
-  // out of its range, or NaN, is a ValueError: to check arrays waits for a GPU.
+  // out of its range, or NaN, is a ValueError: to check arrays waits for a GPU. Locations have no
+  // range and are not looked at, nor are the bounds of uniform.
   //
   // Those up to triangular draw the standard distribution and compute with it, so that equal
   // elements give what the one number gives: the same bits for uniform and normal, within 4 ulp the

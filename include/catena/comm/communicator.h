@@ -201,8 +201,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   std::vector<int> slowest_ranks() const;
   int rank_in_job(int rank) const;
   // For transports that notice a failure outside of a call: every later call throws `text`, and the
-  // job's report blames that rank (of the job; -1: none in particular). Thread-safe.
-  void note_peer_failure(const std::string& text, int blamed) const;
+  // job's report blames this rank, or a peer: that rank of the job, -1 for none in particular.
+  // Thread-safe.
+  void note_failure(const std::string& text, bool by_peer, int blamed) const;
   // The first call in which the records of this host's ranks differ, or "". Cheap enough for every
   // host wait. Thread-safe.
   std::string find_difference() const;

@@ -29,8 +29,8 @@ class Adam : public Optimizer {
  protected:
   std::vector<std::string> state_names() const override { return {"m", "v"}; }
   bool updates_arenas() const override { return true; }
-  bool counts_updates() const override { return true; }
-  void update_arena(const ArenaUpdate& update) override;
+  bool counts_updates() const final { return true; }
+  void update_arena(const ArenaUpdate& update) final;
 
  private:
   double beta1_, beta2_, eps_;

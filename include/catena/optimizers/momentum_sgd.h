@@ -26,8 +26,8 @@ class MomentumSGD : public Optimizer {
  protected:
   std::vector<std::string> state_names() const override { return {"v"}; }
   bool updates_arenas() const override { return true; }
-  bool counts_updates() const override { return true; }
-  void update_arena(const ArenaUpdate& update) override;
+  bool counts_updates() const final { return true; }
+  void update_arena(const ArenaUpdate& update) final;
 
  private:
   double momentum_ = 0;

@@ -12,8 +12,8 @@ class SGD : public Optimizer {
 
  protected:
   bool updates_arenas() const override { return true; }
-  bool counts_updates() const override { return true; }
-  void update_arena(const ArenaUpdate& update) override;
+  bool counts_updates() const final { return true; }
+  void update_arena(const ArenaUpdate& update) final;
 };
 
 }  // namespace catena::optimizers

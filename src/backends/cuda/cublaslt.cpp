@@ -260,7 +260,7 @@ std::vector<Choice> candidates_of(Plan& plan, Dtype dtype, const LibraryProduct&
 
 // The problem without the device's number, and the library that numbers the algorithms.
 std::string problem_text(const Key& key) {
-  std::string text = message("cublaslt ", cublasLtGetVersion());
+  std::string text = message("cublaslt ", cublasLtGetVersion(), ", parts in float,");
   for (size_t i = 0; i + 1 < key.words.size(); ++i) text += message(" ", key.words[i]);
   return text;
 }

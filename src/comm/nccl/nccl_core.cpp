@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -39,6 +40,7 @@ void Core::throw_if_failed() const {
   if (!failed()) [[likely]]
     return;
   std::lock_guard lock(failure_mutex_);
+  if (failure_.own) throw CommError(failure_.text);
   throw PeerError(failure_.text, failure_.blamed);
 }
 
@@ -51,7 +53,7 @@ void Core::fail(const Problem& problem) {
     failed_.store(true, std::memory_order_release);
   }
   logging::error("nccl: ", problem.text);
-  if (owner_ && !problem.own) owner_->note_peer_failure(problem.text, problem.blamed);
+  if (owner_) owner_->note_failure(problem.text, !problem.own, problem.blamed);
   // Ends the kernels that wait on the GPU, so that host waits return.
   abort();
 }
@@ -63,7 +65,7 @@ void Core::abort() {
   const auto done = std::make_shared<std::atomic<bool>>(false);
   ++aborts_running;
   // Detached: it returns when no graph holds calls any more.
-  std::thread([aborted = std::exchange(comm, nullptr), device = device_, done] {
+  const auto work = [aborted = std::exchange(comm, nullptr), device = device_, done] {
     // What it frees must not disturb graphs that other threads record.
     cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
     cudaThreadExchangeStreamCaptureMode(&mode);
@@ -71,7 +73,14 @@ void Core::abort() {
     ncclCommAbort(aborted);
     done->store(true, std::memory_order_release);
     --aborts_running;
-  }).detach();
+  };
+  try {
+    std::thread(work).detach();
+  } catch (const std::system_error& error) {
+    --aborts_running;
+    logging::error("nccl: no thread to abort the communicator with: ", error.what());
+    return;
+  }
   // The graph that this rank's thread records only goes after the rank has been told.
   const Clock::time_point start = Clock::now();
   while (!capturing_ && !done->load(std::memory_order_acquire) && seconds_since(start) < kAbortWait)
@@ -80,13 +89,15 @@ void Core::abort() {
 
 Core::Problem Core::describe_delay(double timeout, const char* doing) const {
   Problem delay{message("waited ", timeout, " s (CATENA_TIMEOUT) for ", doing)};
-  // Ranks run ahead of the GPU: only those with the fewest calls are waited for.
+  // Most likely for the ranks with the fewest calls. If this is one of them, the others ran ahead
+  // of their GPUs, and nothing is known.
   const std::vector<int> late = owner_ ? owner_->slowest_ranks() : std::vector<int>();
-  if (late.empty()) {
+  if (late.empty() || std::find(late.begin(), late.end(), owner_->rank()) != late.end()) {
     delay.text += ": other ranks did not come or do not progress";
   } else {
     delay.blamed = owner_->rank_in_job(late[0]);
-    delay.text += message(" and for ", list_ranks(late), ", which did not come");
+    delay.text += message(": ", list_ranks(late), late.size() > 1 ? " have" : " has",
+                          " made fewer calls than others");
   }
   delay.text += "; their stacks or logs tell what they do";
   return delay;

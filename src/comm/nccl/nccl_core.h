@@ -36,7 +36,7 @@ class Core {
   double timeout() const { return timeout_; }
   void set_owner(const Communicator* owner) { owner_ = owner; }
 
-  // Whether this thread makes the rank's calls. Without the mutex.
+  // Whether this thread made the rank's last call. Without the mutex.
   bool called_by_this_thread() const {
     return caller_.load(std::memory_order_relaxed) == std::this_thread::get_id();
   }
@@ -67,11 +67,11 @@ class Core {
   void look_while_busy(double waited);
 
   // Why the communicator cannot go on, and the rank of the job that is to blame (-1: none in
-  // particular). Without text there is no problem.
+  // particular) unless it is this one. Without text there is no problem.
   struct Problem {
     std::string text;
     int blamed = -1;
-    bool own = false;  // this rank's, not another one's
+    bool own = false;
   };
   // Gives up: the text is what every later call throws.
   void fail(const Problem& problem);

@@ -1,6 +1,7 @@
 // Users' kernels on a GPU: arguments, programs, launches.
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -89,10 +90,6 @@ class UserArgsBuffer {
 
  private:
   static constexpr size_t strides_at(size_t operands) { return 2 * operands + 1; }
-  uint32_t* immediate() {
-    uint64_t* dividers = words_ + strides_at(operands_) + dims_ * (operands_ + 1);
-    return reinterpret_cast<uint32_t*>(reinterpret_cast<Divider*>(dividers) + dims_);
-  }
   void set_operand(size_t k, const KernelArgument& argument) {
     if (argument.array.defined()) {
       words_[k] = reinterpret_cast<uint64_t>(argument.array.raw_data());
@@ -100,24 +97,29 @@ class UserArgsBuffer {
     }
     words_[operands_ + k] =
         argument.bits ? *argument.bits : scalar_bits(argument.scalar, argument.dtype);
-    *immediate() |= 1u << k;
+    immediate_ |= 1u << k;
   }
   void set_loop(const UserLoop& loop, size_t operands) {
     words_[2 * operands_] = static_cast<uint64_t>(loop.size);
     uint64_t* strides = words_ + strides_at(operands_);
     uint64_t* extents = strides + dims_ * operands_;
-    Divider* dividers = reinterpret_cast<Divider*>(extents + dims_);
+    char* end = reinterpret_cast<char*>(extents + dims_);
     for (int d = 0; d < loop.ndim; ++d) {
       for (size_t k = 0; k < operands; ++k)
         strides[static_cast<size_t>(d) * operands_ + k] = static_cast<uint64_t>(loop.stride[d][k]);
       extents[d] = static_cast<uint64_t>(loop.extent[d]);
-      dividers[d] = make_divider(static_cast<uint32_t>(
+      const Divider divider = make_divider(static_cast<uint32_t>(
           std::max<int64_t>(1, std::min<int64_t>(loop.extent[d], 0x7fffffff))));
+      std::memcpy(end + static_cast<size_t>(d) * sizeof divider, &divider, sizeof divider);
     }
-    immediate()[1] = static_cast<uint32_t>(loop.ndim);
+    end += dims_ * sizeof(Divider);
+    const int32_t ndim = loop.ndim;
+    std::memcpy(end, &immediate_, sizeof immediate_);
+    std::memcpy(end + sizeof immediate_, &ndim, sizeof ndim);
   }
 
   size_t operands_, dims_;
+  uint32_t immediate_ = 0;
   uint64_t words_[2 * kMaxUserOperands + 1 + kUserDims * (kMaxUserOperands + 1) +
                   (kUserDims * sizeof(Divider) + 8 + 7) / 8];
 };
