@@ -172,6 +172,23 @@ CATENA_FN void load_row(Slot<T>& slot, const char* pointer, bool splat, const Ro
     }
   }
 }
+// The rows that a thread has in hand, `step` bytes apart.
+template <class T>
+CATENA_FN void load_rows(Slot<T>* slots, const char* pointer, int64_t step, bool splat,
+                         const RowSpan& span, int rows_left, int thread_rows) {
+#pragma unroll
+  for (int u = 0; u < kUnroll; ++u) {
+    if (u == 0 || u * thread_rows < rows_left) load_row(slots[u], pointer + u * step, splat, span);
+  }
+}
+// One row for all of them.
+template <class T>
+CATENA_FN void load_repeated_row(Slot<T>* slots, const char* pointer, bool splat,
+                                 const RowSpan& span) {
+  load_row(slots[0], pointer, splat, span);
+#pragma unroll
+  for (int u = 1; u < kUnroll; ++u) slots[u] = slots[0];
+}
 template <class T>
 CATENA_FN void store_row(const Slot<T>& slot, char* pointer, const RowSpan& span) {
   T* p = reinterpret_cast<T*>(pointer);
@@ -227,14 +244,16 @@ CATENA_KERNEL __launch_bounds__(kMapThreads)
 #undef CATENA_IMMEDIATE
 #pragma unroll 1
   for (bool first = true; row < row_end; row += kUnroll * thread_rows, first = false) {
-#define CATENA_LOAD(k)                                                                            \
-  if (!((a.op.immediate >> k) & 1) && (first || a.row_stride[k] != 0)) {                          \
-    _Pragma("unroll") for (int u = 0; u < kUnroll; ++u) {                                         \
-      if (u == 0 || row + u * thread_rows < row_end || a.row_stride[k] == 0)                      \
-        load_row(slots##k[u], pointer##k + u * thread_rows * a.row_stride[k], (a.splat >> k) & 1, \
-                 span);                                                                           \
-    }                                                                                             \
-  }
+#define CATENA_LOAD(k)                                                                      \
+  if (!((a.op.immediate >> k) & 1) && a.row_stride[k] != 0)                                 \
+    load_rows(slots##k, pointer##k, thread_rows* a.row_stride[k], (a.splat >> k) & 1, span, \
+              int(row_end - row), thread_rows);
+    CATENA_EACH_INPUT(CATENA_LOAD)
+#undef CATENA_LOAD
+    // After the others: copying to the further rows waits for the load.
+#define CATENA_LOAD(k)                                               \
+  if (first && !((a.op.immediate >> k) & 1) && a.row_stride[k] == 0) \
+    load_repeated_row(slots##k, pointer##k, (a.splat >> k) & 1, span);
     CATENA_EACH_INPUT(CATENA_LOAD)
 #undef CATENA_LOAD
 #pragma unroll

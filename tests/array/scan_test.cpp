@@ -17,8 +17,8 @@ namespace {
 using namespace test;
 using Ints = std::vector<int64_t>;
 
-const Shape kShapes[] = {{1},       {7},         {1000},       {70000}, {5, 7},
-                         {1, 900},  {900, 1},    {0},          {0, 3},  {3, 0},
+const Shape kShapes[] = {{1},       {7},         {1000},       {70000}, {5, 7},    {4096},
+                         {4097},    {1, 900},    {900, 1},     {0},     {0, 3},    {3, 0},
                          {3, 5, 4}, {2, 600, 3}, {2, 150, 33}, {40, 3}, {3, 70000}};
 
 class Scan : public OnCpuAndGpu {

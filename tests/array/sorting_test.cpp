@@ -47,7 +47,7 @@ class Sorting : public OnCpuAndGpu {
 
 TEST_P(Sorting, EveryDtypeSizeAndKindOfNumbers) {
   for (Dtype dtype : every_dtype()) {
-    for (int64_t n : {1, 2, 7, 64, 65, 300, 1025, 5000, 40000}) {
+    for (int64_t n : {1, 2, 7, 64, 65, 300, 1025, 2048, 2049, 5000, 40000}) {
       for (int64_t kinds : {0, 5, 300}) {
         SCOPED_TRACE(message(dtype, " n=", n, " kinds=", kinds));
         const Array a = rough_sample({n}, dtype, kinds);
@@ -59,8 +59,8 @@ TEST_P(Sorting, EveryDtypeSizeAndKindOfNumbers) {
 }
 
 TEST_P(Sorting, EveryAxisAndLayout) {
-  const Shape shapes[] = {{5, 7}, {1, 9}, {9, 1},   {3, 70, 5}, {2, 3, 4, 5},
-                          {0, 3}, {3, 0}, {130, 6}, {6, 130},   {3, 5000}};
+  const Shape shapes[] = {{5, 7}, {1, 9},   {9, 1},   {3, 70, 5}, {2, 3, 4, 5}, {0, 3},
+                          {3, 0}, {130, 6}, {6, 130}, {3, 5000},  {999, 33}};
   for (const Shape& shape : shapes) {
     for (Dtype dtype : {Dtype::kFloat32, Dtype::kInt64, Dtype::kFloat16, Dtype::kInt8,
                         Dtype::kFloat64, Dtype::kBool}) {

@@ -307,6 +307,10 @@ void Bench::indexing(int64_t rows, int64_t columns) {
        [&] { catena::scatter_add(all_sums, places, values, 0); });
   time("scatter_add rows of " + size, f, 3 * bytes, 0,
        [&] { catena::scatter_add(sums, some, a, 0); });
+  time("sort rows of " + size, f, 0, 0, [&] { catena::sort(a, 1); });
+  const Array halves = a.astype(Dtype::kFloat16), half_sums = catena::zeros_like(halves);
+  time("scatter_add rows of " + size, Dtype::kFloat16, 1.5 * bytes, 0,
+       [&] { catena::scatter_add(half_sums, some, halves, 0); });
 }
 
 void Bench::joining(int64_t n, const std::string& size) {

@@ -197,6 +197,10 @@ def indexing(lib, cases, rows, columns):
     measure("put elements", lambda: lib.put(all_sums, places, values))
     measure("scatter_add elements", lambda: lib.scatter_add(all_sums, places, values))
     measure("scatter_add rows", lambda: lib.scatter_add(sums, some, a))
+    measure("sort rows", lambda: lib.sort(a))
+    halves, half_sums = lib.cast(a, "float16"), lib.cast(sums, "float16")
+    cases.measure(lib, f"scatter_add rows of {rows}x{columns}", "float16",
+                  lambda: lib.scatter_add(half_sums, some, halves))
 
 
 def permutations(lib, cases, shape, size):

@@ -1,4 +1,6 @@
 // The hand-written kernel families on GPUs against the CPU.
+#include <array>
+
 #include "catena/array/indexing.h"
 #include "catena/array/math.h"
 #include "catena/core/config.h"
@@ -166,6 +168,33 @@ TEST_P(CudaIndexing, TakeAndScatterAdd) {
     }
   }
 }
+
+// So much work that positions are sorted first, where the order counts.
+TEST_P(CudaIndexing, ScatterAddOfManyPositions) {
+  CATENA_NEEDS_GPUS(1);
+  const Dtype dtype = GetParam();
+  struct Case {
+    int64_t outer, extent, inner, n, distinct;
+  };
+  for (const Case& c :
+       {Case{1, 40000, 1, 60000, 40000}, Case{1, 60000, 1, 30001, 31}, Case{2, 9000, 3, 5000, 9000},
+        Case{1, 50000, 4, 2000, 7}, Case{3, 3000, 17, 5000, 3000}, Case{1, 9000, 300, 4000, 9},
+        Case{1, 9000, 128, 4001, 9000}}) {
+    const std::string what =
+        message("(", c.outer, ", ", c.extent, ", ", c.inner, ") by ", c.n, " positions, ", dtype);
+    const Array source = whole_numbers({c.outer, c.extent, c.inner}, dtype, -9, 9),
+                values = whole_numbers({c.outer, c.n, c.inner}, dtype, -1, 1),
+                positions = whole_numbers({c.n}, Dtype::kInt64, int(-c.distinct), -1);
+    const Array expected = source.copy();
+    kernels::scatter_add(cpu(), expected, positions, values);
+    for (bool deterministic : {false, true}) {
+      const DeterministicScope scope(deterministic);
+      const Array target = source.to(kGpu);
+      kernels::scatter_add(kGpu, target, positions.to(kGpu), values.to(kGpu));
+      expect_equal(target, expected, what);
+    }
+  }
+}
 INSTANTIATE_TEST_SUITE_P(Dtypes, CudaIndexing,
                          testing::Values(Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16,
                                          Dtype::kBFloat16, Dtype::kBool, Dtype::kInt8,
@@ -176,13 +205,18 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, CudaIndexing,
 TEST(CudaIndexingOrder, DeterministicScatterGivesTheBitsOfTheCpu) {
   CATENA_NEEDS_GPUS(1);
   const DeterministicScope scope(true);
-  const Array target = real_numbers({1, 20, 33}, Dtype::kFloat32),
-              values = real_numbers({1, 3000, 33}, Dtype::kFloat32);
-  const Array positions = whole_numbers({3000}, Dtype::kInt32, 0, 19);
-  const Array expected = target.copy(), out = target.to(kGpu);
-  kernels::scatter_add(cpu(), expected, positions, values);
-  kernels::scatter_add(kGpu, out, positions.to(kGpu), values.to(kGpu));
-  expect_equal(out, expected, "ordered scatter_add");
+  // By a look through the positions, and by sorting them: slices of some length and short ones.
+  for (const auto& [extent, count, inner] :
+       {std::array<int64_t, 3>{20, 3000, 33}, {5000, 9000, 33}, {5000, 9000, 3}}) {
+    const Array target = real_numbers({2, extent, inner}, Dtype::kFloat32),
+                values = real_numbers({2, count, inner}, Dtype::kFloat32);
+    const Array positions =
+        whole_numbers({count}, Dtype::kInt32, 0, int(std::min<int64_t>(extent, 200)) - 1);
+    const Array expected = target.copy(), out = target.to(kGpu);
+    kernels::scatter_add(cpu(), expected, positions, values);
+    kernels::scatter_add(kGpu, out, positions.to(kGpu), values.to(kGpu));
+    expect_equal(out, expected, message("ordered scatter_add to ", extent));
+  }
 }
 
 class CudaRandom : public testing::TestWithParam<int64_t> {};

@@ -64,8 +64,27 @@ ScatterType scatter_code(Dtype dtype) {
   fail<DtypeError>("scatter_add: invalid dtype");
 }
 
+// The positions in ascending order, and their numbers.
+struct SortedPositions {
+  Array places, numbers;
+};
+SortedPositions sort_positions(const Array& target, const ScatterArgs& args, const Launch& launch) {
+  const Shape shape{1, args.positions.count};
+  const Dtype dtype = sorted_positions_are_wide(args.extent) ? Dtype::kInt64 : Dtype::kUInt32;
+  const Device device = target.device();
+  const Array unsorted = Array::uninitialized(shape, dtype, device);
+  launch_resolve_positions(args.positions, args.extent, unsorted.raw_data(), launch);
+  SortedPositions sorted{Array::uninitialized(shape, dtype, device),
+                         Array::uninitialized(shape, Dtype::kInt64, device)};
+  kernels::sort(device, SortCall{&unsorted, false, &sorted.places, &sorted.numbers});
+  return sorted;
+}
+
 void scatter_add(const Array& target, const Array& indices, const Array& values) {
   if (values.size() == 0) return;
+  const Launch launch = launch_for(target);
+  const ScatterType type = scatter_code(target.dtype());
+  const bool ordered = config().deterministic;
   ScatterArgs args{};
   args.target = target.raw_data();
   args.values = values.raw_data();
@@ -73,8 +92,13 @@ void scatter_add(const Array& target, const Array& indices, const Array& values)
   args.outer = target.shape()[0];
   args.extent = target.shape()[1];
   args.inner = target.shape()[2];
-  launch_scatter_add(scatter_code(target.dtype()), config().deterministic, args,
-                     launch_for(target));
+  SortedPositions sorted;
+  if (scatter_wants_sorted(type, ordered, args)) {
+    sorted = sort_positions(target, args, launch);
+    args.sorted = sorted.places.raw_data();
+    args.numbers = sorted.numbers.data<int64_t>();
+  }
+  launch_scatter_add(type, ordered, args, launch);
   check_launch("scatter_add");
 }
 

@@ -1,34 +1,11 @@
-// Gather and scatter of slices along one axis.
-#include "backends/cuda/float_access.cuh"
+// Gather of slices along one axis.
 #include "backends/cuda/indexing.h"
 #include "backends/cuda/positions.cuh"
-#define CATENA_FN __host__ __device__ inline
-#include "kernels/index.h"
 
 namespace catena::gpu {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kWarps = kThreads / 32;
-constexpr int kChunk = 128;  // elements of a slice that one warp adds up at a time
-
-// Divides places of the output; 32-bit ones by a multiplication.
-struct Narrow32 {
-  using Place = uint32_t;
-  jit::Divider divider;
-  __device__ uint32_t operator()(uint32_t n, uint32_t& rest) const {
-    return jit::divide(n, divider, rest);
-  }
-};
-struct Wide {
-  using Place = int64_t;
-  int64_t divisor;
-  __device__ int64_t operator()(int64_t n, int64_t& rest) const {
-    rest = n % divisor;
-    return n / divisor;
-  }
-};
-
 constexpr int kTakeInFlight = 4, kColumnsInFlight = 8;
 
 // A thread computes kTakeInFlight units of the output, which lie a block apart, so that their
@@ -156,144 +133,6 @@ void launch_take_positions(const TakeArgs& args, const Launch& launch) {
   }
 }
 
-template <class T>
-struct Adder {
-  using S = T;
-  static __device__ S load(T v) { return v; }
-  static __device__ T store(S v) { return v; }
-  static __device__ S add(S a, S b) { return S(a + b); }
-};
-template <>
-struct Adder<__half> {
-  using S = float;
-  static __device__ float load(__half v) { return widen(v); }
-  static __device__ __half store(float v) { return Narrow<__half>::from(v); }
-  static __device__ float add(float a, float b) { return a + b; }
-};
-template <>
-struct Adder<__nv_bfloat16> {
-  using S = float;
-  static __device__ float load(__nv_bfloat16 v) { return widen(v); }
-  static __device__ __nv_bfloat16 store(float v) { return Narrow<__nv_bfloat16>::from(v); }
-  static __device__ float add(float a, float b) { return a + b; }
-};
-template <>
-struct Adder<bool> {
-  using S = bool;
-  static __device__ bool load(bool v) { return v; }
-  static __device__ bool store(bool v) { return v; }
-  static __device__ bool add(bool a, bool b) { return a || b; }
-};
-
-// A warp a slice of the target: it looks through the positions in order, 32 at a time, and adds the
-// slices that belong here.
-template <class T, class I>
-__global__ void ordered_scatter_kernel(ScatterArgs args) {
-  using A = Adder<T>;
-  using S = typename A::S;
-  const I* positions = static_cast<const I*>(args.positions.data);
-  const T* values = static_cast<const T*>(args.values);
-  T* target = static_cast<T*>(args.target);
-  const int lane = threadIdx.x % 32;
-  const int64_t slices = args.outer * args.extent, count = args.positions.count;
-  const int64_t first = int64_t(blockIdx.y) * kChunk;
-  const int width = int(args.inner - first < kChunk ? args.inner - first : kChunk);
-  for (int64_t s = int64_t(blockIdx.x) * kWarps + threadIdx.x / 32; s < slices;
-       s += int64_t(gridDim.x) * kWarps) {
-    const int64_t row = s / args.extent, own = s % args.extent;
-    T* to = target + s * args.inner + first;
-    S sums[kChunk / 32];
-    for (int q = 0; q < kChunk / 32; ++q) {
-      const int k = q * 32 + lane;
-      sums[q] = k < width ? A::load(to[k]) : S(0);
-    }
-    bool touched = false;
-    for (int64_t j0 = 0; j0 < count; j0 += 32) {
-      const int64_t j = j0 + lane;
-      const bool match = j < count && resolve(positions[j], args.extent, false) == own;
-      unsigned matches = __ballot_sync(0xffffffffu, match);
-      touched = touched || matches != 0;
-      for (; matches; matches &= matches - 1) {
-        const T* from = values + (row * count + j0 + __ffs(int(matches)) - 1) * args.inner + first;
-        for (int q = 0; q < kChunk / 32; ++q) {
-          const int k = q * 32 + lane;
-          if (k < width) sums[q] = A::add(sums[q], A::load(from[k]));
-        }
-      }
-    }
-    if (!touched) continue;
-    for (int q = 0; q < kChunk / 32; ++q) {
-      const int k = q * 32 + lane;
-      if (k < width) to[k] = A::store(sums[q]);
-    }
-  }
-}
-
-__device__ inline void atomic_add(float* to, float v) { atomicAdd(to, v); }
-__device__ inline void atomic_add(double* to, double v) { atomicAdd(to, v); }
-__device__ inline void atomic_add(int32_t* to, int32_t v) { atomicAdd(to, v); }
-__device__ inline void atomic_add(int64_t* to, int64_t v) {
-  atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(v));
-}
-
-template <class T, class I>
-__global__ void atomic_scatter_kernel(ScatterArgs args) {
-  const I* positions = static_cast<const I*>(args.positions.data);
-  const T* values = static_cast<const T*>(args.values);
-  const int64_t count = args.positions.count, total = args.outer * count * args.inner;
-  const int64_t stride = int64_t(gridDim.x) * kThreads;
-  for (int64_t i = int64_t(blockIdx.x) * kThreads + threadIdx.x; i < total; i += stride) {
-    const int64_t slice = i / args.inner, k = i % args.inner;
-    const int64_t p = resolve(positions[slice % count], args.extent, false);
-    atomic_add(static_cast<T*>(args.target) + (slice / count * args.extent + p) * args.inner + k,
-               values[i]);
-  }
-}
-
-template <class T, class I>
-void launch_ordered(const ScatterArgs& args, const Launch& launch) {
-  const int64_t wanted = (args.outer * args.extent + kWarps - 1) / kWarps, most = int64_t(1) << 30;
-  const dim3 grid(unsigned(wanted < most ? wanted : most),
-                  unsigned((args.inner + kChunk - 1) / kChunk));
-  ordered_scatter_kernel<T, I><<<grid, kThreads, 0, launch.stream>>>(args);
-}
-
-template <class T, class I>
-void launch_atomic(const ScatterArgs& args, const Launch& launch) {
-  const int64_t total = args.outer * args.positions.count * args.inner;
-  const int64_t wanted = (total + kThreads - 1) / kThreads,
-                most = int64_t(launch.multiprocessors) * 32;
-  atomic_scatter_kernel<T, I>
-      <<<unsigned(wanted < most ? wanted : most), kThreads, 0, launch.stream>>>(args);
-}
-
-template <class I>
-void launch_scatter_positions(ScatterType type, bool ordered, const ScatterArgs& args,
-                              const Launch& launch) {
-  switch (type) {
-    case ScatterType::kF16:
-      return launch_ordered<__half, I>(args, launch);
-    case ScatterType::kBf16:
-      return launch_ordered<__nv_bfloat16, I>(args, launch);
-    case ScatterType::kF32:
-      return ordered ? launch_ordered<float, I>(args, launch)
-                     : launch_atomic<float, I>(args, launch);
-    case ScatterType::kF64:
-      return ordered ? launch_ordered<double, I>(args, launch)
-                     : launch_atomic<double, I>(args, launch);
-    case ScatterType::kI8:
-      return launch_ordered<uint8_t, I>(args, launch);
-    case ScatterType::kI16:
-      return launch_ordered<uint16_t, I>(args, launch);
-    case ScatterType::kI32:
-      return launch_atomic<int32_t, I>(args, launch);
-    case ScatterType::kI64:
-      return launch_atomic<int64_t, I>(args, launch);
-    case ScatterType::kBool:
-      return launch_ordered<bool, I>(args, launch);
-  }
-}
-
 }  // namespace
 
 void launch_take(const TakeArgs& args, const Launch& launch) {
@@ -301,14 +140,6 @@ void launch_take(const TakeArgs& args, const Launch& launch) {
     launch_take_positions<int64_t>(args, launch);
   else
     launch_take_positions<int32_t>(args, launch);
-}
-
-void launch_scatter_add(ScatterType type, bool ordered, const ScatterArgs& args,
-                        const Launch& launch) {
-  if (args.positions.wide)
-    launch_scatter_positions<int64_t>(type, ordered, args, launch);
-  else
-    launch_scatter_positions<int32_t>(type, ordered, args, launch);
 }
 
 }  // namespace catena::gpu

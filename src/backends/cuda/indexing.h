@@ -31,11 +31,24 @@ struct ScatterArgs {
   const void* values;
   Positions positions;
   int64_t outer, extent, inner;
+  // Null, or the positions as places in [0, extent) in ascending order, equal ones in the order of
+  // the list, and where in the list each of them stands.
+  const void* sorted;
+  const int64_t* numbers;
 };
+// Element type of `sorted`: int64 if wide, else uint32.
+constexpr bool sorted_positions_are_wide(int64_t extent) { return extent > int64_t(1) << 32; }
 
 // With `ordered`, repeated positions are added in their order, which gives the same bits every
 // time. Otherwise by atomic additions, where the type has them.
 void launch_scatter_add(ScatterType type, bool ordered, const ScatterArgs& args,
                         const Launch& launch);
+
+// Whether the call should be given `sorted`: additions in order look at all positions for each
+// place otherwise.
+bool scatter_wants_sorted(ScatterType type, bool ordered, const ScatterArgs& args);
+// places[i] = positions[i] counted from 0, of the type of `sorted`.
+void launch_resolve_positions(const Positions& positions, int64_t extent, void* places,
+                              const Launch& launch);
 
 }  // namespace catena::gpu

@@ -3,7 +3,29 @@
 
 #include <stdint.h>
 
+#ifndef CATENA_FN
+#define CATENA_FN __host__ __device__ inline
+#endif
+#include "kernels/index.h"
+
 namespace catena::gpu {
+
+// Divide the number of an element by an extent: 32-bit ones by a multiplication.
+struct Narrow32 {
+  using Place = uint32_t;
+  jit::Divider divider;
+  __device__ uint32_t operator()(uint32_t n, uint32_t& rest) const {
+    return jit::divide(n, divider, rest);
+  }
+};
+struct Wide {
+  using Place = int64_t;
+  int64_t divisor;
+  __device__ int64_t operator()(int64_t n, int64_t& rest) const {
+    rest = n % divisor;
+    return n / divisor;
+  }
+};
 
 // A position as one inside [0, extent): clipped, or counted from the end and wrapped around.
 template <class I>

@@ -10,6 +10,8 @@ namespace {
 
 // Below this many lines the multiprocessors are busier with one line at a time.
 constexpr int64_t kFewLines = 32, kLongLine = 1 << 16;
+// Up to this length one block is done before a second kernel would have begun.
+constexpr int64_t kShortLine = 4096;
 constexpr int64_t kFewColumns = 4096, kLongColumn = 512;
 
 Narrower narrower_code(Dtype dtype) {
@@ -54,7 +56,8 @@ void scan_lines(bool product, ScanType type, ScanArgs args, const Array& input,
   const Launch launch = launch_for(output);
   const int64_t lines = args.outer;
   const bool one_order = config().deterministic && is_float(output.dtype());
-  if (one_order || lines >= kFewLines || (lines > 1 && args.count < kLongLine))
+  if (one_order || lines >= kFewLines || args.count <= kShortLine ||
+      (lines > 1 && args.count < kLongLine))
     return launch_scan(product, type, args, launch);
   args.scratch_bytes = line_scan_scratch_bytes(product, type, args.count);
   const StoragePtr scratch = allocate(output.device(), args.scratch_bytes);

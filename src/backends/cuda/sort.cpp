@@ -56,7 +56,8 @@ void sort(const SortCall& call) {
   const Array& input = *call.input;
   const Array& output = call.values ? *call.values : *call.positions;
   const int64_t rows = input.shape()[0], columns = input.shape()[1], keep = output.shape()[1];
-  if (!call.positions && !call.descending && rows == 1 && keep == columns)
+  const bool is_short = columns <= kShortRow;
+  if (!is_short && !call.positions && !call.descending && rows == 1 && keep == columns)
     return sort_values(input, *call.values);
   const Order order = order_code(input.dtype());
   const Launch launch = launch_for(input);
@@ -68,6 +69,10 @@ void sort(const SortCall& call) {
   args.descending = call.descending;
   if (call.values) args.values = call.values->raw_data();
   if (call.positions) args.positions = call.positions->data<int64_t>();
+  if (is_short) {
+    launch_sort_short(order, args, launch);
+    return check_launch("sort");
+  }
   args.scratch_bytes = sort_pairs_scratch_bytes(order, rows, columns);
   const StoragePtr scratch = allocate(input.device(), args.scratch_bytes);
   args.scratch = scratch->data;

@@ -46,6 +46,10 @@ struct SortPairsArgs {
   void* scratch;
   size_t scratch_bytes;
 };
+// Rows of at most kShortRow columns; needs no scratch memory.
+constexpr int64_t kShortRow = 2048;
+void launch_sort_short(Order order, const SortPairsArgs& args, const Launch& launch);
+
 size_t sort_pairs_scratch_bytes(Order order, int64_t rows, int64_t columns);
 cudaError_t launch_sort_pairs(Order order, const SortPairsArgs& args, const Launch& launch);
 

@@ -4,6 +4,7 @@
 #include <cub/device/device_radix_sort.cuh>
 
 #include "backends/cuda/ordered.cuh"
+#include "backends/cuda/rank.cuh"
 
 namespace catena::gpu {
 namespace {
@@ -63,43 +64,6 @@ Plan plan_of(Order order, int64_t rows, int64_t columns) {
   plan.library =
       plan.wide_index ? library_bytes_for<uint64_t>(plan, n) : library_bytes_for<uint32_t>(plan, n);
   return plan;
-}
-
-// Of the orders of one size.
-__device__ uint8_t rank_of(Order order, uint8_t bits) {
-  return order == Order::kU8 ? order::OrderedU8::rank(bits) : order::OrderedI8::rank(bits);
-}
-__device__ uint16_t rank_of(Order order, uint16_t bits) {
-  switch (order) {
-    case Order::kU16:
-      return order::OrderedU16::rank(bits);
-    case Order::kI16:
-      return order::OrderedI16::rank(bits);
-    case Order::kF16:
-      return order::OrderedF16::rank(bits);
-    default:
-      return order::OrderedBF16::rank(bits);
-  }
-}
-__device__ uint32_t rank_of(Order order, uint32_t bits) {
-  switch (order) {
-    case Order::kU32:
-      return order::OrderedU32::rank(bits);
-    case Order::kI32:
-      return order::OrderedI32::rank(bits);
-    default:
-      return order::OrderedF32::rank(bits);
-  }
-}
-__device__ uint64_t rank_of(Order order, uint64_t bits) {
-  switch (order) {
-    case Order::kU64:
-      return order::OrderedU64::rank(bits);
-    case Order::kI64:
-      return order::OrderedI64::rank(bits);
-    default:
-      return order::OrderedF64::rank(bits);
-  }
 }
 
 // Keys and positions of all elements; row_shift is negative when the row is left out.

@@ -40,7 +40,7 @@ void Core::throw_if_failed() const {
   if (!failed()) [[likely]]
     return;
   std::lock_guard lock(failure_mutex_);
-  if (failure_.own) throw CommError(failure_.text);
+  if (failure_.cause != Cause::kPeers) throw CommError(failure_.text);
   throw PeerError(failure_.text, failure_.blamed);
 }
 
@@ -53,7 +53,8 @@ void Core::fail(const Problem& problem) {
     failed_.store(true, std::memory_order_release);
   }
   logging::error("nccl: ", problem.text);
-  if (owner_) owner_->note_failure(problem.text, !problem.own, problem.blamed);
+  if (owner_ && problem.cause != Cause::kThisRank)
+    owner_->note_failure(problem.text, problem.cause == Cause::kPeers, problem.blamed);
   // Ends the kernels that wait on the GPU, so that host waits return.
   abort();
 }
@@ -250,7 +251,7 @@ void Core::look_at(Point& point) {
     return;
   }
   if (code != cudaErrorNotReady)
-    return fail({message("the GPU failed: ", cudaGetErrorString(code)), -1, true});
+    return fail({message("the GPU failed: ", cudaGetErrorString(code)), -1, Cause::kThisGpu});
   if (point.seen != point.number) {
     // Newer work than at the last look: the clock starts again.
     point.seen = point.number;

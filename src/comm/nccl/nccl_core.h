@@ -66,12 +66,15 @@ class Core {
   // The same while the rank's thread is inside NCCL, for so many seconds now.
   void look_while_busy(double waited);
 
+  // Whose doing it is that the communicator cannot go on: other ranks', this rank's GPU's, or this
+  // rank's own, which its communicator has dealt with.
+  enum class Cause { kPeers, kThisGpu, kThisRank };
   // Why the communicator cannot go on, and the rank of the job that is to blame (-1: none in
   // particular) unless it is this one. Without text there is no problem.
   struct Problem {
     std::string text;
     int blamed = -1;
-    bool own = false;
+    Cause cause = Cause::kPeers;
   };
   // Gives up: the text is what every later call throws.
   void fail(const Problem& problem);

@@ -145,7 +145,7 @@ void NcclTransport::watch(const Stream& stream) {
 
 void NcclTransport::abort(const std::string& reason) noexcept {
   std::lock_guard lock(core_->mutex);
-  core_->fail({reason, -1, true});  // the communicator has noted it
+  core_->fail({reason, -1, Core::Cause::kThisRank});
 }
 
 void NcclTransport::abandon() noexcept {
