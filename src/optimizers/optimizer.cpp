@@ -143,9 +143,8 @@ void Optimizer::require_setup(const char* who) const {
 int64_t Optimizer::t() const {
   for (size_t i = 0; i < groups_.size(); ++i) {
     const ParameterArena& arena = layout_.arenas()[i];
-    if (arena.device().is_cuda() && arena.size() > 0) {
+    if (arena.device().is_cuda())
       return static_cast<int64_t>(groups_[i].values.step.item<double>());
-    }
   }
   return t_;
 }
@@ -290,9 +289,7 @@ void Optimizer::update() {
   for (const auto& [name, hook] : hooks_) hook(context);
   if (t_++ == 0) warn_about_forgotten_parameters("update");
   if (!updates_arenas()) context.apply();
-  for (size_t i = 0; i < groups_.size(); ++i) {
-    if (layout_.arenas()[i].size() > 0) run_rule(i, context);
-  }
+  for (size_t i = 0; i < groups_.size(); ++i) run_rule(i, context);
   if (source_) source_->after_update(*this);
 }
 

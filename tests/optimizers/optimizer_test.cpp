@@ -226,6 +226,22 @@ TEST(Optimizer, RulesOfUsersGetEachParameterOnItsDevice) {
   EXPECT_THROW(nothing.update(), ValueError);
 }
 
+// Whether or not they share an arena with parameters that have some.
+TEST(Optimizer, RulesOfUsersGetParametersWithoutElements) {
+  const Parameter alone(zeros({0}, dtype::float64)), beside(zeros({2, 0}, dtype::float32)),
+      some(ones({2}, dtype::float32));
+  Plain plain(0.5);
+  plain.setup({alone, beside, some});
+  for (int t = 0; t < 3; ++t) {
+    plain.zero_grads();
+    some.set_grad(ones({2}, dtype::float32));
+    plain.update();
+  }
+  for (const Parameter& p : {alone, beside, some})
+    EXPECT_EQ(plain.state_of(p)[0].item<double>(), 3) << p.shape();
+  EXPECT_EQ(some.data().to_vector<double>(), (std::vector<double>{-0.5, -0.5}));
+}
+
 TEST(Optimizer, AccumulatesGradientsOfReplicas) {
   for (const bool replica_in_arena : {false, true}) {
     Model master;

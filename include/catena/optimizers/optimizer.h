@@ -84,7 +84,8 @@ class Optimizer {
   void clip_grads(double maxnorm);
   // gradient += decay * parameter, now. The hook weight_decay does it in every update.
   void weight_decay(double decay);
-  // One step: hooks in the order they were added, then the rule.
+  // One step: hooks in the order they were added, then the rule, over all parameters alike: one
+  // without elements is updated too, and its states and counts advance.
   void update();
 
   // Learning rate ("alpha" of Adam). Setting it on a GPU is queued; during a capture it is an
@@ -127,8 +128,8 @@ class Optimizer {
   // the parameter for each of state_names().
   virtual Arrays init_state(const Array& parameter, const Array& gradient);
   virtual std::vector<std::string> state_names() const { return {}; }
-  // One parameter's step, in place, with its device current. By default calls the form for the
-  // device.
+  // One parameter's step, in place, with its device current; also of one without elements. By
+  // default calls the form for the device.
   virtual void update_one(const Array& parameter, const Array& gradient, const Arrays& states);
   virtual void update_one_cpu(const Array& parameter, const Array& gradient, const Arrays& states);
   virtual void update_one_gpu(const Array& parameter, const Array& gradient, const Arrays& states);
@@ -136,8 +137,9 @@ class Optimizer {
   int64_t step() const { return t_; }
 
   // Rules as one kernel over an arena -------------------------------------------------------------
-  // Everything is 1-d, contiguous, of one length and dtype; states are zeros at setup. The rule
-  // multiplies the gradient by gradient_scale, then adds weight_decay * parameter.
+  // Everything is 1-d, contiguous, of one length (0 when no parameter of the arena has elements)
+  // and dtype; states are zeros at setup. The rule multiplies the gradient by gradient_scale, then
+  // adds weight_decay * parameter.
   struct ArenaUpdate {
     Array parameter, gradient;
     Arrays states;
