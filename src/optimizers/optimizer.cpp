@@ -33,6 +33,10 @@ void check_rate(const std::string& name, double rate) {
 
 }  // namespace
 
+void detail::check_maxnorm(const char* who, double maxnorm) {
+  CATENA_CHECK(ValueError, maxnorm > 0, who, ": expected a norm above 0, got ", maxnorm);
+}
+
 Optimizer::Optimizer(std::string lr_name, double lr) : lr_name_(std::move(lr_name)), lr_(lr) {
   check_rate(lr_name_, lr);
 }
@@ -227,7 +231,7 @@ double Optimizer::compute_grads_norm() {
 }
 
 void Optimizer::clip_grads(double maxnorm) {
-  CATENA_CHECK(ValueError, maxnorm > 0, "clip_grads: expected a positive norm, got ", maxnorm);
+  detail::check_maxnorm("clip_grads", maxnorm);
   const double norm = compute_grads_norm();
   if (!(norm > maxnorm)) return;
   for (const ParameterArena& arena : layout_.arenas())
@@ -239,9 +243,7 @@ void Optimizer::weight_decay(double decay) {
   for (const ParameterArena& arena : layout_.arenas()) add_decayed(arena, decay);
 }
 
-void UpdateContext::clip_norm(double maxnorm) {
-  CATENA_CHECK(ValueError, maxnorm > 0, "UpdateContext::clip_norm: expected a norm above 0, got ",
-               maxnorm);
+void UpdateContext::clip(double maxnorm) {
   apply();
   Array total;
   for (const ParameterArena& arena : optimizer_.layout_.arenas()) {

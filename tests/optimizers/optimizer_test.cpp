@@ -336,11 +336,14 @@ TEST(Optimizer, RatesAreChecked) {
   EXPECT_THROW(SGD(-1.0), ValueError);
   EXPECT_THROW(MomentumSGD(0.1, 5.0), ValueError);
   EXPECT_THROW(Adam{INFINITY}, ValueError);
-  EXPECT_THROW(gradient_clipping(-1), ValueError);
+  expect_contains(error_of<ValueError>([] { gradient_clipping(-1); }),
+                  {"gradient_clipping", "above 0, got -1"});
   {
     Model model;
     SGD sgd(0.1);
     sgd.setup(model);
+    expect_contains(error_of<ValueError>([&] { sgd.clip_grads(NAN); }),
+                    {"clip_grads", "above 0, got nan"});
     sgd.add_hook("mine", [](UpdateContext& update) { update.clip_norm(0); });
     sgd.zero_grads();
     expect_contains(error_of<ValueError>([&] { sgd.update(); }),
