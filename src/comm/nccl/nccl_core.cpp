@@ -11,8 +11,6 @@
 namespace catena::comm::nccl {
 
 namespace {
-// Other ranks' records are looked at when a wait has lasted this long, and then this often.
-constexpr double kFirstLook = 2, kNextLook = 0.5;
 // How long the end of an aborted communicator is waited for, and at the end of the process.
 constexpr double kAbortWait = 0.3, kAbortWaitAtExit = 2;
 
@@ -87,33 +85,11 @@ void Core::abort() {
     std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
-Core::Problem Core::describe_delay(double timeout, const char* doing) const {
-  Problem delay{message("waited ", timeout, " s (CATENA_TIMEOUT) for ", doing)};
-  // Most likely for the ranks with the fewest calls. If this is one of them, the others ran ahead
-  // of their GPUs, and nothing is known.
-  const std::vector<int> late = owner_ ? owner_->slowest_ranks() : std::vector<int>();
-  if (late.empty() || std::find(late.begin(), late.end(), owner_->rank()) != late.end()) {
-    delay.text += ": other ranks did not come or do not progress";
-  } else {
-    delay.blamed = owner_->rank_in_job(late[0]);
-    delay.text += message(": ", list_ranks(late), late.size() > 1 ? " have" : " has",
-                          " made fewer calls than others");
-  }
-  delay.text += "; their stacks or logs tell what they do";
-  return delay;
-}
-
-Core::Problem Core::problem(double waited, double timeout, const char* doing,
+Core::Problem Core::problem(double waited, double timeout, const char* target,
                             double& next_look) const {
-  if (waited >= next_look) {
-    next_look = waited + kNextLook;
-    if (owner_) {
-      Problem found;
-      found.text = owner_->find_problem(waited, &found.blamed);
-      if (!found.text.empty()) return found;
-    }
-  }
-  return waited < timeout ? Problem() : describe_delay(timeout, doing);
+  const Wait wait{.doing = message("for ", target), .rank = owner_ ? owner_->rank() : -1};
+  const WaitProblem found = find_wait_problem(owner_, waited, timeout, wait, next_look);
+  return {found.text, found.blamed};
 }
 
 void Core::give_up(ncclResult_t code, const char* call) {

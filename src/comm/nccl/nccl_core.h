@@ -105,8 +105,7 @@ class Core {
   bool record(Point& point);
   void look_at(Point& point);
   [[noreturn]] void give_up(ncclResult_t code, const char* call);
-  Problem problem(double waited, double timeout, const char* doing, double& next_look) const;
-  Problem describe_delay(double timeout, const char* doing) const;
+  Problem problem(double waited, double timeout, const char* target, double& next_look) const;
 
   const int device_;
   const double timeout_;
