@@ -275,14 +275,8 @@ std::string difference_of(const Rings& rings, int rank, uint64_t id) {
 }
 
 std::string missing_call_of(const Rings& rings, uint64_t id) {
-  const auto last_of = [&](const std::vector<CallRecord>& ring) {
-    uint64_t last = 0;
-    for (const CallRecord& call : ring)
-      if (call.communicator == id) last = std::max(last, call.sequence);
-    return last;
-  };
   uint64_t made_by_all = UINT64_MAX;
-  for (const auto& ring : rings) made_by_all = std::min(made_by_all, last_of(ring));
+  for (const auto& ring : rings) made_by_all = std::min(made_by_all, last_call(ring, id));
   std::vector<std::string> calls(rings.size());
   bool some = false;
   for (size_t r = 0; r < rings.size(); ++r) {
@@ -358,47 +352,6 @@ int rank_in_job(const BoardPlace& place, int rank) {
   if (!place.board || rank < 0 || place.slots[size_t(rank)] < 0) return rank;
   const int known = place.board->read(place.slots[size_t(rank)]).rank;
   return known < 0 ? rank : known;
-}
-
-namespace {
-
-// The number of a rank's last call on a communicator; 0: none. Nothing when its records of the
-// communicator may have been overwritten by calls elsewhere.
-std::optional<uint64_t> last_call(const BoardPlace& place, int slot, uint64_t id) {
-  const auto calls = place.board->calls(slot);
-  uint64_t last = 0;
-  for (const CallRecord& call : calls)
-    if (call.communicator == id) last = std::max(last, call.sequence);
-  if (last == 0 && calls.size() >= size_t(StatusBoard::kRingSize)) return {};
-  return last;
-}
-
-}  // namespace
-
-std::vector<int> late_ranks(const BoardPlace& place, uint64_t id, uint64_t sequence) {
-  std::vector<int> late;
-  for (size_t r = 0; place.board && r < place.slots.size(); ++r) {
-    if (place.slots[r] < 0) continue;
-    const auto last = last_call(place, place.slots[r], id);
-    if (last && *last < sequence) late.push_back(int(r));
-  }
-  return late;
-}
-
-std::vector<int> slowest_ranks(const BoardPlace& place, uint64_t id) {
-  uint64_t fewest = UINT64_MAX, most = 0;
-  std::vector<int> slowest;
-  for (size_t r = 0; place.board && r < place.slots.size(); ++r) {
-    if (place.slots[r] < 0) continue;
-    const auto last = last_call(place, place.slots[r], id);
-    if (!last) continue;
-    most = std::max(most, *last);
-    if (*last > fewest) continue;
-    if (*last < fewest) slowest.clear();
-    fewest = *last;
-    slowest.push_back(int(r));
-  }
-  return fewest < most ? slowest : std::vector<int>();
 }
 
 }  // namespace catena::comm

@@ -216,14 +216,6 @@ std::string Communicator::find_problem(double waited_seconds, int* blamed) const
   return text;
 }
 
-std::vector<int> Communicator::late_ranks(uint64_t sequence) const {
-  return comm::late_ranks(state_->place, state_->id, sequence);
-}
-
-std::vector<int> Communicator::slowest_ranks() const {
-  return comm::slowest_ranks(state_->place, state_->id);
-}
-
 void Communicator::note_failure(const std::string& text, bool by_peer, int blamed) const {
   state_->mark_failed(text, by_peer, blamed);
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -113,10 +114,17 @@ std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64
                              double waited_seconds, int* blamed = nullptr);
 // The number in the whole job of a communicator's rank, as far as this host knows it.
 int rank_in_job(const BoardPlace& place, int rank);
-// The ranks on this host that have not made this call yet, as far as the records tell: calls on
-// other communicators overwrite them.
-std::vector<int> late_ranks(const BoardPlace& place, uint64_t id, uint64_t sequence);
-// The ranks whose last call on this communicator is the oldest; none when all made the same number.
-std::vector<int> slowest_ranks(const BoardPlace& place, uint64_t id);
+// The number of the last call on a communicator among these; 0: none.
+uint64_t last_call(const std::vector<CallRecord>& ring, uint64_t id);
+// The same of every rank; nothing where the records do not tell, on other hosts and where calls on
+// other communicators may have overwritten them.
+using LastCalls = std::vector<std::optional<uint64_t>>;
+LastCalls last_calls(const BoardPlace& place, uint64_t id);
+// The ranks that are known not to have made this call yet.
+std::vector<int> late_ranks(const LastCalls& last, uint64_t sequence);
+// The ranks whose last call is the oldest; none when all known made the same number.
+std::vector<int> slowest_ranks(const LastCalls& last);
+// What describe_delay says; a place without a board tells nothing.
+WaitProblem describe_delay(const BoardPlace& place, uint64_t id, double timeout, const Wait& wait);
 
 }  // namespace catena::comm

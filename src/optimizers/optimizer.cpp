@@ -33,6 +33,10 @@ void check_rate(const std::string& name, double rate) {
 
 }  // namespace
 
+void detail::check_maxnorm(const char* who, double maxnorm) {
+  CATENA_CHECK(ValueError, maxnorm > 0, who, ": expected a norm above 0, got ", maxnorm);
+}
+
 Optimizer::Optimizer(std::string lr_name, double lr) : lr_name_(std::move(lr_name)), lr_(lr) {
   check_rate(lr_name_, lr);
 }
@@ -143,9 +147,8 @@ void Optimizer::require_setup(const char* who) const {
 int64_t Optimizer::t() const {
   for (size_t i = 0; i < groups_.size(); ++i) {
     const ParameterArena& arena = layout_.arenas()[i];
-    if (arena.device().is_cuda() && arena.size() > 0) {
+    if (arena.device().is_cuda())
       return static_cast<int64_t>(groups_[i].values.step.item<double>());
-    }
   }
   return t_;
 }
@@ -228,7 +231,7 @@ double Optimizer::compute_grads_norm() {
 }
 
 void Optimizer::clip_grads(double maxnorm) {
-  CATENA_CHECK(ValueError, maxnorm > 0, "clip_grads: expected a positive norm, got ", maxnorm);
+  detail::check_maxnorm("clip_grads", maxnorm);
   const double norm = compute_grads_norm();
   if (!(norm > maxnorm)) return;
   for (const ParameterArena& arena : layout_.arenas())
@@ -240,9 +243,7 @@ void Optimizer::weight_decay(double decay) {
   for (const ParameterArena& arena : layout_.arenas()) add_decayed(arena, decay);
 }
 
-void UpdateContext::clip_norm(double maxnorm) {
-  CATENA_CHECK(ValueError, maxnorm > 0, "UpdateContext::clip_norm: expected a norm above 0, got ",
-               maxnorm);
+void UpdateContext::clip(double maxnorm) {
   apply();
   Array total;
   for (const ParameterArena& arena : optimizer_.layout_.arenas()) {
@@ -290,9 +291,7 @@ void Optimizer::update() {
   for (const auto& [name, hook] : hooks_) hook(context);
   if (t_++ == 0) warn_about_forgotten_parameters("update");
   if (!updates_arenas()) context.apply();
-  for (size_t i = 0; i < groups_.size(); ++i) {
-    if (layout_.arenas()[i].size() > 0) run_rule(i, context);
-  }
+  for (size_t i = 0; i < groups_.size(); ++i) run_rule(i, context);
   if (source_) source_->after_update(*this);
 }
 

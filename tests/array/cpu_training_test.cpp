@@ -207,6 +207,18 @@ TEST_P(CpuOptimizer, ThreeStepsAgainstDouble) {
   }
 }
 
+TEST_P(CpuOptimizer, CountsUpdatesOfNoElements) {
+  const Rule& rule = GetParam();
+  for (Dtype d : kFloats) {
+    const Array none = zeros({0}, d), counter = zeros({2}, Dtype::kFloat64);
+    OptimizerCall call{
+        &none, &none, {rule.states > 0 ? &none : nullptr, rule.states > 1 ? &none : nullptr},
+        {},    {},    &counter};
+    for (int t = 1; t <= 3; ++t) (*rule.slot)(cpu(0), call);
+    EXPECT_EQ(counter.to_vector<double>(), (std::vector<double>{3, 0})) << d;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Rules, CpuOptimizer,
                          ::testing::Values(Rule{"sgd", &kernels::sgd, 0},
                                            Rule{"momentum_sgd", &kernels::momentum_sgd, 1},

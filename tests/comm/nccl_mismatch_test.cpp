@@ -18,6 +18,7 @@ namespace catena {
 namespace {
 
 using comm::Reduction;
+using comm_suite::bucket;
 using comm_suite::most_ranks;
 using comm_suite::run_nccl;
 
@@ -92,10 +93,6 @@ TEST(NcclMismatch, SumAgainstMaxReachesNoHost) {
   EXPECT_TRUE(std::any_of(texts.begin(), texts.end(),
                           [](const std::string& text) { return holds(text, "max float32[4]"); }));
   for (const std::string& text : texts) EXPECT_TRUE(holds(text, "call #4")) << text;
-}
-
-void bucket(Communicator& comm, const Array& x, const comm::Reduce& how) {
-  current_stream(comm.device()).wait(comm.all_reduce_async(x, how, comm.side_stream()));
 }
 
 class NcclCapture : public testing::TestWithParam<comm_suite::CaptureCase> {};

@@ -4,7 +4,10 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <mutex>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "catena/comm/factory.h"
 #include "catena/core/stream.h"
@@ -97,6 +100,42 @@ TEST(Nccl, HangingRankRunsIntoTheDeadline) {
   } catch (const CommError& error) {
     EXPECT_NE(std::string(error.what()).find("waited 3 s (CATENA_TIMEOUT)"), std::string::npos)
         << error.what();
+  }
+}
+
+// Rank 1 has made the call, and on its way to more of them it runs ahead of its GPU, which is busy
+// with something else. Rank 0, which waits, has made fewer calls: neither it nor rank 1 is late.
+TEST(Nccl, BusyGpuBlamesNoRankThatHasMadeTheCall) {
+  CATENA_NEEDS_NCCL(2);
+  for (const int ahead : {0, 3}) {
+    std::mutex mutex;
+    std::vector<std::string> texts;
+    const auto body = [&](Communicator& comm) {
+      const Array x = comm_suite::make(comm, {4}, Dtype::kFloat32, comm.rank());
+      comm.all_reduce(x);
+      synchronize(comm.device());
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      const Stream stream = current_stream(comm.device());
+      if (comm.rank() == 1)
+        stream.launch_host_func([] { std::this_thread::sleep_for(std::chrono::seconds(7)); });
+      try {
+        for (int i = 0; i <= (comm.rank() == 1 ? ahead : 0); ++i) comm.all_reduce(x);
+        synchronize(comm.device());
+        ADD_FAILURE() << "rank " << comm.rank() << " was told nothing";
+      } catch (const CommError& error) {
+        std::lock_guard lock(mutex);
+        texts.push_back(error.what());
+        throw;
+      }
+    };
+    EXPECT_THROW(run_nccl(2, body, 3), CommError);
+    EXPECT_EQ(texts.size(), 2u);
+    for (const std::string& text : texts) {
+      EXPECT_NE(text.find("waited 3 s (CATENA_TIMEOUT) for a collective on the GPU: all ranks have "
+                          "made call #2: a GPU has not finished the work"),
+                std::string::npos)
+          << ahead << " calls ahead: " << text;
+    }
   }
 }
 

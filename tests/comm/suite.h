@@ -37,6 +37,8 @@ struct CaptureCase {
   std::vector<std::string> words;  // that the error must hold when the capture begins with call #5
 };
 std::vector<CaptureCase> capture_cases();
+// Reduces x in place on the side stream, as data-parallel training does with its buckets.
+void bucket(Communicator& comm, const Array& x, const comm::Reduce& how);
 // Makes one call, then captures the step; throws the CommError that refuses it.
 void capture_differently(Communicator& comm, const CaptureCase& one);
 

@@ -7,11 +7,11 @@ namespace catena::comm_suite {
 
 using comm::Reduction;
 
-namespace {
-
 void bucket(Communicator& comm, const Array& x, const comm::Reduce& how) {
   current_stream(comm.device()).wait(comm.all_reduce_async(x, how, comm.side_stream()));
 }
+
+namespace {
 
 void reduction(Communicator& c, const Array& x, bool odd) {
   c.all_reduce(x, odd ? Reduction::kMax : Reduction::kSum, x);

@@ -292,7 +292,7 @@ TEST_P(CudaOptimizer, FollowsTheCpu) {
   CATENA_NEEDS_GPUS(1);
   const Dtype dtype = GetParam();
   for (const OptimizerSlot* slot : {&kernels::sgd, &kernels::momentum_sgd, &kernels::adam}) {
-    for (int64_t n : {int64_t(1), int64_t(1001), int64_t(300000)}) {
+    for (int64_t n : {int64_t(0), int64_t(1), int64_t(1001), int64_t(300000)}) {
       for (int64_t skip : {0, 1}) {  // an odd start takes the path of single elements
         const std::string what = message(slot->name(), " ", n, " ", dtype, " from ", skip);
         const Array g = real_numbers({n + skip}, dtype);

@@ -69,8 +69,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"types", "received an object of type int, expected float", 7, 40},
         Case{
             "hang",
-            "waited 10 s (CATENA_TIMEOUT) for a collective on the GPU: rank 1 has made fewer calls "
-            "than others",
+            "waited 10 s (CATENA_TIMEOUT) for a collective on the GPU: rank 1 did not come to call "
+            "#2",
             7, 40}),
     [](const auto& tested) { return std::string(tested.param.fault); });
 

@@ -85,6 +85,21 @@ TEST(OptimizerGraph, ReplaysEqualEagerStepsBitForBit) {
     EXPECT_EQ(train(rule, true), train(rule, false)) << "rule " << rule;
 }
 
+TEST(OptimizerGraph, ReplaysCountUpdatesOfParametersWithoutElements) {
+  if (device_count(DeviceType::kCuda) == 0) GTEST_SKIP() << "needs a GPU";
+  for (const int rule : {0, 1, 2}) {
+    const Parameter none(zeros({0}, {dtype::float32, cuda_device(0)}));
+    const std::unique_ptr<Optimizer> optimizer = make_rule(rule);
+    optimizer->setup({none});
+    optimizer->prepare_for_capture();
+    cuda::Graph graph = cuda::Graph::capture(cuda_device(0), [&] { optimizer->update(); });
+    for (int i = 0; i < 3; ++i) graph.launch();
+    EXPECT_EQ(optimizer->t(), 3) << "rule " << rule;
+    optimizer->update();
+    EXPECT_EQ(optimizer->t(), 4) << "rule " << rule;
+  }
+}
+
 TEST(OptimizerGraph, SettersAreRefusedDuringACapture) {
   if (device_count(DeviceType::kCuda) == 0) GTEST_SKIP() << "needs a GPU";
   Small model;

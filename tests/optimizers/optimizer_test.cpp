@@ -226,6 +226,22 @@ TEST(Optimizer, RulesOfUsersGetEachParameterOnItsDevice) {
   EXPECT_THROW(nothing.update(), ValueError);
 }
 
+// Whether or not they share an arena with parameters that have some.
+TEST(Optimizer, RulesOfUsersGetParametersWithoutElements) {
+  const Parameter alone(zeros({0}, dtype::float64)), beside(zeros({2, 0}, dtype::float32)),
+      some(ones({2}, dtype::float32));
+  Plain plain(0.5);
+  plain.setup({alone, beside, some});
+  for (int t = 0; t < 3; ++t) {
+    plain.zero_grads();
+    some.set_grad(ones({2}, dtype::float32));
+    plain.update();
+  }
+  for (const Parameter& p : {alone, beside, some})
+    EXPECT_EQ(plain.state_of(p)[0].item<double>(), 3) << p.shape();
+  EXPECT_EQ(some.data().to_vector<double>(), (std::vector<double>{-0.5, -0.5}));
+}
+
 TEST(Optimizer, AccumulatesGradientsOfReplicas) {
   for (const bool replica_in_arena : {false, true}) {
     Model master;
@@ -320,11 +336,14 @@ TEST(Optimizer, RatesAreChecked) {
   EXPECT_THROW(SGD(-1.0), ValueError);
   EXPECT_THROW(MomentumSGD(0.1, 5.0), ValueError);
   EXPECT_THROW(Adam{INFINITY}, ValueError);
-  EXPECT_THROW(gradient_clipping(-1), ValueError);
+  expect_contains(error_of<ValueError>([] { gradient_clipping(-1); }),
+                  {"gradient_clipping", "above 0, got -1"});
   {
     Model model;
     SGD sgd(0.1);
     sgd.setup(model);
+    expect_contains(error_of<ValueError>([&] { sgd.clip_grads(NAN); }),
+                    {"clip_grads", "above 0, got nan"});
     sgd.add_hook("mine", [](UpdateContext& update) { update.clip_norm(0); });
     sgd.zero_grads();
     expect_contains(error_of<ValueError>([&] { sgd.update(); }),

@@ -130,6 +130,37 @@ TEST_P(RuleTest, FollowsTheReferenceWithDeviceValues) { run(GetParam(), {}, true
 TEST_P(RuleTest, ClipsThenDecays) { run(GetParam(), {1.1, 0.1, false}, false); }
 TEST_P(RuleTest, DecaysThenClips) { run(GetParam(), {1.1, 0.1, true}, false); }
 
+// A model without a single element is updated as any other, and the count follows it to a device.
+TEST_P(RuleTest, CountsUpdatesOfParametersWithoutElements) {
+  const auto& [rule, dtype, device] = GetParam();
+  for (const bool captured : {false, true}) {
+    const Parameter none(zeros({0, 3}, {dtype, device}));
+    const std::unique_ptr<Optimizer> optimizer = rule.make();
+    optimizer->setup({none});
+    if (captured) optimizer->prepare_for_capture();
+    optimizer->add_hook("clip", gradient_clipping(1.1));
+    optimizer->add_hook("decay", weight_decay(0.1));
+    const auto update = [&, device = device] {
+      optimizer->zero_grads();
+      none.set_grad(zeros({0, 3}, {none.dtype(), device}));
+      optimizer->update();
+    };
+    for (int64_t t = 1; t <= 3; ++t) {
+      update();
+      EXPECT_EQ(optimizer->t(), t);
+    }
+    none.to(cpu(2));
+    update();
+    EXPECT_EQ(optimizer->t(), 4);
+    for (const Array& state : optimizer->state_of(none)) EXPECT_EQ(state.shape(), Shape({0, 3}));
+    const auto saved = optimizer->state();
+    const std::unique_ptr<Optimizer> other = rule.make();
+    other->setup({none});
+    other->load_state({saved.begin(), saved.end()});
+    EXPECT_EQ(other->t(), 4);
+  }
+}
+
 // A rule of a user over whole arenas, which leaves the count to the base class: p -= lr * t.
 class Ramp : public Optimizer {
  public:
@@ -163,6 +194,26 @@ TEST(UserRule, OverArenasReadsTheStep) {
       EXPECT_EQ(rule.seen, (std::vector<double>{1, 2, 3})) << device;
       EXPECT_EQ(rule.t(), 3);
       EXPECT_DOUBLE_EQ(model.parameters()[0].data().to_vector<double>()[0], before - 3) << device;
+    }
+  }
+}
+
+// The arena of one dtype has no elements at all, the other has.
+TEST(UserRule, OverArenasUpdatesThoseWithoutElements) {
+  for (const Device device : catena::testing::test_devices()) {
+    for (const bool captured : {false, true}) {
+      const Parameter none(zeros({0, 3}, {dtype::float32, device}));
+      const Parameter some(zeros({2}, {dtype::float64, device}));
+      Ramp rule;
+      rule.setup({none, some});
+      if (captured) rule.prepare_for_capture();
+      for (int64_t t = 1; t <= 3; ++t) {
+        rule.zero_grads();
+        catena::testing::set_gradients({none, some}, t);
+        rule.update();
+      }
+      EXPECT_EQ(rule.seen, (std::vector<double>{1, 1, 2, 2, 3, 3})) << device;
+      EXPECT_EQ(some.data().to_vector<double>(), (std::vector<double>{-3, -3})) << device;
     }
   }
 }

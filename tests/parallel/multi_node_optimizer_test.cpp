@@ -162,6 +162,28 @@ TEST(MultiNodeOptimizer, RefusesAModelOnAnotherDevice) {
                DeviceError);
 }
 
+TEST(MultiNodeOptimizer, UpdatesParametersWithoutElements) {
+  for (const char* rule : {"SGD", "MomentumSGD", "Adam"}) {
+    comm::run_threads(2, [&](Communicator& comm) {
+      const Parameter none(zeros({0, 2}, {dtype::float64, comm.device()}));
+      const Parameter some(zeros({3}, {dtype::float32, comm.device()}));
+      auto optimizer = create_multi_node_optimizer(make_rule(rule), comm);
+      optimizer.setup({none, some});
+      for (int step = 0; step < 3; ++step) {
+        optimizer.zero_grads();
+        some.set_grad(full({3}, comm.rank() == 0 ? 3 : -1, dtype::float32));
+        optimizer.update();
+      }
+      EXPECT_EQ(optimizer->t(), 3);
+      const std::vector<double> values = some.data().to_vector<double>();
+      EXPECT_LT(values[0], 0) << "the mean, 1, is followed";
+      EXPECT_EQ(comm.all_gather_object(values[0])[0], values[0]);
+      optimizer.broadcast_state();
+      EXPECT_EQ(optimizer->t(), 3);
+    });
+  }
+}
+
 // Runs `train` on ranks and, with rank 0 of 1, alone; compares the results.
 using Train = std::function<void(Net& net, MultiNodeOptimizer& optimizer, int rank, int size)>;
 void expect_as_alone(int ranks, const Train& train, Dtype dtype = dtype::float64) {

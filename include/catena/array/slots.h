@@ -210,7 +210,8 @@ struct RandomCall {
 };
 
 // Hyper-parameters of one optimizer step. All arrays of a call are contiguous, 1-d, of one length
-// and dtype (float16/bfloat16 parameters with float32 states are not part of this slot).
+// and dtype (float16/bfloat16 parameters with float32 states are not part of this slot). The length
+// may be 0: nothing is read or written then but `counter`, which counts the update as ever.
 // The rule multiplies the gradient by `gradient_scale` first (clipping, averaging).
 struct OptimizerCall {
   const Array* parameter;

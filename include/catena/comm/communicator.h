@@ -194,11 +194,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // What keeps this communicator's calls from finishing, as far as the other ranks' records on this
   // host tell: a differing call, a dead or finished rank. Empty when nothing is wrong. Thread-safe.
   std::string find_problem(double waited_seconds, int* blamed = nullptr) const;
-  // For transports: ranks of this host that have not made call `sequence`; those that made fewer
-  // calls than others, the fewest; whom to blame for a difference or a delay (numbers in the whole
-  // job).
-  std::vector<int> late_ranks(uint64_t sequence) const;
-  std::vector<int> slowest_ranks() const;
+  // For transports: whom to blame, as a number in the whole job.
   int rank_in_job(int rank) const;
   // For transports that notice a failure outside of a call: every later call throws `text`, and the
   // job's report blames this rank, or a peer: that rank of the job, -1 for none in particular.

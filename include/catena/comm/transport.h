@@ -125,6 +125,31 @@ std::string list_ranks(const std::vector<int>& ranks);
 // The one rank that did something else than all others, of at least three; -1 when there is none.
 int odd_rank(const std::vector<std::string>& calls);
 
+// What a transport waits for, as far as it knows.
+struct Wait {
+  std::string doing;      // "in all_reduce #3 sum float32[4]": goes after "rank 0 waited 10 s"
+  int rank = -1;          // who waits; -1: not known
+  int peer = -1;          // the one rank that must come, for a message
+  uint64_t sequence = 0;  // else the call, of all ranks, that must be made; 0: not known
+  bool on_gpu = false;    // the calls only queue what is waited for
+};
+// Why a wait cannot end, and the rank of the job to blame (-1: none in particular). Without a text
+// it may still end.
+struct WaitProblem {
+  std::string text;
+  int blamed = -1;
+};
+// What has been waited for `timeout` seconds: names the ranks that did not come, as far as the
+// records of `owner` tell (null: they tell nothing). A rank is blamed only when a call of its own
+// is missing.
+WaitProblem describe_delay(const Communicator* owner, double timeout, const Wait& wait);
+// For transports that poll: after `waited` seconds, what keeps the wait from ending. The records of
+// the other ranks are looked at from `next_look` on, which begins as kFirstLook and is moved on;
+// after `timeout` seconds describe_delay tells. Thread-safe.
+inline constexpr double kFirstLook = 2;
+WaitProblem find_wait_problem(const Communicator* owner, double waited, double timeout,
+                              const Wait& wait, double& next_look);
+
 // The deadlines in effect: from the options, else the environment, else the default.
 double timeout_of(const CommunicatorOptions& options);
 double start_timeout_of(const CommunicatorOptions& options);

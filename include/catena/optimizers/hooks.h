@@ -16,9 +16,8 @@ inline Hook weight_decay(double rate) {
 // device (R. Pascanu, T. Mikolov, Y. Bengio, On the difficulty of training recurrent neural
 // networks, ICML 2013). ValueError unless maxnorm > 0.
 inline Hook gradient_clipping(double maxnorm) {
-  CATENA_CHECK(ValueError, maxnorm > 0, "gradient_clipping: expected a norm above 0, got ",
-               maxnorm);
-  return [maxnorm](UpdateContext& update) { update.clip_norm(maxnorm); };
+  detail::check_maxnorm("gradient_clipping", maxnorm);
+  return [maxnorm](UpdateContext& update) { update.clip(maxnorm); };
 }
 
 }  // namespace catena::optimizers

@@ -21,6 +21,11 @@ class UpdateContext;
 // Runs in every update before the rule: weight decay, clipping (hooks.h), or anything of your own.
 using Hook = std::function<void(UpdateContext&)>;
 
+namespace detail {
+// What everything that clips takes: ValueError, which begins with `who`, unless maxnorm > 0.
+void check_maxnorm(const char* who, double maxnorm);
+}  // namespace detail
+
 // What a data-parallel wrapper adds: gradients that are only right after communication.
 class GradientSource {
  public:
@@ -80,11 +85,12 @@ class Optimizer {
   // L2 norm of all gradients together; waits for the devices.
   double compute_grads_norm();
   // Scales the gradients so that their norm is at most maxnorm; waits for the devices. The hook
-  // gradient_clipping does the same without waiting.
+  // gradient_clipping does the same without waiting. ValueError unless maxnorm > 0.
   void clip_grads(double maxnorm);
   // gradient += decay * parameter, now. The hook weight_decay does it in every update.
   void weight_decay(double decay);
-  // One step: hooks in the order they were added, then the rule.
+  // One step: hooks in the order they were added, then the rule, over all parameters alike: one
+  // without elements is updated too, and its states and counts advance.
   void update();
 
   // Learning rate ("alpha" of Adam). Setting it on a GPU is queued; during a capture it is an
@@ -127,8 +133,8 @@ class Optimizer {
   // the parameter for each of state_names().
   virtual Arrays init_state(const Array& parameter, const Array& gradient);
   virtual std::vector<std::string> state_names() const { return {}; }
-  // One parameter's step, in place, with its device current. By default calls the form for the
-  // device.
+  // One parameter's step, in place, with its device current; also of one without elements. By
+  // default calls the form for the device.
   virtual void update_one(const Array& parameter, const Array& gradient, const Arrays& states);
   virtual void update_one_cpu(const Array& parameter, const Array& gradient, const Arrays& states);
   virtual void update_one_gpu(const Array& parameter, const Array& gradient, const Arrays& states);
@@ -136,8 +142,9 @@ class Optimizer {
   int64_t step() const { return t_; }
 
   // Rules as one kernel over an arena -------------------------------------------------------------
-  // Everything is 1-d, contiguous, of one length and dtype; states are zeros at setup. The rule
-  // multiplies the gradient by gradient_scale, then adds weight_decay * parameter.
+  // Everything is 1-d, contiguous, of one length (0 when no parameter of the arena has elements)
+  // and dtype; states are zeros at setup. The rule multiplies the gradient by gradient_scale, then
+  // adds weight_decay * parameter.
   struct ArenaUpdate {
     Array parameter, gradient;
     Arrays states;
@@ -201,14 +208,20 @@ class UpdateContext {
   // gradient += rate * parameter.
   void add_weight_decay(double rate) { decay_ += rate; }
   // Scales all gradients together to at most this L2 norm. Nothing waits for a device. A norm that
-  // is not a number leaves them as they are.
-  void clip_norm(double maxnorm);
+  // is not a number leaves them as they are. ValueError unless maxnorm > 0.
+  void clip_norm(double maxnorm) {
+    detail::check_maxnorm("UpdateContext::clip_norm", maxnorm);
+    clip(maxnorm);
+  }
   // Carries out what is remembered, so that the gradient arrays are what the rule would see: for
   // hooks that read or write them.
   void apply();
 
  private:
   friend class Optimizer;
+  friend Hook gradient_clipping(double maxnorm);  // which has checked the norm
+  void clip(double maxnorm);
+
   Optimizer& optimizer_;
   double decay_ = 0;
   std::vector<Array> scale_;  // one 0-d float64 for each arena; empty: one

@@ -130,7 +130,8 @@ void launch_rule(const OptimizerArgs& args, const Launch& launch) {
   const int64_t packs = (args.count + kPack<T> - 1) / kPack<T>;
   const int64_t wanted = ((args.aligned ? packs : args.count) + kThreads - 1) / kThreads;
   const int64_t most = int64_t(launch.multiprocessors) * 8;
-  const int blocks = int(wanted < most ? wanted : most);
+  // One block without elements counts the update.
+  const int blocks = wanted == 0 ? 1 : int(wanted < most ? wanted : most);
   if (args.aligned)
     optimizer_kernel<T, kRule, kPack<T>><<<blocks, kThreads, 0, launch.stream>>>(args);
   else
@@ -140,7 +141,7 @@ void launch_rule(const OptimizerArgs& args, const Launch& launch) {
 }  // namespace
 
 void launch_optimizer(Rule rule, Float type, const OptimizerArgs& args, const Launch& launch) {
-  if (args.count == 0) return;
+  if (args.count == 0 && !args.counter) return;
   CATENA_FLOAT_SWITCH(type, {
     if (rule == Rule::kSgd)
       launch_rule<T, Rule::kSgd>(args, launch);

@@ -3,7 +3,6 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstring>
 
@@ -11,8 +10,15 @@ namespace catena::comm::mpi {
 
 namespace {
 constexpr int kFailureTag = 1;
-// Records of other ranks are looked at when a wait has lasted this long, and then this often.
-constexpr double kFirstLook = 2, kNextLook = 0.5;
+
+Wait describe(int rank, const std::string& doing, const Call* call) {
+  Wait wait{.doing = "in " + doing, .rank = rank};
+  if (call && is_message(call->op))
+    wait.peer = call->root;
+  else if (call)
+    wait.sequence = call->sequence;
+  return wait;
+}
 }  // namespace
 
 Waiter::Waiter(MPI_Comm news, int rank, int size, double timeout)
@@ -59,36 +65,6 @@ void Waiter::fail_mismatch(const std::vector<std::string>& calls, const Call& ca
   throw PeerError(text, blamed);
 }
 
-Waiter::Reason Waiter::describe_delay(double timeout, const std::string& doing,
-                                      const Call* call) const {
-  Reason reason;
-  reason.text = message("rank ", rank_, " waited ", timeout, " s (CATENA_TIMEOUT) in ", doing);
-  std::vector<int> late;
-  if (call && is_message(call->op))
-    late = {call->root};
-  else if (call && owner_)
-    late = owner_->late_ranks(call->sequence);
-  if (late.empty()) {
-    reason.text += " for ranks that did not come";
-  } else {
-    reason.blamed = owner_ ? owner_->rank_in_job(late[0]) : late[0];
-    reason.text += message(" for ", list_ranks(late), ", which did not come");
-  }
-  reason.text += "; their stacks or logs tell what they do";
-  return reason;
-}
-
-Waiter::Reason Waiter::reason_to_stop(double waited, double timeout, const std::string& doing,
-                                      const Call* call) {
-  if (owner_ && waited > next_look_) {
-    next_look_ = waited + kNextLook;
-    Reason problem;
-    problem.text = owner_->find_problem(waited, &problem.blamed);
-    if (!problem.text.empty()) return problem;
-  }
-  return waited < timeout ? Reason() : describe_delay(timeout, doing, call);
-}
-
 void Waiter::give_up(std::vector<MPI_Request>& requests, const PeerError& error) {
   for (MPI_Request& request : requests) {
     if (request == MPI_REQUEST_NULL) continue;
@@ -104,8 +80,9 @@ void Waiter::wait(std::vector<MPI_Request>& requests, const std::string& doing, 
                   const Call* call) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
-  next_look_ = kFirstLook;
-  Reason stop;
+  const Wait what = describe(rank_, doing, call);
+  double next_look = kFirstLook;
+  WaitProblem stop;
   for (int64_t tries = 0;; ++tries) {
     {
       std::lock_guard lock(mutex());
@@ -127,7 +104,7 @@ void Waiter::wait(std::vector<MPI_Request>& requests, const std::string& doing, 
         sched_yield();
       else
         usleep(waited < 1 ? 50 : 500);
-      stop = reason_to_stop(waited, timeout, doing, call);
+      stop = find_wait_problem(owner_, waited, timeout, what, next_look);
     }
     if (!stop.text.empty()) {
       broadcast_failure(stop.text, stop.blamed);

@@ -31,19 +31,11 @@ class Waiter {
 
  private:
   void read_news();
-  // Why a wait cannot end, and who is to blame; an empty text when it may.
-  struct Reason {
-    std::string text;
-    int blamed = -1;
-  };
-  Reason reason_to_stop(double waited, double timeout, const std::string& doing, const Call* call);
-  Reason describe_delay(double timeout, const std::string& doing, const Call* call) const;
   [[noreturn]] void give_up(std::vector<MPI_Request>& requests, const PeerError& error);
 
   MPI_Comm news_;
   int rank_, size_;
   double timeout_;
-  double next_look_ = 0;
   bool told_ = false;
   const Communicator* owner_ = nullptr;
 };

@@ -11,8 +11,6 @@
 namespace catena::comm::nccl {
 
 namespace {
-// Other ranks' records are looked at when a wait has lasted this long, and then this often.
-constexpr double kFirstLook = 2, kNextLook = 0.5;
 // How long the end of an aborted communicator is waited for, and at the end of the process.
 constexpr double kAbortWait = 0.3, kAbortWaitAtExit = 2;
 
@@ -28,7 +26,8 @@ void finish_aborts() {
 
 Core::~Core() {
   for (Point& point : points_)
-    if (point.event) cudaEventDestroy(point.event);
+    for (const Mark& mark : {point.first, point.last})
+      if (mark.event) cudaEventDestroy(mark.event);
 }
 
 std::string Core::failure() const {
@@ -88,33 +87,14 @@ void Core::abort() {
     std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
-Core::Problem Core::describe_delay(double timeout, const char* doing) const {
-  Problem delay{message("waited ", timeout, " s (CATENA_TIMEOUT) for ", doing)};
-  // Most likely for the ranks with the fewest calls. If this is one of them, the others ran ahead
-  // of their GPUs, and nothing is known.
-  const std::vector<int> late = owner_ ? owner_->slowest_ranks() : std::vector<int>();
-  if (late.empty() || std::find(late.begin(), late.end(), owner_->rank()) != late.end()) {
-    delay.text += ": other ranks did not come or do not progress";
-  } else {
-    delay.blamed = owner_->rank_in_job(late[0]);
-    delay.text += message(": ", list_ranks(late), late.size() > 1 ? " have" : " has",
-                          " made fewer calls than others");
-  }
-  delay.text += "; their stacks or logs tell what they do";
-  return delay;
-}
-
-Core::Problem Core::problem(double waited, double timeout, const char* doing,
-                            double& next_look) const {
-  if (waited >= next_look) {
-    next_look = waited + kNextLook;
-    if (owner_) {
-      Problem found;
-      found.text = owner_->find_problem(waited, &found.blamed);
-      if (!found.text.empty()) return found;
-    }
-  }
-  return waited < timeout ? Problem() : describe_delay(timeout, doing);
+Core::Problem Core::problem(double waited, double timeout, const char* target, double& next_look,
+                            uint64_t call) const {
+  const Wait wait{.doing = message("for ", target),
+                  .rank = owner_ ? owner_->rank() : -1,
+                  .sequence = call,
+                  .on_gpu = true};
+  const WaitProblem found = find_wait_problem(owner_, waited, timeout, wait, next_look);
+  return {found.text, found.blamed};
 }
 
 void Core::give_up(ncclResult_t code, const char* call) {
@@ -162,14 +142,18 @@ Core::Point& Core::make_point(const Stream& stream) {
   Point& oldest =
       *std::min_element(points_.begin(), points_.end(),
                         [](const Point& a, const Point& b) { return a.number < b.number; });
-  if (!oldest.event) {
+  if (!oldest.last.event) {
     int previous = 0;
     cudaGetDevice(&previous);
     CATENA_NCCL_CUDA(cudaSetDevice(device_));
-    CATENA_NCCL_CUDA(cudaEventCreateWithFlags(&oldest.event, cudaEventDisableTiming));
+    for (Mark* mark : {&oldest.first, &oldest.last})
+      if (!mark->event)
+        CATENA_NCCL_CUDA(cudaEventCreateWithFlags(&mark->event, cudaEventDisableTiming));
     cudaSetDevice(previous);
   }
   oldest.stream = stream;
+  oldest.first.pending = oldest.last.pending = false;
+  oldest.only_calls = true;
   return oldest;
 }
 
@@ -187,34 +171,59 @@ constexpr std::chrono::microseconds kMarkPeriod{100};
 
 }  // namespace
 
+cudaError_t Core::pass(Point& point) {
+  // Another stream of this thread may record a graph.
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  cudaThreadExchangeStreamCaptureMode(&mode);
+  cudaError_t code = cudaSuccess;
+  while (point.first.pending) {
+    code = cudaEventQuery(point.first.event);
+    if (code != cudaSuccess) break;
+    std::swap(point.first, point.last);
+    point.last.pending = false;
+  }
+  cudaThreadExchangeStreamCaptureMode(&mode);
+  if (code == cudaErrorNotReady) cudaGetLastError();  // it is no error of what comes next
+  return code;
+}
+
 // False while the stream records a graph.
 bool Core::record(Point& point) {
   point.dirty = false;
   if (records_graph(point.stream)) return false;
-  CATENA_NCCL_CUDA(cudaEventRecord(point.event, native(point.stream)));
+  pass(point);
+  Mark& mark = point.first.pending ? point.last : point.first;
+  // It takes the place of a mark that is not looked at any more, and stands for its work too.
+  const bool only_calls = point.only_calls && !(mark.pending && mark.call == 0);
+  CATENA_NCCL_CUDA(cudaEventRecord(mark.event, native(point.stream)));
+  mark.pending = true;
+  mark.call = only_calls ? point.call : 0;
+  point.only_calls = true;
   point.number = ++marks_;
-  point.pending = true;
   point.recorded = Clock::now();
   return true;
 }
 
-void Core::mark(const Stream& stream) {
+void Core::mark(const Stream& stream, uint64_t call) {
   caller_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-  if (Point* point = find_point(stream)) {
-    if (point->pending && Clock::now() - point->recorded < kMarkPeriod) {
-      point->dirty = true;
+  Point* point = find_point(stream);
+  if (!point) {
+    if (records_graph(stream)) {
+      // The calls before a capture must agree, as those in it will be repeated for ever.
+      if (!capturing_.exchange(true)) verify();
       return;
     }
-    capturing_ = !record(*point);
+    point = &make_point(stream);
+  }
+  if (call > 0)
+    point->call = call;
+  else
+    point->only_calls = false;
+  if (point->first.pending && Clock::now() - point->recorded < kMarkPeriod) {
+    point->dirty = true;
     return;
   }
-  if (!records_graph(stream)) {
-    record(make_point(stream));
-    capturing_ = false;
-    return;
-  }
-  // The calls before a capture must agree, as those in it will be repeated for ever.
-  if (!capturing_.exchange(true)) verify();
+  capturing_ = !record(*point);
 }
 
 void Core::flush() {
@@ -227,15 +236,12 @@ void Core::drain() {
   const Clock::time_point start = Clock::now();
   double next_look = kFirstLook;
   for (Point& point : points_) {
-    while (point.pending && !failed()) {
-      const cudaError_t code = cudaEventQuery(point.event);
-      if (code == cudaSuccess) {
-        point.pending = false;
-        break;
-      }
+    while (!failed()) {
+      const cudaError_t code = pass(point);
+      if (code == cudaSuccess) break;
       if (code != cudaErrorNotReady) check_cuda(code, "cudaEventQuery");
-      const Problem found =
-          problem(seconds_since(start), timeout_, "collectives on the GPU", next_look);
+      const Problem found = problem(seconds_since(start), timeout_, "collectives on the GPU",
+                                    next_look, point.first.call);
       if (!found.text.empty()) fail(found);
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
@@ -244,12 +250,8 @@ void Core::drain() {
 }
 
 void Core::look_at(Point& point) {
-  if (!point.pending) return;
-  const cudaError_t code = cudaEventQuery(point.event);
-  if (code == cudaSuccess) {
-    point.pending = false;
-    return;
-  }
+  const cudaError_t code = pass(point);
+  if (code == cudaSuccess) return;
   if (code != cudaErrorNotReady)
     return fail({message("the GPU failed: ", cudaGetErrorString(code)), -1, Cause::kThisGpu});
   if (point.seen != point.number) {
@@ -259,8 +261,8 @@ void Core::look_at(Point& point) {
     point.next_look = kFirstLook;
     return;
   }
-  const Problem found =
-      problem(seconds_since(point.since), timeout_, "a collective on the GPU", point.next_look);
+  const Problem found = problem(seconds_since(point.since), timeout_, "a collective on the GPU",
+                                point.next_look, point.first.call);
   if (!found.text.empty()) fail(found);
 }
 

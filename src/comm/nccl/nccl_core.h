@@ -54,8 +54,9 @@ class Core {
                               std::function<ncclResult_t(ncclComm_t*)> call);
 
   // Notes that work was queued on the stream, to be watched; not while the stream records a graph.
-  // Cheap: an event is recorded at most every 100 us, what came later is marked by flush().
-  void mark(const Stream& stream);
+  // `call` is the number of a call of all ranks, 0 for messages and launches of graphs. Cheap: an
+  // event is recorded at most every 100 us, what came later is marked by flush().
+  void mark(const Stream& stream, uint64_t call);
   // Before the host waits: marks what mark() left out.
   void flush();
   // Waits for all that was marked.
@@ -91,25 +92,35 @@ class Core {
   void abort();
 
  private:
-  // The last marked point of one stream.
-  struct Point {
-    Stream stream;  // kept alive, so that its event may be recorded later
+  // A mark in the queue of a stream.
+  struct Mark {
     cudaEvent_t event = nullptr;
-    bool dirty = false;  // work came after the event was recorded
-    Clock::time_point recorded;
-    uint64_t number = 0;  // of the mark; 0: never used
     bool pending = false;
-    uint64_t seen = 0;  // number at the last look
+    uint64_t call = 0;  // the last of the calls before it; 0: there is other work among them
+  };
+  // What is watched of one stream. The first mark stays until the GPU has passed it, for it tells
+  // which call is waited for; the last one moves along with what is queued.
+  struct Point {
+    Stream stream;  // kept alive, so that its events may be recorded later
+    Mark first, last;
+    bool dirty = false;  // work came after the last mark
+    Clock::time_point recorded;
+    uint64_t number = 0;     // of the last mark; 0: never used
+    uint64_t call = 0;       // the last that was queued
+    bool only_calls = true;  // no other work was queued since the last mark
+    uint64_t seen = 0;       // number at the last look
     Clock::time_point since;
     double next_look = 0;
   };
   Point* find_point(const Stream& stream);
   Point& make_point(const Stream& stream);
   bool record(Point& point);
+  // Forgets the marks that the GPU has passed: cudaErrorNotReady when some are left.
+  static cudaError_t pass(Point& point);
   void look_at(Point& point);
   [[noreturn]] void give_up(ncclResult_t code, const char* call);
-  Problem problem(double waited, double timeout, const char* doing, double& next_look) const;
-  Problem describe_delay(double timeout, const char* doing) const;
+  Problem problem(double waited, double timeout, const char* target, double& next_look,
+                  uint64_t call = 0) const;
 
   const int device_;
   const double timeout_;

@@ -43,6 +43,9 @@ bool is_simple(const Call& call) {
   }
 }
 
+// As Core::mark takes it.
+uint64_t number_among_all(const Call& call) { return is_message(call.op) ? 0 : call.sequence; }
+
 void check_gpus(Communicator& control, Device device) {
   struct Place {
     int host;
@@ -140,7 +143,7 @@ std::unique_ptr<Transport> NcclTransport::split(const std::vector<int>& members,
 void NcclTransport::watch(const Stream& stream) {
   std::lock_guard lock(core_->mutex);
   core_->throw_if_failed();
-  core_->mark(stream);
+  core_->mark(stream, 0);
 }
 
 void NcclTransport::abort(const std::string& reason) noexcept {
@@ -171,7 +174,7 @@ void NcclTransport::run(std::span<const Call> calls) {
   core_->throw_if_failed();
   const Operation op = reduces(call.op) ? Operation(call, core_->comm) : Operation();
   core_->finish(issue(call, op.get()), comm::name(call.op));
-  core_->mark(call.stream);
+  core_->mark(call.stream, number_among_all(call));
   if (call.input) record_use(*call.input->storage(), call.stream);
   if (call.output) record_use(*call.output->storage(), call.stream);
 }
@@ -218,7 +221,7 @@ void NcclTransport::run_group(std::span<const Call> calls) {
       code = issue(issued[i], operations[i].get());
     const ncclResult_t ended = ncclGroupEnd();
     core_->finish(code == ncclSuccess ? ended : code, "ncclGroupEnd");
-    for (const Call& call : issued) core_->mark(call.stream);
+    for (const Call& call : issued) core_->mark(call.stream, number_among_all(call));
   }
   for (const Call& call : issued) {
     if (call.input) record_use(*call.input->storage(), call.stream);

@@ -1,0 +1,122 @@
+// Which ranks the others wait for, as their records on the board tell, and what waits say of it.
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "comm/communicator_state.h"
+#include "error_text.h"
+
+namespace catena::comm {
+namespace {
+
+TEST(SlowestRanks, MadeTheFewestCalls) {
+  const BoardPlace place{std::make_shared<StatusBoard>(StatusBoard::create_private(4)),
+                         {2, 0, -1, 1}};
+  EXPECT_EQ(slowest_ranks(last_calls(place, 7)), std::vector<int>());
+  CallHistory histories[] = {CallHistory(7), CallHistory(7), CallHistory(7)};
+  const auto call = [&](int slot) {
+    place.board->slot(slot).begin_call(histories[slot].next(CallOp::all_reduce, 11, 0, -1, 8));
+  };
+  call(2);
+  EXPECT_EQ(slowest_ranks(last_calls(place, 7)), (std::vector<int>{1, 3})) << "they made none";
+  call(0);
+  EXPECT_EQ(slowest_ranks(last_calls(place, 7)), (std::vector<int>{3}));
+  call(1);
+  EXPECT_EQ(slowest_ranks(last_calls(place, 7)), std::vector<int>());
+  call(2);
+  call(2);
+  call(0);
+  EXPECT_EQ(slowest_ranks(last_calls(place, 7)), (std::vector<int>{3}))
+      << "not those that lag behind one";
+  EXPECT_EQ(slowest_ranks(last_calls({}, 7)), std::vector<int>()) << "without a board";
+}
+
+// Its records of the communicator are gone, and with them what it did.
+TEST(SlowestRanks, AreNotThoseWithManyCallsElsewhere) {
+  const BoardPlace place{std::make_shared<StatusBoard>(StatusBoard::create_private(2)), {0, 1}};
+  CallHistory first(7), second(7), elsewhere(9);
+  const auto call = [&](int slot, CallHistory& history) {
+    place.board->slot(slot).begin_call(history.next(CallOp::all_reduce, 11, 0, -1, 8));
+  };
+  call(0, first);
+  call(1, second);
+  call(1, second);
+  EXPECT_EQ(slowest_ranks(last_calls(place, 7)), (std::vector<int>{0}));
+  EXPECT_EQ(late_ranks(last_calls(place, 7), 2), (std::vector<int>{0}));
+  for (int i = 0; i < StatusBoard::kRingSize; ++i) call(0, elsewhere);
+  EXPECT_EQ(slowest_ranks(last_calls(place, 7)), std::vector<int>());
+  EXPECT_EQ(late_ranks(last_calls(place, 7), 2), std::vector<int>());
+}
+
+// Two ranks of a job of four, on one board; the board's ranks are those of the job.
+struct Pair {
+  Pair() {
+    place.board->slot(0).set_identity(2, 1, "here");
+    place.board->slot(1).set_identity(3, 1, "here");
+  }
+  void call(int slot) {
+    place.board->slot(slot).begin_call(
+        histories[size_t(slot)].next(CallOp::all_reduce, 11, 0, -1, 8));
+  }
+  // What the first of the two says after 5 s.
+  WaitProblem after_5_s(Wait wait) const {
+    wait.doing = "for a sum";
+    wait.rank = 0;
+    return describe_delay(place, 7, 5, wait);
+  }
+  void expect(const Wait& wait, const char* text, int blamed) const {
+    const WaitProblem delay = after_5_s(wait);
+    EXPECT_EQ(delay.blamed, blamed) << delay.text;
+    expect_contains(delay.text, {"rank 0 waited 5 s (CATENA_TIMEOUT) for a sum: ", text});
+  }
+  BoardPlace place{std::make_shared<StatusBoard>(StatusBoard::create_private(2)), {0, 1}};
+  std::array<CallHistory, 2> histories{CallHistory(7), CallHistory(7)};
+};
+
+TEST(DescribeDelay, BlamesTheRankThatDidNotCome) {
+  Pair pair;
+  pair.expect({.peer = 1}, "sum: rank 1 did not come; the stacks", 3);
+  pair.call(0);
+  pair.expect({.sequence = 1}, "sum: rank 1 did not come to call #1; the stacks", 3);
+  pair.expect({.sequence = 1, .on_gpu = true}, "sum: rank 1 did not come to call #1; the stacks",
+              3);
+  pair.expect({}, "sum: rank 1 has made fewer calls than others; the stacks", 3);
+}
+
+TEST(DescribeDelay, BlamesNobodyForACallThatAllHaveMade) {
+  Pair pair;
+  for (const int slot : {0, 1}) pair.call(slot);
+  pair.expect({.sequence = 1}, "sum: all ranks have made call #1, but the transfer", -1);
+  const Wait on_gpu{.sequence = 1, .on_gpu = true};
+  const char* const unfinished =
+      "all ranks have made call #1: a GPU has not finished the work that was queued before it";
+  pair.expect(on_gpu, unfinished, -1);
+  pair.expect({}, "sum: other ranks did not come or do not progress", -1);
+  pair.call(0);  // runs ahead of its GPU
+  pair.expect(on_gpu, unfinished, -1);
+  for (int i = 0; i < 3; ++i) pair.call(1);  // the other one does
+  pair.expect(on_gpu, unfinished, -1);
+  pair.expect({}, "sum: other ranks did not come or do not progress", -1);
+}
+
+TEST(DescribeDelay, DoesNotSpeakForRanksWithoutRecords) {
+  Pair pair;
+  pair.place.slots = {0, -1};  // on another host
+  pair.call(0);
+  pair.expect({.sequence = 1}, "sum: other ranks did not come to call #1; the stacks", -1);
+  pair.expect({.sequence = 1, .on_gpu = true},
+              "sum: other ranks did not come to call #1, or a GPU has not finished the work", -1);
+  pair.expect({}, "sum: other ranks did not come or do not progress", -1);
+  expect_contains(describe_delay(nullptr, 4, {.doing = "in a split"}).text,
+                  {"waited 4 s (CATENA_TIMEOUT) in a split: other ranks did not come"});
+}
+
+TEST(FindWaitProblem, TellsOfADelayAtTheDeadlineOnly) {
+  double next_look = kFirstLook;
+  EXPECT_EQ(find_wait_problem(nullptr, 4.9, 5, {.doing = "in a sum"}, next_look).text, "");
+  expect_contains(find_wait_problem(nullptr, 5, 5, {.doing = "in a sum"}, next_look).text,
+                  {"waited 5 s (CATENA_TIMEOUT) in a sum"});
+}
+
+}  // namespace
+}  // namespace catena::comm
