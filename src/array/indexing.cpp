@@ -112,13 +112,14 @@ void put(const Array& a, const Array& indices, const Operand& operand, OutOfRang
   rethrow_as("put");
 }
 
-void scatter_add(const Array& a, const Array& indices, const Operand& values, int64_t axis) {
+void scatter_add(const Array& a, const Array& indices, const Operand& values, int64_t axis,
+                 OutOfRange mode) {
   std::vector<AnyIndex> entries(size_t(normalize_axis("scatter_add", axis, a.ndim())),
                                 AnyIndex(Slice()));
   CATENA_CHECK(DtypeError, is_int(indices.dtype()), "scatter_add: positions must be integers, got ",
                indices.dtype());
   entries.emplace_back(indices);
-  add_for("scatter_add", a, entries, values);
+  add_for("scatter_add", a, entries, values, mode);
 }
 
 Array compress(const Array& condition, const Array& a, std::optional<int64_t> axis) try {

@@ -44,10 +44,8 @@ struct RowsArgs {
   Divider groups;               // blocks along the rows
   int32_t outer_dims;
   int32_t width_shift;  // log2 of the threads along a row
-  int32_t rows_per_block;
   int32_t vectors;  // every row of every operand is aligned, columns divide
   uint32_t splat;   // bit k: stride 0 along the columns
-  int32_t unused;
 };
 
 // Outputs are contiguous along `columns`; inputs in `staged` are along `rows`.
@@ -169,7 +167,7 @@ struct ConcatArgs {
 
 static_assert(sizeof(Divider) == 12, "Divider must have no padding");
 static_assert(sizeof(FlatArgs<3>) == 80, "FlatArgs is laid out alike everywhere");
-static_assert(sizeof(RowsArgs<3>) == 360, "RowsArgs is laid out alike everywhere");
+static_assert(sizeof(RowsArgs<3>) == 352, "RowsArgs is laid out alike everywhere");
 static_assert(sizeof(TiledArgs<3>) == 368, "TiledArgs is laid out alike everywhere");
 static_assert(sizeof(StridedArgs<3>) == 352, "StridedArgs is laid out alike everywhere");
 static_assert(sizeof(ReduceArgs) == 672, "ReduceArgs is laid out alike everywhere");

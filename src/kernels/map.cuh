@@ -175,19 +175,11 @@ CATENA_FN void load_row(Slot<T>& slot, const char* pointer, bool splat, const Ro
 // The rows that a thread has in hand, `step` bytes apart.
 template <class T>
 CATENA_FN void load_rows(Slot<T>* slots, const char* pointer, int64_t step, bool splat,
-                         const RowSpan& span, int rows_left, int thread_rows) {
+                         const RowSpan& span, int64_t rows_left, int thread_rows) {
 #pragma unroll
   for (int u = 0; u < kUnroll; ++u) {
     if (u == 0 || u * thread_rows < rows_left) load_row(slots[u], pointer + u * step, splat, span);
   }
-}
-// One row for all of them.
-template <class T>
-CATENA_FN void load_repeated_row(Slot<T>* slots, const char* pointer, bool splat,
-                                 const RowSpan& span) {
-  load_row(slots[0], pointer, splat, span);
-#pragma unroll
-  for (int u = 1; u < kUnroll; ++u) slots[u] = slots[0];
 }
 template <class T>
 CATENA_FN void store_row(const Slot<T>& slot, char* pointer, const RowSpan& span) {
@@ -202,8 +194,8 @@ CATENA_FN void store_row(const Slot<T>& slot, char* pointer, const RowSpan& span
   }
 }
 
-// A block takes rows_per_block rows of one segment. What does not change from row to row (a
-// broadcast row, a host number) is loaded once.
+// A block takes kUnroll rows a thread of one segment, and no more: blocks that run at a time then
+// lie side by side in memory, which is worth more than loading a broadcast row less often.
 CATENA_KERNEL __launch_bounds__(kMapThreads)
     catena_rows(const __grid_constant__ RowsArgs<CATENA_N> a) {
   uint32_t segment, group;
@@ -218,9 +210,9 @@ CATENA_KERNEL __launch_bounds__(kMapThreads)
   span.count =
       columns_left < (kVector << a.width_shift) ? int(columns_left) : (kVector << a.width_shift);
   const int thread_rows = kMapThreads >> a.width_shift;
-  int64_t row = int64_t(group) * a.rows_per_block + (threadIdx.x >> a.width_shift);
-  const int64_t group_end = (int64_t(group) + 1) * a.rows_per_block;
-  const int64_t row_end = group_end < a.rows ? group_end : a.rows;
+  const int64_t row = int64_t(group) * (kUnroll * thread_rows) + (threadIdx.x >> a.width_shift);
+  if (row >= a.rows) return;
+  const int64_t rows_left = a.rows - row;
 
 #define CATENA_POINTER(k)                                                             \
   char* pointer##k = static_cast<char*>(a.op.pointer[k]) + row * a.row_stride[k] +    \
@@ -238,44 +230,29 @@ CATENA_KERNEL __launch_bounds__(kMapThreads)
     CATENA_EACH_INPUT(CATENA_ADVANCE)
 #undef CATENA_ADVANCE
   }
-#define CATENA_IMMEDIATE(k) \
-  if ((a.op.immediate >> k) & 1) fill_slots(slots##k, from_bits<Operand##k>(a.op.value[k]));
-  CATENA_EACH_INPUT(CATENA_IMMEDIATE)
-#undef CATENA_IMMEDIATE
-#pragma unroll 1
-  for (bool first = true; row < row_end; row += kUnroll * thread_rows, first = false) {
 #define CATENA_LOAD(k)                                                                      \
-  if (!((a.op.immediate >> k) & 1) && a.row_stride[k] != 0)                                 \
+  if ((a.op.immediate >> k) & 1)                                                            \
+    fill_slots(slots##k, from_bits<Operand##k>(a.op.value[k]));                             \
+  else                                                                                      \
     load_rows(slots##k, pointer##k, thread_rows* a.row_stride[k], (a.splat >> k) & 1, span, \
-              int(row_end - row), thread_rows);
-    CATENA_EACH_INPUT(CATENA_LOAD)
-#undef CATENA_LOAD
-    // After the others: copying to the further rows waits for the load.
-#define CATENA_LOAD(k)                                               \
-  if (first && !((a.op.immediate >> k) & 1) && a.row_stride[k] == 0) \
-    load_repeated_row(slots##k, pointer##k, (a.splat >> k) & 1, span);
-    CATENA_EACH_INPUT(CATENA_LOAD)
+              rows_left, thread_rows);
+  CATENA_EACH_INPUT(CATENA_LOAD)
 #undef CATENA_LOAD
 #pragma unroll
-    for (int u = 0; u < kUnroll; ++u) {
+  for (int u = 0; u < kUnroll; ++u) {
 #pragma unroll
-      for (int v = 0; v < kVector; ++v) {
-        CATENA_ELEMENT(CATENA_SLOT)
-      }
+    for (int v = 0; v < kVector; ++v) {
+      CATENA_ELEMENT(CATENA_SLOT)
     }
+  }
 #pragma unroll
-    for (int u = 0; u < kUnroll; ++u) {
-      if (row + u * thread_rows < row_end) {
+  for (int u = 0; u < kUnroll; ++u) {
+    if (u * thread_rows < rows_left) {
 #define CATENA_STORE(k) \
   store_row(slots##k[u], pointer##k + u * thread_rows * a.row_stride[k], span);
-        CATENA_EACH_OUTPUT(CATENA_STORE)
+      CATENA_EACH_OUTPUT(CATENA_STORE)
 #undef CATENA_STORE
-      }
     }
-#define CATENA_STEP(k) pointer##k += kUnroll * thread_rows * a.row_stride[k];
-    CATENA_EACH_OUTPUT(CATENA_STEP)
-    CATENA_EACH_INPUT(CATENA_STEP)
-#undef CATENA_STEP
   }
 }
 

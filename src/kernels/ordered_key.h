@@ -15,18 +15,21 @@ struct Ordered {
   static constexpr U kLast = U(~U(0));
   static constexpr bool kIsFloat = kKind == kFloat;
 
-  // One to one. NaNs of either sign come after +infinity, -0 right before 0.
-  static CATENA_FN U encode(U bits) {
+  // One to one. NaNs of either sign come after +infinity, -0 right before 0. V: U, or a vector of
+  // it.
+  template <class V>
+  static CATENA_FN V encode(V bits) {
     if (kKind == kUnsigned) return bits;
-    if (kKind == kSigned) return U(bits ^ kSign);
-    const U flipped = U(bits & kSign ? ~bits : bits ^ kSign);
-    return U(flipped - kLowest);  // NaNs with a sign, which lie before -infinity, wrap to the end
+    if (kKind == kSigned) return V(bits ^ kSign);
+    const V flipped = V((bits & kSign) != 0 ? V(~bits) : V(bits ^ kSign));
+    return V(flipped - kLowest);  // NaNs with a sign, which lie before -infinity, wrap to the end
   }
-  static CATENA_FN U decode(U key) {
+  template <class V>
+  static CATENA_FN V decode(V key) {
     if (kKind == kUnsigned) return key;
-    if (kKind == kSigned) return U(key ^ kSign);
-    const U flipped = U(key + kLowest);
-    return U(flipped & kSign ? flipped ^ kSign : ~flipped);
+    if (kKind == kSigned) return V(key ^ kSign);
+    const V flipped = V(key + kLowest);
+    return V((flipped & kSign) != 0 ? V(flipped ^ kSign) : V(~flipped));
   }
   static CATENA_FN bool is_nan(U bits) {
     return kKind == kFloat && U(bits & U(~kSign)) > U(kInfinity);

@@ -151,20 +151,21 @@ struct Power {
     }
   }
 };
-// NaN wins in maximum and minimum and loses in fmax and fmin. Selections one after the other stay
-// selections where they are nested (Clip); a condition of two parts becomes branches there.
+// NaN wins in maximum and minimum and loses in fmax and fmin. The first selection is one instruction
+// of most processors; selections one after the other stay selections where they are nested (Clip),
+// while a condition of two parts becomes branches there.
 struct Maximum {
   template <class T>
   static CATENA_FN T apply(T a, T b) {
-    const T larger = a >= b ? a : b;
-    return a != a ? a : larger;
+    const T larger = a < b ? b : a;
+    return b != b ? b : larger;
   }
 };
 struct Minimum {
   template <class T>
   static CATENA_FN T apply(T a, T b) {
-    const T smaller = a <= b ? a : b;
-    return a != a ? a : smaller;
+    const T smaller = a > b ? b : a;
+    return b != b ? b : smaller;
   }
 };
 struct Fmax {

@@ -60,7 +60,8 @@ Array take(const Array& a, int64_t index, std::optional<int64_t> axis = {},
 void put(const Array& a, const Array& indices, const Operand& values,
          OutOfRange mode = OutOfRange::kRaise);
 // a[..., indices, ...] += values along `axis`; repeated positions accumulate.
-void scatter_add(const Array& a, const Array& indices, const Operand& values, int64_t axis = 0);
+void scatter_add(const Array& a, const Array& indices, const Operand& values, int64_t axis = 0,
+                 OutOfRange mode = OutOfRange::kRaise);
 // Slices of a along `axis` (without one: elements of the flattened array) where the 1-d condition,
 // which may be shorter, is true. One synchronisation, as for every mask.
 Array compress(const Array& condition, const Array& a, std::optional<int64_t> axis = {});

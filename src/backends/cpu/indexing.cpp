@@ -9,25 +9,8 @@ namespace catena::host {
 
 namespace {
 
-constexpr int64_t kTakePiece = 512;    // positions resolved at a time
+constexpr int64_t kShortStrip = 8;     // elements not worth the call of a loop
 constexpr int64_t kTakeBlock = 65536;  // positions worth keeping for the next row
-
-// Resolves n positions into `places`; returns these, or the positions where all are fine as they
-// are. The sign of position | (extent - 1 - position) tells whether one is not.
-template <class I>
-const int64_t* resolve_all(const I* positions, int64_t n, int64_t extent, OutOfRange mode,
-                           int64_t* places) {
-  int64_t outside = 0;
-  for (int64_t j = 0; j < n; ++j)
-    outside |= int64_t(positions[j]) | (extent - 1 - int64_t(positions[j]));
-  if (outside < 0) {
-    for (int64_t j = 0; j < n; ++j) places[j] = resolve(positions[j], extent, mode);
-    return places;
-  }
-  if constexpr (sizeof(I) == sizeof(int64_t)) return positions;
-  std::copy_n(positions, n, places);
-  return places;
-}
 
 // to[j] = from[positions[j]], positions inside the extent.
 template <class Item>
@@ -83,13 +66,13 @@ void take(const Array& source, const Array& indices, uint8_t mode, const Array& 
     }
     // Flat over (outer, position), so that a single long list is shared out too.
     parallel_ranges(outer * count, 256, threads, [&](int64_t begin, int64_t end) {
-      int64_t block[kTakePiece];
+      int64_t block[kPositionPiece];
       for (int64_t at = begin; at < end;) {
         const int64_t i = at / count, first = at % count;
         int64_t n = std::min(count - first, end - at);
         const int64_t* places = resolved.data() + first;
         if (resolved.empty()) {
-          n = std::min(n, kTakePiece);
+          n = std::min(n, kPositionPiece);
           places = resolve_all(positions + first, n, extent, rule, block);
         }
         take_slices(from + i * extent * bytes, places, n, bytes, to + at * bytes);
@@ -99,13 +82,48 @@ void take(const Array& source, const Array& indices, uint8_t mode, const Array& 
   });
 }
 
+namespace {
+
+// Elements of one strip of slices, position by position: to[p, k] += from[j, k].
+template <class T, class I>
+void add_slices(T* to, const I* positions, int64_t count, int64_t extent, const T* from,
+                int64_t inner, int64_t begin, int64_t end) {
+  using C = compute_t<T>;
+  const Loop add =
+      tables().loops[static_cast<int>(ElementwiseOp::kadd)][static_cast<int>(dtype_of<T>)].loop;
+  int64_t block[kPositionPiece];
+  for (int64_t first = 0; first < count; first += kPositionPiece) {
+    const int64_t n = std::min(count - first, kPositionPiece);
+    const int64_t* places = resolve_all(positions + first, n, extent, OutOfRange::kWrap, block);
+    const T* values = from + first * inner;
+    if (inner == 1) {
+      for (int64_t j = 0; j < n; ++j) to[places[j]] = T(C(to[places[j]]) + C(values[j]));
+    } else if (end - begin < kShortStrip || add == nullptr) {
+      for (int64_t j = 0; j < n; ++j) {
+        T* row = to + places[j] * inner;
+        const T* value = values + j * inner;
+        for (int64_t k = begin; k < end; ++k) row[k] = T(C(row[k]) + C(value[k]));
+      }
+    } else {
+      constexpr int64_t kStrides[] = {sizeof(T), sizeof(T), sizeof(T)};
+      for (int64_t j = 0; j < n; ++j) {
+        char* row = reinterpret_cast<char*>(to + places[j] * inner + begin);
+        const T* value = values + j * inner + begin;
+        char* const pointers[] = {row, row, reinterpret_cast<char*>(const_cast<T*>(value))};
+        add(pointers, kStrides, end - begin);
+      }
+    }
+  }
+}
+
+}  // namespace
+
 void scatter_add(const Array& target, const Array& indices, const Array& values) {
   if (values.size() == 0) return;
   const int64_t outer = target.shape()[0], extent = target.shape()[1], inner = target.shape()[2];
   const int64_t count = indices.size();
   visit_dtype(target.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    using C = compute_t<T>;
     T* to = target.data<T>();
     const T* from = values.data<T>();
     with_indices(indices, [&](const auto* positions) {
@@ -115,13 +133,9 @@ void scatter_add(const Array& target, const Array& indices, const Array& values)
       const int64_t strip = std::max<int64_t>(16, (inner + threads - 1) / threads);
       const int64_t strips = (inner + strip - 1) / strip;
       parallel_for(outer * strips, threads, [&](int64_t unit) {
-        const int64_t i = unit / strips, begin = unit % strips * strip,
-                      end = std::min(inner, begin + strip);
-        for (int64_t j = 0; j < count; ++j) {
-          T* row = to + (i * extent + resolve(positions[j], extent, OutOfRange::kWrap)) * inner;
-          const T* value = from + (i * count + j) * inner;
-          for (int64_t k = begin; k < end; ++k) row[k] = T(C(row[k]) + C(value[k]));
-        }
+        const int64_t i = unit / strips, begin = unit % strips * strip;
+        add_slices(to + i * extent * inner, positions, count, extent, from + i * count * inner,
+                   inner, begin, std::min(inner, begin + strip));
       });
     });
   });

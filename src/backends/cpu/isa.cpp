@@ -26,6 +26,7 @@ namespace {
     level::fill_optimizer(tables);        \
     level::fill_random(tables);           \
     level::fill_epilogue(tables);         \
+    level::fill_sort(tables);             \
     tables.isa = "x86-64-" #level;        \
   } while (false)
 

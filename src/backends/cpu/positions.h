@@ -1,6 +1,8 @@
 // Positions of index arrays on the CPU.
 #pragma once
 
+#include <algorithm>
+
 #include "catena/array/indexing.h"
 
 namespace catena::host {
@@ -12,6 +14,25 @@ inline int64_t resolve(int64_t index, int64_t extent, OutOfRange mode) {
   if (index < 0 && index >= -extent) return index + extent;
   const int64_t rest = index % extent;
   return rest < 0 ? rest + extent : rest;
+}
+
+inline constexpr int64_t kPositionPiece = 512;  // positions resolved at a time
+
+// Resolves n positions into `places`; returns these, or the positions where all are fine as they
+// are. The sign of position | (extent - 1 - position) tells whether one is not.
+template <class I>
+const int64_t* resolve_all(const I* positions, int64_t n, int64_t extent, OutOfRange mode,
+                           int64_t* places) {
+  int64_t outside = 0;
+  for (int64_t j = 0; j < n; ++j)
+    outside |= int64_t(positions[j]) | (extent - 1 - int64_t(positions[j]));
+  if (outside < 0) {
+    for (int64_t j = 0; j < n; ++j) places[j] = resolve(positions[j], extent, mode);
+    return places;
+  }
+  if constexpr (sizeof(I) == sizeof(int64_t)) return positions;
+  std::copy_n(positions, n, places);
+  return places;
 }
 
 template <class F>

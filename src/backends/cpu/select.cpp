@@ -53,6 +53,34 @@ void move_run(char* values, int64_t value_stride, char* base, int64_t base_strid
     move_item<kScatter, Item>(values + i * value_stride, base + i * base_stride);
 }
 
+// n elements of one contiguous list of positions, `stride` bytes apart in the base, to or from
+// contiguous values.
+template <bool kScatter, class Item, class I>
+void move_listed(const SelectCall& call, char* values, char* base, const I* positions, int64_t n) {
+  const int64_t stride = call.strides[0], extent = call.extents[0];
+  Item* v = reinterpret_cast<Item*>(values);
+  int64_t block[kPositionPiece];
+  for (int64_t first = 0; first < n; first += kPositionPiece, v += kPositionPiece) {
+    const int64_t count = std::min(n - first, kPositionPiece);
+    const int64_t* places = block;
+    if (extent > 0)
+      places =
+          resolve_all(positions + first, count, extent, static_cast<OutOfRange>(call.mode), block);
+    else  // they need no wrapping
+      std::copy_n(positions + first, count, block);
+    const auto at = [&](int64_t j) {
+      return reinterpret_cast<Item*>(
+          base + places[j] * (stride == sizeof(Item) ? int64_t(sizeof(Item)) : stride));
+    };
+    for (int64_t j = 0; j < count; ++j) {
+      if constexpr (kScatter)
+        *at(j) = v[j];
+      else
+        v[j] = *at(j);
+    }
+  }
+}
+
 // Elements [begin, end) of the row the cursor stands at.
 template <bool kScatter, class Item, class I>
 void move_row_part(const SelectCall& call, const LoopPlan& plan, const LoopCursor& cursor,
@@ -71,6 +99,11 @@ void move_row_part(const SelectCall& call, const LoopPlan& plan, const LoopCurso
   if (fixed) {
     move_run<kScatter, Item>(v, value_stride, b + displacement<I>(call, lists), base_stride,
                              end - begin);
+    return;
+  }
+  if (call.count == 1 && plan.inner_stride(kFirstList) == sizeof(I) &&
+      value_stride == sizeof(Item) && base_stride == 0) {
+    move_listed<kScatter, Item>(call, v, b, reinterpret_cast<const I*>(lists[0]), end - begin);
     return;
   }
   for (int64_t i = begin; i < end; ++i, v += value_stride, b += base_stride) {

@@ -1,4 +1,5 @@
 // Sorting of the values of rows alone; see sort.cpp.
+#include "backends/cpu/loops/tables.h"
 #include "backends/cpu/ordered.h"
 #include "backends/cpu/radix_sort.h"
 #include "backends/cpu/sort_rows.h"
@@ -6,6 +7,8 @@
 namespace catena::host {
 
 namespace {
+
+constexpr int64_t kSeveralRows = 4;
 
 template <class O>
 void sort_ordered(const Array& input, const Array& values) {
@@ -16,21 +19,32 @@ void sort_ordered(const Array& input, const Array& values) {
   for_rows(input.device(), rows, n, n * int64_t(sizeof(U)), [&](int64_t r, char* memory, int t) {
     const U* from = in + r * n;
     U* to = out + r * n;
-    if (n <= kFewItems) {
-      for (int64_t i = 0; i < n; ++i) to[i] = O::encode(from[i]);
-      std::sort(to, to + n);
-      for (int64_t i = 0; i < n; ++i) to[i] = O::decode(to[i]);
-      return;
-    }
     radix_sort<U>(
         n, t, reinterpret_cast<U*>(memory), to, [&](int64_t i) { return O::encode(from[i]); },
         [](U key) { return key; }, [&](int64_t place, U key) { to[place] = O::decode(key); });
   });
 }
 
+// Several rows at a time, for which all take as long as one: worth it for few elements, or several
+// rows.
+bool worth_network(int64_t rows, int64_t n) {
+  return n <= kFewItems || (n <= kShortSortRow && rows >= kSeveralRows);
+}
+void sort_by_network(const Array& input, const Array& values) {
+  const int64_t rows = input.shape()[0], n = input.shape()[1], row_bytes = n * input.itemsize();
+  const SortRows sort_rows = tables().sort_rows[static_cast<int>(input.dtype())];
+  const char* from = static_cast<const char*>(input.raw_data());
+  char* to = static_cast<char*>(values.raw_data());
+  parallel_ranges(rows, 64, threads_for(rows * n * 4), [&](int64_t begin, int64_t end) {
+    alignas(64) char scratch[kSortScratch];
+    sort_rows(from + begin * row_bytes, end - begin, n, to + begin * row_bytes, scratch);
+  });
+}
+
 }  // namespace
 
 void sort_values(const Array& input, const Array& values) {
+  if (worth_network(input.shape()[0], input.shape()[1])) return sort_by_network(input, values);
   visit_order(input.dtype(), [&](auto order) { sort_ordered<decltype(order)>(input, values); });
 }
 

@@ -12,7 +12,8 @@ constexpr int kItems = 4;
 constexpr int kMinThreads = 128, kMaxThreads = int(kShortRow / kItems);
 constexpr unsigned kAllLanes = 0xffffffffu;
 
-// An element on its way: compared by rank, then by position in the row.
+// An element on its way: compared by rank, then by position in the row. Without branches, for every
+// other lane would go another way.
 template <bool kWide>
 struct Entry {
   uint64_t key;  // rank and position
@@ -22,6 +23,7 @@ struct Entry {
   static __device__ Entry last() { return {~uint64_t(0)}; }
   __device__ bool before(const Entry& other) const { return key < other.key; }
   __device__ uint32_t position() const { return uint32_t(key); }
+  __device__ void take_if(bool wanted, const Entry& other) { key = wanted ? other.key : key; }
   __device__ Entry of_lane(int mask) const { return {__shfl_xor_sync(kAllLanes, key, mask)}; }
 };
 template <>
@@ -31,9 +33,13 @@ struct Entry<true> {
   static __device__ Entry of(uint64_t rank, uint32_t position) { return {rank, position}; }
   static __device__ Entry last() { return {~uint64_t(0), ~uint32_t(0)}; }
   __device__ bool before(const Entry& other) const {
-    return rank < other.rank || (rank == other.rank && place < other.place);
+    return (rank < other.rank) | ((rank == other.rank) & (place < other.place));
   }
   __device__ uint32_t position() const { return place; }
+  __device__ void take_if(bool wanted, const Entry& other) {
+    rank = wanted ? other.rank : rank;
+    place = wanted ? other.place : place;
+  }
   __device__ Entry of_lane(int mask) const {
     return {__shfl_xor_sync(kAllLanes, rank, mask), __shfl_xor_sync(kAllLanes, place, mask)};
   }
@@ -53,7 +59,7 @@ struct Network {
   }
   __device__ void keep(int r, int run, bool lower, const E& other) {
     const bool smaller = lower == ascending(r, run);
-    if (smaller ? other.before(item[r]) : item[r].before(other)) item[r] = other;
+    item[r].take_if(other.before(item[r]) == smaller, other);
   }
 
   template <int kApart>
@@ -62,10 +68,9 @@ struct Network {
     for (int r = 0; r < kItems; ++r) {
       if (r & kApart) continue;
       const E a = item[r], b = item[r + kApart];
-      if (ascending(r, run) ? b.before(a) : a.before(b)) {
-        item[r] = b;
-        item[r + kApart] = a;
-      }
+      const bool swap = b.before(a) == ascending(r, run);
+      item[r].take_if(swap, b);
+      item[r + kApart].take_if(swap, a);
     }
   }
   __device__ void between_lanes(int mask, int run) {

@@ -148,6 +148,12 @@ struct RandomLoops {
 // sums[j] += factor * row[j] of n integers (bool: or of ands).
 using AddScaled = void (*)(const char* row, const void* factor, char* sums, int64_t n);
 
+// Rows of 1 <= n <= kShortSortRow contiguous elements, ascending; the destination may be the
+// source. The scratch memory of kSortScratch bytes is aligned to 64.
+using SortRows = void (*)(const char* source, int64_t rows, int64_t n, char* destination,
+                          void* scratch);
+inline constexpr int64_t kShortSortRow = 256, kSortScratch = kShortSortRow * 64;
+
 struct Tables {
   // Of float16 and bfloat16 few, and of contiguous operands: else they go by the loops of float32.
   LoopEntry loops[kOpRows][kDtypes];
@@ -163,6 +169,7 @@ struct Tables {
   void (*epilogue_float)(float* row, const float* bias, bool relu, int64_t n);
   void (*epilogue_double)(double* row, const double* bias, bool relu, int64_t n);
   AddScaled add_scaled[kDtypes];  // bool and integers
+  SortRows sort_rows[kDtypes];
   const char* isa;
 };
 
@@ -187,6 +194,7 @@ const Tables& tables();
   void fill_optimizer(Tables& tables);        \
   void fill_random(Tables& tables);           \
   void fill_epilogue(Tables& tables);         \
+  void fill_sort(Tables& tables);             \
   }
 CATENA_DECLARE_FILLS(v2)
 CATENA_DECLARE_FILLS(v3)

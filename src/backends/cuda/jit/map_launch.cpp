@@ -109,31 +109,20 @@ void launch_rows(const Shared& shared, const Loop& loop) {
     ++args.outer_dims;
     outer *= plan.shape[d];
   }
-  bool repeats = false;
   for (int k = 0; k < N; ++k) {
     args.row_stride[k] = plan.strides[k][row_dim];
     if (plan.inner_stride(k) == 0) args.splat |= 1u << k;
-    const bool array = !((shared.immediate >> k) & 1);
-    repeats = repeats || (array && args.row_stride[k] == 0);
   }
   args.vectors = rows_aligned<N>(shared, loop);
   const int64_t lanes = (args.columns + shared.vector() - 1) / shared.vector();
   while (args.width_shift < 7 && (int64_t(1) << args.width_shift) < lanes) ++args.width_shift;
   const int64_t segments = (lanes + (int64_t(1) << args.width_shift) - 1) >> args.width_shift;
-  // As many rows a block as leave every multiprocessor with several waves of blocks; more where a
-  // row that repeats is then loaded less often.
-  const int64_t thread_rows = kMapThreads >> args.width_shift;
-  const int64_t enough = int64_t(gpu::device_info(shared.call.device).multiprocessors) * 64;
-  int64_t rows_per_block = thread_rows * shared.unroll() * (repeats ? 8 : 4);
-  const auto blocks = [&] {
-    return segments * ((args.rows + rows_per_block - 1) / rows_per_block) * outer;
-  };
-  while (rows_per_block > thread_rows && blocks() < enough) rows_per_block /= 2;
-  args.rows_per_block = static_cast<int32_t>(rows_per_block);
+  const int64_t block_rows = (kMapThreads >> args.width_shift) * shared.unroll();
+  const int64_t groups = (args.rows + block_rows - 1) / block_rows;
   args.segments = make_divider(uint32_t(segments));
-  args.groups = make_divider(uint32_t((args.rows + rows_per_block - 1) / rows_per_block));
-  launch(*shared.call.program, kRowsKernel, shared.call.device, uint64_t(blocks()), 1, kMapThreads,
-         args, shared.call.stream);
+  args.groups = make_divider(uint32_t(groups));
+  launch(*shared.call.program, kRowsKernel, shared.call.device, uint64_t(segments * groups * outer),
+         1, kMapThreads, args, shared.call.stream);
 }
 
 template <int N>
