@@ -26,7 +26,7 @@ Dtype cumulative_dtype(Dtype d) {
 Array cumulate(const char* who, bool product, const Array& a, std::optional<int64_t> axis,
                std::optional<Dtype> dtype, const Array* out) {
   check_defined(who, a);
-  const Array x = axis && a.ndim() ? a : a.ravel();
+  const Array x = a.ndim() == 1 || (axis && a.ndim()) ? a : a.ravel();
   const int ax = normalize_axis(who, axis.value_or(0), x.ndim());
   const Dtype to = dtype.value_or(cumulative_dtype(a.dtype()));
   const bool widens = !is_float(x.dtype()) && (to == Dtype::kInt64 || to == Dtype::kUInt64);

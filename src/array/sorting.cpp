@@ -22,7 +22,7 @@ class Rows {
   Rows(const char* who, const Array& a, std::optional<int64_t> axis) {
     const Array x = axis ? a : a.ravel();
     axis_ = normalize_axis(who, axis.value_or(0), x.ndim());
-    const Array moved = moveaxis(x, axis_, -1);
+    const Array moved = axis_ == x.ndim() - 1 ? x : moveaxis(x, axis_, -1);
     shape_ = moved.shape();
     extent_ = shape_.back();
     rows_ = 1;

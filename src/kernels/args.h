@@ -44,8 +44,8 @@ struct RowsArgs {
   Divider groups;               // blocks along the rows
   int32_t outer_dims;
   int32_t width_shift;  // log2 of the threads along a row
-  int32_t vectors;  // every row of every operand is aligned, columns divide
-  uint32_t splat;   // bit k: stride 0 along the columns
+  int32_t vectors;      // every row of every operand is aligned, columns divide
+  uint32_t splat;       // bit k: stride 0 along the columns
 };
 
 // Outputs are contiguous along `columns`; inputs in `staged` are along `rows`.

@@ -151,9 +151,9 @@ struct Power {
     }
   }
 };
-// NaN wins in maximum and minimum and loses in fmax and fmin. The first selection is one instruction
-// of most processors; selections one after the other stay selections where they are nested (Clip),
-// while a condition of two parts becomes branches there.
+// NaN wins in maximum and minimum and loses in fmax and fmin. The first selection is one
+// instruction of most processors; selections one after the other stay selections where they are
+// nested (Clip), while a condition of two parts becomes branches there.
 struct Maximum {
   template <class T>
   static CATENA_FN T apply(T a, T b) {

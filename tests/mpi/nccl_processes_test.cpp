@@ -67,11 +67,11 @@ INSTANTIATE_TEST_SUITE_P(
              "sum float32[4]; rank 1 called all_reduce #2 max float32[4]",
              7, 40, -1},
         Case{"types", "received an object of type int, expected float", 7, 40},
-        Case{
-            "hang",
-            "waited 10 s (CATENA_TIMEOUT) for a collective on the GPU: rank 1 did not come to call "
-            "#2",
-            7, 40}),
+        Case{"hang",
+             "rank 0 waited 10 s (CATENA_TIMEOUT) for a collective on the GPU: rank 1 did not come "
+             "to call "
+             "#2",
+             7, 40}),
     [](const auto& tested) { return std::string(tested.param.fault); });
 
 class NcclMismatches : public testing::TestWithParam<comm_suite::MismatchCase> {};
