@@ -46,17 +46,28 @@ std::vector<int> slowest_ranks(const LastCalls& last) {
 
 namespace {
 
+constexpr char kBusyGpu[] = "a GPU has not finished the work that was queued before it";
+
 // Why `wait.sequence`, which no rank is known to have left out, has not ended.
 std::string describe_unfinished(const LastCalls& last, const Wait& wait) {
   const auto is_known = [](const auto& call) { return call.has_value(); };
   const std::string call = message("call #", wait.sequence);
   if (last.empty() || !std::all_of(last.begin(), last.end(), is_known))
-    return "other ranks did not come to " + call +
-           (wait.on_gpu ? ", or a GPU has not finished the work that was queued before it" : "");
+    return "other ranks did not come to " + call + (wait.on_gpu ? message(", or ", kBusyGpu) : "");
   return "all ranks have made " + call +
-         (wait.on_gpu ? ": a GPU has not finished the work that was queued before it, or the "
-                        "transfer stands still"
+         (wait.on_gpu ? message(": ", kBusyGpu, ", or the transfer stands still")
                       : ", but the transfer stands still");
+}
+
+// Why calls up to `wait.sequence` have not ended; `late` becomes the ranks that left one out for
+// certain. A rank that left out a later one of several calls may be waited for, or not yet.
+std::string describe_calls(const LastCalls& last, const Wait& wait, std::vector<int>& late) {
+  const uint64_t first = wait.first > 0 ? wait.first : wait.sequence;
+  late = late_ranks(last, first);
+  if (!late.empty()) return message(list_ranks(late), " did not come to call #", first);
+  const std::vector<int> perhaps = late_ranks(last, wait.sequence);
+  if (perhaps.empty()) return describe_unfinished(last, wait);
+  return message(list_ranks(perhaps), " did not come to call #", wait.sequence, ", or ", kBusyGpu);
 }
 
 }  // namespace
@@ -69,9 +80,7 @@ WaitProblem describe_delay(const BoardPlace& place, uint64_t id, double timeout,
     late = {wait.peer};
     why = list_ranks(late) + " did not come";
   } else if (wait.sequence > 0) {
-    late = late_ranks(last, wait.sequence);
-    why = late.empty() ? describe_unfinished(last, wait)
-                       : message(list_ranks(late), " did not come to call #", wait.sequence);
+    why = describe_calls(last, wait, late);
   } else {
     late = slowest_ranks(last);
     // If this rank is one of them, the others only ran ahead.

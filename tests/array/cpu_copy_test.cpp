@@ -320,5 +320,37 @@ TEST(CpuScatterAdd, RepeatedPositionsAccumulate) {
   }
 }
 
+// Against one addition at a time: more positions than are resolved at once, rows of one element, of
+// few and of many.
+TEST(CpuScatterAdd, ManyPositionsOfEveryDtype) {
+  constexpr int64_t kCount = 1500, kExtent = 700;
+  for (int d = 0; d < kDtypeCount; ++d) {
+    const Dtype dtype = static_cast<Dtype>(d);
+    for (int64_t inner : {1, 3, 40}) {
+      Array positions = Array::uninitialized({kCount}, Dtype::kInt64, cpu(0));
+      std::vector<double> expected(size_t(2 * kExtent * inner), 0);
+      Array values = Array::uninitialized({2, kCount, inner}, Dtype::kInt32, cpu(0));
+      for (int64_t j = 0; j < kCount; ++j) {
+        const int64_t place = j * j % kExtent;
+        positions.data<int64_t>()[j] = j % 3 ? place : place - kExtent;
+        for (int64_t o = 0; o < 2; ++o) {
+          for (int64_t k = 0; k < inner; ++k) {
+            const int32_t value = int32_t((j + k) % 2);
+            values.data<int32_t>()[(o * kCount + j) * inner + k] = value;
+            expected[size_t((o * kExtent + place) * inner + k)] += value;
+          }
+        }
+      }
+      const Array target = zeros({2, kExtent, inner}, dtype);
+      kernels::scatter_add(cpu(0), target, positions, values.astype(dtype));
+      for (int64_t i = 0; i < target.size(); ++i) {
+        const double sum = expected[size_t(i)];
+        ASSERT_EQ(value_at(target, i), dtype == Dtype::kBool ? sum > 0 : sum)
+            << dtype << " rows of " << inner << ", element " << i;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace catena

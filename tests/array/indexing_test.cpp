@@ -173,6 +173,38 @@ TEST_P(AnyIndexing, ModesWrapAndClip) {
   const Array sums = zeros({4}, GetParam());
   index_add(sums, {p}, 1, OutOfRange::kClip);
   EXPECT_EQ(values(sums), (V{2, 0, 1, 1}));
+  scatter_add(sums, p, 1, 0, OutOfRange::kClip);
+  EXPECT_EQ(values(sums), (V{4, 0, 2, 2}));
+  scatter_add(sums, p, 1, 0, OutOfRange::kWrap);
+  EXPECT_EQ(values(sums), (V{4, 1, 4, 3}));
+  EXPECT_THROW(scatter_add(sums, p, 1), IndexError);
+}
+
+// More positions than are resolved at a time, of which a later one counts from the end.
+TEST_P(AnyIndexing, ManyPositions) {
+  constexpr int64_t kCount = 2000;
+  for (Dtype d : {Dtype::kInt32, Dtype::kInt64}) {
+    for (Dtype item : {Dtype::kInt8, Dtype::kFloat16, Dtype::kFloat32, Dtype::kFloat64}) {
+      const Array order =
+          remainder(multiply(arange(kCount, {Dtype::kInt64, GetParam()}), 7), kCount);
+      const Array p = order.astype(d);
+      p(Slice(600, 601)) -= kCount;
+      const Array v = remainder(arange(kCount, {Dtype::kInt64, GetParam()}), 60).astype(item);
+      const auto in_place = [&](const Array& written) {  // what went to order[j] is v[j]
+        return all(equal(take(written, order, 0), v)).item<bool>();
+      };
+      const Array line = zeros({kCount}, {item, GetParam()});
+      put(line, p, v);
+      EXPECT_TRUE(in_place(line)) << "put " << item << " by " << d;
+      const Array column = zeros({kCount, 3}, {item, GetParam()})(Slice(), 1);
+      column.set_at({p}, v);
+      EXPECT_TRUE(in_place(column.copy())) << "set_at " << item << " by " << d;
+      EXPECT_TRUE(all(equal(column(p), v)).item<bool>()) << "index_get " << item << " by " << d;
+      scatter_add(line, p, v);
+      EXPECT_TRUE(in_place((line.astype(Dtype::kFloat64) / 2).astype(item)))
+          << "scatter_add " << item;
+    }
+  }
 }
 
 // Against one element at a time, for random shapes, layouts and entries.

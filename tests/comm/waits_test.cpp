@@ -99,6 +99,19 @@ TEST(DescribeDelay, BlamesNobodyForACallThatAllHaveMade) {
   pair.expect({}, "sum: other ranks did not come or do not progress", -1);
 }
 
+// A mark of a GPU's work stands for all calls of a moment.
+TEST(DescribeDelay, OfSeveralCallsBlamesForTheFirstOnly) {
+  Pair pair;
+  for (int i = 0; i < 5; ++i) pair.call(0);
+  for (int i = 0; i < 3; ++i) pair.call(1);
+  pair.expect({.sequence = 5, .first = 4, .on_gpu = true}, "rank 1 did not come to call #4; the",
+              3);
+  pair.expect({.sequence = 5, .first = 2, .on_gpu = true},
+              "rank 1 did not come to call #5, or a GPU has not finished the work that was queued "
+              "before it; the stacks",
+              -1);
+}
+
 TEST(DescribeDelay, DoesNotSpeakForRanksWithoutRecords) {
   Pair pair;
   pair.place.slots = {0, -1};  // on another host

@@ -2,6 +2,7 @@
 #include "catena/core/graph.h"
 
 #include "catena/array/elementwise.h"
+#include "catena/array/indexing.h"
 #include "catena/array/linalg.h"
 #include "catena/array/math.h"
 #include "catena/array/random.h"
@@ -129,6 +130,21 @@ TEST(CudaGraph, DrawsWithArraysAsParameters) {
   }
   EXPECT_EQ(replayed.normal.shape(), (Shape{3, 4}));
   EXPECT_THROW(eager.normal(none, mean, deviation - 3), ValueError);
+}
+
+// Positions are sorted in memory that belongs to the graph.
+TEST(CudaGraph, AddsInTheOrderOfManyPositions) {
+  CATENA_NEEDS_GPUS(1);
+  const Array positions = whole_numbers({60000}, Dtype::kInt32, -40000, 39999),
+              values = whole_numbers({60000}, Dtype::kFloat16, -1, 1);
+  const Array expected = zeros({40000}, {Dtype::kFloat16, cpu()});
+  const Array sums = expected.to(kGpu), p = positions.to(kGpu), v = values.to(kGpu);
+  const auto step = [&] { scatter_add(sums, p, v, 0, OutOfRange::kWrap); };
+  step();
+  cuda::Graph graph = cuda::Graph::capture(kGpu, step);
+  for (int i = 0; i < 3; ++i) graph.launch();
+  for (int i = 0; i < 4; ++i) scatter_add(expected, positions, values, 0);
+  expect_equal(sums, expected, "sums");
 }
 
 TEST(CudaGraph, RefusesWhatNeedsTheHost) {

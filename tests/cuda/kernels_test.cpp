@@ -179,7 +179,7 @@ TEST_P(CudaIndexing, ScatterAddOfManyPositions) {
   for (const Case& c :
        {Case{1, 40000, 1, 60000, 40000}, Case{1, 60000, 1, 30001, 31}, Case{2, 9000, 3, 5000, 9000},
         Case{1, 50000, 4, 2000, 7}, Case{3, 3000, 17, 5000, 3000}, Case{1, 9000, 300, 4000, 9},
-        Case{1, 9000, 128, 4001, 9000}}) {
+        Case{1, 9000, 128, 4001, 9000}, Case{1, 2, 8400001, 3, 2}}) {
     const std::string what =
         message("(", c.outer, ", ", c.extent, ", ", c.inner, ") by ", c.n, " positions, ", dtype);
     const Array source = whole_numbers({c.outer, c.extent, c.inner}, dtype, -9, 9),

@@ -131,6 +131,7 @@ struct Wait {
   int rank = -1;          // who waits; -1: not known
   int peer = -1;          // the one rank that must come, for a message
   uint64_t sequence = 0;  // else the call, of all ranks, that must be made; 0: not known
+  uint64_t first = 0;     // the first of several calls up to that one; 0: it alone
   bool on_gpu = false;    // the calls only queue what is waited for
 };
 // Why a wait cannot end, and the rank of the job to blame (-1: none in particular). Without a text

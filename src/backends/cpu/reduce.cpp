@@ -5,7 +5,7 @@
 // is the fastest in memory, whole rows are reduced; when a kept one is, rows of kept columns are
 // accumulated; when kept axes lie between reduced ones, the results of short rows are the columns,
 // so that memory is read in its order. Sums of doubles are combined pairwise, those of narrower
-// floats run in double.
+// floats run in double, after some have been added in float (loops/reduce.cpp).
 #include <cstdlib>
 #include <vector>
 

@@ -155,31 +155,43 @@ struct ChunkSums {
   }
 };
 
+// The chunks of a slice are shared out over the grid's y, of which there are at most 65535.
+template <class F>
+__device__ void for_chunks(int64_t inner, const F& f) {
+  for (int64_t first = int64_t(blockIdx.y) * kChunk; first < inner;
+       first += int64_t(gridDim.y) * kChunk)
+    f(first);
+}
+unsigned chunk_blocks(int64_t inner) {
+  const int64_t chunks = (inner + kChunk - 1) / kChunk;
+  return unsigned(chunks < 65535 ? chunks : 65535);
+}
+
 // A warp a slice of the target: it looks through the positions in order, 32 at a time, and adds the
 // slices that belong here.
 template <class T, class I>
 __global__ void __launch_bounds__(kThreads) searching_kernel(ScatterArgs args) {
   const I* positions = static_cast<const I*>(args.positions.data);
-  const T* values = static_cast<const T*>(args.values);
-  T* target = static_cast<T*>(args.target);
   const int lane = threadIdx.x % 32;
   const int64_t slices = args.outer * args.extent, count = args.positions.count;
-  const int64_t first = int64_t(blockIdx.y) * kChunk;
   for (int64_t s = int64_t(blockIdx.x) * kWarps + threadIdx.x / 32; s < slices;
        s += int64_t(gridDim.x) * kWarps) {
     const int64_t row = s / args.extent, own = s % args.extent;
-    T* to = target + s * args.inner + first;
-    ChunkSums<T> sums(to, args.inner, first);
-    bool touched = false;
-    for (int64_t j0 = 0; j0 < count; j0 += 32) {
-      const int64_t j = j0 + lane;
-      const bool match = j < count && resolve(positions[j], args.extent, false) == own;
-      unsigned matches = __ballot_sync(kAllLanes, match);
-      touched = touched || matches != 0;
-      for (; matches; matches &= matches - 1)
-        sums.add(values + (row * count + j0 + __ffs(int(matches)) - 1) * args.inner + first);
-    }
-    if (touched) sums.store(to);
+    const T* values = static_cast<const T*>(args.values) + row * count * args.inner;
+    for_chunks(args.inner, [&](int64_t first) {
+      T* to = static_cast<T*>(args.target) + s * args.inner + first;
+      ChunkSums<T> sums(to, args.inner, first);
+      bool touched = false;
+      for (int64_t j0 = 0; j0 < count; j0 += 32) {
+        const int64_t j = j0 + lane;
+        const bool match = j < count && resolve(positions[j], args.extent, false) == own;
+        unsigned matches = __ballot_sync(kAllLanes, match);
+        touched = touched || matches != 0;
+        for (; matches; matches &= matches - 1)
+          sums.add(values + (j0 + __ffs(int(matches)) - 1) * args.inner + first);
+      }
+      if (touched) sums.store(to);
+    });
   }
 }
 
@@ -202,25 +214,27 @@ template <class T, class K>
 __global__ void __launch_bounds__(kThreads) sorted_kernel(ScatterArgs args) {
   const K* sorted = static_cast<const K*>(args.sorted);
   const int lane = threadIdx.x % 32;
-  const int64_t count = args.positions.count, first = int64_t(blockIdx.y) * kChunk;
+  const int64_t count = args.positions.count;
   for (int64_t w = int64_t(blockIdx.x) * kWarps + threadIdx.x / 32; w < args.outer * count;
        w += int64_t(gridDim.x) * kWarps) {
-    const int64_t row = w / count;
-    int64_t j = w - row * count;
-    const K own = sorted[j];
-    if (j > 0 && sorted[j - 1] == own) continue;  // not where a run begins
-    const T* values = static_cast<const T*>(args.values) + row * count * args.inner + first;
-    T* to = static_cast<T*>(args.target) + (row * args.extent + int64_t(own)) * args.inner + first;
-    ChunkSums<T> sums(to, args.inner, first);
-    Run run;
-    do {
-      run = run_from(args, j, own, lane);
+    const int64_t row = w / count, begin = w - row * count;
+    const K own = sorted[begin];
+    if (begin > 0 && sorted[begin - 1] == own) continue;  // not where a run begins
+    const T* slices = static_cast<const T*>(args.values) + row * count * args.inner;
+    T* slice = static_cast<T*>(args.target) + (row * args.extent + int64_t(own)) * args.inner;
+    for_chunks(args.inner, [&](int64_t first) {
+      ChunkSums<T> sums(slice + first, args.inner, first);
+      Run run;
+      int64_t j = begin;
+      do {
+        run = run_from(args, j, own, lane);
 #pragma unroll 4
-      for (int r = 0; r < run.length; ++r)
-        sums.add(values + __shfl_sync(kAllLanes, run.number, r) * args.inner);
-      j += 32;
-    } while (run.length == 32);
-    sums.store(to);
+        for (int r = 0; r < run.length; ++r)
+          sums.add(slices + __shfl_sync(kAllLanes, run.number, r) * args.inner + first);
+        j += 32;
+      } while (run.length == 32);
+      sums.store(slice + first);
+    });
   }
 }
 
@@ -268,7 +282,7 @@ void launch_sorted(const ScatterArgs& args, const Launch& launch) {
   if (args.inner < kShortSlice) {
     sorted_short_kernel<T, K><<<blocks, kThreads, 0, launch.stream>>>(args);
   } else {
-    const dim3 grid(blocks, unsigned((args.inner + kChunk - 1) / kChunk));
+    const dim3 grid(blocks, chunk_blocks(args.inner));
     sorted_kernel<T, K><<<grid, kThreads, 0, launch.stream>>>(args);
   }
 }
@@ -276,8 +290,7 @@ void launch_sorted(const ScatterArgs& args, const Launch& launch) {
 template <class T, class I>
 void launch_in_order(const ScatterArgs& args, const Launch& launch) {
   if (!args.sorted) {
-    const dim3 grid(warp_blocks(args.outer * args.extent),
-                    unsigned((args.inner + kChunk - 1) / kChunk));
+    const dim3 grid(warp_blocks(args.outer * args.extent), chunk_blocks(args.inner));
     searching_kernel<T, I><<<grid, kThreads, 0, launch.stream>>>(args);
   } else if (sorted_positions_are_wide(args.extent)) {
     launch_sorted<T, int64_t>(args, launch);

@@ -88,10 +88,11 @@ void Core::abort() {
 }
 
 Core::Problem Core::problem(double waited, double timeout, const char* target, double& next_look,
-                            uint64_t call) const {
+                            uint64_t first_call, uint64_t call) const {
   const Wait wait{.doing = message("for ", target),
                   .rank = owner_ ? owner_->rank() : -1,
                   .sequence = call,
+                  .first = first_call,
                   .on_gpu = true};
   const WaitProblem found = find_wait_problem(owner_, waited, timeout, wait, next_look);
   return {found.text, found.blamed};
@@ -154,6 +155,7 @@ Core::Point& Core::make_point(const Stream& stream) {
   oldest.stream = stream;
   oldest.first.pending = oldest.last.pending = false;
   oldest.only_calls = true;
+  oldest.unmarked = 0;
   return oldest;
 }
 
@@ -195,10 +197,12 @@ bool Core::record(Point& point) {
   Mark& mark = point.first.pending ? point.last : point.first;
   // It takes the place of a mark that is not looked at any more, and stands for its work too.
   const bool only_calls = point.only_calls && !(mark.pending && mark.call == 0);
+  if (!mark.pending) mark.first = point.unmarked;
   CATENA_NCCL_CUDA(cudaEventRecord(mark.event, native(point.stream)));
   mark.pending = true;
   mark.call = only_calls ? point.call : 0;
   point.only_calls = true;
+  point.unmarked = 0;
   point.number = ++marks_;
   point.recorded = Clock::now();
   return true;
@@ -215,10 +219,11 @@ void Core::mark(const Stream& stream, uint64_t call) {
     }
     point = &make_point(stream);
   }
-  if (call > 0)
-    point->call = call;
-  else
+  if (call == 0)
     point->only_calls = false;
+  else if (point->unmarked == 0)
+    point->unmarked = call;
+  if (call > 0) point->call = call;
   if (point->first.pending && Clock::now() - point->recorded < kMarkPeriod) {
     point->dirty = true;
     return;
@@ -241,7 +246,7 @@ void Core::drain() {
       if (code == cudaSuccess) break;
       if (code != cudaErrorNotReady) check_cuda(code, "cudaEventQuery");
       const Problem found = problem(seconds_since(start), timeout_, "collectives on the GPU",
-                                    next_look, point.first.call);
+                                    next_look, point.first.first, point.first.call);
       if (!found.text.empty()) fail(found);
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
@@ -262,7 +267,7 @@ void Core::look_at(Point& point) {
     return;
   }
   const Problem found = problem(seconds_since(point.since), timeout_, "a collective on the GPU",
-                                point.next_look, point.first.call);
+                                point.next_look, point.first.first, point.first.call);
   if (!found.text.empty()) fail(found);
 }
 

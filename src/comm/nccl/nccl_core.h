@@ -96,7 +96,8 @@ class Core {
   struct Mark {
     cudaEvent_t event = nullptr;
     bool pending = false;
-    uint64_t call = 0;  // the last of the calls before it; 0: there is other work among them
+    uint64_t call = 0;   // the last of the calls before it; 0: there is other work among them
+    uint64_t first = 0;  // the first of them since the mark before
   };
   // What is watched of one stream. The first mark stays until the GPU has passed it, for it tells
   // which call is waited for; the last one moves along with what is queued.
@@ -107,6 +108,7 @@ class Core {
     Clock::time_point recorded;
     uint64_t number = 0;     // of the last mark; 0: never used
     uint64_t call = 0;       // the last that was queued
+    uint64_t unmarked = 0;   // the first since the last mark; 0: none
     bool only_calls = true;  // no other work was queued since the last mark
     uint64_t seen = 0;       // number at the last look
     Clock::time_point since;
@@ -120,7 +122,7 @@ class Core {
   void look_at(Point& point);
   [[noreturn]] void give_up(ncclResult_t code, const char* call);
   Problem problem(double waited, double timeout, const char* target, double& next_look,
-                  uint64_t call = 0) const;
+                  uint64_t first_call = 0, uint64_t call = 0) const;
 
   const int device_;
   const double timeout_;

@@ -98,10 +98,10 @@ struct Planner {
     if (a.reduced_dims == 0) a.reduced_dims = 1;  // one element (or none) at offset 0
   }
 
-  // Splits the reduced elements over gridDim.y: as many as fill the device, each with `least` at
-  // least.
-  void split(int64_t blocks, int64_t least, int64_t multiple) {
-    const int64_t wanted = ceil_div(int64_t(shape.multiprocessors) * 16, blocks);
+  // Splits the reduced elements over gridDim.y: as many as fill the device with `resident` blocks a
+  // multiprocessor, each with `least` at least.
+  void split(int64_t blocks, int64_t least, int64_t multiple, int resident = 16) {
+    const int64_t wanted = ceil_div(int64_t(shape.multiprocessors) * resident, blocks);
     const int64_t possible = plan.args.reduced / least;
     int64_t splits = std::min(wanted, possible);
     // Where that leaves few waves of blocks, long ranges are cut further, so that the last wave is
@@ -204,7 +204,11 @@ struct Planner {
       ++shift;
     plan.args.group_shift = shift;
     plan.blocks = uint64_t(ceil_div(kept.size, kReduceThreads >> shift));
-    split(int64_t(plan.blocks), (int64_t(1) << shift) * per_step * 16, per_step);
+    // Splits that take tiles in turn all run at once and end together: of four blocks a
+    // multiprocessor none waits for a second wave, which would begin when most of them are done.
+    const bool in_turn =
+        plan.args.vectors && !shape.positions && int64_t(plan.blocks) * 8 <= shape.multiprocessors;
+    split(int64_t(plan.blocks), (int64_t(1) << shift) * per_step * 16, per_step, in_turn ? 4 : 16);
   }
 
   ReducePlan run() {
