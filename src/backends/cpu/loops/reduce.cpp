@@ -382,8 +382,8 @@ void fill_reduce(Tables& tables) {
   fill_float<float>(tables, 11);
   tables.reductions[kLoopSum][11] = {&sum_row<float>, &sum_columns, &combine<SumOp, double>};
   fill_float<double>(tables, 12);
-  // Rows alone. Where there are none (columns, strided numbers, Half on v2) blocks are converted and
-  // added as float, which may differ in the last bits of a float.
+  // Rows alone. Where there are none (columns, strided numbers, Half on v2) blocks are converted
+  // and added as float, which may differ in the last bits of a float.
 #ifdef __F16C__
   tables.reductions[kLoopSum][9].row = &sum_row<Half>;
 #endif
