@@ -243,7 +243,8 @@ void Optimizer::weight_decay(double decay) {
   for (const ParameterArena& arena : layout_.arenas()) add_decayed(arena, decay);
 }
 
-void UpdateContext::clip(double maxnorm) {
+void UpdateContext::clip_norm(double maxnorm) {
+  detail::check_maxnorm("UpdateContext::clip_norm", maxnorm);
   apply();
   Array total;
   for (const ParameterArena& arena : optimizer_.layout_.arenas()) {

@@ -131,6 +131,19 @@ TEST(CudaLoss, ALabelOutOfRangeMakesTheLossNan) {
 
 class CudaIndexing : public testing::TestWithParam<Dtype> {};
 
+// scatter_add in any order and in that of the positions, as on the CPU.
+void expect_same_sums(const Array& source, const Array& positions, const Array& values,
+                      const std::string& what) {
+  const Array expected = source.copy();
+  kernels::scatter_add(cpu(), expected, positions, values);
+  for (bool deterministic : {false, true}) {
+    const DeterministicScope scope(deterministic);
+    const Array target = source.to(kGpu);
+    kernels::scatter_add(kGpu, target, positions.to(kGpu), values.to(kGpu));
+    expect_equal(target, expected, what);
+  }
+}
+
 TEST_P(CudaIndexing, TakeAndScatterAdd) {
   CATENA_NEEDS_GPUS(1);
   const Dtype dtype = GetParam();
@@ -158,14 +171,7 @@ TEST_P(CudaIndexing, TakeAndScatterAdd) {
     }
     if (far) continue;
     const Array values = whole_numbers({outer, n, inner}, dtype, -1, 1);
-    const Array expected = source.copy();
-    kernels::scatter_add(cpu(), expected, positions, values);
-    for (bool deterministic : {false, true}) {
-      const DeterministicScope scope(deterministic);
-      const Array target = source.to(kGpu);
-      kernels::scatter_add(kGpu, target, positions.to(kGpu), values.to(kGpu));
-      expect_equal(target, expected, "scatter_add " + what);
-    }
+    expect_same_sums(source, positions, values, "scatter_add " + what);
   }
 }
 
@@ -185,14 +191,7 @@ TEST_P(CudaIndexing, ScatterAddOfManyPositions) {
     const Array source = whole_numbers({c.outer, c.extent, c.inner}, dtype, -9, 9),
                 values = whole_numbers({c.outer, c.n, c.inner}, dtype, -1, 1),
                 positions = whole_numbers({c.n}, Dtype::kInt64, int(-c.distinct), -1);
-    const Array expected = source.copy();
-    kernels::scatter_add(cpu(), expected, positions, values);
-    for (bool deterministic : {false, true}) {
-      const DeterministicScope scope(deterministic);
-      const Array target = source.to(kGpu);
-      kernels::scatter_add(kGpu, target, positions.to(kGpu), values.to(kGpu));
-      expect_equal(target, expected, what);
-    }
+    expect_same_sums(source, positions, values, what);
   }
 }
 INSTANTIATE_TEST_SUITE_P(Dtypes, CudaIndexing,

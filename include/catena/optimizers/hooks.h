@@ -17,7 +17,7 @@ inline Hook weight_decay(double rate) {
 // networks, ICML 2013). ValueError unless maxnorm > 0.
 inline Hook gradient_clipping(double maxnorm) {
   detail::check_maxnorm("gradient_clipping", maxnorm);
-  return [maxnorm](UpdateContext& update) { update.clip(maxnorm); };
+  return [maxnorm](UpdateContext& update) { update.clip_norm(maxnorm); };
 }
 
 }  // namespace catena::optimizers

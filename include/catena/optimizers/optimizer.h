@@ -209,19 +209,13 @@ class UpdateContext {
   void add_weight_decay(double rate) { decay_ += rate; }
   // Scales all gradients together to at most this L2 norm. Nothing waits for a device. A norm that
   // is not a number leaves them as they are. ValueError unless maxnorm > 0.
-  void clip_norm(double maxnorm) {
-    detail::check_maxnorm("UpdateContext::clip_norm", maxnorm);
-    clip(maxnorm);
-  }
+  void clip_norm(double maxnorm);
   // Carries out what is remembered, so that the gradient arrays are what the rule would see: for
   // hooks that read or write them.
   void apply();
 
  private:
   friend class Optimizer;
-  friend Hook gradient_clipping(double maxnorm);  // which has checked the norm
-  void clip(double maxnorm);
-
   Optimizer& optimizer_;
   double decay_ = 0;
   std::vector<Array> scale_;  // one 0-d float64 for each arena; empty: one

@@ -103,18 +103,11 @@ void launch_take_units(const TakeArgs& args, const Launch& launch) {
     return;
   }
   const int64_t total = args.outer * count * units;
-  const int64_t wanted = (total + kThreads * kTakeInFlight - 1) / (kThreads * kTakeInFlight),
-                most = int64_t(launch.multiprocessors) * 32;
-  const unsigned blocks = unsigned(wanted < most ? wanted : most);
-  if (total < (int64_t(1) << 31)) {
-    const Narrow32 by_units{jit::make_divider(uint32_t(units))},
-        by_count{jit::make_divider(uint32_t(count))};
+  const unsigned blocks = loop_blocks(total, kThreads * kTakeInFlight, launch, 32);
+  with_dividers(total, units, count, [&](auto by_units, auto by_count) {
     take_kernel<Unit, I>
         <<<blocks, kThreads, 0, launch.stream>>>(args, by_units, by_count, units, total);
-  } else {
-    take_kernel<Unit, I>
-        <<<blocks, kThreads, 0, launch.stream>>>(args, Wide{units}, Wide{count}, units, total);
-  }
+  });
 }
 
 template <class I>

@@ -15,4 +15,12 @@ struct Launch {
   int multiprocessors;
 };
 
+// Blocks for a loop over `count` elements that strides by the grid, of which a block takes
+// `per_block` at a time: at most `most` for each multiprocessor.
+inline unsigned loop_blocks(int64_t count, int64_t per_block, const Launch& launch, int most = 16) {
+  const int64_t wanted = (count + per_block - 1) / per_block,
+                fitting = int64_t(launch.multiprocessors) * most;
+  return unsigned(wanted < fitting ? wanted : fitting);
+}
+
 }  // namespace catena::gpu

@@ -96,12 +96,6 @@ __global__ void unravel_kernel(UnravelArgs args) {
   }
 }
 
-unsigned blocks_for(int64_t count, const Launch& launch) {
-  const int64_t wanted = (count + kThreads - 1) / kThreads,
-                most = int64_t(launch.multiprocessors) * 8;
-  return unsigned(wanted < most ? wanted : most);
-}
-
 }  // namespace
 
 cudaError_t launch_nonzero_count(const NonzeroArgs& args, int64_t* result, const Launch& launch) {
@@ -109,7 +103,7 @@ cudaError_t launch_nonzero_count(const NonzeroArgs& args, int64_t* result, const
   if (error != cudaSuccess) return error;
   visit_bytes(args.bytes, [&](auto unit) {
     using U = decltype(unit);
-    count_kernel<U><<<blocks_for(args.count, launch), kThreads, 0, launch.stream>>>(
+    count_kernel<U><<<loop_blocks(args.count, kThreads, launch, 8), kThreads, 0, launch.stream>>>(
         flags<U>(args), args.count, reinterpret_cast<unsigned long long*>(result));
   });
   return cudaGetLastError();
@@ -132,7 +126,8 @@ cudaError_t launch_nonzero(const NonzeroArgs& args, int64_t* positions, int64_t*
 }
 
 void launch_unravel(const UnravelArgs& args, const Launch& launch) {
-  unravel_kernel<<<blocks_for(args.count, launch), kThreads, 0, launch.stream>>>(args);
+  unravel_kernel<<<loop_blocks(args.count, kThreads, launch, 8), kThreads, 0, launch.stream>>>(
+      args);
 }
 
 }  // namespace catena::gpu

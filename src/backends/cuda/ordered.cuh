@@ -30,14 +30,3 @@
     CATENA_ORDER_CASE(kF32, OrderedF32, __VA_ARGS__)   \
     CATENA_ORDER_CASE(kF64, OrderedF64, __VA_ARGS__)   \
   }
-
-namespace catena::gpu {
-
-// Blocks of `threads` for a loop over `count` elements that strides by the grid.
-inline unsigned loop_blocks(int64_t count, int threads, const Launch& launch) {
-  const int64_t wanted = (count + threads - 1) / threads,
-                most = int64_t(launch.multiprocessors) * 16;
-  return unsigned(wanted < most ? wanted : most);
-}
-
-}  // namespace catena::gpu

@@ -31,7 +31,7 @@ size_t permutation_scratch_bytes(int64_t count) {
 }
 
 cudaError_t launch_permutation(const PermutationArgs& args, const Launch& launch) {
-  keys_kernel<<<random_blocks(args.count, kThreads, launch), kThreads, 0, launch.stream>>>(args);
+  keys_kernel<<<loop_blocks(args.count, kThreads, launch), kThreads, 0, launch.stream>>>(args);
   size_t bytes = args.scratch_bytes;
   return sort(args.scratch, bytes, args, launch.stream);
 }

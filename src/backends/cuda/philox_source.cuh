@@ -22,10 +22,4 @@ __device__ void for_blocks(const RandomSource& source, int64_t count, F f) {
   }
 }
 
-inline unsigned random_blocks(int64_t count, int threads, const Launch& launch) {
-  const int64_t wanted = (count + threads - 1) / threads,
-                most = int64_t(launch.multiprocessors) * 16;
-  return unsigned(wanted < most ? wanted : most);
-}
-
 }  // namespace catena::gpu

@@ -26,6 +26,14 @@ struct Wide {
     return n / divisor;
   }
 };
+// Calls f(by_a, by_b) with what divides numbers below `total` by a and by b.
+template <class F>
+void with_dividers(int64_t total, int64_t a, int64_t b, const F& f) {
+  if (total < (int64_t(1) << 31))
+    f(Narrow32{jit::make_divider(uint32_t(a))}, Narrow32{jit::make_divider(uint32_t(b))});
+  else
+    f(Wide{a}, Wide{b});
+}
 
 // A position as one inside [0, extent): clipped, or counted from the end and wrapped around.
 template <class I>

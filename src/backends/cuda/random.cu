@@ -144,27 +144,27 @@ __global__ void dropout_kernel(DropoutArgs args) {
 }  // namespace
 
 void launch_random_bits(const RandomArgs& args, const Launch& launch) {
-  const unsigned blocks = random_blocks((args.count + 1) / 2, kThreads, launch);
+  const unsigned blocks = loop_blocks((args.count + 1) / 2, kThreads, launch);
   bits_kernel<<<blocks, kThreads, 0, launch.stream>>>(args);
 }
 
 void launch_uniform(Float type, const RandomArgs& args, const Launch& launch) {
-  const unsigned blocks = random_blocks((args.count + 1) / 2, kThreads, launch);
+  const unsigned blocks = loop_blocks((args.count + 1) / 2, kThreads, launch);
   CATENA_FLOAT_SWITCH(type, (uniform_kernel<T><<<blocks, kThreads, 0, launch.stream>>>(args)))
 }
 
 void launch_normal(Float type, const RandomArgs& args, const Launch& launch) {
-  const unsigned blocks = random_blocks((args.count + 1) / 2, kThreads, launch);
+  const unsigned blocks = loop_blocks((args.count + 1) / 2, kThreads, launch);
   CATENA_FLOAT_SWITCH(type, (normal_kernel<T><<<blocks, kThreads, 0, launch.stream>>>(args)))
 }
 
 void launch_bernoulli(const RandomArgs& args, const Launch& launch) {
-  const unsigned blocks = random_blocks((args.count + 1) / 2, kThreads, launch);
+  const unsigned blocks = loop_blocks((args.count + 1) / 2, kThreads, launch);
   bernoulli_kernel<<<blocks, kThreads, 0, launch.stream>>>(args);
 }
 
 void launch_integers(int bytes, const RandomArgs& args, const Launch& launch) {
-  const unsigned blocks = random_blocks((args.count + 1) / 2, kThreads, launch);
+  const unsigned blocks = loop_blocks((args.count + 1) / 2, kThreads, launch);
   switch (bytes) {
     case 1:
       integers_kernel<uint8_t><<<blocks, kThreads, 0, launch.stream>>>(args);
@@ -182,7 +182,7 @@ void launch_integers(int bytes, const RandomArgs& args, const Launch& launch) {
 }
 
 void launch_dropout(Float type, const DropoutArgs& args, const Launch& launch) {
-  const unsigned blocks = random_blocks(args.count, kThreads, launch);
+  const unsigned blocks = loop_blocks(args.count, kThreads, launch);
   CATENA_FLOAT_SWITCH(type, (dropout_kernel<T><<<blocks, kThreads, 0, launch.stream>>>(args)))
 }
 

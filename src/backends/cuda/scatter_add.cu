@@ -3,6 +3,7 @@
 // for each place where that is little work, and by sorting them where it is not.
 #include <type_traits>
 
+#include "backends/cuda/block_reduce.cuh"
 #include "backends/cuda/float_access.cuh"
 #include "backends/cuda/indexing.h"
 #include "backends/cuda/positions.cuh"
@@ -12,7 +13,6 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
-constexpr unsigned kAllLanes = 0xffffffffu;
 
 // S: in which elements of T add up.
 template <class T>
@@ -22,20 +22,17 @@ struct Adder {
   static __device__ T store(S v) { return v; }
   static __device__ S add(S a, S b) { return S(a + b); }
 };
-template <>
-struct Adder<__half> {
+template <class T>
+struct AdderInFloat {
   using S = float;
-  static __device__ float load(__half v) { return widen(v); }
-  static __device__ __half store(float v) { return Narrow<__half>::from(v); }
+  static __device__ float load(T v) { return widen(v); }
+  static __device__ T store(float v) { return Narrow<T>::from(v); }
   static __device__ float add(float a, float b) { return a + b; }
 };
 template <>
-struct Adder<__nv_bfloat16> {
-  using S = float;
-  static __device__ float load(__nv_bfloat16 v) { return widen(v); }
-  static __device__ __nv_bfloat16 store(float v) { return Narrow<__nv_bfloat16>::from(v); }
-  static __device__ float add(float a, float b) { return a + b; }
-};
+struct Adder<__half> : AdderInFloat<__half> {};
+template <>
+struct Adder<__nv_bfloat16> : AdderInFloat<__nv_bfloat16> {};
 template <>
 struct Adder<bool> {
   using S = bool;
@@ -99,18 +96,11 @@ __global__ void __launch_bounds__(kThreads)
 template <class Unit, class I>
 void launch_atomic_units(const ScatterArgs& args, int64_t units, const Launch& launch) {
   const int64_t count = args.positions.count, total = args.outer * count * units;
-  const int64_t wanted = (total + kThreads * kAddsInFlight - 1) / (kThreads * kAddsInFlight),
-                most = int64_t(launch.multiprocessors) * 32;
-  const unsigned blocks = unsigned(wanted < most ? wanted : most);
-  if (total < (int64_t(1) << 31)) {
-    const Narrow32 by_units{jit::make_divider(uint32_t(units))},
-        by_count{jit::make_divider(uint32_t(count))};
+  const unsigned blocks = loop_blocks(total, kThreads * kAddsInFlight, launch, 32);
+  with_dividers(total, units, count, [&](auto by_units, auto by_count) {
     atomic_kernel<Unit, I>
         <<<blocks, kThreads, 0, launch.stream>>>(args, by_units, by_count, units, total);
-  } else {
-    atomic_kernel<Unit, I>
-        <<<blocks, kThreads, 0, launch.stream>>>(args, Wide{units}, Wide{count}, units, total);
-  }
+  });
 }
 
 template <class T, class I>
@@ -337,9 +327,7 @@ __global__ void resolve_kernel(const I* positions, int64_t count, int64_t extent
 template <class I>
 void resolve_to(const Positions& positions, int64_t extent, void* places, const Launch& launch) {
   const I* data = static_cast<const I*>(positions.data);
-  const int64_t wanted = (positions.count + kThreads - 1) / kThreads,
-                most = int64_t(launch.multiprocessors) * 16;
-  const unsigned blocks = unsigned(wanted < most ? wanted : most);
+  const unsigned blocks = loop_blocks(positions.count, kThreads, launch);
   if (sorted_positions_are_wide(extent))
     resolve_kernel<<<blocks, kThreads, 0, launch.stream>>>(data, positions.count, extent,
                                                            static_cast<int64_t*>(places));

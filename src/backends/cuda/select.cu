@@ -5,7 +5,7 @@
 namespace catena::gpu {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr int kThreads = 256, kMostBlocks = 32;
 
 // Bytes from the base element to the chosen one; `offsets` are those of the lists.
 template <int kLists, class I>
@@ -52,15 +52,9 @@ __global__ void select_kernel(const __grid_constant__ SelectArgs args) {
   }
 }
 
-unsigned blocks_for(int64_t total, const Launch& launch) {
-  const int64_t wanted = (total + kThreads - 1) / kThreads,
-                most = int64_t(launch.multiprocessors) * 32;
-  return unsigned(wanted < most ? wanted : most);
-}
-
 template <bool kScatter, int kLists, class Unit, class I>
 void launch_size(const SelectArgs& args, const Launch& launch) {
-  const unsigned blocks = blocks_for(args.size, launch);
+  const unsigned blocks = loop_blocks(args.size, kThreads, launch, kMostBlocks);
   // Room for one more stride, so that the loop's counter does not wrap.
   if (args.size < (int64_t(1) << 31))
     select_kernel<kScatter, kLists, Unit, I, uint32_t>
@@ -124,7 +118,7 @@ void launch_scatter(const SelectArgs& args, const Launch& launch) {
 
 void launch_last_positions(const void* positions, bool wide, bool clip, int64_t count,
                            int64_t extent, long long* last, const Launch& launch) {
-  const unsigned blocks = blocks_for(count, launch);
+  const unsigned blocks = loop_blocks(count, kThreads, launch, kMostBlocks);
   if (wide)
     last_positions_kernel<<<blocks, kThreads, 0, launch.stream>>>(
         static_cast<const int64_t*>(positions), clip, count, extent, last);

@@ -2,6 +2,7 @@
 // elements and, where those are equal, their positions. A thread has kItems neighbours in
 // registers; pairs lie in one thread, in two lanes of a warp, or are exchanged through shared
 // memory.
+#include "backends/cuda/block_reduce.cuh"
 #include "backends/cuda/ordered.cuh"
 #include "backends/cuda/rank.cuh"
 
@@ -10,7 +11,6 @@ namespace {
 
 constexpr int kItems = 4;
 constexpr int kMinThreads = 128, kMaxThreads = int(kShortRow / kItems);
-constexpr unsigned kAllLanes = 0xffffffffu;
 
 // An element on its way: compared by rank, then by position in the row. Without branches, for every
 // other lane would go another way.
@@ -147,9 +147,7 @@ void run(Order order, const SortPairsArgs& args, const Launch& launch) {
   while ((int64_t(1) << shift) < args.columns) ++shift;
   const int width = 1 << shift,
             threads = width / kItems < kMinThreads ? kMinThreads : width / kItems;
-  const int64_t height = kItems * threads / width, wanted = (args.rows + height - 1) / height,
-                most = int64_t(launch.multiprocessors) * 32;
-  const unsigned blocks = unsigned(wanted < most ? wanted : most);
+  const unsigned blocks = loop_blocks(args.rows, kItems * threads / width, launch, 32);
   const size_t shared = size_t(kItems * threads) * sizeof(Entry<sizeof(U) == 8>);
   short_rows_kernel<U><<<blocks, unsigned(threads), shared, launch.stream>>>(
       order, args, shift, args.descending ? U(~U(0)) : U(0));

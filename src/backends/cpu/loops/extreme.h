@@ -3,18 +3,13 @@
 
 #include <cstdint>
 
+#include "backends/cpu/loops/vector_bytes.h"
+
 namespace catena::host {
 namespace {
 
-// Vectors of the processor. There are as many lanes on every level, so that which of several equal
-// elements (0 and -0) comes out does not depend on it.
-#if defined(__AVX512F__)
-constexpr int kVectorBytes = 64;
-#elif defined(__AVX2__)
-constexpr int kVectorBytes = 32;
-#else
-constexpr int kVectorBytes = 16;
-#endif
+// There are as many lanes on every level, so that which of several equal elements (0 and -0) comes
+// out does not depend on it.
 constexpr int kLaneBytes = 256;
 template <class T>
 struct VectorOf {

@@ -4,20 +4,13 @@
 #include <utility>  // std::integer_sequence, which is but a type
 
 #include "backends/cpu/loops/tables.h"
+#include "backends/cpu/loops/vector_bytes.h"
 
 #define CATENA_FN inline __attribute__((always_inline))
 #include "kernels/ordered_key.h"
 
 namespace catena::host {
 namespace {
-
-#if defined(__AVX512F__)
-constexpr int kVectorBytes = 64;
-#elif defined(__AVX2__)
-constexpr int kVectorBytes = 32;
-#else
-constexpr int kVectorBytes = 16;
-#endif
 
 template <class U>
 struct Lanes {
