@@ -29,7 +29,7 @@ void expect_compiles(const std::string& source, const std::string& what, int arc
 // CATENA_LONG_TESTS=1 compiles all of them, which takes minutes; otherwise a sample of every kind.
 TEST_F(KernelTexts, StandardProgramsForBothArchitectures) {
   const bool all = std::getenv("CATENA_LONG_TESTS") != nullptr;
-  const std::vector<BundleItem> list = bundle_list();
+  const std::vector<BundleItem> list = full_programs();
   EXPECT_GT(list.size(), 800u);
   for (const int arch : {80, 90}) {
     for (size_t i = size_t(arch) % 23; i < list.size(); i += all ? 1 : 23)
