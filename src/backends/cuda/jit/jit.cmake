@@ -44,7 +44,7 @@ endif()
 if(NOT CATENA_KERNEL_BUNDLE MATCHES "^(core|full|off)$")
   message(FATAL_ERROR "CATENA_KERNEL_BUNDLE=${CATENA_KERNEL_BUNDLE}: expected core, full or off")
 endif()
-set(CATENA_KERNEL_CACHE ${PROJECT_BINARY_DIR}/kernel_cache)
+set(CATENA_KERNEL_CACHE ${PROJECT_BINARY_DIR}/kernel_cache CACHE INTERNAL "Kernels compiled in this build tree")
 set_property(GLOBAL APPEND PROPERTY JOB_POOLS catena_bundles=1)   # the tool itself runs in parallel
 set(bundles)
 set(full_commands)

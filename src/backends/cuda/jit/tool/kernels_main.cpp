@@ -23,7 +23,7 @@ using namespace catena::jit;
 namespace fs = std::filesystem;
 
 constexpr char kUsage[] =
-    R"(usage: catena-kernels --prepare [--arch N] [--cache DIR] [--jobs N]
+    R"(usage: catena-kernels --prepare [--arch N] [--programs core|full] [--cache DIR] [--jobs N]
        catena-kernels --arch N --out FILE [--programs core|full] [--cache DIR] [--jobs N]
 
   --prepare    compiles all standard kernels for the GPUs of this machine into the kernel cache, so
@@ -151,6 +151,7 @@ std::unique_ptr<Bundle> own_bundle(int arch) {
 }
 
 void prepare(const Options& options) {
+  const auto archs = options.arch ? std::vector<int>{options.arch} : gpu_archs();
   const std::string version = nvrtc_version();
   if (version.empty()) compile("", 90, "catena-kernels --prepare");  // throws, saying why
   std::error_code error;
@@ -158,19 +159,19 @@ void prepare(const Options& options) {
   CATENA_CHECK(IoError, access((options.cache + "/kernels").c_str(), W_OK) == 0,
                "catena-kernels: the kernel cache '", options.cache,
                "' cannot be written; set CATENA_CACHE_DIR to a folder that can");
-  const auto archs = options.arch ? std::vector<int>{options.arch} : gpu_archs();
   for (const int arch : archs) {
     const auto start = std::chrono::steady_clock::now();
-    const auto list = full_programs();
+    const auto list = options.core_only ? core_programs() : full_programs();
     const auto bundle = own_bundle(arch);
     const auto missing = missing_in(bundle.get(), list, arch);
+    const size_t distinct = missing_in(nullptr, list, arch).size();
     const DiskCache cache(options.cache);
     const std::string scratch = options.cache + "/kernels/prepare" + std::to_string(getpid());
     const Compiled compiled =
         compile_programs({arch, options.jobs, &cache, scratch, true}, missing);
     std::printf(
         "kernels for sm_%d: %zu in the bundle, %zu in %s (%zu compiled now by NVRTC %s), %.1f s\n",
-        arch, list.size() - missing.size(), missing.size(), options.cache.c_str(), compiled.made,
+        arch, distinct - missing.size(), missing.size(), options.cache.c_str(), compiled.made,
         version.c_str(), seconds_since(start));
   }
 }
