@@ -28,7 +28,8 @@ if(CATENA_WERROR)
   list(APPEND CATENA_WARNINGS -Werror)
 endif()
 if(CATENA_SANITIZE)
-  add_compile_options(-fsanitize=${CATENA_SANITIZE} -fno-omit-frame-pointer -g1)
+  # -O1 and line numbers are enough for reports, and take half the time to compile.
+  add_compile_options(-fsanitize=${CATENA_SANITIZE} -fno-omit-frame-pointer -O1 -g1)
   add_link_options(-fsanitize=${CATENA_SANITIZE})
 endif()
 

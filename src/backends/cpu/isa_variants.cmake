@@ -20,6 +20,9 @@ else()
 endif()
 if(CATENA_SANITIZE)
   set(CATENA_ISA_LEVELS v3)   # one level is enough under a sanitizer
+  set(optimization -O1)
+else()
+  set(optimization -O3)
 endif()
 # Loops that wait for memory are those of v3 where v4 is used (see isa.cpp): on the native build of
 # such a processor nothing else of v3 is compiled.
@@ -37,7 +40,8 @@ foreach(level ${CATENA_ISA_LEVELS} ${CATENA_ISA_STREAMING})
   endif()
   add_library(catena_loops_${level} OBJECT ${sources})
   catena_compile_settings(catena_loops_${level})
-  target_compile_options(catena_loops_${level} PRIVATE -march=x86-64-${level} -O3 -fno-trapping-math -Wno-psabi)
+  target_compile_options(catena_loops_${level} PRIVATE -march=x86-64-${level}
+    ${optimization} -fno-trapping-math -Wno-psabi)
   if(CATENA_SANITIZE)
     # Instrumented loops lose their annotations, and GCC's warning about it has no name to switch off.
     target_compile_options(catena_loops_${level} PRIVATE -Wno-error)
