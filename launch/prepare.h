@@ -5,8 +5,8 @@
 
 namespace catena::launch {
 
-// Becomes catena-kernels --prepare, which lies beside `launcher` in builds and installations that have
-// the cuda plug-in. Throws UserError when it is not there.
+// Becomes catena-kernels --prepare, which lies beside `launcher` in builds and installations that
+// have the cuda plug-in. Throws UserError when it is not there.
 [[noreturn]] void run_prepare(const std::string& launcher);
 
 }  // namespace catena::launch

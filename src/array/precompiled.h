@@ -1,5 +1,5 @@
-// What most files of the library begin with, compiled once for all of them (CATENA_PCH). Files must not
-// rely on it: builds with ccache do without.
+// What most files of the library begin with, compiled once for all of them (CATENA_PCH). Files must
+// not rely on it: builds with ccache do without.
 #pragma once
 
 #include <algorithm>
