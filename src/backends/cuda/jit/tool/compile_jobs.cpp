@@ -31,7 +31,8 @@ struct Shared {
 Shared& make_shared_memory() {
   void* memory =
       mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  CATENA_CHECK(IoError, memory != MAP_FAILED, "catena-kernels: mmap: ", std::string(std::strerror(errno)));
+  CATENA_CHECK(IoError, memory != MAP_FAILED,
+               "catena-kernels: mmap: ", std::string(std::strerror(errno)));
   return *new (memory) Shared;
 }
 
