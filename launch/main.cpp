@@ -16,6 +16,7 @@
 #include "mpirun_command.h"
 #include "options.h"
 #include "plan.h"
+#include "prepare.h"
 #include "program.h"
 #include "rank_process.h"
 #include "session_folder.h"
@@ -166,6 +167,7 @@ int run(int argc, char** argv) {
   const auto parsed = parse_options(argc, argv);
   if (const int* exit_code = std::get_if<int>(&parsed)) return *exit_code;
   const Options& options = std::get<Options>(parsed);
+  if (options.prepare) run_prepare(own_path());
   return options.check ? run_check(options) : launch(options);
 }
 

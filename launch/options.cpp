@@ -65,6 +65,8 @@ void declare(CLI::App& app, RawOptions& raw, Options& options) {
   app.add_flag("--dry-run", options.dry_run, "Print the mpirun line and do nothing");
   app.add_flag("--check", options.check,
                "Print what this machine and build offer, and how to install what is missing");
+  app.add_flag("--prepare", options.prepare,
+               "Compile all standard GPU kernels into the kernel cache, so that no program waits");
 }
 
 // Where the program begins: the first word that is neither an option nor an option's value.
@@ -208,7 +210,7 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
   interpret(raw, options);
   const bool dashes = program < argc && std::string(argv[program]) == "--";
   options.program.assign(argv + program + (dashes ? 1 : 0), argv + argc);
-  if (options.program.empty() && !options.check)
+  if (options.program.empty() && !options.check && !options.prepare)
     throw UserError(
         "no program given; expected catena-run [options] program args..., for example "
         "catena-run -n 2 ./train --epochs 5");

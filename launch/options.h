@@ -30,6 +30,7 @@ struct Options {
   std::vector<std::string> mpi_args;
   bool dry_run = false;
   bool check = false;
+  bool prepare = false;
   std::vector<std::string> program;
 };
 

@@ -2,7 +2,7 @@
 file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/include/catena/*.h ${PROJECT_SOURCE_DIR}/include/catena/*.def)
 set_property(DIRECTORY ${PROJECT_SOURCE_DIR} APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${public_headers})
-set(digest "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} boost ${Boost_VERSION_STRING} ${CATENA_SANITIZE}")
+set(digest "${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} boost ${Boost_VERSION_STRING} ")
 foreach(header ${public_headers})
   file(SHA256 ${header} one)
   string(APPEND digest " ${one}")

@@ -149,4 +149,14 @@ TEST_F(ProgramTest, CheckHasALineForEachThing) {
   }
 }
 
+// The kernels are compiled by another program, which needs a GPU.
+TEST_F(ProgramTest, PrepareSaysWhyItCannot) {
+  const Result result = shell("CUDA_VISIBLE_DEVICES= CATENA_CACHE_DIR=" + folder_ +
+                              "/cache " CATENA_RUN " --prepare");
+  EXPECT_NE(result.status, 0);
+  EXPECT_TRUE(result.out.find("no GPU to prepare kernels for: ") != std::string::npos ||
+              result.out.find("this build has no cuda plug-in; build catena") != std::string::npos)
+      << result.out;
+}
+
 }  // namespace

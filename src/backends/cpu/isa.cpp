@@ -4,6 +4,7 @@
 
 #include "backends/cpu/loops/tables.h"
 #include "catena/core/dtype.h"
+#include "catena/core/error.h"
 
 namespace catena::host {
 
@@ -30,17 +31,43 @@ namespace {
     tables.isa = "x86-64-" #level;        \
   } while (false)
 
-// Builds without every level (sanitizers) have one that is then required.
+// The levels of this build, in ascending order.
+constexpr int kLevels[] = {
+#ifdef CATENA_HAVE_ISA_v2
+    2,
+#endif
+#ifdef CATENA_HAVE_ISA_v3
+    3,
+#endif
+#ifdef CATENA_HAVE_ISA_v4
+    4,
+#endif
+};
+
+// The best level that both this processor and the build have. Every processor that has one runs
+// those below it. CATENA_CPU_ISA ("v2", "v3", "v4": for comparisons) chooses among them only.
 int best_level() {
   __builtin_cpu_init();
-  const char* wish = std::getenv("CATENA_CPU_ISA");  // "v2", "v3", "v4": for tests and comparisons
+  const int processor = __builtin_cpu_supports("x86-64-v4")   ? 4
+                        : __builtin_cpu_supports("x86-64-v3") ? 3
+                                                              : 2;
+  const char* wish = std::getenv("CATENA_CPU_ISA");
   const int limit = wish != nullptr && wish[0] == 'v' ? std::atoi(wish + 1) : 4;
-  if (limit >= 4 && __builtin_cpu_supports("x86-64-v4")) return 4;
-  if (limit >= 3 && __builtin_cpu_supports("x86-64-v3")) return 3;
-  return 2;
+  int best = 0, least = 0;
+  for (const int level : kLevels) {
+    if (level > processor) continue;
+    if (least == 0) least = level;
+    if (level <= limit) best = level;
+  }
+  CATENA_CHECK(DeviceError, least != 0,
+               "the CPU loops of this build are for processors of x86-64-v", kLevels[0],
+               " and later, this one is x86-64-v", processor,
+               ": catena was built on another machine; build it on this one, or for all processors "
+               "with -DCATENA_CPU_ISA=all");
+  return best != 0 ? best : least;
 }
 
-#if defined(CATENA_HAVE_ISA_v4) && defined(CATENA_HAVE_ISA_v3)
+#ifdef CATENA_HAVE_STREAMING_v3
 // Vectors of 256 bits where memory is the limit: they pass large operands on faster than those of
 // 512 (docs/decisions.md). The results are the same bits.
 void use_narrower_vectors(Tables& tables) {
@@ -70,26 +97,26 @@ void use_narrower_vectors(Tables& tables) {
 
 Tables make_tables() {
   Tables tables{};
-  const int level = best_level();
-  (void)level;
+  switch (best_level()) {
 #ifdef CATENA_HAVE_ISA_v4
-  if (level >= 4) {
-    CATENA_FILL(v4);
-#ifdef CATENA_HAVE_ISA_v3
-    use_narrower_vectors(tables);
+    case 4:
+      CATENA_FILL(v4);
+#ifdef CATENA_HAVE_STREAMING_v3
+      use_narrower_vectors(tables);
 #endif
-    return tables;
-  }
+      break;
+#endif
+#ifdef CATENA_HAVE_ISA_v3
+    case 3:
+      CATENA_FILL(v3);
+      break;
 #endif
 #ifdef CATENA_HAVE_ISA_v2
-  if (level <= 2) {
-    CATENA_FILL(v2);
-    return tables;
+    case 2:
+      CATENA_FILL(v2);
+      break;
+#endif
   }
-#endif
-#ifdef CATENA_HAVE_ISA_v3
-  CATENA_FILL(v3);
-#endif
   return tables;
 }
 

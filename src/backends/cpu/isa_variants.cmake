@@ -1,13 +1,47 @@
-# The element-wise loops are compiled once for each x86-64 level; the table is chosen at start.
+# The element-wise loops are compiled for x86-64 levels; the table is chosen at start.
 file(GLOB loop_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/backends/cpu/loops/*.cpp)
-set(CATENA_ISA_LEVELS v2 v3 v4)
+set(CATENA_CPU_ISA "native" CACHE STRING
+  "Processors that CPU loops are compiled for: native (this machine's), all (x86-64-v2 and later; for packages)")
+if(CATENA_CPU_ISA STREQUAL "native")
+  # The compiler knows what this processor has.
+  execute_process(COMMAND ${CMAKE_CXX_COMPILER} -march=native -dM -E -x c++ /dev/null OUTPUT_VARIABLE has)
+  if(has MATCHES "__AVX512F__" AND has MATCHES "__AVX512BW__" AND has MATCHES "__AVX512CD__"
+      AND has MATCHES "__AVX512DQ__" AND has MATCHES "__AVX512VL__")
+    set(CATENA_ISA_LEVELS v4)
+  elseif(has MATCHES "__AVX2__" AND has MATCHES "__FMA__" AND has MATCHES "__BMI2__" AND has MATCHES "__F16C__")
+    set(CATENA_ISA_LEVELS v3)
+  else()
+    set(CATENA_ISA_LEVELS v2)
+  endif()
+elseif(CATENA_CPU_ISA STREQUAL "all")
+  set(CATENA_ISA_LEVELS v2 v3 v4)
+else()
+  message(FATAL_ERROR "CATENA_CPU_ISA=${CATENA_CPU_ISA}: expected native or all")
+endif()
 if(CATENA_SANITIZE)
   set(CATENA_ISA_LEVELS v3)   # one level is enough under a sanitizer
+  set(optimization -O1)
+else()
+  set(optimization -O3)
 endif()
-foreach(level ${CATENA_ISA_LEVELS})
-  add_library(catena_loops_${level} OBJECT ${loop_sources})
+# Loops that wait for memory are those of v3 where v4 is used (see isa.cpp): on the native build of
+# such a processor nothing else of v3 is compiled.
+set(CATENA_ISA_STREAMING)
+if(CATENA_ISA_LEVELS STREQUAL "v4")
+  set(CATENA_ISA_STREAMING v3)
+endif()
+
+foreach(level ${CATENA_ISA_LEVELS} ${CATENA_ISA_STREAMING})
+  set(sources ${loop_sources})
+  if(level IN_LIST CATENA_ISA_STREAMING)
+    list(FILTER sources INCLUDE REGEX "/(arithmetic_int|arithmetic_float|logic|cast_int|cast_float|reduce)\\.cpp$")
+  else()
+    target_compile_definitions(catena PRIVATE CATENA_HAVE_ISA_${level})
+  endif()
+  add_library(catena_loops_${level} OBJECT ${sources})
   catena_compile_settings(catena_loops_${level})
-  target_compile_options(catena_loops_${level} PRIVATE -march=x86-64-${level} -O3 -fno-trapping-math -Wno-psabi)
+  target_compile_options(catena_loops_${level} PRIVATE -march=x86-64-${level}
+    ${optimization} -fno-trapping-math -Wno-psabi)
   if(CATENA_SANITIZE)
     # Instrumented loops lose their annotations, and GCC's warning about it has no name to switch off.
     target_compile_options(catena_loops_${level} PRIVATE -Wno-error)
@@ -20,5 +54,7 @@ foreach(level ${CATENA_ISA_LEVELS})
     ${PROJECT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(catena_loops_${level} PRIVATE Boost::headers)
   target_link_libraries(catena PRIVATE $<BUILD_INTERFACE:catena_loops_${level}>)
-  target_compile_definitions(catena PRIVATE CATENA_HAVE_ISA_${level})
+  if(level STREQUAL "v3" AND "v4" IN_LIST CATENA_ISA_LEVELS)
+    target_compile_definitions(catena PRIVATE CATENA_HAVE_STREAMING_v3)
+  endif()
 endforeach()

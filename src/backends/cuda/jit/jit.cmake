@@ -21,26 +21,60 @@ target_include_directories(catena_jit_text PUBLIC ${PROJECT_SOURCE_DIR}/src ${PR
 target_link_libraries(catena_jit_text PUBLIC Boost::headers ${CMAKE_DL_LIBS})
 target_link_libraries(catena_cuda PRIVATE catena_jit_text)
 
-add_executable(catena_bundle ${jit_dir}/tool/bundle_main.cpp ${jit_dir}/tool/bundle_list.cpp
+# Compiles kernels ahead of time: for the build, and installed for `catena-run --prepare`.
+add_executable(catena_kernels ${jit_dir}/tool/kernels_main.cpp ${jit_dir}/tool/compile_jobs.cpp
+  ${jit_dir}/tool/gpu_archs.cpp ${jit_dir}/tool/bundle_list.cpp ${jit_dir}/tool/core_programs.cpp
   ${PROJECT_SOURCE_DIR}/src/core/error.cpp ${PROJECT_SOURCE_DIR}/src/core/shape.cpp)
-catena_compile_settings(catena_bundle)
-target_link_libraries(catena_bundle PRIVATE catena_jit_text)
-set_target_properties(catena_bundle PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
+catena_compile_settings(catena_kernels)
+target_link_libraries(catena_kernels PRIVATE catena_jit_text)
+target_compile_definitions(catena_kernels PRIVATE CATENA_INSTALL_LIBDIR="${CMAKE_INSTALL_LIBDIR}")
+set_target_properties(catena_kernels PROPERTIES OUTPUT_NAME catena-kernels)
+install(TARGETS catena_kernels RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
-# One bundle per architecture. The tool takes unchanged kernels from the previous bundle.
+# One bundle per architecture. The tool takes unchanged kernels from the previous bundle and from the
+# cache in the build tree, which the tests of the kernel texts share.
 find_library(CATENA_NVRTC_LIBRARY nvrtc HINTS ${CUDAToolkit_LIBRARY_DIR} REQUIRED)
-option(CATENA_KERNEL_BUNDLE "Compile the standard kernels at build time" ON)
+set(CATENA_KERNEL_BUNDLE "core" CACHE STRING
+  "Kernels compiled at build time: core (those of ordinary training), full (all standard ones), off")
+if(CATENA_KERNEL_BUNDLE STREQUAL "ON" OR CATENA_KERNEL_BUNDLE STREQUAL "OFF")   # of older build trees
+  string(REGEX REPLACE "^ON$" "core" CATENA_KERNEL_BUNDLE "${CATENA_KERNEL_BUNDLE}")
+  string(TOLOWER "${CATENA_KERNEL_BUNDLE}" CATENA_KERNEL_BUNDLE)
+  set_property(CACHE CATENA_KERNEL_BUNDLE PROPERTY VALUE ${CATENA_KERNEL_BUNDLE})
+endif()
+if(NOT CATENA_KERNEL_BUNDLE MATCHES "^(core|full|off)$")
+  message(FATAL_ERROR "CATENA_KERNEL_BUNDLE=${CATENA_KERNEL_BUNDLE}: expected core, full or off")
+endif()
+set(CATENA_KERNEL_CACHE ${PROJECT_BINARY_DIR}/kernel_cache CACHE INTERNAL "Kernels compiled in this build tree")
+set_property(GLOBAL APPEND PROPERTY JOB_POOLS catena_bundles=1)   # the tool itself runs in parallel
 set(bundles)
+set(full_commands)
 foreach(entry ${CMAKE_CUDA_ARCHITECTURES})
-  if(entry MATCHES "^([0-9]+)" AND CATENA_KERNEL_BUNDLE)
-    set(bundle ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/catena_kernels_${CMAKE_MATCH_1}.bundle)
-    if(NOT bundle IN_LIST bundles)
-      list(APPEND bundles ${bundle})
-      add_custom_command(OUTPUT ${bundle}
-        COMMAND catena_bundle --nvrtc ${CATENA_NVRTC_LIBRARY} --arch ${CMAKE_MATCH_1} --out ${bundle}
-        DEPENDS catena_bundle COMMENT "Compiling the kernel bundle for sm_${CMAKE_MATCH_1}" VERBATIM)
-    endif()
+  if(NOT entry MATCHES "^([0-9]+)")
+    continue()
+  endif()
+  set(arch ${CMAKE_MATCH_1})
+  set(bundle ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/catena_kernels_${arch}.bundle)
+  if(bundle IN_LIST bundles)
+    continue()
+  endif()
+  list(APPEND bundles ${bundle})
+  set(make_bundle catena_kernels --nvrtc ${CATENA_NVRTC_LIBRARY} --arch ${arch} --out ${bundle}
+    --cache ${CATENA_KERNEL_CACHE})
+  list(APPEND full_commands COMMAND ${make_bundle} --programs full)
+  if(NOT CATENA_KERNEL_BUNDLE STREQUAL "off")
+    add_custom_command(OUTPUT ${bundle} COMMAND ${make_bundle} --programs ${CATENA_KERNEL_BUNDLE}
+      DEPENDS catena_kernels JOB_POOL catena_bundles VERBATIM
+      COMMENT "Compiling the kernel bundle (${CATENA_KERNEL_BUNDLE}) for sm_${arch}")
   endif()
 endforeach()
-add_custom_target(catena_kernel_bundles ALL DEPENDS ${bundles})
-install(FILES ${bundles} DESTINATION ${CMAKE_INSTALL_LIBDIR})
+if(NOT CATENA_KERNEL_BUNDLE STREQUAL "off")
+  add_custom_target(catena_kernel_bundles ALL DEPENDS ${bundles})
+endif()
+# All standard kernels, for machines without NVRTC. They are added to the bundles.
+add_custom_target(kernels ${full_commands} JOB_POOL catena_bundles VERBATIM
+  COMMENT "Compiling all standard kernels")
+add_dependencies(kernels catena_kernels)
+if(TARGET catena_kernel_bundles)
+  add_dependencies(kernels catena_kernel_bundles)
+endif()
+install(FILES ${bundles} DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)

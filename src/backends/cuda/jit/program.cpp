@@ -97,9 +97,6 @@ const DiskCache& disk_cache() {
   return cache;
 }
 
-// The disk cache's key adds the compiler's version, where there is one.
-Hash128 disk_key(const Hash128& key) { return hash128(to_hex(key) + " nvrtc " + nvrtc_version()); }
-
 Program* load(const std::string& what, std::string_view cubin,
               std::initializer_list<const char*> kernels) {
   gpu::RelaxedCapture relaxed;

@@ -105,6 +105,10 @@ Hash128 kernel_key(std::string_view source, int arch, const CompileOptions& opti
   return hash128(text);
 }
 
+Hash128 disk_key(const Hash128& kernel_key) {
+  return hash128(to_hex(kernel_key) + " nvrtc " + nvrtc_version());
+}
+
 std::string compile(const std::string& source, int arch, const char* what,
                     const CompileOptions& more) {
   const Nvrtc& api = nvrtc();

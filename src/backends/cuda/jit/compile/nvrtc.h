@@ -24,5 +24,8 @@ void set_nvrtc_path(const std::string& path);
 
 // Key of a text compiled with compile_options() and `options` for an architecture.
 Hash128 kernel_key(std::string_view source, int arch, const CompileOptions& options = {});
+// The key of the same kernel in the disk cache, which adds the compiler's version where there is
+// one.
+Hash128 disk_key(const Hash128& kernel_key);
 
 }  // namespace catena::jit

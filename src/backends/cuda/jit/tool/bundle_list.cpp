@@ -1,7 +1,5 @@
-// The programs of the kernel bundle. See bundle_list.h.
+// Programs as items of a bundle, and the list of all standard ones. See bundle_list.h.
 #include "backends/cuda/jit/tool/bundle_list.h"
-
-#include "backends/cuda/jit/compile/source.h"
 
 namespace catena::jit {
 
@@ -9,26 +7,22 @@ namespace {
 
 using List = std::vector<BundleItem>;
 
+const char* const kReduceNames[] = {"sum", "prod", "max", "min", "all", "any", "sum of squares"};
+
 void add_table(List& list) {
   for (int op = 0; op < kElementwiseOpCount; ++op) {
-    const OpRow& row = op_row(ElementwiseOp(op));
     for (int d = 0; d < kDtypeCount; ++d) {
-      if (!row_computes_in(row, Dtype(d))) continue;
-      list.push_back({std::string(row.name) + " " + dtype_name(Dtype(d)),
-                      map_source(same_dtype_spec(ElementwiseOp(op), Dtype(d)))});
+      if (row_computes_in(op_row(ElementwiseOp(op)), Dtype(d)))
+        list.push_back(map_item(ElementwiseOp(op), Dtype(d)));
     }
   }
 }
 
-void add_cast(List& list, Dtype from, Dtype to) {
-  list.push_back({std::string("cast ") + dtype_name(from) + " to " + dtype_name(to),
-                  map_source({ElementwiseOp::kpositive, from, {to, from}})});
-}
 void add_casts(List& list) {
   using enum Dtype;
   for (const Dtype d : {kFloat16, kBFloat16, kFloat64, kInt32, kInt64, kUInt8, kBool}) {
-    add_cast(list, kFloat32, d);
-    add_cast(list, d, kFloat32);
+    list.push_back(cast_item(kFloat32, d));
+    list.push_back(cast_item(d, kFloat32));
   }
   for (const auto& [from, to] : {std::pair{kInt32, kInt64},
                                  {kInt64, kInt32},
@@ -41,52 +35,81 @@ void add_casts(List& list) {
                                  {kUInt8, kInt32},
                                  {kUInt8, kFloat64},
                                  {kInt64, kBool}}) {
-    add_cast(list, from, to);
+    list.push_back(cast_item(from, to));
   }
 }
 
-void add_reduction(List& list, ReduceOp op, const char* name, Dtype from, Dtype to) {
-  list.push_back({std::string(name) + " " + dtype_name(from) + " to " + dtype_name(to),
-                  reduce_source(op, from, to)});
-}
 void add_reductions(List& list) {
   using enum Dtype;
+  using enum ReduceOp;
   for (int i = 0; i < kDtypeCount; ++i) {
     const Dtype d = Dtype(i);
     const Dtype total = is_float(d) ? d : is_unsigned_int(d) ? kUInt64 : kInt64;
-    add_reduction(list, ReduceOp::kSum, "sum", d, total);
-    add_reduction(list, ReduceOp::kMax, "max", d, d);
-    add_reduction(list, ReduceOp::kMin, "min", d, d);
-    list.push_back({std::string("arg_reduce ") + dtype_name(d), arg_reduce_source(d)});
+    list.push_back(reduce_item(kSum, d, total));
+    list.push_back(reduce_item(kMax, d, d));
+    list.push_back(reduce_item(kMin, d, d));
+    list.push_back(arg_reduce_item(d));
     if (is_float(d)) {
-      add_reduction(list, ReduceOp::kProd, "prod", d, d);
-      add_reduction(list, ReduceOp::kSumOfSquares, "sum of squares", d, d);
+      list.push_back(reduce_item(kProd, d, d));
+      list.push_back(reduce_item(kSumOfSquares, d, d));
     }
   }
   for (const Dtype d : {kBool, kInt32, kInt64, kFloat32, kFloat64}) {
-    add_reduction(list, ReduceOp::kAll, "all", d, kBool);
-    add_reduction(list, ReduceOp::kAny, "any", d, kBool);
+    list.push_back(reduce_item(kAll, d, kBool));
+    list.push_back(reduce_item(kAny, d, kBool));
   }
-  for (const Dtype d : {kInt32, kInt64}) add_reduction(list, ReduceOp::kProd, "prod", d, kInt64);
+  for (const Dtype d : {kInt32, kInt64}) list.push_back(reduce_item(kProd, d, kInt64));
   for (const Dtype d : {kBool, kUInt8, kInt32, kInt64, kFloat32})
-    add_reduction(list, ReduceOp::kSum, "sum", d, kFloat64);
+    list.push_back(reduce_item(kSum, d, kFloat64));
   for (const Dtype d : {kFloat16, kBFloat16}) {
-    add_reduction(list, ReduceOp::kSum, "sum", d, kFloat32);
-    add_reduction(list, ReduceOp::kSumOfSquares, "sum of squares", d, kFloat32);
+    list.push_back(reduce_item(kSum, d, kFloat32));
+    list.push_back(reduce_item(kSumOfSquares, d, kFloat32));
   }
 }
 
 }  // namespace
 
-std::vector<BundleItem> bundle_list() {
-  List list;
+BundleItem map_item(ElementwiseOp op, Dtype compute) {
+  return {std::string(op_row(op).name) + " " + dtype_name(compute),
+          map_source(same_dtype_spec(op, compute))};
+}
+
+BundleItem mixed_item(const MapSpec& spec) {
+  const OpRow& row = op_row(spec.op);
+  std::string what = std::string(row.name) + " in " + dtype_name(spec.compute) + ":";
+  for (int k = 1; k <= row.inputs; ++k) what += std::string(" ") + dtype_name(spec.memory[k]);
+  return {what + " to " + dtype_name(spec.memory[0]), map_source(spec)};
+}
+
+BundleItem cast_item(Dtype from, Dtype to) {
+  return {std::string("cast ") + dtype_name(from) + " to " + dtype_name(to),
+          map_source({ElementwiseOp::kpositive, from, {to, from}})};
+}
+
+BundleItem reduce_item(ReduceOp op, Dtype from, Dtype to) {
+  return {std::string(kReduceNames[int(op)]) + " " + dtype_name(from) + " to " + dtype_name(to),
+          reduce_source(op, from, to)};
+}
+
+BundleItem arg_reduce_item(Dtype d) {
+  return {std::string("arg_reduce ") + dtype_name(d), arg_reduce_source(d)};
+}
+
+BundleItem arange_item(Dtype d) {
+  return {std::string("arange ") + dtype_name(d), arange_source(d)};
+}
+
+BundleItem concatenate_item(int word_bytes) {
+  return {"concatenate " + std::to_string(word_bytes), concatenate_source(word_bytes)};
+}
+
+std::vector<BundleItem> full_programs() {
+  List list = core_programs();
   add_table(list);
   add_casts(list);
   add_reductions(list);
-  for (int d = 0; d < kDtypeCount; ++d)
-    list.push_back({std::string("arange ") + dtype_name(Dtype(d)), arange_source(Dtype(d))});
-  for (const int bytes : {1, 2, 4, 8, 16})
-    list.push_back({"concatenate " + std::to_string(bytes), concatenate_source(bytes)});
+  for (int d = 0; d < kDtypeCount; ++d) list.push_back(arange_item(Dtype(d)));
+  for (const int bytes : {1, 2, 4, 8, 16}) list.push_back(concatenate_item(bytes));
   return list;
 }
 
