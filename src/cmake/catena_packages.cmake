@@ -3,13 +3,16 @@
 #   libcatena-dev   headers, CMake package
 #   catena-run      the launcher, with its manual page
 #   libcatena-mpi, libcatena-cuda, libcatena-nccl    plug-ins, as far as they were built
-# Packages for others are made with the preset `packages`: all standard kernels, for several GPUs.
-if(NOT PROJECT_IS_TOP_LEVEL)
+# Packages for others are made with the preset `packages`: for all processors, all standard kernels, for
+# several GPUs. Those of any other build tree have what it has, and a lower version, which ends in ~local.
+# Sets CATENA_PACKAGES where they can be made.
+set(CATENA_PACKAGES OFF)
+if(NOT PROJECT_IS_TOP_LEVEL OR CATENA_SANITIZE OR NOT CMAKE_LIBRARY_ARCHITECTURE)
   return()
 endif()
 set(CATENA_PACKAGE_MAINTAINER "The catena authors <catena@example.org>" CACHE STRING
   "Who makes the packages: name <address>")
-set(CATENA_PACKAGE_REVISION 1 CACHE STRING "Counts the packages of one version of catena")
+set(CATENA_PACKAGE_REVISION 1~local CACHE STRING "Counts the packages of one version of catena")
 foreach(program dpkg-deb dpkg-shlibdeps file gzip)
   find_program(CATENA_PACKAGE_${program} ${program})
   mark_as_advanced(CATENA_PACKAGE_${program})
@@ -18,9 +21,7 @@ foreach(program dpkg-deb dpkg-shlibdeps file gzip)
     return()
   endif()
 endforeach()
-if(CATENA_SANITIZE OR NOT CMAKE_LIBRARY_ARCHITECTURE)
-  return()
-endif()
+set(CATENA_PACKAGES ON)
 
 set(CATENA_DEB_VERSION ${PROJECT_VERSION}-${CATENA_PACKAGE_REVISION})
 set(deb_runtime_name libcatena${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
@@ -35,40 +36,8 @@ foreach(plugin ${CATENA_BUILT_PLUGINS})
   list(APPEND components ${plugin})
 endforeach()
 
-# Files: those of `cmake --install`, where Debian wants them, and what it wants besides. ------------
-set(deb_libdir lib/${CMAKE_LIBRARY_ARCHITECTURE})
-catena_install_files(LIBDIR ${deb_libdir} PLUGINDIR ${deb_libdir}/catena PREFIX deb_ OPTIONS EXCLUDE_FROM_ALL)
-set(debian ${PROJECT_BINARY_DIR}/package/debian)
-file(READ ${PROJECT_SOURCE_DIR}/LICENSE LICENSE_TERMS)
-string(REGEX REPLACE "^.*\n(Permission .*)\n$" "\\1" LICENSE_TERMS "${LICENSE_TERMS}")   # after title and copyright
-string(REPLACE "\n\n" "\n.\n" LICENSE_TERMS "${LICENSE_TERMS}")
-string(REPLACE "\n" "\n " LICENSE_TERMS " ${LICENSE_TERMS}")
-string(TIMESTAMP date "%a, %d %b %Y %H:%M:%S +0000" UTC)
-configure_file(src/cmake/debian/copyright.in ${debian}/copyright @ONLY)
-configure_file(src/cmake/debian/changelog.in ${debian}/changelog @ONLY)
-execute_process(COMMAND ${CATENA_PACKAGE_gzip} -9nc ${debian}/changelog OUTPUT_FILE ${debian}/changelog.Debian.gz
-  COMMAND_ERROR_IS_FATAL ANY)
-foreach(component ${components})
-  install(FILES ${debian}/copyright ${debian}/changelog.Debian.gz COMPONENT deb_${component} EXCLUDE_FROM_ALL
-    DESTINATION share/doc/${deb_${component}_name})
-endforeach()
-if(TARGET catena-run)
-  set(page ${PROJECT_BINARY_DIR}/package/catena-run.1.gz)
-  add_custom_command(OUTPUT ${page} DEPENDS catena-run ${PROJECT_SOURCE_DIR}/src/cmake/catena_man_page.cmake
-    COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:catena-run> -DOUT=${page} -DVERSION=${PROJECT_VERSION}
-            -P ${PROJECT_SOURCE_DIR}/src/cmake/catena_man_page.cmake
-    COMMENT "Writing the manual page of catena-run" VERBATIM)
-  add_custom_target(catena_man_page ALL DEPENDS ${page})
-  install(FILES ${page} DESTINATION share/man/man1 COMPONENT deb_launcher EXCLUDE_FROM_ALL)
-endif()
-if(TARGET catena_cuda)   # the kernels that were compiled with it, beside it
-  get_target_property(architectures catena_cuda CUDA_ARCHITECTURES)
-  list(TRANSFORM architectures REPLACE "^([0-9]+).*" "\\1")
-  foreach(architecture ${architectures})
-    install(FILES ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/catena_kernels_${architecture}.bundle OPTIONAL
-      DESTINATION ${deb_libdir}/catena COMPONENT deb_cuda EXCLUDE_FROM_ALL)
-  endforeach()
-endif()
+add_subdirectory(${PROJECT_SOURCE_DIR}/src/cmake/debian ${PROJECT_BINARY_DIR}/package)   # their files
+set(debian ${PROJECT_BINARY_DIR}/package)
 
 # What the packages say of themselves. --------------------------------------------------------------
 # catena_deb(<component> SECTION <s> SUMMARY <line> TEXT <lines> [DEPENDS <d>...] [RECOMMENDS <r>...] [SUGGESTS <s>...])
@@ -96,7 +65,11 @@ catena_deb(development SECTION libdevel DEPENDS "${this_library}" libboost-dev
   SUMMARY "framework for training neural networks, development files"
   TEXT "Headers and the CMake package of catena, a C++20 framework for training
 neural networks. find_package(catena) gives the target catena::catena.")
-catena_deb(launcher SECTION science DEPENDS openmpi-bin "libcatena-mpi (= ${CATENA_DEB_VERSION})"
+set(mpi_plugin)
+if(TARGET catena_mpi)
+  set(mpi_plugin "libcatena-mpi (= ${CATENA_DEB_VERSION})")
+endif()
+catena_deb(launcher SECTION science DEPENDS openmpi-bin ${mpi_plugin}
   RECOMMENDS openssh-client
   SUMMARY "starts a program as several ranks and names the rank that failed"
   TEXT "catena-run starts a program through mpirun, one process for each device of
