@@ -246,10 +246,20 @@ std::vector<std::string> plugin_folders() {
   std::vector<std::string> folders;  // in the order in which libcatena looks
   for (const std::string& named : split(environment("CATENA_PLUGIN_PATH"), ':'))
     if (!named.empty()) folders.push_back(named);
-  for (const fs::path& own : {folder, prefix / "lib", prefix / "lib" / "catena",
-                              prefix / "lib" / "x86_64-linux-gnu", prefix / "src"})
+  for (const fs::path& own :
+       {folder, prefix / "lib", prefix / "lib" / "catena", prefix / "lib" / "x86_64-linux-gnu",
+        prefix / "lib" / "x86_64-linux-gnu" / "catena", prefix / "src"})
     folders.push_back(own.string());
   return folders;
+}
+
+// The first of `files` that the first folder with any of them has.
+std::string find_file(const std::vector<std::string>& folders,
+                      const std::vector<std::string>& files) {
+  for (const std::string& folder : folders)
+    for (const std::string& file : files)
+      if (fs::exists(folder + "/" + file)) return folder + "/" + file;
+  return "";
 }
 
 std::string links_of(const GpuInventory& inventory, std::size_t gpu) {
@@ -312,21 +322,16 @@ Items check_mpi(const std::string& mpirun) {
     items.push_back({State::missing, "mpirun", error.what(), "openmpi-bin"});
   }
   const auto compiler = find_executable("mpicxx");
+  const bool wanted = find_file(plugin_folders(), {"libcatena_mpi.so"}).empty();
   if (compiler)
     items.push_back({State::good, "mpicxx", *compiler, ""});
   else
     items.push_back(
-        not_found("mpicxx", true, "libopenmpi-dev", "the MPI plug-in is built with it"));
+        not_found("mpicxx", wanted, "libopenmpi-dev", "the MPI plug-in is built with it"));
   return items;
 }
 
 namespace {
-
-std::string find_file(const std::vector<std::string>& folders, const std::string& file) {
-  for (const std::string& folder : folders)
-    if (fs::exists(folder + "/" + file)) return folder + "/" + file;
-  return "";
-}
 
 std::string version_of(const Library& catena) {
   const auto ask = catena.find<comm::CheckVersion>(comm::kCheckVersionSymbol);
@@ -346,20 +351,20 @@ std::string problem_of_plugin(const Library& catena, const std::string& name,
 }  // namespace
 
 Items check_plugins(const std::vector<std::string>& folders, bool has_gpus) {
-  const std::string core = find_file(folders, "libcatena.so");
+  const std::string core = find_file(folders, {"libcatena.so", CATENA_SONAME});
   const Library catena(core.empty() ? std::vector<std::string>{} : std::vector{core});
   Items items;
   if (core.empty())
-    items.push_back({State::absent, "libcatena", "not part of this build", ""});
+    items.push_back({State::absent, "libcatena", "not built or not installed", ""});
   else if (catena.loaded())
     items.push_back({State::good, "libcatena", with_path(version_of(catena), core), ""});
   else
     items.push_back({State::missing, "libcatena", "does not load: " + catena.error(), ""});
   for (const std::string plugin : {"mpi", "cuda", "nccl", "cudnn", "onednn"}) {
     const std::string name = "libcatena_" + plugin;
-    const std::string path = find_file(folders, name + ".so");
+    const std::string path = find_file(folders, {name + ".so"});
     if (path.empty()) {
-      items.push_back({State::absent, name, "not part of this build", ""});
+      items.push_back({State::absent, name, "not built or not installed", ""});
       continue;
     }
     const std::string problem = problem_of_plugin(catena, plugin, path);

@@ -52,7 +52,17 @@ std::vector<std::filesystem::path> search_folders() {
     }
   }
   folders.push_back(library_folder());
+  folders.push_back(library_folder() / "catena");  // where packages put them
   return folders;
+}
+
+// What the loader says, and what to do where a library is missing that the plug-in is linked to.
+std::string loader_text() {
+  const std::string text = dlerror();
+  if (text.find("cannot open shared object file") == std::string::npos) return text;
+  return text +
+         "; install this library, or set LD_LIBRARY_PATH to its folder ('catena-run --check' names "
+         "the packages)";
 }
 
 // The caller holds the lock. Returns the reason of a failure, or nothing.
@@ -67,10 +77,10 @@ std::string open_plugin(const std::string& name) {
   }
   if (found.empty()) {
     return message("plug-in '", name, "' is not built or not installed: no ", file, " in ",
-                   library_folder().string(), " or CATENA_PLUGIN_PATH");
+                   library_folder().string(), ", its folder catena or CATENA_PLUGIN_PATH");
   }
   void* handle = dlopen(found.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) return message("plug-in '", name, "' does not load: ", dlerror());
+  if (handle == nullptr) return message("plug-in '", name, "' does not load: ", loader_text());
   using TagFunction = const char* (*)();
   using EntryFunction = void (*)();
   auto tag = reinterpret_cast<TagFunction>(dlsym(handle, "catena_plugin_abi_tag"));

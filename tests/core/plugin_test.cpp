@@ -1,9 +1,11 @@
 // Each way in which a plug-in can be wrong has its own clear reason.
 #include "catena/core/plugin.h"
 
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "temp_folder.h"
 
@@ -57,6 +59,29 @@ TEST_F(PluginTest, DamagedFileKeepsTheLoadersWords) {
   write_file(folder_ / "libcatena_damaged.so", "no library");
   expect_contains(load_plugin("damaged"),
                   {"'damaged' does not load", folder_ / "libcatena_damaged.so"});
+}
+
+TEST_F(PluginTest, MissingLibraryNamesItAndWhatToDo) {
+  expect_contains(
+      load_plugin("needy"),
+      {"'needy' does not load: libcatena_test_vendor.so: cannot open shared object file",
+       "; install this library, or set LD_LIBRARY_PATH", "catena-run --check"});
+}
+
+// Packages put plug-ins into a folder of their own.
+TEST_F(PluginTest, IsFoundInTheFolderOfLibcatena) {
+  Dl_info info;
+  ASSERT_NE(dladdr(reinterpret_cast<void*>(&abi_tag), &info), 0);
+  const std::filesystem::path folder =
+      std::filesystem::canonical(info.dli_fname).parent_path() / "catena";
+  const bool there = std::filesystem::exists(folder);
+  std::filesystem::create_directory(folder);
+  const auto file = folder / "libcatena_packaged.so";
+  std::filesystem::copy(TEST_PLUGINS "/libcatena_unusable.so", file,
+                        std::filesystem::copy_options::overwrite_existing);
+  EXPECT_EQ(load_plugin("packaged"), "plug-in 'packaged': the vendor library is too old");
+  std::filesystem::remove(file);
+  if (!there) std::filesystem::remove(folder);
 }
 
 }  // namespace

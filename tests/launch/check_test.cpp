@@ -68,6 +68,18 @@ TEST(Check, LibcatenaLoadsItsPlugins) {
   EXPECT_NE(item_of(items, "libcatena_cuda").state, State::missing);
 }
 
+// Packages put libcatena.so into the development package, which programs do without.
+TEST(Check, LibcatenaWithoutItsDevelopmentLink) {
+  const std::string folder = testing::TempDir() + "catena-check-link-" + std::to_string(getpid());
+  std::filesystem::create_directories(folder);
+  const std::string link = folder + "/" + CATENA_SONAME;
+  std::filesystem::create_symlink(CATENA_FOLDER "/libcatena.so", link);
+  const CheckItem item = item_of(check_plugins({folder}, false), "libcatena");
+  EXPECT_EQ(item.state, State::good) << item.text;
+  EXPECT_TRUE(item.text.ends_with(", " + link)) << item.text;
+  std::filesystem::remove_all(folder);
+}
+
 // The loader would take it, libcatena does not.
 TEST(Check, PluginOfAnotherBuildSaysSo) {
   const std::string folder = testing::TempDir() + "catena-check-build-" + std::to_string(getpid());

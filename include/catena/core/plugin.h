@@ -7,8 +7,9 @@
 
 namespace catena {
 
-// Loads libcatena_<name>.so from beside libcatena (or CATENA_PLUGIN_PATH), checks that it was built
-// with this libcatena and calls its entry function, once. Never unloads.
+// Loads libcatena_<name>.so from CATENA_PLUGIN_PATH, the folder of libcatena or the folder `catena`
+// in it, checks that it was built with this libcatena and calls its entry function, once. Never
+// unloads.
 // Returns an empty string on success, else one sentence with the loader's own text.
 std::string load_plugin(const char* name);
 // The reason of the last failed attempt, or "" when loaded or never tried.

@@ -1,0 +1,20 @@
+# Writes the manual page of a program to OUT (gzipped): what PROGRAM --help says, for the version VERSION.
+execute_process(COMMAND ${PROGRAM} --help OUTPUT_VARIABLE help COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCH "^[^\n]*" summary "${help}")
+string(REGEX REPLACE "\\.$" "" summary "${summary}")
+get_filename_component(name ${PROGRAM} NAME)
+string(TOUPPER ${name} title)
+string(REPLACE "\\" "\\e" help "${help}")
+string(REPLACE "-" "\\-" help "${help}")
+string(REGEX REPLACE "(^|\n)([.'])" "\\1\\\\&\\2" help "${help}")   # would be a request of roff
+file(WRITE ${OUT}.tmp ".TH ${title} 1 \"\" \"catena ${VERSION}\" \"User Commands\"
+.SH NAME
+${name} \\- ${summary}
+.SH DESCRIPTION
+.nf
+${help}.fi
+.SH SEE ALSO
+.BR mpirun (1)
+")
+execute_process(COMMAND gzip -9nc ${OUT}.tmp OUTPUT_FILE ${OUT} COMMAND_ERROR_IS_FATAL ANY)
+file(REMOVE ${OUT}.tmp)

@@ -1,0 +1,12 @@
+# After the target `uninstall` no file of the installation is left in PREFIX, and no folder of catena.
+file(GLOB_RECURSE before ${PREFIX}/*)
+if(NOT before)
+  message(FATAL_ERROR "nothing is installed in ${PREFIX}")
+endif()
+file(WRITE ${PREFIX}/lib/of_somebody_else "")
+execute_process(COMMAND ${CMAKE_COMMAND} --build ${BUILD} --target uninstall COMMAND_ERROR_IS_FATAL ANY)
+file(GLOB_RECURSE left LIST_DIRECTORIES true RELATIVE ${PREFIX} ${PREFIX}/*)
+list(FILTER left EXCLUDE REGEX "^(bin|include|lib|lib/cmake|lib/[^/]+-linux-gnu|lib/[^/]+-linux-gnu/cmake|lib/of_somebody_else)$")
+if(left OR NOT EXISTS ${PREFIX}/lib/of_somebody_else)
+  message(FATAL_ERROR "left in ${PREFIX}: '${left}'")
+endif()
