@@ -124,8 +124,9 @@ void check_types(const Function& function, const Arrays& arrays) {
   try {
     function.check_type_forward(TypeInfoTuple(arrays));
   } catch (const InvalidType& mismatch) {
-    fail<InvalidType>("Invalid operation is performed in: ", function.label(), " (Forward)\n\n",
-                      mismatch.what());
+    throw InvalidType(mismatch.expect(), mismatch.actual(),
+                      message("Invalid operation is performed in: ", function.label(),
+                              " (Forward)\n\n", mismatch.what()));
   }
 }
 

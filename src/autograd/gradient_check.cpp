@@ -173,10 +173,9 @@ Arrays first_gradients(const VariableFunction& f, const Arrays& inputs, const Ar
   return grads;
 }
 
-}  // namespace
-
-Arrays numerical_grad(const std::function<Arrays()>& f, const Arrays& inputs,
-                      const Arrays& grad_outputs, double eps) {
+// numerical_grad for arrays on any devices.
+Arrays central_differences(const std::function<Arrays()>& f, const Arrays& inputs,
+                           const Arrays& grad_outputs, double eps) {
   CATENA_CHECK(ValueError, eps > 0, "numerical_grad: expected eps above 0, got ", eps);
   Arrays grads;
   for (const Array& x : inputs) {
@@ -197,6 +196,23 @@ Arrays numerical_grad(const std::function<Arrays()>& f, const Arrays& inputs,
     grads.push_back(array(values, x.shape(), x.device()).astype(x.dtype(), false));
   }
   return grads;
+}
+
+}  // namespace
+
+Arrays numerical_grad(const std::function<Arrays()>& f, const Arrays& inputs,
+                      const Arrays& grad_outputs, double eps) {
+  const Array* first = nullptr;
+  for (const Arrays* arrays : {&inputs, &grad_outputs}) {
+    for (const Array& a : *arrays) {
+      if (!a.defined()) continue;
+      if (!first) first = &a;
+      CATENA_CHECK(DeviceError, a.device().type() == first->device().type(),
+                   "Do not mix GPU and CPU arrays in `numerical_grad`: got arrays on ",
+                   first->device(), " and ", a.device(), "; copy them to one with to(device)");
+    }
+  }
+  return central_differences(f, inputs, grad_outputs, eps);
 }
 
 void assert_allclose(const Array& x, const Array& y, double atol, double rtol) {
@@ -231,7 +247,7 @@ void check_backward(const VariableFunction& f, const Arrays& inputs, const Check
   for (const Array& g : gys) weights.push_back(g.defined() ? Variable::constant(g) : Variable());
   weighted(ys, weights).backward();
   const Arrays expected =
-      numerical_grad([&] { return evaluate(f, inputs); }, inputs, gys, options.eps);
+      central_differences([&] { return evaluate(f, inputs); }, inputs, gys, options.eps);
   compare("check_backward", xs, expected, options, "input");
 }
 
@@ -267,8 +283,8 @@ void check_double_backward(const VariableFunction& f, const Arrays& inputs,
   Variables constants;
   for (const Array& w : weights) constants.push_back(Variable::constant(w));
   weighted(gxs, constants).backward();
-  const Arrays expected = numerical_grad([&] { return first_gradients(f, inputs, gys); },
-                                         all_inputs, weights, options.eps);
+  const Arrays expected = central_differences([&] { return first_gradients(f, inputs, gys); },
+                                              all_inputs, weights, options.eps);
   compare("check_double_backward", all, expected, options, "input or output gradient");
 }
 

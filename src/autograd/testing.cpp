@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <ostream>
 #include <sstream>
 
@@ -9,6 +10,7 @@
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/array/random.h"
+#include "catena/testing_markers.h"
 
 namespace catena {
 namespace testing {
@@ -39,6 +41,27 @@ Array counting_array(const Shape& shape, Dtype dtype, Device device) {
       .astype(dtype)
       .reshape(shape)
       .copy_to(device);
+}
+
+namespace {
+
+// first, first + step, ... in C order.
+Array shaped(const Shape& shape, double first, double step, Dtype dtype, Device device) {
+  const Array values = add(multiply(counting_array(shape), step), first);
+  if (dtype == Dtype::kBool) return equal(remainder(values, 2), 0).copy_to(device);
+  return values.astype(dtype).copy_to(device);
+}
+
+}  // namespace
+
+Array shaped_arange(const Shape& shape, Dtype dtype, Device device) {
+  return shaped(shape, 1, 1, dtype, device);
+}
+Array shaped_reverse_arange(const Shape& shape, Dtype dtype, Device device) {
+  return shaped(shape, static_cast<double>(element_count(shape)), -1, dtype, device);
+}
+Array shaped_random(const Shape& shape, Dtype dtype, Device device, double scale, uint64_t seed) {
+  return random_array(shape, 0, scale, dtype, device, seed);
 }
 
 Array padded(const Array& a) {
@@ -72,6 +95,18 @@ std::string difference(const Array& x, const Array& y, double atol, double rtol)
 }
 
 }  // namespace testing
+
+std::string missing_test_gpus(int count) {
+  if (count <= 0) return {};
+  if (const char* text = std::getenv("CATENA_TEST_DEVICES")) {
+    if (!std::strstr(text, "cuda"))
+      return message("needs ", count, " GPU(s), CATENA_TEST_DEVICES=", text, " names none");
+  }
+  const int present = device_count(DeviceType::kCuda);
+  if (present >= count) return {};
+  return message("needs ", count, " GPU(s), this machine has ", present, present == 0 ? ": " : "",
+                 present == 0 ? unavailable_reason(DeviceType::kCuda) : "");
+}
 
 void PrintTo(const Array& a, std::ostream* os) {
   if (!a.defined())

@@ -149,7 +149,8 @@ class MatmulNode final : public FunctionNode {
 };
 
 // "in_types[0].shape[1] (2-D array)": the extent of an operand that is summed over.
-type_check::Expression inner_extent(const Array& a, int i, bool transposed, bool left, int axes) {
+type_check::Variable<int64_t> inner_extent(const Array& a, int i, bool transposed, bool left,
+                                           int axes) {
   const bool column = a.ndim() < axes;
   const bool last = left != transposed;
   const int64_t extent = as_matrix(a, transposed, axes).shape(left ? -1 : -2);

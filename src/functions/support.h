@@ -41,8 +41,9 @@ template <class Expectations>
   try {
     check(TypeInfoTuple(inputs));
   } catch (const InvalidType& mismatch) {
-    fail<InvalidType>("Invalid operation is performed in: ", label, " (Forward)\n\n",
-                      mismatch.what());
+    throw InvalidType(
+        mismatch.expect(), mismatch.actual(),
+        message("Invalid operation is performed in: ", label, " (Forward)\n\n", mismatch.what()));
   }
   fail<InvalidType>("Invalid operation is performed in: ", label, " (Forward)");
 }

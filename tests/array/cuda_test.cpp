@@ -8,6 +8,7 @@
 #include "catena/core/config.h"
 #include "catena/core/plugin.h"
 #include "catena/testing.h"
+#include "catena/testing_markers.h"
 
 namespace catena {
 namespace {
@@ -206,8 +207,7 @@ TEST(CudaFunctions, NameTheMissingGpu) {
 }
 
 TEST(CudaFunctions, DefaultToTheCurrentGpu) {
-  if (!cuda::available())
-    GTEST_SKIP() << "SKIPPED: needs a GPU: " << unavailable_reason(DeviceType::kCuda);
+  CATENA_NEEDS_GPU();
   EXPECT_EQ(cuda::zeros({2}).device(), cuda_device(0)) << "also while a CPU is current";
   EXPECT_EQ(cuda::to_gpu(zeros({2})).device(), cuda_device(0));
   EXPECT_EQ(cuda::mem_alloc(16).device(), cuda_device(0));

@@ -9,6 +9,7 @@
 
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
+#include "catena/testing_markers.h"
 
 namespace catena {
 namespace {
@@ -279,8 +280,7 @@ TEST(DlpackTest, OverlapIsSeenAcrossImports) {
 
 TEST(DlpackTest, StreamNumbersOfPython) {
   EXPECT_FALSE(dlpack_stream(cpu(0), 1).has_value());
-  if (device_count(DeviceType::kCuda) == 0)
-    GTEST_SKIP() << "SKIPPED: no GPU: " << unavailable_reason(DeviceType::kCuda);
+  CATENA_NEEDS_GPU();
   const Device gpu = cuda_device(0);
   EXPECT_FALSE(dlpack_stream(gpu, -1).has_value());
   EXPECT_EQ(dlpack_stream(gpu, 1)->native(), reinterpret_cast<void*>(1));
@@ -290,8 +290,7 @@ TEST(DlpackTest, StreamNumbersOfPython) {
 }
 
 TEST(DlpackTest, GpuArraysAreOrderedOnTheConsumersStream) {
-  if (device_count(DeviceType::kCuda) == 0)
-    GTEST_SKIP() << "SKIPPED: no GPU: " << unavailable_reason(DeviceType::kCuda);
+  CATENA_NEEDS_GPU();
   const Device gpu = cuda_device(0);
   const Stream consumer = Stream::create(gpu);
   constexpr int64_t kCount = 1 << 24;
@@ -317,8 +316,7 @@ TEST(DlpackTest, GpuArraysAreOrderedOnTheConsumersStream) {
 }
 
 TEST(DlpackTest, AProducersStreamIsWaitedFor) {
-  if (device_count(DeviceType::kCuda) == 0)
-    GTEST_SKIP() << "SKIPPED: no GPU: " << unavailable_reason(DeviceType::kCuda);
+  CATENA_NEEDS_GPU();
   const Device gpu = cuda_device(0);
   const Stream producer = Stream::create(gpu);
   constexpr int64_t kCount = 1 << 24;

@@ -9,16 +9,14 @@
 
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
+#include "catena/testing_markers.h"
 
 namespace catena {
 namespace {
 
 class FloatParts : public testing::TestWithParam<Device> {
  protected:
-  void SetUp() override {
-    if (GetParam().is_cuda() && device_count(DeviceType::kCuda) == 0)
-      GTEST_SKIP() << "NO GPU TEST: there is no GPU";
-  }
+  void SetUp() override { CATENA_NEEDS_GPUS(GetParam().is_cuda() ? 1 : 0); }
   Array on_device(const Array& a) const { return a.to(GetParam()); }
 };
 

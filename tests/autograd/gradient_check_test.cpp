@@ -52,6 +52,34 @@ TEST(GradientCheck, NullOutputGradientsAreLeftOut) {
   EXPECT_THROW(numerical_grad([&] { return Arrays{x}; }, {x}, {}), ValueError);
 }
 
+// An array that says it is on a GPU; nothing may read it.
+Array array_of_a_gpu() {
+  ArrayBody* body = ArrayBody::create();
+  body->device = cuda_device(0);
+  return Array(body);
+}
+
+TEST(GradientCheck, CpuAndGpuArraysAreNotMixed) {
+  const Array x = array({1.0, 2.0}), gpu = array_of_a_gpu();
+  const auto f = [&]() -> Arrays {
+    ADD_FAILURE() << "f was called";
+    return {x};
+  };
+  for (const auto& [inputs, gradients] :
+       {std::pair(Arrays{x, gpu}, Arrays{x}), std::pair(Arrays{x}, Arrays{Array(), gpu})}) {
+    try {
+      numerical_grad(f, inputs, gradients);
+      ADD_FAILURE();
+    } catch (const DeviceError& e) {
+      EXPECT_STREQ(e.what(),
+                   "Do not mix GPU and CPU arrays in `numerical_grad`: got arrays on cpu:0 and "
+                   "cuda:0; copy them to one with to(device)");
+    }
+  }
+  const Array g = ones({2}, {Dtype::kFloat64, cpu(1)});  // two CPU devices are no mixture
+  EXPECT_NO_THROW(numerical_grad([&] { return Arrays{x * 2}; }, {x}, {g}));
+}
+
 TEST(GradientCheck, FindsWrongGradients) {
   const Array x = testing::random_array({2, 3}, 0.5, 1);
   const auto with = [](double factor) {

@@ -9,6 +9,7 @@
 
 #include "catena/comm/factory.h"
 #include "catena/core/plugin.h"
+#include "catena/testing_markers.h"
 
 namespace catena::comm_suite {
 
@@ -23,9 +24,7 @@ inline std::string why_no_nccl() {
 #define CATENA_NEEDS_NCCL(gpus)                                                        \
   if (const std::string reason = ::catena::comm_suite::why_no_nccl(); !reason.empty()) \
     GTEST_SKIP() << "SKIPPED: no NCCL: " << reason;                                    \
-  if (::catena::device_count(::catena::DeviceType::kCuda) < (gpus))                    \
-  GTEST_SKIP() << "SKIPPED: needs " << (gpus) << " GPUs, this machine has "            \
-               << ::catena::device_count(::catena::DeviceType::kCuda)
+  CATENA_NEEDS_GPUS(gpus)
 
 inline void run_nccl(int ranks, const std::function<void(Communicator&)>& fn, double timeout = 60) {
   comm::ThreadsOptions options;

@@ -205,8 +205,7 @@ TEST(NcclMismatch, BarrierAgainstAllReduce) {
 }
 
 TEST(ThreadsCapture, IsRefused) {
-  if (const std::string reason = unavailable_reason(DeviceType::kCuda); !reason.empty())
-    GTEST_SKIP() << "SKIPPED: no GPU: " << reason;
+  CATENA_NEEDS_GPU();
   comm::ThreadsOptions options;
   for (int r = 0; r < 2; ++r)
     options.devices.push_back(cuda_device(r % device_count(DeviceType::kCuda)));

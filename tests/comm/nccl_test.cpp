@@ -36,8 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Objects, NcclSuite, testing::ValuesIn(comm_suite::objec
 // The threads communicator on GPUs: copies between devices and array operations.
 class ThreadsOnGpus : public testing::TestWithParam<comm_suite::Case> {};
 TEST_P(ThreadsOnGpus, GivesExactResults) {
-  if (const std::string reason = unavailable_reason(DeviceType::kCuda); !reason.empty())
-    GTEST_SKIP() << "NO GPU TEST: " << reason;
+  CATENA_NEEDS_GPU();
   comm::ThreadsOptions options;
   // Unlike NCCL it lets ranks share a GPU.
   for (int r = 0; r < 3; ++r)

@@ -1,4 +1,4 @@
-// Helpers of the tests that need GPUs: loud skips, random arrays, comparison with the CPU.
+// Helpers of the tests that need GPUs: random arrays, comparison with the CPU.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,13 +13,7 @@
 #include "catena/array/creation.h"
 #include "catena/array/slots.h"
 #include "catena/core/backend.h"
-
-// Skips the test, saying why, unless this machine has that many GPUs; 0 asks for none.
-#define CATENA_NEEDS_GPUS(count)                                                    \
-  if ((count) > 0 && ::catena::device_count(::catena::DeviceType::kCuda) < (count)) \
-  GTEST_SKIP() << "SKIPPED: needs " << (count) << " GPU(s), this machine has "      \
-               << ::catena::device_count(::catena::DeviceType::kCuda) << ": "       \
-               << ::catena::unavailable_reason(::catena::DeviceType::kCuda)
+#include "catena/testing_markers.h"
 
 namespace catena::test {
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "catena/array/creation.h"
+#include "catena/testing_markers.h"
 
 namespace catena::datasets {
 namespace {
@@ -36,9 +37,7 @@ class BatchTest : public testing::TestWithParam<Case> {
  protected:
   void SetUp() override {
     device_ = Device(GetParam().device);
-    if (device_.is_cuda() && device_count(DeviceType::kCuda) == 0) {
-      GTEST_SKIP() << "no GPU: " << unavailable_reason(DeviceType::kCuda);
-    }
+    CATENA_NEEDS_GPUS(device_.is_cuda() ? 1 : 0);
   }
   std::unique_ptr<BatchIterator> make(DatasetPtr data, SerialIterator order, RankOf who = {}) {
     if (GetParam().how == How::kResident) {

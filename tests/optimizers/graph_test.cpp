@@ -12,6 +12,7 @@
 #include "catena/optimizers/hooks.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/sgd.h"
+#include "catena/testing_markers.h"
 #include "optimizers/models.h"
 
 namespace catena::optimizers {
@@ -80,13 +81,13 @@ std::vector<std::vector<double>> train(int rule, bool replay) {
 }
 
 TEST(OptimizerGraph, ReplaysEqualEagerStepsBitForBit) {
-  if (device_count(DeviceType::kCuda) == 0) GTEST_SKIP() << "needs a GPU";
+  CATENA_NEEDS_GPU();
   for (const int rule : {0, 1, 2})
     EXPECT_EQ(train(rule, true), train(rule, false)) << "rule " << rule;
 }
 
 TEST(OptimizerGraph, ReplaysCountUpdatesOfParametersWithoutElements) {
-  if (device_count(DeviceType::kCuda) == 0) GTEST_SKIP() << "needs a GPU";
+  CATENA_NEEDS_GPU();
   for (const int rule : {0, 1, 2}) {
     const Parameter none(zeros({0}, {dtype::float32, cuda_device(0)}));
     const std::unique_ptr<Optimizer> optimizer = make_rule(rule);
@@ -101,7 +102,7 @@ TEST(OptimizerGraph, ReplaysCountUpdatesOfParametersWithoutElements) {
 }
 
 TEST(OptimizerGraph, SettersAreRefusedDuringACapture) {
-  if (device_count(DeviceType::kCuda) == 0) GTEST_SKIP() << "needs a GPU";
+  CATENA_NEEDS_GPU();
   Small model;
   model.to(cuda_device(0));
   SGD sgd(0.1);

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "catena/array/creation.h"
+#include "catena/testing_markers.h"
 
 namespace catena::training {
 namespace {
@@ -44,7 +45,7 @@ TEST(Means, Errors) {
 
 // Device results are read at the end; where there is a GPU, in one transfer.
 TEST(Means, ResultsOnAGpu) {
-  if (device_count(DeviceType::kCuda) == 0) GTEST_SKIP() << unavailable_reason(DeviceType::kCuda);
+  CATENA_NEEDS_GPU();
   Means means({"loss"});
   for (int i = 1; i <= 100; ++i)
     means.add("loss", scalar_array(float(i), {Dtype::kFloat32, cuda_device()}), i);

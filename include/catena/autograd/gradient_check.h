@@ -10,7 +10,8 @@ namespace catena {
 
 // d sum(f() * grad_outputs) / d inputs by central differences: (f(x + eps) - f(x - eps)) / 2 eps
 // for each element of each input, which is changed in place and restored. f() reads the inputs and
-// returns its outputs; entries of grad_outputs may be null.
+// returns its outputs; entries of grad_outputs may be null. All inputs and gradients are on CPU
+// devices, or all on GPUs: DeviceError.
 Arrays numerical_grad(const std::function<Arrays()>& f, const Arrays& inputs,
                       const Arrays& grad_outputs, double eps = 1e-3);
 

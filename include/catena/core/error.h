@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace catena {
 
@@ -37,9 +38,21 @@ class ValueError : public Error {
 class GradientError : public Error {
   using Error::Error;
 };  // misuse of the recorded graph
+// A failed type check of a function: "Expect: x.ndim == 2\nActual: 3 != 2", or `text` in its place.
+// expect() and actual() are the two halves, empty where there is a text alone.
 class InvalidType : public Error {
+ public:
   using Error::Error;
-};  // a failed type check of a function
+  InvalidType(std::string expect, std::string actual)
+      : InvalidType(expect, actual, "Expect: " + expect + "\nActual: " + actual) {}
+  InvalidType(std::string expect, std::string actual, const std::string& text)
+      : Error(text), expect_(std::move(expect)), actual_(std::move(actual)) {}
+  const std::string& expect() const { return expect_; }
+  const std::string& actual() const { return actual_; }
+
+ private:
+  std::string expect_, actual_;
+};
 class CommError : public Error {
   using Error::Error;
 };  // communicator misuse, dead ranks

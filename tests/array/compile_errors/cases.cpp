@@ -1,6 +1,7 @@
 // Uses that must be refused by a sentence; see CMakeLists.txt.
 #include "catena/array/fusion.h"
 #include "catena/array/kernel.h"
+#include "catena/autograd/type_check.h"
 
 using namespace catena;
 
@@ -17,5 +18,11 @@ void use(const Array& x) {
   fuse([](float a) { return a; })(x);
 #elif CASE == 5
   fuse([k = 0](Fused a) mutable { return a + ++k; })(x);
+#elif CASE == 6
+  if (TypeInfoTuple({x})[0].ndim() == 2) return;
+#elif CASE == 7
+  type_check::expect(TypeInfoTuple({x}).size() == 1 && TypeInfoTuple({x})[0].ndim() == 2);
+#elif CASE == 8
+  type_check::expect(TypeInfoTuple({x})[0].ndim());
 #endif
 }
