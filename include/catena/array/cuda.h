@@ -183,10 +183,10 @@ RandomState& get_generator(std::optional<Device> device = {});
 void seed(std::optional<uint64_t> value = {}, std::optional<Device> device = {});
 
 // cuDNN ------------------------------------------------------------------------------------------
-// Whether the cudnn plug-in is there and config().use_cudnn allows it: level "==always" asks for
-// kAlways, ">=auto" for kAuto or kAlways. ValueError for any other level.
+// Whether a cudnn plug-in is there (this version has none) and config().use_cudnn allows it: level
+// "==always" asks for kAlways, ">=auto" for kAuto or kAlways. ValueError for any other level.
 bool should_use_cudnn(std::string_view level);
-void set_max_workspace_size(size_t bytes);
+void set_max_workspace_size(size_t bytes);  // of config(), for such a plug-in
 size_t get_max_workspace_size();
 
 // Between processes ------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ namespace backends {
 namespace cuda = catena::cuda;
 
 namespace intel64 {
-// Whether the onednn plug-in can be used, which has taken iDeep's place.
+// Whether a onednn plug-in, in iDeep's place, can be used; this version has none.
 bool is_ideep_available();
 }  // namespace intel64
 
