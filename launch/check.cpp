@@ -184,7 +184,9 @@ CheckItem check_openblas() {
 // Files ---------------------------------------------------------------------------------------
 
 fs::path cache_folder() {
-  if (!environment("CATENA_CACHE_DIR").empty()) return environment("CATENA_CACHE_DIR");
+  for (const char* name : {"CATENA_CACHE_DIR", "CUPY_CACHE_DIR"}) {
+    if (!environment(name).empty()) return environment(name);
+  }
   if (!environment("XDG_CACHE_HOME").empty())
     return fs::path(environment("XDG_CACHE_HOME")) / "catena";
   return fs::path(environment("HOME")) / ".cache" / "catena";

@@ -4,6 +4,7 @@
 #include "catena/array/linalg.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
+#include "catena/array/transfer.h"
 #include "catena/core/backend.h"
 
 namespace catena {
@@ -36,8 +37,33 @@ void check_settable(const Array& a, const Array& host) {
                ", the source ", host.dtype(), "; convert it with astype");
   CATENA_CHECK(ShapeError, host.shape() == a.shape(), "Array::set: the array has shape ", a.shape(),
                ", the source ", host.shape());
-  CATENA_CHECK(ValueError, a.is_contiguous(), "Array::set: expected a contiguous array, got shape ",
+  CATENA_CHECK(ValueError, a.is_contiguous() || a.is_fortran_contiguous(),
+               "Array::set: expected an array that is contiguous in C or Fortran order, got shape ",
                a.shape(), " with strides ", a.strides(), "; use assign");
+}
+
+// The same memory in C order: axes of a Fortran-contiguous array reversed.
+Array in_memory_order(const Array& a) { return a.is_contiguous() ? a : a.transpose(); }
+
+// Where get() copies to, and whether in Fortran order.
+bool wants_fortran(const Array& a, char order) {
+  CATENA_CHECK(ValueError, order == 'C' || order == 'F' || order == 'A', "Array::get: order '",
+               std::string(1, order), "' is none of 'C', 'F' and 'A'");
+  return order == 'F' || (order == 'A' && a.is_fortran_contiguous() && !a.is_contiguous());
+}
+
+void check_destination(const Array& a, const Array& out) {
+  check_defined("Array::get", out);
+  CATENA_CHECK(DeviceError, out.device().is_cpu(),
+               "Array::get: expected a host array as `out`, got one on ", out.device());
+  CATENA_CHECK(DtypeError, out.dtype() == a.dtype(), "Array::get: the array holds ", a.dtype(),
+               ", `out` ", out.dtype());
+  CATENA_CHECK(ShapeError, out.shape() == a.shape(), "Array::get: the array has shape ", a.shape(),
+               ", `out` ", out.shape());
+  CATENA_CHECK(ValueError, out.is_contiguous() || out.is_fortran_contiguous(),
+               "Array::get: expected `out` to be contiguous in C or Fortran order, got strides ",
+               out.strides());
+  check_writable("Array::get", out);
 }
 
 }  // namespace
@@ -68,18 +94,52 @@ Array Array::reduced_view() const {
   return result;
 }
 
+Array Array::reduced_view(Dtype other) const {
+  const Array merged = reduced_view();
+  // One element is a 0-d view, whose bytes no axis could take.
+  return (merged.ndim() == 0 ? merged.reshape({1}) : merged).view(other).reduced_view();
+}
+
+void Array::set_shape(const Shape& shape) & {
+  const Array other = reshape(shape);
+  CATENA_CHECK(ShapeError, size() == 0 || other.shares_memory_with(*this),
+               "set_shape: the strides ", strides(), " of shape ", this->shape(),
+               " allow no view of shape ", shape, "; reshape copies");
+  *this = other;
+}
+
+bool Array::truth() const {
+  if (size() == 0) return false;
+  CATENA_CHECK(ValueError, size() == 1, "truth: an array of shape ", shape(),
+               " has more than one truth value; use all() or any()");
+  return item<bool>();
+}
+
 Array Array::get() const { return copy_to(cpu(0)); }
 
-Array Array::get(const Stream& stream) const {
-  check_stream("Array::get", *this, stream);
-  if (device().is_cpu()) return copy_to(cpu(0));
-  const Array source = contiguous();
-  const auto bytes = static_cast<size_t>(source.nbytes());
-  const Array host = from_storage(allocate_pinned(cpu(0), bytes), 0, shape(),
-                                  contiguous_strides(shape(), itemsize()), dtype());
-  stream.wait(current_stream(device()));
+Array Array::get(const Stream& stream) const { return get({.stream = stream, .blocking = false}); }
+
+Array Array::get(const GetOptions& options) const {
+  check_defined("Array::get", *this);
+  if (options.stream) check_stream("Array::get", *this, *options.stream);
+  if (options.out) check_destination(*this, *options.out);
+  const bool fortran =
+      wants_fortran(*this, options.order) || (options.out && !options.out->is_contiguous());
+  const Array source = (fortran ? transpose() : *this).contiguous();
+  Array host;  // laid out as the source
+  if (options.out)
+    host = in_memory_order(*options.out);
+  else if (device().is_cpu() || options.blocking)
+    host = uninitialized(source.shape(), dtype(), cpu(0));
+  else
+    host = empty_pinned(source.shape(), dtype());
+  const Stream stream = options.stream.value_or(current_stream(device()));
+  if (stream != current_stream(device())) stream.wait(current_stream(device()));
   enqueue_bytes(source, host, stream);
-  return host;
+  if (options.blocking) stream.synchronize();
+  if (!options.out) return fortran ? host.transpose() : host;
+  host.note_write();
+  return *options.out;
 }
 
 void Array::set(const Array& host) const {
@@ -92,7 +152,8 @@ void Array::set(const Array& host, const Stream& stream) const {
   check_stream("Array::set", *this, stream);
   check_writable("Array::set", *this);
   stream.wait(current_stream(device()));  // what still reads the old elements
-  enqueue_bytes(host.contiguous(), *this, stream);
+  const Array target = in_memory_order(*this);
+  enqueue_bytes((is_contiguous() ? host : host.transpose()).contiguous(), target, stream);
   note_write();
 }
 
@@ -121,6 +182,12 @@ Array Array::argmax(std::optional<int64_t> axis, YesNo keepdims, const Array* ou
   return catena::argmax(*this, axis, keepdims, out);
 }
 Array Array::argmin(std::optional<int64_t> axis, YesNo keepdims, const Array* out) const {
+  return catena::argmin(*this, axis, keepdims, out);
+}
+Array Array::argmax(std::optional<int64_t> axis, YesNo keepdims, const Out& out) const {
+  return catena::argmax(*this, axis, keepdims, out);
+}
+Array Array::argmin(std::optional<int64_t> axis, YesNo keepdims, const Out& out) const {
   return catena::argmin(*this, axis, keepdims, out);
 }
 Array Array::clip(const Operand& low, const Operand& high) const { return clip(low, high, {}); }

@@ -1,6 +1,7 @@
 #include "catena/array/cuda.h"
 
 #include <cstring>
+#include <ostream>
 
 #include "catena/array/creation.h"
 #include "catena/core/backend.h"
@@ -19,11 +20,7 @@ namespace cuda {
 namespace {
 
 // Where results go that the caller said nothing about.
-Device chosen(const std::optional<Device>& device) {
-  if (device) return *device;
-  const Device current = current_device();
-  return current.is_cuda() ? current : cuda_device(0);
-}
+Device chosen(const std::optional<Device>& device) { return device ? *device : current_gpu(); }
 
 // Runs work on a stream of `device` between what the current stream holds now and what follows.
 template <class F>
@@ -60,6 +57,11 @@ std::vector<Array> each_once(const std::vector<Array>& arrays, const F& f) {
 }  // namespace
 
 bool available() { return device_count(DeviceType::kCuda) > 0; }
+void check_cuda_available() {
+  CATENA_CHECK(DeviceError, available(),
+               "check_cuda_available: no GPU can be used: ", unavailable_reason(DeviceType::kCuda));
+}
+bool cudnn_enabled() { return should_use_cudnn(">=auto"); }
 void init(int device) { set_current_device(cuda_device(device)); }
 void shutdown() { synchronize(); }
 
@@ -169,17 +171,40 @@ Array asnumpy(const Array& array, std::optional<Stream> stream) {
   return to_cpu(array, std::move(stream)).contiguous();
 }
 
-Device get_device() { return current_device(); }
-std::optional<Device> get_device(const Array& array) {
-  return array.defined() && array.device().is_cuda() ? std::optional(array.device()) : std::nullopt;
+Array asnumpy(const Array& array, const GetOptions& options) {
+  CATENA_CHECK(ValueError, array.defined(), "asnumpy: the array is undefined");
+  return array.get(options);
 }
-std::optional<Device> get_device_from_id(std::optional<int> id) {
+
+void FoundDevice::use() const {
+  if (device_) device_->use();
+}
+void FoundDevice::synchronize() const {
+  if (device_) device_->synchronize();
+}
+std::ostream& operator<<(std::ostream& os, const FoundDevice& found) {
+  return os << to_string(found);
+}
+
+DeviceArgument::DeviceArgument(int id) : device_(get_device_from_id(id)) {}
+DeviceArgument::DeviceArgument(const Array& array) {
+  if (array.defined() && array.size() > 0 && array.device().is_cuda()) device_ = array.device();
+}
+
+Device get_device() { return current_device(); }
+FoundDevice get_device(std::initializer_list<DeviceArgument> arguments) {
+  for (const DeviceArgument& argument : arguments) {
+    if (argument.device()) return argument.device();
+  }
+  return {};
+}
+FoundDevice get_device_from_id(std::optional<int> id) {
   if (!id || *id < 0) return {};
   const Device device = cuda_device(*id);
   require_device(device);
   return device;
 }
-std::optional<Device> get_device_from_array(std::initializer_list<Array> arrays) {
+FoundDevice get_device_from_array(std::initializer_list<Array> arrays) {
   for (const Array& array : arrays) {
     if (const auto device = get_device(array)) return device;
   }

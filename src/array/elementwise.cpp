@@ -191,6 +191,26 @@ bool computes_in(ElementwiseOp op, Dtype d) {
   return false;
 }
 
+ElementwiseOp elementwise_op(std::string_view name) {
+  for (int k = 0; k < kElementwiseOpCount; ++k) {
+    if (name == kTable[k].name) return static_cast<ElementwiseOp>(k);
+  }
+  fail<ValueError>("elementwise_op: there is no element-wise operation '", name,
+                   "'; their names are those of the functions in math.h");
+}
+
+std::vector<std::string> elementwise_types(ElementwiseOp op) {
+  std::vector<std::string> types;
+  for (int k = 0; k < kDtypeCount; ++k) {
+    const auto d = static_cast<Dtype>(k);
+    if (!computes_in(op, d)) continue;
+    std::string text;
+    for (int i = 0; i < info(op).inputs; ++i) text += dtype_char(operand_dtype(op, i, d));
+    types.push_back(text + "->" + dtype_char(natural_result(op, d)));
+  }
+  return types;
+}
+
 Array elementwise(ElementwiseOp op, std::initializer_list<Operand> operands, const Out& out) {
   if (out.where) [[unlikely]]
     return masked_elementwise(op, operands, out);

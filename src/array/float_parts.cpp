@@ -2,6 +2,8 @@
 #include "catena/array/float_parts.h"
 
 #include "array/called_as.h"
+#include "array/promotion.h"
+#include "array/result_into.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/manipulation.h"
@@ -43,7 +45,49 @@ Dtype float_of(Dtype dtype) {
   }
 }
 
-Array as_float(const Array& x) { return x.astype(float_of(x.dtype()), false); }
+// The operand as an array; a number has no axes and goes where the other operand is.
+Array as_array(const Operand& x, const Operand& other) {
+  if (x.array()) return *x.array();
+  const Device device = other.array() ? other.array()->device() : current_device();
+  return scalar_array(x.scalar(), {x.scalar().default_dtype(), device});
+}
+
+// The dtype to compute in that the caller gave.
+Dtype given_dtype(const char* who, Dtype dtype, const Operand& x) {
+  CATENA_CHECK(DtypeError, is_float(dtype), who, ": computes in floating dtypes, got ", dtype);
+  check_computable(who, x.array() ? x.array()->dtype() : x.scalar().default_dtype(), dtype);
+  return dtype;
+}
+
+// The operand in the dtype that the function computes in.
+Array as_float(const char* who, const Operand& x, const std::optional<Dtype>& given) {
+  const Array value = as_array(x, x);
+  return value.astype(given ? given_dtype(who, *given, x) : float_of(value.dtype()), false);
+}
+
+// The result, or *out holding it.
+Array store(const char* who, const Array& result, const Array* out) {
+  if (out == nullptr) return result;
+  check_defined(who, *out);
+  check_storable(who, result.dtype(), out->dtype());
+  return result_into(who, result, out);
+}
+
+// Both checked before either is written.
+std::pair<Array, Array> store(const char* who, const Array& first, const Array& second,
+                              const OutPair& out) {
+  for (const auto& [result, target] : {std::pair(&first, out.first), {&second, out.second}}) {
+    if (target == nullptr) continue;
+    check_defined(who, *target);
+    check_storable(who, result->dtype(), target->dtype());
+    CATENA_CHECK(ShapeError, target->shape() == result->shape(), who, ": the output has shape ",
+                 target->shape(), ", the result has ", result->shape());
+    check_same_device(who, *result, *target);
+    check_writable(who, *target);
+  }
+  return {store(who, first, out.first), store(who, second, out.second)};
+}
+
 Array bits_of(const Array& x) { return x.contiguous().view(format_of(x.dtype()).bits); }
 
 // 2^n as float64, for int64 n of the normal range.
@@ -59,16 +103,16 @@ Array bounded_step(const Array& n) {
 
 }  // namespace
 
-std::pair<Array, Array> modf(const Array& x) try {
-  const Array value = as_float(x), whole = trunc(value);
+std::pair<Array, Array> modf(const Operand& x, const OutPair& out) try {
+  const Array value = as_float("modf", x, out.dtype), whole = trunc(value);
   const Array fraction = where(isinf(value), zeros_like(value), value - whole);
-  return {copysign(fraction, value), whole};
+  return store("modf", copysign(fraction, value), whole, out);
 } catch (const Error&) {
   rethrow_as("modf");
 }
 
-std::pair<Array, Array> frexp(const Array& x) try {
-  const Array value = as_float(x);
+std::pair<Array, Array> frexp(const Operand& x, const OutPair& out) try {
+  const Array value = as_float("frexp", x, out.dtype);
   const Format f = format_of(value.dtype());
   const auto exponent_of = [&](const Array& bits) {
     return bitwise_and(right_shift(bits, int64_t{f.mantissa}), f.exponent_mask);
@@ -85,18 +129,16 @@ std::pair<Array, Array> frexp(const Array& x) try {
                          where(subnormal, int32_t(f.bias - 1 + lift),
                                full_like(raw, int32_t(f.bias - 1), Dtype::kInt32));
   const Array special = logical_or(value == 0.0, logical_not(isfinite(value)));
-  return {where(special, value, mantissa), where(special, zeros_like(exponent), exponent)};
+  return store("frexp", where(special, value, mantissa),
+               where(special, zeros_like(exponent), exponent), out);
 } catch (const Error&) {
   rethrow_as("frexp");
 }
 
-Array ldexp(const Array& x, const Array& exponent) try {
-  CATENA_CHECK(DtypeError, !is_float(exponent.dtype()),
-               "ldexp: the exponent must be integers, got ", exponent.dtype(),
-               "; convert it by astype");
-  check_same_device("ldexp", x, exponent);
-  const Dtype dtype = float_of(x.dtype());
-  const Array value = x.astype(Dtype::kFloat64, false);
+namespace {
+
+// value * 2^exponent in `dtype`, rounded once; value is float64.
+Array scaled(const Array& value, const Array& exponent, Dtype dtype) {
   if (dtype != Dtype::kFloat64) {
     // Exact in float64, whatever the exponent of the narrower type.
     const Array n = clip(exponent.astype(Dtype::kInt64, false), int64_t{-400}, int64_t{400});
@@ -110,22 +152,43 @@ Array ldexp(const Array& x, const Array& exponent) try {
     n = n - step;
   }
   return result * power_of_two(clip(n, int64_t{-1022}, int64_t{1023}));
+}
+
+}  // namespace
+
+Array ldexp(const Operand& x, const Operand& exponent, const Out& out) try {
+  refuse_mask("ldexp", out);
+  const Array from = as_array(x, exponent), steps = as_array(exponent, x);
+  CATENA_CHECK(DtypeError, !is_float(steps.dtype()), "ldexp: the exponent must be integers, got ",
+               steps.dtype(), "; convert it by astype");
+  check_same_device("ldexp", from, steps);
+  const Dtype dtype = out.dtype ? given_dtype("ldexp", *out.dtype, x) : float_of(from.dtype());
+  const Array value = from.astype(dtype, false).astype(Dtype::kFloat64, false);
+  return store("ldexp", scaled(value, steps, dtype), out.array);
 } catch (const Error&) {
   rethrow_as("ldexp");
 }
 
-Array nextafter(const Array& x1, const Array& x2) try {
-  check_same_device("nextafter", x1, x2);
-  const Dtype dtype = promote(float_of(x1.dtype()), float_of(x2.dtype()));
-  const Array inputs[] = {x1.astype(dtype, false), x2.astype(dtype, false)};
-  const std::vector<Array> both = broadcast_arrays(inputs);
-  const Array &from = both[0], &to = both[1];
+namespace {
+
+// The dtype in which neighbours are looked for: a number takes that of the array.
+Dtype common_float(const char* who, const Operand& x1, const Operand& x2) {
+  if (x1.array() && x2.array())
+    return promote(float_of(x1.array()->dtype()), float_of(x2.array()->dtype()));
+  if (!x1.array() && !x2.array())
+    return promote(float_of(x1.scalar().default_dtype()), float_of(x2.scalar().default_dtype()));
+  const Operand &array = x1.array() ? x1 : x2, &number = x1.array() ? x2 : x1;
+  return float_of(promote(array.array()->dtype(), number.scalar(), who));
+}
+
+// The next number after `from` towards `to`, of one floating dtype and shape.
+Array neighbour(const Array& from, const Array& to, Dtype dtype) {
   // Bits counted so that neighbours differ by one and both zeros are 0. Integers wrap.
   const Dtype bits_dtype = format_of(dtype).bits;
   const int64_t lowest = bits_dtype == Dtype::kInt16   ? INT16_MIN
                          : bits_dtype == Dtype::kInt32 ? INT32_MIN
                                                        : INT64_MIN;
-  const Array lowest_bits = scalar_array(lowest, {bits_dtype, x1.device()});
+  const Array lowest_bits = scalar_array(lowest, {bits_dtype, from.device()});
   const auto fold = [&](const Array& bits) {
     return where(bits < int64_t{0}, lowest_bits - bits, bits);
   };
@@ -134,12 +197,31 @@ Array nextafter(const Array& x1, const Array& x2) try {
   const Array moved = fold(place).view(dtype);
   const Array next = where(place == int64_t{0}, copysign(zeros_like(moved), from), moved);
   return where(logical_or(isnan(from), isnan(to)), from + to, where(from == to, to, next));
+}
+
+}  // namespace
+
+Array nextafter(const Operand& x1, const Operand& x2, const Out& out) try {
+  refuse_mask("nextafter", out);
+  const Array a = as_array(x1, x2), b = as_array(x2, x1);
+  check_same_device("nextafter", a, b);
+  Dtype dtype;
+  if (out.dtype) {
+    dtype = given_dtype("nextafter", *out.dtype, x1);
+    given_dtype("nextafter", *out.dtype, x2);
+  } else {
+    dtype = common_float("nextafter", x1, x2);
+  }
+  const Array inputs[] = {a.astype(dtype, false), b.astype(dtype, false)};
+  const std::vector<Array> both = broadcast_arrays(inputs);
+  return store("nextafter", neighbour(both[0], both[1], dtype), out.array);
 } catch (const Error&) {
   rethrow_as("nextafter");
 }
 
-std::pair<Array, Array> divmod(const Operand& x1, const Operand& x2) try {
-  return {floor_divide(x1, x2), remainder(x1, x2)};
+std::pair<Array, Array> divmod(const Operand& x1, const Operand& x2, const OutPair& out) try {
+  const Out computed = out.dtype ? Out(*out.dtype) : Out();
+  return store("divmod", floor_divide(x1, x2, computed), remainder(x1, x2, computed), out);
 } catch (const Error&) {
   rethrow_as("divmod");
 }

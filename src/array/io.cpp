@@ -55,6 +55,33 @@ void save_npz(const std::string& path, const NamedArrays& arrays, bool compresse
   file.commit();
 }
 
+namespace {
+
+NamedArrays with_numbered_names(const char* who, const std::string& path,
+                                const std::vector<Array>& arrays, const NamedArrays& named) {
+  NamedArrays all;
+  for (const Array& array : arrays) all.emplace_back("arr_" + std::to_string(all.size()), array);
+  for (const auto& [name, array] : named) {
+    for (size_t i = 0; i < arrays.size(); ++i) {
+      CATENA_CHECK(ValueError, all[i].first != name, who, "('", path, "'): array ", i,
+                   " without a name is called '", name, "', and so is a named one; rename it");
+    }
+    all.emplace_back(name, array);
+  }
+  return all;
+}
+
+}  // namespace
+
+void savez(const std::string& path, const std::vector<Array>& arrays, const NamedArrays& named) {
+  save_npz(path, with_numbered_names("savez", path, arrays, named));
+}
+
+void savez_compressed(const std::string& path, const std::vector<Array>& arrays,
+                      const NamedArrays& named) {
+  save_npz(path, with_numbered_names("savez_compressed", path, arrays, named), true);
+}
+
 std::string dumps(const Array& a) {
   CATENA_CHECK(ValueError, a.defined(), "dumps: the array is not defined");
   const io::NpyImage image = io::make_npy(a);

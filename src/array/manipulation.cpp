@@ -101,9 +101,52 @@ Array atleast_2d(const Array& a) try {
 Array atleast_3d(const Array& a) try {
   if (a.ndim() >= 3) return a;
   if (a.ndim() == 2) return a.expand_dims(2);
-  return a.ndim() == 1 ? a.reshape({1, -1, 1}) : a.reshape({1, 1, 1});
+  return a.ndim() == 1 ? a.expand_dims(0).expand_dims(2) : a.reshape({1, 1, 1});
 } catch (const Error&) {
   rethrow_as("atleast_3d");
+}
+
+namespace {
+
+template <class F>
+std::vector<Array> map_arrays(std::span<const Array> arrays, F f) {
+  std::vector<Array> result;
+  for (const Array& a : arrays) result.push_back(f(a));
+  return result;
+}
+
+}  // namespace
+
+std::vector<Array> atleast_1d(std::span<const Array> arrays) {
+  return map_arrays(arrays, [](const Array& a) { return atleast_1d(a); });
+}
+std::vector<Array> atleast_2d(std::span<const Array> arrays) {
+  return map_arrays(arrays, [](const Array& a) { return atleast_2d(a); });
+}
+std::vector<Array> atleast_3d(std::span<const Array> arrays) {
+  return map_arrays(arrays, [](const Array& a) { return atleast_3d(a); });
+}
+std::vector<Array> atleast_1d(std::initializer_list<Array> arrays) {
+  return atleast_1d(std::span(arrays.begin(), arrays.size()));
+}
+std::vector<Array> atleast_2d(std::initializer_list<Array> arrays) {
+  return atleast_2d(std::span(arrays.begin(), arrays.size()));
+}
+std::vector<Array> atleast_3d(std::initializer_list<Array> arrays) {
+  return atleast_3d(std::span(arrays.begin(), arrays.size()));
+}
+
+Array as_vec(const Array& a) try { return a.ndim() == 1 ? a : a.ravel(); } catch (const Error&) {
+  rethrow_as("as_vec");
+}
+Array as_mat(const Array& a) try {
+  if (a.ndim() == 2) return a;
+  CATENA_CHECK(ShapeError, a.ndim() > 0, "as_mat: a 0-d array has no rows; use reshape({1, 1})");
+  int64_t columns = 1;
+  for (int d = 1; d < a.ndim(); ++d) columns *= a.shape(d);
+  return a.reshape({a.shape(0), columns});
+} catch (const Error&) {
+  rethrow_as("as_mat");
 }
 
 namespace {
@@ -177,13 +220,6 @@ Array stack(std::span<const Array> arrays, int64_t axis, const Array* out) try {
 
 namespace {
 
-template <class F>
-std::vector<Array> map_arrays(std::span<const Array> arrays, F f) {
-  std::vector<Array> result;
-  for (const Array& a : arrays) result.push_back(f(a));
-  return result;
-}
-
 // Views between consecutive cut positions of one axis.
 std::vector<Array> cut(const Array& a, int axis, const Axes& positions) {
   std::vector<Array> parts;
@@ -206,18 +242,18 @@ std::vector<Array> cut(const Array& a, int axis, const Axes& positions) {
 }  // namespace
 
 Array vstack(std::span<const Array> arrays) try {
-  return concatenate(map_arrays(arrays, atleast_2d), 0);
+  return concatenate(atleast_2d(arrays), 0);
 } catch (const Error&) {
   rethrow_as("vstack");
 }
 Array hstack(std::span<const Array> arrays) try {
-  const auto parts = map_arrays(arrays, atleast_1d);
+  const auto parts = atleast_1d(arrays);
   return concatenate(parts, !parts.empty() && parts.front().ndim() == 1 ? 0 : 1);
 } catch (const Error&) {
   rethrow_as("hstack");
 }
 Array dstack(std::span<const Array> arrays) try {
-  return concatenate(map_arrays(arrays, atleast_3d), 2);
+  return concatenate(atleast_3d(arrays), 2);
 } catch (const Error&) {
   rethrow_as("dstack");
 }

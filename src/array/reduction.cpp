@@ -209,6 +209,13 @@ Array arg_reduce(const char* who, bool maximum, const Array& a, std::optional<in
   return result_into(who, result, out);
 }
 
+Array arg_reduce(const char* who, bool maximum, const Array& a, std::optional<int64_t> axis,
+                 bool keepdims, const Out& out) {
+  refuse_mask(who, out);
+  const Array result = arg_reduce(who, maximum, a, axis, keepdims, out.array);
+  return out.dtype && out.array == nullptr ? result.astype(*out.dtype, false) : result;
+}
+
 }  // namespace
 
 Array sum(const Array& a, const ReduceOptions& options) try {
@@ -314,6 +321,17 @@ Array argmax(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const 
   rethrow_as("argmax");
 }
 Array argmin(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Array* out) try {
+  return arg_reduce("argmin", false, a, axis, keepdims, out);
+} catch (const Error&) {
+  rethrow_as("argmin");
+}
+
+Array argmax(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Out& out) try {
+  return arg_reduce("argmax", true, a, axis, keepdims, out);
+} catch (const Error&) {
+  rethrow_as("argmax");
+}
+Array argmin(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Out& out) try {
   return arg_reduce("argmin", false, a, axis, keepdims, out);
 } catch (const Error&) {
   rethrow_as("argmin");

@@ -18,30 +18,40 @@ std::vector<std::pair<std::string, Parameter>> Parameterized::named_parameters()
 
 namespace {
 
-// Sorts "l1/W" member by member, so that "l10" and "l1/W" do not mix.
-bool path_less(const std::string& a, const std::string& b) {
-  size_t i = 0, j = 0;
-  while (true) {
-    const size_t a_end = std::min(a.find('/', i), a.size()),
-                 b_end = std::min(b.find('/', j), b.size());
-    const int order = a.compare(i, a_end - i, b, j, b_end - j);
-    if (order != 0) return order < 0;
-    if (a_end == a.size() || b_end == b.size()) return a_end == a.size() && b_end != b.size();
-    i = a_end + 1;
-    j = b_end + 1;
-  }
+using NamedParameters = std::vector<std::pair<std::string, Parameter>>;
+
+// The function that a parameter belongs to: {"block", "l1"} of "block/l1/W".
+std::vector<std::string_view> owner_of(std::string_view path) {
+  std::vector<std::string_view> names;
+  for (size_t slash; (slash = path.find('/')) != path.npos; path.remove_prefix(slash + 1))
+    names.push_back(path.substr(0, slash));
+  return names;
+}
+
+// By the names of functions, so that "l10" and "l1/W" do not mix; the parameters of one function
+// stay as they were declared.
+NamedParameters sorted(NamedParameters named) {
+  std::stable_sort(named.begin(), named.end(), [](const auto& a, const auto& b) {
+    return owner_of(a.first) < owner_of(b.first);
+  });
+  return named;
 }
 
 }  // namespace
 
 Parameters Parameterized::parameters() const {
-  auto named = named_parameters();
-  std::stable_sort(named.begin(), named.end(),
-                   [](const auto& a, const auto& b) { return path_less(a.first, b.first); });
   Parameters result;
-  for (auto& entry : named) result.push_back(std::move(entry.second));
+  for (auto& [path, p] : sorted(named_parameters())) result.push_back(std::move(p));
   return result;
 }
+
+std::vector<std::string> Parameterized::parameter_names() const {
+  std::vector<std::string> result;
+  for (auto& [path, p] : sorted(named_parameters())) result.push_back(std::move(path));
+  return result;
+}
+
+void Parameterized::visit_functions(const FunctionVisitor&) {}
 
 Arrays Parameterized::gradients() const {
   Arrays result;
@@ -65,12 +75,45 @@ void Parameterized::copy_parameters_from(const Parameters& source) {
   for (size_t i = 0; i < own.size(); ++i) own[i].copy_from(source[i].data());
 }
 
+namespace {
+
+void check_arrays(const char* who, const NamedParameters& own, const Arrays& given) {
+  CATENA_CHECK(ValueError, own.size() == given.size(), who, ": expected ", own.size(),
+               " arrays, one for each parameter, got ", given.size());
+  for (size_t i = 0; i < own.size(); ++i) {
+    const auto& [path, p] = own[i];
+    CATENA_CHECK(ValueError, given[i].defined(), who, ": the array for '", path, "' is undefined");
+    CATENA_CHECK(ShapeError, given[i].shape() == p.shape(), who, ": '", path, "' has shape ",
+                 p.shape(), ", the array for it ", given[i].shape());
+  }
+}
+
+}  // namespace
+
+void Parameterized::set_parameters(const Arrays& values) {
+  const NamedParameters own = sorted(named_parameters());
+  check_arrays("set_parameters", own, values);
+  for (size_t i = 0; i < own.size(); ++i) own[i].second.copy_from(values[i]);
+}
+
+void Parameterized::set_gradients(const Arrays& gradients) {
+  const NamedParameters own = sorted(named_parameters());
+  check_arrays("set_gradients", own, gradients);
+  for (size_t i = 0; i < own.size(); ++i) {
+    const auto& [path, p] = own[i];
+    CATENA_CHECK(DtypeError, gradients[i].dtype() == p.dtype(), "set_gradients: '", path,
+                 "' holds ", p.dtype(), ", the gradient ", gradients[i].dtype());
+  }
+  for (size_t i = 0; i < own.size(); ++i) own[i].second.set_grad(gradients[i]);
+}
+
 void Parameterized::zero_grads() {
   for (const auto& [path, p] : named_parameters()) p.zero_grad();
 }
 
-void Parameterized::to(Device device) {
+Parameterized& Parameterized::to(Device device) {
   for (const auto& [path, p] : named_parameters()) p.to(device);
+  return *this;
 }
 
 Device Parameterized::device() const {
@@ -109,6 +152,36 @@ std::vector<std::string> split_names(std::string_view names) {
 
 }  // namespace detail
 
+namespace {
+
+// The function called `name` in a set, or null; `known` receives the names of those passed.
+Parameterized* find_function(Parameterized& set, std::string_view name, std::string& known) {
+  Parameterized* found = nullptr;
+  set.visit_functions([&](const std::string& key, Parameterized& function) {
+    known += (known.empty() ? "" : ", ") + key;
+    if (found != nullptr || !name.starts_with(key)) return;
+    std::string inner;
+    if (name.size() == key.size())
+      found = &function;
+    else if (name[key.size()] == '/')
+      found = find_function(function, name.substr(key.size() + 1), inner);
+  });
+  return found;
+}
+
+}  // namespace
+
+Parameterized& FunctionSet::operator[](const std::string& name) {
+  std::string known;
+  Parameterized* found = find_function(*this, name, known);
+  CATENA_CHECK(IndexError, found != nullptr, "FunctionSet: no function named '", name,
+               "'; there are: ", known);
+  return *found;
+}
+const Parameterized& FunctionSet::operator[](const std::string& name) const {
+  return (*const_cast<FunctionSet*>(this))[name];
+}
+
 FunctionBag::FunctionBag(const FunctionBag& other) : Parameterized(other) {
   for (const auto& [name, entry] : other.entries_) entries_.emplace_back(name, entry->clone());
 }
@@ -145,6 +218,10 @@ void FunctionBag::insert(const std::string& name, std::unique_ptr<EntryBase> ent
 
 void FunctionBag::visit_parameters(const Visitor& visitor, const std::string& prefix) {
   for (auto& [name, entry] : entries_) entry->get().visit_parameters(visitor, prefix + name + "/");
+}
+
+void FunctionBag::visit_functions(const FunctionVisitor& visitor) {
+  for (auto& [name, entry] : entries_) visitor(name, entry->get());
 }
 
 }  // namespace catena

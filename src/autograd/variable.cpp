@@ -67,6 +67,13 @@ void Variable::set_data(const Array& data) const {
   }
 }
 
+void Variable::set_volatile(Volatile value) const {
+  const bool was = body_->is_volatile;
+  body_->is_volatile = value == Volatile::on;
+  if (was && !body_->is_volatile && !body_->node)
+    body_->node = make_node(body_->data, is_float(body_->data.dtype()));
+}
+
 Array Variable::grad() const {
   if (!body_->node) return {};
   if (const ParameterState* p = body_->node->parameter) return p->reached ? p->grad : Array();

@@ -92,6 +92,7 @@ Device device_of_pointer(const void* memory) {
 }
 
 Device current_device() { return t_current_device; }
+Device current_gpu() { return t_current_device.is_cuda() ? t_current_device : cuda_device(0); }
 
 void set_current_device(Device device) {
   if (device == t_current_device) return;

@@ -297,5 +297,10 @@ Variable identity(const VariableOperand& operand) {
   const Variable& x = operand.variable("identity");
   return record("identity", x, x.data(), [] { return make_node<IdentityNode>(); });
 }
+Variables identity(const Variables& xs) {
+  Variables ys;
+  for (const Variable& x : xs) ys.push_back(identity(VariableOperand(x)));
+  return ys;
+}
 
 }  // namespace catena::functions

@@ -7,9 +7,18 @@
 namespace catena::optimizers {
 
 Arrays Optimizer::init_state(const Array& parameter, const Array& gradient) {
+  return parameter.device().is_cpu() ? init_state_cpu(parameter, gradient)
+                                     : init_state_gpu(parameter, gradient);
+}
+
+Arrays Optimizer::init_state_cpu(const Array& parameter, const Array&) {
   Arrays states;
   for (size_t k = 0; k < state_names().size(); ++k) states.push_back(zeros_like(parameter));
   return states;
+}
+
+Arrays Optimizer::init_state_gpu(const Array& parameter, const Array& gradient) {
+  return Optimizer::init_state_cpu(parameter, gradient);
 }
 
 void Optimizer::update_one(const Array& parameter, const Array& gradient, const Arrays& states) {

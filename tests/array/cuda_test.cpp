@@ -180,6 +180,64 @@ TEST_P(CudaModule, DeviceFunctions) {
   cuda::use_device(before);
 }
 
+TEST_P(CudaModule, GetDeviceTakesTheFirstThatNamesOne) {
+  const bool gpu = GetParam().is_cuda();
+  const Array here = zeros({2}, {Dtype::kFloat32, GetParam()}),
+              nothing = zeros({0}, {Dtype::kFloat32, GetParam()}), host = zeros({1}, cpu(4));
+  const cuda::FoundDevice expected = gpu ? cuda::FoundDevice(GetParam()) : std::nullopt;
+  EXPECT_EQ(cuda::get_device(here), expected);
+  EXPECT_EQ(cuda::get_device(host, nothing, Array(), std::nullopt, -1, here), expected);
+  EXPECT_EQ(cuda::get_device({host, here}), expected);
+  EXPECT_EQ(cuda::get_device(nothing), std::nullopt) << "without elements it lies nowhere";
+  EXPECT_EQ(cuda::get_device(GetParam(), here), GetParam()) << "a Device is meant, of any type";
+  EXPECT_EQ(cuda::get_device(host, "cpu:3"), cpu(3));
+  EXPECT_EQ(cuda::get_device(here).id(), gpu ? GetParam().index() : -1);
+  EXPECT_EQ(int(cuda::get_device(host)), -1);
+  EXPECT_EQ(message(cuda::get_device(host)), "none");
+  EXPECT_EQ(message(cuda::get_device(GetParam())), GetParam().name());
+
+  const Device before = current_device();
+  cuda::get_device(host).use();
+  cuda::get_device(host).synchronize();
+  EXPECT_EQ(current_device(), before) << "none changes nothing";
+  cuda::get_device(GetParam()).use();
+  EXPECT_EQ(current_device(), GetParam());
+  cuda::get_device(GetParam()).synchronize();
+  before.use();
+  {
+    const auto user = cuda::using_device(host, here);
+    EXPECT_EQ(user.is_active(), gpu);
+    EXPECT_EQ(current_device(), gpu ? GetParam() : before);
+    EXPECT_EQ((here + 1).device(), GetParam());
+  }
+  EXPECT_EQ(current_device(), before);
+  EXPECT_FALSE(cuda::using_device(-1).is_active());
+  const std::optional<Device> as_optional = cuda::get_device(GetParam());
+  EXPECT_EQ(as_optional, std::optional(GetParam()));
+  const int count = device_count(DeviceType::kCuda);
+  EXPECT_THROW(cuda::get_device(count), DeviceError);
+  EXPECT_THROW(cuda::using_device(here, count), DeviceError) << "every number is looked up";
+  if (count > 0) {
+    EXPECT_EQ(cuda::get_device(0), cuda_device(0));
+    EXPECT_EQ(cuda::get_device(count - 1).id(), count - 1);
+  }
+}
+
+TEST_P(CudaModule, AsnumpyWithOptions) {
+  const Array a = arange(6, GetParam()).reshape({2, 3});
+  const Array columns = cuda::asnumpy(a, {.order = 'F'});
+  EXPECT_TRUE(columns.is_fortran_contiguous());
+  EXPECT_EQ(difference(columns, a), "");
+  const Array out = zeros({2, 3}, {Dtype::kInt64, cpu(0)});
+  EXPECT_TRUE(cuda::asnumpy(a, {.out = &out}).same_body(out));
+  EXPECT_EQ(difference(out, a), "");
+  const Stream stream = Stream::create(GetParam());
+  const Array later = cuda::asnumpy(a, {.stream = stream, .blocking = false});
+  stream.synchronize();
+  EXPECT_EQ(difference(later, a), "");
+  EXPECT_THROW(cuda::asnumpy(Array(), {.order = 'F'}), ValueError);
+}
+
 TEST_P(CudaModule, Generators) {
   cuda::seed(5, GetParam());
   EXPECT_EQ(cuda::get_generator(GetParam()).state().seed, 5u);
@@ -200,7 +258,11 @@ TEST(CudaFunctions, NameTheMissingGpu) {
   EXPECT_THROW(cuda::init(count), DeviceError);
   EXPECT_THROW(cuda::to_gpu(zeros({2}), count), DeviceError);
   cuda::shutdown();
-  if (count > 0) return;
+  if (count > 0) {
+    EXPECT_NO_THROW(cuda::check_cuda_available());
+    return;
+  }
+  EXPECT_THROW(cuda::check_cuda_available(), DeviceError);
   EXPECT_THROW(cuda::zeros({2}), DeviceError);
   EXPECT_THROW(cuda::mem_alloc(16), DeviceError);
   EXPECT_THROW(empty_pinned({2}, Dtype::kFloat32), DeviceError);
@@ -222,6 +284,7 @@ TEST(CudaFunctions, DefaultToTheCurrentGpu) {
 }
 
 TEST(CudnnSettings, AreOfTheConfiguration) {
+  EXPECT_EQ(cuda::cudnn_enabled(), cuda::should_use_cudnn(">=auto"));
   const size_t before = cuda::get_max_workspace_size();
   EXPECT_EQ(before, size_t{8} << 20);
   cuda::set_max_workspace_size(1 << 20);
@@ -247,7 +310,13 @@ TEST(IpcHandles, RefuseWhatCannotBeShared) {
   EXPECT_THROW(cuda::IPCEvent(cpu(0)).to_bytes(), DeviceError);
 }
 
-TEST(BackendsNamespace, IsTheSame) { EXPECT_EQ(backends::cuda::get_device(), cuda::get_device()); }
+TEST(BackendsNamespace, IsTheSame) {
+  EXPECT_EQ(backends::cuda::get_device(), cuda::get_device());
+  static_assert(std::is_same_v<backends::cuda::Device, Device>);
+  static_assert(std::is_same_v<backends::cuda::Event, Event>);
+  static_assert(std::is_same_v<backends::cuda::Stream, Stream>);
+  EXPECT_EQ(backends::intel64::is_ideep_available(), load_plugin("onednn").empty());
+}
 
 }  // namespace
 }  // namespace catena

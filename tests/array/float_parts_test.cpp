@@ -137,6 +137,87 @@ TEST_P(FloatParts, BroadcastPromotionAndIntegers) {
   EXPECT_EQ(rest.to_vector<int32_t>(), (std::vector<int32_t>{2, 1}));
 }
 
+TEST_P(FloatParts, ResultsIntoArraysAndDtypes) {
+  const Array x = on_device(array<double>({-2.5, 6, 0.75}));
+  const auto like = [&](Dtype dtype) { return zeros({3}, {dtype, GetParam()}); };
+  const Array first = like(Dtype::kFloat32), second = like(Dtype::kFloat64);
+  const auto parts = modf(x, {first, second});
+  EXPECT_TRUE(parts.first.same_body(first) && parts.second.same_body(second));
+  EXPECT_EQ(first.to_vector<float>(), (std::vector<float>{-0.5, 0, 0.75}));
+  EXPECT_EQ(second.to_vector<double>(), (std::vector<double>{-2, 6, 0}));
+  EXPECT_EQ(modf(x, Dtype::kFloat32).second.dtype(), Dtype::kFloat32);
+
+  const Array exponents = like(Dtype::kInt64);
+  frexp(x, {second, exponents});
+  EXPECT_EQ(second.to_vector<double>(), (std::vector<double>{-0.625, 0.75, 0.75}));
+  EXPECT_EQ(exponents.to_vector<int>(), (std::vector<int>{2, 3, 0}));
+  EXPECT_EQ(frexp(x, Dtype::kFloat16).first.dtype(), Dtype::kFloat16);
+
+  EXPECT_TRUE(ldexp(x, exponents, x).same_body(x)) << "into an operand";
+  EXPECT_EQ(x.to_vector<double>(), (std::vector<double>{-10, 48, 0.75}));
+  EXPECT_EQ(ldexp(x, exponents, Dtype::kFloat32).dtype(), Dtype::kFloat32);
+  nextafter(x, 0.0, second);
+  EXPECT_EQ(second.to_vector<double>(), nextafter(x, zeros_like(x)).to_vector<double>());
+  EXPECT_EQ(nextafter(x, x, Dtype::kFloat32).dtype(), Dtype::kFloat32);
+
+  const Array a = on_device(array<int32_t>({-7, 7, 9})), b = on_device(array<int32_t>({2, 3, -4}));
+  divmod(a, b, {a, b});
+  EXPECT_EQ(a.to_vector<int>(), (std::vector<int>{-4, 2, -3})) << "both are read first";
+  EXPECT_EQ(b.to_vector<int>(), (std::vector<int>{1, 1, -3}));
+  EXPECT_EQ(divmod(a, b, Dtype::kFloat64).first.dtype(), Dtype::kFloat64);
+}
+
+TEST_P(FloatParts, WrongPlacesForResults) {
+  const Array x = on_device(array<double>({-2.5, 6})), y = x.copy(),
+              ints = on_device(zeros({2}, Dtype::kInt32)), three = on_device(zeros({3}));
+  y.fill(9);
+  EXPECT_THROW(modf(x, {y, ints}), DtypeError);
+  EXPECT_THROW(modf(x, {y, three}), ShapeError);
+  EXPECT_THROW(frexp(x, {y, zeros({2}, cpu(9))}), DeviceError);
+  EXPECT_THROW(modf(x, {y, zeros({1}, GetParam()).broadcast_to({2})}), ValueError);
+  EXPECT_EQ(y.to_vector<double>(), (std::vector<double>{9, 9})) << "neither is written then";
+  EXPECT_THROW(modf(x, Dtype::kInt32), DtypeError);
+  EXPECT_THROW(nextafter(x, x, ints), DtypeError);
+  EXPECT_THROW(nextafter(x, x, three), ShapeError);
+  EXPECT_THROW(ldexp(x, ints, Dtype::kInt64), DtypeError);
+  EXPECT_THROW(ldexp(x, ints, Out(y, ints > 0)), ValueError) << "takes no mask";
+  EXPECT_THROW(nextafter(x, x, Out(y, ints > 0)), ValueError);
+}
+
+TEST_P(FloatParts, NumbersAreWeakOperands) {
+  const Array x = on_device(array<float>({1, 2}));
+  EXPECT_EQ(nextafter(x, INFINITY).dtype(), Dtype::kFloat32);
+  EXPECT_EQ(nextafter(x, 3).to_vector<float>(),
+            (std::vector<float>{std::nextafter(1.0f, 3.0f), std::nextafter(2.0f, 3.0f)}));
+  EXPECT_EQ(nextafter(0, x).to_vector<float>()[0], std::nextafter(0.0f, 1.0f));
+  EXPECT_EQ(ldexp(x, 3).to_vector<float>(), (std::vector<float>{8, 16}));
+  EXPECT_EQ(ldexp(0.75, x.astype(Dtype::kInt32)).to_vector<double>(),
+            (std::vector<double>{1.5, 3}));
+  EXPECT_EQ(ldexp(x, 3).device(), GetParam());
+  EXPECT_EQ(nextafter(1, x).device(), GetParam());
+  EXPECT_THROW(ldexp(x, 0.5), DtypeError);
+  const DeviceScope scope(GetParam());
+  EXPECT_EQ(modf(-2.5).second.item<double>(), -2);
+  EXPECT_EQ(modf(3).first.dtype(), Dtype::kFloat64);
+  EXPECT_EQ(frexp(6.0).second.item<int>(), 3);
+  EXPECT_EQ(nextafter(1.0, 2.0).item<double>(), std::nextafter(1.0, 2.0));
+  EXPECT_EQ(nextafter(1.0, 2.0).device(), GetParam());
+}
+
+TEST_P(FloatParts, LayoutsWithGapsAndNothing) {
+  const Array wide = on_device(arange(12).astype(Dtype::kFloat64).reshape({3, 4})),
+              x = wide(Slice(), Slice(none, none, -2)), out = on_device(zeros({2, 3})).T();
+  nextafter(x, x.copy() + 1.0, out);
+  EXPECT_EQ(out.to_vector<double>()[0], std::nextafter(3.0, 4.0));
+  const Array fraction = on_device(zeros({3, 4}))(Slice(), Slice(0, 2));
+  modf(x + 0.25, {fraction, out});
+  EXPECT_EQ(fraction.to_vector<double>(), std::vector<double>(6, 0.25));
+  EXPECT_EQ(out.to_vector<double>(), x.to_vector<double>());
+  const Array none_at_all = on_device(zeros({0, 3}));
+  EXPECT_EQ(frexp(none_at_all, {none_at_all, none_at_all}).second.shape(), Shape({0, 3}));
+  EXPECT_EQ(nextafter(none_at_all, 1.0).shape(), Shape({0, 3}));
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, FloatParts, testing::Values(cpu(), cuda_device(0)),
                          [](const auto& info) { return info.param.is_cuda() ? "cuda" : "cpu"; });
 

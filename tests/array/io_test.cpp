@@ -116,6 +116,23 @@ TEST_P(EveryDtype, NpzRoundTrip) {
   }
 }
 
+TEST_P(EveryDtype, SavezNumbersWhatHasNoName) {
+  const Array a = patterned({2, 3}, dtype()), b = patterned({}, dtype()),
+              c = patterned({4}, dtype());
+  savez(folder_ / "a.npz", {a, b}, {{"c", c}});
+  NpzFile file(folder_ / "a.npz");
+  EXPECT_EQ(file.names(), (std::vector<std::string>{"arr_0", "arr_1", "c"}));
+  expect_same(file["arr_0"], a);
+  expect_same(file["arr_1"], b);
+  expect_same(file["c"], c);
+  savez_compressed(folder_ / "b.npz", {a});
+  expect_same(load_npz(folder_ / "b.npz").at("arr_0"), a);
+  savez(folder_ / "c.npz", {}, {{"arr_0", c}});
+  expect_same(load_npz(folder_ / "c.npz").at("arr_0"), c);
+  EXPECT_THROW(savez(folder_ / "d.npz", {a}, {{"arr_0", c}}), ValueError);
+  EXPECT_THROW(savez(folder_ / "d.npz", {Array()}), ValueError);
+}
+
 class IoTest : public testing::Test {
  protected:
   TempFolder folder_;

@@ -48,6 +48,39 @@ TEST_P(Manipulation, JoinAndSplit) {
   EXPECT_THROW(hsplit(cube, 3), ShapeError);
 }
 
+TEST_P(Manipulation, SeveralArraysAtOnce) {
+  const Array number = numbers({5}).reshape({}), row = counting({3}), matrix = counting({2, 3});
+  const auto once = atleast_1d({number, row}), twice = atleast_2d({number, row, matrix}),
+             thrice = atleast_3d(twice);
+  ASSERT_EQ(once.size() + twice.size() + thrice.size(), 8u);
+  EXPECT_EQ(once[0].shape(), (Shape{1}));
+  EXPECT_TRUE(once[1].same_body(row));
+  EXPECT_EQ(twice[0].shape(), (Shape{1, 1}));
+  EXPECT_EQ(twice[1].shape(), (Shape{1, 3}));
+  EXPECT_TRUE(twice[1].shares_memory_with(row));
+  EXPECT_EQ(thrice[2].shape(), (Shape{2, 3, 1}));
+  EXPECT_EQ(atleast_3d({number, row})[1].shape(), (Shape{1, 3, 1}));
+  EXPECT_EQ(atleast_3d(zeros({0}, GetParam())).shape(), (Shape{1, 0, 1}));
+  EXPECT_THROW(atleast_2d({row, Array()}), ValueError);
+}
+
+TEST_P(Manipulation, VectorsAndMatrices) {
+  const Array a = counting({2, 3, 4});
+  EXPECT_EQ(as_vec(a).shape(), (Shape{24}));
+  EXPECT_EQ(as_mat(a).shape(), (Shape{2, 12}));
+  EXPECT_TRUE(as_mat(a).shares_memory_with(a));
+  EXPECT_EQ(values(as_vec(a.T())), values(a.T()));
+  EXPECT_EQ(values(as_mat(a.T())), values(a.T()));
+  const Array row = counting({4}), matrix = counting({2, 3}).T();
+  EXPECT_TRUE(as_vec(row).same_body(row));
+  EXPECT_TRUE(as_mat(matrix).same_body(matrix));
+  EXPECT_EQ(as_mat(row).shape(), (Shape{4, 1}));
+  EXPECT_EQ(as_mat(zeros({0, 3, 2}, GetParam())).shape(), (Shape{0, 6}));
+  EXPECT_EQ(as_vec(scalar_array(1.0, GetParam())).shape(), (Shape{1}));
+  EXPECT_THROW(as_mat(scalar_array(1.0, GetParam())), ShapeError);
+  EXPECT_THROW(as_vec(Array()), ValueError);
+}
+
 TEST_P(Manipulation, RollRepeatResizeDelete) {
   const Array a = counting({2, 3});
   EXPECT_EQ(values(roll(a, Axes{1, 2, 1}, Axes{0, 1, 1})), (V{3, 4, 5, 0, 1, 2}));
@@ -130,6 +163,10 @@ TEST_P(Creation, Meshgrid) {
 TEST_P(Creation, ArraysFromArrays) {
   const Array a = counting({2, 3});
   EXPECT_TRUE(asarray(a).same_body(a));
+  EXPECT_TRUE(asanyarray(a).same_body(a));
+  EXPECT_EQ(asanyarray(a.T(), Dtype::kInt8).dtype(), Dtype::kInt8);
+  EXPECT_TRUE(a.contiguous().same_body(a));
+  EXPECT_TRUE(a.T().contiguous().is_contiguous());
   EXPECT_FALSE(array(a).shares_memory_with(a));
   EXPECT_EQ(array(a, {Dtype::kInt32}, false, 4).shape(), (Shape{1, 1, 2, 3}));
   EXPECT_TRUE(array(a, {}, false, 3).shares_memory_with(a));

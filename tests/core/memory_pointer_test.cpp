@@ -102,6 +102,11 @@ TEST(MemoryPointer, CopiesBetweenDevices) {
       EXPECT_EQ(bytes_of(b, 8), (std::vector<unsigned char>{5, 6, 7, 8, 0, 0, 0, 0}));
       c.copy_from(a.ptr(), 8);
       EXPECT_EQ(bytes_of(c, 8), source);
+      c.memset(0, 8);
+      const Stream stream = Stream::create(to.is_cpu() ? from : to);
+      c.copy_from_device_async(a, 8, stream);
+      stream.synchronize();
+      EXPECT_EQ(bytes_of(c, 8), source);
       EXPECT_THROW((b + 4).copy_from_device(a, 8), ValueError);
       EXPECT_THROW(b.copy_from_device(a + 1, 8), ValueError);
     }

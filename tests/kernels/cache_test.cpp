@@ -3,8 +3,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 
 #include "backends/cuda/jit/compile/bundle.h"
 #include "backends/cuda/jit/compile/disk_cache.h"
@@ -115,6 +117,33 @@ TEST_F(CacheFiles, SeveralProcessesMakeItOnce) {
   int count = 0;
   while (std::getline(calls, line)) ++count;
   EXPECT_EQ(count, 1);
+}
+
+// The folder that the environment names, with those variables set and the others not.
+std::string folder_with(const std::vector<std::pair<std::string, std::string>>& variables) {
+  std::vector<std::pair<std::string, std::optional<std::string>>> kept;
+  for (const char* name : {"CATENA_CACHE_DIR", "CUPY_CACHE_DIR", "XDG_CACHE_HOME", "HOME"}) {
+    const char* value = getenv(name);
+    kept.emplace_back(name, value ? std::optional<std::string>(value) : std::nullopt);
+    unsetenv(name);
+  }
+  for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
+  const std::string folder = default_cache_folder();
+  for (const auto& [name, value] : kept) {
+    unsetenv(name.c_str());
+    if (value) setenv(name.c_str(), value->c_str(), 1);
+  }
+  return folder;
+}
+
+TEST_F(CacheFiles, TheEnvironmentNamesTheFolder) {
+  EXPECT_EQ(folder_with({}), "");
+  EXPECT_EQ(folder_with({{"HOME", "/h"}}), "/h/.cache/catena");
+  EXPECT_EQ(folder_with({{"HOME", "/h"}, {"XDG_CACHE_HOME", "/x"}}), "/x/catena");
+  EXPECT_EQ(folder_with({{"XDG_CACHE_HOME", "/x"}, {"CUPY_CACHE_DIR", "/c"}}), "/c");
+  EXPECT_EQ(folder_with({{"CUPY_CACHE_DIR", "/c"}, {"CATENA_CACHE_DIR", "/k"}}), "/k");
+  EXPECT_EQ(folder_with({{"CUPY_CACHE_DIR", "/c"}, {"CATENA_CACHE_DIR", ""}}), "")
+      << "none is kept";
 }
 
 TEST_F(CacheFiles, WorksWithoutAFolder) {

@@ -108,6 +108,9 @@ TEST(Check, KernelCacheTellsItsUses) {
       .write(reinterpret_cast<const char*>(uses), sizeof(uses));
   EXPECT_EQ(check_kernel_cache().text, "1 kernels, 2 KiB; 57 hits, 12 misses so far, " + folder);
   unsetenv("CATENA_CACHE_DIR");
+  setenv("CUPY_CACHE_DIR", folder.c_str(), 1);
+  EXPECT_EQ(check_kernel_cache().text, "1 kernels, 2 KiB; 57 hits, 12 misses so far, " + folder);
+  unsetenv("CUPY_CACHE_DIR");
   std::filesystem::remove_all(folder);
 }
 

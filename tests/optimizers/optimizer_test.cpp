@@ -9,6 +9,7 @@
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/schedules.h"
 #include "catena/optimizers/sgd.h"
+#include "catena/testing.h"
 #include "error_text.h"
 #include "optimizers/models.h"
 
@@ -224,6 +225,32 @@ TEST(Optimizer, RulesOfUsersGetEachParameterOnItsDevice) {
   } nothing;
   nothing.setup(model);
   EXPECT_THROW(nothing.update(), ValueError);
+}
+
+TEST(Optimizer, StatesOfUsersMayDependOnTheDevice) {
+  struct Rule : Optimizer {
+    Rule() : Optimizer("lr", 1) {}
+    std::vector<std::string> state_names() const override { return {"count"}; }
+    Arrays init_state_cpu(const Array& p, const Array&) override { return {full_like(p, 7.0)}; }
+    Arrays init_state_gpu(const Array& p, const Array&) override { return {full_like(p, 9.0)}; }
+    void update_one(const Array&, const Array&, const Arrays&) override {}
+  };
+  struct Plain : Optimizer {
+    Plain() : Optimizer("lr", 1) {}
+    std::vector<std::string> state_names() const override { return {"count"}; }
+    void update_one(const Array&, const Array&, const Arrays&) override {}
+  };
+  for (const Device device : testing::devices()) {
+    Model model;
+    Rule rule;
+    rule.setup(model.to(device));
+    const Array state = rule.state_of(model.l1.W)[0];
+    EXPECT_EQ(state.device(), device);
+    EXPECT_EQ(state.to_vector<double>()[0], device.is_cpu() ? 7 : 9);
+    Plain plain;
+    plain.setup(model);
+    EXPECT_EQ(plain.state_of(model.l1.W)[0].to_vector<double>()[0], 0) << "zeros by default";
+  }
 }
 
 // Whether or not they share an arena with parameters that have some.

@@ -182,9 +182,11 @@ def ulps(name, count):
     def generate(g):
         operands = arrays(g, count, FLOATS if name == "power" else ALL,
                           g.pick([profile, "small", "positive"]))
-        call = g.call(name, operands)
+        given = g.dtype(FLOATS) if g.chance(0.15) else None
+        call = g.call(name, operands, {"dtype": given} if given else {})
         try:
-            dtype = float_dtype(operands)
+            dtype = given or float_dtype(operands)
+            np.broadcast_shapes(*(x.a.shape for x in operands if isinstance(x, Arr)))
         except ERRORS:
             call.expect_error()
             return

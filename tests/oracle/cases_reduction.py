@@ -187,7 +187,8 @@ def arg_extreme(name):
             params["axis"] = x.a.ndim
         if g.chance(0.3):
             params["keepdims"] = True
-        call = g.call(name, [x], params)
+        dtype = g.dtype(INTS) if g.chance(0.2) else "int64"
+        call = g.call(name, [x], {**params, "dtype": dtype} if dtype != "int64" else params)
         try:
             if deviations.axis_of_0d(x.a.shape, params):
                 raise IndexError
@@ -195,7 +196,7 @@ def arg_extreme(name):
         except ERRORS:
             call.expect_error()
             return
-        call.expect(Exact(np.asarray(result, np.int64)))
+        call.expect(Exact(np.asarray(result, np.int64).astype(dtype), dtype))
     return generate
 
 

@@ -21,6 +21,7 @@ Routines all_routines() {
   add_elementwise(routines);
   add_everyday(routines);
   add_numerics(routines);
+  add_float_parts(routines);
   add_indexing(routines);
   add_linalg(routines);
   add_manipulation(routines);

@@ -117,6 +117,7 @@ using Routines = std::map<std::string, Routine>;
 void add_creation(Routines& routines);
 void add_elementwise(Routines& routines);
 void add_everyday(Routines& routines);
+void add_float_parts(Routines& routines);
 void add_indexing(Routines& routines);
 void add_linalg(Routines& routines);
 void add_manipulation(Routines& routines);

@@ -33,9 +33,13 @@ void add_reduction(Routines& r) {
     return Results{catena::std(c.array(0), options_of(c), c.integer("ddof", 0))};
   };
   r["argmax"] = [](const Call& c) {
+    if (c.has("dtype") || c.has("out"))
+      return Results{argmax(c.array(0), c.optional_integer("axis"), c.flag("keepdims"), c.out())};
     return Results{argmax(c.array(0), c.optional_integer("axis"), c.flag("keepdims"))};
   };
   r["argmin"] = [](const Call& c) {
+    if (c.has("dtype") || c.has("out"))
+      return Results{argmin(c.array(0), c.optional_integer("axis"), c.flag("keepdims"), c.out())};
     return Results{argmin(c.array(0), c.optional_integer("axis"), c.flag("keepdims"))};
   };
   r["count_nonzero"] = [](const Call& c) {

@@ -91,6 +91,20 @@ struct ReduceOptions {
   ReduceOptions(std::nullopt_t, YesNo keep = false) : keepdims(keep) {}
 };
 
+// How Array::get() copies to the host; every member may be left out, a.get({.order = 'F'}).
+struct GetOptions {
+  // Of the copy in memory: 'C', 'F', or 'A' for 'F' where the array is Fortran- and not
+  // C-contiguous. Anything else is a ValueError.
+  char order = 'C';
+  // Receives the elements: a host array of the same dtype (DtypeError) and shape (ShapeError),
+  // contiguous in C or Fortran order (ValueError). `order` is its own then.
+  const Array* out = nullptr;
+  // Of the array's device (DeviceError); its current stream when left out.
+  std::optional<Stream> stream = {};
+  // Whether to wait for the copy. Without: read it when the stream has come there.
+  bool blocking = true;
+};
+
 // What Array::flags() tells.
 struct ArrayFlags {
   bool c_contiguous, f_contiguous;
@@ -144,7 +158,10 @@ class Array {
                             const Strides& strides, Dtype dtype);
 
   bool defined() const { return bool(body_); }
-  explicit operator bool() const = delete;  // ambiguous: use defined(), item<bool>(), all(), any()
+  explicit operator bool() const = delete;  // ambiguous: use defined(), truth(), all(), any()
+  // NumPy's bool(): whether the only element is true (not 0); false for no elements. ValueError for
+  // more than one. Waits for the device.
+  bool truth() const;
 
   // Properties; none waits for the device, all are a ValueError for an undefined array. Strides and
   // nbytes() count bytes, nbytes() without gaps; shape(axis) takes negative axes and throws
@@ -229,6 +246,9 @@ class Array {
   template <std::integral... I>
   requires(sizeof...(I) > 0) Array reshape(I... extents)
   const { return reshape(Shape{static_cast<int64_t>(extents)...}); }
+  // Gives this handle another shape, one -1 inferred, without copying: ShapeError where reshape
+  // would copy. Other handles of the same elements keep theirs.
+  void set_shape(const Shape& shape) &;
   Array ravel() const { return reshape({-1}); }
   Array flatten() const;                         // always a copy
   Array transpose(const Axes& axes = {}) const;  // empty: reversed
@@ -245,6 +265,8 @@ class Array {
   // The same elements in C order with neighbouring axes merged wherever the strides allow it and
   // extents of 1 dropped: the fewest dimensions that visit them.
   Array reduced_view() const;
+  // The same of the memory read as another dtype; errors as view(dtype).
+  Array reduced_view(Dtype dtype) const;
 
   // Copies ----------------------------------------------------------------------------------
   Array copy() const;                                 // C-contiguous, same device
@@ -256,7 +278,9 @@ class Array {
   // Always a new array, also on the same device.
   Array copy_to(Device device) const;
   Array to_cpu() const { return device().is_cpu() ? *this : to(cpu(0)); }
-  Array to_gpu(int index = 0) const { return to(cuda_device(index)); }
+  // On the current GPU (GPU 0 while a CPU is current), or on the given one.
+  Array to_gpu() const { return to(current_gpu()); }
+  Array to_gpu(int index) const { return to(cuda_device(index)); }
 
   // Writing ---------------------------------------------------------------------------------
   // Broadcasts, casts (any dtype, NumPy's "unsafe") and moves between devices. Overlap is handled.
@@ -273,8 +297,9 @@ class Array {
   // The same without waiting, on a stream of the array's device after the work queued on the
   // current one: read the result when the stream has come there (it is in pinned memory).
   Array get(const Stream& stream) const;
-  // Copies a host array of the same dtype (DtypeError) and shape (ShapeError) into this contiguous
-  // array (ValueError).
+  Array get(const GetOptions& options) const;
+  // Copies a host array of the same dtype (DtypeError) and shape (ShapeError), of any layout, into
+  // this array, which is contiguous in C or Fortran order (ValueError).
   void set(const Array& host) const;
   // The same on a stream, on which this array's current stream does not wait: order them before
   // using it. Keep the host array unchanged until then if it is pinned; other memory is read before
@@ -300,6 +325,8 @@ class Array {
                const Array* out = nullptr) const;
   Array argmin(std::optional<int64_t> axis = {}, YesNo keepdims = false,
                const Array* out = nullptr) const;
+  Array argmax(std::optional<int64_t> axis, YesNo keepdims, const Out& out) const;
+  Array argmin(std::optional<int64_t> axis, YesNo keepdims, const Out& out) const;
   Array clip(const Operand& low, const Operand& high) const;
   Array clip(const Operand& low, const Operand& high, const Out& out) const;
   Array trace(int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1) const;

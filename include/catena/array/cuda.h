@@ -1,4 +1,4 @@
-// The functions of the seed's cuda module: moving arrays between host and GPUs, creating them on a
+// The functions of Chainer's cuda module: moving arrays between host and GPUs, creating them on a
 // GPU with float32 as the default, choosing the device. catena::backends::cuda is the same
 // namespace by its later name. There is one Array class for every device, so no module to choose
 // (get_array_module): Array::device() says where an array is, and every function takes both.
@@ -31,6 +31,11 @@ using catena::Stream;
 
 // Whether a GPU can be used; unavailable_reason(DeviceType::kCuda) says why not.
 bool available();
+// DeviceError with that reason where none can be used.
+void check_cuda_available();
+// Whether functions may use cuDNN: should_use_cudnn(">=auto"). False in this version, which has no
+// cudnn plug-in.
+bool cudnn_enabled();
 // Makes GPU `device` current. Nothing else needs initialising: plug-ins load on first use.
 void init(int device = 0);
 // Waits for the current device. Nothing needs to be released: memory goes back at process end.
@@ -78,16 +83,71 @@ void copyto(const Array& target, const Array& source);
 // On `device` (as above) in that dtype; the array itself when it is so already.
 Array asarray(const Array& array, std::optional<Dtype> dtype = {},
               std::optional<Device> device = {});
-// On the host, C order. to_vector<T>() gives a std::vector.
+// On the host, C order; a host array that is so already comes back as it is. to_vector<T>() gives a
+// std::vector.
 Array asnumpy(const Array& array, std::optional<Stream> stream = {});
+// With an order, a destination, a stream, or without waiting, as Array::get; of host arrays too.
+Array asnumpy(const Array& array, const GetOptions& options);
 
-// Devices. No device (the seed's DummyDevice) is nullopt. ----------------------------------------
-Device get_device();                                   // current_device()
-std::optional<Device> get_device(const Array& array);  // none for a host array
+// Devices ----------------------------------------------------------------------------------------
+// What get_device finds: a device, or none (Chainer's DummyDevice), for which use() and
+// synchronize() do nothing. Goes wherever a std::optional<Device> is expected.
+class FoundDevice {
+ public:
+  FoundDevice() = default;  // none
+  FoundDevice(std::nullopt_t) {}
+  FoundDevice(Device device) : device_(device) {}
+  bool has_value() const { return device_.has_value(); }
+  explicit operator bool() const { return has_value(); }
+  // Only where there is one.
+  const Device& value() const { return device_.value(); }
+  const Device& operator*() const { return *device_; }
+  const Device* operator->() const { return &*device_; }
+  operator const std::optional<Device>&() const { return device_; }
+  // Of a GPU, else -1.
+  int id() const { return device_ && device_->is_cuda() ? device_->index() : -1; }
+  explicit operator int() const { return id(); }
+  void use() const;
+  void synchronize() const;
+  friend bool operator==(const FoundDevice&, const FoundDevice&) = default;
+  // "cuda:1" or "none".
+  friend std::string to_string(const FoundDevice& found) {
+    return found.has_value() ? found->name() : "none";
+  }
+  friend std::ostream& operator<<(std::ostream& os, const FoundDevice& found);
+
+ private:
+  std::optional<Device> device_;
+};
+
+// An argument of get_device and using_device: the number of a GPU (DeviceError when there is no
+// such GPU), a Device, or an array that lies on a GPU and has elements. Host arrays, arrays without
+// elements or without a value, nullopt and negative numbers name none.
+class DeviceArgument {
+ public:
+  DeviceArgument(Device device) : device_(device) {}
+  DeviceArgument(const char* text) : device_(Device(text)) {}
+  DeviceArgument(const FoundDevice& found) : device_(found) {}
+  DeviceArgument(std::nullopt_t) {}
+  DeviceArgument(int id);
+  DeviceArgument(const Array& array);
+  const FoundDevice& device() const { return device_; }
+
+ private:
+  FoundDevice device_;
+};
+
+Device get_device();  // current_device()
+// Of the first argument that names a device: get_device(1).use(), get_device(x, y, 1).
+FoundDevice get_device(std::initializer_list<DeviceArgument> arguments);
+template <class... More>
+FoundDevice get_device(const DeviceArgument& first, const More&... more) {
+  return get_device({first, DeviceArgument(more)...});
+}
 // DeviceError when there is no such GPU; none for nullopt and negative numbers.
-std::optional<Device> get_device_from_id(std::optional<int> id);
+FoundDevice get_device_from_id(std::optional<int> id);
 // That of the first GPU array.
-std::optional<Device> get_device_from_array(std::initializer_list<Array> arrays);
+FoundDevice get_device_from_array(std::initializer_list<Array> arrays);
 // Makes a device current for good; a host array changes nothing.
 void use_device(Device device);
 void use_device(int id);
@@ -104,11 +164,13 @@ class DeviceUser {
  private:
   std::optional<DeviceScope> scope_;
 };
-inline DeviceUser using_device(Device device) { return DeviceUser(device); }
-inline DeviceUser using_device(int id) { return DeviceUser(get_device_from_id(id)); }
-// Of the first GPU array.
-inline DeviceUser using_device(std::initializer_list<Array> arrays) {
-  return DeviceUser(get_device_from_array(arrays));
+// The arguments of get_device: using_device(1), using_device(x, y).
+template <class... More>
+DeviceUser using_device(const DeviceArgument& first, const More&... more) {
+  return DeviceUser(get_device(first, more...));
+}
+inline DeviceUser using_device(std::initializer_list<DeviceArgument> arguments) {
+  return DeviceUser(get_device(arguments));
 }
 
 // Memory and random numbers ----------------------------------------------------------------------
@@ -121,10 +183,10 @@ RandomState& get_generator(std::optional<Device> device = {});
 void seed(std::optional<uint64_t> value = {}, std::optional<Device> device = {});
 
 // cuDNN ------------------------------------------------------------------------------------------
-// Whether the cudnn plug-in is there and config().use_cudnn allows it: level "==always" asks for
-// kAlways, ">=auto" for kAuto or kAlways. ValueError for any other level.
+// Whether a cudnn plug-in is there (this version has none) and config().use_cudnn allows it: level
+// "==always" asks for kAlways, ">=auto" for kAuto or kAlways. ValueError for any other level.
 bool should_use_cudnn(std::string_view level);
-void set_max_workspace_size(size_t bytes);
+void set_max_workspace_size(size_t bytes);  // of config(), for such a plug-in
 size_t get_max_workspace_size();
 
 // Between processes ------------------------------------------------------------------------------
@@ -163,7 +225,7 @@ namespace backends {
 namespace cuda = catena::cuda;
 
 namespace intel64 {
-// Whether the onednn plug-in can be used, which has taken iDeep's place.
+// Whether a onednn plug-in, in iDeep's place, can be used; this version has none.
 bool is_ideep_available();
 }  // namespace intel64
 

@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <initializer_list>
 #include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "catena/array/array.h"
 
@@ -51,8 +54,18 @@ struct ElementwiseInfo {
   bool first_is_bool;  // operand 0 is a condition: bool whatever the dtype (where)
   double low, high;    // range of the samples tests draw
   bool differentiable;
+
+  // As NumPy's ufuncs count them.
+  int nin() const { return inputs; }
+  int nout() const { return 1; }
+  int nargs() const { return nin() + nout(); }
 };
 const ElementwiseInfo& info(ElementwiseOp op);
+// The operation of that name ("add"); ValueError when there is none.
+ElementwiseOp elementwise_op(std::string_view name);
+
+// The dtypes it computes in and gives, in the one-letter codes of dtype_char: "ff->f", "dd->?".
+std::vector<std::string> elementwise_types(ElementwiseOp op);
 
 // Whether the operation is computed in d.
 bool computes_in(ElementwiseOp op, Dtype d);

@@ -35,6 +35,12 @@ Array load(const std::string& path, MmapMode mode);
 // Named arrays in a .npz (zip of .npy), plain or deflated, in the given order; written by rename.
 using NamedArrays = std::vector<std::pair<std::string, Array>>;
 void save_npz(const std::string& path, const NamedArrays& arrays, bool compressed = false);
+// NumPy's savez: arrays without names are called arr_0, arr_1, ... and stand first. ValueError when
+// one of the names is given as well.
+void savez(const std::string& path, const std::vector<Array>& arrays,
+           const NamedArrays& named = {});
+void savez_compressed(const std::string& path, const std::vector<Array>& arrays,
+                      const NamedArrays& named = {});
 // All of them at once.
 std::map<std::string, Array> load_npz(const std::string& path, Device device = cpu(0));
 

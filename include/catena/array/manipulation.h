@@ -57,6 +57,19 @@ Array atleast_1d(const Array& a);
 Array atleast_2d(const Array& a);
 // () -> (1, 1, 1), (n) -> (1, n, 1), (m, n) -> (m, n, 1).
 Array atleast_3d(const Array& a);
+// The same of several arrays: atleast_2d({a, b, c}).
+std::vector<Array> atleast_1d(std::initializer_list<Array> arrays);
+std::vector<Array> atleast_2d(std::initializer_list<Array> arrays);
+std::vector<Array> atleast_3d(std::initializer_list<Array> arrays);
+std::vector<Array> atleast_1d(std::span<const Array> arrays);
+std::vector<Array> atleast_2d(std::span<const Array> arrays);
+std::vector<Array> atleast_3d(std::span<const Array> arrays);
+
+// The elements as a vector, and as a matrix with a row for each entry of the first axis (ShapeError
+// for a 0-d array); an array that is one already comes back as it is. As reshape: views where the
+// strides allow it.
+Array as_vec(const Array& a);
+Array as_mat(const Array& a);
 
 // Arrays that agree in all axes but `axis`, one after the other; dtypes are promoted. `none`: all
 // of them flattened. `out`: shape of the result; it is cast.

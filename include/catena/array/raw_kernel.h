@@ -81,7 +81,7 @@ class Module {
   static Module load(std::string image);
   static Module load_file(const std::string& path);
 
-  RawKernel get_function(const std::string& name) const;
+  RawKernel get_function(const std::string& name) const;  // looked up at its first launch
   // The memory of a __device__ or __constant__ variable on `device`, as an array that shares it.
   // DeviceError when the module has none of that name, ShapeError when it is smaller.
   Array get_global_var(const std::string& name, const Shape& shape, Dtype dtype,

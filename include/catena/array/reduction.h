@@ -54,6 +54,10 @@ Array argmax(const Array& a, std::optional<int64_t> axis = {}, YesNo keepdims = 
              const Array* out = nullptr);
 Array argmin(const Array& a, std::optional<int64_t> axis = {}, YesNo keepdims = false,
              const Array* out = nullptr);
+// Into an array, or with a result of another dtype, to which the positions are cast:
+// argmax(a, 1, false, Dtype::kInt32). A mask is a ValueError.
+Array argmax(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Out& out);
+Array argmin(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Out& out);
 // How many elements are not 0 (NaN counts): the number (waits), or int64 counts over axes.
 int64_t count_nonzero(const Array& a);
 Array count_nonzero(const Array& a, const ReduceOptions& options);

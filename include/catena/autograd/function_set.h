@@ -24,15 +24,27 @@ class Parameterized {
   // Calls f("W", parameter) and f("l1/W", parameter) in order of declaration.
   using Visitor = std::function<void(const std::string& path, Parameter& parameter)>;
   virtual void visit_parameters(const Visitor& visitor, const std::string& prefix = "") = 0;
+  // Calls f("l1", function) for each member that has parameters itself, f("convs/0", function) for
+  // those of a vector. Nothing by default; CATENA_FUNCTIONS overrides it.
+  using FunctionVisitor = std::function<void(const std::string& name, Parameterized& function)>;
+  virtual void visit_functions(const FunctionVisitor& visitor);
 
   // (path, parameter) in order of declaration.
   std::vector<std::pair<std::string, Parameter>> named_parameters() const;
-  // In ascending order of path, member by member, as the seed's FunctionSet.parameters.
+  // Functions in ascending order of path, member by member, the parameters of one function in order
+  // of declaration, as Chainer's FunctionSet.parameters.
   Parameters parameters() const;
   // The gradient arrays in the same order.
   Arrays gradients() const;
-  // Both (the seed's collect_parameters).
+  // The paths in the same order: {"W", "b"} of a layer, {"l1/W", "l1/b"} of a set.
+  std::vector<std::string> parameter_names() const;
+  // Both (Chainer's collect_parameters).
   std::pair<Parameters, Arrays> collect_parameters() const;
+  // Copies arrays into the parameters, and into their gradients, in the same order and from any
+  // device. ValueError when the counts differ; ShapeError, and DtypeError for gradients, naming the
+  // parameter. Nothing is written then.
+  void set_parameters(const Arrays& values);
+  void set_gradients(const Arrays& gradients);
 
   // Copies values in place, from any device, in the order of parameters(). ShapeError or ValueError
   // naming the parameter when counts, shapes or dtypes differ.
@@ -42,10 +54,13 @@ class Parameterized {
   }
   void zero_grads();
 
-  // Moves every parameter and gradient (also inside an optimizer's arena, which moves with it).
-  void to(Device device);
-  void to_gpu(int index = 0) { to(cuda_device(index)); }
-  void to_cpu(int index = 0) { to(cpu(index)); }
+  // Moves every parameter and gradient (also inside an optimizer's arena, which moves with it), and
+  // returns the same object: optimizer.setup(model.to_gpu()).
+  Parameterized& to(Device device);
+  // To the current GPU (GPU 0 while a CPU is current), or to the given one.
+  Parameterized& to_gpu() { return to(current_gpu()); }
+  Parameterized& to_gpu(int index) { return to(cuda_device(index)); }
+  Parameterized& to_cpu(int index = 0) { return to(cpu(index)); }
   // Where the parameters are; DeviceError when they are on several devices.
   Device device() const;
   int64_t parameter_count() const;  // elements
@@ -62,6 +77,20 @@ class Parameterized {
 // Copying a model copies its parameters into new ones, moving keeps them, assigning writes into the
 // existing ones.
 class FunctionSet : public Parameterized {
+ public:
+  // The member of that name, set["l1"], also of a nested set, set["block/l1"], or of a vector,
+  // set["convs/0"]. IndexError listing the names when there is none.
+  Parameterized& operator[](const std::string& name);
+  const Parameterized& operator[](const std::string& name) const;
+  // ValueError when the member is of another type: set.get<F::Linear>("l1").
+  template <class T>
+  T& get(const std::string& name) {
+    T* typed = dynamic_cast<T*>(&(*this)[name]);
+    CATENA_CHECK(ValueError, typed != nullptr, "FunctionSet: '", name,
+                 "' is of another type than asked for");
+    return *typed;
+  }
+
  protected:
   FunctionSet() = default;
   FunctionSet(const FunctionSet&) = default;
@@ -87,6 +116,18 @@ void visit_member(const Parameterized::Visitor& v, const std::string& path,
     visit_member(v, path + "/" + std::to_string(i), members[i]);
 }
 
+inline void visit_function(const Parameterized::FunctionVisitor&, const std::string&, Parameter&) {}
+inline void visit_function(const Parameterized::FunctionVisitor& v, const std::string& name,
+                           Parameterized& member) {
+  v(name, member);
+}
+template <class T>
+void visit_function(const Parameterized::FunctionVisitor& v, const std::string& name,
+                    std::vector<T>& members) {
+  for (size_t i = 0; i < members.size(); ++i)
+    visit_function(v, name + "/" + std::to_string(i), members[i]);
+}
+
 // Splits "l1, l2" as the preprocessor spelled it.
 std::vector<std::string> split_names(std::string_view names);
 
@@ -97,14 +138,24 @@ void visit_members(const Parameterized::Visitor& v, const std::string& prefix,
   size_t i = 0;
   (visit_member(v, prefix + list[i++], members), ...);
 }
+template <class... Members>
+void visit_functions(const Parameterized::FunctionVisitor& v, std::string_view names,
+                     Members&... members) {
+  const std::vector<std::string> list = split_names(names);
+  size_t i = 0;
+  (visit_function(v, list[i++], members), ...);
+}
 
 }  // namespace detail
 
 // Lists the members that have parameters: layers, nested sets, std::vectors of either.
-#define CATENA_FUNCTIONS(...)                                                    \
-  void visit_parameters(const ::catena::Parameterized::Visitor& visitor,         \
-                        const std::string& prefix = "") override {               \
-    ::catena::detail::visit_members(visitor, prefix, #__VA_ARGS__, __VA_ARGS__); \
+#define CATENA_FUNCTIONS(...)                                                              \
+  void visit_parameters(const ::catena::Parameterized::Visitor& visitor,                   \
+                        const std::string& prefix = "") override {                         \
+    ::catena::detail::visit_members(visitor, prefix, #__VA_ARGS__, __VA_ARGS__);           \
+  }                                                                                        \
+  void visit_functions(const ::catena::Parameterized::FunctionVisitor& visitor) override { \
+    ::catena::detail::visit_functions(visitor, #__VA_ARGS__, __VA_ARGS__);                 \
   }
 // The same for a layer's own OwnedParameter members.
 #define CATENA_PARAMETERS(...) CATENA_FUNCTIONS(__VA_ARGS__)
@@ -139,6 +190,7 @@ class FunctionBag : public Parameterized {
   bool contains(const std::string& name) const;
   size_t size() const { return entries_.size(); }
   void visit_parameters(const Visitor& visitor, const std::string& prefix = "") override;
+  void visit_functions(const FunctionVisitor& visitor) override;
 
  private:
   struct EntryBase {

@@ -74,7 +74,9 @@ class Variable {
   // Null for roots.
   FunctionNode* creator() const { return body_->node ? body_->node->creator.get() : nullptr; }
   bool is_volatile() const { return body_->is_volatile; }
-  void set_volatile(Volatile value) const { body_->is_volatile = value == Volatile::on; }
+  // On: nothing is recorded on it from here. Off makes what was volatile a root whose gradient is
+  // wanted, so that a part computed without a record (a frozen extractor) feeds one with a record.
+  void set_volatile(Volatile value) const;
   bool requires_grad() const { return body_->node && body_->node->requires_grad; }
 
   Dtype dtype() const { return data().dtype(); }

@@ -86,6 +86,8 @@ Device device_of_pointer(const void* memory);
 
 // The calling thread's current device, on which creation routines put arrays. Starts as cpu:0.
 Device current_device();
+// The current device when it is a GPU, else GPU 0: where to_gpu() without a number goes.
+Device current_gpu();
 void set_current_device(Device device);
 
 // Blocks until everything queued on the device by this process is done.

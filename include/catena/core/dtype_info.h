@@ -35,7 +35,7 @@ bool can_cast(Dtype from, Dtype to, Casting casting = Casting::kSafe);
 // integers must fit.
 bool can_cast(const Scalar& value, Dtype to, Casting casting = Casting::kSafe);
 
-inline Dtype promote_types(Dtype a, Dtype b) { return promote(a, b); }
+inline Dtype promote_types(Dtype a, Dtype b) { return promote(a, b); }  // as NumPy calls it
 // The smallest dtype that holds a number: unsigned for integers of at least 0, float16 for floats
 // inside (-65000, 65000), infinities and NaN.
 Dtype min_scalar_type(const Scalar& value);

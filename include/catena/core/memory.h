@@ -32,7 +32,7 @@ struct Storage : RefCounted {
 
   static void destroy(Storage* storage);
 };
-using StoragePtr = IntrusivePtr<Storage>;
+using StoragePtr = IntrusivePtr<Storage>;  // the last one gives the memory back
 
 // Allocates from the device's pool, or by the allocator that the thread or the process has set.
 // Zero bytes is allowed. Throws OutOfMemoryError with sizes asked, in use, cached and free.

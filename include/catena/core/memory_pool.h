@@ -55,7 +55,7 @@ class PinnedMemoryPool {
   size_t free_bytes() const;
   size_t total_bytes() const { return used_bytes() + free_bytes(); }
   size_t n_free_blocks() const;  // that free_bytes consists of
-  void free_all_blocks();
+  void free_all_blocks();        // gives them back
 };
 
 inline MemoryPool get_default_memory_pool() { return MemoryPool::default_pool(); }

@@ -61,5 +61,6 @@ Variable cast(const VariableOperand& x, Dtype dtype);
 Variable copy(const VariableOperand& x, Device device);
 // Passes values and gradients unchanged.
 Variable identity(const VariableOperand& x);
+Variables identity(const Variables& xs);
 
 }  // namespace catena::functions

@@ -63,7 +63,7 @@ class Optimizer {
   // The same for a list, which is taken as the order of declaration. Unnamed parameters are named
   // by position ("/0").
   void setup(const Parameters& parameters);
-  // The seed's setup(model.collect_parameters()).
+  // Chainer's setup(model.collect_parameters()).
   void setup(const std::pair<Parameters, Arrays>& collected) { setup(collected.first); }
   bool is_set_up() const { return !layout_.empty(); }
 
@@ -129,9 +129,11 @@ class Optimizer {
   Optimizer(Optimizer&&) noexcept = default;
 
   // Rules of your own -----------------------------------------------------------------------------
-  // States of one parameter: arrays on its device (scalars as 0-d arrays). By default zeros like
-  // the parameter for each of state_names().
+  // States of one parameter: arrays on its device (scalars as 0-d arrays). By default calls the
+  // form for the device, which gives zeros like the parameter for each of state_names() by default.
   virtual Arrays init_state(const Array& parameter, const Array& gradient);
+  virtual Arrays init_state_cpu(const Array& parameter, const Array& gradient);
+  virtual Arrays init_state_gpu(const Array& parameter, const Array& gradient);
   virtual std::vector<std::string> state_names() const { return {}; }
   // One parameter's step, in place, with its device current; also of one without elements. By
   // default calls the form for the device.

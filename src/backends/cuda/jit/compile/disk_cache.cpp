@@ -47,6 +47,7 @@ class FileLock {
 
 std::string default_cache_folder() {
   if (const char* folder = std::getenv("CATENA_CACHE_DIR")) return folder;
+  if (const char* folder = std::getenv("CUPY_CACHE_DIR"); folder && *folder) return folder;
   if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
     return std::string(cache) + "/catena";
   if (const char* home = std::getenv("HOME"); home && *home)

@@ -9,7 +9,8 @@
 
 namespace catena::jit {
 
-// CATENA_CACHE_DIR, else $XDG_CACHE_HOME/catena, else ~/.cache/catena; "" when there is none.
+// CATENA_CACHE_DIR, else CUPY_CACHE_DIR, else $XDG_CACHE_HOME/catena, else ~/.cache/catena; "" when
+// there is none.
 std::string default_cache_folder();
 
 class DiskCache {
