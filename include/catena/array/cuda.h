@@ -1,4 +1,4 @@
-// The functions of the seed's cuda module: moving arrays between host and GPUs, creating them on a
+// The functions of Chainer's cuda module: moving arrays between host and GPUs, creating them on a
 // GPU with float32 as the default, choosing the device. catena::backends::cuda is the same
 // namespace by its later name. There is one Array class for every device, so no module to choose
 // (get_array_module): Array::device() says where an array is, and every function takes both.
@@ -81,7 +81,7 @@ Array asarray(const Array& array, std::optional<Dtype> dtype = {},
 // On the host, C order. to_vector<T>() gives a std::vector.
 Array asnumpy(const Array& array, std::optional<Stream> stream = {});
 
-// Devices. No device (the seed's DummyDevice) is nullopt. ----------------------------------------
+// Devices. No device (Chainer's DummyDevice) is nullopt. ----------------------------------------
 Device get_device();                                   // current_device()
 std::optional<Device> get_device(const Array& array);  // none for a host array
 // DeviceError when there is no such GPU; none for nullopt and negative numbers.

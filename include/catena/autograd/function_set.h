@@ -27,11 +27,11 @@ class Parameterized {
 
   // (path, parameter) in order of declaration.
   std::vector<std::pair<std::string, Parameter>> named_parameters() const;
-  // In ascending order of path, member by member, as the seed's FunctionSet.parameters.
+  // In ascending order of path, member by member, as Chainer's FunctionSet.parameters.
   Parameters parameters() const;
   // The gradient arrays in the same order.
   Arrays gradients() const;
-  // Both (the seed's collect_parameters).
+  // Both (Chainer's collect_parameters).
   std::pair<Parameters, Arrays> collect_parameters() const;
 
   // Copies values in place, from any device, in the order of parameters(). ShapeError or ValueError
@@ -45,7 +45,10 @@ class Parameterized {
   // Moves every parameter and gradient (also inside an optimizer's arena, which moves with it).
   void to(Device device);
   void to_gpu(int index = 0) { to(cuda_device(index)); }
-  void to_cpu(int index = 0) { to(cpu(index)); }
+  // Parameters on a GPU go to cpu:0, those on a CPU device stay, as Array::to_cpu; with an index
+  // all go to that CPU device.
+  void to_cpu();
+  void to_cpu(int index) { to(cpu(index)); }
   // Where the parameters are; DeviceError when they are on several devices.
   Device device() const;
   int64_t parameter_count() const;  // elements

@@ -21,7 +21,7 @@ class Adam : public Optimizer {
   void set_beta1(double beta1);
   void set_beta2(double beta2);
   void set_eps(double eps) { eps_ = eps; }
-  // The rate of the last update, alpha with both bias corrections (the seed's lr). Waits for a GPU.
+  // The rate of the last update, alpha with both bias corrections (Chainer's lr). Waits for a GPU.
   double effective_lr() const;
   std::vector<std::pair<std::string, double>> hyper_parameters() const override;
   void set_hyper_parameter(const std::string& name, double value) override;

@@ -63,7 +63,7 @@ class Optimizer {
   // The same for a list, which is taken as the order of declaration. Unnamed parameters are named
   // by position ("/0").
   void setup(const Parameters& parameters);
-  // The seed's setup(model.collect_parameters()).
+  // Chainer's setup(model.collect_parameters()).
   void setup(const std::pair<Parameters, Arrays>& collected) { setup(collected.first); }
   bool is_set_up() const { return !layout_.empty(); }
 

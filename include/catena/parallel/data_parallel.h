@@ -15,7 +15,7 @@
 //     replicas.copy_from(optimizer);
 //   }
 //
-// The seed's way by hand works as well: copy the model, replica.to_gpu(1), backward on both,
+// Chainer's way by hand works as well: copy the model, replica.to_gpu(1), backward on both,
 // optimizer.accumulate_grads(replica.gradients()),
 // replica.copy_parameters_from(model.parameters()).
 #pragma once

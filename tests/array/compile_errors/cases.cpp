@@ -15,6 +15,8 @@ void use(const Array& x) {
   ElementwiseKernel("T x", "T y", "y = x").on_cpu<float>([](float a, float& b) { b = a; });
 #elif CASE == 4
   fuse([](float a) { return a; })(x);
+#elif CASE == 6
+  x[0, 1];
 #elif CASE == 5
   fuse([k = 0](Fused a) mutable { return a + ++k; })(x);
 #endif
