@@ -55,6 +55,8 @@ class DrawShape {
 // (CuPy's set_stream). What a seed gives does not depend on device, stream, threads or launch
 // shape: integers, uniform and bernoulli numbers bit for bit, those made of logarithms, square
 // roots and cosines within the rounding of these functions (4 ulp each).
+//
+// Floats without a dtype are made in default_float() (config.h).
 class RandomState {
  public:
   RandomState();  // from the system's entropy
@@ -62,7 +64,7 @@ class RandomState {
   void seed(uint64_t seed);
   void seed();  // from the system's entropy
 
-  // Floats have the dtype given, else default_float() (config.h). [low, high), and (high, low] when
+  // [low, high), and (high, low] when
   // high is lower; high is 1 and deviation 1 unless given. float16, bfloat16, float32 (24 bits) or
   // float64 (53 bits). What rounding would carry to `high` becomes the number of the dtype before
   // it.
