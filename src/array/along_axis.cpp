@@ -128,13 +128,15 @@ void fill_diagonal(const Array& a, const Operand& values, bool wrap) try {
   rethrow_as("fill_diagonal");
 }
 
-std::vector<Array> tril_indices(int64_t n, int64_t k, int64_t m, std::optional<Device> device) try {
+std::vector<Array> tril_indices(int64_t n, int64_t k, std::optional<int64_t> m,
+                                std::optional<Device> device) try {
   return nonzero(tri(n, m, k, {Dtype::kBool, device.value_or(current_device())}));
 } catch (const Error&) {
   rethrow_as("tril_indices");
 }
 
-std::vector<Array> triu_indices(int64_t n, int64_t k, int64_t m, std::optional<Device> device) try {
+std::vector<Array> triu_indices(int64_t n, int64_t k, std::optional<int64_t> m,
+                                std::optional<Device> device) try {
   return nonzero(logical_not(tri(n, m, k - 1, {Dtype::kBool, device.value_or(current_device())})));
 } catch (const Error&) {
   rethrow_as("triu_indices");

@@ -447,7 +447,8 @@ void check_same_device(const char* who, const Array& a, const Array& b) {
   if (a.device() == b.device()) [[likely]]
     return;
   fail<DeviceError>(who, ": arrays on different devices: ", a.device(), " and ", b.device(),
-                    "; copy one with to(\"", a.device(), "\") first");
+                    "; copy one with to(\"", a.device(),
+                    "\") first, a Variable with functions::copy(x, \"", a.device(), "\")");
 }
 
 }  // namespace catena

@@ -248,10 +248,11 @@ Array unwrap(const Array& a, std::optional<double> discontinuity, int64_t axis, 
   rethrow_as("unwrap");
 }
 
-Array vander(const Array& x, int64_t columns, bool increasing) try {
+Array vander(const Array& x, std::optional<int64_t> columns, bool increasing) try {
   require_vector("vander", "x", x);
   const Dtype dtype = promote(x.dtype(), Dtype::kInt64);
-  const int64_t n = columns < 0 ? x.size() : columns;
+  const int64_t n = columns.value_or(x.size());
+  CATENA_CHECK(ShapeError, n >= 0, "vander: expected at least 0 columns, got ", n);
   const Array result = empty({x.size(), n}, {dtype, x.device()});
   const Array powers = increasing ? result : flip(result, Axes{1}), base = x.astype(dtype, false);
   // Products of neighbours, as NumPy: not the power function's rounding.

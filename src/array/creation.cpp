@@ -20,6 +20,11 @@ Device device_of(const ArrayOptions& options) {
 Dtype dtype_of_options(const ArrayOptions& options) {
   return options.dtype ? *options.dtype : config().default_dtype;
 }
+// That of a number of the program, which has none of its own.
+Dtype dtype_of_number(const Scalar& value) {
+  return value.kind() == DtypeKind::kFloat ? default_float() : value.default_dtype();
+}
+constexpr int64_t kSpacedNumbers = 50;  // of linspace and its kin
 
 void check_extents(const char* who, const Shape& shape) {
   for (int64_t extent : shape) {
@@ -66,7 +71,7 @@ Array ones(const Shape& shape, const ArrayOptions& options) {
 }
 Array full(const Shape& shape, const Scalar& value, const ArrayOptions& options) {
   if (options.dtype) check_fits("full", value, *options.dtype);
-  return filled("full", shape, value, options.dtype.value_or(value.default_dtype()),
+  return filled("full", shape, value, options.dtype ? *options.dtype : dtype_of_number(value),
                 device_of(options));
 }
 Array empty_like(const Array& like, const ArrayOptions& options) {
@@ -135,7 +140,7 @@ Array arange(const Scalar& start, const Scalar& stop, const Scalar& step,
   }
   const bool large =
       start.default_dtype() == Dtype::kUInt64 || stop.default_dtype() == Dtype::kUInt64;
-  const Dtype natural = floating ? Dtype::kFloat64 : large ? Dtype::kUInt64 : Dtype::kInt64;
+  const Dtype natural = floating ? default_float() : large ? Dtype::kUInt64 : Dtype::kInt64;
   Array a = Array::uninitialized({count}, options.dtype.value_or(natural), device_of(options));
   if (count > 0) kernels::arange(a.device(), a, start, step);
   return a;
@@ -148,10 +153,11 @@ Array arange(const Scalar& start, const Scalar& stop, const ArrayOptions& option
   return arange(start, stop, 1, options);
 }
 
-std::pair<Array, double> linspace_with_step(double start, double stop, int64_t count, bool endpoint,
-                                            const ArrayOptions& options) {
+std::pair<Array, double> linspace_with_step(double start, double stop, std::optional<int64_t> asked,
+                                            YesNo endpoint, const ArrayOptions& options) {
+  const int64_t count = asked.value_or(kSpacedNumbers);
   CATENA_CHECK(ValueError, count >= 0, "linspace: expected a count of at least 0, got ", count);
-  const Dtype dtype = options.dtype.value_or(Dtype::kFloat64);
+  const Dtype dtype = options.dtype ? *options.dtype : default_float();
   const Array values = Array::uninitialized({count}, Dtype::kFloat64, cpu(0));
   auto* v = values.data<double>();
   const int64_t intervals = endpoint ? count - 1 : count;
@@ -163,40 +169,42 @@ std::pair<Array, double> linspace_with_step(double start, double stop, int64_t c
   return {values.to(device_of(options)).astype(dtype, false), step};
 }
 
-Array linspace(double start, double stop, int64_t count, bool endpoint,
+Array linspace(double start, double stop, std::optional<int64_t> count, YesNo endpoint,
                const ArrayOptions& options) {
   return linspace_with_step(start, stop, count, endpoint, options).first;
 }
 
-Array logspace(double start, double stop, int64_t count, bool endpoint, double base,
-               const ArrayOptions& options) try {
+Array logspace(double start, double stop, std::optional<int64_t> count, YesNo endpoint,
+               std::optional<double> base, const ArrayOptions& options) try {
   const Array powers = linspace(start, stop, count, endpoint, {Dtype::kFloat64, cpu(0)});
   double* p = powers.data<double>();
-  for (int64_t i = 0; i < count; ++i) p[i] = std::pow(base, p[i]);
-  return array(powers, {options.dtype.value_or(Dtype::kFloat64), device_of(options)}, false);
+  for (int64_t i = 0; i < powers.size(); ++i) p[i] = std::pow(base.value_or(10), p[i]);
+  return array(powers, {options.dtype ? *options.dtype : default_float(), device_of(options)},
+               false);
 } catch (const Error&) {
   rethrow_as("logspace");
 }
 
-Array geomspace(double start, double stop, int64_t count, bool endpoint,
+Array geomspace(double start, double stop, std::optional<int64_t> asked, YesNo endpoint,
                 const ArrayOptions& options) try {
   CATENA_CHECK(ValueError, start * stop > 0,
                "geomspace: expected two numbers of one sign and not 0, got ", start, " and ", stop);
   const double sign = start < 0 ? -1 : 1;
-  const Array a = logspace(std::log10(start * sign), std::log10(stop * sign), count, endpoint, 10,
+  const Array a = logspace(std::log10(start * sign), std::log10(stop * sign), asked, endpoint, 10,
                            {Dtype::kFloat64, cpu(0)});
   double* p = a.data<double>();
+  const int64_t count = a.size();
   for (int64_t i = 0; i < count; ++i) p[i] *= sign;
   if (count > 0) p[0] = start;
   if (count > 1 && endpoint) p[count - 1] = stop;
-  return array(a, {options.dtype.value_or(Dtype::kFloat64), device_of(options)}, false);
+  return array(a, {options.dtype ? *options.dtype : default_float(), device_of(options)}, false);
 } catch (const Error&) {
   rethrow_as("geomspace");
 }
 
-Array eye(int64_t rows, int64_t columns, int64_t k, const ArrayOptions& options) {
-  CATENA_CHECK(ShapeError, rows >= 0, "eye: expected at least 0 rows, got ", rows);
-  Array a = zeros({rows, columns < 0 ? rows : columns}, options);
+Array eye(int64_t rows, std::optional<int64_t> columns, int64_t k, const ArrayOptions& options) {
+  Array a = filled("eye", {rows, columns.value_or(rows)}, 0, dtype_of_options(options),
+                   device_of(options));
   a.diagonal(k).fill(1);
   return a;
 }
@@ -233,8 +241,9 @@ Array lower_triangle(int64_t rows, int64_t columns, int64_t k, Device device) {
 
 }  // namespace
 
-Array tri(int64_t rows, int64_t columns, int64_t k, const ArrayOptions& options) {
-  return lower_triangle(rows, columns < 0 ? rows : columns, k, device_of(options))
+Array tri(int64_t rows, std::optional<int64_t> columns, int64_t k, const ArrayOptions& options) {
+  check_extents("tri", {rows, columns.value_or(rows)});
+  return lower_triangle(rows, columns.value_or(rows), k, device_of(options))
       .astype(dtype_of_options(options), false);
 }
 
@@ -269,7 +278,7 @@ std::vector<Array> meshgrid(std::span<const Array> axes, MeshOrder order, bool s
   return views;
 }
 
-Array array(const Array& a, const ArrayOptions& options, bool copy, int ndmin) {
+Array array(const Array& a, const ArrayOptions& options, YesNo copy, int ndmin) {
   check_defined("array", a);
   const Device device = options.device.value_or(a.device());
   Array result = a.astype(options.dtype.value_or(a.dtype()), false).to(device);
@@ -401,6 +410,7 @@ Array array(const Literal& literal, const ArrayOptions& options) {
   flatten(literal, 0, flat);
   Dtype dtype = flat.numbers.empty() ? config().default_dtype : flat.numbers.front()->dtype();
   for (const Literal* number : flat.numbers) dtype = promote(dtype, number->dtype());
+  if (dtype == Dtype::kFloat64) dtype = default_float();
   dtype = options.dtype.value_or(dtype);
   const Array host = Array::uninitialized(flat.shape, dtype, cpu(0));
   visit_dtype(dtype, [&](auto tag) {

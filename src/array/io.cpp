@@ -23,6 +23,8 @@ std::array<std::span<const char>, 2> parts_of(const io::NpyImage& image) {
 
 void save(const std::string& path, const Array& a) {
   CATENA_CHECK(ValueError, a.defined(), "save('", path, "'): the array is not defined");
+  CATENA_CHECK(ValueError, !path.ends_with(".npz"), "save('", path,
+               "'): save writes one array as .npy, the name is that of an archive; use save_npz");
   const io::NpyImage image = io::make_npy(a);
   io::AtomicFile file(path);
   for (const auto& part : parts_of(image)) file.write(part.data(), part.size());

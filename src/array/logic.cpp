@@ -10,8 +10,8 @@
 
 namespace catena {
 
-Array isclose(const Operand& first, const Operand& second, double rtol, double atol,
-              bool equal_nan) try {
+Array isclose(const Operand& first, const Operand& second, std::optional<double> rtol,
+              std::optional<double> atol, bool equal_nan) try {
   const Dtype common = result_type({first, second});
   const Dtype d = is_float(common) ? common : Dtype::kFloat64;
   // A number goes to the device of the array it is compared with.
@@ -23,7 +23,7 @@ Array isclose(const Operand& first, const Operand& second, double rtol, double a
   const Array x = as_array(first), y = as_array(second);
   // Infinite differences and bounds do not count: those elements are compared as they are.
   const Array distance = absolute(subtract(x, y, d)),
-              bound = add(multiply(absolute(y, d), rtol), atol);
+              bound = add(multiply(absolute(y, d), rtol.value_or(1e-5)), atol.value_or(1e-8));
   const Array within =
       logical_and(less_equal(distance, bound), logical_and(isfinite(x, d), isfinite(y, d)));
   const Array close = logical_or(within, equal(x, y));
@@ -32,7 +32,8 @@ Array isclose(const Operand& first, const Operand& second, double rtol, double a
   rethrow_as("isclose");
 }
 
-bool allclose(const Operand& x, const Operand& y, double rtol, double atol, bool equal_nan) try {
+bool allclose(const Operand& x, const Operand& y, std::optional<double> rtol,
+              std::optional<double> atol, bool equal_nan) try {
   return all(isclose(x, y, rtol, atol, equal_nan)).item<bool>();
 } catch (const Error&) {
   rethrow_as("allclose");

@@ -388,12 +388,12 @@ Array fliplr(const Array& a) {
   return flip(a, {1});
 }
 
-Array rot90(const Array& a, int64_t times, const Axes& axes) {
+Array rot90(const Array& a, std::optional<int64_t> times, const Axes& axes) {
   CATENA_CHECK(ShapeError, a.ndim() >= 2, "rot90: expected at least 2 axes, got ", a.shape());
   CATENA_CHECK(ValueError, axes.size() == 2, "rot90: expected two axes, got ", axes);
   normalize_axes("rot90", axes, a.ndim());  // refuses one axis twice
   const int64_t from = axes[0], to = axes[1];
-  switch (((times % 4) + 4) % 4) {
+  switch (((times.value_or(1) % 4) + 4) % 4) {
     case 1:
       return flip(a.swapaxes(from, to), {from});
     case 2:

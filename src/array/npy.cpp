@@ -72,7 +72,9 @@ class HeaderParser {
 
  private:
   [[noreturn]] void bad(const std::string& what) const {
-    std::string shown(text_.substr(0, 200));
+    // Headers are padded with blanks and end with a newline.
+    const size_t end = text_.find_last_not_of(" \t\r\n");
+    std::string shown(text_.substr(0, std::min<size_t>(end + 1, 200)));
     std::replace_if(
         shown.begin(), shown.end(), [](unsigned char c) { return c < 32 || c > 126; }, '?');
     fail<IoError>("reading ", name_, ": bad .npy header: ", what, " at character ", at_, " of ",

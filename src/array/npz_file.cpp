@@ -75,9 +75,18 @@ Array NpzFile::operator[](std::string_view name) const {
 
 void NpzFile::close() { impl_.reset(); }
 
-std::map<std::string, Array> load_npz(const std::string& path, Device device) {
+const Array& LoadedArrays::at(const std::string& name) const {
+  const auto found = find(name);
+  if (found != end()) return found->second;
+  std::string there;
+  for (const auto& [known, array] : *this) there += (there.empty() ? "" : ", ") + known;
+  fail<IndexError>("load_npz: there is no array '", name,
+                   "'; there are: ", there.empty() ? std::string("none") : there);
+}
+
+LoadedArrays load_npz(const std::string& path, Device device) {
   const NpzFile file(path, device);
-  std::map<std::string, Array> arrays;
+  LoadedArrays arrays;
   for (const std::string& name : file.names()) arrays.emplace(name, file[name]);
   return arrays;
 }

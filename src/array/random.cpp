@@ -191,8 +191,9 @@ RandomBits RandomState::reserve(uint64_t blocks, Device device) {
   return shared_->reserve(blocks);
 }
 
-Array RandomState::uniform(const Shape& shape, double low, double high, Dtype dtype,
-                           std::optional<Device> device) try {
+Array RandomState::uniform(const Shape& shape, double low, std::optional<double> upper,
+                           FloatDtype dtype, std::optional<Device> device) try {
+  const double high = upper.value_or(1);
   CATENA_CHECK(DtypeError, is_float(dtype), "uniform: expected a floating dtype, got ", dtype);
   const Array result = run(*this, shape, dtype, device, call_of(RandomKind::kUniform, low, high));
   keep_below(result, low, high);
@@ -201,8 +202,9 @@ Array RandomState::uniform(const Shape& shape, double low, double high, Dtype dt
   rethrow_as("uniform");
 }
 
-Array RandomState::normal(const Shape& shape, double mean, double deviation, Dtype dtype,
-                          std::optional<Device> device) try {
+Array RandomState::normal(const Shape& shape, double mean, std::optional<double> given,
+                          FloatDtype dtype, std::optional<Device> device) try {
+  const double deviation = given.value_or(1);
   CATENA_CHECK(DtypeError, is_float(dtype), "normal: expected a floating dtype, got ", dtype);
   CATENA_CHECK(ValueError, deviation >= 0, "normal: expected a deviation of at least 0, got ",
                deviation);
@@ -268,11 +270,11 @@ void seed(uint64_t value, Device device) { default_state(device).seed(value); }
 void seed() { seed(entropy()); }
 void reset_states() { seed(initial_seed()); }
 
-Array uniform(const Shape& shape, double low, double high, Dtype dtype) {
-  return default_state().uniform(shape, low, high, dtype);
+Array uniform(const Shape& shape, double low, std::optional<double> upper, FloatDtype dtype) {
+  return default_state().uniform(shape, low, upper, dtype);
 }
-Array normal(const Shape& shape, double mean, double deviation, Dtype dtype) {
-  return default_state().normal(shape, mean, deviation, dtype);
+Array normal(const Shape& shape, double mean, std::optional<double> given, FloatDtype dtype) {
+  return default_state().normal(shape, mean, given, dtype);
 }
 Array integers(const Shape& shape, int64_t low, int64_t high, Dtype dtype) {
   return default_state().integers(shape, low, high, dtype);

@@ -134,7 +134,7 @@ Array triangular_numbers(const Array& u, const P& left, const P& mode, const P& 
 // ---- distributions ------------------------------------------------------------------------------
 
 Array RandomState::uniform(const DrawShape& given, const Operand& low, const Operand& high,
-                           Dtype dtype) try {
+                           FloatDtype dtype) try {
   const Draw draw("uniform", given, {low, high}, dtype);
   const DrawParameter from(low, draw.working()), to(high, draw.working());
   if (!from.is_array() && !to.is_array())
@@ -148,7 +148,7 @@ Array RandomState::uniform(const DrawShape& given, const Operand& low, const Ope
 }
 
 Array RandomState::normal(const DrawShape& given, const Operand& mean, const Operand& deviation,
-                          Dtype dtype) try {
+                          FloatDtype dtype) try {
   const Draw draw("normal", given, {mean, deviation}, dtype);
   const DrawParameter location(mean, draw.working()), scale(deviation, draw.working());
   scale.check("normal", kDeviations);
@@ -160,14 +160,14 @@ Array RandomState::normal(const DrawShape& given, const Operand& mean, const Ope
 }
 
 Array RandomState::lognormal(const DrawShape& given, const Operand& mean, const Operand& sigma,
-                             Dtype dtype) try {
+                             FloatDtype dtype) try {
   const Dtype working = working_dtype("lognormal", dtype);
   return exp(normal(given, mean, sigma, working)).astype(dtype, false);
 } catch (const Error&) {
   rethrow_as("lognormal");
 }
 
-Array RandomState::exponential(const DrawShape& given, const Operand& scale, Dtype dtype) try {
+Array RandomState::exponential(const DrawShape& given, const Operand& scale, FloatDtype dtype) try {
   const Draw draw("exponential", given, {scale}, dtype);
   const DrawParameter times(scale, draw.working());
   times.check("exponential", kScales);
@@ -178,7 +178,7 @@ Array RandomState::exponential(const DrawShape& given, const Operand& scale, Dty
 }
 
 Array RandomState::gumbel(const DrawShape& given, const Operand& location, const Operand& scale,
-                          Dtype dtype) try {
+                          FloatDtype dtype) try {
   const Draw draw("gumbel", given, {location, scale}, dtype);
   const DrawParameter at(location, Dtype::kFloat64), times = scale_of("gumbel", scale);
   const Array numbers = log(-log(inside_unit(*this, draw.shape())));
@@ -188,7 +188,7 @@ Array RandomState::gumbel(const DrawShape& given, const Operand& location, const
 }
 
 Array RandomState::laplace(const DrawShape& given, const Operand& location, const Operand& scale,
-                           Dtype dtype) try {
+                           FloatDtype dtype) try {
   const Draw draw("laplace", given, {location, scale}, dtype);
   const DrawParameter at(location, Dtype::kFloat64), times = scale_of("laplace", scale);
   const Array u = inside_unit(*this, draw.shape());
@@ -199,7 +199,7 @@ Array RandomState::laplace(const DrawShape& given, const Operand& location, cons
 }
 
 Array RandomState::logistic(const DrawShape& given, const Operand& location, const Operand& scale,
-                            Dtype dtype) try {
+                            FloatDtype dtype) try {
   const Draw draw("logistic", given, {location, scale}, dtype);
   const DrawParameter at(location, Dtype::kFloat64), times = scale_of("logistic", scale);
   const Array u = inside_unit(*this, draw.shape());
@@ -208,7 +208,7 @@ Array RandomState::logistic(const DrawShape& given, const Operand& location, con
   rethrow_as("logistic");
 }
 
-Array RandomState::rayleigh(const DrawShape& given, const Operand& scale, Dtype dtype) try {
+Array RandomState::rayleigh(const DrawShape& given, const Operand& scale, FloatDtype dtype) try {
   const Draw draw("rayleigh", given, {scale}, dtype);
   const DrawParameter times = scale_of("rayleigh", scale);
   return multiply(times, sqrt(-2 * log(inside_unit(*this, draw.shape())))).astype(dtype, false);
@@ -216,7 +216,7 @@ Array RandomState::rayleigh(const DrawShape& given, const Operand& scale, Dtype 
   rethrow_as("rayleigh");
 }
 
-Array RandomState::weibull(const DrawShape& given, const Operand& a, Dtype dtype) try {
+Array RandomState::weibull(const DrawShape& given, const Operand& a, FloatDtype dtype) try {
   const Draw draw("weibull", given, {a}, dtype);
   const DrawParameter root = exponent_of("weibull", a).map([](const auto& x) { return 1 / x; });
   return catena::power(-log(inside_unit(*this, draw.shape())), root).astype(dtype, false);
@@ -224,7 +224,7 @@ Array RandomState::weibull(const DrawShape& given, const Operand& a, Dtype dtype
   rethrow_as("weibull");
 }
 
-Array RandomState::pareto(const DrawShape& given, const Operand& a, Dtype dtype) try {
+Array RandomState::pareto(const DrawShape& given, const Operand& a, FloatDtype dtype) try {
   const Draw draw("pareto", given, {a}, dtype);
   const DrawParameter root = exponent_of("pareto", a).map([](const auto& x) { return -1 / x; });
   return expm1(multiply(log(inside_unit(*this, draw.shape())), root)).astype(dtype, false);
@@ -232,7 +232,7 @@ Array RandomState::pareto(const DrawShape& given, const Operand& a, Dtype dtype)
   rethrow_as("pareto");
 }
 
-Array RandomState::power(const DrawShape& given, const Operand& a, Dtype dtype) try {
+Array RandomState::power(const DrawShape& given, const Operand& a, FloatDtype dtype) try {
   const Draw draw("power", given, {a}, dtype);
   const DrawParameter root = exponent_of("power", a).map([](const auto& x) { return 1 / x; });
   return catena::power(inside_unit(*this, draw.shape()), root).astype(dtype, false);
@@ -240,7 +240,7 @@ Array RandomState::power(const DrawShape& given, const Operand& a, Dtype dtype) 
   rethrow_as("power");
 }
 
-Array RandomState::standard_cauchy(const Shape& shape, Dtype dtype) try {
+Array RandomState::standard_cauchy(const Shape& shape, FloatDtype dtype) try {
   working_dtype("standard_cauchy", dtype);
   return tan((inside_unit(*this, shape) - 0.5) * M_PI).astype(dtype, false);
 } catch (const Error&) {
@@ -248,7 +248,7 @@ Array RandomState::standard_cauchy(const Shape& shape, Dtype dtype) try {
 }
 
 Array RandomState::triangular(const DrawShape& given, const Operand& left, const Operand& mode,
-                              const Operand& right, Dtype dtype) try {
+                              const Operand& right, FloatDtype dtype) try {
   constexpr Dtype kWorking = Dtype::kFloat64;
   const Draw draw("triangular", given, {left, mode, right}, dtype);
   const DrawParameter from(left, kWorking), peak(mode, kWorking), to(right, kWorking);

@@ -45,7 +45,7 @@ Table tabulate(int64_t mode, Up up, Down down) {
 
 Array by_inversion(const char* who, RandomState& state, const Table& table, const Shape& shape) {
   refuse_capture(who, empty({}));  // the table comes from the host
-  const Array u = state.uniform(shape);
+  const Array u = state.uniform(shape, 0, 1, Dtype::kFloat64);
   return searchsorted(array(table.cumulated, current_device()), u, true) + table.first;
 }
 
@@ -58,8 +58,8 @@ Table poisson_table(double rate) {
 // Rates of up to 10, by adding up the probabilities until they pass a uniform number.
 Array poisson_by_search(RandomState& state, Array rate) {
   const Array result = empty({rate.size()}, Dtype::kFloat64);
-  Array u = state.uniform({rate.size()}), term = exp(-rate), sum = term;
-  Array count = zeros({rate.size()}), open;
+  Array u = state.uniform({rate.size()}, 0, 1, Dtype::kFloat64), term = exp(-rate), sum = term;
+  Array count = zeros({rate.size()}, Dtype::kFloat64), open;
   // Beyond 80 there is less than 1e-40; rounding may keep a sum below the largest u.
   for (int k = 1; k <= 80 && rate.size() > 0; ++k) {
     count = count + (u >= sum);

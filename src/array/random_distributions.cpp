@@ -12,6 +12,7 @@
 #include "catena/array/math.h"
 #include "catena/array/random.h"
 #include "catena/array/slots.h"
+#include "catena/core/dtype_info.h"
 
 namespace catena {
 namespace {
@@ -22,14 +23,17 @@ std::vector<double> probabilities(const Array& p, int64_t n) {
                "choice: expected one probability for each of ", n, " positions, got shape ",
                p.shape());
   std::vector<double> values = p.to_vector<double>();
+  const double tolerance = std::sqrt(finfo(is_float(p.dtype()) ? p.dtype() : Dtype::kFloat64).eps);
   double sum = 0;
   for (double v : values) {
     CATENA_CHECK(ValueError, v >= 0 && std::isfinite(v),
                  "choice: probabilities must not be negative, got ", v);
     sum += v;
   }
-  CATENA_CHECK(ValueError, std::abs(sum - 1) <= 1e-8,
-               "choice: probabilities must add up to 1, these give ", sum);
+  CATENA_CHECK(ValueError, std::abs(sum - 1) <= tolerance,
+               "choice: probabilities must add up to 1, these ", p.dtype(), " ones give ", sum,
+               "; divide them by their sum");
+  for (double& v : values) v /= sum;
   return values;
 }
 
@@ -46,9 +50,8 @@ AliasTables alias_tables(const std::vector<double>& p) {
   std::iota(t.alias.begin(), t.alias.end(), 0);
   std::vector<double> weight(p.size());
   std::vector<size_t> small, large;
-  const double sum = std::accumulate(p.begin(), p.end(), 0.0);
   for (size_t k = 0; k < p.size(); ++k) {
-    weight[k] = p[k] / sum * static_cast<double>(n);
+    weight[k] = p[k] * static_cast<double>(n);
     (weight[k] < 1 ? small : large).push_back(k);
   }
   while (!small.empty() && !large.empty()) {
@@ -108,22 +111,22 @@ Array weighted_without_replacement(RandomState& state, const std::vector<double>
 
 }  // namespace
 
-Array RandomState::random_sample(const Shape& shape, Dtype dtype) try {
+Array RandomState::random_sample(const Shape& shape, FloatDtype dtype) try {
   return uniform(shape, 0, 1, dtype);
 } catch (const Error&) {
   rethrow_as("random_sample");
 }
-Array RandomState::standard_normal(const Shape& shape, Dtype dtype) try {
+Array RandomState::standard_normal(const Shape& shape, FloatDtype dtype) try {
   return normal(shape, 0, 1, dtype);
 } catch (const Error&) {
   rethrow_as("standard_normal");
 }
-Array RandomState::rand(const Shape& shape, Dtype dtype) try {
+Array RandomState::rand(const Shape& shape, FloatDtype dtype) try {
   return uniform(shape, 0, 1, dtype);
 } catch (const Error&) {
   rethrow_as("rand");
 }
-Array RandomState::randn(const Shape& shape, Dtype dtype) try {
+Array RandomState::randn(const Shape& shape, FloatDtype dtype) try {
   return normal(shape, 0, 1, dtype);
 } catch (const Error&) {
   rethrow_as("randn");
@@ -157,7 +160,7 @@ Array RandomState::interval(int32_t largest, const Shape& shape) try {
   rethrow_as("interval");
 }
 
-Array RandomState::choice(int64_t n, const Shape& shape, bool replace, const Array& p) try {
+Array RandomState::choice(int64_t n, const Shape& shape, YesNo replace, const Array& p) try {
   CATENA_CHECK(ValueError, n > 0, "choice: expected at least 1 position to choose from, got ", n);
   const int64_t count = element_count(shape);
   CATENA_CHECK(ValueError, replace || count <= n, "choice: ", count,
@@ -173,7 +176,7 @@ Array RandomState::choice(int64_t n, const Shape& shape, bool replace, const Arr
   rethrow_as("choice");
 }
 
-Array RandomState::choice(const Array& a, const Shape& shape, bool replace, const Array& p) try {
+Array RandomState::choice(const Array& a, const Shape& shape, YesNo replace, const Array& p) try {
   CATENA_CHECK(ShapeError, a.ndim() > 0, "choice: expected an array with an axis to choose along");
   const DeviceScope scope(a.device());
   return take(a, choice(a.length(), shape, replace, p), 0, OutOfRange::kWrap);
@@ -209,24 +212,24 @@ std::vector<uint8_t> RandomState::bytes(int64_t count) {
 
 namespace random {
 
-Array random_sample(const Shape& shape, Dtype dtype) {
+Array random_sample(const Shape& shape, FloatDtype dtype) {
   return default_state().random_sample(shape, dtype);
 }
-Array standard_normal(const Shape& shape, Dtype dtype) {
+Array standard_normal(const Shape& shape, FloatDtype dtype) {
   return default_state().standard_normal(shape, dtype);
 }
-Array rand(const Shape& shape, Dtype dtype) { return default_state().rand(shape, dtype); }
-Array randn(const Shape& shape, Dtype dtype) { return default_state().randn(shape, dtype); }
+Array rand(const Shape& shape, FloatDtype dtype) { return default_state().rand(shape, dtype); }
+Array randn(const Shape& shape, FloatDtype dtype) { return default_state().randn(shape, dtype); }
 Array randint(int64_t low, std::optional<int64_t> high, const Shape& shape, Dtype dtype) {
   return default_state().randint(low, high, shape, dtype);
 }
 Array random_integers(int64_t low, std::optional<int64_t> high, const Shape& shape, Dtype dtype) {
   return default_state().random_integers(low, high, shape, dtype);
 }
-Array choice(int64_t n, const Shape& shape, bool replace, const Array& p) {
+Array choice(int64_t n, const Shape& shape, YesNo replace, const Array& p) {
   return default_state().choice(n, shape, replace, p);
 }
-Array choice(const Array& a, const Shape& shape, bool replace, const Array& p) {
+Array choice(const Array& a, const Shape& shape, YesNo replace, const Array& p) {
   return default_state(device_of("choice", {a})).choice(a, shape, replace, p);
 }
 Array permutation(const Array& a) {

@@ -67,7 +67,7 @@ Array gamma_of_at_least_one(RandomState& state, const RandomParameter& k, int64_
   const Array result = empty({count}, Dtype::kFloat64);
   Array open;
   for (int64_t left = count; left > 0; left = open.size()) {
-    const Array here = d.at(open), z = state.normal({left});
+    const Array here = d.at(open), z = state.normal({left}, 0, 1, Dtype::kFloat64);
     const Array u = above_zero(state, {left}, Dtype::kFloat64);
     const Array root = c.at(open) * z + 1, v = root * root * root;
     // A negative v has no logarithm and is left.
@@ -110,7 +110,7 @@ Array finish(const Array& flat, const Shape& shape, Dtype dtype) {
 }  // namespace
 
 Array RandomState::gamma(const DrawShape& given, const Operand& k, const Operand& scale,
-                         Dtype dtype) try {
+                         FloatDtype dtype) try {
   const CallScope call("random");
   working_dtype("gamma", dtype);
   const DeviceScope scope(device_of("gamma", {k, scale}));
@@ -125,14 +125,14 @@ Array RandomState::gamma(const DrawShape& given, const Operand& k, const Operand
   rethrow_as("gamma");
 }
 
-Array RandomState::standard_gamma(const DrawShape& shape, const Operand& k, Dtype dtype) try {
+Array RandomState::standard_gamma(const DrawShape& shape, const Operand& k, FloatDtype dtype) try {
   return gamma(shape, k, 1, dtype);
 } catch (const Error&) {
   rethrow_as("standard_gamma");
 }
 
 Array RandomState::beta(const DrawShape& given, const Operand& a, const Operand& b,
-                        Dtype dtype) try {
+                        FloatDtype dtype) try {
   const CallScope call("random");
   working_dtype("beta", dtype);
   const DeviceScope scope(device_of("beta", {a, b}));
@@ -145,7 +145,7 @@ Array RandomState::beta(const DrawShape& given, const Operand& a, const Operand&
   rethrow_as("beta");
 }
 
-Array RandomState::chisquare(const DrawShape& given, const Operand& df, Dtype dtype) try {
+Array RandomState::chisquare(const DrawShape& given, const Operand& df, FloatDtype dtype) try {
   const CallScope call("random");
   working_dtype("chisquare", dtype);
   const DeviceScope scope(device_of("chisquare", {df}));
@@ -157,7 +157,7 @@ Array RandomState::chisquare(const DrawShape& given, const Operand& df, Dtype dt
 }
 
 Array RandomState::f(const DrawShape& given, const Operand& dfnum, const Operand& dfden,
-                     Dtype dtype) try {
+                     FloatDtype dtype) try {
   const CallScope call("random");
   working_dtype("f", dtype);
   const DeviceScope scope(device_of("f", {dfnum, dfden}));
@@ -173,7 +173,7 @@ Array RandomState::f(const DrawShape& given, const Operand& dfnum, const Operand
   rethrow_as("f");
 }
 
-Array RandomState::standard_t(const DrawShape& given, const Operand& df, Dtype dtype) try {
+Array RandomState::standard_t(const DrawShape& given, const Operand& df, FloatDtype dtype) try {
   const CallScope call("random");
   working_dtype("standard_t", dtype);
   const DeviceScope scope(device_of("standard_t", {df}));
@@ -187,7 +187,7 @@ Array RandomState::standard_t(const DrawShape& given, const Operand& df, Dtype d
   rethrow_as("standard_t");
 }
 
-Array RandomState::dirichlet(const Shape& shape, const Array& alpha, Dtype dtype) try {
+Array RandomState::dirichlet(const Shape& shape, const Array& alpha, FloatDtype dtype) try {
   const CallScope call("random");
   working_dtype("dirichlet", dtype);
   const DeviceScope scope(device_of("dirichlet", {alpha}));

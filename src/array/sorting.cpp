@@ -100,7 +100,7 @@ Array lexsort(std::initializer_list<Array> keys, int64_t axis) try {
 }
 
 std::pair<Array, Array> topk(const Array& a, int64_t k, std::optional<int64_t> axis,
-                             bool largest) try {
+                             YesNo largest) try {
   const Rows rows("topk", a, axis);
   CATENA_CHECK(ValueError, k >= 0 && k <= rows.extent(), "topk: expected k of 0 to ", rows.extent(),
                ", the extent of the axis of shape ", a.shape(), ", got ", k);
@@ -114,8 +114,9 @@ std::pair<Array, Array> topk(const Array& a, int64_t k, std::optional<int64_t> a
 
 Array searchsorted(const Array& sorted, const Operand& values, bool right) {
   require_vector("searchsorted", "the sorted array", sorted);
-  const Array v =
-      values.array() ? *values.array() : scalar_array(values.scalar(), {sorted.device()});
+  const Array v = values.array() ? *values.array()
+                                 : scalar_array(values.scalar(),
+                                                {values.scalar().default_dtype(), sorted.device()});
   check_same_device("searchsorted", sorted, v);
   const Dtype dtype = promote(sorted.dtype(), v.dtype());
   Array result = Array::uninitialized(v.shape(), Dtype::kInt64, v.device());

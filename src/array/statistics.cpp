@@ -128,12 +128,12 @@ Array cov(const Array& x, const Array& y, const CovarianceOptions& options) try 
 } catch (const Error&) {
   rethrow_as("cov");
 }
-Array corrcoef(const Array& x, bool rowvar) try {
+Array corrcoef(const Array& x, YesNo rowvar) try {
   return correlation(covariance(variables("corrcoef", x, rowvar), {}));
 } catch (const Error&) {
   rethrow_as("corrcoef");
 }
-Array corrcoef(const Array& x, const Array& y, bool rowvar) try {
+Array corrcoef(const Array& x, const Array& y, YesNo rowvar) try {
   return correlation(covariance(joined_variables("corrcoef", x, y, rowvar), {}));
 } catch (const Error&) {
   rethrow_as("corrcoef");

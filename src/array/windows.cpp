@@ -11,7 +11,7 @@ namespace {
 // a + b cos(pi t) + c cos(2 pi t) for t from -1 to 1.
 Array cosines(int64_t n, double a, double b, double c, const ArrayOptions& options) {
   const Device device = options.device.value_or(current_device());
-  const Dtype dtype = options.dtype.value_or(Dtype::kFloat64);
+  const Dtype dtype = options.dtype ? *options.dtype : default_float();
   if (n <= 1) return ones({std::max<int64_t>(n, 0)}, {dtype, device});
   const Array t = arange(1 - n, n, 2, {Dtype::kFloat64, device}) * (M_PI / double(n - 1));
   Array result = a + b * cos(t);
@@ -25,7 +25,7 @@ Array bartlett(int64_t n, const ArrayOptions& options) {
   if (n <= 1) return cosines(n, 1, 0, 0, options);
   const Device device = options.device.value_or(current_device());
   const Array t = arange(1 - n, n, 2, {Dtype::kFloat64, device}) / double(n - 1);
-  return (1 - absolute(t)).astype(options.dtype.value_or(Dtype::kFloat64), false);
+  return (1 - absolute(t)).astype(options.dtype ? *options.dtype : default_float(), false);
 }
 
 Array hanning(int64_t n, const ArrayOptions& options) { return cosines(n, 0.5, 0.5, 0, options); }

@@ -84,7 +84,8 @@ struct BackwardPass {
     node->visit_ = visit_;
     CATENA_CHECK(GradientError, !options_.create_graph || node->is_differentiable(), node->label(),
                  ": create_graph asks to differentiate its backward, which is written on arrays; "
-                 "write it on Variables");
+                 "compose it of functions of Variables, or write a FunctionNode "
+                 "(function_node.h)");
     nodes_.push_back(node);
   }
 
@@ -126,6 +127,15 @@ struct BackwardPass {
 };
 
 void Variable::backward(const BackwardOptions& options) const {
+  const VariableBody& body = known("Variable::backward");
+  CATENA_CHECK(
+      GradientError, !body.is_volatile,
+      "backward: this variable is volatile: its function calls were not recorded; make the "
+      "inputs with Volatile::off where gradients are wanted");
+  CATENA_CHECK(
+      GradientError, body.node && (body.node->creator || body.node->requires_grad),
+      "backward: nothing was recorded for this variable: it was computed under NoBackprop, "
+      "from constants alone, or by a function without a gradient");
   if (!creator()) return;
   const ProfilerRange range("Variable::backward");
   BackwardPass(*this, options).run();

@@ -162,8 +162,18 @@ Arrays Function::backward(const Arrays& inputs, const Arrays& grad_outputs) {
   return any_on_gpu(inputs) || any_on_gpu(grad_outputs) ? backward_gpu(inputs, grad_outputs)
                                                         : backward_cpu(inputs, grad_outputs);
 }
-Arrays Function::backward_cpu(const Arrays& inputs, const Arrays&) { return Arrays(inputs.size()); }
-Arrays Function::backward_gpu(const Arrays& inputs, const Arrays&) { return Arrays(inputs.size()); }
+Arrays Function::backward_cpu(const Arrays&, const Arrays&) {
+  fail<GradientError>(label(),
+                      ": a gradient came to this function, but neither backward nor "
+                      "backward_cpu is overridden; return null arrays, "
+                      "Arrays(inputs.size()), if none flows through it");
+}
+Arrays Function::backward_gpu(const Arrays&, const Arrays&) {
+  fail<GradientError>(label(),
+                      ": a gradient came to this function, but neither backward nor "
+                      "backward_gpu is overridden; return null arrays, "
+                      "Arrays(inputs.size()), if none flows through it");
+}
 
 Variables apply_function(std::shared_ptr<Function> function, const Variables& inputs) {
   Arrays xs;

@@ -10,6 +10,7 @@ std::vector<std::pair<std::string, Parameter>> Parameterized::named_parameters()
       [&](const std::string& path, Parameter& p) {
         if (!p.defined()) return;  // an absent bias
         p.state()->listed.store(true, std::memory_order_relaxed);
+        note_path(*p.state(), path);
         result.emplace_back(path, p);
       },
       "");
@@ -68,9 +69,11 @@ void Parameterized::copy_parameters_from(const Parameters& source) {
   CATENA_CHECK(ValueError, own.size() == source.size(), "copy_parameters_from: the model has ",
                own.size(), " parameters, the source ", source.size());
   for (size_t i = 0; i < own.size(); ++i) {
+    CATENA_CHECK(ValueError, source[i].defined(), "copy_parameters_from: parameter ", i,
+                 " of the source is undefined");
     CATENA_CHECK(ShapeError, own[i].shape() == source[i].shape(),
-                 "copy_parameters_from: parameter ", i, " ('", own[i].name(), "') has shape ",
-                 own[i].shape(), ", that of the source ", source[i].shape());
+                 "copy_parameters_from: parameter ", i, " ('", path_of(*own[i].state()),
+                 "') has shape ", own[i].shape(), ", that of the source ", source[i].shape());
   }
   for (size_t i = 0; i < own.size(); ++i) own[i].copy_from(source[i].data());
 }
@@ -113,6 +116,13 @@ void Parameterized::zero_grads() {
 
 Parameterized& Parameterized::to(Device device) {
   for (const auto& [path, p] : named_parameters()) p.to(device);
+  return *this;
+}
+
+Parameterized& Parameterized::to_cpu() {
+  for (const auto& [path, p] : named_parameters()) {
+    if (!p.device().is_cpu()) p.to(cpu(0));
+  }
   return *this;
 }
 

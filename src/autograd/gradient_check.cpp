@@ -145,6 +145,22 @@ Variable weighted(const Variables& ys, const Variables& gys) {
   return dot(used_y, used_g);
 }
 
+// Where the function records nothing all gradients are zero.
+void go_back(const Variable& total, const BackwardOptions& options = {}) {
+  if (total.requires_grad()) total.backward(options);
+}
+
+// Difference quotients of narrow floats are mostly rounding.
+std::string precision_advice(const Variables& xs) {
+  for (const Variable& x : xs) {
+    if (!x.requires_grad() || x.dtype() == Dtype::kFloat64) continue;
+    return message("\nAn input is ", x.dtype(),
+                   ": numerical gradients need float64, convert the inputs "
+                   "with .astype(dtype::float64)");
+  }
+  return {};
+}
+
 void compare(const char* who, const Variables& xs, const Arrays& expected,
              const CheckOptions& options, const char* what) {
   for (size_t i = 0; i < xs.size(); ++i) {
@@ -154,7 +170,7 @@ void compare(const char* who, const Variables& xs, const Arrays& expected,
       assert_allclose(got, expected[i], options.atol, options.rtol);
     } catch (const ValueError& e) {
       fail<ValueError>(who, ": the gradient of ", what, " ", i, " and the numerical one differ.\n",
-                       e.what());
+                       e.what(), precision_advice(xs));
     }
   }
 }
@@ -164,7 +180,7 @@ Arrays first_gradients(const VariableFunction& f, const Arrays& inputs, const Ar
   const Variables xs = as_variables(inputs);
   Variables constants;
   for (const Array& g : gys) constants.push_back(g.defined() ? Variable::constant(g) : Variable());
-  weighted(f(xs), constants).backward();
+  go_back(weighted(f(xs), constants));
   Arrays grads;
   for (const Variable& x : xs) {
     if (!x.requires_grad()) continue;
@@ -245,7 +261,7 @@ void check_backward(const VariableFunction& f, const Arrays& inputs, const Check
   const Arrays gys = random_like(data_of(ys), 1);
   Variables weights;
   for (const Array& g : gys) weights.push_back(g.defined() ? Variable::constant(g) : Variable());
-  weighted(ys, weights).backward();
+  go_back(weighted(ys, weights));
   const Arrays expected =
       central_differences([&] { return evaluate(f, inputs); }, inputs, gys, options.eps);
   compare("check_backward", xs, expected, options, "input");
@@ -263,7 +279,7 @@ void check_double_backward(const VariableFunction& f, const Arrays& inputs,
   }();
   BackwardOptions create;
   create.create_graph = true;
-  weighted(ys, gy_variables).backward(create);
+  go_back(weighted(ys, gy_variables), create);
   Variables gxs;
   for (const Variable& x : xs) {
     if (x.requires_grad() && x.grad_variable().defined())
@@ -282,7 +298,7 @@ void check_double_backward(const VariableFunction& f, const Arrays& inputs,
   for (const Variable& v : all) v.set_grad(Array());
   Variables constants;
   for (const Array& w : weights) constants.push_back(Variable::constant(w));
-  weighted(gxs, constants).backward();
+  go_back(weighted(gxs, constants));
   const Arrays expected = central_differences([&] { return first_gradients(f, inputs, gys); },
                                               all_inputs, weights, options.eps);
   compare("check_double_backward", all, expected, options, "input or output gradient");

@@ -1,5 +1,7 @@
 #include "catena/autograd/parameter.h"
 
+#include <mutex>
+
 #include "catena/array/math.h"
 
 namespace catena {
@@ -9,16 +11,46 @@ Array new_gradient(const Parameter& p) {
   return Array::uninitialized(p.shape(), p.dtype(), p.device());
 }
 
+// "parameter '/l1/W'", or what can be said of one that is in no model.
+std::string shown(const Parameter& p) {
+  const std::string name = p.name().empty() ? path_of(*p.state()) : p.name();
+  return name.empty() ? "the parameter (no model has listed it yet)" : "parameter '" + name + "'";
+}
+
 void check_fits(const char* who, const Parameter& p, const Array& a) {
-  CATENA_CHECK(ShapeError, a.shape() == p.shape(), who, ": parameter '", p.name(), "' has shape ",
-               p.shape(), ", got ", a.shape());
-  CATENA_CHECK(DtypeError, a.dtype() == p.dtype(), who, ": parameter '", p.name(), "' has dtype ",
-               p.dtype(), ", got ", a.dtype());
+  check_defined(who, a);
+  CATENA_CHECK(ShapeError, a.shape() == p.shape(), who, ": ", shown(p), " has shape ", p.shape(),
+               ", got ", a.shape());
+  CATENA_CHECK(DtypeError, a.dtype() == p.dtype(), who, ": ", shown(p), " has dtype ", p.dtype(),
+               ", got ", a.dtype());
+}
+
+std::mutex& path_mutex() {
+  static auto& mutex = *new std::mutex;  // outlives parameters in static objects
+  return mutex;
 }
 
 }  // namespace
 
+void note_path(ParameterState& state, const std::string& path) {
+  const std::lock_guard lock(path_mutex());
+  if (path.size() > state.path.size()) state.path = path;
+}
+
+std::string path_of(const ParameterState& state) {
+  if (!state.name.empty()) return state.name.substr(state.name[0] == '/' ? 1 : 0);
+  const std::lock_guard lock(path_mutex());
+  return state.path;
+}
+
+void Parameter::fail_undefined(const char* who) {
+  fail<ValueError>(who,
+                   ": this parameter is undefined; was its layer moved from, or made without it "
+                   "(nobias)?");
+}
+
 Parameter::Parameter(const Array& data, std::string name) : state_(new ParameterState) {
+  check_defined("Parameter", data);
   CATENA_CHECK(DtypeError, is_float(data.dtype()), "Parameter: expected a floating dtype, got ",
                data.dtype());
   state_->variable = Variable(data);
@@ -27,11 +59,13 @@ Parameter::Parameter(const Array& data, std::string name) : state_(new Parameter
 }
 
 void ParameterState::destroy(ParameterState* state) {
-  state->variable.node()->parameter = nullptr;  // graphs may outlive the parameter
+  // Graphs may outlive the parameter. Without a variable its constructor has thrown.
+  if (state->variable.defined()) state->variable.node()->parameter = nullptr;
   delete state;
 }
 
 const Array& Parameter::grad() const {
+  known("Parameter::grad");
   if (!state_->grad.defined()) state_->grad = new_gradient(*this);
   if (state_->zero_pending) {
     state_->grad.fill(0);
@@ -41,6 +75,7 @@ const Array& Parameter::grad() const {
 }
 
 void Parameter::set_grad(const Array& grad) const {
+  known("Parameter::set_grad");
   check_fits("set_grad", *this, grad);
   if (!state_->grad.defined()) state_->grad = new_gradient(*this);
   state_->grad.assign(grad);
@@ -49,6 +84,8 @@ void Parameter::set_grad(const Array& grad) const {
 }
 
 void Parameter::accumulate_grad(const Array& grad) const {
+  known("Parameter::accumulate_grad");
+  check_defined("accumulate_grad", grad);
   if (!state_->grad.defined() || state_->zero_pending) return set_grad(grad);
   check_fits("accumulate_grad", *this, grad);
   add(state_->grad, grad.to(device()), state_->grad);
@@ -56,27 +93,34 @@ void Parameter::accumulate_grad(const Array& grad) const {
 }
 
 void Parameter::zero_grad() const {
-  state_->zero_pending = true;
-  state_->reached = false;
+  ParameterState& state = known("Parameter::zero_grad");
+  state.zero_pending = true;
+  state.reached = false;
 }
 
 void Parameter::copy_from(const Array& source) const {
+  known("Parameter::copy_from");
   check_fits("copy_from", *this, source);
   data().assign(source);
 }
 
 void Parameter::to(Device device) const {
+  known("Parameter::to");
   if (device == this->device()) return;
   const Array moved = data().to(device);
   const Array grad = state_->grad.defined() ? state_->grad.to(device) : Array();
   rebind(moved, grad);
 }
 
-Parameter Parameter::clone() const { return Parameter(data().copy(), name()); }
+Parameter Parameter::clone() const {
+  const ParameterState& state = known("Parameter::clone");
+  return Parameter(state.variable.data().copy(), state.name);
+}
 
 void Parameter::rebind(const Array& data, const Array& grad) const {
-  state_->variable.set_data(data);
-  state_->grad = grad;
+  ParameterState& state = known("Parameter::rebind");
+  state.variable.set_data(data);
+  state.grad = grad;
 }
 
 OwnedParameter& OwnedParameter::operator=(const OwnedParameter& other) {

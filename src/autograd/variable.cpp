@@ -1,5 +1,6 @@
 #include "catena/autograd/variable.h"
 
+#include <ostream>
 #include <unordered_set>
 #include <vector>
 
@@ -51,7 +52,16 @@ Variable::Variable(const Array& data, Volatile is_volatile) : body_(VariableBody
   if (!body_->is_volatile) body_->node = make_node(data, is_float(data.dtype()));
 }
 
+void Variable::fail_undefined(const char* who) {
+  fail<ValueError>(who,
+                   ": this variable is undefined; was it never assigned, moved from, or is it ",
+                   "the result of a call that found none (grad_variable() needs backward with "
+                   "create_graph)?");
+}
+
 Variable Variable::constant(const Array& data) {
+  CATENA_CHECK(ValueError, data.defined(),
+               "Variable::constant: expected an array, got an undefined one");
   Variable v;
   v.body_ = IntrusivePtr<VariableBody>(VariableBody::create());
   v.body_->data = data;
@@ -59,33 +69,39 @@ Variable Variable::constant(const Array& data) {
 }
 
 void Variable::set_data(const Array& data) const {
-  body_->data = data;
-  if (body_->node) {
-    body_->node->dtype = data.dtype();
-    body_->node->device = data.device();
-    body_->node->shape = data.shape();
+  VariableBody& body = known("Variable::set_data");
+  CATENA_CHECK(ValueError, data.defined(),
+               "Variable::set_data: expected an array, got an undefined one");
+  body.data = data;
+  if (body.node) {
+    body.node->dtype = data.dtype();
+    body.node->device = data.device();
+    body.node->shape = data.shape();
   }
 }
 
 void Variable::set_volatile(Volatile value) const {
-  const bool was = body_->is_volatile;
-  body_->is_volatile = value == Volatile::on;
-  if (was && !body_->is_volatile && !body_->node)
-    body_->node = make_node(body_->data, is_float(body_->data.dtype()));
+  VariableBody& body = known("Variable::set_volatile");
+  const bool was = body.is_volatile;
+  body.is_volatile = value == Volatile::on;
+  if (was && !body.is_volatile && !body.node)
+    body.node = make_node(body.data, is_float(body.data.dtype()));
 }
 
 Array Variable::grad() const {
-  if (!body_->node) return {};
-  if (const ParameterState* p = body_->node->parameter) return p->reached ? p->grad : Array();
-  return body_->node->grad;
+  const VariableBody& body = known("Variable::grad");
+  if (!body.node) return {};
+  if (const ParameterState* p = body.node->parameter) return p->reached ? p->grad : Array();
+  return body.node->grad;
 }
 
 void Variable::set_grad(const Array& grad) const {
-  if (body_->node && body_->node->parameter) {
+  const VariableBody& body = known("Variable::set_grad");
+  if (body.node && body.node->parameter) {
     CATENA_CHECK(GradientError, grad.defined(),
                  "set_grad: the gradient of a parameter cannot be cleared; use zero_grad");
     check_gradient("set_grad", data(), grad);
-    ParameterState& p = *body_->node->parameter;
+    ParameterState& p = *body.node->parameter;
     if (!p.grad.defined())
       p.grad = Array::uninitialized(data().shape(), data().dtype(), data().device());
     p.grad.assign(grad);
@@ -100,20 +116,24 @@ void Variable::set_grad(const Array& grad) const {
 }
 
 Variable Variable::grad_variable() const {
-  return body_->node && body_->node->grad_variable ? Variable(body_->node->grad_variable.get())
-                                                   : Variable();
+  const VariableBody& body = known("Variable::grad_variable");
+  return body.node && body.node->grad_variable ? Variable(body.node->grad_variable.get())
+                                               : Variable();
 }
 
 VariableNode* Variable::node() const {
-  if (!body_->node) body_->node = make_node(body_->data, false);
-  return body_->node.get();
+  VariableBody& body = known("Variable::node");
+  if (!body.node) body.node = make_node(body.data, false);
+  return body.node.get();
 }
 
 std::string Variable::label() const {
+  known("Variable::label");
   return ndim() == 0 ? std::string(catena::name(dtype())) : message(shape(), ", ", dtype());
 }
 
 void Variable::unchain_backward() const {
+  known("Variable::unchain_backward");
   if (!creator()) return;
   std::vector<IntrusivePtr<FunctionNode>> pending{IntrusivePtr<FunctionNode>(creator())};
   while (!pending.empty()) {
@@ -124,6 +144,13 @@ void Variable::unchain_backward() const {
     }
     f->unchain();  // a node met twice has no inputs the second time
   }
+}
+
+std::ostream& operator<<(std::ostream& os, const Variable& variable) {
+  if (!variable.defined()) return os << "Variable()";
+  std::string text = variable.data().repr();
+  if (text.starts_with("array(")) text.erase(0, 6);
+  return os << "Variable(" << text;
 }
 
 }  // namespace catena

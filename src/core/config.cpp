@@ -73,6 +73,11 @@ std::atomic<int>& thread_setting() {
 
 }  // namespace
 
+Dtype default_float() {
+  const Dtype dtype = config().default_dtype;
+  return is_float(dtype) ? dtype : Dtype::kFloat64;
+}
+
 Config& config() {
   static Config settings = [] {
     Config c;

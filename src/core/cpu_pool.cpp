@@ -148,9 +148,10 @@ void count_allocation(Counters& c, size_t bytes) {
 
 [[noreturn]] void out_of_memory(Device device, size_t bytes) {
   const Counters& c = g_counters[device.index()];
+  const size_t limit = c.limit.load();
   fail<OutOfMemoryError>("out of memory on ", device, ": asked for ", bytes, " bytes; in use ",
-                         c.in_use.load(), ", cached ", cached_bytes(), ", limit ", c.limit.load(),
-                         " (0: none)");
+                         c.in_use.load(), ", cached ", cached_bytes(), ", ",
+                         limit == 0 ? "no limit set" : message("limit ", limit));
 }
 
 void* obtain_block(Device device, int cls, size_t bytes) {

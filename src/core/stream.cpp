@@ -84,44 +84,60 @@ Stream Stream::wrap(Device device, void* native) {
   return Stream(state);
 }
 
-void Stream::synchronize() const { backend(device().type()).synchronize_stream(state()); }
-bool Stream::query() const { return backend(device().type()).query_stream(state()); }
+void Stream::fail_undefined(const char* who) {
+  fail<ValueError>(who, ": this stream is undefined; use Stream::create or Stream::default_of");
+}
+
+void Stream::synchronize() const {
+  backend(known("Stream::synchronize").device.type()).synchronize_stream(state());
+}
+bool Stream::query() const {
+  return backend(known("Stream::query").device.type()).query_stream(state());
+}
 
 void Stream::wait(const Event& event) const {
-  if (event) backend(device().type()).stream_wait_event(state(), event.state());
+  const Device device = known("Stream::wait").device;
+  if (event) backend(device.type()).stream_wait_event(state(), event.state());
 }
 
 void Stream::wait(const Stream& other) const {
-  if (other == *this || other.device().is_cpu()) return;
+  known("Stream::wait");
+  if (other == *this || other.known("Stream::wait").device.is_cpu()) return;
   wait(other.record());
 }
 
 Event Stream::record() const {
-  Event event = Event::create(device());
+  Event event = Event::create(known("Stream::record").device);
   event.record(*this);
   return event;
 }
 
-void Stream::record(const Event& event) const { event.record(*this); }
+void Stream::record(const Event& event) const {
+  known("Stream::record");
+  event.record(*this);
+}
 
 void Stream::use() const {
-  t_current[static_cast<int>(device().type())][device().index()] = state_;
+  const Device device = known("Stream::use").device;
+  t_current[static_cast<int>(device.type())][device.index()] = state_;
 }
 
 void Stream::add_callback(Callback callback) const {
+  const Device device = known("Stream::add_callback").device;
   CATENA_CHECK(ValueError, bool(callback), "Stream::add_callback: the function is empty");
-  backend(device().type()).add_callback(state(), std::move(callback));
+  backend(device.type()).add_callback(state(), std::move(callback));
 }
 void Stream::launch_host_func(std::function<void()> function) const {
+  const Device device = known("Stream::launch_host_func").device;
   CATENA_CHECK(ValueError, bool(function), "Stream::launch_host_func: the function is empty");
-  backend(device().type()).launch_host_func(state(), std::move(function));
+  backend(device.type()).launch_host_func(state(), std::move(function));
 }
 
 Stream current_stream() { return current_stream(current_device()); }
 Stream current_stream(Device device) { return Stream(current_state(device)); }
 void* current_native_stream(Device device) { return current_state(device)->native; }
 
-StreamScope::StreamScope(const Stream& stream) : device_(stream.device()) {
+StreamScope::StreamScope(const Stream& stream) : device_(stream.known("StreamScope").device) {
   auto& slot = t_current[static_cast<int>(device_.type())][device_.index()];
   if (slot) previous_ = Stream(slot.get());
   slot = IntrusivePtr<StreamState>(stream.state());
@@ -148,7 +164,7 @@ void Event::record() const {
 }
 void Event::record(const Stream& stream) const {
   CATENA_CHECK(ValueError, bool(state_), "Event::record: this event is empty; use Event::create");
-  backend(stream.device().type()).record_event(state(), stream.state());
+  backend(stream.known("Event::record").device.type()).record_event(state(), stream.state());
 }
 void Event::synchronize() const {
   if (state_) backend(state_->device.type()).synchronize_event(state());

@@ -5,6 +5,7 @@
 #include "catena/array/random.h"
 #include "catena/core/memory_profile.h"
 #include "catena/functions/array.h"
+#include "functions/advice.h"
 #include "functions/support.h"
 
 namespace catena::functions {
@@ -22,7 +23,8 @@ Array flatten(const Array& x) {
   return x.ndim() == 2 ? x : x.reshape({x.shape()[0], flat_extent(x.shape())});
 }
 
-void check_linear(const Array& x, const Array& W, const Array* b) {
+void check_linear(const Array& x, const Variable& weight, const Array* b) {
+  const Array& W = weight.data();
   const bool fits = is_float(W.dtype()) && x.dtype() == W.dtype() && x.ndim() >= 2 &&
                     W.ndim() == 2 && flat_extent(x.shape()) == W.shape()[1] &&
                     (b == nullptr ||
@@ -31,7 +33,7 @@ void check_linear(const Array& x, const Array& W, const Array* b) {
     return;
   Arrays all{x, W};
   if (b) all.push_back(*b);
-  refuse("Linear", all, [&](const TypeInfoTuple& in) {
+  const auto check = [&](const TypeInfoTuple& in) {
     expect(in[1].dtype().kind() == 'f');
     expect(in[0].dtype() == W.dtype());
     expect(in[0].ndim() >= 2);
@@ -42,7 +44,16 @@ void check_linear(const Array& x, const Array& W, const Array* b) {
     expect(in[2].dtype() == in[1].dtype());
     expect(in[2].ndim() == 1);
     expect(in[2].shape(0) == in[1].shape(0));
-  });
+  };
+  refuse(layer_label("Linear", weight).c_str(), all, check, layer_advice(x, W));
+}
+
+void check_devices(const Array& x, const Variable& weight, const Array* b) {
+  if (x.device() == weight.device() && (!b || b->device() == x.device())) [[likely]]
+    return;
+  const std::string who = layer_label("linear", weight);
+  check_same_device(who.c_str(), x, weight.data());
+  check_same_device(who.c_str(), x, *b);
 }
 
 // y = x W^T + b, with or without bias and relu. Saves x and W (and y for relu).
@@ -82,9 +93,8 @@ class LinearNode final : public FunctionNode {
 
 Variable apply_linear(const Variable& x, const Variable& W, const Variable* b, bool with_relu) {
   const CallScope scope("linear");
-  check_linear(x.data(), W.data(), b ? &b->data() : nullptr);
-  check_same_device("linear", x.data(), W.data());
-  if (b) check_same_device("linear", x.data(), b->data());
+  check_linear(x.data(), W, b ? &b->data() : nullptr);
+  check_devices(x.data(), W, b ? &b->data() : nullptr);
   const Array y = Array::uninitialized({x.shape()[0], W.shape()[0]}, x.dtype(), x.device());
   const Array bias = b ? b->data().contiguous() : Array();
   matmul_into(flatten(x.data()), W.data().T(), y, false, b ? &bias : nullptr,
@@ -251,6 +261,7 @@ Linear::Linear(int64_t in_size, int64_t out_size, const LinearOptions& options)
 }
 
 Variable Linear::operator()(const VariableOperand& x) const {
+  CATENA_CHECK(ValueError, W.defined(), "Linear: this layer has no weights; it was moved from");
   return apply_linear(x.variable("Linear"), W.variable(), b.defined() ? &b.variable() : nullptr,
                       false);
 }

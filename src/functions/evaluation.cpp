@@ -1,6 +1,7 @@
 #include "catena/functions/evaluation.h"
 #include "catena/core/memory_profile.h"
 
+#include "functions/advice.h"
 #include "functions/labels.h"
 #include "functions/support.h"
 
@@ -28,7 +29,7 @@ Variable accuracy(const VariableOperand& y_operand, const VariableOperand& t_ope
   const Variable& y = y_operand.variable("accuracy");
   const Variable& t = t_operand.variable("accuracy");
   if (!fits(y.data(), t.data())) [[unlikely]] {
-    refuse("Accuracy", {y.data(), t.data()}, [&](const TypeInfoTuple& in) {
+    const auto check = [&](const TypeInfoTuple& in) {
       expect(in[0].dtype().kind() == 'f');
       if (t.dtype() != Dtype::kInt64) expect(in[1].dtype() == Dtype::kInt32);
       expect(in[0].ndim() >= 2);
@@ -41,7 +42,8 @@ Variable accuracy(const VariableOperand& y_operand, const VariableOperand& t_ope
         else
           expect(in[0].shape(i) == 1);
       }
-    });
+    };
+    refuse("Accuracy", {y.data(), t.data()}, check, label_advice("accuracy", y.data(), t.data()));
   }
   const CallScope scope("accuracy");
   check_same_device("accuracy", y.data(), t.data());

@@ -6,6 +6,7 @@
 #include "catena/core/memory_profile.h"
 #include "catena/functions/activation.h"
 #include "catena/functions/array.h"
+#include "functions/advice.h"
 #include "functions/labels.h"
 #include "functions/support.h"
 
@@ -68,14 +69,15 @@ void check_cross_entropy(const Array& x, const Array& t) {
     fits = t.shape()[size_t(i)] == x.shape()[size_t(i == 0 ? 0 : i + 1)];
   if (fits) [[likely]]
     return;
-  refuse("SoftmaxCrossEntropy", {x, t}, [&](const TypeInfoTuple& in) {
+  const auto check = [&](const TypeInfoTuple& in) {
     expect(in[0].dtype().kind() == 'f');
     if (t.dtype() != Dtype::kInt64) expect(in[1].dtype() == Dtype::kInt32);
     expect(in[0].ndim() >= 2);
     expect(in[1].ndim() == in[0].ndim() - type_check::constant(1));
     expect(in[0].shape(0) == in[1].shape(0));
     for (int i = 1; i < t.ndim(); ++i) expect(in[0].shape(i + 1) == in[1].shape(i));
-  });
+  };
+  refuse("SoftmaxCrossEntropy", {x, t}, check, label_advice("softmax_cross_entropy", x, t));
 }
 
 // Gradient (x0 - x1) * 2 gy / size and its negative; the difference is kept.
@@ -119,13 +121,21 @@ void check_sigmoid_cross_entropy(const Array& x, const Array& t) {
   if (is_float(x.dtype()) && is_int(t.dtype()) && x.shape() == t.shape() && x.ndim() >= 1)
       [[likely]]
     return;
-  refuse("SigmoidCrossEntropy", {x, t}, [&](const TypeInfoTuple& in) {
+  const auto check = [&](const TypeInfoTuple& in) {
     expect(in[0].dtype().kind() == 'f');
     expect(in[1].dtype().kind() == 'i');
     expect(in[0].ndim() >= 1);
     expect(in[0].ndim() == in[1].ndim());
     for (int i = 0; i < x.ndim(); ++i) expect(in[0].shape(i) == in[1].shape(i));
-  });
+  };
+  const bool swapped = is_int(x.dtype()) && is_float(t.dtype());
+  refuse(
+      "SigmoidCrossEntropy", {x, t}, check,
+      message("Expected are floating scores and labels 0 and 1 in an integer dtype, of one shape; "
+              "came ",
+              x.dtype(), " of shape ", x.shape(), " and ", t.dtype(), " of shape ", t.shape(), ".",
+              swapped ? " The arguments look swapped: it is sigmoid_cross_entropy(scores, labels)."
+                      : ""));
 }
 
 }  // namespace
@@ -146,7 +156,7 @@ void check_labels(const Array& t, int64_t classes, int32_t ignore_label) {
 }
 
 Variable softmax_cross_entropy(const VariableOperand& x_operand, const VariableOperand& t_operand,
-                               bool normalize, int32_t ignore_label) {
+                               YesNo normalize, int32_t ignore_label) {
   const Variable& x = x_operand.variable("softmax_cross_entropy");
   const Variable& t = t_operand.variable("softmax_cross_entropy");
   const CallScope scope("softmax_cross_entropy");
@@ -204,12 +214,16 @@ Variable mean_squared_error(const VariableOperand& operand0, const VariableOpera
   const Variable& x1 = operand1.variable("mean_squared_error");
   const CallScope scope("mean_squared_error");
   if (!is_float(x0.dtype()) || x0.dtype() != x1.dtype() || x0.shape() != x1.shape()) [[unlikely]] {
-    refuse("MeanSquaredError", {x0.data(), x1.data()}, [&](const TypeInfoTuple& in) {
+    const auto check = [&](const TypeInfoTuple& in) {
       expect(in[0].dtype().kind() == 'f');
       expect(in[1].dtype() == in[0].dtype());
       expect(in[0].ndim() == in[1].ndim());
       for (int i = 0; i < x0.ndim(); ++i) expect(in[0].shape(i) == in[1].shape(i));
-    });
+    };
+    refuse("MeanSquaredError", {x0.data(), x1.data()}, check,
+           message("Expected are two of one floating dtype and shape; came ", x0.dtype(),
+                   " of shape ", x0.shape(), " and ", x1.dtype(), " of shape ", x1.shape(),
+                   x0.dtype() == x1.dtype() ? "." : ": convert one with .astype."));
   }
   const Array difference = x0.data() - x1.data();
   const Array total =

@@ -34,7 +34,8 @@ Variable apply_dropout(const Variable& x, double ratio, const RandomBits& bits) 
 
 }  // namespace
 
-Variable dropout(const VariableOperand& operand, double ratio, bool train) {
+Variable dropout(const VariableOperand& operand, std::optional<double> asked, YesNo train) {
+  const double ratio = asked.value_or(0.5);
   CATENA_CHECK(ValueError, ratio >= 0 && ratio < 1, "dropout: expected a ratio of [0, 1), got ",
                ratio);
   const Variable& x = operand.variable("dropout");

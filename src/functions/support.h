@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <utility>
 
 #include "catena/array/slots.h"
@@ -32,18 +33,19 @@ Variable record(const char* who, const Variable& input, const Array& output, Mak
 }
 
 // Throws the InvalidType of the first expectation that fails, with the line that names the
-// function. Functions compare cheaply first and come here, where texts are built, only after a
-// mismatch:
+// function, and one of advice (advice.h) where there is some. Functions compare cheaply first and
+// come here, where texts are built, only after a mismatch:
 //   if (!fits) refuse("Linear", {x}, [&](const TypeInfoTuple& in) { expect(in[0].ndim() >= 2); });
 template <class Expectations>
 [[noreturn, gnu::noinline, gnu::cold]] void refuse(const char* label, const Arrays& inputs,
-                                                   Expectations check) {
+                                                   Expectations check,
+                                                   const std::string& advice = {}) {
   try {
     check(TypeInfoTuple(inputs));
   } catch (const InvalidType& mismatch) {
-    throw InvalidType(
-        mismatch.expect(), mismatch.actual(),
-        message("Invalid operation is performed in: ", label, " (Forward)\n\n", mismatch.what()));
+    throw InvalidType(mismatch.expect(), mismatch.actual(),
+                      message("Invalid operation is performed in: ", label, " (Forward)\n\n",
+                              mismatch.what(), advice.empty() ? "" : "\n", advice));
   }
   fail<InvalidType>("Invalid operation is performed in: ", label, " (Forward)");
 }

@@ -82,7 +82,7 @@ TEST_P(Everyday, Diagonals) {
 
 TEST_P(Everyday, PositionsOfTrianglesAndGrids) {
   const Device device = GetParam();
-  const auto low = tril_indices(3, -1, -1, device), high = triu_indices(2, 0, 3, device);
+  const auto low = tril_indices(3, -1, {}, device), high = triu_indices(2, 0, 3, device);
   EXPECT_EQ(values(low[0]), (V{1, 2, 2}));
   EXPECT_EQ(values(low[1]), (V{0, 0, 1}));
   EXPECT_EQ(values(high[0]), (V{0, 0, 0, 1, 1}));

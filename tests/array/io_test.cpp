@@ -14,6 +14,7 @@
 
 #include "array/zip.h"
 #include "catena/array/creation.h"
+#include "error_text.h"
 #include "temp_folder.h"
 
 namespace catena {
@@ -194,6 +195,36 @@ TEST_F(IoTest, BadNpyFilesAreNamed) {
     EXPECT_NE(text.find(expected), std::string::npos) << text << "\nexpected: " << expected;
     EXPECT_NE(text.find("bad.npy"), std::string::npos) << text;
   }
+}
+
+// A header is padded with blanks: they do not belong into a message.
+TEST_F(IoTest, BadHeadersAreShownWithoutTheirPadding) {
+  const std::string header =
+      "{'descr': '|O', 'fortran_order': False, 'shape': (3,), }" + std::string(100, ' ') + "\n";
+  write_file(folder_ / "object.npy", npy(header, ""));
+  const std::string text = load_error(folder_ / "object.npy");
+  expect_contains(text, {"bad .npy header", "'shape': (3,), }"});
+  EXPECT_TRUE(text.ends_with("}")) << text;
+}
+
+TEST_F(IoTest, LoadedArraysNameWhatThereIs) {
+  save_npz(folder_ / "a.npz", {{"x", arange(3)}, {"y", arange(2)}});
+  const auto arrays = load_npz(folder_ / "a.npz");
+  EXPECT_EQ(arrays["y"].size(), 2);
+  EXPECT_EQ(arrays.at("x").size(), 3);
+  EXPECT_EQ(arrays.size(), 2u);
+  for (const auto& call :
+       std::vector<std::function<void()>>{[&] { arrays.at("z"); }, [&] { arrays["z"]; }})
+    expect_contains(error_of<IndexError>(call), {"load_npz", "'z'", "there are: x, y"});
+  const std::map<std::string, Array> plain = load_npz(folder_ / "a.npz");
+  EXPECT_EQ(plain.size(), 2u);
+}
+
+// save writes one array; what NumPy would call "a.npz.npy" would be taken for an archive.
+TEST_F(IoTest, SaveRefusesTheNameOfAnArchive) {
+  expect_contains(error_of<ValueError>([&] { save(folder_ / "a.npz", arange(3)); }),
+                  {"save", "a.npz", "save_npz"});
+  EXPECT_EQ(folder_.entries(), 0);
 }
 
 TEST_F(IoTest, MissingFilesAndFolders) {

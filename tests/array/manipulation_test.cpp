@@ -135,7 +135,7 @@ TEST_P(Creation, SpacedNumbers) {
 TEST_P(Creation, Triangles) {
   const Device d = GetParam();
   EXPECT_EQ(values(tri(3, 4, 1, d)), (V{1, 1, 0, 0, 1, 1, 1, 0, 1, 1, 1, 1}));
-  EXPECT_EQ(tri(2, -1, 0, {Dtype::kInt8, d}).dtype(), Dtype::kInt8);
+  EXPECT_EQ(tri(2, {}, 0, {Dtype::kInt8, d}).dtype(), Dtype::kInt8);
   const Array a = counting({2, 3}, Dtype::kInt16) + 1;
   EXPECT_EQ(values(triu(a)), (V{1, 2, 3, 0, 5, 6}));
   EXPECT_EQ(values(tril(a, -1)), (V{0, 0, 0, 4, 0, 0}));

@@ -5,6 +5,9 @@
 #include <sys/resource.h>
 
 #include <functional>
+#include <sstream>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "catena/array/creation.h"
@@ -13,6 +16,7 @@
 #include "catena/autograd/function_node.h"
 #include "catena/autograd/function_set.h"
 #include "catena/autograd/parameter.h"
+#include "error_text.h"
 
 namespace catena {
 namespace {
@@ -101,8 +105,27 @@ TEST(Volatile, RecordsNothingAndDoesNotMix) {
   EXPECT_THROW(mul(v, x), GradientError);
   const Parameter w(number(4));
   EXPECT_EQ(mul(v, w).creator(), nullptr);  // parameters may be used with volatile inputs
+  const std::string text = error_of<GradientError>([&] { mul(v, v).backward(); });
+  EXPECT_NE(text.find("backward: this variable is volatile"), std::string::npos) << text;
+  EXPECT_THROW(v.backward(), GradientError);
   NoBackprop off;
   EXPECT_EQ(mul(x, x).creator(), nullptr);
+}
+
+TEST(Volatile, BackwardOfWhatWasNotRecordedIsAnError) {
+  const Variable x(number(3)), c = Variable::constant(number(2));
+  Variable y;
+  {
+    NoBackprop off;
+    y = mul(x, x);
+  }
+  const std::string text = error_of<GradientError>([&] { y.backward(); });
+  EXPECT_NE(text.find("nothing was recorded"), std::string::npos) << text;
+  EXPECT_NE(text.find("NoBackprop"), std::string::npos) << text;
+  EXPECT_THROW(mul(c, c).backward(), GradientError);
+  EXPECT_THROW(c.backward(), GradientError);
+  EXPECT_NO_THROW(x.backward());  // a root
+  EXPECT_NO_THROW(mul(x, c).backward());
 }
 
 TEST(Constants, GetNoGradient) {
@@ -261,6 +284,35 @@ TEST(FunctionSet, NamesSortsCopiesMoves) {
   EXPECT_EQ(net.parameter_count(), 9);
 }
 
+// Messages say where a model has the parameter, before an optimizer names it as well.
+TEST(FunctionSet, ErrorsNameTheParameter) {
+  Net net;
+  const std::string alone = error_of<ShapeError>([&] { net.l1.W.copy_from(ones({7})); });
+  EXPECT_NE(alone.find("copy_from: the parameter (no model has listed it yet)"), std::string::npos)
+      << alone;
+  net.l1.named_parameters();
+  EXPECT_EQ(path_of(*net.l1.W.state()), "W");
+  net.zero_grads();
+  EXPECT_EQ(path_of(*net.l1.W.state()), "l1/W");
+  net.l1.named_parameters();  // a part of the path does not replace it
+  const std::string text = error_of<ShapeError>([&] { net.l1.W.copy_from(ones({7})); });
+  EXPECT_NE(text.find("copy_from: parameter 'l1/W'"), std::string::npos) << text;
+  Parameters other = net.parameters();
+  other[0] = Parameter(ones({7}));
+  const std::string list = error_of<ShapeError>([&] { net.copy_parameters_from(other); });
+  EXPECT_NE(list.find("parameter 0 ('l1/W')"), std::string::npos) << list;
+}
+
+TEST(FunctionSet, ToCpuLeavesCpuDevicesAlone) {
+  Net net;
+  net.to("cpu:3");
+  net.to_cpu();  // as Array::to_cpu
+  EXPECT_EQ(net.device(), cpu(3));
+  net.to_cpu(1);
+  EXPECT_EQ(net.device(), cpu(1));
+  EXPECT_EQ(ones({1}, "cpu:1").to_cpu().device(), cpu(1));
+}
+
 TEST(FunctionSet, MovesBetweenDevices) {
   Net net;
   net.to("cpu:3");
@@ -290,6 +342,16 @@ TEST(Backward, WithoutCreatorNothingHappens) {
   x.set_grad(full({2, 3}, 2.0));
   x.backward();
   EXPECT_EQ(x.grad().to_vector<double>(), std::vector<double>(6, 2.0));
+}
+
+TEST(Variable, PrintsAndGivesItsElement) {
+  std::ostringstream text;
+  text << Variable(array({1.5f, 2.f})) << ' ' << Variable(array(2.5)) << ' '
+       << Parameter(ones({2}));
+  EXPECT_EQ(text.str(), "Variable([1.5, 2. ], dtype=float32) Variable(2.5) Variable([1., 1.])");
+  EXPECT_EQ(Variable(array(2.5)).item<double>(), 2.5);
+  EXPECT_EQ(Variable(array({2.5f})).item().to_double(), 2.5);
+  EXPECT_THROW(Variable(ones({2})).item(), ShapeError);
 }
 
 }  // namespace

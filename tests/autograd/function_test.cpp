@@ -156,6 +156,25 @@ TEST(Function, MissingMethodsAreNamed) {
   EXPECT_THROW(call(Square{}, Variable()), ValueError);
 }
 
+// A forgotten backward would look like a gradient of zero.
+TEST(Function, WithoutBackwardRefusesAGradient) {
+  struct OneWay : Function {
+    Arrays forward(const Arrays& x) override { return {x[0] * 2}; }
+  };
+  struct Cut : OneWay {
+    Arrays backward(const Arrays& x, const Arrays&) override { return Arrays(x.size()); }
+  };
+  const Variable x(ones({1}));
+  const Variable y = call(OneWay{}, x);
+  const std::string text = message_of<GradientError>([&] { y.backward(); });
+  EXPECT_EQ(text.find("OneWay: a gradient came to this function, but neither backward nor "
+                      "backward_cpu is overridden"),
+            0u)
+      << text;
+  call(Cut{}, x).backward();
+  EXPECT_FALSE(x.grad().defined());
+}
+
 TEST(Function, CreateGraphNamesTheClass) {
   const Variable x(sample());
   const Variable y = call(Square{}, x);

@@ -90,6 +90,21 @@ TEST(GradientCheck, FindsWrongGradients) {
   EXPECT_THROW(check_backward(with(-1), {x}), ValueError);
 }
 
+TEST(GradientCheck, AsksForFloat64) {
+  const auto f = [](const Variables& v) { return Variables{call(Cube(1.01), v[0])}; };
+  const auto text_for = [&](Dtype dtype) {
+    try {
+      check_backward(f, {testing::random_array({2, 3}, 0.5, 1, dtype)});
+    } catch (const ValueError& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(text_for(Dtype::kFloat32).find("An input is float32"), std::string::npos);
+  EXPECT_NE(text_for(Dtype::kFloat32).find(".astype(dtype::float64)"), std::string::npos);
+  EXPECT_EQ(text_for(Dtype::kFloat64).find("An input is"), std::string::npos);
+}
+
 TEST(GradientCheck, AssertAllclose) {
   const Array x = array({{1.0, 2.0}, {3.0, double(NAN)}});
   EXPECT_NO_THROW(assert_allclose(x, x.to(cpu(1))));

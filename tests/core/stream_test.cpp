@@ -2,9 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "catena/core/error.h"
+#include "error_text.h"
 
 namespace catena {
 namespace {
@@ -35,6 +40,48 @@ TEST(CpuStreams, CallsBackAtOnce) {
   EXPECT_EQ(calls, 1);
   EXPECT_THROW(stream.add_callback({}), ValueError);
   EXPECT_THROW(stream.launch_host_func({}), ValueError);
+}
+
+TEST(UndefinedStream, EveryMethodNamesItself) {
+  const Stream s;
+  EXPECT_FALSE(s.defined());
+  EXPECT_EQ(s.state(), nullptr);
+  EXPECT_TRUE(s == Stream());
+  const Stream good = Stream::create(cpu(1));
+  const Event event = Event::create(cpu(1));
+  const std::vector<std::pair<const char*, std::function<void()>>> calls = {
+      {"Stream::device", [&] { s.device(); }},
+      {"Stream::native", [&] { s.native(); }},
+      {"Stream::use", [&] { s.use(); }},
+      {"Stream::synchronize", [&] { s.synchronize(); }},
+      {"Stream::query", [&] { s.query(); }},
+      {"Stream::query", [&] { s.done(); }},
+      {"Stream::wait", [&] { s.wait(event); }},
+      {"Stream::wait", [&] { s.wait(Event()); }},
+      {"Stream::wait", [&] { s.wait(good); }},
+      {"Stream::wait", [&] { good.wait(s); }},
+      {"Stream::record", [&] { s.record(); }},
+      {"Stream::record", [&] { s.record(event); }},
+      {"Stream::add_callback", [&] { s.add_callback([](const Stream&, const std::string&) {}); }},
+      {"Stream::launch_host_func", [&] { s.launch_host_func([] {}); }},
+      {"StreamScope", [&] { StreamScope scope(s); }},
+      {"Event::record", [&] { event.record(s); }},
+  };
+  for (const auto& [name, call] : calls)
+    expect_contains(error_of<ValueError>(call), {name, ": this stream is undefined"});
+}
+
+TEST(UndefinedEvent, IsCompleteOrRefused) {
+  const Event e;
+  EXPECT_FALSE(bool(e));
+  EXPECT_TRUE(e.query());
+  EXPECT_TRUE(e.done());
+  e.synchronize();
+  EXPECT_EQ(e.state(), nullptr);
+  EXPECT_THROW(e.record(), ValueError);
+  EXPECT_THROW(e.record(Stream::create(cpu(1))), ValueError);
+  EXPECT_THROW(Event::elapsed_ms(e, e), ValueError);
+  EXPECT_THROW(get_elapsed_time(e, e), ValueError);
 }
 
 TEST(CurrentStream, IsPerThreadAndDevice) {

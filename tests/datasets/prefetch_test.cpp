@@ -10,6 +10,8 @@
 #include "catena/array/creation.h"
 #include "catena/testing_markers.h"
 
+#include "error_text.h"
+
 namespace catena::datasets {
 namespace {
 
@@ -71,6 +73,18 @@ void expect_batch(const Batch& batch, std::span<const int64_t> positions, Device
     EXPECT_EQ(t[i], positions[i]);
     for (size_t k = 0; k < 3; ++k) EXPECT_EQ(x[3 * i + k], float(positions[i]) + 0.25f * float(k));
   }
+}
+
+TEST(BatchColumns, MissingOnesAreNamed) {
+  Batch batch;
+  batch.arrays = {arange(3)};
+  EXPECT_EQ(batch.size(), 3);
+  EXPECT_EQ(batch.x().size(), 3);
+  expect_contains(error_of<IndexError>([&] { batch.t(); }),
+                  {"Batch: column 1", "t(), the labels", "1 column"});
+  expect_contains(error_of<IndexError>([&] { batch.column(2); }), {"Batch: column 2", "1 column"});
+  EXPECT_THROW(Batch().size(), IndexError);
+  EXPECT_THROW(Batch().x(), IndexError);
 }
 
 TEST_P(BatchTest, EqualsTheOrderForSeveralEpochs) {

@@ -8,7 +8,7 @@ namespace {
 
 class Connection : public OnDevice {
  protected:
-  // The seed's layer of its tests: 3 inputs, 2 outputs.
+  // 3 inputs, 2 outputs.
   F::Linear layer(bool bias = true, Dtype dtype = Dtype::kFloat64) const {
     DeviceScope scope(device());
     F::LinearOptions options;
@@ -143,21 +143,75 @@ TEST_P(Connection, ReusesTheInitialArrayWithoutACopy) {
   EXPECT_FALSE(l.b.defined());
 }
 
+// Which of twenty layers it was.
+TEST_P(Connection, MessagesOfLinearNameTheLayer) {
+  struct Block : FunctionSet {
+    F::Linear l1{3, 3}, l2{3, 2, {.nobias = true}};
+    CATENA_FUNCTIONS(l1, l2)
+  };
+  struct Net : FunctionSet {
+    Block block;
+    std::vector<F::Linear> tail{F::Linear(2, 2), F::Linear(2, 2)};
+    CATENA_FUNCTIONS(block, tail)
+  } net;
+  net.to(device());
+  const auto text_of = [&](const F::Linear& layer, const Array& x) {
+    return message_of<InvalidType>([&] { layer(x); });
+  };
+  const std::string text = text_of(net.block.l2, draw({4, 3}));
+  EXPECT_EQ(text.find("Invalid operation is performed in: Linear 'block/l2' (Forward)\n\nExpect: "
+                      "in_types[0].dtype == float32\nActual: float64 != float32\n"),
+            0u)
+      << text;
+  EXPECT_NE(text.find(".astype(dtype::float32)"), std::string::npos) << text;
+  EXPECT_NE(text.find("config().default_dtype = dtype::float32"), std::string::npos) << text;
+  EXPECT_NE(text_of(net.tail[1], draw({4, 3}, -1, 1, 0, Dtype::kFloat32)).find("Linear 'tail/1'"),
+            std::string::npos);
+  const std::string integers = text_of(net.block.l1, draw({4, 3}, 0, 9, 0, Dtype::kInt64));
+  EXPECT_NE(integers.find(".astype(dtype::float32)."), std::string::npos) << integers;
+  EXPECT_NE(message_of<DeviceError>([&] {
+              net.block.l1(ones({4, 3}, {dtype::float32, "cpu:7"}));
+            }).find("linear 'block/l1': arrays on different devices"),
+            std::string::npos);
+}
+
+TEST(LinearLayer, MovedFromIsRefused) {
+  F::Linear a(4, 3);
+  const F::Linear b = std::move(a);
+  const Array x = ones({1, 4}, dtype::float32);
+  EXPECT_EQ(b(x).shape(), (Shape{1, 3}));
+  EXPECT_NE(message_of<ValueError>([&] { a(x); }).find("Linear: this layer has no weights"),
+            std::string::npos);
+  EXPECT_NE(message_of<ValueError>([&] { a.in_size(); }).find("moved from"), std::string::npos);
+  EXPECT_THROW(a.out_size(), ValueError);
+  EXPECT_THROW(a.W.data(), ValueError);
+  EXPECT_EQ(a.parameters().size(), 0u);
+  a.to("cpu:1");
+  a.zero_grads();
+  const F::Linear no_bias(3, 4, {.nobias = true});
+  EXPECT_NE(message_of<ValueError>([&] { no_bias.b.data(); }).find("Parameter::data"),
+            std::string::npos);
+}
+
 TEST_P(Connection, MessagesOfLinear) {
   const F::Linear l = layer();
   EXPECT_EQ(message_of<InvalidType>([&] {
               l(draw({4, 5}));
             }),
             "Invalid operation is performed in: Linear (Forward)\n\n"
-            "Expect: prod(in_types[0].shape[1:]) == W.shape[1]\nActual: 5 != 3");
+            "Expect: prod(in_types[0].shape[1:]) == W.shape[1]\nActual: 5 != 3\n"
+            "The layer takes (n, 3), n samples of 3 numbers each; the input has shape (4, 5).");
   EXPECT_EQ(message_of<InvalidType>([&] { l(draw({3})); }),
             "Invalid operation is performed in: Linear (Forward)\n\nExpect: in_types[0].ndim >= "
-            "2\nActual: 1 < 2");
+            "2\nActual: 1 < 2\nThe layer takes (n, 3), n samples of 3 numbers each; the input has "
+            "shape (3,): one sample is x.reshape({1, -1}).");
   EXPECT_EQ(message_of<InvalidType>([&] {
               l(draw({4, 3}, 0, 1, 0, Dtype::kFloat32));
             }),
             "Invalid operation is performed in: Linear (Forward)\n\nExpect: in_types[0].dtype == "
-            "float64\nActual: float32 != float64");
+            "float64\nActual: float32 != float64\nThe input is float32, the layer float64: convert "
+            "the input with .astype(dtype::float64), or make arrays of float64 by "
+            "config().default_dtype = dtype::float64.");
   EXPECT_THROW(F::Linear(0, 2), ValueError);
   EXPECT_THROW(F::Linear(3, 2, {.initialW = draw({3, 2})}), ShapeError);
   EXPECT_THROW(F::Linear(3, 2, {.dtype = Dtype::kInt32}), DtypeError);

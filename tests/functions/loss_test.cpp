@@ -126,18 +126,58 @@ TEST_P(Loss, OverwrittenLabelsAreNoticed) {
 
 TEST_P(Loss, MessagesOfSoftmaxCrossEntropy) {
   const std::string prefix = "Invalid operation is performed in: SoftmaxCrossEntropy (Forward)\n\n";
+  const auto came = [](const char* scores, const char* shape, const char* dtype) {
+    return message("Scores of shape (4, 3) in ", scores, " came with labels of shape ", shape,
+                   " in ", dtype,
+                   ". Expected are class numbers of 0 to 2 in int32 or int64, of shape (4,).");
+  };
   EXPECT_EQ(message_of<InvalidType>([&] {
               F::softmax_cross_entropy(draw({4, 3}), labels({0, 1}, {2}));
             }),
-            prefix + "Expect: in_types[0].shape[0] == in_types[1].shape[0]\nActual: 4 != 2");
+            prefix + "Expect: in_types[0].shape[0] == in_types[1].shape[0]\nActual: 4 != 2\n" +
+                came("float64", "(2,)", "int32"));
   EXPECT_EQ(message_of<InvalidType>([&] {
               F::softmax_cross_entropy(draw({4, 3}), draw({4}, 0, 3, 0, Dtype::kFloat32));
             }),
-            prefix + "Expect: in_types[1].dtype == int32\nActual: float32 != int32");
+            prefix + "Expect: in_types[1].dtype == int32\nActual: float32 != int32\n" +
+                came("float64", "(4,)", "float32") +
+                " Convert the labels with .astype(dtype::int32).");
   EXPECT_EQ(message_of<InvalidType>([&] {
               F::softmax_cross_entropy(draw({4, 3}), labels({0, 1, 2, 0}, {4, 1}));
             }),
-            prefix + "Expect: in_types[1].ndim == in_types[0].ndim - 1\nActual: 2 != 1");
+            prefix + "Expect: in_types[1].ndim == in_types[0].ndim - 1\nActual: 2 != 1\n" +
+                came("float64", "(4, 1)", "int32") +
+                " Drop the last axis of the labels with t.reshape({-1}).");
+  const auto text_of = [](auto call) { return message_of<InvalidType>(call); };
+  const Array x = draw({4, 3}), t = labels({0, 1, 2, 0}, {4});
+  EXPECT_NE(text_of([&] {
+              F::softmax_cross_entropy(t, x);
+            }).find("The arguments look swapped: it is softmax_cross_entropy(scores, labels)."),
+            std::string::npos);
+  EXPECT_NE(text_of([&] {
+              F::accuracy(t, x);
+            }).find("The arguments look swapped: it is accuracy(scores, labels)."),
+            std::string::npos);
+  EXPECT_NE(text_of([&] { F::sigmoid_cross_entropy(t, x); }).find("look swapped"),
+            std::string::npos);
+  EXPECT_NE(text_of([&] { F::softmax_cross_entropy(x, x); }).find("argmax(t, 1)"),
+            std::string::npos);
+  EXPECT_NE(text_of([&] { F::accuracy(x, x); }).find("int32 or int64"), std::string::npos);
+  EXPECT_NE(text_of([&] {
+              F::mean_squared_error(x, draw({4, 3}, 0, 1, 0, Dtype::kFloat32));
+            }).find("convert one with .astype"),
+            std::string::npos);
+}
+
+TEST_P(Loss, UndefinedArgumentsNameTheFunction) {
+  const Array x = draw({4, 3});
+  EXPECT_EQ(message_of<ValueError>([&] { F::softmax_cross_entropy(x, Array()); }),
+            "softmax_cross_entropy: got an undefined array");
+  EXPECT_EQ(message_of<ValueError>([&] { F::softmax_cross_entropy(Variable(), x); }),
+            "softmax_cross_entropy: got an undefined variable");
+  EXPECT_EQ(message_of<ValueError>([&] { F::exp(Variable()); }), "exp: got an undefined variable");
+  EXPECT_EQ(message_of<ValueError>([&] { Variable(x) + Variable(); }),
+            "add: got an undefined variable");
 }
 
 TEST_P(Loss, MeanSquaredError) {

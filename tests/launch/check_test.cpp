@@ -114,6 +114,16 @@ TEST(Check, KernelCacheTellsItsUses) {
   std::filesystem::remove_all(folder);
 }
 
+// Nothing is offered that would change nothing.
+TEST(Check, DoesNotListWhatNoPartUses) {
+  auto items = check_libraries(true);
+  for (const CheckItem& item : check_plugins({"/nowhere"}, true)) items.push_back(item);
+  for (const CheckItem& item : items) {
+    for (const char* absent : {"cuDNN", "cudnn", "oneDNN", "onednn"})
+      EXPECT_EQ((item.name + item.text).find(absent), std::string::npos) << item.name;
+  }
+}
+
 TEST(Check, LibrariesForGpusAreOnlyMissedBesideGpus) {
   for (const CheckItem& item : check_libraries(false))
     EXPECT_TRUE(item.state != State::missing || item.name == "OpenBLAS") << item.name;

@@ -44,7 +44,8 @@ void add_creation(Routines& r) {
                             options_of(c))};
   };
   r["eye"] = [](const Call& c) {
-    return Results{eye(c.integer("rows"), c.integer("columns", -1), c.integer("k"), options_of(c))};
+    return Results{
+        eye(c.integer("rows"), c.optional_integer("columns"), c.integer("k"), options_of(c))};
   };
   r["identity"] = [](const Call& c) { return Results{identity(c.integer("n"), options_of(c))}; };
   r["diag"] = [](const Call& c) { return Results{diag(c.array(0), c.integer("k"))}; };

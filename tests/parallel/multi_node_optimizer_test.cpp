@@ -112,6 +112,17 @@ TEST(MultiNodeOptimizer, EqualWeightsForUnevenShardsAreWrong) {
   EXPECT_GT(largest_difference(train_on_ranks(c, false)[0], train_alone(c)), 1e-4);
 }
 
+TEST(MultiNodeOptimizer, ANullCommunicatorIsRefused) {
+  try {
+    create_multi_node_optimizer(optimizers::SGD(0.1), CommunicatorPtr());
+    FAIL() << "no error";
+  } catch (const ValueError& e) {
+    EXPECT_NE(std::string(e.what()).find("create_multi_node_optimizer: the communicator is null"),
+              std::string::npos)
+        << e.what();
+  }
+}
+
 TEST(MultiNodeOptimizer, SetupCopiesTheParametersOfRank0) {
   std::vector<Values> seen(3);
   comm::run_threads(3, [&](Communicator& comm) {

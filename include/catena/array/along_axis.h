@@ -40,10 +40,10 @@ void place(const Array& a, const Array& mask, const Array& values);
 void fill_diagonal(const Array& a, const Operand& values, bool wrap = false);
 
 // Rows and columns of the elements at and below (tril) or above (triu) the k-th diagonal of an
-// (n, m) matrix; m < 0: n. For x(indices[0], indices[1]). Waits once for a GPU.
-std::vector<Array> tril_indices(int64_t n, int64_t k = 0, int64_t m = -1,
+// (n, m) matrix, (n, n) without m. For x(indices[0], indices[1]). Waits once for a GPU.
+std::vector<Array> tril_indices(int64_t n, int64_t k = 0, std::optional<int64_t> m = {},
                                 std::optional<Device> device = {});
-std::vector<Array> triu_indices(int64_t n, int64_t k = 0, int64_t m = -1,
+std::vector<Array> triu_indices(int64_t n, int64_t k = 0, std::optional<int64_t> m = {},
                                 std::optional<Device> device = {});
 // The diagonal of an array of `ndim` axes of extent n.
 std::vector<Array> diag_indices(int64_t n, int ndim = 2, std::optional<Device> device = {});

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "catena/array/detail/comma_subscript.h"
 #include "catena/core/device.h"
 #include "catena/core/dtype.h"
 #include "catena/core/error.h"
@@ -226,12 +227,21 @@ class Array {
     else
       return select({AnyIndex(std::forward<I>(indices))...});
   }
+  // Positions in braces: x({0, 2}), x({0, 2}, Slice(1)).
+  template <class... I>
+  Selected operator()(std::initializer_list<int64_t> positions, I&&... indices) const;
   Array operator[](int64_t index) const { return at({Index(index)}); }
   Array operator[](const Slice& slice) const { return at({Index(slice)}); }
   Array operator[](NewAxis axis) const { return at({Index(axis)}); }
   Array operator[](Ellipsis rest) const { return at({Index(rest)}); }
   Selected operator[](const Array& positions) const;  // or a mask
   Selected operator[](const std::vector<int64_t>& positions) const;
+#ifdef __cpp_multidimensional_subscript
+  template <class... I>
+  requires(sizeof...(I) >= 2) auto operator[](I&&... indices) const {
+    return (*this)(std::forward<I>(indices)...);
+  }
+#endif
   Array at(std::initializer_list<Index> indices) const {
     return at(std::span(indices.begin(), indices.size()));
   }
@@ -277,6 +287,8 @@ class Array {
   Array to(Device device) const;
   // Always a new array, also on the same device.
   Array copy_to(Device device) const;
+  // The array itself on any CPU device, else a copy on cpu:0: to(cpu(0)) brings it there from
+  // cpu:1.
   Array to_cpu() const { return device().is_cpu() ? *this : to(cpu(0)); }
   // On the current GPU (GPU 0 while a CPU is current), or on the given one.
   Array to_gpu() const { return to(current_gpu()); }
@@ -321,6 +333,23 @@ class Array {
   Array ptp(const ReduceOptions& options = {}) const;
   Array all(const ReduceOptions& options = {}) const;
   Array any(const ReduceOptions& options = {}) const;
+  // x.sum(1, true): one axis and keepdims.
+#define CATENA_KEEPDIMS(name)                         \
+  template <AxisNumber T, std::same_as<bool> B>       \
+  Array name(T axis, B keepdims) const {              \
+    return this->name(ReduceOptions(axis, keepdims)); \
+  }
+  CATENA_KEEPDIMS(sum)
+  CATENA_KEEPDIMS(prod)
+  CATENA_KEEPDIMS(mean)
+  CATENA_KEEPDIMS(var)
+  CATENA_KEEPDIMS(std)
+  CATENA_KEEPDIMS(max)
+  CATENA_KEEPDIMS(min)
+  CATENA_KEEPDIMS(ptp)
+  CATENA_KEEPDIMS(all)
+  CATENA_KEEPDIMS(any)
+#undef CATENA_KEEPDIMS
   Array argmax(std::optional<int64_t> axis = {}, YesNo keepdims = false,
                const Array* out = nullptr) const;
   Array argmin(std::optional<int64_t> axis = {}, YesNo keepdims = false,
@@ -335,11 +364,14 @@ class Array {
   Array dot(const Array& other, const Out& out) const;
 
   // Reading ---------------------------------------------------------------------------------
-  // The only element (ShapeError otherwise); waits for the device.
+  // The only element (ShapeError otherwise); waits for the device. As a C++ type: a fraction is cut
+  // off by an integer type, and a number out of its range is a ValueError.
   Scalar item() const;
   template <class T>
   T item() const {
-    return item().template to<T>();
+    const Scalar value = item();
+    if constexpr (std::integral<T>) check_fits("item", value, dtype_of<T>);
+    return value.template to<T>();
   }
   // All elements in C order as T; waits for the device. Values are cast as astype does.
   template <class T>
@@ -426,6 +458,11 @@ class Selected : public Array {
   Array source_;  // undefined when another array was assigned to this variable
   std::vector<AnyIndex> indices_;
 };
+
+template <class... I>
+Selected Array::operator()(std::initializer_list<int64_t> positions, I&&... indices) const {
+  return select({AnyIndex(std::vector<int64_t>(positions)), AnyIndex(std::forward<I>(indices))...});
+}
 
 // An argument of an element-wise operation: an array, or a host number (weak in promotion).
 // Refers to the array; only for the duration of a call.

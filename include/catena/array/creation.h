@@ -1,5 +1,7 @@
-// Functions that make arrays. Without a device they use current_device(); without a dtype,
-// config().default_dtype (float64 as NumPy).
+// Functions that make arrays. Without a device they use current_device(). Without a dtype zeros,
+// ones, empty, eye, identity and tri use config().default_dtype (float64 as NumPy); the others the
+// dtype of their numbers, where fractions become default_float() (config.h: the default dtype if it
+// is a float).
 #pragma once
 
 #include <algorithm>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "catena/array/array.h"
+#include "catena/core/config.h"
 
 namespace catena {
 
@@ -45,8 +48,8 @@ concept HostLength = std::integral<T> && !std::same_as<T, bool>;
 Array empty(const Shape& shape, const ArrayOptions& options = {});
 Array zeros(const Shape& shape, const ArrayOptions& options = {});
 Array ones(const Shape& shape, const ArrayOptions& options = {});
-// Without a dtype: that of the value alone (bool, int64 or float64). A number that the dtype does
-// not hold is a ValueError, here and in full_like.
+// Without a dtype: that of the value alone (bool, int64 or default_float()). A number that the
+// dtype does not hold is a ValueError, here and in full_like.
 Array full(const Shape& shape, const Scalar& value, const ArrayOptions& options = {});
 template <HostLength T>
 Array empty(T length, const ArrayOptions& options = {}) {
@@ -70,34 +73,39 @@ Array zeros_like(const Array& like, const ArrayOptions& options = {});
 Array ones_like(const Array& like, const ArrayOptions& options = {});
 Array full_like(const Array& like, const Scalar& value, const ArrayOptions& options = {});
 // start, start + step, ... below stop; the number of elements is exact for integers. Without a
-// dtype: int64 (uint64 beyond its range) when all numbers are integers, else float64. A zero step
-// is a ValueError.
+// dtype: int64 (uint64 beyond its range) when all numbers are integers, else default_float(). A
+// zero step// is a ValueError.
 Array arange(const Scalar& start, const Scalar& stop, const Scalar& step = 1,
              const ArrayOptions& options = {});
 Array arange(const Scalar& start, const Scalar& stop, const ArrayOptions& options);
 Array arange(const Scalar& stop, const ArrayOptions& options = {});
-// `count` evenly spaced numbers; endpoint included unless told otherwise. Integer dtypes round
-// down.
-Array linspace(double start, double stop, int64_t count = 50, bool endpoint = true,
+// `count` evenly spaced numbers, 50 without it; endpoint included unless told otherwise. Integer
+// dtypes round down; without a dtype default_float(), as the next ones.
+Array linspace(double start, double stop, std::optional<int64_t> count = {}, YesNo endpoint = true,
                const ArrayOptions& options = {});
 // The same and the distance of its numbers (NaN when there is none).
-std::pair<Array, double> linspace_with_step(double start, double stop, int64_t count = 50,
-                                            bool endpoint = true, const ArrayOptions& options = {});
-// base to the powers linspace(start, stop, ...).
-Array logspace(double start, double stop, int64_t count = 50, bool endpoint = true,
-               double base = 10, const ArrayOptions& options = {});
+std::pair<Array, double> linspace_with_step(double start, double stop,
+                                            std::optional<int64_t> count = {},
+                                            YesNo endpoint = true,
+                                            const ArrayOptions& options = {});
+// base (10 without it) to the powers linspace(start, stop, ...).
+Array logspace(double start, double stop, std::optional<int64_t> count = {}, YesNo endpoint = true,
+               std::optional<double> base = {}, const ArrayOptions& options = {});
 // `count` numbers from start to stop with one quotient; both of one sign and not 0 (ValueError).
-Array geomspace(double start, double stop, int64_t count = 50, bool endpoint = true,
+Array geomspace(double start, double stop, std::optional<int64_t> count = {}, YesNo endpoint = true,
                 const ArrayOptions& options = {});
-// Ones on the k-th diagonal. columns < 0: as many as rows.
-Array eye(int64_t rows, int64_t columns = -1, int64_t k = 0, const ArrayOptions& options = {});
+// Ones on the k-th diagonal; without a number of columns as many as rows. ShapeError for negative
+// extents.
+Array eye(int64_t rows, std::optional<int64_t> columns = {}, int64_t k = 0,
+          const ArrayOptions& options = {});
 Array identity(int64_t n, const ArrayOptions& options = {});
 // 1-d: a matrix with it on the k-th diagonal; 2-d: a view of that diagonal.
 Array diag(const Array& v, int64_t k = 0);
 // A matrix with the flattened v on the k-th diagonal.
 Array diagflat(const Array& v, int64_t k = 0);
-// Ones at and below the k-th diagonal. columns < 0: as many as rows.
-Array tri(int64_t rows, int64_t columns = -1, int64_t k = 0, const ArrayOptions& options = {});
+// Ones at and below the k-th diagonal; columns as for eye.
+Array tri(int64_t rows, std::optional<int64_t> columns = {}, int64_t k = 0,
+          const ArrayOptions& options = {});
 // Copies of the last two axes with zeros above (tril) or below (triu) the k-th diagonal; a 1-d
 // array counts as each row of a square matrix.
 Array tril(const Array& a, int64_t k = 0);
@@ -114,7 +122,7 @@ inline std::vector<Array> meshgrid(std::initializer_list<Array> axes,
 
 // The array with another dtype or on another device, with at least `ndmin` axes (ones are put
 // before its own). copy = false: the array itself, or a view, where nothing has to change.
-Array array(const Array& a, const ArrayOptions& options = {}, bool copy = true, int ndmin = 0);
+Array array(const Array& a, const ArrayOptions& options = {}, YesNo copy = true, int ndmin = 0);
 Array asarray(const Array& a, const ArrayOptions& options = {});
 Array asanyarray(const Array& a, const ArrayOptions& options = {});
 // The array itself when it is C-contiguous with the right dtype and device, else a copy; at least
@@ -142,8 +150,9 @@ Array array(const std::array<T, N>& values, const ArrayOptions& options = {}) {
 template <HostElement T>
 Array array(const std::vector<std::vector<T>>& rows, const ArrayOptions& options = {});
 // Literals of any depth: array({{1.f, 2.f}, {3.f, 4.f}}), array({1, 2.5}), array(3). The dtype is
-// that of the C++ types (promoted when they differ; config().default_dtype without a number) or
-// the one of the options; then a number that does not fit it is a ValueError.
+// that of the C++ types (promoted when they differ; config().default_dtype without a number), where
+// double stands for default_float(); or the one of the options: then a number that does not fit it
+// is a ValueError.
 template <HostElement T>
 Array array(std::initializer_list<T> values, const ArrayOptions& options = {});
 template <HostElement T>
@@ -220,6 +229,14 @@ inline ArrayOptions with_device(const ArrayOptions& options) {
   return result;
 }
 
+// The options of literals of type T: double has no dtype of its own.
+template <class T>
+ArrayOptions literal_options(const ArrayOptions& options) {
+  ArrayOptions result = with_device(options);
+  if (std::same_as<T, double> && !result.dtype) result.dtype = default_float();
+  return result;
+}
+
 template <class T>
 void check_literals(std::initializer_list<T> values, const ArrayOptions& options) {
   if (!options.dtype) return;
@@ -254,12 +271,12 @@ template <HostElement T>
 Array array(std::initializer_list<T> values, const ArrayOptions& options) {
   detail::check_literals(values, options);
   return array(std::span<const T>(values.begin(), values.size()), Shape{int64_t(values.size())},
-               options);
+               detail::literal_options<T>(options));
 }
 template <HostElement T>
 Array array(std::initializer_list<std::initializer_list<T>> rows, const ArrayOptions& options) {
   for (const auto& row : rows) detail::check_literals(row, options);
-  return array(detail::array_of_rows<T>(rows), detail::with_device(options), false);
+  return array(detail::array_of_rows<T>(rows), detail::literal_options<T>(options), false);
 }
 
 }  // namespace catena

@@ -278,6 +278,7 @@ class FusedFunction {
   template <class... A>
   auto run(const A&... arguments) const {
     using Result = std::decay_t<std::invoke_result_t<const F&, detail::FusedFor<A>...>>;
+    CATENA_CHECK(ValueError, state_ != nullptr, "fuse: this function was moved from");
     if (!detail::is_traced(*state_, sizeof...(A))) {
       detail::trace_fusion(*state_, sizeof...(A), [this](std::span<const Fused> list) {
         return [&]<size_t... I>(std::index_sequence<I...>) {

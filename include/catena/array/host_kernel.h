@@ -15,6 +15,13 @@
 
 #include "catena/array/array.h"
 
+// The steps of the loop that follows do not depend on each other.
+#ifdef __clang__
+#define CATENA_IVDEP _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define CATENA_IVDEP _Pragma("GCC ivdep")
+#endif
+
 namespace catena {
 
 // Where the loop stands: element i (C order) of n. For an element-wise lambda's first parameter.
@@ -198,7 +205,7 @@ class HostElementwiseOf final : public HostElementwise {
          ...);
     const F& f = function_;
     if (dense) {
-#pragma GCC ivdep
+      CATENA_IVDEP
       for (int64_t j = 0; j < row.n; ++j) f(at<P, K>(std::get<K>(prepared), row, j)...);
     } else {
       for (int64_t j = 0; j < row.n; ++j) f(strided<P, K>(std::get<K>(prepared), row, j)...);
@@ -343,7 +350,7 @@ class HostReductionOf<A, Map, Fold, Post, std::tuple<In...>, std::tuple<Out...>>
     if (((row.strides[K] == int64_t(sizeof(In))) && ...)) {
       const auto in = std::make_tuple(reinterpret_cast<const In*>(row.pointers[K])...);
       for (; j + kLanes <= row.n; j += kLanes) {
-#pragma GCC ivdep
+        CATENA_IVDEP
         for (int l = 0; l < kLanes; ++l)
           lanes[l] = A(fold_(lanes[l], A(map_(std::get<K>(in)[j + l]...))));
       }
@@ -358,7 +365,7 @@ class HostReductionOf<A, Map, Fold, Post, std::tuple<In...>, std::tuple<Out...>>
   void fold_columns(const HostRow& row, A* a, std::index_sequence<K...> all) const {
     if (((row.strides[K] == int64_t(sizeof(In))) && ...)) {
       const auto in = std::make_tuple(reinterpret_cast<const In*>(row.pointers[K])...);
-#pragma GCC ivdep
+      CATENA_IVDEP
       for (int64_t j = 0; j < row.n; ++j) a[j] = A(fold_(a[j], A(map_(std::get<K>(in)[j]...))));
     } else {
       for (int64_t j = 0; j < row.n; ++j) a[j] = A(fold_(a[j], mapped(row, j, all)));
@@ -415,3 +422,5 @@ std::shared_ptr<const HostReduction> make_host_reduction(A identity, Map map, Fo
 
 }  // namespace detail
 }  // namespace catena
+
+#undef CATENA_IVDEP

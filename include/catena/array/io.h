@@ -14,7 +14,9 @@ namespace catena {
 
 // One array in NumPy's .npy format (bfloat16 is stored as the raw 2-byte void type 'V2', as
 // ml_dtypes does). The file is written under a temporary name and renamed, so that a full disk or a
-// crash leaves the old file. Throws IoError with the path and the system's reason.
+// crash leaves the old file. Nothing is added to the path, where NumPy adds ".npy"; one that ends
+// with ".npz" names an archive and is a ValueError. Throws IoError with the path and the system's
+// reason.
 void save(const std::string& path, const Array& a);
 // Reads a .npy file onto `device`; C and Fortran order, either byte order. What stands behind the
 // array is left alone, as in NumPy: of several arrays in one file this is the first.
@@ -41,8 +43,16 @@ void savez(const std::string& path, const std::vector<Array>& arrays,
            const NamedArrays& named = {});
 void savez_compressed(const std::string& path, const std::vector<Array>& arrays,
                       const NamedArrays& named = {});
+// A std::map of arrays by name whose at() and [] do not add and name what there is.
+class LoadedArrays : public std::map<std::string, Array> {
+ public:
+  using map::map;
+  // IndexError that lists the names when there is none of this one.
+  const Array& at(const std::string& name) const;
+  const Array& operator[](const std::string& name) const { return at(name); }
+};
 // All of them at once.
-std::map<std::string, Array> load_npz(const std::string& path, Device device = cpu(0));
+LoadedArrays load_npz(const std::string& path, Device device = cpu(0));
 
 // An open .npz whose arrays are read when they are asked for, each time anew. May be moved, and
 // read by several threads at once.
@@ -78,9 +88,10 @@ void tofile(const std::string& path, const Array& a, const std::string& separato
 
 struct FromFileOptions {
   Dtype dtype = Dtype::kFloat64;
-  int64_t count = -1;     // elements; -1: all of the file
-  std::string separator;  // empty: raw bytes; else text, where white space matches any white space
-  int64_t offset = 0;     // bytes to leave out at the start
+  int64_t count = -1;  // elements; -1: all of the file
+  std::string separator =
+      {};              // empty: raw bytes; else text, where white space matches any white space
+  int64_t offset = 0;  // bytes to leave out at the start
   Device device = {};
 };
 // A 1-d array of what tofile wrote. Unlike NumPy, which returns what it could read, it throws

@@ -27,7 +27,7 @@ struct KernelParameter {
   bool raw = false;
   char letter = 0;  // 0: `dtype` is fixed
   Dtype dtype = Dtype::kFloat32;
-  std::string name;
+  std::string name = {};
 };
 // Throws ValueError for a reserved name (i, n, names beginning with _) and for an entry that is
 // empty, DtypeError for a type.
@@ -35,17 +35,17 @@ std::vector<KernelParameter> parse_kernel_parameters(const std::string& text);
 
 // Further texts around an operation, and how its loop may be laid out.
 struct KernelOptions {
-  std::string preamble;              // at the top of the file
-  std::string loop_prep;             // before the loop over elements
-  std::string after_loop;            // behind it
-  bool reduce_dims = true;           // merge dimensions that all arguments step through evenly
-  std::vector<std::string> options;  // for the compiler, beside the library's own
+  std::string preamble = {};              // at the top of the file
+  std::string loop_prep = {};             // before the loop over elements
+  std::string after_loop = {};            // behind it
+  bool reduce_dims = true;                // merge dimensions that all arguments step through evenly
+  std::vector<std::string> options = {};  // for the compiler, beside the library's own
 };
 struct ReductionKernelOptions {
-  std::string reduce_type;  // the C++ type of a and b; empty: the first output's
-  std::string preamble;
+  std::string reduce_type = {};  // the C++ type of a and b; empty: the first output's
+  std::string preamble = {};
   bool reduce_dims = true;
-  std::vector<std::string> options;
+  std::vector<std::string> options = {};
 };
 
 // What a kernel call returns: one array, or several.
@@ -78,6 +78,10 @@ class ElementwiseKernel {
   // ValueError unless all parameters have different names and one is an output.
   ElementwiseKernel(const std::string& in_params, const std::string& out_params,
                     std::string operation, std::string name = "kernel", KernelOptions options = {});
+
+  // Handles to a shared definition, also after a move.
+  ElementwiseKernel(const ElementwiseKernel&) = default;
+  ElementwiseKernel& operator=(const ElementwiseKernel&) = default;
 
   // Inputs, or inputs and outputs. Outputs that are not given are allocated; their letters must
   // occur among the inputs. Scalars take the dtype of their parameter. Zero elements: nothing is
@@ -145,6 +149,10 @@ class ReductionKernel {
   ReductionKernel(const std::string& in_params, const std::string& out_params, std::string map_expr,
                   std::string reduce_expr, std::string post_map_expr, std::string identity,
                   std::string name = "reduce_kernel", ReductionKernelOptions options = {});
+
+  // Handles to a shared definition, also after a move.
+  ReductionKernel(const ReductionKernel&) = default;
+  ReductionKernel& operator=(const ReductionKernel&) = default;
 
   // One input over the given axes (empty: all).
   Array operator()(const Operand& input, const Axes& axes = {}, bool keepdims = false) const {

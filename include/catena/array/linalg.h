@@ -67,6 +67,10 @@ struct NormOrder {
 // decomposition, which is not there (ValueError). Integers give float64.
 Array norm(const Array& x, const NormOrder& order = {}, const Axes& axes = {},
            bool keepdims = false);
+template <AxisNumber T>
+Array norm(const Array& x, const NormOrder& order, T axis, bool keepdims = false) {
+  return norm(x, order, Axes{static_cast<int64_t>(axis)}, keepdims);
+}
 
 }  // namespace linalg
 

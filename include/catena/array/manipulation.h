@@ -24,6 +24,10 @@ Array moveaxis(const Array& a, int64_t source, int64_t destination);
 // order. ValueError for lists of different lengths and for an axis twice.
 Array moveaxis(const Array& a, const Axes& sources, const Axes& destinations);
 Array squeeze(const Array& a, const Axes& axes = {});
+template <AxisNumber T>
+Array squeeze(const Array& a, T axis) {
+  return squeeze(a, Axes{static_cast<int64_t>(axis)});
+}
 template <std::integral T>
 Array expand_dims(const Array& a, T axis) {
   return a.expand_dims(static_cast<int64_t>(axis));
@@ -104,18 +108,37 @@ inline Array column_stack(std::initializer_list<Array> arrays) {
 Array append(const Array& a, const Array& b, std::optional<int64_t> axis = {});
 
 // Views: equal parts (ShapeError if the extent does not divide), or cuts at the given positions.
+// A number is one of parts and a list in braces holds positions, also a list of one: split(x, 400)
+// gives 400 parts, split(x, {400}) the two before and after position 400.
 std::vector<Array> split(const Array& a, int64_t sections, int64_t axis = 0);
 std::vector<Array> split(const Array& a, const Axes& positions, int64_t axis = 0);
+inline std::vector<Array> split(const Array& a, std::initializer_list<int64_t> positions,
+                                int64_t axis = 0) {
+  return split(a, Axes(positions), axis);
+}
 // As split, but the first extent % sections parts are one longer.
 std::vector<Array> array_split(const Array& a, int64_t sections, int64_t axis = 0);
 std::vector<Array> array_split(const Array& a, const Axes& positions, int64_t axis = 0);
+inline std::vector<Array> array_split(const Array& a, std::initializer_list<int64_t> positions,
+                                      int64_t axis = 0) {
+  return array_split(a, Axes(positions), axis);
+}
 // Along axis 0 (at least 2-d), axis 1 (1-d: axis 0), axis 2 (at least 3-d).
 std::vector<Array> vsplit(const Array& a, int64_t sections);
 std::vector<Array> vsplit(const Array& a, const Axes& positions);
+inline std::vector<Array> vsplit(const Array& a, std::initializer_list<int64_t> positions) {
+  return vsplit(a, Axes(positions));
+}
 std::vector<Array> hsplit(const Array& a, int64_t sections);
 std::vector<Array> hsplit(const Array& a, const Axes& positions);
+inline std::vector<Array> hsplit(const Array& a, std::initializer_list<int64_t> positions) {
+  return hsplit(a, Axes(positions));
+}
 std::vector<Array> dsplit(const Array& a, int64_t sections);
 std::vector<Array> dsplit(const Array& a, const Axes& positions);
+inline std::vector<Array> dsplit(const Array& a, std::initializer_list<int64_t> positions) {
+  return dsplit(a, Axes(positions));
+}
 
 enum class PadMode : uint8_t {
   kConstant,
@@ -166,9 +189,13 @@ Array roll(const Array& a, int64_t shift);  // the flattened array, in its old s
 // Each axis by its shift; shifts of an axis given twice add up.
 Array roll(const Array& a, const Axes& shifts, const Axes& axes);
 Array flip(const Array& a, const Axes& axes = {});
+template <AxisNumber T>
+Array flip(const Array& a, T axis) {
+  return flip(a, Axes{static_cast<int64_t>(axis)});
+}
 Array flipud(const Array& a);
 Array fliplr(const Array& a);
-// By quarter turns from the first towards the second of two axes.
-Array rot90(const Array& a, int64_t times = 1, const Axes& axes = {0, 1});
+// By quarter turns (one without a number) from the first towards the second of two axes.
+Array rot90(const Array& a, std::optional<int64_t> times = {}, const Axes& axes = {0, 1});
 
 }  // namespace catena

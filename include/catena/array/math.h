@@ -8,6 +8,9 @@
 // detail/elementwise.def; the implementation of each is src/kernels/scalar_ops.h.
 #pragma once
 
+#include <cmath>
+#include <concepts>
+
 #include "catena/array/array.h"
 
 namespace catena {
@@ -108,6 +111,25 @@ Array isinf(const Operand& x, const Out& out = {});     // bool, either sign
 Array isfinite(const Operand& x, const Out& out = {});  // bool
 Array signbit(const Operand& x, const Out& out = {});   // bool, also for -0
 
+// Of a plain number, as the C++ library's functions: for `if (isnan(x))` under using namespace
+// catena.
+template <std::floating_point T>
+bool isnan(T x) {
+  return std::isnan(x);
+}
+template <std::floating_point T>
+bool isinf(T x) {
+  return std::isinf(x);
+}
+template <std::floating_point T>
+bool isfinite(T x) {
+  return std::isfinite(x);
+}
+template <std::floating_point T>
+bool signbit(T x) {
+  return std::signbit(x);
+}
+
 // Other names of the same functions, as NumPy has them.
 inline Array true_divide(const Operand& x1, const Operand& x2, const Out& out = {}) {
   return divide(x1, x2, out);
@@ -125,8 +147,10 @@ inline Array degrees(const Operand& x, const Out& out = {}) { return rad2deg(x, 
 inline Array operator-(const Array& x) { return negative(x); }
 inline Array operator+(const Array& x) { return x; }
 inline Array operator~(const Array& x) { return invert(x); }
-// Both orders are spelled out for numbers: else C++20 would take x == 0 for 0 == x turned round.
+// Both orders are spelled out for numbers: else C++20 would take x == 0 for 0 == x turned round;
+// two arrays have a form of their own, which is the same turned round.
 #define CATENA_OPERATOR(symbol, function)                                                       \
+  inline Array operator symbol(const Array& x1, const Array& x2) { return function(x1, x2); }   \
   inline Array operator symbol(const Array& x1, const Operand& x2) { return function(x1, x2); } \
   template <class T>                                                                            \
   requires std::is_arithmetic_v<T> Array operator symbol(const Array& x1, T x2) {               \

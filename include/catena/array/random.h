@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "catena/array/array.h"
+#include "catena/core/config.h"
 
 namespace catena {
 
@@ -54,6 +55,8 @@ class DrawShape {
 // (CuPy's set_stream). What a seed gives does not depend on device, stream, threads or launch
 // shape: integers, uniform and bernoulli numbers bit for bit, those made of logarithms, square
 // roots and cosines within the rounding of these functions (4 ulp each).
+//
+// Floats without a dtype are made in default_float() (config.h).
 class RandomState {
  public:
   RandomState();  // from the system's entropy
@@ -61,14 +64,15 @@ class RandomState {
   void seed(uint64_t seed);
   void seed();  // from the system's entropy
 
-  // [low, high), and (high, low] when high is lower. float16, bfloat16, float32 (24 bits) or
+  // [low, high), and (high, low] when
+  // high is lower; high is 1 and deviation 1 unless given. float16, bfloat16, float32 (24 bits) or
   // float64 (53 bits). What rounding would carry to `high` becomes the number of the dtype before
   // it.
-  Array uniform(const Shape& shape = {}, double low = 0, double high = 1,
-                Dtype dtype = Dtype::kFloat64, std::optional<Device> device = {});
+  Array uniform(const Shape& shape = {}, double low = 0, std::optional<double> high = {},
+                FloatDtype dtype = {}, std::optional<Device> device = {});
   // Box-Muller on pairs of the same bits. ValueError for a negative deviation.
-  Array normal(const Shape& shape = {}, double mean = 0, double deviation = 1,
-               Dtype dtype = Dtype::kFloat64, std::optional<Device> device = {});
+  Array normal(const Shape& shape = {}, double mean = 0, std::optional<double> deviation = {},
+               FloatDtype dtype = {}, std::optional<Device> device = {});
   // Integers of [low, high), unbiased; ValueError when the range is empty or does not fit dtype.
   Array integers(const Shape& shape, int64_t low, int64_t high, Dtype dtype = Dtype::kInt64,
                  std::optional<Device> device = {});
@@ -79,10 +83,10 @@ class RandomState {
 
   // NumPy's and CuPy's names and further distributions -----------------------------------------
   // uniform of [0, 1) and normal with mean 0 and deviation 1.
-  Array random_sample(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
-  Array standard_normal(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
-  Array rand(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
-  Array randn(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
+  Array random_sample(const Shape& shape = {}, FloatDtype dtype = {});
+  Array standard_normal(const Shape& shape = {}, FloatDtype dtype = {});
+  Array rand(const Shape& shape = {}, FloatDtype dtype = {});
+  Array randn(const Shape& shape = {}, FloatDtype dtype = {});
   // Of [low, high), or [0, low) without high. ValueError "low >= high". One range for all numbers:
   // for ranges by element round down uniform(none, low, high).
   Array randint(int64_t low, std::optional<int64_t> high = {}, const Shape& shape = {},
@@ -93,7 +97,7 @@ class RandomState {
   // int32 of [0, largest]; ValueError when largest is negative.
   Array interval(int32_t largest, const Shape& shape = {});
   // Density 1 / (pi (1 + x^2)).
-  Array standard_cauchy(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
+  Array standard_cauchy(const Shape& shape = {}, FloatDtype dtype = {});
 
   // Parameters of the following are each one number or an array. Arrays broadcast against each
   // other and to `shape` (else ShapeError), and the numbers are made on their device. A parameter
@@ -104,35 +108,33 @@ class RandomState {
   // elements give what the one number gives: the same bits for uniform and normal, within 4 ulp the
   // others. Arrays are not checked while a graph is captured. uniform has no range to check.
   Array uniform(const DrawShape& shape, const Operand& low, const Operand& high = 1,
-                Dtype dtype = Dtype::kFloat64);
+                FloatDtype dtype = {});
   Array normal(const DrawShape& shape, const Operand& mean, const Operand& deviation = 1,
-               Dtype dtype = Dtype::kFloat64);
+               FloatDtype dtype = {});
   // exp(normal).
   Array lognormal(const DrawShape& shape = {}, const Operand& mean = 0, const Operand& sigma = 1,
-                  Dtype dtype = Dtype::kFloat64);
+                  FloatDtype dtype = {});
   // Density exp(-x / scale) / scale on [0, inf). ValueError for a negative scale, as all below.
-  Array exponential(const DrawShape& shape = {}, const Operand& scale = 1,
-                    Dtype dtype = Dtype::kFloat64);
+  Array exponential(const DrawShape& shape = {}, const Operand& scale = 1, FloatDtype dtype = {});
   // Location + scale * -log(-log(u)).
   Array gumbel(const DrawShape& shape = {}, const Operand& location = 0, const Operand& scale = 1,
-               Dtype dtype = Dtype::kFloat64);
+               FloatDtype dtype = {});
   // Location +- exponential(scale).
   Array laplace(const DrawShape& shape = {}, const Operand& location = 0, const Operand& scale = 1,
-                Dtype dtype = Dtype::kFloat64);
+                FloatDtype dtype = {});
   // Location + scale * log(u / (1 - u)).
   Array logistic(const DrawShape& shape = {}, const Operand& location = 0, const Operand& scale = 1,
-                 Dtype dtype = Dtype::kFloat64);
+                 FloatDtype dtype = {});
   // Scale * sqrt(-2 log(u)).
-  Array rayleigh(const DrawShape& shape = {}, const Operand& scale = 1,
-                 Dtype dtype = Dtype::kFloat64);
+  Array rayleigh(const DrawShape& shape = {}, const Operand& scale = 1, FloatDtype dtype = {});
   // With distribution functions 1 - exp(-x^a), 1 - (1 + x)^-a, x^a on [0, 1]. ValueError unless
   // a > 0.
-  Array weibull(const DrawShape& shape, const Operand& a, Dtype dtype = Dtype::kFloat64);
-  Array pareto(const DrawShape& shape, const Operand& a, Dtype dtype = Dtype::kFloat64);
-  Array power(const DrawShape& shape, const Operand& a, Dtype dtype = Dtype::kFloat64);
+  Array weibull(const DrawShape& shape, const Operand& a, FloatDtype dtype = {});
+  Array pareto(const DrawShape& shape, const Operand& a, FloatDtype dtype = {});
+  Array power(const DrawShape& shape, const Operand& a, FloatDtype dtype = {});
   // Density rising from left to mode and falling to right; ValueError unless they ascend.
   Array triangular(const DrawShape& shape, const Operand& left, const Operand& mode,
-                   const Operand& right, Dtype dtype = Dtype::kFloat64);
+                   const Operand& right, FloatDtype dtype = {});
 
   // Computed in float64.
   //
@@ -143,18 +145,17 @@ class RandomState {
   //
   // Density x^(k - 1) exp(-x / scale) / (scale^k Gamma(k)); k, scale of [0, 1e300], as all below.
   Array gamma(const DrawShape& shape, const Operand& k, const Operand& scale = 1,
-              Dtype dtype = Dtype::kFloat64);
-  Array standard_gamma(const DrawShape& shape, const Operand& k, Dtype dtype = Dtype::kFloat64);
+              FloatDtype dtype = {});
+  Array standard_gamma(const DrawShape& shape, const Operand& k, FloatDtype dtype = {});
   // Density proportional to x^(a - 1) (1 - x)^(b - 1) on [0, 1]; a, b > 0.
-  Array beta(const DrawShape& shape, const Operand& a, const Operand& b,
-             Dtype dtype = Dtype::kFloat64);
+  Array beta(const DrawShape& shape, const Operand& a, const Operand& b, FloatDtype dtype = {});
   // Chi-square, F and Student's t distributions; degrees of freedom > 0.
-  Array chisquare(const DrawShape& shape, const Operand& df, Dtype dtype = Dtype::kFloat64);
+  Array chisquare(const DrawShape& shape, const Operand& df, FloatDtype dtype = {});
   Array f(const DrawShape& shape, const Operand& dfnum, const Operand& dfden,
-          Dtype dtype = Dtype::kFloat64);
-  Array standard_t(const DrawShape& shape, const Operand& df, Dtype dtype = Dtype::kFloat64);
+          FloatDtype dtype = {});
+  Array standard_t(const DrawShape& shape, const Operand& df, FloatDtype dtype = {});
   // Shares that add up to 1, (shape..., length of alpha); alpha is 1-d, its elements > 0.
-  Array dirichlet(const Shape& shape, const Array& alpha, Dtype dtype = Dtype::kFloat64);
+  Array dirichlet(const Shape& shape, const Array& alpha, FloatDtype dtype = {});
   // int64 failures before success n (n > 0 need not be whole) where each try succeeds with
   // probability p of (0, 1].
   Array negative_binomial(const DrawShape& shape, const Operand& n, const Operand& p);
@@ -173,15 +174,16 @@ class RandomState {
   Array multinomial(const Shape& shape, int64_t n, const Array& p);
 
   // int64 positions of [0, n), each equally likely, or with the probabilities p (1-d of length n,
-  // not negative, sum 1 within 1e-8: else ValueError). Without replacement all are different, and
-  // more than n (or than there are positive probabilities) is a ValueError. Weighted draws build
-  // their tables on the host: an array p on a GPU is waited for.
-  Array choice(int64_t n, const Shape& shape = {}, bool replace = true, const Array& p = {});
+  // not negative; their sum may differ from 1 by the square root of the epsilon of their dtype, for
+  // integers that of float64, as in NumPy, and is made 1; else ValueError). Without replacement all
+  // are different, and more than n (or than there are positive probabilities) is a ValueError.
+  // Weighted draws build their tables on the host: an array p on a GPU is waited for.
+  Array choice(int64_t n, const Shape& shape = {}, YesNo replace = true, const Array& p = {});
   // Elements (along the first axis) of an array, on its device.
-  Array choice(const Array& a, const Shape& shape = {}, bool replace = true, const Array& p = {});
+  Array choice(const Array& a, const Shape& shape = {}, YesNo replace = true, const Array& p = {});
   // choice(5, 3) as in NumPy: one number is the shape of a 1-d result.
   template <class Population, RandomLength T>
-  Array choice(const Population& population, T count, bool replace = true, const Array& p = {}) {
+  Array choice(const Population& population, T count, YesNo replace = true, const Array& p = {}) {
     return choice(population, Shape{static_cast<int64_t>(count)}, replace, p);
   }
   // A copy whose first axis is in random order. ShapeError for 0-d.
@@ -228,30 +230,30 @@ void seed();  // all from one new seed of the system's entropy
 void reset_states();
 
 // As the methods of RandomState, from the default generator of current_device().
-Array uniform(const Shape& shape = {}, double low = 0, double high = 1,
-              Dtype dtype = Dtype::kFloat64);
-Array normal(const Shape& shape = {}, double mean = 0, double deviation = 1,
-             Dtype dtype = Dtype::kFloat64);
+Array uniform(const Shape& shape = {}, double low = 0, std::optional<double> high = {},
+              FloatDtype dtype = {});
+Array normal(const Shape& shape = {}, double mean = 0, std::optional<double> deviation = {},
+             FloatDtype dtype = {});
 Array integers(const Shape& shape, int64_t low, int64_t high, Dtype dtype = Dtype::kInt64);
 Array bernoulli(const Shape& shape, double p);
 Array permutation(int64_t n);
 
 // Uniform numbers of [0, 1), by NumPy's names for them.
-Array random_sample(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
+Array random_sample(const Shape& shape = {}, FloatDtype dtype = {});
 // The same by NumPy's other names.
-inline Array random(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64) {
+inline Array random(const Shape& shape = {}, FloatDtype dtype = {}) {
   return random_sample(shape, dtype);
 }
-inline Array ranf(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64) {
+inline Array ranf(const Shape& shape = {}, FloatDtype dtype = {}) {
   return random_sample(shape, dtype);
 }
-inline Array sample(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64) {
+inline Array sample(const Shape& shape = {}, FloatDtype dtype = {}) {
   return random_sample(shape, dtype);
 }
 // rand is uniform, the others are normal with mean 0 and deviation 1.
-Array standard_normal(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
-Array rand(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
-Array randn(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
+Array standard_normal(const Shape& shape = {}, FloatDtype dtype = {});
+Array rand(const Shape& shape = {}, FloatDtype dtype = {});
+Array randn(const Shape& shape = {}, FloatDtype dtype = {});
 // rand(2, 3) as in NumPy.
 template <std::integral... Extents>
 requires(sizeof...(Extents) > 0) Array rand(Extents... extents) {
@@ -265,49 +267,45 @@ Array randint(int64_t low, std::optional<int64_t> high = {}, const Shape& shape 
               Dtype dtype = Dtype::kInt32);
 Array random_integers(int64_t low, std::optional<int64_t> high = {}, const Shape& shape = {},
                       Dtype dtype = Dtype::kInt32);
-Array standard_cauchy(const Shape& shape = {}, Dtype dtype = Dtype::kFloat64);
+Array standard_cauchy(const Shape& shape = {}, FloatDtype dtype = {});
 // Of the device of the parameters when these are arrays.
 Array uniform(const DrawShape& shape, const Operand& low, const Operand& high = 1,
-              Dtype dtype = Dtype::kFloat64);
+              FloatDtype dtype = {});
 Array normal(const DrawShape& shape, const Operand& mean, const Operand& deviation = 1,
-             Dtype dtype = Dtype::kFloat64);
+             FloatDtype dtype = {});
 Array lognormal(const DrawShape& shape = {}, const Operand& mean = 0, const Operand& sigma = 1,
-                Dtype dtype = Dtype::kFloat64);
-Array exponential(const DrawShape& shape = {}, const Operand& scale = 1,
-                  Dtype dtype = Dtype::kFloat64);
+                FloatDtype dtype = {});
+Array exponential(const DrawShape& shape = {}, const Operand& scale = 1, FloatDtype dtype = {});
 Array gumbel(const DrawShape& shape = {}, const Operand& location = 0, const Operand& scale = 1,
-             Dtype dtype = Dtype::kFloat64);
+             FloatDtype dtype = {});
 Array laplace(const DrawShape& shape = {}, const Operand& location = 0, const Operand& scale = 1,
-              Dtype dtype = Dtype::kFloat64);
+              FloatDtype dtype = {});
 Array logistic(const DrawShape& shape = {}, const Operand& location = 0, const Operand& scale = 1,
-               Dtype dtype = Dtype::kFloat64);
-Array rayleigh(const DrawShape& shape = {}, const Operand& scale = 1,
-               Dtype dtype = Dtype::kFloat64);
-Array weibull(const DrawShape& shape, const Operand& a, Dtype dtype = Dtype::kFloat64);
-Array pareto(const DrawShape& shape, const Operand& a, Dtype dtype = Dtype::kFloat64);
-Array power(const DrawShape& shape, const Operand& a, Dtype dtype = Dtype::kFloat64);
+               FloatDtype dtype = {});
+Array rayleigh(const DrawShape& shape = {}, const Operand& scale = 1, FloatDtype dtype = {});
+Array weibull(const DrawShape& shape, const Operand& a, FloatDtype dtype = {});
+Array pareto(const DrawShape& shape, const Operand& a, FloatDtype dtype = {});
+Array power(const DrawShape& shape, const Operand& a, FloatDtype dtype = {});
 Array triangular(const DrawShape& shape, const Operand& left, const Operand& mode,
-                 const Operand& right, Dtype dtype = Dtype::kFloat64);
+                 const Operand& right, FloatDtype dtype = {});
 Array gamma(const DrawShape& shape, const Operand& k, const Operand& scale = 1,
-            Dtype dtype = Dtype::kFloat64);
-Array standard_gamma(const DrawShape& shape, const Operand& k, Dtype dtype = Dtype::kFloat64);
-Array beta(const DrawShape& shape, const Operand& a, const Operand& b,
-           Dtype dtype = Dtype::kFloat64);
-Array chisquare(const DrawShape& shape, const Operand& df, Dtype dtype = Dtype::kFloat64);
-Array f(const DrawShape& shape, const Operand& dfnum, const Operand& dfden,
-        Dtype dtype = Dtype::kFloat64);
-Array standard_t(const DrawShape& shape, const Operand& df, Dtype dtype = Dtype::kFloat64);
-Array dirichlet(const Shape& shape, const Array& alpha, Dtype dtype = Dtype::kFloat64);
+            FloatDtype dtype = {});
+Array standard_gamma(const DrawShape& shape, const Operand& k, FloatDtype dtype = {});
+Array beta(const DrawShape& shape, const Operand& a, const Operand& b, FloatDtype dtype = {});
+Array chisquare(const DrawShape& shape, const Operand& df, FloatDtype dtype = {});
+Array f(const DrawShape& shape, const Operand& dfnum, const Operand& dfden, FloatDtype dtype = {});
+Array standard_t(const DrawShape& shape, const Operand& df, FloatDtype dtype = {});
+Array dirichlet(const Shape& shape, const Array& alpha, FloatDtype dtype = {});
 Array negative_binomial(const DrawShape& shape, const Operand& n, const Operand& p);
 Array poisson(const DrawShape& shape, const Operand& lam);
 Array binomial(const Shape& shape, int64_t n, double p);
 Array geometric(const DrawShape& shape, const Operand& p);
 Array multinomial(const Shape& shape, int64_t n, const Array& p);
-Array choice(int64_t n, const Shape& shape = {}, bool replace = true, const Array& p = {});
+Array choice(int64_t n, const Shape& shape = {}, YesNo replace = true, const Array& p = {});
 // Of the array's device.
-Array choice(const Array& a, const Shape& shape = {}, bool replace = true, const Array& p = {});
+Array choice(const Array& a, const Shape& shape = {}, YesNo replace = true, const Array& p = {});
 template <class Population, RandomLength T>
-Array choice(const Population& population, T count, bool replace = true, const Array& p = {}) {
+Array choice(const Population& population, T count, YesNo replace = true, const Array& p = {}) {
   return choice(population, Shape{static_cast<int64_t>(count)}, replace, p);
 }
 Array permutation(const Array& a);

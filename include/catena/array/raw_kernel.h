@@ -60,10 +60,10 @@ class RawKernel {
   const std::string& name() const { return source_.name; }
 
   struct Source {
-    std::string code;                          // CUDA C++, or
+    std::string code = {};                     // CUDA C++, or
     std::shared_ptr<const std::string> image;  // a cubin, fatbin or PTX
-    std::string name;
-    std::vector<std::string> options;
+    std::string name = {};
+    std::vector<std::string> options = {};
   };
   explicit RawKernel(Source source) : source_(std::move(source)) {}
 

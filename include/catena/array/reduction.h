@@ -104,6 +104,31 @@ Array std(const Array& a, const ReduceArgs& args, int64_t ddof = 0) {
   return std(a, args.options(), ddof);
 }
 
+// NumPy's amax(a, 1, True): one axis and keepdims.
+#define CATENA_KEEPDIMS(name)                      \
+  template <AxisNumber T, std::same_as<bool> B>    \
+  Array name(const Array& a, T axis, B keepdims) { \
+    return name(a, ReduceOptions(axis, keepdims)); \
+  }
+CATENA_KEEPDIMS(sum)
+CATENA_KEEPDIMS(prod)
+CATENA_KEEPDIMS(mean)
+CATENA_KEEPDIMS(var)
+CATENA_KEEPDIMS(std)
+CATENA_KEEPDIMS(amax)
+CATENA_KEEPDIMS(amin)
+CATENA_KEEPDIMS(ptp)
+CATENA_KEEPDIMS(all)
+CATENA_KEEPDIMS(any)
+CATENA_KEEPDIMS(count_nonzero)
+CATENA_KEEPDIMS(average)
+CATENA_KEEPDIMS(nansum)
+CATENA_KEEPDIMS(nanprod)
+CATENA_KEEPDIMS(nanmean)
+CATENA_KEEPDIMS(nanmax)
+CATENA_KEEPDIMS(nanmin)
+#undef CATENA_KEEPDIMS
+
 // a summed down to `shape`, the inverse of broadcasting; `a` itself when the shapes agree.
 Array sum_to(const Array& a, const Shape& shape);
 

@@ -34,7 +34,7 @@ Array lexsort(std::initializer_list<Array> keys, int64_t axis = -1);
 // elements come in the order of their positions. NaN counts as larger than any number. ValueError
 // unless 0 <= k <= extent.
 std::pair<Array, Array> topk(const Array& a, int64_t k, std::optional<int64_t> axis = -1,
-                             bool largest = true);
+                             YesNo largest = true);
 
 // Positions at which `values` go into the 1-d array `sorted` (ascending) so that it stays sorted:
 // before equal elements, or after them when `right`. int64, of the shape of `values`; both are
@@ -89,6 +89,11 @@ Array quantile(const Array& a, double q, const ReduceOptions& options = {},
                QuantileMethod method = QuantileMethod::kLinear);
 Array quantile(const Array& a, const std::vector<double>& q, const ReduceOptions& options = {},
                QuantileMethod method = QuantileMethod::kLinear);
+inline Array quantile(const Array& a, std::initializer_list<double> q,
+                      const ReduceOptions& options = {},
+                      QuantileMethod method = QuantileMethod::kLinear) {
+  return quantile(a, std::vector<double>(q), options, method);
+}
 Array quantile(const Array& a, const Array& q, const ReduceOptions& options = {},
                QuantileMethod method = QuantileMethod::kLinear);
 // The same with q of [0, 100].
@@ -96,6 +101,11 @@ Array percentile(const Array& a, double q, const ReduceOptions& options = {},
                  QuantileMethod method = QuantileMethod::kLinear);
 Array percentile(const Array& a, const std::vector<double>& q, const ReduceOptions& options = {},
                  QuantileMethod method = QuantileMethod::kLinear);
+inline Array percentile(const Array& a, std::initializer_list<double> q,
+                        const ReduceOptions& options = {},
+                        QuantileMethod method = QuantileMethod::kLinear) {
+  return percentile(a, std::vector<double>(q), options, method);
+}
 Array percentile(const Array& a, const Array& q, const ReduceOptions& options = {},
                  QuantileMethod method = QuantileMethod::kLinear);
 

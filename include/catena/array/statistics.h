@@ -2,6 +2,7 @@
 // a grid, as NumPy. Means and order statistics are in reduction.h and sorting.h.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -24,10 +25,20 @@ Array nanquantile(const Array& a, double q, const ReduceOptions& options = {},
                   QuantileMethod method = QuantileMethod::kLinear);
 Array nanquantile(const Array& a, const std::vector<double>& q, const ReduceOptions& options = {},
                   QuantileMethod method = QuantileMethod::kLinear);
+inline Array nanquantile(const Array& a, std::initializer_list<double> q,
+                         const ReduceOptions& options = {},
+                         QuantileMethod method = QuantileMethod::kLinear) {
+  return nanquantile(a, std::vector<double>(q), options, method);
+}
 Array nanpercentile(const Array& a, double q, const ReduceOptions& options = {},
                     QuantileMethod method = QuantileMethod::kLinear);
 Array nanpercentile(const Array& a, const std::vector<double>& q, const ReduceOptions& options = {},
                     QuantileMethod method = QuantileMethod::kLinear);
+inline Array nanpercentile(const Array& a, std::initializer_list<double> q,
+                           const ReduceOptions& options = {},
+                           QuantileMethod method = QuantileMethod::kLinear) {
+  return nanpercentile(a, std::vector<double>(q), options, method);
+}
 
 // argmax and argmin that pass NaN over. ValueError for a slice of nothing but NaN: waits once for a
 // GPU when the dtype is a float.
@@ -49,8 +60,8 @@ struct CovarianceOptions {
 Array cov(const Array& x, const CovarianceOptions& options = {});
 Array cov(const Array& x, const Array& y, const CovarianceOptions& options = {});
 // Correlation coefficients: the covariances over the standard deviations of both, in [-1, 1].
-Array corrcoef(const Array& x, bool rowvar = true);
-Array corrcoef(const Array& x, const Array& y, bool rowvar = true);
+Array corrcoef(const Array& x, YesNo rowvar = true);
+Array corrcoef(const Array& x, const Array& y, YesNo rowvar = true);
 
 // Histograms over the cells of a grid: float64 counts, sums of weights, or densities; shape (bins
 // of each axis ...). `samples` is (elements, axes), with one array of ascending edges for each

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "catena/array/array.h"
+#include "catena/core/config.h"
 
 namespace catena {
 
@@ -23,7 +24,7 @@ struct SaveTextOptions {
 void savetxt(const std::string& path, const Array& a, const SaveTextOptions& options = {});
 
 struct LoadTextOptions {
-  Dtype dtype = Dtype::kFloat64;
+  FloatDtype dtype = {};              // default_float() of config.h
   std::string delimiter = {};         // empty: runs of white space
   std::string comments = "#";         // begins the part of a line that is left out; empty: none
   int64_t skiprows = 0;               // lines at the start that are left out, comments included

@@ -1,4 +1,5 @@
-// Window functions for signals, as NumPy: float64, 1-d, of n points. n of 1 gives {1}, n < 1 none.
+// Window functions for signals, as NumPy: 1-d, of n points, computed in float64; without a
+// dtype they become default_float(). n of 1 gives {1}, n < 1 none.
 #pragma once
 
 #include <cstdint>

@@ -34,7 +34,8 @@ class Function {
   virtual Arrays forward(const Arrays& inputs);
   virtual Arrays forward_cpu(const Arrays& inputs);
   virtual Arrays forward_gpu(const Arrays& inputs);
-  // One gradient for each input. The _cpu and _gpu forms return null arrays by default.
+  // One gradient for each input. The _cpu and _gpu forms throw by default: a function that no
+  // gradient flows through returns Arrays(inputs.size()), null arrays.
   virtual Arrays backward(const Arrays& inputs, const Arrays& grad_outputs);
   virtual Arrays backward_cpu(const Arrays& inputs, const Arrays& grad_outputs);
   virtual Arrays backward_gpu(const Arrays& inputs, const Arrays& grad_outputs);

@@ -60,7 +60,10 @@ class Parameterized {
   // To the current GPU (GPU 0 while a CPU is current), or to the given one.
   Parameterized& to_gpu() { return to(current_gpu()); }
   Parameterized& to_gpu(int index) { return to(cuda_device(index)); }
-  Parameterized& to_cpu(int index = 0) { return to(cpu(index)); }
+  // Parameters on a GPU go to cpu:0, those on a CPU device stay, as Array::to_cpu; with an index
+  // all go to that CPU device.
+  Parameterized& to_cpu();
+  Parameterized& to_cpu(int index) { return to(cpu(index)); }
   // Where the parameters are; DeviceError when they are on several devices.
   Device device() const;
   int64_t parameter_count() const;  // elements

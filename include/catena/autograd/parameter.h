@@ -17,6 +17,7 @@ class BackwardObserver;
 struct ParameterState : RefCounted {
   Variable variable;         // root; its data is the parameter
   std::string name;          // full path in the model after setup: "/l1/W"
+  std::string path;          // "l1/W", the longest that a listing of a model gave; see note_path
   Array grad;                // same dtype, shape, device as the data; null until first needed
   bool zero_pending = true;  // zero_grads was called: the next contribution overwrites
   bool reached = false;      // a gradient has flowed since zero_grads
@@ -32,11 +33,17 @@ struct ParameterState : RefCounted {
 // Parameters that took part in a recorded forward pass although no set lists them: most likely a
 // layer is missing in CATENA_FUNCTIONS. "(3, 4) float32" for each, once. Looks at all threads.
 std::vector<std::string> forgotten_parameters();
+// Remembers where a model has the parameter, and tells it: "l1/W", or "" when no model has listed
+// it yet. For messages; any thread.
+void note_path(ParameterState& state, const std::string& path);
+std::string path_of(const ParameterState& state);
 // Logs a warning that names them; called by optimizers and files. `who` is "setup", "save", ...
 void warn_about_forgotten_parameters(const char* who);
 
 // Optimizers, arenas and communicators hold Parameters, never arrays: data and gradient may move
-// (to_gpu, setup) and every holder sees it.
+// (to_gpu, setup) and every holder sees it. An undefined one (default-constructed, of a layer that
+// was moved from, the bias of a layer without one) may be assigned, compared and asked whether it
+// is defined(); anything else is a ValueError that names the call.
 class Parameter {
  public:
   Parameter() = default;
@@ -44,14 +51,14 @@ class Parameter {
   explicit Parameter(const Array& data, std::string name = "");
 
   bool defined() const { return bool(state_); }
-  const Array& data() const { return state_->variable.data(); }
-  const Variable& variable() const { return state_->variable; }
-  operator const Variable&() const { return state_->variable; }
-  const std::string& name() const { return state_->name; }
-  Dtype dtype() const { return data().dtype(); }
-  const Shape& shape() const { return data().shape(); }
-  int64_t size() const { return data().size(); }
-  Device device() const { return data().device(); }
+  const Array& data() const { return known("Parameter::data").variable.data(); }
+  const Variable& variable() const { return known("Parameter::variable").variable; }
+  operator const Variable&() const { return variable(); }
+  const std::string& name() const { return known("Parameter::name").name; }
+  Dtype dtype() const { return known("Parameter::dtype").variable.dtype(); }
+  const Shape& shape() const { return known("Parameter::shape").variable.shape(); }
+  int64_t size() const { return known("Parameter::size").variable.size(); }
+  Device device() const { return known("Parameter::device").variable.device(); }
 
   // The gradient array; zeros when nothing has flowed since zero_grads. Allocated on first use.
   const Array& grad() const;
@@ -76,6 +83,13 @@ class Parameter {
   friend bool operator==(const Parameter& a, const Parameter& b) { return a.state_ == b.state_; }
 
  private:
+  ParameterState& known(const char* who) const {
+    if (!state_) [[unlikely]]
+      fail_undefined(who);
+    return *state_;
+  }
+  [[noreturn, gnu::cold]] static void fail_undefined(const char* who);
+
   IntrusivePtr<ParameterState> state_;
 };
 

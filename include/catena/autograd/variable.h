@@ -1,6 +1,7 @@
 // Variable: an array with its place in the recorded graph.
 #pragma once
 
+#include <iosfwd>
 #include <string>
 #include <vector>
 
@@ -47,7 +48,9 @@ struct BackwardOptions {
   BackwardOptions(bool retain) : retain_grad(retain) {}
 };
 
-// A cheap handle; copies share the variable.
+// A cheap handle; copies share the variable. A default-constructed or moved-from one is undefined:
+// it may be assigned, compared and asked whether it is defined(); anything else is a ValueError
+// that names the call.
 //
 // Functions applied to variables record themselves unless every input is volatile or constant, or a
 // NoBackprop scope is open. Mixing volatile and recorded variables in one call is a GradientError.
@@ -57,11 +60,12 @@ class Variable {
   // A root whose gradient is wanted (off), or one on which nothing is recorded (on).
   explicit Variable(const Array& data, Volatile is_volatile = Volatile::off);
   explicit Variable(VariableBody* body) : body_(body) {}
-  // A root no gradient flows to; what functions make of plain arrays.
+  // A root no gradient flows to; what functions make of plain arrays. ValueError for an undefined
+  // array, here and above.
   static Variable constant(const Array& data);
 
   bool defined() const { return bool(body_); }
-  const Array& data() const { return body_->data; }
+  const Array& data() const { return known("Variable::data").data; }
   // Replaces the payload; the graph is not told.
   void set_data(const Array& data) const;
   // Null until backward has reached the variable.
@@ -72,25 +76,39 @@ class Variable {
   // The gradient as a differentiable variable, after backward with create_graph; else null.
   Variable grad_variable() const;
   // Null for roots.
-  FunctionNode* creator() const { return body_->node ? body_->node->creator.get() : nullptr; }
-  bool is_volatile() const { return body_->is_volatile; }
+  FunctionNode* creator() const {
+    const VariableBody& body = known("Variable::creator");
+    return body.node ? body.node->creator.get() : nullptr;
+  }
+  bool is_volatile() const { return known("Variable::is_volatile").is_volatile; }
   // On: nothing is recorded on it from here. Off makes what was volatile a root whose gradient is
   // wanted, so that a part computed without a record (a frozen extractor) feeds one with a record.
   void set_volatile(Volatile value) const;
-  bool requires_grad() const { return body_->node && body_->node->requires_grad; }
+  bool requires_grad() const {
+    const VariableBody& body = known("Variable::requires_grad");
+    return body.node && body.node->requires_grad;
+  }
 
-  Dtype dtype() const { return data().dtype(); }
-  const Shape& shape() const { return data().shape(); }
-  int64_t shape(int axis) const { return data().shape(axis); }
-  int ndim() const { return data().ndim(); }
-  int64_t size() const { return data().size(); }
-  Device device() const { return data().device(); }
+  Dtype dtype() const { return known("Variable::dtype").data.dtype(); }
+  const Shape& shape() const { return known("Variable::shape").data.shape(); }
+  int64_t shape(int axis) const { return known("Variable::shape").data.shape(axis); }
+  int ndim() const { return known("Variable::ndim").data.ndim(); }
+  int64_t size() const { return known("Variable::size").data.size(); }
+  Device device() const { return known("Variable::device").data.device(); }
+  // The only element of data() (ShapeError otherwise), as Array::item; waits for the device.
+  Scalar item() const { return known("Variable::item").data.item(); }
+  template <class T>
+  T item() const {
+    return known("Variable::item").data.template item<T>();
+  }
   // "(2, 5), float32"; the dtype alone for 0-d: the caption in drawings of the graph.
   std::string label() const;
-  const std::string& name() const { return body_->name; }
-  void set_name(std::string name) const { body_->name = std::move(name); }
+  const std::string& name() const { return known("Variable::name").name; }
+  void set_name(std::string name) const { known("Variable::set_name").name = std::move(name); }
 
-  // Runs the graph backward from here. Without creator: returns at once. A single-element variable
+  // Runs the graph backward from here. From a root: returns at once. A volatile variable, and one
+  // of which nothing was recorded (under NoBackprop, or a function of constants alone), is a
+  // GradientError: there is nothing to go back through. A single-element variable
   // without gradient starts from one; larger ones need set_grad first (GradientError). Gradients of
   // roots are assigned, those of parameters accumulate until zero_grads. Everything runs on the
   // current streams, in descending order of creation.
@@ -104,8 +122,19 @@ class Variable {
   friend bool same_variable(const Variable& a, const Variable& b) { return a.body_ == b.body_; }
 
  protected:
+  VariableBody& known(const char* who) const {
+    if (!body_) [[unlikely]]
+      fail_undefined(who);
+    return *body_;
+  }
+  [[noreturn, gnu::cold]] static void fail_undefined(const char* who);
+
   IntrusivePtr<VariableBody> body_;
 };
+
+// Prints "Variable(2.5, dtype=float32)": the value of data() as its repr() shows it. Waits for the
+// device.
+std::ostream& operator<<(std::ostream& os, const Variable& variable);
 
 using Variables = std::vector<Variable>;
 using Arrays = std::vector<Array>;

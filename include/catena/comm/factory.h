@@ -12,13 +12,13 @@ namespace catena::comm {
 struct CommunicatorOptions {
   // Default: CATENA_DEVICE when set ("cuda" gets the host-local rank as index); else the GPU with
   // the number of the rank on its host, modulo their number; without GPUs cpu:0.
-  std::optional<Device> device;
+  std::optional<Device> device = {};
   // Longest wait for another rank, in seconds; default CATENA_TIMEOUT, else 600.
-  std::optional<double> timeout;
+  std::optional<double> timeout = {};
   // Longest wait for all ranks to join; default CATENA_START_TIMEOUT, else 120.
-  std::optional<double> start_timeout;
+  std::optional<double> start_timeout = {};
   // nccl: the communicator over which ranks find each other and send host data; default mpi.
-  CommunicatorPtr bootstrap;
+  CommunicatorPtr bootstrap = {};
 };
 
 // The communicator of all ranks of the job.
@@ -52,10 +52,10 @@ LaunchEnvironment launch_environment();
 
 struct ThreadsOptions {
   // Of rank r: devices[r]; default cpu:r.
-  std::vector<Device> devices;
-  std::optional<double> timeout;
+  std::vector<Device> devices = {};
+  std::optional<double> timeout = {};
   // Tests: pretend that rank r is on host hosts[r]; default all on one.
-  std::vector<int> hosts;
+  std::vector<int> hosts = {};
   // Moves data by array operations as between GPUs, also on the CPU.
   bool generic = false;
   // "threads", or "nccl" to give each rank an NCCL communicator for its GPU.

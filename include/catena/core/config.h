@@ -13,7 +13,9 @@ enum class Precision : uint8_t { kFloat32, kTf32, kBf16 };
 enum class UseCudnn : uint8_t { kNever, kAuto, kAlways };
 
 struct Config {
-  Dtype default_dtype = Dtype::kFloat64;             // of creation routines, as NumPy
+  // Of what is made without saying a dtype: zeros, ones, empty, eye, tri; where it is a float also
+  // of the floats of the other routines that make arrays (see default_float).
+  Dtype default_dtype = Dtype::kFloat64;
   Precision matmul_precision = Precision::kFloat32;  // CATENA_MATMUL_PRECISION=float32|tf32|bf16
   bool deterministic = false;            // CATENA_DETERMINISTIC=1: no atomics, fixed algorithms
   UseCudnn use_cudnn = UseCudnn::kAuto;  // CATENA_CUDNN=never|auto|always, or 0 for never
@@ -24,6 +26,22 @@ struct Config {
 
 // The settings of the process; change them before work starts, not while other threads compute.
 Config& config();
+
+// The dtype of floats made from nothing or from plain numbers: linspace, arange and full of
+// fractions, array({0.5, 1.0}), random numbers, windows, loadtxt. config().default_dtype where that
+// is a float, else float64. Typed host data (vectors, spans, files of .npy) and the promotion of
+// integers in computations (sqrt, mean, /) do not ask for it.
+Dtype default_float();
+// A dtype argument of such a routine: without one default_float().
+class FloatDtype {
+ public:
+  FloatDtype() : value_(default_float()) {}
+  FloatDtype(Dtype value) : value_(value) {}
+  operator Dtype() const { return value_; }
+
+ private:
+  Dtype value_;
+};
 
 // Worker threads a CPU operation may use: OMP_NUM_THREADS if the user set it, else
 // max(1, cores of this process / ranks on the host). Shared by our loops and BLAS.

@@ -18,6 +18,9 @@ class MemoryPool {
   explicit MemoryPool(Allocator base = &allocate_unpooled);
   // The one that arrays come from unless an allocator is set: a caching pool with size classes.
   static MemoryPool default_pool();
+  // Handles to one pool, also after a move.
+  MemoryPool(const MemoryPool&) = default;
+  MemoryPool& operator=(const MemoryPool&) = default;
 
   // A block for work on the calling thread's current stream. When there is no more memory, the free
   // blocks are given back and the request repeated, then OutOfMemoryError. Zero bytes give an empty

@@ -31,7 +31,9 @@ struct StreamOptions {
 
 class Stream {
  public:
-  Stream() = default;  // undefined: only assignable
+  // Undefined: it may be assigned, compared and asked whether it is defined(); anything else is a
+  // ValueError.
+  Stream() = default;
   explicit Stream(StreamState* state) : state_(state) {}
   // A new stream of the device.
   static Stream create(Device device, int priority = 0);
@@ -45,8 +47,8 @@ class Stream {
   // memory that was used on it is not free yet. Equal streams give equal handles.
   static Stream wrap(Device device, void* native);
 
-  Device device() const { return state_->device; }
-  void* native() const { return state_->native; }
+  Device device() const { return known("Stream::device").device; }
+  void* native() const { return known("Stream::native").native; }
   StreamState* state() const { return state_.get(); }
   bool defined() const { return bool(state_); }
   // Makes it the calling thread's current stream of its device for good; StreamScope does so for a
@@ -71,6 +73,15 @@ class Stream {
   friend bool operator==(const Stream& a, const Stream& b) { return a.state_ == b.state_; }
 
  private:
+  friend class Event;
+  friend class StreamScope;
+  const StreamState& known(const char* who) const {
+    if (!state_) [[unlikely]]
+      fail_undefined(who);
+    return *state_;
+  }
+  [[noreturn, gnu::cold]] static void fail_undefined(const char* who);
+
   IntrusivePtr<StreamState> state_;
 };
 

@@ -15,7 +15,7 @@ namespace catena::datasets {
 Array read_idx(const std::string& path);
 
 struct MnistOptions {
-  std::string folder;        // empty: see find_mnist
+  std::string folder = {};   // empty: see find_mnist
   int ndim = 1;              // of a sample: 1 (784), 2 (28, 28), 3 (1, 28, 28)
   float scale = 1.0f / 255;  // pixels are bytes times this
   int classes = 10;          // labels are 0 .. classes - 1

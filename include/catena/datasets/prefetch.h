@@ -19,9 +19,16 @@ struct Batch {
   int64_t global_count = 0;   // samples over all ranks
   double weight = 1;          // size() / global_count
 
-  int64_t size() const { return arrays.at(0).length(); }
-  const Array& x() const { return arrays.at(0); }
-  const Array& t() const { return arrays.at(1); }
+  int64_t size() const { return column(0).length(); }
+  // The first and the second column; IndexError when the data set has no such one.
+  const Array& x() const { return column(0); }
+  const Array& t() const { return column(1); }
+  const Array& column(size_t k) const {
+    CATENA_CHECK(IndexError, k < arrays.size(), "Batch: column ", k, " was asked for",
+                 k == 1 ? " (t(), the labels)" : "", ", but the data set has ", arrays.size(),
+                 " column(s)");
+    return arrays[k];
+  }
 };
 
 // What a training loop pulls batches from. The position it reports is that of the batch handed out
@@ -65,7 +72,7 @@ struct PrefetchOptions {
   int depth = 2;  // batches made ahead, at least 2: one is copied while another is used
   // Whether a thread of its own makes them; unless given, for GPUs only: on a CPU all cores compute
   // already. Worth it there for a data set whose gather() waits or works long.
-  std::optional<bool> background;
+  std::optional<bool> background = {};
 };
 
 // Reads ahead. For a GPU a thread of its own gathers batches into pinned memory and copies them on

@@ -48,9 +48,13 @@ Variables broadcast(const Variables& xs);
 
 // Inputs that agree in all but one axis, one after the other.
 Variable concat(const Variables& xs, int64_t axis = 1);
-// Equal parts (the extent must divide), or cuts at ascending positions. Views.
+// Equal parts (the extent must divide), or cuts at ascending positions, {4} at one. Views.
 Variables split_axis(const VariableOperand& x, int64_t sections, int64_t axis);
 Variables split_axis(const VariableOperand& x, const Axes& positions, int64_t axis);
+inline Variables split_axis(const VariableOperand& x, std::initializer_list<int64_t> positions,
+                            int64_t axis) {
+  return split_axis(x, Axes(positions), axis);
+}
 // Basic index, as Array::at. A view; the gradient is zero outside it.
 Variable get_item(const VariableOperand& x, const std::vector<Index>& indices);
 

@@ -11,7 +11,7 @@ namespace catena::functions {
 // ValueError on a CPU; on a GPU, where looking would wait for the device, it makes the loss NaN,
 // and check_labels says where it is. One kernel forward, one backward.
 Variable softmax_cross_entropy(const VariableOperand& x, const VariableOperand& t,
-                               bool normalize = true, int32_t ignore_label = -1);
+                               YesNo normalize = true, int32_t ignore_label = -1);
 // Throws the ValueError above on any device, which it waits for.
 void check_labels(const Array& t, int64_t classes, int32_t ignore_label = -1);
 

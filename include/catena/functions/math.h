@@ -24,7 +24,8 @@ class VariableOperand {
  public:
   VariableOperand(const Variable& variable) : variable_(&variable) {}
   VariableOperand(const Parameter& parameter) : variable_(&parameter.variable()) {}
-  VariableOperand(const Array& array) : owned_(Variable::constant(array)), variable_(&owned_) {}
+  VariableOperand(const Array& array)
+      : owned_(array.defined() ? Variable::constant(array) : Variable()), variable_(&owned_) {}
   VariableOperand(const Scalar& number) : number_(number) {}
   template <class T>
   requires std::is_arithmetic_v<T> VariableOperand(T number) : number_(number) {}
@@ -40,7 +41,8 @@ class VariableOperand {
   const Variable& variable(const char* who) const {
     CATENA_CHECK(ValueError, variable_ != nullptr, who,
                  ": expected a variable or an array, got a number");
-    CATENA_CHECK(ValueError, variable_->defined(), who, ": got an undefined variable");
+    CATENA_CHECK(ValueError, variable_->defined(), who, ": got an undefined ",
+                 variable_ == &owned_ ? "array" : "variable");
     return *variable_;
   }
 

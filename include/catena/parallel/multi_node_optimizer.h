@@ -85,6 +85,9 @@ template <class AnyOptimizer>
 MultiNodeOptimizer create_multi_node_optimizer(AnyOptimizer&& optimizer,
                                                const CommunicatorPtr& comm,
                                                const BucketOptions& options = {}) {
+  CATENA_CHECK(ValueError, comm != nullptr,
+               "create_multi_node_optimizer: the communicator is null; make it with "
+               "create_communicator");
   return create_multi_node_optimizer(std::forward<AnyOptimizer>(optimizer), *comm, options);
 }
 

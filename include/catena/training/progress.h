@@ -32,11 +32,11 @@ std::string format_line(const Progress& progress);
 std::string format_duration(double seconds);
 
 struct ProgressOptions {
-  std::optional<bool> terminal;  // default: draws_on_terminal()
-  std::optional<bool> silent;    // default: !prints()
-  std::ostream* out = nullptr;   // default: standard output
-  double bar_interval = 0.1;     // seconds between two drawings
-  double line_interval = 10;     // seconds between two plain lines
+  std::optional<bool> terminal = {};  // default: draws_on_terminal()
+  std::optional<bool> silent = {};    // default: !prints()
+  std::ostream* out = nullptr;        // default: standard output
+  double bar_interval = 0.1;          // seconds between two drawings
+  double line_interval = 10;          // seconds between two plain lines
 };
 
 // Counts samples of a run. update() reads a clock and usually does nothing else (about 50 ns), so

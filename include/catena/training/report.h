@@ -15,9 +15,9 @@ using Row = std::vector<std::pair<std::string, double>>;
 
 struct ReportOptions {
   // JSON file that is written anew (by rename) with each row; empty: none.
-  std::string log;
-  std::optional<bool> silent;   // no table; default: ranks other than 0 under catena-run
-  std::ostream* out = nullptr;  // default: standard output
+  std::string log = {};
+  std::optional<bool> silent = {};  // no table; default: ranks other than 0 under catena-run
+  std::ostream* out = nullptr;      // default: standard output
 };
 
 // Columns are those of the first row: usually epoch, train_loss, train_accuracy, test_loss,

@@ -319,13 +319,13 @@ void Pool::recycle_block(Block& block) {
 }
 
 void Pool::out_of_memory(size_t asked) {
-  fail<OutOfMemoryError>("out of memory on ", name_, ": asked for ", asked, " bytes; in use ",
-                         statistics_.in_use, ", cached ", reserved_ - statistics_.in_use, ", free ",
-                         raw_->free_bytes(), ", limit ", statistics_.limit, " (0: none)",
-                         raw_->capturing()
-                             ? "; a graph is being captured, so that cached memory could"
-                               " not be given back"
-                             : "");
+  fail<OutOfMemoryError>(
+      "out of memory on ", name_, ": asked for ", asked, " bytes; in use ", statistics_.in_use,
+      ", cached ", reserved_ - statistics_.in_use, ", free ", raw_->free_bytes(), ", ",
+      statistics_.limit == 0 ? "no limit set" : message("limit ", statistics_.limit),
+      raw_->capturing() ? "; a graph is being captured, so that cached memory could"
+                          " not be given back"
+                        : "");
 }
 
 PrivatePool::PrivatePool(Pool& pool) : pool_(pool) {}

@@ -24,5 +24,7 @@ void use(const Array& x) {
   type_check::expect(TypeInfoTuple({x}).size() == 1 && TypeInfoTuple({x})[0].ndim() == 2);
 #elif CASE == 8
   type_check::expect(TypeInfoTuple({x})[0].ndim());
+#elif CASE == 9
+  x[0, 1];
 #endif
 }

@@ -1,0 +1,61 @@
+#include "functions/advice.h"
+
+#include "catena/autograd/parameter.h"
+
+namespace catena::functions {
+
+std::string layer_label(const char* kind, const Variable& W) {
+  const VariableNode* node = W.body()->node.get();
+  if (node == nullptr || node->parameter == nullptr) return kind;
+  const std::string path = path_of(*node->parameter);
+  const size_t end = path.rfind('/');
+  return end == std::string::npos ? kind : message(kind, " '", path.substr(0, end), "'");
+}
+
+std::string layer_advice(const Array& x, const Array& W) {
+  if (x.dtype() != W.dtype()) {
+    return message("The input is ", x.dtype(), ", the layer ", W.dtype(),
+                   ": convert the input with .astype(dtype::", W.dtype(),
+                   is_float(x.dtype()) ? message("), or make arrays of ", W.dtype(),
+                                                 " by config().default_dtype = dtype::", W.dtype())
+                                       : std::string(")"),
+                   ".");
+  }
+  if (W.ndim() != 2) return {};
+  const std::string takes = message("The layer takes (n, ", W.shape()[1], "), n samples of ",
+                                    W.shape()[1], " numbers each; the input has shape ", x.shape());
+  if (x.ndim() == 1 && x.size() == W.shape()[1])
+    return takes + ": one sample is x.reshape({1, -1}).";
+  return takes + ".";
+}
+
+namespace {
+
+std::string label_hint(const char* who, const Array& x, const Array& t) {
+  if (is_int(x.dtype()) && is_float(t.dtype()))
+    return message(" The arguments look swapped: it is ", who, "(scores, labels).");
+  if (t.shape() == x.shape() && x.ndim() >= 2)
+    return " One-hot labels become numbers by argmax(t, 1).";
+  if (!is_int(t.dtype())) return " Convert the labels with .astype(dtype::int32).";
+  if (x.ndim() >= 1 && t.ndim() == 2 && t.shape()[1] == 1 && t.shape()[0] == x.shape()[0])
+    return " Drop the last axis of the labels with t.reshape({-1}).";
+  return {};
+}
+
+}  // namespace
+
+std::string label_advice(const char* who, const Array& x, const Array& t) {
+  std::string text = message("Scores of shape ", x.shape(), " in ", x.dtype(),
+                             " came with labels of shape ", t.shape(), " in ", t.dtype(), ". ");
+  if (is_float(x.dtype()) && x.ndim() >= 2) {
+    Shape labels = x.shape();
+    labels.erase(labels.begin() + 1);
+    text += message("Expected are class numbers of 0 to ", x.shape()[1] - 1,
+                    " in int32 or int64, of shape ", labels, ".");
+  } else {
+    text += "Expected are floating scores (n, classes) and class numbers (n) in int32 or int64.";
+  }
+  return text + label_hint(who, x, t);
+}
+
+}  // namespace catena::functions

@@ -1,0 +1,19 @@
+// What errors of functions say beyond the expectation that failed: which layer of a model it was,
+// and what to do. Built only when an error is on its way.
+#pragma once
+
+#include <string>
+
+#include "catena/autograd/variable.h"
+
+namespace catena::functions {
+
+// "Linear 'block/l1'" when W is a parameter that a model has listed (setup, to_gpu, load, ...),
+// else the kind alone.
+std::string layer_label(const char* kind, const Variable& W);
+// What to do about an input x that a layer with weights W, (out, in), does not take.
+std::string layer_advice(const Array& x, const Array& W);
+// The same for scores x, (n, classes, ...), and labels t.
+std::string label_advice(const char* who, const Array& x, const Array& t);
+
+}  // namespace catena::functions
