@@ -162,6 +162,10 @@ std::string describe_stuck(const SlotSnapshot& slot, std::uint64_t now, double m
 // The letter of /proc/PID/stat: R, S, D (waits for a device), T (stopped), t (traced), Z, X; '\0'
 // when there is no such process.
 char process_state(int pid);
+bool is_stopped(const SlotSnapshot& slot);
+// What a rank does as its process and its slot tell: " (process 12 is stopped)", " (in barrier
+// #3)"; "" when nothing is known.
+std::string describe_doing(const SlotSnapshot& slot);
 
 namespace board_detail {
 struct Slot;
@@ -210,10 +214,12 @@ class StatusBoard {
 
   // Opens the shared-memory object `name` ("/catena-..."), or makes it when it does not exist.
   // Whoever of a host's processes comes first makes it, so nobody has to wait for anybody.
-  // Throws std::system_error, with the size of /dev/shm in mind, when there is no room.
+  // Throws std::system_error, with the size of /dev/shm in mind, when there is no room, and
+  // std::runtime_error when the object is not this user's alone: another user who guesses the name
+  // may make it first, so a job should choose one that cannot be guessed.
   static StatusBoard create(const std::string& name, int slots);
   // `name` is a shared-memory object or a path ("/proc/PID/fd/N", /-separated). Throws when it
-  // does not exist or was written by another version.
+  // does not exist, is not this user's alone, or was written by another version.
   static StatusBoard attach(const std::string& name);
   // CATENA_STATUS_BOARD and CATENA_LOCAL_RANK; a private board of one slot when the variable is
   // not set, so that programs need not care whether a launcher started them.

@@ -44,10 +44,25 @@ std::string describe_stuck(const SlotSnapshot& slot, std::uint64_t now, double m
   if (const char* stage = describe_stage(slot.exit_stage); stage && in_exit > allowed)
     return who(slot) + " " + stage + whole(in_exit) + limit;
   const double inside = seconds_since(slot.library_since_ns, now);
-  if (inside <= allowed) return {};
+  // While it joins, JoinWatch has an eye on it.
+  if (inside <= allowed || slot.phase == Phase::joining) return {};
   std::string text = who(slot) + " has been inside one call of MPI for " + whole(inside) + limit;
   if (!slot.operation.empty()) text += ", in " + slot.operation;
   return text + ": MPI or the network below it does not answer";
+}
+
+std::string describe_doing(const SlotSnapshot& slot) {
+  const char state = slot.pid > 0 ? process_state(slot.pid) : '\0';
+  const std::string process = " (process " + std::to_string(slot.pid);
+  if (state == 'T' || state == 't') return process + " is stopped)";
+  if (state == 'D') return process + " waits for a device or a file)";
+  if (!slot.operation.empty()) return " (in " + slot.operation + ")";
+  return slot.exit_stage == ExitStage::leaving ? " (in its exit handlers)" : "";
+}
+
+bool is_stopped(const SlotSnapshot& slot) {
+  const char state = slot.pid > 0 ? process_state(slot.pid) : '\0';
+  return state == 'T' || state == 't';
 }
 
 char process_state(int pid) {
