@@ -100,12 +100,12 @@ bool is_pair(const CallRecord& a, const CallRecord& b) {
          a.sequence == b.sequence;
 }
 
-// Whether it failed because it noticed the failure of another rank. What it throws then becomes its
-// own failure as well, later.
+// Whether it failed because it noticed the failure of another rank: what it threw then became its
+// own failure as well, later. One that notes no failure of its own goes on, with other
+// communicators.
 bool is_victim(const SlotSnapshot& peer) {
-  return peer.peer_failure.present &&
-         (!peer.own_failure.present ||
-          peer.peer_failure.monotonic_ns <= peer.own_failure.monotonic_ns);
+  return peer.peer_failure.present && peer.own_failure.present &&
+         peer.peer_failure.monotonic_ns <= peer.own_failure.monotonic_ns;
 }
 
 // Seconds after which a call that has not moved is looked at.
