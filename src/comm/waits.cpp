@@ -62,17 +62,21 @@ std::string list_elsewhere(const BoardPlace& place, const LastCalls& last) {
   return text;
 }
 
-// What ranks of this host do, as far as it explains a wait for them: stopped processes, ranks that
-// are inside MPI without an end, and calls on another communicator than this. `suspect` becomes the
-// first rank that is stopped, or else the one that alone is inside MPI.
-std::string describe_state_of(const BoardPlace& place, uint64_t id, const std::vector<int>& ranks,
-                              int* suspect) {
+// What ranks of this host do, as far as it explains a wait for them.
+struct Doing {
+  std::string text;            // begins with "; "
+  int stopped = -1;            // the first rank whose process is stopped
+  std::vector<int> stuck;      // inside one call of MPI for long
+  std::vector<int> elsewhere;  // in a call of another communicator
+  // Whom that makes guilty: -1 when nobody or several.
+  int suspect() const { return stopped < 0 && stuck.size() == 1 ? stuck[0] : stopped; }
+};
+
+Doing look_at(const BoardPlace& place, uint64_t id, const std::vector<int>& ranks) {
   constexpr uint64_t kLongInside = 2'000'000'000;  // ns
-  std::string text;
-  int stopped = -1;
-  std::vector<int> stuck;
+  Doing doing;
   const auto add = [&](const auto&... words) {
-    text += message(text.empty() ? "; " : ", ", words...);
+    doing.text += message(doing.text.empty() ? "; " : ", ", words...);
   };
   for (const int r : ranks) {
     const int slot = size_t(r) < place.slots.size() ? place.slots[size_t(r)] : -1;
@@ -81,19 +85,19 @@ std::string describe_state_of(const BoardPlace& place, uint64_t id, const std::v
     const auto calls = place.board->calls(slot, 1);
     const uint64_t inside = peer.library_since_ns, now = monotonic_ns();
     if (is_stopped(peer)) {
-      if (stopped < 0) stopped = r;
+      if (doing.stopped < 0) doing.stopped = r;
       add("rank ", r, " (process ", peer.pid, ") is stopped, as by SIGSTOP");
     } else if (inside != 0 && now > inside + kLongInside) {
-      stuck.push_back(r);
+      doing.stuck.push_back(r);
       add("rank ", r, " has been inside one call of MPI for ", (now - inside) / 1'000'000'000,
           " s");
     } else if (peer.in_call && !calls.empty() && !is_message(calls[0]) &&
                calls[0].communicator != id) {
+      doing.elsewhere.push_back(r);
       add("rank ", r, " is in ", format_call(calls[0]), " of another communicator");
     }
   }
-  *suspect = stopped < 0 && stuck.size() == 1 ? stuck[0] : stopped;
-  return text;
+  return doing;
 }
 
 std::vector<int> every_rank(const LastCalls& last) {
@@ -158,9 +162,11 @@ WaitProblem describe_delay(const BoardPlace& place, uint64_t id, double timeout,
   } else {
     why = describe_slowest(last, wait, elsewhere, late);
   }
-  int blamed = late.empty() ? -1 : late[0], suspect = -1;
-  why += describe_state_of(place, id, late.empty() ? every_rank(last) : late, &suspect);
-  if (blamed < 0) blamed = suspect;
+  const Doing doing = look_at(place, id, late.empty() ? every_rank(last) : late);
+  why += doing.text;
+  int blamed = late.empty() ? doing.suspect() : late[0];
+  // Two communicators in different order: unless they are the fewer, these ranks may be right.
+  if (!late.empty() && doing.elsewhere == late && 2 * late.size() >= last.size()) blamed = -1;
   const std::string who = wait.rank < 0 ? "" : message("rank ", wait.rank, " ");
   return {message(who, "waited ", timeout, " s (CATENA_TIMEOUT) ", wait.doing, ": ", why,
                   "; the stacks or logs of the ranks tell what they do"),
