@@ -12,6 +12,7 @@
 #include <memory>
 #include <random>
 
+#include "board_name.h"
 #include "check.h"
 #include "mpirun_command.h"
 #include "options.h"
@@ -39,6 +40,12 @@ std::string new_job_id() {
   char text[9];
   std::snprintf(text, sizeof(text), "%08x", std::random_device{}());
   return text;
+}
+
+std::string new_board_key() {
+  std::string key;
+  while (key.size() < 32) key += new_job_id();  // each is 32 random bits
+  return key;
 }
 
 // "120x40", or "" when standard output is not a terminal.
@@ -129,6 +136,7 @@ int launch(const Options& options) {
   if (!options.dry_run) check_not_nested();
   SignalQueue signals = job_signals();
   const Mpirun mpirun = find_mpirun(options.mpirun);
+  if (!options.dry_run) setenv(kBoardKey, new_board_key().c_str(), 1);
   MpirunRequest request = make_request(options, mpirun);
   if (options.dry_run) {
     // Missing is no mistake yet: the line may be for another machine.

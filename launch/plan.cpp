@@ -192,8 +192,9 @@ Plan make_plan(const Options& options, const Machine& machine) {
 
 std::string device_of_rank(const std::string& devices, int local_rank, int local_size,
                            int gpus_here, const std::string& gpu_problem) {
+  if (devices == "cpu" || (devices == "auto" && gpus_here == 0))
+    return "cpu:" + std::to_string(local_rank % kCpuDevices);
   const std::string rank = std::to_string(local_rank);
-  if (devices == "cpu" || (devices == "auto" && gpus_here == 0)) return "cpu:" + rank;
   const std::string here = "host " + host_name();
   if (devices == "auto") {
     if (local_size > gpus_here) too_many_ranks(local_size, gpus_here, here);

@@ -33,8 +33,12 @@ struct Plan {
 // Throws UserError when options and machine do not go together.
 Plan make_plan(const Options& options, const Machine& machine);
 
-// The device of one rank: "cuda:3", "cpu:1". `gpus_here` are those of the rank's own host.
-// Throws UserError.
+// How many CPU devices a program has (catena::kMaxDevices).
+inline constexpr int kCpuDevices = 64;
+
+// The device of one rank: "cuda:3", "cpu:1". `gpus_here` are those of the rank's own host. CPU
+// devices begin again after the last one: each rank is a process of its own, in which the number is
+// only a name. Throws UserError.
 std::string device_of_rank(const std::string& devices, int local_rank, int local_size,
                            int gpus_here, const std::string& gpu_problem);
 

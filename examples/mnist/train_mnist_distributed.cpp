@@ -38,7 +38,8 @@ int body(int argc, char** argv) {
         optimizer.update();
         return scores;
       },
-      comm.get()};
+      comm.get(),
+      [&] { optimizer.check_state(); }};
   mnist::train(options, program);
   return 0;
 }

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "catena/autograd/grad_mode.h"
+#include "catena/parallel/from_rank0.h"
 #include "catena/parallel/sum_over_ranks.h"
 #include "catena/serializers/checkpoint.h"
 #include "catena/serializers/npz.h"
@@ -63,6 +64,7 @@ class Run {
                    {"test_loss", test.at("loss")},
                    {"test_accuracy", test.at("accuracy")},
                    {"elapsed", elapsed_}});
+      if (program_.check) program_.check();
       if (is_root()) checkpoint_.save(checkpoint_path());
     }
     finish();
@@ -103,11 +105,17 @@ class Run {
   }
 
   void resume() {
-    CATENA_CHECK(IoError, std::filesystem::exists(checkpoint_path()), "--resume: there is no '",
-                 checkpoint_path(),
-                 "' to go on from; start without --resume, or name the folder of the earlier run "
-                 "with --out");
-    checkpoint_.load(checkpoint_path());
+    // Only rank 0 needs the file: the ranks may be on hosts that share none.
+    const auto share = catena::parallel::from_rank_0(program_.comm);
+    checkpoint_.load(checkpoint_path(), [&](const auto& read) {
+      return share([&] {
+        CATENA_CHECK(IoError, std::filesystem::exists(checkpoint_path()), "--resume: there is no '",
+                     checkpoint_path(),
+                     "' to go on from; start without --resume, or name the folder of the earlier "
+                     "run with --out");
+        return read();
+      });
+    });
     if (options_.lr > 0 && options_.lr != program_.optimizer->lr()) {
       if (tr::prints())
         std::printf("--lr %g replaces the %g of the checkpoint\n", options_.lr,

@@ -28,6 +28,8 @@ struct Program {
   // run out of samples; returns undefined scores then.
   std::function<Scores(const catena::datasets::Batch&)> step;
   catena::Communicator* comm = nullptr;  // more than one rank
+  // Called on all ranks before each checkpoint; throws when the ranks have come apart.
+  std::function<void()> check = {};
 };
 
 // Trains, prints a row an epoch and ends with the line "test accuracy 0.8812". Writes into

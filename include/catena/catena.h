@@ -74,6 +74,7 @@
 #include "catena/optimizers/schedules.h"
 #include "catena/optimizers/sgd.h"
 #include "catena/parallel/data_parallel.h"
+#include "catena/parallel/from_rank0.h"
 #include "catena/parallel/multi_node_optimizer.h"
 #include "catena/parallel/sum_over_ranks.h"
 #include "catena/serializers/checkpoint.h"

@@ -1,127 +1,16 @@
-// The status board of this process, and what it tells about the other ranks of the host.
+// What the status board tells about the other ranks of this host: calls that differ, ranks that
+// failed or left, waits that can never end.
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
-#include <cstdlib>
 #include <ctime>
-#include <exception>
-#include <mutex>
 #include <unordered_map>
 
 #include "catena/core/log.h"
 #include "communicator_state.h"
 
 namespace catena::comm {
-
-namespace {
-
-struct OwnBoard {
-  std::shared_ptr<StatusBoard> board;
-  int slot = 0;
-  StatusSlot own_slot() const { return board->slot(slot); }
-};
-
-OwnBoard& process_board() {
-  static auto* own = new OwnBoard;  // never destroyed: the exit handler uses it
-  return *own;
-}
-std::mutex board_mutex;  // of process_board()
-std::terminate_handler previous_terminate = nullptr;
-
-// An uncaught exception is written down before the process goes.
-[[noreturn]] void note_and_terminate() {
-  if (const std::exception_ptr current = std::current_exception();
-      current && process_board().board) {
-    try {
-      std::rethrow_exception(current);
-    } catch (const std::exception& error) {
-      process_board().own_slot().fail(error.what());
-    } catch (...) {
-      process_board().own_slot().fail("an exception that is not a std::exception");
-    }
-  }
-  if (previous_terminate) previous_terminate();
-  std::abort();
-}
-
-// Left behind when the program calls exit, so that the other ranks and the launcher see why.
-void note_exit(int status, void*) {
-  StatusSlot slot = process_board().own_slot();
-  slot.set_phase(Phase::finishing);
-  if (status != 0) slot.fail(message("exit code ", status));
-}
-
-std::string host_name() {
-  char text[256] = {};
-  gethostname(text, sizeof text - 1);
-  return text;
-}
-
-void adopt(StatusBoard&& board, int slot, int rank) {
-  process_board() = {std::make_shared<StatusBoard>(std::move(board)), slot};
-  process_board().own_slot().set_identity(rank, getpid(), host_name());
-  on_exit(note_exit, nullptr);  // as atexit, with the exit code
-  previous_terminate = std::set_terminate(note_and_terminate);
-}
-
-// A board for the ranks of a job that plain mpirun started: the first rank of each host names it.
-struct Proposal {
-  char name[48];
-};
-
-void make_common_board(Communicator& comm) {
-  const Topology& t = comm.topology();
-  Proposal mine{};
-  std::snprintf(
-      mine.name, sizeof mine.name, "/catena-%d-%lx", getpid(),
-      static_cast<unsigned long>(reinterpret_cast<uintptr_t>(&mine) ^ uint64_t(time(nullptr))));
-  const auto proposals = comm.all_gather_object(mine);
-  int leader = 0;
-  while (t.hosts[size_t(leader)] != t.inter_rank) ++leader;
-  const std::string name = proposals[size_t(leader)].name;
-  StatusBoard board = StatusBoard::create(name, t.intra_size);
-  comm.all_gather_object(t.intra_rank);  // all of the host have it open
-  if (comm.rank() == leader) StatusBoard::unlink(name);
-  adopt(std::move(board), t.intra_rank, comm.rank());
-}
-
-}  // namespace
-
-void note_failure(std::string_view text) {
-  // Another thread may hold it for as long as it waits for the other ranks.
-  const std::unique_lock lock(board_mutex, std::try_to_lock);
-  if (lock.owns_lock() && process_board().board) return process_board().own_slot().fail(text);
-  // Before the first communicator; without catena-run there is nobody to tell.
-  if (const char* name = std::getenv("CATENA_STATUS_BOARD"); name && *name)
-    StatusBoard::attach_from_environment().own_slot().fail(text);
-}
-
-BoardPlace find_board(Communicator& comm) {
-  std::lock_guard lock(board_mutex);
-  // All ranks were started alike, so all take the same branch.
-  OwnBoard& own = process_board();
-  if (!own.board) {
-    const char* name = std::getenv("CATENA_STATUS_BOARD");
-    if (name && *name) {
-      StatusBoard board = StatusBoard::attach_from_environment();
-      const int slot = board.local_rank();
-      adopt(std::move(board), slot, comm.rank());
-    } else {
-      make_common_board(comm);
-    }
-  }
-  BoardPlace place{own.board, {}};
-  const auto slots = comm.all_gather_object(own.slot);
-  for (int r = 0; r < comm.size(); ++r) {
-    const bool here = comm.topology().hosts[size_t(r)] == comm.inter_rank();
-    place.slots.push_back(here ? slots[size_t(r)] : -1);
-  }
-  own.own_slot().set_phase(Phase::running);
-  return place;
-}
 
 namespace {
 
@@ -211,12 +100,21 @@ bool is_pair(const CallRecord& a, const CallRecord& b) {
          a.sequence == b.sequence;
 }
 
+// Whether it failed because it noticed the failure of another rank: what it threw then became its
+// own failure as well, later. One that notes no failure of its own goes on, with other
+// communicators.
+bool is_victim(const SlotSnapshot& peer) {
+  return peer.peer_failure.present && peer.own_failure.present &&
+         peer.peer_failure.monotonic_ns <= peer.own_failure.monotonic_ns;
+}
+
 // Seconds after which a call that has not moved is looked at.
 constexpr double kStuck = 2;
 
 // All ranks have been in calls of this communicator for a while and no two of them can ever meet.
 // Calls in groups (CallRecord::reserved) are left alone: which of them are done is not recorded.
-std::string deadlock(const BoardPlace& place, const Rings& rings, uint64_t id, int size) {
+std::string deadlock(const BoardPlace& place, const Rings& rings, uint64_t id, int size,
+                     int* blamed) {
   if (int(rings.size()) != size) return {};  // ranks on other hosts
   timespec now{};
   clock_gettime(CLOCK_MONOTONIC, &now);
@@ -224,6 +122,7 @@ std::string deadlock(const BoardPlace& place, const Rings& rings, uint64_t id, i
   std::vector<CallRecord> current;
   std::vector<std::string> calls;
   uint64_t sequence = UINT64_MAX;
+  if (blamed) *blamed = -1;
   for (int r = 0; r < size; ++r) {
     const SlotSnapshot peer = place.board->read(place.slots[size_t(r)]);
     if (!peer.in_call || rings[size_t(r)].empty()) return {};
@@ -233,11 +132,12 @@ std::string deadlock(const BoardPlace& place, const Rings& rings, uint64_t id, i
     for (const CallRecord& other : current)
       if (is_pair(call, other)) return {};
     current.push_back(call);
-    calls.push_back("waits in " + format_call(call));
+    calls.push_back("waited in " + format_call(call));
     sequence = std::min(sequence, call.sequence);
   }
   const auto is_first = [&](const CallRecord& call) { return call.hash == current[0].hash; };
   if (std::all_of(current.begin(), current.end(), is_first)) return {};  // one slow collective
+  if (blamed) *blamed = rank_in_job(place, odd_rank(calls));
   return describe_mismatch(calls, sequence) +
          " (a send waits for its recv: put exchanges into one group)";
 }
@@ -315,7 +215,7 @@ std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64
   std::vector<int> ranks;
   size_t own = 0;
   std::string failure;
-  int failed = -1;
+  int failed = -1, victim_of = -1;
   uint64_t failed_at = UINT64_MAX;
   for (int r = 0; r < size; ++r) {
     const int slot = place.slots[size_t(r)];
@@ -328,7 +228,14 @@ std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64
     }
     const SlotSnapshot peer = place.board->read(slot);
     const std::string doing = peer.operation.empty() ? "" : ", last seen in " + peer.operation;
-    if (peer.own_failure.present && peer.own_failure.monotonic_ns < failed_at) {
+    if (is_victim(peer)) {
+      // It ends because of another rank, and says which, whatever its exception was called after.
+      if (peer.peer_failure.monotonic_ns >= failed_at) continue;
+      failed_at = peer.peer_failure.monotonic_ns;
+      failure = peer.peer_failure.text;
+      victim_of = peer.peer_failure.blamed_rank;
+      failed = -1;
+    } else if (peer.own_failure.present && peer.own_failure.monotonic_ns < failed_at) {
       failed_at = peer.own_failure.monotonic_ns;
       failure = message("rank ", r, " failed", doing, ": ", peer.own_failure.text);
       failed = r;
@@ -341,14 +248,17 @@ std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64
       failed = r;
     }
   }
-  if (blamed) *blamed = failed;
-  const std::string text = difference(rings, own, ranks, id, size_t(size), blamed);
-  if (blamed) *blamed = rank_in_job(place, *blamed);
-  if (!text.empty() || !failure.empty()) return !text.empty() ? text : failure;
-  return waited_seconds < kStuck ? std::string() : deadlock(place, rings, id, size);
+  int odd = -1;
+  const std::string text = difference(rings, own, ranks, id, size_t(size), &odd);
+  if (blamed) *blamed = rank_in_job(place, text.empty() ? failed : odd);
+  if (!text.empty()) return text;
+  if (blamed && failed < 0) *blamed = victim_of;  // a rank of the job already
+  if (!failure.empty()) return failure;
+  return waited_seconds < kStuck ? std::string() : deadlock(place, rings, id, size, blamed);
 }
 
 int rank_in_job(const BoardPlace& place, int rank) {
+  if (rank >= 0 && size_t(rank) < place.ranks.size()) return place.ranks[size_t(rank)];
   if (!place.board || rank < 0 || place.slots[size_t(rank)] < 0) return rank;
   const int known = place.board->read(place.slots[size_t(rank)]).rank;
   return known < 0 ? rank : known;

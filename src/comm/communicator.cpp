@@ -1,5 +1,7 @@
 #include "catena/comm/communicator.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -30,7 +32,8 @@ Communicator::State::State(std::unique_ptr<Transport> moved, Device on,
       device(on),
       options(chosen),
       id(number),
-      history(number) {
+      history(number),
+      process(getpid()) {
   options.bootstrap.reset();
   for (auto& list : pairs) list.resize(static_cast<size_t>(topology.size));
 }
@@ -74,6 +77,12 @@ Communicator::Communicator(std::unique_ptr<State> state)
     : topology_(state->topology), device_(state->device), state_(std::move(state)) {}
 
 Communicator::~Communicator() {
+  if (getpid() != state_->process) {
+    // A child that the rank forked: the other ranks are not its, and the threads of the transport
+    // have stayed with the rank.
+    static_cast<void>(state_.release());
+    return;
+  }
   if (std::uncaught_exceptions() > 0 && !state_->closed) {
     // The other ranks will not come to close it.
     if (!failed()) state_->transport->abandon();
@@ -223,6 +232,7 @@ void Communicator::note_failure(const std::string& text, bool by_peer, int blame
 int Communicator::rank_in_job(int rank) const { return comm::rank_in_job(state_->place, rank); }
 
 void Communicator::abort(const std::string& reason) {
+  if (getpid() != state_->process) return;  // the child of a rank ends nobody's job
   state_->mark_failed(reason, false);
   state_->transport->abort(reason);
   if (state_->control) state_->control->abort(reason);
@@ -247,7 +257,7 @@ void Communicator::run_callbacks() {
 
 void Communicator::close() {
   State& s = *state_;
-  if (s.closed) return;
+  if (s.closed || getpid() != s.process) return;
   CATENA_CHECK(CommError, s.capture == 0 || s.capture != cuda::capture_id(),
                "close: a graph that records calls of this communicator is being captured; close it "
                "after the capture");
@@ -277,8 +287,13 @@ CommunicatorPtr Communicator::split(int color, int key) {
   ++state_->splits;
   auto transport = state_->transport->split(members, members.empty() ? -1 : new_rank, color);
   if (members.empty()) return nullptr;
-  BoardPlace place{state_->place.board, {}};
-  for (int r : members) place.slots.push_back(state_->place.slots[size_t(r)]);
+  const BoardPlace& all = state_->place;
+  BoardPlace place{all.board, {}};
+  for (int r : members) {
+    place.slots.push_back(all.slots[size_t(r)]);
+    if (!all.ranks.empty()) place.ranks.push_back(all.ranks[size_t(r)]);
+    if (!all.hosts.empty()) place.hosts.push_back(all.hosts[size_t(r)]);
+  }
   CallRecord origin;
   origin.sequence = static_cast<uint64_t>(state_->splits);
   origin.root = color;
@@ -384,6 +399,9 @@ void Communicator::issue(const Request& request, const Array& input, const Array
 Array Communicator::submit(Request& request) {
   State& s = *state_;
   CATENA_CHECK(CommError, !s.closed, request.who, ": the communicator is closed");
+  CATENA_CHECK(CommError, getpid() == s.process, request.who,
+               ": called in a process that was forked from the rank; only the rank itself can use "
+               "its communicators");
   if (s.failed.load(std::memory_order_relaxed)) [[unlikely]]
     throw_if_failed();
   if (request.output.defined()) check_writable(request.who, request.output);

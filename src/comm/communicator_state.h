@@ -1,6 +1,8 @@
 // The inside of a communicator: its transport, call records and open group.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <atomic>
 #include <map>
@@ -21,6 +23,9 @@ namespace catena::comm {
 struct BoardPlace {
   std::shared_ptr<StatusBoard> board;
   std::vector<int> slots;  // of every rank; -1 on other hosts
+  // Of every rank, its number in the job and the name of its host; empty when not known.
+  std::vector<int> ranks = {};
+  std::vector<std::string> hosts = {};
 };
 
 // A checked call, before staging.
@@ -86,6 +91,7 @@ struct Communicator::State {
   uint64_t capture = 0;         // the last graph capture with calls of this communicator
   bool capture_of_all = false;  // more than messages between two ranks were captured
   uint64_t made_over_it = 0;    // communicators that have this one as control
+  pid_t process;                // that made it; children that it forks have no part in it
 };
 
 // The number of messages from rank `source` to rank `destination` as a communicator of its own.

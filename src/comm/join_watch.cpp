@@ -12,7 +12,12 @@ namespace catena::comm {
 
 JoinWatch::JoinWatch(double timeout) : timeout_(timeout) {
   if (const char* name = std::getenv("CATENA_STATUS_BOARD"); name && *name) {
-    board_.emplace(StatusBoard::attach_from_environment());
+    try {
+      board_.emplace(StatusBoard::attach_from_environment());
+    } catch (const std::exception&) {  // find_board() says so to all ranks, once they have met
+    }
+  }
+  if (board_) {
     before_ = board_->read(board_->local_rank()).phase;
     board_->own_slot().set_phase(Phase::joining);
   }
@@ -42,18 +47,37 @@ void JoinWatch::run() {
   while (!changed_.wait_for(lock, std::chrono::milliseconds(200), [this] { return done_; })) {
     look();
     if (Clock::now() < deadline) continue;
-    std::vector<int> late;
-    for (int slot = 0; board_ && slot < board_->slots(); ++slot) {
-      const SlotSnapshot peer = board_->read(slot);
-      if (peer.phase == Phase::joining || peer.rank < 0) continue;
-      late.push_back(peer.rank);
-    }
-    const std::string who = late.empty() ? "ranks of other hosts" : list_ranks(late);
-    give_up(late.empty() ? -1 : late[0],
-            message("create_communicator: ", who, late.size() == 1 ? " has" : " have",
-                    " not called it within ", timeout_,
-                    " s (CATENA_START_TIMEOUT, catena-run --start-timeout)"));
+    give_up_late();
   }
+}
+
+// Nobody has come to the end in time: those of this host that did not call, or are stopped, or else
+// it is nobody's fault that is known here.
+void JoinWatch::give_up_late() {
+  std::vector<int> late;
+  std::string doing;
+  int stopped = -1;
+  for (int slot = 0; board_ && slot < board_->slots(); ++slot) {
+    const SlotSnapshot peer = board_->read(slot);
+    if (peer.rank >= 0 && peer.phase != Phase::joining) late.push_back(peer.rank);
+    if (peer.rank < 0 || !is_stopped(peer)) continue;
+    if (stopped < 0) stopped = peer.rank;
+    doing += message("; rank ", peer.rank, describe_doing(peer));
+  }
+  const std::string limit =
+      message(" within ", timeout_, " s (CATENA_START_TIMEOUT, catena-run --start-timeout)", doing);
+  if (!late.empty())
+    give_up(late[0], message("create_communicator: ", list_ranks(late),
+                             late.size() == 1 ? " has" : " have", " not called it", limit));
+  const LaunchEnvironment launch = launch_environment();
+  const bool one_host = launch.launched && launch.local_size == launch.size;
+  give_up(stopped,
+          message("create_communicator: ",
+                  !board_    ? "other ranks have not called it"
+                  : one_host ? "all ranks have called it, but MPI has not connected them"
+                             : "all ranks of this host have called it, but those of other hosts "
+                               "have not, or MPI cannot reach them over the network",
+                  limit));
 }
 
 void JoinWatch::look() {

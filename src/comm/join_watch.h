@@ -25,6 +25,7 @@ class JoinWatch {
   void run();
   // Looks at the other ranks of this host; does not return when one has ended.
   void look();
+  [[noreturn]] void give_up_late();
   [[noreturn]] void give_up(int blamed, const std::string& text);
 
   double timeout_;

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
 #include <system_error>
@@ -28,11 +29,32 @@ namespace {
   throw std::system_error(errno, std::generic_category(), what);
 }
 
-// A shared-memory object is "/name"; anything with a second slash is a path.
+// A shared-memory object is "/name"; anything with a second slash is a path, whose links are the
+// kernel's own (/proc/PID/fd/N).
 int open_segment(const std::string& name, int flags) {
   const bool path = name.find('/', 1) != std::string::npos;
   return path ? ::open(name.c_str(), flags | O_CLOEXEC, 0600)
               : ::shm_open(name.c_str(), flags | O_CLOEXEC, 0600);
+}
+
+// Whether nobody but this user could have made the file or can write to it. Another user who knows
+// the name may be there first: that file must not be believed, and could be cut while it is mapped.
+bool is_own(int fd) {
+  struct stat status {};
+  return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+         (status.st_mode & (S_IRWXG | S_IRWXO)) == 0 && status.st_nlink <= 1;
+}
+
+[[noreturn]] void refuse_foreign(int fd, const std::string& name) {
+  struct stat status {};
+  fstat(fd, &status);
+  ::close(fd);
+  char mode[8];
+  std::snprintf(mode, sizeof mode, "%04o", status.st_mode & 07777u);
+  throw std::runtime_error("status board: " + name + " belongs to user " +
+                           std::to_string(status.st_uid) + " with mode " + mode +
+                           ", expected this user's own (" + std::to_string(geteuid()) +
+                           ") with mode 0600; somebody else has taken its name");
 }
 
 // Whether `name` still leads to the file that is open as `fd`.
@@ -47,12 +69,23 @@ bool name_leads_to(const std::string& name, int fd) {
   return same;
 }
 
+// A new object, or the one that another process of this user has made: -1 with errno.
+int make_or_open(const std::string& name) {
+  for (;;) {
+    const int made = open_segment(name, O_RDWR | O_CREAT | O_EXCL);
+    if (made >= 0 || errno != EEXIST) return made;
+    const int found = open_segment(name, O_RDWR);
+    if (found >= 0 || errno != ENOENT) return found;  // else it was removed in between
+  }
+}
+
 // Opens or makes the object and marks it as in use with a shared lock. Between the two a cleaner
 // may have removed it, hence the second look.
 int open_and_lock(const std::string& name) {
   for (;;) {
-    const int fd = open_segment(name, O_RDWR | O_CREAT);
+    const int fd = make_or_open(name);
     if (fd < 0) throw_system_error("status board: cannot create shared memory " + name);
+    if (!is_own(fd)) refuse_foreign(fd, name);
     if (flock(fd, LOCK_SH) == 0 && name_leads_to(name, fd)) return fd;
     ::close(fd);
   }
@@ -114,6 +147,7 @@ StatusBoard StatusBoard::create(const std::string& name, int slots) {
 StatusBoard StatusBoard::attach(const std::string& name) {
   const int fd = open_segment(name, O_RDWR);
   if (fd < 0) throw_system_error("status board: cannot open " + name);
+  if (!is_own(fd)) refuse_foreign(fd, name);
   struct stat status {};
   if (fstat(fd, &status) != 0 || static_cast<std::size_t>(status.st_size) < sizeof(Segment)) {
     ::close(fd);
@@ -169,6 +203,10 @@ int StatusBoard::remove_stale(const std::string& prefix) {
     if (!name.substr(1).starts_with(start)) continue;
     const int fd = open_segment(name, O_RDWR);
     if (fd < 0) continue;  // another user's
+    if (!is_own(fd)) {
+      ::close(fd);
+      continue;
+    }
     // Everyone who made or joined the segment holds a shared lock while alive.
     if (flock(fd, LOCK_EX | LOCK_NB) == 0 && unlink(name)) ++removed;
     ::close(fd);

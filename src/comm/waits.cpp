@@ -1,5 +1,7 @@
 // Waits that do not end: which ranks did not come, as their records on the board tell.
 #include <algorithm>
+#include <map>
+#include <numeric>
 
 #include "communicator_state.h"
 
@@ -48,12 +50,73 @@ namespace {
 
 constexpr char kBusyGpu[] = "a GPU has not finished the work that was queued before it";
 
+// "ranks 2, 3 on node7": those whose records are on no board of this host. "" when there are none
+// or nothing is known of them.
+std::string list_elsewhere(const BoardPlace& place, const LastCalls& last) {
+  std::map<std::string, std::vector<int>> by_host;
+  for (size_t r = 0; r < place.hosts.size() && r < place.slots.size(); ++r)
+    if (!last[r] && place.slots[r] < 0) by_host[place.hosts[r]].push_back(int(r));
+  std::string text;
+  for (const auto& [host, ranks] : by_host)
+    text += message(text.empty() ? "" : ", ", list_ranks(ranks), " on ", host);
+  return text;
+}
+
+// What ranks of this host do, as far as it explains a wait for them.
+struct Doing {
+  std::string text;            // begins with "; "
+  int stopped = -1;            // the first rank whose process is stopped
+  std::vector<int> stuck;      // inside one call of MPI for long
+  std::vector<int> elsewhere;  // in a call of another communicator
+  // Whom that makes guilty: -1 when nobody or several.
+  int suspect() const { return stopped < 0 && stuck.size() == 1 ? stuck[0] : stopped; }
+};
+
+Doing look_at(const BoardPlace& place, uint64_t id, const std::vector<int>& ranks) {
+  constexpr uint64_t kLongInside = 2'000'000'000;  // ns
+  Doing doing;
+  const auto add = [&](const auto&... words) {
+    doing.text += message(doing.text.empty() ? "; " : ", ", words...);
+  };
+  for (const int r : ranks) {
+    const int slot = size_t(r) < place.slots.size() ? place.slots[size_t(r)] : -1;
+    if (!place.board || slot < 0) continue;
+    const SlotSnapshot peer = place.board->read(slot);
+    const auto calls = place.board->calls(slot, 1);
+    const uint64_t inside = peer.library_since_ns, now = monotonic_ns();
+    if (is_stopped(peer)) {
+      if (doing.stopped < 0) doing.stopped = r;
+      add("rank ", r, " (process ", peer.pid, ") is stopped, as by SIGSTOP");
+    } else if (inside != 0 && now > inside + kLongInside) {
+      doing.stuck.push_back(r);
+      add("rank ", r, " has been inside one call of MPI for ", (now - inside) / 1'000'000'000,
+          " s");
+    } else if (peer.in_call && !calls.empty() && !is_message(calls[0]) &&
+               calls[0].communicator != id) {
+      doing.elsewhere.push_back(r);
+      add("rank ", r, " is in ", format_call(calls[0]), " of another communicator");
+    }
+  }
+  return doing;
+}
+
+std::vector<int> every_rank(const LastCalls& last) {
+  std::vector<int> ranks(last.size());
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
+}
+
 // Why `wait.sequence`, which no rank is known to have left out, has not ended.
-std::string describe_unfinished(const LastCalls& last, const Wait& wait) {
+std::string describe_unfinished(const LastCalls& last, const Wait& wait,
+                                const std::string& elsewhere) {
   const auto is_known = [](const auto& call) { return call.has_value(); };
   const std::string call = message("call #", wait.sequence);
-  if (last.empty() || !std::all_of(last.begin(), last.end(), is_known))
-    return "other ranks did not come to " + call + (wait.on_gpu ? message(", or ", kBusyGpu) : "");
+  if (last.empty() || !std::all_of(last.begin(), last.end(), is_known)) {
+    const std::string network =
+        elsewhere.empty() ? "" : ", or the network between the hosts is down";
+    return message(elsewhere.empty() ? "other ranks" : elsewhere, " did not come to ", call,
+                   wait.on_gpu ? message(", or ", kBusyGpu) : network);
+  }
   return "all ranks have made " + call +
          (wait.on_gpu ? message(": ", kBusyGpu, ", or the transfer stands still")
                       : ", but the transfer stands still");
@@ -61,38 +124,53 @@ std::string describe_unfinished(const LastCalls& last, const Wait& wait) {
 
 // Why calls up to `wait.sequence` have not ended; `late` becomes the ranks that left one out for
 // certain. A rank that left out a later one of several calls may be waited for, or not yet.
-std::string describe_calls(const LastCalls& last, const Wait& wait, std::vector<int>& late) {
+std::string describe_calls(const LastCalls& last, const Wait& wait, const std::string& elsewhere,
+                           std::vector<int>& late) {
   const uint64_t first = wait.first > 0 ? wait.first : wait.sequence;
   late = late_ranks(last, first);
   if (!late.empty()) return message(list_ranks(late), " did not come to call #", first);
   const std::vector<int> perhaps = late_ranks(last, wait.sequence);
-  if (perhaps.empty()) return describe_unfinished(last, wait);
+  if (perhaps.empty()) return describe_unfinished(last, wait, elsewhere);
   return message(list_ranks(perhaps), " did not come to call #", wait.sequence, ", or ", kBusyGpu);
+}
+
+// As describe_calls, of a wait for no call in particular.
+std::string describe_slowest(const LastCalls& last, const Wait& wait, const std::string& elsewhere,
+                             std::vector<int>& late) {
+  late = slowest_ranks(last);
+  // If this rank is one of them, the others only ran ahead.
+  if (std::find(late.begin(), late.end(), wait.rank) != late.end()) late.clear();
+  if (!late.empty())
+    return message(list_ranks(late), late.size() > 1 ? " have" : " has",
+                   " made fewer calls than others");
+  if (elsewhere.empty()) return "other ranks did not come or do not progress";
+  return elsewhere + " did not come or do not progress, or the network between the hosts is down";
 }
 
 }  // namespace
 
 WaitProblem describe_delay(const BoardPlace& place, uint64_t id, double timeout, const Wait& wait) {
   const LastCalls last = last_calls(place, id);
+  const std::string elsewhere = list_elsewhere(place, last);
   std::vector<int> late;
   std::string why;
   if (wait.peer >= 0) {
     late = {wait.peer};
     why = list_ranks(late) + " did not come";
   } else if (wait.sequence > 0) {
-    why = describe_calls(last, wait, late);
+    why = describe_calls(last, wait, elsewhere, late);
   } else {
-    late = slowest_ranks(last);
-    // If this rank is one of them, the others only ran ahead.
-    if (std::find(late.begin(), late.end(), wait.rank) != late.end()) late.clear();
-    why = late.empty() ? "other ranks did not come or do not progress"
-                       : message(list_ranks(late), late.size() > 1 ? " have" : " has",
-                                 " made fewer calls than others");
+    why = describe_slowest(last, wait, elsewhere, late);
   }
+  const Doing doing = look_at(place, id, late.empty() ? every_rank(last) : late);
+  why += doing.text;
+  int blamed = late.empty() ? doing.suspect() : late[0];
+  // Two communicators in different order: unless they are the fewer, these ranks may be right.
+  if (!late.empty() && doing.elsewhere == late && 2 * late.size() >= last.size()) blamed = -1;
   const std::string who = wait.rank < 0 ? "" : message("rank ", wait.rank, " ");
   return {message(who, "waited ", timeout, " s (CATENA_TIMEOUT) ", wait.doing, ": ", why,
                   "; the stacks or logs of the ranks tell what they do"),
-          late.empty() ? -1 : rank_in_job(place, late[0])};
+          rank_in_job(place, blamed)};
 }
 
 WaitProblem describe_delay(const Communicator* owner, double timeout, const Wait& wait) {

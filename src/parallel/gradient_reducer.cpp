@@ -5,6 +5,7 @@
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
 #include "catena/core/graph.h"
+#include "equal_states.h"
 
 namespace catena::parallel {
 namespace {
@@ -37,6 +38,9 @@ void GradientReducer::after_setup(Optimizer& optimizer) {
   update_buckets();
   begin_round();
   for (const auto& arena : optimizer.layout().arenas()) comm_.broadcast(arena.data(), 0);
+  updates_ = 0;
+  compare_ = true;
+  check_equal_states(comm_, optimizer, "setup");
 }
 
 // Compares the models of all ranks and names the first difference.
@@ -193,8 +197,17 @@ void GradientReducer::finish(Optimizer&) {
 
 void GradientReducer::after_update(Optimizer&) {
   begin_round();
-  ++updates_;
-  if (updates_ % kUpdatesBetweenChecks == 0 && !cuda::is_capturing(comm_.device())) comm_.check();
+  if (++updates_ % kUpdatesBetweenChecks == 0) compare_ = true;
+  if (!compare_ || cuda::is_capturing(comm_.device())) return;
+  compare_ = false;
+  comm_.check();
+  check_state("update");
+}
+
+void GradientReducer::check_state(const char* who) {
+  CATENA_CHECK(ValueError, optimizer_ != nullptr, who,
+               ": the optimizer is not set up; call setup(model) first");
+  check_equal_states(comm_, *optimizer_, who);
 }
 
 void GradientReducer::discard(Optimizer&) {

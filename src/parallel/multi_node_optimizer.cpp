@@ -29,6 +29,7 @@ void MultiNodeOptimizer::broadcast_state() {
   std::map<std::string, Array> state;
   for (const auto& [name, array] : comm().broadcast_object(own)) state[name] = array;
   optimizer_->load_state(state);
+  reducer_->check_state("broadcast_state");
 }
 
 }  // namespace catena::parallel

@@ -112,8 +112,16 @@ void Checkpoint::save(const std::string& path) const {
 }
 
 void Checkpoint::load(const std::string& path) const {
+  load(path, [](const std::function<NamedArrays()>& read) { return read(); });
+}
+
+void Checkpoint::load(const std::string& path, const Share& share) const {
+  const NamedArrays saved = share([&path] {
+    const auto arrays = load_npz(path);
+    return NamedArrays(arrays.begin(), arrays.end());
+  });
   std::map<std::string, std::map<std::string, Array>> groups;
-  for (const auto& [name, array] : load_npz(path)) {
+  for (const auto& [name, array] : saved) {
     const size_t slash = name.find('/');
     auto& group = groups[name.substr(0, slash)];
     const std::string below = slash == std::string::npos ? "" : name.substr(slash + 1);

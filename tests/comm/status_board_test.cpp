@@ -1,6 +1,8 @@
 #include "comm/status_board.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -210,6 +212,35 @@ std::string error_of(Call call) {
     return error.what();
   }
   return "no error";
+}
+
+// A file that another user was first to make would let him read and write the board, and cut it.
+TEST(StatusBoard, FilesOfOthersAreNotBelieved) {
+  const std::string name = board_name(), path = "/dev/shm" + name;
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+  ASSERT_GE(fd, 0);
+  const auto refused = [&] {
+    for (const bool create : {true, false}) {
+      const std::string text =
+          error_of([&] { create ? StatusBoard::create(name, 1) : StatusBoard::attach(name); });
+      EXPECT_NE(text.find("somebody else has taken its name"), std::string::npos) << text;
+    }
+  };
+  fchmod(fd, 0666);
+  refused();
+  fchmod(fd, 0600);
+  if (geteuid() == 0) {
+    ASSERT_EQ(fchown(fd, 65534, 65534), 0);
+    refused();
+    EXPECT_EQ(StatusBoard::remove_stale(name), 0) << "nor removed";
+    ASSERT_EQ(fchown(fd, 0, 0), 0);
+  }
+  EXPECT_EQ(StatusBoard::create(name, 1).slots(), 1);
+  struct stat status {};
+  fstat(fd, &status);
+  EXPECT_EQ(status.st_mode & 07777u, 0600u);
+  close(fd);
+  StatusBoard::unlink(name);
 }
 
 TEST(StatusBoard, Mistakes) {

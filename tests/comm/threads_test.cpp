@@ -195,8 +195,8 @@ TEST(ThreadsFaults, ExchangeWithoutGroupIsADeadlockThatIsNamed) {
   for (const std::string& text : texts) {
     EXPECT_TRUE(holds(text, "group")) << text;
     EXPECT_TRUE(holds(text,
-                      "rank 0 waits in send #1 float32[4] to rank 1; "
-                      "rank 1 waits in send #1 float32[4] to rank 0"))
+                      "rank 0 waited in send #1 float32[4] to rank 1; "
+                      "rank 1 waited in send #1 float32[4] to rank 0"))
         << text;
     EXPECT_FALSE(holds(text, "root 1")) << text;
   }
@@ -211,7 +211,7 @@ TEST(ThreadsFaults, SendAgainstCollectiveIsNamed) {
   });
   for (const std::string& text : texts) {
     EXPECT_TRUE(holds(text, "send #1")) << text;
-    EXPECT_TRUE(holds(text, "ranks 1, 2 waits in all_reduce #1") || holds(text, "all_reduce #1"))
+    EXPECT_TRUE(holds(text, "ranks 1, 2 waited in all_reduce #1") || holds(text, "all_reduce #1"))
         << text;
   }
 }

@@ -1,5 +1,8 @@
 // Which ranks the others wait for, as their records on the board tell, and what waits say of it.
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 
@@ -122,6 +125,75 @@ TEST(DescribeDelay, DoesNotSpeakForRanksWithoutRecords) {
   pair.expect({}, "sum: other ranks did not come or do not progress", -1);
   expect_contains(describe_delay(nullptr, 4, {.doing = "in a split"}).text,
                   {"waited 4 s (CATENA_TIMEOUT) in a split: other ranks did not come"});
+}
+
+TEST(DescribeDelay, NamesTheHostsThatNothingIsKnownOf) {
+  Pair pair;
+  pair.place.slots = {0, -1, -1, 1};
+  pair.place.hosts = {"node1", "node2", "node2", "node1"};
+  pair.place.ranks = {4, 5, 6, 7};
+  pair.call(0);
+  pair.expect({.sequence = 1}, "sum: rank 3 did not come to call #1; the stacks", 7);
+  pair.call(1);
+  pair.expect({.sequence = 1},
+              "sum: ranks 1, 2 on node2 did not come to call #1, or the network between the hosts "
+              "is down; the stacks",
+              -1);
+  pair.expect({}, "sum: ranks 1, 2 on node2 did not come or do not progress, or the network", -1);
+}
+
+TEST(DescribeDelay, BlamesAProcessThatIsStopped) {
+  const pid_t child = fork();
+  if (child == 0)
+    for (;;) pause();
+  kill(child, SIGSTOP);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
+  Pair pair;
+  pair.place.board->slot(1).set_identity(3, child, "here");
+  for (const int slot : {0, 1}) pair.call(slot);
+  const std::string text =
+      message("but the transfer stands still; rank 1 (process ", child, ") is stopped, as by");
+  pair.expect({.sequence = 1}, text.c_str(), 3);
+  kill(child, SIGKILL);
+  waitpid(child, &status, 0);
+}
+
+TEST(DescribeDelay, TellsOfACallOfAnotherCommunicator) {
+  Pair pair;
+  pair.call(0);
+  CallHistory other(8);
+  pair.place.board->slot(1).begin_call(other.next(CallOp::barrier, 0, 0, -1, 0));
+  pair.expect({.sequence = 1},
+              "rank 1 did not come to call #1; rank 1 is in barrier #1 of another communicator",
+              -1);
+}
+
+// A rank that ends because of another one throws, which becomes its own failure as well.
+TEST(ProblemOnBoard, BlamesTheRankThatVictimsBlame) {
+  const BoardPlace place{std::make_shared<StatusBoard>(StatusBoard::create_private(3)), {0, 1, 2}};
+  for (const int r : {0, 1, 2}) place.board->slot(r).set_identity(r, getpid(), "here");
+  place.board->slot(2).fail_because_of_peer(1, "rank 1 called something else");
+  int blamed = -1;
+  EXPECT_EQ(problem_on_board(place, 0, 3, 7, 1, &blamed), "") << "it may go on without that one";
+  place.board->slot(2).fail("rank 1 called something else");
+  EXPECT_EQ(problem_on_board(place, 0, 3, 7, 1, &blamed), "rank 1 called something else");
+  EXPECT_EQ(blamed, 1);
+}
+
+TEST(ProblemOnBoard, NamesTheOddOneOfRanksThatWaitForEachOther) {
+  const BoardPlace place{std::make_shared<StatusBoard>(StatusBoard::create_private(3)), {0, 1, 2}};
+  for (const int r : {0, 1, 2}) place.board->slot(r).set_identity(r, getpid(), "here");
+  CallHistory all[] = {CallHistory(7), CallHistory(7)}, pair(pair_id(7, 1, 2));
+  place.board->slot(0).begin_call(all[0].next(CallOp::all_reduce, 11, 0, -1, 8));
+  place.board->slot(2).begin_call(all[1].next(CallOp::all_reduce, 11, 0, -1, 8));
+  place.board->slot(1).begin_call(pair.next(CallOp::send, 11, 0, 2, 8));
+  int blamed = -1;
+  EXPECT_EQ(problem_on_board(place, 0, 3, 7, 5, &blamed), "") << "it may still end";
+  sleep(2);
+  EXPECT_NE(problem_on_board(place, 0, 3, 7, 5, &blamed).find("rank 1 waited in send"),
+            std::string::npos);
+  EXPECT_EQ(blamed, 1);
 }
 
 TEST(FindWaitProblem, TellsOfADelayAtTheDeadlineOnly) {

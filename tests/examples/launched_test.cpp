@@ -52,6 +52,32 @@ INSTANTIATE_TEST_SUITE_P(Cases, RanksTrainAsOneProcess,
                            return std::get<1>(info.param) + std::to_string(std::get<0>(info.param));
                          });
 
+// As on hosts without a shared file system: each rank has a folder of its own, and rank 1's
+// checkpoint is of another run.
+TEST(LaunchedExampleTest, ResumesFromRank0sCheckpoint) {
+  const SmallData data;
+  const TempFolder out;
+  const std::string common =
+      program("train_mnist_distributed") + " --data " + data.path() + " --out " + out.path() + "/";
+  const auto train = [&](const std::string& rest) {
+    return run({CATENA_RUN, "-n", "2", "--cpu", "/bin/sh", "-c", "exec " + common + rest});
+  };
+  expect_trained(train("whole --epochs 2"));
+  expect_trained(train("rank0 --epochs 1"));
+  expect_trained(train("rank1 --epochs 1 --lr 0.5"));
+  expect_trained(train("rank$CATENA_RANK --epochs 2 --resume"));
+  const auto whole = load_npz(out / "whole/model.npz"), parts = load_npz(out / "rank0/model.npz");
+  for (const auto& [name, array] : whole)
+    EXPECT_EQ(testing::difference(parts.at(name), array, 0, 0), "") << name;
+  std::filesystem::remove_all(out / "rank1");
+  expect_trained(train("rank$CATENA_RANK --epochs 3 --resume"));
+  const Finished missing = train("nowhere$CATENA_RANK --epochs 3 --resume");
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_NE(missing.err.find("--resume: there is no '" + (out / "nowhere0/checkpoint.npz")),
+            std::string::npos)
+      << missing.err;
+}
+
 // Only rank 1 is given a folder that does not exist.
 TEST(LaunchedExampleTest, TheRankThatFailsIsNamedFirst) {
   const SmallData data;

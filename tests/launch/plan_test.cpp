@@ -120,6 +120,9 @@ TEST(Plan, SeveralHosts) {
 
 TEST(Plan, DeviceOfARank) {
   EXPECT_EQ(device_of_rank("cpu", 3, 4, 8, ""), "cpu:3");
+  EXPECT_EQ(device_of_rank("cpu", 63, 130, 0, ""), "cpu:63");
+  EXPECT_EQ(device_of_rank("cpu", 64, 130, 0, ""), "cpu:0") << "there is no cpu:64";
+  EXPECT_EQ(device_of_rank("auto", 129, 130, 0, ""), "cpu:1");
   EXPECT_EQ(device_of_rank("auto", 3, 4, 8, ""), "cuda:3");
   EXPECT_EQ(device_of_rank("auto", 3, 4, 0, "no driver"), "cpu:3");
   EXPECT_EQ(device_of_rank("cuda:0,1,3", 2, 3, 4, ""), "cuda:3");

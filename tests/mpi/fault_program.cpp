@@ -1,11 +1,16 @@
 // Started by the tests under mpirun or catena-run: rank 1 misbehaves as the first argument says, on
 // the communicator that the second names ("mpi"). With mismatch:NAME and capture:NAME the last rank
 // makes the calls of that case of the suites.
+#include <dlfcn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -21,9 +26,59 @@ using catena::comm::Reduction;
 
 namespace {
 
+[[noreturn]] void sleep_for_ever() {
+  for (;;) pause();
+}
+
+// Calls of MPI that do not return, as when the network below hangs.
+std::atomic<bool> testall_hangs{false}, finalize_hangs{false};
+
+template <class Function>
+Function in_mpi(const char* name) {
+  return reinterpret_cast<Function>(dlsym(dlopen("libmpi.so.40", RTLD_LAZY | RTLD_NOLOAD), name));
+}
+
+}  // namespace
+
+// Found before those of the library, as the program exports its symbols. MPI's handles are
+// pointers.
+extern "C" int MPI_Testall(int count, void* requests, int* done, void* statuses) {
+  if (testall_hangs) sleep_for_ever();
+  return in_mpi<int (*)(int, void*, int*, void*)>("PMPI_Testall")(count, requests, done, statuses);
+}
+extern "C" int MPI_Finalize() {
+  if (finalize_hangs) sleep_for_ever();
+  return in_mpi<int (*)()>("PMPI_Finalize")();
+}
+
+namespace {
+
+// A destructor that runs after the end of MPI.
+struct Late {
+  ~Late() {
+    if (hangs) sleep_for_ever();
+  }
+  bool hangs = false;
+} late;
+
+// What a rank forks must not speak for it, whichever way it ends.
+void fork_child(const std::string& fault, Communicator& comm) {
+  const pid_t child = fork();
+  if (child == 0) {
+    const std::function<void()> fail = [] { throw std::runtime_error("of the child"); };
+    if (fault == "fork_throw") fail();
+    if (fault == "fork_terminate") [&]() noexcept { fail(); }();
+    if (fault == "fork_call") comm.barrier();
+    std::exit(fault == "fork_exit" ? 1 : 0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+}
+
 // Before the ranks have met.
 void misbehave_early(const std::string& fault) {
   if (comm::launch_environment().rank != 1) return;
+  if (fault == "stop_early") std::raise(SIGSTOP);
   if (fault == "late") std::this_thread::sleep_for(std::chrono::seconds(30));
   if (fault == "absent") std::exit(0);
 }
@@ -92,6 +147,13 @@ bool misbehave(Communicator& comm, const std::string& fault, const Array& x) {
   if (fault == "throw") throw std::runtime_error("rank 1 has no disk");
   if (fault == "abort") comm.abort("loss is NaN");
   if (fault == "leave") _exit(0);
+  if (fault == "stop") std::raise(SIGSTOP);
+  if (fault == "stuck") testall_hangs = true;
+  if (fault == "finalize") finalize_hangs = true;
+  if (fault == "late_exit") std::atexit(sleep_for_ever);
+  if (fault == "destructor") late.hangs = true;
+  if (fault == "send") comm.send(x, 2);
+  if (fault.starts_with("fork")) fork_child(fault, comm);
   if (fault == "max") reduce_and_wait(comm, x, Reduction::kMax);
   return fault == "return";
 }

@@ -93,8 +93,71 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"return", "the ranks of this communicator differ in call #2: ranks 0, 2", 7, 20},
         Case{"max", "the ranks of this communicator differ in call #2: ranks 0, 2", 7, 20},
         Case{"types", "received an object of type int, expected float", 7, 20},
+        Case{"send", "the ranks of this communicator differ in call #1: ranks 0, 2 waited in", 7,
+             20},
+        Case{"stop", "rank", 7, 30},
+        Case{"stop_early", "create_communicator: rank 1 has not", 1, 30},
+        Case{"stuck", "rank", 7, 30, 1, 1}, Case{"finalize", "rank", 1, 30, -1},
+        Case{"late_exit", "rank 1 did not reach the end of the program within 4 s", 1, 30},
+        Case{"destructor", "rank 1 has been in destructors or exit handlers of the program", 1, 30},
         Case{"hang", "rank", 7, 30}),
     [](const auto& tested) { return std::string(tested.param.fault); });
+
+TEST(LaunchedFaults, SayThatAProcessIsStopped) {
+  const Outcome o = launch(3, "stop");
+  EXPECT_TRUE(holds(o, "rank 1 did not come to call #2; rank 1 (process ")) << o.text;
+  EXPECT_TRUE(holds(o, ") is stopped, as by SIGSTOP")) << o.text;
+}
+
+// Calls without a deadline of their own, which nobody but another thread can end.
+TEST(LaunchedFaults, EndCallsOfMpiThatDoNotReturn) {
+  const Outcome stuck = launch(2, "stuck");
+  EXPECT_NE(stuck.code, 0) << stuck.text;
+  EXPECT_TRUE(holds(stuck, "rank 1 has been inside one call of MPI for ")) << stuck.text;
+  const Outcome finalize = launch(2, "finalize");
+  EXPECT_TRUE(holds(finalize, "rank 1 has been inside MPI_Finalize, which does not return, for "))
+      << finalize.text;
+  EXPECT_LT(finalize.seconds, 30);
+}
+
+// The exit handlers of a rank are in its children as well.
+class ForkedChild : public testing::TestWithParam<const char*> {};
+TEST_P(ForkedChild, LeavesTheJobAlone) {
+  for (const Outcome& o : {launch(3, GetParam()), job(3, GetParam())}) {
+    EXPECT_EQ(o.code, 0) << o.text;
+    EXPECT_TRUE(holds(o, "all went well")) << o.text;
+    EXPECT_FALSE(holds(o, "failed first")) << o.text;
+  }
+}
+INSTANTIATE_TEST_SUITE_P(Ways, ForkedChild,
+                         testing::Values("fork_exit", "fork_exit_0", "fork_throw",
+                                         "fork_terminate"),
+                         [](const auto& tested) { return std::string(tested.param); });
+
+TEST(ForkedChild, CannotUseTheRanksCommunicator) {
+  const Outcome o = launch(3, "fork_call");
+  EXPECT_EQ(o.code, 0) << o.text;
+  EXPECT_TRUE(holds(o, "barrier: called in a process that was forked from the rank")) << o.text;
+}
+
+// As on a host whose shared memory is too small.
+TEST(MpiFaults, RankWithoutAStatusBoard) {
+  const Outcome o =
+      shell(std::string(CATENA_TEST_MPIRUN) +
+            " -n 3 sh -c 'if [ $OMPI_COMM_WORLD_RANK = 1 ]; then export CATENA_LOCAL_RANK=1 "
+            "CATENA_STATUS_BOARD=/catena-not-there; fi; exec " CATENA_TEST_PROGRAM " none'");
+  EXPECT_EQ(o.code, 7) << o.text;
+  EXPECT_TRUE(holds(o, "seen: create_communicator: rank 1 on ")) << o.text;
+  EXPECT_TRUE(holds(o, ": status board: cannot open /catena-not-there: No such file")) << o.text;
+  EXPECT_FALSE(holds(o, "all ranks must name the same type")) << o.text;
+  const Outcome launched =
+      shell(std::string(CATENA_TEST_LAUNCHER) +
+            " -n 3 --cpu sh -c 'if [ $CATENA_RANK = 1 ]; then unset CATENA_STATUS_BOARD; fi; "
+            "exec " CATENA_TEST_PROGRAM " none'");
+  EXPECT_TRUE(holds(launched, "rank 1 on ")) << launched.text;
+  EXPECT_TRUE(holds(launched, "rank 0 of the same host has a status board and this one has none"))
+      << launched.text;
+}
 
 class LaunchedMismatches : public testing::TestWithParam<comm_suite::MismatchCase> {};
 TEST_P(LaunchedMismatches, AreReported) {

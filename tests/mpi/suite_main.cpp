@@ -106,7 +106,7 @@ TEST(Process, ExchangeWithoutGroupIsADeadlockThatIsNamed) {
     comm->send(x, (comm->rank() + 1) % comm->size());
     comm->recv(x, (comm->rank() + comm->size() - 1) % comm->size());
   });
-  expect_contains(text, {"rank 0 waits in send #1 float32[4] to rank 1", "group"});
+  expect_contains(text, {"rank 0 waited in send #1 float32[4] to rank 1", "group"});
   EXPECT_EQ(text.find("root 1"), std::string::npos) << text;
 }
 

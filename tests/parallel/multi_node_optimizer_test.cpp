@@ -386,9 +386,10 @@ TEST(MultiNodeOptimizer, BroadcastStateMakesRanksContinueAlike) {
   comm::run_threads(2, [&](Communicator& comm) {
     Net net(dtype::float32);
     net.to(comm.device());
-    optimizers::Adam adam(comm.rank() == 0 ? 0.02 : 0.5);
+    optimizers::Adam adam(0.02);
     auto optimizer = create_multi_node_optimizer(adam, comm);
     optimizer.setup(net);
+    if (comm.rank() == 1) adam.set_lr(0.5);
     if (comm.rank() == 0) {  // as if a checkpoint had been loaded here alone
       adam.state_of(net.l1.W)[0].fill(0.5);
       adam.state_of(net.l1.W)[1].fill(0.25);

@@ -48,6 +48,10 @@ class GradientReducer : public BackwardObserver, public optimizers::GradientSour
   // ranks must call it, with counts that add up to n_global. ValueError for numbers outside that.
   void set_batch_weight(int64_t n_local, int64_t n_global);
 
+  // Collective: ValueError on all ranks, beginning with `who`, unless they hold the same
+  // parameters, states and hyper-parameters; see MultiNodeOptimizer::check_state.
+  void check_state(const char* who);
+
   Communicator& comm() const { return comm_; }
   const std::vector<Bucket>& buckets() const { return buckets_; }
   // Buckets started since the last update, for tests.
@@ -91,6 +95,7 @@ class GradientReducer : public BackwardObserver, public optimizers::GradientSour
   double weight_ = 1;
   std::vector<Array> device_weights_;  // one for each arena on a GPU, in its dtype
   int64_t updates_ = 0;
+  bool compare_ = false;  // the states of the ranks, after the next update that is not captured
 };
 
 }  // namespace catena::parallel

@@ -32,14 +32,15 @@ class MultiNodeOptimizer {
   ~MultiNodeOptimizer();
   MultiNodeOptimizer(MultiNodeOptimizer&&) noexcept = default;
 
-  // Sets the optimizer up, checks that all ranks have the same model (ValueError naming the first
-  // parameter that differs, on all ranks) and copies rank 0's parameters to the others. The model
-  // must be on comm.device() (DeviceError).
+  // Sets the optimizer up, checks that all ranks have the same model and the same hyper-parameters
+  // (ValueError naming the first difference, on all ranks) and copies rank 0's parameters to the
+  // others. The model must be on comm.device() (DeviceError).
   void setup(Parameterized& model) { optimizer_->setup(model); }
   void setup(Parameterized&& model) = delete;
   void setup(const Parameters& parameters) { optimizer_->setup(parameters); }
   void zero_grads() { optimizer_->zero_grads(); }
-  // Waits, on the device, for the averages and updates. GradientErrors as Optimizer::update.
+  // Waits, on the device, for the averages and updates. GradientErrors as Optimizer::update. The
+  // first update after setup and every 64th end with check_state(), unless they are captured.
   void update() { optimizer_->update(); }
 
   // This rank's gradients count with n_local / n_global from now on (default 1 / size). A rank that
@@ -51,8 +52,14 @@ class MultiNodeOptimizer {
   // it averages the sums. Several micro-batches: all but the last inside.
   [[nodiscard]] Communicator::NoSync no_sync() { return reducer_->comm().no_sync(); }
   // Copies rank 0's parameters, states, hyper-parameters and t to the other ranks, for instance
-  // after loading a checkpoint on rank 0 alone.
+  // after loading a checkpoint on rank 0 alone (from_rank0.h reads whole checkpoints so).
+  // Collective.
   void broadcast_state();
+  // Collective: ValueError on all ranks, with the first that differs and the ranks, unless all hold
+  // the same bits in parameters, states, hyper-parameters and t; the communicator has then failed.
+  // Reads every parameter and state once, on its device, and waits for that. For steps that no
+  // update() sees: call it every now and then between replays of a graph.
+  void check_state() { reducer_->check_state("check_state"); }
 
   Optimizer& actual_optimizer() { return *optimizer_; }
   Optimizer* operator->() { return optimizer_; }

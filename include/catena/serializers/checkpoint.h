@@ -84,6 +84,10 @@ class Checkpoint {
   // IoError naming the entry that is missing, unknown, or does not fit. Entries are restored in the
   // order they were added; after an error some may have been.
   void load(const std::string& path) const;
+  // The same with arrays that `share` returns, which gets a function that reads the file: for ranks
+  // that one of them reads for, see parallel::from_rank_0.
+  using Share = std::function<NamedArrays(const std::function<NamedArrays()>& read)>;
+  void load(const std::string& path, const Share& share) const;
 
  private:
   struct Entry {

@@ -18,10 +18,15 @@ void check(int code, const char* call) {
   fail<CommError>(call, " failed: ", text);
 }
 
+namespace {
 std::mutex& mutex() {
   static auto* one = new std::mutex;  // used at exit
   return *one;
 }
+}  // namespace
+
+Lock::Lock() : lock_(mutex()), slot_(process_slot()) { slot_.enter_library(); }
+Lock::~Lock() { slot_.leave_library(); }
 
 bool ended() {
   int flag = 0;
@@ -33,6 +38,7 @@ namespace {
 
 double exit_timeout = 600;
 MPI_Comm exit_comm = MPI_COMM_NULL;
+pid_t rank_process = 0;
 
 // Texts about the failure that are still on their way to other ranks leave with MPI's progress.
 void send_last_messages() {
@@ -43,12 +49,9 @@ void send_last_messages() {
   }
 }
 
-// A rank that is done early waits here for the others, which may still need its progress; but not
-// for ever, and not inside MPI_Finalize, where nothing could end the wait. A rank that failed waits
-// for nobody: whoever started the job ends the others.
-void end_at_exit(int status, void*) {
-  if (ended()) return;
-  if (status != 0) return send_last_messages();
+// Whether all ranks have come here, before the deadline. The wait is not inside MPI_Finalize, where
+// nothing could end it.
+bool meet_at_exit() {
   MPI_Request request;
   int done = MPI_Ibarrier(exit_comm, &request) != MPI_SUCCESS;
   const auto deadline =
@@ -60,12 +63,27 @@ void end_at_exit(int status, void*) {
     else
       usleep(1000);
   }
-  if (done) {
+  return done != 0;
+}
+
+// A rank that is done early waits here for the others, which may still need its progress; but not
+// for ever. A rank that failed waits for nobody: whoever started the job ends the others. A child
+// that a rank forked has no part in the rank's MPI.
+void end_at_exit(int status, void*) {
+  if (getpid() != rank_process || ended()) return;
+  if (status != 0) return send_last_messages();
+  StatusSlot slot = process_slot();
+  slot.set_exit_stage(ExitStage::waiting);
+  if (meet_at_exit()) {
+    slot.set_exit_stage(ExitStage::ending);
     MPI_Finalize();
+    slot.set_exit_stage(ExitStage::released);
     return;
   }
-  logging::error("mpi: the other ranks did not reach the end of the program within ", exit_timeout,
-                 " s (CATENA_TIMEOUT); leaving without them");
+  int blamed = -1;
+  const std::string text = describe_missing_at_exit(exit_timeout, &blamed);
+  slot.fail_because_of_peer(blamed, text);
+  logging::error("mpi: ", text, "; leaving without them");
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
@@ -111,6 +129,7 @@ void start(const CommunicatorOptions& options) {
   exit_timeout = timeout_of(options);
   if (!running) {
     CATENA_MPI(MPI_Comm_dup, MPI_COMM_WORLD, &exit_comm);
+    rank_process = getpid();
     on_exit(end_at_exit, nullptr);  // as atexit, with the exit code
   }
   started = true;

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <string>
 
+#include "../process_board.h"
 #include "catena/comm/transport.h"
 
 namespace catena::comm::mpi {
@@ -20,7 +21,19 @@ void start(const CommunicatorOptions& options);
 // MPI was ended; nothing of it may be called.
 bool ended();
 
-// MPI is started for one thread at a time; every call holds this.
-std::mutex& mutex();
+// MPI is started for one thread at a time; every call holds this. Meanwhile the status board says
+// that the rank is inside the library: a call that does not return ends the rank, see
+// watch_process.
+class Lock {
+ public:
+  Lock();
+  ~Lock();
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  std::lock_guard<std::mutex> lock_;
+  StatusSlot slot_;
+};
 
 }  // namespace catena::comm::mpi

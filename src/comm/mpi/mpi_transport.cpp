@@ -33,7 +33,7 @@ std::vector<int> find_hosts(MPI_Comm comm, int rank, int size) {
 }  // namespace
 
 MpiTransport::MpiTransport(MPI_Comm data, double timeout) : data_(data) {
-  std::lock_guard lock(mutex());
+  const Lock lock;
   CATENA_MPI(MPI_Comm_set_errhandler, data_, MPI_ERRORS_RETURN);
   CATENA_MPI(MPI_Comm_rank, data_, &rank_);
   CATENA_MPI(MPI_Comm_size, data_, &size_);
@@ -48,7 +48,7 @@ MpiTransport::~MpiTransport() = default;
 void MpiTransport::meet(const char* doing, double timeout) {
   std::vector<MPI_Request> request(1);
   {
-    std::lock_guard lock(mutex());
+    const Lock lock;
     CATENA_MPI(MPI_Ibarrier, news_, request.data());
   }
   waiter_->wait(request, doing, timeout);
@@ -57,7 +57,7 @@ void MpiTransport::meet(const char* doing, double timeout) {
 void MpiTransport::close() {
   if (ended()) return;
   meet("close", waiter_->timeout());
-  std::lock_guard lock(mutex());
+  const Lock lock;
   MPI_Comm_free(&data_);
   MPI_Comm_free(&news_);
 }
@@ -73,7 +73,7 @@ std::unique_ptr<Transport> MpiTransport::split(const std::vector<int>& members, 
                                                int color) {
   MPI_Comm child;
   {
-    std::lock_guard lock(mutex());
+    const Lock lock;
     CATENA_MPI(MPI_Comm_split, data_, members.empty() ? MPI_UNDEFINED : color, new_rank, &child);
   }
   if (child == MPI_COMM_NULL) return nullptr;
@@ -122,7 +122,7 @@ void MpiTransport::compare(const Call& call) {
   std::array<uint64_t, 2> mine{call.hash, ~call.hash}, least{};
   MPI_Request request;
   {
-    std::lock_guard lock(mutex());
+    const Lock lock;
     CATENA_MPI(MPI_Iallreduce, mine.data(), least.data(), 2, MPI_UINT64_T, MPI_MIN, news_,
                &request);
   }
@@ -131,7 +131,7 @@ void MpiTransport::compare(const Call& call) {
   const Header own = header_of(call);
   std::vector<Header> all(static_cast<size_t>(size_));
   {
-    std::lock_guard lock(mutex());
+    const Lock lock;
     CATENA_MPI(MPI_Iallgather, &own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, news_,
                &request);
   }
@@ -146,7 +146,7 @@ void MpiTransport::run(std::span<const Call> calls) {
   std::vector<Header> headers(calls.size()), expected(calls.size());
   Requests first, second;
   {
-    std::lock_guard lock(mutex());
+    const Lock lock;
     for (size_t i = 0; i < calls.size(); ++i) {
       const Call& call = calls[i];
       if (!is_message(call.op)) continue;
@@ -169,7 +169,7 @@ void MpiTransport::run(std::span<const Call> calls) {
     waiter_->fail_mismatch(called, calls[i]);
   }
   {
-    std::lock_guard lock(mutex());
+    const Lock lock;
     for (const Call& call : calls) {
       const int64_t bytes = call.count * int64_t(itemsize(call.dtype));
       if (bytes == 0) continue;
@@ -218,7 +218,7 @@ void MpiTransport::broadcast(const Call& call) {
   for (int64_t at = 0; at < bytes; at += kLargestMessage) {
     MPI_Request request;
     {
-      std::lock_guard lock(mutex());
+      const Lock lock;
       CATENA_MPI(MPI_Ibcast, data + at, int(std::min(kLargestMessage, bytes - at)), MPI_BYTE,
                  call.root, data_, &request);
     }
@@ -231,7 +231,7 @@ void MpiTransport::gather(const Call& call, bool all) {
   Requests requests;
   const bool receives = all || rank_ == call.root;
   {
-    std::lock_guard lock(mutex());
+    const Lock lock;
     for (int step = 1; step < size_; ++step) {
       // Shifted by the rank, so that not all send to the same one at once.
       const int to = (rank_ + step) % size_, from = (rank_ + size_ - step) % size_;
@@ -247,7 +247,7 @@ void MpiTransport::scatter(const Call& call) {
   const int64_t bytes = call.count * int64_t(itemsize(call.dtype));
   Requests requests;
   {
-    std::lock_guard lock(mutex());
+    const Lock lock;
     if (rank_ != call.root) recv(requests, call.root, bytes_of(call.out()), bytes, kDataTag);
     for (int r = 0; r < size_ && rank_ == call.root; ++r)
       if (r != rank_) send(requests, r, bytes_of(call.in()) + r * bytes, bytes, kDataTag);
@@ -261,7 +261,7 @@ void MpiTransport::all_to_all(const Call& call) {
   const int64_t bytes = call.count * int64_t(itemsize(call.dtype));
   Requests requests;
   {
-    std::lock_guard lock(mutex());
+    const Lock lock;
     for (int step = 1; step < size_; ++step) {
       const int to = (rank_ + step) % size_, from = (rank_ + size_ - step) % size_;
       recv(requests, from, bytes_of(call.out()) + from * bytes, bytes, kDataTag);
@@ -281,7 +281,7 @@ std::vector<double> MpiTransport::weights(const Call& call) {
   if (call.reduction != Reduction::kWeighted) return all;
   MPI_Request request;
   {
-    std::lock_guard lock(mutex());
+    const Lock lock;
     CATENA_MPI(MPI_Iallgather, &call.weight, 1, MPI_DOUBLE, all.data(), 1, MPI_DOUBLE, news_,
                &request);
   }
@@ -297,7 +297,7 @@ void MpiTransport::reduce_parts(const Call& call, const std::vector<Part>& part_
   received_.resize(size_t(mine.count * item * size_));
   Requests requests;
   {
-    std::lock_guard lock(mutex());
+    const Lock lock;
     for (int step = 1; step < size_; ++step) {
       const int to = (rank_ + step) % size_, from = (rank_ + size_ - step) % size_;
       const Part part = part_of[size_t(to)];
@@ -323,7 +323,7 @@ void MpiTransport::all_reduce_small(const Call& call) {
   received_.resize(size_t(bytes * size_));
   MPI_Request request;
   {
-    std::lock_guard lock(mutex());
+    const Lock lock;
     CATENA_MPI(MPI_Iallgather, call.in(), int(bytes), MPI_BYTE, received_.data(), int(bytes),
                MPI_BYTE, data_, &request);
   }
@@ -349,7 +349,7 @@ void MpiTransport::all_reduce(const Call& call) {
     // All of this chunk's input has left, so it may be overwritten when working in place.
     Requests requests;
     {
-      std::lock_guard lock(mutex());
+      const Lock lock;
       for (int step = 1; step < size_; ++step) {
         const int to = (rank_ + step) % size_, from = (rank_ + size_ - step) % size_;
         const Part part = parts[size_t(from)];

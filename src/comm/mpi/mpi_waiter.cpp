@@ -45,7 +45,7 @@ void Waiter::broadcast_failure(const std::string& text, int blamed) noexcept {
   told_ = true;
   // Never freed: the messages may be read later than this communicator lives.
   static std::vector<std::string*> kept;
-  std::lock_guard lock(mutex());
+  const Lock lock;
   kept.push_back(new std::string(reinterpret_cast<const char*>(&blamed), sizeof blamed));
   kept.back()->append(text, 0, 2000);
   for (int r = 0; r < size_; ++r) {
@@ -85,7 +85,7 @@ void Waiter::wait(std::vector<MPI_Request>& requests, const std::string& doing, 
   WaitProblem stop;
   for (int64_t tries = 0;; ++tries) {
     {
-      std::lock_guard lock(mutex());
+      const Lock lock;
       int done = 0;
       const int code =
           MPI_Testall(int(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
@@ -108,7 +108,7 @@ void Waiter::wait(std::vector<MPI_Request>& requests, const std::string& doing, 
     }
     if (!stop.text.empty()) {
       broadcast_failure(stop.text, stop.blamed);
-      std::lock_guard lock(mutex());
+      const Lock lock;
       give_up(requests, PeerError(stop.text, stop.blamed));
     }
   }

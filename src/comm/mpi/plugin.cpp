@@ -12,7 +12,7 @@ CommunicatorPtr make(const CommunicatorOptions& options) {
   const JoinWatch watch(timeout);
   MPI_Comm world;
   {
-    std::lock_guard lock(mutex());
+    const Lock lock;
     start(options);
     CATENA_MPI(MPI_Comm_dup, MPI_COMM_WORLD, &world);
   }
@@ -21,7 +21,9 @@ CommunicatorPtr make(const CommunicatorOptions& options) {
   const int local_rank = make_topology(transport->rank(), transport->hosts()).intra_rank;
   const Device device = default_device(options, local_rank);
   require_device(device);
-  return make_communicator(std::move(transport), device, options);
+  CommunicatorPtr comm = make_communicator(std::move(transport), device, options);
+  watch_process(timeout_of(options));
+  return comm;
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ std::string Team::deadlock() const {
   std::vector<std::string> calls;
   uint64_t sequence = UINT64_MAX;
   for (const Waiting& w : waiting_) {
-    calls.push_back("waits in " + w.call->describe());
+    calls.push_back("waited in " + w.call->describe());
     sequence = std::min(sequence, w.call->sequence);
   }
   return describe_mismatch(calls, sequence) +

@@ -1,0 +1,77 @@
+// The thread of a rank that ends it when nothing else can. See process_board.h.
+#include <pthread.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <memory>
+#include <thread>
+
+#include "catena/core/log.h"
+#include "communicator_state.h"
+#include "process_board.h"
+
+namespace catena::comm {
+namespace {
+
+constexpr std::chrono::seconds kPeriod{1};
+constexpr std::uint64_t kPaused = 3'000'000'000;  // ns; longer means that the process was stopped
+
+// The rank's own exit handlers and destructors are its own fault, what MPI does is nobody's.
+bool is_own_fault(const SlotSnapshot& slot) {
+  return slot.library_since_ns == 0 &&
+         (slot.exit_stage == ExitStage::leaving || slot.exit_stage == ExitStage::released);
+}
+
+[[noreturn]] void end_process(const SlotSnapshot& own, const std::string& text) {
+  if (is_own_fault(own))
+    process_slot().fail(text);
+  else
+    process_slot().fail_because_of_peer(-1, text);
+  logging::error(text);
+  // Handlers of exit() would wait for what does not return.
+  std::_Exit(1);
+}
+
+void watch() {
+  const std::shared_ptr<StatusBoard> board = own_board();
+  const int slot = own_board_slot();
+  std::uint64_t last = monotonic_ns(), resumed = last;
+  for (;; std::this_thread::sleep_for(kPeriod)) {
+    process_slot().beat();
+    const std::uint64_t now = monotonic_ns();
+    // Time in which the process was stopped does not count: it could not do anything.
+    if (now - last > kPaused) resumed = now;
+    last = now;
+    SlotSnapshot own = board->read(slot);
+    for (std::uint64_t* since : {&own.library_since_ns, &own.exit_since_ns})
+      if (*since != 0) *since = std::max(*since, resumed);
+    const std::string text = describe_stuck(own, now, kRankMargin);
+    if (!text.empty()) end_process(own, text);
+  }
+}
+
+}  // namespace
+
+void watch_process(double limit) {
+  // The longest limit of all communicators: which of them a call of MPI is for is not known.
+  static std::atomic<double> longest{0};
+  double before = longest.load();
+  while (before < limit && !longest.compare_exchange_weak(before, limit)) {
+  }
+  process_slot().set_limit(longest);
+  static const bool started = [] {
+    // The program's signals are for the program's threads.
+    sigset_t all, own;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &own);
+    std::thread(watch).detach();
+    pthread_sigmask(SIG_SETMASK, &own, nullptr);
+    return true;
+  }();
+  static_cast<void>(started);
+}
+
+}  // namespace catena::comm

@@ -1,0 +1,211 @@
+// A rank's state is told apart by digests: sums of its 64-bit words, modulo 2^64, over pieces of
+// each block of memory. Integer sums do not depend on the order, so every device gives the same
+// digest for the same bits; the pieces see values that changed places.
+#include "equal_states.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <string_view>
+
+#include "catena/array/reduction.h"
+#include "catena/comm/transport.h"
+
+namespace catena::parallel {
+namespace {
+
+using optimizers::ParameterArena;
+
+uint64_t mix(uint64_t hash, uint64_t value) {
+  hash = (hash ^ value) * 0x9e37'79b9'7f4a'7c15u;
+  return hash ^ (hash >> 29);
+}
+
+// The bytes of a contiguous array as words of 64 bits, or of the largest size that divides them.
+Array words_of(const Array& a) {
+  const int64_t bytes = a.nbytes();
+  const Dtype word = bytes % 8 == 0   ? Dtype::kUInt64
+                     : bytes % 4 == 0 ? Dtype::kUInt32
+                     : bytes % 2 == 0 ? Dtype::kUInt16
+                                      : Dtype::kUInt8;
+  const auto item = static_cast<int64_t>(itemsize(word));
+  const auto offset =
+      static_cast<char*>(a.raw_data()) - static_cast<const char*>(a.storage()->data);
+  return Array::from_storage(a.storage(), offset, {bytes / item}, {item}, word);
+}
+
+uint64_t add_sums(uint64_t hash, const Array& words, int axis) {
+  const Array sums = sum(words, {.axes = {axis}}).copy_to(cpu());
+  for (const uint64_t s : sums.span<const uint64_t>()) hash = mix(hash, s);
+  return hash;
+}
+
+uint64_t digest_of(const Array& array) {
+  if (array.size() == 0) return 0;
+  const DeviceScope scope(array.device());
+  const Array words = words_of(array.contiguous());
+  // Few pieces, so that little is read from the device, which are not too long to be balanced.
+  constexpr int64_t kFewest = 64, kMost = int64_t(1) << 16, kPieces = 256;
+  const int64_t length = std::clamp(words.size() / kPieces, kFewest, kMost);
+  const int64_t pieces = words.size() / length, whole = pieces * length;
+  uint64_t hash = mix(0, static_cast<uint64_t>(array.nbytes()));
+  if (pieces > 0) hash = add_sums(hash, words(Slice(0, whole)).reshape({pieces, length}), 1);
+  if (whole < words.size()) hash = add_sums(hash, words(Slice(whole, none)), 0);
+  return hash;
+}
+
+// State k of all slots as one array of the arena's length, if it lies so; else undefined.
+Array state_block(Optimizer& optimizer, const ParameterArena& arena, size_t k) {
+  Array block;
+  for (const ParameterArena::Slot& slot : arena.slots()) {
+    const Array& state = optimizer.state_of(slot.parameter)[k];
+    if (state.size() != slot.size || !state.is_contiguous()) return {};
+    const int64_t offset = static_cast<char*>(state.raw_data()) -
+                           static_cast<const char*>(state.storage()->data) -
+                           slot.offset * state.itemsize();
+    const int64_t end = offset + arena.size() * state.itemsize();
+    if (offset < 0 || end > static_cast<int64_t>(state.storage()->bytes)) return {};
+    const Array whole = Array::from_storage(state.storage(), offset, {arena.size()},
+                                            {state.itemsize()}, state.dtype());
+    if (!block.defined()) block = whole;
+    if (block.raw_data() != whole.raw_data() || block.dtype() != whole.dtype()) return {};
+  }
+  return block;
+}
+
+uint64_t digest_of_states(Optimizer& optimizer, const ParameterArena& arena) {
+  uint64_t hash = 0;
+  const size_t count = optimizer.state_of(arena.slots()[0].parameter).size();
+  for (size_t k = 0; k < count; ++k) {
+    if (const Array block = state_block(optimizer, arena, k); block.defined()) {
+      hash = mix(hash, digest_of(block));
+      continue;
+    }
+    for (const ParameterArena::Slot& slot : arena.slots()) {
+      const Arrays& states = optimizer.state_of(slot.parameter);
+      if (k < states.size()) hash = mix(hash, digest_of(states[k]));
+    }
+  }
+  return hash;
+}
+
+// Of everything that the ranks must hold alike.
+uint64_t digest_of(Optimizer& optimizer) {
+  optimizer.settle_layout();
+  uint64_t hash = mix(0, static_cast<uint64_t>(optimizer.t()));
+  for (const auto& [name, value] : optimizer.hyper_parameters()) {
+    for (const char c : name) hash = mix(hash, static_cast<unsigned char>(c));
+    hash = mix(hash, std::bit_cast<uint64_t>(value));
+  }
+  for (const ParameterArena& arena : optimizer.layout().arenas()) {
+    hash = mix(hash, digest_of(arena.data()));
+    hash = mix(hash, digest_of_states(optimizer, arena));
+  }
+  return hash;
+}
+
+// What differs -----------------------------------------------------------------------------------
+
+// "kind\tname\tvalue" lines, in the order in which a difference is to be named: causes first.
+std::string describe(Optimizer& optimizer) {
+  std::string text;
+  const auto add = [&](const char* kind, const std::string& name, const auto& value) {
+    text += message(kind, "\t", name, "\t", value, "\n");
+  };
+  for (const auto& [name, value] : optimizer.hyper_parameters()) {
+    char digits[32];  // the shortest that reads back as the same number
+    const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
+    add("hyper-parameter", name, std::string_view(digits, end));
+  }
+  add("number of updates", "t", optimizer.t());
+  for (const Parameter& p : optimizer.layout().parameters())
+    add("parameter", p.name(), digest_of(p.data()));
+  for (const auto& [name, array] : optimizer.state())
+    if (name.find('/') != std::string::npos) add("optimizer state", name, digest_of(array));
+  return text;
+}
+
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts;
+  for (size_t begin = 0; begin < text.size();) {
+    const size_t end = std::min(text.find(at, begin), text.size());
+    parts.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return parts;
+}
+
+struct Group {
+  std::string line;  // "" where the rank has no more
+  std::vector<int> ranks;
+};
+
+// The first line that is not the same on all ranks, with the ranks by what they have; empty when
+// there is none.
+std::vector<Group> first_difference(const std::vector<std::string>& texts) {
+  std::vector<std::vector<std::string>> lines;
+  size_t most = 0;
+  for (const std::string& text : texts) {
+    lines.push_back(split(text, '\n'));
+    most = std::max(most, lines.back().size());
+  }
+  for (size_t i = 0; i < most; ++i) {
+    std::vector<Group> groups;
+    for (size_t r = 0; r < lines.size(); ++r) {
+      const std::string line = i < lines[r].size() ? lines[r][i] : "";
+      auto group = std::find_if(groups.begin(), groups.end(),
+                                [&](const Group& g) { return g.line == line; });
+      if (group == groups.end()) group = groups.insert(group, {line, {}});
+      group->ranks.push_back(static_cast<int>(r));
+    }
+    if (groups.size() > 1) return groups;
+  }
+  return {};
+}
+
+// "lr is 0.1 on ranks 0, 2 and 0.2 on rank 1" of numbers, "parameter '/W' of rank 1 differs from
+// rank 0's" of arrays.
+std::string describe(const std::vector<Group>& groups) {
+  const std::vector<std::string> first = split(groups[0].line, '\t');
+  const bool is_number = first.size() == 3 && (first[1] == "t" || first[0][0] == 'h');
+  std::vector<int> others;
+  std::string values;
+  for (const Group& group : groups) {
+    const std::vector<std::string> parts = split(group.line, '\t');
+    const bool same_name = parts.size() == 3 && first.size() == 3 && parts[1] == first[1];
+    if (!same_name) return "the ranks have different update rules";
+    values += message(values.empty() ? "" : ", ", parts[2], " on ", comm::list_ranks(group.ranks));
+    if (&group != &groups[0]) others.insert(others.end(), group.ranks.begin(), group.ranks.end());
+  }
+  std::sort(others.begin(), others.end());
+  if (is_number) return message(first[0], " '", first[1], "' is ", values);
+  return message(first[0], " '", first[1], "' on ", comm::list_ranks(others),
+                 others.size() == 1 ? " differs" : " differ", " from that on rank 0");
+}
+
+int odd_rank_of(const std::vector<Group>& groups, int size) {
+  if (groups.size() != 2 || size < 3) return -1;
+  for (const Group& group : groups)
+    if (group.ranks.size() == 1) return group.ranks[0];
+  return -1;
+}
+
+}  // namespace
+
+void check_equal_states(Communicator& comm, Optimizer& optimizer, const char* who) {
+  if (comm.size() == 1) return;
+  const std::vector<uint64_t> all = comm.all_gather_object(digest_of(optimizer));
+  if (std::all_of(all.begin(), all.end(), [&](uint64_t d) { return d == all[0]; })) return;
+  const std::vector<Group> groups = first_difference(comm.all_gather_bytes(describe(optimizer)));
+  const std::string text =
+      message(who, ": the ranks do not hold the same state: ",
+              groups.empty() ? "their parameters or optimizer states differ" : describe(groups),
+              ". All ranks must start from the same state and make the same updates: call "
+              "broadcast_state() after loading or changing it on one rank, read checkpoints with "
+              "from_rank_0(), and give the same hyper-parameters on all ranks");
+  const int odd = odd_rank_of(groups, comm.size());
+  comm.note_failure(text, true, comm.rank_in_job(odd));
+  throw ValueError(text);
+}
+
+}  // namespace catena::parallel

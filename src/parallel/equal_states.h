@@ -1,0 +1,16 @@
+// Whether all ranks hold the same parameters, optimizer states and hyper-parameters.
+#pragma once
+
+#include "catena/comm/communicator.h"
+#include "catena/optimizers/optimizer.h"
+
+namespace catena::parallel {
+
+// Collective: one exchange of a few bytes over host memory, after reading every parameter and state
+// once (on their device; this waits for it). When ranks differ, all throw ValueError with the first
+// hyper-parameter, parameter or state that does and with the ranks; the communicator has then
+// failed, and the job's report blames the rank that differs from all others, if there is one.
+// `who` begins the text. Bits are compared: a parameter that is NaN on all ranks is equal.
+void check_equal_states(Communicator& comm, Optimizer& optimizer, const char* who);
+
+}  // namespace catena::parallel
