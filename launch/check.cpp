@@ -340,7 +340,7 @@ Items check_plugins(const std::vector<std::string>& folders, bool has_gpus) {
     if (path.empty()) {
       // Those that no build makes yet are looked at where somebody has put them.
       const bool made = plugin != "cudnn" && plugin != "onednn";
-      if (made) items.push_back({State::absent, name, "not part of this build", ""});
+      if (made) items.push_back({State::absent, name, "not built or not installed", ""});
       continue;
     }
     const std::string problem = problem_of_plugin(catena, plugin, path);
