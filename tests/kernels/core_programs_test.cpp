@@ -65,7 +65,7 @@ struct Small : FunctionSet {
 
 datasets::DatasetPtr images() {
   return std::make_shared<datasets::ImageDataset>(zeros({10, 6}, Dtype::kUInt8),
-                                                  zeros({10}, Dtype::kUInt8), Shape{6});
+                                                  zeros({10}, Dtype::kInt32), Shape{6});
 }
 
 std::vector<std::unique_ptr<Optimizer>> rules() {

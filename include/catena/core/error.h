@@ -70,6 +70,7 @@ namespace detail {
 class MessagePart {
  public:
   MessagePart(const char* text) : text_(text) {}
+  MessagePart(char* text) : text_(text) {}  // dlerror(): else the template below may take it
   MessagePart(std::string_view text) : text_(text) {}
   MessagePart(const std::string& text) : text_(text) {}
   MessagePart(bool value) : owned_(value ? "true" : "false"), text_(owned_) {}
