@@ -125,24 +125,27 @@ INSTANTIATE_TEST_SUITE_P(
                             "uniform: expected a floating dtype, got int32"}),
     name_of);
 
+// The cure for arrays, and for the variables that a function was given.
+std::string differ(const std::string& who, const std::string& a, const std::string& b) {
+  return who + ": arrays on different devices: " + a + " and " + b + "; copy one with to(\"" + a +
+         "\") first, a Variable with functions::copy(x, \"" + a + "\")";
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Table, DeviceMistakes,
     testing::Values(
-        Mistake{
-            "Add", [] { floats({3}, cpu(0)) + floats({3}, cpu(1)); },
-            "add: arrays on different devices: cpu:0 and cpu:1; copy one with to(\"cpu:0\") first"},
+        Mistake{"Add", [] { floats({3}, cpu(0)) + floats({3}, cpu(1)); },
+                differ("add", "cpu:0", "cpu:1")},
         Mistake{"Matmul",
                 [] {
                   matmul(floats({2, 2}, cpu(1)), floats({2, 2}, cpu(0)));
                 },
-                "matmul: arrays on different devices: cpu:1 and cpu:0; copy one with to(\"cpu:1\") "
-                "first"},
+                differ("matmul", "cpu:1", "cpu:0")},
         Mistake{"Concatenate",
                 [] {
                   concatenate({floats({2}, cpu(0)), floats({2}, cpu(2))}, 0);
                 },
-                "concatenate: arrays on different devices: cpu:0 and cpu:2; copy one with "
-                "to(\"cpu:0\") first"},
+                differ("concatenate", "cpu:0", "cpu:2")},
         Mistake{"Take", [] { take(floats({3}, cpu(1)), ints({1}), 0); },
                 "take: arrays on different devices: cpu:1 and cpu:0; copy one with to(\"cpu:1\") "
                 "first"}),

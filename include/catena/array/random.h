@@ -64,10 +64,9 @@ class RandomState {
   void seed(uint64_t seed);
   void seed();  // from the system's entropy
 
-  // [low, high), and (high, low] when
-  // high is lower; high is 1 and deviation 1 unless given. float16, bfloat16, float32 (24 bits) or
-  // float64 (53 bits). What rounding would carry to `high` becomes the number of the dtype before
-  // it.
+  // [low, high), and (high, low] when high is lower; high is 1 and deviation 1 unless given.
+  // float16, bfloat16, float32 (24 bits) or float64 (53 bits). What rounding would carry to `high`
+  // becomes the number of the dtype before it.
   Array uniform(const Shape& shape = {}, double low = 0, std::optional<double> high = {},
                 FloatDtype dtype = {}, std::optional<Device> device = {});
   // Box-Muller on pairs of the same bits. ValueError for a negative deviation.
