@@ -6,12 +6,12 @@
 namespace catena {
 namespace {
 
-class Tutorial : public OnDevice {};
-CATENA_ON_DEVICES(Tutorial);
+class TutorialModels : public OnDevice {};
+CATENA_ON_DEVICES(TutorialModels);
 
 Variable one_layer(const Variable& x, const Parameter& W) { return F::tanh(F::matmul(x, W)); }
 
-TEST_P(Tutorial, FrozenExtractor) {
+TEST_P(TutorialModels, FrozenExtractor) {
   const Parameter fixed(draw({3, 4})), trained(draw({4, 2}, -1, 1, 1));
   const Variable x(draw({5, 3}, -1, 1, 2), Volatile::on);
   const Variable features = one_layer(x, fixed);
@@ -34,7 +34,7 @@ TEST_P(Tutorial, FrozenExtractor) {
 }
 
 // Also where no parameter takes part: the result of the extractor alone wants a gradient.
-TEST_P(Tutorial, VolatileSwitchedOffIsRecorded) {
+TEST_P(TutorialModels, VolatileSwitchedOffIsRecorded) {
   const Variable x(draw({3}), Volatile::on);
   const Variable y = x * x;
   y.set_volatile(Volatile::off);
@@ -56,7 +56,7 @@ TEST_P(Tutorial, VolatileSwitchedOffIsRecorded) {
   EXPECT_FALSE(constant.requires_grad()) << "it was never volatile";
 }
 
-TEST_P(Tutorial, ParameterTimesInput) {
+TEST_P(TutorialModels, ParameterTimesInput) {
   F::Parameter p(draw({4, 3}));
   const Variable x(draw({4, 3}, -1, 1, 1));
   const Variable y = p() * x;
@@ -98,7 +98,7 @@ struct Model : FunctionSet {
   CATENA_FUNCTIONS(product, shift)
 };
 
-TEST_P(Tutorial, FunctionWithAParameterOfItsOwn) {
+TEST_P(TutorialModels, FunctionWithAParameterOfItsOwn) {
   const Array w = draw({2, 3}), x = draw({2, 3}, -1, 1, 1);
   Model model(w.copy());
   EXPECT_EQ(model.parameter_names(), (std::vector<std::string>{"product/w", "shift/W"}));
@@ -114,7 +114,7 @@ TEST_P(Tutorial, FunctionWithAParameterOfItsOwn) {
                      {x, w}, tolerance(1e-5, 1e-6, 1e-5)));
 }
 
-TEST_P(Tutorial, IdentityOfSeveral) {
+TEST_P(TutorialModels, IdentityOfSeveral) {
   const Variable a(draw({2})), b(draw({3}, -1, 1, 1));
   const Variables same = F::identity(Variables{a, b});
   ASSERT_EQ(same.size(), 2u);
