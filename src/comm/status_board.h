@@ -27,6 +27,15 @@ enum class Phase : std::uint32_t {
 };
 const char* phase_name(Phase phase);
 
+// How far a rank is on its way out of the program.
+enum class ExitStage : std::uint32_t {
+  none,      // it has not begun to leave
+  leaving,   // exit handlers run, catena's among them
+  waiting,   // it has closed its communicators and waits for the other ranks to be as far
+  ending,    // all ranks are as far; it is inside MPI_Finalize
+  released,  // catena is done with it; what is left are the program's own destructors and handlers
+};
+
 // Codes of CallRecord. Reductions and dtypes are in the order of the framework's own enumerations.
 enum class CallOp : std::uint8_t {
   none,
@@ -112,7 +121,7 @@ struct Failure {
   std::uint64_t wall_ns = 0;
 };
 
-// A consistent copy of a slot.
+// A consistent copy of a slot. Texts are printable, see printable.h: another process wrote them.
 struct SlotSnapshot {
   bool torn = false;  // the writer died in the middle of a write: a text may be half old, half new
   int rank = -1;
@@ -124,10 +133,35 @@ struct SlotSnapshot {
   bool in_call = false;   // that collective has not finished
   std::uint64_t started_sequence = 0;
   std::uint64_t finished_sequence = 0;
-  std::uint64_t operation_started_ns = 0;  // CLOCK_MONOTONIC
-  Failure own_failure;                     // its own error
-  Failure peer_failure;                    // it noticed that another rank failed or does not answer
+  std::uint64_t operation_started_ns = 0;  // CLOCK_MONOTONIC, as all times below
+  std::uint64_t call_since_ns = 0;         // when the call that it is in began; 0: it is in none
+  // Signs of life; 0 where nothing was said.
+  std::uint64_t phase_since_ns = 0;
+  ExitStage exit_stage = ExitStage::none;
+  std::uint64_t exit_since_ns = 0;     // when it came to exit_stage
+  std::uint64_t library_since_ns = 0;  // when it entered the MPI call that it is inside; 0: none
+  std::uint64_t limit_ns = 0;          // its CATENA_TIMEOUT or CommunicatorOptions::timeout
+  std::uint64_t beat_ns = 0;           // when its watchdog thread last ran, about once a second
+  Failure own_failure;                 // its own error
+  Failure peer_failure;                // it noticed that another rank failed or does not answer
 };
+
+// The time that the board's times are given in.
+std::uint64_t monotonic_ns();
+
+// Why a rank cannot end what it is in by itself any more, as "rank 1 has been inside MPI for 14 s,
+// ..."; "" when it can, or when it has said nothing. Its own waits for other ranks end at their
+// limit, so this is about what has no deadline of its own: one call into the MPI library, and one
+// stage of leaving the program, when they take `margin_seconds` longer than the limit. Ranks judge
+// themselves with a margin of kRankMargin; whoever watches them from outside waits kOutsideMargin,
+// so that a rank that still can speaks first.
+inline constexpr double kRankMargin = 2;
+inline constexpr double kOutsideMargin = 5;
+std::string describe_stuck(const SlotSnapshot& slot, std::uint64_t now, double margin_seconds);
+
+// The letter of /proc/PID/stat: R, S, D (waits for a device), T (stopped), t (traced), Z, X; '\0'
+// when there is no such process.
+char process_state(int pid);
 
 namespace board_detail {
 struct Slot;
@@ -143,6 +177,15 @@ class StatusSlot {
 
   void set_identity(int rank, int pid, std::string_view host);
   void set_phase(Phase phase);
+  void set_exit_stage(ExitStage stage);
+
+  // Around every call into the library below (MPI), which nothing in this process can end. One
+  // thread at a time.
+  void enter_library();
+  void leave_library();
+  // After how many seconds the rank gives up a wait by itself.
+  void set_limit(double seconds);
+  void beat();
 
   // Free text beside the collective, such as "loading data" or "epoch 3"; longer texts are cut.
   void set_operation(std::string_view text);

@@ -3,6 +3,7 @@
 #include <bit>
 #include <utility>
 
+#include "printable.h"
 #include "status_segment.h"
 
 namespace catena::comm {
@@ -21,8 +22,20 @@ bool read_failure(const Sequenced<kWords>& block, Failure& failure) {
   failure.blamed_rank = static_cast<int>(static_cast<std::int64_t>(words[kBlamed]));
   failure.monotonic_ns = words[kMonotonic];
   failure.wall_ns = words[kWall];
-  failure.text = get_text(words, kCharacters, words[kLength]);
+  failure.text = printable(get_text(words, kCharacters, words[kLength]));
   return consistent;
+}
+
+// A time before the word that says whether it counts would be too old, see Life.
+void read_life(const Life& life, SlotSnapshot& snapshot) {
+  const auto get = [](const Word& word) { return word.load(std::memory_order_acquire); };
+  snapshot.phase = static_cast<Phase>(get(life.phase));
+  snapshot.phase_since_ns = get(life.phase_since);
+  snapshot.exit_stage = static_cast<ExitStage>(get(life.exit_stage));
+  snapshot.exit_since_ns = get(life.exit_since);
+  snapshot.library_since_ns = get(life.library_since);
+  snapshot.limit_ns = get(life.limit);
+  snapshot.beat_ns = get(life.beat);
 }
 
 }  // namespace
@@ -35,12 +48,13 @@ SlotSnapshot StatusBoard::read(int local_rank) const {
   snapshot.torn |= !slot.identity.read(identity);
   snapshot.rank = static_cast<int>(identity[0]) - 1;
   snapshot.pid = static_cast<int>(identity[1]);
-  snapshot.host = board_detail::get_text(identity, 2, board_detail::kHostWords * 8).c_str();
-  snapshot.phase = static_cast<Phase>(slot.phase.load(std::memory_order_acquire));
+  snapshot.host =
+      printable(board_detail::get_text(identity, 2, board_detail::kHostWords * 8).c_str());
+  board_detail::read_life(slot.life, snapshot);
 
   std::array<std::uint64_t, 2 + board_detail::kTextWords> text;
   snapshot.torn |= !slot.text.read(text);
-  snapshot.operation = board_detail::get_text(text, 2, text[1]);
+  snapshot.operation = printable(board_detail::get_text(text, 2, text[1]));
   snapshot.operation_started_ns = text[0];
 
   std::array<std::uint64_t, board_detail::kRecord + board_detail::kRecordWords> progress;
@@ -55,7 +69,7 @@ SlotSnapshot StatusBoard::read(int local_rank) const {
     if (snapshot.in_call) {
       const std::string around = std::exchange(snapshot.operation, snapshot.last_call);
       if (!around.empty()) snapshot.operation.append(" in ").append(around);
-      snapshot.operation_started_ns = progress[board_detail::kSince];
+      snapshot.call_since_ns = snapshot.operation_started_ns = progress[board_detail::kSince];
     }
   }
   snapshot.torn |= !board_detail::read_failure(slot.own_failure, snapshot.own_failure);

@@ -79,9 +79,23 @@ enum ProgressWord : std::size_t { kStarted, kFinished, kSince, kInCall, kRecord 
 // Failure: present, blamed rank, monotonic, wall, length, characters.
 enum FailureWord : std::size_t { kPresent, kBlamed, kMonotonic, kWall, kLength, kCharacters };
 
+// Signs of life, each a time of CLOCK_MONOTONIC in ns that its thread writes alone. A time is
+// written before the word that it belongs to and read after it, so it is never older than that.
+struct Life {
+  Word phase;
+  Word phase_since;
+  Word exit_stage;
+  Word exit_since;
+  Word library_since;
+  Word limit;  // a length in ns
+  Word beat;
+};
+
+std::uint64_t now_ns(int clock);
+
 struct Slot {
   Sequenced<2 + kHostWords> identity;
-  Word phase;
+  alignas(64) Life life;
   Sequenced<2 + kTextWords> text;
   Sequenced<kRecord + kRecordWords> progress;
   Sequenced<kCharacters + kFailureWords> own_failure;
@@ -104,7 +118,7 @@ struct Segment {
 };
 
 // The last byte is the version of the layout.
-constexpr std::uint64_t kMagic = 0x6361'7465'6e61'0001;
+constexpr std::uint64_t kMagic = 0x6361'7465'6e61'0002;
 
 // Writes `text` into words from `first` on; returns the number of bytes that fitted.
 template <std::size_t kWords>

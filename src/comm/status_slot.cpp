@@ -7,21 +7,22 @@
 
 namespace catena::comm {
 namespace board_detail {
-namespace {
 
-std::uint64_t now_ns(clockid_t clock) {
+std::uint64_t now_ns(int clock) {
   timespec time{};
   clock_gettime(clock, &time);
   return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u +
          static_cast<std::uint64_t>(time.tv_nsec);
 }
 
+namespace {
+
 template <std::size_t kWords>
 void write_failure(Sequenced<kWords>& block, int blamed, std::string_view text) {
   block.lock();
   if (block.get(kPresent) == 0) {
     block.set(kBlamed, static_cast<std::uint64_t>(static_cast<std::int64_t>(blamed)));
-    block.set(kMonotonic, now_ns(CLOCK_MONOTONIC));
+    block.set(kMonotonic, monotonic_ns());
     block.set(kWall, now_ns(CLOCK_REALTIME));
     block.set(kLength, put_text(block, kCharacters, text));
     block.set(kPresent, 1);
@@ -31,6 +32,8 @@ void write_failure(Sequenced<kWords>& block, int blamed, std::string_view text) 
 
 }  // namespace
 }  // namespace board_detail
+
+std::uint64_t monotonic_ns() { return board_detail::now_ns(CLOCK_MONOTONIC); }
 
 void StatusSlot::set_identity(int rank, int pid, std::string_view host) {
   if (!slot_) return;
@@ -46,14 +49,41 @@ void StatusSlot::set_identity(int rank, int pid, std::string_view host) {
 }
 
 void StatusSlot::set_phase(Phase phase) {
-  if (slot_) slot_->phase.store(static_cast<std::uint64_t>(phase), std::memory_order_release);
+  if (!slot_) return;
+  slot_->life.phase_since.store(monotonic_ns(), std::memory_order_release);
+  slot_->life.phase.store(static_cast<std::uint64_t>(phase), std::memory_order_release);
+}
+
+void StatusSlot::set_exit_stage(ExitStage stage) {
+  if (!slot_) return;
+  slot_->life.exit_since.store(monotonic_ns(), std::memory_order_release);
+  slot_->life.exit_stage.store(static_cast<std::uint64_t>(stage), std::memory_order_release);
+}
+
+void StatusSlot::enter_library() {
+  if (slot_) slot_->life.library_since.store(monotonic_ns(), std::memory_order_release);
+}
+
+void StatusSlot::leave_library() {
+  if (slot_) slot_->life.library_since.store(0, std::memory_order_release);
+}
+
+void StatusSlot::set_limit(double seconds) {
+  // Longer than a century is for ever.
+  constexpr double kLongest = 4e9;
+  const double limit = std::clamp(seconds, 0.0, kLongest);
+  if (slot_) slot_->life.limit.store(static_cast<std::uint64_t>(limit * 1e9));
+}
+
+void StatusSlot::beat() {
+  if (slot_) slot_->life.beat.store(monotonic_ns(), std::memory_order_release);
 }
 
 void StatusSlot::set_operation(std::string_view text) {
   if (!slot_) return;
   auto& block = slot_->text;
   block.lock();
-  block.set(0, board_detail::now_ns(CLOCK_MONOTONIC));
+  block.set(0, monotonic_ns());
   block.set(1, board_detail::put_text(block, 2, text));
   block.unlock();
 }
@@ -72,7 +102,7 @@ void StatusSlot::begin_call(const CallRecord& record) {
   }
   slot_->ring_head.store(head + 1, std::memory_order_release);
   block.set(board_detail::kStarted, record.sequence);
-  block.set(board_detail::kSince, board_detail::now_ns(CLOCK_MONOTONIC));
+  block.set(board_detail::kSince, monotonic_ns());
   block.set(board_detail::kInCall, 1);
   block.unlock();
 }

@@ -1,0 +1,62 @@
+// Whether a rank lives and can go on, as its slot and its process tell. See status_board.h.
+#include <cmath>
+#include <fstream>
+#include <iterator>
+
+#include "status_board.h"
+
+namespace catena::comm {
+namespace {
+
+// Seconds since `since`, which may be a moment after `now` was taken.
+double seconds_since(std::uint64_t since, std::uint64_t now) {
+  return since == 0 || now < since ? 0 : static_cast<double>(now - since) * 1e-9;
+}
+
+std::string whole(double seconds) { return std::to_string(std::lround(seconds)); }
+
+std::string who(const SlotSnapshot& slot) { return "rank " + std::to_string(slot.rank); }
+
+const char* describe_stage(ExitStage stage) {
+  switch (stage) {
+    case ExitStage::leaving:
+      return "has been in its exit handlers for ";
+    case ExitStage::waiting:
+      return "has waited at the end of the program, for ranks that do not reach it, for ";
+    case ExitStage::ending:
+      return "has been inside MPI_Finalize, which does not return, for ";
+    case ExitStage::released:
+      return "has been in destructors or exit handlers of the program, after the end of MPI, for ";
+    case ExitStage::none:
+      break;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+std::string describe_stuck(const SlotSnapshot& slot, std::uint64_t now, double margin_seconds) {
+  if (slot.limit_ns == 0 || slot.phase == Phase::finished) return {};
+  const double allowed = static_cast<double>(slot.limit_ns) * 1e-9 + margin_seconds;
+  const std::string limit = " s (the limit is " + whole(allowed - margin_seconds) +
+                            " s, CATENA_TIMEOUT or catena-run --timeout)";
+  const double in_exit = seconds_since(slot.exit_since_ns, now);
+  if (const char* stage = describe_stage(slot.exit_stage); stage && in_exit > allowed)
+    return who(slot) + " " + stage + whole(in_exit) + limit;
+  const double inside = seconds_since(slot.library_since_ns, now);
+  if (inside <= allowed) return {};
+  std::string text = who(slot) + " has been inside one call of MPI for " + whole(inside) + limit;
+  if (!slot.operation.empty()) text += ", in " + slot.operation;
+  return text + ": MPI or the network below it does not answer";
+}
+
+char process_state(int pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  // "123 (name) S ...", and the name may hold anything.
+  const std::size_t name_ends = text.rfind(')');
+  return name_ends == std::string::npos || name_ends + 2 >= text.size() ? '\0'
+                                                                        : text[name_ends + 2];
+}
+
+}  // namespace catena::comm

@@ -1,0 +1,97 @@
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <string>
+
+#include "comm/printable.h"
+#include "comm/status_board.h"
+
+namespace catena::comm {
+namespace {
+
+constexpr std::uint64_t kSecond = 1'000'000'000;
+
+TEST(StatusLife, SignsOfLifeAreRead) {
+  const StatusBoard board = StatusBoard::create_private(1);
+  StatusSlot slot = board.slot(0);
+  EXPECT_EQ(board.read(0).limit_ns, 0u);
+  EXPECT_EQ(board.read(0).exit_stage, ExitStage::none);
+  const std::uint64_t before = monotonic_ns();
+  slot.set_limit(12);
+  slot.set_phase(Phase::running);
+  slot.beat();
+  slot.enter_library();
+  SlotSnapshot seen = board.read(0);
+  EXPECT_EQ(seen.limit_ns, 12 * kSecond);
+  EXPECT_GE(seen.phase_since_ns, before);
+  EXPECT_GE(seen.beat_ns, before);
+  EXPECT_GE(seen.library_since_ns, before);
+  EXPECT_EQ(seen.call_since_ns, 0u);
+  slot.leave_library();
+  slot.set_exit_stage(ExitStage::leaving);
+  CallHistory history(1);
+  slot.begin_call(history.next(CallOp::barrier, 0, 0, -1, 0));
+  seen = board.read(0);
+  EXPECT_EQ(seen.library_since_ns, 0u);
+  EXPECT_EQ(seen.exit_stage, ExitStage::leaving);
+  EXPECT_GE(seen.exit_since_ns, before);
+  EXPECT_GE(seen.call_since_ns, before);
+}
+
+TEST(StatusLife, StuckIsWhatHasNoDeadlineOfItsOwn) {
+  SlotSnapshot slot;
+  slot.rank = 3;
+  slot.library_since_ns = 10 * kSecond;
+  slot.operation = "barrier #4";
+  EXPECT_EQ(describe_stuck(slot, 1000 * kSecond, 2), "") << "nothing is known of a limit";
+  slot.limit_ns = 20 * kSecond;
+  EXPECT_EQ(describe_stuck(slot, 31 * kSecond, 2), "");
+  EXPECT_EQ(describe_stuck(slot, 33 * kSecond, 2),
+            "rank 3 has been inside one call of MPI for 23 s (the limit is 20 s, CATENA_TIMEOUT or "
+            "catena-run --timeout), in barrier #4: MPI or the network below it does not answer");
+  EXPECT_EQ(describe_stuck(slot, 5 * kSecond, 2), "") << "entered after the time was taken";
+  slot.library_since_ns = 0;
+  EXPECT_EQ(describe_stuck(slot, 1000 * kSecond, 2), "")
+      << "a rank may compute as long as it likes";
+  slot.exit_stage = ExitStage::released;
+  slot.exit_since_ns = 10 * kSecond;
+  EXPECT_NE(describe_stuck(slot, 33 * kSecond, 2).find("rank 3 has been in destructors"),
+            std::string::npos);
+  slot.phase = Phase::finished;
+  EXPECT_EQ(describe_stuck(slot, 33 * kSecond, 2), "") << "its process is gone";
+}
+
+TEST(StatusLife, StoppedProcessesAreSeen) {
+  const pid_t child = fork();
+  if (child == 0)
+    for (;;) pause();
+  kill(child, SIGSTOP);
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
+  EXPECT_EQ(process_state(child), 'T');
+  kill(child, SIGKILL);
+  waitpid(child, &status, 0);
+  EXPECT_EQ(process_state(child), '\0');
+  EXPECT_EQ(process_state(getpid()), 'R');
+}
+
+TEST(StatusLife, TextsOfOthersCannotControlATerminal) {
+  EXPECT_EQ(printable("plain, two\nlines\tand \xc3\xa9\xe2\x82\xac\xf0\x9f\x99\x82"),
+            "plain, two\nlines\tand \xc3\xa9\xe2\x82\xac\xf0\x9f\x99\x82");
+  EXPECT_EQ(printable("\x1b[31mred\r\x07\x7f"), "\\x1b[31mred\\x0d\\x07\\x7f");
+  EXPECT_EQ(printable("\xc2\x9b"), "\\xc2\\x9b") << "CSI as one character";
+  EXPECT_EQ(printable("\xff\xc3"), "\\xff\\xc3") << "no UTF-8, and a cut character";
+  EXPECT_EQ(printable("\xc0\x80\xed\xa0\x80\xf4\x90\x80\x80"),
+            "\\xc0\\x80\\xed\\xa0\\x80\\xf4\\x90\\x80\\x80");
+  EXPECT_EQ(printable(std::string_view("a\0b", 3)), "a\\x00b");
+  const StatusBoard board = StatusBoard::create_private(1);
+  board.slot(0).fail("\x1b]0;title\x07");
+  board.slot(0).set_operation("\x1b[2J");
+  EXPECT_EQ(board.read(0).own_failure.text, "\\x1b]0;title\\x07");
+  EXPECT_EQ(board.read(0).operation, "\\x1b[2J");
+}
+
+}  // namespace
+}  // namespace catena::comm
