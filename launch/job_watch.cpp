@@ -9,6 +9,8 @@ using comm::StatusBoard;
 
 // How long mpirun may take to hand on the end of a rank process, or to end the job because of it.
 constexpr double kMpirunDelay = 6;
+// Rank processes say every second that they are there; this is longer than most delays.
+constexpr double kWord = 1.5;
 // Looks come once a second. After a longer pause this process itself was stopped.
 constexpr double kPause = 3;
 
@@ -46,7 +48,8 @@ std::map<std::string, double> JobWatch::silences(const std::vector<RankOutcome>&
   for (const RankOutcome& rank : ranks) {
     if (!rank.hello || rank.end || rank.hello->host == here_) continue;
     const auto heard = heard_.find(rank.hello->host);
-    if (heard != heard_.end()) silences[heard->first] = now - heard->second;
+    if (heard != heard_.end() && now - heard->second > kWord)
+      silences[heard->first] = now - heard->second;
   }
   return silences;
 }

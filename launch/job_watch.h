@@ -34,7 +34,8 @@ class JobWatch {
   static void note_operations(std::vector<RankOutcome>& ranks, const comm::StatusBoard* board,
                               const std::string& here);
 
-  // Seconds since the last sign of life of the other hosts that have running ranks.
+  // Seconds since the last sign of life of the other hosts that have running ranks and were not
+  // heard of when they should have been.
   std::map<std::string, double> silences(const std::vector<RankOutcome>& ranks, double now) const;
 
  private:

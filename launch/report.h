@@ -32,7 +32,7 @@ struct JobOutcome {
   int stop_signal = 0;    // the signal that ended catena-run, 0: none
   // Where each rank was to run, "" or missing when mpirun decides.
   std::vector<std::string> planned_hosts;
-  // How long nothing had been heard of other hosts when the first failure became known.
+  // How long nothing has been heard of other hosts that were silent at the first failure already.
   std::map<std::string, double> silences;
   std::uint64_t silences_time = 0;  // when that was, wall clock, ns
   std::optional<Standstill> standstill;

@@ -25,8 +25,9 @@ std::vector<int> ranks_on(const JobOutcome& job, const std::string& host) {
   return ranks;
 }
 
-// Rank processes say every second that they are there; this is longer than chance.
-constexpr double kChance = 2.9;
+// Rank processes say every second that they are there: this long a silence until the end of the job
+// is no chance, if at least one word was missing when the first rank failed.
+constexpr double kChance = 2.9, kWord = 1.5;
 
 // The host that had been silent longest, and before the first failure.
 std::string longest_silent(const JobOutcome& job, std::uint64_t first_failure) {
@@ -35,7 +36,7 @@ std::string longest_silent(const JobOutcome& job, std::uint64_t first_failure) {
   for (const auto& [name, seconds] : job.silences) {
     const double heard = static_cast<double>(job.silences_time) - seconds * 1e9;
     const bool after =
-        first_failure != 0 && heard + kChance * 1e9 > static_cast<double>(first_failure);
+        first_failure != 0 && heard + kWord * 1e9 > static_cast<double>(first_failure);
     if (seconds < longest || after) continue;
     host = name;
     longest = seconds;

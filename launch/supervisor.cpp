@@ -150,6 +150,7 @@ int Supervisor::run() {
   end_leftovers();
   // The rank processes have removed the name, unless not all of them came to be.
   comm::StatusBoard::unlink(board_name(job_.id));
+  if (stop_time_ != 0) note_silences();
   Report report = make_report(outcome_);
   // mpirun's own words are all there is to say if nobody else said anything.
   if (report.text.starts_with("catena-run: mpirun ended"))
@@ -183,8 +184,8 @@ bool Supervisor::wait_to_retry() {
     console_.add_line("catena-run: " + reason + "; trying again for " + left +
                       " s (--start-timeout)");
   said_reason_ = reason;
-  const double until = monotonic_seconds() + kRetry;
-  while (monotonic_seconds() < until && stop_time_ == 0) {
+  for (const double until = monotonic_seconds() + kRetry;
+       monotonic_seconds() < until && stop_time_ == 0;) {
     output_queue_.flush();
     pollfd source{signals_.fd(), POLLIN, 0};
     poll(&source, 1, 100);
@@ -211,10 +212,8 @@ void Supervisor::end_leftovers() {
 
 // Lines of mpirun itself.
 void Supervisor::take_line(std::string_view line) {
-  if (held_lines_)
-    held_lines_->emplace_back(line);
-  else
-    console_.add_line(line);
+  if (held_lines_) return void(held_lines_->emplace_back(line));
+  console_.add_line(line);
 }
 
 void Supervisor::release_lines() {
@@ -385,7 +384,7 @@ void Supervisor::take_end(const EndRecord& end) {
     all_ended_ = monotonic_seconds();
   if (!failed(end) || stop_time_ != 0) return;
   JobWatch::note_operations(outcome_.ranks, board(), host_);
-  note_silences();
+  if (stop_at_ == kNever) note_silences();
   // Ranks that are still being started could not be told to stop, nor say how they fared.
   stop_at_ = std::min(stop_at_, monotonic_seconds() + kWaitForStart);
 }
@@ -400,9 +399,13 @@ void Supervisor::check_start() {
   give_up(describe_missing(outcome_, job_.start_timeout));
 }
 
+// At the first failure, and at the end for the hosts that were silent then and still are.
 void Supervisor::note_silences() {
-  if (outcome_.silences_time != 0) return;
-  outcome_.silences = watch_.silences(outcome_.ranks, monotonic_seconds());
+  auto silences = watch_.silences(outcome_.ranks, monotonic_seconds());
+  if (outcome_.silences_time != 0)
+    std::erase_if(silences,
+                  [this](const auto& one) { return !outcome_.silences.contains(one.first); });
+  outcome_.silences = std::move(silences);
   outcome_.silences_time = wall_ns();
 }
 
@@ -442,7 +445,7 @@ void Supervisor::stop() {
   stop_at_ = kNever;
   if (stop_time_ != 0) return;
   stop_time_ = monotonic_seconds();
-  note_silences();
+  if (outcome_.silences_time == 0) note_silences();
   repeat_stop_at_ = stop_time_ + kRepeatStop;
   start_deadline_ = kNever;
   signal_all(SIGALRM);
