@@ -95,6 +95,6 @@ job_processes() {
   on "$1" bash -c 'me=$$; for p in /proc/[0-9]*; do
     pid=${p#/proc/}; [[ $pid == 1 || $pid == "$me" ]] && continue
     words=$( { tr "\0" " " <"$p/cmdline"; } 2>/dev/null) || continue
-    case $words in "" | sleep\ 0.2* | *sshd_config* | *"[listener]"* | *python3\ -*) continue ;; esac
+    case $words in "" | sleep\ 0.2* | *sshd_config* | *"[listener]"*) continue ;; esac
     echo "$pid $words"; done'
 }
