@@ -25,11 +25,17 @@ constexpr std::array kNotices = {"non-zero exit code. Per user-direction",
                                  "MPI_ABORT was invoked",
                                  "exiting improperly",
                                  "was killed by signal",
+                                 "has lost communication with a remote daemon",
+                                 "unable to reliably start one or more daemons",
+                                 "unable to launch the specified application",
+                                 "unable to find the specified executable",
+                                 "does not know how to route a message",
                                  "exited without calling"};
 constexpr std::array kLines = {"sent help message",
                                "orte_base_help_aggregate",
                                "prte_base_help_aggregate",
                                "Forwarding signal",
+                               "total processes failed to start",
                                "killing job",
                                "Abort is in progress",
                                "orte/util/show_help.c"};
@@ -45,6 +51,10 @@ constexpr std::array kUnreached = {"Could not resolve hostname",
                                    "Connection reset",
                                    "Permission denied (",
                                    "Host key verification failed"};
+
+// Of these, what a host says that is just starting, or whose network is.
+constexpr std::array kForNow = {"No route to host", "Connection refused", "Connection timed out",
+                                "Connection reset", "Connection closed"};
 
 // As a whole word: "h1" is not in "h12".
 bool contains_name(const std::string& text, const std::string& name) {
@@ -76,6 +86,13 @@ std::optional<int> number_after(const std::string& text, const std::string& phra
   if (at == std::string::npos || std::sscanf(text.c_str() + at + phrase.size(), " %d", &value) != 1)
     return std::nullopt;
   return value;
+}
+
+std::string word_after(const std::string& text, const std::string& phrase) {
+  const std::size_t at = text.find(phrase);
+  if (at == std::string::npos) return "";
+  const std::vector<std::string> words = split_words(text.substr(at + phrase.size()));
+  return words.empty() ? "" : words.front();
 }
 
 }  // namespace
@@ -124,6 +141,7 @@ void MpirunChatter::learn_of_hosts(const std::string& line) {
   });
   if (named == hosts_.end() && !hints_.unreached_reason.empty()) return;
   hints_.unreached_reason = line;
+  hints_.unreached_for_now = contains_any(line, kForNow);
   if (named != hosts_.end()) hints_.unreached_host = *named;
 }
 
@@ -143,13 +161,21 @@ void MpirunChatter::learn(const std::string& text) {
     hints_.abort_rank = rank;
     hints_.abort_code = number_after(text, "errorcode").value_or(1);
   }
+  if (text.find("unable to reliably start") != std::string::npos) hints_.daemons_failed = true;
+  if (text.find("has lost communication") != std::string::npos) {
+    hints_.daemons_failed = true;
+    hints_.lost_host =
+        word_after(text.substr(std::min(text.find("Remote daemon"), text.size())), "on node ");
+  }
+  if (text.find("unable to launch the specified") != std::string::npos ||
+      text.find("unable to find the specified") != std::string::npos)
+    hints_.broken_host = word_after(text, "Node: ");
   const auto rank = number_after(text, "process rank");
   const auto signal = number_after(text, "exited on signal");
   if (rank && signal && text.find("noticed") != std::string::npos) {
     hints_.killed_rank = rank;
     hints_.killed_signal = *signal;
-    const std::size_t node = text.find("on node ");
-    if (node != std::string::npos) hints_.killed_host = split_words(text.substr(node + 8)).front();
+    hints_.killed_host = word_after(text, "on node ");
   }
 }
 

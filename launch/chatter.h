@@ -19,7 +19,11 @@ struct MpirunHints {
   // What ssh said about a host that it could not reach; the host is "" when it did not name one.
   std::string unreached_host;
   std::string unreached_reason;
-  bool no_ssh = false;  // there is no ssh to reach other hosts with
+  bool unreached_for_now = false;  // it may answer later: it is just starting, for instance
+  std::string lost_host;           // whose daemon ended, or whose connection did
+  std::string broken_host;         // where catena-run itself could not be started
+  bool daemons_failed = false;     // some were not started, or were lost; it does not say which
+  bool no_ssh = false;             // there is no ssh to reach other hosts with
 };
 
 class MpirunChatter {
@@ -31,6 +35,8 @@ class MpirunChatter {
       : on_line_(std::move(on_line)), hosts_(std::move(hosts)) {}
   void feed(std::string_view bytes);
   void finish();
+  // Before another mpirun is started in place of one that failed.
+  void forget() { *this = MpirunChatter(std::move(on_line_), std::move(hosts_)); }
   const MpirunHints& hints() const { return hints_; }
   // The notices that were not passed on.
   const std::string& withheld() const { return withheld_; }

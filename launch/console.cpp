@@ -1,17 +1,12 @@
 #include "console.h"
 
+#include "text.h"
+
 namespace catena::launch {
 namespace {
 
 // A longer line is printed in pieces.
 constexpr std::size_t kLongLine = 64 * 1024;
-
-// What a terminal would show of a line in which a bar was drawn.
-std::string_view after_last_return(std::string_view line) {
-  while (line.ends_with('\r')) line.remove_suffix(1);
-  const std::size_t at = line.rfind('\r');
-  return at == std::string_view::npos ? line : line.substr(at + 1);
-}
 
 }  // namespace
 
@@ -54,7 +49,7 @@ void Console::print_line(int rank, Stream stream, std::string_view line) {
   clear_bar();
   if (rank == 0 && stream == Stream::output) return write_(stream, std::string(line) + "\n");
   std::string tagged = "[";
-  tagged.append(std::to_string(rank)).append("] ").append(after_last_return(line)).append("\n");
+  tagged.append(std::to_string(rank)).append("] ").append(shown_of_line(line)).append("\n");
   write_(stream, tagged);
 }
 
@@ -65,13 +60,13 @@ void Console::add_line(std::string_view line) {
 
 void Console::finish() {
   for (auto& [source, rest] : unfinished_) {
-    if (rest.empty()) continue;
-    if (source.first == 0 && source.second == Stream::output)
-      write_(Stream::output, rest);  // byte for byte, also without a last line end
-    else
-      print_line(source.first, source.second, rest);
+    if (rest.empty() || (source.first == 0 && source.second == Stream::output)) continue;
+    print_line(source.first, source.second, rest);
     rest.clear();
   }
+  // Byte for byte, also without a last line end, so it comes last.
+  std::string& last = unfinished_[{0, Stream::output}];
+  write_(Stream::output, std::exchange(last, ""));
   if (mid_line_) write_(Stream::output, "\n");
   mid_line_ = bar_ = false;
 }

@@ -9,6 +9,9 @@
 namespace catena::launch {
 namespace {
 
+// More than a job can have, and far from where sums end.
+constexpr int kMostSlots = 1 << 20;
+
 void add_host(std::vector<Host>& hosts, const Host& host) {
   const auto known = std::find_if(hosts.begin(), hosts.end(),
                                   [&](const Host& other) { return other.name == host.name; });
@@ -16,19 +19,24 @@ void add_host(std::vector<Host>& hosts, const Host& host) {
     hosts.push_back(host);
   else
     known->slots += host.slots;
+  for (Host& one : hosts) one.slots = std::min(one.slots, kMostSlots);
 }
 
 int parse_slots(const std::string& text, const std::string& where) {
   const auto slots = parse_number(text);
   if (!slots || *slots < 1)
     throw UserError(where + ": '" + text + "' is not a number of slots; expected 1 or more");
-  return *slots;
+  return std::min(*slots, kMostSlots);
 }
 
 // "name" or "name:slots".
 Host parse_host(const std::string& text, const std::string& where) {
   const std::size_t colon = text.rfind(':');
   Host host{text.substr(0, colon), 1};
+  if (host.name.find(':') != std::string::npos)
+    throw UserError(where + ": '" + text +
+                    "' has more than one colon; expected NAME or NAME:SLOTS (an address of IPv6 "
+                    "needs a name, in /etc/hosts for instance)");
   if (host.name.empty())
     throw UserError(where + ": '" + text + "' has no host name; expected NAME or NAME:SLOTS");
   if (colon != std::string::npos) host.slots = parse_slots(text.substr(colon + 1), where);
@@ -92,7 +100,7 @@ std::vector<Host> read_hostfile(const std::string& path) {
 
 int total_slots(const std::vector<Host>& hosts) {
   int slots = 0;
-  for (const Host& host : hosts) slots += host.slots;
+  for (const Host& host : hosts) slots = std::min(slots + host.slots, kMostSlots);
   return slots;
 }
 

@@ -103,9 +103,25 @@ MpirunRequest make_request(const Options& options, const Mpirun& mpirun) {
   request.settings.log_dir = options.dry_run ? options.log_dir : make_log_dir(options.log_dir);
   request.settings.terminal = terminal_size();
   request.settings.bind = options.bind;
-  request.settings.digest = request.plan.several_hosts;
+  request.settings.grace = options.grace;
+  request.settings.several_hosts = request.plan.several_hosts || !request.plan.hosts.empty();
+  if (request.settings.several_hosts) request.settings.folder = working_folder();
+  const McaParameters parameters(options.mpi_args, environment_with(options.env), mpirun.path);
+  const bool in_allocation = request.plan.hosts.empty() && request.plan.several_hosts;
+  const Network network = choose_network(request.plan.hosts, in_allocation, interfaces_here(),
+                                         parameters, mpirun.version.major);
+  request.settings_of_mpi = network.settings;
+  request.networks = network.shared;
   request.program = options.program;
   return request;
+}
+
+// For the report of a job whose ranks did not find each other.
+std::string describe_networks(const MpirunRequest& request) {
+  if (!request.plan.several_hosts) return "";
+  const std::string hint = "; --mpi-args '--mca btl_tcp_if_include 10.0.0.0/24' names another";
+  if (request.networks.empty()) return "what Open MPI chooses" + hint;
+  return join(request.networks, ", ") + ", where the names of the hosts lead" + hint;
 }
 
 void print_command(const Options& options, const MpirunRequest& request) {
@@ -157,9 +173,10 @@ int launch(const Options& options) {
   job.planned_hosts = host_of_each_rank(request.plan.hosts, request.plan.ranks);
   job.start_timeout = options.start_timeout;
   job.terminal = !request.settings.terminal.empty();
-  const Report report = run_job(job, signals);
-  std::fputs(report.text.c_str(), stderr);
-  return report.exit_code;
+  job.timeout = options.timeout;
+  job.grace = options.grace.value_or(job.grace);
+  job.network = describe_networks(request);
+  return run_job(job, signals);
 }
 
 // A program that was started without them (by some daemons) would give the numbers of its standard

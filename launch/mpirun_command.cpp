@@ -1,11 +1,14 @@
 #include "mpirun_command.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include "program.h"
@@ -57,12 +60,22 @@ std::string format_seconds(double seconds) {
   return text;
 }
 
-// mpirun takes a lone ":" for the start of another program.
-bool needs_escape(const Words& program) {
-  return std::find(program.begin(), program.end(), ":") != program.end();
+// mpirun takes a lone ":" for the start of another program, and looks for its own options in all
+// words of its line; what follows those would reach a shell on the other hosts.
+bool must_hide(const std::string& word) { return word == ":" || looks_like_mca_option(word); }
+
+std::string escape(const std::string& word) {
+  if (!must_hide(word)) return percent_encode(word);
+  char first[4];
+  std::snprintf(first, sizeof(first), "%%%02X", static_cast<unsigned char>(word[0]));
+  return first + percent_encode(word.substr(1));
 }
 
-std::string escape(const std::string& word) { return word == ":" ? "%3A" : percent_encode(word); }
+// Seconds between SIGTERM and SIGKILL when mpirun itself ends the job, so that rank processes can
+// end their programs and report. mpirun sleeps through all of them even if everyone is gone.
+int kill_delay(const std::optional<double>& grace) {
+  return grace ? 1 + static_cast<int>(std::ceil(*grace)) : 1;
+}
 
 std::string output_of(const std::string& command) {
   std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
@@ -113,7 +126,9 @@ std::vector<std::string> to_words(const RankSettings& settings) {
   if (!settings.log_dir.empty()) words.push_back("log-dir=" + settings.log_dir);
   if (!settings.terminal.empty()) words.push_back("terminal=" + settings.terminal);
   if (!settings.bind) words.push_back("no-bind=1");
-  if (settings.digest) words.push_back("digest=1");
+  if (settings.grace) words.push_back("grace=" + format_seconds(*settings.grace));
+  if (!settings.folder.empty()) words.push_back("folder=" + percent_encode(settings.folder));
+  if (settings.several_hosts) words.push_back("several-hosts=1");
   if (settings.escaped) words.push_back("escaped=1");
   return words;
 }
@@ -140,8 +155,12 @@ RankSettings parse_rank_settings(const std::vector<std::string>& words) {
       settings.terminal = value;
     else if (key == "no-bind")
       settings.bind = false;
-    else if (key == "digest")
-      settings.digest = true;
+    else if (key == "grace")
+      settings.grace = std::strtod(value.c_str(), nullptr);
+    else if (key == "folder")
+      settings.folder = percent_decode(value);
+    else if (key == "several-hosts")
+      settings.several_hosts = true;
     else if (key == "escaped")
       settings.escaped = true;
     else
@@ -174,22 +193,39 @@ std::vector<std::string> mpirun_command(const MpirunRequest& request) {
   Words words = {request.mpirun, "--allow-run-as-root", "-n", std::to_string(request.plan.ranks)};
   append_placement(words, major);
   append_hosts(words, request.plan.hosts, major);
-  // Between SIGTERM and SIGKILL when mpirun itself ends the job, so that rank processes can end
-  // their programs and report.
-  append_runtime_setting(words, major, "odls_base_sigkill_timeout", "1");
+  append_runtime_setting(words, major, "odls_base_sigkill_timeout",
+                         std::to_string(kill_delay(request.settings.grace)));
   if (!request.session_folder.empty())
     append_runtime_setting(words, major, major >= 5 ? "prte_tmpdir_base" : "orte_tmpdir_base",
                            request.session_folder);
+  for (const McaSetting& setting : request.settings_of_mpi) {
+    if (setting.runtime)
+      append_runtime_setting(words, major, setting.name, setting.value);
+    else
+      append(words, {"--mca", setting.name, setting.value});
+  }
   for (const std::string& name : request.forward) append(words, {"-x", name});
   append(words, request.mpi_args);
   append(words, {request.launcher, "--rank-process"});
   RankSettings settings = request.settings;
-  settings.escaped = needs_escape(request.program);
+  settings.escaped = std::any_of(request.program.begin(), request.program.end(), must_hide);
   append(words, to_words(settings));
   words.push_back("--");
   for (const std::string& word : request.program)
     words.push_back(settings.escaped ? escape(word) : word);
   return words;
+}
+
+std::string working_folder() {
+  std::error_code error;
+  const std::string real = std::filesystem::current_path(error).string();
+  // $PWD keeps the symbolic links that the user came through; their targets may differ elsewhere.
+  const char* named = std::getenv("PWD");
+  struct stat here {
+  }, there{};
+  const bool same = named && named[0] == '/' && stat(named, &there) == 0 && stat(".", &here) == 0 &&
+                    here.st_ino == there.st_ino && here.st_dev == there.st_dev;
+  return same ? named : real;
 }
 
 }  // namespace catena::launch

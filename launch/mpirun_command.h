@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "network.h"
 #include "options.h"
 #include "plan.h"
 
@@ -33,11 +34,13 @@ struct RankSettings {
   std::string devices;  // as in Plan
   double timeout = 300;
   double start_timeout = 60;
+  std::optional<double> grace;  // as --grace
+  std::string folder;           // to work in; "": where mpirun starts the rank process
   std::string log_dir;
   std::string terminal;  // "columns x lines" as 120x40 when catena-run prints to a terminal
   bool bind = true;
-  bool digest = false;   // also send a digest of the program file
-  bool escaped = false;  // the words of the program are percent-encoded
+  bool several_hosts = false;  // also send signs of life, and digests of the files of the program
+  bool escaped = false;        // the words of the program are percent-encoded
 };
 std::vector<std::string> to_words(const RankSettings& settings);
 RankSettings parse_rank_settings(const std::vector<std::string>& words);
@@ -52,6 +55,8 @@ struct MpirunRequest {
   MpiVersion version;
   Plan plan;
   std::vector<std::string> forward;  // names of variables
+  std::vector<McaSetting> settings_of_mpi;
+  std::vector<std::string> networks;  // that the hosts share, as in Network
   std::vector<std::string> mpi_args;
   std::string session_folder;  // for mpirun's own files; "": where it likes
   std::string launcher;        // path of catena-run, the same on all hosts
@@ -59,5 +64,8 @@ struct MpirunRequest {
   std::vector<std::string> program;
 };
 std::vector<std::string> mpirun_command(const MpirunRequest& request);
+
+// The folder that catena-run was started in, by the name that the user knows it by.
+std::string working_folder();
 
 }  // namespace catena::launch

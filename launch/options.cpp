@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include "text.h"
 
@@ -20,9 +21,11 @@ constexpr const char* kDescription =
     "  catena-run -n 4 --cpu ./train              4 CPU ranks\n"
     "  catena-run -H node1:8,node2:8 ./train      16 ranks on two hosts\n";
 
+constexpr double kLongestGrace = 86400;
+
 // As the options stand on the command line, before they are looked into.
 struct RawOptions {
-  std::string ranks, hosts, hostfile, gpus, mpi_args;
+  std::string ranks, hosts, hostfile, gpus, mpi_args, grace;
   std::vector<std::string> env;
   bool no_bind = false;
 };
@@ -52,6 +55,10 @@ void declare(CLI::App& app, RawOptions& raw, Options& options) {
   app.add_option("--timeout", options.timeout, "Seconds a collective may make no progress")
       ->type_name("S")
       ->capture_default_str();
+  app.add_option("--grace", raw.grace,
+                 "Seconds that ranks get between SIGTERM and SIGKILL when the job is stopped "
+                 "(default: 3)")
+      ->type_name("S");
   app.add_option("--log-dir", options.log_dir, "Also write DIR/rank-N.log for every rank")
       ->type_name("DIR");
   app.add_flag("--no-bind", raw.no_bind,
@@ -143,7 +150,27 @@ EnvSetting parse_env(const std::string& text) {
   return setting;
 }
 
+double parse_grace(const std::string& text) {
+  char* end = nullptr;
+  const double seconds = std::strtod(text.c_str(), &end);
+  if (end == text.c_str() || *end != '\0' || !(seconds > 0) || seconds > kLongestGrace)
+    throw UserError("--grace " + text + ": expected seconds, more than 0 and at most 86400");
+  return seconds;
+}
+
+// A variable of the shell that is not set leaves an empty word, which is no way to ask for less.
+void refuse_empty(const CLI::App& app) {
+  for (const char* name :
+       {"-n", "-H", "--hostfile", "--gpus", "--log-dir", "--mpirun", "--grace"}) {
+    const CLI::Option* option = app.get_option_no_throw(name);
+    if (option && option->count() > 0 && option->as<std::string>().empty())
+      throw UserError(std::string(name) +
+                      " was given an empty value; leave it out to get the default");
+  }
+}
+
 void interpret(const RawOptions& raw, Options& options) {
+  if (!raw.grace.empty()) options.grace = parse_grace(raw.grace);
   if (!raw.ranks.empty()) {
     options.ranks = parse_number(raw.ranks);
     if (!options.ranks || *options.ranks < 1)
@@ -207,6 +234,7 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
                     suggestion(app, unknown.front()) +
                     "options of the program go after its name, those of mpirun into --mpi-args; "
                     "see catena-run --help");
+  refuse_empty(app);
   interpret(raw, options);
   const bool dashes = program < argc && std::string(argv[program]) == "--";
   options.program.assign(argv + program + (dashes ? 1 : 0), argv + argc);

@@ -24,6 +24,7 @@ struct Options {
   std::vector<EnvSetting> env;
   double start_timeout = 60;
   double timeout = 300;
+  std::optional<double> grace;
   std::string log_dir;
   bool bind = true;
   std::string mpirun = "mpirun";

@@ -56,6 +56,17 @@ void check_list_length(const std::vector<int>& gpus, int ranks_on_host, const st
                   "; name one GPU a rank, or change -n (or the slots) to match");
 }
 
+// "auto" or nothing leaves the choice to the machine.
+void check_device(const std::string& device, const Machine& machine) {
+  const std::string kind = device.substr(0, device.find(':'));
+  if (kind.empty() || kind == "auto" || kind == "cpu") return;
+  if (kind != "cuda" && kind != "gpu")
+    throw UserError("CATENA_DEVICE=" + device + " names no device; expected cpu or cuda");
+  if (machine.gpus == 0)
+    throw UserError("CATENA_DEVICE=" + device + " but this machine has 0 GPUs: " +
+                    machine.gpu_problem + "; unset it, or use --cpu");
+}
+
 bool wants_cpu(const Options& options, const Machine& machine) {
   if (options.cpu) return true;
   return options.gpus.empty() && (machine.device == "cpu" || machine.device.starts_with("cpu:"));
@@ -69,6 +80,10 @@ void check_count(int ranks, const std::string& where) {
                   " at most; use a smaller -n, or more hosts with -H h1:4,h2:4");
 }
 
+// Of mpirun: the pipes of each rank, and its own. Measured with Open MPI 4.1: 4 n + 26 is what just
+// works.
+constexpr long kFilesOfRank = 4, kFilesOfMpirun = 32;
+
 void check_limits(int ranks, const Machine& machine) {
   check_count(ranks, "this machine");
   // A rank process and its program; mpirun itself and the threads of all have to fit in as well.
@@ -79,14 +94,14 @@ void check_limits(int ranks, const Machine& machine) {
                     std::to_string(machine.most_processes) +
                     " here (ulimit -u, kernel.pid_max, pids.max of the control group); use a "
                     "smaller -n, or raise the limit");
-  // mpirun keeps two pipes a rank, and some files of its own.
-  const long files = 2L * ranks + 32;
+  const long files = kFilesOfRank * ranks + kFilesOfMpirun;
   if (files > machine.most_files)
-    throw UserError(count_of(ranks, "rank") + " asked for, for which mpirun needs about " +
-                    std::to_string(files) + " open files, but a process may have " +
-                    std::to_string(machine.most_files) + " (ulimit -n); use -n " +
-                    std::to_string(std::max(1L, (machine.most_files - 32) / 2)) +
-                    " or fewer, or raise it with ulimit -n " + std::to_string(files));
+    throw UserError(
+        count_of(ranks, "rank") + " asked for, for which mpirun needs about " +
+        std::to_string(files) + " open files, but a process may have " +
+        std::to_string(machine.most_files) + " (ulimit -n); use -n " +
+        std::to_string(std::max(1L, (machine.most_files - kFilesOfMpirun) / kFilesOfRank)) +
+        " or fewer, or raise it with ulimit -n " + std::to_string(files));
 }
 
 Plan plan_here(const Options& options, const Machine& machine, bool cpu) {
@@ -98,6 +113,7 @@ Plan plan_here(const Options& options, const Machine& machine, bool cpu) {
     plan.devices = gpu_list(options.gpus);
     return plan;
   }
+  if (!options.cpu) check_device(machine.device, machine);
   const bool use_gpus = !cpu && machine.gpus > 0;
   plan.ranks = options.ranks.value_or(use_gpus ? machine.gpus : 2);
   if (use_gpus && plan.ranks > machine.gpus)

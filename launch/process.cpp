@@ -4,12 +4,14 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sys/signalfd.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include <cctype>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 #include <system_error>
 
 namespace catena::launch {
@@ -93,19 +95,23 @@ double monotonic_seconds() {
 
 void set_nonblocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
-bool write_all(int fd, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written > 0) {
-      bytes.remove_prefix(static_cast<std::size_t>(written));
-    } else if (errno == EAGAIN) {
-      pollfd ready{fd, POLLOUT, 0};
-      poll(&ready, 1, -1);
-    } else if (errno != EINTR) {
-      return false;
+void wait_for_children(const std::vector<int>& pids, double seconds) {
+  const double until = monotonic_seconds() + seconds;
+  for (const int pid : pids)
+    while (waitpid(pid, nullptr, WNOHANG) == 0 && monotonic_seconds() < until) poll(nullptr, 0, 5);
+}
+
+void kill_children() {
+  const std::string list = "/proc/self/task/" + std::to_string(getpid()) + "/children";
+  for (int round = 0; round < 20; ++round) {
+    std::ifstream children(list);
+    bool any = false;
+    for (pid_t pid = 0; children >> pid; any = true) kill(pid, SIGKILL);
+    if (!any) return;
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
     }
+    poll(nullptr, 0, 2);
   }
-  return true;
 }
 
 std::string signal_name(int signal) {

@@ -58,8 +58,12 @@ std::uint64_t wall_ns();
 double monotonic_seconds();
 
 void set_nonblocking(int fd);
-// All of it, waiting as needed; false when the reader is gone.
-bool write_all(int fd, std::string_view bytes);
+
+// Waits until none of these children runs any more, at most so many seconds.
+void wait_for_children(const std::vector<int>& pids, double seconds);
+
+// Ends all children of this process and what becomes its child on the way (it is a subreaper).
+void kill_children();
 
 // "SIGSEGV (segmentation fault)"
 std::string signal_name(int signal);

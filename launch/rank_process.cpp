@@ -21,8 +21,9 @@
 #include "../src/comm/status_board.h"
 #include "board_name.h"
 #include "exception_text.h"
+#include "log_file.h"
 #include "process.h"
-#include "program.h"
+#include "program_digest.h"
 #include "rank_channel.h"
 #include "rank_identity.h"
 #include "record.h"
@@ -43,6 +44,9 @@ constexpr double kGraceOfMpirun = 0.6;
 constexpr double kOwnEnd = 1.0;
 // How long a rank process whose program failed waits to be told that its report has arrived.
 constexpr double kLinger = 3.0;
+// How long mpirun is waited for to take the last words; one that is ending takes none.
+constexpr double kDrain = 2.0, kDrainOfMpirun = 0.3;
+constexpr double kBeat = 1.0;  // between signs of life
 constexpr double kNever = 1e18;
 constexpr std::size_t kTailBytes = 2000;
 
@@ -56,12 +60,17 @@ class RankProcess {
 
  private:
   void join();
+  void enter_folder();
   void open_board();
   void open_log();
   void start();
   [[noreturn]] void become_program(int output, int error, int failed);
   Pipe open_terminal();
   void pump();
+  void add_to_log(Stream stream, std::string_view text);
+  void show_life();
+  void watch_parent();
+  double grace() const { return settings_.grace.value_or(kGrace); }
   void read_from(Descriptor& source, Stream stream);
   void handle_signals();
   void begin_stop(double grace);
@@ -69,6 +78,7 @@ class RankProcess {
   void reap();
   void note_silent_leave();
   void end_group();
+  void remove_segments() const;
   void describe_end();
   void linger();
   int fail_to_start(const UserError& error);
@@ -83,15 +93,18 @@ class RankProcess {
   std::optional<StatusBoard> board_;
   std::string board_path_;
   std::string log_path_;
-  std::ofstream log_;
+  LogFile log_;
   EndRecord end_;
   std::string tail_;  // of the program's standard error
   Descriptor output_;
   Descriptor error_;
   pid_t program_pid_ = -1;
   bool ended_ = false;
+  bool mpirun_ends_ = false;
   double terminate_at_ = kNever;
   double kill_at_ = kNever;
+  double next_beat_ = kNever;
+  double parent_stopped_ = 0;   // since when
   double give_up_at_ = kNever;  // reading output that a left-over process keeps open
 };
 
@@ -104,13 +117,17 @@ int RankProcess::run() {
   try {
     join();
     start();
+    if (settings_.several_hosts) next_beat_ = monotonic_seconds() + kBeat;
   } catch (const UserError& error) {
     return fail_to_start(error);
   }
   while (!(ended_ && !output_.open() && !error_.open())) pump();
   end_group();
+  if (end_.signal != 0 || end_.exit_code != 0) remove_segments();
+  log_.finish();
+  end_.log_problem = log_.problem();
   channel_.send(Stream::record, to_line(end_));
-  channel_.drain(2.0);
+  channel_.drain(mpirun_ends_ ? kDrainOfMpirun : kDrain);
   const int code = end_.signal != 0 ? 128 + end_.signal : end_.exit_code;
   if (code != 0 && end_.stop_time == 0) linger();
   // After a stop mpirun need not hear of failure: the launcher knows, and mpirun would only take
@@ -124,6 +141,7 @@ void RankProcess::join() {
   channel_.set_sender(settings_.job, identity_.rank);
   end_.rank = identity_.rank;
   end_.host = identity_.host;
+  enter_folder();
   open_board();
   open_log();
   HelloRecord hello;
@@ -135,11 +153,18 @@ void RankProcess::join() {
   hello.host = identity_.host;
   hello.board = board_path_;
   hello.log = log_path_;
-  const bool digest = settings_.digest && identity_.local_rank == 0;
-  const auto file = digest ? find_executable(program_.front()) : std::nullopt;
-  if (file) hello.digest = file_digest(*file);
+  if (settings_.several_hosts && identity_.local_rank == 0) hello.digest = program_digest(program_);
   channel_.send(Stream::record, to_line(hello));
   prepare_environment(identity_, settings_, board_path_);
+}
+
+// Where a host has no such folder, Open MPI would start the program in the user's home.
+void RankProcess::enter_folder() {
+  if (settings_.folder.empty() || chdir(settings_.folder.c_str()) == 0) return;
+  throw UserError("the working folder '" + settings_.folder + "' cannot be entered on host " +
+                      identity_.host + ": " + std::strerror(errno) +
+                      "; make it there, or start from a folder that all hosts have",
+                  1);
 }
 
 // The board is opened under its name by all rank processes of the host and then loses the name;
@@ -163,10 +188,7 @@ void RankProcess::open_log() {
   std::error_code error;
   std::filesystem::create_directories(settings_.log_dir, error);
   log_path_ = settings_.log_dir + "/rank-" + std::to_string(identity_.rank) + ".log";
-  log_.open(log_path_, std::ios::binary | std::ios::trunc);
-  if (!log_)
-    throw UserError("cannot write log file '" + log_path_ + "' on host " + identity_.host + ": " +
-                    std::strerror(errno) + "; give another --log-dir");
+  log_.open(log_path_, identity_.host);
 }
 
 int RankProcess::fail_to_start(const UserError& error) {
@@ -243,7 +265,7 @@ void RankProcess::become_program(int output, int error, int failed) {
 }
 
 double RankProcess::next_deadline() const {
-  return std::min({terminate_at_, kill_at_, give_up_at_});
+  return std::min({terminate_at_, kill_at_, give_up_at_, next_beat_});
 }
 
 // Waits for output, signals and deadlines, and deals with what came.
@@ -268,10 +290,33 @@ void RankProcess::pump() {
     kill_at_ = kNever;
     signal_program(SIGKILL);
   }
+  if (monotonic_seconds() >= next_beat_) {
+    next_beat_ = monotonic_seconds() + kBeat;
+    show_life();
+    watch_parent();
+  }
   if (monotonic_seconds() >= give_up_at_) {
     output_.reset();
     error_.reset();
   }
+}
+
+// The launcher tells by this whether the host and the way to it are alive.
+void RankProcess::show_life() {
+  if (!channel_.pending()) channel_.send(Stream::record, kAlive);
+}
+
+// A daemon of mpirun that is frozen passes nothing on, neither the word to stop. When the launcher
+// has given up this host, so does the host.
+void RankProcess::watch_parent() {
+  const char state = comm::process_state(getppid());
+  const double now = monotonic_seconds();
+  if (state != 'T' && state != 't') parent_stopped_ = 0;
+  if (state != 'T' && state != 't') return;
+  if (parent_stopped_ == 0) parent_stopped_ = now;
+  if (now - parent_stopped_ < settings_.timeout + comm::kOutsideMargin) return;
+  kill(getppid(), SIGKILL);
+  begin_stop(kGraceOfMpirun);
 }
 
 void RankProcess::read_from(Descriptor& source, Stream stream) {
@@ -284,10 +329,19 @@ void RankProcess::read_from(Descriptor& source, Stream stream) {
   }
   const std::string_view text(bytes.data(), static_cast<std::size_t>(got));
   channel_.send(stream, text);
-  if (log_.is_open()) log_.write(text.data(), got).flush();
+  add_to_log(stream, text);
   if (stream != Stream::error) return;
   tail_ += text;
-  if (tail_.size() > 2 * kTailBytes) tail_.erase(0, tail_.size() - kTailBytes);
+  if (tail_.size() > 4 * kTailBytes) tail_.erase(0, tail_.size() - 2 * kTailBytes);
+}
+
+// Training goes on without its log, but not without a word.
+void RankProcess::add_to_log(Stream stream, std::string_view text) {
+  const bool whole = log_.problem().empty();
+  log_.add(stream, text);
+  if (!whole || log_.problem().empty()) return;
+  channel_.send(Stream::error, "catena-run: " + log_.problem() + "\n");
+  end_.log_problem = log_.problem();
 }
 
 void RankProcess::handle_signals() {
@@ -295,11 +349,12 @@ void RankProcess::handle_signals() {
     if (signal == SIGCHLD) {
       reap();
     } else if (signal == SIGALRM) {
-      begin_stop(kGrace);  // the launcher's word
+      begin_stop(grace());  // the launcher's word
     } else if (signal == SIGQUIT) {
       begin_stop(0);  // the same, impatient
     } else if (signal == SIGTERM || signal == SIGHUP) {
-      begin_stop(kGraceOfMpirun);
+      mpirun_ends_ = true;
+      begin_stop(settings_.grace.value_or(kGraceOfMpirun));
     } else if (signal == SIGUSR1 || signal == SIGUSR2) {
       signal_program(signal);
     }
@@ -360,19 +415,28 @@ void RankProcess::note_silent_leave() {
 
 // A rank ends with everything it started: the rest of its process group, and processes that left
 // the group and have become children of this one.
+// Open MPI's shared memory of a program that was killed, "vader_segment.HOST.UID.JOB.RANK" (version
+// 5: sm_segment...). Those who use it have it mapped.
+void RankProcess::remove_segments() const {
+  const char* space = std::getenv("PMIX_NAMESPACE");
+  const unsigned long job = space ? std::strtoul(space, nullptr, 10) : 0;
+  if (job == 0) return;
+  char end[64];
+  std::snprintf(end, sizeof(end), ".%u.%x.%d", geteuid(), static_cast<unsigned>(job),
+                identity_.local_rank);
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry("/dev/shm", error), none; !error && entry != none;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    const bool segment = name.starts_with("vader_segment.") || name.starts_with("sm_segment.");
+    if (segment && name.ends_with(end)) ::unlink(entry->path().c_str());
+  }
+}
+
 void RankProcess::end_group() {
   describe_end();
   signal_program(SIGKILL);
-  const std::string list = "/proc/self/task/" + std::to_string(getpid()) + "/children";
-  for (int round = 0; round < 10; ++round) {
-    std::ifstream children(list);
-    bool any = false;
-    for (pid_t pid = 0; children >> pid; any = true) kill(pid, SIGKILL);
-    if (!any) return;
-    while (waitpid(-1, nullptr, WNOHANG) > 0) {
-    }
-    poll(nullptr, 0, 2);
-  }
+  kill_children();
 }
 
 // Copies from the board what the report will need.
@@ -393,7 +457,7 @@ void RankProcess::describe_end() {
   }
   if (end_.error.empty() && end_.peer_error.empty() && end_.signal == SIGABRT)
     end_.error = exception_text(tail_);
-  end_.last_lines = tail_.size() > kTailBytes ? tail_.substr(tail_.size() - kTailBytes) : tail_;
+  end_.last_lines = last_lines_of(tail_, kTailBytes);
 }
 
 // The failure is the launcher's to act on: were this process to end now, mpirun would end the

@@ -87,6 +87,7 @@ std::string to_line(const EndRecord& record) {
       .put("operation", record.operation)
       .put("last_call", record.last_call)
       .put("last_lines", record.last_lines)
+      .put("log_problem", record.log_problem)
       .line();
 }
 
@@ -129,6 +130,7 @@ EndRecord parse_end(std::string_view line) {
   record.operation = reader.text("operation");
   record.last_call = reader.text("last_call");
   record.last_lines = reader.text("last_lines");
+  record.log_problem = reader.text("log_problem");
   return record;
 }
 

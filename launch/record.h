@@ -18,7 +18,7 @@ struct HelloRecord {
   std::string device;
   std::string board;   // path of the status board, "" when there is none
   std::string log;     // path of the log file, "" when there is none
-  std::string digest;  // of the program file, "" when it was not asked for
+  std::string digest;  // as program_digest, "" when it was not asked for
 };
 
 // Sent when the program has ended, or could not be started.
@@ -40,11 +40,16 @@ struct EndRecord {
   std::string phase;
   std::string operation;
   std::string last_call;
-  std::string last_lines;  // end of its stderr
+  std::string last_lines;   // end of its stderr
+  std::string log_problem;  // why its log is not complete
 };
+
+// Sent every second by the ranks of jobs of several hosts; says no more than that.
+inline constexpr std::string_view kAlive = "alive\n";
 
 std::string to_line(const HelloRecord& record);
 std::string to_line(const EndRecord& record);
+inline bool is_alive(std::string_view line) { return line.starts_with("alive"); }
 bool is_hello(std::string_view line);
 bool is_end(std::string_view line);
 HelloRecord parse_hello(std::string_view line);

@@ -4,7 +4,9 @@
 #include <csignal>
 #include <map>
 
+#include "../src/comm/printable.h"
 #include "process.h"
+#include "report_hosts.h"
 #include "text.h"
 
 namespace catena::launch {
@@ -84,7 +86,8 @@ Culprit describe_victim(const JobOutcome& job, int rank) {
   culprit.rank = end.blamed_rank;
   culprit.error += " (noticed by rank " + std::to_string(rank) + ")";
   const auto& blamed = job.ranks[static_cast<std::size_t>(culprit.rank)].end;
-  if (blamed && blamed->stop_time == 0 && failed(*blamed))
+  // One that the stop found on its way out keeps its own code.
+  if (blamed && failed(*blamed) && (blamed->stop_time == 0 || blamed->signal == 0))
     culprit.exit_code = exit_code_of(*blamed);
   return culprit;
 }
@@ -109,6 +112,9 @@ std::optional<Culprit> find_culprit(const JobOutcome& job) {
   // SIGALRM is the launcher's own word for "stop", received before the rank process was ready.
   if (hints.killed_rank && is_rank(job, *hints.killed_rank) && hints.killed_signal != SIGALRM)
     return Culprit{*hints.killed_rank, signal_name(hints.killed_signal), 128 + hints.killed_signal};
+  if (describe_lost_host(job)) return std::nullopt;
+  if (job.standstill && is_rank(job, job.standstill->rank))
+    return Culprit{job.standstill->rank, job.standstill->reason, 1};
   // A rank that noticed another one's failure may leave by MPI_Abort: that tells nothing new.
   if (hints.abort_rank && is_rank(job, *hints.abort_rank) && !is_victim(job, *hints.abort_rank))
     return Culprit{*hints.abort_rank,
@@ -171,7 +177,8 @@ std::string last_lines(const std::string& text) {
   if (lines.size() > kMostLines)
     lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(kMostLines));
   std::string indented;
-  for (const std::string& line : lines) indented.append("    ").append(line).append("\n");
+  for (const std::string& line : lines)
+    indented.append("    ").append(comm::printable(line)).append("\n");
   return indented;
 }
 
@@ -191,7 +198,7 @@ std::string describe_end(const EndRecord& end, const std::string& already_said) 
 Report report_culprit(const JobOutcome& job, const Culprit& culprit) {
   const RankOutcome& outcome = job.ranks[static_cast<std::size_t>(culprit.rank)];
   // One line, whatever the error's own text looks like.
-  std::string error = culprit.error;
+  std::string error = comm::printable(culprit.error);
   std::replace(error.begin(), error.end(), '\n', ' ');
   Report report{culprit.exit_code, "catena-run: rank " + std::to_string(culprit.rank) + " on " +
                                        host_of(job, culprit.rank) + " failed first: " + error +
@@ -201,6 +208,7 @@ Report report_culprit(const JobOutcome& job, const Culprit& culprit) {
   else if (!outcome.operation_then.empty())
     report.text += "  it was doing: " + outcome.operation_then + "\n";
   report.text += describe_others(job, culprit.rank);
+  report.text += describe_network(job);
   if (outcome.hello && !outcome.hello->log.empty())
     report.text += "  log: " + outcome.hello->log + "\n";
   return report;
@@ -241,10 +249,16 @@ Unreached describe_unreached(const JobOutcome& job) {
 }
 
 Report report_mpirun_failure(const JobOutcome& job) {
-  const int code = job.mpirun_status == 0 ? 1 : job.mpirun_status;
+  const MpirunHints& hints = job.hints;
+  if (!hints.broken_host.empty())
+    return {127, "catena-run: " + name_host(job, hints.broken_host) +
+                     " cannot start catena-run: it is missing there, or is no executable file; "
+                     "every host needs it in the same place\n"};
   const std::string ended = "mpirun ended with exit code " + std::to_string(job.mpirun_status) +
                             " and no rank reported a failure\n";
   const Unreached unreached = describe_unreached(job);
+  // The exit codes of a mpirun that misses a host are a matter of chance.
+  const int code = job.mpirun_status == 0 || !unreached.text.empty() ? 1 : job.mpirun_status;
   std::string text = "catena-run: " + ended;
   if (!unreached.text.empty())
     text = unreached.text + "  " + ended +
@@ -304,7 +318,14 @@ Report make_report(const JobOutcome& job) {
     return {128 + job.stop_signal,
             "catena-run: stopped by " + signal_name(job.stop_signal) + "; all ranks were ended\n"};
   if (!job.setup_error.empty()) return {1, "catena-run: " + job.setup_error + "\n"};
+  const int first = earliest(job, own_failure_time);
+  const std::uint64_t first_time = first >= 0 ? own_failure_time(end_of(job, first)) : 0;
+  if (const auto text = describe_silent_host(job, first_time))
+    return {1, "catena-run: " + *text + "\n" + describe_others(job, -1)};
   if (const auto culprit = find_culprit(job)) return report_culprit(job, *culprit);
+  if (const auto text = describe_lost_host(job))
+    return {1, "catena-run: " + *text + "\n" + describe_others(job, -1)};
+  if (job.standstill) return {1, "catena-run: " + job.standstill->reason + "\n"};
   const bool all_ended = std::all_of(job.ranks.begin(), job.ranks.end(),
                                      [](const RankOutcome& rank) { return rank.end.has_value(); });
   if (job.mpirun_status == 0 && all_ended) return {};

@@ -1,6 +1,7 @@
 // Who failed first, and what to say about it.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,12 +19,24 @@ struct RankOutcome {
   std::string operation_then;
 };
 
+// The job stood still and was ended. Who is at fault: a rank, a host, or neither (mpirun).
+struct Standstill {
+  int rank = -1;
+  std::string host;
+  std::string reason;
+};
+
 struct JobOutcome {
   std::vector<RankOutcome> ranks;
   int mpirun_status = 0;  // its exit code, 128 + signal when a signal ended it
   int stop_signal = 0;    // the signal that ended catena-run, 0: none
   // Where each rank was to run, "" or missing when mpirun decides.
   std::vector<std::string> planned_hosts;
+  // How long nothing has been heard of other hosts that were silent at the first failure already.
+  std::map<std::string, double> silences;
+  std::uint64_t silences_time = 0;  // when that was, wall clock, ns
+  std::optional<Standstill> standstill;
+  std::string network;      // of a job of several hosts: what they use, and how to choose another
   std::string setup_error;  // the launcher itself gave up: start timeout, world size, binaries
   MpirunHints hints;
 };

@@ -6,10 +6,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
+
+#include "text.h"
 
 namespace catena::launch {
 namespace {
@@ -65,13 +69,17 @@ void remove_abandoned(const fs::path& parent) {
 SessionFolder::SessionFolder() {
   std::error_code error;
   const fs::path parent = fs::temp_directory_path(error);
+  // A folder that is not there is made by mpirun.
   if (error) return;
   remove_abandoned(parent);
   std::string name =
       (fs::absolute(parent, error) / (std::string(kPrefix) + std::string(kPlaces))).string();
   // Open MPI makes sockets below it, whose paths the kernel limits to 108 bytes.
   constexpr std::size_t kLongest = 50;
-  if (error || name.size() > kLongest || !mkdtemp(name.data())) return;
+  if (error || name.size() > kLongest) return;
+  if (!mkdtemp(name.data()))
+    throw UserError("files of mpirun cannot be written to '" + parent.string() +
+                    "': " + std::strerror(errno) + "; set TMPDIR to a folder that can");
   path_ = name;
   lock_ = lock_folder(path_);
   std::ofstream(fs::path(path_) / kMarker) << "files of mpirun; catena-run removes this folder\n";

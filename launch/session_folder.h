@@ -10,6 +10,7 @@ namespace catena::launch {
 // killed themselves are removed on the way.
 class SessionFolder {
  public:
+  // Throws UserError when the folder for temporary files cannot be written.
   SessionFolder();
   ~SessionFolder();
   SessionFolder(const SessionFolder&) = delete;

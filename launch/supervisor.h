@@ -18,6 +18,9 @@ struct Job {
   int ranks = 0;
   std::vector<std::string> planned_hosts;  // of each rank; empty when mpirun decides
   double start_timeout = 60;
+  double timeout = 300;
+  double grace = 3;       // between SIGTERM and SIGKILL of ranks
+  std::string network;    // as in JobOutcome
   bool terminal = false;  // standard output is a terminal
 };
 
@@ -27,7 +30,8 @@ inline SignalQueue job_signals() {
   return SignalQueue{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD};
 }
 
-// Output appears on standard output and standard error; the report does not.
-Report run_job(const Job& job, SignalQueue& signals);
+// The output of the ranks appears on standard output and standard error, the report at the end on
+// standard error. Returns the exit code.
+int run_job(const Job& job, SignalQueue& signals);
 
 }  // namespace catena::launch

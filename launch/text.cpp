@@ -105,6 +105,24 @@ std::string shell_quote(const std::vector<std::string>& words) {
   return join(quoted, " ");
 }
 
+std::string shown_of_line(std::string_view line) {
+  while (line.ends_with('\r')) line.remove_suffix(1);
+  const std::size_t at = line.rfind('\r');
+  std::string shown(at == std::string_view::npos ? line : line.substr(at + 1));
+  constexpr std::string_view kClear = "\x1b[K";
+  for (std::size_t clear = shown.find(kClear); clear != std::string::npos;
+       clear = shown.find(kClear, clear))
+    shown.erase(clear, kClear.size());
+  return shown;
+}
+
+std::string last_lines_of(const std::string& text, std::size_t most) {
+  if (text.size() <= most) return text;
+  const std::size_t begin = text.size() - most;
+  const std::size_t line = text.find('\n', begin - 1);
+  return text.substr(line == std::string::npos || line + 1 >= text.size() ? begin : line + 1);
+}
+
 std::string host_name() {
   char name[256] = {};
   if (gethostname(name, sizeof(name) - 1) != 0) return "localhost";

@@ -37,6 +37,13 @@ std::string percent_decode(std::string_view text);
 std::string shell_quote(const std::string& text);
 std::string shell_quote(const std::vector<std::string>& words);
 
+// What a terminal would show of a line in which a progress bar was drawn: the text after the last
+// '\r' that something follows, without the codes (ESC [ K) that clear the line.
+std::string shown_of_line(std::string_view line);
+
+// The end of a text, in whole lines where one fits into so many bytes.
+std::string last_lines_of(const std::string& text, std::size_t most);
+
 // Bytes of the host name of this machine.
 std::string host_name();
 

@@ -12,6 +12,13 @@ struct Heard {
   MpirunChatter chatter{[this](std::string_view line) { lines.append(line).append("\n"); }};
 };
 
+MpirunHints hints_of(const std::string& text) {
+  MpirunChatter chatter([](std::string_view) {}, {"h1", "h12.lab.org", "10.0.0.7"});
+  chatter.feed(text);
+  chatter.finish();
+  return chatter.hints();
+}
+
 TEST(Chatter, NoticesOfTheEndAreWithheld) {
   Heard heard;
   heard.chatter.feed(kRule +
@@ -47,12 +54,6 @@ TEST(Chatter, LearnsOfAborts) {
 }
 
 TEST(Chatter, LearnsWhichHostDidNotAnswer) {
-  const auto hints_of = [](const std::string& text) {
-    MpirunChatter chatter([](std::string_view) {}, {"h1", "h12.lab.org", "10.0.0.7"});
-    chatter.feed(text);
-    chatter.finish();
-    return chatter.hints();
-  };
   MpirunHints hints = hints_of(
       "Warning: Permanently added 'h1' to the list of known hosts.\n"
       "ssh: Could not resolve hostname h12: Name or service not known\r\n");
@@ -72,6 +73,36 @@ TEST(Chatter, LearnsWhichHostDidNotAnswer) {
                        "that could not be found:\n" +
                        kRule)
                   .no_ssh);
+}
+
+TEST(Chatter, LearnsOfLostDaemonsAndKeepsTheirAdviceBack) {
+  Heard heard;
+  heard.chatter.feed(
+      kRule +
+      "ORTE has lost communication with a remote daemon.\n\n"
+      "  HNP daemon   : [[1,0],0] on node nodea\n"
+      "  Remote daemon: [[1,0],1] on node nodeb\n\nThis is usually ...\n" +
+      kRule + kRule +
+      "ORTE was unable to reliably start one or more daemons.\n"
+      "*  compilation of the orted with dynamic libraries ...\n" +
+      kRule + kRule +
+      "mpirun was unable to launch the specified application as it could not access\n"
+      "or execute an executable:\n\nExecutable: /x/catena-run\nNode: nodec\n\n"
+      "while attempting to start process rank 2.\n" +
+      kRule + "2 total processes failed to start\n");
+  EXPECT_EQ(heard.chatter.hints().lost_host, "nodeb");
+  EXPECT_EQ(heard.chatter.hints().broken_host, "nodec");
+  EXPECT_TRUE(heard.chatter.hints().daemons_failed);
+  EXPECT_EQ(heard.lines, "");
+}
+
+TEST(Chatter, KnowsWhatMayPass) {
+  EXPECT_TRUE(hints_of("ssh: connect to host h12 port 22: Connection refused\n").unreached_for_now);
+  EXPECT_TRUE(hints_of("ssh: connect to host h12 port 22: No route to host\n").unreached_for_now);
+  for (const char* line :
+       {"ssh: Could not resolve hostname h12: Name or service not known\n",
+        "root@h12: Permission denied (publickey).\n", "Host key verification failed.\n"})
+    EXPECT_FALSE(hints_of(line).unreached_for_now) << line;
 }
 
 TEST(Chatter, LearnsOfKilledRankProcesses) {

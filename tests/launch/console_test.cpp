@@ -30,6 +30,14 @@ TEST(Console, LinesAreTaggedAndWhole) {
   EXPECT_EQ(screen.out, "zero\n[1] hello\n[1] world\npartial") << "rank 0 byte for byte";
 }
 
+TEST(Console, TheUnfinishedLineOfRankZeroComesLast) {
+  Screen screen(false);
+  screen.console.add(0, Stream::output, "no end");
+  screen.console.add(1, Stream::output, "no end either");
+  screen.console.finish();
+  EXPECT_EQ(screen.out, "[1] no end either\nno end");
+}
+
 TEST(Console, UnfinishedLinesOfOtherRanksGetAnEnd) {
   Screen screen(false);
   screen.console.add(2, Stream::error, "no end");

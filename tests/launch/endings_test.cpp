@@ -1,5 +1,6 @@
 // How a job under catena-run ends when somebody ends it: Ctrl-C, signals, from another host.
 #include <sys/file.h>
+#include <sys/stat.h>
 
 #include "launched.h"
 
@@ -110,6 +111,33 @@ TEST(Endings, KilledMpirunLeavesNoFolders) {
   EXPECT_EQ(temporary.count(), 0u);
   wait_for_processes(mark, 0, 5);
 }
+
+TEST(Endings, FoldersForTemporaryFilesThatCannotBeWrittenAreNamed) {
+  const Setting setting("TMPDIR", "/proc");
+  const Result result = run({"-n", "1", "--cpu", "true"});
+  EXPECT_EQ(result.status, 2);
+  EXPECT_EQ(result.err.find("catena-run: files of mpirun cannot be written to '/proc': "), 0u)
+      << result.err;
+}
+
+#ifdef FAULT_MPI_PROGRAM
+TEST(Endings, KilledRanksLeaveNoSharedMemory) {
+  EXPECT_EQ(run({"-n", "3", "--cpu", FAULT_MPI_PROGRAM, "kill"}).status, 128 + SIGKILL);
+  const std::string mark = new_mark();
+  Launched running({"-n", "2", "--cpu", "--env", mark, FAULT_MPI_PROGRAM, "wait"});
+  running.read_for(10, "waiting");
+  kill(find_mpirun(mark), SIGKILL);
+  EXPECT_NE(running.finish().status, 0);
+  wait_for_processes(mark, 0, 5);
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+    struct stat status {};
+    const bool segment = entry.path().filename().string().starts_with("vader_segment.");
+    const bool young =
+        stat(entry.path().c_str(), &status) == 0 && time(nullptr) - status.st_mtime < 10;
+    EXPECT_FALSE(segment && young) << entry.path();
+  }
+}
+#endif
 
 TEST(Endings, FoldersOfKilledLaunchersAreRemovedByTheNext) {
   const TemporaryFiles temporary;

@@ -20,6 +20,11 @@ int main(int argc, char** argv) {
   if (rank == size - 1 && mode == "abort") MPI_Abort(MPI_COMM_WORLD, 7);
   if (rank == size - 1 && mode == "kill") std::raise(SIGKILL);
   if (rank == size - 1 && mode == "exit") _exit(5);
+  if (mode == "wait") {
+    if (rank == 0) std::printf("waiting\n");
+    std::fflush(stdout);
+    sleep(2);
+  }
   MPI_Barrier(MPI_COMM_WORLD);
   MPI_Finalize();
   return 0;

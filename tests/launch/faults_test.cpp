@@ -29,9 +29,12 @@ TEST(Faults, EnvironmentOfARank) {
 }
 
 TEST(Faults, ArgumentsPassUnchanged) {
-  const Result result = run(
-      {"-n", "1", "--cpu", "--", "printf", "<%s>", "a b", ":", "", "%41", "-n", "--mca", "'\"$x"});
-  EXPECT_EQ(result.out, "<a b><:><><%41><-n><--mca><'\"$x>");
+  const Result result = run({"-n",    "1", "--cpu", "--",     "printf", "<%s>", "a b",
+                             ":",     "",  "%41",   "-n",     "--mca",  "btl",  "nonsense",
+                             "-gmca", "x", "'\"$x", "--tune", "f",      "-am",  "--mca"});
+  EXPECT_EQ(result.out,
+            "<a b><:><><%41><-n><--mca><btl><nonsense><-gmca><x><'\"$x><--tune><f><-am><--mca>");
+  EXPECT_EQ(result.err, "");
 }
 
 TEST(Faults, ExitCode) {
@@ -258,6 +261,20 @@ TEST(Faults, LogFiles) {
   EXPECT_NE(text.find("out 1\n"), std::string::npos);
   EXPECT_NE(text.find("err 1\n"), std::string::npos);
   EXPECT_TRUE(std::filesystem::exists(folder + "/rank-0.log"));
+  std::filesystem::remove_all(folder);
+}
+
+// Training is worth more than its log: a warning, at once and at the end, and no failure.
+TEST(Faults, LogOnAFullDisk) {
+  const std::string folder = testing::TempDir() + "catena-full-" + std::to_string(getpid());
+  std::filesystem::create_directories(folder);
+  std::filesystem::create_symlink("/dev/full", folder + "/rank-1.log");
+  const Result result = run({"-n", "2", "--cpu", "--log-dir", folder, "echo", "text"});
+  EXPECT_EQ(result.status, 0);
+  const std::string problem =
+      "the log " + folder + "/rank-1.log ends early: No space left on device\n";
+  EXPECT_NE(result.err.find("[1] catena-run: " + problem), std::string::npos) << result.err;
+  EXPECT_TRUE(result.err.ends_with("catena-run: rank 1 on " + host() + ": " + problem));
   std::filesystem::remove_all(folder);
 }
 

@@ -72,6 +72,15 @@ TEST(Hosts, BadFileNamesTheLine) {
             "cannot read hostfile '/no/such/file': No such file or directory");
 }
 
+TEST(Hosts, AddressesOfIpv6AndTooManySlots) {
+  for (const char* list : {"::1", "a:2:3", "fe80::1:4"})
+    EXPECT_NE(error_of([&] { parse_host_list(list); }).find("has more than one colon"),
+              std::string::npos)
+        << list;
+  const auto hosts = parse_host_list("a:2000000000,b:2000000000,a:2000000000");
+  EXPECT_GT(total_slots(hosts), 0) << "no overflow";
+}
+
 TEST(Hosts, SlotsAreFilledInOrder) {
   const std::vector<Host> hosts{{"a", 4}, {"b", 4}, {"c", 2}};
   EXPECT_EQ(total_slots(hosts), 10);

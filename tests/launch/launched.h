@@ -71,10 +71,11 @@ class Launched {
 
   pid_t pid() const { return pid_; }
 
-  // Reads for so long, or until both outputs are closed.
-  void read_for(double seconds) {
+  // Reads for so long, until both outputs are closed, or until standard output holds `text`.
+  void read_for(double seconds, const std::string& text = "") {
     const auto start = Clock::now();
     while (seconds_since(start) < seconds && (fds_[0] >= 0 || fds_[1] >= 0)) {
+      if (!text.empty() && result_.out.find(text) != std::string::npos) return;
       std::array<pollfd, 2> sources = {{{fds_[0], POLLIN, 0}, {fds_[1], POLLIN, 0}}};
       poll(sources.data(), 2, 20);
       for (std::size_t i = 0; i < 2; ++i) {

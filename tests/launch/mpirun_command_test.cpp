@@ -107,7 +107,7 @@ TEST(MpirunCommand, SettingsComeBack) {
   settings.log_dir = "/tmp/a b=c";
   settings.terminal = "120x40";
   settings.bind = false;
-  settings.digest = true;
+  settings.several_hosts = true;
   settings.escaped = true;
   const RankSettings again = parse_rank_settings(to_words(settings));
   EXPECT_EQ(to_words(again), to_words(settings));

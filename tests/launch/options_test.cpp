@@ -71,6 +71,20 @@ TEST(Options, Defaults) {
   EXPECT_FALSE(options.cpu);
 }
 
+TEST(Options, Grace) {
+  EXPECT_FALSE(parse({"p"}).grace);
+  EXPECT_EQ(parse({"--grace", "12.5", "p"}).grace, 12.5);
+  for (const char* text : {"0", "-1", "soon", "1e9", "5s"})
+    EXPECT_TRUE(starts(error_of({"--grace", text, "p"}), "--grace " + std::string(text))) << text;
+}
+
+// As from a variable of the shell that is not set.
+TEST(Options, EmptyValuesAreRefused) {
+  for (const char* name : {"-n", "-H", "--hostfile", "--gpus", "--log-dir", "--mpirun", "--grace"})
+    EXPECT_NE(error_of({name, "", "p"}).find("was given an empty value"), std::string::npos)
+        << name << ": " << error_of({name, "", "p"});
+}
+
 TEST(Options, Mistakes) {
   EXPECT_TRUE(starts(error_of({}), "no program given; expected catena-run"));
   EXPECT_TRUE(starts(error_of({"-n", "2"}), "no program given; expected catena-run"));

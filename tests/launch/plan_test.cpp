@@ -88,14 +88,33 @@ TEST(Plan, MoreRanksThanAHostTakesAreRefused) {
   EXPECT_EQ(make_plan(options, machine).ranks, 600);
   machine.most_files = 1024;
   EXPECT_EQ(error_of(options, machine),
-            "600 ranks asked for, for which mpirun needs about 1232 open files, but a process may "
-            "have 1024 (ulimit -n); use -n 496 or fewer, or raise it with ulimit -n 1232");
+            "600 ranks asked for, for which mpirun needs about 2432 open files, but a process may "
+            "have 1024 (ulimit -n); use -n 248 or fewer, or raise it with ulimit -n 2432");
   machine.most_processes = 1199;
   EXPECT_EQ(error_of(options, machine),
             "600 ranks asked for, which are 1200 processes, but there may be 1199 here (ulimit -u, "
             "kernel.pid_max, pids.max of the control group); use a smaller -n, or raise the limit");
-  options.ranks = 496;
-  EXPECT_EQ(make_plan(options, machine).ranks, 496);
+  options.ranks = 248;
+  EXPECT_EQ(make_plan(options, machine).ranks, 248);
+}
+
+TEST(Plan, DeviceOfTheEnvironmentThatIsNotThereIsRefused) {
+  Machine machine = with_gpus(0);
+  machine.gpu_problem = "no driver";
+  for (const std::string device : {"cuda:0", "cuda", "gpu"}) {
+    machine.device = device;
+    EXPECT_EQ(error_of({}, machine), "CATENA_DEVICE=" + device +
+                                         " but this machine has 0 GPUs: no driver; unset it, or "
+                                         "use --cpu");
+  }
+  machine.device = "foo";
+  EXPECT_EQ(error_of({}, machine), "CATENA_DEVICE=foo names no device; expected cpu or cuda");
+  Options options;
+  options.cpu = true;
+  EXPECT_EQ(make_plan(options, machine).devices, "cpu") << "--cpu is the stronger";
+  machine = with_gpus(2);
+  machine.device = "cuda:0";
+  EXPECT_EQ(make_plan({}, machine).ranks, 2);
 }
 
 TEST(Plan, BatchSystem) {

@@ -70,7 +70,7 @@ TEST_F(TwoHosts, AnotherProgramIsRefused) {
   write("there/catena-test-program", "sleep 20 # two\n");
   const Result result = start({"--cpu"});
   EXPECT_EQ(result.status, 1);
-  const std::string start_of_line = "catena-run: the program differs between hosts: ";
+  const std::string start_of_line = "catena-run: catena-test-program differs between hosts: ";
   const std::size_t at = result.err.find(start_of_line);
   ASSERT_NE(at, std::string::npos) << result.err;
   // "A has SIZE-HASH, B has SIZE-HASH (size-hash); copy ..."
@@ -83,7 +83,7 @@ TEST_F(TwoHosts, AnotherProgramIsRefused) {
   EXPECT_EQ(digest_a.find("25-"), 0u) << result.err;
   EXPECT_EQ(digest_b.find("25-"), 0u) << result.err;
   EXPECT_NE(digest_a, digest_b);
-  EXPECT_NE(result.err.find("copy the same file to all hosts"), std::string::npos);
+  EXPECT_NE(result.err.find("copy the same files to all hosts"), std::string::npos);
   EXPECT_LT(result.seconds, 15) << "without waiting for the program";
 }
 
