@@ -1,9 +1,16 @@
 // Chooses the loop tables that fit this processor, once.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "backends/cpu/loops/tables.h"
 #include "catena/core/dtype.h"
+#include "catena/core/log.h"
+
+// What `catena-run --check` shows of the CPU kernels (src/comm/installation.h); *best is 0 if this
+// processor could run faster ones.
+extern "C" __attribute__((visibility("default"))) const char* catena_check_cpu(int* best);
 
 namespace catena::host {
 
@@ -26,19 +33,17 @@ namespace {
     level::fill_optimizer(tables);        \
     level::fill_random(tables);           \
     level::fill_epilogue(tables);         \
+    level::fill_products(tables);         \
     level::fill_sort(tables);             \
     tables.isa = "x86-64-" #level;        \
   } while (false)
 
 // Builds without every level (sanitizers) have one that is then required.
-int best_level() {
+int level_of_processor() {
   __builtin_cpu_init();
-  const char* wish = std::getenv("CATENA_CPU_ISA");  // "v2", "v3", "v4": for tests and comparisons
-  const int limit = wish != nullptr && wish[0] == 'v' ? std::atoi(wish + 1) : 4;
-  if (limit >= 4 && __builtin_cpu_supports("x86-64-v4")) return 4;
-  if (limit >= 3 && __builtin_cpu_supports("x86-64-v3")) return 3;
-  return 2;
+  return __builtin_cpu_supports("x86-64-v4") ? 4 : __builtin_cpu_supports("x86-64-v3") ? 3 : 2;
 }
+int best_level() { return level_of_kernels(level_of_processor(), std::getenv("CATENA_CPU_ISA")); }
 
 #if defined(CATENA_HAVE_ISA_v4) && defined(CATENA_HAVE_ISA_v3)
 // Vectors of 256 bits where memory is the limit: they pass large operands on faster than those of
@@ -71,7 +76,10 @@ void use_narrower_vectors(Tables& tables) {
 Tables make_tables() {
   Tables tables{};
   const int level = best_level();
-  (void)level;
+  if (level < level_of_processor())
+    logging::warning("CATENA_CPU_ISA=", std::getenv("CATENA_CPU_ISA"),
+                     " keeps the CPU kernels at x86-64-v", level, "; this processor has x86-64-v",
+                     level_of_processor(), ", which is faster: unset it");
 #ifdef CATENA_HAVE_ISA_v4
   if (level >= 4) {
     CATENA_FILL(v4);
@@ -95,9 +103,25 @@ Tables make_tables() {
 
 }  // namespace
 
+int level_of_kernels(int processor, const char* wish) {
+  const int limit = wish != nullptr && wish[0] == 'v' ? std::atoi(wish + 1) : 4;
+  return std::max(2, std::min(processor, limit));
+}
+
 const Tables& tables() {
   static const Tables instance = make_tables();
   return instance;
 }
 
 }  // namespace catena::host
+
+const char* catena_check_cpu(int* best) {
+  static std::string text;
+  const int processor = catena::host::level_of_processor();
+  text = catena::host::tables().isa;
+  *best = catena::host::best_level() == processor;
+  if (!*best)
+    text += " by CATENA_CPU_ISA, though this processor has x86-64-v" + std::to_string(processor) +
+            "; unset the variable";
+  return text.c_str();
+}
