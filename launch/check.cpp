@@ -136,22 +136,6 @@ CheckItem check_nccl(bool wanted) {
           with_path(version_text(number, 10000, 100), library.path("ncclGetVersion")), ""};
 }
 
-CheckItem check_openblas() {
-  constexpr const char* kPackages = "libopenblas-openmp-dev";
-  const Library library({"libopenblas.so.0", "libopenblas.so"});
-  if (!library.loaded()) return not_found("OpenBLAS", true, kPackages, "matrix products need it");
-  const auto config = library.find<const char* (*)()>("openblas_get_config");
-  const auto parallel = library.find<int (*)()>("openblas_get_parallel");
-  const int kind = parallel ? parallel() : -1;
-  const std::string text = with_path(config ? std::string(trim(config())) : "unknown version",
-                                     library.path("openblas_get_config"));
-  if (kind == 2) return {State::good, "OpenBLAS", "OpenMP build, " + text, ""};
-  return {State::missing, "OpenBLAS",
-          std::string(kind == 1   ? "pthread"
-                      : kind == 0 ? "serial"
-                                  : "unknown") +
-              " build, the OpenMP build is much faster beside catena's own loops; " + text,
-          kPackages};
 }
 
 // Files ---------------------------------------------------------------------------------------
@@ -283,7 +267,7 @@ Items check_gpus() {
 }
 
 Items check_libraries(bool has_gpus) {
-  return {check_openblas(), check_cudart(has_gpus), check_nvrtc(has_gpus), check_nccl(has_gpus)};
+  return {check_cudart(has_gpus), check_nvrtc(has_gpus), check_nccl(has_gpus)};
 }
 
 Items check_mpi(const std::string& mpirun) {
@@ -354,6 +338,12 @@ Items check_plugins(const std::vector<std::string>& folders, bool has_gpus) {
       catena.loaded() ? catena.find<comm::CheckKernels>(comm::kCheckKernelsSymbol) : nullptr;
   if (const std::string text = kernels ? kernels() : ""; !text.empty())
     items.push_back({State::good, "GPU kernels", text, ""});
+  int best = 0;
+  if (const auto cpu =
+          catena.loaded() ? catena.find<comm::CheckCpu>(comm::kCheckCpuSymbol) : nullptr) {
+    const std::string text = cpu(&best);
+    items.push_back({best ? State::good : State::missing, "CPU kernels", text, ""});
+  }
   return items;
 }
 

@@ -54,8 +54,7 @@ function(catena_deb component)
 endfunction()
 
 set(this_library "${deb_runtime_name} (= ${CATENA_DEB_VERSION})")
-# The OpenMP build of OpenBLAS by name: any build satisfies what dpkg-shlibdeps finds, the others are slow.
-catena_deb(runtime SECTION libs DEPENDS libopenblas0-openmp
+catena_deb(runtime SECTION libs
   SUMMARY "framework for training neural networks, library"
   TEXT "catena has arrays that follow NumPy on CPUs and GPUs, networks that are
 recorded while they run, optimizers and communicators. GPUs and MPI are

@@ -8,12 +8,16 @@ namespace catena::comm {
 inline constexpr char kCheckVersionSymbol[] = "catena_check_version";
 inline constexpr char kCheckPluginSymbol[] = "catena_check_plugin";
 inline constexpr char kCheckKernelsSymbol[] = "catena_check_kernels";
+inline constexpr char kCheckCpuSymbol[] = "catena_check_cpu";
 // Version and build, which plug-ins must share.
 using CheckVersion = const char* (*)();
 // Loads the plug-in; "" when it can be used, else why not.
 using CheckPlugin = const char* (*)(const char* name);
 // The kernel bundle, cache folder and compiler of the first GPU in words; "" where there is none.
 using CheckKernels = const char* (*)();
+// The instruction set of the CPU kernels in words; *best is 0 if this processor could run faster
+// ones, and the words say why it does not.
+using CheckCpu = const char* (*)(int* best);
 
 }  // namespace catena::comm
 

@@ -9,10 +9,6 @@
 
 #include "catena/core/log.h"
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 namespace catena {
 namespace {
 
@@ -43,27 +39,23 @@ UseCudnn cudnn_from_environment() {
   return UseCudnn::kAuto;
 }
 
-[[maybe_unused]] int positive_number(const char* name) {
+int positive_number(const char* name) {
   const char* text = std::getenv(name);
   return text ? std::max(0, std::atoi(text)) : 0;
 }
 
 // Cores this process may run on.
-[[maybe_unused]] int available_cores() {
+int available_cores() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
   return 1;
 }
 
 int threads_from_environment() {
-#ifndef _OPENMP
-  return 1;
-#else
   if (const int asked = positive_number("OMP_NUM_THREADS")) return asked;
   int ranks = positive_number("CATENA_LOCAL_SIZE");
   if (!ranks) ranks = positive_number("OMPI_COMM_WORLD_LOCAL_SIZE");
   return std::max(1, available_cores() / std::max(1, ranks));
-#endif
 }
 
 std::atomic<int>& thread_setting() {
@@ -96,9 +88,6 @@ int cpu_threads() { return thread_setting().load(std::memory_order_relaxed); }
 void set_cpu_threads(int count) {
   CATENA_CHECK(ValueError, count >= 1, "set_cpu_threads: expected at least 1 thread, got ", count);
   thread_setting() = count;
-#ifdef _OPENMP
-  omp_set_num_threads(count);
-#endif
 }
 
 }  // namespace catena

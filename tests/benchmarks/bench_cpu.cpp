@@ -1,5 +1,5 @@
 // The CPU: a small operation against the bare loop, the MNIST training step against its eight
-// matrix products called directly in the same BLAS plus one loop over the parameters, and
+// matrix products called directly in oneDNN or OpenBLAS plus one loop over the parameters, and
 // operations on large arrays against plain loops over memory, all with the same threads.
 #include <cstdio>
 
@@ -12,6 +12,7 @@
 #include "catena/core/config.h"
 #include "raw_cpu.h"
 #include "timing.h"
+#include "vendor_blas.h"
 #include "workloads.h"
 
 namespace {
@@ -157,19 +158,18 @@ void Bench::large() {
 }
 
 int body(int argc, char** argv) {
-  const Arguments arguments(argc, argv,
-                            "The CPU against plain loops and BLAS, with the same threads.",
-                            {{"--only-tiny", "the small operation alone, for instruction counts"}});
+  const Arguments arguments(
+      argc, argv, "The CPU against plain loops and oneDNN or OpenBLAS, with the same threads.",
+      {{"--only-tiny", "the small operation alone, for instruction counts"}});
   if (arguments.has("--only-tiny")) {
     const Array a = catena::ones({32, 32}, catena::dtype::float32),
                 b = catena::ones({32, 32}, catena::dtype::float32);
     for (int i = 0; i < 100000; ++i) catena::add(a, b);
     return 0;
   }
-  catena::matmul(catena::ones({2, 2}), catena::ones({2, 2}));  // sets the threads of BLAS
   Bench bench{.quick = arguments.quick(),
               .table = Table("CPU", std::to_string(catena::cpu_threads()) + " threads; " +
-                                        raw::blas_description())};
+                                        raw::vendor_description())};
   bench.tiny();
   bench.mnist("SGD");
   bench.mnist("Adam");
@@ -179,4 +179,7 @@ int body(int argc, char** argv) {
 
 }  // namespace
 
-int main(int argc, char** argv) { return bench::run(body, argc, argv); }
+int main(int argc, char** argv) {
+  bench::raw::limit_spinning(argv);
+  return bench::run(body, argc, argv);
+}

@@ -1,13 +1,12 @@
 #include "raw_cpu.h"
 
-#include <cblas.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <memory>
 
-#include "catena/core/config.h"
+#include "backends/cpu/parallel.h"
+#include "vendor_blas.h"
 
 // The loops are compiled for several instruction sets, as the framework's own are.
 #define BENCH_LOOP __attribute__((target_clones("default", "arch=haswell", "arch=skylake-avx512")))
@@ -51,12 +50,8 @@ BENCH_LOOP void adam_loop(float* p, const float* g, float* m, float* v, float ra
 template <class F>
 void in_parallel(int64_t n, const F& f) {
   const int threads = catena::cpu_threads();
-#pragma omp parallel for schedule(static) num_threads(threads)
-  for (int part = 0; part < threads; ++part) {
-    const int64_t begin = n * part / threads / 64 * 64;
-    const int64_t end = part + 1 == threads ? n : n * (part + 1) / threads / 64 * 64;
-    f(begin, end - begin);
-  }
+  catena::host::parallel_ranges(n, 64, threads,
+                                [&](int64_t begin, int64_t end) { f(begin, end - begin); });
 }
 
 }  // namespace
@@ -88,11 +83,6 @@ float allocate_and_add(const float* a, const float* b, int64_t n) {
   return c[size_t(n) - 1];
 }
 
-std::string blas_description() {
-  return std::string(openblas_get_config()) + ", " + std::to_string(openblas_get_num_threads()) +
-         " threads";
-}
-
 BareStep::BareStep(const std::vector<int64_t>& widths, int64_t batch, const std::string& rule)
     : widths_(widths), batch_(batch), adam_(rule == "Adam") {
   size_t total = 0;
@@ -111,21 +101,17 @@ BareStep::BareStep(const std::vector<int64_t>& widths, int64_t batch, const std:
 }
 
 void BareStep::products() {
-  const auto n = blasint(batch_);
   const size_t layers = weight_at_.size();
-  for (size_t l = 0; l < layers; ++l) {
-    const auto in = blasint(widths_[l]), out = blasint(widths_[l + 1]);
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, n, out, in, 1, activations_[l].data(), in,
-                &parameters_[weight_at_[l]], in, 0, activations_[l + 1].data(), out);
-  }
+  for (size_t l = 0; l < layers; ++l)
+    vendor_sgemm(false, true, batch_, widths_[l + 1], widths_[l], activations_[l].data(),
+                 &parameters_[weight_at_[l]], activations_[l + 1].data());
   for (size_t l = layers; l-- > 0;) {
-    const auto in = blasint(widths_[l]), out = blasint(widths_[l + 1]);
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, out, in, n, 1, activations_[l + 1].data(),
-                out, activations_[l].data(), in, 0, &gradients_[weight_at_[l]], in);
-    if (l == 0) continue;
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, in, out, 1,
-                activations_[l + 1].data(), out, &parameters_[weight_at_[l]], in, 0,
-                activations_[l].data(), in);
+    const int64_t in = widths_[l], out = widths_[l + 1];
+    vendor_sgemm(true, false, out, in, batch_, activations_[l + 1].data(), activations_[l].data(),
+                 &gradients_[weight_at_[l]]);
+    if (l > 0)
+      vendor_sgemm(false, false, batch_, in, out, activations_[l + 1].data(),
+                   &parameters_[weight_at_[l]], activations_[l].data());
   }
 }
 

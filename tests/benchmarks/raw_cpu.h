@@ -1,7 +1,7 @@
 // What the host can do without the framework: loops over memory in the form of the STREAM benchmark
 // (J. D. McCalpin, Memory bandwidth and machine balance in current high performance computers,
-// 1995), the bare matrix products of a network's layers by BLAS, and the bare loop of an update
-// rule, with the same threads.
+// 1995), the bare matrix products of a network's layers by another library, and the bare loop of an
+// update rule, with the same threads.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,6 @@ double sum(const float* a, int64_t n);
 
 // A new block of n floats, c = a + b, and the block freed; returns one element of it.
 float allocate_and_add(const float* a, const float* b, int64_t n);
-
-std::string blas_description();  // "OpenBLAS 0.3.21 ..., 2 threads"
 
 // The matrix products of one training step of a stack of linear layers (for each layer y = x W^T
 // and dW = dy^T x, and for all but the first dx = dy W), then the update of all parameters as one

@@ -135,7 +135,7 @@ TEST_F(ProgramTest, CheckHasALineForEachThing) {
       shell("CATENA_CACHE_DIR=" + folder_ + "/cache " CATENA_RUN " --mpirun /nowhere --check");
   EXPECT_EQ(result.status, 1) << "something is missing";
   for (const char* line :
-       {"  libcatena  ", "  OpenBLAS  ", "  CUDA runtime  ", "  NVRTC  ", "  NCCL  ",
+       {"  libcatena  ", "  CPU kernels  ", "  CUDA runtime  ", "  NVRTC  ", "  NCCL  ",
         "\nMISSING  mpirun  ", " libcatena_mpi  ", " libcatena_cuda  ", "\nok       kernel cache  ",
         "0 hits, 0 misses so far, ", " Fashion-MNIST  ", " /dev/shm  ",
         "\nTo install what is missing:\n", "apt-get install ", "openmpi-bin"}) {

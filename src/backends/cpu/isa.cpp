@@ -1,10 +1,18 @@
 // Chooses the loop tables that fit this processor, once.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <string>
+#include <vector>
 
 #include "backends/cpu/loops/tables.h"
 #include "catena/core/dtype.h"
 #include "catena/core/error.h"
+#include "catena/core/log.h"
+
+// What `catena-run --check` shows of the CPU kernels (src/comm/installation.h); *best is 0 if this
+// processor could run faster ones.
+extern "C" __attribute__((visibility("default"))) const char* catena_check_cpu(int* best);
 
 namespace catena::host {
 
@@ -27,12 +35,13 @@ namespace {
     level::fill_optimizer(tables);        \
     level::fill_random(tables);           \
     level::fill_epilogue(tables);         \
+    level::fill_products(tables);         \
     level::fill_sort(tables);             \
     tables.isa = "x86-64-" #level;        \
   } while (false)
 
 // The levels of this build, in ascending order.
-constexpr int kLevels[] = {
+const std::vector<int> kLevels = {
 #ifdef CATENA_HAVE_ISA_v2
     2,
 #endif
@@ -44,27 +53,12 @@ constexpr int kLevels[] = {
 #endif
 };
 
-// The best level that both this processor and the build have. Every processor that has one runs
-// those below it. CATENA_CPU_ISA ("v2", "v3", "v4": for comparisons) chooses among them only.
-int best_level() {
+int level_of_processor() {
   __builtin_cpu_init();
-  const int processor = __builtin_cpu_supports("x86-64-v4")   ? 4
-                        : __builtin_cpu_supports("x86-64-v3") ? 3
-                                                              : 2;
-  const char* wish = std::getenv("CATENA_CPU_ISA");
-  const int limit = wish != nullptr && wish[0] == 'v' ? std::atoi(wish + 1) : 4;
-  int best = 0, least = 0;
-  for (const int level : kLevels) {
-    if (level > processor) continue;
-    if (least == 0) least = level;
-    if (level <= limit) best = level;
-  }
-  CATENA_CHECK(DeviceError, least != 0,
-               "the CPU loops of this build are for processors of x86-64-v", kLevels[0],
-               " and later, this one is x86-64-v", processor,
-               ": catena was built on another machine; build it on this one, or for all processors "
-               "with -DCATENA_CPU_ISA=all");
-  return best != 0 ? best : least;
+  return __builtin_cpu_supports("x86-64-v4") ? 4 : __builtin_cpu_supports("x86-64-v3") ? 3 : 2;
+}
+int best_level() {
+  return level_of_kernels(level_of_processor(), std::getenv("CATENA_CPU_ISA"), kLevels);
 }
 
 #ifdef CATENA_HAVE_STREAMING_v3
@@ -95,9 +89,31 @@ void use_narrower_vectors(Tables& tables) {
 }
 #endif
 
+// Builds for this machine alone that have tests also have the products of older processors, so that
+// CATENA_CPU_ISA chooses those there.
+void use_older_products([[maybe_unused]] Tables& tables) {
+#ifdef CATENA_HAVE_OLDER_PRODUCTS
+  const std::vector<int> levels = {2, 3, 4};
+  const int wish = level_of_kernels(level_of_processor(), std::getenv("CATENA_CPU_ISA"), levels);
+  if (wish == 3) v3::fill_products(tables);
+  if (wish == 2) v2::fill_products(tables);
+#endif
+}
+
 Tables make_tables() {
   Tables tables{};
-  switch (best_level()) {
+  const int level = best_level(),
+            possible = level_of_kernels(level_of_processor(), nullptr, kLevels);
+  CATENA_CHECK(DeviceError, level != 0,
+               "the CPU loops of this build are for processors of x86-64-v", kLevels.front(),
+               " and later, this one is x86-64-v", level_of_processor(),
+               ": catena was built on another machine; build it on this one, or for all processors "
+               "with -DCATENA_CPU_ISA=all");
+  if (level < possible)
+    logging::warning("CATENA_CPU_ISA=", std::getenv("CATENA_CPU_ISA"),
+                     " keeps the CPU kernels at x86-64-v", level, "; this processor has x86-64-v",
+                     level_of_processor(), ", which is faster: unset it");
+  switch (level) {
 #ifdef CATENA_HAVE_ISA_v4
     case 4:
       CATENA_FILL(v4);
@@ -117,10 +133,22 @@ Tables make_tables() {
       break;
 #endif
   }
+  use_older_products(tables);
   return tables;
 }
 
 }  // namespace
+
+int level_of_kernels(int processor, const char* wish, const std::vector<int>& built) {
+  const int limit = wish != nullptr && wish[0] == 'v' ? std::atoi(wish + 1) : 4;
+  int best = 0, least = 0;
+  for (const int level : built) {
+    if (level > processor) continue;
+    if (least == 0) least = level;
+    if (level <= limit) best = level;
+  }
+  return best != 0 ? best : least;
+}
 
 const Tables& tables() {
   static const Tables instance = make_tables();
@@ -128,3 +156,15 @@ const Tables& tables() {
 }
 
 }  // namespace catena::host
+
+const char* catena_check_cpu(int* best) {
+  static std::string text;
+  const int processor = catena::host::level_of_processor();
+  text = catena::host::tables().isa;
+  *best = catena::host::best_level() ==
+          catena::host::level_of_kernels(processor, nullptr, catena::host::kLevels);
+  if (!*best)
+    text += " by CATENA_CPU_ISA, though this processor has x86-64-v" + std::to_string(processor) +
+            "; unset the variable";
+  return text.c_str();
+}

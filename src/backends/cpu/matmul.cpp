@@ -1,8 +1,7 @@
-// The matmul slot: floats by OpenBLAS (16-bit ones through float buffers), integers and bool by
-// rows.
+// The matmul slot: floats by gemm.h (16-bit ones through float buffers), integers and bool by rows.
 #include <memory>
 
-#include "backends/cpu/blas.h"
+#include "backends/cpu/gemm.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/parallel.h"
@@ -93,7 +92,7 @@ void multiply_float(const Product& p) {
     gemm(Gemm<T>{p.c.rows, p.c.columns, p.a.columns, reinterpret_cast<const T*>(p.a.data),
                  p.a.row_stride / item, p.a.column_stride / item,
                  reinterpret_cast<const T*>(p.b.data), p.b.row_stride / item,
-                 p.b.column_stride / item, c, c_row, c_column, T(p.accumulate ? 1 : 0)});
+                 p.b.column_stride / item, c, c_row, c_column, p.accumulate});
   } else if (!p.accumulate) {
     clear<T>(p.c);
   }
@@ -177,7 +176,6 @@ void multiply(const Product& p) {
 
 void matmul(const MatmulCall& call) {
   if (call.output->size() == 0) return;
-  prepare_blas();
   const Array bias = call.bias ? call.bias->contiguous() : Array();
   const int64_t batch = call.output->ndim() == 3 ? call.output->shape()[0] : 1;
   const auto product = [&](int64_t i) {
@@ -192,7 +190,7 @@ void matmul(const MatmulCall& call) {
   const Product first = product(0);
   const int64_t work = first.c.rows * first.c.columns * std::max<int64_t>(first.a.columns, 1) / 8;
   // Small matrices of a batch go to threads one by one, large ones share all threads.
-  const int threads = batch > 1 && work < kParallelWork ? threads_for(batch * work) : 1;
+  const int threads = batch > 1 && work < 2 * kParallelWork ? threads_for(batch * work) : 1;
   parallel_for(batch, threads, [&](int64_t i) { multiply(product(i)); });
 }
 

@@ -1,14 +1,11 @@
-// Threads of the CPU kernels: OpenMP where the build has it, else plain loops.
+// Spreads loops of the CPU kernels over threads.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 
+#include "backends/cpu/thread_team.h"
 #include "catena/core/config.h"
-
-#ifdef _OPENMP
-#include <omp.h>
-#endif
 
 namespace catena::host {
 
@@ -16,27 +13,29 @@ namespace catena::host {
 // region. Below the threshold nothing but one comparison is paid.
 inline constexpr int64_t kParallelWork = 65536;
 inline int threads_for(int64_t work) {
-#ifdef _OPENMP
-  if (work < kParallelWork || omp_in_parallel()) return 1;
+  if (work < kParallelWork || in_parallel()) return 1;
   return static_cast<int>(std::min<int64_t>(cpu_threads(), work / (kParallelWork / 4)));
-#else
-  (void)work;
-  return 1;
-#endif
 }
 
 // Calls f(i) for i of [0, n), spread over `threads`. f must not throw.
 template <class F>
 void parallel_for(int64_t n, int threads, const F& f) {
-#ifdef _OPENMP
-  if (threads > 1 && n > 1) {
-#pragma omp parallel for schedule(static) num_threads(threads)
+  const int pieces = int(std::min<int64_t>({n, threads, kMaxPieces}));
+  if (pieces <= 1) {
     for (int64_t i = 0; i < n; ++i) f(i);
     return;
   }
-#endif
-  (void)threads;
-  for (int64_t i = 0; i < n; ++i) f(i);
+  struct Job {
+    const F& f;
+    int64_t n;
+    int pieces;
+  } job{f, n, pieces};
+  const auto piece = [](void* context, int at) {
+    const Job& own = *static_cast<const Job*>(context);
+    const int64_t end = own.n * (at + 1) / own.pieces;
+    for (int64_t i = own.n * at / own.pieces; i < end; ++i) own.f(i);
+  };
+  run_pieces(pieces, piece, &job);
 }
 
 // Calls f(begin, end) for at most `threads` ranges that together are [0, n); their inner bounds are

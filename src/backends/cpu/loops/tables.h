@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace catena::host {
 
@@ -154,6 +155,33 @@ using SortRows = void (*)(const char* source, int64_t rows, int64_t n, char* des
                           void* scratch);
 inline constexpr int64_t kShortSortRow = 256, kSortScratch = kShortSortRow * 64;
 
+// Pieces of matrix products; T is float or double. A panel holds `lanes` or 2 * lanes columns of b,
+// row after row.
+inline constexpr int kMaxTileRows = 14;
+template <class T>
+struct GemmLoops {
+  int rows;   // of a tile at most
+  int lanes;  // elements of a vector; a tile has at most two vectors of columns
+  // tile[vectors - 1][across][m - 1]: the first `columns` of (m, vectors * lanes) elements of c,
+  // (+)= the product of m rows of a and k lines of b, `b_row` elements apart, all of which have
+  // vectors * lanes elements to read. `across`: element (i, l) of a is a[l * a_stride + i], else
+  // a[i * a_stride + l]. columns > (vectors - 1) * lanes.
+  void (*tile[2][2][kMaxTileRows])(int64_t k, const T* a, int64_t a_stride, const T* b,
+                                   int64_t b_row, T* c, int64_t c_row, int64_t columns,
+                                   bool accumulate);
+  // to[l * step + i] = from[i * stride + l] for i < rows, l < k. Up to rows + lanes - 1 elements
+  // are written at each l; those behind `rows` hold anything.
+  void (*pack_rows)(const T* from, int64_t stride, int64_t rows, int64_t k, T* to, int64_t step);
+  // to[l * step + i] = from[l * stride + i] for i < count, l < k; the rest as above.
+  void (*pack_lines)(const T* from, int64_t stride, int64_t count, int64_t k, T* to, int64_t step);
+  // y[i] (+)= row i of a, k contiguous elements, times x.
+  void (*dots)(int64_t rows, int64_t k, const T* a, int64_t a_row, const T* x, T* y,
+               bool accumulate);
+  // y (+)= sum over l < k of x[l] times line l of b, n contiguous elements. k > 0.
+  void (*combine)(int64_t k, int64_t n, const T* b, int64_t b_row, const T* x, T* y,
+                  bool accumulate);
+};
+
 struct Tables {
   // Of float16 and bfloat16 few, and of contiguous operands: else they go by the loops of float32.
   LoopEntry loops[kOpRows][kDtypes];
@@ -170,11 +198,16 @@ struct Tables {
   void (*epilogue_double)(double* row, const double* bias, bool relu, int64_t n);
   AddScaled add_scaled[kDtypes];  // bool and integers
   SortRows sort_rows[kDtypes];
+  GemmLoops<float> gemm_float;
+  GemmLoops<double> gemm_double;
   const char* isa;
 };
 
-// The tables of this processor.
+// The tables of this processor, or of what CATENA_CPU_ISA allows ("v2", "v3", "v4").
 const Tables& tables();
+// The x86-64 level that is chosen among `built` (ascending): the best that the processor has and
+// that the wish ("v3") allows, else the lowest that the processor has; 0 when it has none.
+int level_of_kernels(int processor, const char* wish, const std::vector<int>& built);
 
 // Each loop file fills its part, once for each level.
 #define CATENA_DECLARE_FILLS(level)           \
@@ -194,6 +227,7 @@ const Tables& tables();
   void fill_optimizer(Tables& tables);        \
   void fill_random(Tables& tables);           \
   void fill_epilogue(Tables& tables);         \
+  void fill_products(Tables& tables);         \
   void fill_sort(Tables& tables);             \
   }
 CATENA_DECLARE_FILLS(v2)

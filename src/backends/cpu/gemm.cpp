@@ -1,0 +1,264 @@
+// Cuts products into the pieces of loops/products.cpp, and into parts for threads. See gemm.h.
+#include "backends/cpu/gemm.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <new>
+
+#include "backends/cpu/loops/tables.h"
+#include "backends/cpu/parallel.h"
+
+namespace catena::host {
+
+namespace {
+
+// Multiplications and additions below which a further thread costs more than it saves, of all and
+// of one thread's part (docs/decisions.md).
+constexpr int64_t kParallelProduct = int64_t{1} << 20, kPartOfProduct = int64_t{1} << 19;
+
+constexpr int64_t kDepth = 384;          // of a packed block, in float; half of it in double
+constexpr int64_t kBlockRows = 448;      // of a, packed together: they stay in the second cache
+constexpr int64_t kBlockColumns = 2048;  // of b, where they serve several blocks of rows
+constexpr int64_t kShallow = 160, kSecondCache = int64_t{1} << 20;  // lines; bytes
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+const GemmLoops<float>& loops_of(float) { return tables().gemm_float; }
+const GemmLoops<double>& loops_of(double) { return tables().gemm_double; }
+
+// Memory of a thread for packed blocks, kept for the next product.
+class Scratch {
+ public:
+  template <class T>
+  T* get(int64_t count) {
+    const size_t bytes = (size_t(count) * sizeof(T) + 63) / 64 * 64;
+    if (bytes > size_) {
+      memory_.reset(std::aligned_alloc(64, bytes));
+      if (!memory_) throw std::bad_alloc();
+      size_ = bytes;
+    }
+    return static_cast<T*>(memory_.get());
+  }
+
+ private:
+  struct Free {
+    void operator()(void* p) const { std::free(p); }
+  };
+  std::unique_ptr<void, Free> memory_;
+  size_t size_ = 0;
+};
+
+// `total` in equal parts, the i-th from begin(i) to begin(i + 1), all of them at most `most` long.
+struct Even {
+  int64_t total, parts;
+  Even(int64_t total, int64_t most) : total(total), parts(ceil_div(total, most)) {}
+  int64_t begin(int64_t i) const { return total * i / parts; }
+};
+
+// One thread's part of a product, c by rows.
+template <class T>
+class Part {
+ public:
+  explicit Part(const Gemm<T>& g)
+      : g_(g),
+        loops_(loops_of(T{})),
+        unit_(2 * loops_.lanes),
+        a_across_(g.k > 1 && g.a_column != 1),
+        b_by_lines_(g.b_column == 1 || g.n == 1),
+        pack_a_(ceil_div(g.n, unit_) > (a_across_ ? kAcrossPanels : kRowPanels)),
+        pack_b_(g.m > 2 * loops_.rows && g.k * g.n > kSmallMatrix) {}
+
+  void run() {
+    const int64_t depth = kDepth * int64_t(sizeof(float)) / int64_t(sizeof(T));
+    const int64_t blocks = ceil_div(g_.k, depth);
+    const int64_t step = ceil_div(ceil_div(g_.k, blocks), loops_.lanes) * loops_.lanes;
+    for (int64_t j = 0; j < g_.n; j += kBlockColumns) {
+      const int64_t columns = std::min(kBlockColumns, g_.n - j);
+      for (int64_t l = 0; l < g_.k; l += step) block(j, columns, l, std::min(step, g_.k - l));
+    }
+  }
+
+ private:
+  // A packed row of a is used by each panel of b: with few of them it is read where it lies. So is
+  // a matrix b that is used few times, or that the first cache holds.
+  static constexpr int64_t kAcrossPanels = 4, kRowPanels = 48, kSmallMatrix = 8192;
+
+  const T* a_at(int64_t i, int64_t l) const { return g_.a + i * g_.a_row + l * g_.a_column; }
+  const T* b_at(int64_t l, int64_t j) const { return g_.b + l * g_.b_row + j * g_.b_column; }
+
+  void block(int64_t j, int64_t columns, int64_t l, int64_t depth) {
+    // Tiles of little depth write more than they read: they go along the rows of c, by all of b.
+    if (depth <= kShallow && columns * depth * int64_t(sizeof(T)) <= kSecondCache)
+      return along_rows(j, columns, l, depth);
+    const Even rows(g_.m, kBlockRows);
+    // With one block of rows a panel of b is used up before the next one is packed.
+    const bool one = rows.parts == 1;
+    Right right = right_block(j, columns, l, depth, one ? 1 : ceil_div(columns, unit_));
+    for (int64_t part = 0; part < rows.parts; ++part) {
+      const int64_t first = rows.begin(part);
+      const Even tiles(rows.begin(part + 1) - first, loops_.rows);
+      if (pack_a_)
+        for (int64_t t = 0; t < tiles.parts; ++t) pack_left(first, tiles, t, l, depth);
+      for (int64_t p = 0; p * unit_ < columns; ++p) {
+        const Panel b = right_panel(right, one ? 0 : p, p, part == 0);
+        for (int64_t t = 0; t < tiles.parts; ++t) tile(first, tiles, t, l, depth, b);
+      }
+    }
+  }
+  void along_rows(int64_t j, int64_t columns, int64_t l, int64_t depth) {
+    Right right = right_block(j, columns, l, depth, ceil_div(columns, unit_));
+    const Even tiles(g_.m, loops_.rows);
+    for (int64_t t = 0; t < tiles.parts; ++t) {
+      if (pack_a_) pack_left(0, tiles, t, l, depth);
+      for (int64_t p = 0; p * unit_ < columns; ++p)
+        tile(0, tiles, t, l, depth, right_panel(right, p, p, t == 0));
+    }
+  }
+
+  // Columns j.. and lines l.. of b, whose panels are packed into slots as they are met.
+  struct Right {
+    int64_t j, columns, l, depth, slot_size;
+    T* slots;
+  };
+  Right right_block(int64_t j, int64_t columns, int64_t l, int64_t depth, int64_t slots) const {
+    const int64_t size = depth * unit_ + loops_.lanes;
+    return {j, columns, l, depth, size, b_scratch().template get<T>(size * slots)};
+  }
+  struct Panel {
+    const T* data;
+    int64_t row, j, width;
+  };
+  Panel right_panel(const Right& r, int64_t slot, int64_t p, bool pack) const {
+    const int64_t j = r.j + p * unit_, width = std::min(unit_, r.columns - p * unit_);
+    const int64_t step = width > loops_.lanes ? unit_ : loops_.lanes;
+    if (!pack_b_ && b_by_lines_ && width == step) return {b_at(r.l, j), g_.b_row, j, width};
+    T* const to = r.slots + slot * r.slot_size;
+    if (pack && b_by_lines_)
+      loops_.pack_lines(b_at(r.l, j), g_.b_row, width, r.depth, to, step);
+    else if (pack)
+      loops_.pack_rows(b_at(r.l, j), g_.b_column, width, r.depth, to, step);
+    return {to, step, j, width};
+  }
+
+  void pack_left(int64_t first, const Even& tiles, int64_t t, int64_t l, int64_t depth) {
+    packed_a_ = a_scratch().template get<T>(tiles.total * depth + 2 * unit_);
+    const int64_t i = tiles.begin(t), count = tiles.begin(t + 1) - i;
+    T* const to = packed_a_ + i * depth;
+    if (a_across_)
+      loops_.pack_lines(a_at(first + i, l), g_.a_column, count, depth, to, count);
+    else
+      loops_.pack_rows(a_at(first + i, l), g_.a_row, count, depth, to, count);
+  }
+
+  void tile(int64_t first, const Even& tiles, int64_t t, int64_t l, int64_t depth,
+            const Panel& b) const {
+    const int64_t i = tiles.begin(t), count = tiles.begin(t + 1) - i;
+    const T* a = pack_a_ ? packed_a_ + i * depth : a_at(first + i, l);
+    const int64_t stride = pack_a_ ? count : a_across_ ? g_.a_column : g_.a_row;
+    loops_.tile[b.width > loops_.lanes][pack_a_ || a_across_][count - 1](
+        depth, a, stride, b.data, b.row, g_.c + (first + i) * g_.c_row + b.j, g_.c_row, b.width,
+        g_.accumulate || l > 0);
+  }
+
+  static Scratch& a_scratch() {
+    thread_local Scratch scratch;
+    return scratch;
+  }
+  static Scratch& b_scratch() {
+    thread_local Scratch scratch;
+    return scratch;
+  }
+
+  const Gemm<T>& g_;
+  const GemmLoops<T>& loops_;
+  const int64_t unit_;  // columns of a panel
+  const bool a_across_, b_by_lines_, pack_a_, pack_b_;
+  T* packed_a_ = nullptr;
+};
+
+// The same product as c^T = b^T a^T.
+template <class T>
+Gemm<T> transposed(const Gemm<T>& g) {
+  return {g.n,        g.m,     g.k, g.b,        g.b_column, g.b_row,     g.a,
+          g.a_column, g.a_row, g.c, g.c_column, g.c_row,    g.accumulate};
+}
+
+// A row of the result, c by rows: memory passes by once, b in the direction in which it lies.
+template <class T>
+void vector_product(const Gemm<T>& g) {
+  std::unique_ptr<T[]> copy;
+  const T* x = g.a;
+  if (g.a_column != 1 && g.k > 1) {
+    copy.reset(new T[size_t(g.k)]);
+    for (int64_t l = 0; l < g.k; ++l) copy[size_t(l)] = g.a[l * g.a_column];
+    x = copy.get();
+  }
+  const GemmLoops<T>& loops = loops_of(T{});
+  const int threads = parts_of_product(1, g.n, g.k, loops.lanes, threads_for(g.n * g.k)).columns;
+  parallel_ranges(g.n, loops.lanes, threads, [&](int64_t begin, int64_t end) {
+    if (g.b_column == 1)
+      loops.combine(g.k, end - begin, g.b + begin, g.b_row, x, g.c + begin, g.accumulate);
+    else
+      loops.dots(end - begin, g.k, g.b + begin * g.b_column, g.b_column, x, g.c + begin,
+                 g.accumulate);
+  });
+}
+
+template <class T>
+void parallel_product(const Gemm<T>& g) {
+  const int64_t unit = 2 * loops_of(T{}).lanes;
+  const Parts parts = parts_of_product(g.m, g.n, g.k, unit, threads_for(g.m * g.n * g.k));
+  const int64_t panels = ceil_div(g.n, unit);
+  parallel_for(parts.count(), parts.count(), [&](int64_t part) {
+    const int64_t i = part / parts.columns, j = part % parts.columns;
+    const int64_t top = g.m * i / parts.rows, bottom = g.m * (i + 1) / parts.rows;
+    const int64_t left = panels * j / parts.columns * unit,
+                  right = std::min(g.n, panels * (j + 1) / parts.columns * unit);
+    if (top == bottom || left >= right) return;
+    Gemm<T> own = g;
+    own.m = bottom - top;
+    own.n = right - left;
+    own.a += top * g.a_row;
+    own.b += left * g.b_column;
+    own.c += top * g.c_row + left;
+    Part<T>(own).run();
+  });
+}
+
+template <class T>
+void run(const Gemm<T>& g) {
+  const bool by_rows = g.c_column == 1 || g.n == 1;
+  if (g.n == 1 && g.m > 1 && g.c_row == 1) return vector_product(transposed(g));
+  if (!by_rows) return run(transposed(g));
+  if (g.m == 1 && (g.b_column == 1 || g.b_row == 1 || g.k == 1)) return vector_product(g);
+  parallel_product(g);
+}
+
+}  // namespace
+
+Parts parts_of_product(int64_t m, int64_t n, int64_t k, int64_t unit, int threads) {
+  const double work = double(m) * double(n) * double(k);
+  if (threads <= 1 || work < double(kParallelProduct)) return {1, 1};
+  threads = int(std::min<double>(threads, work / double(kPartOfProduct)));
+  // The largest part decides; each packs its operands by itself, which costs as much as some
+  // multiplications an element.
+  constexpr double kPacking = 10;
+  Parts best{1, 1};
+  double least = 0;
+  for (int rows = 1; rows <= threads; ++rows) {
+    const Parts parts{rows, threads / rows};
+    const double height = double(ceil_div(m, parts.rows)),
+                 width = double(ceil_div(ceil_div(n, unit), parts.columns) * unit);
+    const double cost = height * width + kPacking * (height + width);
+    if (rows > 1 && cost >= least) continue;
+    least = cost;
+    best = parts;
+  }
+  return best;
+}
+
+void gemm(const Gemm<float>& g) { run(g); }
+void gemm(const Gemm<double>& g) { run(g); }
+
+}  // namespace catena::host

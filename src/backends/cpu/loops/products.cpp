@@ -1,0 +1,299 @@
+// The inner loops of matrix products: tiles of the result that stay in registers, the packing that
+// feeds them, and products with a vector. backends/cpu/gemm.cpp cuts a product into these pieces.
+// The method is that of K. Goto and R. van de Geijn, Anatomy of high-performance matrix
+// multiplication (ACM TOMS 34, 2008).
+#include <type_traits>
+
+#include "backends/cpu/loops/simd.h"
+#include "backends/cpu/loops/tables.h"
+
+namespace catena::host {
+namespace {
+
+#define CATENA_INLINE inline __attribute__((always_inline))
+
+// Rows of a tile so that its sums, one row of b and one element of a fill the registers.
+#if defined(__AVX512F__)
+constexpr int kRows = 14;
+#elif defined(__AVX2__)
+constexpr int kRows = 6;
+#else
+constexpr int kRows = 4;
+#endif
+constexpr int kVectors = 2;  // of a row of the tile
+
+// Element (i, step) of a: columns lie side by side in memory (kAcross), or each row by itself. In
+// the second case two pointers and four offsets reach up to 14 rows without a register for each.
+template <class T, bool kAcross>
+struct Left {
+  const char *first, *second;
+  int64_t step, by3, by5;
+  CATENA_INLINE Left(const T* a, int64_t stride)
+      : first(reinterpret_cast<const char*>(a)),
+        second(first + 7 * stride * int64_t(sizeof(T))),
+        step(stride * int64_t(sizeof(T))),
+        by3(3 * step),
+        by5(5 * step) {}
+  CATENA_INLINE T at(int i) const {
+    if (kAcross) return reinterpret_cast<const T*>(first)[i];
+    const char* base = i < 7 ? first : second;
+    const int row = i % 7;
+    const int64_t offset = row == 3 ? by3 : row == 5 ? by5 : row == 6 ? 2 * by3 : row * step;
+    return *reinterpret_cast<const T*>(base + offset);
+  }
+  CATENA_INLINE void next() {
+    first += kAcross ? step : int64_t(sizeof(T));
+    second += kAcross ? 0 : int64_t(sizeof(T));
+  }
+};
+
+template <class T, int M, int N>
+CATENA_INLINE void store_tile(const typename Simd<T>::Vector (&sums)[M][N], T* c, int64_t c_row,
+                              int64_t columns, bool accumulate) {
+  using S = Simd<T>;
+  const int64_t last = columns - (N - 1) * S::kLanes;  // elements of the last vector
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i) {
+    T* row = c + i * c_row;
+#pragma GCC unroll 2
+    for (int j = 0; j < N; ++j) {
+      T* at = row + j * S::kLanes;
+      if (j + 1 < N || last == S::kLanes)
+        S::store(at, accumulate ? S::add(S::load(at), sums[i][j]) : sums[i][j]);
+      else
+        S::store_part(at, accumulate ? S::add(S::load_part(at, last), sums[i][j]) : sums[i][j],
+                      last);
+    }
+  }
+}
+
+// Brings the tile into the cache while the sums are made. The addresses are hidden from the
+// compiler, which would keep all of them until the end.
+template <class T, int M, int N>
+CATENA_INLINE void fetch_tile(const T* c, int64_t c_row) {
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i) {
+    __builtin_prefetch(c, 1);
+    if (N > 1) __builtin_prefetch(c + Simd<T>::kLanes, 1);
+    c += c_row;
+    asm("" : "+r"(c));
+  }
+}
+
+template <class T, int M, int N, bool kAcross>
+void tile(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_row, T* c, int64_t c_row,
+          int64_t columns, bool accumulate) {
+  using S = Simd<T>;
+  typename S::Vector sums[M][N];
+#pragma GCC unroll 16
+  for (int i = 0; i < M; ++i)
+#pragma GCC unroll 2
+    for (int j = 0; j < N; ++j) sums[i][j] = S::all(0);
+  fetch_tile<T, M, N>(c, c_row);
+  Left<T, kAcross> left(a, a_stride);
+  for (int64_t l = 0; l < k; ++l) {
+    typename S::Vector right[N];
+#pragma GCC unroll 2
+    for (int j = 0; j < N; ++j) right[j] = S::load(b + j * S::kLanes);
+#pragma GCC unroll 16
+    for (int i = 0; i < M; ++i) {
+      const auto x = S::all(left.at(i));
+#pragma GCC unroll 2
+      for (int j = 0; j < N; ++j) sums[i][j] = S::fma(x, right[j], sums[i][j]);
+    }
+    left.next();
+    b += b_row;
+  }
+  store_tile<T, M, N>(sums, c, c_row, columns, accumulate);
+}
+
+template <class T, int M>
+void fill_tiles(GemmLoops<T>& loops) {
+  loops.tile[0][0][M - 1] = &tile<T, M, 1, false>;
+  loops.tile[0][1][M - 1] = &tile<T, M, 1, true>;
+  loops.tile[1][0][M - 1] = &tile<T, M, 2, false>;
+  loops.tile[1][1][M - 1] = &tile<T, M, 2, true>;
+  if constexpr (M > 1) fill_tiles<T, M - 1>(loops);
+}
+
+// Packing ------------------------------------------------------------------------------------
+
+// At most one vector of rows, each contiguous along k, become columns: to[l * step + i]. Whole
+// vectors are stored; those behind the rows hold anything. 16 bytes of each row at a time.
+template <class T>
+void pack_group(const T* from, int64_t stride, int64_t rows, int64_t k, T* to, int64_t step) {
+  using S = Simd<T>;
+  constexpr int kDeep = 16 / sizeof(T);
+  const T* row[S::kLanes];
+  for (int64_t i = 0; i < S::kLanes; ++i) row[i] = from + (i < rows ? i : 0) * stride;
+  int64_t l = 0;
+  for (; l + kDeep <= k; l += kDeep) {
+    typename S::Vector v[kDeep];
+#pragma GCC unroll 4
+    for (int i = 0; i < kDeep; ++i) v[i] = S::template quarters<kDeep>(row + i, l);
+    S::transpose(v);
+#pragma GCC unroll 4
+    for (int i = 0; i < kDeep; ++i) S::store(to + (l + i) * step, v[i]);
+  }
+  for (; l < k; ++l)
+    for (int64_t i = 0; i < rows; ++i) to[l * step + i] = row[i][l];
+}
+
+// to[l * step + i] = row i at l. The last group first: what it stores behind its rows belongs to
+// the next column, whose groups come after it.
+template <class T>
+void pack_rows(const T* from, int64_t stride, int64_t rows, int64_t k, T* to, int64_t step) {
+  constexpr int64_t kLanes = Simd<T>::kLanes;
+  for (int64_t first = (rows - 1) / kLanes * kLanes; first >= 0; first -= kLanes) {
+    const int64_t count = rows - first < kLanes ? rows - first : kLanes;
+    pack_group<T>(from + first * stride, stride, count, k, to + first, step);
+  }
+}
+
+// to[l * step + i] = element i of line l, for `count` <= step elements.
+template <class T>
+void pack_lines(const T* from, int64_t stride, int64_t count, int64_t k, T* to, int64_t step) {
+  using S = Simd<T>;
+  constexpr int64_t kLanes = S::kLanes;
+  if (count == kVectors * kLanes) {
+    for (int64_t l = 0; l < k; ++l) {
+      const auto x = S::load(from + l * stride), y = S::load(from + l * stride + kLanes);
+      S::store(to + l * step, x);
+      S::store(to + l * step + kLanes, y);
+    }
+    return;
+  }
+  const int64_t whole = count / kLanes * kLanes, rest = count - whole;
+  for (int64_t l = 0; l < k; ++l) {
+    const T* line = from + l * stride;
+    T* out = to + l * step;
+    for (int64_t i = 0; i < whole; i += kLanes) S::store(out + i, S::load(line + i));
+    if (rest > 0) S::store(out + whole, S::load_part(line + whole, rest));
+  }
+}
+
+// Vectors ------------------------------------------------------------------------------------
+
+template <class T>
+CATENA_INLINE T total(typename Simd<T>::Vector v) {
+  constexpr int kLanes = Simd<T>::kLanes;
+  T lanes[kLanes];
+  Simd<T>::store(lanes, v);
+#pragma GCC unroll 4
+  for (int half = kLanes / 2; half >= 1; half /= 2)
+#pragma GCC unroll 8
+    for (int i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+  return lanes[0];
+}
+
+template <class T, int M>
+CATENA_INLINE void dot_rows(int64_t k, const T* a, int64_t a_row, const T* x, T* y,
+                            bool accumulate) {
+  using S = Simd<T>;
+  constexpr int64_t kLanes = S::kLanes;
+  constexpr int kChains = M == 1 ? 4 : 1;  // sums side by side of one row
+  typename S::Vector sums[M][kChains];
+  for (auto& row : sums)
+    for (auto& sum : row) sum = S::all(0);
+  int64_t l = 0;
+  for (; l + kChains * kLanes <= k; l += kChains * kLanes)
+    for (int q = 0; q < kChains; ++q) {
+      const auto v = S::load(x + l + q * kLanes);
+#pragma GCC unroll 8
+      for (int i = 0; i < M; ++i)
+        sums[i][q] = S::fma(S::load(a + i * a_row + l + q * kLanes), v, sums[i][q]);
+    }
+  for (; l < k; l += kLanes) {
+    const int64_t count = k - l < kLanes ? k - l : kLanes;
+    const bool part = count < kLanes;
+    const auto v = part ? S::load_part(x + l, count) : S::load(x + l);
+#pragma GCC unroll 8
+    for (int i = 0; i < M; ++i) {
+      const T* row = a + i * a_row + l;
+      sums[i][0] = S::fma(part ? S::load_part(row, count) : S::load(row), v, sums[i][0]);
+    }
+  }
+#pragma GCC unroll 8
+  for (int i = 0; i < M; ++i) {
+    for (int q = 1; q < kChains; ++q) sums[i][0] = S::add(sums[i][0], sums[i][q]);
+    const T sum = total<T>(sums[i][0]);
+    y[i] = accumulate ? y[i] + sum : sum;
+  }
+}
+
+// y[i] (+)= row i of a times x.
+template <class T>
+void dots(int64_t rows, int64_t k, const T* a, int64_t a_row, const T* x, T* y, bool accumulate) {
+  constexpr int kTogether = 8;
+  int64_t i = 0;
+  for (; i + kTogether <= rows; i += kTogether)
+    dot_rows<T, kTogether>(k, a + i * a_row, a_row, x, y + i, accumulate);
+  for (; i < rows; ++i) dot_rows<T, 1>(k, a + i * a_row, a_row, x, y + i, accumulate);
+}
+
+template <class T, int K>
+CATENA_INLINE void add_lines(int64_t n, const T* b, int64_t b_row, const T* x, T* y,
+                             bool accumulate) {
+  using S = Simd<T>;
+  constexpr int64_t kLanes = S::kLanes;
+  typename S::Vector factors[K];
+#pragma GCC unroll 8
+  for (int l = 0; l < K; ++l) factors[l] = S::all(x[l]);
+  for (int64_t j = 0; j < n; j += kLanes) {
+    const int64_t count = n - j < kLanes ? n - j : kLanes;
+    const bool part = count < kLanes;
+    auto sum = S::all(0);
+    if (accumulate) sum = part ? S::load_part(y + j, count) : S::load(y + j);
+#pragma GCC unroll 8
+    for (int l = 0; l < K; ++l) {
+      const T* line = b + l * b_row + j;
+      sum = S::fma(factors[l], part ? S::load_part(line, count) : S::load(line), sum);
+    }
+    if (part)
+      S::store_part(y + j, sum, count);
+    else
+      S::store(y + j, sum);
+  }
+}
+
+// y (+)= the sum of the k lines of b, each times its element of x.
+template <class T>
+void combine(int64_t k, int64_t n, const T* b, int64_t b_row, const T* x, T* y, bool accumulate) {
+  constexpr int kTogether = 8;
+  constexpr int64_t kPart = 2048;  // elements of y that stay in the first cache
+  for (int64_t j = 0; j < n; j += kPart) {
+    const int64_t count = n - j < kPart ? n - j : kPart;
+    bool add = accumulate;
+    int64_t l = 0;
+    for (; l + kTogether <= k; l += kTogether, add = true)
+      add_lines<T, kTogether>(count, b + l * b_row + j, b_row, x + l, y + j, add);
+    for (; l < k; ++l, add = true)
+      add_lines<T, 1>(count, b + l * b_row + j, b_row, x + l, y + j, add);
+  }
+}
+
+template <class T>
+GemmLoops<T> loops() {
+  GemmLoops<T> result{};
+  result.rows = kRows;
+  result.lanes = Simd<T>::kLanes;
+  fill_tiles<T, kRows>(result);
+  result.pack_rows = &pack_rows<T>;
+  result.pack_lines = &pack_lines<T>;
+  result.dots = &dots<T>;
+  result.combine = &combine<T>;
+  return result;
+}
+
+}  // namespace
+
+namespace CATENA_ISA {
+
+void fill_products(Tables& tables) {
+  tables.gemm_float = loops<float>();
+  tables.gemm_double = loops<double>();
+}
+
+}  // namespace CATENA_ISA
+
+}  // namespace catena::host
