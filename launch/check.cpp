@@ -136,8 +136,6 @@ CheckItem check_nccl(bool wanted) {
           with_path(version_text(number, 10000, 100), library.path("ncclGetVersion")), ""};
 }
 
-}
-
 // Files ---------------------------------------------------------------------------------------
 
 fs::path cache_folder() {

@@ -97,13 +97,8 @@ const DiskCache& disk_cache() {
   return cache;
 }
 
-Program* load(const std::string& what, std::string_view cubin,
-              std::initializer_list<const char*> kernels) {
-  gpu::RelaxedCapture relaxed;
-  CUlibrary library = nullptr;
-  const CUresult error =
-      driver().library_load(&library, cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
-  if (error != CUDA_SUCCESS) fail_driver(error, what, "cuLibraryLoadData");
+Program* kernels_of(CUlibrary library, const std::string& what,
+                    std::initializer_list<const char*> kernels) {
   auto program = std::make_unique<Program>();
   program->what = what;
   program->library = library;
@@ -115,6 +110,16 @@ Program* load(const std::string& what, std::string_view cubin,
     program->kernels[size_t(count++)] = kernel;
   }
   return program.release();
+}
+
+Program* load(const std::string& what, std::string_view cubin,
+              std::initializer_list<const char*> kernels) {
+  gpu::RelaxedCapture relaxed;
+  CUlibrary library = nullptr;
+  const CUresult error =
+      driver().library_load(&library, cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
+  if (error != CUDA_SUCCESS) fail_driver(error, what, "cuLibraryLoadData");
+  return kernels_of(library, what, kernels);
 }
 
 void refuse_cold(const std::string& what) {
@@ -250,6 +255,10 @@ Program* ProgramTable::get(uint64_t key, const std::function<Program*()>& make) 
   slots_[at].key.store(key, std::memory_order_release);
   ++used_;
   return program;
+}
+
+Program* program_kernel(const Program& library, const std::string& name) {
+  return kernels_of(static_cast<CUlibrary>(library.library), name, {name.c_str()});
 }
 
 void prepare_program(Program& program, int device) {

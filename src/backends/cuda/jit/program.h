@@ -47,6 +47,8 @@ Program* make_program(int device, const std::string& what, const std::string& so
 // A cubin, fatbin or PTX that someone else made; `image` must stay.
 Program* load_image(int device, const std::string& what, const std::string& image,
                     std::initializer_list<const char*> kernels);
+// One kernel of a loaded program as a program of its own, which shares its variables.
+Program* program_kernel(const Program& library, const std::string& name);
 // Address and bytes of a variable of a program on a device; DeviceError when it has none.
 std::pair<void*, size_t> program_global(Program& program, int device, const std::string& name);
 // The same without compiling: null when neither bundle nor disk cache has it.

@@ -167,23 +167,22 @@ std::string program_key(int device, std::span<const KernelArgument> arguments) {
 // Programs of raw kernels by text, options and name, for each architecture.
 Program& raw_program(int device, const RawKernel::Source& source) {
   static std::mutex mutex;
-  static std::map<std::string, Program*> programs;
-  std::string key = std::to_string(arch_slot(device)) + ' ' + source.name + '\n';
+  static std::map<std::string, Program*> libraries;
+  static std::map<std::pair<Program*, std::string>, Program*> kernels;
+  std::string key = std::to_string(arch_slot(device)) + '\n';
   for (const std::string& option : source.options) key += option + '\n';
   key += source.image ? *source.image : source.code;
   const std::lock_guard lock(mutex);
-  Program*& program = programs[key];
-  if (program != nullptr) return *program;
-  if (source.image) {
-    program = source.name.empty()
-                  ? load_image(device, "module", *source.image, {})
-                  : load_image(device, source.name, *source.image, {source.name.c_str()});
-  } else {
-    program = source.name.empty() ? make_program(device, "module", source.code, {}, source.options)
-                                  : make_program(device, source.name, source.code,
-                                                 {source.name.c_str()}, source.options);
+  Program*& library = libraries[key];
+  if (library == nullptr) {
+    const std::string what = source.name.empty() ? "module" : source.name;
+    library = source.image ? load_image(device, what, *source.image, {})
+                           : make_program(device, what, source.code, {}, source.options);
   }
-  return *program;
+  if (source.name.empty()) return *library;
+  Program*& kernel = kernels[{library, source.name}];
+  if (kernel == nullptr) kernel = program_kernel(*library, source.name);
+  return *kernel;
 }
 
 // Whether the reduced elements of every input that is not a number lie side by side, and any four

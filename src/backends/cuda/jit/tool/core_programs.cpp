@@ -48,6 +48,8 @@ std::vector<BundleItem> core_programs() {
   for (const Dtype word : {kUInt8, kUInt16, kUInt32, kUInt64})
     list.push_back(map_item(kpositive, word));
   for (const int bytes : {1, 2, 4, 8, 16}) list.push_back(concatenate_item(bytes));
+  // Ranks compare sums of the bits of their states.
+  list.push_back(reduce_item(ReduceOp::kSum, kUInt64, kUInt64));
   list.push_back(arange_item(kInt64));
   return list;
 }
