@@ -164,7 +164,7 @@ std::string program_key(int device, std::span<const KernelArgument> arguments) {
   return key;
 }
 
-// Programs of raw kernels by text, options and name, for each architecture.
+// Libraries of raw kernels by text and options, for each architecture; their kernels by name.
 Program& raw_program(int device, const RawKernel::Source& source) {
   static std::mutex mutex;
   static std::map<std::string, Program*> libraries;
