@@ -69,11 +69,14 @@ class Lazy : public detail::Node {
   // Attributes of types and of arrays: shape, ndim, size (elements; of a TypeInfoTuple: types),
   // dtype, and kind of a dtype: 'b', 'i', 'u', 'f'. shape(i) is shape()[i]; negative axes count
   // from the end; an axis that is not there is an InvalidType on evaluation.
+  // (Templates, for clang 14 would decide on the conditions before Self is complete.)
 #define CATENA_TYPE_ATTRIBUTE(name, Getter, Having)                     \
-  auto name() const& requires detail::Having<Self> {                    \
+  template <class S = Self>                                             \
+  auto name() const& requires detail::Having<S> {                       \
     return GetAttr<Self, detail::Getter>(self(), #name, {});            \
   }                                                                     \
-  auto name() && requires detail::Having<Self> {                        \
+  template <class S = Self>                                             \
+      auto name() && requires detail::Having<S> {                       \
     return GetAttr<Self, detail::Getter>(std::move(self()), #name, {}); \
   }
   CATENA_TYPE_ATTRIBUTE(shape, ShapeOf, TypeLike)
@@ -82,8 +85,12 @@ class Lazy : public detail::Node {
   CATENA_TYPE_ATTRIBUTE(dtype, DtypeOf, TypeLike)
   CATENA_TYPE_ATTRIBUTE(kind, KindOf, DtypeValued)
 #undef CATENA_TYPE_ATTRIBUTE
-  auto shape(int64_t axis) const& requires detail::TypeLike<Self> { return shape()[axis]; }
-  auto shape(int64_t axis) && requires detail::TypeLike<Self> {
+  template <class S = Self>
+  auto shape(int64_t axis) const& requires detail::TypeLike<S> {
+    return shape()[axis];
+  }
+  template <class S = Self>
+      auto shape(int64_t axis) && requires detail::TypeLike<S> {
     return std::move(*this).shape()[axis];
   }
   // Any other one: attr("pad", &Options::pad), or with a function of the value.
