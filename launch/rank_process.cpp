@@ -11,11 +11,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <thread>
 #include <vector>
 
 #include "../src/comm/status_board.h"
@@ -69,7 +71,7 @@ class RankProcess {
   void pump();
   void add_to_log(Stream stream, std::string_view text);
   void show_life();
-  void watch_parent();
+  bool watch_parent();
   double grace() const { return settings_.grace.value_or(kGrace); }
   void read_from(Descriptor& source, Stream stream);
   void handle_signals();
@@ -117,7 +119,7 @@ int RankProcess::run() {
   try {
     join();
     start();
-    if (settings_.several_hosts) next_beat_ = monotonic_seconds() + kBeat;
+    if (settings_.several_hosts) next_beat_ = monotonic_seconds();
   } catch (const UserError& error) {
     return fail_to_start(error);
   }
@@ -130,6 +132,8 @@ int RankProcess::run() {
   channel_.drain(mpirun_ends_ ? kDrainOfMpirun : kDrain);
   const int code = end_.signal != 0 ? 128 + end_.signal : end_.exit_code;
   if (code != 0 && end_.stop_time == 0) linger();
+  while (settings_.several_hosts && watch_parent())
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
   // After a stop mpirun need not hear of failure: the launcher knows, and mpirun would only take
   // seconds to end what has ended.
   return end_.stop_time != 0 ? 0 : code;
@@ -307,16 +311,17 @@ void RankProcess::show_life() {
 }
 
 // A daemon of mpirun that is frozen passes nothing on, neither the word to stop. When the launcher
-// has given up this host, so does the host.
-void RankProcess::watch_parent() {
+// has given up this host, so does the host. Nobody else ends the daemon, so this process stays as
+// long. Whether the daemon is stopped.
+bool RankProcess::watch_parent() {
   const char state = comm::process_state(getppid());
   const double now = monotonic_seconds();
-  if (state != 'T' && state != 't') parent_stopped_ = 0;
-  if (state != 'T' && state != 't') return;
+  if (state != 'T' && state != 't') return parent_stopped_ = 0, false;
   if (parent_stopped_ == 0) parent_stopped_ = now;
-  if (now - parent_stopped_ < settings_.timeout + comm::kOutsideMargin) return;
+  if (now - parent_stopped_ < settings_.timeout + comm::kOutsideMargin) return true;
   kill(getppid(), SIGKILL);
   begin_stop(kGraceOfMpirun);
+  return false;
 }
 
 void RankProcess::read_from(Descriptor& source, Stream stream) {

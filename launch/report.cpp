@@ -78,11 +78,11 @@ Culprit describe_own_failure(const JobOutcome& job, int rank) {
   return culprit;
 }
 
-// All that failed did so because of another rank: name that one if they say which it is.
+// All that failed did so because of another rank, and some say which it is.
 Culprit describe_victim(const JobOutcome& job, int rank) {
   const EndRecord& end = end_of(job, rank);
   Culprit culprit{rank, end.peer_error, exit_code_of(end)};
-  if (!is_rank(job, end.blamed_rank) || end.blamed_rank == rank) return culprit;
+  if (end.blamed_rank == rank) return culprit;
   culprit.rank = end.blamed_rank;
   culprit.error += " (noticed by rank " + std::to_string(rank) + ")";
   const auto& blamed = job.ranks[static_cast<std::size_t>(culprit.rank)].end;
@@ -121,7 +121,8 @@ std::optional<Culprit> find_culprit(const JobOutcome& job) {
                    "MPI_Abort with error code " + std::to_string(hints.abort_code),
                    hints.abort_code == 0 ? 1 : hints.abort_code & 255};
   const int victim = first_victim(job);
-  if (victim >= 0) return describe_victim(job, victim);
+  if (victim >= 0 && is_rank(job, end_of(job, victim).blamed_rank))
+    return describe_victim(job, victim);
   return std::nullopt;
 }
 
@@ -212,6 +213,20 @@ Report report_culprit(const JobOutcome& job, const Culprit& culprit) {
   if (outcome.hello && !outcome.hello->log.empty())
     report.text += "  log: " + outcome.hello->log + "\n";
   return report;
+}
+
+// Ranks saw that others did not come, and nobody knows whose fault it is: not that of the rank that
+// noticed first.
+Report report_unknown(const JobOutcome& job, int victim) {
+  std::string noticed = comm::printable(end_of(job, victim).peer_error);
+  std::replace(noticed.begin(), noticed.end(), '\n', ' ');
+  const std::string by = "rank " + std::to_string(victim) + " on " + host_of(job, victim);
+  const auto host = describe_unaccounted_host(job);
+  std::string text = host ? "catena-run: " + *host + "\n  noticed by " + by + ": " + noticed + "\n"
+                          : "catena-run: no rank is known to be at fault: " + noticed +
+                                " (noticed by " + by + ")\n";
+  return {host ? 1 : exit_code_of(end_of(job, victim)),
+          text + describe_others(job, -1) + describe_network(job)};
 }
 
 template <typename Predicate>
@@ -325,6 +340,7 @@ Report make_report(const JobOutcome& job) {
   if (const auto culprit = find_culprit(job)) return report_culprit(job, *culprit);
   if (const auto text = describe_lost_host(job))
     return {1, "catena-run: " + *text + "\n" + describe_others(job, -1)};
+  if (const int victim = first_victim(job); victim >= 0) return report_unknown(job, victim);
   if (job.standstill) return {1, "catena-run: " + job.standstill->reason + "\n"};
   const bool all_ended = std::all_of(job.ranks.begin(), job.ranks.end(),
                                      [](const RankOutcome& rank) { return rank.end.has_value(); });

@@ -35,6 +35,8 @@ struct JobOutcome {
   // How long nothing has been heard of other hosts that were silent at the first failure already.
   std::map<std::string, double> silences;
   std::uint64_t silences_time = 0;  // when that was, wall clock, ns
+  // And of all other hosts at the end of the job, some of whose ranks did not say how they ended.
+  std::map<std::string, double> final_silences;
   std::optional<Standstill> standstill;
   std::string network;      // of a job of several hosts: what they use, and how to choose another
   std::string setup_error;  // the launcher itself gave up: start timeout, world size, binaries

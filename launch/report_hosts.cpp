@@ -86,6 +86,14 @@ std::optional<std::string> describe_lost_host(const JobOutcome& job) {
          " was lost: the daemon of Open MPI there has ended, or the connection to it (ssh) has";
 }
 
+std::optional<std::string> describe_unaccounted_host(const JobOutcome& job) {
+  const std::string host = unaccounted_host(job);
+  const auto silence = job.final_silences.find(host);
+  if (silence == job.final_silences.end() || silence->second < kWord) return std::nullopt;
+  return name_host(job, host) +
+         " does not answer: no word came of how its ranks ended; it is frozen or cut off";
+}
+
 std::string describe_missing(const JobOutcome& job, double start_timeout) {
   std::vector<int> missing;
   for (std::size_t rank = 0; rank < job.ranks.size(); ++rank)

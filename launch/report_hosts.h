@@ -19,6 +19,8 @@ std::optional<std::string> describe_silent_host(const JobOutcome& job, std::uint
 
 // The host whose daemon ended, or whose connection did, in the middle of the job.
 std::optional<std::string> describe_lost_host(const JobOutcome& job);
+// The only host that fell silent and none of whose ranks said how it ended.
+std::optional<std::string> describe_unaccounted_host(const JobOutcome& job);
 
 // The ranks that are not there when the start timeout is over.
 std::string describe_missing(const JobOutcome& job, double start_timeout);

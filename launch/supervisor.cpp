@@ -150,6 +150,7 @@ int Supervisor::run() {
   end_leftovers();
   // The rank processes have removed the name, unless not all of them came to be.
   comm::StatusBoard::unlink(board_name(job_.id));
+  outcome_.final_silences = watch_.silences(outcome_.ranks, monotonic_seconds());
   if (stop_time_ != 0) note_silences();
   Report report = make_report(outcome_);
   // mpirun's own words are all there is to say if nobody else said anything.

@@ -104,6 +104,7 @@ TEST(MemoryPointer, CopiesBetweenDevices) {
       EXPECT_EQ(bytes_of(c, 8), source);
       c.memset(0, 8);
       const Stream stream = Stream::create(to.is_cpu() ? from : to);
+      current_stream(to).synchronize();  // memset is enqueued
       c.copy_from_device_async(a, 8, stream);
       stream.synchronize();
       EXPECT_EQ(bytes_of(c, 8), source);

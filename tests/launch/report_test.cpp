@@ -235,7 +235,17 @@ TEST(Report, AHostThatFellSilentBeforeTheFirstFailure) {
       "catena-run: host away (ranks 2-3) does not answer: nothing was heard of it for 9 s; it "
       "is frozen or cut off, or its daemon of Open MPI is");
   EXPECT_EQ(make_report(job_with_silent_host(9)).exit_code, 1);
-  EXPECT_EQ(first_line(job_with_silent_host(1)).find("catena-run: rank 0"), 0u);
+  EXPECT_EQ(first_line(job_with_silent_host(1)),
+            "catena-run: no rank is known to be at fault: other ranks did not come to call #34 "
+            "(noticed by rank 0 on h)")
+      << "the host spoke a second ago";
+  EXPECT_EQ(make_report(job_with_silent_host(1)).exit_code, 1);
+  JobOutcome later = job_with_silent_host(1);
+  later.final_silences["away"] = 4;
+  EXPECT_EQ(first_line(later),
+            "catena-run: host away (ranks 2-3) does not answer: no word came of how its ranks "
+            "ended; it is frozen or cut off")
+      << "it could still say how its ranks ended, and did not";
   JobOutcome crash = job_with_silent_host(9);
   end_of(crash, 0).peer_error = "";
   end_of(crash, 0).signal = SIGSEGV;
@@ -255,7 +265,8 @@ TEST(Report, AHostWhoseDaemonWasLost) {
             "or the connection to it (ssh) has");
   EXPECT_EQ(make_report(job).exit_code, 1);
   job.hints.daemons_failed = false;
-  EXPECT_EQ(first_line(job).find("catena-run: rank 0"), 0u) << "mpirun itself was killed";
+  EXPECT_EQ(first_line(job).find("catena-run: no rank is known to be at fault: other ranks"), 0u)
+      << "mpirun itself was killed";
   job.hints.broken_host = "away";
   job.ranks[0].end.reset();
   job.ranks[1].end.reset();
