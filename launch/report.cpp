@@ -196,11 +196,16 @@ std::string describe_end(const EndRecord& end, const std::string& already_said) 
   return text;
 }
 
+// Whatever the error's own text looks like.
+std::string one_line(const std::string& error) {
+  std::string line = comm::printable(error);
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  return line;
+}
+
 Report report_culprit(const JobOutcome& job, const Culprit& culprit) {
   const RankOutcome& outcome = job.ranks[static_cast<std::size_t>(culprit.rank)];
-  // One line, whatever the error's own text looks like.
-  std::string error = comm::printable(culprit.error);
-  std::replace(error.begin(), error.end(), '\n', ' ');
+  const std::string error = one_line(culprit.error);
   Report report{culprit.exit_code, "catena-run: rank " + std::to_string(culprit.rank) + " on " +
                                        host_of(job, culprit.rank) + " failed first: " + error +
                                        "\n"};
@@ -218,8 +223,7 @@ Report report_culprit(const JobOutcome& job, const Culprit& culprit) {
 // Ranks saw that others did not come, and nobody knows whose fault it is: not that of the rank that
 // noticed first.
 Report report_unknown(const JobOutcome& job, int victim) {
-  std::string noticed = comm::printable(end_of(job, victim).peer_error);
-  std::replace(noticed.begin(), noticed.end(), '\n', ' ');
+  const std::string noticed = one_line(end_of(job, victim).peer_error);
   const std::string by = "rank " + std::to_string(victim) + " on " + host_of(job, victim);
   const auto host = describe_unaccounted_host(job);
   std::string text = host ? "catena-run: " + *host + "\n  noticed by " + by + ": " + noticed + "\n"
