@@ -1,4 +1,5 @@
 // Trains a 784-1000-1000-10 network on one device.
+#include "catena/array/random.h"
 #include "catena/comm/run_main.h"
 #include "models.h"
 #include "trainer.h"

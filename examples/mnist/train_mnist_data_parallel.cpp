@@ -2,6 +2,7 @@
 // replicas' gradients, updates, and hands its parameters back.
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
+#include "catena/array/random.h"
 #include "catena/comm/run_main.h"
 #include "catena/parallel/data_parallel.h"
 #include "models.h"

@@ -1,5 +1,6 @@
 // Trains one network on the ranks of a communicator: start it with
 //   catena-run -n 4 train_mnist_distributed --epochs 5
+#include "catena/array/random.h"
 #include "catena/comm/factory.h"
 #include "catena/comm/run_main.h"
 #include "catena/parallel/multi_node_optimizer.h"

@@ -1,5 +1,6 @@
 // Trains a network that is split over two devices of one process: functions::copy moves activations
 // forward and gradients back.
+#include "catena/array/random.h"
 #include "catena/comm/run_main.h"
 #include "models.h"
 #include "trainer.h"

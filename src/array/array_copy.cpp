@@ -3,9 +3,9 @@
 
 #include "array/assign.h"
 #include "catena/array/array.h"
-#include "catena/array/slots.h"
 #include "catena/core/backend.h"
 #include "catena/core/memory_profile.h"
+#include "catena/kernels/copy.h"
 
 namespace catena {
 namespace {
@@ -36,7 +36,7 @@ void transfer(const Array& source, const Array& target) {
 
 // The operation a copy between layouts or dtypes on one device needs.
 void copy_on_device(const Array& source, const Array& target) {
-  if (target.size() > 0) kernels::copy(target.device(), source, target);
+  if (target.size() > 0) kernels::copy(target.device(), {source, target});
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ void fill_for(const char* who, const Array& a, const Scalar& value) {
   if (a.size() == 0) return;
   check_writable(who, a);
   check_fits(who, value, a.dtype());
-  kernels::fill(a.device(), a, value);
+  kernels::fill(a.device(), {a, value});
   a.note_write();
 }
 

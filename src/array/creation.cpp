@@ -7,9 +7,9 @@
 #include "array/called_as.h"
 #include "catena/array/indexing.h"
 #include "catena/array/math.h"
-#include "catena/array/slots.h"
 #include "catena/core/config.h"
 #include "catena/core/memory_profile.h"
+#include "catena/kernels/copy.h"
 
 namespace catena {
 namespace {
@@ -37,7 +37,7 @@ Array filled(const char* who, const Shape& shape, const Scalar& value, Dtype dty
   const CallScope scope(who);
   check_extents(who, shape);
   Array a = Array::uninitialized(shape, dtype, device);
-  if (a.size() > 0) kernels::fill(device, a, value);
+  if (a.size() > 0) kernels::fill(device, {a, value});
   return a;
 }
 
@@ -52,7 +52,7 @@ Array filled_like(const char* who, const Array& like, const Scalar& value,
                   const ArrayOptions& options) {
   Array a = new_like(who, like, options);
   check_fits(who, value, a.dtype());
-  if (a.size() > 0) kernels::fill(a.device(), a, value);
+  if (a.size() > 0) kernels::fill(a.device(), {a, value});
   return a;
 }
 
@@ -142,7 +142,7 @@ Array arange(const Scalar& start, const Scalar& stop, const Scalar& step,
       start.default_dtype() == Dtype::kUInt64 || stop.default_dtype() == Dtype::kUInt64;
   const Dtype natural = floating ? default_float() : large ? Dtype::kUInt64 : Dtype::kInt64;
   Array a = Array::uninitialized({count}, options.dtype.value_or(natural), device_of(options));
-  if (count > 0) kernels::arange(a.device(), a, start, step);
+  if (count > 0) kernels::arange(a.device(), {a, start, step});
   return a;
 }
 

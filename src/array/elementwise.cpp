@@ -3,9 +3,9 @@
 #include "array/overlap.h"
 #include "array/promotion.h"
 #include "catena/array/casting.h"
-#include "catena/array/slots.h"
 #include "catena/core/dtype_info.h"
 #include "catena/core/memory_profile.h"
+#include "catena/kernels/elementwise.h"
 
 namespace catena {
 namespace {
@@ -29,7 +29,7 @@ constexpr ElementwiseInfo kTable[] = {
    low,                                                                       \
    high,                                                                      \
    given(#g0) || given(#g1) || given(#g2)},
-#include "catena/array/detail/elementwise.def"
+#include "catena/kernels/detail/elementwise.def"
 #undef CATENA_EW1
 #undef CATENA_EW2
 #undef CATENA_EW3

@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "catena/array/elementwise.h"
-#include "catena/array/slots.h"
+#include "catena/kernels/elementwise.h"
+#include "catena/kernels/reduce.h"
 
 namespace catena {
 

@@ -5,6 +5,7 @@
 
 #include "array/fusion_graph.h"
 #include "catena/core/memory_profile.h"
+#include "catena/kernels/elementwise.h"
 
 namespace catena::detail {
 

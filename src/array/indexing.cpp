@@ -10,8 +10,8 @@
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
 #include "catena/array/scan.h"
-#include "catena/array/slots.h"
 #include "catena/core/memory_profile.h"
+#include "catena/kernels/index.h"
 
 namespace catena {
 namespace {
@@ -58,8 +58,9 @@ Array take(const Array& a, const Array& indices, std::optional<int64_t> axis, Ou
   if (direct) check_writable("take", *out);
   const Array result = direct ? *out : Array::uninitialized(shape, x.dtype(), x.device());
   if (result.size() > 0) {
-    kernels::take(x.device(), x.reshape({outer, extent, inner}), positions,
-                  static_cast<uint8_t>(mode), result.reshape({outer, positions.size(), inner}));
+    kernels::take(x.device(),
+                  {x.reshape({outer, extent, inner}), positions, static_cast<uint8_t>(mode),
+                   result.reshape({outer, positions.size(), inner})});
   }
   if (!direct) return finish_into("take", result, out);
   result.note_write();

@@ -9,8 +9,8 @@
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
-#include "catena/array/slots.h"
 #include "catena/core/memory_profile.h"
+#include "catena/kernels/matmul.h"
 
 namespace catena {
 namespace {

@@ -7,8 +7,8 @@
 #include "array/result_into.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
-#include "catena/array/slots.h"
 #include "catena/core/memory_profile.h"
+#include "catena/kernels/copy.h"
 
 namespace catena {
 
@@ -189,7 +189,7 @@ Array concatenate(std::span<const Array> arrays, std::optional<int64_t> axis, co
   for (const Array& x : arrays) {
     if (x.size() > 0) inputs.push_back(x.astype(dtype, false));
   }
-  kernels::concatenate(result.device(), inputs, a, result);
+  kernels::concatenate(result.device(), {inputs, a, result});
   return result_into("concatenate", result, out);
 }
 

@@ -20,9 +20,9 @@ namespace catena {
   }
 // where() is declared in indexing.h with its own argument list.
 static Array where(const Operand& c, const Operand& x, const Operand& y, const Out& out);
-#include "catena/array/detail/elementwise_arithmetic.def"
-#include "catena/array/detail/elementwise_logic.def"
-#include "catena/array/detail/elementwise_math.def"
+#include "catena/kernels/detail/elementwise_arithmetic.def"
+#include "catena/kernels/detail/elementwise_logic.def"
+#include "catena/kernels/detail/elementwise_math.def"
 #undef CATENA_EW1
 #undef CATENA_EW2
 #undef CATENA_EW3

@@ -10,9 +10,9 @@
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/math.h"
-#include "catena/array/slots.h"
 #include "catena/array/sorting.h"
 #include "catena/array/statistics.h"
+#include "catena/kernels/sort.h"
 
 namespace catena {
 namespace {
@@ -49,7 +49,7 @@ struct Slices {
 Array ranked(const Slices& slices, const std::vector<int64_t>& ranks) {
   const Array output = Array::uninitialized({slices.input.shape()[0], int64_t(ranks.size())},
                                             slices.input.dtype(), slices.input.device());
-  if (output.size() > 0) kernels::order_statistics(output.device(), slices.input, ranks, output);
+  if (output.size() > 0) kernels::order_statistics(output.device(), {slices.input, ranks, output});
   return output;
 }
 

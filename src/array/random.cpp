@@ -11,9 +11,10 @@
 #include <random>
 
 #include "catena/array/math.h"
-#include "catena/array/slots.h"
 #include "catena/core/graph.h"
 #include "catena/core/memory_profile.h"
+#include "catena/kernels/copy.h"
+#include "catena/kernels/random.h"
 
 namespace catena {
 namespace {
@@ -154,7 +155,7 @@ struct RandomState::Shared {
       graph_ = cuda::capture_id();
       capturing_ = draws;
       cuda::add_launch_hook([self, draws] {
-        kernels::fill(draws->base.device(), draws->base, self->reserve(draws->blocks).offset);
+        kernels::fill(draws->base.device(), {draws->base, self->reserve(draws->blocks).offset});
       });
     }
     const RandomBits bits{state_.seed, draws->blocks, &draws->base};
@@ -236,8 +237,8 @@ Array RandomState::permutation(int64_t n, std::optional<Device> device) {
   CATENA_CHECK(ValueError, n >= 0, "permutation: expected a length of at least 0, got ", n);
   Array result = Array::uninitialized({n}, Dtype::kInt64, device.value_or(current_device()));
   if (n > 0)
-    kernels::permutation(result.device(), reserve(static_cast<uint64_t>(n), result.device()),
-                         result);
+    kernels::permutation(result.device(),
+                         {reserve(static_cast<uint64_t>(n), result.device()), result});
   return result;
 }
 

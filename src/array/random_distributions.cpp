@@ -11,8 +11,8 @@
 #include "catena/array/indexing.h"
 #include "catena/array/math.h"
 #include "catena/array/random.h"
-#include "catena/array/slots.h"
 #include "catena/core/dtype_info.h"
+#include "catena/kernels/random.h"
 
 namespace catena {
 namespace {

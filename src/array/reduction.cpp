@@ -9,8 +9,8 @@
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/math.h"
-#include "catena/array/slots.h"
 #include "catena/core/memory_profile.h"
+#include "catena/kernels/reduce.h"
 
 namespace catena {
 namespace {

@@ -12,8 +12,10 @@
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
-#include "catena/array/slots.h"
 #include "catena/array/sorting.h"
+#include "catena/kernels/count.h"
+#include "catena/kernels/index.h"
+#include "catena/kernels/scan.h"
 
 namespace catena {
 namespace {
@@ -48,9 +50,9 @@ Array positions_of(const char* who, const Array& a) {
   if (a.size() == 0) return empty({rows, 0}, {Dtype::kInt64, a.device()});
   refuse_capture(who, a);
   const Array x = a.contiguous(), count = empty({}, {Dtype::kInt64, a.device()});
-  kernels::nonzero_count(a.device(), x, count);
+  kernels::nonzero_count(a.device(), {x, count});
   const Array positions = empty({rows, count.item<int64_t>()}, {Dtype::kInt64, a.device()});
-  if (positions.size() > 0) kernels::nonzero(a.device(), x, positions);
+  if (positions.size() > 0) kernels::nonzero(a.device(), {x, positions});
   return positions;
 }
 
@@ -164,13 +166,13 @@ Array bincount(const Array& x, const std::optional<Array>& weights, int64_t minl
   const int64_t length = std::max(minlength, high.to<int64_t>() + 1);
   if (!weights) {
     const Array counts = empty({length}, {Dtype::kInt64, x.device()});
-    kernels::bincount(x.device(), x.contiguous(), counts);
+    kernels::bincount(x.device(), {x.contiguous(), counts});
     return counts;
   }
   const Array sums = zeros({1, length, 1}, {Dtype::kFloat64, x.device()});
   const Array values = weights->astype(Dtype::kFloat64, false).contiguous();
-  kernels::scatter_add(x.device(), sums, x.astype(Dtype::kInt64, false).contiguous(),
-                       values.reshape({1, x.size(), 1}));
+  kernels::scatter_add(x.device(), {sums, x.astype(Dtype::kInt64, false).contiguous(),
+                                    values.reshape({1, x.size(), 1})});
   return sums.reshape({length});
 }
 
@@ -232,8 +234,9 @@ Array weights_in_bins(const Array& a, const Array& edges, const Array& weights) 
     const Array x = a.astype(compared, false).ravel(), e = edges.astype(compared, false);
     const Array place = searchsorted(e, x, true),
                 bin = subtract(place, equal(x, e[bins]).astype(Dtype::kInt64));
-    kernels::scatter_add(a.device(), sums, bin.contiguous(),
-                         weights.astype(Dtype::kFloat64, false).contiguous().reshape({1, -1, 1}));
+    kernels::scatter_add(a.device(),
+                         {sums, bin.contiguous(),
+                          weights.astype(Dtype::kFloat64, false).contiguous().reshape({1, -1, 1})});
   }
   return sums.reshape({bins + 2})(Slice(1, bins + 1)).astype(dtype);
 }

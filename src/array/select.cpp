@@ -4,10 +4,12 @@
 #include "array/assign.h"
 #include "array/selection.h"
 #include "catena/array/creation.h"
+#include "catena/array/elementwise.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
-#include "catena/array/slots.h"
 #include "catena/core/config.h"
+#include "catena/kernels/elementwise.h"
+#include "catena/kernels/index.h"
 
 namespace catena {
 namespace {
@@ -221,8 +223,8 @@ Array index_get(const Array& a, std::span<const AnyIndex> indices, OutOfRange mo
   if (is_plain_take(s)) {
     Shape flat = around_axis(s.base.shape(), s.axes[0]), slices = flat;
     slices[1] = s.lists[0].array.size();
-    kernels::take(a.device(), s.base.reshape(flat), s.lists[0].array.reshape({-1}),
-                  static_cast<uint8_t>(mode), result.reshape(slices));
+    kernels::take(a.device(), {s.base.reshape(flat), s.lists[0].array.reshape({-1}),
+                               static_cast<uint8_t>(mode), result.reshape(slices)});
     return result;
   }
   PreparedSelect p;
@@ -282,7 +284,7 @@ void add_for(const char* who, const Array& a, std::span<const AnyIndex> indices,
   }
   separate_lists(s);
   const MergedTarget m = merge_target(s, mode, v);
-  kernels::scatter_add(a.device(), m.target, m.positions, m.values);
+  kernels::scatter_add(a.device(), {m.target, m.positions, m.values});
   bring_back(m);
   a.note_write();
 }

@@ -11,7 +11,8 @@
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/array/scan.h"
-#include "catena/array/slots.h"
+#include "catena/kernels/index.h"
+#include "catena/kernels/sort.h"
 
 namespace catena {
 namespace {
@@ -121,8 +122,8 @@ Array searchsorted(const Array& sorted, const Operand& values, bool right) {
   const Dtype dtype = promote(sorted.dtype(), v.dtype());
   Array result = Array::uninitialized(v.shape(), Dtype::kInt64, v.device());
   if (result.size() > 0) {
-    kernels::searchsorted(v.device(), sorted.astype(dtype, false).contiguous(),
-                          v.astype(dtype, false).contiguous(), right, result);
+    kernels::searchsorted(v.device(), {sorted.astype(dtype, false).contiguous(),
+                                       v.astype(dtype, false).contiguous(), right, result});
   }
   return result;
 }
@@ -194,7 +195,7 @@ Unique unique(const Array& a, const UniqueOptions& options) try {
     const Array input = x.contiguous().reshape({1, n}), values = sorted.reshape({1, n});
     const Array positions = ordered ? order.reshape({1, n}) : Array();
     kernels::sort(a.device(), SortCall{&input, false, &values, ordered ? &positions : nullptr});
-    kernels::run_starts(a.device(), sorted, starts);
+    kernels::run_starts(a.device(), {sorted, starts});
   }
   const Array first = flatnonzero(starts);
   result.values = take(sorted, first, 0, OutOfRange::kWrap);
@@ -204,8 +205,8 @@ Unique unique(const Array& a, const UniqueOptions& options) try {
     result.inverse = zeros({n}, {Dtype::kInt64, a.device()});
     // Each position occurs once: adding is setting.
     if (n > 0)
-      kernels::scatter_add(a.device(), result.inverse.reshape({1, n, 1}), order,
-                           subtract(cumsum(starts), 1).reshape({1, n, 1}));
+      kernels::scatter_add(a.device(), {result.inverse.reshape({1, n, 1}), order,
+                                        subtract(cumsum(starts), 1).reshape({1, n, 1})});
     result.inverse = result.inverse.reshape(a.shape());
   }
   return result;

@@ -49,11 +49,22 @@ void register_backend(DeviceType type, Backend* implementation) {
   table()[static_cast<int>(type)].store(implementation, std::memory_order_release);
 }
 
+std::span<const char* const> companions(DeviceType type) {
+  static constexpr const char* kOfCpu[] = {"onednn"};
+  static constexpr const char* kOfCuda[] = {"cudnn"};
+  return type == DeviceType::kCpu ? std::span(kOfCpu) : std::span(kOfCuda);
+}
+
+void load_companions(DeviceType type) {
+  for (const char* plugin : companions(type)) load_plugin(plugin);
+}
+
 Backend* find_backend(DeviceType type) {
   if (type == DeviceType::kCpu) return &cpu_backend();
   Backend* found = table()[static_cast<int>(type)].load(std::memory_order_acquire);
   if (found == nullptr && load_plugin(name(type)).empty()) {
     found = table()[static_cast<int>(type)].load(std::memory_order_acquire);
+    load_companions(type);
   }
   return found;
 }

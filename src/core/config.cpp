@@ -39,6 +39,17 @@ UseCudnn cudnn_from_environment() {
   return UseCudnn::kAuto;
 }
 
+// A wrong rule is named and left out, as a wrong value of the other variables.
+void providers_from_environment(ProviderRules& rules) {
+  const char* text = std::getenv("CATENA_PROVIDERS");
+  if (text == nullptr) return;
+  try {
+    rules = text;
+  } catch (const ValueError& e) {
+    logging::warning("CATENA_PROVIDERS is ignored: ", e.what());
+  }
+}
+
 int positive_number(const char* name) {
   const char* text = std::getenv(name);
   return text ? std::max(0, std::atoi(text)) : 0;
@@ -71,15 +82,16 @@ Dtype default_float() {
 }
 
 Config& config() {
-  static Config settings = [] {
+  static Config& settings = *new Config([] {
     Config c;
     c.matmul_precision = precision_from_environment();
     c.deterministic = environment_flag("CATENA_DETERMINISTIC", false);
     c.use_cudnn = cudnn_from_environment();
+    providers_from_environment(c.providers);
     c.type_check =
         environment_flag("CATENA_TYPE_CHECK", environment_flag("CHAINER_TYPE_CHECK", true));
     return c;
-  }();
+  }());  // never destroyed: exit handlers may compute
   return settings;
 }
 

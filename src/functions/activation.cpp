@@ -20,7 +20,8 @@ class SoftmaxNode final : public FunctionNode {
     const AxisView view(y.shape(), axis_);
     const Array ys = view.of(y.data()), gs = view.of(gy.data());
     give(context, 0, y.shape(), y.data(), [&](const Array& gx) {
-      if (gx.size() > 0) kernels::softmax_grad(gx.device(), ys, gs, log_, gx.reshape(view.shape()));
+      if (gx.size() > 0)
+        kernels::softmax_grad(gx.device(), {ys, gs, log_, gx.reshape(view.shape())});
     });
   }
 
@@ -48,7 +49,7 @@ Variable apply_softmax(const char* label, const VariableOperand& operand, int64_
   const int a = normalize_axis(label, axis, x.ndim());
   const AxisView view(x.shape(), a);
   const Array y = Array::uninitialized(x.shape(), x.dtype(), x.device());
-  if (y.size() > 0) kernels::softmax(y.device(), view.of(x.data()), log, y.reshape(view.shape()));
+  if (y.size() > 0) kernels::softmax(y.device(), {view.of(x.data()), log, y.reshape(view.shape())});
   return record(label, x, y, [&] {
     auto node = make_node<SoftmaxNode>(a, log);
     node->save_output(0, y);

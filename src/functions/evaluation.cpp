@@ -56,8 +56,8 @@ Variable accuracy(const VariableOperand& y_operand, const VariableOperand& t_ope
   if (y.size() == 0)
     result.fill(0.0);
   else
-    kernels::accuracy(y.device(), view.of(y.data()), labels, ignore_label.has_value(),
-                      ignore_label.value_or(-1), result);
+    kernels::accuracy(y.device(), {view.of(y.data()), labels, ignore_label.has_value(),
+                                   ignore_label.value_or(-1), result});
   const Variable inputs[2] = {y, t};
   return unrecorded(inputs, result);
 }

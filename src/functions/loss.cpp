@@ -36,10 +36,10 @@ class SoftmaxCrossEntropyNode final : public FunctionNode {
     const Array xs = view.of(x.data()), ts = t.reshape({view.outer, view.inner});
     give(context, 0, x.shape(), x.data(), [&](const Array& gx) {
       if (gx.size() == 0) return;
-      const kernels::CrossEntropyCall call{&xs,   &ts,     labels_.ignore, labels_.normalize,
-                                           &lse_, &count_, &loss_};
-      kernels::softmax_cross_entropy_grad(gx.device(), call, gloss.data(),
-                                          gx.reshape(view.shape()));
+      const CrossEntropyCall call{&xs,   &ts,     labels_.ignore, labels_.normalize,
+                                  &lse_, &count_, &loss_};
+      kernels::softmax_cross_entropy_grad(gx.device(),
+                                          {call, gloss.data(), gx.reshape(view.shape())});
     });
   }
 
@@ -172,8 +172,7 @@ Variable softmax_cross_entropy(const VariableOperand& x_operand, const VariableO
   if (lse.size() > 0 && x.size() > 0) {
     const Array xs = view.of(x.data()), ts = labels.converted.reshape({view.outer, view.inner});
     kernels::softmax_cross_entropy(
-        x.device(),
-        kernels::CrossEntropyCall{&xs, &ts, ignore_label, normalize, &lse, &count, &loss});
+        x.device(), CrossEntropyCall{&xs, &ts, ignore_label, normalize, &lse, &count, &loss});
   } else {
     loss.fill(0.0);
     count.fill(0.0);

@@ -83,9 +83,9 @@ static Variable apply(ElementwiseOp op, std::initializer_list<const VariableOper
   Variable name(const VariableOperand& x0, const VariableOperand& x1, const VariableOperand& x2) { \
     return apply(ElementwiseOp::k##name, {&x0, &x1, &x2});                                         \
   }
-#include "catena/array/detail/elementwise_arithmetic.def"
-#include "catena/array/detail/elementwise_gradient.def"
-#include "catena/array/detail/elementwise_math.def"
+#include "catena/kernels/detail/elementwise_arithmetic.def"
+#include "catena/kernels/detail/elementwise_gradient.def"
+#include "catena/kernels/detail/elementwise_math.def"
 #undef CATENA_EW1
 #undef CATENA_EW2
 #undef CATENA_EW3
@@ -125,7 +125,7 @@ constexpr GradientRow kRows[] = {
 #define CATENA_EW2(f, n, t, r, lo, hi, save, g0, g1) {{CATENA_COLUMN(n, g0), CATENA_COLUMN(n, g1)}},
 #define CATENA_EW3(f, n, t, r, lo, hi, save, g0, g1, g2) \
   {{CATENA_COLUMN(n, g0), CATENA_COLUMN(n, g1), CATENA_COLUMN(n, g2)}},
-#include "catena/array/detail/elementwise.def"
+#include "catena/kernels/detail/elementwise.def"
 #undef CATENA_EW1
 #undef CATENA_EW2
 #undef CATENA_EW3
@@ -142,7 +142,7 @@ constexpr bool saves(std::string_view column, uint8_t used) {
   static_assert(saves(#save, uses(#g0) | uses(#g1)), #n);
 #define CATENA_EW3(f, n, t, r, lo, hi, save, g0, g1, g2) \
   static_assert(saves(#save, uses(#g0) | uses(#g1) | uses(#g2)), #n);
-#include "catena/array/detail/elementwise.def"
+#include "catena/kernels/detail/elementwise.def"
 #undef CATENA_EW1
 #undef CATENA_EW2
 #undef CATENA_EW3

@@ -28,7 +28,7 @@ Variable apply_dropout(const Variable& x, double ratio, const RandomBits& bits) 
   const Array source = x.data().contiguous();
   const CallScope scope("dropout");
   const Array y = Array::uninitialized(x.shape(), x.dtype(), x.device());
-  if (y.size() > 0) kernels::dropout(y.device(), source, ratio, 1 / (1 - ratio), bits, y);
+  if (y.size() > 0) kernels::dropout(y.device(), {source, ratio, 1 / (1 - ratio), bits, y});
   return record("dropout", x, y, [&] { return make_node<DropoutNode>(ratio, bits); });
 }
 

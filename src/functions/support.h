@@ -5,12 +5,24 @@
 #include <string>
 #include <utility>
 
-#include "catena/array/slots.h"
+#include "catena/array/array.h"
 #include "catena/autograd/function_node.h"
 #include "catena/autograd/type_check.h"
 #include "catena/autograd/variable.h"
 #include "catena/core/config.h"
 #include "catena/functions/math.h"
+#include "catena/kernels/copy.h"
+#include "catena/kernels/count.h"
+#include "catena/kernels/elementwise.h"
+#include "catena/kernels/index.h"
+#include "catena/kernels/loss.h"
+#include "catena/kernels/matmul.h"
+#include "catena/kernels/optimizer.h"
+#include "catena/kernels/random.h"
+#include "catena/kernels/reduce.h"
+#include "catena/kernels/scan.h"
+#include "catena/kernels/softmax.h"
+#include "catena/kernels/sort.h"
 
 namespace catena::functions {
 

@@ -1,4 +1,5 @@
 #include "catena/optimizers/adam.h"
+#include "catena/kernels/optimizer.h"
 
 #include <cmath>
 

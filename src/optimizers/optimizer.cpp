@@ -10,6 +10,7 @@
 #include "catena/core/graph.h"
 #include "catena/core/log.h"
 #include "catena/core/profiler_range.h"
+#include "catena/kernels/reduce.h"
 
 namespace catena::optimizers {
 namespace {

@@ -1,4 +1,5 @@
 #include "catena/optimizers/sgd.h"
+#include "catena/kernels/optimizer.h"
 
 #include "optimizers/rule_call.h"
 

@@ -5,7 +5,8 @@
 #include <random>
 
 #include "catena/array/creation.h"
-#include "catena/array/slots.h"
+#include "catena/kernels/copy.h"
+#include "catena/kernels/index.h"
 
 namespace catena {
 namespace {
@@ -72,7 +73,7 @@ TEST_P(CpuCast, EveryTargetAndLayout) {
   for (Dtype to : all_dtypes()) {
     for (const Array& source : sources) {
       const Array target = Array::uninitialized(source.shape(), to, cpu(0));
-      kernels::copy(cpu(0), source, target);
+      kernels::copy(cpu(0), {source, target});
       for (int64_t i = 0; i < source.size(); ++i) {
         ASSERT_EQ(value_at(target, i), expected_cast(value_at(source, i), to))
             << name(GetParam()) << " to " << name(to) << ", shape " << to_string(source.shape())
@@ -82,7 +83,7 @@ TEST_P(CpuCast, EveryTargetAndLayout) {
       if (source.ndim() != 2) continue;
       const Array strided =
           zeros({source.shape()[1], source.shape()[0], 2}, to).transpose({2, 1, 0})[1];
-      kernels::copy(cpu(0), source, strided);
+      kernels::copy(cpu(0), {source, strided});
       for (int64_t i = 0; i < source.size(); ++i) {
         ASSERT_EQ(value_at(strided, i), expected_cast(value_at(source, i), to));
       }
@@ -108,7 +109,7 @@ TEST(CpuCopyTransposed, WordsOfAnyExtent) {
       const Array target = frame(Slice(1, rows + 1), Slice(offset, offset + columns));
       for (const Array& from : {source.T(), source(Slice(none, none, -1)).T()}) {
         frame.fill(0);
-        kernels::copy(cpu(0), from, target);
+        kernels::copy(cpu(0), {from, target});
         int64_t wrong = 0;
         for (int64_t i = 0; i < from.size(); ++i) wrong += value_at(target, i) != value_at(from, i);
         EXPECT_EQ(wrong, 0) << rows << " x " << columns << " " << name(dtype);
@@ -171,22 +172,22 @@ TEST(CpuCastRounding, OutOfRangeFloatsDoNotCrash) {
 TEST(CpuFill, ContiguousAndStrided) {
   for (Dtype d : all_dtypes()) {
     const Array a = zeros({300, 20}, d);
-    kernels::fill(cpu(0), a(Slice(none, none, 3), Slice(none, none, -2)), Scalar(1));
+    kernels::fill(cpu(0), {a(Slice(none, none, 3), Slice(none, none, -2)), Scalar(1)});
     for (int64_t i = 0; i < a.size(); ++i) {
       ASSERT_EQ(value_at(a, i), (i / 20 % 3 == 0 && i % 20 % 2 == 1) ? 1 : 0)
           << name(d) << " at " << i;
     }
-    kernels::fill(cpu(0), a, Scalar(1.0));
+    kernels::fill(cpu(0), {a, Scalar(1.0)});
     for (int64_t i = 0; i < a.size(); ++i) ASSERT_EQ(value_at(a, i), 1);
   }
 }
 
 TEST(CpuArange, ComputesInInt64AndDouble) {
   const Array f = Array::uninitialized({5}, Dtype::kFloat32, cpu(0));
-  kernels::arange(cpu(0), f, 0.5, 0.1);
+  kernels::arange(cpu(0), {f, 0.5, 0.1});
   for (int i = 0; i < 5; ++i) EXPECT_EQ(f.data<float>()[i], float(0.5 + i * 0.1));
   const Array n = Array::uninitialized({4}, Dtype::kInt64, cpu(0));
-  kernels::arange(cpu(0), n, int64_t{1} << 60, -3);
+  kernels::arange(cpu(0), {n, int64_t{1} << 60, -3});
   EXPECT_EQ(n.data<int64_t>()[3], (int64_t{1} << 60) - 9);
 }
 
@@ -198,8 +199,8 @@ TEST(CpuCopyStrided, EveryDistanceAndLength) {
         const Array view = whole(Slice(none, none, step))(Slice(0, n));
         const Array to = zeros({3 * n + 1}, d), other = to(Slice(none, none, -3))(Slice(0, n));
         const Array copied = Array::uninitialized({n}, d, cpu(0));
-        kernels::copy(cpu(0), view, copied);
-        kernels::copy(cpu(0), view, other);
+        kernels::copy(cpu(0), {view, copied});
+        kernels::copy(cpu(0), {view, other});
         for (int64_t i = 0; i < n; ++i) {
           const double expected = value_at(whole, step > 0 ? i * step : 3 * n + i * step);
           ASSERT_EQ(value_at(copied, i), expected) << name(d) << " step " << step;
@@ -214,7 +215,7 @@ TEST(CpuCopyShortRows, OfEveryLength) {
   for (Dtype d : {Dtype::kInt8, Dtype::kInt16, Dtype::kInt32, Dtype::kFloat64}) {
     for (int64_t n = 1; n < 70; n += n < 20 ? 1 : 7) {
       const Array a = samples(d, {5, 7, n}), out = Array::uninitialized({7, 5, n}, d, cpu(0));
-      kernels::copy(cpu(0), a.transpose({1, 0, 2}), out);
+      kernels::copy(cpu(0), {a.transpose({1, 0, 2}), out});
       for (int64_t i = 0; i < a.size(); ++i) {
         const int64_t k = i % n, j = i / n % 5, r = i / n / 5;
         ASSERT_EQ(value_at(out, i), value_at(a, (j * 7 + r) * n + k))
@@ -234,7 +235,7 @@ TEST(CpuConcatenate, PiecesOfFewBytes) {
             inputs.push_back(samples(d, {rows + k, width})(Slice(k, none)));
           }
           const Array out = Array::uninitialized({rows, count * width}, d, cpu(0));
-          kernels::concatenate(cpu(0), inputs, 1, out);
+          kernels::concatenate(cpu(0), {inputs, 1, out});
           for (int64_t i = 0; i < out.size(); ++i) {
             const int64_t row = i / (count * width), k = i / width % count, j = i % width;
             ASSERT_EQ(value_at(out, i), value_at(inputs[size_t(k)], row * width + j))
@@ -255,7 +256,7 @@ TEST(CpuTake, LongListsWithFewPositionsOutside) {
         for (int64_t i = 0; i < n; ++i) indices.data<int64_t>()[i] = i * 7 % 1000;
         indices.data<int64_t>()[n - 1] = -2;
         const Array out = Array::uninitialized({outer, n, 1}, Dtype::kInt32, cpu(0));
-        kernels::take(cpu(0), a(Slice(0, outer)), indices.astype(d), 1, out);
+        kernels::take(cpu(0), {a(Slice(0, outer)), indices.astype(d), 1, out});
         for (int64_t i = 0; i < out.size(); ++i) {
           const int64_t at = i % n == n - 1 ? 998 : i % n * 7 % 1000;
           ASSERT_EQ(value_at(out, i), value_at(a, i / n * 1000 + at)) << name(d) << " of " << n;
@@ -272,7 +273,7 @@ TEST(CpuConcatenate, AlongEveryAxisFromViews) {
     Shape shape{3, 4, 5};
     shape[size_t(axis)] *= 2;
     const Array out = Array::uninitialized(shape, Dtype::kInt32, cpu(0));
-    kernels::concatenate(cpu(0), {a, b}, axis, out);
+    kernels::concatenate(cpu(0), {{a, b}, axis, out});
     const int64_t extent = a.shape()[size_t(axis)];
     std::vector<Index> first(3, Slice()), second(3, Slice());
     first[size_t(axis)] = Slice(0, extent);
@@ -289,7 +290,7 @@ TEST(CpuTake, WrapsAndClips) {
       const Array indices = array(std::vector<int64_t>{3, -1, 0, 5, -6});
       for (bool clip : {false, true}) {
         const Array out = Array::uninitialized({2, 5, inner}, d, cpu(0));
-        kernels::take(cpu(0), a, indices, uint8_t(clip ? 2 : 1), out);
+        kernels::take(cpu(0), {a, indices, uint8_t(clip ? 2 : 1), out});
         const int64_t expected[] = {3, clip ? 0 : 3, 0, clip ? 3 : 1, clip ? 0 : 2};
         for (int64_t i = 0; i < out.size(); ++i) {
           const int64_t outer = i / (5 * inner), j = i / inner % 5, k = i % inner;
@@ -303,7 +304,7 @@ TEST(CpuTake, WrapsAndClips) {
 TEST(CpuScatterAdd, RepeatedPositionsAccumulate) {
   for (Dtype d : {Dtype::kFloat32, Dtype::kFloat64, Dtype::kInt32, Dtype::kFloat16}) {
     const Array target = ones({2, 4, 3}, d), values = ones({2, 5, 3}, d);
-    kernels::scatter_add(cpu(0), target, array(std::vector<int32_t>{0, 2, 2, -1, 2}), values);
+    kernels::scatter_add(cpu(0), {target, array(std::vector<int32_t>{0, 2, 2, -1, 2}), values});
     const double expected[] = {2, 1, 4, 2};
     for (int64_t i = 0; i < target.size(); ++i) EXPECT_EQ(value_at(target, i), expected[i / 3 % 4]);
   }
@@ -312,7 +313,7 @@ TEST(CpuScatterAdd, RepeatedPositionsAccumulate) {
               values = ones({1, 40, 5000}, Dtype::kFloat32);
   Array indices = Array::uninitialized({40}, Dtype::kInt64, cpu(0));
   for (int i = 0; i < 40; ++i) indices.data<int64_t>()[i] = i * i % 10;
-  kernels::scatter_add(cpu(0), target, indices, values);
+  kernels::scatter_add(cpu(0), {target, indices, values});
   for (int64_t i = 0; i < target.size(); ++i) {
     int count = 0;
     for (int j = 0; j < 40; ++j) count += j * j % 10 == i / 5000;
@@ -342,7 +343,7 @@ TEST(CpuScatterAdd, ManyPositionsOfEveryDtype) {
         }
       }
       const Array target = zeros({2, kExtent, inner}, dtype);
-      kernels::scatter_add(cpu(0), target, positions, values.astype(dtype));
+      kernels::scatter_add(cpu(0), {target, positions, values.astype(dtype)});
       for (int64_t i = 0; i < target.size(); ++i) {
         const double sum = expected[size_t(i)];
         ASSERT_EQ(value_at(target, i), dtype == Dtype::kBool ? sum > 0 : sum)

@@ -7,7 +7,7 @@
 
 #include "array/elementwise_reference.h"
 #include "catena/array/creation.h"
-#include "catena/array/slots.h"
+#include "catena/kernels/elementwise.h"
 
 namespace catena {
 namespace {

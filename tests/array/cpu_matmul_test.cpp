@@ -5,7 +5,7 @@
 #include <random>
 
 #include "catena/array/creation.h"
-#include "catena/array/slots.h"
+#include "catena/kernels/matmul.h"
 
 namespace catena {
 namespace {

@@ -7,8 +7,8 @@
 #include <random>
 
 #include "catena/array/creation.h"
-#include "catena/array/slots.h"
 #include "catena/core/config.h"
+#include "catena/kernels/reduce.h"
 
 namespace catena {
 namespace {

@@ -5,7 +5,9 @@
 #include <random>
 
 #include "catena/array/creation.h"
-#include "catena/array/slots.h"
+#include "catena/kernels/loss.h"
+#include "catena/kernels/optimizer.h"
+#include "catena/kernels/softmax.h"
 
 namespace catena {
 namespace {
@@ -50,8 +52,8 @@ TEST_P(CpuSoftmax, ForwardAndGradient) {
     const Array x = normal(d, shape, 1), gy = normal(d, shape, 2);
     for (bool log : {false, true}) {
       const Array y = uninitialized(d, shape), gx = uninitialized(d, shape);
-      kernels::softmax(cpu(0), x, log, y);
-      kernels::softmax_grad(cpu(0), y, gy, log, gx);
+      kernels::softmax(cpu(0), {x, log, y});
+      kernels::softmax_grad(cpu(0), {y, gy, log, gx});
       const auto vx = x.to_vector<double>(), vy = y.to_vector<double>(),
                  vg = gy.to_vector<double>(), vgx = gx.to_vector<double>();
       for_samples(c, [&](int64_t, int64_t first) {
@@ -86,10 +88,10 @@ TEST_P(CpuSoftmax, CrossEntropyAndGradient) {
         t.data<int32_t>()[s] = s % 4 == 3 ? -1 : int32_t(s * 7 % c.classes);
       const Array lse = uninitialized(compute, {c.outer, c.inner}),
                   count = uninitialized(compute, {}), loss = uninitialized(d, {});
-      const kernels::CrossEntropyCall call{&x, &t, -1, normalize, &lse, &count, &loss};
+      const CrossEntropyCall call{&x, &t, -1, normalize, &lse, &count, &loss};
       kernels::softmax_cross_entropy(cpu(0), call);
       const Array gloss = full({}, 2, d), gx = uninitialized(d, x.shape());
-      kernels::softmax_cross_entropy_grad(cpu(0), call, gloss, gx);
+      kernels::softmax_cross_entropy_grad(cpu(0), {call, gloss, gx});
       const auto vx = x.to_vector<double>(), vgx = gx.to_vector<double>(),
                  vlse = lse.to_vector<double>();
       double expected = 0, valid = 0;
@@ -120,9 +122,9 @@ INSTANTIATE_TEST_SUITE_P(Dtypes, CpuSoftmax, ::testing::ValuesIn(kFloats),
 TEST(CpuSoftmaxEdges, LargeValuesAndWrongLabels) {
   const Array x = array(std::vector<float>{1000, 0, -1000, 88}, {1, 4, 1}),
               y = uninitialized(Dtype::kFloat32, {1, 4, 1});
-  kernels::softmax(cpu(0), x, false, y);
+  kernels::softmax(cpu(0), {x, false, y});
   EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{1, 0, 0, 0}));
-  kernels::softmax(cpu(0), x, true, y);
+  kernels::softmax(cpu(0), {x, true, y});
   EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{0, -1000, -2000, -912}));
   const Array t = full({1, 1}, 4, Dtype::kInt32), lse = uninitialized(Dtype::kFloat32, {1, 1}),
               count = uninitialized(Dtype::kFloat32, {}), loss = uninitialized(Dtype::kFloat32, {});
@@ -136,25 +138,18 @@ TEST(CpuAccuracy, SharesOfTheSamplesNotIgnored) {
   const Array x = array(std::vector<float>{1, 3, 2, 9, 0, 0, 5, 5, 1, 0, 0, 7}, {4, 3, 1});
   const Array t = array(std::vector<int32_t>{1, 0, 1, 2}, {4, 1}),
               result = uninitialized(Dtype::kFloat32, {});
-  kernels::accuracy(cpu(0), x, t, false, 0, result);
+  kernels::accuracy(cpu(0), {x, t, false, 0, result});
   EXPECT_EQ(result.item<float>(), 0.75f);
-  kernels::accuracy(cpu(0), x, t, true, 1, result);
+  kernels::accuracy(cpu(0), {x, t, true, 1, result});
   EXPECT_EQ(result.item<float>(), 1.0f);
-  kernels::accuracy(cpu(0), x.reshape({2, 3, 2}), t.reshape({2, 2}), false, 0,
-                    result);  // inner axis
+  kernels::accuracy(cpu(0),
+                    {x.reshape({2, 3, 2}), t.reshape({2, 2}), false, 0, result});  // inner axis
   EXPECT_EQ(result.item<float>(), 0.5f);
-}
-
-TEST(CpuIntRange, SmallestAndLargest) {
-  const Array a = array(std::vector<int32_t>{3, -4, 9, 0}),
-              result = uninitialized(Dtype::kInt32, {2});
-  kernels::int_range(cpu(0), a, result);
-  EXPECT_EQ(result.to_vector<int>(), (std::vector<int>{-4, 9}));
 }
 
 struct Rule {
   const char* name;
-  const Slot<void(const OptimizerCall&)>* slot;
+  const Slot<OptimizerCall>* slot;
   int states;
 };
 

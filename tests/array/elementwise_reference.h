@@ -1,5 +1,5 @@
 // What every element-wise operation means, written a second time in long double and in 128-bit
-// integers, independently of src/kernels/scalar_ops.h.
+// integers, independently of src/device/scalar_ops.h.
 #pragma once
 
 #include <cmath>

@@ -56,9 +56,9 @@ const std::vector<Unary>& unary_functions() {
   {#name, [](const Operand& x, const Out& out) { return catena::name(x, out); }},
 #define CATENA_EW2(functor, name, ...)
 #define CATENA_EW3(functor, name, ...)
-#include "catena/array/detail/elementwise_arithmetic.def"
-#include "catena/array/detail/elementwise_logic.def"
-#include "catena/array/detail/elementwise_math.def"
+#include "catena/kernels/detail/elementwise_arithmetic.def"
+#include "catena/kernels/detail/elementwise_logic.def"
+#include "catena/kernels/detail/elementwise_math.def"
 #undef CATENA_EW1
 #undef CATENA_EW2
   };
@@ -71,9 +71,9 @@ const std::vector<Binary>& binary_functions() {
 #define CATENA_EW2(functor, name, ...) \
   {#name,                              \
    [](const Operand& x, const Operand& y, const Out& out) { return catena::name(x, y, out); }},
-#include "catena/array/detail/elementwise_arithmetic.def"
-#include "catena/array/detail/elementwise_logic.def"
-#include "catena/array/detail/elementwise_math.def"
+#include "catena/kernels/detail/elementwise_arithmetic.def"
+#include "catena/kernels/detail/elementwise_logic.def"
+#include "catena/kernels/detail/elementwise_math.def"
 #undef CATENA_EW1
 #undef CATENA_EW2
 #undef CATENA_EW3

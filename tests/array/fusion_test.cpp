@@ -91,9 +91,9 @@ TEST(Fusion, EveryOperation) {
   with(                                                            \
       #name, [](auto p, auto q, auto r) { return name(p, q, r); }, \
       std::string(#name) == "where" ? c : x, zeros({333}, d), y);
-#include "catena/array/detail/elementwise_arithmetic.def"
-#include "catena/array/detail/elementwise_logic.def"
-#include "catena/array/detail/elementwise_math.def"
+#include "catena/kernels/detail/elementwise_arithmetic.def"
+#include "catena/kernels/detail/elementwise_logic.def"
+#include "catena/kernels/detail/elementwise_math.def"
 #undef CATENA_EW1
 #undef CATENA_EW2
 #undef CATENA_EW3

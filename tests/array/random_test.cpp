@@ -1,7 +1,7 @@
 // Random numbers at the level of bits: Philox against published answers, the mapping of blocks to
 // elements, and moments of the distributions.
 #define CATENA_FN inline
-#include "kernels/philox.h"
+#include "device/philox.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <numeric>
 
 #include "catena/array/random.h"
-#include "catena/array/slots.h"
 #include "catena/core/config.h"
+#include "catena/kernels/random.h"
 
 namespace catena {
 namespace {
@@ -144,7 +144,7 @@ TEST(RandomBlocks, TheNumberOfThreadsDoesNotMatter) {
 
 TEST(RandomBlocks, PermutationSortsByBits) {
   const Array p = Array::uninitialized({kCount}, Dtype::kInt64, cpu(0));
-  kernels::permutation(cpu(0), RandomBits{kSeed, kOffset, nullptr}, p);
+  kernels::permutation(cpu(0), {RandomBits{kSeed, kOffset, nullptr}, p});
   std::vector<int64_t> expected(size_t{kCount});
   std::iota(expected.begin(), expected.end(), 0);
   std::sort(expected.begin(), expected.end(), [](int64_t a, int64_t b) {
@@ -157,7 +157,7 @@ TEST(RandomBlocks, DropoutKeepsByTheFirstWord) {
   for (Dtype d : {Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16}) {
     const Array x = draw(RandomKind::kUniform, d, 1, 2),
                 y = Array::uninitialized({kCount}, d, cpu(0));
-    kernels::dropout(cpu(0), x, 0.25, 2, RandomBits{kSeed, 3, nullptr}, y);
+    kernels::dropout(cpu(0), {x, 0.25, 2, RandomBits{kSeed, 3, nullptr}, y});
     const std::vector<double> in = x.to_vector<double>(), out = y.to_vector<double>();
     for (int64_t i = 0; i < kCount; ++i) {
       const bool keep = philox::unit24(philox::block(kSeed, uint64_t(3 + i)).word[0]) >= 0.25f;

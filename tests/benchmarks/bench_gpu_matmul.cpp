@@ -3,10 +3,10 @@
 // claims.
 #include "catena/array/creation.h"
 #include "catena/array/random.h"
-#include "catena/array/slots.h"
 #include "catena/core/backend.h"
 #include "catena/core/config.h"
 #include "catena/core/graph.h"
+#include "catena/kernels/matmul.h"
 #include "timing.h"
 
 namespace {

@@ -1,5 +1,5 @@
 // Training takes all of its kernels from the bundle: nothing is looked for in the cache or
-// compiled. (tests/kernels/core_programs_test.cpp shows the same for every layer, without a GPU.)
+// compiled. (tests/device/core_programs_test.cpp shows the same for every layer, without a GPU.)
 #include "../examples/mnist/models.h"
 #include "catena/array/kernel.h"
 #include "catena/array/random.h"

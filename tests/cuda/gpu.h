@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "catena/array/creation.h"
-#include "catena/array/slots.h"
 #include "catena/core/backend.h"
+#include "catena/kernels/slot.h"
 #include "catena/testing_markers.h"
 
 namespace catena::test {

@@ -6,6 +6,7 @@
 #include "catena/array/linalg.h"
 #include "catena/array/math.h"
 #include "catena/array/random.h"
+#include "catena/kernels/optimizer.h"
 #include "gpu.h"
 
 namespace catena {

@@ -3,6 +3,7 @@
 
 #include "catena/core/config.h"
 #include "catena/core/graph.h"
+#include "catena/kernels/matmul.h"
 #include "gpu.h"
 
 namespace catena {

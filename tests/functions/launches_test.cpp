@@ -1,8 +1,15 @@
 // How many kernels a first-order backward runs, counted by providers put before the built-in ones.
 #include "functions/functions_test_util.h"
 
-#include "catena/array/slots.h"
 #include "catena/autograd/function_set.h"
+#include "catena/kernels/copy.h"
+#include "catena/kernels/elementwise.h"
+#include "catena/kernels/loss.h"
+#include "catena/kernels/matmul.h"
+#include "catena/kernels/optimizer.h"
+#include "catena/kernels/random.h"
+#include "catena/kernels/reduce.h"
+#include "catena/kernels/softmax.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/sgd.h"
@@ -12,39 +19,34 @@ namespace {
 
 int g_launches = 0;
 
-// Wraps the best provider of a slot.
-template <DeviceType kType, auto* kSlot>
-struct Counted;
-template <DeviceType kType, class... Args, Slot<void(Args...)>* kSlot>
-struct Counted<kType, kSlot> {
-  static inline void (*next)(Args...) = nullptr;
-  static void run(Args... args) {
-    ++g_launches;
-    next(args...);
-  }
-  static void install() {
-    next = kSlot->provider(kType, kSlot->providers(kType).front().c_str());
-    kSlot->provide(kType, "counting", run, 1000);
-  }
-};
+// A provider that is asked first, counts the call and leaves it to the next.
+template <class Call>
+bool count_call(const Call&) {
+  ++g_launches;
+  return false;
+}
+template <class Call>
+void count(Slot<Call>& slot, DeviceType type) {
+  slot.providers(type);  // loads them, so that this one comes before all
+  slot.provide(type, "counting", &count_call<Call>, 1000);
+}
 
-template <DeviceType kType>
-void count_all() {
-  static const bool once = [] {
-    Counted<kType, &kernels::elementwise>::install();
-    Counted<kType, &kernels::copy>::install();
-    Counted<kType, &kernels::fill>::install();
-    Counted<kType, &kernels::reduce>::install();
-    Counted<kType, &kernels::matmul>::install();
-    Counted<kType, &kernels::concatenate>::install();
-    Counted<kType, &kernels::dropout>::install();
-    Counted<kType, &kernels::softmax>::install();
-    Counted<kType, &kernels::softmax_grad>::install();
-    Counted<kType, &kernels::softmax_cross_entropy>::install();
-    Counted<kType, &kernels::softmax_cross_entropy_grad>::install();
-    Counted<kType, &kernels::sgd>::install();
-    Counted<kType, &kernels::momentum_sgd>::install();
-    Counted<kType, &kernels::adam>::install();
+void count_all(DeviceType type) {
+  static const bool once = [type] {
+    count(kernels::elementwise, type);
+    count(kernels::copy, type);
+    count(kernels::fill, type);
+    count(kernels::reduce, type);
+    count(kernels::matmul, type);
+    count(kernels::concatenate, type);
+    count(kernels::dropout, type);
+    count(kernels::softmax, type);
+    count(kernels::softmax_grad, type);
+    count(kernels::softmax_cross_entropy, type);
+    count(kernels::softmax_cross_entropy_grad, type);
+    count(kernels::sgd, type);
+    count(kernels::momentum_sgd, type);
+    count(kernels::adam, type);
     return true;
   }();
   (void)once;
@@ -52,12 +54,7 @@ void count_all() {
 
 class Launches : public OnDevice {
  protected:
-  void SetUp() override {
-    if (device().is_cpu())
-      count_all<DeviceType::kCpu>();
-    else
-      count_all<DeviceType::kCuda>();
-  }
+  void SetUp() override { count_all(device().type()); }
   // Kernels of the forward call, and of backward from a given gradient.
   struct Count {
     int forward, backward;
@@ -94,7 +91,7 @@ TEST_P(Launches, EveryUnaryRowRunsOneKernelEachWay) {
   }
 #define CATENA_EW2(...)
 #define CATENA_EW3(...)
-#include "catena/array/detail/elementwise_math.def"
+#include "catena/kernels/detail/elementwise_math.def"
 #undef CATENA_EW1
 #undef CATENA_EW2
 #undef CATENA_EW3

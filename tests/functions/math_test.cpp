@@ -12,9 +12,9 @@ namespace functions {
   Variable name(const VariableOperand& x0, const VariableOperand& x1);
 #define CATENA_EW3(functor, name, ...) \
   Variable name(const VariableOperand& x0, const VariableOperand& x1, const VariableOperand& x2);
-#include "catena/array/detail/elementwise_arithmetic.def"
-#include "catena/array/detail/elementwise_gradient.def"
-#include "catena/array/detail/elementwise_math.def"
+#include "catena/kernels/detail/elementwise_arithmetic.def"
+#include "catena/kernels/detail/elementwise_gradient.def"
+#include "catena/kernels/detail/elementwise_math.def"
 #undef CATENA_EW1
 #undef CATENA_EW2
 #undef CATENA_EW3
@@ -35,9 +35,9 @@ const std::vector<Row>& rows() {
   {ElementwiseOp::k##name, [](const Variables& x) { return F::name(x[0], x[1]); }},
 #define CATENA_EW3(functor, name, ...) \
   {ElementwiseOp::k##name, [](const Variables& x) { return F::name(x[0], x[1], x[2]); }},
-#include "catena/array/detail/elementwise_arithmetic.def"
-#include "catena/array/detail/elementwise_gradient.def"
-#include "catena/array/detail/elementwise_math.def"
+#include "catena/kernels/detail/elementwise_arithmetic.def"
+#include "catena/kernels/detail/elementwise_gradient.def"
+#include "catena/kernels/detail/elementwise_math.def"
 #undef CATENA_EW1
 #undef CATENA_EW2
 #undef CATENA_EW3

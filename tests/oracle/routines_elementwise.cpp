@@ -14,9 +14,9 @@ void add_elementwise(Routines& r) {
     return Results{catena::name(c.operand(0), c.operand(1), c.out())}; \
   };
 #define CATENA_EW3(functor, name, ...) /* clip and where, below */
-#include "catena/array/detail/elementwise_arithmetic.def"
-#include "catena/array/detail/elementwise_logic.def"
-#include "catena/array/detail/elementwise_math.def"
+#include "catena/kernels/detail/elementwise_arithmetic.def"
+#include "catena/kernels/detail/elementwise_logic.def"
+#include "catena/kernels/detail/elementwise_math.def"
 #undef CATENA_EW1
 #undef CATENA_EW2
 #undef CATENA_EW3

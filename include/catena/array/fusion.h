@@ -86,9 +86,9 @@ class Fused {
   friend Fused name(const FusedOperand& x1, const FusedOperand& x2, const FusedOperand& x3) { \
     return detail::record(ElementwiseOp::k##name, {x1.ref(), x2.ref(), x3.ref()});            \
   }
-#include "catena/array/detail/elementwise_arithmetic.def"
-#include "catena/array/detail/elementwise_logic.def"
-#include "catena/array/detail/elementwise_math.def"
+#include "catena/kernels/detail/elementwise_arithmetic.def"
+#include "catena/kernels/detail/elementwise_logic.def"
+#include "catena/kernels/detail/elementwise_math.def"
 #undef CATENA_EW1
 #undef CATENA_EW2
 #undef CATENA_EW3

@@ -5,7 +5,7 @@
 // rule. Errors: ShapeError, DtypeError, DeviceError naming the function. float16 and bfloat16
 // compute in float32 and round once. + - * / sqrt, comparisons and integers agree bit for bit on
 // all devices, the other functions within 4 ulp of the exact result. The rows live in
-// detail/elementwise.def; the implementation of each is src/kernels/scalar_ops.h.
+// detail/elementwise.def; the implementation of each is src/device/scalar_ops.h.
 #pragma once
 
 #include <cmath>

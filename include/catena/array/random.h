@@ -11,17 +11,9 @@
 
 #include "catena/array/array.h"
 #include "catena/core/config.h"
+#include "catena/kernels/random.h"
 
 namespace catena {
-
-// The numbers one call may consume: blocks of four 32-bit words numbered from `offset` under
-// `seed`. In a captured graph `base` is a 0-d uint64 device value that kernels add to `offset`: it
-// is set before every launch, so that replays go on in the stream of numbers.
-struct RandomBits {
-  uint64_t seed = 0;
-  uint64_t offset = 0;
-  const Array* base = nullptr;
-};
 
 // Integers that may stand for the shape of a 1-d result.
 template <class T>

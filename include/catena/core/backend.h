@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 
 #include "catena/core/device.h"
@@ -110,6 +111,11 @@ class Backend {
 Backend& backend(DeviceType type);
 // Null instead of an exception.
 Backend* find_backend(DeviceType type);
+// Plug-ins with further kernels for the device type, such as cudnn for cuda. They are loaded behind
+// its own: a GPU's with its plug-in, the CPU's with its first kernel. Missing ones are left out;
+// plugin_error() has the reason.
+std::span<const char* const> companions(DeviceType type);
+void load_companions(DeviceType type);
 // Called by a plug-in's entry function.
 void register_backend(DeviceType type, Backend* implementation);
 

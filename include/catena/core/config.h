@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "catena/core/dtype.h"
+#include "catena/core/provider_rules.h"
 
 namespace catena {
 
@@ -21,7 +22,8 @@ struct Config {
   UseCudnn use_cudnn = UseCudnn::kAuto;  // CATENA_CUDNN=never|auto|always, or 0 for never
   // Bytes of scratch memory that one call of a cudnn plug-in may take; no function reads it yet.
   size_t max_workspace_size = size_t{8} << 20;
-  bool type_check = true;  // CATENA_TYPE_CHECK=0 turns Function type checks off
+  ProviderRules providers;  // CATENA_PROVIDERS=cudnn:off,...; 'catena-run --check' lists them
+  bool type_check = true;   // CATENA_TYPE_CHECK=0 turns Function type checks off
 };
 
 // The settings of the process; change them before work starts, not while other threads compute.

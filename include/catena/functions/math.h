@@ -1,4 +1,4 @@
-// Differentiable element-wise mathematics: the rows of array/detail/elementwise.def on variables.
+// Differentiable element-wise mathematics: the rows of kernels/detail/elementwise.def on variables.
 //
 // Operands are variables, parameters, arrays (constants) or host numbers (weak in promotion, as in
 // array/math.h), broadcast against each other; the gradient of a broadcast operand is summed back

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "catena/array/io.h"
-#include "catena/array/slots.h"
+#include "catena/kernels/optimizer.h"
 #include "catena/optimizers/arena.h"
 
 namespace catena::optimizers {

@@ -92,7 +92,8 @@ inline void copy_piece(char* to, const char* from, int64_t bytes) {
 
 }  // namespace
 
-void concatenate(const std::vector<Array>& inputs, int axis, const Array& output) {
+void concatenate(const ConcatenateCall& call) {
+  const auto& [inputs, axis, output] = call;
   int64_t outer = 1, inner = output.itemsize();
   for (int d = 0; d < axis; ++d) outer *= output.shape()[size_t(d)];
   for (int d = axis + 1; d < output.ndim(); ++d) inner *= output.shape()[size_t(d)];
@@ -112,8 +113,8 @@ void concatenate(const std::vector<Array>& inputs, int axis, const Array& output
     } else {
       // A view of the output where this input goes.
       const int64_t offset = begin - static_cast<char*>(output.storage()->data);
-      copy(input, Array::from_storage(output.storage(), offset, input.shape(), output.strides(),
-                                      output.dtype()));
+      copy({input, Array::from_storage(output.storage(), offset, input.shape(), output.strides(),
+                                       output.dtype())});
     }
     begin += bytes;
   }

@@ -212,7 +212,8 @@ void copy_planned(const LoopOperand (&operands)[2], char* destination, Dtype to,
 
 }  // namespace
 
-void copy(const Array& source, const Array& destination) {
+void copy(const CopyCall& call) {
+  const auto& [source, destination] = call;
   if (destination.size() == 0 ||
       (source.raw_data() == destination.raw_data() && source.dtype() == destination.dtype() &&
        source.strides() == destination.strides())) {
@@ -240,7 +241,8 @@ void copy(const Array& source, const Array& destination) {
       destination.dtype(), from, source.dtype());
 }
 
-void fill(const Array& destination, const Scalar& value) {
+void fill(const FillCall& call) {
+  const auto& [destination, value] = call;
   alignas(8) char bits[8];
   visit_dtype(destination.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -253,7 +255,8 @@ void fill(const Array& destination, const Scalar& value) {
                destination.dtype());
 }
 
-void arange(const Array& destination, const Scalar& start, const Scalar& step) {
+void arange(const ArangeCall& call) {
+  const auto& [destination, start, step] = call;
   const int64_t n = destination.size();
   visit_dtype(destination.dtype(), [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -126,13 +126,15 @@ void count_bins(const HistogramCall& call) {
 
 }  // namespace
 
-void nonzero_count(const Array& a, const Array& result) {
+void nonzero_count(const NonzeroCountCall& call) {
+  const auto& [a, result] = call;
   int64_t total = 0;
   for (int64_t c : counts_by_chunk(a)) total += c;
   *result.data<int64_t>() = total;
 }
 
-void nonzero(const Array& a, const Array& positions) {
+void nonzero(const NonzeroCall& call) {
+  const auto& [a, positions] = call;
   std::vector<int64_t> starts = counts_by_chunk(a);
   int64_t sum = 0;
   for (int64_t& start : starts) sum += std::exchange(start, sum);
@@ -147,7 +149,8 @@ void nonzero(const Array& a, const Array& positions) {
   if (a.ndim() > 1) unravel(a.shape(), positions);
 }
 
-void bincount(const Array& x, const Array& counts) {
+void bincount(const BincountCall& call) {
+  const auto& [x, counts] = call;
   int64_t* out = counts.data<int64_t>();
   std::fill(out, out + counts.size(), 0);
   visit_dtype(x.dtype(), [&](auto tag) {

@@ -342,7 +342,7 @@ bool run_with_copies(const ElementwiseCall& call) {
     if (input == nullptr || input->shape() != call.output->shape() || !is_transposed(*input))
       continue;
     copies[k] = Array::uninitialized(input->shape(), input->dtype(), input->device());
-    copy(*input, copies[k]);
+    copy({*input, copies[k]});
     changed.arrays[k] = &copies[k];
     any = true;
   }

@@ -125,7 +125,7 @@ void fused(const FusedCall& call) {
     const Array* input = call.inputs[k];
     if (input == nullptr || input->size() < kTransposedSize || !is_transposed(*input)) continue;
     copies[k] = Array::uninitialized(input->shape(), input->dtype(), input->device());
-    copy(*input, copies[k]);
+    copy({*input, copies[k]});
     changed.inputs[k] = &copies[k];
   }
   if (call.reduces)

@@ -49,7 +49,8 @@ void take_slices(const char* source, const int64_t* positions, int64_t count, in
 
 }  // namespace
 
-void take(const Array& source, const Array& indices, uint8_t mode, const Array& output) {
+void take(const TakeCall& call) {
+  const auto& [source, indices, mode, output] = call;
   if (output.size() == 0) return;
   const int64_t outer = source.shape()[0], extent = source.shape()[1];
   const int64_t bytes = source.shape()[2] * source.itemsize(), count = indices.size();
@@ -118,7 +119,8 @@ void add_slices(T* to, const I* positions, int64_t count, int64_t extent, const 
 
 }  // namespace
 
-void scatter_add(const Array& target, const Array& indices, const Array& values) {
+void scatter_add(const ScatterAddCall& call) {
+  const auto& [target, indices, values] = call;
   if (values.size() == 0) return;
   const int64_t outer = target.shape()[0], extent = target.shape()[1], inner = target.shape()[2];
   const int64_t count = indices.size();

@@ -1,10 +1,10 @@
-// Elements as ordered unsigned keys; see kernels/ordered_key.h.
+// Elements as ordered unsigned keys; see device/ordered_key.h.
 #pragma once
 
 #include "catena/core/dtype.h"
 
 #define CATENA_FN inline
-#include "kernels/ordered_key.h"
+#include "device/ordered_key.h"
 
 namespace catena::host {
 

@@ -1,6 +1,6 @@
 // Random arrays, permutations and dropout. See RandomCall for the numbers.
 #define CATENA_FN inline
-#include "kernels/philox.h"
+#include "device/philox.h"
 
 #include <algorithm>
 #include <memory>
@@ -122,7 +122,8 @@ void random(const RandomCall& call) {
   }
 }
 
-void permutation(const RandomBits& bits, const Array& output) {
+void permutation(const PermutationCall& call) {
+  const auto& [bits, output] = call;
   struct Key {
     uint64_t bits;
     int64_t index;
@@ -143,7 +144,8 @@ void permutation(const RandomBits& bits, const Array& output) {
   for (int64_t i = 0; i < n; ++i) out[i] = keys[size_t(i)].index;
 }
 
-void dropout(const Array& x, double ratio, double scale, const RandomBits& bits, const Array& y) {
+void dropout(const DropoutCall& call) {
+  const auto& [x, ratio, scale, bits, y] = call;
   const uint64_t first = first_block(bits);
   const RandomLoops& f = tables().random;
   if (x.dtype() == Dtype::kFloat64) {

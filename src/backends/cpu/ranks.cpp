@@ -48,7 +48,8 @@ void search(const Array& sorted, const Array& values, bool right, const Array& o
 
 }  // namespace
 
-void order_statistics(const Array& input, const std::vector<int64_t>& ranks, const Array& output) {
+void order_statistics(const OrderStatisticsCall& call) {
+  const auto& [input, ranks, output] = call;
   const int64_t rows = input.shape()[0], n = input.shape()[1], m = int64_t(ranks.size());
   visit_order(input.dtype(), [&](auto order) {
     using O = decltype(order);
@@ -60,12 +61,14 @@ void order_statistics(const Array& input, const std::vector<int64_t>& ranks, con
   });
 }
 
-void searchsorted(const Array& sorted, const Array& values, bool right, const Array& output) {
+void searchsorted(const SearchSortedCall& call) {
+  const auto& [sorted, values, right, output] = call;
   visit_order(sorted.dtype(),
               [&](auto order) { search<decltype(order)>(sorted, values, right, output); });
 }
 
-void run_starts(const Array& sorted, const Array& output) {
+void run_starts(const RunStartsCall& call) {
+  const auto& [sorted, output] = call;
   bool* out = output.data<bool>();
   visit_order(sorted.dtype(), [&](auto order) {
     using O = decltype(order);

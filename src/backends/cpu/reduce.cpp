@@ -185,7 +185,7 @@ void reduce_rows(const ReduceJob& job) {
 // The identity of the operation everywhere, for an input without elements.
 void reduce_nothing(const ReduceJob& job, const ReduceCall& call) {
   if (call.accumulate) return;
-  fill(*call.output, Scalar(job.op == ReduceOp::kProd || job.op == ReduceOp::kAll ? 1 : 0));
+  fill({*call.output, Scalar(job.op == ReduceOp::kProd || job.op == ReduceOp::kAll ? 1 : 0)});
 }
 
 ReduceJob make_job(const ReduceCall& call, Dtype input) {

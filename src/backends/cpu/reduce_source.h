@@ -1,7 +1,8 @@
 // Reductions of values that are computed on the way instead of read from an array.
 #pragma once
 
-#include "catena/array/slots.h"
+#include "catena/array/array.h"
+#include "catena/kernels/reduce.h"
 
 namespace catena::host {
 

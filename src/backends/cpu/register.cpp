@@ -6,7 +6,7 @@
 namespace catena {
 
 void register_cpu_kernels() {
-#define CATENA_PROVIDE(slot) kernels::slot.provide(DeviceType::kCpu, "cpu", &host::slot)
+#define CATENA_PROVIDE(slot) kernels::slot.provide<&host::slot>(DeviceType::kCpu, "cpu")
   CATENA_PROVIDE(elementwise);
   CATENA_PROVIDE(fused);
   CATENA_PROVIDE(copy);
@@ -37,7 +37,6 @@ void register_cpu_kernels() {
   CATENA_PROVIDE(softmax_cross_entropy);
   CATENA_PROVIDE(softmax_cross_entropy_grad);
   CATENA_PROVIDE(accuracy);
-  CATENA_PROVIDE(int_range);
   CATENA_PROVIDE(sgd);
   CATENA_PROVIDE(momentum_sgd);
   CATENA_PROVIDE(adam);

@@ -88,7 +88,7 @@ void store_number(const Array& zero_d, double value) {
 }
 
 template <class C>
-void cross_entropy_rows(const kernels::CrossEntropyCall& call) {
+void cross_entropy_rows(const CrossEntropyCall& call) {
   const SoftmaxLoops<C>& f = loops<C>();
   const Rows rows(*call.x);
   const int64_t n = rows.classes, step = rows.inner;
@@ -120,8 +120,7 @@ void cross_entropy_rows(const kernels::CrossEntropyCall& call) {
 }
 
 template <class C>
-void cross_entropy_grad_rows(const kernels::CrossEntropyCall& call, const Array& gloss,
-                             const Array& gx) {
+void cross_entropy_grad_rows(const CrossEntropyCall& call, const Array& gloss, const Array& gx) {
   const SoftmaxLoops<C>& f = loops<C>();
   const Rows rows(*call.x);
   const int64_t n = rows.classes, step = rows.inner;
@@ -146,27 +145,29 @@ void cross_entropy_grad_rows(const kernels::CrossEntropyCall& call, const Array&
 
 }  // namespace
 
-void softmax(const Array& x, bool log, const Array& y) {
+void softmax(const SoftmaxCall& call) {
+  const auto& [x, log, y] = call;
   visit_compute(x.dtype(),
                 [&](auto tag) { softmax_rows<typename decltype(tag)::type>(x, log, y); });
 }
-void softmax_grad(const Array& y, const Array& gy, bool log, const Array& gx) {
+void softmax_grad(const SoftmaxGradCall& call) {
+  const auto& [y, gy, log, gx] = call;
   visit_compute(y.dtype(),
                 [&](auto tag) { softmax_grad_rows<typename decltype(tag)::type>(y, gy, log, gx); });
 }
-void softmax_cross_entropy(const kernels::CrossEntropyCall& call) {
+void softmax_cross_entropy(const CrossEntropyCall& call) {
   visit_compute(call.x->dtype(),
                 [&](auto tag) { cross_entropy_rows<typename decltype(tag)::type>(call); });
 }
-void softmax_cross_entropy_grad(const kernels::CrossEntropyCall& call, const Array& gloss,
-                                const Array& gx) {
-  visit_compute(call.x->dtype(), [&](auto tag) {
-    cross_entropy_grad_rows<typename decltype(tag)::type>(call, gloss, gx);
+void softmax_cross_entropy_grad(const CrossEntropyGradCall& call) {
+  const auto& [forward, gloss, gx] = call;
+  visit_compute(forward.x->dtype(), [&](auto tag) {
+    cross_entropy_grad_rows<typename decltype(tag)::type>(forward, gloss, gx);
   });
 }
 
-void accuracy(const Array& x, const Array& t, bool has_ignore, int32_t ignore_label,
-              const Array& result) {
+void accuracy(const AccuracyCall& call) {
+  const auto& [x, t, has_ignore, ignore_label, result] = call;
   const Rows rows(x);
   const Array positions =
       Array::uninitialized({x.shape()[0], 1, x.shape()[2]}, Dtype::kInt64, x.device());
@@ -180,18 +181,6 @@ void accuracy(const Array& x, const Array& t, bool has_ignore, int32_t ignore_la
     correct += best[s] == labels[s];
   }
   store_number(result, double(correct) / double(std::max<int64_t>(1, valid)));
-}
-
-void int_range(const Array& a, const Array& result) {
-  int32_t low = std::numeric_limits<int32_t>::max(), high = std::numeric_limits<int32_t>::min();
-  const Array values = a.contiguous();
-  const int32_t* x = values.data<int32_t>();
-  for (int64_t i = 0; i < values.size(); ++i) {
-    low = std::min(low, x[i]);
-    high = std::max(high, x[i]);
-  }
-  result.data<int32_t>()[0] = low;
-  result.data<int32_t>()[1] = high;
 }
 
 }  // namespace catena::host

@@ -5,6 +5,7 @@
 
 #include "backends/cuda/glue.h"
 #include "backends/cuda/register.h"
+#include "catena/kernels/count.h"
 
 namespace catena::gpu {
 namespace {
@@ -13,12 +14,14 @@ NonzeroArgs nonzero_args(const Array& a) {
   return {a.raw_data(), static_cast<int>(a.itemsize()), is_float(a.dtype()), a.size()};
 }
 
-void nonzero_count(const Array& a, const Array& count) {
+void nonzero_count(const NonzeroCountCall& call) {
+  const auto& [a, count] = call;
   CATENA_CUDA_CHECK(launch_nonzero_count(nonzero_args(a), count.data<int64_t>(), launch_for(a)));
   check_launch("nonzero_count");
 }
 
-void nonzero(const Array& a, const Array& positions) {
+void nonzero(const NonzeroCall& call) {
+  const auto& [a, positions] = call;
   const NonzeroArgs args = nonzero_args(a);
   const Launch launch = launch_for(a);
   const size_t scratch = nonzero_scratch_bytes(args), header = 256;
@@ -66,7 +69,8 @@ CountType count_type(const char* who, Dtype dtype) {
   }
 }
 
-void bincount(const Array& x, const Array& counts) {
+void bincount(const BincountCall& call) {
+  const auto& [x, counts] = call;
   CATENA_CUDA_CHECK(launch_bincount(count_type("bincount", x.dtype()), x.raw_data(), x.size(),
                                     counts.data<int64_t>(), counts.size(), launch_for(x)));
   check_launch("bincount");
@@ -84,10 +88,10 @@ void histogram(const HistogramCall& call) {
 }  // namespace
 
 void register_counting_kernels() {
-  kernels::nonzero_count.provide(DeviceType::kCuda, "cuda", &nonzero_count);
-  kernels::nonzero.provide(DeviceType::kCuda, "cuda", &nonzero);
-  kernels::bincount.provide(DeviceType::kCuda, "cuda", &bincount);
-  kernels::histogram.provide(DeviceType::kCuda, "cuda", &histogram);
+  kernels::nonzero_count.provide<&nonzero_count>(DeviceType::kCuda, "cuda");
+  kernels::nonzero.provide<&nonzero>(DeviceType::kCuda, "cuda");
+  kernels::bincount.provide<&bincount>(DeviceType::kCuda, "cuda");
+  kernels::histogram.provide<&histogram>(DeviceType::kCuda, "cuda");
 }
 
 }  // namespace catena::gpu

@@ -5,7 +5,8 @@
 #include "backends/cuda/device.h"
 #include "backends/cuda/launch.h"
 #include "backends/cuda/streams.h"
-#include "catena/array/slots.h"
+#include "catena/array/array.h"
+#include "catena/kernels/slot.h"
 
 namespace catena::gpu {
 

@@ -5,6 +5,8 @@
 #include "backends/cuda/register.h"
 #include "catena/array/indexing.h"
 #include "catena/core/config.h"
+#include "catena/kernels/index.h"
+#include "catena/kernels/sort.h"
 
 namespace catena::gpu {
 namespace {
@@ -22,7 +24,8 @@ int copy_unit(int64_t slice_bytes, const void* source, const void* output) {
   return unit;
 }
 
-void take(const Array& source, const Array& indices, uint8_t mode, const Array& output) {
+void take(const TakeCall& call) {
+  const auto& [source, indices, mode, output] = call;
   if (output.size() == 0) return;
   TakeArgs args{};
   args.source = source.raw_data();
@@ -80,7 +83,8 @@ SortedPositions sort_positions(const Array& target, const ScatterArgs& args, con
   return sorted;
 }
 
-void scatter_add(const Array& target, const Array& indices, const Array& values) {
+void scatter_add(const ScatterAddCall& call) {
+  const auto& [target, indices, values] = call;
   if (values.size() == 0) return;
   const Launch launch = launch_for(target);
   const ScatterType type = scatter_code(target.dtype());
@@ -105,8 +109,8 @@ void scatter_add(const Array& target, const Array& indices, const Array& values)
 }  // namespace
 
 void register_indexing_kernels() {
-  kernels::take.provide(DeviceType::kCuda, "cuda", &take);
-  kernels::scatter_add.provide(DeviceType::kCuda, "cuda", &scatter_add);
+  kernels::take.provide<&take>(DeviceType::kCuda, "cuda");
+  kernels::scatter_add.provide<&scatter_add>(DeviceType::kCuda, "cuda");
 }
 
 }  // namespace catena::gpu

@@ -3,11 +3,10 @@
 
 #include "backends/cuda/glue.h"
 #include "backends/cuda/register.h"
+#include "catena/kernels/loss.h"
 
 namespace catena::gpu {
 namespace {
-
-using kernels::CrossEntropyCall;
 
 SampleArgs samples_of(const Array& x, const Array& t) {
   SampleArgs s{};
@@ -52,9 +51,10 @@ void cross_entropy(const CrossEntropyCall& call) {
   check_launch("softmax_cross_entropy");
 }
 
-void cross_entropy_grad(const CrossEntropyCall& call, const Array& gloss, const Array& gx) {
+void cross_entropy_grad(const CrossEntropyGradCall& call) {
+  const auto& [forward, gloss, gx] = call;
   if (gx.size() == 0) return;
-  CrossEntropyArgs args = arguments(call);
+  CrossEntropyArgs args = arguments(forward);
   args.gloss = gloss.raw_data();
   args.gx = gx.raw_data();
   args.aligned = aligned16(args.samples.x) && aligned16(args.gx);
@@ -63,8 +63,8 @@ void cross_entropy_grad(const CrossEntropyCall& call, const Array& gloss, const 
   check_launch("softmax_cross_entropy_grad");
 }
 
-void accuracy(const Array& x, const Array& t, bool has_ignore, int32_t ignore_label,
-              const Array& result) {
+void accuracy(const AccuracyCall& call) {
+  const auto& [x, t, has_ignore, ignore_label, result] = call;
   SampleArgs args = samples_of(x, t);
   args.has_ignore = has_ignore;
   args.ignore_label = ignore_label;
@@ -75,20 +75,12 @@ void accuracy(const Array& x, const Array& t, bool has_ignore, int32_t ignore_la
   check_launch("accuracy");
 }
 
-void int_range(const Array& a, const Array& result) {
-  const Array values = a.contiguous();
-  launch_int_range(values.data<int32_t>(), values.size(), result.data<int32_t>(),
-                   launch_for(result));
-  check_launch("int_range");
-}
-
 }  // namespace
 
 void register_loss_kernels() {
-  kernels::softmax_cross_entropy.provide(DeviceType::kCuda, "cuda", &cross_entropy);
-  kernels::softmax_cross_entropy_grad.provide(DeviceType::kCuda, "cuda", &cross_entropy_grad);
-  kernels::accuracy.provide(DeviceType::kCuda, "cuda", &accuracy);
-  kernels::int_range.provide(DeviceType::kCuda, "cuda", &int_range);
+  kernels::softmax_cross_entropy.provide<&cross_entropy>(DeviceType::kCuda, "cuda");
+  kernels::softmax_cross_entropy_grad.provide<&cross_entropy_grad>(DeviceType::kCuda, "cuda");
+  kernels::accuracy.provide<&accuracy>(DeviceType::kCuda, "cuda");
 }
 
 }  // namespace catena::gpu

@@ -244,24 +244,6 @@ __global__ void __launch_bounds__(kOneBlockThreads) accuracy_kernel(SampleArgs s
   });
 }
 
-__global__ void __launch_bounds__(kOneBlockThreads)
-    int_range_kernel(const int32_t* values, int64_t count, int32_t* result) {
-  __shared__ int32_t lows[32], highs[32];
-  int32_t low = INT32_MAX, high = INT32_MIN;
-  for (int64_t i = threadIdx.x; i < count; i += blockDim.x) {
-    low = min(low, values[i]);
-    high = max(high, values[i]);
-  }
-  low = block_reduce(
-      low, [](int32_t a, int32_t b) { return min(a, b); }, lows);
-  high = block_reduce(
-      high, [](int32_t a, int32_t b) { return max(a, b); }, highs);
-  if (threadIdx.x == 0) {
-    result[0] = low;
-    result[1] = high;
-  }
-}
-
 // Runs the statement with kSharing known to the compiler.
 #define CATENA_SHARING_SWITCH(sharing, ...)       \
   switch (sharing) {                              \
@@ -333,10 +315,6 @@ void launch_accuracy(Float type, const SampleArgs& args, void* result, int block
       CATENA_SHARING_SWITCH(small_sharing_of(args),
                             (accuracy_kernel<T, kSharing>
                              <<<blocks, threads_for(blocks), 0, launch.stream>>>(args, result))))
-}
-
-void launch_int_range(const int32_t* values, int64_t count, int32_t* result, const Launch& launch) {
-  int_range_kernel<<<1, kOneBlockThreads, 0, launch.stream>>>(values, count, result);
 }
 
 }  // namespace catena::gpu

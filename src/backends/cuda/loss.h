@@ -44,6 +44,5 @@ void launch_cross_entropy_grad(Float type, const CrossEntropyArgs& args, const L
 // result: float32, or float64 when x is.
 void launch_accuracy(Float type, const SampleArgs& args, void* result, int blocks,
                      const Launch& launch);
-void launch_int_range(const int32_t* values, int64_t count, int32_t* result, const Launch& launch);
 
 }  // namespace catena::gpu

@@ -7,6 +7,7 @@
 #include "backends/cuda/glue.h"
 #include "backends/cuda/register.h"
 #include "catena/core/config.h"
+#include "catena/kernels/matmul.h"
 
 namespace catena::gpu {
 namespace {
@@ -130,29 +131,40 @@ bool run_small(const Product& p, Dtype dtype, const Launch& launch) {
   return true;
 }
 
-// Any product by cuBLASLt, or by simple tiles where that has no kernel.
-void run_any(Product p, Dtype dtype, int device, const Launch& launch) {
-  if (is_float(dtype) && p.k > 0 && run_library(p, dtype, device, launch)) return;
-  if (is_unsigned_int(dtype)) p.relu = false;  // changes nothing there
-  launch_simple_matmul(number_code(dtype), p, launch);
-  check_launch("matmul (simple)");
+// The providers, in the order in which they are asked. -------------------------------------------
+
+bool is_empty(const Product& p) { return p.m == 0 || p.n == 0 || p.batch == 0; }
+
+bool small_matmul(const MatmulCall& call) {
+  const Product p = product_of(call);
+  return is_empty(p) || run_small(p, call.output->dtype(), launch_for(*call.output));
 }
 
-template <bool kOurs>
-void matmul(const MatmulCall& call) {
+bool cublaslt_matmul(const MatmulCall& call) {
   const Product p = product_of(call);
-  if (p.m == 0 || p.n == 0 || p.batch == 0) return;
   const Dtype dtype = call.output->dtype();
+  if (is_empty(p)) return true;
+  if (!is_float(dtype) || p.k == 0) return false;
   const int device = call.output->device().index();
-  const Launch launch = launch_for(*call.output);
-  if (!kOurs || !run_small(p, dtype, launch)) run_any(p, dtype, device, launch);
+  return run_library(p, dtype, device, launch_for(*call.output));
+}
+
+// Any product, by simple tiles.
+void simple_matmul(const MatmulCall& call) {
+  Product p = product_of(call);
+  const Dtype dtype = call.output->dtype();
+  if (is_empty(p)) return;
+  if (is_unsigned_int(dtype)) p.relu = false;  // changes nothing there
+  launch_simple_matmul(number_code(dtype), p, launch_for(*call.output));
+  check_launch("matmul (simple)");
 }
 
 }  // namespace
 
 void register_matmul_kernels() {
-  kernels::matmul.provide(DeviceType::kCuda, "catena", &matmul<true>);
-  kernels::matmul.provide(DeviceType::kCuda, "cublaslt", &matmul<false>);
+  kernels::matmul.provide(DeviceType::kCuda, "small", &small_matmul, 2);
+  kernels::matmul.provide(DeviceType::kCuda, "cublaslt", &cublaslt_matmul, 1);
+  kernels::matmul.provide<&simple_matmul>(DeviceType::kCuda, "simple");
 }
 
 }  // namespace catena::gpu

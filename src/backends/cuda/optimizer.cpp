@@ -3,6 +3,7 @@
 
 #include "backends/cuda/glue.h"
 #include "backends/cuda/register.h"
+#include "catena/kernels/optimizer.h"
 
 namespace catena::gpu {
 namespace {
@@ -66,9 +67,9 @@ void adam(const OptimizerCall& call) { run<Rule::kAdam>("adam", call); }
 }  // namespace
 
 void register_optimizer_kernels() {
-  kernels::sgd.provide(DeviceType::kCuda, "cuda", &sgd);
-  kernels::momentum_sgd.provide(DeviceType::kCuda, "cuda", &momentum_sgd);
-  kernels::adam.provide(DeviceType::kCuda, "cuda", &adam);
+  kernels::sgd.provide<&sgd>(DeviceType::kCuda, "cuda");
+  kernels::momentum_sgd.provide<&momentum_sgd>(DeviceType::kCuda, "cuda");
+  kernels::adam.provide<&adam>(DeviceType::kCuda, "cuda");
 }
 
 }  // namespace catena::gpu

@@ -1,4 +1,4 @@
-// Elements as ordered unsigned keys on the device; see kernels/ordered_key.h.
+// Elements as ordered unsigned keys on the device; see device/ordered_key.h.
 #pragma once
 
 #include "backends/cuda/sort.h"
@@ -6,7 +6,7 @@
 #ifndef CATENA_FN
 #define CATENA_FN __host__ __device__ inline
 #endif
-#include "kernels/ordered_key.h"
+#include "device/ordered_key.h"
 
 // Runs the statement with `O` as the order of an Order code; for use in launch functions.
 #define CATENA_ORDER_CASE(code, type, ...) \

@@ -2,7 +2,7 @@
 #pragma once
 
 #define CATENA_FN __host__ __device__ inline
-#include "kernels/philox.h"
+#include "device/philox.h"
 
 #include "backends/cuda/random.h"
 

@@ -6,7 +6,7 @@
 #ifndef CATENA_FN
 #define CATENA_FN __host__ __device__ inline
 #endif
-#include "kernels/index.h"
+#include "device/index.h"
 
 namespace catena::gpu {
 

@@ -3,6 +3,7 @@
 
 #include "backends/cuda/glue.h"
 #include "backends/cuda/register.h"
+#include "catena/kernels/random.h"
 
 namespace catena::gpu {
 namespace {
@@ -44,7 +45,8 @@ void random(const RandomCall& call) {
   check_launch("random");
 }
 
-void permutation(const RandomBits& bits, const Array& output) {
+void permutation(const PermutationCall& call) {
+  const auto& [bits, output] = call;
   const int64_t n = output.size();
   if (n == 0) return;
   const Launch launch = launch_for(output);
@@ -65,7 +67,8 @@ void permutation(const RandomBits& bits, const Array& output) {
   check_launch("permutation");
 }
 
-void dropout(const Array& x, double ratio, double scale, const RandomBits& bits, const Array& y) {
+void dropout(const DropoutCall& call) {
+  const auto& [x, ratio, scale, bits, y] = call;
   if (x.size() == 0) return;
   DropoutArgs args{source_of(bits), x.raw_data(), y.raw_data(), x.size(), ratio, scale};
   launch_dropout(float_code("dropout", x.dtype()), args, launch_for(x));
@@ -75,9 +78,9 @@ void dropout(const Array& x, double ratio, double scale, const RandomBits& bits,
 }  // namespace
 
 void register_random_kernels() {
-  kernels::random.provide(DeviceType::kCuda, "cuda", &random);
-  kernels::permutation.provide(DeviceType::kCuda, "cuda", &permutation);
-  kernels::dropout.provide(DeviceType::kCuda, "cuda", &dropout);
+  kernels::random.provide<&random>(DeviceType::kCuda, "cuda");
+  kernels::permutation.provide<&permutation>(DeviceType::kCuda, "cuda");
+  kernels::dropout.provide<&dropout>(DeviceType::kCuda, "cuda");
 }
 
 }  // namespace catena::gpu

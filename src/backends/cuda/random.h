@@ -1,4 +1,4 @@
-// Random numbers from Philox blocks: plain arguments. slots.h says which numbers.
+// Random numbers from Philox blocks: plain arguments. catena/kernels/random.h says which numbers.
 #pragma once
 
 #include "backends/cuda/launch.h"

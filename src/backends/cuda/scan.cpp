@@ -4,6 +4,8 @@
 #include "backends/cuda/glue.h"
 #include "backends/cuda/register.h"
 #include "catena/core/config.h"
+#include "catena/kernels/copy.h"
+#include "catena/kernels/scan.h"
 
 namespace catena::gpu {
 namespace {
@@ -78,15 +80,15 @@ void scan(const ScanCall& call) {
     // Narrow integers wrap as 64 bits cut off; for bool, not zero is or, the product is and.
     const Array wide = Array::uninitialized(output.shape(), Dtype::kInt64, output.device());
     scan(ScanCall{call.product, &input, &wide});
-    return kernels::copy(output.device(), wide, output);
+    return kernels::copy(output.device(), {wide, output});
   }
   if (inner > 1 && outer * inner < kFewColumns && count >= kLongColumn) {
     // Too few columns for a thread each: as lines.
     const Array lines = input.swapaxes(1, 2).copy().reshape({outer * inner, count, 1});
     const Array sums = Array::uninitialized(lines.shape(), output.dtype(), output.device());
     scan(ScanCall{call.product, &lines, &sums});
-    return kernels::copy(output.device(), sums.reshape({outer, inner, count}).swapaxes(1, 2),
-                         output);
+    return kernels::copy(output.device(),
+                         {sums.reshape({outer, inner, count}).swapaxes(1, 2), output});
   }
   ScanArgs args{};
   args.input = input.raw_data();
@@ -105,6 +107,6 @@ void scan(const ScanCall& call) {
 
 }  // namespace
 
-void register_scan_kernels() { kernels::scan.provide(DeviceType::kCuda, "cuda", &scan); }
+void register_scan_kernels() { kernels::scan.provide<&scan>(DeviceType::kCuda, "cuda"); }
 
 }  // namespace catena::gpu

@@ -1,4 +1,4 @@
-// Running sums and products: plain arguments. slots.h says what comes out.
+// Running sums and products: plain arguments. catena/kernels/scan.h says what comes out.
 #pragma once
 
 #include "backends/cuda/launch.h"

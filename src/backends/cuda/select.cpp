@@ -6,6 +6,7 @@
 #include "backends/cuda/register.h"
 #include "catena/array/indexing.h"
 #include "catena/core/config.h"
+#include "catena/kernels/index.h"
 
 namespace catena::gpu {
 namespace {
@@ -98,8 +99,8 @@ void scatter(const SelectCall& call) {
 }  // namespace
 
 void register_select_kernels() {
-  kernels::gather.provide(DeviceType::kCuda, "cuda", &gather);
-  kernels::scatter.provide(DeviceType::kCuda, "cuda", &scatter);
+  kernels::gather.provide<&gather>(DeviceType::kCuda, "cuda");
+  kernels::scatter.provide<&scatter>(DeviceType::kCuda, "cuda");
 }
 
 }  // namespace catena::gpu

@@ -3,6 +3,7 @@
 
 #include "backends/cuda/glue.h"
 #include "backends/cuda/register.h"
+#include "catena/kernels/softmax.h"
 
 namespace catena::gpu {
 namespace {
@@ -19,13 +20,15 @@ SoftmaxArgs arguments(const Array& x, const Array& y, bool log) {
   return args;
 }
 
-void softmax(const Array& x, bool log, const Array& y) {
+void softmax(const SoftmaxCall& call) {
+  const auto& [x, log, y] = call;
   if (x.size() == 0) return;
   launch_softmax(float_code("softmax", x.dtype()), arguments(x, y, log), launch_for(x));
   check_launch("softmax");
 }
 
-void softmax_grad(const Array& y, const Array& gy, bool log, const Array& gx) {
+void softmax_grad(const SoftmaxGradCall& call) {
+  const auto& [y, gy, log, gx] = call;
   if (y.size() == 0) return;
   SoftmaxArgs args = arguments(y, gx, log);
   args.gy = gy.raw_data();
@@ -37,8 +40,8 @@ void softmax_grad(const Array& y, const Array& gy, bool log, const Array& gx) {
 }  // namespace
 
 void register_softmax_kernels() {
-  kernels::softmax.provide(DeviceType::kCuda, "cuda", &softmax);
-  kernels::softmax_grad.provide(DeviceType::kCuda, "cuda", &softmax_grad);
+  kernels::softmax.provide<&softmax>(DeviceType::kCuda, "cuda");
+  kernels::softmax_grad.provide<&softmax_grad>(DeviceType::kCuda, "cuda");
 }
 
 }  // namespace catena::gpu

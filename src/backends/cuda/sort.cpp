@@ -5,6 +5,7 @@
 
 #include "backends/cuda/glue.h"
 #include "backends/cuda/register.h"
+#include "catena/kernels/sort.h"
 
 namespace catena::gpu {
 namespace {
@@ -80,7 +81,8 @@ void sort(const SortCall& call) {
   check_launch("sort");
 }
 
-void order_statistics(const Array& input, const std::vector<int64_t>& ranks, const Array& output) {
+void order_statistics(const OrderStatisticsCall& call) {
+  const auto& [input, ranks, output] = call;
   const Array sorted = Array::uninitialized(input.shape(), input.dtype(), input.device());
   sort(SortCall{&input, false, &sorted, nullptr});
   const auto count = static_cast<int64_t>(ranks.size());
@@ -98,14 +100,16 @@ void order_statistics(const Array& input, const std::vector<int64_t>& ranks, con
   check_launch("order_statistics");
 }
 
-void searchsorted(const Array& sorted, const Array& values, bool right, const Array& output) {
+void searchsorted(const SearchSortedCall& call) {
+  const auto& [sorted, values, right, output] = call;
   const SearchArgs args{sorted.raw_data(), sorted.size(), values.raw_data(),
                         values.size(),     right,         output.data<int64_t>()};
   launch_search(order_code(sorted.dtype()), args, launch_for(output));
   check_launch("searchsorted");
 }
 
-void run_starts(const Array& sorted, const Array& output) {
+void run_starts(const RunStartsCall& call) {
+  const auto& [sorted, output] = call;
   launch_run_starts(order_code(sorted.dtype()), sorted.raw_data(), sorted.size(),
                     output.data<bool>(), launch_for(output));
   check_launch("run_starts");
@@ -114,10 +118,10 @@ void run_starts(const Array& sorted, const Array& output) {
 }  // namespace
 
 void register_sort_kernels() {
-  kernels::sort.provide(DeviceType::kCuda, "cuda", &sort);
-  kernels::order_statistics.provide(DeviceType::kCuda, "cuda", &order_statistics);
-  kernels::searchsorted.provide(DeviceType::kCuda, "cuda", &searchsorted);
-  kernels::run_starts.provide(DeviceType::kCuda, "cuda", &run_starts);
+  kernels::sort.provide<&sort>(DeviceType::kCuda, "cuda");
+  kernels::order_statistics.provide<&order_statistics>(DeviceType::kCuda, "cuda");
+  kernels::searchsorted.provide<&searchsorted>(DeviceType::kCuda, "cuda");
+  kernels::run_starts.provide<&run_starts>(DeviceType::kCuda, "cuda");
 }
 
 }  // namespace catena::gpu

@@ -1,4 +1,5 @@
-// Sorting, and searching in sorted arrays: plain arguments. slots.h says what comes out.
+// Sorting, and searching in sorted arrays: plain arguments. catena/kernels/sort.h says what comes
+// out.
 #pragma once
 
 #include "backends/cuda/launch.h"

@@ -1,7 +1,7 @@
 // Arithmetic of contiguous 16-bit floats, kLanes elements at a time: converted to float, computed
 // and rounded back in registers. All else goes by blocks through buffers (elementwise.cpp), with
 // the same results. See loop.h about linkage.
-#define CATENA_TABLE "catena/array/detail/elementwise_arithmetic.def"
+#define CATENA_TABLE "catena/kernels/detail/elementwise_arithmetic.def"
 #include "backends/cpu/loops/cast.h"
 #include "backends/cpu/loops/fill_rows.h"
 

@@ -1,5 +1,5 @@
 // Arithmetic of bool and integers. See loop.h.
-#define CATENA_TABLE "catena/array/detail/elementwise_arithmetic.def"
+#define CATENA_TABLE "catena/kernels/detail/elementwise_arithmetic.def"
 #include "backends/cpu/loops/fill_rows.h"
 
 namespace catena::host::CATENA_ISA {

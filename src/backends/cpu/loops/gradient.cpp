@@ -1,5 +1,5 @@
 // Gradients. See loop.h.
-#define CATENA_TABLE "catena/array/detail/elementwise_gradient.def"
+#define CATENA_TABLE "catena/kernels/detail/elementwise_gradient.def"
 #include "backends/cpu/loops/fill_rows.h"
 
 namespace catena::host::CATENA_ISA {

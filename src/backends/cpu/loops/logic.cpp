@@ -1,5 +1,5 @@
 // Comparisons, logic and bits. See loop.h.
-#define CATENA_TABLE "catena/array/detail/elementwise_logic.def"
+#define CATENA_TABLE "catena/kernels/detail/elementwise_logic.def"
 #include "backends/cpu/loops/fill_rows.h"
 
 namespace catena::host::CATENA_ISA {

@@ -91,7 +91,7 @@ CATENA_FN double divide(double x, double y) { return x / y; }
 }  // namespace
 }  // namespace catena::m
 
-#include "kernels/scalar_ops.h"
+#include "device/scalar_ops.h"
 
 namespace catena::host {
 namespace {

@@ -1,5 +1,5 @@
 // Elementary functions of double, relu of integers. See loop.h.
-#define CATENA_TABLE "catena/array/detail/elementwise_math.def"
+#define CATENA_TABLE "catena/kernels/detail/elementwise_math.def"
 #include "backends/cpu/loops/fill_rows.h"
 
 namespace catena::host::CATENA_ISA {

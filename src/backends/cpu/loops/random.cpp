@@ -3,7 +3,7 @@
 #include <immintrin.h>
 
 #include "backends/cpu/loops/loop.h"
-#include "kernels/philox.h"
+#include "device/philox.h"
 
 namespace catena::host {
 namespace {

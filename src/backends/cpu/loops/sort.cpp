@@ -7,7 +7,7 @@
 #include "backends/cpu/loops/vector_bytes.h"
 
 #define CATENA_FN inline __attribute__((always_inline))
-#include "kernels/ordered_key.h"
+#include "device/ordered_key.h"
 
 namespace catena::host {
 namespace {

@@ -17,19 +17,19 @@ inline constexpr int kDtypes = 13;  // in the order of catena::Dtype
 #define CATENA_EW2 CATENA_EW
 #define CATENA_EW3 CATENA_EW
 enum ArithmeticRow {
-#include "catena/array/detail/elementwise_arithmetic.def"
+#include "catena/kernels/detail/elementwise_arithmetic.def"
   kArithmeticRows
 };
 enum MathRow {
-#include "catena/array/detail/elementwise_math.def"
+#include "catena/kernels/detail/elementwise_math.def"
   kMathRows
 };
 enum LogicRow {
-#include "catena/array/detail/elementwise_logic.def"
+#include "catena/kernels/detail/elementwise_logic.def"
   kLogicRows
 };
 enum GradientRow {
-#include "catena/array/detail/elementwise_gradient.def"
+#include "catena/kernels/detail/elementwise_gradient.def"
   kGradientRows
 };
 #undef CATENA_EW

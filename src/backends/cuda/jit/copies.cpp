@@ -8,6 +8,7 @@
 #include "backends/cuda/jit/map_program.h"
 #include "backends/cuda/jit/register.h"
 #include "backends/cuda/streams.h"
+#include "catena/kernels/copy.h"
 
 namespace catena::jit {
 
@@ -20,7 +21,8 @@ Dtype word_of(int64_t itemsize) {
                          : Dtype::kUInt64;
 }
 
-void copy(const Array& source, const Array& destination) {
+void copy(const CopyCall& call) {
+  const auto& [source, destination] = call;
   if (destination.size() == 0) return;
   const int device = destination.device().index();
   const cudaStream_t stream = gpu::launch_stream(destination.device());
@@ -56,7 +58,8 @@ bool one_byte(uint64_t bits, int64_t itemsize) {
   return true;
 }
 
-void fill(const Array& destination, const Scalar& value) {
+void fill(const FillCall& call) {
+  const auto& [destination, value] = call;
   const int device = destination.device().index();
   const cudaStream_t stream = gpu::launch_stream(destination.device());
   const uint64_t bits = scalar_bits(value, destination.dtype());
@@ -78,7 +81,8 @@ void fill(const Array& destination, const Scalar& value) {
 
 ProgramTable g_programs[kMaxArchs];
 
-void arange(const Array& destination, const Scalar& start, const Scalar& step) {
+void arange(const ArangeCall& call) {
+  const auto& [destination, start, step] = call;
   if (destination.size() == 0) return;
   const int device = destination.device().index();
   Program* program = g_programs[arch_slot(device)].get(1 + uint64_t(destination.dtype()), [&] {
@@ -145,7 +149,8 @@ void launch_concatenate(const std::vector<const Array*>& inputs,
          gpu::launch_stream(output.device()));
 }
 
-void concatenate(const std::vector<Array>& inputs, int axis, const Array& output) {
+void concatenate(const ConcatenateCall& call) {
+  const auto& [inputs, axis, output] = call;
   if (output.size() == 0) return;
   int64_t rows = 1;
   for (int d = 0; d < axis; ++d) rows *= output.shape()[size_t(d)];
@@ -156,7 +161,7 @@ void concatenate(const std::vector<Array>& inputs, int axis, const Array& output
   for (const Array& input : inputs) {
     const int64_t extent = input.shape()[size_t(axis)];
     if (input.size() > 0 && !input.is_contiguous()) {
-      copy(input, output_part(output, axis, start, extent));
+      copy({input, output_part(output, axis, start, extent)});
     } else if (input.size() > 0) {
       together.push_back(&input);
       columns.push_back(start * step);
@@ -174,10 +179,10 @@ void concatenate(const std::vector<Array>& inputs, int axis, const Array& output
 }  // namespace
 
 void register_copies() {
-  kernels::copy.provide(DeviceType::kCuda, "nvrtc", &copy);
-  kernels::fill.provide(DeviceType::kCuda, "nvrtc", &fill);
-  kernels::arange.provide(DeviceType::kCuda, "nvrtc", &arange);
-  kernels::concatenate.provide(DeviceType::kCuda, "nvrtc", &concatenate);
+  kernels::copy.provide<&copy>(DeviceType::kCuda, "nvrtc");
+  kernels::fill.provide<&fill>(DeviceType::kCuda, "nvrtc");
+  kernels::arange.provide<&arange>(DeviceType::kCuda, "nvrtc");
+  kernels::concatenate.provide<&concatenate>(DeviceType::kCuda, "nvrtc");
 }
 
 }  // namespace catena::jit

@@ -1,11 +1,13 @@
 // The slot of element-wise operations on a GPU.
+#include "catena/kernels/elementwise.h"
 #include "backends/cuda/capture.h"
 #include "backends/cuda/jit/compile/nvrtc.h"
 #include "backends/cuda/jit/map_launch.h"
 #include "backends/cuda/jit/map_program.h"
 #include "backends/cuda/jit/register.h"
 #include "backends/cuda/streams.h"
-#include "catena/array/slots.h"
+#include "catena/array/array.h"
+#include "catena/kernels/copy.h"
 
 namespace catena::jit {
 
@@ -43,7 +45,7 @@ void run_with_casts(const ElementwiseCall& call) {
     const Dtype d = row_operand(row, k, call.dtype);
     if (a == nullptr || a->dtype() == d) continue;
     converted[k] = Array::uninitialized(a->shape(), d, a->device());
-    kernels::copy(a->device(), *a, converted[k]);
+    kernels::copy(a->device(), {*a, converted[k]});
     plain.arrays[k] = &converted[k];
   }
   const Dtype natural = row_result(row, call.dtype);
@@ -52,7 +54,7 @@ void run_with_casts(const ElementwiseCall& call) {
     plain.output = &result;
   }
   launch_call(plain, same_dtype_program(call.output->device().index(), call.op, call.dtype));
-  if (result.defined()) kernels::copy(result.device(), result, *call.output);
+  if (result.defined()) kernels::copy(result.device(), {result, *call.output});
 }
 
 // Whether this combination has come up often enough to compile the fused kernel.
@@ -101,7 +103,7 @@ void elementwise(const ElementwiseCall& call) {
 }  // namespace
 
 void register_elementwise() {
-  kernels::elementwise.provide(DeviceType::kCuda, "nvrtc", &elementwise);
+  kernels::elementwise.provide<&elementwise>(DeviceType::kCuda, "nvrtc");
 }
 
 }  // namespace catena::jit

@@ -4,6 +4,7 @@
 #include "backends/cuda/jit/register.h"
 #include "backends/cuda/jit/user_reduction.h"
 #include "backends/cuda/streams.h"
+#include "catena/kernels/elementwise.h"
 
 namespace catena::jit {
 
@@ -102,6 +103,6 @@ void fused(const FusedCall& call) {
 
 }  // namespace
 
-void register_fused() { kernels::fused.provide(DeviceType::kCuda, "nvrtc", &fused); }
+void register_fused() { kernels::fused.provide<&fused>(DeviceType::kCuda, "nvrtc"); }
 
 }  // namespace catena::jit

@@ -1,5 +1,5 @@
-// src/kernels/args.h on the host.
+// src/device/args.h on the host.
 #pragma once
 
 #define CATENA_FN inline
-#include "kernels/args.h"
+#include "device/args.h"

@@ -1,7 +1,7 @@
 # The NVRTC half of the cuda plug-in: kernel texts embedded as data, and the bundle of compiled
 # kernels that lies beside the plug-in. Included from src/backends/cuda/CMakeLists.txt.
 set(jit_dir ${CMAKE_CURRENT_SOURCE_DIR}/jit)
-file(GLOB kernel_texts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/kernels/*.h ${PROJECT_SOURCE_DIR}/src/kernels/*.cuh)
+file(GLOB kernel_texts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/device/*.h ${PROJECT_SOURCE_DIR}/src/device/*.cuh)
 set(jit_texts_cpp ${CMAKE_CURRENT_BINARY_DIR}/jit_texts.cpp)
 add_custom_command(OUTPUT ${jit_texts_cpp}
   COMMAND ${CMAKE_COMMAND} -DOUT=${jit_texts_cpp} "-DFILES=${kernel_texts}" -P ${PROJECT_SOURCE_DIR}/src/cmake/embed_texts.cmake

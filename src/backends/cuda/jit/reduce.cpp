@@ -6,7 +6,8 @@
 #include "backends/cuda/jit/reduce_plan.h"
 #include "backends/cuda/jit/register.h"
 #include "backends/cuda/streams.h"
-#include "catena/array/slots.h"
+#include "catena/array/array.h"
+#include "catena/kernels/reduce.h"
 
 namespace catena::jit {
 
@@ -147,8 +148,8 @@ void arg_reduce(const ArgReduceCall& call) {
 }  // namespace
 
 void register_reductions() {
-  kernels::reduce.provide(DeviceType::kCuda, "nvrtc", &reduce);
-  kernels::arg_reduce.provide(DeviceType::kCuda, "nvrtc", &arg_reduce);
+  kernels::reduce.provide<&reduce>(DeviceType::kCuda, "nvrtc");
+  kernels::arg_reduce.provide<&arg_reduce>(DeviceType::kCuda, "nvrtc");
 }
 
 }  // namespace catena::jit

@@ -14,7 +14,7 @@ const OpRow kRows[] = {
 #define CATENA_EW1(functor, name, types, result, ...) CATENA_EW(1, functor, name, types, result)
 #define CATENA_EW2(functor, name, types, result, ...) CATENA_EW(2, functor, name, types, result)
 #define CATENA_EW3(functor, name, types, result, ...) CATENA_EW(3, functor, name, types, result)
-#include "catena/array/detail/elementwise.def"
+#include "catena/kernels/detail/elementwise.def"
 #undef CATENA_EW1
 #undef CATENA_EW2
 #undef CATENA_EW3

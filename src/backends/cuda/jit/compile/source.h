@@ -8,7 +8,8 @@
 #include <string_view>
 
 #include "backends/cuda/jit/compile/op_table.h"
-#include "catena/array/slots.h"
+#include "catena/kernels/elementwise.h"
+#include "catena/kernels/reduce.h"
 
 namespace catena::jit {
 

@@ -39,7 +39,7 @@ namespace {
 
 // The texts of the files that scalar_ops.h includes, trimmed.
 std::string scalar_ops_text() {
-  constexpr std::string_view kInclude = "#include \"kernels/";
+  constexpr std::string_view kInclude = "#include \"device/";
   const std::string_view list = kernel_text("scalar_ops.h");
   std::string text;
   for (size_t at = list.find(kInclude); at != std::string_view::npos;

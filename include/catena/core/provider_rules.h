@@ -1,0 +1,40 @@
+// Which providers of kernels may be used: config().providers and CATENA_PROVIDERS.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace catena {
+
+// kOnly: of the kernels that this provider has, it alone is asked; a call that it declines fails.
+enum class ProviderUse : uint8_t { kOn, kOff, kOnly };
+
+// Rules "[KERNEL/]PROVIDER:on|off|only", separated by commas; later ones win:
+//   config().providers = "cudnn:off,matmul/cublaslt:only";
+// KERNEL and PROVIDER are names as `catena-run --check` lists them. A provider that does not exist
+// is no error: its plug-in may be loaded later, or be missing.
+class ProviderRules {
+ public:
+  // ValueError for text of another form; the rules then stay as they were. Takes effect at once for
+  // calls that begin later, also of other threads.
+  ProviderRules& operator=(std::string_view text);
+  ProviderRules& operator=(const char* text) { return *this = std::string_view(text); }
+  const std::string& text() const { return text_; }
+  ProviderUse use(std::string_view kernel, std::string_view provider) const;
+
+ private:
+  struct Rule {
+    std::string kernel;  // empty: all
+    std::string provider;
+    ProviderUse use;
+  };
+  std::string text_;
+  std::vector<Rule> rules_;
+};
+
+// Called after every change of the rules; for the layer of the kernels.
+void on_provider_rules(void (*changed)());
+
+}  // namespace catena

@@ -1,0 +1,52 @@
+// Losses and measures of classification.
+#pragma once
+
+#include <cstdint>
+
+#include "catena/kernels/slot.h"
+
+namespace catena {
+
+class Array;
+
+// x: contiguous (outer, classes, inner) floats. t: int32 contiguous (outer, inner); labels equal to
+// ignore are skipped, others outside [0, classes) make the loss NaN and are reported by
+// label_check. lse: log-sum-exp (outer, inner) of compute type (float32; float64 for float64).
+// count: 0-d of that type, the divisor: number of labels not ignored if normalize, else outer, and
+// at least 1. loss: 0-d of x's dtype.
+struct CrossEntropyCall {
+  const Array* x;
+  const Array* t;
+  int32_t ignore_label;
+  bool normalize;
+  const Array* lse;
+  const Array* count;
+  const Array* loss;
+};
+
+// gx = (softmax(x) - onehot(t)) * gloss / count, 0 for ignored labels; gloss 0-d.
+struct CrossEntropyGradCall {
+  const CrossEntropyCall& forward;
+  const Array& gloss;
+  const Array& gx;
+};
+
+// result: share of samples whose arg max over classes equals t among those not ignored; 0-d float32
+// (float64 for float64 x). x and t as in CrossEntropyCall.
+struct AccuracyCall {
+  const Array& x;
+  const Array& t;
+  bool has_ignore;
+  int32_t ignore_label;
+  const Array& result;
+};
+
+namespace kernels {
+
+extern Slot<CrossEntropyCall> softmax_cross_entropy;
+extern Slot<CrossEntropyGradCall> softmax_cross_entropy_grad;
+extern Slot<AccuracyCall> accuracy;
+
+}  // namespace kernels
+
+}  // namespace catena

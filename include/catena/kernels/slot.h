@@ -1,0 +1,123 @@
+// Slots: named kernels with a list of providers for each device type.
+//
+// Arrays and functions check shapes, dtypes and devices, allocate results and then call a slot with
+// one struct. What a provider may assume stands at the struct. All arrays of a call are on one
+// device; providers enqueue on its current stream.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "catena/core/config.h"
+#include "catena/core/device.h"
+
+namespace catena {
+
+// The providers of a slot for one device type, as users see them.
+struct ProviderInfo {
+  std::string name;
+  int priority;
+  ProviderUse use;  // by the rules of config().providers
+};
+
+// Untyped part of a slot.
+class SlotBase {
+ public:
+  explicit SlotBase(const char* name);
+  SlotBase(const SlotBase&) = delete;
+  SlotBase& operator=(const SlotBase&) = delete;
+
+  const char* name() const { return name_; }
+  // Providers of a device type in the order in which they are asked, those that are off included.
+  // Loads the device's plug-ins.
+  std::vector<ProviderInfo> providers(DeviceType type) const;
+  // Publishes the providers anew after the rules have changed.
+  void apply_rules();
+
+ protected:
+  using AnyFunction = void (*)();
+  struct Entry {
+    std::string provider;
+    int priority;
+    AnyFunction function;
+  };
+  // Functions to ask, one after the other, up to a null pointer.
+  using Table = std::vector<AnyFunction>;
+
+  void add(DeviceType type, const char* provider, int priority, AnyFunction function);
+  AnyFunction find(DeviceType type, std::string_view provider) const;  // throws DeviceError
+  // Loads the plug-ins of the device type and returns its functions, or throws DeviceError.
+  const AnyFunction* load_or_fail(Device device) const;
+  // No provider took the call: throws DeviceError that names those asked.
+  [[noreturn]] void refuse(Device device) const;
+
+  const char* name_;
+  mutable std::array<std::atomic<const AnyFunction*>, kDeviceTypeCount> tables_{};
+  std::array<std::vector<Entry>, kDeviceTypeCount> entries_;
+
+ private:
+  void publish(DeviceType type);
+};
+
+// A kernel that takes calls described by the struct Call.
+template <class Call>
+class Slot : public SlotBase {
+ public:
+  // Enqueues the call and returns true, or returns false without having touched anything: then the
+  // next provider is asked.
+  using Function = bool (*)(const Call&);
+  using SlotBase::SlotBase;
+
+  // Providers of a higher priority are asked first: built-in ones have 0, cuDNN and oneDNN 10.
+  void provide(DeviceType type, const char* provider, Function function, int priority = 0) {
+    add(type, provider, priority, reinterpret_cast<AnyFunction>(function));
+  }
+  // A provider that returns nothing takes every call.
+  template <void (*kFunction)(const Call&)>
+  void provide(DeviceType type, const char* provider, int priority = 0) {
+    provide(type, provider, &take_all<kFunction>, priority);
+  }
+  // Runs the first provider of the device's type that takes the call. DeviceError without one.
+  void operator()(Device device, const Call& call) const {
+    const auto& table = tables_[static_cast<int>(device.type())];
+    const AnyFunction* next = table.load(std::memory_order_acquire);
+    if (next == nullptr) [[unlikely]]
+      next = load_or_fail(device);
+    for (; *next != nullptr; ++next)
+      if (reinterpret_cast<Function>(*next)(call)) [[likely]]
+        return;
+    refuse(device);
+  }
+  // A named provider, for tests and benchmarks.
+  Function provider(DeviceType type, std::string_view provider_name) const {
+    return reinterpret_cast<Function>(find(type, provider_name));
+  }
+
+ private:
+  template <void (*kFunction)(const Call&)>
+  static bool take_all(const Call& call) {
+    kFunction(call);
+    return true;
+  }
+};
+
+// All slots of the process, for `catena-run --check` and the completeness test.
+std::vector<SlotBase*> all_slots();
+
+// Adds rules to config().providers while it lives, for tests and benchmarks:
+//   ProviderScope only_ours("cudnn:off");
+class ProviderScope {
+ public:
+  explicit ProviderScope(std::string_view rules);
+  ~ProviderScope();
+  ProviderScope(const ProviderScope&) = delete;
+  ProviderScope& operator=(const ProviderScope&) = delete;
+
+ private:
+  std::string before_;
+};
+
+}  // namespace catena

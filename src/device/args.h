@@ -1,0 +1,182 @@
+// Arguments of synthesised kernels: plain structs passed by value, laid out alike by g++, nvcc and
+// NVRTC. Strides are bytes; operand 0 (and further outputs) come before the inputs.
+#pragma once
+
+#include "device/index.h"
+
+namespace catena {
+namespace jit {
+
+constexpr int kMapDims = 8;       // collapsed dimensions a kernel takes; the host splits off more
+constexpr int kReduceDims = 12;   // kept, and reduced: alternating axes of the largest array
+constexpr int kMapThreads = 128;  // threads of a block of flat, rows and strided
+constexpr int kTileThreads = 256;
+constexpr int kReduceThreads = 256;
+
+// The operands of an element-wise kernel.
+template <int N>
+struct MapOperands {
+  void* pointer[N];    // first element
+  uint64_t value[N];   // storage bits of an operand that is a host number
+  uint32_t immediate;  // bit k: operand k is value[k]
+  uint32_t uniform;    // bit k: operand k is one element of device memory
+};
+
+// Every array contiguous in the same order.
+template <int N>
+struct FlatArgs {
+  MapOperands<N> op;
+  int64_t size;
+  int64_t head;     // elements before the first one that is aligned for vectors in every array
+  int32_t vectors;  // 0: no common alignment
+  int32_t unused;
+};
+
+// The innermost dimension has stride itemsize, or 0, in every input; itemsize in the outputs.
+template <int N>
+struct RowsArgs {
+  MapOperands<N> op;
+  int64_t columns, rows;
+  int64_t row_stride[N];
+  int64_t outer_stride[kMapDims - 2][N];
+  Divider outer[kMapDims - 2];  // extents outside `rows`, innermost first
+  Divider segments;             // blocks along a row
+  Divider groups;               // blocks along the rows
+  int32_t outer_dims;
+  int32_t width_shift;  // log2 of the threads along a row
+  int32_t vectors;      // every row of every operand is aligned, columns divide
+  uint32_t splat;       // bit k: stride 0 along the columns
+};
+
+// Outputs are contiguous along `columns`; inputs in `staged` are along `rows`.
+template <int N>
+struct TiledArgs {
+  MapOperands<N> op;
+  int64_t columns, rows;
+  int64_t column_stride[N];
+  int64_t row_stride[N];
+  int64_t outer_stride[kMapDims - 2][N];
+  Divider outer[kMapDims - 2];
+  Divider column_tiles, row_tiles;
+  int32_t outer_dims;
+  uint32_t staged;
+};
+
+// Elements of a strided loop that a thread has in hand at a time, a block apart.
+constexpr int kStridedUnroll = 2;
+
+// Any layout; fewer than 2^31 elements.
+template <int N>
+struct StridedArgs {
+  MapOperands<N> op;
+  int64_t stride[kMapDims][N];  // innermost first
+  Divider extent[kMapDims];
+  uint32_t size;
+  int32_t ndim;
+};
+
+// A reduction: output o = reduce over r of input(o, r). Partial results go to `partial`
+// [split][output] when splits > 1 and are joined by the finishing kernel.
+struct ReduceArgs {
+  const void* input;
+  void* output;
+  void* partial;
+  int64_t outputs;                      // number of results
+  int64_t reduced;                      // elements behind each
+  int64_t per_split;                    // of them, for one split
+  int64_t kept_stride[kReduceDims];     // input, innermost first
+  int64_t result_stride[kReduceDims];   // output
+  int64_t reduced_stride[kReduceDims];  // row kernel with vectors: [0] counts vectors
+  Divider kept[kReduceDims];
+  Divider reduced_extent[kReduceDims];
+  double scale;
+  int32_t kept_dims, reduced_dims;
+  int32_t splits;
+  int32_t group_shift;  // row: log2 of the threads that share an output; column: width
+  int32_t vectors;
+  int32_t accumulate;
+  Divider blocks;  // column kernel: blocks along the innermost kept dimension; short: threads
+};
+
+struct ArgReduceArgs {
+  const void* input;
+  void* output;
+  void* partial;  // [split][output] pairs of position (int64) and value
+  int64_t outputs, reduced, per_split;
+  int64_t stride;  // along the reduced axis
+  int64_t kept_stride[kReduceDims];
+  int64_t result_stride[kReduceDims];
+  Divider kept[kReduceDims];
+  Divider blocks;  // columns: threads along the innermost kept dimension
+  int32_t kept_dims;
+  int32_t splits;
+  int32_t group_shift;
+  int32_t maximum;
+  // Aligned vectors of 16 bytes hold neighbouring elements of an output, or of columns.
+  int32_t vectors;
+};
+
+struct ArangeArgs {
+  void* output;
+  int64_t size;
+  int64_t integer_start, integer_step;
+  double start, step;
+};
+
+// A user's element-wise kernel: operands that take part in broadcasting.
+constexpr int kUserDims = 24;
+// D: most dimensions of the loop; kUserDims, or 1, for fewer bytes make the launch faster.
+template <int N, int D = kUserDims>
+struct UserArgs {
+  void* pointer[N];
+  uint64_t value[N];  // storage bits of an operand that is a host number
+  int64_t size;
+  int64_t stride[D][N];  // bytes, innermost first; those of [0] are always there
+  int64_t extent[D];
+  Divider divider[D];  // the same, used below 2^31 elements
+  uint32_t immediate;  // bit k: operand k is value[k]
+  int32_t ndim;
+};
+// An argument that the user indexes.
+struct UserRaw {
+  void* data;
+  int64_t size;
+  int64_t shape[kUserDims];   // outermost first
+  int64_t stride[kUserDims];  // bytes
+  int32_t ndim;
+  int32_t contiguous;
+};
+template <int N>
+struct UserRaws {
+  UserRaw array[N];
+};
+
+constexpr int kConcatInputs = 16;
+
+// Inputs are (rows, width[k]) words, joined along the second axis.
+struct ConcatArgs {
+  const void* input[kConcatInputs];
+  void* output;
+  int64_t width[kConcatInputs];   // words of one row of the input
+  int64_t column[kConcatInputs];  // where it starts in a row of the output
+  int64_t output_width;
+  int64_t rows;
+  uint32_t first_block[kConcatInputs + 1];
+  int32_t count;
+};
+
+static_assert(sizeof(Divider) == 12, "Divider must have no padding");
+static_assert(sizeof(FlatArgs<3>) == 80, "FlatArgs is laid out alike everywhere");
+static_assert(sizeof(RowsArgs<3>) == 352, "RowsArgs is laid out alike everywhere");
+static_assert(sizeof(TiledArgs<3>) == 368, "TiledArgs is laid out alike everywhere");
+static_assert(sizeof(StridedArgs<3>) == 352, "StridedArgs is laid out alike everywhere");
+static_assert(sizeof(ReduceArgs) == 672, "ReduceArgs is laid out alike everywhere");
+static_assert(sizeof(ArgReduceArgs) == 424, "ArgReduceArgs is laid out alike everywhere");
+static_assert(sizeof(ArangeArgs) == 48, "ArangeArgs is laid out alike everywhere");
+static_assert(sizeof(UserArgs<2, 1>) == 88, "UserArgs is laid out alike everywhere");
+static_assert(sizeof(UserArgs<2>) == 912, "UserArgs is laid out alike everywhere");
+static_assert(sizeof(UserRaw) == 408, "UserRaw is laid out alike everywhere");
+static_assert(sizeof(ConcatArgs) == 480, "ConcatArgs is laid out alike everywhere");
+
+}  // namespace jit
+}  // namespace catena

@@ -1,0 +1,136 @@
+#include "catena/kernels/slot.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "backends/cpu/register.h"
+#include "catena/core/backend.h"
+#include "catena/core/error.h"
+
+namespace catena {
+namespace {
+
+std::mutex& provider_mutex() {
+  static std::mutex* m = new std::mutex;
+  return *m;
+}
+
+std::vector<SlotBase*>& slot_list() {
+  static auto* list = new std::vector<SlotBase*>;
+  return *list;
+}
+
+void apply_rules_to_all() {
+  for (SlotBase* slot : slot_list()) slot->apply_rules();
+}
+
+// The CPU kernels are part of this library: they are registered when a slot first finds no
+// provider. The companions of the CPU come with them, as those of a GPU with its plug-in.
+void register_builtin_kernels() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    on_provider_rules(&apply_rules_to_all);
+    register_cpu_kernels();
+    load_companions(DeviceType::kCpu);
+  });
+}
+
+ProviderUse use_of(const char* slot, const std::string& provider) {
+  return config().providers.use(slot, provider);
+}
+
+}  // namespace
+
+SlotBase::SlotBase(const char* name) : name_(name) { slot_list().push_back(this); }
+
+std::vector<ProviderInfo> SlotBase::providers(DeviceType type) const {
+  register_builtin_kernels();
+  find_backend(type);
+  std::lock_guard lock(provider_mutex());
+  std::vector<ProviderInfo> result;
+  for (const Entry& e : entries_[static_cast<int>(type)])
+    result.push_back({e.provider, e.priority, use_of(name_, e.provider)});
+  return result;
+}
+
+void SlotBase::apply_rules() {
+  std::lock_guard lock(provider_mutex());
+  for (int type = 0; type < kDeviceTypeCount; ++type)
+    if (!entries_[type].empty()) publish(static_cast<DeviceType>(type));
+}
+
+void SlotBase::add(DeviceType type, const char* provider, int priority, AnyFunction function) {
+  std::lock_guard lock(provider_mutex());
+  auto& entries = entries_[static_cast<int>(type)];
+  const auto place = std::find_if(entries.begin(), entries.end(),
+                                  [&](const Entry& e) { return e.priority < priority; });
+  entries.insert(place, Entry{provider, priority, function});
+  publish(type);
+}
+
+// The caller holds the lock. Tables are never freed: a call of another thread may be walking the
+// last one, and they are made for a handful of reasons in the life of a process.
+void SlotBase::publish(DeviceType type) {
+  const auto& entries = entries_[static_cast<int>(type)];
+  const bool forced = std::any_of(entries.begin(), entries.end(), [&](const Entry& e) {
+    return use_of(name_, e.provider) == ProviderUse::kOnly;
+  });
+  const ProviderUse wanted = forced ? ProviderUse::kOnly : ProviderUse::kOn;
+  auto* table = new Table;
+  for (const Entry& e : entries)
+    if (use_of(name_, e.provider) == wanted) table->push_back(e.function);
+  table->push_back(nullptr);
+  tables_[static_cast<int>(type)].store(table->data(), std::memory_order_release);
+}
+
+SlotBase::AnyFunction SlotBase::find(DeviceType type, std::string_view provider) const {
+  register_builtin_kernels();
+  find_backend(type);  // loads the plug-in
+  std::lock_guard lock(provider_mutex());
+  for (const Entry& e : entries_[static_cast<int>(type)]) {
+    if (e.provider == provider) return e.function;
+  }
+  fail<DeviceError>(name_, ": no provider '", provider, "' for ", catena::name(type));
+}
+
+const SlotBase::AnyFunction* SlotBase::load_or_fail(Device device) const {
+  register_builtin_kernels();
+  require_device(device);  // loads the plug-in; says why there is none
+  const AnyFunction* table =
+      tables_[static_cast<int>(device.type())].load(std::memory_order_acquire);
+  if (table == nullptr) refuse(device);
+  return table;
+}
+
+void SlotBase::refuse(Device device) const {
+  const auto all = providers(device.type());
+  if (all.empty())
+    fail<DeviceError>(name_, ": ", catena::name(device.type()), " has no such kernel");
+  const bool forced = std::any_of(
+      all.begin(), all.end(), [](const ProviderInfo& p) { return p.use == ProviderUse::kOnly; });
+  std::string asked, left_out;
+  for (const ProviderInfo& p : all) {
+    std::string& list =
+        p.use == (forced ? ProviderUse::kOnly : ProviderUse::kOn) ? asked : left_out;
+    list += (list.empty() ? "" : ", ") + p.name;
+  }
+  const std::string rules = left_out.empty()
+                                ? ""
+                                : message("; left out by the rules '", config().providers.text(),
+                                          "' (config().providers, CATENA_PROVIDERS): ", left_out);
+  fail<DeviceError>(name_, ": no provider takes this call on ", device,
+                    "; asked: ", asked.empty() ? "none" : asked, rules);
+}
+
+std::vector<SlotBase*> all_slots() {
+  register_builtin_kernels();
+  return slot_list();
+}
+
+ProviderScope::ProviderScope(std::string_view rules) : before_(config().providers.text()) {
+  config().providers = before_.empty() ? std::string(rules) : message(before_, ",", rules);
+}
+
+ProviderScope::~ProviderScope() { config().providers = before_; }
+
+}  // namespace catena

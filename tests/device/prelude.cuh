@@ -1,0 +1,110 @@
+// The host's stand-in for src/device/prelude.cuh: runs kernel texts with one std::thread a CUDA
+// thread, a barrier for __syncthreads, blocks one after the other. It is found first on the include
+// path of these tests. Included inside a namespace of its own by files that define what a text
+// expects; everything here has internal linkage or lives in that namespace.
+#pragma once
+
+#define CATENA_FN inline
+#define CATENA_KERNEL static void
+#define __launch_bounds__(threads)
+#define __grid_constant__
+#define __shared__ static
+
+struct uint2 {
+  unsigned x, y;
+};
+struct uint4 {
+  unsigned x, y, z, w;
+};
+struct longlong2 {
+  long long x, y;
+};
+struct Dim3 {
+  unsigned x = 0, y = 0, z = 0;
+};
+
+static thread_local Dim3 threadIdx;
+static Dim3 blockIdx, gridDim;
+static std::barrier<>* block_barrier = nullptr;
+static unsigned exchange_words[1024];
+
+static void __syncthreads() { block_barrier->arrive_and_wait(); }
+static unsigned __shfl_down_sync(unsigned, unsigned value, int distance) {
+  exchange_words[threadIdx.x] = value;
+  __syncthreads();
+  const unsigned lane = threadIdx.x % 32;
+  const unsigned result =
+      lane + unsigned(distance) < 32 ? exchange_words[threadIdx.x + unsigned(distance)] : value;
+  __syncthreads();
+  return result;
+}
+
+// Runs `kernel` for every thread of every block. Without barriers in the kernel, `parallel` = false
+// runs the threads of a block one after the other.
+template <class Kernel>
+static void run_grid(Dim3 grid, unsigned threads, bool parallel, const Kernel& kernel) {
+  gridDim = grid;
+  const auto for_blocks = [&](const auto& body) {
+    for (unsigned y = 0; y < grid.y; ++y) {
+      for (unsigned x = 0; x < grid.x; ++x) body(x, y);
+    }
+  };
+  if (!parallel) {
+    for_blocks([&](unsigned x, unsigned y) {
+      blockIdx = {x, y, 0};
+      for (unsigned t = 0; t < threads; ++t) {
+        threadIdx = {t, 0, 0};
+        kernel();
+      }
+    });
+    return;
+  }
+  std::barrier<> barrier(static_cast<std::ptrdiff_t>(threads));
+  block_barrier = &barrier;
+  std::vector<std::thread> workers;
+  for (unsigned t = 0; t < threads; ++t) {
+    workers.emplace_back([&, t] {
+      threadIdx = {t, 0, 0};
+      for_blocks([&](unsigned x, unsigned y) {
+        barrier.arrive_and_wait();
+        if (t == 0) blockIdx = {x, y, 0};
+        barrier.arrive_and_wait();
+        kernel();
+        barrier.arrive_and_wait();
+      });
+    });
+  }
+  for (std::thread& worker : workers) worker.join();
+}
+
+// What prelude.cuh gives on the GPU, for the plain types.
+namespace catena {
+namespace jit {
+template <class T>
+struct Compute {
+  typedef T type;
+};
+template <class A, class B>
+struct IsSame {
+  static constexpr bool value = std::is_same_v<A, B>;
+};
+template <class T>
+struct IsNarrow {
+  static constexpr bool value = false;
+};
+template <class T>
+CATENA_FN T widen(T x) {
+  return x;
+}
+template <class To, class From>
+CATENA_FN To convert(From x) {
+  return To(x);
+}
+template <class T>
+CATENA_FN T from_bits(unsigned long long bits) {
+  T value;
+  std::memcpy(&value, &bits, sizeof(T));
+  return value;
+}
+}  // namespace jit
+}  // namespace catena

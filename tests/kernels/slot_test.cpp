@@ -1,0 +1,143 @@
+// Slots and their providers: order, declined calls, rules.
+#include "catena/kernels/slot.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "catena/array/creation.h"
+#include "catena/array/math.h"
+#include "catena/core/error.h"
+
+namespace catena {
+namespace {
+
+struct Call {
+  int size;
+  std::vector<std::string>& asked;
+};
+
+bool fast(const Call& call) {
+  call.asked.push_back("fast");
+  return call.size % 2 == 0;
+}
+void all(const Call& call) { call.asked.push_back("all"); }
+
+// One slot for all tests of the process, as slots live as long as it.
+Slot<Call>& slot() {
+  static Slot<Call>* const instance = [] {
+    auto* made = new Slot<Call>("slot_test");
+    made->provide<&all>(DeviceType::kCpu, "all");
+    made->provide(DeviceType::kCpu, "fast", &fast, 10);
+    return made;
+  }();
+  return *instance;
+}
+
+std::vector<std::string> asked_for(int size) {
+  std::vector<std::string> asked;
+  slot()(cpu(0), {size, asked});
+  return asked;
+}
+
+std::string text_of_refusal(int size) {
+  try {
+    asked_for(size);
+  } catch (const DeviceError& e) {
+    return e.what();
+  }
+  return "no error";
+}
+
+TEST(Slot, AsksByPriorityUntilOneTakesTheCall) {
+  EXPECT_EQ(asked_for(2), (std::vector<std::string>{"fast"}));
+  EXPECT_EQ(asked_for(3), (std::vector<std::string>{"fast", "all"}));
+}
+
+TEST(Slot, ListsItsProviders) {
+  const auto providers = slot().providers(DeviceType::kCpu);
+  ASSERT_EQ(providers.size(), 2u);
+  EXPECT_EQ(providers[0].name, "fast");
+  EXPECT_EQ(providers[0].priority, 10);
+  EXPECT_EQ(providers[1].name, "all");
+  EXPECT_EQ(providers[1].use, ProviderUse::kOn);
+}
+
+TEST(Slot, RulesTurnProvidersOffAndForceThem) {
+  {
+    const ProviderScope off("fast:off");
+    EXPECT_EQ(asked_for(2), (std::vector<std::string>{"all"}));
+    EXPECT_EQ(slot().providers(DeviceType::kCpu)[0].use, ProviderUse::kOff);
+    const ProviderScope on("slot_test/fast:on");  // later rules win
+    EXPECT_EQ(asked_for(2), (std::vector<std::string>{"fast"}));
+  }
+  {
+    const ProviderScope only("all:only");
+    EXPECT_EQ(asked_for(2), (std::vector<std::string>{"all"}));
+  }
+  {
+    const ProviderScope other("other_slot/fast:off");
+    EXPECT_EQ(asked_for(2), (std::vector<std::string>{"fast"}));
+  }
+  EXPECT_EQ(asked_for(2), (std::vector<std::string>{"fast"}));
+  EXPECT_EQ(config().providers.text(), "");
+}
+
+TEST(Slot, CallThatNobodyTakesNamesProvidersAndRules) {
+  {
+    const ProviderScope only("fast:only");
+    EXPECT_EQ(text_of_refusal(2), "no error");
+    EXPECT_EQ(text_of_refusal(3),
+              "slot_test: no provider takes this call on cpu:0; asked: fast; left out by "
+              "the rules 'fast:only' (config().providers, CATENA_PROVIDERS): all");
+  }
+  const ProviderScope none("fast:off,all:off");
+  EXPECT_EQ(text_of_refusal(2),
+            "slot_test: no provider takes this call on cpu:0; asked: none; left out by the "
+            "rules 'fast:off,all:off' (config().providers, CATENA_PROVIDERS): fast, all");
+}
+
+TEST(Slot, WithoutProvidersSaysSo) {
+  static Slot<Call> empty("empty_slot");
+  std::vector<std::string> asked;
+  try {
+    empty(cpu(0), {1, asked});
+    FAIL();
+  } catch (const DeviceError& e) {
+    EXPECT_STREQ(e.what(), "empty_slot: cpu has no such kernel");
+  }
+}
+
+TEST(Slot, FindsProvidersByName) {
+  std::vector<std::string> asked;
+  EXPECT_FALSE(slot().provider(DeviceType::kCpu, "fast")({3, asked}));
+  EXPECT_TRUE(slot().provider(DeviceType::kCpu, "all")({3, asked}));
+  EXPECT_THROW(slot().provider(DeviceType::kCpu, "cudnn"), DeviceError);
+}
+
+// Tables are replaced while other threads call.
+TEST(Slot, RulesMayChangeBesideCalls) {
+  std::atomic<bool> stop{false};
+  std::thread caller([&] {
+    while (!stop) asked_for(3);
+  });
+  for (int i = 0; i < 200; ++i) const ProviderScope scope(i % 2 ? "fast:off" : "all:only");
+  stop = true;
+  caller.join();
+}
+
+TEST(Slot, ArraysObeyTheRules) {
+  const Array a = ones({3});
+  const ProviderScope off("elementwise/cpu:off");
+  try {
+    add(a, a);
+    FAIL();
+  } catch (const DeviceError& e) {
+    EXPECT_NE(std::string(e.what()).find("elementwise: no provider takes this call on cpu:0"),
+              std::string::npos)
+        << e.what();
+  }
+}
+
+}  // namespace
+}  // namespace catena
