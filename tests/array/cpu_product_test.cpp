@@ -105,10 +105,16 @@ TEST(CpuProduct, EveryShapeAroundTheBlocks) {
                                                                                   {900, 40, 161},
                                                                                   {64, 64, 1000},
                                                                                   {100, 10, 1000},
+                                                                                  {37, 11, 2500},
+                                                                                  {12, 41, 300},
+                                                                                  {11, 12, 4100},
+                                                                                  {300, 70, 14},
+                                                                                  {600, 505, 10},
+                                                                                  {4100, 70, 64},
                                                                                   {3, 1700, 500},
                                                                                   {1, 3000, 700},
                                                                                   {3000, 1, 700}})
-    for (int repeat = 0; repeat < 4; ++repeat) {
+    for (int repeat = 0; repeat < 6; ++repeat) {
       check<float>(random, m, n, k);
       check<double>(random, m, n, k);
     }
@@ -117,20 +123,23 @@ TEST(CpuProduct, EveryShapeAroundTheBlocks) {
 TEST(CpuProduct, TheNumberOfThreadsDoesNotChangeABit) {
   std::mt19937 random(3);
   std::uniform_real_distribution<float> uniform(-1, 1);
-  Problem<float> p(random, 333, 517, 401, {false, true, false}, 0);
-  for (float& x : p.a) x = uniform(random);
-  for (float& x : p.b) x = uniform(random);
-  const int before = cpu_threads();
-  std::vector<float> alone = p.c;
-  set_cpu_threads(1);
-  host::gemm(p.call(alone.data(), false));
-  for (int threads : {2, 3, 8}) {
-    std::vector<float> together = p.c;
-    set_cpu_threads(threads);
-    host::gemm(p.call(together.data(), false));
-    EXPECT_EQ(alone, together) << threads << " threads";
+  for (const auto& [m, n, k] : std::vector<std::tuple<int64_t, int64_t, int64_t>>{
+           {333, 517, 401}, {1333, 10, 1000}, {11, 1333, 1000}, {1333, 517, 9}}) {
+    Problem<float> p(random, m, n, k, {false, true, false}, 0);
+    for (float& x : p.a) x = uniform(random);
+    for (float& x : p.b) x = uniform(random);
+    const int before = cpu_threads();
+    std::vector<float> alone = p.c;
+    set_cpu_threads(1);
+    host::gemm(p.call(alone.data(), false));
+    for (int threads : {2, 3, 8}) {
+      std::vector<float> together = p.c;
+      set_cpu_threads(threads);
+      host::gemm(p.call(together.data(), false));
+      EXPECT_EQ(alone, together) << threads << " threads, " << m << " x " << n << " x " << k;
+    }
+    set_cpu_threads(before);
   }
-  set_cpu_threads(before);
 }
 
 TEST(CpuProduct, LevelOfTheKernels) {

@@ -17,10 +17,13 @@ namespace {
 // of one thread's part (docs/decisions.md).
 constexpr int64_t kParallelProduct = int64_t{1} << 20, kPartOfProduct = int64_t{1} << 19;
 
-constexpr int64_t kDepth = 384;          // of a packed block, in float; half of it in double
-constexpr int64_t kBlockRows = 448;      // of a, packed together: they stay in the second cache
+constexpr int64_t kDepth = 384;  // of a packed block, in float; half of it in double
+// Rows of a that are used together: they stay in the second cache beside what is fetched of b. Up
+// to kOneBlock rows are not divided, for then no packed b has to be kept.
+constexpr int64_t kBlockRows = 224, kOneBlock = 448;
 constexpr int64_t kBlockColumns = 2048;  // of b, where they serve several blocks of rows
-constexpr int64_t kShallow = 160, kSecondCache = int64_t{1} << 20;  // lines; bytes
+constexpr int64_t kWriting = 160, kSecondCache = int64_t{1} << 20;  // lines; bytes
+constexpr int64_t kFewDots = 12, kDotDepth = 2048;  // rows or columns; elements that stay in caches
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -67,7 +70,7 @@ class Part {
         a_across_(g.k > 1 && g.a_column != 1),
         b_by_lines_(g.b_column == 1 || g.n == 1),
         pack_a_(ceil_div(g.n, unit_) > (a_across_ ? kAcrossPanels : kRowPanels)),
-        pack_b_(g.m > 2 * loops_.rows && g.k * g.n > kSmallMatrix) {}
+        pack_b_(g.m > 2 * loops_.rows && g.k > loops_.shallow && g.k * g.n > kSmallMatrix) {}
 
   void run() {
     const int64_t depth = kDepth * int64_t(sizeof(float)) / int64_t(sizeof(T));
@@ -81,17 +84,18 @@ class Part {
 
  private:
   // A packed row of a is used by each panel of b: with few of them it is read where it lies. So is
-  // a matrix b that is used few times, or that the first cache holds.
+  // a matrix b that is used few times, or that the first cache or the registers hold.
   static constexpr int64_t kAcrossPanels = 4, kRowPanels = 48, kSmallMatrix = 8192;
 
   const T* a_at(int64_t i, int64_t l) const { return g_.a + i * g_.a_row + l * g_.a_column; }
   const T* b_at(int64_t l, int64_t j) const { return g_.b + l * g_.b_row + j * g_.b_column; }
 
   void block(int64_t j, int64_t columns, int64_t l, int64_t depth) {
+    if (g_.k <= loops_.shallow && !a_across_) return shallow(j, columns);
     // Tiles of little depth write more than they read: they go along the rows of c, by all of b.
-    if (depth <= kShallow && columns * depth * int64_t(sizeof(T)) <= kSecondCache)
+    if (depth <= kWriting && columns * depth * int64_t(sizeof(T)) <= kSecondCache)
       return along_rows(j, columns, l, depth);
-    const Even rows(g_.m, kBlockRows);
+    const Even rows(g_.m, g_.m <= kOneBlock ? kOneBlock : kBlockRows);
     // With one block of rows a panel of b is used up before the next one is packed.
     const bool one = rows.parts == 1;
     Right right = right_block(j, columns, l, depth, one ? 1 : ceil_div(columns, unit_));
@@ -102,7 +106,25 @@ class Part {
         for (int64_t t = 0; t < tiles.parts; ++t) pack_left(first, tiles, t, l, depth);
       for (int64_t p = 0; p * unit_ < columns; ++p) {
         const Panel b = right_panel(right, one ? 0 : p, p, part == 0);
-        for (int64_t t = 0; t < tiles.parts; ++t) tile(first, tiles, t, l, depth, b);
+        for (int64_t t = 0; t < tiles.parts; ++t)
+          tile(first, tiles, t, l, depth, b,
+               next_panel(right, one ? 0 : p + 1, p + 1, part == 0, t, tiles.parts));
+      }
+    }
+  }
+  // A result in far memory is written along its rows, a few at a time: pieces of all rows would
+  // take five times as long.
+  void shallow(int64_t j, int64_t columns) {
+    const bool near = g_.m * columns * int64_t(sizeof(T)) <= kSecondCache;
+    const Right right = right_block(j, columns, 0, g_.k, ceil_div(columns, unit_));
+    const Even rows(g_.m, near ? g_.m : 2 * loops_.rows);
+    for (int64_t part = 0; part < rows.parts; ++part) {
+      const int64_t i = rows.begin(part), count = rows.begin(part + 1) - i;
+      for (int64_t p = 0; p * unit_ < columns; ++p) {
+        const Panel b = right_panel(right, p, p, part == 0);
+        loops_.shallow_rows[b.width > loops_.lanes][g_.k - 1](count, a_at(i, 0), g_.a_row, b.data,
+                                                              b.row, g_.c + i * g_.c_row + b.j,
+                                                              g_.c_row, b.width, g_.accumulate);
       }
     }
   }
@@ -112,7 +134,8 @@ class Part {
     for (int64_t t = 0; t < tiles.parts; ++t) {
       if (pack_a_) pack_left(0, tiles, t, l, depth);
       for (int64_t p = 0; p * unit_ < columns; ++p)
-        tile(0, tiles, t, l, depth, right_panel(right, p, p, t == 0));
+        tile(0, tiles, t, l, depth, right_panel(right, p, p, t == 0),
+             next_rows(tiles, t, p, l, depth));
     }
   }
 
@@ -129,6 +152,23 @@ class Part {
     const T* data;
     int64_t row, j, width;
   };
+  // The part of the rows of tile t + 1 that comes while tile t passes by panel p. Rows that the
+  // second cache holds come fast enough by themselves.
+  Ahead<T> next_rows(const Even& tiles, int64_t t, int64_t p, int64_t l, int64_t depth) const {
+    const bool near = g_.m * g_.k * int64_t(sizeof(T)) <= kSecondCache;
+    if (near || a_across_ || t + 1 == tiles.parts || p * unit_ >= depth) return {};
+    const int64_t i = tiles.begin(t + 1);
+    return {a_at(i, l + p * unit_), g_.a_row, tiles.begin(t + 2) - i};
+  }
+  // The t-th of `parts` of the lines from which panel p will be packed or read.
+  Ahead<T> next_panel(const Right& r, int64_t slot, int64_t p, bool pack, int64_t t,
+                      int64_t parts) const {
+    if (p * unit_ >= r.columns) return {};
+    const int64_t begin = r.depth * t / parts, count = r.depth * (t + 1) / parts - begin;
+    if (pack_b_ && !pack) return {r.slots + slot * r.slot_size + begin * unit_, unit_, count};
+    if (!b_by_lines_) return {};
+    return {b_at(r.l + begin, r.j + p * unit_), g_.b_row, count};
+  }
   Panel right_panel(const Right& r, int64_t slot, int64_t p, bool pack) const {
     const int64_t j = r.j + p * unit_, width = std::min(unit_, r.columns - p * unit_);
     const int64_t step = width > loops_.lanes ? unit_ : loops_.lanes;
@@ -151,14 +191,14 @@ class Part {
       loops_.pack_rows(a_at(first + i, l), g_.a_row, count, depth, to, count);
   }
 
-  void tile(int64_t first, const Even& tiles, int64_t t, int64_t l, int64_t depth,
-            const Panel& b) const {
+  void tile(int64_t first, const Even& tiles, int64_t t, int64_t l, int64_t depth, const Panel& b,
+            const Ahead<T>& ahead) const {
     const int64_t i = tiles.begin(t), count = tiles.begin(t + 1) - i;
     const T* a = pack_a_ ? packed_a_ + i * depth : a_at(first + i, l);
     const int64_t stride = pack_a_ ? count : a_across_ ? g_.a_column : g_.a_row;
     loops_.tile[b.width > loops_.lanes][pack_a_ || a_across_][count - 1](
         depth, a, stride, b.data, b.row, g_.c + (first + i) * g_.c_row + b.j, g_.c_row, b.width,
-        g_.accumulate || l > 0);
+        g_.accumulate || l > 0, ahead);
   }
 
   static Scratch& a_scratch() {
@@ -205,6 +245,39 @@ void vector_product(const Gemm<T>& g) {
   });
 }
 
+// Whether the rows of a times the columns of b, both contiguous along the depth, are a matter of
+// dot products: tiles of so few columns would leave parts of their vectors empty.
+template <class T>
+bool few_dots(const Gemm<T>& g) {
+  return g.a_column == 1 && g.b_row == 1 && std::min(g.m, g.n) <= kFewDots &&
+         g.k >= 16 * loops_of(T{}).lanes;
+}
+
+// Rows begin to end of c, which are more than its columns.
+template <class T>
+void dot_tiles(const Gemm<T>& g, int64_t begin, int64_t end) {
+  const GemmLoops<T>& loops = loops_of(T{});
+  const Even rows(end - begin, loops.dot_side), columns(g.n, loops.dot_side);
+  for (int64_t l = 0; l < g.k; l += kDotDepth)
+    for (int64_t r = 0; r < rows.parts; ++r)
+      for (int64_t s = 0; s < columns.parts; ++s) {
+        const int64_t i = begin + rows.begin(r), j = columns.begin(s);
+        const int64_t m = begin + rows.begin(r + 1) - i, n = columns.begin(s + 1) - j;
+        loops.dot_tile[m - 1][n - 1](std::min(kDotDepth, g.k - l), g.a + i * g.a_row + l, g.a_row,
+                                     g.b + j * g.b_column + l, g.b_column,
+                                     g.c + i * g.c_row + j * g.c_column, g.c_row, g.c_column,
+                                     g.accumulate || l > 0);
+      }
+}
+
+template <class T>
+void dot_product(const Gemm<T>& g) {
+  if (g.m < g.n) return dot_product(transposed(g));
+  const int threads = parts_of_product(g.m, g.n, g.k, g.n, threads_for(g.m * g.n * g.k)).rows;
+  parallel_ranges(g.m, loops_of(T{}).dot_side, threads,
+                  [&](int64_t begin, int64_t end) { dot_tiles(g, begin, end); });
+}
+
 template <class T>
 void parallel_product(const Gemm<T>& g) {
   const int64_t unit = 2 * loops_of(T{}).lanes;
@@ -232,6 +305,7 @@ void run(const Gemm<T>& g) {
   if (g.n == 1 && g.m > 1 && g.c_row == 1) return vector_product(transposed(g));
   if (!by_rows) return run(transposed(g));
   if (g.m == 1 && (g.b_column == 1 || g.b_row == 1 || g.k == 1)) return vector_product(g);
+  if (few_dots(g)) return dot_product(g);
   parallel_product(g);
 }
 

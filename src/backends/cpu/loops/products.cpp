@@ -13,12 +13,13 @@ namespace {
 #define CATENA_INLINE inline __attribute__((always_inline))
 
 // Rows of a tile so that its sums, one row of b and one element of a fill the registers.
+// The same for tiles of dot products, and for the lines of b that shallow_rows keeps.
 #if defined(__AVX512F__)
-constexpr int kRows = 14;
+constexpr int kRows = 14, kDotSide = 5, kShallow = 14;
 #elif defined(__AVX2__)
-constexpr int kRows = 6;
+constexpr int kRows = 6, kDotSide = 3, kShallow = 6;
 #else
-constexpr int kRows = 4;
+constexpr int kRows = 4, kDotSide = 3, kShallow = 6;
 #endif
 constexpr int kVectors = 2;  // of a row of the tile
 
@@ -67,42 +68,49 @@ CATENA_INLINE void store_tile(const typename Simd<T>::Vector (&sums)[M][N], T* c
   }
 }
 
-// Brings the tile into the cache while the sums are made. The addresses are hidden from the
-// compiler, which would keep all of them until the end.
-template <class T, int M, int N>
-CATENA_INLINE void fetch_tile(const T* c, int64_t c_row) {
-#pragma GCC unroll 16
-  for (int i = 0; i < M; ++i) {
-    __builtin_prefetch(c, 1);
-    if (N > 1) __builtin_prefetch(c + Simd<T>::kLanes, 1);
-    c += c_row;
-    asm("" : "+r"(c));
-  }
-}
-
 template <class T, int M, int N, bool kAcross>
 void tile(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_row, T* c, int64_t c_row,
-          int64_t columns, bool accumulate) {
+          int64_t columns, bool accumulate, const Ahead<T>& ahead) {
   using S = Simd<T>;
   typename S::Vector sums[M][N];
 #pragma GCC unroll 16
   for (int i = 0; i < M; ++i)
 #pragma GCC unroll 2
     for (int j = 0; j < N; ++j) sums[i][j] = S::all(0);
-  fetch_tile<T, M, N>(c, c_row);
   Left<T, kAcross> left(a, a_stride);
-  for (int64_t l = 0; l < k; ++l) {
-    typename S::Vector right[N];
-#pragma GCC unroll 2
-    for (int j = 0; j < N; ++j) right[j] = S::load(b + j * S::kLanes);
-#pragma GCC unroll 16
-    for (int i = 0; i < M; ++i) {
-      const auto x = S::all(left.at(i));
-#pragma GCC unroll 2
-      for (int j = 0; j < N; ++j) sums[i][j] = S::fma(x, right[j], sums[i][j]);
+  // Meanwhile the tile comes into the cache, and what is needed after it, a row at a time: all at
+  // once would keep a and b waiting.
+  const T *fetched = c, *coming = ahead.at;
+  int64_t rows = k < kShallow ? 0 : M, more = k < kShallow ? 0 : ahead.count;
+  const int64_t pace = k < 128 ? (k + 15) / 16 : 8;
+  for (int64_t l = 0; l < k;) {
+    int64_t end = k;
+    if (rows > 0) {
+      __builtin_prefetch(fetched, 1);
+      if (N > 1) __builtin_prefetch(fetched + S::kLanes, 1);
+      fetched += c_row;
+      --rows;
     }
-    left.next();
-    b += b_row;
+    if (more > 0) {
+      __builtin_prefetch(coming, 0, 2);
+      __builtin_prefetch(coming + S::kLanes, 0, 2);
+      coming += ahead.step;
+      --more;
+    }
+    if (rows + more > 0 && l + pace < k) end = l + pace;
+    for (; l < end; ++l) {
+      typename S::Vector right[N];
+#pragma GCC unroll 2
+      for (int j = 0; j < N; ++j) right[j] = S::load(b + j * S::kLanes);
+#pragma GCC unroll 16
+      for (int i = 0; i < M; ++i) {
+        const auto x = S::all(left.at(i));
+#pragma GCC unroll 2
+        for (int j = 0; j < N; ++j) sums[i][j] = S::fma(x, right[j], sums[i][j]);
+      }
+      left.next();
+      b += b_row;
+    }
   }
   store_tile<T, M, N>(sums, c, c_row, columns, accumulate);
 }
@@ -114,6 +122,97 @@ void fill_tiles(GemmLoops<T>& loops) {
   loops.tile[1][0][M - 1] = &tile<T, M, 2, false>;
   loops.tile[1][1][M - 1] = &tile<T, M, 2, true>;
   if constexpr (M > 1) fill_tiles<T, M - 1>(loops);
+}
+
+// A panel of b in registers, by which the rows of a and c pass: tiles of so little depth would
+// spend as much time between their loops as in them.
+template <class T, int N, int K>
+void shallow_rows(int64_t rows, const T* a, int64_t a_row, const T* b, int64_t b_row, T* c,
+                  int64_t c_row, int64_t columns, bool accumulate) {
+  using S = Simd<T>;
+  typename S::Vector right[K][N];
+#pragma GCC unroll 16
+  for (int l = 0; l < K; ++l)
+#pragma GCC unroll 2
+    for (int j = 0; j < N; ++j) right[l][j] = S::load(b + l * b_row + j * S::kLanes);
+  for (int64_t i = 0; i < rows; ++i) {
+    typename S::Vector sums[1][N];
+#pragma GCC unroll 2
+    for (int j = 0; j < N; ++j) sums[0][j] = S::all(0);
+#pragma GCC unroll 16
+    for (int l = 0; l < K; ++l) {
+      const auto x = S::all(a[i * a_row + l]);
+#pragma GCC unroll 2
+      for (int j = 0; j < N; ++j) sums[0][j] = S::fma(x, right[l][j], sums[0][j]);
+    }
+    store_tile<T, 1, N>(sums, c + i * c_row, c_row, columns, accumulate);
+  }
+}
+
+template <class T, int K>
+void fill_shallow(GemmLoops<T>& loops) {
+  loops.shallow_rows[0][K - 1] = &shallow_rows<T, 1, K>;
+  loops.shallow_rows[1][K - 1] = &shallow_rows<T, 2, K>;
+  if constexpr (K > 1) fill_shallow<T, K - 1>(loops);
+}
+
+// Tiles of dot products ----------------------------------------------------------------------
+
+// The totals of 16 / sizeof(T) vectors. Each is added up in the same order, wherever it stands.
+template <class T, int kDeep>
+CATENA_INLINE void totals(typename Simd<T>::Vector (&v)[kDeep], T* to) {
+  typedef T Quarter __attribute__((vector_size(16)));
+  constexpr int kQuarters = Simd<T>::kLanes / kDeep;
+  Simd<T>::transpose(v);
+  for (int i = 1; i < kDeep; ++i) v[0] = Simd<T>::add(v[0], v[i]);
+  Quarter quarters[kQuarters];
+  __builtin_memcpy(quarters, &v[0], sizeof quarters);
+  for (int i = 1; i < kQuarters; ++i) quarters[0] += quarters[i];
+  __builtin_memcpy(to, quarters, sizeof(Quarter));
+}
+
+template <class T, int M, int N>
+void dot_tile(int64_t k, const T* a, int64_t a_row, const T* b, int64_t b_row, T* c, int64_t c_row,
+              int64_t c_column, bool accumulate) {
+  using S = Simd<T>;
+  constexpr int kDeep = 16 / sizeof(T), kGroups = (M * N + kDeep - 1) / kDeep;
+  typename S::Vector sums[kGroups][kDeep];
+#pragma GCC unroll 28
+  for (int i = 0; i < kGroups * kDeep; ++i) sums[i / kDeep][i % kDeep] = S::all(0);
+  const auto step = [&](int64_t l, auto load) __attribute__((always_inline)) {
+    typename S::Vector right[N];
+#pragma GCC unroll 5
+    for (int j = 0; j < N; ++j) right[j] = load(b + j * b_row + l);
+#pragma GCC unroll 5
+    for (int i = 0; i < M; ++i) {
+      const auto left = load(a + i * a_row + l);
+#pragma GCC unroll 5
+      for (int j = 0; j < N; ++j) {
+        auto& sum = sums[(i * N + j) / kDeep][(i * N + j) % kDeep];
+        sum = S::fma(left, right[j], sum);
+      }
+    }
+  };
+  int64_t l = 0;
+  for (; l + S::kLanes <= k; l += S::kLanes) step(l, [](const T* p) { return S::load(p); });
+  if (l < k) step(l, [&](const T* p) { return S::load_part(p, k - l); });
+  T results[kGroups * kDeep];
+#pragma GCC unroll 16
+  for (int i = 0; i < kGroups; ++i) totals<T, kDeep>(sums[i], results + i * kDeep);
+  for (int i = 0; i < M; ++i)
+    for (int j = 0; j < N; ++j) {
+      T& to = c[i * c_row + j * c_column];
+      to = accumulate ? to + results[i * N + j] : results[i * N + j];
+    }
+}
+
+template <class T, int M, int N>
+void fill_dots(GemmLoops<T>& loops) {
+  loops.dot_tile[M - 1][N - 1] = &dot_tile<T, M, N>;
+  if constexpr (N > 1)
+    fill_dots<T, M, N - 1>(loops);
+  else if constexpr (M > 1)
+    fill_dots<T, M - 1, kDotSide>(loops);
 }
 
 // Packing ------------------------------------------------------------------------------------
@@ -277,7 +376,11 @@ GemmLoops<T> loops() {
   GemmLoops<T> result{};
   result.rows = kRows;
   result.lanes = Simd<T>::kLanes;
+  result.shallow = kShallow;
+  result.dot_side = kDotSide;
   fill_tiles<T, kRows>(result);
+  fill_shallow<T, kShallow>(result);
+  fill_dots<T, kDotSide, kDotSide>(result);
   result.pack_rows = &pack_rows<T>;
   result.pack_lines = &pack_lines<T>;
   result.dots = &dots<T>;

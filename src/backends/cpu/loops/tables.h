@@ -157,7 +157,13 @@ inline constexpr int64_t kShortSortRow = 256, kSortScratch = kShortSortRow * 64;
 
 // Pieces of matrix products; T is float or double. A panel holds `lanes` or 2 * lanes columns of b,
 // row after row.
-inline constexpr int kMaxTileRows = 14;
+inline constexpr int kMaxTileRows = 14, kMaxShallow = 14, kMaxDotSide = 5;
+// What a tile brings into the cache for later: two lines of cache at each of `count` addresses.
+template <class T>
+struct Ahead {
+  const T* at;
+  int64_t step, count;
+};
 template <class T>
 struct GemmLoops {
   int rows;   // of a tile at most
@@ -168,7 +174,19 @@ struct GemmLoops {
   // a[i * a_stride + l]. columns > (vectors - 1) * lanes.
   void (*tile[2][2][kMaxTileRows])(int64_t k, const T* a, int64_t a_stride, const T* b,
                                    int64_t b_row, T* c, int64_t c_row, int64_t columns,
-                                   bool accumulate);
+                                   bool accumulate, const Ahead<T>& ahead);
+  // The same for any number of rows of a panel whose depth, k <= shallow, fits into the registers:
+  // shallow_rows[vectors - 1][k - 1]. Rows of a are contiguous.
+  int shallow;
+  void (*shallow_rows[2][kMaxShallow])(int64_t rows, const T* a, int64_t a_row, const T* b,
+                                       int64_t b_row, T* c, int64_t c_row, int64_t columns,
+                                       bool accumulate);
+  // dot_tile[m - 1][n - 1], m, n <= dot_side: element (i, j) of c (+)= row i of a times row j of b,
+  // k contiguous elements each.
+  int dot_side;
+  void (*dot_tile[kMaxDotSide][kMaxDotSide])(int64_t k, const T* a, int64_t a_row, const T* b,
+                                             int64_t b_row, T* c, int64_t c_row, int64_t c_column,
+                                             bool accumulate);
   // to[l * step + i] = from[i * stride + l] for i < rows, l < k. Up to rows + lanes - 1 elements
   // are written at each l; those behind `rows` hold anything.
   void (*pack_rows)(const T* from, int64_t stride, int64_t rows, int64_t k, T* to, int64_t step);
