@@ -11,6 +11,7 @@
 #include "catena/autograd/variable.h"
 #include "catena/core/config.h"
 #include "catena/functions/math.h"
+#include "catena/kernels/convolution.h"
 #include "catena/kernels/copy.h"
 #include "catena/kernels/count.h"
 #include "catena/kernels/elementwise.h"

@@ -51,6 +51,21 @@ std::vector<Array> with_gradient(const Array& x,
   return {y.data(), v.grad()};
 }
 
+// A convolution in both layouts, with all its gradients.
+std::vector<Array> convolution(Device device, F::ConvolutionOptions options) {
+  std::vector<Array> results;
+  for (const bool last : {false, true}) {
+    const Array images = data(device, {3, 4, 9, 8});
+    const Variable x(last ? F::channels_last(images) : images),
+        W(data(device, {6, 4 / options.groups, 3, 3}, 2)), b(data(device, {6}, 3));
+    const Variable y = F::convolution_2d(x, W, b, options);
+    y.set_grad(data(device, y.shape(), 4));
+    y.backward();
+    results.insert(results.end(), {y.data(), x.grad(), W.grad(), b.grad()});
+  }
+  return results;
+}
+
 template <class Rule>
 std::vector<Array> after_two_updates(Device device, Rule rule) {
   F::Linear layer(5, 3, {.initialW = data(device, {3, 5}), .initial_bias = data(device, {3}, 2)});
@@ -200,6 +215,19 @@ const std::vector<Record>& records() {
          return Results{
              F::accuracy(Variable::constant(data(d, {60, 3})), integers(d, {60}, 3)).data()};
        }},
+      {"convolution", [](Device d) -> Results { return convolution(d, {.pad = 1}); }},
+      {"convolution_grad_x",
+       [](Device d) -> Results {
+         return convolution(d, {.stride = {2, 1}, .groups = 2});
+       }},
+      {"convolution_grad_w",
+       [](Device d) -> Results { return convolution(d, {.stride = 2, .dilation = 2}); }},
+      {"patches",
+       [](Device d) -> Results {
+         return convolution(d, {.pad = {1, 2}});
+       }},
+      {"patch_sums",
+       [](Device d) -> Results { return convolution(d, {.stride = 3, .cover_all = true}); }},
       {"sgd", [](Device d) -> Results { return after_two_updates(d, optimizers::SGD(0.1)); }},
       {"momentum_sgd",
        [](Device d) -> Results { return after_two_updates(d, optimizers::MomentumSGD(0.1)); }},

@@ -5,6 +5,7 @@
 #include "catena/functions/activation.h"
 #include "catena/functions/array.h"
 #include "catena/functions/connection.h"
+#include "catena/functions/connection/convolution_2d.h"
 #include "catena/functions/evaluation.h"
 #include "catena/functions/loss.h"
 #include "catena/functions/math.h"

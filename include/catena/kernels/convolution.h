@@ -54,7 +54,7 @@ struct ConvolutionGradWCall {
 
 // patches[n, c, i, j, y, x] = the element of image (n, c) that position (y, x) sees at (i, j) of its
 // window, zero outside. image (N, C, H, W) of any layout; patches (N, C, kh, kw, oh, ow) of any
-// layout without overlaps; equal dtypes, not empty.
+// layout without overlaps; equal floating dtypes, not empty.
 struct PatchesCall {
   const Array* image;
   const Array* patches;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "catena/array/array.h"
+#include "catena/kernels/convolution.h"
 #include "catena/kernels/copy.h"
 #include "catena/kernels/count.h"
 #include "catena/kernels/elementwise.h"
@@ -50,6 +51,8 @@ void softmax_grad(const SoftmaxGradCall& call);
 void softmax_cross_entropy(const CrossEntropyCall& call);
 void softmax_cross_entropy_grad(const CrossEntropyGradCall& call);
 void accuracy(const AccuracyCall& call);
+void patches(const PatchesCall& call);
+void patch_sums(const PatchSumsCall& call);
 void sgd(const OptimizerCall& call);
 void momentum_sgd(const OptimizerCall& call);
 void adam(const OptimizerCall& call);

@@ -1,6 +1,7 @@
 // Registration of the CPU kernels. See register.h.
 #include "backends/cpu/register.h"
 
+#include "backends/common/composed.h"
 #include "backends/cpu/kernels.h"
 
 namespace catena {
@@ -37,10 +38,13 @@ void register_cpu_kernels() {
   CATENA_PROVIDE(softmax_cross_entropy);
   CATENA_PROVIDE(softmax_cross_entropy_grad);
   CATENA_PROVIDE(accuracy);
+  CATENA_PROVIDE(patches);
+  CATENA_PROVIDE(patch_sums);
   CATENA_PROVIDE(sgd);
   CATENA_PROVIDE(momentum_sgd);
   CATENA_PROVIDE(adam);
 #undef CATENA_PROVIDE
+  register_composed_kernels(DeviceType::kCpu);
 }
 
 }  // namespace catena

@@ -1,6 +1,7 @@
 // Entry points of libcatena_cuda: they register the backend and the providers of every slot.
 #include "catena/core/plugin.h"
 
+#include "backends/common/composed.h"
 #include "backends/cuda/device.h"
 #include "backends/cuda/jit/register.h"
 #include "backends/cuda/register.h"
@@ -19,6 +20,8 @@ extern "C" __attribute__((visibility("default"))) void catena_plugin_kernels() {
   gpu::register_sort_kernels();
   gpu::register_scan_kernels();
   gpu::register_counting_kernels();
+  gpu::register_patch_kernels();
+  register_composed_kernels(DeviceType::kCuda);
   register_jit_kernels();
 }
 

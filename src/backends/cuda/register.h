@@ -14,5 +14,6 @@ void register_random_kernels();
 void register_sort_kernels();
 void register_scan_kernels();
 void register_counting_kernels();
+void register_patch_kernels();
 
 }  // namespace catena::gpu

@@ -1,0 +1,12 @@
+// Providers that are made of other slots and therefore serve every device type. Backends register
+// them beside their own kernels.
+#pragma once
+
+#include "catena/core/device.h"
+
+namespace catena {
+
+// convolution, convolution_grad_x and convolution_grad_w as products of patches: "products".
+void register_composed_kernels(DeviceType type);
+
+}  // namespace catena

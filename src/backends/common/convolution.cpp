@@ -1,0 +1,234 @@
+// Convolutions as matrix products: y = W @ patches. Any layout, window and number of groups.
+//
+// With the channels first, a position of the result is a column of the product and the patches of
+// an image are (channels * taps, positions). With the channels last it is a row, and the patches of
+// many images are one matrix (images * positions, taps * channels). Patches are made for as many
+// images at a time as a buffer of kBufferBytes holds. A 1 x 1 window needs none.
+#include <algorithm>
+
+#include "backends/common/composed.h"
+#include "catena/array/array.h"
+#include "catena/array/manipulation.h"
+#include "catena/array/math.h"
+#include "catena/kernels/convolution.h"
+#include "catena/kernels/copy.h"
+#include "catena/kernels/matmul.h"
+#include "catena/kernels/reduce.h"
+
+namespace catena {
+namespace {
+
+// Larger ones leave the caches of a CPU and win nothing on a GPU.
+constexpr int64_t kCpuBufferBytes = int64_t{1} << 20, kGpuBufferBytes = int64_t{64} << 20;
+
+// A view with strides counted in elements.
+Array view(const Array& a, const Shape& shape, std::initializer_list<int64_t> steps,
+           int64_t offset = 0) {
+  Strides strides;
+  for (const int64_t step : steps) strides.push_back(step * a.itemsize());
+  const int64_t first = static_cast<char*>(a.raw_data()) - static_cast<char*>(a.storage()->data);
+  return Array::from_storage(a.storage(), first + offset * a.itemsize(), shape, strides, a.dtype());
+}
+
+bool has_channels_last(const Array& a) {
+  return !a.is_contiguous() && a.strides()[1] == a.itemsize();
+}
+
+// The sizes of one group of a convolution.
+struct Sizes {
+  int64_t images, channels, height, width, outputs, oh, ow, kh, kw;
+  int64_t positions() const { return oh * ow; }
+  int64_t taps() const { return kh * kw; }
+  int64_t depth() const { return channels * taps(); }
+};
+
+Sizes sizes_of(const Array& x, const Array& W, const Array& y, int groups) {
+  return {x.shape()[0], W.shape()[1], x.shape()[2], x.shape()[3], y.shape()[1] / groups,
+          y.shape()[2], y.shape()[3], W.shape()[2], W.shape()[3]};
+}
+
+// Images [first, first + count) and the channels of group g of an image array.
+Array part_of(const Array& a, int64_t first, int64_t count, int64_t channels, int g) {
+  const Strides& s = a.strides();
+  const int64_t item = a.itemsize();
+  return view(a, {count, channels, a.shape()[2], a.shape()[3]},
+              {s[0] / item, s[1] / item, s[2] / item, s[3] / item},
+              first * (s[0] / item) + g * channels * (s[1] / item));
+}
+
+// (images, channels, positions), or with `last` (images * positions, channels).
+Array as_matrix(const Array& part, bool last) {
+  const Shape& s = part.shape();
+  const int64_t item = part.itemsize(), image = part.strides()[0] / item,
+                channel = part.strides()[1] / item, positions = s[2] * s[3];
+  const int64_t position = last ? part.strides()[3] / item : 1;
+  if (last) return view(part, {s[0] * positions, s[1]}, {position, channel});
+  return view(part, {s[0], s[1], positions}, {image, channel, position});
+}
+
+// One group of W as (outputs, depth), in the order in which the patches have the depth.
+Array weight_matrix(const Array& W, const Sizes& z, int g, bool last) {
+  const Array part = view(W, {z.outputs, z.channels, z.kh, z.kw}, {z.depth(), z.taps(), z.kw, 1},
+                          g * z.outputs * z.depth());
+  if (!last || z.taps() == 1) return view(part, {z.outputs, z.depth()}, {z.depth(), 1});
+  return part.transpose({0, 2, 3, 1}).contiguous().reshape({z.outputs, z.depth()});
+}
+
+bool is_pointwise(const Sizes& z, const Window& w) {
+  return z.taps() == 1 && w.stride[0] == 1 && w.stride[1] == 1 && w.pad[0] == 0 && w.pad[1] == 0 &&
+         z.oh == z.height && z.ow == z.width;
+}
+
+// Patches of some images in memory of their own, in the order that products want.
+class Patches {
+ public:
+  Patches(const Sizes& z, const Window& window, const Array& like, bool last)
+      : z_(z), window_(window), last_(last), pointwise_(is_pointwise(z, window)) {
+    const int64_t limit = like.device().is_cpu() ? kCpuBufferBytes : kGpuBufferBytes;
+    const int64_t bytes = z.depth() * z.positions() * like.itemsize();
+    at_once_ = pointwise_ ? z.images : std::clamp<int64_t>(limit / bytes, 1, z.images);
+    if (!pointwise_)
+      memory_ =
+          Array::uninitialized({at_once_, z.depth() * z.positions()}, like.dtype(), like.device());
+  }
+  int64_t at_once() const { return at_once_; }
+
+  // The patches of an image part: (images, depth, positions), or (images * positions, depth).
+  Array of(const Array& part) const {
+    if (pointwise_) return as_matrix(part, last_);
+    const Array windows = as_windows(part.shape()[0]);
+    kernels::patches(part.device(), {&part, &windows, window_});
+    return matrix(part.shape()[0]);
+  }
+  // Room for the patches of a gradient; `add_to` sums them up into the image part.
+  Array room_for(const Array& part) const {
+    return pointwise_ ? as_matrix(part, last_) : matrix(part.shape()[0]);
+  }
+  void add_to(const Array& part, bool accumulate) const {
+    if (pointwise_) return;
+    const Array windows = as_windows(part.shape()[0]);
+    kernels::patch_sums(part.device(), {&windows, &part, window_, accumulate});
+  }
+  // Whether room_for() is the image itself, to which the product must add.
+  bool is_image() const { return pointwise_; }
+
+ private:
+  Array as_windows(int64_t images) const {
+    const int64_t P = z_.positions(), K = z_.depth(), c = z_.channels, kw = z_.kw;
+    const Shape shape{images, c, z_.kh, kw, z_.oh, z_.ow};
+    if (last_) return view(memory_, shape, {P * K, 1, kw * c, c, z_.ow * K, K});
+    return view(memory_, shape, {P * K, z_.taps() * P, kw * P, P, z_.ow, 1});
+  }
+  Array matrix(int64_t images) const {
+    const int64_t P = z_.positions(), K = z_.depth();
+    if (last_) return view(memory_, {images * P, K}, {K, 1});
+    return view(memory_, {images, K, P}, {K * P, P, 1});
+  }
+
+  const Sizes& z_;
+  Window window_;
+  bool last_, pointwise_;
+  int64_t at_once_ = 0;
+  Array memory_;
+};
+
+void multiply(const Array& a, const Array& b, const Array& output, bool accumulate = false) {
+  kernels::matmul(output.device(), {.a = &a, .b = &b, .output = &output, .accumulate = accumulate});
+}
+
+// The matrix m for each of `images`.
+Array for_each_image(const Array& m, int64_t images) {
+  const int64_t item = m.itemsize();
+  return view(m, {images, m.shape()[0], m.shape()[1]},
+              {0, m.strides()[0] / item, m.strides()[1] / item});
+}
+
+void convolve(const ConvolutionCall& call) {
+  const Sizes z = sizes_of(*call.x, *call.W, *call.y, call.groups);
+  const bool last = has_channels_last(*call.x) || has_channels_last(*call.y);
+  const Patches patches(z, call.window, *call.x, last);
+  for (int g = 0; g < call.groups; ++g) {
+    const Array W = weight_matrix(*call.W, z, g, last);
+    for (int64_t first = 0; first < z.images; first += patches.at_once()) {
+      const int64_t count = std::min(patches.at_once(), z.images - first);
+      const Array x = patches.of(part_of(*call.x, first, count, z.channels, g));
+      const Array y = as_matrix(part_of(*call.y, first, count, z.outputs, g), last);
+      last ? multiply(x, W.T(), y) : multiply(for_each_image(W, count), x, y);
+    }
+  }
+  if (call.b == nullptr) return;
+  const Array b = call.b->reshape({1, call.y->shape()[1], 1, 1});
+  add(*call.y, b, *call.y);
+}
+
+void convolve_grad_x(const ConvolutionGradXCall& call) {
+  const Sizes z = sizes_of(*call.gx, *call.W, *call.gy, call.groups);
+  const bool last = has_channels_last(*call.gx) || has_channels_last(*call.gy);
+  const Patches patches(z, call.window, *call.gx, last);
+  for (int g = 0; g < call.groups; ++g) {
+    const Array W = weight_matrix(*call.W, z, g, last);
+    for (int64_t first = 0; first < z.images; first += patches.at_once()) {
+      const int64_t count = std::min(patches.at_once(), z.images - first);
+      const Array gx = part_of(*call.gx, first, count, z.channels, g);
+      const Array gy = as_matrix(part_of(*call.gy, first, count, z.outputs, g), last);
+      const Array room = patches.room_for(gx);
+      const bool add_now = patches.is_image() && call.accumulate;
+      last ? multiply(gy, W, room, add_now)
+           : multiply(for_each_image(W.T(), count), gy, room, add_now);
+      patches.add_to(gx, call.accumulate);
+    }
+  }
+}
+
+// Images one after the other: their products are added in place, so that the order of the sum does
+// not depend on the number of threads. A GPU gets one product of all positions instead, for which
+// the channels of gy must come last.
+void convolve_grad_w(const ConvolutionGradWCall& call) {
+  const Sizes z = sizes_of(*call.x, *call.gW, *call.gy, call.groups);
+  const bool last =
+      has_channels_last(*call.x) || has_channels_last(*call.gy) || !call.x->device().is_cpu();
+  const Array all_gy = last && !has_channels_last(*call.gy)
+                           ? call.gy->transpose({0, 2, 3, 1}).contiguous().transpose({0, 3, 1, 2})
+                           : *call.gy;
+  const Patches patches(z, call.window, *call.x, last);
+  for (int g = 0; g < call.groups; ++g) {
+    const Array target =
+        view(*call.gW, {z.outputs, z.depth()}, {z.depth(), 1}, g * z.outputs * z.depth());
+    const bool direct = !last || z.taps() == 1;
+    const Array gW =
+        direct ? target
+               : Array::uninitialized({z.outputs, z.depth()}, target.dtype(), target.device());
+    bool add_up = direct && call.accumulate;
+    for (int64_t first = 0; first < z.images; first += patches.at_once()) {
+      const int64_t count = std::min(patches.at_once(), z.images - first);
+      Array part = part_of(*call.x, first, count, z.channels, g);
+      if (last && patches.is_image() && !has_channels_last(*call.x))
+        part = part.transpose({0, 2, 3, 1}).contiguous().transpose({0, 3, 1, 2});
+      const Array x = patches.of(part);
+      const Array gy = as_matrix(part_of(all_gy, first, count, z.outputs, g), last);
+      if (last) {
+        multiply(gy.T(), x, gW, add_up);
+        add_up = true;
+        continue;
+      }
+      for (int64_t n = 0; n < count; ++n, add_up = true) multiply(gy(n), x(n).T(), gW, add_up);
+    }
+    if (direct) continue;
+    const Array ordered = gW.reshape({z.outputs, z.kh, z.kw, z.channels}).transpose({0, 3, 1, 2});
+    const Array shaped = target.reshape({z.outputs, z.channels, z.kh, z.kw});
+    if (call.accumulate)
+      add(shaped, ordered, shaped);
+    else
+      kernels::copy(shaped.device(), {ordered, shaped});
+  }
+}
+
+}  // namespace
+
+void register_composed_kernels(DeviceType type) {
+  kernels::convolution.provide<&convolve>(type, "products");
+  kernels::convolution_grad_x.provide<&convolve_grad_x>(type, "products");
+  kernels::convolution_grad_w.provide<&convolve_grad_w>(type, "products");
+}
+
+}  // namespace catena

@@ -1,0 +1,368 @@
+#include "catena/functions/connection/convolution_2d.h"
+
+#include <cmath>
+
+#include "catena/array/creation.h"
+#include "catena/array/random.h"
+#include "catena/array/reduction.h"
+#include "catena/core/memory_profile.h"
+#include "catena/functions/array.h"
+#include "catena/kernels/convolution.h"
+#include "functions/advice.h"
+#include "functions/support.h"
+
+namespace catena::functions {
+namespace {
+
+using type_check::expect;
+
+bool has_channels_last(const Array& a) {
+  return !a.is_contiguous() && a.transpose({0, 2, 3, 1}).is_contiguous();
+}
+
+// a in one of the two layouts that kernels take: its own if it is one, else that of `last`.
+Array laid_out(const Array& a, bool last) {
+  if (a.is_contiguous() && (!last || a.transpose({0, 2, 3, 1}).is_contiguous())) return a;
+  return last ? channels_last(a) : a.contiguous();
+}
+
+// Uninitialised (n, channels, height, width).
+Array image_array(const Shape& shape, const Array& like, bool last) {
+  if (!last) return Array::uninitialized(shape, like.dtype(), like.device());
+  return Array::uninitialized({shape[0], shape[2], shape[3], shape[1]}, like.dtype(), like.device())
+      .transpose({0, 3, 1, 2});
+}
+
+// What a convolution of given operands is, decided once for its forward and backward passes.
+struct Plan {
+  Window window;
+  int groups;
+  Shape x_shape, W_shape, y_shape;
+  bool last;  // channels last, in x, y and their gradients
+};
+
+// Positions along one axis; below 1 where no window fits.
+int64_t positions(int64_t size, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation,
+                  bool cover_all) {
+  const int64_t room = size + 2 * pad - (dilation * (kernel - 1) + 1);
+  if (room < 0) return 0;
+  return (cover_all ? room + stride - 1 : room) / stride + 1;
+}
+
+void check_options(const char* who, const ConvolutionOptions& o) {
+  const auto check = [&](const char* name, const Extent2D& e, int64_t least) {
+    CATENA_CHECK(ValueError, e.height >= least && e.width >= least, who, ": expected a ", name,
+                 " of at least ", least, ", got (", e.height, ", ", e.width, ")");
+  };
+  check("stride", o.stride, 1);
+  check("pad", o.pad, 0);
+  check("dilation", o.dilation, 1);
+  CATENA_CHECK(ValueError, o.groups >= 1, who, ": expected at least 1 group, got ", o.groups);
+}
+
+void check_types(const Array& x, const Variable& weight, const Array* b, int64_t groups) {
+  const Array& W = weight.data();
+  const bool fits = is_float(W.dtype()) && x.dtype() == W.dtype() && x.ndim() == 4 &&
+                    W.ndim() == 4 && x.shape()[1] == W.shape()[1] * groups &&
+                    W.shape()[0] % groups == 0 &&
+                    (b == nullptr ||
+                     (b->dtype() == W.dtype() && b->ndim() == 1 && b->shape()[0] == W.shape()[0]));
+  if (fits) [[likely]]
+    return;
+  Arrays all{x, W};
+  if (b) all.push_back(*b);
+  const auto check = [&](const TypeInfoTuple& in) {
+    expect(in[1].dtype().kind() == 'f');
+    expect(in[0].dtype() == W.dtype());
+    expect(in[0].ndim() == 4);
+    expect(in[1].ndim() == 4);
+    expect(in[0].shape(1) == type_check::named(W.shape()[1] * groups,
+                                               groups == 1 ? "W.shape[1]" : "W.shape[1] * groups"));
+    expect(type_check::named(W.shape()[0] % groups, "W.shape[0] % groups") == 0);
+    if (!b) return;
+    expect(in[2].dtype() == in[1].dtype());
+    expect(in[2].ndim() == 1);
+    expect(in[2].shape(0) == in[1].shape(0));
+  };
+  refuse(layer_label("Convolution2D", weight).c_str(), all, check, layer_advice(x, W));
+}
+
+Plan plan_of(const Array& x, const Array& W, const ConvolutionOptions& o) {
+  const Shape& w = W.shape();
+  const int64_t height = x.shape()[2], width = x.shape()[3];
+  const int64_t oh =
+      positions(height, w[2], o.stride.height, o.pad.height, o.dilation.height, o.cover_all);
+  const int64_t ow =
+      positions(width, w[3], o.stride.width, o.pad.width, o.dilation.width, o.cover_all);
+  CATENA_CHECK(ShapeError, w[2] > 0 && w[3] > 0 && oh > 0 && ow > 0,
+               "convolution_2d: a window of (", w[2], ", ", w[3], ") with dilation (",
+               o.dilation.height, ", ", o.dilation.width, ") does not fit into an image of (",
+               height, ", ", width, ") with pad (", o.pad.height, ", ", o.pad.width,
+               "); use a larger image, more padding or a smaller window");
+  return {{{w[2], w[3]},
+           {o.stride.height, o.stride.width},
+           {o.pad.height, o.pad.width},
+           {o.dilation.height, o.dilation.width}},
+          int(o.groups),
+          x.shape(),
+          w,
+          {x.shape()[0], w[0], oh, ow},
+          has_channels_last(x)};
+}
+
+// The three products of a convolution on arrays ------------------------------------------------
+
+Array forward(const Plan& p, const Array& x, const Array& W, const Array* b) {
+  const Array y = image_array(p.y_shape, x, p.last);
+  if (y.size() == 0) return y;
+  if (p.W_shape[1] == 0) {
+    y.fill(0);
+    return b ? y + b->reshape({1, b->size(), 1, 1}) : y;
+  }
+  const Array in = laid_out(x, p.last), weight = W.contiguous();
+  const Array bias = b ? b->contiguous() : Array();
+  kernels::convolution(x.device(), {&in, &weight, b ? &bias : nullptr, &y, p.window, p.groups});
+  return y;
+}
+
+void write_grad_x(const Plan& p, const Array& gy, const Array& W, const Array& gx,
+                  bool accumulate) {
+  if (gx.size() == 0) return;
+  if (gy.size() == 0) {
+    if (!accumulate) gx.fill(0);
+    return;
+  }
+  const Array g = laid_out(gy, p.last), weight = W.contiguous();
+  kernels::convolution_grad_x(gy.device(), {&g, &weight, &gx, p.window, p.groups, accumulate});
+}
+
+void write_grad_w(const Plan& p, const Array& x, const Array& gy, const Array& gW,
+                  bool accumulate) {
+  if (gW.size() == 0) return;
+  if (gy.size() == 0) {
+    if (!accumulate) gW.fill(0);
+    return;
+  }
+  const Array in = laid_out(x, p.last), g = laid_out(gy, p.last);
+  kernels::convolution_grad_w(gy.device(), {&in, &g, &gW, p.window, p.groups, accumulate});
+}
+
+// The same on variables: each is the gradient of the others, so that all can be differentiated any
+// number of times ---------------------------------------------------------------------------------
+
+Variable convolve(const Plan& plan, const Variable& x, const Variable& W, const Variable* b);
+Variable grad_x_of(const Plan& plan, const Variable& gy, const Variable& W);
+Variable grad_w_of(const Plan& plan, const Variable& x, const Variable& gy);
+
+class ConvolutionNode final : public FunctionNode {
+ public:
+  ConvolutionNode(const Plan& plan, bool bias) : plan_(plan), bias_(bias) {}
+  std::string label() const override { return "Convolution2D"; }
+
+  void backward(BackwardContext& context) override {
+    const Variable gy = context.grad_output();
+    if (!gy.defined()) return;
+    if (context.create_graph()) return backward_recorded(context, gy);
+    const Array g = laid_out(gy.data(), plan_.last);
+    if (context.needs(0)) give_x(context, g);
+    if (context.needs(1)) give_w(context, g);
+    if (bias_ && context.needs(2)) give_b(context, g);
+  }
+
+ private:
+  void backward_recorded(BackwardContext& context, const Variable& gy) const {
+    if (context.needs(0)) context.set_grad(0, grad_x_of(plan_, gy, context.input(1)));
+    if (context.needs(1)) context.set_grad(1, grad_w_of(plan_, context.input(0), gy));
+    if (bias_ && context.needs(2)) context.set_grad(2, sum(gy, {0, 2, 3}));
+  }
+  void give_x(BackwardContext& context, const Array& g) const {
+    const auto to = context.destination(0);
+    if (to && to.array->dtype() == g.dtype() && has_layout(*to.array)) {
+      write_grad_x(plan_, g, context.input(1).data(), *to.array, to.accumulate);
+      return context.written(0);
+    }
+    const Array gx = image_array(plan_.x_shape, g, plan_.last);
+    write_grad_x(plan_, g, context.input(1).data(), gx, false);
+    context.set_grad(0, Variable::constant(gx));
+  }
+  void give_w(BackwardContext& context, const Array& g) const {
+    const auto to = context.destination(1);
+    if (to && to.array->dtype() == g.dtype() && to.array->is_contiguous()) {
+      write_grad_w(plan_, context.input(0).data(), g, *to.array, to.accumulate);
+      return context.written(1);
+    }
+    const Array gW = Array::uninitialized(plan_.W_shape, g.dtype(), g.device());
+    write_grad_w(plan_, context.input(0).data(), g, gW, false);
+    context.set_grad(1, Variable::constant(gW));
+  }
+  void give_b(BackwardContext& context, const Array& g) const {
+    const auto to = context.destination(2);
+    if (!to || to.array->dtype() != g.dtype() || !to.array->is_contiguous() || g.size() == 0)
+      return context.set_grad(2, Variable::constant(catena::sum(g, {0, 2, 3})));
+    const Array target = to.array->reshape({1, g.shape()[1], 1, 1});
+    constexpr uint32_t kAxes = 1u << 0 | 1u << 2 | 1u << 3;
+    kernels::reduce(g.device(), {ReduceOp::kSum, &g, &target, kAxes, 1.0, to.accumulate});
+    context.written(2);
+  }
+  bool has_layout(const Array& a) const {
+    return plan_.last ? has_channels_last(a) : a.is_contiguous();
+  }
+
+  Plan plan_;
+  bool bias_;
+};
+
+// gx = the gradient of x, of gy and W.
+class ConvolutionGradXNode final : public FunctionNode {
+ public:
+  explicit ConvolutionGradXNode(const Plan& plan) : plan_(plan) {}
+  std::string label() const override { return "Convolution2DGradX"; }
+
+  void backward(BackwardContext& context) override {
+    const Variable g = context.grad_output();
+    if (!g.defined()) return;
+    if (context.needs(0)) context.set_grad(0, convolve(plan_, g, context.input(1), nullptr));
+    if (context.needs(1)) context.set_grad(1, grad_w_of(plan_, g, context.input(0)));
+  }
+
+ private:
+  Plan plan_;
+};
+
+// gW = the gradient of W, of x and gy.
+class ConvolutionGradWNode final : public FunctionNode {
+ public:
+  explicit ConvolutionGradWNode(const Plan& plan) : plan_(plan) {}
+  std::string label() const override { return "Convolution2DGradW"; }
+
+  void backward(BackwardContext& context) override {
+    const Variable g = context.grad_output();
+    if (!g.defined()) return;
+    if (context.needs(0)) context.set_grad(0, grad_x_of(plan_, context.input(1), g));
+    if (context.needs(1)) context.set_grad(1, convolve(plan_, context.input(0), g, nullptr));
+  }
+
+ private:
+  Plan plan_;
+};
+
+// Records a product of two variables that its gradients need both of.
+template <class Node>
+Variable record_product(const char* who, const Plan& plan, const Variable& a, const Variable& b,
+                        const Array& result) {
+  const Variable inputs[2] = {a, b};
+  return record(who, inputs, result, [&] {
+    auto node = make_node<Node>(plan);
+    if (b.requires_grad()) node->save_input(0, a);
+    if (a.requires_grad()) node->save_input(1, b);
+    return node;
+  });
+}
+
+Variable grad_x_of(const Plan& plan, const Variable& gy, const Variable& W) {
+  const Array gx = image_array(plan.x_shape, gy.data(), plan.last);
+  write_grad_x(plan, gy.data(), W.data(), gx, false);
+  return record_product<ConvolutionGradXNode>("convolution_2d", plan, gy, W, gx);
+}
+
+Variable grad_w_of(const Plan& plan, const Variable& x, const Variable& gy) {
+  const Array gW = Array::uninitialized(plan.W_shape, x.dtype(), x.device());
+  write_grad_w(plan, x.data(), gy.data(), gW, false);
+  return record_product<ConvolutionGradWNode>("convolution_2d", plan, x, gy, gW);
+}
+
+Variable convolve(const Plan& plan, const Variable& x, const Variable& W, const Variable* b) {
+  const Array y = forward(plan, x.data(), W.data(), b ? &b->data() : nullptr);
+  const Variable all[3] = {x, W, b ? *b : Variable()};
+  return record("convolution_2d", std::span<const Variable>(all, b ? 3 : 2), y, [&] {
+    auto node = make_node<ConvolutionNode>(plan, b != nullptr);
+    if (W.requires_grad()) node->save_input(0, x);
+    if (x.requires_grad()) node->save_input(1, W);
+    return node;
+  });
+}
+
+Variable apply(const Variable& x, const Variable& W, const Variable* b,
+               const ConvolutionOptions& options) {
+  const CallScope scope("convolution_2d");
+  check_options("convolution_2d", options);
+  check_types(x.data(), W, b ? &b->data() : nullptr, options.groups);
+  const std::string who = x.device() == W.device() ? "" : layer_label("convolution_2d", W);
+  check_same_device(who.c_str(), x.data(), W.data());
+  if (b) check_same_device("convolution_2d", x.data(), b->data());
+  return convolve(plan_of(x.data(), W.data(), options), x, W, b);
+}
+
+// The layer -----------------------------------------------------------------------------------
+
+Array initial_weight(int64_t in, int64_t out, const Extent2D& ksize,
+                     const Convolution2DOptions& o) {
+  CATENA_CHECK(ValueError, in > 0 && out > 0 && ksize.height > 0 && ksize.width > 0,
+               "Convolution2D: expected channels and window of at least 1, got ", in,
+               " channels in, ", out, " out and a window of (", ksize.height, ", ", ksize.width,
+               ")");
+  CATENA_CHECK(ValueError, o.groups >= 1 && in % o.groups == 0 && out % o.groups == 0,
+               "Convolution2D: ", in, " channels in and ", out, " out cannot be divided into ",
+               o.groups, " groups");
+  const Dtype dtype = o.dtype.value_or(o.initialW ? o.initialW->dtype() : Dtype::kFloat32);
+  CATENA_CHECK(DtypeError, is_float(dtype), "Convolution2D: expected a floating dtype, got ",
+               dtype);
+  const Shape shape{out, in / o.groups, ksize.height, ksize.width};
+  if (!o.initialW) {
+    const double fan_in = double(in / o.groups * ksize.height * ksize.width);
+    return random::normal(shape, 0, o.wscale * std::sqrt(1 / fan_in), dtype);
+  }
+  CATENA_CHECK(ShapeError, o.initialW->shape() == shape, "Convolution2D: initialW has shape ",
+               o.initialW->shape(), ", expected (out, in / groups, kh, kw) = ", shape);
+  return o.initialW->astype(dtype, false);
+}
+
+Array initial_bias(const Array& W, const Convolution2DOptions& o) {
+  const Shape shape{W.shape()[0]};
+  if (!o.initial_bias) return full(shape, o.bias, {W.dtype(), W.device()});
+  CATENA_CHECK(ShapeError, o.initial_bias->shape() == shape,
+               "Convolution2D: initial_bias has shape ", o.initial_bias->shape(),
+               ", expected (out) = ", shape);
+  return o.initial_bias->astype(W.dtype(), false).to(W.device());
+}
+
+}  // namespace
+
+Variable convolution_2d(const VariableOperand& x, const VariableOperand& W,
+                        const ConvolutionOptions& options) {
+  return apply(x.variable("convolution_2d"), W.variable("convolution_2d"), nullptr, options);
+}
+
+Variable convolution_2d(const VariableOperand& x, const VariableOperand& W,
+                        const VariableOperand& b, const ConvolutionOptions& options) {
+  return apply(x.variable("convolution_2d"), W.variable("convolution_2d"),
+               &b.variable("convolution_2d"), options);
+}
+
+Array channels_last(const Array& images) {
+  CATENA_CHECK(ShapeError, images.ndim() == 4,
+               "channels_last: expected (n, channels, height, width), got shape ", images.shape());
+  return images.transpose({0, 2, 3, 1}).contiguous().transpose({0, 3, 1, 2});
+}
+
+Convolution2D::Convolution2D(int64_t in_channels, int64_t out_channels, Extent2D ksize,
+                             const Convolution2DOptions& options)
+    : W(initial_weight(in_channels, out_channels, ksize, options)),
+      options_{options.stride, options.pad, options.dilation, options.groups, options.cover_all} {
+  check_options("Convolution2D", options_);
+  if (!options.nobias || options.initial_bias) b = OwnedParameter(initial_bias(W.data(), options));
+}
+
+Variable Convolution2D::operator()(const VariableOperand& x) const {
+  CATENA_CHECK(ValueError, W.defined(),
+               "Convolution2D: this layer has no weights; it was moved from");
+  return apply(x.variable("Convolution2D"), W.variable(), b.defined() ? &b.variable() : nullptr,
+               options_);
+}
+
+void Convolution2D::visit_parameters(const Visitor& visitor, const std::string& prefix) {
+  visitor(prefix + "W", W);
+  if (b.defined()) visitor(prefix + "b", b);
+}
+
+}  // namespace catena::functions
