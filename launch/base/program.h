@@ -12,7 +12,7 @@ std::optional<std::string> find_executable(const std::string& name);
 // Throws UserError (exit code 127 or 126, as a shell) when `name` cannot be run.
 void require_executable(const std::string& name);
 
-// The part of it that a path which does not exist passes.
+// Like require_executable, but accepts a path that does not exist.
 void refuse_unrunnable(const std::string& name);
 
 // "size-hash" of the file's contents, "" when it cannot be read.

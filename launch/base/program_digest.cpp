@@ -18,7 +18,6 @@ namespace catena::launch {
 namespace {
 
 namespace fs = std::filesystem;
-using Digests = std::map<std::string, std::string>;
 
 void add_file(Digests& digests, const fs::path& path) {
   const std::string digest = file_digest(path.string());
@@ -105,50 +104,32 @@ std::string script_of(const std::vector<std::string>& program) {
   return "";
 }
 
-Digests parse(const std::string& text) {
-  Digests digests;
-  for (const std::string& word : split_words(text)) {
-    const std::size_t equals = std::min(word.find('='), word.size());
-    digests[percent_decode(word.substr(0, equals))] =
-        word.substr(std::min(equals + 1, word.size()));
-  }
-  return digests;
-}
-
 }  // namespace
 
-std::string program_digest(const std::vector<std::string>& program) {
+Digests program_digests(const std::vector<std::string>& program) {
   Digests digests;
   const auto file = find_executable(program.front());
-  if (!file) return "";
+  if (!file) return digests;
   add_file(digests, *file);
   if (const std::string library = library_of(*file); !library.empty())
     add_library(digests, library);
   if (const std::string script = script_of(program); !script.empty()) add_file(digests, script);
-  std::string text;
-  for (const auto& [name, digest] : digests) {
-    if (!text.empty()) text += ' ';
-    text.append(percent_encode(name, " =\t")).append("=").append(digest);
-  }
-  return text;
+  return digests;
 }
 
-std::optional<std::string> describe_difference(const std::string& host, const std::string& digest,
-                                               const std::string& other_host,
-                                               const std::string& other_digest) {
-  const Digests mine = parse(digest), other = parse(other_digest);
-  const auto value = [](const Digests& digests, const std::string& name) {
-    const auto found = digests.find(name);
-    return found == digests.end() ? std::string("none") : found->second;
+std::optional<FileDifference> find_difference(const std::string& host, const Digests& digests,
+                                              const std::string& other_host,
+                                              const Digests& other_digests) {
+  const auto value = [](const Digests& all, const std::string& name) {
+    const auto found = all.find(name);
+    return found == all.end() ? std::string("none") : found->second;
   };
   std::set<std::string> names;
-  for (const Digests* digests : {&mine, &other})
-    for (const auto& [name, ignored] : *digests) names.insert(name);
+  for (const Digests* all : {&digests, &other_digests})
+    for (const auto& [name, ignored] : *all) names.insert(name);
   for (const std::string& name : names) {
-    const std::string a = value(mine, name), b = value(other, name);
-    if (a != b)
-      return name + " differs between hosts: " + host + " has " + a + ", " + other_host + " has " +
-             b + " (size-hash); copy the same files to all hosts";
+    const std::string mine = value(digests, name), theirs = value(other_digests, name);
+    if (mine != theirs) return FileDifference{name, host, mine, other_host, theirs};
   }
   return std::nullopt;
 }

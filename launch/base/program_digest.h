@@ -8,15 +8,23 @@
 
 namespace catena::launch {
 
-// Digests of the files that `program` (a name and its arguments) runs: "train=44680-f68... ",
-// libcatena and its plug-ins when it is linked with them, and the script when the program is an
-// interpreter. Names are without folders. Files that cannot be found are left out.
-std::string program_digest(const std::vector<std::string>& program);
+// By the names of files, without folders: "size-hash" of their contents.
+using Digests = std::map<std::string, std::string>;
 
-// "libcatena.so.0 differs between hosts: nodea has ..., nodeb has ..." for the digests of two
-// hosts; empty when they agree.
-std::optional<std::string> describe_difference(const std::string& host, const std::string& digest,
-                                               const std::string& other_host,
-                                               const std::string& other_digest);
+// Of the files that `program` (a name and its arguments) runs: its own,
+// libcatena and its plug-ins when it is linked with them, and the script when the program is an
+// interpreter. Files that cannot be found are left out.
+Digests program_digests(const std::vector<std::string>& program);
+
+// A file that two hosts do not have alike.
+struct FileDifference {
+  std::string file;
+  std::string host, digest;  // "none": it is not there
+  std::string other_host, other_digest;
+};
+// The first difference; empty when the hosts agree.
+std::optional<FileDifference> find_difference(const std::string& host, const Digests& digests,
+                                              const std::string& other_host,
+                                              const Digests& other_digests);
 
 }  // namespace catena::launch

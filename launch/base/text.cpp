@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cstdio>
 
 namespace catena::launch {
 
@@ -53,36 +54,10 @@ std::optional<int> parse_number(std::string_view text) {
   return value;
 }
 
-std::string percent_encode(std::string_view text, std::string_view extra) {
-  constexpr char kDigits[] = "0123456789ABCDEF";
-  std::string encoded;
-  for (const char character : text) {
-    const auto byte = static_cast<unsigned char>(character);
-    const bool plain = character != '%' && byte >= 0x20 && byte != 0x7f &&
-                       extra.find(character) == std::string_view::npos;
-    if (plain) {
-      encoded += character;
-    } else {
-      encoded += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
-    }
-  }
-  return encoded;
-}
-
-std::string percent_decode(std::string_view text) {
-  std::string decoded;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    unsigned byte = 0;
-    if (text[i] == '%' && i + 2 < text.size() &&
-        std::from_chars(text.data() + i + 1, text.data() + i + 3, byte, 16).ptr ==
-            text.data() + i + 3) {
-      decoded += static_cast<char>(byte);
-      i += 2;
-    } else {
-      decoded += text[i];
-    }
-  }
-  return decoded;
+std::string format_seconds(double seconds) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%g", seconds);
+  return text;
 }
 
 std::string shell_quote(const std::string& text) {

@@ -29,9 +29,8 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 // A whole decimal number without sign; empty when it is anything else.
 std::optional<int> parse_number(std::string_view text);
 
-// '%', control characters and every character of `extra` become %XX.
-std::string percent_encode(std::string_view text, std::string_view extra = "");
-std::string percent_decode(std::string_view text);
+// Seconds as "%g" writes them: "60", "2.5".
+std::string format_seconds(double seconds);
 
 // As a POSIX shell would need it to be written.
 std::string shell_quote(const std::string& text);

@@ -27,10 +27,11 @@ constexpr double kLongestGrace = 86400;
 struct RawOptions {
   std::string ranks, hosts, hostfile, gpus, mpi_args, grace;
   std::vector<std::string> env;
-  bool no_bind = false;
+  bool cpu = false;
 };
 
-void declare(CLI::App& app, RawOptions& raw, Options& options) {
+void declare(CLI::App& app, RawOptions& raw, CommandLine& line) {
+  JobSpec& job = line.job;
   app.add_option("-n,--ranks", raw.ranks, "Number of ranks (default: number of GPUs, else 2)")
       ->type_name("N");
   app.add_option("-H,--host", raw.hosts,
@@ -42,37 +43,36 @@ void declare(CLI::App& app, RawOptions& raw, Options& options) {
       ->type_name("FILE");
   app.add_option("--gpus", raw.gpus, "GPUs of every host, in the order of its ranks: 0,1,3")
       ->type_name("LIST");
-  app.add_flag("--cpu", options.cpu, "Run the ranks on CPU devices (also: CATENA_DEVICE=cpu)");
+  app.add_flag("--cpu", raw.cpu, "Run the ranks on CPU devices (also: CATENA_DEVICE=cpu)");
   app.add_option("--env", raw.env,
                  "NAME or NAME=VALUE handed to all ranks; repeatable (CATENA_*, NCCL_*, OMP_*, "
                  "CUDA_VISIBLE_DEVICES, PATH and LD_LIBRARY_PATH always are)")
       ->allow_extra_args(false)
       ->type_name("NAME[=VALUE]");
-  app.add_option("--start-timeout", options.start_timeout,
-                 "Seconds until all ranks must have joined")
+  app.add_option("--start-timeout", job.start_timeout, "Seconds until all ranks must have joined")
       ->type_name("S")
       ->capture_default_str();
-  app.add_option("--timeout", options.timeout, "Seconds a collective may make no progress")
+  app.add_option("--timeout", job.timeout, "Seconds a collective may make no progress")
       ->type_name("S")
       ->capture_default_str();
   app.add_option("--grace", raw.grace,
                  "Seconds that ranks get between SIGTERM and SIGKILL when the job is stopped "
                  "(default: 3)")
       ->type_name("S");
-  app.add_option("--log-dir", options.log_dir, "Also write DIR/rank-N.log for every rank")
+  app.add_option("--log-dir", job.log_dir, "Also write DIR/rank-N.log for every rank")
       ->type_name("DIR");
-  app.add_flag("--no-bind", raw.no_bind,
+  app.add_flag("--no-bind", job.no_bind,
                "Leave ranks free to run on all cores instead of those near their GPU");
-  app.add_option("--mpirun", options.mpirun, "The mpirun to use")
+  app.add_option("--mpirun", job.mpirun, "The mpirun to use")
       ->capture_default_str()
       ->type_name("FILE");
   app.add_option("--mpi-args", raw.mpi_args,
                  "More arguments for mpirun, as one word: '--mca btl_tcp_if_include eth0'")
       ->type_name("WORDS");
-  app.add_flag("--dry-run", options.dry_run, "Print the mpirun line and do nothing");
-  app.add_flag("--check", options.check,
+  app.add_flag("--dry-run", line.dry_run, "Print the mpirun line and do nothing");
+  app.add_flag("--check", line.check,
                "Print what this machine and build offer, and how to install what is missing");
-  app.add_flag("--prepare", options.prepare,
+  app.add_flag("--prepare", line.prepare,
                "Compile all standard GPU kernels into the kernel cache, so that no program waits");
 }
 
@@ -169,25 +169,29 @@ void refuse_empty(const CLI::App& app) {
   }
 }
 
-void interpret(const RawOptions& raw, Options& options) {
-  if (!raw.grace.empty()) options.grace = parse_grace(raw.grace);
-  if (!raw.ranks.empty()) {
-    options.ranks = parse_number(raw.ranks);
-    if (!options.ranks || *options.ranks < 1)
-      throw UserError("-n " + raw.ranks + ": expected a number of ranks, 1 or more");
-  }
+int parse_ranks(const std::string& text) {
+  const auto ranks = parse_number(text);
+  if (!ranks || *ranks < 1)
+    throw UserError("-n " + text + ": expected a number of ranks, 1 or more");
+  return *ranks;
+}
+
+void interpret(const RawOptions& raw, JobSpec& job) {
+  using Kind = Devices::Kind;
+  if (!raw.grace.empty()) job.grace = parse_grace(raw.grace);
+  if (!raw.ranks.empty()) job.ranks = parse_ranks(raw.ranks);
   if (!raw.hosts.empty() && !raw.hostfile.empty())
     throw UserError("-H and --hostfile were both given; give one of them");
-  if (!raw.hosts.empty()) options.hosts = parse_host_list(raw.hosts);
-  if (!raw.hostfile.empty()) options.hosts = read_hostfile(raw.hostfile);
-  if (!raw.gpus.empty()) options.gpus = parse_gpus(raw.gpus);
-  if (options.cpu && !options.gpus.empty())
+  if (!raw.hosts.empty()) job.hosts = parse_host_list(raw.hosts);
+  if (!raw.hostfile.empty()) job.hosts = read_hostfile(raw.hostfile);
+  if (!raw.gpus.empty()) job.devices = {Kind::listed, parse_gpus(raw.gpus)};
+  if (raw.cpu && job.devices.kind == Kind::listed)
     throw UserError("--cpu and --gpus were both given; give one of them");
-  for (const std::string& text : raw.env) options.env.push_back(parse_env(text));
-  for (const double seconds : {options.start_timeout, options.timeout})
+  if (raw.cpu) job.devices.kind = Kind::cpu;
+  for (const std::string& text : raw.env) job.env.push_back(parse_env(text));
+  for (const double seconds : {job.start_timeout, job.timeout})
     if (!(seconds > 0)) throw UserError("a timeout must be more than 0 seconds");
-  options.bind = !raw.no_bind;
-  options.mpi_args = split_words(raw.mpi_args);
+  job.mpi_args = split_words(raw.mpi_args);
 }
 
 void parse_words(CLI::App& app, int count, char** argv) {
@@ -208,13 +212,13 @@ void print_help(const CLI::App& app) {
 
 }  // namespace
 
-std::variant<Options, int> parse_options(int argc, char** argv) {
+std::variant<CommandLine, int> parse_options(int argc, char** argv) {
   CLI::App app(kDescription, "catena-run");
   app.set_help_flag("-h,--help", "Print this and exit");
   app.set_version_flag("--version", CATENA_VERSION);
   RawOptions raw;
-  Options options;
-  declare(app, raw, options);
+  CommandLine line;
+  declare(app, raw, line);
   app.allow_extras();
   const int program = find_program(app, argc, argv);
   try {
@@ -235,14 +239,14 @@ std::variant<Options, int> parse_options(int argc, char** argv) {
                     "options of the program go after its name, those of mpirun into --mpi-args; "
                     "see catena-run --help");
   refuse_empty(app);
-  interpret(raw, options);
+  interpret(raw, line.job);
   const bool dashes = program < argc && std::string(argv[program]) == "--";
-  options.program.assign(argv + program + (dashes ? 1 : 0), argv + argc);
-  if (options.program.empty() && !options.check && !options.prepare)
+  line.job.program.assign(argv + program + (dashes ? 1 : 0), argv + argc);
+  if (line.job.program.empty() && !line.check && !line.prepare)
     throw UserError(
         "no program given; expected catena-run [options] program args..., for example "
         "catena-run -n 2 ./train --epochs 5");
-  return options;
+  return line;
 }
 
 }  // namespace catena::launch

@@ -38,30 +38,6 @@ bool is_in(std::uint32_t address, const Interface& interface) {
   return ((address ^ interface.address) & interface.mask) == 0;
 }
 
-// Ranks of one host reach each other through shared memory. Without this they and Open MPI's own
-// protocol would listen on all networks, for anybody.
-void leave_tcp_out(std::vector<McaSetting>& settings, const McaParameters& set) {
-  if (set.set_by_user("btl")) return;
-  const std::string site = set.value("btl").value_or("");
-  if (site.empty())
-    settings.push_back({false, "btl", "^tcp"});
-  else if (site.starts_with('^') && site.find("tcp") == std::string::npos)
-    settings.push_back({false, "btl", site + ",tcp"});
-}
-
-void add_unless_set(std::vector<McaSetting>& settings, const McaParameters& set, bool runtime,
-                    const std::string& family, const std::string& kind, const std::string& value) {
-  // The two exclude each other.
-  if (set.has(family + "include") || set.has(family + "exclude")) return;
-  settings.push_back({runtime, family + kind, value});
-}
-
-void add_to_both(std::vector<McaSetting>& settings, const McaParameters& set, int major,
-                 const std::string& kind, const std::string& value) {
-  add_unless_set(settings, set, false, "btl_tcp_if_", kind, value);
-  add_unless_set(settings, set, true, major >= 5 ? "prte_if_" : "oob_tcp_if_", kind, value);
-}
-
 }  // namespace
 
 std::vector<Interface> interfaces_here() {
@@ -126,26 +102,15 @@ std::vector<std::string> shared_networks(
 }
 
 Network choose_network(const std::vector<Host>& hosts, bool in_allocation,
-                       const std::vector<Interface>& here, const McaParameters& set, int major) {
+                       const std::vector<Interface>& here) {
   Network network;
   std::vector<std::vector<std::uint32_t>> others;
   for (const Host& host : hosts)
     if (!is_this_machine(host.name, here)) others.push_back(addresses_of(host.name));
-  if (others.empty() && !in_allocation) {
-    leave_tcp_out(network.settings, set);
-    return network;
-  }
+  network.leaves_host = !others.empty() || in_allocation;
   if (!others.empty()) network.shared = shared_networks(here, others);
-  if (!network.shared.empty()) {
-    add_to_both(network.settings, set, major, "include", join(network.shared, ","));
-    return network;
-  }
-  // The first two are Open MPI's own.
-  std::vector<std::string> left_out = {"127.0.0.1/8", "sppp"};
   for (const Interface& interface : here)
-    if (is_bridge_of_one_host(interface.name)) left_out.push_back(interface.name);
-  if (left_out.size() > 2)
-    add_to_both(network.settings, set, major, "exclude", join(left_out, ","));
+    if (is_bridge_of_one_host(interface.name)) network.bridges.push_back(interface.name);
   return network;
 }
 

@@ -1,15 +1,14 @@
 // Over which networks the processes of a job may talk to each other.
 //
 // Open MPI takes every network of every host for one that all hosts share. A bridge that docker has
-// made is none: each host has its own, with the same addresses. So mpirun is told.
+// made is none: each host has its own, with the same addresses. So the starter is told.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "spec/hosts.h"
-#include "starter/mpirun_settings.h"
+#include "spec/job_spec.h"
 
 namespace catena::launch {
 
@@ -36,22 +35,10 @@ std::vector<std::string> shared_networks(
     const std::vector<Interface>& here,
     const std::vector<std::vector<std::uint32_t>>& addresses_of_others);
 
-struct McaSetting {
-  bool runtime = false;  // of mpirun and its daemons, which are PRRTE in Open MPI 5
-  std::string name;
-  std::string value;
-  bool operator==(const McaSetting&) const = default;
-};
-
-struct Network {
-  std::vector<std::string> shared;   // as "10.1.0.0/16"; empty: one host, or not known
-  std::vector<McaSetting> settings;  // what to tell mpirun
-};
-
-// For a job on this machine alone (`hosts` is empty or names only it, `in_allocation` is false) no
-// rank listens on the network. For several hosts only networks that they share are used; when their
-// names do not tell which these are, bridges are left out. What `set` has already is left alone.
+// For a job on this machine alone (`hosts` is empty or names only it, `in_allocation` is false)
+// there is none to choose. For several hosts it is those that they share; when the hosts' names do
+// not tell which these are, bridges of this machine are known not to be.
 Network choose_network(const std::vector<Host>& hosts, bool in_allocation,
-                       const std::vector<Interface>& here, const McaParameters& set, int major);
+                       const std::vector<Interface>& here);
 
 }  // namespace catena::launch

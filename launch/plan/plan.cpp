@@ -14,6 +14,8 @@
 namespace catena::launch {
 namespace {
 
+using Kind = Devices::Kind;
+
 std::string environment(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
@@ -42,12 +44,6 @@ void check_gpu_list(const std::vector<int>& gpus, const Machine& machine) {
                     std::to_string(machine.gpus - 1));
 }
 
-std::string gpu_list(const std::vector<int>& gpus) {
-  std::vector<std::string> numbers;
-  for (const int gpu : gpus) numbers.push_back(std::to_string(gpu));
-  return "cuda:" + join(numbers, ",");
-}
-
 void check_list_length(const std::vector<int>& gpus, int ranks_on_host, const std::string& host) {
   const int count = static_cast<int>(gpus.size());
   if (count == ranks_on_host) return;
@@ -67,12 +63,12 @@ void check_device(const std::string& device, const Machine& machine) {
                     machine.gpu_problem + "; unset it, or use --cpu");
 }
 
-bool wants_cpu(const Options& options, const Machine& machine) {
-  if (options.cpu) return true;
-  return options.gpus.empty() && (machine.device == "cpu" || machine.device.starts_with("cpu:"));
+bool wants_cpu(const JobSpec& spec, const Machine& machine) {
+  if (spec.devices.kind != Kind::automatic) return spec.devices.kind == Kind::cpu;
+  return machine.device == "cpu" || machine.device.starts_with("cpu:");
 }
 
-// mpirun would find out halfway, in words that tell nothing.
+// The starter would find out halfway, in words that tell nothing.
 void check_count(int ranks, const std::string& where) {
   if (ranks <= comm::StatusBoard::kMaxSlots) return;
   throw UserError(count_of(ranks, "rank") + " asked for on " + where + ", but one host takes " +
@@ -80,13 +76,10 @@ void check_count(int ranks, const std::string& where) {
                   " at most; use a smaller -n, or more hosts with -H h1:4,h2:4");
 }
 
-// Of mpirun: the pipes of each rank, and its own. Measured with Open MPI 4.1: 4 n + 26 is what just
-// works.
-constexpr long kFilesOfRank = 4, kFilesOfMpirun = 32;
-
-void check_limits(int ranks, const Machine& machine) {
+void check_limits(int ranks, const Machine& machine, const StarterNeeds& needs) {
   check_count(ranks, "this machine");
-  // A rank process and its program; mpirun itself and the threads of all have to fit in as well.
+  // A rank process and its program; the starter itself and the threads of all have to fit in as
+  // well.
   constexpr long kProcessesOfRank = 2;
   if (kProcessesOfRank * ranks > machine.most_processes)
     throw UserError(count_of(ranks, "rank") + " asked for, which are " +
@@ -94,65 +87,57 @@ void check_limits(int ranks, const Machine& machine) {
                     std::to_string(machine.most_processes) +
                     " here (ulimit -u, kernel.pid_max, pids.max of the control group); use a "
                     "smaller -n, or raise the limit");
-  const long files = kFilesOfRank * ranks + kFilesOfMpirun;
+  const long files = needs.files_of_rank * ranks + needs.files;
   if (files > machine.most_files)
     throw UserError(
-        count_of(ranks, "rank") + " asked for, for which mpirun needs about " +
+        count_of(ranks, "rank") + " asked for, for which " + needs.name + " needs about " +
         std::to_string(files) + " open files, but a process may have " +
         std::to_string(machine.most_files) + " (ulimit -n); use -n " +
-        std::to_string(std::max(1L, (machine.most_files - kFilesOfMpirun) / kFilesOfRank)) +
+        std::to_string(std::max(1L, (machine.most_files - needs.files) / needs.files_of_rank)) +
         " or fewer, or raise it with ulimit -n " + std::to_string(files));
 }
 
-Plan plan_here(const Options& options, const Machine& machine, bool cpu) {
-  Plan plan;
-  if (!options.gpus.empty()) {
-    check_gpu_list(options.gpus, machine);
-    plan.ranks = options.ranks.value_or(static_cast<int>(options.gpus.size()));
-    check_list_length(options.gpus, plan.ranks, "this machine");
-    plan.devices = gpu_list(options.gpus);
-    return plan;
+void plan_here(JobSpec& spec, const Machine& machine, const StarterNeeds& needs) {
+  const std::vector<int>& gpus = spec.devices.gpus;
+  if (spec.devices.kind == Kind::listed) {
+    check_gpu_list(gpus, machine);
+    if (spec.ranks == 0) spec.ranks = static_cast<int>(gpus.size());
+    check_list_length(gpus, spec.ranks, "this machine");
+    return;
   }
-  if (!options.cpu) check_device(machine.device, machine);
-  const bool use_gpus = !cpu && machine.gpus > 0;
-  plan.ranks = options.ranks.value_or(use_gpus ? machine.gpus : 2);
-  if (use_gpus && plan.ranks > machine.gpus)
-    too_many_ranks(plan.ranks, machine.gpus, "this machine");
-  check_limits(plan.ranks, machine);
-  plan.devices = use_gpus ? "auto" : "cpu";
-  return plan;
+  if (spec.devices.kind == Kind::automatic) check_device(machine.device, machine);
+  const bool use_gpus = !wants_cpu(spec, machine) && machine.gpus > 0;
+  if (spec.ranks == 0) spec.ranks = use_gpus ? machine.gpus : 2;
+  if (use_gpus && spec.ranks > machine.gpus)
+    too_many_ranks(spec.ranks, machine.gpus, "this machine");
+  check_limits(spec.ranks, machine, needs);
+  if (!use_gpus) spec.devices.kind = Kind::cpu;
 }
 
-Plan plan_on_hosts(const Options& options, std::vector<Host> hosts, bool cpu) {
-  Plan plan;
-  plan.hosts = std::move(hosts);
-  plan.several_hosts = plan.hosts.size() > 1;
-  const int slots = total_slots(plan.hosts);
-  plan.ranks = options.ranks.value_or(slots);
-  if (plan.ranks > slots)
-    throw UserError(count_of(plan.ranks, "rank") + " asked for but the hosts have " +
+void plan_on_hosts(JobSpec& spec, const Machine& machine) {
+  spec.remote = true;
+  const int slots = total_slots(spec.hosts);
+  if (spec.ranks == 0) spec.ranks = slots;
+  if (spec.ranks > slots)
+    throw UserError(count_of(spec.ranks, "rank") + " asked for but the hosts have " +
                     count_of(slots, "slot") +
                     "; raise the numbers in -H h1:4,h2:4 (or slots= in "
                     "the hostfile), or use -n " +
                     std::to_string(slots));
-  for (const Host& host : plan.hosts) check_count(std::min(host.slots, plan.ranks), host.name);
-  plan.devices = cpu ? "cpu" : options.gpus.empty() ? "auto" : gpu_list(options.gpus);
-  if (!options.gpus.empty()) {
-    const std::vector<int> counts = ranks_per_host(plan.hosts, plan.ranks);
-    const auto most = std::max_element(counts.begin(), counts.end());
-    check_list_length(options.gpus, *most,
-                      plan.hosts[static_cast<std::size_t>(most - counts.begin())].name);
-  }
-  return plan;
+  for (const Host& host : spec.hosts) check_count(std::min(host.slots, spec.ranks), host.name);
+  if (wants_cpu(spec, machine)) spec.devices.kind = Kind::cpu;
+  if (spec.devices.kind != Kind::listed) return;
+  const std::vector<int> counts = ranks_per_host(spec.hosts, spec.ranks);
+  const auto most = std::max_element(counts.begin(), counts.end());
+  check_list_length(spec.devices.gpus, *most,
+                    spec.hosts[static_cast<std::size_t>(most - counts.begin())].name);
 }
 
 // Hosts come from the batch system; each finds its own devices.
-Plan plan_in_allocation(const Options& options, const Machine& machine, bool cpu) {
-  Plan plan;
-  plan.several_hosts = true;
-  plan.ranks = options.ranks.value_or(machine.scheduled_tasks);
-  plan.devices = cpu ? "cpu" : options.gpus.empty() ? "auto" : gpu_list(options.gpus);
-  return plan;
+void plan_in_allocation(JobSpec& spec, const Machine& machine) {
+  spec.in_allocation = spec.remote = true;
+  if (spec.ranks == 0) spec.ranks = machine.scheduled_tasks;
+  if (wants_cpu(spec, machine)) spec.devices.kind = Kind::cpu;
 }
 
 // RLIMIT_...; glibc has an enumeration for them, other C libraries numbers.
@@ -197,31 +182,33 @@ Machine this_machine() {
   return machine;
 }
 
-Plan make_plan(const Options& options, const Machine& machine) {
-  const bool cpu = wants_cpu(options, machine);
-  if (!options.hosts.empty()) return plan_on_hosts(options, options.hosts, cpu);
-  if (!machine.hostfile.empty())
-    return plan_on_hosts(options, read_hostfile(machine.hostfile), cpu);
-  if (machine.scheduled_tasks > 0) return plan_in_allocation(options, machine, cpu);
-  return plan_here(options, machine, cpu);
+JobSpec make_plan(JobSpec spec, const Machine& machine, const StarterNeeds& needs) {
+  if (spec.hosts.empty() && !machine.hostfile.empty()) spec.hosts = read_hostfile(machine.hostfile);
+  if (!spec.hosts.empty())
+    plan_on_hosts(spec, machine);
+  else if (machine.scheduled_tasks > 0)
+    plan_in_allocation(spec, machine);
+  else
+    plan_here(spec, machine, needs);
+  return spec;
 }
 
-std::string device_of_rank(const std::string& devices, int local_rank, int local_size,
-                           int gpus_here, const std::string& gpu_problem) {
-  if (devices == "cpu" || (devices == "auto" && gpus_here == 0))
+std::string device_of_rank(const Devices& devices, int local_rank, int local_size, int gpus_here,
+                           const std::string& gpu_problem) {
+  const bool automatic = devices.kind == Kind::automatic;
+  if (devices.kind == Kind::cpu || (automatic && gpus_here == 0))
     return "cpu:" + std::to_string(local_rank % kCpuDevices);
-  const std::string rank = std::to_string(local_rank);
   const std::string here = "host " + host_name();
-  if (devices == "auto") {
+  if (automatic) {
     if (local_size > gpus_here) too_many_ranks(local_size, gpus_here, here);
-    return "cuda:" + rank;
+    return "cuda:" + std::to_string(local_rank);
   }
-  const std::vector<std::string> list = split(devices.substr(devices.find(':') + 1), ',');
-  if (local_rank >= static_cast<int>(list.size()))
-    throw UserError("--gpus names " + count_of(static_cast<int>(list.size()), "GPU") + " but " +
-                    here + " runs " + count_of(local_size, "rank") + "; name one GPU a rank");
-  const std::string& gpu = list[static_cast<std::size_t>(local_rank)];
-  if (parse_number(gpu).value_or(0) >= gpus_here)
+  const int listed = static_cast<int>(devices.gpus.size());
+  if (local_rank >= listed)
+    throw UserError("--gpus names " + count_of(listed, "GPU") + " but " + here + " runs " +
+                    count_of(local_size, "rank") + "; name one GPU a rank");
+  const std::string gpu = std::to_string(devices.gpus[static_cast<std::size_t>(local_rank)]);
+  if (devices.gpus[static_cast<std::size_t>(local_rank)] >= gpus_here)
     throw UserError("--gpus names GPU " + gpu + " but " + here + " has " +
                     count_of(gpus_here, "GPU") + (gpu_problem.empty() ? "" : ": " + gpu_problem));
   return "cuda:" + gpu;

@@ -3,14 +3,19 @@
 
 #include <climits>
 #include <string>
-#include <vector>
 
-#include "cli/options.h"
-#include "spec/hosts.h"
+#include "spec/job_spec.h"
 
 namespace catena::launch {
 
-// What the decision depends on besides the options.
+// What a starter takes of this machine to start ranks on it.
+struct StarterNeeds {
+  std::string name;  // "mpirun"
+  long files = 0;    // that one process of it has open, besides
+  long files_of_rank = 0;
+};
+
+// What the decision depends on besides the job.
 struct Machine {
   int gpus = 0;             // of this machine
   std::string gpu_problem;  // why there are none
@@ -22,16 +27,9 @@ struct Machine {
 };
 Machine this_machine();
 
-struct Plan {
-  int ranks = 0;
-  std::vector<Host> hosts;     // empty: this machine, or what the batch system allocated
-  bool several_hosts = false;  // whose programs must be the same file
-  // "cpu", "cuda:0,1,3" (the GPU of each local rank), or "auto": each host looks for itself.
-  std::string devices;
-};
-
-// Throws UserError when options and machine do not go together.
-Plan make_plan(const Options& options, const Machine& machine);
+// Decides ranks, hosts, devices and whether there are other machines. Throws UserError when job and
+// machine do not go together.
+JobSpec make_plan(JobSpec spec, const Machine& machine, const StarterNeeds& needs);
 
 // How many CPU devices a program has (catena::kMaxDevices).
 inline constexpr int kCpuDevices = 64;
@@ -39,7 +37,7 @@ inline constexpr int kCpuDevices = 64;
 // The device of one rank: "cuda:3", "cpu:1". `gpus_here` are those of the rank's own host. CPU
 // devices begin again after the last one: each rank is a process of its own, in which the number is
 // only a name. Throws UserError.
-std::string device_of_rank(const std::string& devices, int local_rank, int local_size,
-                           int gpus_here, const std::string& gpu_problem);
+std::string device_of_rank(const Devices& devices, int local_rank, int local_size, int gpus_here,
+                           const std::string& gpu_problem);
 
 }  // namespace catena::launch

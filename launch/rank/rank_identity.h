@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "starter/mpirun_command.h"
+#include "spec/job_spec.h"
 
 namespace catena::launch {
 
@@ -15,12 +15,12 @@ struct RankIdentity {
   std::string host;
 };
 
-// From the variables that Open MPI sets. Throws UserError when they are not there.
+// From the variables that the starter sets. Throws UserError when they are not there.
 RankIdentity rank_identity_from_environment();
 
 // Decides the device, sets the variables of the program and binds this process (and with it the
 // program) to the cores near its device. Returns the device. Throws UserError.
-std::string prepare_environment(const RankIdentity& identity, const RankSettings& settings,
+std::string prepare_environment(const RankIdentity& identity, const JobSpec& spec,
                                 const std::string& board);
 
 }  // namespace catena::launch

@@ -29,6 +29,7 @@
 #include "rank/rank_channel.h"
 #include "rank/rank_identity.h"
 #include "wire/board_name.h"
+#include "wire/job_words.h"
 #include "wire/rank_report.h"
 
 namespace catena::launch {
@@ -38,9 +39,8 @@ using comm::Phase;
 using comm::SlotSnapshot;
 using comm::StatusBoard;
 
-// From SIGTERM to SIGKILL: when the launcher stops the job, and when mpirun does, which follows
-// up with a SIGKILL of its own after 1 s.
-constexpr double kGrace = 3.0;
+// From SIGTERM to SIGKILL when mpirun stops the job, which follows up with a SIGKILL of its own
+// after 1 s.
 constexpr double kGraceOfMpirun = 0.6;
 // A program that has said why it fails is given this long to end with its own exit code.
 constexpr double kOwnEnd = 1.0;
@@ -54,9 +54,8 @@ constexpr std::size_t kTailBytes = 2000;
 
 class RankProcess {
  public:
-  RankProcess(const RankSettings& settings, std::vector<std::string> program)
-      : settings_(settings),
-        program_(std::move(program)),
+  explicit RankProcess(JobSpec spec)
+      : spec_(std::move(spec)),
         signals_({SIGTERM, SIGALRM, SIGQUIT, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}) {}
   int run();
 
@@ -72,7 +71,6 @@ class RankProcess {
   void add_to_log(Stream stream, std::string_view text);
   void show_life();
   bool watch_parent();
-  double grace() const { return settings_.grace.value_or(kGrace); }
   void read_from(Descriptor& source, Stream stream);
   void handle_signals();
   void begin_stop(double grace);
@@ -87,8 +85,7 @@ class RankProcess {
   void signal_program(int signal) const { kill(-program_pid_, signal); }
   double next_deadline() const;
 
-  RankSettings settings_;
-  std::vector<std::string> program_;
+  JobSpec spec_;
   SignalQueue signals_;
   RankChannel channel_;
   RankIdentity identity_;
@@ -96,7 +93,7 @@ class RankProcess {
   std::string board_path_;
   std::string log_path_;
   LogFile log_;
-  EndRecord end_;
+  EndReport end_;
   std::string tail_;  // of the program's standard error
   Descriptor output_;
   Descriptor error_;
@@ -119,7 +116,7 @@ int RankProcess::run() {
   try {
     join();
     start();
-    if (settings_.several_hosts) next_beat_ = monotonic_seconds();
+    if (spec_.remote) next_beat_ = monotonic_seconds();
   } catch (const UserError& error) {
     return fail_to_start(error);
   }
@@ -128,11 +125,11 @@ int RankProcess::run() {
   if (end_.signal != 0 || end_.exit_code != 0) remove_segments();
   log_.finish();
   end_.log_problem = log_.problem();
-  channel_.send(Stream::record, to_line(end_));
+  channel_.send(Stream::report, to_line(end_));
   channel_.drain(mpirun_ends_ ? kDrainOfMpirun : kDrain);
   const int code = end_.signal != 0 ? 128 + end_.signal : end_.exit_code;
   if (code != 0 && end_.stop_time == 0) linger();
-  while (settings_.several_hosts && watch_parent())
+  while (spec_.remote && watch_parent())
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   // After a stop mpirun need not hear of failure: the launcher knows, and mpirun would only take
   // seconds to end what has ended.
@@ -142,30 +139,30 @@ int RankProcess::run() {
 // Everything that tells who this is and that it is there.
 void RankProcess::join() {
   identity_ = rank_identity_from_environment();
-  channel_.set_sender(settings_.job, identity_.rank);
+  channel_.set_sender(spec_.id, identity_.rank);
   end_.rank = identity_.rank;
   end_.host = identity_.host;
   enter_folder();
   open_board();
   open_log();
-  HelloRecord hello;
-  hello.rank = identity_.rank;
-  hello.size = identity_.size;
-  hello.local_rank = identity_.local_rank;
-  hello.local_size = identity_.local_size;
-  hello.pid = getpid();
-  hello.host = identity_.host;
-  hello.board = board_path_;
-  hello.log = log_path_;
-  if (settings_.several_hosts && identity_.local_rank == 0) hello.digest = program_digest(program_);
-  channel_.send(Stream::record, to_line(hello));
-  prepare_environment(identity_, settings_, board_path_);
+  StartReport start;
+  start.rank = identity_.rank;
+  start.size = identity_.size;
+  start.local_rank = identity_.local_rank;
+  start.local_size = identity_.local_size;
+  start.pid = getpid();
+  start.host = identity_.host;
+  start.board = board_path_;
+  start.log = log_path_;
+  if (spec_.remote && identity_.local_rank == 0) start.digests = program_digests(spec_.program);
+  channel_.send(Stream::report, to_line(start));
+  prepare_environment(identity_, spec_, board_path_);
 }
 
 // Where a host has no such folder, Open MPI would start the program in the user's home.
 void RankProcess::enter_folder() {
-  if (settings_.folder.empty() || chdir(settings_.folder.c_str()) == 0) return;
-  throw UserError("the working folder '" + settings_.folder + "' cannot be entered on host " +
+  if (spec_.folder.empty() || chdir(spec_.folder.c_str()) == 0) return;
+  throw UserError("the working folder '" + spec_.folder + "' cannot be entered on host " +
                       identity_.host + ": " + std::strerror(errno) +
                       "; make it there, or start from a folder that all hosts have",
                   1);
@@ -176,7 +173,7 @@ void RankProcess::enter_folder() {
 void RankProcess::open_board() {
   try {
     StatusBoard::remove_stale(kBoardPrefix);
-    const std::string name = board_name(settings_.job);
+    const std::string name = board_name(spec_.id);
     board_ = StatusBoard::create(name, identity_.local_size);
     if (board_->arrive() == identity_.local_size) StatusBoard::unlink(name);
     board_path_ = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(board_->fd());
@@ -188,10 +185,10 @@ void RankProcess::open_board() {
 }
 
 void RankProcess::open_log() {
-  if (settings_.log_dir.empty()) return;
+  if (spec_.log_dir.empty()) return;
   std::error_code error;
-  std::filesystem::create_directories(settings_.log_dir, error);
-  log_path_ = settings_.log_dir + "/rank-" + std::to_string(identity_.rank) + ".log";
+  std::filesystem::create_directories(spec_.log_dir, error);
+  log_path_ = spec_.log_dir + "/rank-" + std::to_string(identity_.rank) + ".log";
   log_.open(log_path_, identity_.host);
 }
 
@@ -200,7 +197,7 @@ int RankProcess::fail_to_start(const UserError& error) {
   end_.error = error.what();
   end_.exit_code = error.exit_code();
   end_.end_time = wall_ns();
-  channel_.send(Stream::record, to_line(end_));
+  channel_.send(Stream::report, to_line(end_));
   channel_.drain(2.0);
   linger();
   return end_.stop_time != 0 ? 0 : error.exit_code();
@@ -220,13 +217,13 @@ Pipe RankProcess::open_terminal() {
   attributes.c_lflag &= ~static_cast<tcflag_t>(ECHO);
   tcsetattr(pair.write.get(), TCSANOW, &attributes);
   winsize size{};
-  if (std::sscanf(settings_.terminal.c_str(), "%hux%hu", &size.ws_col, &size.ws_row) == 2)
+  if (std::sscanf(spec_.terminal.c_str(), "%hux%hu", &size.ws_col, &size.ws_row) == 2)
     ioctl(pair.write.get(), TIOCSWINSZ, &size);
   return pair;
 }
 
 void RankProcess::start() {
-  const bool terminal = identity_.rank == 0 && !settings_.terminal.empty();
+  const bool terminal = identity_.rank == 0 && !spec_.terminal.empty();
   Pipe output = terminal ? open_terminal() : make_pipe();
   Pipe error = make_pipe();
   Pipe failed = make_pipe();  // closed by a successful exec
@@ -238,8 +235,8 @@ void RankProcess::start() {
   int reason = 0;
   if (read(failed.read.get(), &reason, sizeof(reason)) == sizeof(reason)) {
     waitpid(program_pid_, nullptr, 0);
-    throw UserError("cannot start '" + program_.front() + "' on host " + identity_.host + ": " +
-                        std::strerror(reason),
+    throw UserError("cannot start '" + spec_.program.front() + "' on host " + identity_.host +
+                        ": " + std::strerror(reason),
                     reason == ENOENT ? 127 : 126);
   }
   if (board_) {
@@ -260,7 +257,7 @@ void RankProcess::become_program(int output, int error, int failed) {
   dup2(output, STDOUT_FILENO);
   dup2(error, STDERR_FILENO);
   std::vector<char*> words;
-  for (std::string& word : program_) words.push_back(word.data());
+  for (std::string& word : spec_.program) words.push_back(word.data());
   words.push_back(nullptr);
   execvp(words[0], words.data());
   const int reason = errno;
@@ -307,7 +304,7 @@ void RankProcess::pump() {
 
 // The launcher tells by this whether the host and the way to it are alive.
 void RankProcess::show_life() {
-  if (!channel_.pending()) channel_.send(Stream::record, kAlive);
+  if (!channel_.pending()) channel_.send(Stream::report, to_line(AliveReport{}));
 }
 
 // A daemon of mpirun that is frozen passes nothing on, neither the word to stop. When the launcher
@@ -318,7 +315,7 @@ bool RankProcess::watch_parent() {
   const double now = monotonic_seconds();
   if (state != 'T' && state != 't') return parent_stopped_ = 0, false;
   if (parent_stopped_ == 0) parent_stopped_ = now;
-  if (now - parent_stopped_ < settings_.timeout + comm::kOutsideMargin) return true;
+  if (now - parent_stopped_ < spec_.timeout + comm::kOutsideMargin) return true;
   kill(getppid(), SIGKILL);
   begin_stop(kGraceOfMpirun);
   return false;
@@ -354,12 +351,12 @@ void RankProcess::handle_signals() {
     if (signal == SIGCHLD) {
       reap();
     } else if (signal == SIGALRM) {
-      begin_stop(grace());  // the launcher's word
+      begin_stop(spec_.grace_seconds());  // the launcher's word
     } else if (signal == SIGQUIT) {
       begin_stop(0);  // the same, impatient
     } else if (signal == SIGTERM || signal == SIGHUP) {
       mpirun_ends_ = true;
-      begin_stop(settings_.grace.value_or(kGraceOfMpirun));
+      begin_stop(spec_.grace.value_or(kGraceOfMpirun));
     } else if (signal == SIGUSR1 || signal == SIGUSR2) {
       signal_program(signal);
     }
@@ -418,8 +415,6 @@ void RankProcess::note_silent_leave() {
   end_.exit_code = 1;
 }
 
-// A rank ends with everything it started: the rest of its process group, and processes that left
-// the group and have become children of this one.
 // Open MPI's shared memory of a program that was killed, "vader_segment.HOST.UID.JOB.RANK" (version
 // 5: sm_segment...). Those who use it have it mapped.
 void RankProcess::remove_segments() const {
@@ -438,6 +433,8 @@ void RankProcess::remove_segments() const {
   }
 }
 
+// A rank ends with everything it started: the rest of its process group, and processes that left
+// the group and have become children of this one.
 void RankProcess::end_group() {
   describe_end();
   signal_program(SIGKILL);
@@ -452,10 +449,10 @@ void RankProcess::describe_end() {
     end_.error_time = slot.own_failure.wall_ns;
     end_.peer_error = slot.peer_failure.text;
     end_.peer_error_time = slot.peer_failure.wall_ns;
-    end_.blamed_rank = slot.peer_failure.present ? slot.peer_failure.blamed_rank : -1;
+    end_.culprit_rank = slot.peer_failure.present ? slot.peer_failure.blamed_rank : -1;
     // Asked for at the stop or at the end, whichever comes first; what came before it counts.
     if (!ended_) {
-      end_.phase = phase_name(slot.phase);
+      end_.phase = slot.phase;
       end_.operation = slot.operation;
       end_.last_call = slot.last_call;
     }
@@ -483,15 +480,7 @@ void RankProcess::linger() {
 }  // namespace
 
 int run_rank_process(int argc, char** argv) {
-  const std::vector<std::string> words(argv + 1, argv + argc);
-  const auto dashes = std::find(words.begin(), words.end(), "--");
-  if (dashes == words.end() || dashes + 1 == words.end())
-    throw UserError("--rank-process is for catena-run's own use");
-  const RankSettings settings = parse_rank_settings({words.begin(), dashes});
-  std::vector<std::string> program(dashes + 1, words.end());
-  if (settings.escaped)
-    for (std::string& word : program) word = percent_decode(word);
-  return RankProcess(settings, std::move(program)).run();
+  return RankProcess(parse_rank_process_words({argv + 1, argv + argc})).run();
 }
 
 }  // namespace catena::launch

@@ -1,18 +1,13 @@
 #include "starter/mpirun_command.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <memory>
 
 #include "base/program.h"
 #include "base/text.h"
+#include "wire/job_words.h"
 
 namespace catena::launch {
 namespace {
@@ -54,22 +49,9 @@ void append_hosts(Words& words, const std::vector<Host>& hosts, int major) {
   append_runtime_setting(words, major, agent + "num_concurrent", std::to_string(hosts.size()));
 }
 
-std::string format_seconds(double seconds) {
-  char text[32];
-  std::snprintf(text, sizeof(text), "%g", seconds);
-  return text;
-}
-
 // mpirun takes a lone ":" for the start of another program, and looks for its own options in all
 // words of its line; what follows those would reach a shell on the other hosts.
 bool must_hide(const std::string& word) { return word == ":" || looks_like_mca_option(word); }
-
-std::string escape(const std::string& word) {
-  if (!must_hide(word)) return percent_encode(word);
-  char first[4];
-  std::snprintf(first, sizeof(first), "%%%02X", static_cast<unsigned char>(word[0]));
-  return first + percent_encode(word.substr(1));
-}
 
 // Seconds between SIGTERM and SIGKILL when mpirun itself ends the job, so that rank processes can
 // end their programs and report. mpirun sleeps through all of them even if everyone is gone.
@@ -119,113 +101,26 @@ Mpirun find_mpirun(const std::string& name) {
   return {*path, *version};
 }
 
-std::vector<std::string> to_words(const RankSettings& settings) {
-  Words words = {"job=" + settings.job, "size=" + std::to_string(settings.size),
-                 "devices=" + settings.devices, "timeout=" + format_seconds(settings.timeout),
-                 "start-timeout=" + format_seconds(settings.start_timeout)};
-  if (!settings.log_dir.empty()) words.push_back("log-dir=" + settings.log_dir);
-  if (!settings.terminal.empty()) words.push_back("terminal=" + settings.terminal);
-  if (!settings.bind) words.push_back("no-bind=1");
-  if (settings.grace) words.push_back("grace=" + format_seconds(*settings.grace));
-  if (!settings.folder.empty()) words.push_back("folder=" + percent_encode(settings.folder));
-  if (settings.several_hosts) words.push_back("several-hosts=1");
-  if (settings.escaped) words.push_back("escaped=1");
-  return words;
-}
-
-RankSettings parse_rank_settings(const std::vector<std::string>& words) {
-  RankSettings settings;
-  for (const std::string& word : words) {
-    const std::size_t equals = std::min(word.find('='), word.size() - 1);
-    const std::string key = word.substr(0, equals);
-    const std::string value = word.substr(equals + 1);
-    if (key == "job")
-      settings.job = value;
-    else if (key == "size")
-      settings.size = parse_number(value).value_or(0);
-    else if (key == "devices")
-      settings.devices = value;
-    else if (key == "timeout")
-      settings.timeout = std::strtod(value.c_str(), nullptr);
-    else if (key == "start-timeout")
-      settings.start_timeout = std::strtod(value.c_str(), nullptr);
-    else if (key == "log-dir")
-      settings.log_dir = value;
-    else if (key == "terminal")
-      settings.terminal = value;
-    else if (key == "no-bind")
-      settings.bind = false;
-    else if (key == "grace")
-      settings.grace = std::strtod(value.c_str(), nullptr);
-    else if (key == "folder")
-      settings.folder = percent_decode(value);
-    else if (key == "several-hosts")
-      settings.several_hosts = true;
-    else if (key == "escaped")
-      settings.escaped = true;
-    else
-      throw UserError("--rank-process: unknown setting '" + word +
-                      "'; all hosts need the same catena-run");
-  }
-  return settings;
-}
-
-std::vector<std::string> forwarded_names(const std::vector<std::string>& environment,
-                                         const std::vector<EnvSetting>& settings) {
-  Words names;
-  const auto add = [&](const std::string& name) {
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
-  };
-  for (const std::string& entry : environment) {
-    const std::string name = entry.substr(0, entry.find('='));
-    const bool family = name.starts_with("CATENA_") || name.starts_with("NCCL_") ||
-                        name.starts_with("OMP_") || name == "CUDA_VISIBLE_DEVICES" ||
-                        name == "PATH" || name == "LD_LIBRARY_PATH";
-    if (family) add(name);
-  }
-  std::sort(names.begin(), names.end());
-  for (const EnvSetting& setting : settings) add(setting.name);
-  return names;
-}
-
-std::vector<std::string> mpirun_command(const MpirunRequest& request) {
-  const int major = request.version.major;
-  Words words = {request.mpirun, "--allow-run-as-root", "-n", std::to_string(request.plan.ranks)};
+std::vector<std::string> mpirun_command(const JobSpec& spec, const MpirunDialect& dialect) {
+  const int major = dialect.major;
+  Words words = {spec.mpirun, "--allow-run-as-root", "-n", std::to_string(spec.ranks)};
   append_placement(words, major);
-  append_hosts(words, request.plan.hosts, major);
+  append_hosts(words, spec.hosts, major);
   append_runtime_setting(words, major, "odls_base_sigkill_timeout",
-                         std::to_string(kill_delay(request.settings.grace)));
-  if (!request.session_folder.empty())
+                         std::to_string(kill_delay(spec.grace)));
+  if (!dialect.session_folder.empty())
     append_runtime_setting(words, major, major >= 5 ? "prte_tmpdir_base" : "orte_tmpdir_base",
-                           request.session_folder);
-  for (const McaSetting& setting : request.settings_of_mpi) {
+                           dialect.session_folder);
+  for (const McaSetting& setting : dialect.settings) {
     if (setting.runtime)
       append_runtime_setting(words, major, setting.name, setting.value);
     else
       append(words, {"--mca", setting.name, setting.value});
   }
-  for (const std::string& name : request.forward) append(words, {"-x", name});
-  append(words, request.mpi_args);
-  append(words, {request.launcher, "--rank-process"});
-  RankSettings settings = request.settings;
-  settings.escaped = std::any_of(request.program.begin(), request.program.end(), must_hide);
-  append(words, to_words(settings));
-  words.push_back("--");
-  for (const std::string& word : request.program)
-    words.push_back(settings.escaped ? escape(word) : word);
+  for (const std::string& name : spec.forward) append(words, {"-x", name});
+  append(words, spec.mpi_args);
+  append(words, rank_process_command(spec, must_hide));
   return words;
-}
-
-std::string working_folder() {
-  std::error_code error;
-  const std::string real = std::filesystem::current_path(error).string();
-  // $PWD keeps the symbolic links that the user came through; their targets may differ elsewhere.
-  const char* named = std::getenv("PWD");
-  struct stat here {
-  }, there{};
-  const bool same = named && named[0] == '/' && stat(named, &there) == 0 && stat(".", &here) == 0 &&
-                    here.st_ino == there.st_ino && here.st_dev == there.st_dev;
-  return same ? named : real;
 }
 
 }  // namespace catena::launch

@@ -97,7 +97,7 @@ std::string word_after(const std::string& text, const std::string& phrase) {
 
 }  // namespace
 
-void MpirunChatter::feed(std::string_view bytes) {
+void MpirunOutput::feed(std::string_view bytes) {
   rest_ += bytes;
   for (std::size_t end = rest_.find('\n'); end != std::string::npos; end = rest_.find('\n')) {
     std::string line = rest_.substr(0, end);
@@ -107,12 +107,12 @@ void MpirunChatter::feed(std::string_view bytes) {
   }
 }
 
-void MpirunChatter::finish() {
+void MpirunOutput::finish() {
   if (!rest_.empty()) take_line(std::string(std::exchange(rest_, "")));
   if (in_block_) close_block();
 }
 
-void MpirunChatter::take_line(const std::string& line) {
+void MpirunOutput::take_line(const std::string& line) {
   if (is_rule(line)) {
     if (in_block_)
       close_block();
@@ -127,25 +127,26 @@ void MpirunChatter::take_line(const std::string& line) {
   }
 }
 
-void MpirunChatter::pass_on(const std::string& line) {
+void MpirunOutput::pass_on(const std::string& line) {
   learn_of_hosts(line);
   on_line_(line);
 }
 
-void MpirunChatter::learn_of_hosts(const std::string& line) {
+void MpirunOutput::learn_of_hosts(const std::string& line) {
   // "plm_rsh_agent" of Open MPI 4, "plm_ssh_agent" of 5.
-  if (line.find("sh_agent\" was set to a path") != std::string::npos) hints_.no_ssh = true;
-  if (!hints_.unreached_host.empty() || !contains_any(line, kUnreached)) return;
+  if (line.find("sh_agent\" was set to a path") != std::string::npos)
+    findings_.no_connection = true;
+  if (!findings_.unreached_host.empty() || !contains_any(line, kUnreached)) return;
   const auto named = std::find_if(hosts_.begin(), hosts_.end(), [&](const std::string& host) {
     return contains_name(line, host) || contains_name(line, short_name(host));
   });
-  if (named == hosts_.end() && !hints_.unreached_reason.empty()) return;
-  hints_.unreached_reason = line;
-  hints_.unreached_for_now = contains_any(line, kForNow);
-  if (named != hosts_.end()) hints_.unreached_host = *named;
+  if (named == hosts_.end() && !findings_.unreached_reason.empty()) return;
+  findings_.unreached_reason = line;
+  findings_.unreached_for_now = contains_any(line, kForNow);
+  if (named != hosts_.end()) findings_.unreached_host = *named;
 }
 
-void MpirunChatter::close_block() {
+void MpirunOutput::close_block() {
   in_block_ = false;
   const std::string block = std::exchange(block_, "");
   if (contains_any(block, kNotices)) {
@@ -156,26 +157,26 @@ void MpirunChatter::close_block() {
   for (const std::string& line : split(trim(block), '\n')) pass_on(line);
 }
 
-void MpirunChatter::learn(const std::string& text) {
+void MpirunOutput::learn(const std::string& text) {
   if (const auto rank = number_after(text, "MPI_ABORT was invoked on rank")) {
-    hints_.abort_rank = rank;
-    hints_.abort_code = number_after(text, "errorcode").value_or(1);
+    findings_.abort_rank = rank;
+    findings_.abort_code = number_after(text, "errorcode").value_or(1);
   }
-  if (text.find("unable to reliably start") != std::string::npos) hints_.daemons_failed = true;
+  if (text.find("unable to reliably start") != std::string::npos) findings_.daemons_failed = true;
   if (text.find("has lost communication") != std::string::npos) {
-    hints_.daemons_failed = true;
-    hints_.lost_host =
+    findings_.daemons_failed = true;
+    findings_.lost_host =
         word_after(text.substr(std::min(text.find("Remote daemon"), text.size())), "on node ");
   }
   if (text.find("unable to launch the specified") != std::string::npos ||
       text.find("unable to find the specified") != std::string::npos)
-    hints_.broken_host = word_after(text, "Node: ");
+    findings_.broken_host = word_after(text, "Node: ");
   const auto rank = number_after(text, "process rank");
   const auto signal = number_after(text, "exited on signal");
   if (rank && signal && text.find("noticed") != std::string::npos) {
-    hints_.killed_rank = rank;
-    hints_.killed_signal = *signal;
-    hints_.killed_host = word_after(text, "on node ");
+    findings_.killed_rank = rank;
+    findings_.killed_signal = *signal;
+    findings_.killed_host = word_after(text, "on node ");
   }
 }
 

@@ -1,45 +1,28 @@
-// What mpirun itself prints: notices about the end of a job are kept for the report, everything
-// else is passed on.
+// Reads what mpirun itself prints.
+//
+// Its words are the only source for some of what the report needs: which rank process a signal
+// ended when it could not report itself, which host ssh did not reach, whose daemon was lost. Open
+// MPI's exit codes do not tell these apart. So phrases of Open MPI 4 and 5 and of ssh are searched
+// for, here and nowhere else.
 #pragma once
 
-#include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "starter/starter.h"
+
 namespace catena::launch {
 
-struct MpirunHints {
-  std::optional<int> abort_rank;  // "MPI_ABORT was invoked on rank R ... with errorcode C"
-  int abort_code = 1;
-  std::optional<int> killed_rank;  // "process rank R ... exited on signal S"
-  int killed_signal = 0;
-  std::string killed_host;
-  // What ssh said about a host that it could not reach; the host is "" when it did not name one.
-  std::string unreached_host;
-  std::string unreached_reason;
-  bool unreached_for_now = false;  // it may answer later: it is just starting, for instance
-  std::string lost_host;           // whose daemon ended, or whose connection did
-  std::string broken_host;         // where catena-run itself could not be started
-  bool daemons_failed = false;     // some were not started, or were lost; it does not say which
-  bool no_ssh = false;             // there is no ssh to reach other hosts with
-};
-
-class MpirunChatter {
+class MpirunOutput : public StarterOutput {
  public:
-  using OnLine = std::function<void(std::string_view line)>;
-
   // `hosts`: names that ssh may speak of.
-  explicit MpirunChatter(OnLine on_line, std::vector<std::string> hosts = {})
+  explicit MpirunOutput(OnLine on_line, std::vector<std::string> hosts = {})
       : on_line_(std::move(on_line)), hosts_(std::move(hosts)) {}
-  void feed(std::string_view bytes);
-  void finish();
-  // Before another mpirun is started in place of one that failed.
-  void forget() { *this = MpirunChatter(std::move(on_line_), std::move(hosts_)); }
-  const MpirunHints& hints() const { return hints_; }
-  // The notices that were not passed on.
-  const std::string& withheld() const { return withheld_; }
+  void feed(std::string_view bytes) override;
+  void finish() override;
+  const StarterFindings& findings() const override { return findings_; }
+  const std::string& withheld() const override { return withheld_; }
 
  private:
   void take_line(const std::string& line);
@@ -54,7 +37,7 @@ class MpirunChatter {
   bool in_block_ = false;  // between two lines of dashes
   std::string block_;
   std::string withheld_;
-  MpirunHints hints_;
+  StarterFindings findings_;
 };
 
 }  // namespace catena::launch

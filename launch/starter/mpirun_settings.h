@@ -1,5 +1,5 @@
-// Parameters of Open MPI ("MCA parameters") that the user or the site has set, wherever Open MPI
-// reads them from. What they decide is not decided again here.
+// Parameters of Open MPI ("MCA parameters"): those that the user or the site has set, wherever Open
+// MPI reads them from, and those that a job adds.
 #pragma once
 
 #include <istream>
@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "spec/job_spec.h"
 
 namespace catena::launch {
 
@@ -27,6 +29,18 @@ class McaParameters {
  private:
   std::map<std::string, std::string> by_user_, by_file_;
 };
+
+struct McaSetting {
+  bool runtime = false;  // of mpirun and its daemons, which are PRRTE in Open MPI 5
+  std::string name;
+  std::string value;
+  bool operator==(const McaSetting&) const = default;
+};
+
+// What to tell an mpirun of this major version about the networks. Without other hosts no rank
+// listens on any. What `set` has already is left alone.
+std::vector<McaSetting> network_settings(const Network& network, const McaParameters& set,
+                                         int major);
 
 // Whether mpirun, which looks at all words of its line, would take this one for a setting of its
 // own though it stands behind the program's name.

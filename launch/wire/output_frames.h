@@ -16,7 +16,7 @@ namespace catena::launch {
 
 constexpr std::size_t kFrameSize = 512;
 
-enum class Stream : char { output = 'o', error = 'e', record = 'r' };
+enum class Stream : char { output = 'o', error = 'e', report = 'r' };
 
 // `job` is 8 hexadecimal digits, so that a catena-run inside a catena-run does not take the other
 // one's blocks for its own.

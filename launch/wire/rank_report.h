@@ -1,28 +1,31 @@
-// What a rank process tells the launcher, one line each on the record stream.
+// What a rank process tells the launcher, one line each on the report stream.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <variant>
+
+#include "../src/comm/status_board.h"
+#include "base/program_digest.h"
 
 namespace catena::launch {
 
 // Sent when the rank process has started.
-struct HelloRecord {
+struct StartReport {
   int rank = -1;
-  int size = 0;  // of the world, as mpirun made it
+  int size = 0;  // of the world, as the starter made it
   int local_rank = 0;
   int local_size = 1;
   int pid = 0;  // of the rank process
   std::string host;
-  std::string device;
-  std::string board;   // path of the status board, "" when there is none
-  std::string log;     // path of the log file, "" when there is none
-  std::string digest;  // as program_digest, "" when it was not asked for
+  std::string board;  // path of the status board, "" when there is none
+  std::string log;    // path of the log file, "" when there is none
+  Digests digests;    // of the program's files, empty when they were not asked for
 };
 
 // Sent when the program has ended, or could not be started.
-struct EndRecord {
+struct EndReport {
   int rank = -1;
   std::string host;
   int exit_code = 0;
@@ -36,23 +39,24 @@ struct EndRecord {
   std::uint64_t error_time = 0;
   std::string peer_error;  // it noticed that another rank failed
   std::uint64_t peer_error_time = 0;
-  int blamed_rank = -1;
-  std::string phase;
+  int culprit_rank = -1;  // that the peer error names
+  comm::Phase phase = comm::Phase::empty;
   std::string operation;
   std::string last_call;
   std::string last_lines;   // end of its stderr
   std::string log_problem;  // why its log is not complete
 };
 
-// Sent every second by the ranks of jobs of several hosts; says no more than that.
-inline constexpr std::string_view kAlive = "alive\n";
+// Sent every second by the ranks of jobs that may have others on other machines.
+struct AliveReport {};
 
-std::string to_line(const HelloRecord& record);
-std::string to_line(const EndRecord& record);
-inline bool is_alive(std::string_view line) { return line.starts_with("alive"); }
-bool is_hello(std::string_view line);
-bool is_end(std::string_view line);
-HelloRecord parse_hello(std::string_view line);
-EndRecord parse_end(std::string_view line);
+using RankReport = std::variant<std::monostate, AliveReport, StartReport, EndReport>;
+
+// With the line end.
+std::string to_line(const AliveReport& report);
+std::string to_line(const StartReport& report);
+std::string to_line(const EndReport& report);
+// Nothing for a line that is none of these.
+RankReport parse_rank_report(std::string_view line);
 
 }  // namespace catena::launch

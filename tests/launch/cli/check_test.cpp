@@ -13,6 +13,26 @@ namespace {
 
 using State = CheckItem::State;
 
+// Of a machine with this many GPUs.
+CheckContext context_of(const std::vector<std::string>& folders, int gpus) {
+  CheckContext context;
+  context.library_folders = folders;
+  context.gpus.gpus.resize(static_cast<std::size_t>(gpus));
+  return context;
+}
+
+CheckItems check_plugins(const std::vector<std::string>& folders, bool has_gpus) {
+  return run_probes(context_of(folders, has_gpus), {"libcatena", "plug-ins", "kernels"});
+}
+
+CheckItems check_libraries(bool has_gpus) {
+  return run_probes(context_of({}, has_gpus), {"vendor libraries"});
+}
+
+std::string kernel_cache_text() {
+  return run_probes(context_of({}, 0), {"kernel cache"}).front().text;
+}
+
 TEST(Check, OneCommandInstallsEverythingMissing) {
   const std::string text = format_check({{State::good, "a", "fine", ""},
                                          {State::absent, "bb", "not needed", ""},
@@ -27,7 +47,9 @@ TEST(Check, NothingToInstall) {
 }
 
 TEST(Check, MissingMpirunNamesItsPackage) {
-  const auto items = check_mpi("/nowhere/mpirun");
+  CheckContext context;
+  context.job.mpirun = "/nowhere/mpirun";
+  const auto items = run_probes(context, {"starter"});
   EXPECT_EQ(items.front().state, State::missing);
   EXPECT_EQ(items.front().packages, "openmpi-bin");
 }
@@ -100,17 +122,20 @@ TEST(Check, KernelCacheTellsItsUses) {
   const std::string folder = testing::TempDir() + "catena-check-cache-" + std::to_string(getpid());
   std::filesystem::create_directories(folder + "/kernels");
   setenv("CATENA_CACHE_DIR", folder.c_str(), 1);
-  EXPECT_EQ(check_kernel_cache().text, "empty; 0 hits, 0 misses so far, " + folder);
+  EXPECT_EQ(kernel_cache_text(), "empty; 0 hits, 0 misses so far, " + folder);
   std::ofstream(folder + "/kernels/0.cubin") << std::string(3000, 'x');
   std::ofstream(folder + "/kernels/0.lock");
   const std::uint64_t uses[] = {57, 12};
   std::ofstream(folder + "/kernels/uses", std::ios::binary)
       .write(reinterpret_cast<const char*>(uses), sizeof(uses));
-  EXPECT_EQ(check_kernel_cache().text, "1 kernels, 2 KiB; 57 hits, 12 misses so far, " + folder);
+  EXPECT_EQ(kernel_cache_text(), "1 kernels, 2 KiB; 57 hits, 12 misses so far, " + folder);
   unsetenv("CATENA_CACHE_DIR");
   setenv("CUPY_CACHE_DIR", folder.c_str(), 1);
-  EXPECT_EQ(check_kernel_cache().text, "1 kernels, 2 KiB; 57 hits, 12 misses so far, " + folder);
+  EXPECT_EQ(kernel_cache_text(), "1 kernels, 2 KiB; 57 hits, 12 misses so far, " + folder);
   unsetenv("CUPY_CACHE_DIR");
+  setenv("CATENA_CACHE_DIR", "", 1);
+  EXPECT_TRUE(kernel_cache_text().starts_with("none; CATENA_CACHE_DIR is empty"));
+  unsetenv("CATENA_CACHE_DIR");
   std::filesystem::remove_all(folder);
 }
 

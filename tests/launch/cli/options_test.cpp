@@ -7,12 +7,14 @@
 namespace catena::launch {
 namespace {
 
-Options parse(std::vector<std::string> words) {
+CommandLine parse_line(std::vector<std::string> words) {
   words.insert(words.begin(), "catena-run");
   std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
-  return std::get<Options>(parse_options(static_cast<int>(pointers.size()), pointers.data()));
+  return std::get<CommandLine>(parse_options(static_cast<int>(pointers.size()), pointers.data()));
 }
+
+JobSpec parse(const std::vector<std::string>& words) { return parse_line(words).job; }
 
 std::string error_of(const std::vector<std::string>& words) {
   try {
@@ -26,10 +28,10 @@ std::string error_of(const std::vector<std::string>& words) {
 bool starts(const std::string& text, const std::string& start) { return text.starts_with(start); }
 
 TEST(Options, ProgramKeepsItsOwnOptions) {
-  const Options options = parse({"-n", "4", "--cpu", "./train", "-n", "7", "--cpu", "--help"});
-  EXPECT_EQ(options.ranks, 4);
-  EXPECT_TRUE(options.cpu);
-  EXPECT_EQ(options.program, (std::vector<std::string>{"./train", "-n", "7", "--cpu", "--help"}));
+  const JobSpec job = parse({"-n", "4", "--cpu", "./train", "-n", "7", "--cpu", "--help"});
+  EXPECT_EQ(job.ranks, 4);
+  EXPECT_EQ(job.devices.kind, Devices::Kind::cpu);
+  EXPECT_EQ(job.program, (std::vector<std::string>{"./train", "-n", "7", "--cpu", "--help"}));
 }
 
 TEST(Options, SpellingsOfRanks) {
@@ -47,28 +49,29 @@ TEST(Options, DashesEndTheOptions) {
 }
 
 TEST(Options, Everything) {
-  const Options options = parse(
+  const CommandLine line = parse_line(
       {"-H",        "h1:4,h2:4", "--gpus",    "0,1,3",           "--env",      "A",         "--env",
        "B=1=2",     "--env",     "C=",        "--start-timeout", "10",         "--timeout", "0.5",
        "--log-dir", "logs",      "--no-bind", "--mpi-args",      "--mca x  y", "--dry-run", "p"});
-  EXPECT_EQ(options.hosts, (std::vector<Host>{{"h1", 4}, {"h2", 4}}));
-  EXPECT_EQ(options.gpus, (std::vector<int>{0, 1, 3}));
-  EXPECT_EQ(options.env, (std::vector<EnvSetting>{{"A", std::nullopt}, {"B", "1=2"}, {"C", ""}}));
-  EXPECT_EQ(options.start_timeout, 10);
-  EXPECT_EQ(options.timeout, 0.5);
-  EXPECT_EQ(options.log_dir, "logs");
-  EXPECT_FALSE(options.bind);
-  EXPECT_EQ(options.mpi_args, (std::vector<std::string>{"--mca", "x", "y"}));
-  EXPECT_TRUE(options.dry_run);
+  const JobSpec& job = line.job;
+  EXPECT_EQ(job.hosts, (std::vector<Host>{{"h1", 4}, {"h2", 4}}));
+  EXPECT_EQ(job.devices, (Devices{Devices::Kind::listed, {0, 1, 3}}));
+  EXPECT_EQ(job.env, (std::vector<EnvSetting>{{"A", std::nullopt}, {"B", "1=2"}, {"C", ""}}));
+  EXPECT_EQ(job.start_timeout, 10);
+  EXPECT_EQ(job.timeout, 0.5);
+  EXPECT_EQ(job.log_dir, "logs");
+  EXPECT_TRUE(job.no_bind);
+  EXPECT_EQ(job.mpi_args, (std::vector<std::string>{"--mca", "x", "y"}));
+  EXPECT_TRUE(line.dry_run);
 }
 
 TEST(Options, Defaults) {
-  const Options options = parse({"p"});
-  EXPECT_FALSE(options.ranks);
-  EXPECT_EQ(options.start_timeout, 60);
-  EXPECT_EQ(options.timeout, 300);
-  EXPECT_TRUE(options.bind);
-  EXPECT_FALSE(options.cpu);
+  const JobSpec job = parse({"p"});
+  EXPECT_EQ(job.ranks, 0);
+  EXPECT_EQ(job.start_timeout, 60);
+  EXPECT_EQ(job.timeout, 300);
+  EXPECT_FALSE(job.no_bind);
+  EXPECT_EQ(job.devices.kind, Devices::Kind::automatic);
 }
 
 TEST(Options, Grace) {

@@ -2,21 +2,28 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <csignal>
 
-#include "rank/exception_text.h"
+#include "starter/mpirun_starter.h"
 
 namespace catena::launch {
 namespace {
 
+JobOutcome job_of_mpirun() {
+  JobOutcome job;
+  job.terms = MpirunStarter("mpirun").terms();
+  return job;
+}
+
 // A job of ranks that all ended well.
 JobOutcome good_job(int ranks) {
-  JobOutcome job;
+  JobOutcome job = job_of_mpirun();
   for (int rank = 0; rank < ranks; ++rank) {
     RankOutcome outcome;
-    outcome.hello.emplace();
-    outcome.hello->rank = rank;
-    outcome.hello->host = "h";
+    outcome.start.emplace();
+    outcome.start->rank = rank;
+    outcome.start->host = "h";
     outcome.end.emplace();
     outcome.end->rank = rank;
     outcome.end->host = "h";
@@ -26,7 +33,7 @@ JobOutcome good_job(int ranks) {
   return job;
 }
 
-EndRecord& end_of(JobOutcome& job, int rank) {
+EndReport& end_of(JobOutcome& job, int rank) {
   return *job.ranks[static_cast<std::size_t>(rank)].end;
 }
 
@@ -58,14 +65,14 @@ TEST(Report, VictimsThatKnowWhomToBlameAreHeard) {
     end_of(job, rank).peer_error = "they differ";
     end_of(job, rank).peer_error_time = std::uint64_t(100 + rank);
   }
-  end_of(job, 1).blamed_rank = 1;  // it sees that it is the odd one
-  end_of(job, 2).blamed_rank = 1;
+  end_of(job, 1).culprit_rank = 1;  // it sees that it is the odd one
+  end_of(job, 2).culprit_rank = 1;
   EXPECT_EQ(first_line(job),
             "catena-run: rank 1 on h failed first: they differ (noticed by rank 2)");
   EXPECT_EQ(make_report(job).exit_code, 7);
   // MPI_Abort of a victim tells nothing new.
-  job.hints.abort_rank = 2;
-  job.hints.abort_code = 1;
+  job.findings.abort_rank = 2;
+  job.findings.abort_code = 1;
   EXPECT_EQ(make_report(job).exit_code, 7);
 }
 
@@ -119,7 +126,7 @@ TEST(Report, VictimsComeLast) {
   end_of(job, 0).end_time = 50;
   end_of(job, 0).peer_error = "rank 1 is gone";
   end_of(job, 0).peer_error_time = 40;
-  end_of(job, 0).blamed_rank = 1;
+  end_of(job, 0).culprit_rank = 1;
   end_of(job, 1).signal = SIGKILL;
   end_of(job, 1).end_time = 60;
   EXPECT_EQ(first_line(job), "catena-run: rank 1 on h failed first: SIGKILL (killed)");
@@ -131,7 +138,7 @@ TEST(Report, VictimsNameTheSilentRank) {
     end_of(job, rank).exit_code = 9;
     end_of(job, rank).peer_error = "no progress in all_reduce #5\nfor 300 s";
     end_of(job, rank).peer_error_time = 40 + static_cast<std::uint64_t>(rank);
-    end_of(job, rank).blamed_rank = 2;
+    end_of(job, rank).culprit_rank = 2;
   }
   job.ranks[2].end.reset();
   EXPECT_EQ(first_line(job),
@@ -144,9 +151,9 @@ TEST(Report, RankProcessThatWasKilled) {
   JobOutcome job = good_job(2);
   job.ranks[1].end.reset();
   job.ranks[1].operation_then = "all_reduce #5 sum float32[10]";
-  job.mpirun_status = 137;
-  job.hints.killed_rank = 1;
-  job.hints.killed_signal = SIGKILL;
+  job.starter_code = 137;
+  job.findings.killed_rank = 1;
+  job.findings.killed_signal = SIGKILL;
   const Report report = make_report(job);
   EXPECT_EQ(report.exit_code, 137);
   EXPECT_EQ(report.text,
@@ -158,37 +165,37 @@ TEST(Report, RankProcessThatWasKilled) {
 TEST(Report, AbortOfARankThatCouldNotReport) {
   JobOutcome job = good_job(2);
   job.ranks[1].end.reset();
-  job.hints.abort_rank = 1;
-  job.hints.abort_code = 7;
+  job.findings.abort_rank = 1;
+  job.findings.abort_code = 7;
   EXPECT_EQ(first_line(job), "catena-run: rank 1 on h failed first: MPI_Abort with error code 7");
   EXPECT_EQ(make_report(job).exit_code, 7);
 }
 
 TEST(Report, MpirunAlone) {
-  JobOutcome job;
+  JobOutcome job = job_of_mpirun();
   job.ranks.resize(3);
-  job.mpirun_status = 1;
+  job.starter_code = 1;
   EXPECT_EQ(make_report(job).exit_code, 1);
   EXPECT_EQ(make_report(job).text,
             "catena-run: mpirun ended with exit code 1 and no rank reported a failure\n"
             "  never started: ranks 0-2\n");
-  job.mpirun_status = 0;
+  job.starter_code = 0;
   EXPECT_EQ(make_report(job).exit_code, 1) << "ranks that never were are no success";
 }
 
 TEST(Report, HostsThatDoNotAnswerAreNamed) {
-  JobOutcome job;
+  JobOutcome job = job_of_mpirun();
   job.ranks.resize(4);
   job.planned_hosts = {"localhost", "a", "a", "b"};
-  job.mpirun_status = 255;
+  job.starter_code = 255;
   EXPECT_EQ(first_line(job),
             "catena-run: hosts a, b have started no rank; what mpirun says about it stands above");
   EXPECT_EQ(make_report(job).exit_code, 1) << "what mpirun ends with is a matter of chance";
-  job.hints.unreached_reason = "Host key verification failed.";
+  job.findings.unreached_reason = "Host key verification failed.";
   EXPECT_EQ(first_line(job),
             "catena-run: hosts a, b could not be reached: Host key verification failed.");
-  job.hints.unreached_host = "b";
-  job.hints.unreached_reason = "ssh: connect to host b port 22: No route to host";
+  job.findings.unreached_host = "b";
+  job.findings.unreached_reason = "ssh: connect to host b port 22: No route to host";
   EXPECT_EQ(make_report(job).text,
             "catena-run: host b could not be reached: ssh: connect to host b port 22: No route to "
             "host\n"
@@ -196,9 +203,9 @@ TEST(Report, HostsThatDoNotAnswerAreNamed) {
             "  every host must answer to ssh without a password (try: ssh b true) and have "
             "catena-run in the same place\n"
             "  never started: ranks 0-3\n");
-  job.hints.no_ssh = true;
-  job.hints.unreached_host = "";
-  job.ranks[3].hello.emplace();
+  job.findings.no_connection = true;
+  job.findings.unreached_host = "";
+  job.ranks[3].start.emplace();
   EXPECT_EQ(first_line(job),
             "catena-run: host a cannot be reached: there is no ssh here (apt-get install "
             "openssh-client)");
@@ -221,7 +228,7 @@ JobOutcome job_with_silent_host(double seconds) {
     end_of(job, rank).peer_error_time = 20'000'000'000u;
   }
   for (const std::size_t rank : {2, 3}) {
-    job.ranks[rank].hello->host = "away";
+    job.ranks[rank].start->host = "away";
     job.ranks[rank].end.reset();
   }
   job.silences["away"] = seconds;
@@ -258,16 +265,16 @@ TEST(Report, AHostThatFellSilentBeforeTheFirstFailure) {
 
 TEST(Report, AHostWhoseDaemonWasLost) {
   JobOutcome job = job_with_silent_host(0);
-  job.mpirun_status = 205;
-  job.hints.daemons_failed = true;
+  job.starter_code = 205;
+  job.findings.daemons_failed = true;
   EXPECT_EQ(first_line(job),
             "catena-run: host away (ranks 2-3) was lost: the daemon of Open MPI there has ended, "
             "or the connection to it (ssh) has");
   EXPECT_EQ(make_report(job).exit_code, 1);
-  job.hints.daemons_failed = false;
+  job.findings.daemons_failed = false;
   EXPECT_EQ(first_line(job).find("catena-run: no rank is known to be at fault: other ranks"), 0u)
       << "mpirun itself was killed";
-  job.hints.broken_host = "away";
+  job.findings.broken_host = "away";
   job.ranks[0].end.reset();
   job.ranks[1].end.reset();
   EXPECT_EQ(first_line(job).find("catena-run: host away (ranks 2-3) cannot start catena-run"), 0u);
@@ -279,7 +286,7 @@ TEST(Report, ARankThatWasOnItsWayOutKeepsItsCode) {
   end_of(job, 0).signal = SIGABRT;
   end_of(job, 0).peer_error = "rank 1 called close";
   end_of(job, 0).peer_error_time = 100;
-  end_of(job, 0).blamed_rank = 1;
+  end_of(job, 0).culprit_rank = 1;
   end_of(job, 1).exit_code = 5;
   end_of(job, 1).stop_time = 110;
   end_of(job, 1).end_time = 120;
@@ -287,18 +294,78 @@ TEST(Report, ARankThatWasOnItsWayOutKeepsItsCode) {
   EXPECT_EQ(make_report(job).exit_code, 5);
 }
 
-TEST(Report, JobsThatStoodStill) {
+TEST(Report, JobsThatHung) {
   JobOutcome job = good_job(2);
-  job.mpirun_status = 137;
-  job.standstill = Standstill{1, "", "rank 1 has been inside one call of MPI for 15 s"};
+  job.starter_code = 137;
+  job.hang.emplace();
+  job.hang->kind = Hang::Kind::rank_in_library;
+  job.hang->rank = 1;
+  job.hang->operation = "rank 1 has been inside one call of MPI for 15 s";
   EXPECT_EQ(
       first_line(job),
       "catena-run: rank 1 on h failed first: rank 1 has been inside one call of MPI for 15 s");
   EXPECT_EQ(make_report(job).exit_code, 1);
-  job.standstill = Standstill{-1, "", "mpirun (process 7) does not answer"};
-  EXPECT_EQ(first_line(job), "catena-run: mpirun (process 7) does not answer");
-  job.standstill = Standstill{-1, "h", "nothing was heard of it for 15 s"};
-  EXPECT_EQ(first_line(job).find("catena-run: host h (ranks 0-1) does not answer"), 0u);
+  job.hang->kind = Hang::Kind::starter_keeps_end;
+  job.hang->starter = 7;
+  job.hang->seconds = 15.4;
+  EXPECT_EQ(first_line(job),
+            "catena-run: mpirun (process 7), which still runs, does not answer: the process of "
+            "rank 1 ended 15 s ago and mpirun has not said so");
+  job.hang->kind = Hang::Kind::host_silent;
+  job.hang->host = "h";
+  EXPECT_EQ(first_line(job),
+            "catena-run: host h (ranks 0-1) does not answer: nothing was heard of it for 15 s; it "
+            "is frozen or cut off, or its daemon of Open MPI is");
+}
+
+TEST(Report, JobsThatTheLauncherGaveUp) {
+  JobOutcome job = good_job(4);
+  job.given_up.emplace();
+  job.given_up->why = GivenUp::Why::ranks_missing;
+  job.given_up->missing = {1, 2};
+  job.given_up->silent = {"b"};
+  job.start_timeout = 2.5;
+  EXPECT_EQ(make_report(job).exit_code, 1);
+  EXPECT_EQ(first_line(job),
+            "catena-run: ranks 1-2 of 4 (of b) did not start within 2.5 s; check that the hosts "
+            "answer to ssh without a password and have catena-run in the same place, or raise "
+            "--start-timeout");
+  job.given_up->why = GivenUp::Why::world_size;
+  job.given_up->world_size = 1;
+  EXPECT_EQ(first_line(job),
+            "catena-run: mpirun started a world of 1 ranks where 4 were asked for; check -n, the "
+            "hosts and the batch system's allocation");
+  job.given_up->why = GivenUp::Why::files_differ;
+  job.given_up->difference = {"one.sh", "a", "9-1", "b", "none"};
+  EXPECT_EQ(first_line(job),
+            "catena-run: one.sh differs between hosts: a has 9-1, b has none (size-hash); copy the "
+            "same files to all hosts");
+  job.given_up->why = GivenUp::Why::output_failed;
+  job.given_up->error = ENOSPC;
+  EXPECT_EQ(first_line(job),
+            "catena-run: standard output cannot be written: No space left on device");
+}
+
+// What the starter said is shown when there is nothing else.
+TEST(Report, WordsOfTheStarter) {
+  JobOutcome job = good_job(2);
+  job.withheld = "mpirun has words\n";
+  EXPECT_EQ(make_report(job).text, "");
+  job.starter_code = 3;
+  EXPECT_EQ(make_report(job).text,
+            "mpirun has words\n"
+            "catena-run: mpirun ended with exit code 3 and no rank reported a failure\n");
+  end_of(job, 1).exit_code = 4;
+  EXPECT_EQ(make_report(job).text.find("words"), std::string::npos);
+}
+
+// Another starter has other words.
+TEST(Report, OtherStarters) {
+  JobOutcome job = good_job(2);
+  job.terms.name = "srun";
+  job.starter_code = 3;
+  EXPECT_EQ(first_line(job),
+            "catena-run: srun ended with exit code 3 and no rank reported a failure");
 }
 
 TEST(Report, RanksThatDidNotMeetAreToldOfTheNetwork) {
@@ -306,7 +373,7 @@ TEST(Report, RanksThatDidNotMeetAreToldOfTheNetwork) {
   job.network = "10.1.0.0/24";
   end_of(job, 1).exit_code = 1;
   EXPECT_EQ(make_report(job).text.find("network"), std::string::npos);
-  end_of(job, 1).phase = "joining";
+  end_of(job, 1).phase = comm::Phase::joining;
   EXPECT_NE(make_report(job).text.find("  network: 10.1.0.0/24\n"), std::string::npos);
 }
 
@@ -322,39 +389,6 @@ TEST(Report, WhatRanksSayMovesNoCursor) {
 TEST(Report, RankLists) {
   EXPECT_EQ(format_ranks({0, 2, 3, 4, 7}), "0, 2-4, 7");
   EXPECT_EQ(format_ranks({}), "");
-}
-
-TEST(Report, Exceptions) {
-  EXPECT_EQ(exception_text("noise\nterminate called after throwing an instance of "
-                           "'std::runtime_error'\n  what():  boom\n"),
-            "std::runtime_error: boom");
-  EXPECT_EQ(exception_text("terminate called after throwing an instance of 'int'\n"), "int");
-  EXPECT_EQ(exception_text("nothing of the kind"), "");
-}
-
-TEST(Record, ComesBackWhole) {
-  EndRecord end;
-  end.rank = 5;
-  end.host = "h";
-  end.exit_code = 3;
-  end.signal = 11;
-  end.core_dumped = true;
-  end.not_started = true;
-  end.stop_time = 12;
-  end.end_time = 1234567890123456789u;
-  end.error = "tab\tline\nend%";
-  end.blamed_rank = 2;
-  end.last_lines = "a\nb\n";
-  const EndRecord again = parse_end(to_line(end));
-  EXPECT_EQ(to_line(again), to_line(end));
-  EXPECT_EQ(again.error, end.error);
-  EXPECT_EQ(again.end_time, end.end_time);
-  EXPECT_EQ(again.blamed_rank, 2);
-  HelloRecord hello;
-  hello.rank = 1;
-  hello.pid = 77;
-  hello.board = "/proc/1/fd/3";
-  EXPECT_EQ(to_line(parse_hello(to_line(hello))), to_line(hello));
 }
 
 }  // namespace
