@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 using State = CheckItem::State;
 using Names = std::vector<std::string>;
 
-// A shared library that is looked at and then left loaded: some do not survive dlclose.
+// A shared library that is opened and stays loaded: some do not survive dlclose.
 class Library {
  public:
   // The first of these files that loads.
@@ -154,7 +154,7 @@ std::vector<fs::path> folders_of_plugins(const CheckContext& context) {
 struct Plugin {
   const char* name;
   bool for_gpus;
-  bool made;  // by a build; others are looked at where somebody has put them
+  bool made;  // by a build; others are probed where somebody has put them
 };
 constexpr Plugin kPlugins[] = {{"mpi", false, true},
                                {"cuda", true, true},

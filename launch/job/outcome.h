@@ -48,10 +48,10 @@ struct Hang {
 struct GivenUp {
   enum class Why { ranks_missing, world_size, files_differ, output_failed };
   Why why = Why::ranks_missing;
-  std::vector<int> missing;         // ranks that have not started
-  std::vector<std::string> silent;  // the hosts of which no rank was heard
-  int world_size = 0;               // as the starter made it
-  FileDifference difference;
+  std::vector<int> missing = {};         // ranks that have not started
+  std::vector<std::string> silent = {};  // the hosts of which no rank was heard
+  int world_size = 0;                    // as the starter made it
+  FileDifference difference = {};
   int error = 0;  // errno of writing standard output
 };
 

@@ -1,5 +1,5 @@
 // Standard output and standard error of catena-run, written without ever waiting for whoever reads
-// them: a reader that stands still must not keep Ctrl-C from ending the job.
+// them: a reader that stops reading must not keep Ctrl-C from ending the job.
 #pragma once
 
 #include <array>

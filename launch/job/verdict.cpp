@@ -60,7 +60,7 @@ bool is_victim(const JobOutcome& job, int rank) {
   return end && victim_time(*end) != 0;
 }
 
-// The rank that noticed first, of those that know whom to blame if there are any.
+// The rank that noticed first, of those that name a culprit if there are any.
 int first_victim(const JobOutcome& job) {
   const int knowing = earliest(job, [](const EndReport& end) {
     return end.culprit_rank >= 0 && end.culprit_rank != end.rank ? victim_time(end) : 0;

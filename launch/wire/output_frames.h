@@ -1,10 +1,10 @@
-// How the output and the records of all ranks travel through mpirun's one standard error.
+// How the output and the reports of all ranks travel through mpirun's one standard error.
 //
 // mpirun copies what a rank writes in pieces of up to 4096 bytes and lets pieces of different
 // ranks follow each other, so a line may arrive torn in two with another rank's text between.
 // Each rank therefore writes blocks of 512 bytes, which those pieces never cut: a mark, the rank,
 // the stream, and bytes of that stream without line ends. The launcher takes them apart again.
-// What is not a block comes from mpirun itself.
+// What is not a block comes from the starter itself.
 #pragma once
 
 #include <cstddef>
