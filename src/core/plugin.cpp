@@ -2,16 +2,15 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <map>
 #include <mutex>
 #include <string>
-#include <vector>
 
 #include "catena/core/error.h"
 #include "catena/core/log.h"
+#include "core/standard_folders.h"
 
 namespace catena {
 namespace {
@@ -41,21 +40,6 @@ std::filesystem::path library_folder() {
   return error ? std::filesystem::path(info.dli_fname).parent_path() : path.parent_path();
 }
 
-std::vector<std::filesystem::path> search_folders() {
-  std::vector<std::filesystem::path> folders;
-  if (const char* path = std::getenv("CATENA_PLUGIN_PATH")) {
-    std::string_view rest = path;
-    while (!rest.empty()) {
-      const size_t colon = rest.find(':');
-      if (colon != 0) folders.emplace_back(rest.substr(0, colon));
-      rest = colon == std::string_view::npos ? std::string_view{} : rest.substr(colon + 1);
-    }
-  }
-  folders.push_back(library_folder());
-  folders.push_back(library_folder() / "catena");  // where packages put them
-  return folders;
-}
-
 // What the loader says, and what to do where a library is missing that the plug-in is linked to.
 std::string loader_text() {
   const std::string text = dlerror();
@@ -67,17 +51,11 @@ std::string loader_text() {
 
 // The caller holds the lock. Returns the reason of a failure, or nothing.
 std::string open_plugin(const std::string& name) {
-  const std::string file = "libcatena_" + name + ".so";
-  std::filesystem::path found;
-  for (const auto& folder : search_folders()) {
-    if (std::filesystem::exists(folder / file)) {
-      found = folder / file;
-      break;
-    }
-  }
+  const std::filesystem::path found = find_plugin(plugin_folders(library_folder()), name);
   if (found.empty()) {
-    return message("plug-in '", name, "' is not built or not installed: no ", file, " in ",
-                   library_folder().string(), ", its folder catena or CATENA_PLUGIN_PATH");
+    return message("plug-in '", name, "' is not built or not installed: no libcatena_", name,
+                   ".so in ", library_folder().string(),
+                   ", its folder catena or CATENA_PLUGIN_PATH");
   }
   void* handle = dlopen(found.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return message("plug-in '", name, "' does not load: ", loader_text());

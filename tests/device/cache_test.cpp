@@ -128,7 +128,7 @@ std::string folder_with(const std::vector<std::pair<std::string, std::string>>& 
     unsetenv(name);
   }
   for (const auto& [name, value] : variables) setenv(name.c_str(), value.c_str(), 1);
-  const std::string folder = default_cache_folder();
+  const std::string folder = cache_folder();
   for (const auto& [name, value] : kept) {
     unsetenv(name.c_str());
     if (value) setenv(name.c_str(), value->c_str(), 1);

@@ -52,7 +52,7 @@ size_t fastest_candidate(size_t count, cudaStream_t stream, const std::function<
 
 std::string remembered_pick(int device, std::string_view problem,
                             const std::function<std::string()>& make) {
-  static const auto* cache = new jit::DiskCache(jit::default_cache_folder());
+  static const auto* cache = new jit::DiskCache(cache_folder());
   const jit::Hash128 key = jit::hash128(message("pick ", device_info(device).model, " ", problem));
   std::string pick;
   if (!make) return cache->read(key, pick) ? pick : std::string();

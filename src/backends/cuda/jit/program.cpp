@@ -93,7 +93,7 @@ Bundle* bundle_of(int arch) {
 }
 
 const DiskCache& disk_cache() {
-  static const DiskCache cache(default_cache_folder());
+  static const DiskCache cache(cache_folder());
   return cache;
 }
 

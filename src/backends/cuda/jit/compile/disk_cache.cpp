@@ -45,29 +45,12 @@ class FileLock {
 
 }  // namespace
 
-std::string default_cache_folder() {
-  if (const char* folder = std::getenv("CATENA_CACHE_DIR")) return folder;
-  if (const char* folder = std::getenv("CUPY_CACHE_DIR"); folder && *folder) return folder;
-  if (const char* cache = std::getenv("XDG_CACHE_HOME"); cache && *cache)
-    return std::string(cache) + "/catena";
-  if (const char* home = std::getenv("HOME"); home && *home)
-    return std::string(home) + "/.cache/catena";
-  return "";
-}
-
 std::string DiskCache::path(const Hash128& key, const char* suffix) const {
   return folder_ + "/kernels/" + to_hex(key) + suffix;
 }
 
-DiskCache::Uses DiskCache::uses() const {
-  Uses uses;
-  std::ifstream file(folder_ + "/kernels/uses", std::ios::binary);
-  file.read(reinterpret_cast<char*>(&uses), sizeof(uses));
-  return file ? uses : Uses{};
-}
-
 void DiskCache::count(uint64_t Uses::*which) const {
-  const FileLock lock(folder_ + "/kernels/uses");
+  const FileLock lock(cache_uses_file(folder_));
   if (!lock.held()) return;
   Uses now;
   if (pread(lock.file(), &now, sizeof(now), 0) != sizeof(now)) now = {};

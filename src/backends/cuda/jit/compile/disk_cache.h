@@ -6,12 +6,9 @@
 #include <string>
 
 #include "backends/cuda/jit/compile/hash.h"
+#include "core/standard_folders.h"
 
 namespace catena::jit {
-
-// CATENA_CACHE_DIR, else CUPY_CACHE_DIR, else $XDG_CACHE_HOME/catena, else ~/.cache/catena; "" when
-// there is none.
-std::string default_cache_folder();
 
 class DiskCache {
  public:
@@ -26,12 +23,10 @@ class DiskCache {
   std::string get(const Hash128& key, const std::function<std::string()>& make, bool* made) const;
   const std::string& folder() const { return folder_; }
 
-  // How often values were found and made by all processes so far, kept in the file kernels/uses as
-  // two 64-bit numbers. Zeros where the folder cannot be written.
-  struct Uses {
-    uint64_t hits = 0, misses = 0;
-  };
-  Uses uses() const;
+  // How often values were found and made by all processes so far. Zeros where the folder cannot be
+  // written.
+  using Uses = CacheUses;
+  Uses uses() const { return read_cache_uses(folder_); }
 
  private:
   bool find(const Hash128& key, std::string& value) const;

@@ -90,7 +90,7 @@ Options parse(int argc, char** argv) {
   }
   if (options.prepare == !options.out.empty()) fail_usage("give one of --prepare and --out");
   if (!options.prepare && options.arch == 0) fail_usage("--out needs --arch");
-  if (options.prepare && options.cache.empty()) options.cache = default_cache_folder();
+  if (options.prepare && options.cache.empty()) options.cache = catena::cache_folder();
   if (options.prepare && options.cache.empty())
     fail_usage("there is no folder for the kernel cache; give --cache DIR or set CATENA_CACHE_DIR");
   return options;

@@ -1,0 +1,126 @@
+#include "base/process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <system_error>
+
+namespace catena::launch {
+namespace {
+
+double seconds_of(const timespec& time) {
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+}  // namespace
+
+void Descriptor::reset() {
+  if (fd_ >= 0) ::close(fd_);
+  fd_ = -1;
+}
+
+Pipe make_pipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0)
+    throw std::system_error(errno, std::generic_category(), "cannot make a pipe");
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
+}
+
+namespace {
+
+pthread_t g_reader;  // the thread that reads the queue
+
+// Runs only in threads that do not block the signal, which are not ours: a library has started one
+// and unblocked everything. Sent to the reader, which does block it, the signal gets to the queue.
+void hand_over(int signal) {
+  const int error = errno;
+  pthread_kill(g_reader, signal);
+  errno = error;
+}
+
+}  // namespace
+
+SignalQueue::SignalQueue(std::initializer_list<int> signals) {
+  sigemptyset(&signals_);
+  for (const int signal : signals) {
+    struct sigaction before {};
+    sigaction(signal, nullptr, &before);
+    // nohup asked that a hang-up be ignored. Others that are ignored are so by accident.
+    if (signal == SIGHUP && before.sa_handler == SIG_IGN) continue;
+    sigaddset(&signals_, signal);
+    actions_before_.emplace_back(signal, before);
+  }
+  pthread_sigmask(SIG_BLOCK, &signals_, &mask_before_);
+  g_reader = pthread_self();
+  struct sigaction action {};
+  action.sa_handler = hand_over;
+  action.sa_flags = SA_RESTART;
+  for (const auto& [signal, before] : actions_before_) sigaction(signal, &action, nullptr);
+  descriptor_ = Descriptor(signalfd(-1, &signals_, SFD_NONBLOCK | SFD_CLOEXEC));
+}
+
+int SignalQueue::next() {
+  signalfd_siginfo info{};
+  const ssize_t got = read(descriptor_.get(), &info, sizeof(info));
+  return got == sizeof(info) ? static_cast<int>(info.ssi_signo) : 0;
+}
+
+void SignalQueue::restore_in_child() const {
+  ::signal(SIGPIPE, SIG_DFL);
+  for (const auto& [signal, before] : actions_before_) sigaction(signal, &before, nullptr);
+  pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+}
+
+std::uint64_t wall_ns() {
+  timespec time{};
+  clock_gettime(CLOCK_REALTIME, &time);
+  return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u +
+         static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+double monotonic_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return seconds_of(time);
+}
+
+void set_nonblocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
+
+void wait_for_children(const std::vector<int>& pids, double seconds) {
+  const double until = monotonic_seconds() + seconds;
+  for (const int pid : pids)
+    while (waitpid(pid, nullptr, WNOHANG) == 0 && monotonic_seconds() < until) poll(nullptr, 0, 5);
+}
+
+void kill_children() {
+  const std::string list = "/proc/self/task/" + std::to_string(getpid()) + "/children";
+  for (int round = 0; round < 20; ++round) {
+    std::ifstream children(list);
+    bool any = false;
+    for (pid_t pid = 0; children >> pid; any = true) kill(pid, SIGKILL);
+    if (!any) return;
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+    poll(nullptr, 0, 2);
+  }
+}
+
+std::string signal_name(int signal) {
+  const char* name = sigabbrev_np(signal);
+  if (!name) return "signal " + std::to_string(signal);
+  std::string description = sigdescr_np(signal);
+  if (!description.empty())
+    description[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(description[0])));
+  return std::string("SIG") + name + " (" + description + ")";
+}
+
+}  // namespace catena::launch

@@ -1,0 +1,233 @@
+// The probes of libraries: of vendors, libcatena and its plug-ins.
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "../src/comm/installation.h"
+#include "../src/core/standard_folders.h"
+#include "base/program.h"
+#include "cli/probes.h"
+
+namespace catena::launch {
+namespace {
+
+namespace fs = std::filesystem;
+using State = CheckItem::State;
+using Names = std::vector<std::string>;
+
+// A shared library that is opened and stays loaded: some do not survive dlclose.
+class Library {
+ public:
+  // The first of these files that loads.
+  explicit Library(const Names& names) {
+    for (const std::string& name : names) {
+      handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+      if (handle_) return;
+      const char* error = dlerror();
+      if (error_.empty() && error) error_ = error;
+    }
+  }
+  bool loaded() const { return handle_ != nullptr; }
+  const std::string& error() const { return error_; }
+  // nullptr when it is not loaded, or has no such function.
+  template <typename Function>
+  Function find(const char* symbol) const {
+    return handle_ ? reinterpret_cast<Function>(dlsym(handle_, symbol)) : nullptr;
+  }
+  // The file that `symbol` came from.
+  std::string path(const char* symbol) const {
+    Dl_info info{};
+    void* address = dlsym(handle_, symbol);
+    return address && dladdr(address, &info) != 0 ? info.dli_fname : "";
+  }
+
+ private:
+  void* handle_ = nullptr;
+  std::string error_;
+};
+
+// Vendor libraries ----------------------------------------------------------------------------
+
+using AskOneNumber = int (*)(int*);
+using AskTwoNumbers = int (*)(int*, int*);
+
+std::string cudart_version(const Library& library, const char* symbol) {
+  int number = 0;
+  if (const auto ask = library.find<AskOneNumber>(symbol)) ask(&number);
+  return std::to_string(number / 1000) + "." + std::to_string(number % 1000 / 10);
+}
+
+std::string nvrtc_version(const Library& library, const char* symbol) {
+  int major = 0, minor = 0;
+  if (const auto ask = library.find<AskTwoNumbers>(symbol)) ask(&major, &minor);
+  return std::to_string(major) + "." + std::to_string(minor);
+}
+
+std::string nccl_version(const Library& library, const char* symbol) {
+  int number = 0;
+  if (const auto ask = library.find<AskOneNumber>(symbol)) ask(&number);
+  return std::to_string(number / 10000) + "." + std::to_string(number % 10000 / 100) + "." +
+         std::to_string(number % 100);
+}
+
+struct VendorLibrary {
+  const char* name;
+  Names files;
+  const char* variable;  // of the environment, that names a file instead; nullptr: there is none
+  const char* file;      // what that file is
+  const char* symbol;
+  std::string (*version)(const Library& library, const char* symbol);
+  const char* packages;
+  const char* purpose;
+};
+
+const std::vector<VendorLibrary>& vendor_libraries() {
+  static const std::vector<VendorLibrary> libraries = {
+      {"CUDA runtime",
+       {"libcudart.so.13", "libcudart.so.12", "libcudart.so"},
+       nullptr,
+       nullptr,
+       "cudaRuntimeGetVersion",
+       cudart_version,
+       "cuda-toolkit-13-0",
+       "GPUs cannot be used (NVIDIA's own package source has it)"},
+      {"NVRTC",
+       {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
+       "CATENA_NVRTC",
+       "libnvrtc's file",
+       "nvrtcVersion",
+       nvrtc_version,
+       "cuda-toolkit-13-0",
+       "kernels that users write themselves cannot be compiled"},
+      {"NCCL",
+       {"libnccl.so.2"},
+       nullptr,
+       nullptr,
+       "ncclGetVersion",
+       nccl_version,
+       "libnccl2 libnccl-dev",
+       "ranks cannot exchange device memory directly"}};
+  return libraries;
+}
+
+CheckItem probe_vendor_library(const VendorLibrary& vendor, bool wanted) {
+  const char* set = vendor.variable ? std::getenv(vendor.variable) : nullptr;
+  const std::string named = set ? set : "";
+  const Library library(named.empty() ? vendor.files : Names{named});
+  if (library.loaded())
+    return {State::good, vendor.name,
+            with_path(vendor.version(library, vendor.symbol), library.path(vendor.symbol)), ""};
+  if (named.empty()) return not_found(vendor.name, wanted, vendor.packages, vendor.purpose);
+  return {State::missing, vendor.name,
+          std::string(vendor.variable) + " names '" + named +
+              "', which cannot be loaded; unset it or name " + vendor.file,
+          ""};
+}
+
+// libcatena -----------------------------------------------------------------------------------
+
+std::string find_libcatena(const CheckContext& context) {
+  for (const std::string& folder : context.library_folders)
+    for (const char* file : {"libcatena.so", CATENA_SONAME})
+      if (fs::exists(folder + "/" + file)) return folder + "/" + file;
+  return "";
+}
+
+Library open_libcatena(const CheckContext& context) {
+  const std::string file = find_libcatena(context);
+  return Library(file.empty() ? Names{} : Names{file});
+}
+
+// Where libcatena looks for its plug-ins; without it, where it would.
+std::vector<fs::path> folders_of_plugins(const CheckContext& context) {
+  const std::string file = find_libcatena(context);
+  std::error_code error;
+  const fs::path real = fs::canonical(file, error);
+  if (!error) return plugin_folders(real.parent_path());
+  std::vector<fs::path> folders;
+  for (const std::string& folder : context.library_folders)
+    for (const fs::path& one : plugin_folders(folder)) folders.push_back(one);
+  return folders;
+}
+
+struct Plugin {
+  const char* name;
+  bool for_gpus;
+  bool made;  // by a build; others are probed where somebody has put them
+};
+constexpr Plugin kPlugins[] = {{"mpi", false, true},
+                               {"cuda", true, true},
+                               {"nccl", true, true},
+                               {"cudnn", true, false},
+                               {"onednn", false, false}};
+
+// What libcatena says of a plug-in, or, without it, the loader; "" when it can be used.
+std::string problem_of_plugin(const Library& catena, const char* name, const std::string& path) {
+  if (const auto ask = catena.find<comm::CheckPlugin>(comm::kCheckPluginSymbol)) return ask(name);
+  const Library library({path});
+  return library.loaded() ? "" : "does not load: " + library.error();
+}
+
+}  // namespace
+
+CheckItems probe_mpi_compiler(const CheckContext& context) {
+  if (const auto compiler = find_executable("mpicxx"))
+    return {{State::good, "mpicxx", *compiler, ""}};
+  const bool wanted = find_plugin(folders_of_plugins(context), "mpi").empty();
+  return {not_found("mpicxx", wanted, "libopenmpi-dev", "the MPI plug-in is built with it")};
+}
+
+CheckItems probe_vendor_libraries(const CheckContext& context) {
+  CheckItems items;
+  for (const VendorLibrary& vendor : vendor_libraries())
+    items.push_back(probe_vendor_library(vendor, context.has_gpus()));
+  return items;
+}
+
+CheckItems probe_libcatena(const CheckContext& context) {
+  const std::string file = find_libcatena(context);
+  if (file.empty()) return {{State::absent, "libcatena", "not built or not installed", ""}};
+  const Library catena = open_libcatena(context);
+  if (!catena.loaded())
+    return {{State::missing, "libcatena", "does not load: " + catena.error(), ""}};
+  const auto ask = catena.find<comm::CheckVersion>(comm::kCheckVersionSymbol);
+  return {{State::good, "libcatena", with_path(ask ? ask() : "of another version", file), ""}};
+}
+
+CheckItems probe_plugins(const CheckContext& context) {
+  const Library catena = open_libcatena(context);
+  const std::vector<fs::path> folders = folders_of_plugins(context);
+  CheckItems items;
+  for (const Plugin& plugin : kPlugins) {
+    const std::string name = std::string("libcatena_") + plugin.name;
+    const std::string path = find_plugin(folders, plugin.name).string();
+    if (path.empty()) {
+      if (plugin.made) items.push_back({State::absent, name, "not built or not installed", ""});
+      continue;
+    }
+    const std::string problem = problem_of_plugin(catena, plugin.name, path);
+    const State bad = plugin.for_gpus && !context.has_gpus() ? State::absent : State::missing;
+    if (problem.empty())
+      items.push_back({State::good, name, path, ""});
+    else
+      items.push_back({bad, name, problem, ""});
+  }
+  return items;
+}
+
+CheckItems probe_kernels(const CheckContext& context) {
+  const Library catena = open_libcatena(context);
+  CheckItems items;
+  const auto gpu = catena.find<comm::CheckKernels>(comm::kCheckKernelsSymbol);
+  if (const std::string text = gpu ? gpu() : ""; !text.empty())
+    items.push_back({State::good, "GPU kernels", text, ""});
+  int best = 0;
+  if (const auto cpu = catena.find<comm::CheckCpu>(comm::kCheckCpuSymbol)) {
+    const std::string text = cpu(&best);
+    items.push_back({best ? State::good : State::missing, "CPU kernels", text, ""});
+  }
+  return items;
+}
+
+}  // namespace catena::launch

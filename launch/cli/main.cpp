@@ -1,0 +1,105 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <random>
+
+#include "base/program.h"
+#include "base/text.h"
+#include "cli/check.h"
+#include "cli/options.h"
+#include "cli/prepare.h"
+#include "job/supervisor.h"
+#include "plan/plan.h"
+#include "plan/surroundings.h"
+#include "rank/rank_process.h"
+#include "starter/starter.h"
+#include "wire/board_name.h"
+#include "wire/job_words.h"
+
+namespace catena::launch {
+namespace {
+
+std::string new_board_key() {
+  std::random_device random;
+  std::string key;
+  char part[9];
+  while (key.size() < 32) {
+    std::snprintf(part, sizeof(part), "%08x", random());
+    key += part;
+  }
+  return key;
+}
+
+void print_command(const JobSpec& job, const Starter& starter) {
+  std::string line;
+  for (const EnvSetting& setting : job.env)
+    if (setting.value) line += setting.name + "=" + shell_quote(*setting.value) + " ";
+  std::puts((line + shell_quote(starter.command(job).words)).c_str());
+}
+
+JobSpec complete(const JobSpec& asked, const Starter& starter) {
+  return add_surroundings(make_plan(asked, this_machine(), starter.needs()));
+}
+
+int dry_run(const JobSpec& asked) {
+  check_env(asked.env);
+  const SignalQueue signals = job_signals();
+  const std::unique_ptr<Starter> starter = choose_starter(asked);
+  starter->check();
+  const JobSpec job = complete(asked, *starter);
+  // Missing is no mistake yet: the line may be for another machine.
+  refuse_unrunnable(job.program.front());
+  print_command(job, *starter);
+  return 0;
+}
+
+int launch(const JobSpec& asked) {
+  check_env(asked.env);
+  const std::unique_ptr<Starter> starter = choose_starter(asked);
+  starter->refuse_nesting();
+  SignalQueue signals = job_signals();
+  starter->check();
+  setenv(kBoardKey, new_board_key().c_str(), 1);
+  JobSpec job = complete(asked, *starter);
+  job.log_dir = make_log_dir(job.log_dir);
+  require_executable(job.program.front());
+  starter->prepare(job);
+  return run_job(job, *starter, signals);
+}
+
+// A program that was started without them (by some daemons) would give the numbers of its standard
+// streams to the next files it opens, and hand those on.
+void open_standard_streams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+    if (fcntl(fd, F_GETFD) < 0 && errno == EBADF) open("/dev/null", fd == 0 ? O_RDONLY : O_WRONLY);
+}
+
+int run(int argc, char** argv) {
+  if (argc > 1 && std::string(argv[1]) == kRankProcess) return run_rank_process(argc - 1, argv + 1);
+  const auto parsed = parse_options(argc, argv);
+  if (const int* exit_code = std::get_if<int>(&parsed)) return *exit_code;
+  const CommandLine& line = std::get<CommandLine>(parsed);
+  if (line.prepare) run_prepare(own_path());
+  if (line.check) return run_check(line.job);
+  return line.dry_run ? dry_run(line.job) : launch(line.job);
+}
+
+}  // namespace
+}  // namespace catena::launch
+
+int main(int argc, char** argv) {
+  try {
+    catena::launch::open_standard_streams();
+    return catena::launch::run(argc, argv);
+  } catch (const catena::launch::UserError& error) {
+    std::fprintf(stderr, "catena-run: %s\n", error.what());
+    return error.exit_code();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "catena-run: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,155 @@
+#include "cli/probes.h"
+
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "../src/core/standard_folders.h"
+#include "base/text.h"
+#include "plan/placement.h"
+#include "starter/starter.h"
+
+namespace catena::launch {
+namespace {
+
+namespace fs = std::filesystem;
+using State = CheckItem::State;
+
+std::string gibibytes(double bytes) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.1f GiB", bytes / (1u << 30));
+  return text;
+}
+
+std::string links_of(const GpuInventory& inventory, std::size_t gpu) {
+  std::string text;
+  for (std::size_t other = 0; other < inventory.links[gpu].size(); ++other) {
+    if (other == gpu) continue;
+    text += text.empty() ? "" : ", ";
+    text.append(inventory.links[gpu][other]).append(" to cuda:").append(std::to_string(other));
+  }
+  return text;
+}
+
+}  // namespace
+
+CheckItem not_found(const std::string& name, bool wanted, const std::string& packages,
+                    const std::string& purpose) {
+  return {wanted ? State::missing : State::absent, name, "not found; " + purpose,
+          wanted ? packages : ""};
+}
+
+std::string with_path(const std::string& text, const std::string& path) {
+  return path.empty() ? text : text + ", " + path;
+}
+
+CheckContext make_check_context(const JobSpec& job) {
+  std::error_code error;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+  const fs::path prefix = folder.parent_path(), lib = prefix / "lib";
+  CheckContext context{job, find_gpus(true), {}};
+  const char* named = std::getenv("CATENA_PLUGIN_PATH");
+  for (const std::string& one : split(named ? named : "", ':'))
+    if (!one.empty()) context.library_folders.push_back(one);
+  for (const fs::path& own : {folder, lib, lib / "x86_64-linux-gnu", prefix / "src"})
+    context.library_folders.push_back(own.string());
+  return context;
+}
+
+CheckItems probe_host(const CheckContext&) {
+  const cpu_set_t allowed = allowed_cpus();
+  const double memory =
+      static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  return {{State::good, "host",
+           host_name() + ", " + std::to_string(usable_cores()) + " cores (" +
+               std::to_string(CPU_COUNT(&allowed)) + " hardware threads), " + gibibytes(memory),
+           ""}};
+}
+
+CheckItems probe_shared_memory(const CheckContext&) {
+  struct statvfs status {};
+  if (statvfs("/dev/shm", &status) != 0)
+    return {
+        {State::missing, "/dev/shm", "not there; ranks of one host exchange data through it", ""}};
+  const double size = static_cast<double>(status.f_blocks) * static_cast<double>(status.f_frsize);
+  const double free = static_cast<double>(status.f_bavail) * static_cast<double>(status.f_frsize);
+  const std::string text = gibibytes(size) + ", " + gibibytes(free) + " free";
+  if (size >= 512.0 * (1u << 20)) return {{State::good, "/dev/shm", text, ""}};
+  return {{State::missing, "/dev/shm",
+           text + "; too small for NCCL, start containers with --shm-size=1g", ""}};
+}
+
+CheckItems probe_locked_memory(const CheckContext&) {
+  rlimit limit{};
+  getrlimit(RLIMIT_MEMLOCK, &limit);
+  if (limit.rlim_cur == RLIM_INFINITY) return {{State::good, "locked memory", "unlimited", ""}};
+  return {{State::absent, "locked memory",
+           std::to_string(limit.rlim_cur >> 10) +
+               " KiB; InfiniBand needs it unlimited (ulimit -l, containers: --ulimit memlock=-1)",
+           ""}};
+}
+
+CheckItems probe_gpus(const CheckContext& context) {
+  const GpuInventory& inventory = context.gpus;
+  if (inventory.gpus.empty()) return {{State::absent, "GPUs", "none: " + inventory.problem, ""}};
+  CheckItems items = {
+      {State::good, "NVIDIA driver", inventory.driver + ", runs CUDA up to " + inventory.cuda, ""}};
+  for (std::size_t i = 0; i < inventory.gpus.size(); ++i) {
+    const Gpu& gpu = inventory.gpus[i];
+    std::string text = gpu.name;
+    text.append(", ").append(gibibytes(static_cast<double>(gpu.memory)));
+    text.append(", PCI ").append(gpu.bus_id);
+    if (inventory.links.size() > 1) text.append("; ").append(links_of(inventory, i));
+    items.push_back({State::good, "cuda:" + std::to_string(i), text, ""});
+  }
+  return items;
+}
+
+CheckItems probe_starter(const CheckContext& context) {
+  const auto starter = choose_starter(context.job);
+  const std::string name = starter->terms().name;
+  try {
+    return {{State::good, name, starter->check(), ""}};
+  } catch (const UserError& error) {
+    return {{State::missing, name, error.what(), starter->terms().packages}};
+  }
+}
+
+// What it holds, how often it was asked and could answer.
+CheckItems probe_kernel_cache(const CheckContext&) {
+  const std::string folder = cache_folder();
+  if (folder.empty())
+    return {
+        {State::good, "kernel cache", "none; CATENA_CACHE_DIR is empty, or HOME is not set", ""}};
+  std::error_code error;
+  std::uintmax_t bytes = 0;
+  int kernels = 0;
+  for (auto entry = fs::recursive_directory_iterator(folder, error);
+       !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    std::error_code ignored;
+    if (!entry->is_regular_file(ignored) || entry->path().extension() != ".cubin") continue;
+    ++kernels;
+    bytes += entry->file_size(ignored);
+  }
+  std::string text =
+      kernels == 0 ? "empty"
+                   : std::to_string(kernels) + " kernels, " + std::to_string(bytes >> 10) + " KiB";
+  const auto [hits, misses] = read_cache_uses(folder);
+  text += "; " + std::to_string(hits) + " hits, " + std::to_string(misses) + " misses so far";
+  return {{State::good, "kernel cache", with_path(text, folder), ""}};
+}
+
+CheckItems probe_dataset(const CheckContext&) {
+  const fs::path folder = "/usr/share/datasets/fashion-mnist";
+  if (fs::exists(folder / "train-images-idx3-ubyte.gz"))
+    return {{State::good, "Fashion-MNIST", folder.string(), ""}};
+  return {not_found("Fashion-MNIST", true, "dataset-fashion-mnist",
+                    "the examples need it or --data DIR")};
+}
+
+}  // namespace catena::launch

@@ -1,0 +1,103 @@
+// What the launcher knows of a job when it is over: values, from which the verdict is reached
+// (job/verdict.h) and the report is written (job/report.h).
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/program_digest.h"
+#include "starter/starter.h"
+#include "wire/rank_report.h"
+
+namespace catena::launch {
+
+struct RankOutcome {
+  std::optional<StartReport> start;
+  std::optional<EndReport> end;
+  // From the status board at the moment of the first failure, when the rank runs on this host.
+  std::string operation_then;
+};
+
+// The job made no progress in a way that no rank could end, and was ended.
+struct Hang {
+  enum class Kind {
+    rank_in_library,       // `rank` is inside one call of MPI
+    rank_process_stopped,  // catena-run's own process of `rank`
+    host_silent,           // nothing was heard of `host`
+    starter_silent,        // nothing came through the starter
+    starter_keeps_end      // of `rank`, whose process is gone
+  };
+  Kind kind = Kind::starter_silent;
+  int rank = -1;
+  std::string host;
+  double seconds = 0;            // for how long
+  std::string operation;         // rank_in_library: what the status board says
+  int starter = 0;               // process number
+  bool starter_stopped = false;  // by SIGSTOP
+
+  // The rank that is at fault, -1: none is.
+  int culprit() const {
+    return kind == Kind::rank_in_library || kind == Kind::rank_process_stopped ? rank : -1;
+  }
+};
+
+// Why the launcher itself gave the job up.
+struct GivenUp {
+  enum class Why { ranks_missing, world_size, files_differ, output_failed };
+  Why why = Why::ranks_missing;
+  std::vector<int> missing = {};         // ranks that have not started
+  std::vector<std::string> silent = {};  // the hosts of which no rank was heard
+  int world_size = 0;                    // as the starter made it
+  FileDifference difference = {};
+  int error = 0;  // errno of writing standard output
+};
+
+struct JobOutcome {
+  StarterTerms terms;
+  std::vector<RankOutcome> ranks;
+  int starter_code = 0;  // the starter's exit code, 128 + signal when a signal ended it
+  StarterFindings findings;
+  std::string withheld;  // what the starter said about the end
+  int stop_signal = 0;   // the signal that ended catena-run, 0: none
+  double start_timeout = 60;
+  // Where each rank was to run, "" or missing when the starter decides.
+  std::vector<std::string> planned_hosts;
+  // How long nothing has been heard of other hosts that were silent at the first failure already.
+  std::map<std::string, double> silences;
+  std::uint64_t silences_time = 0;  // when that was, wall clock, ns
+  // And of all other hosts at the end of the job, some of whose ranks did not say how they ended.
+  std::map<std::string, double> final_silences;
+  std::optional<Hang> hang;
+  std::optional<GivenUp> given_up;
+  std::string network;  // of a job of several hosts: what they use, and how to choose another
+};
+
+inline bool failed(const EndReport& end) {
+  return end.not_started || end.signal != 0 || end.exit_code != 0;
+}
+
+inline const RankOutcome& outcome_of(const JobOutcome& job, int rank) {
+  return job.ranks[static_cast<std::size_t>(rank)];
+}
+
+template <typename Predicate>
+std::vector<int> ranks_where(const JobOutcome& job, Predicate predicate) {
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < job.ranks.size(); ++rank)
+    if (predicate(job.ranks[rank])) ranks.push_back(static_cast<int>(rank));
+  return ranks;
+}
+
+inline std::vector<int> ranks_not_started(const JobOutcome& job) {
+  return ranks_where(job, [](const RankOutcome& rank) { return !rank.start; });
+}
+
+inline bool all_started(const JobOutcome& job) { return ranks_not_started(job).empty(); }
+inline bool none_started(const JobOutcome& job) {
+  return ranks_not_started(job).size() == job.ranks.size();
+}
+
+}  // namespace catena::launch

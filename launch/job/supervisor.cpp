@@ -1,0 +1,488 @@
+#include "job/supervisor.h"
+
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "../src/comm/status_board.h"
+#include "base/process.h"
+#include "base/program_digest.h"
+#include "base/text.h"
+#include "job/console.h"
+#include "job/job_watch.h"
+#include "job/output.h"
+#include "job/report.h"
+#include "job/report_hosts.h"
+#include "job/starter_process.h"
+#include "wire/board_name.h"
+#include "wire/output_frames.h"
+
+namespace catena::launch {
+namespace {
+
+// Seconds after the job was told to stop. Rank processes kill their programs when the time that
+// --grace gives is over; what follows is for rank processes and starters that do not do their part.
+constexpr double kWaitForStart = 1.0;
+constexpr double kRepeatStop = 0.5;
+// In addition to the time that the ranks get.
+constexpr double kKillRankProcesses = 1.0;
+constexpr double kKillStarter = 1.3;
+// Once all ranks have ended: how long the starter may take to end as well, by itself and after a
+// stop.
+constexpr double kStarterEnd = 10.0;
+constexpr double kStarterEndAfterStop = 2.0;
+constexpr double kCheck = 1.0;  // between checks whether the job hangs
+constexpr double kDrain = 0.5;  // for a reader that does not read, after a signal
+constexpr double kRetry = 2.0;  // between attempts to reach hosts that do not answer yet
+// How long output is read after the starter has ended, should something keep its pipes open.
+constexpr double kReadAfterEnd = 1.0;
+constexpr double kNever = 1e18;
+
+class Supervisor {
+ public:
+  Supervisor(const JobSpec& spec, const Starter& starter, SignalQueue& signals);
+  int run();
+
+ private:
+  void run_starter();
+  bool must_retry() const;
+  bool wait_to_retry();
+  void watch();
+  bool all_gone() const;
+  void end_leftovers();
+  void kill_starter();
+  void check_output();
+  void take_line(std::string_view line);
+  void release_lines();
+  void pump();
+  bool read_from(Descriptor& source, StarterOutput* plain, FrameDecoder* frames);
+  void print(Stream stream, std::string_view bytes);
+  void take_bytes(int rank, Stream stream, std::string_view bytes);
+  void note_life(int rank, bool sign_of_life);
+  void take(const StartReport& start);
+  void take(const EndReport& end);
+  void check_digest(const StartReport& start);
+  void check_start();
+  void handle_signals();
+  void stop();
+  void give_up(GivenUp why);
+  const comm::StatusBoard* board() const { return board_ ? &*board_ : nullptr; }
+  void stop_at_once();
+  bool all_here() const;
+  void signal_all(int signal);
+  void signal_local(int signal);
+  void enforce_stop();
+  void note_silences();
+  double next_deadline() const;
+  bool is_here(const RankOutcome& rank) const;
+
+  const JobSpec& spec_;
+  const Starter& starter_;
+  SignalQueue& signals_;
+  Console console_;
+  std::unique_ptr<StarterOutput> messages_;
+  FrameDecoder frames_;
+  Descriptor output_;
+  Descriptor error_;
+  pid_t starter_pid_ = -1;
+  bool starter_ended_ = false;
+  JobOutcome outcome_;
+  std::map<int, std::string> partial_reports_;
+  std::map<std::string, Digests> digests_;  // by host
+  std::optional<comm::StatusBoard> board_;
+  std::string host_ = host_name();
+  Output output_queue_;
+  JobWatch watch_;
+  // What the starter says before the first rank is there: nothing to show if another attempt
+  // follows.
+  std::optional<std::vector<std::string>> held_lines_;
+  double next_check_ = 0;
+  double all_ended_ = kNever;
+  double start_deadline_;
+  double stop_time_ = 0;     // 0: not stopping
+  double stop_at_ = kNever;  // a rank failed, the others are to be stopped by then
+  double repeat_stop_at_ = kNever;
+  double read_deadline_ = kNever;
+  std::string said_reason_;  // why hosts were not reached, as printed last
+  bool killed_rank_processes_ = false;
+  bool killed_starter_ = false;
+};
+
+Supervisor::Supervisor(const JobSpec& spec, const Starter& starter, SignalQueue& signals)
+    : spec_(spec),
+      starter_(starter),
+      signals_(signals),
+      console_(!spec.terminal.empty(),
+               [this](Stream stream, std::string_view bytes) { print(stream, bytes); }),
+      frames_(
+          spec.id,
+          [this](int rank, Stream stream, std::string_view bytes) {
+            take_bytes(rank, stream, bytes);
+          },
+          [this](std::string_view bytes) { messages_->feed(bytes); }),
+      watch_(spec.timeout, host_),
+      start_deadline_(monotonic_seconds() + spec.start_timeout) {
+  outcome_.terms = starter.terms();
+  outcome_.start_timeout = spec.start_timeout;
+  outcome_.network = starter.describe_network(spec);
+  outcome_.ranks.resize(static_cast<std::size_t>(spec.ranks));
+  outcome_.planned_hosts = host_of_each_rank(spec.hosts, spec.ranks);
+  if (!outcome_.planned_hosts.empty()) held_lines_.emplace();
+}
+
+int Supervisor::run() {
+  ::signal(SIGPIPE, SIG_IGN);
+  // What a starter leaves behind when it is killed, such as ssh, becomes a child of this process.
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  do run_starter();
+  while (must_retry() && wait_to_retry());
+  release_lines();
+  console_.finish();
+  end_leftovers();
+  // The rank processes have removed the name, unless not all of them came to be.
+  comm::StatusBoard::unlink(board_name(spec_.id));
+  outcome_.final_silences = watch_.silences(outcome_.ranks, monotonic_seconds());
+  if (stop_time_ != 0) note_silences();
+  const Report report = make_report(outcome_);
+  output_queue_.add(Stream::error, describe_logs(outcome_) + report.text);
+  output_queue_.drain(signals_, outcome_.stop_signal != 0 ? kDrain : kNever);
+  return report.exit_code;
+}
+
+void Supervisor::run_starter() {
+  messages_ = starter_.read_output(spec_, [this](std::string_view line) { take_line(line); });
+  StarterProcess started = start_starter(spec_, starter_.command(spec_), signals_);
+  starter_pid_ = started.pid;
+  output_ = std::move(started.output);
+  error_ = std::move(started.error);
+  while (!(starter_ended_ && !output_.open() && !error_.open())) pump();
+  frames_.finish();
+  messages_->finish();
+  outcome_.findings = messages_->findings();
+  outcome_.withheld = messages_->withheld();
+}
+
+// Hosts that are just starting refuse ssh for a while.
+bool Supervisor::must_retry() const {
+  return none_started(outcome_) && stop_time_ == 0 && outcome_.starter_code != 0 &&
+         outcome_.findings.unreached_for_now && monotonic_seconds() + kRetry < start_deadline_;
+}
+
+bool Supervisor::wait_to_retry() {
+  const std::string left = std::to_string(std::lround(start_deadline_ - monotonic_seconds()));
+  const std::string& reason = outcome_.findings.unreached_reason;
+  if (reason != said_reason_)
+    console_.add_line("catena-run: " + reason + "; trying again for " + left +
+                      " s (--start-timeout)");
+  said_reason_ = reason;
+  for (const double until = monotonic_seconds() + kRetry;
+       monotonic_seconds() < until && stop_time_ == 0;) {
+    output_queue_.flush();
+    pollfd source{signals_.fd(), POLLIN, 0};
+    poll(&source, 1, 100);
+    if (source.revents) handle_signals();
+  }
+  if (stop_time_ != 0) return false;
+  held_lines_.emplace();
+  starter_ended_ = false;
+  read_deadline_ = kNever;
+  outcome_.starter_code = 0;
+  return true;
+}
+
+// What a starter that was killed has left: rank processes, which end their programs and are given
+// the time to, and others such as ssh.
+void Supervisor::end_leftovers() {
+  std::vector<int> ranks;
+  for (const RankOutcome& rank : outcome_.ranks)
+    if (is_here(rank)) ranks.push_back(rank.start->pid);
+  wait_for_children(ranks, spec_.grace_seconds() + kKillRankProcesses);
+  kill_children();
+}
+
+// Lines of the starter itself.
+void Supervisor::take_line(std::string_view line) {
+  if (held_lines_) return void(held_lines_->emplace_back(line));
+  console_.add_line(line);
+}
+
+void Supervisor::release_lines() {
+  if (!held_lines_) return;
+  const std::vector<std::string> lines = std::move(*held_lines_);
+  held_lines_.reset();
+  for (const std::string& line : lines) console_.add_line(line);
+}
+
+void Supervisor::print(Stream stream, std::string_view bytes) { output_queue_.add(stream, bytes); }
+
+void Supervisor::check_output() {
+  output_queue_.flush();
+  if (output_queue_.failure() == 0 || outcome_.stop_signal != 0) return;
+  if (output_queue_.failure() != EPIPE)
+    return give_up({.why = GivenUp::Why::output_failed, .error = output_queue_.failure()});
+  // Nobody reads the output any more, as in "catena-run ... | head".
+  outcome_.stop_signal = SIGPIPE;
+  stop();
+}
+
+double Supervisor::next_deadline() const {
+  double deadline = std::min({start_deadline_, read_deadline_, stop_at_, next_check_});
+  if (!all_here()) deadline = std::min(deadline, repeat_stop_at_);
+  if (stop_time_ != 0 && !killed_rank_processes_)
+    deadline = std::min(deadline, stop_time_ + spec_.grace_seconds() + kKillRankProcesses);
+  if (stop_time_ != 0 && !killed_starter_)
+    deadline = std::min(deadline, stop_time_ + spec_.grace_seconds() + kKillStarter);
+  return deadline;
+}
+
+void Supervisor::pump() {
+  // A job that is being ended goes on whether or not anybody reads what it says.
+  const bool reading = !output_queue_.full() || stop_time_ != 0;
+  const short readable = reading ? POLLIN : 0;
+  std::array<pollfd, 4> sources = {{{signals_.fd(), POLLIN, 0},
+                                    {reading ? output_.get() : -1, readable, 0},
+                                    {reading ? error_.get() : -1, readable, 0},
+                                    {output_queue_.fd(), POLLOUT, 0}}};
+  const double wait = next_deadline() - monotonic_seconds();
+  poll(sources.data(), sources.size(),
+       wait > 3600 ? -1 : std::max(0, static_cast<int>(wait * 1000) + 1));
+  if (sources[1].revents) read_from(output_, messages_.get(), nullptr);
+  if (sources[2].revents) read_from(error_, nullptr, &frames_);
+  check_output();
+  if (sources[0].revents) handle_signals();
+  if (!reading) watch_.forget_silence(monotonic_seconds());
+  check_start();
+  watch();
+  if (stop_at_ != kNever && (all_started(outcome_) || monotonic_seconds() >= stop_at_)) stop();
+  enforce_stop();
+  if (monotonic_seconds() >= read_deadline_) {
+    output_.reset();
+    error_.reset();
+  }
+}
+
+// What no rank can notice or report.
+void Supervisor::watch() {
+  const double now = monotonic_seconds();
+  if (starter_ended_ || now < next_check_) return;
+  next_check_ = now + kCheck;
+  const double allowed = stop_time_ != 0 ? kStarterEndAfterStop : kStarterEnd;
+  if (stop_time_ != 0 && all_ended_ == kNever && all_gone()) all_ended_ = now;
+  if (now >= all_ended_ + allowed) kill_starter();
+  if (stop_time_ != 0) return;
+  outcome_.hang = watch_.check(outcome_.ranks, board(), starter_pid_, now);
+  if (!outcome_.hang) return;
+  JobWatch::note_operations(outcome_.ranks, board(), host_);
+  stop();
+}
+
+// Whether no rank process is left; a starter that is ending itself does not hand their reports on.
+bool Supervisor::all_gone() const {
+  return std::all_of(outcome_.ranks.begin(), outcome_.ranks.end(), [this](const RankOutcome& rank) {
+    const char state = is_here(rank) ? comm::process_state(rank.start->pid) : 'R';
+    return state == '\0' || state == 'Z';
+  });
+}
+
+void Supervisor::kill_starter() {
+  if (starter_ended_ || killed_starter_) return;
+  killed_starter_ = true;
+  kill(-starter_pid_, SIGKILL);
+}
+
+bool Supervisor::read_from(Descriptor& source, StarterOutput* plain, FrameDecoder* frames) {
+  std::array<char, 65536> bytes;
+  const ssize_t got = read(source.get(), bytes.data(), bytes.size());
+  if (got < 0 && errno == EINTR) return true;
+  if (got <= 0) {
+    source.reset();
+    return false;
+  }
+  const std::string_view text(bytes.data(), static_cast<std::size_t>(got));
+  if (plain) plain->feed(text);
+  if (frames) frames->feed(text);
+  return true;
+}
+
+void Supervisor::take_bytes(int rank, Stream stream, std::string_view bytes) {
+  note_life(rank, false);
+  if (stream != Stream::report) return console_.add(rank, stream, bytes);
+  std::string& partial = partial_reports_[rank];
+  partial += bytes;
+  for (std::size_t end = partial.find('\n'); end != std::string::npos; end = partial.find('\n')) {
+    const RankReport report = parse_rank_report(partial.substr(0, end));
+    partial.erase(0, end + 1);
+    if (std::holds_alternative<AliveReport>(report)) note_life(rank, true);
+    if (const auto* start = std::get_if<StartReport>(&report)) take(*start);
+    if (const auto* ended = std::get_if<EndReport>(&report)) take(*ended);
+  }
+}
+
+void Supervisor::note_life(int rank, bool sign_of_life) {
+  if (rank < 0 || rank >= spec_.ranks) return;
+  const auto& start = outcome_.ranks[static_cast<std::size_t>(rank)].start;
+  if (start) watch_.note_heard(start->host, sign_of_life, monotonic_seconds());
+}
+
+void Supervisor::take(const StartReport& start) {
+  if (start.size != spec_.ranks || start.rank < 0 || start.rank >= spec_.ranks)
+    return give_up({.why = GivenUp::Why::world_size, .world_size = start.size});
+  RankOutcome& rank = outcome_.ranks[static_cast<std::size_t>(start.rank)];
+  rank.start = start;
+  release_lines();
+  if (!board_ && is_here(rank) && !start.board.empty()) {
+    try {
+      board_ = comm::StatusBoard::attach(start.board);
+    } catch (const std::exception&) {  // the report then relies on the end records
+    }
+  }
+  check_digest(start);
+  if (all_started(outcome_)) start_deadline_ = kNever;
+}
+
+void Supervisor::check_digest(const StartReport& start) {
+  if (start.digests.empty()) return;
+  digests_[start.host] = start.digests;
+  const auto& [first_host, first] = *digests_.begin();
+  for (const auto& [host, digests] : digests_)
+    if (auto difference = find_difference(first_host, first, host, digests))
+      return give_up({.why = GivenUp::Why::files_differ, .difference = std::move(*difference)});
+}
+
+void Supervisor::take(const EndReport& end) {
+  if (end.rank < 0 || end.rank >= spec_.ranks) return;
+  outcome_.ranks[static_cast<std::size_t>(end.rank)].end = end;
+  if (std::all_of(outcome_.ranks.begin(), outcome_.ranks.end(),
+                  [](const RankOutcome& rank) { return rank.end.has_value(); }))
+    all_ended_ = monotonic_seconds();
+  if (!failed(end) || stop_time_ != 0) return;
+  JobWatch::note_operations(outcome_.ranks, board(), host_);
+  if (stop_at_ == kNever) note_silences();
+  // Ranks that are still being started could not be told to stop, nor say how they fared.
+  stop_at_ = std::min(stop_at_, monotonic_seconds() + kWaitForStart);
+}
+
+bool Supervisor::is_here(const RankOutcome& rank) const {
+  return rank.start && rank.start->host == host_;
+}
+
+void Supervisor::check_start() {
+  if (monotonic_seconds() < start_deadline_) return;
+  start_deadline_ = kNever;
+  give_up({.why = GivenUp::Why::ranks_missing,
+           .missing = ranks_not_started(outcome_),
+           .silent = silent_hosts(outcome_)});
+}
+
+// At the first failure, and at the end for the hosts that were silent then and still are.
+void Supervisor::note_silences() {
+  auto silences = watch_.silences(outcome_.ranks, monotonic_seconds());
+  if (outcome_.silences_time != 0)
+    std::erase_if(silences,
+                  [this](const auto& one) { return !outcome_.silences.contains(one.first); });
+  outcome_.silences = std::move(silences);
+  outcome_.silences_time = wall_ns();
+}
+
+void Supervisor::give_up(GivenUp why) {
+  if (stop_time_ != 0) return;
+  outcome_.given_up = std::move(why);
+  stop();
+}
+
+void Supervisor::handle_signals() {
+  for (int signal = signals_.next(); signal != 0; signal = signals_.next()) {
+    if (signal == SIGCHLD) {
+      int status = 0;
+      if (waitpid(starter_pid_, &status, WNOHANG) != starter_pid_) continue;
+      starter_ended_ = true;
+      // Killed here after all ranks had ended, it has nothing to say about them.
+      const bool too_slow = killed_starter_ && all_ended_ != kNever;
+      outcome_.starter_code = too_slow ? 0 : starter_.exit_code(status);
+      read_deadline_ = monotonic_seconds() + kReadAfterEnd;
+    } else if (signal == SIGUSR1 || signal == SIGUSR2) {
+      if (!starter_ended_) starter_.signal_ranks(starter_pid_, signal);
+    } else {
+      if (stop_time_ != 0) {
+        stop_at_once();
+        continue;
+      }
+      outcome_.stop_signal = signal;
+      stop();
+    }
+  }
+}
+
+// Tells every rank process to end its program.
+void Supervisor::stop() {
+  stop_at_ = kNever;
+  if (stop_time_ != 0) return;
+  stop_time_ = monotonic_seconds();
+  if (outcome_.silences_time == 0) note_silences();
+  repeat_stop_at_ = stop_time_ + kRepeatStop;
+  start_deadline_ = kNever;
+  signal_all(SIGALRM);
+}
+
+// A second Ctrl-C.
+void Supervisor::stop_at_once() {
+  signal_local(SIGQUIT);
+  if (!all_here() && !starter_ended_) kill(starter_pid_, SIGTERM);
+}
+
+bool Supervisor::all_here() const {
+  return std::all_of(outcome_.ranks.begin(), outcome_.ranks.end(),
+                     [this](const RankOutcome& rank) { return is_here(rank); });
+}
+
+// Rank processes of this host are told directly, for the starter may be stuck. If there are others,
+// or some whose whereabouts are unknown, the starter also hands the signal on to all.
+void Supervisor::signal_all(int signal) {
+  signal_local(signal);
+  if (all_here() || starter_ended_) return;
+  // Before the first rank has started there is nobody to hand it on to.
+  if (none_started(outcome_))
+    kill(starter_pid_, SIGTERM);
+  else
+    starter_.signal_ranks(starter_pid_, signal);
+}
+
+void Supervisor::signal_local(int signal) {
+  if (starter_ended_) return;
+  for (const RankOutcome& rank : outcome_.ranks)
+    if (is_here(rank)) kill(rank.start->pid, signal);
+}
+
+void Supervisor::enforce_stop() {
+  if (stop_time_ == 0 || starter_ended_) return;
+  const double waited = monotonic_seconds() - stop_time_;
+  // mpirun forgets signals that come while it is still starting ranks.
+  if (monotonic_seconds() >= repeat_stop_at_ && !all_here()) {
+    repeat_stop_at_ = monotonic_seconds() + kRepeatStop;
+    signal_all(SIGALRM);
+  }
+  if (waited >= spec_.grace_seconds() + kKillRankProcesses && !killed_rank_processes_) {
+    killed_rank_processes_ = true;
+    signal_local(SIGKILL);  // their programs die with them
+  }
+  if (waited >= spec_.grace_seconds() + kKillStarter) kill_starter();
+}
+
+}  // namespace
+
+int run_job(const JobSpec& spec, const Starter& starter, SignalQueue& signals) {
+  return Supervisor(spec, starter, signals).run();
+}
+
+}  // namespace catena::launch

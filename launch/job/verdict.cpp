@@ -1,0 +1,258 @@
+#include "job/verdict.h"
+
+#include <algorithm>
+#include <csignal>
+#include <optional>
+
+#include "base/text.h"
+
+namespace catena::launch {
+namespace {
+
+using Ending = Verdict::Ending;
+using Cause = Verdict::Cause;
+
+int exit_code_of(const EndReport& end) {
+  // It failed, but it was the launcher that made it end.
+  if (end.stop_time != 0 && (end.signal == SIGTERM || end.signal == SIGKILL)) return 1;
+  const int code = end.signal != 0 ? 128 + end.signal : end.exit_code;
+  return code == 0 ? 1 : code;
+}
+
+// When the rank failed of its own accord; 0 when it did not. A rank that was told to end while it
+// was already failing counts, one that ended because it was told to does not.
+std::uint64_t own_failure_time(const EndReport& end) {
+  const bool before_stop = end.stop_time == 0 || end.error_time < end.stop_time;
+  const bool has_error = !end.error.empty() && end.error_time != 0 && before_stop && failed(end);
+  const bool has_peer_error = !end.peer_error.empty();
+  if (has_error && (!has_peer_error || end.error_time <= end.peer_error_time))
+    return end.error_time;
+  if (has_peer_error || end.stop_time != 0 || !failed(end)) return 0;
+  return end.end_time;
+}
+
+std::uint64_t victim_time(const EndReport& end) {
+  return failed(end) && !end.peer_error.empty() ? end.peer_error_time : 0;
+}
+
+template <typename TimeOf>
+int earliest(const JobOutcome& job, TimeOf time_of) {
+  int best = -1;
+  std::uint64_t best_time = 0;
+  for (std::size_t rank = 0; rank < job.ranks.size(); ++rank) {
+    const auto& end = job.ranks[rank].end;
+    const std::uint64_t time = end ? time_of(*end) : 0;
+    if (time == 0 || (best >= 0 && time >= best_time)) continue;
+    best = static_cast<int>(rank);
+    best_time = time;
+  }
+  return best;
+}
+
+const EndReport& end_of(const JobOutcome& job, int rank) { return *outcome_of(job, rank).end; }
+
+bool is_rank(const JobOutcome& job, int rank) {
+  return rank >= 0 && rank < static_cast<int>(job.ranks.size());
+}
+
+bool is_victim(const JobOutcome& job, int rank) {
+  const auto& end = outcome_of(job, rank).end;
+  return end && victim_time(*end) != 0;
+}
+
+// The rank that noticed first, of those that name a culprit if there are any.
+int first_victim(const JobOutcome& job) {
+  const int knowing = earliest(job, [](const EndReport& end) {
+    return end.culprit_rank >= 0 && end.culprit_rank != end.rank ? victim_time(end) : 0;
+  });
+  return knowing >= 0 ? knowing : earliest(job, victim_time);
+}
+
+// Rank processes say every second that they are there: this long a silence until the end of the job
+// is no chance, if at least one word was missing when the first rank failed.
+constexpr double kChance = 2.9, kReportPause = 1.5;
+
+// The host that had been silent longest, and before the first failure.
+std::string longest_silent(const JobOutcome& job, std::uint64_t first_failure) {
+  std::string host;
+  double longest = kChance;
+  for (const auto& [name, seconds] : job.silences) {
+    const double heard = static_cast<double>(job.silences_time) - seconds * 1e9;
+    const bool after =
+        first_failure != 0 && heard + kReportPause * 1e9 > static_cast<double>(first_failure);
+    if (seconds < longest || after) continue;
+    host = name;
+    longest = seconds;
+  }
+  return host;
+}
+
+// A host none of whose ranks said how it ended.
+std::string unaccounted_host(const JobOutcome& job) {
+  std::map<std::string, bool> silent;
+  for (const RankOutcome& rank : job.ranks) {
+    if (!rank.start || rank.start->host == host_name()) continue;
+    silent.emplace(rank.start->host, true).first->second &= !rank.end.has_value();
+  }
+  std::erase_if(silent, [](const auto& entry) { return !entry.second; });
+  return silent.size() == 1 ? silent.begin()->first : "";
+}
+
+// The other host that stopped answering before anything else went wrong; `first_failure` is when a
+// rank failed of its own accord (wall clock, ns; 0: none did).
+std::optional<Verdict> judge_silence(const JobOutcome& job, std::uint64_t first_failure) {
+  Verdict verdict;
+  verdict.ending = Ending::host_silent;
+  verdict.exit_code = 1;
+  if (job.hang && job.hang->kind == Hang::Kind::host_silent) {
+    verdict.host = job.hang->host;
+    verdict.seconds = job.hang->seconds;
+    return verdict;
+  }
+  verdict.host = longest_silent(job, first_failure);
+  if (verdict.host.empty()) return std::nullopt;
+  verdict.seconds = job.silences.at(verdict.host);
+  return verdict;
+}
+
+// The host whose daemon ended, or whose connection did, in the middle of the job; "": none.
+std::string lost_host(const JobOutcome& job) {
+  if (job.starter_code == 0) return "";
+  return job.findings.lost_host.empty() && job.findings.daemons_failed ? unaccounted_host(job)
+                                                                       : job.findings.lost_host;
+}
+
+// The only host that fell silent and none of whose ranks said how it ended; "": there is none.
+std::string silent_unaccounted_host(const JobOutcome& job) {
+  const std::string host = unaccounted_host(job);
+  const auto silence = job.final_silences.find(host);
+  return silence == job.final_silences.end() || silence->second < kReportPause ? "" : host;
+}
+
+Verdict rank_failed(int rank, Cause cause, int exit_code) {
+  Verdict verdict;
+  verdict.ending = Ending::rank_failed;
+  verdict.rank = rank;
+  verdict.cause = cause;
+  verdict.exit_code = exit_code;
+  return verdict;
+}
+
+Verdict judge_own_failure(const JobOutcome& job, int rank) {
+  const EndReport& end = end_of(job, rank);
+  const bool aborted = job.findings.abort_rank == rank && end.exit_code == job.findings.abort_code;
+  const Cause cause = !end.error.empty() ? Cause::error : aborted ? Cause::aborted : Cause::ended;
+  return rank_failed(rank, cause, exit_code_of(end));
+}
+
+// All that failed did so because of another rank, and some say which it is.
+Verdict judge_victim(const JobOutcome& job, int victim) {
+  const EndReport& end = end_of(job, victim);
+  Verdict verdict = rank_failed(end.culprit_rank, Cause::noticed, exit_code_of(end));
+  verdict.noticed_by = victim;
+  if (verdict.rank == victim) return verdict;
+  const auto& culprit = outcome_of(job, verdict.rank).end;
+  // One that the stop found on its way out keeps its own code.
+  if (culprit && failed(*culprit) && (culprit->stop_time == 0 || culprit->signal == 0))
+    verdict.exit_code = exit_code_of(*culprit);
+  return verdict;
+}
+
+std::optional<Verdict> find_culprit(const JobOutcome& job) {
+  const int first = earliest(job, own_failure_time);
+  if (first >= 0) return judge_own_failure(job, first);
+  const StarterFindings& findings = job.findings;
+  // SIGALRM is the launcher's own word for "stop", received before the rank process was ready.
+  if (findings.killed_rank && is_rank(job, *findings.killed_rank) &&
+      findings.killed_signal != SIGALRM)
+    return rank_failed(*findings.killed_rank, Cause::killed, 128 + findings.killed_signal);
+  if (!lost_host(job).empty()) return std::nullopt;
+  if (job.hang && is_rank(job, job.hang->culprit()))
+    return rank_failed(job.hang->culprit(), Cause::hung, 1);
+  // A rank that noticed another one's failure may leave by MPI_Abort: that tells nothing new.
+  if (findings.abort_rank && is_rank(job, *findings.abort_rank) &&
+      !is_victim(job, *findings.abort_rank))
+    return rank_failed(*findings.abort_rank, Cause::aborted,
+                       findings.abort_code == 0 ? 1 : findings.abort_code & 255);
+  const int victim = first_victim(job);
+  if (victim >= 0 && is_rank(job, end_of(job, victim).culprit_rank))
+    return judge_victim(job, victim);
+  return std::nullopt;
+}
+
+// Ranks saw that others did not come, and nobody knows whose fault it is: not that of the rank that
+// noticed first.
+Verdict judge_unknown(const JobOutcome& job, int victim) {
+  Verdict verdict;
+  verdict.noticed_by = victim;
+  verdict.host = silent_unaccounted_host(job);
+  const bool named = !verdict.host.empty();
+  verdict.ending = named ? Ending::host_unaccounted : Ending::culprit_unknown;
+  verdict.exit_code = named ? 1 : exit_code_of(end_of(job, victim));
+  return verdict;
+}
+
+Verdict judge_starter(const JobOutcome& job) {
+  Verdict verdict;
+  if (!job.findings.broken_host.empty()) {
+    verdict.ending = Ending::launcher_missing;
+    verdict.exit_code = 127;
+    verdict.host = job.findings.broken_host;
+    return verdict;
+  }
+  verdict.hosts = silent_hosts(job);
+  verdict.ending = verdict.hosts.empty() ? Ending::starter_failed : Ending::hosts_unreached;
+  // The exit codes of a mpirun that misses a host are a matter of chance.
+  verdict.exit_code = job.starter_code == 0 || !verdict.hosts.empty() ? 1 : job.starter_code;
+  return verdict;
+}
+
+Verdict ended(Ending ending, int exit_code, const std::string& host = "") {
+  Verdict verdict;
+  verdict.ending = ending;
+  verdict.exit_code = exit_code;
+  verdict.host = host;
+  return verdict;
+}
+
+}  // namespace
+
+std::vector<std::string> silent_hosts(const JobOutcome& job) {
+  const auto add = [](std::vector<std::string>& names, const std::string& name) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  };
+  std::vector<std::string> heard, silent;
+  const std::size_t known = std::min(job.planned_hosts.size(), job.ranks.size());
+  for (std::size_t rank = 0; rank < known; ++rank)
+    if (job.ranks[rank].start) add(heard, job.planned_hosts[rank]);
+  for (std::size_t rank = 0; rank < known; ++rank) {
+    const std::string& name = job.planned_hosts[rank];
+    if (!name.empty() && std::find(heard.begin(), heard.end(), name) == heard.end())
+      add(silent, name);
+  }
+  const auto short_name = [](const std::string& name) { return name.substr(0, name.find('.')); };
+  const std::string here = host_name();
+  std::erase_if(silent, [&](const std::string& name) {
+    return name == "localhost" || name == "127.0.0.1" || name == here ||
+           short_name(name) == short_name(here);
+  });
+  return silent;
+}
+
+Verdict judge(const JobOutcome& job) {
+  if (job.stop_signal != 0) return ended(Ending::stopped, 128 + job.stop_signal);
+  if (job.given_up) return ended(Ending::given_up, 1);
+  const int first = earliest(job, own_failure_time);
+  const std::uint64_t first_time = first >= 0 ? own_failure_time(end_of(job, first)) : 0;
+  if (const auto silence = judge_silence(job, first_time)) return *silence;
+  if (const auto culprit = find_culprit(job)) return *culprit;
+  if (const std::string host = lost_host(job); !host.empty())
+    return ended(Ending::host_lost, 1, host);
+  if (const int victim = first_victim(job); victim >= 0) return judge_unknown(job, victim);
+  if (job.hang) return ended(Ending::starter_hung, 1);
+  const bool all_ended = std::all_of(job.ranks.begin(), job.ranks.end(),
+                                     [](const RankOutcome& rank) { return rank.end.has_value(); });
+  return job.starter_code == 0 && all_ended ? Verdict{} : judge_starter(job);
+}
+
+}  // namespace catena::launch

@@ -1,0 +1,486 @@
+#include "rank/rank_process.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <thread>
+#include <vector>
+
+#include "../src/comm/status_board.h"
+#include "base/process.h"
+#include "base/program_digest.h"
+#include "base/text.h"
+#include "rank/exception_text.h"
+#include "rank/log_file.h"
+#include "rank/rank_channel.h"
+#include "rank/rank_identity.h"
+#include "wire/board_name.h"
+#include "wire/job_words.h"
+#include "wire/rank_report.h"
+
+namespace catena::launch {
+namespace {
+
+using comm::Phase;
+using comm::SlotSnapshot;
+using comm::StatusBoard;
+
+// From SIGTERM to SIGKILL when mpirun stops the job, which follows up with a SIGKILL of its own
+// after 1 s.
+constexpr double kGraceOfMpirun = 0.6;
+// A program that has said why it fails is given this long to end with its own exit code.
+constexpr double kOwnEnd = 1.0;
+// How long a rank process whose program failed waits to be told that its report has arrived.
+constexpr double kLinger = 3.0;
+// How long mpirun is waited for to take the last words; one that is ending takes none.
+constexpr double kDrain = 2.0, kDrainOfMpirun = 0.3;
+constexpr double kBeat = 1.0;  // between signs of life
+constexpr double kNever = 1e18;
+constexpr std::size_t kTailBytes = 2000;
+
+class RankProcess {
+ public:
+  explicit RankProcess(JobSpec spec)
+      : spec_(std::move(spec)),
+        signals_({SIGTERM, SIGALRM, SIGQUIT, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}) {}
+  int run();
+
+ private:
+  void join();
+  void enter_folder();
+  void open_board();
+  void open_log();
+  void start();
+  [[noreturn]] void become_program(int output, int error, int failed);
+  Pipe open_terminal();
+  void pump();
+  void add_to_log(Stream stream, std::string_view text);
+  void show_life();
+  bool watch_parent();
+  void read_from(Descriptor& source, Stream stream);
+  void handle_signals();
+  void begin_stop(double grace);
+  void terminate();
+  void reap();
+  void note_silent_leave();
+  void end_group();
+  void remove_segments() const;
+  void describe_end();
+  void linger();
+  int fail_to_start(const UserError& error);
+  void signal_program(int signal) const { kill(-program_pid_, signal); }
+  double next_deadline() const;
+
+  JobSpec spec_;
+  SignalQueue signals_;
+  RankChannel channel_;
+  RankIdentity identity_;
+  std::optional<StatusBoard> board_;
+  std::string board_path_;
+  std::string log_path_;
+  LogFile log_;
+  EndReport end_;
+  std::string tail_;  // of the program's standard error
+  Descriptor output_;
+  Descriptor error_;
+  pid_t program_pid_ = -1;
+  bool ended_ = false;
+  bool mpirun_ends_ = false;
+  double terminate_at_ = kNever;
+  double kill_at_ = kNever;
+  double next_beat_ = kNever;
+  double parent_stopped_ = 0;   // since when
+  double give_up_at_ = kNever;  // reading output that a left-over process keeps open
+};
+
+int RankProcess::run() {
+  // mpirun or its daemon is the parent; without it nobody would end this process.
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  // What the program leaves behind becomes a child of this process and is ended with it.
+  prctl(PR_SET_CHILD_SUBREAPER, 1);
+  ::signal(SIGPIPE, SIG_IGN);
+  try {
+    join();
+    start();
+    if (spec_.remote) next_beat_ = monotonic_seconds();
+  } catch (const UserError& error) {
+    return fail_to_start(error);
+  }
+  while (!(ended_ && !output_.open() && !error_.open())) pump();
+  end_group();
+  if (end_.signal != 0 || end_.exit_code != 0) remove_segments();
+  log_.finish();
+  end_.log_problem = log_.problem();
+  channel_.send(Stream::report, to_line(end_));
+  channel_.drain(mpirun_ends_ ? kDrainOfMpirun : kDrain);
+  const int code = end_.signal != 0 ? 128 + end_.signal : end_.exit_code;
+  if (code != 0 && end_.stop_time == 0) linger();
+  while (spec_.remote && watch_parent())
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  // After a stop mpirun need not hear of failure: the launcher knows, and mpirun would only take
+  // seconds to end what has ended.
+  return end_.stop_time != 0 ? 0 : code;
+}
+
+// Everything that tells who this is and that it is there.
+void RankProcess::join() {
+  identity_ = rank_identity_from_environment();
+  channel_.set_sender(spec_.id, identity_.rank);
+  end_.rank = identity_.rank;
+  end_.host = identity_.host;
+  enter_folder();
+  open_board();
+  open_log();
+  StartReport start;
+  start.rank = identity_.rank;
+  start.size = identity_.size;
+  start.local_rank = identity_.local_rank;
+  start.local_size = identity_.local_size;
+  start.pid = getpid();
+  start.host = identity_.host;
+  start.board = board_path_;
+  start.log = log_path_;
+  if (spec_.remote && identity_.local_rank == 0) start.digests = program_digests(spec_.program);
+  channel_.send(Stream::report, to_line(start));
+  prepare_environment(identity_, spec_, board_path_);
+}
+
+// Where a host has no such folder, Open MPI would start the program in the user's home.
+void RankProcess::enter_folder() {
+  if (spec_.folder.empty() || chdir(spec_.folder.c_str()) == 0) return;
+  throw UserError("the working folder '" + spec_.folder + "' cannot be entered on host " +
+                      identity_.host + ": " + std::strerror(errno) +
+                      "; make it there, or start from a folder that all hosts have",
+                  1);
+}
+
+// The board is opened under its name by all rank processes of the host and then loses the name;
+// programs reach it through their parent's descriptor. So no way of dying leaves it behind.
+void RankProcess::open_board() {
+  try {
+    StatusBoard::remove_stale(kBoardPrefix);
+    const std::string name = board_name(spec_.id);
+    board_ = StatusBoard::create(name, identity_.local_size);
+    if (board_->arrive() == identity_.local_size) StatusBoard::unlink(name);
+    board_path_ = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(board_->fd());
+  } catch (const std::exception& error) {
+    const std::string text =
+        std::string("catena-run: no failure details of this rank: ") + error.what() + "\n";
+    channel_.send(Stream::error, text);
+  }
+}
+
+void RankProcess::open_log() {
+  if (spec_.log_dir.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directories(spec_.log_dir, error);
+  log_path_ = spec_.log_dir + "/rank-" + std::to_string(identity_.rank) + ".log";
+  log_.open(log_path_, identity_.host);
+}
+
+int RankProcess::fail_to_start(const UserError& error) {
+  end_.not_started = true;
+  end_.error = error.what();
+  end_.exit_code = error.exit_code();
+  end_.end_time = wall_ns();
+  channel_.send(Stream::report, to_line(end_));
+  channel_.drain(2.0);
+  linger();
+  return end_.stop_time != 0 ? 0 : error.exit_code();
+}
+
+// A terminal for rank 0, when catena-run has one: the program then draws its bar as it would
+// without a launcher. Bytes pass unchanged.
+Pipe RankProcess::open_terminal() {
+  Pipe pair{Descriptor(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)), Descriptor()};
+  if (!pair.read.open() || grantpt(pair.read.get()) != 0 || unlockpt(pair.read.get()) != 0)
+    return make_pipe();
+  pair.write = Descriptor(open(ptsname(pair.read.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  if (!pair.write.open()) return make_pipe();
+  termios attributes{};
+  tcgetattr(pair.write.get(), &attributes);
+  attributes.c_oflag &= ~static_cast<tcflag_t>(OPOST);
+  attributes.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+  tcsetattr(pair.write.get(), TCSANOW, &attributes);
+  winsize size{};
+  if (std::sscanf(spec_.terminal.c_str(), "%hux%hu", &size.ws_col, &size.ws_row) == 2)
+    ioctl(pair.write.get(), TIOCSWINSZ, &size);
+  return pair;
+}
+
+void RankProcess::start() {
+  const bool terminal = identity_.rank == 0 && !spec_.terminal.empty();
+  Pipe output = terminal ? open_terminal() : make_pipe();
+  Pipe error = make_pipe();
+  Pipe failed = make_pipe();  // closed by a successful exec
+  program_pid_ = fork();
+  if (program_pid_ < 0) throw UserError(std::string("cannot fork: ") + std::strerror(errno), 126);
+  if (program_pid_ == 0) become_program(output.write.get(), error.write.get(), failed.write.get());
+  setpgid(program_pid_, program_pid_);  // as the child does; whoever comes first
+  failed.write.reset();
+  int reason = 0;
+  if (read(failed.read.get(), &reason, sizeof(reason)) == sizeof(reason)) {
+    waitpid(program_pid_, nullptr, 0);
+    throw UserError("cannot start '" + spec_.program.front() + "' on host " + identity_.host +
+                        ": " + std::strerror(reason),
+                    reason == ENOENT ? 127 : 126);
+  }
+  if (board_) {
+    comm::StatusSlot slot = board_->slot(identity_.local_rank);
+    slot.set_identity(identity_.rank, program_pid_, identity_.host);
+    if (board_->read(identity_.local_rank).phase == Phase::empty) slot.set_phase(Phase::launched);
+  }
+  output_ = std::move(output.read);
+  error_ = std::move(error.read);
+  set_nonblocking(output_.get());
+  set_nonblocking(error_.get());
+}
+
+void RankProcess::become_program(int output, int error, int failed) {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  signals_.restore_in_child();
+  dup2(output, STDOUT_FILENO);
+  dup2(error, STDERR_FILENO);
+  std::vector<char*> words;
+  for (std::string& word : spec_.program) words.push_back(word.data());
+  words.push_back(nullptr);
+  execvp(words[0], words.data());
+  const int reason = errno;
+  if (write(failed, &reason, sizeof(reason)) < 0) _exit(125);
+  _exit(127);
+}
+
+double RankProcess::next_deadline() const {
+  return std::min({terminate_at_, kill_at_, give_up_at_, next_beat_});
+}
+
+// Waits for output, signals and deadlines, and deals with what came.
+void RankProcess::pump() {
+  const short readable = channel_.full() ? 0 : POLLIN;
+  std::array<pollfd, 4> sources = {{{signals_.fd(), POLLIN, 0},
+                                    {output_.get(), readable, 0},
+                                    {error_.get(), readable, 0},
+                                    {channel_.pending() ? channel_.fd() : -1, POLLOUT, 0}}};
+  const double wait = next_deadline() - monotonic_seconds();
+  const int milliseconds = wait > 3600 ? -1 : std::max(0, static_cast<int>(wait * 1000) + 1);
+  poll(sources.data(), sources.size(), milliseconds);
+  channel_.flush();
+  if (readable && sources[1].revents) read_from(output_, Stream::output);
+  if (readable && sources[2].revents) read_from(error_, Stream::error);
+  if (sources[0].revents) handle_signals();
+  if (monotonic_seconds() >= terminate_at_) {
+    terminate_at_ = kNever;
+    terminate();
+  }
+  if (monotonic_seconds() >= kill_at_) {
+    kill_at_ = kNever;
+    signal_program(SIGKILL);
+  }
+  if (monotonic_seconds() >= next_beat_) {
+    next_beat_ = monotonic_seconds() + kBeat;
+    show_life();
+    watch_parent();
+  }
+  if (monotonic_seconds() >= give_up_at_) {
+    output_.reset();
+    error_.reset();
+  }
+}
+
+// The launcher tells by this whether the host and the way to it are alive.
+void RankProcess::show_life() {
+  if (!channel_.pending()) channel_.send(Stream::report, to_line(AliveReport{}));
+}
+
+// A daemon of mpirun that is frozen passes nothing on, neither the word to stop. When the launcher
+// has given up this host, so does the host. Nobody else ends the daemon, so this process stays as
+// long. Whether the daemon is stopped.
+bool RankProcess::watch_parent() {
+  const char state = comm::process_state(getppid());
+  const double now = monotonic_seconds();
+  if (state != 'T' && state != 't') return parent_stopped_ = 0, false;
+  if (parent_stopped_ == 0) parent_stopped_ = now;
+  if (now - parent_stopped_ < spec_.timeout + comm::kOutsideMargin) return true;
+  kill(getppid(), SIGKILL);
+  begin_stop(kGraceOfMpirun);
+  return false;
+}
+
+void RankProcess::read_from(Descriptor& source, Stream stream) {
+  std::array<char, 16384> bytes;
+  const ssize_t got = read(source.get(), bytes.data(), bytes.size());
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (got <= 0) {  // a terminal ends with EIO
+    source.reset();
+    return;
+  }
+  const std::string_view text(bytes.data(), static_cast<std::size_t>(got));
+  channel_.send(stream, text);
+  add_to_log(stream, text);
+  if (stream != Stream::error) return;
+  tail_ += text;
+  if (tail_.size() > 4 * kTailBytes) tail_.erase(0, tail_.size() - 2 * kTailBytes);
+}
+
+// Training goes on without its log, but not without a word.
+void RankProcess::add_to_log(Stream stream, std::string_view text) {
+  const bool whole = log_.problem().empty();
+  log_.add(stream, text);
+  if (!whole || log_.problem().empty()) return;
+  channel_.send(Stream::error, "catena-run: " + log_.problem() + "\n");
+  end_.log_problem = log_.problem();
+}
+
+void RankProcess::handle_signals() {
+  for (int signal = signals_.next(); signal != 0; signal = signals_.next()) {
+    if (signal == SIGCHLD) {
+      reap();
+    } else if (signal == SIGALRM) {
+      begin_stop(spec_.grace_seconds());  // the launcher's word
+    } else if (signal == SIGQUIT) {
+      begin_stop(0);  // the same, impatient
+    } else if (signal == SIGTERM || signal == SIGHUP) {
+      mpirun_ends_ = true;
+      begin_stop(spec_.grace.value_or(kGraceOfMpirun));
+    } else if (signal == SIGUSR1 || signal == SIGUSR2) {
+      signal_program(signal);
+    }
+  }
+}
+
+void RankProcess::begin_stop(double grace) {
+  if (ended_) return;
+  kill_at_ = std::min(kill_at_, monotonic_seconds() + grace);
+  if (end_.stop_time != 0) return;
+  end_.stop_time = wall_ns();
+  describe_end();  // what it was doing before the signal
+  const bool ending = !end_.error.empty() || !end_.peer_error.empty();
+  if (ending && grace > kOwnEnd)
+    terminate_at_ = monotonic_seconds() + kOwnEnd;
+  else
+    terminate();
+}
+
+void RankProcess::terminate() {
+  if (ended_) return;
+  signal_program(SIGTERM);
+  signal_program(SIGCONT);
+}
+
+void RankProcess::reap() {
+  int status = 0;
+  for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG)) {
+    if (pid != program_pid_) continue;  // an orphan of the program
+    end_.end_time = wall_ns();
+    end_.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+    end_.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    end_.core_dumped = WIFSIGNALED(status) && WCOREDUMP(status);
+    if (end_.exit_code == 0 && end_.signal == 0) note_silent_leave();
+    if (end_.stop_time == 0) describe_end();
+    ended_ = true;
+    const bool well = end_.exit_code == 0 && end_.signal == 0;
+    if (board_)
+      board_->slot(identity_.local_rank).set_phase(well ? Phase::finished : Phase::failed);
+    signal_program(SIGTERM);
+    kill_at_ = monotonic_seconds() + 0.3;
+    give_up_at_ = monotonic_seconds() + 0.6;
+  }
+}
+
+// The program ended with exit code 0. If it did so by a way that calls no exit handlers (_exit,
+// quick_exit) while the other ranks may still need it, that is a failure, which nobody else
+// reports.
+void RankProcess::note_silent_leave() {
+  if (!board_ || end_.stop_time != 0) return;
+  const SlotSnapshot slot = board_->read(identity_.local_rank);
+  if (slot.phase != Phase::joining && slot.phase != Phase::running) return;
+  if (slot.own_failure.present || slot.peer_failure.present) return;
+  board_->slot(identity_.local_rank)
+      .fail("left the job by _exit(0) with its communicators open, which counts as exit code 1");
+  end_.exit_code = 1;
+}
+
+// Open MPI's shared memory of a program that was killed, "vader_segment.HOST.UID.JOB.RANK" (version
+// 5: sm_segment...). Those who use it have it mapped.
+void RankProcess::remove_segments() const {
+  const char* space = std::getenv("PMIX_NAMESPACE");
+  const unsigned long job = space ? std::strtoul(space, nullptr, 10) : 0;
+  if (job == 0) return;
+  char end[64];
+  std::snprintf(end, sizeof(end), ".%u.%x.%d", geteuid(), static_cast<unsigned>(job),
+                identity_.local_rank);
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry("/dev/shm", error), none; !error && entry != none;
+       entry.increment(error)) {
+    const std::string name = entry->path().filename().string();
+    const bool segment = name.starts_with("vader_segment.") || name.starts_with("sm_segment.");
+    if (segment && name.ends_with(end)) ::unlink(entry->path().c_str());
+  }
+}
+
+// A rank ends with everything it started: the rest of its process group, and processes that left
+// the group and have become children of this one.
+void RankProcess::end_group() {
+  describe_end();
+  signal_program(SIGKILL);
+  kill_children();
+}
+
+// Copies from the board what the report will need.
+void RankProcess::describe_end() {
+  if (board_) {
+    const SlotSnapshot slot = board_->read(identity_.local_rank);
+    end_.error = slot.own_failure.text;
+    end_.error_time = slot.own_failure.wall_ns;
+    end_.peer_error = slot.peer_failure.text;
+    end_.peer_error_time = slot.peer_failure.wall_ns;
+    end_.culprit_rank = slot.peer_failure.present ? slot.peer_failure.blamed_rank : -1;
+    // Asked for at the stop or at the end, whichever comes first; what came before it counts.
+    if (!ended_) {
+      end_.phase = slot.phase;
+      end_.operation = slot.operation;
+      end_.last_call = slot.last_call;
+    }
+  }
+  if (end_.error.empty() && end_.peer_error.empty() && end_.signal == SIGABRT)
+    end_.error = exception_text(tail_);
+  end_.last_lines = last_lines_of(tail_, kTailBytes);
+}
+
+// The failure is the launcher's to act on: were this process to end now, mpirun would end the
+// others its own slow way. If no word comes, that is what happens.
+void RankProcess::linger() {
+  const double deadline = monotonic_seconds() + kLinger;
+  while (monotonic_seconds() < deadline) {
+    pollfd source{signals_.fd(), POLLIN, 0};
+    poll(&source, 1, 100);
+    for (int signal = signals_.next(); signal != 0; signal = signals_.next()) {
+      if (signal != SIGALRM && signal != SIGTERM) continue;
+      end_.stop_time = wall_ns();
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+int run_rank_process(int argc, char** argv) {
+  return RankProcess(parse_rank_process_words({argv + 1, argv + argc})).run();
+}
+
+}  // namespace catena::launch

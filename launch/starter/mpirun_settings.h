@@ -1,0 +1,49 @@
+// Parameters of Open MPI ("MCA parameters"): those that the user or the site has set, wherever Open
+// MPI reads them from, and those that a job adds.
+#pragma once
+
+#include <istream>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "spec/job_spec.h"
+
+namespace catena::launch {
+
+class McaParameters {
+ public:
+  // Of `mpi_args`, of the environment ("NAME=VALUE" entries) and of the files, the strongest first.
+  McaParameters(const std::vector<std::string>& mpi_args,
+                const std::vector<std::string>& environment, const std::string& mpirun);
+
+  std::optional<std::string> value(const std::string& name) const;
+  bool has(const std::string& name) const { return value(name).has_value(); }
+  // Set by the user (arguments, environment), not by the files of the site or of the installation.
+  bool set_by_user(const std::string& name) const { return by_user_.contains(name); }
+
+  // Lines "name = value", '#' starts a comment.
+  void read_file(std::istream& lines);
+
+ private:
+  std::map<std::string, std::string> by_user_, by_file_;
+};
+
+struct McaSetting {
+  bool runtime = false;  // of mpirun and its daemons, which are PRRTE in Open MPI 5
+  std::string name;
+  std::string value;
+  bool operator==(const McaSetting&) const = default;
+};
+
+// What to tell an mpirun of this major version about the networks. Without other hosts no rank
+// listens on any. What `set` has already is left alone.
+std::vector<McaSetting> network_settings(const Network& network, const McaParameters& set,
+                                         int major);
+
+// Whether mpirun, which looks at all words of its line, would take this one for a setting of its
+// own though it stands behind the program's name.
+bool looks_like_mca_option(const std::string& word);
+
+}  // namespace catena::launch

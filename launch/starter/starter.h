@@ -1,0 +1,101 @@
+// What starts the rank processes of a job on their hosts.
+//
+// Today that is mpirun (starter/mpirun_starter.h). Another one, such as Slurm's srun, is a class
+// beside it and a line in choose_starter(); supervisor, plan and report know no more of a starter
+// than stands here. How a rank process finds its rank is in rank/rank_identity.cpp.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/plan.h"
+#include "spec/job_spec.h"
+
+namespace catena::launch {
+
+// How the report speaks of a starter.
+struct StarterTerms {
+  std::string name;        // "mpirun"
+  std::string daemon;      // what works for it on each host: "daemon of Open MPI"
+  std::string connection;  // by which it reaches other hosts: "ssh"
+  std::string host_duty;   // what hosts must do for that: "answer to ssh without a password"
+  std::string try_host;    // a command that tries it, before and behind the host's name
+  std::string try_host_end;
+  std::string no_connection;  // "there is no ssh here (apt-get install openssh-client)"
+  std::string packages;       // of apt, that install it
+};
+
+// What a starter has said about the end of a job.
+struct StarterFindings {
+  std::optional<int> abort_rank;  // it called MPI_Abort
+  int abort_code = 1;
+  std::optional<int> killed_rank;  // its rank process was ended by a signal
+  int killed_signal = 0;
+  std::string killed_host;
+  // What the connection said about a host that could not be reached; the host is "" when it did not
+  // name one.
+  std::string unreached_host;
+  std::string unreached_reason;
+  bool unreached_for_now = false;  // it may answer later: it is just starting, for instance
+  std::string lost_host;           // whose daemon ended, or whose connection did
+  std::string broken_host;         // where catena-run itself could not be started
+  bool daemons_failed = false;     // some were not started, or were lost; it does not say which
+  bool no_connection = false;      // there is no ssh to reach other hosts with
+};
+
+// Takes in what a starter prints itself: notices about the end of a job are kept for the report,
+// everything else is passed on.
+class StarterOutput {
+ public:
+  using OnLine = std::function<void(std::string_view line)>;
+
+  virtual ~StarterOutput() = default;
+  virtual void feed(std::string_view bytes) = 0;
+  virtual void finish() = 0;
+  virtual const StarterFindings& findings() const = 0;
+  // The notices that were not passed on.
+  virtual const std::string& withheld() const = 0;
+};
+
+struct StartCommand {
+  std::string path;                // of the executable
+  std::vector<std::string> words;  // its argv
+};
+
+class Starter {
+ public:
+  virtual ~Starter() = default;
+
+  virtual StarterTerms terms() const = 0;
+  virtual StarterNeeds needs() const = 0;
+  // Makes sure that it is there, and says what was found: "Open MPI 4.1.4, /usr/bin/mpirun". To be
+  // called before what follows. Throws UserError that says how to install it.
+  virtual std::string check() = 0;
+  // Throws UserError when this process is itself a rank, in which no other job can start.
+  virtual void refuse_nesting() const {}
+  // Makes what the job needs to be started here and goes with this object; not for a dry run.
+  virtual void prepare(const JobSpec&) {}
+  virtual StartCommand command(const JobSpec& spec) const = 0;
+  // For the report of a job whose ranks did not find each other: the networks that they were to
+  // use, and how to name others. "" where they use none.
+  virtual std::string describe_network(const JobSpec& spec) const = 0;
+
+  // For one process of the starter; `on_line` gets what it passes on.
+  virtual std::unique_ptr<StarterOutput> read_output(const JobSpec& spec,
+                                                     StarterOutput::OnLine on_line) const = 0;
+  // The exit code that the status of wait() means: 128 + N for signal N.
+  virtual int exit_code(int wait_status) const;
+  // Has a signal delivered to all rank processes, wherever they run.
+  virtual void signal_ranks(pid_t starter, int signal) const;
+};
+
+// The one that a job is to be started with.
+std::unique_ptr<Starter> choose_starter(const JobSpec& spec);
+
+}  // namespace catena::launch

@@ -1,0 +1,62 @@
+// What a rank process tells the launcher, one line each on the report stream.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "../src/comm/status_board.h"
+#include "base/program_digest.h"
+
+namespace catena::launch {
+
+// Sent when the rank process has started.
+struct StartReport {
+  int rank = -1;
+  int size = 0;  // of the world, as the starter made it
+  int local_rank = 0;
+  int local_size = 1;
+  int pid = 0;  // of the rank process
+  std::string host;
+  std::string board;  // path of the status board, "" when there is none
+  std::string log;    // path of the log file, "" when there is none
+  Digests digests;    // of the program's files, empty when they were not asked for
+};
+
+// Sent when the program has ended, or could not be started.
+struct EndReport {
+  int rank = -1;
+  std::string host;
+  int exit_code = 0;
+  int signal = 0;  // 0: it exited
+  bool core_dumped = false;
+  bool not_started = false;     // `error` says why
+  std::uint64_t stop_time = 0;  // when it was told to end, 0: it was not
+  std::uint64_t end_time = 0;   // wall clock, ns
+  // From the status board (or from a C++ exception's message on stderr).
+  std::string error;
+  std::uint64_t error_time = 0;
+  std::string peer_error;  // it noticed that another rank failed
+  std::uint64_t peer_error_time = 0;
+  int culprit_rank = -1;  // that the peer error names
+  comm::Phase phase = comm::Phase::empty;
+  std::string operation;
+  std::string last_call;
+  std::string last_lines;   // end of its stderr
+  std::string log_problem;  // why its log is not complete
+};
+
+// Sent every second by the ranks of jobs that may have others on other machines.
+struct AliveReport {};
+
+using RankReport = std::variant<std::monostate, AliveReport, StartReport, EndReport>;
+
+// With the line end.
+std::string to_line(const AliveReport& report);
+std::string to_line(const StartReport& report);
+std::string to_line(const EndReport& report);
+// Nothing for a line that is none of these.
+RankReport parse_rank_report(std::string_view line);
+
+}  // namespace catena::launch

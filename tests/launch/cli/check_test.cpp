@@ -1,0 +1,158 @@
+#include "cli/check.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+namespace catena::launch {
+namespace {
+
+using State = CheckItem::State;
+
+// Of a machine with this many GPUs.
+CheckContext context_of(const std::vector<std::string>& folders, int gpus) {
+  CheckContext context;
+  context.library_folders = folders;
+  context.gpus.gpus.resize(static_cast<std::size_t>(gpus));
+  return context;
+}
+
+CheckItems check_plugins(const std::vector<std::string>& folders, bool has_gpus) {
+  return run_probes(context_of(folders, has_gpus), {"libcatena", "plug-ins", "kernels"});
+}
+
+CheckItems check_libraries(bool has_gpus) {
+  return run_probes(context_of({}, has_gpus), {"vendor libraries"});
+}
+
+std::string kernel_cache_text() {
+  return run_probes(context_of({}, 0), {"kernel cache"}).front().text;
+}
+
+TEST(Check, OneCommandInstallsEverythingMissing) {
+  const std::string text = format_check({{State::good, "a", "fine", ""},
+                                         {State::absent, "bb", "not needed", ""},
+                                         {State::missing, "c", "not found", "pkg2 pkg1"},
+                                         {State::missing, "d", "not found", "pkg1"}});
+  EXPECT_EQ(text.find("ok       a   fine\n-        bb  not needed\nMISSING  c   not found\n"), 0u);
+  EXPECT_NE(text.find("apt-get install pkg1 pkg2\n"), std::string::npos);
+}
+
+TEST(Check, NothingToInstall) {
+  EXPECT_EQ(format_check({{State::good, "a", "fine", ""}}), "ok       a  fine\n");
+}
+
+TEST(Check, MissingMpirunNamesItsPackage) {
+  CheckContext context;
+  context.job.mpirun = "/nowhere/mpirun";
+  const auto items = run_probes(context, {"starter"});
+  EXPECT_EQ(items.front().state, State::missing);
+  EXPECT_EQ(items.front().packages, "openmpi-bin");
+}
+
+TEST(Check, PluginThatDoesNotLoadSaysWhy) {
+  const std::string folder = testing::TempDir() + "catena-check-" + std::to_string(getpid());
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/libcatena_cuda.so") << "no library";
+  for (const CheckItem& item : check_plugins({folder}, true)) {
+    if (item.name != "libcatena_cuda") {
+      EXPECT_EQ(item.state, State::absent) << item.name;
+      continue;
+    }
+    EXPECT_EQ(item.state, State::missing);
+    EXPECT_EQ(item.text.find("does not load: "), 0u) << item.text;
+  }
+  std::filesystem::remove_all(folder);
+}
+
+#ifdef CATENA_FOLDER
+const CheckItem& item_of(const std::vector<CheckItem>& items, const std::string& name) {
+  static const CheckItem none;
+  for (const CheckItem& item : items)
+    if (item.name == name) return item;
+  return none;
+}
+
+TEST(Check, LibcatenaLoadsItsPlugins) {
+  const auto items = check_plugins({CATENA_FOLDER}, false);
+  EXPECT_EQ(item_of(items, "libcatena").state, State::good) << item_of(items, "libcatena").text;
+  EXPECT_TRUE(item_of(items, "libcatena").text.ends_with(", " CATENA_FOLDER "/libcatena.so"))
+      << item_of(items, "libcatena").text;
+#ifdef CATENA_HAS_MPI
+  EXPECT_EQ(item_of(items, "libcatena_mpi").state, State::good)
+      << item_of(items, "libcatena_mpi").text;
+#endif
+  // Without a GPU the cuda plug-in says so, which is no complaint here.
+  EXPECT_NE(item_of(items, "libcatena_cuda").state, State::missing);
+}
+
+// Packages put libcatena.so into the development package, which programs do without.
+TEST(Check, LibcatenaWithoutItsDevelopmentLink) {
+  const std::string folder = testing::TempDir() + "catena-check-link-" + std::to_string(getpid());
+  std::filesystem::create_directories(folder);
+  const std::string link = folder + "/" + CATENA_SONAME;
+  std::filesystem::create_symlink(CATENA_FOLDER "/libcatena.so", link);
+  const CheckItem item = item_of(check_plugins({folder}, false), "libcatena");
+  EXPECT_EQ(item.state, State::good) << item.text;
+  EXPECT_TRUE(item.text.ends_with(", " + link)) << item.text;
+  std::filesystem::remove_all(folder);
+}
+
+// The loader would take it, libcatena does not.
+TEST(Check, PluginOfAnotherBuildSaysSo) {
+  const std::string folder = testing::TempDir() + "catena-check-build-" + std::to_string(getpid());
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy(TEST_PLUGINS "/libcatena_other_build.so", folder + "/libcatena_onednn.so");
+  setenv("CATENA_PLUGIN_PATH", folder.c_str(), 1);
+  const auto items = check_plugins({folder, CATENA_FOLDER}, false);
+  unsetenv("CATENA_PLUGIN_PATH");
+  const CheckItem& item = item_of(items, "libcatena_onednn");
+  EXPECT_EQ(item.state, State::missing);
+  EXPECT_NE(item.text.find("of another build"), std::string::npos) << item.text;
+  EXPECT_NE(item.text.find("rebuild the plug-in"), std::string::npos) << item.text;
+  std::filesystem::remove_all(folder);
+}
+#endif
+
+TEST(Check, KernelCacheTellsItsUses) {
+  const std::string folder = testing::TempDir() + "catena-check-cache-" + std::to_string(getpid());
+  std::filesystem::create_directories(folder + "/kernels");
+  setenv("CATENA_CACHE_DIR", folder.c_str(), 1);
+  EXPECT_EQ(kernel_cache_text(), "empty; 0 hits, 0 misses so far, " + folder);
+  std::ofstream(folder + "/kernels/0.cubin") << std::string(3000, 'x');
+  std::ofstream(folder + "/kernels/0.lock");
+  const std::uint64_t uses[] = {57, 12};
+  std::ofstream(folder + "/kernels/uses", std::ios::binary)
+      .write(reinterpret_cast<const char*>(uses), sizeof(uses));
+  EXPECT_EQ(kernel_cache_text(), "1 kernels, 2 KiB; 57 hits, 12 misses so far, " + folder);
+  unsetenv("CATENA_CACHE_DIR");
+  setenv("CUPY_CACHE_DIR", folder.c_str(), 1);
+  EXPECT_EQ(kernel_cache_text(), "1 kernels, 2 KiB; 57 hits, 12 misses so far, " + folder);
+  unsetenv("CUPY_CACHE_DIR");
+  setenv("CATENA_CACHE_DIR", "", 1);
+  EXPECT_TRUE(kernel_cache_text().starts_with("none; CATENA_CACHE_DIR is empty"));
+  unsetenv("CATENA_CACHE_DIR");
+  std::filesystem::remove_all(folder);
+}
+
+// Nothing is offered that would change nothing.
+TEST(Check, DoesNotListWhatNoPartUses) {
+  auto items = check_libraries(true);
+  for (const CheckItem& item : check_plugins({"/nowhere"}, true)) items.push_back(item);
+  for (const CheckItem& item : items) {
+    for (const char* absent : {"cuDNN", "cudnn", "oneDNN", "onednn"})
+      EXPECT_EQ((item.name + item.text).find(absent), std::string::npos) << item.name;
+  }
+}
+
+TEST(Check, LibrariesForGpusAreOnlyMissedBesideGpus) {
+  for (const CheckItem& item : check_libraries(false))
+    EXPECT_NE(item.state, State::missing) << item.name;
+}
+
+}  // namespace
+}  // namespace catena::launch

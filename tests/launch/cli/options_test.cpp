@@ -1,0 +1,112 @@
+#include "cli/options.h"
+
+#include <gtest/gtest.h>
+
+#include "base/text.h"
+
+namespace catena::launch {
+namespace {
+
+CommandLine parse_line(std::vector<std::string> words) {
+  words.insert(words.begin(), "catena-run");
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  return std::get<CommandLine>(parse_options(static_cast<int>(pointers.size()), pointers.data()));
+}
+
+JobSpec parse(const std::vector<std::string>& words) { return parse_line(words).job; }
+
+std::string error_of(const std::vector<std::string>& words) {
+  try {
+    parse(words);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+bool starts(const std::string& text, const std::string& start) { return text.starts_with(start); }
+
+TEST(Options, ProgramKeepsItsOwnOptions) {
+  const JobSpec job = parse({"-n", "4", "--cpu", "./train", "-n", "7", "--cpu", "--help"});
+  EXPECT_EQ(job.ranks, 4);
+  EXPECT_EQ(job.devices.kind, Devices::Kind::cpu);
+  EXPECT_EQ(job.program, (std::vector<std::string>{"./train", "-n", "7", "--cpu", "--help"}));
+}
+
+TEST(Options, SpellingsOfRanks) {
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"-n", "3", "p"},
+                                                {"-n3", "p"},
+                                                {"-np", "3", "p"},
+                                                {"--ranks=3", "p"},
+                                                {"--ranks", "3", "--", "p"}})
+    EXPECT_EQ(parse(words).ranks, 3) << join(words, " ");
+}
+
+TEST(Options, DashesEndTheOptions) {
+  EXPECT_EQ(parse({"--", "--odd-program", "--"}).program,
+            (std::vector<std::string>{"--odd-program", "--"}));
+}
+
+TEST(Options, Everything) {
+  const CommandLine line = parse_line(
+      {"-H",        "h1:4,h2:4", "--gpus",    "0,1,3",           "--env",      "A",         "--env",
+       "B=1=2",     "--env",     "C=",        "--start-timeout", "10",         "--timeout", "0.5",
+       "--log-dir", "logs",      "--no-bind", "--mpi-args",      "--mca x  y", "--dry-run", "p"});
+  const JobSpec& job = line.job;
+  EXPECT_EQ(job.hosts, (std::vector<Host>{{"h1", 4}, {"h2", 4}}));
+  EXPECT_EQ(job.devices, (Devices{Devices::Kind::listed, {0, 1, 3}}));
+  EXPECT_EQ(job.env, (std::vector<EnvSetting>{{"A", std::nullopt}, {"B", "1=2"}, {"C", ""}}));
+  EXPECT_EQ(job.start_timeout, 10);
+  EXPECT_EQ(job.timeout, 0.5);
+  EXPECT_EQ(job.log_dir, "logs");
+  EXPECT_TRUE(job.no_bind);
+  EXPECT_EQ(job.mpi_args, (std::vector<std::string>{"--mca", "x", "y"}));
+  EXPECT_TRUE(line.dry_run);
+}
+
+TEST(Options, Defaults) {
+  const JobSpec job = parse({"p"});
+  EXPECT_EQ(job.ranks, 0);
+  EXPECT_EQ(job.start_timeout, 60);
+  EXPECT_EQ(job.timeout, 300);
+  EXPECT_FALSE(job.no_bind);
+  EXPECT_EQ(job.devices.kind, Devices::Kind::automatic);
+}
+
+TEST(Options, Grace) {
+  EXPECT_FALSE(parse({"p"}).grace);
+  EXPECT_EQ(parse({"--grace", "12.5", "p"}).grace, 12.5);
+  for (const char* text : {"0", "-1", "soon", "1e9", "5s"})
+    EXPECT_TRUE(starts(error_of({"--grace", text, "p"}), "--grace " + std::string(text))) << text;
+}
+
+// As from a variable of the shell that is not set.
+TEST(Options, EmptyValuesAreRefused) {
+  for (const char* name : {"-n", "-H", "--hostfile", "--gpus", "--log-dir", "--mpirun", "--grace"})
+    EXPECT_NE(error_of({name, "", "p"}).find("was given an empty value"), std::string::npos)
+        << name << ": " << error_of({name, "", "p"});
+}
+
+TEST(Options, Mistakes) {
+  EXPECT_TRUE(starts(error_of({}), "no program given; expected catena-run"));
+  EXPECT_TRUE(starts(error_of({"-n", "2"}), "no program given; expected catena-run"));
+  EXPECT_TRUE(starts(error_of({"--gpu", "1"}), "unknown option '--gpu'; did you mean '--gpus'? "));
+  EXPECT_TRUE(starts(error_of({"--hostfil=x", "p"}),
+                     "unknown option '--hostfil=x'; did you mean '--hostfile'? "));
+  EXPECT_TRUE(starts(error_of({"--zzzzzz", "p"}), "unknown option '--zzzzzz'; options of the"));
+  EXPECT_TRUE(
+      starts(error_of({"-n", "two", "p"}), "-n two: expected a number of ranks, 1 or more"));
+  EXPECT_TRUE(starts(error_of({"-n", "0", "p"}), "-n 0: expected a number of ranks, 1 or more"));
+  EXPECT_TRUE(starts(error_of({"--gpus", "0,0", "p"}), "--gpus 0,0: GPU 0 is named twice"));
+  EXPECT_TRUE(starts(error_of({"--gpus", "0,x", "p"}), "--gpus 0,x: 'x' is not a GPU number"));
+  EXPECT_TRUE(starts(error_of({"--gpus", "0", "--cpu", "p"}), "--cpu and --gpus were both given"));
+  EXPECT_TRUE(starts(error_of({"--env", "=x", "p"}), "--env '=x': no name"));
+  EXPECT_TRUE(starts(error_of({"-H", "a", "--hostfile", "b", "p"}), "-H and --hostfile were both"));
+  EXPECT_TRUE(starts(error_of({"--timeout", "0", "p"}), "a timeout must be more than 0 seconds"));
+  EXPECT_NE(error_of({"--timeout", "soon", "p"}).find("timeout"), std::string::npos);
+  EXPECT_NE(error_of({"-n"}).find("--ranks"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace catena::launch

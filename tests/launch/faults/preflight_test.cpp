@@ -1,0 +1,182 @@
+// What catena-run makes sure of before programs run: the world's size, a GPU of its own for every
+// rank, the same program on all hosts; and where it puts the ranks.
+#include <sched.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+
+#include "launched.h"
+#include "plan/placement.h"
+
+namespace catena::launch::test {
+namespace {
+
+// Two hosts of one rank each, as far as names, PATH and environment go. Their programs, both called
+// catena-test-program, are found in PATH.
+class TwoHosts : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (std::system("unshare --uts true 2>/dev/null") != 0)
+      GTEST_SKIP() << "SKIPPED: no permission to change the host name of a process";
+    std::filesystem::create_directories(folder_ + "/here");
+    std::filesystem::create_directories(folder_ + "/there");
+    write("mpirun",
+          "[ \"$1\" = --version ] && exec mpirun --version\n"
+          "while [ \"$1\" != '" CATENA_RUN
+          "' ]; do shift; done\n"
+          "exec mpirun --allow-run-as-root --oversubscribe --bind-to none -n 1 " +
+              folder_ + "/start here \"$@\" : -n 1 " + folder_ + "/start there \"$@\"\n");
+    write("start",
+          "where=$1; shift\n"
+          "export OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1\n"
+          "PATH=" +
+              folder_ + "/$where:$PATH\n[ -f " + folder_ + "/$where/setup ] && . " + folder_ +
+              "/$where/setup\n"
+              "[ $where = here ] && exec \"$@\"\n"
+              "exec unshare --uts sh -c 'hostname faraway; exec \"$@\"' - \"$@\"\n");
+    write("here/catena-test-program", kProgram);
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+
+  void write(const std::string& name, const std::string& text) const {
+    const std::string path = folder_ + "/" + name;
+    std::ofstream(path) << "#!/bin/sh\n" << text;
+    std::filesystem::permissions(path, std::filesystem::perms::owner_all);
+  }
+  Result start(const Words& options) const {
+    const Setting path("PATH", folder_ + "/here:" + std::getenv("PATH"));
+    Words words = {"--mpirun", folder_ + "/mpirun", "-H", host() + ":1,faraway:1"};
+    words.insert(words.end(), options.begin(), options.end());
+    words.push_back("catena-test-program");
+    return run(words);
+  }
+
+  static constexpr const char* kProgram = "echo rank $CATENA_RANK of $CATENA_SIZE ran\n";
+  const std::string folder_ = testing::TempDir() + "catena-hosts-" + std::to_string(getpid());
+};
+
+TEST_F(TwoHosts, TheSameProgramRuns) {
+  write("there/catena-test-program", kProgram);
+  const Result result = start({"--cpu"});
+  EXPECT_EQ(result.status, 0) << result.err;
+  EXPECT_NE(result.out.find("rank 0 of 2 ran\n"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("[1] rank 1 of 2 ran\n"), std::string::npos) << result.out;
+}
+
+// Of the same size, so that only a look at the bytes tells.
+TEST_F(TwoHosts, AnotherProgramIsRefused) {
+  write("here/catena-test-program", "sleep 20 # one\n");
+  write("there/catena-test-program", "sleep 20 # two\n");
+  const Result result = start({"--cpu"});
+  EXPECT_EQ(result.status, 1);
+  const std::string start_of_line = "catena-run: catena-test-program differs between hosts: ";
+  const std::size_t at = result.err.find(start_of_line);
+  ASSERT_NE(at, std::string::npos) << result.err;
+  // "A has SIZE-HASH, B has SIZE-HASH (size-hash); copy ..."
+  std::istringstream words(result.err.substr(at + start_of_line.size()));
+  std::string host_a, has, digest_a, host_b, digest_b;
+  words >> host_a >> has >> digest_a >> host_b >> has >> digest_b;
+  EXPECT_EQ((std::set<std::string>{host_a, host_b}), (std::set<std::string>{host(), "faraway"}));
+  digest_a.pop_back();  // the comma
+  EXPECT_EQ(digest_a.size(), digest_b.size());
+  EXPECT_EQ(digest_a.find("25-"), 0u) << result.err;
+  EXPECT_EQ(digest_b.find("25-"), 0u) << result.err;
+  EXPECT_NE(digest_a, digest_b);
+  EXPECT_NE(result.err.find("copy the same files to all hosts"), std::string::npos);
+  EXPECT_LT(result.seconds, 15) << "without waiting for the program";
+}
+
+TEST_F(TwoHosts, AGpuThatOneHostLacksIsNamed) {
+  write("there/catena-test-program", kProgram);
+  write("here/setup", "export CATENA_TEST_GPU_COUNT=2\n");
+  write("there/setup", "export CATENA_TEST_GPU_COUNT=1\n");
+  const Setting gpus("CATENA_TEST_GPU_COUNT", "2");
+  const Result result = start({"--gpus", "1"});
+  EXPECT_NE(result.status, 0);
+  EXPECT_NE(result.err.find("rank 1 on faraway failed first: --gpus names GPU 1 but host faraway "
+                            "has 1 GPU"),
+            std::string::npos)
+      << result.err;
+}
+
+TEST_F(TwoHosts, AMissingProgramIsNamedWithItsHost) {
+  const Setting path("PATH", folder_ + "/here:" + std::getenv("PATH"));
+  write("there/setup", "PATH=$(echo $PATH | sed 's@[^:]*/here:@@g')\n");
+  const Result result = start({"--cpu"});
+  EXPECT_EQ(result.status, 127);
+  EXPECT_NE(result.err.find("rank 1 on faraway failed first: cannot start 'catena-test-program' on "
+                            "host faraway: No such file or directory"),
+            std::string::npos)
+      << result.err;
+}
+
+// Placement ---------------------------------------------------------------------------------------
+
+// What ranks print about themselves: "THREADS CPUS", by rank.
+std::vector<std::string> placements(const Words& options, int ranks) {
+  Words words = options;
+  for (const char* word : {"sh", "-c",
+                           "echo $CATENA_RANK: $OMP_NUM_THREADS $(grep Cpus_allowed_list "
+                           "/proc/self/status | cut -f 2)"})
+    words.emplace_back(word);
+  const Result result = run(words);
+  EXPECT_EQ(result.status, 0) << result.err;
+  std::vector<std::string> found;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::string mark = std::to_string(rank) + ": ";
+    const std::size_t at = result.out.find(mark);
+    EXPECT_NE(at, std::string::npos) << result.out;
+    if (at == std::string::npos) return {};
+    const std::size_t begin = at + mark.size();
+    found.push_back(result.out.substr(begin, result.out.find('\n', begin) - begin));
+  }
+  return found;
+}
+
+int threads_in(const std::string& placement) { return std::atoi(placement.c_str()); }
+cpu_set_t cpus_in(const std::string& placement) {
+  return parse_cpu_list(placement.substr(placement.find(' ') + 1));
+}
+
+TEST(Placement, RanksShareTheCores) {
+  unsetenv("OMP_NUM_THREADS");
+  for (const int ranks : {1, 2, 3}) {
+    for (const std::string& one : placements({"-n", std::to_string(ranks), "--cpu"}, ranks))
+      EXPECT_EQ(threads_in(one), std::max(1, usable_cores() / ranks)) << one;
+  }
+  const Setting mine("OMP_NUM_THREADS", "5");
+  for (const std::string& one : placements({"-n", "2", "--cpu"}, 2))
+    EXPECT_EQ(threads_in(one), 5) << "the user's own number wins";
+}
+
+TEST(Placement, RanksRunNearTheirGpu) {
+  const std::string bus = "/sys/bus/pci/devices";
+  std::vector<std::string> devices;
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(bus, none))
+    devices.push_back(entry.path().filename());
+  if (devices.empty()) GTEST_SKIP() << "SKIPPED: no PCI device in " << bus;
+  std::sort(devices.begin(), devices.end());
+  // The first and the last device, which on a machine of two sockets are near different ones.
+  const char* old = std::getenv("LD_LIBRARY_PATH");
+  const Setting library("LD_LIBRARY_PATH",
+                        std::string(FAKE_NVML_FOLDER) + (old ? ":" + std::string(old) : ""));
+  const Setting gpus("FAKE_NVML_GPUS", "2"), visible("CUDA_VISIBLE_DEVICES", "0,1"),
+      ids("FAKE_NVML_BUS_IDS", "0000" + devices.front() + "," + devices.back());
+  const auto expect_near = [&](const std::string& placement, const std::string& device) {
+    const cpu_set_t got = cpus_in(placement), expected = cpus_near_gpu(device);
+    EXPECT_TRUE(CPU_EQUAL(&got, &expected)) << placement << " near " << device;
+  };
+  const auto bound = placements({"-n", "2"}, 2);
+  ASSERT_EQ(bound.size(), 2u);
+  expect_near(bound[0], devices.front());
+  expect_near(bound[1], devices.back());
+  const auto swapped = placements({"--gpus", "1,0"}, 2);
+  ASSERT_EQ(swapped.size(), 2u);
+  expect_near(swapped[0], devices.back());
+  expect_near(swapped[1], devices.front());
+}
+
+}  // namespace
+}  // namespace catena::launch::test

@@ -1,0 +1,53 @@
+// The output that never waits for its reader.
+#include "job/output.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+
+namespace catena::launch {
+namespace {
+
+TEST(OutputTest, AReaderThatStandsStillIsNotWaitedFor) {
+  std::array<int, 2> out, err;
+  ASSERT_EQ(pipe2(out.data(), O_CLOEXEC), 0);
+  ASSERT_EQ(pipe2(err.data(), O_CLOEXEC), 0);
+  Output output(out[1], err[1]);
+  const std::string block(1 << 20, 'x');
+  output.add(Stream::output, block);
+  output.add(Stream::error, "report\n");
+  output.flush();
+  EXPECT_TRUE(output.pending());
+  EXPECT_TRUE(output.full());
+  EXPECT_EQ(output.failure(), 0);
+  EXPECT_EQ(fcntl(out[1], F_GETFL) & O_NONBLOCK, 0) << "the file that others share is as it was";
+  std::string got;
+  std::array<char, 65536> bytes;
+  while (got.size() < block.size()) {
+    const ssize_t count = read(out[0], bytes.data(), bytes.size());
+    ASSERT_GT(count, 0);
+    got.append(bytes.data(), static_cast<std::size_t>(count));
+    output.flush();
+  }
+  EXPECT_EQ(got, block);
+  EXPECT_FALSE(output.pending());
+  EXPECT_EQ(read(err[0], bytes.data(), bytes.size()), 7);
+  for (const int fd : {out[0], out[1], err[0], err[1]}) close(fd);
+}
+
+TEST(OutputTest, WhatFailedIsKnown) {
+  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+  Output output(full, full);
+  output.add(Stream::output, "x");
+  output.flush();
+  EXPECT_EQ(output.failure(), ENOSPC);
+  EXPECT_FALSE(output.pending());
+  close(full);
+}
+
+}  // namespace
+}  // namespace catena::launch

@@ -1,0 +1,82 @@
+// Who failed first, as values.
+#include "job/verdict.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace catena::launch {
+namespace {
+
+using Ending = Verdict::Ending;
+using Cause = Verdict::Cause;
+
+JobOutcome good_job(int ranks) {
+  JobOutcome job;
+  job.ranks.resize(static_cast<std::size_t>(ranks));
+  for (int rank = 0; rank < ranks; ++rank) {
+    RankOutcome& outcome = job.ranks[static_cast<std::size_t>(rank)];
+    outcome.start.emplace().rank = rank;
+    outcome.end.emplace().rank = rank;
+    outcome.end->end_time = 1000;
+  }
+  return job;
+}
+
+TEST(Verdict, OfAJobThatEndedWell) {
+  EXPECT_EQ(judge(good_job(2)).ending, Ending::well);
+  EXPECT_EQ(judge(good_job(2)).exit_code, 0);
+}
+
+TEST(Verdict, HowARankFailed) {
+  JobOutcome job = good_job(2);
+  EndReport& end = *job.ranks[1].end;
+  end.exit_code = 4;
+  Verdict verdict = judge(job);
+  EXPECT_EQ(verdict.ending, Ending::rank_failed);
+  EXPECT_EQ(verdict.cause, Cause::ended);
+  EXPECT_EQ(verdict.rank, 1);
+  EXPECT_EQ(verdict.exit_code, 4);
+  job.findings.abort_rank = 1;
+  job.findings.abort_code = 4;
+  EXPECT_EQ(judge(job).cause, Cause::aborted);
+  end.error = "this rank failed first, says mpirun ended";  // words decide nothing
+  end.error_time = 10;
+  EXPECT_EQ(judge(job).cause, Cause::error);
+  EXPECT_EQ(judge(job).exit_code, 4);
+}
+
+TEST(Verdict, WhoNoticed) {
+  JobOutcome job = good_job(3);
+  EndReport& end = *job.ranks[2].end;
+  end.exit_code = 9;
+  end.peer_error = "no progress";
+  end.peer_error_time = 10;
+  EXPECT_EQ(judge(job).ending, Ending::culprit_unknown);
+  EXPECT_EQ(judge(job).noticed_by, 2);
+  end.culprit_rank = 1;
+  EXPECT_EQ(judge(job).ending, Ending::rank_failed);
+  EXPECT_EQ(judge(job).cause, Cause::noticed);
+  EXPECT_EQ(judge(job).rank, 1);
+  EXPECT_EQ(judge(job).noticed_by, 2);
+}
+
+TEST(Verdict, OfTheStarter) {
+  JobOutcome job = good_job(1);
+  job.starter_code = 5;
+  EXPECT_EQ(judge(job).ending, Ending::starter_failed);
+  EXPECT_EQ(judge(job).exit_code, 5);
+  job.findings.broken_host = "h";
+  EXPECT_EQ(judge(job).ending, Ending::launcher_missing);
+  EXPECT_EQ(judge(job).exit_code, 127);
+  job.hang.emplace().kind = Hang::Kind::starter_silent;
+  EXPECT_EQ(judge(job).ending, Ending::starter_hung);
+  job.given_up.emplace();
+  EXPECT_EQ(judge(job).ending, Ending::given_up);
+  job.stop_signal = SIGINT;
+  EXPECT_EQ(judge(job).ending, Ending::stopped);
+  EXPECT_EQ(judge(job).exit_code, 130);
+}
+
+}  // namespace
+}  // namespace catena::launch

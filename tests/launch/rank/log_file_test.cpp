@@ -1,0 +1,65 @@
+// Files of --log-dir.
+#include "rank/log_file.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "base/text.h"
+
+namespace catena::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string read_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+class Folder : public testing::Test {
+ protected:
+  void SetUp() override { fs::create_directories(folder_); }
+  void TearDown() override { fs::remove_all(folder_); }
+  std::string write(const std::string& name, const std::string& text, bool program = false) {
+    const std::string path = folder_ + "/" + name;
+    std::ofstream(path) << text;
+    if (program) fs::permissions(path, fs::perms::owner_all);
+    return path;
+  }
+  const std::string folder_ = testing::TempDir() + "catena-files-" + std::to_string(getpid());
+};
+
+using LogFiles = Folder;
+
+TEST_F(LogFiles, KeepWhatATerminalWouldHaveKept) {
+  LogFile log;
+  log.open(folder_ + "/log", "h");
+  log.add(Stream::output, "first\n\r\x1b[Kepoch 1 [=>");
+  log.add(Stream::error, "warning\n");
+  log.add(Stream::output, "  ]\r\x1b[Kepoch 1 [===]\r");
+  log.add(Stream::output, "\nlast\r");
+  EXPECT_EQ(read_file(folder_ + "/log"), "first\nwarning\nepoch 1 [===]\n");
+  log.finish();
+  EXPECT_EQ(read_file(folder_ + "/log"), "first\nwarning\nepoch 1 [===]\nlast");
+  EXPECT_EQ(log.problem(), "");
+}
+
+TEST_F(LogFiles, AFullDiskIsSaid) {
+  LogFile log;
+  log.open("/dev/full", "h");
+  log.add(Stream::output, "text\n");
+  EXPECT_EQ(log.problem(), "the log /dev/full ends early: No space left on device");
+  try {
+    LogFile().open(folder_ + "/no/log", "h7");
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_EQ(std::string(error.what()).find("cannot write log file '" + folder_ + "/no/log'"), 0u);
+  }
+}
+
+}  // namespace
+}  // namespace catena::launch

@@ -1,0 +1,101 @@
+// What mpirun is told of networks, and what of Open MPI's own settings is respected.
+#include "starter/mpirun_settings.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "base/text.h"
+#include "plan/network.h"
+
+namespace catena::launch {
+namespace {
+
+constexpr std::uint32_t ip(std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t d) {
+  return a << 24 | b << 16 | c << 8 | d;
+}
+constexpr std::uint32_t kMask24 = ip(255, 255, 255, 0), kMask16 = ip(255, 255, 0, 0);
+
+const std::vector<Interface> kHere = {{"lo", ip(127, 0, 0, 1), ip(255, 0, 0, 0)},
+                                      {"eth0", ip(10, 77, 0, 1), kMask24},
+                                      {"ib0", ip(10, 88, 3, 1), kMask16},
+                                      {"docker0", ip(172, 17, 0, 1), kMask16}};
+
+McaParameters none() { return {{}, {}, "/nowhere/bin/mpirun"}; }
+
+std::string text_of(const std::vector<McaSetting>& settings) {
+  std::vector<std::string> words;
+  for (const McaSetting& setting : settings)
+    words.push_back((setting.runtime ? "R " : "") + setting.name + "=" + setting.value);
+  return join(words, "; ");
+}
+
+TEST(MpirunSettings, SeveralHostsUseWhatTheyShare) {
+  const std::vector<Host> hosts = {{"10.77.0.1", 2}, {"10.77.0.2", 2}};
+  EXPECT_EQ(text_of(network_settings(choose_network(hosts, false, kHere), none(), 4)),
+            "btl_tcp_if_include=10.77.0.0/24; R oob_tcp_if_include=10.77.0.0/24");
+  EXPECT_EQ(text_of(network_settings(choose_network(hosts, false, kHere), none(), 5)),
+            "btl_tcp_if_include=10.77.0.0/24; R prte_if_include=10.77.0.0/24");
+}
+
+TEST(MpirunSettings, WhatTheUserHasSetStays) {
+  const std::vector<Host> hosts = {{"10.77.0.2", 2}};
+  const McaParameters arguments({"--mca", "btl_tcp_if_include", "eth9"}, {}, "/nowhere/bin/mpirun");
+  EXPECT_EQ(text_of(network_settings(choose_network(hosts, false, kHere), arguments, 4)),
+            "R oob_tcp_if_include=10.77.0.0/24");
+  const McaParameters environment({}, {"OMPI_MCA_oob_tcp_if_exclude=eth9", "PATH=/bin"},
+                                  "/nowhere/bin/mpirun");
+  EXPECT_EQ(text_of(network_settings(choose_network(hosts, false, kHere), environment, 4)),
+            "btl_tcp_if_include=10.77.0.0/24");
+  McaParameters site = none();
+  std::istringstream file("# comment\n btl_tcp_if_include = ib0 # ours\noob_tcp_if_include=ib0\n");
+  site.read_file(file);
+  EXPECT_EQ(site.value("btl_tcp_if_include"), "ib0");
+  EXPECT_FALSE(site.set_by_user("btl_tcp_if_include"));
+  EXPECT_EQ(text_of(network_settings(choose_network(hosts, false, kHere), site, 4)), "");
+}
+
+TEST(MpirunSettings, BridgesAreLeftOutWhereNamesDoNotTell) {
+  const std::string left_out = "127.0.0.1/8,sppp,docker0";
+  const std::string expected =
+      "btl_tcp_if_exclude=" + left_out + "; R oob_tcp_if_exclude=" + left_out;
+  EXPECT_EQ(text_of(network_settings(choose_network({{"10.99.0.2", 2}}, false, kHere), none(), 4)),
+            expected);
+  EXPECT_EQ(text_of(network_settings(choose_network({}, true, kHere), none(), 4)), expected);
+  EXPECT_EQ(text_of(network_settings(choose_network({}, true, {kHere[0], kHere[1]}), none(), 4)),
+            "");
+}
+
+// Ranks of one host need no network, and those that listen can be spoken to by anybody.
+TEST(MpirunSettings, OneHostUsesNone) {
+  McaParameters debian = none();
+  std::istringstream file("btl = ^uct,openib\n");
+  debian.read_file(file);
+  McaParameters chosen = none();
+  std::istringstream list("btl = self,vader\n");
+  chosen.read_file(list);
+  for (const std::vector<Host>& hosts : {std::vector<Host>{}, {{"localhost", 4}}}) {
+    // The file of the installation that runs the tests may say something, too.
+    const std::string here = none().value("btl").value_or("");
+    if (here.empty()) {
+      EXPECT_EQ(text_of(network_settings(choose_network(hosts, false, kHere), none(), 4)),
+                "btl=^tcp");
+    }
+    EXPECT_EQ(text_of(network_settings(choose_network(hosts, false, kHere), debian, 4)),
+              "btl=^uct,openib,tcp");
+    EXPECT_EQ(text_of(network_settings(choose_network(hosts, false, kHere), chosen, 4)), "");
+    const McaParameters mine({"-mca", "btl", "^openib"}, {}, "/nowhere/bin/mpirun");
+    EXPECT_EQ(text_of(network_settings(choose_network(hosts, false, kHere), mine, 4)), "");
+  }
+}
+
+TEST(MpirunSettings, WordsThatMpirunWouldTakeForItsOwn) {
+  for (const char* word : {"--mca", "-mca", "--gmca", "-gmca", "--omca", "--prtemca", "--am", "-am",
+                           "--tune", "-tune", "--mca=x"})
+    EXPECT_TRUE(looks_like_mca_option(word)) << word;
+  for (const char* word : {"mca", "-m", "--amca2", "--epochs", "-", "--", "", "--mcas", "x--mca"})
+    EXPECT_FALSE(looks_like_mca_option(word)) << word;
+}
+
+}  // namespace
+}  // namespace catena::launch

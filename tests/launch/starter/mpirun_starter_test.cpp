@@ -1,0 +1,67 @@
+#include "starter/mpirun_starter.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "base/text.h"
+
+namespace catena::launch {
+namespace {
+
+TEST(MpirunStarterTest, IsWhatJobsAreStartedWith) {
+  const auto starter = choose_starter(JobSpec{});
+  EXPECT_EQ(starter->terms().name, "mpirun");
+  EXPECT_EQ(starter->needs().name, "mpirun");
+}
+
+TEST(MpirunStarterTest, MakesTheCommandOfAJob) {
+  const std::string folder = testing::TempDir() + "catena-starter-" + std::to_string(getpid());
+  const std::string mpirun = folder + "/mpirun";
+  std::filesystem::create_directories(folder);
+  std::ofstream(mpirun) << "#!/bin/sh\necho 'mpirun (Open MPI) 4.1.6'\n";
+  std::filesystem::permissions(mpirun, std::filesystem::perms::owner_all);
+  JobSpec job;
+  job.mpirun = mpirun;
+  job.ranks = 2;
+  job.network.leaves_host = job.remote = true;
+  job.hosts = {{"a", 1}, {"b", 1}};
+  job.network.shared = {"10.1.0.0/16"};
+  job.program = {"p"};
+  const auto starter = choose_starter(job);
+  EXPECT_EQ(starter->check(), "Open MPI 4.1.6, " + mpirun);
+  starter->prepare(job);
+  const StartCommand command = starter->command(job);
+  EXPECT_EQ(command.path, mpirun);
+  const std::string line = join(command.words, " ");
+  EXPECT_TRUE(line.starts_with(mpirun + " --allow-run-as-root -n 2 ")) << line;
+  EXPECT_EQ(line.find("tmpdir_base"), std::string::npos) << "on other hosts nobody removes it";
+  EXPECT_TRUE(starter->describe_network(job).starts_with("10.1.0.0/16, where the names"));
+  job.remote = false;
+  job.hosts.clear();
+  starter->prepare(job);
+  EXPECT_NE(join(starter->command(job).words, " ").find("tmpdir_base"), std::string::npos);
+  EXPECT_EQ(starter->describe_network(job), "");
+  std::filesystem::remove_all(folder);
+}
+
+TEST(MpirunStarterTest, WaitStatus) {
+  const auto starter = choose_starter(JobSpec{});
+  EXPECT_EQ(starter->exit_code(3 << 8), 3);
+  EXPECT_EQ(starter->exit_code(SIGKILL), 128 + SIGKILL);
+}
+
+TEST(MpirunStarterTest, DoesNotNest) {
+  const auto starter = choose_starter(JobSpec{});
+  EXPECT_NO_THROW(starter->refuse_nesting());
+  setenv("OMPI_COMM_WORLD_RANK", "0", 1);
+  EXPECT_THROW(starter->refuse_nesting(), UserError);
+  unsetenv("OMPI_COMM_WORLD_RANK");
+}
+
+}  // namespace
+}  // namespace catena::launch

@@ -1,0 +1,52 @@
+// What ranks report, there and back.
+#include "wire/rank_report.h"
+
+#include <gtest/gtest.h>
+
+namespace catena::launch {
+namespace {
+
+TEST(RankReport, ComesBackWhole) {
+  EndReport end;
+  end.rank = 5;
+  end.host = "h";
+  end.exit_code = 3;
+  end.signal = 11;
+  end.core_dumped = true;
+  end.not_started = true;
+  end.stop_time = 12;
+  end.end_time = 1234567890123456789u;
+  end.error = "tab\tline\nend%";
+  end.culprit_rank = 2;
+  end.phase = comm::Phase::joining;
+  end.last_lines = "a\nb\n\xff";
+  const auto again = std::get<EndReport>(parse_rank_report(to_line(end)));
+  EXPECT_EQ(to_line(again), to_line(end));
+  EXPECT_EQ(again.error, end.error);
+  EXPECT_EQ(again.end_time, end.end_time);
+  EXPECT_EQ(again.culprit_rank, 2);
+  EXPECT_EQ(again.phase, end.phase);
+  EXPECT_EQ(again.last_lines, end.last_lines);
+  EXPECT_TRUE(again.core_dumped && again.not_started);
+}
+
+TEST(RankReport, OfAStart) {
+  StartReport start;
+  start.rank = 0;
+  start.pid = 77;
+  start.board = "/proc/1/fd/3";
+  start.digests = {{"a b=c", "9-1"}, {"libcatena.so", "5-5"}};
+  const auto again = std::get<StartReport>(parse_rank_report(to_line(start)));
+  EXPECT_EQ(to_line(again), to_line(start));
+  EXPECT_EQ(again.rank, 0);
+  EXPECT_EQ(again.digests, start.digests);
+}
+
+TEST(RankReport, Others) {
+  EXPECT_TRUE(std::holds_alternative<AliveReport>(parse_rank_report(to_line(AliveReport{}))));
+  for (const char* line : {"", "ending\trank=1", "alive!", "noise"})
+    EXPECT_TRUE(std::holds_alternative<std::monostate>(parse_rank_report(line))) << line;
+}
+
+}  // namespace
+}  // namespace catena::launch
