@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "../src/comm/status_board.h"
 #include "gpus.h"
+#include "status/status_board.h"
 #include "text.h"
 
 namespace catena::launch {

@@ -20,7 +20,6 @@
 #include <thread>
 #include <vector>
 
-#include "../src/comm/status_board.h"
 #include "board_name.h"
 #include "exception_text.h"
 #include "log_file.h"
@@ -29,6 +28,7 @@
 #include "rank_channel.h"
 #include "rank_identity.h"
 #include "record.h"
+#include "status/status_board.h"
 #include "text.h"
 
 namespace catena::launch {

@@ -4,9 +4,9 @@
 #include <csignal>
 #include <map>
 
-#include "../src/comm/printable.h"
 #include "process.h"
 #include "report_hosts.h"
+#include "status/printable.h"
 #include "text.h"
 
 namespace catena::launch {

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <map>
 
-#include "../src/comm/status_board.h"
+#include "status/status_board.h"
 #include "text.h"
 
 namespace catena::launch {

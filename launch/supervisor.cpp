@@ -15,7 +15,6 @@
 #include <optional>
 #include <utility>
 
-#include "../src/comm/status_board.h"
 #include "board_name.h"
 #include "chatter.h"
 #include "console.h"
@@ -26,6 +25,7 @@
 #include "process.h"
 #include "program_digest.h"
 #include "report_hosts.h"
+#include "status/status_board.h"
 #include "text.h"
 
 namespace catena::launch {
