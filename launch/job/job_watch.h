@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "../src/comm/status_board.h"
 #include "job/outcome.h"
+#include "status/status_board.h"
 
 namespace catena::launch {
 

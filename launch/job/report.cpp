@@ -5,10 +5,10 @@
 #include <cstring>
 #include <map>
 
-#include "../src/comm/printable.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "job/report_hosts.h"
+#include "status/printable.h"
 
 namespace catena::launch {
 namespace {

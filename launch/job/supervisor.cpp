@@ -15,7 +15,6 @@
 #include <optional>
 #include <utility>
 
-#include "../src/comm/status_board.h"
 #include "base/process.h"
 #include "base/program_digest.h"
 #include "base/text.h"
@@ -25,6 +24,7 @@
 #include "job/report.h"
 #include "job/report_hosts.h"
 #include "job/starter_process.h"
+#include "status/status_board.h"
 #include "wire/board_name.h"
 #include "wire/output_frames.h"
 

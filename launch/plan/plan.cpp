@@ -7,9 +7,9 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "../src/comm/status_board.h"
 #include "base/text.h"
 #include "plan/gpus.h"
+#include "status/status_board.h"
 
 namespace catena::launch {
 namespace {

@@ -20,7 +20,6 @@
 #include <thread>
 #include <vector>
 
-#include "../src/comm/status_board.h"
 #include "base/process.h"
 #include "base/program_digest.h"
 #include "base/text.h"
@@ -28,6 +27,7 @@
 #include "rank/log_file.h"
 #include "rank/rank_channel.h"
 #include "rank/rank_identity.h"
+#include "status/status_board.h"
 #include "wire/board_name.h"
 #include "wire/job_words.h"
 #include "wire/rank_report.h"

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <variant>
 
-#include "../src/comm/status_board.h"
 #include "base/program_digest.h"
+#include "status/status_board.h"
 
 namespace catena::launch {
 

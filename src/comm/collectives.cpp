@@ -96,9 +96,11 @@ Array Communicator::all_reduce(const Array& x, const Reduce& op, const Array& ou
     result = Array::uninitialized(x.shape(), x.dtype(), x.device());
   }
   Request request{.who = kWho,
-                  .op = CommOp::kAllReduce,
-                  .how = op,
-                  .count = x.size(),
+                  .call = {.op = CommOp::kAllReduce,
+                           .dtype = x.dtype(),
+                           .reduction = op.kind,
+                           .count = x.size()},
+                  .weight = op.weight,
                   .input = x,
                   .output = std::move(result)};
   return submit(request);
@@ -117,10 +119,12 @@ Array Communicator::reduce(const Array& x, const Reduce& op, int root, const Arr
     check_overlap(kWho, x, result, 0, 0);
   }
   Request request{.who = kWho,
-                  .op = CommOp::kReduce,
-                  .how = op,
-                  .root = root,
-                  .count = x.size(),
+                  .call = {.op = CommOp::kReduce,
+                           .dtype = x.dtype(),
+                           .reduction = op.kind,
+                           .root = root,
+                           .count = x.size()},
+                  .weight = op.weight,
                   .input = x,
                   .output = result};
   return submit(request);
@@ -136,9 +140,11 @@ Array Communicator::reduce_scatter(const Array& x, const Reduce& op, const Array
   check_same_device(kWho, x, result);
   check_overlap(kWho, x, result, rank() * result.nbytes(), 0);
   Request request{.who = kWho,
-                  .op = CommOp::kReduceScatter,
-                  .how = op,
-                  .count = result.size(),
+                  .call = {.op = CommOp::kReduceScatter,
+                           .dtype = x.dtype(),
+                           .reduction = op.kind,
+                           .count = result.size()},
+                  .weight = op.weight,
                   .input = x,
                   .output = result};
   return submit(request);
@@ -152,8 +158,10 @@ Array Communicator::all_gather(const Array& x, const Array& out) {
   check_out(kWho, result, shape, x.dtype());
   check_same_device(kWho, x, result);
   check_overlap(kWho, x, result, 0, rank() * x.nbytes());
-  Request request{
-      .who = kWho, .op = CommOp::kAllGather, .count = x.size(), .input = x, .output = result};
+  Request request{.who = kWho,
+                  .call = {.op = CommOp::kAllGather, .dtype = x.dtype(), .count = x.size()},
+                  .input = x,
+                  .output = result};
   return submit(request);
 }
 
@@ -169,12 +177,11 @@ Array Communicator::gather(const Array& x, int root, const Array& out) {
     check_same_device(kWho, x, result);
     check_overlap(kWho, x, result, 0, rank() * x.nbytes());
   }
-  Request request{.who = kWho,
-                  .op = CommOp::kGather,
-                  .root = root,
-                  .count = x.size(),
-                  .input = x,
-                  .output = result};
+  Request request{
+      .who = kWho,
+      .call = {.op = CommOp::kGather, .dtype = x.dtype(), .root = root, .count = x.size()},
+      .input = x,
+      .output = result};
   return submit(request);
 }
 
@@ -186,7 +193,9 @@ Array Communicator::broadcast(const Array& x, int root, const Array& out) {
   check_out(kWho, result, x.shape(), x.dtype());
   check_same_device(kWho, x, result);
   check_overlap(kWho, x, result, 0, 0);
-  Request request{.who = kWho, .op = CommOp::kBroadcast, .root = root, .count = x.size()};
+  Request request{
+      .who = kWho,
+      .call = {.op = CommOp::kBroadcast, .dtype = x.dtype(), .root = root, .count = x.size()}};
   // The root in place sends only; the others only receive.
   if (rank() == root) request.input = x;
   if (rank() != root || !result.same_body(x)) request.output = result;
@@ -199,7 +208,9 @@ Array Communicator::scatter(const Array& x, const Array& out, int root) {
   check_array(kWho, out);
   check_peer(kWho, root, "root");
   Request request{
-      .who = kWho, .op = CommOp::kScatter, .root = root, .count = out.size(), .output = out};
+      .who = kWho,
+      .call = {.op = CommOp::kScatter, .dtype = out.dtype(), .root = root, .count = out.size()},
+      .output = out};
   if (rank() == root) {
     check_array(kWho, x);
     piece_of(kWho, x, size());
@@ -221,8 +232,7 @@ Array Communicator::all_to_all(const Array& x, const Array& out) {
   CATENA_CHECK(ValueError, !overlap(x, result), kWho,
                ": the output must not share memory with the input");
   Request request{.who = kWho,
-                  .op = CommOp::kAllToAll,
-                  .count = x.size() / size(),
+                  .call = {.op = CommOp::kAllToAll, .dtype = x.dtype(), .count = x.size() / size()},
                   .input = x,
                   .output = result};
   return submit(request);
@@ -232,7 +242,9 @@ void Communicator::send(const Array& x, int destination) {
   check_array("send", x);
   check_other("send", destination, "destination");
   Request request{
-      .who = "send", .op = CommOp::kSend, .root = destination, .count = x.size(), .input = x};
+      .who = "send",
+      .call = {.op = CommOp::kSend, .dtype = x.dtype(), .root = destination, .count = x.size()},
+      .input = x};
   submit(request);
 }
 
@@ -240,7 +252,9 @@ void Communicator::recv(const Array& out, int source) {
   check_array("recv", out);
   check_other("recv", source, "source");
   Request request{
-      .who = "recv", .op = CommOp::kRecv, .root = source, .count = out.size(), .output = out};
+      .who = "recv",
+      .call = {.op = CommOp::kRecv, .dtype = out.dtype(), .root = source, .count = out.size()},
+      .output = out};
   submit(request);
 }
 
@@ -248,9 +262,11 @@ Event Communicator::all_reduce_async(const Array& x, const Reduce& op, const Str
   check_array("all_reduce_async", x);
   check_reduction("all_reduce_async", x.dtype(), op);
   Request request{.who = "all_reduce_async",
-                  .op = CommOp::kAllReduce,
-                  .how = op,
-                  .count = x.size(),
+                  .call = {.op = CommOp::kAllReduce,
+                           .dtype = x.dtype(),
+                           .reduction = op.kind,
+                           .count = x.size()},
+                  .weight = op.weight,
                   .input = x,
                   .output = x};
   return submit_on(on, request);
@@ -265,9 +281,11 @@ Event Communicator::reduce_scatter_async(const Array& x, const Reduce& op, const
   check_out(kWho, out, with_first_axis(x, piece_of(kWho, x, size())), x.dtype());
   check_overlap(kWho, x, out, rank() * out.nbytes(), 0);
   Request request{.who = kWho,
-                  .op = CommOp::kReduceScatter,
-                  .how = op,
-                  .count = out.size(),
+                  .call = {.op = CommOp::kReduceScatter,
+                           .dtype = x.dtype(),
+                           .reduction = op.kind,
+                           .count = out.size()},
+                  .weight = op.weight,
                   .input = x,
                   .output = out};
   return submit_on(on, request);
@@ -279,8 +297,10 @@ Event Communicator::all_gather_async(const Array& x, const Array& out, const Str
   check_array(kWho, out);
   check_out(kWho, out, with_first_axis(x, first_axis(x) * size()), x.dtype());
   check_overlap(kWho, x, out, 0, rank() * x.nbytes());
-  Request request{
-      .who = kWho, .op = CommOp::kAllGather, .count = x.size(), .input = x, .output = out};
+  Request request{.who = kWho,
+                  .call = {.op = CommOp::kAllGather, .dtype = x.dtype(), .count = x.size()},
+                  .input = x,
+                  .output = out};
   return submit_on(on, request);
 }
 

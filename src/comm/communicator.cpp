@@ -1,3 +1,4 @@
+// Communicator and its state: making a call, splitting, failing and closing.
 #include "catena/comm/communicator.h"
 
 #include <unistd.h>
@@ -10,19 +11,13 @@
 #include <thread>
 #include <utility>
 
+#include "catena/comm/internals.h"
 #include "catena/core/graph.h"
 #include "catena/core/log.h"
 #include "catena/core/profiler_range.h"
 #include "communicator_state.h"
 
 namespace catena::comm {
-
-uint64_t pair_id(uint64_t communicator, int source, int destination) {
-  CallRecord key;
-  key.root = source;
-  key.count = static_cast<uint64_t>(destination);
-  return fold_call(communicator, key);
-}
 
 Communicator::State::State(std::unique_ptr<Transport> moved, Device on,
                            const CommunicatorOptions& chosen, uint64_t number)
@@ -50,16 +45,16 @@ CallHistory& Communicator::State::pair_history(bool receive, int peer) {
 
 void Communicator::State::mark_failed(const std::exception& error) {
   const auto peer = dynamic_cast<const PeerError*>(&error);
-  mark_failed(error.what(), true, peer ? peer->blamed_rank() : -1);
+  mark_failed(error.what(), true, peer ? peer->culprit() : -1);
 }
 
-void Communicator::State::mark_failed(const std::string& text, bool by_peer, int blamed) {
+void Communicator::State::mark_failed(const std::string& text, bool by_peer, int culprit) {
   std::lock_guard lock(failure_mutex);
   if (failed.load(std::memory_order_relaxed)) return;
   failure = text;
   failed.store(true, std::memory_order_release);
   if (by_peer)
-    own_slot.fail_because_of_peer(blamed < 0 ? this->blamed.load() : blamed, text);
+    own_slot.fail_because_of_peer(culprit < 0 ? this->culprit.load() : culprit, text);
   else
     own_slot.fail(text);
 }
@@ -78,8 +73,8 @@ Communicator::Communicator(std::unique_ptr<State> state)
 
 Communicator::~Communicator() {
   if (getpid() != state_->process) {
-    // A child that the rank forked: the other ranks are not its, and the threads of the transport
-    // have stayed with the rank.
+    // A child that the rank forked has no part in the communicator, and the threads of the
+    // transport have stayed with the rank.
     static_cast<void>(state_.release());
     return;
   }
@@ -89,21 +84,17 @@ Communicator::~Communicator() {
     state_->closed = true;
   }
   try {
-    run_callbacks();
+    state_->run_callbacks();
     close();
   } catch (const std::exception& error) {
     logging::warning("closing a communicator: ", error.what());
   }
-  // Before the rest of the state, which its threads may look at.
+  // Before the rest of the state, which its threads may read.
   state_->transport.reset();
 }
 
 std::string Communicator::name() const { return state_->transport->name(); }
-Transport& Communicator::transport() { return *state_->transport; }
 bool Communicator::failed() const { return state_->failed.load(std::memory_order_acquire); }
-uint64_t Communicator::calls() const { return state_->made; }
-void Communicator::inject(const Fault& fault) { state_->fault = fault; }
-void Communicator::watch(const Stream& stream) { state_->transport->watch(stream); }
 void Communicator::note(std::string_view text) { state_->own_slot.set_operation(text); }
 
 Stream Communicator::side_stream() {
@@ -111,60 +102,24 @@ Stream Communicator::side_stream() {
   return state_->side;
 }
 
-namespace {
-
-// All ranks have made the same number of calls when they come here, or differ.
-std::string difference_over_hosts(Communicator::State& state) {
-  struct Mark {
-    uint64_t sequence, hash;
-  };
-  Communicator& control = *state.control;
-  const auto marks =
-      control.all_gather_object(Mark{state.history.sequence(), state.history.hash()});
-  const auto equal = [&](const Mark& m) {
-    return m.hash == marks[0].hash && m.sequence == marks[0].sequence;
-  };
-  if (std::all_of(marks.begin(), marks.end(), equal)) return {};
-  const int slot = state.place.slots[static_cast<size_t>(control.rank())];
-  const auto rings = control.all_gather_object(state.place.board->calls(slot));
-  std::string text = difference_of(rings, control.rank(), state.id);
-  if (text.empty()) text = missing_call_of(rings, state.id);
-  if (!text.empty()) return text;
-  return "the ranks of this communicator have made different numbers of calls when they were "
-         "compared";
-}
-
-}  // namespace
-
-void Communicator::throw_if_failed() const {
-  std::string text = state_->transport->failure();
-  if (!text.empty()) state_->mark_failed(text, true);
-  if (!failed()) return;
-  std::lock_guard lock(state_->failure_mutex);
-  throw CommError(state_->failure);
+void Communicator::State::throw_if_failed() {
+  std::string text = transport->failure();
+  if (!text.empty()) mark_failed(text, true);
+  if (!failed.load(std::memory_order_acquire)) return;
+  std::lock_guard lock(failure_mutex);
+  throw CommError(failure);
 }
 
 void Communicator::check() {
-  throw_if_failed();
-  int blamed = -1;
-  std::string problem = find_problem(0, &blamed);
+  state_->throw_if_failed();
+  int culprit = -1;
+  std::string problem = internals(*this).find_problem(0, &culprit);
   if (problem.empty() && state_->control && inter_size() > 1)
-    problem = difference_over_hosts(*state_);
+    problem = state_->difference_over_hosts();
   if (problem.empty()) return;
-  state_->mark_failed(problem, true, blamed);
+  state_->mark_failed(problem, true, culprit);
   abort(problem);
-  throw_if_failed();
-}
-
-std::string Communicator::compare_with_all() {
-  try {
-    throw_if_failed();
-    std::string text = state_->control ? difference_over_hosts(*state_) : std::string();
-    // Messages, which only two ranks record.
-    return text.empty() ? find_difference() : text;
-  } catch (const CommError& error) {
-    return error.what();
-  }
+  state_->throw_if_failed();
 }
 
 namespace {
@@ -176,7 +131,7 @@ void Communicator::take_part_in_capture(uint64_t capture, const Request& request
   CATENA_CHECK(CommError, s.control || size() == 1, request.who, ": the \"", name(),
                "\" communicator needs the host to move arrays of a GPU, so a graph cannot record "
                "the call; use \"nccl\", or call it outside the captured step");
-  const bool message = is_message(request.op);
+  const bool message = is_message(request.call);
   if (s.capture == capture) {
     s.capture_of_all |= !message;
     return;
@@ -189,10 +144,11 @@ void Communicator::take_part_in_capture(uint64_t capture, const Request& request
       [weak] {
         const CommunicatorPtr comm = weak.lock();
         CATENA_CHECK(CommError, comm, "Graph::launch: ", kRecorderGone);
-        comm->throw_if_failed();
+        internals(*comm).throw_if_failed();
       },
       [weak, device = s.device] {
-        if (const CommunicatorPtr comm = weak.lock()) comm->watch(current_stream(device));
+        if (const CommunicatorPtr comm = weak.lock())
+          internals(*comm).watch(current_stream(device));
       });
   std::erase_if(s.graphs, [](const cuda::GraphDestroyer& graph) { return graph.gone(); });
   s.graphs.push_back(cuda::graph_destroyer());
@@ -200,36 +156,14 @@ void Communicator::take_part_in_capture(uint64_t capture, const Request& request
       [weak] {
         const CommunicatorPtr comm = weak.lock();
         if (!comm) return std::string();
-        return comm->state_->capture_of_all ? comm->compare_with_all() : comm->find_difference();
+        return comm->state_->capture_of_all ? internals(*comm).compare_with_all()
+                                            : internals(*comm).find_difference();
       },
       [weak](const std::string& problem) {
         if (const CommunicatorPtr comm = weak.lock()) comm->abort(problem);
         throw CommError(problem);
       });
 }
-
-std::string Communicator::find_difference() const {
-  // As many calls as were made since the last look, and some for ranks that lag behind.
-  const uint64_t made = state_->made.load(std::memory_order_relaxed);
-  const uint64_t since = made - state_->compared.exchange(made, std::memory_order_relaxed);
-  const int depth = static_cast<int>(std::min<uint64_t>(since + 32, StatusBoard::kRingSize));
-  return difference_on_board(state_->place, rank(), size(), state_->id, depth);
-}
-
-std::string Communicator::find_problem(double waited_seconds, int* blamed) const {
-  int rank_at_fault = -1;
-  std::string text =
-      problem_on_board(state_->place, rank(), size(), state_->id, waited_seconds, &rank_at_fault);
-  if (!text.empty()) state_->blamed = rank_at_fault;
-  if (blamed) *blamed = rank_at_fault;
-  return text;
-}
-
-void Communicator::note_failure(const std::string& text, bool by_peer, int blamed) const {
-  state_->mark_failed(text, by_peer, blamed);
-}
-
-int Communicator::rank_in_job(int rank) const { return comm::rank_in_job(state_->place, rank); }
 
 void Communicator::abort(const std::string& reason) {
   if (getpid() != state_->process) return;  // the child of a rank ends nobody's job
@@ -238,17 +172,9 @@ void Communicator::abort(const std::string& reason) {
   if (state_->control) state_->control->abort(reason);
 }
 
-int Communicator::before_close(std::function<void()> callback) {
-  state_->callbacks.emplace(state_->next_callback, std::move(callback));
-  return state_->next_callback++;
-}
-
-void Communicator::cancel_before_close(int id) { state_->callbacks.erase(id); }
-
-void Communicator::run_callbacks() {
-  for (const auto& destroy : std::exchange(state_->graphs, {})) destroy(kRecorderGone);
+void Communicator::State::run_callbacks() {
+  for (const auto& destroy : std::exchange(graphs, {})) destroy(kRecorderGone);
   // A callback may cancel itself or others.
-  auto& callbacks = state_->callbacks;
   while (!callbacks.empty()) {
     auto node = callbacks.extract(callbacks.begin());
     node.mapped()();
@@ -261,9 +187,9 @@ void Communicator::close() {
   CATENA_CHECK(CommError, s.capture == 0 || s.capture != cuda::capture_id(),
                "close: a graph that records calls of this communicator is being captured; close it "
                "after the capture");
-  run_callbacks();
+  s.run_callbacks();
   if (size() > 1 && !failed() && s.transport->meets_to_close() && s.transport->failure().empty()) {
-    Request request{.who = "close", .op = CommOp::kBarrier, .recorded_op = CommOp::kClose};
+    Request request{.who = "close", .call = {.op = CommOp::kBarrier, .kind = CallKind::kClose}};
     submit_to_host(request);
   }
   s.closed = true;
@@ -271,7 +197,7 @@ void Communicator::close() {
 }
 
 CommunicatorPtr Communicator::split(int color, int key) {
-  Request request{.who = "split", .op = CommOp::kBarrier, .recorded_op = CommOp::kSplit};
+  Request request{.who = "split", .call = {.op = CommOp::kBarrier, .kind = CallKind::kSplit}};
   submit(request);
   struct Choice {
     int color, key;
@@ -294,26 +220,22 @@ CommunicatorPtr Communicator::split(int color, int key) {
     if (!all.ranks.empty()) place.ranks.push_back(all.ranks[size_t(r)]);
     if (!all.hosts.empty()) place.hosts.push_back(all.hosts[size_t(r)]);
   }
-  CallRecord origin;
-  origin.sequence = static_cast<uint64_t>(state_->splits);
-  origin.root = color;
+  const CallRecord origin{.sequence = static_cast<uint64_t>(state_->splits),
+                          .call = {.root = color}};
   return make_communicator_at(std::move(transport), device_, state_->options, std::move(place),
                               fold_call(state_->id, origin));
 }
 
 // Making a call
-// ---------------------------------------------------------------------------------------
 
-void Communicator::apply_fault(bool& skip) {
-  const Fault& fault = state_->fault;
-  if (fault.kind == Fault::Kind::kNone || state_->made != fault.at_call) return;
+bool Communicator::State::apply_fault() const {
+  if (fault.kind == Fault::Kind::kNone || made != fault.at_call) return true;
   switch (fault.kind) {
     case Fault::Kind::kDelay:
       std::this_thread::sleep_for(std::chrono::duration<double>(fault.seconds));
       break;
     case Fault::Kind::kSkip:
-      skip = true;
-      break;
+      return false;
     case Fault::Kind::kThrow:
       throw std::runtime_error("injected fault");
     case Fault::Kind::kExit:
@@ -324,61 +246,39 @@ void Communicator::apply_fault(bool& skip) {
     case Fault::Kind::kNone:
       break;
   }
+  return true;
 }
 
-CallRecord Communicator::next_record(const Request& request, Dtype dtype) {
-  const CommOp op = request.recorded_op;
-  const int kind = op == CommOp::kObject ? request.recorded_kind : int(request.how.kind);
-  CallHistory& history = is_message(request.op)
-                             ? state_->pair_history(op == CommOp::kRecv, request.root)
-                             : state_->history;
-  return history.next(static_cast<CallOp>(op), static_cast<uint8_t>(dtype),
-                      static_cast<uint8_t>(kind), request.root,
-                      static_cast<uint64_t>(request.count));
+CallRecord Communicator::State::next_record(const CallSignature& call) {
+  CallHistory& one = is_message(call) ? pair_history(call.op == CommOp::kRecv, call.root) : history;
+  return one.next(call);
 }
 
-// The control communicator compares host calls among themselves. Recorded here too, they are also
-// compared with calls on device arrays: some ranks may be in a barrier while others reduce.
-void Communicator::record_host_call(const Request& request) {
-  State& s = *state_;
-  if (is_message(request.op)) return;
-  const Array& any = request.input.defined() ? request.input : request.output;
-  const CallRecord record = next_record(request, any.defined() ? any.dtype() : Dtype::kUInt8);
-  s.own_slot.begin_call(record);
-  s.own_slot.end_call(record);
+void Communicator::State::record_host_call(const CallSignature& call) {
+  if (is_message(call)) return;
+  const CallRecord record = next_record(call);
+  own_slot.begin_call(record);
+  own_slot.end_call(record);
 }
 
 Array Communicator::submit_to_host(Request& request) {
   if (!state_->control) return submit(request);
-  throw_if_failed();
+  state_->throw_if_failed();
   ++state_->made;
-  record_host_call(request);
+  state_->record_host_call(request.call);
   return state_->control->submit(request);
 }
 
 void Communicator::issue(const Request& request, const Array& input, const Array& output) {
   State& s = *state_;
-  Call call;
-  call.op = request.op;
-  call.reduction = request.how.kind;
-  call.weight = request.how.weight;
-  call.root = request.root;
-  call.count = request.count;
+  Call call{request.call};
+  call.weight = request.weight;
+  if (s.grouping && call.kind == CallKind::kArrays) call.kind = CallKind::kGrouped;
   const Array& any = input.defined() ? input : output;
-  if (any.defined()) {
-    call.dtype = any.dtype();
-    call.stream = current_stream(any.device());
-  }
-  CallRecord record = next_record(request, call.dtype);
-  record.reserved = s.grouping;
-  call.recorded_op = record.op;
-  call.recorded_reduction = record.reduction;
+  if (any.defined()) call.stream = current_stream(any.device());
+  const CallRecord record = s.next_record(call);
   call.sequence = record.sequence;
   call.hash = record.hash;
-  if (call.dtype == Dtype::kBool) {
-    if (call.reduction == Reduction::kSum) call.reduction = Reduction::kMax;
-    if (call.reduction == Reduction::kProduct) call.reduction = Reduction::kMin;
-  }
   s.own_slot.begin_call(record);
   if (s.grouping) {
     const bool temporary = output.defined() && !output.same_body(request.output);
@@ -396,6 +296,18 @@ void Communicator::issue(const Request& request, const Array& input, const Array
   s.own_slot.end_call(record);
 }
 
+namespace {
+
+// The one place that records the use of device arrays on the current stream.
+void record_uses(const Array& input, const Array& output) {
+  const Array& any = input.defined() ? input : output;
+  const Stream stream = current_stream(any.device());
+  record_use(*any.storage(), stream);
+  if (output.defined() && output.storage() != any.storage()) record_use(*output.storage(), stream);
+}
+
+}  // namespace
+
 Array Communicator::submit(Request& request) {
   State& s = *state_;
   CATENA_CHECK(CommError, !s.closed, request.who, ": the communicator is closed");
@@ -403,22 +315,21 @@ Array Communicator::submit(Request& request) {
                ": called in a process that was forked from the rank; only the rank itself can use "
                "its communicators");
   if (s.failed.load(std::memory_order_relaxed)) [[unlikely]]
-    throw_if_failed();
+    s.throw_if_failed();
   if (request.output.defined()) check_writable(request.who, request.output);
   ++s.made;
-  if (s.fault.kind != Fault::Kind::kNone) [[unlikely]] {
-    bool skip = false;
-    apply_fault(skip);
-    if (skip) return request.output;
-  }
+  if (s.fault.kind != Fault::Kind::kNone) [[unlikely]]
+    if (!s.apply_fault()) return request.output;
   const Array& any = request.input.defined() ? request.input : request.output;
   const DeviceType type = any.defined() ? any.device().type() : DeviceType::kCpu;
-  if (type == DeviceType::kCuda)
+  if (type == DeviceType::kCuda) {
     if (const uint64_t capture = cuda::capture_id(); capture != 0) [[unlikely]]
       take_part_in_capture(capture, request);
+    record_uses(request.input, request.output);
+  }
   const bool stage = !s.transport->moves(type);
   if (stage && type == DeviceType::kCpu && s.control) {
-    record_host_call(request);
+    s.record_host_call(request.call);
     return s.control->submit(request);
   }
   const ProfilerRange range(request.who);
@@ -457,13 +368,11 @@ Event Communicator::submit_on(const Stream& on, Request& request) {
   on.wait(current_stream(x.device()));
   StreamScope scope(on);
   submit(request);
-  record_use(*x.storage(), on);
-  if (!request.output.same_body(x)) record_use(*request.output.storage(), on);
   return on.record();
 }
 
 void Communicator::barrier() {
-  Request request{.who = "barrier", .op = CommOp::kBarrier};
+  Request request{.who = "barrier", .call = {.op = CommOp::kBarrier}};
   submit_to_host(request);
 }
 

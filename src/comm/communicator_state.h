@@ -13,32 +13,21 @@
 #include <string_view>
 #include <vector>
 
+#include "catena/comm/fault.h"
 #include "catena/comm/transport.h"
 #include "catena/core/graph.h"
-#include "status_board.h"
+#include "comm/diagnosis/peer_status.h"
+#include "status/status_board.h"
 
 namespace catena::comm {
-
-// The slots of a communicator's ranks on the status board of this host.
-struct BoardPlace {
-  std::shared_ptr<StatusBoard> board;
-  std::vector<int> slots;  // of every rank; -1 on other hosts
-  // Of every rank, its number in the job and the name of its host; empty when not known.
-  std::vector<int> ranks = {};
-  std::vector<std::string> hosts = {};
-};
 
 // A checked call, before staging.
 struct Communicator::Request {
   const char* who;
-  CommOp op;
-  Reduce how = {};
-  int root = -1;
-  int64_t count = 0;
+  CallSignature call;
+  double weight = 1;
   Array input = {};
   Array output = {};
-  CommOp recorded_op = op;
-  int recorded_kind = 0;
 };
 
 struct Communicator::State {
@@ -55,9 +44,21 @@ struct Communicator::State {
 
   // Of send (0) or recv (1) with a peer: both ends count the same calls.
   CallHistory& pair_history(bool receive, int peer);
+  // Counts the call.
+  CallRecord next_record(const CallSignature& call);
+  // The control communicator compares host calls among themselves. Recorded here too, they are also
+  // compared with calls on device arrays: some ranks may be in a barrier while others reduce.
+  void record_host_call(const CallSignature& call);
+  // Runs the callbacks of before_close and destroys the graphs that recorded calls.
+  void run_callbacks();
+  // The fault that a test has set for this call, if any; false: the call is to be skipped.
+  bool apply_fault() const;
+  void throw_if_failed();
+  // The first call in which the ranks of all hosts differ, or "". Collective over `control`.
+  std::string difference_over_hosts();
   // For parts of libcatena that are not members of Communicator.
   static State& of(const Communicator& comm) { return *comm.state_; }
-  void mark_failed(const std::string& text, bool by_peer, int blamed = -1);
+  void mark_failed(const std::string& text, bool by_peer, int culprit = -1);
   // The same for what a transport threw.
   void mark_failed(const std::exception& error);
 
@@ -75,7 +76,7 @@ struct Communicator::State {
   mutable std::mutex failure_mutex;
   std::string failure;
   std::atomic<bool> failed{false};
-  std::atomic<int> blamed{-1};  // whom the last problem that was found is to blame on
+  std::atomic<int> culprit{-1};  // of the last problem that was found
   bool closed = false;
 
   Stream side;
@@ -86,6 +87,7 @@ struct Communicator::State {
   Fault fault;
   std::atomic<uint64_t> made{0};
   std::atomic<uint64_t> compared{0};  // value of made when differences were last looked for
+  int no_sync_scopes = 0;
   int splits = 0;
   std::vector<cuda::GraphDestroyer> graphs;  // that recorded calls, and go first
   uint64_t capture = 0;         // the last graph capture with calls of this communicator
@@ -94,43 +96,13 @@ struct Communicator::State {
   pid_t process;                // that made it; children that it forks have no part in it
 };
 
-// The number of messages from rank `source` to rank `destination` as a communicator of its own.
-uint64_t pair_id(uint64_t communicator, int source, int destination);
-
 // make_communicator for transports inside libcatena that bring their own board.
 CommunicatorPtr make_communicator_at(std::unique_ptr<Transport> transport, Device device,
                                      const CommunicatorOptions& options, BoardPlace place,
                                      uint64_t id);
 // The board of this process and its slots for all ranks; exchanges slots over `comm`.
 BoardPlace find_board(Communicator& comm);
-// Leaves an error on the slot of this process, if catena-run or a communicator gave it one.
-void note_failure(std::string_view text);
-
 // Also starts the call numbers again, under another id.
 void set_place(Communicator& comm, BoardPlace place, uint64_t id);
-// The first difference in the last `depth` calls of the ranks on this host; "" when there is none.
-std::string difference_on_board(const BoardPlace& place, int rank, int size, uint64_t id, int depth,
-                                int* blamed = nullptr);
-// The same over rings of all ranks.
-std::string difference_of(const std::vector<std::vector<CallRecord>>& rings, int rank, uint64_t id);
-// Of rings whose calls do not differ: the first that some ranks have made and others have not.
-std::string missing_call_of(const std::vector<std::vector<CallRecord>>& rings, uint64_t id);
-// The first difference, or failure of a peer, that the boards show; see Communicator::find_problem.
-std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64_t id,
-                             double waited_seconds, int* blamed = nullptr);
-// The number in the whole job of a communicator's rank, as far as this host knows it.
-int rank_in_job(const BoardPlace& place, int rank);
-// The number of the last call on a communicator among these; 0: none.
-uint64_t last_call(const std::vector<CallRecord>& ring, uint64_t id);
-// The same of every rank; nothing where the records do not tell, on other hosts and where calls on
-// other communicators may have overwritten them.
-using LastCalls = std::vector<std::optional<uint64_t>>;
-LastCalls last_calls(const BoardPlace& place, uint64_t id);
-// The ranks that are known not to have made this call yet.
-std::vector<int> late_ranks(const LastCalls& last, uint64_t sequence);
-// The ranks whose last call is the oldest; none when all known made the same number.
-std::vector<int> slowest_ranks(const LastCalls& last);
-// What describe_delay says; a place without a board tells nothing.
-WaitProblem describe_delay(const BoardPlace& place, uint64_t id, double timeout, const Wait& wait);
 
 }  // namespace catena::comm

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 
+#include "catena/comm/internals.h"
 #include "catena/core/log.h"
 #include "catena/core/plugin.h"
 #include "communicator_state.h"
@@ -15,30 +16,7 @@
 
 namespace catena::comm {
 
-// Call descriptions
-// -----------------------------------------------------------------------------------
-
-const char* name(CommOp op) { return call_op_name(static_cast<uint8_t>(op)); }
-
-std::string Call::describe() const {
-  static constexpr const char* kObjects[] = {"broadcast_object", "all_gather_object",
-                                             "gather_object", "scatter_object", "send_object"};
-  CallRecord record;
-  record.sequence = sequence;
-  record.op = recorded_op;
-  record.dtype = static_cast<uint8_t>(dtype);
-  record.reduction = recorded_reduction;
-  record.root = root;
-  record.count = static_cast<uint64_t>(count);
-  if (recorded_op == static_cast<uint8_t>(CommOp::kObject)) {
-    std::string text = message(kObjects[recorded_reduction % std::size(kObjects)], " #", sequence);
-    return root < 0 ? text : message(text, " root ", root);
-  }
-  return format_call(record);
-}
-
 // Environment
-// -----------------------------------------------------------------------------------------
 
 namespace {
 
@@ -116,7 +94,6 @@ Device default_device(const CommunicatorOptions& options, int local_rank) {
 }
 
 // Making
-// ------------------------------------------------------------------------------------------------
 
 namespace {
 
@@ -220,7 +197,7 @@ CommunicatorPtr make_communicator_at(std::unique_ptr<Transport> transport, Devic
   if (state->place.board)
     state->own_slot = state->place.board->slot(state->place.slots[size_t(state->topology.rank)]);
   auto comm = std::make_shared<Communicator>(std::move(state));
-  comm->transport().attach(*comm);
+  internals(*comm).transport().attach(*comm);
   return comm;
 }
 

@@ -8,7 +8,7 @@ namespace catena::comm {
 
 void Communicator::group(const std::function<void()>& calls) {
   CATENA_CHECK(CommError, !state_->grouping, "group: a group is already open on this communicator");
-  throw_if_failed();
+  state_->throw_if_failed();
   begin_group();
   try {
     calls();

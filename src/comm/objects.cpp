@@ -114,11 +114,16 @@ NamedArrays unpack_named_arrays(std::string_view bytes) {
 
 namespace {
 
-// What an object call is called in records, as the reduction code of CallOp::object.
-enum ObjectKind { kBroadcastObject, kAllGatherObject, kGatherObject, kScatterObject, kSendObject };
-
 // Pieces up to this size are gathered in one padded call, larger ones one by one.
 constexpr int64_t kPadded = 64 * 1024;
+
+// The exchange of lengths that begins an object call, and the call that then moves the bytes.
+CallSignature lengths_by(CommOp op, int root = -1) {
+  return {.op = op, .dtype = Dtype::kInt64, .kind = CallKind::kObject, .root = root};
+}
+CallSignature bytes_by(CommOp op, int root = -1) {
+  return {.op = op, .dtype = Dtype::kUInt8, .root = root};
+}
 
 Array view_bytes(const void* data, int64_t count, Dtype dtype) {
   return borrow_array(const_cast<void*>(data), {count}, dtype, cpu(0));
@@ -126,18 +131,14 @@ Array view_bytes(const void* data, int64_t count, Dtype dtype) {
 
 }  // namespace
 
-// One host call on raw memory; in or out may be null. `count` of the call is the smaller count (the
+// One host call on raw memory; in or out may be null. The call's count is the smaller one (the
 // piece), except for calls in which both are equal.
-void Communicator::host_call(CommOp op, void* in, int64_t in_count, void* out, int64_t out_count,
-                             Dtype dtype, int root, int kind) {
-  Request request{.who = "object call", .op = op, .root = root};
-  if (in) request.input = view_bytes(in, in_count, dtype);
-  if (out) request.output = view_bytes(out, out_count, dtype);
-  request.count = !in ? out_count : !out ? in_count : std::min(in_count, out_count);
-  if (kind >= 0) {
-    request.recorded_op = CommOp::kObject;
-    request.recorded_kind = kind;
-  }
+void Communicator::host_call(const CallSignature& call, void* in, int64_t in_count, void* out,
+                             int64_t out_count) {
+  Request request{.who = "object call", .call = call};
+  if (in) request.input = view_bytes(in, in_count, call.dtype);
+  if (out) request.output = view_bytes(out, out_count, call.dtype);
+  request.call.count = !in ? out_count : !out ? in_count : std::min(in_count, out_count);
   CATENA_CHECK(CommError, !state_->grouping, "object calls cannot be part of a group");
   submit_to_host(request);
 }
@@ -146,12 +147,12 @@ std::string Communicator::broadcast_bytes(std::string bytes, int root) {
   check_peer("broadcast_object", root, "root");
   const bool sends = rank() == root;
   int64_t length = static_cast<int64_t>(bytes.size());
-  host_call(CommOp::kBroadcast, sends ? &length : nullptr, 1, sends ? nullptr : &length, 1,
-            Dtype::kInt64, root, kBroadcastObject);
+  host_call(lengths_by(CommOp::kBroadcast, root), sends ? &length : nullptr, 1,
+            sends ? nullptr : &length, 1);
   bytes.resize(static_cast<size_t>(length));
   if (length > 0)
-    host_call(CommOp::kBroadcast, sends ? bytes.data() : nullptr, length,
-              sends ? nullptr : bytes.data(), length, Dtype::kUInt8, root, -1);
+    host_call(bytes_by(CommOp::kBroadcast, root), sends ? bytes.data() : nullptr, length,
+              sends ? nullptr : bytes.data(), length);
   return bytes;
 }
 
@@ -159,8 +160,7 @@ std::vector<std::string> Communicator::all_gather_bytes(const std::string& bytes
   const size_t ranks = static_cast<size_t>(size());
   int64_t length = static_cast<int64_t>(bytes.size());
   std::vector<int64_t> lengths(ranks);
-  host_call(CommOp::kAllGather, &length, 1, lengths.data(), size(), Dtype::kInt64, -1,
-            kAllGatherObject);
+  host_call(lengths_by(CommOp::kAllGather), &length, 1, lengths.data(), size());
   const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
   std::vector<std::string> result(ranks);
   if (longest == 0) return result;
@@ -168,8 +168,7 @@ std::vector<std::string> Communicator::all_gather_bytes(const std::string& bytes
     std::string padded = bytes;
     padded.resize(static_cast<size_t>(longest));
     std::string all(static_cast<size_t>(longest) * ranks, '\0');
-    host_call(CommOp::kAllGather, padded.data(), longest, all.data(), longest * size(),
-              Dtype::kUInt8, -1, -1);
+    host_call(bytes_by(CommOp::kAllGather), padded.data(), longest, all.data(), longest * size());
     for (size_t r = 0; r < ranks; ++r)
       result[r] = all.substr(r * static_cast<size_t>(longest), static_cast<size_t>(lengths[r]));
     return result;
@@ -178,9 +177,9 @@ std::vector<std::string> Communicator::all_gather_bytes(const std::string& bytes
     const bool sends = rank() == static_cast<int>(r);
     result[r] = sends ? bytes : std::string(static_cast<size_t>(lengths[r]), '\0');
     if (lengths[r] > 0)
-      host_call(CommOp::kBroadcast, sends ? result[r].data() : nullptr, lengths[r],
-                sends ? nullptr : result[r].data(), lengths[r], Dtype::kUInt8, static_cast<int>(r),
-                -1);
+      host_call(bytes_by(CommOp::kBroadcast, static_cast<int>(r)),
+                sends ? result[r].data() : nullptr, lengths[r], sends ? nullptr : result[r].data(),
+                lengths[r]);
   }
   return result;
 }
@@ -190,12 +189,11 @@ std::vector<std::string> Communicator::gather_bytes(const std::string& bytes, in
   const bool receives = rank() == root;
   int64_t length = static_cast<int64_t>(bytes.size());
   std::vector<int64_t> lengths(static_cast<size_t>(size()));
-  host_call(CommOp::kGather, &length, 1, receives ? lengths.data() : nullptr, size(), Dtype::kInt64,
-            root, kGatherObject);
+  host_call(lengths_by(CommOp::kGather, root), &length, 1, receives ? lengths.data() : nullptr,
+            size());
   if (!receives) {
     if (length > 0)
-      host_call(CommOp::kSend, const_cast<char*>(bytes.data()), length, nullptr, 0, Dtype::kUInt8,
-                root, -1);
+      host_call(bytes_by(CommOp::kSend, root), const_cast<char*>(bytes.data()), length, nullptr, 0);
     return {};
   }
   std::vector<std::string> result(lengths.size());
@@ -206,8 +204,8 @@ std::vector<std::string> Communicator::gather_bytes(const std::string& bytes, in
     }
     result[r].resize(static_cast<size_t>(lengths[r]));
     if (lengths[r] > 0)
-      host_call(CommOp::kRecv, nullptr, 0, result[r].data(), lengths[r], Dtype::kUInt8,
-                static_cast<int>(r), -1);
+      host_call(bytes_by(CommOp::kRecv, static_cast<int>(r)), nullptr, 0, result[r].data(),
+                lengths[r]);
   }
   return result;
 }
@@ -220,19 +218,18 @@ std::string Communicator::scatter_bytes(const std::vector<std::string>& pieces, 
   std::vector<int64_t> lengths;
   for (const std::string& piece : pieces) lengths.push_back(static_cast<int64_t>(piece.size()));
   int64_t length = 0;
-  host_call(CommOp::kScatter, sends ? lengths.data() : nullptr, size(), &length, 1, Dtype::kInt64,
-            root, kScatterObject);
+  host_call(lengths_by(CommOp::kScatter, root), sends ? lengths.data() : nullptr, size(), &length,
+            1);
   if (!sends) {
     std::string result(static_cast<size_t>(length), '\0');
-    if (length > 0)
-      host_call(CommOp::kRecv, nullptr, 0, result.data(), length, Dtype::kUInt8, root, -1);
+    if (length > 0) host_call(bytes_by(CommOp::kRecv, root), nullptr, 0, result.data(), length);
     return result;
   }
   for (int r = 0; r < size(); ++r) {
     const std::string& piece = pieces[static_cast<size_t>(r)];
     if (r != root && !piece.empty())
-      host_call(CommOp::kSend, const_cast<char*>(piece.data()), static_cast<int64_t>(piece.size()),
-                nullptr, 0, Dtype::kUInt8, r, -1);
+      host_call(bytes_by(CommOp::kSend, r), const_cast<char*>(piece.data()),
+                static_cast<int64_t>(piece.size()), nullptr, 0);
   }
   return pieces[static_cast<size_t>(root)];
 }
@@ -240,19 +237,19 @@ std::string Communicator::scatter_bytes(const std::vector<std::string>& pieces, 
 void Communicator::send_bytes(const std::string& bytes, int destination) {
   check_other("send_object", destination, "destination");
   int64_t length = static_cast<int64_t>(bytes.size());
-  host_call(CommOp::kSend, &length, 1, nullptr, 0, Dtype::kInt64, destination, -1);
+  host_call({.op = CommOp::kSend, .dtype = Dtype::kInt64, .root = destination}, &length, 1, nullptr,
+            0);
   if (length > 0)
-    host_call(CommOp::kSend, const_cast<char*>(bytes.data()), length, nullptr, 0, Dtype::kUInt8,
-              destination, -1);
+    host_call(bytes_by(CommOp::kSend, destination), const_cast<char*>(bytes.data()), length,
+              nullptr, 0);
 }
 
 std::string Communicator::recv_bytes(int source) {
   check_other("recv_object", source, "source");
   int64_t length = 0;
-  host_call(CommOp::kRecv, nullptr, 0, &length, 1, Dtype::kInt64, source, -1);
+  host_call({.op = CommOp::kRecv, .dtype = Dtype::kInt64, .root = source}, nullptr, 0, &length, 1);
   std::string bytes(static_cast<size_t>(length), '\0');
-  if (length > 0)
-    host_call(CommOp::kRecv, nullptr, 0, bytes.data(), length, Dtype::kUInt8, source, -1);
+  if (length > 0) host_call(bytes_by(CommOp::kRecv, source), nullptr, 0, bytes.data(), length);
   return bytes;
 }
 
@@ -260,7 +257,10 @@ void Communicator::reduce_value(void* value, Dtype dtype, const Reduce& op) {
   CATENA_CHECK(DtypeError,
                is_float(dtype) || (op.kind != Reduction::kMean && op.kind != Reduction::kWeighted),
                "all_reduce_value: ", op.kind, " needs a floating type, got ", dtype);
-  Request request{.who = "all_reduce_value", .op = CommOp::kAllReduce, .how = op, .count = 1};
+  Request request{
+      .who = "all_reduce_value",
+      .call = {.op = CommOp::kAllReduce, .dtype = dtype, .reduction = op.kind, .count = 1},
+      .weight = op.weight};
   request.input = request.output = view_bytes(value, 1, dtype);
   CATENA_CHECK(CommError, !state_->grouping, "object calls cannot be part of a group");
   submit_to_host(request);

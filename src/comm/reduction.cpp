@@ -8,11 +8,6 @@
 
 namespace catena::comm {
 
-const char* name(Reduction reduction) {
-  static constexpr const char* kNames[] = {"sum", "mean", "min", "max", "product", "weighted"};
-  return kNames[static_cast<int>(reduction)];
-}
-
 namespace {
 
 // Values in flight at once: inputs are read in order, the accumulators stay in the cache.

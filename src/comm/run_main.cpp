@@ -3,13 +3,13 @@
 #include <cstdio>
 #include <string>
 
-#include "communicator_state.h"
+#include "status/process_board.h"
 
 namespace catena {
 
 void report_failure(std::string_view text) noexcept {
   try {
-    comm::note_failure(text);
+    comm::note_process_failure(text);
   } catch (const std::exception&) {
     // The board is gone: the error is on standard error as well.
   }

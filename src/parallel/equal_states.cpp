@@ -204,7 +204,7 @@ void check_equal_states(Communicator& comm, Optimizer& optimizer, const char* wh
               "broadcast_state() after loading or changing it on one rank, read checkpoints with "
               "from_rank_0(), and give the same hyper-parameters on all ranks");
   const int odd = odd_rank_of(groups, comm.size());
-  comm.note_failure(text, true, comm.rank_in_job(odd));
+  comm::internals(comm).note_failure(text, true, comm::internals(comm).rank_in_job(odd));
   throw ValueError(text);
 }
 

@@ -5,6 +5,7 @@
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
 #include "catena/core/graph.h"
+#include "catena/parallel/no_sync.h"
 #include "equal_states.h"
 
 namespace catena::parallel {
@@ -134,7 +135,7 @@ void GradientReducer::backward_begins() {
     wait();
     begin_round();
   }
-  if (!comm_.synchronises()) return;
+  if (!synchronizes(comm_)) return;
   begin_round();
   reducing_ = reduced_ = true;
 }

@@ -1,6 +1,7 @@
 // Collectives inside a captured step: ranks that record different calls are refused at the end of
-// the capture. Runs without a GPU, on a pretended one whose memory is the host's; an executable of
-// its own, for the pretended backend takes the place of the real one.
+// the capture. And what a communicator says of the memory that its calls use. Runs without a GPU,
+// on a pretended one whose memory is the host's; an executable of its own, for the pretended
+// backend takes the place of the real one.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -11,6 +12,8 @@
 #include <mutex>
 #include <ostream>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "catena/core/backend.h"
 #include "catena/core/graph.h"
@@ -39,7 +42,14 @@ class PretendedGpu final : public Backend {
   void synchronize(int) override {}
   StoragePtr allocate(int, size_t) override { throw std::logic_error("allocate"); }
   StoragePtr allocate_pinned(Device, size_t) override { throw std::logic_error("pinned"); }
-  void record_use(const Storage&, const Stream&) override {}
+  void record_use(const Storage& storage, const Stream& stream) override {
+    uses().emplace_back(&storage, stream);
+  }
+  // By this thread, which is one rank.
+  static std::vector<std::pair<const Storage*, Stream>>& uses() {
+    thread_local std::vector<std::pair<const Storage*, Stream>> all;
+    return all;
+  }
   PoolStatistics statistics(int) override { return {}; }
   PoolStatistics pinned_statistics() override { return {}; }
   void free_all_blocks(int) override {}
@@ -63,8 +73,12 @@ class PretendedGpu final : public Backend {
   void synchronize_stream(StreamState*) override {}
   bool query_stream(StreamState*) override { return true; }
   void stream_wait_event(StreamState*, EventState*) override {}
-  EventState* create_event(int, bool) override { throw std::logic_error("create_event"); }
-  void destroy_event(EventState*) override {}
+  EventState* create_event(int index, bool) override {
+    auto* state = new EventState;
+    state->device = cuda_device(index);
+    return state;
+  }
+  void destroy_event(EventState* state) override { delete state; }
   void record_event(EventState*, StreamState*) override {}
   void synchronize_event(EventState*) override {}
   bool query_event(EventState*) override { return true; }
@@ -207,11 +221,11 @@ TEST(CapturedCalls, ThatAgreeAreRecordedAndCompareNothingTwice) {
     const Array x = on_gpu(comm, 4);
     // One comparison a capture, however many calls it has.
     for (const int calls : {1, 20}) {
-      const uint64_t before = control.calls();
+      const uint64_t before = internals(control).calls();
       cuda::Graph::capture(cuda_device(comm.rank()), [&] {
         for (int i = 0; i < calls; ++i) comm.all_reduce(x, Reduction::kSum, x);
       });
-      EXPECT_LE(control.calls() - before, 2u);
+      EXPECT_LE(internals(control).calls() - before, 2u);
     }
     // A step without calls of the communicator waits for nobody.
     if (comm.rank() == 0) cuda::Graph::capture(cuda_device(0), [] {});
@@ -324,6 +338,34 @@ TEST(CapturedCalls, AStepThatEndsTheCommunicatorItUsedIsRefused) {
 TEST(CapturedCalls, ACheckOutsideACaptureIsAnError) {
   EXPECT_THROW(cuda::add_capture_check([] { return std::string(); }, [](const std::string&) {}),
                Error);
+}
+
+TEST(RecordedUses, AreOneForEachCallAndStorage) {
+  run_on_gpus(2, [](Communicator& comm, Communicator&) {
+    using Uses = std::vector<std::pair<const Storage*, Stream>>;
+    const Array x = on_gpu(comm, 4), y = on_gpu(comm, 4);
+    const Stream current = current_stream(comm.device()), side = comm.side_stream();
+    const auto expect = [](const char* what, const Uses& uses) {
+      EXPECT_TRUE(std::exchange(PretendedGpu::uses(), {}) == uses) << what;
+    };
+    PretendedGpu::uses().clear();
+    comm.all_reduce(x, Reduction::kSum, x);
+    expect("in place", {{x.storage().get(), current}});
+    comm.all_reduce(x, Reduction::kSum, y);
+    expect("two arrays", {{x.storage().get(), current}, {y.storage().get(), current}});
+    comm.all_reduce_async(x, Reduction::kSum, side);
+    expect("asynchronous", {{x.storage().get(), side}});
+    comm.all_gather_async(x(Slice(0, 2)), y, side);
+    expect("asynchronous, two arrays", {{x.storage().get(), side}, {y.storage().get(), side}});
+    comm.group([&] {
+      comm.send(x, 1 - comm.rank());
+      comm.recv(y, 1 - comm.rank());
+    });
+    expect("grouped", {{x.storage().get(), current}, {y.storage().get(), current}});
+    comm.barrier();
+    comm.all_reduce_value(1.0);
+    expect("host calls", {});
+  });
 }
 
 // ctest runs this by itself with the setting.

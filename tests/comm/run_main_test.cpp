@@ -11,7 +11,7 @@
 #include "catena/array/creation.h"
 #include "catena/core/error.h"
 #include "catena/core/memory.h"
-#include "comm/status_board.h"
+#include "status/status_board.h"
 
 namespace catena {
 namespace {

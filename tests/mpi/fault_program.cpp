@@ -17,6 +17,7 @@
 
 #include "catena/array/creation.h"
 #include "catena/comm/factory.h"
+#include "catena/comm/fault.h"
 #include "catena/comm/run_main.h"
 #include "comm/suite.h"
 
@@ -141,9 +142,10 @@ bool is_disagreement(const std::string& fault) {
 
 // Sets what happens in call #2, or does it now; true when the program is to end.
 bool misbehave(Communicator& comm, const std::string& fault, const Array& x) {
-  if (fault == "exit") comm.inject({.kind = Fault::Kind::kExit, .at_call = 2, .seconds = 3});
-  if (fault == "kill") comm.inject({.kind = Fault::Kind::kKill, .at_call = 2});
-  if (fault == "hang") comm.inject({.kind = Fault::Kind::kDelay, .at_call = 2, .seconds = 30});
+  if (fault == "exit") inject_fault(comm, {.kind = Fault::Kind::kExit, .at_call = 2, .seconds = 3});
+  if (fault == "kill") inject_fault(comm, {.kind = Fault::Kind::kKill, .at_call = 2});
+  if (fault == "hang")
+    inject_fault(comm, {.kind = Fault::Kind::kDelay, .at_call = 2, .seconds = 30});
   if (fault == "throw") throw std::runtime_error("rank 1 has no disk");
   if (fault == "abort") comm.abort("loss is NaN");
   if (fault == "leave") _exit(0);

@@ -73,7 +73,7 @@ TEST(MpiFaults, RankThatHangs) {
   EXPECT_LT(o.seconds, 29);
   EXPECT_TRUE(holds(o,
                     "waited 3 s (CATENA_TIMEOUT) in all_reduce #2 sum float32[4]: rank 1 did not "
-                    "come to call #2; the stacks or logs"))
+                    "come to call #2; inspect"))
       << o.text;
 }
 

@@ -1,19 +1,20 @@
 // Communicator: a fixed group of ranks that move arrays and host objects among each other.
 //
 // A rank is a process (mpi, nccl) or a thread (threads). Every collective must be called by all
-// ranks of the communicator, in the same order, with the same dtype, counts, reduction and root;
-// ranks that disagree all get a CommError that names the first differing call and the ranks. A rank
-// that dies, or does not come within the deadline (CATENA_TIMEOUT seconds, 600), ends the others
-// with a CommError that names it. After such an error the communicator is dead: every later call
-// throws the same text.
+// ranks of the communicator, in the same order, with the same dtype, counts, reduction and root.
+// If ranks disagree, all get a CommError that names the first differing call and the ranks. If a
+// rank dies, or does not come within the deadline (CATENA_TIMEOUT seconds, 600), the others get a
+// CommError that names it. After such an error the communicator is dead: every later call throws
+// the same text.
 //
-// Arrays: the output may be given, else it is new; giving the input as output works in place. An
-// array must be on device(); with a GPU as device() host arrays are welcome too and travel by the
-// host's way. Any strides and zero-size arrays are allowed. Calls are queued on the calling
-// thread's current stream of the array's device and are ordered with it; only host arrays and
-// objects are complete when a call returns.
+// Arrays: the output may be given, else it is new. Giving the input as output works in place. An
+// array must be on device(). If that is a GPU, host arrays are accepted too and are moved by the
+// host. Any strides and zero-size arrays are allowed. Calls are queued on the calling thread's
+// current stream of the array's device and are ordered with it. Calls on host arrays and objects
+// are complete when they return.
 //
-// One thread at a time may use a communicator.
+// One thread at a time may use a communicator. Transports, diagnosis and tests find what else they
+// need in internals.h and fault.h.
 #pragma once
 
 #include <functional>
@@ -23,7 +24,6 @@
 #include <vector>
 
 #include "catena/array/array.h"
-#include "catena/comm/fault.h"
 #include "catena/comm/objects.h"
 #include "catena/comm/reduction.h"
 #include "catena/comm/topology.h"
@@ -32,10 +32,6 @@ namespace catena::comm {
 
 class Communicator;
 using CommunicatorPtr = std::shared_ptr<Communicator>;
-class Transport;
-enum class CommOp : uint8_t;
-
-struct CallRecord;
 
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
@@ -59,12 +55,11 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // The implementation: "threads", "mpi" or "nccl".
   std::string name() const;
 
-  // Ranks with the same color >= 0 form a new communicator, ordered by key, then by old rank.
-  // A negative color sits out and gets null. All ranks must call it.
+  // Ranks with the same color >= 0 form a new communicator, ordered by key, then by old rank. A
+  // rank with a negative color gets null. Collective.
   CommunicatorPtr split(int color, int key = 0);
 
   // Collectives on arrays. All return the output.
-  // --------------------------------------------------
 
   // Combines the arrays of all ranks element by element; every rank gets the same bits. Elements
   // meet in row-major order, as in flat buffers: their number must be equal on all ranks, shapes
@@ -91,46 +86,29 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void barrier();
 
   // Point to point. Messages between two ranks arrive in order; there are no tags. A send waits for
-  // its recv: exchanges belong into one group, and so does a message to oneself (ValueError
-  // without).
+  // its recv, so an exchange belongs into one group. A message to this rank itself is only allowed
+  // in a group (ValueError elsewhere).
   void send(const Array& x, int destination);
   void recv(const Array& out, int source);
 
-  // Calls made in a group are issued together at its end; outputs are valid after it. At most one
-  // group is open at a time.
+  // Calls made in a group are issued together at its end, and their outputs are valid after it. At
+  // most one group may be open.
   //   comm.group([&] { comm.send(a, next); comm.recv(b, previous); });
   void group(const std::function<void()>& calls);
 
-  // For data parallelism
-  // ----------------------------------------------------------------------------
+  // Asynchronous collectives on another stream
 
   // In-place all-reduce of a contiguous array on `on`, which first waits for the current stream.
-  // The event completes with it (null on the CPU, where it is done on return). The array's storage
-  // counts as used by `on`.
+  // The returned event completes with the call. On the CPU the call is complete on return and the
+  // event is null. The array's storage counts as used by `on`.
   Event all_reduce_async(const Array& x, const Reduce& op, const Stream& on);
-  // The same way; out must be given and contiguous.
+  // The same for the other two; out must be given and contiguous.
   Event reduce_scatter_async(const Array& x, const Reduce& op, const Array& out, const Stream& on);
   Event all_gather_async(const Array& x, const Array& out, const Stream& on);
   // A stream of device() that belongs to this communicator, of high priority.
   Stream side_stream();
 
-  // While such a scope lives, synchronises() is false and data-parallel backward passes only
-  // accumulate.
-  class NoSync {
-   public:
-    explicit NoSync(Communicator& comm) : comm_(&comm) { ++comm.no_sync_; }
-    ~NoSync() { --comm_->no_sync_; }
-    NoSync(const NoSync&) = delete;
-    NoSync& operator=(const NoSync&) = delete;
-
-   private:
-    Communicator* comm_;
-  };
-  [[nodiscard]] NoSync no_sync() { return NoSync(*this); }
-  bool synchronises() const { return no_sync_ == 0; }
-
   // Host objects: strings, trivially copyable values, vectors of them, NamedArrays.
-  // ------------------
 
   template <class T>
   T broadcast_object(const T& value, int root = 0) {
@@ -176,83 +154,42 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void send_bytes(const std::string& bytes, int destination);
   std::string recv_bytes(int source);
 
-  // Life and faults
-  // ---------------------------------------------------------------------------------
+  // Failures and the end
 
   // Compares the calls made so far with those of the other ranks and throws CommError on a
-  // difference. On one host it reads shared memory and waits for nobody; over several hosts it is a
-  // collective over the control communicator. `threads` and `mpi` compare at every call anyway;
-  // with nccl the optimizer calls this every 64 updates, host waits compare what is on their host,
-  // and graph capture uses compare_with_all() at its end.
+  // difference. On one host it reads shared memory and waits for nobody. Over several hosts it is a
+  // collective. "threads" and "mpi" compare at every call anyway. With "nccl" a multi-node
+  // optimizer calls this every 64 updates, and host waits compare what is on their host.
   void check();
-  // Collective over host messages: waits until every rank is here and returns the first difference
-  // of all calls so far, with what kept a rank from coming; "" when all agree. Uses no device, so
-  // it may run while a graph is captured: cuda::Graph::capture calls it for every communicator that
-  // reduced, gathered or broadcast device arrays in the step (all its ranks must then capture), and
-  // throws CommError on a difference before anything is launched.
-  std::string compare_with_all();
-  // What keeps this communicator's calls from finishing, as far as the other ranks' records on this
-  // host tell: a differing call, a dead or finished rank. Empty when nothing is wrong. Thread-safe.
-  std::string find_problem(double waited_seconds, int* blamed = nullptr) const;
-  // For transports: whom to blame, as a number in the whole job.
-  int rank_in_job(int rank) const;
-  // For transports that notice a failure outside of a call: every later call throws `text`, and the
-  // job's report blames this rank, or a peer: that rank of the job, -1 for none in particular.
-  // Thread-safe.
-  void note_failure(const std::string& text, bool by_peer, int blamed) const;
-  // The first call in which the records of this host's ranks differ, or "". Cheap enough for every
-  // host wait. Thread-safe.
-  std::string find_difference() const;
-  // What happened after work that was queued here: throws when the communicator has failed.
-  void throw_if_failed() const;
+  // Whether a call of this rank has failed, or one of another rank that this one has heard of.
   bool failed() const;
-  // Watches work on the stream that the communicator did not issue itself. Launches of a
-  // cuda::Graph that recorded its calls are watched without this.
-  void watch(const Stream& stream);
-
   // Ends the job: every rank of the communicator gets a CommError with this text.
   void abort(const std::string& reason);
-  // Called before the communicator goes; when an exception ends it, calls of the communicator throw
-  // by then. Returns a number for cancel_before_close.
-  int before_close(std::function<void()> callback);
-  void cancel_before_close(int id);
-  // Collective; later calls throw, and so do launches of graphs that recorded calls. Also done by
-  // the destructor.
-  void close();
   // What this rank is doing, for the reports of other ranks and of the launcher ("epoch 3").
   void note(std::string_view text);
-
-  // Tests: see fault.h. Replaces the fault set before.
-  void inject(const Fault& fault);
-  // Calls that this rank has made.
-  uint64_t calls() const;
-  // The part that moves bytes, for its implementers and their tests.
-  Transport& transport();
+  // Collective. Later calls throw, and so do launches of graphs that recorded calls. The destructor
+  // closes as well.
+  void close();
 
  private:
   struct Request;
   Array submit(Request& request);
   Array submit_to_host(Request& request);
-  CallRecord next_record(const Request& request, Dtype dtype);
-  void record_host_call(const Request& request);
-  void take_part_in_capture(uint64_t capture, const Request& request);
-  void run_callbacks();
+  Event submit_on(const Stream& on, Request& request);
   void issue(const Request& request, const Array& input, const Array& output);
+  void take_part_in_capture(uint64_t capture, const Request& request);
   void begin_group();
   void end_group();
   void drop_group();
-  Event submit_on(const Stream& on, Request& request);
   void reduce_value(void* value, Dtype dtype, const Reduce& op);
+  void host_call(const CallSignature& call, void* in, int64_t in_count, void* out,
+                 int64_t out_count);
   void check_array(const char* who, const Array& a) const;
   void check_peer(const char* who, int peer, const char* role) const;
   void check_other(const char* who, int peer, const char* role) const;
-  void host_call(CommOp op, void* in, int64_t in_count, void* out, int64_t out_count, Dtype dtype,
-                 int root, int kind);
-  void apply_fault(bool& skip);
 
   Topology topology_;
   Device device_;
-  int no_sync_ = 0;
   std::unique_ptr<State> state_;
 };
 

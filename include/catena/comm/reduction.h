@@ -1,17 +1,10 @@
 // How values of the ranks are combined.
 #pragma once
 
-#include <cstdint>
-#include <string>
-
 #include "catena/core/error.h"
+#include "catena/status/call_signature.h"  // Reduction
 
 namespace catena::comm {
-
-enum class Reduction : uint8_t { kSum, kMean, kMin, kMax, kProduct, kWeighted };
-
-const char* name(Reduction reduction);  // "sum", "mean", ...
-inline std::string to_string(Reduction reduction) { return name(reduction); }
 
 // A reduction, and for the weighted sum the factor of this rank's values.
 //

@@ -1,7 +1,7 @@
 // For implementers of communicators: the part that moves bytes.
 //
-// Communicator checks arguments, makes arrays contiguous, keeps the call records and chooses
-// streams; a Transport gets calls that are right on this rank. See
+// Communicator checks arguments, makes arrays contiguous, keeps the call records, chooses streams
+// and records the use of memory on them. A Transport gets calls that are right on this rank. See
 // docs/how-to/add-a-communicator.md.
 #pragma once
 
@@ -14,61 +14,35 @@
 
 #include "catena/comm/communicator.h"
 #include "catena/comm/factory.h"
+#include "catena/comm/internals.h"
 
 namespace catena::comm {
 
-enum class CommOp : uint8_t {
-  kNone,
-  kAllReduce,
-  kReduceScatter,
-  kAllGather,
-  kBroadcast,
-  kReduce,
-  kGather,
-  kScatter,
-  kAllToAll,
-  kSend,
-  kRecv,
-  kBarrier,
-  kSplit,
-  kObject,
-  kClose,
-};
-// Between two ranks, the others take no part.
-inline bool is_message(CommOp op) { return op == CommOp::kSend || op == CommOp::kRecv; }
-const char* name(CommOp op);
-
-// One call. `count` is the number of elements that a rank contributes to or gets from one other
-// rank: all of x for all_reduce, reduce, broadcast, send, recv; one piece for the others.
-struct Call {
-  CommOp op = CommOp::kNone;
-  Dtype dtype = Dtype::kUInt8;
-  Reduction reduction = Reduction::kSum;  // bool: kSum and kProduct arrive as kMax and kMin
-  double weight = 1;
-  int root = -1;  // root, destination or source
-  int64_t count = 0;
+// One call: its signature, and what this rank brings to it.
+struct Call : CallSignature {
+  double weight = 1;              // with kWeighted
   const Array* input = nullptr;   // contiguous; null where this rank gives nothing
   const Array* output = nullptr;  // contiguous; null where it gets nothing. In place: same address
-  Stream stream;
-  uint64_t sequence = 0;         // number of the call on this communicator (of the pair for p2p)
-  uint64_t hash = 0;             // of this call and all before
-  std::string describe() const;  // "all_reduce #12 sum float32[1000]"
-  uint8_t recorded_op = 0;       // what to name it in messages (object calls)
-  uint8_t recorded_reduction = 0;
+  Stream stream;                  // the current stream of the arrays' device
+  uint64_t sequence = 0;          // number of the call on this communicator (of the pair for p2p)
+  uint64_t hash = 0;              // of this call and all before
 
+  std::string describe() const;  // "all_reduce #12 sum float32[1000]"
+  // The reduction to compute. On bool a sum is a maximum and a product a minimum.
+  Reduction effective_reduction() const;
   const void* in() const { return input ? input->raw_data() : nullptr; }
   void* out() const { return output ? output->raw_data() : nullptr; }
 };
 
-// A failure that this rank noticed and another one is to blame for.
+// A failure that this rank noticed and that is not its own fault.
 class PeerError : public CommError {
  public:
-  PeerError(const std::string& text, int blamed_rank)
-      : CommError(text), blamed_rank_(blamed_rank) {}
-  int blamed_rank() const { return blamed_rank_; }  // -1: nobody in particular
+  PeerError(const std::string& text, int culprit) : CommError(text), culprit_(culprit) {}
+  // The rank of the job at fault; -1: no rank in particular.
+  int culprit() const { return culprit_; }
 
  private:
-  int blamed_rank_;
+  int culprit_;
 };
 
 class Transport {
@@ -85,17 +59,20 @@ class Transport {
   virtual CommunicatorPtr control() const { return nullptr; }
   // Called once, before anything else; the communicator outlives the transport.
   virtual void attach(Communicator& owner) {}
-  // Issues calls that belong together: one call, or a group. Host arrays are done on return; device
-  // arrays are queued on call.stream. Throws CommError on failure; the communicator is then dead.
+  // Issues calls that belong together: one call, or a group. Calls on host arrays are complete on
+  // return, calls on device arrays are queued on call.stream. The arrays' storage need not be
+  // recorded as used on it (record_use); memory of the transport's own must be. Throws CommError on
+  // failure; the communicator is then dead.
   virtual void run(std::span<const Call> calls) = 0;
   // The ranks `members` (in the order of their new ranks) form a new group; all ranks call it,
   // those that sit out with an empty list, and get null.
   virtual std::unique_ptr<Transport> split(const std::vector<int>& members, int new_rank,
                                            int color) = 0;
+  // See CommunicatorInternals::watch.
   virtual void watch(const Stream& stream) {}
   // Makes the calls of all ranks fail, soon. Thread-safe.
   virtual void abort(const std::string& reason) noexcept = 0;
-  // The communicator goes while an exception is on its way: tell the others, wait for nobody.
+  // An exception is about to destroy the communicator: tell the other ranks, wait for nobody.
   virtual void abandon() noexcept {}
   // Whether all ranks meet in a call before close(), so that a rank that closes while others still
   // make calls is named like any other difference.
@@ -122,34 +99,33 @@ std::string describe_mismatch(const std::vector<std::string>& calls, uint64_t se
 // "rank 1", "ranks 0, 2".
 std::string list_ranks(const std::vector<int>& ranks);
 
-// The one rank that did something else than all others, of at least three; -1 when there is none.
+// The only rank whose call differs from all others (three or more ranks), or -1.
 int odd_rank(const std::vector<std::string>& calls);
 
 // What a transport waits for, as far as it knows.
 struct Wait {
-  std::string doing;      // "in all_reduce #3 sum float32[4]": goes after "rank 0 waited 10 s"
+  std::string doing;      // "in all_reduce #3 sum float32[4]": follows "rank 0 waited 10 s"
   int rank = -1;          // who waits; -1: not known
   int peer = -1;          // the one rank that must come, for a message
   uint64_t sequence = 0;  // else the call, of all ranks, that must be made; 0: not known
   uint64_t first = 0;     // the first of several calls up to that one; 0: it alone
   bool on_gpu = false;    // the calls only queue what is waited for
 };
-// Why a wait cannot end, and the rank of the job to blame (-1: none in particular). Without a text
-// it may still end.
-struct WaitProblem {
+// Why a wait cannot end. An empty text means that it may still end.
+struct WaitDiagnosis {
   std::string text;
-  int blamed = -1;
+  int culprit = -1;  // the rank of the job at fault; -1: no rank in particular
 };
-// What has been waited for `timeout` seconds: names the ranks that did not come, as far as the
-// records of `owner` tell (null: they tell nothing). A rank is blamed only when a call of its own
-// is missing.
-WaitProblem describe_delay(const Communicator* owner, double timeout, const Wait& wait);
-// For transports that poll: after `waited` seconds, what keeps the wait from ending. The records of
-// the other ranks are looked at from `next_look` on, which begins as kFirstLook and is moved on;
-// after `timeout` seconds describe_delay tells. Thread-safe.
-inline constexpr double kFirstLook = 2;
-WaitProblem find_wait_problem(const Communicator* owner, double waited, double timeout,
-                              const Wait& wait, double& next_look);
+// For transports that poll: why a wait that has lasted `waited` seconds cannot end. Reads the other
+// ranks' records when `next_poll` seconds have passed, and then advances it. It begins as
+// kFirstPoll. From `timeout` seconds on the result is diagnose_timeout's. `owner` may be null: then
+// nothing is known of other ranks. Thread-safe.
+inline constexpr double kFirstPoll = 2;
+WaitDiagnosis diagnose_wait(const Communicator* owner, double waited, double timeout,
+                            const Wait& wait, double& next_poll);
+// The same for a wait that has reached its timeout: names the ranks that did not come, according to
+// the records of `owner`. A rank is the culprit only if a call of its own is missing.
+WaitDiagnosis diagnose_timeout(const Communicator* owner, double timeout, const Wait& wait);
 
 // The deadlines in effect: from the options, else the environment, else the default.
 double timeout_of(const CommunicatorOptions& options);
@@ -157,9 +133,9 @@ double start_timeout_of(const CommunicatorOptions& options);
 // The device of a rank, see CommunicatorOptions::device.
 Device default_device(const CommunicatorOptions& options, int local_rank);
 
-// output[i] = the reduction of inputs[0][i], inputs[1][i], ... in this order, as Reduce says; used
-// by everything that sums on the host, so that all give the same bits. `weights` is read for
-// kWeighted. The output must not overlap the inputs.
+// output[i] = the reduction of inputs[0][i], inputs[1][i], ... in this order, as Reduce says. All
+// host sums use it, so that all give the same bits. `weights` is read for kWeighted. The output
+// must not overlap the inputs.
 void ordered_reduce(Dtype dtype, Reduction reduction, std::span<const void* const> inputs,
                     std::span<const double> weights, int64_t count, void* output);
 

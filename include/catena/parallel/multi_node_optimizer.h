@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "catena/parallel/gradient_reducer.h"
+#include "catena/parallel/no_sync.h"
 
 namespace catena::parallel {
 
@@ -50,7 +51,7 @@ class MultiNodeOptimizer {
   }
   // While the result lives, backward only adds to this rank's gradients; the first backward after
   // it averages the sums. Several micro-batches: all but the last inside.
-  [[nodiscard]] Communicator::NoSync no_sync() { return reducer_->comm().no_sync(); }
+  [[nodiscard]] NoSync no_sync() { return NoSync(reducer_->comm()); }
   // Copies rank 0's parameters, states, hyper-parameters and t to the other ranks, for instance
   // after loading a checkpoint on rank 0 alone (from_rank0.h reads whole checkpoints so).
   // Collective.

@@ -80,9 +80,9 @@ void end_at_exit(int status, void*) {
     slot.set_exit_stage(ExitStage::released);
     return;
   }
-  int blamed = -1;
-  const std::string text = describe_missing_at_exit(exit_timeout, &blamed);
-  slot.fail_because_of_peer(blamed, text);
+  int culprit = -1;
+  const std::string text = describe_missing_at_exit(exit_timeout, &culprit);
+  slot.fail_because_of_peer(culprit, text);
   logging::error("mpi: ", text, "; leaving without them");
   MPI_Abort(MPI_COMM_WORLD, 1);
 }

@@ -6,8 +6,9 @@
 #include <mutex>
 #include <string>
 
-#include "../process_board.h"
 #include "catena/comm/transport.h"
+#include "comm/diagnosis/process_watchdog.h"
+#include "status/process_board.h"
 
 namespace catena::comm::mpi {
 

@@ -142,14 +142,14 @@ void MpiTransport::compare(const Call& call) {
 }
 
 void MpiTransport::run(std::span<const Call> calls) {
-  if (calls.size() == 1 && !is_message(calls[0].op)) return collective(calls[0]);
+  if (calls.size() == 1 && !is_message(calls[0])) return collective(calls[0]);
   std::vector<Header> headers(calls.size()), expected(calls.size());
   Requests first, second;
   {
     const Lock lock;
     for (size_t i = 0; i < calls.size(); ++i) {
       const Call& call = calls[i];
-      if (!is_message(call.op)) continue;
+      if (!is_message(call)) continue;
       expected[i] = header_of(call);
       if (call.op == CommOp::kSend)
         send(first, call.root, reinterpret_cast<const char*>(&expected[i]), sizeof(Header),
@@ -159,7 +159,7 @@ void MpiTransport::run(std::span<const Call> calls) {
     }
   }
   for (const Call& call : calls)
-    if (!is_message(call.op)) collective(call);
+    if (!is_message(call)) collective(call);
   waiter_->wait(first, calls[0]);
   for (size_t i = 0; i < calls.size(); ++i) {
     if (calls[i].op != CommOp::kRecv || headers[i].hash == int64_t(calls[i].hash)) continue;
@@ -314,7 +314,7 @@ void MpiTransport::reduce_parts(const Call& call, const std::vector<Part>& part_
   for (int r = 0; r < size_; ++r)
     inputs.push_back(r == rank_ ? bytes_of(call.in()) + mine.from * item
                                 : received_.data() + r * mine.count * item);
-  ordered_reduce(call.dtype, call.reduction, inputs, weights, mine.count, sum);
+  ordered_reduce(call.dtype, call.effective_reduction(), inputs, weights, mine.count, sum);
 }
 
 void MpiTransport::all_reduce_small(const Call& call) {
@@ -330,7 +330,7 @@ void MpiTransport::all_reduce_small(const Call& call) {
   waiter_->wait(request, call);
   std::vector<const void*> inputs;
   for (int r = 0; r < size_; ++r) inputs.push_back(received_.data() + r * bytes);
-  ordered_reduce(call.dtype, call.reduction, inputs, weight, call.count, call.out());
+  ordered_reduce(call.dtype, call.effective_reduction(), inputs, weight, call.count, call.out());
 }
 
 void MpiTransport::all_reduce(const Call& call) {

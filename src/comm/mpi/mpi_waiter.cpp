@@ -13,7 +13,7 @@ constexpr int kFailureTag = 1;
 
 Wait describe(int rank, const std::string& doing, const Call* call) {
   Wait wait{.doing = "in " + doing, .rank = rank};
-  if (call && is_message(call->op))
+  if (call && is_message(*call))
     wait.peer = call->root;
   else if (call)
     wait.sequence = call->sequence;
@@ -35,18 +35,18 @@ void Waiter::read_news() {
   CATENA_MPI(MPI_Recv, news.data(), length, MPI_CHAR, status.MPI_SOURCE, kFailureTag, news_,
              MPI_STATUS_IGNORE);
   told_ = true;  // they know already
-  int blamed = -1;
-  std::memcpy(&blamed, news.data(), sizeof blamed);
-  throw PeerError(news.substr(sizeof blamed), blamed);
+  int culprit = -1;
+  std::memcpy(&culprit, news.data(), sizeof culprit);
+  throw PeerError(news.substr(sizeof culprit), culprit);
 }
 
-void Waiter::broadcast_failure(const std::string& text, int blamed) noexcept {
+void Waiter::broadcast_failure(const std::string& text, int culprit) noexcept {
   if (told_ || ended()) return;
   told_ = true;
   // Never freed: the messages may be read later than this communicator lives.
   static std::vector<std::string*> kept;
   const Lock lock;
-  kept.push_back(new std::string(reinterpret_cast<const char*>(&blamed), sizeof blamed));
+  kept.push_back(new std::string(reinterpret_cast<const char*>(&culprit), sizeof culprit));
   kept.back()->append(text, 0, 2000);
   for (int r = 0; r < size_; ++r) {
     if (r == rank_) continue;
@@ -59,10 +59,10 @@ void Waiter::broadcast_failure(const std::string& text, int blamed) noexcept {
 
 void Waiter::fail_mismatch(const std::vector<std::string>& calls, const Call& call) {
   const int odd = odd_rank(calls);
-  const int blamed = owner_ ? owner_->rank_in_job(odd) : odd;
+  const int culprit = owner_ ? internals(*owner_).rank_in_job(odd) : odd;
   const std::string text = describe_mismatch(calls, call.sequence);
-  broadcast_failure(text, blamed);
-  throw PeerError(text, blamed);
+  broadcast_failure(text, culprit);
+  throw PeerError(text, culprit);
 }
 
 void Waiter::give_up(std::vector<MPI_Request>& requests, const PeerError& error) {
@@ -81,8 +81,8 @@ void Waiter::wait(std::vector<MPI_Request>& requests, const std::string& doing, 
   using Clock = std::chrono::steady_clock;
   const Clock::time_point start = Clock::now();
   const Wait what = describe(rank_, doing, call);
-  double next_look = kFirstLook;
-  WaitProblem stop;
+  double next_poll = kFirstPoll;
+  WaitDiagnosis stop;
   for (int64_t tries = 0;; ++tries) {
     {
       const Lock lock;
@@ -104,12 +104,12 @@ void Waiter::wait(std::vector<MPI_Request>& requests, const std::string& doing, 
         sched_yield();
       else
         usleep(waited < 1 ? 50 : 500);
-      stop = find_wait_problem(owner_, waited, timeout, what, next_look);
+      stop = diagnose_wait(owner_, waited, timeout, what, next_poll);
     }
     if (!stop.text.empty()) {
-      broadcast_failure(stop.text, stop.blamed);
+      broadcast_failure(stop.text, stop.culprit);
       const Lock lock;
-      give_up(requests, PeerError(stop.text, stop.blamed));
+      give_up(requests, PeerError(stop.text, stop.culprit));
     }
   }
 }

@@ -24,7 +24,7 @@ class Waiter {
   }
   void wait(MPI_Request request, const Call& call);
   // Tells the other ranks.
-  void broadcast_failure(const std::string& text, int blamed = -1) noexcept;
+  void broadcast_failure(const std::string& text, int culprit = -1) noexcept;
   // Tells them, and throws PeerError, that `calls` (one text a rank, "" when unknown) differ.
   [[noreturn]] void fail_mismatch(const std::vector<std::string>& calls, const Call& call);
   double timeout() const { return timeout_; }

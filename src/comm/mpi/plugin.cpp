@@ -1,6 +1,6 @@
 // Entry of the mpi plug-in: create_communicator("mpi").
 #include "catena/core/plugin.h"
-#include "../join_watch.h"
+#include "comm/diagnosis/startup_watchdog.h"
 #include "mpi_transport.h"
 
 namespace catena::comm::mpi {
@@ -9,7 +9,7 @@ namespace {
 CommunicatorPtr make(const CommunicatorOptions& options) {
   std::unique_ptr<MpiTransport> transport;
   const double timeout = start_timeout_of(options);
-  const JoinWatch watch(timeout);
+  const StartupWatchdog watchdog(timeout);
   MPI_Comm world;
   {
     const Lock lock;

@@ -46,10 +46,6 @@ ncclDataType_t nccl_dtype(Dtype dtype) {
   fail<DtypeError>("nccl: no NCCL type for ", dtype);
 }
 
-bool reduces(CommOp op) {
-  return op == CommOp::kAllReduce || op == CommOp::kReduce || op == CommOp::kReduceScatter;
-}
-
 namespace {
 
 ncclRedOp_t built_in(Reduction reduction) {
@@ -69,9 +65,9 @@ ncclRedOp_t built_in(Reduction reduction) {
 
 }  // namespace
 
-Operation::Operation(const Call& call, const ncclComm_t& comm) {
+ScopedRedOp::ScopedRedOp(const Call& call, const ncclComm_t& comm) {
   if (call.reduction != Reduction::kWeighted) {
-    op_ = built_in(call.reduction);
+    op_ = built_in(call.effective_reduction());
     return;
   }
   // The factor has the data's type; NCCL reads it before it returns.
@@ -85,14 +81,14 @@ Operation::Operation(const Call& call, const ncclComm_t& comm) {
   owner_ = &comm;
 }
 
-Operation::~Operation() {
+ScopedRedOp::~ScopedRedOp() {
   if (owner_ && *owner_) ncclRedOpDestroy(op_, *owner_);
 }
 
-Operation::Operation(Operation&& other) noexcept
+ScopedRedOp::ScopedRedOp(ScopedRedOp&& other) noexcept
     : op_(other.op_), owner_(std::exchange(other.owner_, nullptr)) {}
 
-Operation& Operation::operator=(Operation&& other) noexcept {
+ScopedRedOp& ScopedRedOp::operator=(ScopedRedOp&& other) noexcept {
   std::swap(op_, other.op_);
   std::swap(owner_, other.owner_);
   return *this;

@@ -22,17 +22,15 @@ ncclDataType_t nccl_dtype(Dtype dtype);
 inline bool needs_widening(Dtype dtype) {
   return dtype == Dtype::kInt16 || dtype == Dtype::kUInt16;
 }
-bool reduces(CommOp op);
-
-// The operation of a call; a weighted sum is made for the call and must be given back.
-class Operation {
+// The ncclRedOp_t of a call. A weighted sum is created for the call and destroyed with this.
+class ScopedRedOp {
  public:
-  Operation() = default;
+  ScopedRedOp() = default;
   // `comm` is the variable that holds the communicator; it is null once that was aborted.
-  Operation(const Call& call, const ncclComm_t& comm);
-  ~Operation();
-  Operation(Operation&& other) noexcept;
-  Operation& operator=(Operation&& other) noexcept;
+  ScopedRedOp(const Call& call, const ncclComm_t& comm);
+  ~ScopedRedOp();
+  ScopedRedOp(ScopedRedOp&& other) noexcept;
+  ScopedRedOp& operator=(ScopedRedOp&& other) noexcept;
   ncclRedOp_t get() const { return op_; }
 
  private:

@@ -1,3 +1,4 @@
+// See nccl_core.h.
 #include "nccl_core.h"
 
 #include <algorithm>
@@ -25,9 +26,9 @@ void finish_aborts() {
 }  // namespace
 
 Core::~Core() {
-  for (Point& point : points_)
-    for (const Mark& mark : {point.first, point.last})
-      if (mark.event) cudaEventDestroy(mark.event);
+  for (StreamProgress& progress : streams_)
+    for (const ProgressMarker& marker : {progress.first, progress.last})
+      if (marker.event) cudaEventDestroy(marker.event);
 }
 
 std::string Core::failure() const {
@@ -40,7 +41,7 @@ void Core::throw_if_failed() const {
     return;
   std::lock_guard lock(failure_mutex_);
   if (failure_.cause != Cause::kPeers) throw CommError(failure_.text);
-  throw PeerError(failure_.text, failure_.blamed);
+  throw PeerError(failure_.text, failure_.culprit);
 }
 
 void Core::fail(const Problem& problem) {
@@ -53,7 +54,7 @@ void Core::fail(const Problem& problem) {
   }
   logging::error("nccl: ", problem.text);
   if (owner_ && problem.cause != Cause::kThisRank)
-    owner_->note_failure(problem.text, problem.cause == Cause::kPeers, problem.blamed);
+    internals(*owner_).note_failure(problem.text, problem.cause == Cause::kPeers, problem.culprit);
   // Ends the kernels that wait on the GPU, so that host waits return.
   abort();
 }
@@ -81,21 +82,21 @@ void Core::abort() {
     logging::error("nccl: no thread to abort the communicator with: ", error.what());
     return;
   }
-  // The graph that this rank's thread records only goes after the rank has been told.
+  // The graph that this rank's thread records is only destroyed after the rank has been told.
   const Clock::time_point start = Clock::now();
   while (!capturing_ && !done->load(std::memory_order_acquire) && seconds_since(start) < kAbortWait)
     std::this_thread::sleep_for(std::chrono::microseconds(50));
 }
 
-Core::Problem Core::problem(double waited, double timeout, const char* target, double& next_look,
+Core::Problem Core::problem(double waited, double timeout, const char* target, double& next_poll,
                             uint64_t first_call, uint64_t call) const {
   const Wait wait{.doing = message("for ", target),
                   .rank = owner_ ? owner_->rank() : -1,
                   .sequence = call,
                   .first = first_call,
                   .on_gpu = true};
-  const WaitProblem found = find_wait_problem(owner_, waited, timeout, wait, next_look);
-  return {found.text, found.blamed};
+  const WaitDiagnosis found = diagnose_wait(owner_, waited, timeout, wait, next_poll);
+  return {found.text, found.culprit};
 }
 
 void Core::give_up(ncclResult_t code, const char* call) {
@@ -120,10 +121,10 @@ ncclComm_t Core::run_collectively(const char* name, double timeout,
     running->done.store(true, std::memory_order_release);
   }).detach();
   const Clock::time_point start = Clock::now();
-  double next_look = kFirstLook;
+  double next_poll = kFirstPoll;
   while (!running->done.load(std::memory_order_acquire)) {
     const double waited = seconds_since(start);
-    if (const Problem found = problem(waited, timeout, name, next_look); !found.text.empty()) {
+    if (const Problem found = problem(waited, timeout, name, next_poll); !found.text.empty()) {
       fail(found);
       throw_if_failed();
     }
@@ -133,23 +134,23 @@ ncclComm_t Core::run_collectively(const char* name, double timeout,
   return running->made;
 }
 
-Core::Point* Core::find_point(const Stream& stream) {
-  for (Point& point : points_)
-    if (point.number != 0 && point.stream == stream) return &point;
+Core::StreamProgress* Core::find_stream(const Stream& stream) {
+  for (StreamProgress& progress : streams_)
+    if (progress.number != 0 && progress.stream == stream) return &progress;
   return nullptr;
 }
 
-Core::Point& Core::make_point(const Stream& stream) {
-  Point& oldest =
-      *std::min_element(points_.begin(), points_.end(),
-                        [](const Point& a, const Point& b) { return a.number < b.number; });
+Core::StreamProgress& Core::make_stream(const Stream& stream) {
+  StreamProgress& oldest = *std::min_element(
+      streams_.begin(), streams_.end(),
+      [](const StreamProgress& a, const StreamProgress& b) { return a.number < b.number; });
   if (!oldest.last.event) {
     int previous = 0;
     cudaGetDevice(&previous);
     CATENA_NCCL_CUDA(cudaSetDevice(device_));
-    for (Mark* mark : {&oldest.first, &oldest.last})
-      if (!mark->event)
-        CATENA_NCCL_CUDA(cudaEventCreateWithFlags(&mark->event, cudaEventDisableTiming));
+    for (ProgressMarker* marker : {&oldest.first, &oldest.last})
+      if (!marker->event)
+        CATENA_NCCL_CUDA(cudaEventCreateWithFlags(&marker->event, cudaEventDisableTiming));
     cudaSetDevice(previous);
   }
   oldest.stream = stream;
@@ -169,20 +170,20 @@ bool records_graph(const Stream& stream) {
   return status != cudaStreamCaptureStatusNone;
 }
 
-constexpr std::chrono::microseconds kMarkPeriod{100};
+constexpr std::chrono::microseconds kMarkerPeriod{100};
 
 }  // namespace
 
-cudaError_t Core::pass(Point& point) {
+cudaError_t Core::drop_passed(StreamProgress& progress) {
   // Another stream of this thread may record a graph.
   cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
   cudaThreadExchangeStreamCaptureMode(&mode);
   cudaError_t code = cudaSuccess;
-  while (point.first.pending) {
-    code = cudaEventQuery(point.first.event);
+  while (progress.first.pending) {
+    code = cudaEventQuery(progress.first.event);
     if (code != cudaSuccess) break;
-    std::swap(point.first, point.last);
-    point.last.pending = false;
+    std::swap(progress.first, progress.last);
+    progress.last.pending = false;
   }
   cudaThreadExchangeStreamCaptureMode(&mode);
   if (code == cudaErrorNotReady) cudaGetLastError();  // it is no error of what comes next
@@ -190,63 +191,63 @@ cudaError_t Core::pass(Point& point) {
 }
 
 // False while the stream records a graph.
-bool Core::record(Point& point) {
-  point.dirty = false;
-  if (records_graph(point.stream)) return false;
-  pass(point);
-  Mark& mark = point.first.pending ? point.last : point.first;
-  // It takes the place of a mark that is not looked at any more, and stands for its work too.
-  const bool only_calls = point.only_calls && !(mark.pending && mark.call == 0);
-  if (!mark.pending) mark.first = point.unmarked;
-  CATENA_NCCL_CUDA(cudaEventRecord(mark.event, native(point.stream)));
-  mark.pending = true;
-  mark.call = only_calls ? point.call : 0;
-  point.only_calls = true;
-  point.unmarked = 0;
-  point.number = ++marks_;
-  point.recorded = Clock::now();
+bool Core::record(StreamProgress& progress) {
+  progress.dirty = false;
+  if (records_graph(progress.stream)) return false;
+  drop_passed(progress);
+  ProgressMarker& marker = progress.first.pending ? progress.last : progress.first;
+  // It replaces a marker that nobody waits for any more, and stands for its work too.
+  const bool only_calls = progress.only_calls && !(marker.pending && marker.call == 0);
+  if (!marker.pending) marker.first = progress.unmarked;
+  CATENA_NCCL_CUDA(cudaEventRecord(marker.event, native(progress.stream)));
+  marker.pending = true;
+  marker.call = only_calls ? progress.call : 0;
+  progress.only_calls = true;
+  progress.unmarked = 0;
+  progress.number = ++marks_;
+  progress.recorded = Clock::now();
   return true;
 }
 
 void Core::mark(const Stream& stream, uint64_t call) {
   caller_.store(std::this_thread::get_id(), std::memory_order_relaxed);
-  Point* point = find_point(stream);
-  if (!point) {
+  StreamProgress* progress = find_stream(stream);
+  if (!progress) {
     if (records_graph(stream)) {
       // The calls before a capture must agree, as those in it will be repeated for ever.
       if (!capturing_.exchange(true)) verify();
       return;
     }
-    point = &make_point(stream);
+    progress = &make_stream(stream);
   }
   if (call == 0)
-    point->only_calls = false;
-  else if (point->unmarked == 0)
-    point->unmarked = call;
-  if (call > 0) point->call = call;
-  if (point->first.pending && Clock::now() - point->recorded < kMarkPeriod) {
-    point->dirty = true;
+    progress->only_calls = false;
+  else if (progress->unmarked == 0)
+    progress->unmarked = call;
+  if (call > 0) progress->call = call;
+  if (progress->first.pending && Clock::now() - progress->recorded < kMarkerPeriod) {
+    progress->dirty = true;
     return;
   }
-  capturing_ = !record(*point);
+  capturing_ = !record(*progress);
 }
 
 void Core::flush() {
-  for (Point& point : points_)
-    if (point.dirty) record(point);
+  for (StreamProgress& progress : streams_)
+    if (progress.dirty) record(progress);
 }
 
 void Core::drain() {
   flush();
   const Clock::time_point start = Clock::now();
-  double next_look = kFirstLook;
-  for (Point& point : points_) {
+  double next_poll = kFirstPoll;
+  for (StreamProgress& progress : streams_) {
     while (!failed()) {
-      const cudaError_t code = pass(point);
+      const cudaError_t code = drop_passed(progress);
       if (code == cudaSuccess) break;
       if (code != cudaErrorNotReady) check_cuda(code, "cudaEventQuery");
       const Problem found = problem(seconds_since(start), timeout_, "collectives on the GPU",
-                                    next_look, point.first.first, point.first.call);
+                                    next_poll, progress.first.first, progress.first.call);
       if (!found.text.empty()) fail(found);
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
@@ -254,51 +255,51 @@ void Core::drain() {
   throw_if_failed();
 }
 
-void Core::look_at(Point& point) {
-  const cudaError_t code = pass(point);
+void Core::poll_stream(StreamProgress& progress) {
+  const cudaError_t code = drop_passed(progress);
   if (code == cudaSuccess) return;
   if (code != cudaErrorNotReady)
     return fail({message("the GPU failed: ", cudaGetErrorString(code)), -1, Cause::kThisGpu});
-  if (point.seen != point.number) {
-    // Newer work than at the last look: the clock starts again.
-    point.seen = point.number;
-    point.since = Clock::now();
-    point.next_look = kFirstLook;
+  if (progress.seen != progress.number) {
+    // Newer work than at the last poll: the clock starts again.
+    progress.seen = progress.number;
+    progress.since = Clock::now();
+    progress.next_poll = kFirstPoll;
     return;
   }
-  const Problem found = problem(seconds_since(point.since), timeout_, "a collective on the GPU",
-                                point.next_look, point.first.first, point.first.call);
+  const Problem found = problem(seconds_since(progress.since), timeout_, "a collective on the GPU",
+                                progress.next_poll, progress.first.first, progress.first.call);
   if (!found.text.empty()) fail(found);
 }
 
-void Core::look() {
+void Core::poll() {
   if (failed() || !comm) return;
   ncclResult_t state = ncclSuccess;
   if (ncclCommGetAsyncError(comm, &state) == ncclSuccess && state != ncclSuccess &&
       state != ncclInProgress)
     return fail({nccl_text(state, "a collective failed asynchronously", comm)});
-  for (Point& point : points_)
-    if (!failed()) look_at(point);
+  for (StreamProgress& progress : streams_)
+    if (!failed()) poll_stream(progress);
 }
 
-void Core::look_while_busy(double waited) {
-  if (waited < kFirstLook) {
-    next_busy_look_ = kFirstLook;
+void Core::poll_while_in_nccl(double waited) {
+  if (waited < kFirstPoll) {
+    next_busy_poll_ = kFirstPoll;
     return;
   }
   const Problem found =
-      problem(waited, timeout_, "a collective that waits for other ranks", next_busy_look_);
+      problem(waited, timeout_, "a collective that waits for other ranks", next_busy_poll_);
   if (!found.text.empty()) fail(found);
 }
 
 void Core::verify() {
   throw_if_failed();
   // Without an owner the communicator is gone.
-  if (!owner_ || owner_->calls() == verified_) return;
-  verified_ = owner_->calls();
-  Problem difference{owner_->find_difference()};
+  if (!owner_ || internals(*owner_).calls() == verified_) return;
+  verified_ = internals(*owner_).calls();
+  Problem difference{internals(*owner_).find_difference()};
   if (difference.text.empty()) return;
-  owner_->find_problem(0, &difference.blamed);
+  internals(*owner_).find_problem(0, &difference.culprit);
   fail(difference);
   throw_if_failed();
 }

@@ -53,28 +53,27 @@ class Core {
   ncclComm_t run_collectively(const char* name, double timeout,
                               std::function<ncclResult_t(ncclComm_t*)> call);
 
-  // Notes that work was queued on the stream, to be watched; not while the stream records a graph.
+  // Work was queued on the stream and is to be watched; ignored while the stream records a graph.
   // `call` is the number of a call of all ranks, 0 for messages and launches of graphs. Cheap: an
-  // event is recorded at most every 100 us, what came later is marked by flush().
+  // event is recorded at most every 100 us, and flush() marks what came later.
   void mark(const Stream& stream, uint64_t call);
   // Before the host waits: marks what mark() left out.
   void flush();
   // Waits for all that was marked.
   void drain();
 
-  // One look by the watchdog.
-  void look();
-  // The same while the rank's thread is inside NCCL, for so many seconds now.
-  void look_while_busy(double waited);
+  // For the watchdog: fails when the work that was marked cannot complete.
+  void poll();
+  // The same while the rank's thread has been inside NCCL for `waited` seconds.
+  void poll_while_in_nccl(double waited);
 
-  // Whose doing it is that the communicator cannot go on: other ranks', this rank's GPU's, or this
-  // rank's own, which its communicator has dealt with.
+  // What keeps the communicator from going on: other ranks, this rank's GPU, or an error of this
+  // rank, which its communicator has dealt with.
   enum class Cause { kPeers, kThisGpu, kThisRank };
-  // Why the communicator cannot go on, and the rank of the job that is to blame (-1: none in
-  // particular) unless it is this one. Without text there is no problem.
+  // Why the communicator cannot go on. An empty text means that there is no problem.
   struct Problem {
     std::string text;
-    int blamed = -1;
+    int culprit = -1;  // the rank of the job at fault; -1: no rank in particular, or this one
     Cause cause = Cause::kPeers;
   };
   // Gives up: the text is what every later call throws.
@@ -92,44 +91,44 @@ class Core {
   void abort();
 
  private:
-  // A mark in the queue of a stream.
-  struct Mark {
+  // An event in the queue of a stream.
+  struct ProgressMarker {
     cudaEvent_t event = nullptr;
     bool pending = false;
     uint64_t call = 0;   // the last of the calls before it; 0: there is other work among them
-    uint64_t first = 0;  // the first of them since the mark before
+    uint64_t first = 0;  // the first of them since the marker before
   };
-  // What is watched of one stream. The first mark stays until the GPU has passed it, for it tells
-  // which call is waited for; the last one moves along with what is queued.
-  struct Point {
+  // How far the GPU is in one stream. The first marker stays until the GPU has passed it: it tells
+  // which call is waited for. The last one moves along with what is queued.
+  struct StreamProgress {
     Stream stream;  // kept alive, so that its events may be recorded later
-    Mark first, last;
-    bool dirty = false;  // work came after the last mark
+    ProgressMarker first, last;
+    bool dirty = false;  // work came after the last marker
     Clock::time_point recorded;
-    uint64_t number = 0;     // of the last mark; 0: never used
+    uint64_t number = 0;     // of the last marker; 0: never used
     uint64_t call = 0;       // the last that was queued
-    uint64_t unmarked = 0;   // the first since the last mark; 0: none
-    bool only_calls = true;  // no other work was queued since the last mark
-    uint64_t seen = 0;       // number at the last look
+    uint64_t unmarked = 0;   // the first since the last marker; 0: none
+    bool only_calls = true;  // no other work was queued since the last marker
+    uint64_t seen = 0;       // number at the last poll
     Clock::time_point since;
-    double next_look = 0;
+    double next_poll = 0;
   };
-  Point* find_point(const Stream& stream);
-  Point& make_point(const Stream& stream);
-  bool record(Point& point);
-  // Forgets the marks that the GPU has passed: cudaErrorNotReady when some are left.
-  static cudaError_t pass(Point& point);
-  void look_at(Point& point);
+  StreamProgress* find_stream(const Stream& stream);
+  StreamProgress& make_stream(const Stream& stream);
+  bool record(StreamProgress& progress);
+  // Forgets the markers that the GPU has passed; cudaErrorNotReady when some are left.
+  static cudaError_t drop_passed(StreamProgress& progress);
+  void poll_stream(StreamProgress& progress);
   [[noreturn]] void give_up(ncclResult_t code, const char* call);
-  Problem problem(double waited, double timeout, const char* target, double& next_look,
+  Problem problem(double waited, double timeout, const char* target, double& next_poll,
                   uint64_t first_call = 0, uint64_t call = 0) const;
 
   const int device_;
   const double timeout_;
   const Communicator* owner_ = nullptr;
-  std::array<Point, 4> points_;
+  std::array<StreamProgress, 4> streams_;
   uint64_t marks_ = 0;
-  double next_busy_look_ = 0;           // of the watchdog
+  double next_busy_poll_ = 0;           // of the watchdog
   std::atomic<bool> capturing_{false};  // the watchdog reads it too
   uint64_t verified_ = 0;
   std::atomic<bool> failed_{false};

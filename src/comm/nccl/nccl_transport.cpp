@@ -44,7 +44,7 @@ bool is_simple(const Call& call) {
 }
 
 // As Core::mark takes it.
-uint64_t number_among_all(const Call& call) { return is_message(call.op) ? 0 : call.sequence; }
+uint64_t number_among_all(const Call& call) { return is_message(call) ? 0 : call.sequence; }
 
 void check_gpus(Communicator& control, Device device) {
   struct Place {
@@ -172,11 +172,9 @@ void NcclTransport::run(std::span<const Call> calls) {
   const Call& call = calls[0];
   std::lock_guard lock(core_->mutex);
   core_->throw_if_failed();
-  const Operation op = reduces(call.op) ? Operation(call, core_->comm) : Operation();
+  const ScopedRedOp op = reduces(call.op) ? ScopedRedOp(call, core_->comm) : ScopedRedOp();
   core_->finish(issue(call, op.get()), comm::name(call.op));
   core_->mark(call.stream, number_among_all(call));
-  if (call.input) record_use(*call.input->storage(), call.stream);
-  if (call.output) record_use(*call.output->storage(), call.stream);
 }
 
 namespace {
@@ -213,19 +211,15 @@ void NcclTransport::run_group(std::span<const Call> calls) {
   {
     std::lock_guard lock(core_->mutex);
     core_->throw_if_failed();
-    std::vector<Operation> operations;
+    std::vector<ScopedRedOp> operations;
     for (const Call& call : issued)
-      operations.push_back(reduces(call.op) ? Operation(call, core_->comm) : Operation());
+      operations.push_back(reduces(call.op) ? ScopedRedOp(call, core_->comm) : ScopedRedOp());
     ncclResult_t code = ncclGroupStart();
     for (size_t i = 0; i < issued.size() && code == ncclSuccess; ++i)
       code = issue(issued[i], operations[i].get());
     const ncclResult_t ended = ncclGroupEnd();
     core_->finish(code == ncclSuccess ? ended : code, "ncclGroupEnd");
     for (const Call& call : issued) core_->mark(call.stream, number_among_all(call));
-  }
-  for (const Call& call : issued) {
-    if (call.input) record_use(*call.input->storage(), call.stream);
-    if (call.output) record_use(*call.output->storage(), call.stream);
   }
   for (const Widened& wide : widened) {
     if (!wide.target) continue;

@@ -83,16 +83,16 @@ class Watchdog {
     for (;;) {
       std::this_thread::sleep_for(kPeriod);
       std::lock_guard lock(mutex_);
-      for (Watched& w : cores_) look(w);
+      for (Watched& w : cores_) poll(w);
     }
   }
 
-  static void look(Watched& w) {
+  static void poll(Watched& w) {
     if (cudaSetDevice(w.core->device()) != cudaSuccess) return;  // the process is ending
     if (w.core->mutex.try_lock()) {
       std::lock_guard core_lock(w.core->mutex, std::adopt_lock);
       w.busy = false;
-      w.core->look();
+      w.core->poll();
       return;
     }
     if (!w.busy) {
@@ -100,7 +100,7 @@ class Watchdog {
       w.busy_since = Clock::now();
     }
     // Inside NCCL, waiting for another rank: only an abort gets it out.
-    w.core->look_while_busy(seconds_since(w.busy_since));
+    w.core->poll_while_in_nccl(seconds_since(w.busy_since));
   }
 
   std::mutex mutex_;

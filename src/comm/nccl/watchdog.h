@@ -1,4 +1,4 @@
-// The thread that looks after NCCL communicators while their ranks are busy or wait.
+// The thread that polls NCCL communicators while their ranks are busy or wait.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 
 namespace catena::comm::nccl {
 
-// Looked at every 100 ms until removed; a host wait may look once more.
+// Polled every 100 ms until removed; a host wait may poll once more.
 void watch(const std::shared_ptr<Core>& core);
 void unwatch(const std::shared_ptr<Core>& core);
 

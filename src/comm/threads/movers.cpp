@@ -30,7 +30,8 @@ class HostMover : public Mover {
       inputs.push_back(address(*team.post(r).input, from));
       weights.push_back(team.post(r).weight);
     }
-    ordered_reduce(call.dtype, call.reduction, inputs, weights, count, result.raw_data());
+    ordered_reduce(call.dtype, call.effective_reduction(), inputs, weights, count,
+                   result.raw_data());
     return result;
   }
 };
@@ -59,7 +60,7 @@ class ArrayMover : public Mover {
       Array x = piece(*team.post(r).input, from, count).to(device).astype(compute, false);
       if (call.reduction == Reduction::kWeighted)
         x = elementwise(ElementwiseOp::kmultiply, {x, team.post(r).weight});
-      sum = sum.defined() ? elementwise(op_of(call.reduction), {sum, x}) : x;
+      sum = sum.defined() ? elementwise(op_of(call.effective_reduction()), {sum, x}) : x;
     }
     if (call.reduction == Reduction::kMean)
       sum = elementwise(ElementwiseOp::kdivide, {sum, double(team.size())});

@@ -3,7 +3,7 @@
 
 #include "catena/core/device.h"
 #include "comm/communicator_state.h"
-#include "comm/status_board.h"
+#include "status/status_board.h"
 #include "threads_transport.h"
 
 namespace catena::comm {

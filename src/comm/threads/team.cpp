@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "comm/status_board.h"
+#include "status/status_board.h"
 
 namespace catena::comm {
 
@@ -200,8 +200,8 @@ void Team::wait_taken(int me, Message& message) {
 
 std::shared_ptr<Team> Team::form(int me, const std::vector<int>& members, int color) {
   Call call;
-  call.op = CommOp::kSplit;
-  call.recorded_op = static_cast<uint8_t>(CommOp::kSplit);
+  call.op = CommOp::kBarrier;
+  call.kind = CallKind::kSplit;
   const bool makes = !members.empty() && *std::min_element(members.begin(), members.end()) == me;
   if (makes) {
     std::vector<int> ranks;

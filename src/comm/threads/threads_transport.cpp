@@ -141,8 +141,7 @@ void ThreadsTransport::receive(const Call& call) {
 }
 
 void ThreadsTransport::run(std::span<const Call> calls) {
-  if (calls.size() == 1 && calls[0].op != CommOp::kSend && calls[0].op != CommOp::kRecv)
-    return collective(calls[0]);
+  if (calls.size() == 1 && !is_message(calls[0])) return collective(calls[0]);
   std::deque<Team::Message> sent;
   for (const Call& call : calls) {
     if (call.op != CommOp::kSend) continue;
@@ -152,7 +151,7 @@ void ThreadsTransport::run(std::span<const Call> calls) {
   // An exception on the way must not leave messages behind that point into this stack.
   try {
     for (const Call& call : calls)
-      if (call.op != CommOp::kSend && call.op != CommOp::kRecv) collective(call);
+      if (!is_message(call)) collective(call);
     for (const Call& call : calls)
       if (call.op == CommOp::kRecv) receive(call);
   } catch (const std::exception& error) {
@@ -192,8 +191,7 @@ CommunicatorPtr make_thread_rank(const std::shared_ptr<Team>& team, int rank, De
   for (int r = 0; r < team->size(); ++r)
     place.slots.push_back(hosts[size_t(r)] == hosts[size_t(rank)] ? r : -1);
   place.board->slot(rank).set_identity(rank, 0, "");
-  CallRecord origin;
-  origin.sequence = 1;
+  const CallRecord origin{.sequence = 1};
   return make_communicator_at(std::make_unique<ThreadsTransport>(team, rank), device, options,
                               std::move(place), fold_call(0, origin));
 }

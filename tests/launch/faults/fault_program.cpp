@@ -12,17 +12,16 @@
 #include <string>
 #include <thread>
 
-#include "comm/status_board.h"
+#include "status/status_board.h"
 
 namespace {
 
+using catena::Dtype;
 using catena::comm::CallHistory;
-using catena::comm::CallOp;
 using catena::comm::CallRecord;
+using catena::comm::CommOp;
 using catena::comm::Phase;
 using catena::comm::StatusBoard;
-
-constexpr std::uint8_t kFloat32 = 11;
 
 int rank_number() {
   const char* rank = std::getenv("CATENA_RANK");
@@ -64,11 +63,14 @@ int print_lines(int count) {
   slot.set_operation("epoch 2");
   CallHistory history(7);
   for (int i = 0; i < 2; ++i) {
-    const CallRecord call = history.next(CallOp::all_reduce, kFloat32, 0, -1, 1000);
+    const CallRecord call =
+        history.next({.op = CommOp::kAllReduce, .dtype = Dtype::kFloat32, .count = 1000});
     slot.begin_call(call);
     slot.end_call(call);
   }
-  if (!culprit) slot.begin_call(history.next(CallOp::broadcast, kFloat32, 0, 0, 64));
+  if (!culprit)
+    slot.begin_call(
+        history.next({.op = CommOp::kBroadcast, .dtype = Dtype::kFloat32, .root = 0, .count = 64}));
   sleep_ms(300);
   if (culprit) std::raise(SIGKILL);
   wait_to_be_ended();

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "printable.h"
-#include "status_segment.h"
+#include "segment.h"
 
 namespace catena::comm {
 

@@ -1,4 +1,4 @@
-#include "join_watch.h"
+#include "startup_watchdog.h"
 
 #include <signal.h>
 
@@ -10,7 +10,7 @@
 
 namespace catena::comm {
 
-JoinWatch::JoinWatch(double timeout) : timeout_(timeout) {
+StartupWatchdog::StartupWatchdog(double timeout) : timeout_(timeout) {
   if (const char* name = std::getenv("CATENA_STATUS_BOARD"); name && *name) {
     try {
       board_.emplace(StatusBoard::attach_from_environment());
@@ -29,7 +29,7 @@ JoinWatch::JoinWatch(double timeout) : timeout_(timeout) {
   pthread_sigmask(SIG_SETMASK, &own, nullptr);
 }
 
-JoinWatch::~JoinWatch() {
+StartupWatchdog::~StartupWatchdog() {
   {
     std::lock_guard lock(mutex_);
     done_ = true;
@@ -40,12 +40,12 @@ JoinWatch::~JoinWatch() {
   board_->own_slot().set_phase(before_ == Phase::launched ? Phase::running : before_);
 }
 
-void JoinWatch::run() {
+void StartupWatchdog::run() {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::duration<double>(timeout_);
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, std::chrono::milliseconds(200), [this] { return done_; })) {
-    look();
+    poll();
     if (Clock::now() < deadline) continue;
     give_up_late();
   }
@@ -53,7 +53,7 @@ void JoinWatch::run() {
 
 // Nobody has come to the end in time: those of this host that did not call, or are stopped, or else
 // it is nobody's fault that is known here.
-void JoinWatch::give_up_late() {
+void StartupWatchdog::give_up_late() {
   std::vector<int> late;
   std::string doing;
   int stopped = -1;
@@ -80,7 +80,7 @@ void JoinWatch::give_up_late() {
                   limit));
 }
 
-void JoinWatch::look() {
+void StartupWatchdog::poll() {
   for (int slot = 0; board_ && slot < board_->slots(); ++slot) {
     const SlotSnapshot peer = board_->read(slot);
     if (slot == board_->local_rank()) continue;
@@ -91,8 +91,8 @@ void JoinWatch::look() {
   }
 }
 
-void JoinWatch::give_up(int blamed, const std::string& text) {
-  if (board_) board_->own_slot().fail_because_of_peer(blamed, text);
+void StartupWatchdog::give_up(int culprit, const std::string& text) {
+  if (board_) board_->own_slot().fail_because_of_peer(culprit, text);
   logging::error(text);
   // Handlers of exit() would wait for the library that cannot be left.
   std::_Exit(1);

@@ -35,6 +35,13 @@ const char* describe_stage(ExitStage stage) {
 
 }  // namespace
 
+const char* phase_name(Phase phase) {
+  static constexpr const char* kNames[] = {"not started", "launched", "joining", "running",
+                                           "finishing",   "finished", "failed"};
+  const auto index = static_cast<std::size_t>(phase);
+  return index < std::size(kNames) ? kNames[index] : "unknown";
+}
+
 std::string describe_stuck(const SlotSnapshot& slot, std::uint64_t now, double margin_seconds) {
   if (slot.limit_ns == 0 || slot.phase == Phase::finished) return {};
   const double allowed = static_cast<double>(slot.limit_ns) * 1e-9 + margin_seconds;
@@ -44,7 +51,7 @@ std::string describe_stuck(const SlotSnapshot& slot, std::uint64_t now, double m
   if (const char* stage = describe_stage(slot.exit_stage); stage && in_exit > allowed)
     return who(slot) + " " + stage + whole(in_exit) + limit;
   const double inside = seconds_since(slot.library_since_ns, now);
-  // While it joins, JoinWatch has an eye on it.
+  // While it joins, the StartupWatchdog watches it.
   if (inside <= allowed || slot.phase == Phase::joining) return {};
   std::string text = who(slot) + " has been inside one call of MPI for " + whole(inside) + limit;
   if (!slot.operation.empty()) text += ", in " + slot.operation;

@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "comm/communicator_state.h"
+#include "comm/diagnosis/wait_diagnosis.h"
 #include "error_text.h"
 
 namespace catena::comm {
@@ -18,7 +18,8 @@ TEST(SlowestRanks, MadeTheFewestCalls) {
   EXPECT_EQ(slowest_ranks(last_calls(place, 7)), std::vector<int>());
   CallHistory histories[] = {CallHistory(7), CallHistory(7), CallHistory(7)};
   const auto call = [&](int slot) {
-    place.board->slot(slot).begin_call(histories[slot].next(CallOp::all_reduce, 11, 0, -1, 8));
+    place.board->slot(slot).begin_call(
+        histories[slot].next({.op = CommOp::kAllReduce, .dtype = Dtype::kFloat32, .count = 8}));
   };
   call(2);
   EXPECT_EQ(slowest_ranks(last_calls(place, 7)), (std::vector<int>{1, 3})) << "they made none";
@@ -39,7 +40,8 @@ TEST(SlowestRanks, AreNotThoseWithManyCallsElsewhere) {
   const BoardPlace place{std::make_shared<StatusBoard>(StatusBoard::create_private(2)), {0, 1}};
   CallHistory first(7), second(7), elsewhere(9);
   const auto call = [&](int slot, CallHistory& history) {
-    place.board->slot(slot).begin_call(history.next(CallOp::all_reduce, 11, 0, -1, 8));
+    place.board->slot(slot).begin_call(
+        history.next({.op = CommOp::kAllReduce, .dtype = Dtype::kFloat32, .count = 8}));
   };
   call(0, first);
   call(1, second);
@@ -58,35 +60,34 @@ struct Pair {
     place.board->slot(1).set_identity(3, 1, "here");
   }
   void call(int slot) {
-    place.board->slot(slot).begin_call(
-        histories[size_t(slot)].next(CallOp::all_reduce, 11, 0, -1, 8));
+    place.board->slot(slot).begin_call(histories[size_t(slot)].next(
+        {.op = CommOp::kAllReduce, .dtype = Dtype::kFloat32, .count = 8}));
   }
   // What the first of the two says after 5 s.
-  WaitProblem after_5_s(Wait wait) const {
+  WaitDiagnosis after_5_s(Wait wait) const {
     wait.doing = "for a sum";
     wait.rank = 0;
-    return describe_delay(place, 7, 5, wait);
+    return diagnose_timeout(place, 7, 5, wait);
   }
-  void expect(const Wait& wait, const char* text, int blamed) const {
-    const WaitProblem delay = after_5_s(wait);
-    EXPECT_EQ(delay.blamed, blamed) << delay.text;
+  void expect(const Wait& wait, const char* text, int culprit) const {
+    const WaitDiagnosis delay = after_5_s(wait);
+    EXPECT_EQ(delay.culprit, culprit) << delay.text;
     expect_contains(delay.text, {"rank 0 waited 5 s (CATENA_TIMEOUT) for a sum: ", text});
   }
   BoardPlace place{std::make_shared<StatusBoard>(StatusBoard::create_private(2)), {0, 1}};
   std::array<CallHistory, 2> histories{CallHistory(7), CallHistory(7)};
 };
 
-TEST(DescribeDelay, BlamesTheRankThatDidNotCome) {
+TEST(DiagnoseTimeout, BlamesTheRankThatDidNotCome) {
   Pair pair;
-  pair.expect({.peer = 1}, "sum: rank 1 did not come; the stacks", 3);
+  pair.expect({.peer = 1}, "sum: rank 1 did not come; inspect", 3);
   pair.call(0);
-  pair.expect({.sequence = 1}, "sum: rank 1 did not come to call #1; the stacks", 3);
-  pair.expect({.sequence = 1, .on_gpu = true}, "sum: rank 1 did not come to call #1; the stacks",
-              3);
-  pair.expect({}, "sum: rank 1 has made fewer calls than others; the stacks", 3);
+  pair.expect({.sequence = 1}, "sum: rank 1 did not come to call #1; inspect", 3);
+  pair.expect({.sequence = 1, .on_gpu = true}, "sum: rank 1 did not come to call #1; inspect", 3);
+  pair.expect({}, "sum: rank 1 has made fewer calls than others; inspect", 3);
 }
 
-TEST(DescribeDelay, BlamesNobodyForACallThatAllHaveMade) {
+TEST(DiagnoseTimeout, BlamesNobodyForACallThatAllHaveMade) {
   Pair pair;
   for (const int slot : {0, 1}) pair.call(slot);
   pair.expect({.sequence = 1}, "sum: all ranks have made call #1, but the transfer", -1);
@@ -103,46 +104,46 @@ TEST(DescribeDelay, BlamesNobodyForACallThatAllHaveMade) {
 }
 
 // A mark of a GPU's work stands for all calls of a moment.
-TEST(DescribeDelay, OfSeveralCallsBlamesForTheFirstOnly) {
+TEST(DiagnoseTimeout, OfSeveralCallsBlamesForTheFirstOnly) {
   Pair pair;
   for (int i = 0; i < 5; ++i) pair.call(0);
   for (int i = 0; i < 3; ++i) pair.call(1);
-  pair.expect({.sequence = 5, .first = 4, .on_gpu = true}, "rank 1 did not come to call #4; the",
-              3);
+  pair.expect({.sequence = 5, .first = 4, .on_gpu = true},
+              "rank 1 did not come to call #4; inspect", 3);
   pair.expect({.sequence = 5, .first = 2, .on_gpu = true},
               "rank 1 did not come to call #5, or a GPU has not finished the work that was queued "
-              "before it; the stacks",
+              "before it; inspect",
               -1);
 }
 
-TEST(DescribeDelay, DoesNotSpeakForRanksWithoutRecords) {
+TEST(DiagnoseTimeout, DoesNotSpeakForRanksWithoutRecords) {
   Pair pair;
   pair.place.slots = {0, -1};  // on another host
   pair.call(0);
-  pair.expect({.sequence = 1}, "sum: other ranks did not come to call #1; the stacks", -1);
+  pair.expect({.sequence = 1}, "sum: other ranks did not come to call #1; inspect", -1);
   pair.expect({.sequence = 1, .on_gpu = true},
               "sum: other ranks did not come to call #1, or a GPU has not finished the work", -1);
   pair.expect({}, "sum: other ranks did not come or do not progress", -1);
-  expect_contains(describe_delay(nullptr, 4, {.doing = "in a split"}).text,
+  expect_contains(diagnose_timeout(nullptr, 4, {.doing = "in a split"}).text,
                   {"waited 4 s (CATENA_TIMEOUT) in a split: other ranks did not come"});
 }
 
-TEST(DescribeDelay, NamesTheHostsThatNothingIsKnownOf) {
+TEST(DiagnoseTimeout, NamesTheHostsThatNothingIsKnownOf) {
   Pair pair;
   pair.place.slots = {0, -1, -1, 1};
   pair.place.hosts = {"node1", "node2", "node2", "node1"};
   pair.place.ranks = {4, 5, 6, 7};
   pair.call(0);
-  pair.expect({.sequence = 1}, "sum: rank 3 did not come to call #1; the stacks", 7);
+  pair.expect({.sequence = 1}, "sum: rank 3 did not come to call #1; inspect", 7);
   pair.call(1);
   pair.expect({.sequence = 1},
               "sum: ranks 1, 2 on node2 did not come to call #1, or the network between the hosts "
-              "is down; the stacks",
+              "is down; inspect",
               -1);
   pair.expect({}, "sum: ranks 1, 2 on node2 did not come or do not progress, or the network", -1);
 }
 
-TEST(DescribeDelay, BlamesAProcessThatIsStopped) {
+TEST(DiagnoseTimeout, BlamesAProcessThatIsStopped) {
   const pid_t child = fork();
   if (child == 0)
     for (;;) pause();
@@ -153,17 +154,17 @@ TEST(DescribeDelay, BlamesAProcessThatIsStopped) {
   pair.place.board->slot(1).set_identity(3, child, "here");
   for (const int slot : {0, 1}) pair.call(slot);
   const std::string text =
-      message("but the transfer stands still; rank 1 (process ", child, ") is stopped, as by");
+      message("but the transfer hangs; rank 1 (process ", child, ") is stopped, as by");
   pair.expect({.sequence = 1}, text.c_str(), 3);
   kill(child, SIGKILL);
   waitpid(child, &status, 0);
 }
 
-TEST(DescribeDelay, TellsOfACallOfAnotherCommunicator) {
+TEST(DiagnoseTimeout, TellsOfACallOfAnotherCommunicator) {
   Pair pair;
   pair.call(0);
   CallHistory other(8);
-  pair.place.board->slot(1).begin_call(other.next(CallOp::barrier, 0, 0, -1, 0));
+  pair.place.board->slot(1).begin_call(other.next({.op = CommOp::kBarrier}));
   pair.expect({.sequence = 1},
               "rank 1 did not come to call #1; rank 1 is in barrier #1 of another communicator",
               -1);
@@ -174,32 +175,35 @@ TEST(ProblemOnBoard, BlamesTheRankThatVictimsBlame) {
   const BoardPlace place{std::make_shared<StatusBoard>(StatusBoard::create_private(3)), {0, 1, 2}};
   for (const int r : {0, 1, 2}) place.board->slot(r).set_identity(r, getpid(), "here");
   place.board->slot(2).fail_because_of_peer(1, "rank 1 called something else");
-  int blamed = -1;
-  EXPECT_EQ(problem_on_board(place, 0, 3, 7, 1, &blamed), "") << "it may go on without that one";
+  int culprit = -1;
+  EXPECT_EQ(problem_on_board(place, 0, 3, 7, 1, &culprit), "") << "it may go on without that one";
   place.board->slot(2).fail("rank 1 called something else");
-  EXPECT_EQ(problem_on_board(place, 0, 3, 7, 1, &blamed), "rank 1 called something else");
-  EXPECT_EQ(blamed, 1);
+  EXPECT_EQ(problem_on_board(place, 0, 3, 7, 1, &culprit), "rank 1 called something else");
+  EXPECT_EQ(culprit, 1);
 }
 
 TEST(ProblemOnBoard, NamesTheOddOneOfRanksThatWaitForEachOther) {
   const BoardPlace place{std::make_shared<StatusBoard>(StatusBoard::create_private(3)), {0, 1, 2}};
   for (const int r : {0, 1, 2}) place.board->slot(r).set_identity(r, getpid(), "here");
   CallHistory all[] = {CallHistory(7), CallHistory(7)}, pair(pair_id(7, 1, 2));
-  place.board->slot(0).begin_call(all[0].next(CallOp::all_reduce, 11, 0, -1, 8));
-  place.board->slot(2).begin_call(all[1].next(CallOp::all_reduce, 11, 0, -1, 8));
-  place.board->slot(1).begin_call(pair.next(CallOp::send, 11, 0, 2, 8));
-  int blamed = -1;
-  EXPECT_EQ(problem_on_board(place, 0, 3, 7, 5, &blamed), "") << "it may still end";
+  place.board->slot(0).begin_call(
+      all[0].next({.op = CommOp::kAllReduce, .dtype = Dtype::kFloat32, .count = 8}));
+  place.board->slot(2).begin_call(
+      all[1].next({.op = CommOp::kAllReduce, .dtype = Dtype::kFloat32, .count = 8}));
+  place.board->slot(1).begin_call(
+      pair.next({.op = CommOp::kSend, .dtype = Dtype::kFloat32, .root = 2, .count = 8}));
+  int culprit = -1;
+  EXPECT_EQ(problem_on_board(place, 0, 3, 7, 5, &culprit), "") << "it may still end";
   sleep(2);
-  EXPECT_NE(problem_on_board(place, 0, 3, 7, 5, &blamed).find("rank 1 waited in send"),
+  EXPECT_NE(problem_on_board(place, 0, 3, 7, 5, &culprit).find("rank 1 waited in send"),
             std::string::npos);
-  EXPECT_EQ(blamed, 1);
+  EXPECT_EQ(culprit, 1);
 }
 
-TEST(FindWaitProblem, TellsOfADelayAtTheDeadlineOnly) {
-  double next_look = kFirstLook;
-  EXPECT_EQ(find_wait_problem(nullptr, 4.9, 5, {.doing = "in a sum"}, next_look).text, "");
-  expect_contains(find_wait_problem(nullptr, 5, 5, {.doing = "in a sum"}, next_look).text,
+TEST(FindWaitDiagnosis, TellsOfADelayAtTheDeadlineOnly) {
+  double next_poll = kFirstPoll;
+  EXPECT_EQ(diagnose_wait(nullptr, 4.9, 5, {.doing = "in a sum"}, next_poll).text, "");
+  expect_contains(diagnose_wait(nullptr, 5, 5, {.doing = "in a sum"}, next_poll).text,
                   {"waited 5 s (CATENA_TIMEOUT) in a sum"});
 }
 

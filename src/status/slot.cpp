@@ -3,7 +3,7 @@
 
 #include <bit>
 
-#include "status_segment.h"
+#include "segment.h"
 
 namespace catena::comm {
 namespace board_detail {

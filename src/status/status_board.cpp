@@ -16,7 +16,7 @@
 #include <system_error>
 #include <utility>
 
-#include "status_segment.h"
+#include "segment.h"
 
 namespace catena::comm {
 

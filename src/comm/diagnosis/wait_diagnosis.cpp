@@ -1,22 +1,19 @@
-// Waits that do not end: which ranks did not come, as their records on the board tell.
+// Waits that do not end: which ranks did not come, according to their records on the board.
+#include "wait_diagnosis.h"
+
 #include <algorithm>
 #include <map>
 #include <numeric>
 
-#include "communicator_state.h"
+#include "catena/comm/internals.h"
+#include "comm/communicator_state.h"
+#include "mismatch.h"
 
 namespace catena::comm {
 
 namespace {
-constexpr double kNextLook = 0.5;  // seconds between two looks at the other ranks' records
+constexpr double kPollPeriod = 0.5;  // seconds between two reads of the other ranks' records
 }  // namespace
-
-uint64_t last_call(const std::vector<CallRecord>& ring, uint64_t id) {
-  uint64_t last = 0;
-  for (const CallRecord& call : ring)
-    if (call.communicator == id) last = std::max(last, call.sequence);
-  return last;
-}
 
 LastCalls last_calls(const BoardPlace& place, uint64_t id) {
   LastCalls last(place.slots.size());
@@ -63,18 +60,18 @@ std::string list_elsewhere(const BoardPlace& place, const LastCalls& last) {
 }
 
 // What ranks of this host do, as far as it explains a wait for them.
-struct Doing {
+struct Activity {
   std::string text;            // begins with "; "
   int stopped = -1;            // the first rank whose process is stopped
   std::vector<int> stuck;      // inside one call of MPI for long
   std::vector<int> elsewhere;  // in a call of another communicator
-  // Whom that makes guilty: -1 when nobody or several.
+  // The rank that this incriminates; -1: none, or several.
   int suspect() const { return stopped < 0 && stuck.size() == 1 ? stuck[0] : stopped; }
 };
 
-Doing look_at(const BoardPlace& place, uint64_t id, const std::vector<int>& ranks) {
+Activity activity_of(const BoardPlace& place, uint64_t id, const std::vector<int>& ranks) {
   constexpr uint64_t kLongInside = 2'000'000'000;  // ns
-  Doing doing;
+  Activity doing;
   const auto add = [&](const auto&... words) {
     doing.text += message(doing.text.empty() ? "; " : ", ", words...);
   };
@@ -118,8 +115,8 @@ std::string describe_unfinished(const LastCalls& last, const Wait& wait,
                    wait.on_gpu ? message(", or ", kBusyGpu) : network);
   }
   return "all ranks have made " + call +
-         (wait.on_gpu ? message(": ", kBusyGpu, ", or the transfer stands still")
-                      : ", but the transfer stands still");
+         (wait.on_gpu ? message(": ", kBusyGpu, ", or the transfer hangs")
+                      : ", but the transfer hangs");
 }
 
 // Why calls up to `wait.sequence` have not ended; `late` becomes the ranks that left one out for
@@ -149,7 +146,8 @@ std::string describe_slowest(const LastCalls& last, const Wait& wait, const std:
 
 }  // namespace
 
-WaitProblem describe_delay(const BoardPlace& place, uint64_t id, double timeout, const Wait& wait) {
+WaitDiagnosis diagnose_timeout(const BoardPlace& place, uint64_t id, double timeout,
+                               const Wait& wait) {
   const LastCalls last = last_calls(place, id);
   const std::string elsewhere = list_elsewhere(place, last);
   std::vector<int> late;
@@ -162,32 +160,32 @@ WaitProblem describe_delay(const BoardPlace& place, uint64_t id, double timeout,
   } else {
     why = describe_slowest(last, wait, elsewhere, late);
   }
-  const Doing doing = look_at(place, id, late.empty() ? every_rank(last) : late);
+  const Activity doing = activity_of(place, id, late.empty() ? every_rank(last) : late);
   why += doing.text;
-  int blamed = late.empty() ? doing.suspect() : late[0];
+  int culprit = late.empty() ? doing.suspect() : late[0];
   // Two communicators in different order: unless they are the fewer, these ranks may be right.
-  if (!late.empty() && doing.elsewhere == late && 2 * late.size() >= last.size()) blamed = -1;
+  if (!late.empty() && doing.elsewhere == late && 2 * late.size() >= last.size()) culprit = -1;
   const std::string who = wait.rank < 0 ? "" : message("rank ", wait.rank, " ");
   return {message(who, "waited ", timeout, " s (CATENA_TIMEOUT) ", wait.doing, ": ", why,
-                  "; the stacks or logs of the ranks tell what they do"),
-          rank_in_job(place, blamed)};
+                  "; inspect the ranks' logs or stack traces"),
+          rank_in_job(place, culprit)};
 }
 
-WaitProblem describe_delay(const Communicator* owner, double timeout, const Wait& wait) {
-  if (!owner) return describe_delay(BoardPlace{}, 0, timeout, wait);
+WaitDiagnosis diagnose_timeout(const Communicator* owner, double timeout, const Wait& wait) {
+  if (!owner) return diagnose_timeout(BoardPlace{}, 0, timeout, wait);
   const Communicator::State& state = Communicator::State::of(*owner);
-  return describe_delay(state.place, state.id, timeout, wait);
+  return diagnose_timeout(state.place, state.id, timeout, wait);
 }
 
-WaitProblem find_wait_problem(const Communicator* owner, double waited, double timeout,
-                              const Wait& wait, double& next_look) {
-  if (owner && waited >= next_look) {
-    next_look = waited + kNextLook;
-    WaitProblem found;
-    found.text = owner->find_problem(waited, &found.blamed);
+WaitDiagnosis diagnose_wait(const Communicator* owner, double waited, double timeout,
+                            const Wait& wait, double& next_poll) {
+  if (owner && waited >= next_poll) {
+    next_poll = waited + kPollPeriod;
+    WaitDiagnosis found;
+    found.text = internals(*owner).find_problem(waited, &found.culprit);
     if (!found.text.empty()) return found;
   }
-  return waited < timeout ? WaitProblem() : describe_delay(owner, timeout, wait);
+  return waited < timeout ? WaitDiagnosis() : diagnose_timeout(owner, timeout, wait);
 }
 
 }  // namespace catena::comm

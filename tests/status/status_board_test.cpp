@@ -1,4 +1,4 @@
-#include "comm/status_board.h"
+#include "status/status_board.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -17,8 +17,6 @@
 namespace catena::comm {
 namespace {
 
-constexpr std::uint8_t kFloat32 = 11;
-
 // Of this process alone, for tests run side by side.
 std::string prefix() {
   std::string text = "/catena-test-";
@@ -32,8 +30,8 @@ std::string board_name() {
 
 bool exists(const std::string& name) { return std::filesystem::exists("/dev/shm" + name); }
 
-CallRecord all_reduce(CallHistory& history, std::uint64_t count) {
-  return history.next(CallOp::all_reduce, kFloat32, 0, -1, count);
+CallRecord all_reduce(CallHistory& history, std::int64_t count) {
+  return history.next({.op = CommOp::kAllReduce, .dtype = Dtype::kFloat32, .count = count});
 }
 
 TEST(StatusBoard, SaysWhatARankDoes) {
@@ -101,14 +99,14 @@ TEST(StatusBoard, RingKeepsTheLastCalls) {
   StatusSlot slot = board.slot(0);
   EXPECT_TRUE(board.calls(0).empty());
   CallHistory history(9);
-  for (std::uint64_t i = 1; i <= 3000; ++i) {
+  for (std::int64_t i = 1; i <= 3000; ++i) {
     slot.begin_call(all_reduce(history, i));
     if (i != 10 && i != 3000) continue;
     const auto calls = board.calls(0);
-    ASSERT_EQ(calls.size(), std::min<std::uint64_t>(i, StatusBoard::kRingSize));
-    EXPECT_EQ(calls.back().sequence, i);
+    ASSERT_EQ(calls.size(), std::min<std::size_t>(size_t(i), StatusBoard::kRingSize));
+    EXPECT_EQ(calls.back().sequence, std::uint64_t(i));
     EXPECT_EQ(calls.back().hash, history.hash());
-    EXPECT_EQ(calls.front().sequence, i - calls.size() + 1);
+    EXPECT_EQ(calls.front().sequence, std::uint64_t(i) - calls.size() + 1);
   }
 }
 
@@ -178,7 +176,7 @@ TEST(StatusBoard, ReadersSeeWholeWrites) {
     const std::string text = seen.operation.substr(in + 4);
     ASSERT_TRUE(text == std::string(100, 'a') || text == std::string(100, 'b')) << text;
     for (const CallRecord& call : board.calls(0))
-      ASSERT_EQ(call.hash != 0 && call.count == 1, true);
+      ASSERT_EQ(call.hash != 0 && call.call.count == 1, true);
   }
   stop = true;
   first.join();
@@ -264,99 +262,6 @@ TEST(StatusBoard, Mistakes) {
   EXPECT_FALSE(StatusBoard::attach_from_environment().shared()) << "private without a launcher";
 }
 
-TEST(CallRecords, EveryFieldCounts) {
-  CallRecord call;
-  call.sequence = 4;
-  call.op = 1;
-  call.dtype = kFloat32;
-  call.count = 100;
-  call.communicator = 7;
-  const std::uint64_t hash = fold_call(1, call);
-  EXPECT_EQ(hash, fold_call(1, call));
-  EXPECT_NE(hash, fold_call(2, call));
-  const auto changed = [&](auto change) {
-    CallRecord other = call;
-    change(other);
-    return fold_call(1, other) != hash;
-  };
-  EXPECT_TRUE(changed([](CallRecord& c) { c.sequence = 5; }));
-  EXPECT_TRUE(changed([](CallRecord& c) { c.op = 2; }));
-  EXPECT_TRUE(changed([](CallRecord& c) { c.dtype = 10; }));
-  EXPECT_TRUE(changed([](CallRecord& c) { c.reduction = 3; }));
-  EXPECT_TRUE(changed([](CallRecord& c) { c.root = 0; }));
-  EXPECT_TRUE(changed([](CallRecord& c) { c.count = 101; }));
-  EXPECT_TRUE(changed([](CallRecord& c) { c.communicator = 8; }));
-  EXPECT_FALSE(changed([](CallRecord& c) { c.hash = 99; }));
-}
-
-TEST(CallRecords, BothEndsOfAMessageHashAlike) {
-  CallHistory sender(5), receiver(5), other(5);
-  const CallRecord sent = sender.next(CallOp::send, kFloat32, 0, 1, 4);
-  const CallRecord received = receiver.next(CallOp::recv, kFloat32, 0, 0, 4);
-  EXPECT_EQ(sent.hash, received.hash);
-  EXPECT_NE(sent.hash, other.next(CallOp::recv, kFloat32, 0, 0, 5).hash);
-}
-
-TEST(CallRecords, Formatted) {
-  CallHistory history(1);
-  EXPECT_EQ(format_call(history.next(CallOp::all_reduce, kFloat32, 2, -1, 10)),
-            "all_reduce #1 min float32[10]");
-  EXPECT_EQ(format_call(history.next(CallOp::broadcast, 4, 0, 3, 7)),
-            "broadcast #2 int64[7] root 3");
-  EXPECT_EQ(format_call(history.next(CallOp::barrier, 0, 0, -1, 0)), "barrier #3");
-  EXPECT_EQ(format_call(history.next(CallOp::send, kFloat32, 0, 1, 4)),
-            "send #4 float32[4] to rank 1");
-  EXPECT_EQ(format_call(history.next(CallOp::recv, kFloat32, 0, 0, 4)),
-            "recv #5 float32[4] from rank 0");
-  CallRecord odd;
-  odd.op = 200;
-  odd.dtype = 200;
-  EXPECT_EQ(format_call(odd), "unknown #0 unknown[0]");
-}
-
-using Ring = std::vector<CallRecord>;
-
-Ring make_ring(int calls, int different_at = 0, std::uint64_t communicator = 1) {
-  Ring ring;
-  CallHistory history(communicator);
-  for (int i = 1; i <= calls; ++i)
-    ring.push_back(all_reduce(history, i == different_at ? 999u : 10u));
-  return ring;
-}
-
-TEST(CallRecords, NoDifferenceWhenOneIsOnlyBehind) {
-  EXPECT_FALSE(first_different_call({make_ring(10), make_ring(7), make_ring(0)}, 1));
-}
-
-TEST(CallRecords, FirstDifferenceIsFound) {
-  const auto found = first_different_call({make_ring(20), make_ring(20, 8), make_ring(20)}, 1);
-  ASSERT_TRUE(found);
-  EXPECT_EQ(found->sequence, 8u);
-  EXPECT_TRUE(found->exact);
-  ASSERT_EQ(found->calls.size(), 3u);
-  EXPECT_EQ(found->calls[0]->count, 10u);
-  EXPECT_EQ(found->calls[1]->count, 999u);
-}
-
-TEST(CallRecords, OtherCommunicatorsDoNotMix) {
-  Ring mixed = make_ring(5);
-  const Ring other = make_ring(5, 2, 77);
-  mixed.insert(mixed.begin() + 2, other.begin(), other.end());
-  EXPECT_FALSE(first_different_call({mixed, make_ring(5)}, 1));
-  EXPECT_FALSE(first_different_call({mixed, make_ring(5)}, 77));
-}
-
-TEST(CallRecords, DifferenceOlderThanTheRings) {
-  Ring first = make_ring(30);
-  Ring second = make_ring(30, 3);
-  first.erase(first.begin(), first.begin() + 10);
-  second.erase(second.begin(), second.begin() + 10);
-  const auto found = first_different_call({first, second}, 1);
-  ASSERT_TRUE(found);
-  EXPECT_FALSE(found->exact);
-  EXPECT_EQ(found->sequence, 11u);
-}
-
 TEST(StatusBoard, CostsTensOfNanoseconds) {
   const StatusBoard board = StatusBoard::create_private(1);
   StatusSlot slot = board.slot(0);
@@ -375,7 +280,9 @@ TEST(StatusBoard, CostsTensOfNanoseconds) {
   }
   std::printf("a call: %.0f ns (record, begin and end)\n", best);
   RecordProperty("nanoseconds", static_cast<int>(best));
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
   EXPECT_LT(best, 2000) << "far beyond what is meant, whatever the build";
+#endif
 }
 
 }  // namespace

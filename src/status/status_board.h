@@ -8,10 +8,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "call_record.h"
 
 namespace catena::comm {
 
@@ -35,82 +36,6 @@ enum class ExitStage : std::uint32_t {
   ending,    // all ranks are as far; it is inside MPI_Finalize
   released,  // catena is done with it; what is left are the program's own destructors and handlers
 };
-
-// Codes of CallRecord. Reductions and dtypes are in the order of the framework's own enumerations.
-enum class CallOp : std::uint8_t {
-  none,
-  all_reduce,
-  reduce_scatter,
-  all_gather,
-  broadcast,
-  reduce,
-  gather,
-  scatter,
-  all_to_all,
-  send,
-  recv,
-  barrier,
-  split,
-  object,
-  close
-};
-const char* call_op_name(std::uint8_t op);
-// bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64
-const char* call_dtype_name(std::uint8_t dtype);
-// sum mean min max product weighted
-const char* call_reduction_name(std::uint8_t reduction);
-
-// One call as every rank of the communicator must have made it, or one end of a message, as this
-// rank calls it.
-struct CallRecord {
-  std::uint64_t sequence = 0;  // 1 for the first call on the communicator
-  std::uint8_t op = 0;
-  std::uint8_t dtype = 0;
-  std::uint8_t reduction = 0;
-  std::uint8_t reserved = 0;
-  std::int32_t root = -1;  // of a send the destination, of a recv the source; -1: none
-  std::uint64_t count = 0;
-  std::uint64_t communicator = 0;
-  std::uint64_t hash = 0;  // of this call and all before it on the communicator
-};
-static_assert(sizeof(CallRecord) == 40);
-
-// Whether it is a send or a recv. Their `communicator` stands for the two ranks, see pair_id.
-bool is_message(const CallRecord& record);
-
-// The hash of a call after calls that hashed to `previous`; record.hash is not read. A send and its
-// recv have the same.
-std::uint64_t fold_call(std::uint64_t previous, const CallRecord& record);
-
-// "all_reduce #12 sum float32[1000]", "broadcast #3 int64[4] root 0", "send #1 float32[4] to rank
-// 1"
-std::string format_call(const CallRecord& record);
-
-// The running sequence number and hash of one communicator; each communicator owns one.
-class CallHistory {
- public:
-  explicit CallHistory(std::uint64_t communicator) : communicator_(communicator) {}
-  // The record of the next call, complete with sequence and hash.
-  CallRecord next(CallOp op, std::uint8_t dtype, std::uint8_t reduction, std::int32_t root,
-                  std::uint64_t count);
-  std::uint64_t sequence() const { return sequence_; }
-  std::uint64_t hash() const { return hash_; }
-
- private:
-  std::uint64_t communicator_;
-  std::uint64_t sequence_ = 0;
-  std::uint64_t hash_ = 0;
-};
-
-// The first call in which ranks differ. `calls` has one entry a ring; an entry is empty when that
-// rank has not made the call yet, or when it was so long ago that its ring no longer holds it.
-struct CallDifference {
-  std::uint64_t sequence = 0;
-  bool exact = true;  // false: the ranks differed already before the oldest call still in the rings
-  std::vector<std::optional<CallRecord>> calls;
-};
-std::optional<CallDifference> first_different_call(
-    const std::vector<std::vector<CallRecord>>& rings, std::uint64_t communicator);
 
 // What went wrong in a rank. Only the first failure of each kind is kept.
 struct Failure {

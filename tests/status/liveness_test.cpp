@@ -5,8 +5,8 @@
 #include <csignal>
 #include <string>
 
-#include "comm/printable.h"
-#include "comm/status_board.h"
+#include "status/printable.h"
+#include "status/status_board.h"
 
 namespace catena::comm {
 namespace {
@@ -32,7 +32,7 @@ TEST(StatusLife, SignsOfLifeAreRead) {
   slot.leave_library();
   slot.set_exit_stage(ExitStage::leaving);
   CallHistory history(1);
-  slot.begin_call(history.next(CallOp::barrier, 0, 0, -1, 0));
+  slot.begin_call(history.next({.op = CommOp::kBarrier}));
   seen = board.read(0);
   EXPECT_EQ(seen.library_since_ns, 0u);
   EXPECT_EQ(seen.exit_stage, ExitStage::leaving);

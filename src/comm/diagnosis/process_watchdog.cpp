@@ -1,4 +1,6 @@
-// The thread of a rank that ends it when nothing else can. See process_board.h.
+// The thread of a rank that ends it when nothing else can.
+#include "process_watchdog.h"
+
 #include <pthread.h>
 #include <signal.h>
 
@@ -10,8 +12,7 @@
 #include <thread>
 
 #include "catena/core/log.h"
-#include "communicator_state.h"
-#include "process_board.h"
+#include "status/process_board.h"
 
 namespace catena::comm {
 namespace {
@@ -72,6 +73,21 @@ void watch_process(double limit) {
     return true;
   }();
   static_cast<void>(started);
+}
+
+std::string describe_missing_at_exit(double waited, int* culprit) {
+  *culprit = -1;
+  const std::shared_ptr<StatusBoard> board = own_board();
+  std::string missing;
+  for (int slot = 0; board && slot < board->slots(); ++slot) {
+    const SlotSnapshot peer = board->read(slot);
+    if (peer.rank < 0 || peer.exit_stage >= ExitStage::waiting) continue;
+    if (*culprit < 0) *culprit = peer.rank;
+    missing += message(missing.empty() ? "" : ", ", "rank ", peer.rank, describe_doing(peer));
+  }
+  if (missing.empty()) missing = "ranks of other hosts";
+  return message(missing, " did not reach the end of the program within ", waited,
+                 " s (CATENA_TIMEOUT) of this rank");
 }
 
 }  // namespace catena::comm

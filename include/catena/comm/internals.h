@@ -1,0 +1,70 @@
+// The inside of a communicator, for code that extends catena: transports, optimizers over several
+// ranks, graph capture, diagnosis and tests. Programs that train a model need none of it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "catena/comm/communicator.h"
+
+namespace catena::comm {
+
+class Transport;
+
+// A view of one communicator, which must not be destroyed before it. Cheap to make:
+// internals(comm).calls().
+class CommunicatorInternals {
+ public:
+  explicit CommunicatorInternals(const Communicator& comm) : comm_(comm) {}
+
+  // The part that moves bytes.
+  Transport& transport() const;
+  // The number of calls that this rank has made. Thread-safe.
+  uint64_t calls() const;
+  // The number of a rank of this communicator in the whole job. -1 stays -1.
+  int rank_in_job(int rank) const;
+
+  // Why pending calls cannot complete (a mismatched call, a dead or exited rank), judged from the
+  // status of the ranks on this host. "" if no cause is known. `culprit` becomes the rank of the
+  // job that is at fault, or -1. With `waited_seconds` above 0 a rank that has left the program is
+  // a cause; from 2 s on ranks that wait for each other are one. Thread-safe.
+  std::string find_problem(double waited_seconds, int* culprit = nullptr) const;
+  // The first call in which the ranks on this host differ, or "". Compares the calls since the last
+  // time, so that it is cheap enough for every host wait. Thread-safe.
+  std::string find_difference() const;
+  // Collective over host messages. Waits until every rank is here and returns the first difference
+  // of all calls so far, with what kept a rank from coming; "" when all agree. It uses no device,
+  // so it may run while a graph is captured. cuda::Graph::capture calls it for every communicator
+  // that reduced, gathered or broadcast device arrays in the step, and throws CommError on a
+  // difference before anything is launched. All ranks of these communicators must then capture.
+  std::string compare_with_all() const;
+
+  // Marks the communicator as failed: every later call throws `text`. For failures that are noticed
+  // outside of a call. The report of the job names this rank as the culprit, or, when `by_peer` is
+  // set, the rank `culprit` of the job (-1: no rank in particular). Thread-safe.
+  void note_failure(const std::string& text, bool by_peer, int culprit) const;
+  // Throws when the communicator, or work that it queued earlier, has failed.
+  void throw_if_failed() const;
+  // Watches work on the stream that the communicator did not issue itself: if it does not complete
+  // because of another rank, the communicator fails. Launches of a cuda::Graph that recorded calls
+  // of the communicator are watched without this.
+  void watch(const Stream& stream) const;
+
+  // `callback` runs once, before the communicator closes or is destroyed. If an exception ends the
+  // communicator, its calls throw by then. Returns a number for cancel_before_close.
+  int before_close(std::function<void()> callback) const;
+  void cancel_before_close(int id) const;
+
+  // The number of parallel::NoSync scopes that are alive.
+  int& no_sync_scopes() const;
+
+ private:
+  const Communicator& comm_;
+};
+
+inline CommunicatorInternals internals(const Communicator& comm) {
+  return CommunicatorInternals(comm);
+}
+
+}  // namespace catena::comm

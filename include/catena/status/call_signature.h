@@ -1,0 +1,67 @@
+// What a call of a communicator is: the part in which all ranks must agree.
+//
+// The communicator's checked request, the call that a transport gets and the record that other
+// processes read in shared memory all hold this one struct.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <type_traits>
+
+#include "catena/core/dtype.h"
+
+namespace catena::comm {
+
+// What a transport does. Records in shared memory hold the number.
+enum class CommOp : uint8_t {
+  kNone,
+  kAllReduce,
+  kReduceScatter,
+  kAllGather,
+  kBroadcast,
+  kReduce,
+  kGather,
+  kScatter,
+  kAllToAll,
+  kSend,
+  kRecv,
+  kBarrier,
+};
+const char* name(CommOp op);  // "all_reduce", ...; "unknown" for any other number
+
+enum class Reduction : uint8_t { kSum, kMean, kMin, kMax, kProduct, kWeighted };
+const char* name(Reduction reduction);  // "sum", "mean", ...; "unknown" for any other number
+inline std::string to_string(Reduction reduction) { return name(reduction); }
+
+// What the operation serves. Ranks that use the same operation for different things disagree.
+enum class CallKind : uint8_t {
+  kArrays,   // the operation itself
+  kGrouped,  // the same, inside a group; agrees with kArrays
+  kObject,   // an object call, of which this operation exchanges the sizes
+  kSplit,    // the barrier in front of split()
+  kClose,    // the barrier in close()
+};
+
+struct CallSignature {
+  CommOp op = CommOp::kNone;
+  Dtype dtype = Dtype::kUInt8;
+  Reduction reduction = Reduction::kSum;  // as the user asked for it
+  CallKind kind = CallKind::kArrays;
+  int32_t root = -1;  // the root; the destination of a send, the source of a recv; -1: none
+  // Elements that a rank contributes to or gets from one other rank: all of x for all_reduce,
+  // reduce, broadcast, send and recv; one piece for the others.
+  int64_t count = 0;
+
+  bool operator==(const CallSignature&) const = default;
+};
+static_assert(sizeof(CallSignature) == 16 && std::is_trivially_copyable_v<CallSignature>);
+
+// Two ranks take part in a message, all ranks in every other call.
+constexpr bool is_message(CommOp op) { return op == CommOp::kSend || op == CommOp::kRecv; }
+constexpr bool is_message(const CallSignature& call) { return is_message(call.op); }
+// Whether values of different ranks are combined.
+constexpr bool reduces(CommOp op) {
+  return op == CommOp::kAllReduce || op == CommOp::kReduceScatter || op == CommOp::kReduce;
+}
+
+}  // namespace catena::comm

@@ -1,0 +1,147 @@
+// Calls that differ between ranks: which call, and what each rank called.
+#include "mismatch.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "catena/comm/transport.h"
+#include "catena/core/log.h"
+
+namespace catena::comm {
+
+namespace {
+
+struct CallGroup {
+  std::string call;
+  std::vector<int> ranks;
+};
+
+// The calls that are known, each once, in the order of the first rank that made it.
+std::vector<CallGroup> group_calls(const std::vector<std::string>& calls) {
+  std::vector<CallGroup> groups;
+  for (size_t r = 0; r < calls.size(); ++r) {
+    if (calls[r].empty()) continue;
+    auto group = std::find_if(groups.begin(), groups.end(),
+                              [&](const CallGroup& g) { return g.call == calls[r]; });
+    if (group == groups.end()) group = groups.insert(group, {calls[r], {}});
+    group->ranks.push_back(int(r));
+  }
+  return groups;
+}
+
+// "ranks 0, 2 called X; rank 1 called Y"
+std::string list_calls(const std::vector<std::string>& calls) {
+  std::string text;
+  for (const CallGroup& group : group_calls(calls)) {
+    if (!text.empty()) text += "; ";
+    text += list_ranks(group.ranks) + " " + group.call;
+  }
+  return text;
+}
+
+// The communicator of a call that `own` and another ring hold with different hashes; 0 when there
+// is none. One pass, so that it may run every few steps.
+uint64_t differing_communicator(const std::vector<CallRecord>& own, const Rings& rings,
+                                const std::vector<uint64_t>& ids) {
+  const auto key = [](const CallRecord& call) {
+    return call.communicator ^ (call.sequence * 0x9e3779b97f4a7c15u);
+  };
+  std::unordered_map<uint64_t, const CallRecord*> mine;
+  mine.reserve(own.size());
+  for (const CallRecord& call : own)
+    if (std::binary_search(ids.begin(), ids.end(), call.communicator))
+      mine.emplace(key(call), &call);
+  for (const auto& ring : rings) {
+    for (const CallRecord& call : ring) {
+      const auto entry = mine.find(key(call));
+      if (entry == mine.end()) continue;
+      const CallRecord& same = *entry->second;
+      if (same.communicator == call.communicator && same.sequence == call.sequence &&
+          same.hash != call.hash)
+        return call.communicator;
+    }
+  }
+  return 0;
+}
+
+// The communicator itself and the messages of one of its ranks, sorted.
+std::vector<uint64_t> ids_of(uint64_t id, int rank, int size) {
+  std::vector<uint64_t> ids{id};
+  for (int r = 0; r < size; ++r) {
+    ids.push_back(pair_id(id, rank, r));
+    ids.push_back(pair_id(id, r, rank));
+  }
+  std::sort(ids.begin(), ids.end());
+  return ids;
+}
+
+}  // namespace
+
+uint64_t last_call(const std::vector<CallRecord>& ring, uint64_t id) {
+  uint64_t last = 0;
+  for (const CallRecord& call : ring)
+    if (call.communicator == id) last = std::max(last, call.sequence);
+  return last;
+}
+
+std::string list_ranks(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size(); ++i) text += (i == 0 ? "" : ", ") + std::to_string(ranks[i]);
+  return text;
+}
+
+std::string describe_mismatch(const std::vector<std::string>& calls, uint64_t sequence,
+                              bool exact) {
+  std::string text =
+      message("the ranks of this communicator differ in call #", sequence, ": ", list_calls(calls));
+  if (!exact) text += " (they differed already in a call that is too long ago to be named)";
+  return text +
+         ". All ranks must make the same calls in the same order, with the same dtype, count, "
+         "reduction and root";
+}
+
+int odd_rank(const std::vector<std::string>& calls) {
+  const auto groups = group_calls(calls);
+  if (groups.size() != 2 || groups[0].ranks.size() + groups[1].ranks.size() < 3) return -1;
+  for (const CallGroup& group : groups)
+    if (group.ranks.size() == 1) return group.ranks[0];
+  return -1;
+}
+
+std::string difference_between(const Rings& rings, size_t own, const std::vector<int>& ranks,
+                               uint64_t id, size_t size, int* culprit) {
+  const uint64_t communicator =
+      differing_communicator(rings[own], rings, ids_of(id, ranks[own], int(size)));
+  if (communicator == 0) return {};
+  const auto found = first_different_call(rings, communicator);
+  if (!found) return {};
+  std::vector<std::string> calls(size);
+  for (size_t i = 0; i < rings.size(); ++i)
+    if (found->calls[i]) calls[size_t(ranks[i])] = "called " + format_call(*found->calls[i]);
+  if (culprit) *culprit = odd_rank(calls);
+  return describe_mismatch(calls, found->sequence, found->exact);
+}
+
+std::string difference_of(const Rings& rings, int rank, uint64_t id) {
+  std::vector<int> ranks;
+  for (size_t r = 0; r < rings.size(); ++r) ranks.push_back(int(r));
+  return difference_between(rings, size_t(rank), ranks, id, rings.size(), nullptr);
+}
+
+std::string missing_call_of(const Rings& rings, uint64_t id) {
+  uint64_t made_by_all = UINT64_MAX;
+  for (const auto& ring : rings) made_by_all = std::min(made_by_all, last_call(ring, id));
+  std::vector<std::string> calls(rings.size());
+  bool some = false;
+  for (size_t r = 0; r < rings.size(); ++r) {
+    calls[r] = message("made no call after #", made_by_all);
+    for (const CallRecord& call : rings[r]) {
+      if (call.communicator != id || call.sequence != made_by_all + 1) continue;
+      calls[r] = "called " + format_call(call);
+      some = true;
+    }
+  }
+  return some ? describe_mismatch(calls, made_by_all + 1) : std::string();
+}
+
+}  // namespace catena::comm

@@ -1,0 +1,28 @@
+// Calls that differ between ranks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "status/call_record.h"
+
+namespace catena::comm {
+
+// The last calls of several ranks, oldest first.
+using Rings = std::vector<std::vector<CallRecord>>;
+
+// The first difference between rings[own] and the others in the calls of communicator `id`, which
+// has `size` ranks, and in the messages of that rank; "" when there is none. ranks[i] is the rank
+// of rings[i]. `culprit`, unless null, becomes the only rank whose call differs from the others,
+// or -1; it is left alone when there is no difference.
+std::string difference_between(const Rings& rings, size_t own, const std::vector<int>& ranks,
+                               uint64_t id, size_t size, int* culprit);
+// The same over the rings of all ranks; rings[rank] is this rank's.
+std::string difference_of(const Rings& rings, int rank, uint64_t id);
+// Of rings whose calls do not differ: the first that some ranks have made and others have not.
+std::string missing_call_of(const Rings& rings, uint64_t id);
+// The number of the last call on a communicator among these; 0: none.
+uint64_t last_call(const std::vector<CallRecord>& ring, uint64_t id);
+
+}  // namespace catena::comm

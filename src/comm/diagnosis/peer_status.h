@@ -1,0 +1,34 @@
+// What the status board tells about the other ranks of this host.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "status/status_board.h"
+
+namespace catena::comm {
+
+// Where the ranks of a communicator are on the status board of this host.
+struct BoardPlace {
+  std::shared_ptr<StatusBoard> board;
+  std::vector<int> slots;  // of every rank; -1 on other hosts
+  // Of every rank, its number in the job and the name of its host; empty when not known.
+  std::vector<int> ranks = {};
+  std::vector<std::string> hosts = {};
+};
+
+// The number in the whole job of a communicator's rank, as far as this host knows it.
+int rank_in_job(const BoardPlace& place, int rank);
+
+// The first difference in the last `depth` calls of the ranks on this host; "" when there is none.
+// `culprit`, unless null, becomes the rank of the job that differs from all others, or -1; it must
+// be initialized.
+std::string difference_on_board(const BoardPlace& place, int rank, int size, uint64_t id, int depth,
+                                int* culprit = nullptr);
+// The first difference, or failure of a peer, that the board shows; see
+// CommunicatorInternals::find_problem.
+std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64_t id,
+                             double waited_seconds, int* culprit = nullptr);
+
+}  // namespace catena::comm

@@ -1,0 +1,96 @@
+// What transports, diagnosis and tests see of a communicator.
+#include "catena/comm/internals.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "comm/diagnosis/mismatch.h"
+#include "communicator_state.h"
+
+namespace catena::comm {
+
+using State = Communicator::State;
+
+Transport& CommunicatorInternals::transport() const { return *State::of(comm_).transport; }
+uint64_t CommunicatorInternals::calls() const { return State::of(comm_).made; }
+int& CommunicatorInternals::no_sync_scopes() const { return State::of(comm_).no_sync_scopes; }
+
+int CommunicatorInternals::rank_in_job(int rank) const {
+  return comm::rank_in_job(State::of(comm_).place, rank);
+}
+
+void inject_fault(Communicator& comm, const Fault& fault) { State::of(comm).fault = fault; }
+
+// Failures and differences
+
+// All ranks have made the same number of calls when they come here, or differ.
+std::string State::difference_over_hosts() {
+  struct Position {
+    uint64_t sequence, hash;
+  };
+  const auto all = control->all_gather_object(Position{history.sequence(), history.hash()});
+  const auto equal = [&](const Position& p) {
+    return p.hash == all[0].hash && p.sequence == all[0].sequence;
+  };
+  if (std::all_of(all.begin(), all.end(), equal)) return {};
+  const int slot = place.slots[static_cast<size_t>(control->rank())];
+  const auto rings = control->all_gather_object(place.board->calls(slot));
+  std::string text = difference_of(rings, control->rank(), id);
+  if (text.empty()) text = missing_call_of(rings, id);
+  if (!text.empty()) return text;
+  return "the ranks of this communicator have made different numbers of calls when they were "
+         "compared";
+}
+
+std::string CommunicatorInternals::compare_with_all() const {
+  State& state = State::of(comm_);
+  try {
+    state.throw_if_failed();
+    std::string text = state.control ? state.difference_over_hosts() : std::string();
+    // Messages, which only two ranks record.
+    return text.empty() ? find_difference() : text;
+  } catch (const CommError& error) {
+    return error.what();
+  }
+}
+
+std::string CommunicatorInternals::find_difference() const {
+  // As many calls as were made since the last comparison, and some for ranks that lag behind.
+  State& state = State::of(comm_);
+  const uint64_t made = state.made.load(std::memory_order_relaxed);
+  const uint64_t since = made - state.compared.exchange(made, std::memory_order_relaxed);
+  const int depth = static_cast<int>(std::min<uint64_t>(since + 32, StatusBoard::kRingSize));
+  return difference_on_board(state.place, comm_.rank(), comm_.size(), state.id, depth);
+}
+
+std::string CommunicatorInternals::find_problem(double waited_seconds, int* culprit) const {
+  State& state = State::of(comm_);
+  int rank_at_fault = -1;
+  std::string text = problem_on_board(state.place, comm_.rank(), comm_.size(), state.id,
+                                      waited_seconds, &rank_at_fault);
+  if (!text.empty()) state.culprit = rank_at_fault;
+  if (culprit) *culprit = rank_at_fault;
+  return text;
+}
+
+void CommunicatorInternals::note_failure(const std::string& text, bool by_peer, int culprit) const {
+  State::of(comm_).mark_failed(text, by_peer, culprit);
+}
+
+void CommunicatorInternals::throw_if_failed() const { State::of(comm_).throw_if_failed(); }
+
+void CommunicatorInternals::watch(const Stream& stream) const {
+  State::of(comm_).transport->watch(stream);
+}
+
+int CommunicatorInternals::before_close(std::function<void()> callback) const {
+  State& state = State::of(comm_);
+  state.callbacks.emplace(state.next_callback, std::move(callback));
+  return state.next_callback++;
+}
+
+void CommunicatorInternals::cancel_before_close(int id) const {
+  State::of(comm_).callbacks.erase(id);
+}
+
+}  // namespace catena::comm
