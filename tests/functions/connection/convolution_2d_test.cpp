@@ -1,0 +1,201 @@
+#include "catena/functions/connection/convolution_2d.h"
+
+#include "functions/functions_test_util.h"
+
+namespace catena {
+namespace {
+
+using F::ConvolutionOptions;
+
+// The definition, in double, on the CPU.
+Array definition(const Array& x, const Array& W, const Array& b, const ConvolutionOptions& o,
+                 const Shape& result) {
+  const Shape& in = x.shape();
+  const Shape& w = W.shape();
+  const auto xs = x.to_cpu().contiguous().to_vector<double>(),
+             ws = W.to_cpu().contiguous().to_vector<double>(), bs = b.to_cpu().to_vector<double>();
+  std::vector<double> y;
+  const int64_t outs = w[0] / o.groups;
+  for (int64_t n = 0; n < result[0]; ++n)
+    for (int64_t k = 0; k < w[0]; ++k)
+      for (int64_t r = 0; r < result[2]; ++r)
+        for (int64_t q = 0; q < result[3]; ++q) {
+          double sum = bs[size_t(k)];
+          for (int64_t c = 0; c < w[1]; ++c)
+            for (int64_t i = 0; i < w[2]; ++i)
+              for (int64_t j = 0; j < w[3]; ++j) {
+                const int64_t row = r * o.stride.height - o.pad.height + i * o.dilation.height,
+                              column = q * o.stride.width - o.pad.width + j * o.dilation.width;
+                if (row < 0 || row >= in[2] || column < 0 || column >= in[3]) continue;
+                const int64_t channel = k / outs * w[1] + c;
+                sum += xs[size_t(((n * in[1] + channel) * in[2] + row) * in[3] + column)] *
+                       ws[size_t(((k * w[1] + c) * w[2] + i) * w[3] + j)];
+              }
+          y.push_back(sum);
+        }
+  return array(y, result);
+}
+
+struct Case {
+  const char* name;
+  Shape x, W;
+  ConvolutionOptions options;
+  Shape y;
+};
+
+std::vector<Case> cases() {
+  return {
+      {"plain", {2, 3, 5, 6}, {4, 3, 3, 2}, {}, {2, 4, 3, 5}},
+      {"pointwise", {2, 3, 4, 5}, {4, 3, 1, 1}, {}, {2, 4, 4, 5}},
+      {"pointwise_stride", {2, 3, 4, 5}, {4, 3, 1, 1}, {.stride = 2}, {2, 4, 2, 3}},
+      {"stride_pad", {2, 3, 7, 6}, {4, 3, 3, 3}, {.stride = {2, 3}, .pad = {1, 2}}, {2, 4, 4, 3}},
+      {"dilation", {1, 2, 8, 7}, {3, 2, 3, 2}, {.pad = 1, .dilation = {2, 3}}, {1, 3, 6, 6}},
+      {"groups", {2, 4, 5, 5}, {6, 2, 3, 3}, {.pad = 1, .groups = 2}, {2, 6, 5, 5}},
+      {"depthwise", {2, 3, 5, 5}, {3, 1, 3, 3}, {.pad = 1, .groups = 3}, {2, 3, 5, 5}},
+      {"rest_left_out", {1, 1, 6, 8}, {1, 1, 3, 3}, {.stride = 2}, {1, 1, 2, 3}},
+      {"cover_all", {1, 1, 6, 8}, {1, 1, 3, 3}, {.stride = 2, .cover_all = true}, {1, 1, 3, 4}},
+      {"window_is_the_image", {3, 2, 4, 4}, {5, 2, 4, 4}, {}, {3, 5, 1, 1}},
+      {"window_in_the_padding", {1, 1, 2, 2}, {1, 1, 3, 3}, {.stride = 4, .pad = 4}, {1, 1, 2, 2}},
+  };
+}
+
+class Convolution : public OnDevice {
+ protected:
+  Array image(const Case& c, Dtype dtype = Dtype::kFloat64) const {
+    return draw(c.x, -1, 1, 1, dtype);
+  }
+  Array weight(const Case& c, Dtype dtype = Dtype::kFloat64) const {
+    return draw(c.W, -1, 1, 2, dtype);
+  }
+  Array bias(const Case& c, Dtype dtype = Dtype::kFloat64) const {
+    return draw({c.W[0]}, -1, 1, 3, dtype);
+  }
+};
+
+TEST_P(Convolution, IsItsDefinitionInEveryLayout) {
+  for (const Case& c : cases()) {
+    SCOPED_TRACE(c.name);
+    const Array x = image(c), W = weight(c), b = bias(c);
+    const Array expected = definition(x, W, b, c.options, c.y);
+    for (const Array& layout : {x, F::channels_last(x), padded(x), reversed_layout(x)}) {
+      const Variable y = F::convolution_2d(layout, W, b, c.options);
+      ASSERT_EQ(y.shape(), c.y);
+      EXPECT_EQ(testing::difference(y.data(), expected, 1e-12, 1e-12), "");
+      const Array without = F::convolution_2d(layout, W, c.options).data();
+      EXPECT_EQ(testing::difference(without + b.reshape({1, c.W[0], 1, 1}), expected, 1e-12, 1e-12),
+                "");
+    }
+    EXPECT_EQ(testing::difference(F::convolution_2d(x, transposed_layout(W), b, c.options).data(),
+                                  expected, 1e-12, 1e-12),
+              "");
+  }
+}
+
+TEST_P(Convolution, KeepsTheLayout) {
+  const Case c = cases()[0];
+  const Array y = F::convolution_2d(F::channels_last(image(c)), weight(c)).data();
+  EXPECT_TRUE(y.transpose({0, 2, 3, 1}).is_contiguous());
+  EXPECT_TRUE(F::convolution_2d(image(c), weight(c)).data().is_contiguous());
+}
+
+TEST_P(Convolution, EveryDtype) {
+  for (const Case& c : cases()) {
+    for (const auto& [dtype, error] :
+         {std::pair{Dtype::kFloat32, 1e-5}, {Dtype::kFloat16, 4e-3}, {Dtype::kBFloat16, 3e-2}}) {
+      SCOPED_TRACE(message(c.name, " ", dtype));
+      const Array x = image(c, dtype), W = weight(c, dtype), b = bias(c, dtype);
+      const auto wide = [](const Array& a) { return a.astype(Dtype::kFloat64); };
+      const Array expected = definition(wide(x), wide(W), wide(b), c.options, c.y);
+      for (const Array& layout : {x, F::channels_last(x)}) {
+        const Array y = F::convolution_2d(layout, W, b, c.options).data();
+        ASSERT_EQ(y.dtype(), dtype);
+        EXPECT_EQ(testing::difference(wide(y), expected, error, error), "");
+      }
+    }
+  }
+}
+
+TEST_P(Convolution, GradientsOfFirstAndSecondOrder) {
+  for (const Case& c : cases()) {
+    const auto f = [&](const Variables& v) {
+      return Variables{v.size() == 3 ? F::convolution_2d(v[0], v[1], v[2], c.options)
+                                     : F::convolution_2d(v[0], v[1], c.options)};
+    };
+    expect_gradients(f, {image(c), weight(c), bias(c)}, c.name);
+    expect_gradients(f, {F::channels_last(image(c)), weight(c)}, message(c.name, " last"));
+  }
+}
+
+// Into the same gradient arrays, without arrays between.
+TEST_P(Convolution, GradientsAddUp) {
+  const Case c = cases()[3];
+  DeviceScope scope(device());
+  F::Convolution2D layer(3, 4, 3,
+                         {.stride = c.options.stride,
+                          .pad = c.options.pad,
+                          .initialW = weight(c),
+                          .initial_bias = bias(c)});
+  const Variable x(image(c));
+  const auto backward = [&] {
+    const Variable y = layer(x);
+    y.set_grad(draw(c.y, -1, 1, 4));
+    y.backward();
+  };
+  layer.zero_grads();
+  backward();
+  const Array W = layer.W.grad().copy(), b = layer.b.grad().copy(), gx = x.grad().copy();
+  backward();
+  EXPECT_EQ(testing::difference(layer.W.grad(), W * 2, 1e-12, 1e-12), "");
+  EXPECT_EQ(testing::difference(layer.b.grad(), b * 2, 1e-12, 1e-12), "");
+  EXPECT_EQ(testing::difference(x.grad(), gx * 2, 1e-12, 1e-12), "");
+}
+
+TEST_P(Convolution, WithoutElements) {
+  const Variable x(zeros({0, 3, 5, 5}, {Dtype::kFloat64, device()})), W(draw({4, 3, 3, 3}));
+  const Variable y = F::convolution_2d(x, W, draw({4}));
+  EXPECT_EQ(y.shape(), (Shape{0, 4, 3, 3}));
+  y.set_grad(ones_like(y.data()));
+  y.backward();
+  EXPECT_EQ(x.grad().shape(), x.shape());
+  EXPECT_EQ(testing::difference(W.grad(), zeros_like(W.data())), "");
+}
+
+TEST_P(Convolution, LayerHasTheStartValuesThatItPromises) {
+  DeviceScope scope(device());
+  random::seed(3);
+  const F::Convolution2D layer(16, 64, {3, 5}, {.wscale = 2, .bias = 0.5});
+  EXPECT_EQ(layer.W.shape(), (Shape{64, 16, 3, 5}));
+  EXPECT_EQ(layer.W.dtype(), Dtype::kFloat32);
+  EXPECT_NEAR(std(layer.W.data()).item<float>(), 2 * std::sqrt(1.0 / (16 * 3 * 5)), 5e-3);
+  EXPECT_EQ(testing::difference(layer.b.data(), full({64}, 0.5, {Dtype::kFloat32, device()})), "");
+  const F::Convolution2D grouped(16, 64, 3, {.nobias = true, .groups = 4});
+  EXPECT_EQ(grouped.W.shape(), (Shape{64, 4, 3, 3}));
+  EXPECT_FALSE(grouped.b.defined());
+}
+
+TEST_P(Convolution, NamesWhatDoesNotFit) {
+  const Case c = cases()[0];
+  EXPECT_EQ(message_of<InvalidType>([&] {
+              F::convolution_2d(draw({2, 4, 5, 6}), weight(c));
+            }),
+            "Invalid operation is performed in: Convolution2D (Forward)\n\n"
+            "Expect: in_types[0].shape[1] == W.shape[1]\nActual: 4 != 3");
+  EXPECT_THROW(F::convolution_2d(draw({2, 3, 5}), weight(c)), InvalidType);
+  EXPECT_THROW(F::convolution_2d(image(c), weight(c), draw({3})), InvalidType);
+  EXPECT_THROW(F::convolution_2d(image(c, Dtype::kFloat32), weight(c)), InvalidType);
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              F::convolution_2d(draw({2, 3, 2, 2}), weight(c));
+            }),
+            "convolution_2d: a window of (3, 2) with dilation (1, 1) does not fit into an image of "
+            "(2, 2) with pad (0, 0); use a larger image, more padding or a smaller window");
+  EXPECT_EQ(message_of<ValueError>([&] { F::convolution_2d(image(c), weight(c), {.stride = 0}); }),
+            "convolution_2d: expected a stride of at least 1, got (0, 0)");
+  EXPECT_THROW(F::Convolution2D(3, 4, 3, {.groups = 2}), ValueError);
+  EXPECT_THROW(F::Convolution2D(3, 4, 0), ValueError);
+  EXPECT_THROW(F::Convolution2D(3, 4, 3, {.initialW = draw({4, 3, 2, 2})}), ShapeError);
+}
+
+CATENA_ON_DEVICES(Convolution);
+
+}  // namespace
+}  // namespace catena
