@@ -52,8 +52,8 @@ struct ConvolutionGradWCall {
   bool accumulate = false;
 };
 
-// patches[n, c, i, j, y, x] = the element of image (n, c) that position (y, x) sees at (i, j) of its
-// window, zero outside. image (N, C, H, W) of any layout; patches (N, C, kh, kw, oh, ow) of any
+// patches[n, c, i, j, y, x] = the element of image (n, c) that position (y, x) sees at (i, j) of
+// its window, zero outside. image (N, C, H, W) of any layout; patches (N, C, kh, kw, oh, ow) of any
 // layout without overlaps; equal floating dtypes, not empty.
 struct PatchesCall {
   const Array* image;
