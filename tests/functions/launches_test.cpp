@@ -32,24 +32,22 @@ void count(Slot<Call>& slot, DeviceType type) {
 }
 
 void count_all(DeviceType type) {
-  static const bool once = [type] {
-    count(kernels::elementwise, type);
-    count(kernels::copy, type);
-    count(kernels::fill, type);
-    count(kernels::reduce, type);
-    count(kernels::matmul, type);
-    count(kernels::concatenate, type);
-    count(kernels::dropout, type);
-    count(kernels::softmax, type);
-    count(kernels::softmax_grad, type);
-    count(kernels::softmax_cross_entropy, type);
-    count(kernels::softmax_cross_entropy_grad, type);
-    count(kernels::sgd, type);
-    count(kernels::momentum_sgd, type);
-    count(kernels::adam, type);
-    return true;
-  }();
-  (void)once;
+  static bool done[kDeviceTypeCount] = {};
+  if (std::exchange(done[static_cast<int>(type)], true)) return;
+  count(kernels::elementwise, type);
+  count(kernels::copy, type);
+  count(kernels::fill, type);
+  count(kernels::reduce, type);
+  count(kernels::matmul, type);
+  count(kernels::concatenate, type);
+  count(kernels::dropout, type);
+  count(kernels::softmax, type);
+  count(kernels::softmax_grad, type);
+  count(kernels::softmax_cross_entropy, type);
+  count(kernels::softmax_cross_entropy_grad, type);
+  count(kernels::sgd, type);
+  count(kernels::momentum_sgd, type);
+  count(kernels::adam, type);
 }
 
 class Launches : public OnDevice {
