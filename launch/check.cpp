@@ -320,9 +320,9 @@ Items check_plugins(const std::vector<std::string>& folders, bool has_gpus) {
     const std::string name = "libcatena_" + plugin;
     const std::string path = find_file(folders, {name + ".so"});
     if (path.empty()) {
-      // Those that no build makes yet are looked at where somebody has put them.
-      const bool made = plugin != "cudnn" && plugin != "onednn";
-      if (made) items.push_back({State::absent, name, "not built or not installed", ""});
+      // These two only make faster what works without them: nothing to say where nobody wants them.
+      const bool optional = plugin == "cudnn" || plugin == "onednn";
+      if (!optional) items.push_back({State::absent, name, "not built or not installed", ""});
       continue;
     }
     const std::string problem = problem_of_plugin(catena, plugin, path);
