@@ -204,6 +204,25 @@ inline bool call_provider(Pass pass, const std::string& provider, Device device,
   }
 }
 
+// The array that a pass writes.
+inline const CaseArray& result_of(Pass pass, const ConvolutionData& d) {
+  return pass == Pass::kForward ? d.y : pass == Pass::kGradX ? d.x : d.w;
+}
+
+// Where a result is not what it should be; empty where it is.
+inline std::string difference(const Array& result, const ConvolutionCase& c, const Expected& e) {
+  const std::vector<double> got = values_of(result);
+  const double limit = convolution_tolerance(c.dtype, e);
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (std::abs(got[i] - e.values[i]) <= limit) continue;
+    std::ostringstream s;
+    s << "element " << i << " is " << got[i] << ", expected " << e.values[i] << " within " << limit
+      << ": " << c.text();
+    return s.str();
+  }
+  return "";
+}
+
 enum class Outcome { kTaken, kDeclined, kWrong };
 
 // Runs the case and checks the result; a declined call must have left it alone. `why` gets the text
@@ -211,25 +230,15 @@ enum class Outcome { kTaken, kDeclined, kWrong };
 inline Outcome check_convolution(Pass pass, const std::string& provider, Device device,
                                  const ConvolutionCase& c, uint32_t seed, std::string* why) {
   const ConvolutionData d(c, device, seed);
-  const CaseArray& result = pass == Pass::kForward ? d.y : pass == Pass::kGradX ? d.x : d.w;
+  const CaseArray& result = result_of(pass, d);
   const bool taken = call_provider(pass, provider, device, c, d);
-  const std::vector<double> got = values_of(result.array);
   if (!taken) {
-    if (got == result.values) return Outcome::kDeclined;
+    if (values_of(result.array) == result.values) return Outcome::kDeclined;
     *why = "declined, but wrote: " + c.text();
     return Outcome::kWrong;
   }
-  const Expected e = expected_convolution(pass, c, d);
-  const double limit = convolution_tolerance(c.dtype, e);
-  for (size_t i = 0; i < got.size(); ++i) {
-    if (std::abs(got[i] - e.values[i]) <= limit) continue;
-    std::ostringstream s;
-    s << "element " << i << " is " << got[i] << ", expected " << e.values[i] << " within " << limit
-      << ": " << c.text();
-    *why = s.str();
-    return Outcome::kWrong;
-  }
-  return Outcome::kTaken;
+  *why = difference(result.array, c, expected_convolution(pass, c, d));
+  return why->empty() ? Outcome::kTaken : Outcome::kWrong;
 }
 
 }  // namespace catena::testing

@@ -9,7 +9,9 @@
 
 #include "catena/core/config.h"
 #include "catena/core/error.h"
+#include "catena/core/graph.h"
 #include "catena/testing.h"
+#include "catena/testing_markers.h"
 #include "kernels/convolution_case.h"
 
 namespace catena {
@@ -141,7 +143,7 @@ TEST(Convolution, NumberOfThreadsMayChange) {
     for (const PassName& pass : kPasses) {
       for (const ProviderInfo& provider : pass.slot.providers(DeviceType::kCpu)) {
         ConvolutionCase c;
-        c.channels = c.filters = 16;
+        c.channels = c.filters = 64, c.height = c.width = 16;  // enough to be shared out
         std::string why;
         EXPECT_NE(check_convolution(pass.pass, provider.name, cpu(0), c, 5, &why), Outcome::kWrong)
             << provider.name << ": " << why;
@@ -149,6 +151,50 @@ TEST(Convolution, NumberOfThreadsMayChange) {
     }
   }
   set_cpu_threads(before);
+}
+
+// Plans may be made inside of a captured step, and replays compute anew.
+TEST(Convolution, IsCaptured) {
+  CATENA_NEEDS_GPU();
+  for_each_provider([](const PassName& pass, const std::string& provider, Device device) {
+    if (device.is_cpu()) return;
+    for (const bool last : {false, true}) {
+      ConvolutionCase c;
+      c.channels = 24, c.filters = 40, c.height = 11, c.bias = true, c.channels_last = last;
+      const testing::ConvolutionData d(c, device, 7);
+      const testing::Expected expected = testing::expected_convolution(pass.pass, c, d);
+      const Array& result = testing::result_of(pass.pass, d).array;
+      bool taken = false;
+      cuda::Graph graph = cuda::Graph::capture(
+          device, [&] { taken = call_provider(pass.pass, provider, device, c, d); });
+      if (!taken) continue;
+      for (int replay = 0; replay < 2; ++replay) {
+        result.assign(0);
+        graph.launch();
+        EXPECT_EQ(testing::difference(result, c, expected), "")
+            << pass.slot.name() << '/' << provider << ", replay " << replay;
+      }
+    }
+  });
+}
+
+TEST(Convolution, CudnnObeysTheSettings) {
+  CATENA_NEEDS_GPU();
+  const Config before = config();
+  const ConvolutionCase c;
+  for_each_provider([&](const PassName& pass, const std::string& provider, Device device) {
+    if (provider != "cudnn") return;
+    std::string why;
+    config().max_workspace_size = 0;
+    EXPECT_NE(check_convolution(pass.pass, provider, device, c, 8, &why), Outcome::kWrong) << why;
+    config().deterministic = true;
+    EXPECT_NE(check_convolution(pass.pass, provider, device, c, 8, &why), Outcome::kWrong) << why;
+    config() = before;
+    config().use_cudnn = UseCudnn::kNever;
+    EXPECT_EQ(check_convolution(pass.pass, provider, device, c, 8, &why), Outcome::kDeclined)
+        << why;
+    config() = before;
+  });
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "backends/onednn/plan.h"
@@ -47,6 +48,13 @@ bool channels_last(const Array& x, const Array& y) {
   return !(x.is_contiguous() && y.is_contiguous());
 }
 
+// Waking a thread of OpenMP takes about as long as these multiply-adds, and far longer on a busy
+// core.
+int64_t threads_for(double multiply_adds) {
+  constexpr double kOfAThread = 1 << 20;
+  return std::clamp<int64_t>(static_cast<int64_t>(multiply_adds / kOfAThread), 1, cpu_threads());
+}
+
 Problem problem_of(Operation operation, const Array& x, const Array& w, const Array& y,
                    const Window& window, int groups) {
   Problem p{operation, x.dtype(), channels_last(x, y)};
@@ -60,7 +68,7 @@ Problem problem_of(Operation operation, const Array& x, const Array& w, const Ar
     p.dilation[i] = window.dilation[i];
   }
   p.groups = groups;
-  p.threads = omp_in_parallel() ? 1 : cpu_threads();
+  p.threads = omp_in_parallel() ? 1 : threads_for(p.multiply_adds());
   return p;
 }
 

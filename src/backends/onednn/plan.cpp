@@ -11,9 +11,8 @@ namespace {
 using dnnl::memory;
 using Tag = memory::format_tag;
 
-// Blocked layouts compute about twice as fast as plain NCHW ones, and two reorders cost as much as
-// that saves at about this many multiply-adds for each element of x and y (docs/decisions.md).
-constexpr double kWorthReordering = 24;
+// Forward passes with fewer multiply-adds for each element of x and y do not earn their reorders.
+constexpr double kWorthReordering = 32;
 // Beginnings of scratch blocks: a page, so that vectors do not straddle lines.
 constexpr size_t kScratchAlignment = 4096;
 
@@ -54,6 +53,21 @@ Geometry geometry(const Problem& p) {
   return g;
 }
 
+// Whether a plain NCHW convolution is faster in a layout of oneDNN's choice, reorders included:
+// twice as fast where the plain one copies patches for a matrix product. A 1x1 kernel is that
+// product without patches, and gradients of few channels waste most of a block. (Measured on
+// AVX-512, one thread; docs/decisions.md.)
+bool blocked_is_faster(const Problem& p) {
+  if (p.groups > 1) return true;  // the plain one is a loop of small products
+  const bool pointwise =
+      p.kernel[0] * p.kernel[1] == 1 && p.stride[0] * p.stride[1] == 1 && p.pad[0] + p.pad[1] == 0;
+  if (pointwise) return false;
+  if (p.operation == Operation::kGradX) return p.channels >= 8;
+  const double moved = double(p.batch) * double(p.channels * p.height * p.width +
+                                                p.filters * p.out_height * p.out_width);
+  return p.operation == Operation::kGradW || p.multiply_adds() >= kWorthReordering * moved;
+}
+
 // Descriptors of the arrays as they lie (plain) and of what the primitive may choose (any).
 struct Layouts {
   explicit Layouts(const Problem& p)
@@ -64,8 +78,7 @@ struct Layouts {
         w(weights(p, p.groups > 1 ? Tag::goihw : Tag::oihw)),
         any_w(weights(p, Tag::any)) {
     if (p.bias) b = MemoryDesc({p.filters}, type, Tag::x);
-    const double moved = double(x.get_size() + y.get_size()) / double(itemsize(p.dtype));
-    const bool free = !p.channels_last && p.multiply_adds() >= kWorthReordering * moved;
+    const bool free = !p.channels_last && blocked_is_faster(p);
     any_x = free ? MemoryDesc({p.batch, p.channels, p.height, p.width}, type, Tag::any) : x;
     any_y = free ? MemoryDesc({p.batch, p.filters, p.out_height, p.out_width}, type, Tag::any) : y;
   }
