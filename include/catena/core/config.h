@@ -9,8 +9,8 @@
 namespace catena {
 
 enum class Precision : uint8_t { kFloat32, kTf32, kBf16 };
-// Whether cuDNN's kernels are used where the cudnn plug-in is there: kAuto where they are expected to
-// be faster, which today is wherever cuDNN has one, as with kAlways.
+// Whether cuDNN's kernels are used where the cudnn plug-in is there: kAuto where they are expected
+// to be faster, which today is wherever cuDNN has one, as with kAlways.
 enum class UseCudnn : uint8_t { kNever, kAuto, kAlways };
 
 struct Config {
