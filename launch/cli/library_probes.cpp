@@ -154,13 +154,13 @@ std::vector<fs::path> folders_of_plugins(const CheckContext& context) {
 struct Plugin {
   const char* name;
   bool for_gpus;
-  bool made;  // by a build; others are probed where somebody has put them
+  bool companion;  // only makes faster what works without it
 };
-constexpr Plugin kPlugins[] = {{"mpi", false, true},
-                               {"cuda", true, true},
-                               {"nccl", true, true},
-                               {"cudnn", true, false},
-                               {"onednn", false, false}};
+constexpr Plugin kPlugins[] = {{"mpi", false, false},
+                               {"cuda", true, false},
+                               {"nccl", true, false},
+                               {"cudnn", true, true},
+                               {"onednn", false, true}};
 
 // What libcatena says of a plug-in, or, without it, the loader; "" when it can be used.
 std::string problem_of_plugin(const Library& catena, const char* name, const std::string& path) {
@@ -203,7 +203,10 @@ CheckItems probe_plugins(const CheckContext& context) {
     const std::string name = std::string("libcatena_") + plugin.name;
     const std::string path = find_plugin(folders, plugin.name).string();
     if (path.empty()) {
-      if (plugin.made) items.push_back({State::absent, name, "not built or not installed", ""});
+      items.push_back({State::absent, name,
+                       plugin.companion ? "not built or not installed; catena's own kernels serve"
+                                        : "not built or not installed",
+                       ""});
       continue;
     }
     const std::string problem = problem_of_plugin(catena, plugin.name, path);
@@ -222,6 +225,9 @@ CheckItems probe_kernels(const CheckContext& context) {
   const auto gpu = catena.find<comm::CheckKernels>(comm::kCheckKernelsSymbol);
   if (const std::string text = gpu ? gpu() : ""; !text.empty())
     items.push_back({State::good, "GPU kernels", text, ""});
+  const auto providers = catena.find<comm::CheckProviders>(comm::kCheckProvidersSymbol);
+  if (const std::string text = providers ? providers() : ""; !text.empty())
+    items.push_back({State::good, "providers", text, ""});
   int best = 0;
   if (const auto cpu = catena.find<comm::CheckCpu>(comm::kCheckCpuSymbol)) {
     const std::string text = cpu(&best);

@@ -2,7 +2,7 @@
 #   libcatena0.1    the library, and what is compiled for it: its plug-ins lie in <libdir>/catena
 #   libcatena-dev   headers, CMake package
 #   catena-run      the launcher, with its manual page
-#   libcatena-mpi, libcatena-cuda, libcatena-nccl    plug-ins, as far as they were built
+#   libcatena-mpi, -onednn, -cuda, -cudnn, -nccl    plug-ins, as far as they were built
 # Packages for others are made with the preset `packages`: for all processors, all standard kernels, for
 # several GPUs. Those of any other build tree have what it has, and a lower version, which ends in ~local.
 # Sets CATENA_PACKAGES where they can be made.
@@ -77,13 +77,22 @@ use catena.")
 catena_deb(mpi SECTION libs DEPENDS "${this_library}"
   SUMMARY "framework for training neural networks, ranks over MPI"
   TEXT "The plug-in of catena for communicators over Open MPI.")
+catena_deb(onednn SECTION libs DEPENDS "${this_library}"
+  SUMMARY "framework for training neural networks, oneDNN"
+  TEXT "The plug-in of catena for convolutions on the CPU by oneDNN.")
 if(TARGET catena_cuda)
   string(REGEX REPLACE "^([0-9]+)\\.([0-9]+).*" "\\1-\\2" cuda ${CATENA_CUDA_VERSION})
+  string(REGEX MATCH "^[0-9]+" cuda_major ${CATENA_CUDA_VERSION})
   catena_deb(cuda SECTION libs DEPENDS "${this_library}" RECOMMENDS cuda-cudart-${cuda} libcublas-${cuda} cuda-nvrtc-${cuda}
     SUMMARY "framework for training neural networks, NVIDIA GPUs"
     TEXT "The plug-in of catena for NVIDIA GPUs. It needs NVIDIA's driver, CUDA runtime
 and cuBLAS, and NVRTC for kernels of one's own; NVIDIA's package source has
 them. Without them catena says what is missing when a GPU is asked for.")
+  catena_deb(cudnn SECTION libs DEPENDS "${this_library}" "libcatena-cuda (= ${CATENA_DEB_VERSION})"
+    RECOMMENDS libcudnn9-cuda-${cuda_major}
+    SUMMARY "framework for training neural networks, cuDNN"
+    TEXT "The plug-in of catena for convolutions on NVIDIA GPUs by cuDNN 9, which NVIDIA's
+package source has.")
   catena_deb(nccl SECTION libs DEPENDS "${this_library}" "libcatena-cuda (= ${CATENA_DEB_VERSION})"
     RECOMMENDS "libnccl2 (>= 2.18)"
     SUMMARY "framework for training neural networks, ranks over NCCL"

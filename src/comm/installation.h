@@ -8,6 +8,7 @@ namespace catena::comm {
 inline constexpr char kCheckVersionSymbol[] = "catena_check_version";
 inline constexpr char kCheckPluginSymbol[] = "catena_check_plugin";
 inline constexpr char kCheckKernelsSymbol[] = "catena_check_kernels";
+inline constexpr char kCheckProvidersSymbol[] = "catena_check_providers";
 inline constexpr char kCheckCpuSymbol[] = "catena_check_cpu";
 // Version and build, which plug-ins must share.
 using CheckVersion = const char* (*)();
@@ -15,6 +16,9 @@ using CheckVersion = const char* (*)();
 using CheckPlugin = const char* (*)(const char* name);
 // The kernel bundle, cache folder and compiler of the first GPU in words; "" where there is none.
 using CheckKernels = const char* (*)();
+// The providers of the kernels that have several, in the order in which they are asked, for each
+// kind of device that can be used; those that CATENA_PROVIDERS turns off are marked.
+using CheckProviders = const char* (*)();
 // The instruction set of the CPU kernels in words; *best is 0 if this processor could run faster
 // ones, and the words say why it does not.
 using CheckCpu = const char* (*)(int* best);
@@ -26,4 +30,5 @@ extern "C" {
 __attribute__((visibility("default"))) const char* catena_check_version();
 __attribute__((visibility("default"))) const char* catena_check_plugin(const char* name);
 __attribute__((visibility("default"))) const char* catena_check_kernels();
+__attribute__((visibility("default"))) const char* catena_check_providers();
 }

@@ -33,8 +33,7 @@ using catena::Stream;
 bool available();
 // DeviceError with that reason where none can be used.
 void check_cuda_available();
-// Whether functions may use cuDNN: should_use_cudnn(">=auto"). False in this version, which has no
-// cudnn plug-in.
+// Whether functions may use cuDNN: should_use_cudnn(">=auto").
 bool cudnn_enabled();
 // Makes GPU `device` current. Nothing else needs initialising: plug-ins load on first use.
 void init(int device = 0);
@@ -183,10 +182,10 @@ RandomState& get_generator(std::optional<Device> device = {});
 void seed(std::optional<uint64_t> value = {}, std::optional<Device> device = {});
 
 // cuDNN ------------------------------------------------------------------------------------------
-// Whether a cudnn plug-in is there (this version has none) and config().use_cudnn allows it: level
+// Whether the cudnn plug-in loads and config().use_cudnn allows it: level
 // "==always" asks for kAlways, ">=auto" for kAuto or kAlways. ValueError for any other level.
 bool should_use_cudnn(std::string_view level);
-void set_max_workspace_size(size_t bytes);  // of config(), for such a plug-in
+void set_max_workspace_size(size_t bytes);  // of config(), for that plug-in
 size_t get_max_workspace_size();
 
 // Between processes ------------------------------------------------------------------------------
@@ -225,7 +224,7 @@ namespace backends {
 namespace cuda = catena::cuda;
 
 namespace intel64 {
-// Whether a onednn plug-in, in iDeep's place, can be used; this version has none.
+// Whether the onednn plug-in, in iDeep's place, can be used.
 bool is_ideep_available();
 }  // namespace intel64
 

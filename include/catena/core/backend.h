@@ -111,9 +111,9 @@ class Backend {
 Backend& backend(DeviceType type);
 // Null instead of an exception.
 Backend* find_backend(DeviceType type);
-// Plug-ins with further kernels for the device type, such as cudnn for cuda. They are loaded behind
-// its own: a GPU's with its plug-in, the CPU's with its first kernel. Missing ones are left out;
-// plugin_error() has the reason.
+// Plug-ins with further kernels for the device type, cudnn for cuda and onednn for cpu. They are
+// loaded behind its own: a GPU's with its plug-in, the CPU's with its first kernel. Missing ones
+// are left out; plugin_error() has the reason.
 std::span<const char* const> companions(DeviceType type);
 void load_companions(DeviceType type);
 // Called by a plug-in's entry function.

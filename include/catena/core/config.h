@@ -9,8 +9,8 @@
 namespace catena {
 
 enum class Precision : uint8_t { kFloat32, kTf32, kBf16 };
-// Whether cuDNN's kernels are used where a cudnn plug-in is there: kAuto where they are expected to
-// be faster. This version has no such plug-in, so no function reads the setting yet.
+// Whether cuDNN's kernels are used where the cudnn plug-in is there: kAuto where they are expected
+// to be faster, which today is wherever cuDNN has one, as with kAlways.
 enum class UseCudnn : uint8_t { kNever, kAuto, kAlways };
 
 struct Config {
@@ -20,8 +20,8 @@ struct Config {
   Precision matmul_precision = Precision::kFloat32;  // CATENA_MATMUL_PRECISION=float32|tf32|bf16
   bool deterministic = false;            // CATENA_DETERMINISTIC=1: no atomics, fixed algorithms
   UseCudnn use_cudnn = UseCudnn::kAuto;  // CATENA_CUDNN=never|auto|always, or 0 for never
-  // Bytes of scratch memory that one call of a cudnn plug-in may take; no function reads it yet.
-  size_t max_workspace_size = size_t{8} << 20;
+  // Bytes of scratch memory that one call of the cudnn plug-in may take; given back with the call.
+  size_t max_workspace_size = size_t{1} << 30;
   ProviderRules providers;  // CATENA_PROVIDERS=cudnn:off,...; 'catena-run --check' lists them
   bool type_check = true;   // CATENA_TYPE_CHECK=0 turns Function type checks off
 };

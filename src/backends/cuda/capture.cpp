@@ -50,14 +50,6 @@ void refuse_during_capture(const char* call) {
               "; move it out of the captured step, or read the result after a launch");
 }
 
-RelaxedCapture::RelaxedCapture() : active_(t_capture != nullptr) {
-  if (active_) cudaThreadExchangeStreamCaptureMode(&mode_);
-}
-
-RelaxedCapture::~RelaxedCapture() {
-  if (active_) cudaThreadExchangeStreamCaptureMode(&mode_);
-}
-
 void begin_capture(int index, const Stream& stream) {
   if (t_capture) {
     fail<Error>("Graph::capture: this thread already records a graph on cuda:", t_capture->device);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <vector>
 
+#include "backends/cuda/companion.h"
 #include "backends/cuda/pool.h"
 #include "catena/core/backend.h"
 
@@ -34,18 +35,10 @@ GraphState* thread_capture();
 // Throws Error naming `call` when the calling thread records a graph.
 void refuse_during_capture(const char* call);
 
-// Lets a capturing thread call what CUDA otherwise forbids it (cudaMalloc, cudaEventQuery, ...):
-// used where the call does not concern the captured streams.
-class RelaxedCapture {
+// RelaxedMode for as long as the calling thread records a graph; free where it does not.
+class RelaxedCapture : public RelaxedMode {
  public:
-  RelaxedCapture();
-  ~RelaxedCapture();
-  RelaxedCapture(const RelaxedCapture&) = delete;
-  RelaxedCapture& operator=(const RelaxedCapture&) = delete;
-
- private:
-  bool active_;
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+  RelaxedCapture() : RelaxedMode(thread_capture() != nullptr) {}
 };
 
 void begin_capture(int index, const Stream& stream);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cstdlib>
 #include <cstring>
@@ -92,18 +91,13 @@ cublasComputeType_t compute_type(Dtype dtype, Precision precision) {
   return CUBLAS_COMPUTE_32F;
 }
 
-// One handle a device for all threads; never destroyed.
 cublasLtHandle_t handle_of(int device) {
-  static std::mutex mutex;
-  static std::atomic<cublasLtHandle_t> handles[kMaxDevices];
-  if (cublasLtHandle_t found = handles[device].load(std::memory_order_acquire)) return found;
-  std::lock_guard lock(mutex);
-  if (cublasLtHandle_t found = handles[device].load(std::memory_order_acquire)) return found;
-  RelaxedCapture relaxed;
-  cublasLtHandle_t made;
-  CATENA_CUBLAS_CHECK(cublasLtCreate(&made));
-  handles[device].store(made, std::memory_order_release);
-  return made;
+  static auto* handles = new OncePerDevice<cublasLtHandle_t>;
+  return handles->of(device, [] {
+    cublasLtHandle_t made;
+    CATENA_CUBLAS_CHECK(cublasLtCreate(&made));
+    return new cublasLtHandle_t(made);
+  });
 }
 
 // The algorithm of a problem, decided once for all threads.

@@ -1,0 +1,67 @@
+// What plug-ins beside libcatena_cuda need of CUDA's runtime. It uses nothing of that library, so
+// that they include it without being linked to it; tests/layers_test allows them this one header.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "catena/core/backend.h"
+
+namespace catena::gpu {
+
+// The calling thread's current stream of a GPU, which becomes the thread's current device.
+inline cudaStream_t companion_stream(Device device) {
+  backend(device.type()).make_current(device.index());
+  return static_cast<cudaStream_t>(current_native_stream(device));
+}
+
+// Memory of the GPU for one call: let it go as soon as the work is enqueued, for later work of the
+// stream waits for that anyway. From the captured graph's own memory while one is recorded.
+inline StoragePtr scratch_memory(Device device, size_t bytes) {
+  return bytes > 0 ? allocate(device, bytes) : StoragePtr();
+}
+
+// Lets a thread that captures a graph call what CUDA otherwise forbids it (cudaMalloc, loading of
+// modules, ...): used where the call does not concern the captured streams.
+class RelaxedMode {
+ public:
+  explicit RelaxedMode(bool active = true) : active_(active) {
+    if (active_) cudaThreadExchangeStreamCaptureMode(&mode_);
+  }
+  ~RelaxedMode() {
+    if (active_) cudaThreadExchangeStreamCaptureMode(&mode_);
+  }
+  RelaxedMode(const RelaxedMode&) = delete;
+  RelaxedMode& operator=(const RelaxedMode&) = delete;
+
+ private:
+  bool active_;
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+// What each GPU has once for all threads, such as a library's handle: made when it is first asked
+// for, never destroyed, because arrays and streams may outlive static objects.
+template <class T>
+class OncePerDevice {
+ public:
+  // make() returns a T* of new and may throw; the GPU is the thread's current device.
+  template <class Make>
+  T& of(int device, Make make) {
+    if (T* found = made_[device].load(std::memory_order_acquire)) [[likely]]
+      return *found;
+    std::lock_guard lock(mutex_);
+    if (T* found = made_[device].load(std::memory_order_acquire)) return *found;
+    RelaxedMode relaxed;
+    T* made = make();
+    made_[device].store(made, std::memory_order_release);
+    return *made;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<T*> made_[kMaxDevices] = {};
+};
+
+}  // namespace catena::gpu

@@ -1,0 +1,192 @@
+#include "backends/cudnn/convolution.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "backends/cuda/companion.h"
+#include "backends/cudnn/plan.h"
+#include "catena/array/array.h"
+#include "catena/array/creation.h"
+#include "catena/array/math.h"
+#include "catena/core/config.h"
+#include "catena/core/error.h"
+#include "catena/kernels/convolution.h"
+#include "catena/kernels/copy.h"
+
+namespace catena::cudnn {
+namespace {
+
+int64_t alignment_of(const void* pointer) {  // bytes; engines ask for 16 at most
+  const auto address = reinterpret_cast<uintptr_t>(pointer);
+  return static_cast<int64_t>(std::min<uintptr_t>(address & -address, 32));
+}
+
+bool allowed(Dtype dtype) {
+  return config().use_cudnn != UseCudnn::kNever &&
+         (dtype == Dtype::kFloat32 || dtype == Dtype::kFloat16 || dtype == Dtype::kBFloat16 ||
+          dtype == Dtype::kFloat64);
+}
+
+// Everything but accumulation, bias and the alignments of what is not x or y.
+Problem problem_of(Operation operation, const Array& x, const Array& y, const Window& window,
+                   int groups) {
+  Problem p{};
+  p.operation = operation;
+  p.dtype = x.dtype();
+  p.precision = p.dtype == Dtype::kFloat32 ? config().matmul_precision : Precision::kFloat32;
+  p.deterministic = config().deterministic;
+  // Arrays that may be read both ways count as contiguous.
+  p.channels_last = !(x.is_contiguous() && y.is_contiguous());
+  p.device = x.device().index();
+  const Shape &xs = x.shape(), &ys = y.shape();
+  p.batch = xs[0], p.channels = xs[1], p.height = xs[2], p.width = xs[3];
+  p.filters = ys[1], p.out_height = ys[2], p.out_width = ys[3];
+  for (int i = 0; i < 2; ++i) {
+    p.kernel[i] = window.kernel[i];
+    p.stride[i] = window.stride[i];
+    p.pad[i] = window.pad[i];
+    p.dilation[i] = window.dilation[i];
+  }
+  p.groups = groups;
+  p.alignment_x = alignment_of(x.raw_data());
+  p.alignment_y = alignment_of(y.raw_data());
+  p.workspace_limit =
+      static_cast<int64_t>(std::min<size_t>(config().max_workspace_size, INT64_MAX));
+  return p;
+}
+
+// Whether weights in the layout of channels-last images lie otherwise than contiguous ones.
+bool weights_move(const Problem& p) {
+  return p.channels_last && p.channels != p.groups && p.kernel[0] * p.kernel[1] > 1;
+}
+
+// (O, C / groups, kh, kw) with channels last in memory.
+Array uninitialized_weights(const Problem& p, Device device) {
+  return Array::uninitialized({p.filters, p.kernel[0], p.kernel[1], p.channels / p.groups}, p.dtype,
+                              device)
+      .transpose({0, 3, 1, 2});
+}
+
+// The weights in the layout of the images; small beside them, so that a copy costs one launch.
+Array weights_for(const Problem& p, const Array& w) {
+  if (!weights_move(p)) return w;
+  Array moved = uninitialized_weights(p, w.device());
+  kernels::copy(w.device(), {w, moved});
+  return moved;
+}
+
+// One plan, made when it is first wanted. Null where cuDNN has none.
+const Plan* usable_plan(const Problem& p, Handle& handle) {
+  const Plan& plan = plan_of(p, handle);
+  return plan.usable() ? &plan : nullptr;
+}
+
+// Where a bias in the graph has a chance: fused engines work on tensor cores with channels last.
+bool may_fuse_bias(const Problem& p) {
+  const bool exact = p.dtype == Dtype::kFloat32 && p.precision == Precision::kFloat32;
+  return p.channels_last && !exact && p.dtype != Dtype::kFloat64;
+}
+
+bool forward(const ConvolutionCall& c) {
+  if (!allowed(c.x->dtype())) return false;
+  const Device device = c.x->device();
+  gpu::companion_stream(device);
+  Handle& handle = handle_of(device);
+  Problem p = problem_of(Operation::kForward, *c.x, *c.y, c.window, c.groups);
+  p.alignment_w = weights_move(p) ? 32 : alignment_of(c.W->raw_data());
+  const Plan* plan = nullptr;
+  void* fused_bias = nullptr;
+  if (c.b != nullptr && may_fuse_bias(p)) {
+    p.bias = true;
+    p.alignment_b = alignment_of(c.b->raw_data());
+    plan = usable_plan(p, handle);
+    if (plan) fused_bias = c.b->raw_data();
+    p.bias = false, p.alignment_b = 0;
+  }
+  if (!plan) plan = usable_plan(p, handle);
+  if (!plan) return false;
+  const Array w = weights_for(p, *c.W);
+  if (!run_plan(*plan, {c.x->raw_data(), w.raw_data(), fused_bias, c.y->raw_data()}, device,
+                handle))
+    return false;
+  if (c.b != nullptr && fused_bias == nullptr)
+    add(*c.y, c.b->reshape({1, p.filters, 1, 1}), Out(*c.y));
+  return true;
+}
+
+// Runs a gradient into `result`, adding to it where the call says so: by the engine if there is one
+// that adds, else through an array of the same layout that `make_scratch` gives.
+template <class MakeScratch>
+bool run_gradient(Problem& p, bool accumulate, const Array& result, Pointers pointers,
+                  void* Pointers::*target, int64_t Problem::*alignment, Handle& handle,
+                  MakeScratch make_scratch) {
+  const Device device = result.device();
+  p.accumulate = accumulate;
+  if (const Plan* plan = usable_plan(p, handle)) return run_plan(*plan, pointers, device, handle);
+  if (!accumulate) return false;
+  p.accumulate = false;
+  p.*alignment = 32;
+  const Plan* plan = usable_plan(p, handle);
+  if (!plan) return false;
+  const Array scratch = make_scratch();
+  pointers.*target = scratch.raw_data();
+  if (!run_plan(*plan, pointers, device, handle)) return false;
+  add(result, scratch, Out(result));
+  return true;
+}
+
+bool grad_x(const ConvolutionGradXCall& c) {
+  if (!allowed(c.gx->dtype())) return false;
+  const Device device = c.gx->device();
+  gpu::companion_stream(device);
+  Handle& handle = handle_of(device);
+  Problem p = problem_of(Operation::kGradX, *c.gx, *c.gy, c.window, c.groups);
+  p.alignment_w = weights_move(p) ? 32 : alignment_of(c.W->raw_data());
+  // Asked before the weights are moved for nothing.
+  if (!c.accumulate && !usable_plan(p, handle)) return false;
+  const Array w = weights_for(p, *c.W);
+  return run_gradient(p, c.accumulate, *c.gx,
+                      {c.gx->raw_data(), w.raw_data(), nullptr, c.gy->raw_data()}, &Pointers::x,
+                      &Problem::alignment_x, handle, [&] {
+                        const Shape& s = c.gx->shape();
+                        if (!p.channels_last) return Array::uninitialized(s, p.dtype, device);
+                        return Array::uninitialized({s[0], s[2], s[3], s[1]}, p.dtype, device)
+                            .transpose({0, 3, 1, 2});
+                      });
+}
+
+bool grad_w(const ConvolutionGradWCall& c) {
+  if (!allowed(c.x->dtype())) return false;
+  const Device device = c.x->device();
+  gpu::companion_stream(device);
+  Handle& handle = handle_of(device);
+  Problem p = problem_of(Operation::kGradW, *c.x, *c.gy, c.window, c.groups);
+  const Pointers pointers{c.x->raw_data(), c.gW->raw_data(), nullptr, c.gy->raw_data()};
+  if (!weights_move(p)) {
+    p.alignment_w = alignment_of(c.gW->raw_data());
+    return run_gradient(p, c.accumulate, *c.gW, pointers, &Pointers::w, &Problem::alignment_w,
+                        handle,
+                        [&] { return Array::uninitialized(c.gW->shape(), p.dtype, device); });
+  }
+  p.alignment_w = 32;
+  const Plan* plan = usable_plan(p, handle);
+  if (!plan) return false;
+  const Array moved = uninitialized_weights(p, device);
+  if (!run_plan(*plan, {pointers.x, moved.raw_data(), nullptr, pointers.y}, device, handle))
+    return false;
+  if (c.accumulate)
+    add(*c.gW, moved, Out(*c.gW));
+  else
+    kernels::copy(device, {moved, *c.gW});
+  return true;
+}
+
+}  // namespace
+
+void register_convolutions() {
+  kernels::convolution.provide(DeviceType::kCuda, "cudnn", &forward, 10);
+  kernels::convolution_grad_x.provide(DeviceType::kCuda, "cudnn", &grad_x, 10);
+  kernels::convolution_grad_w.provide(DeviceType::kCuda, "cudnn", &grad_w, 10);
+}
+
+}  // namespace catena::cudnn

@@ -1,0 +1,175 @@
+#include "backends/cudnn/graph.h"
+
+namespace catena::cudnn {
+namespace {
+
+constexpr int64_t kVirtual = 5;  // the sum of a convolution before its bias
+
+cudnnDataType_t data_type(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kFloat16:
+      return CUDNN_DATA_HALF;
+    case Dtype::kBFloat16:
+      return CUDNN_DATA_BFLOAT16;
+    case Dtype::kFloat64:
+      return CUDNN_DATA_DOUBLE;
+    default:
+      return CUDNN_DATA_FLOAT;
+  }
+}
+// Sums of 16-bit floats are made in float.
+cudnnDataType_t compute_type(Dtype dtype) {
+  return dtype == Dtype::kFloat64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
+}
+
+using Extents = std::array<int64_t, 4>;
+
+// Strides of elements by the extents (n, c, h, w) alone: those that arrays have for extents of 1
+// are arbitrary, and engines look at them.
+Extents strides_of(const Extents& d, bool channels_last) {
+  if (channels_last) return {d[1] * d[2] * d[3], 1, d[3] * d[1], d[1]};
+  return {d[1] * d[2] * d[3], d[2] * d[3], d[3], 1};
+}
+
+Descriptor tensor(int64_t id, const Extents& extents, cudnnDataType_t type, bool channels_last,
+                  int64_t alignment) {
+  Descriptor t(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  const bool is_virtual = id == kVirtual;
+  t.set(CUDNN_ATTR_TENSOR_DATA_TYPE, type);
+  t.set(CUDNN_ATTR_TENSOR_DIMENSIONS, extents);
+  t.set(CUDNN_ATTR_TENSOR_STRIDES, strides_of(extents, channels_last));
+  t.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id);
+  t.set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, alignment);
+  if (is_virtual) t.set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, 1, &is_virtual);
+  t.finalize();
+  return t;
+}
+
+// Padding behind the image: the same as before it wherever that gives the extents wanted, since
+// most engines know nothing else; otherwise what the last position sees.
+int64_t pad_behind(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t pad,
+                   int64_t dilation) {
+  const int64_t range = (kernel - 1) * dilation + 1;
+  if (in + 2 * pad >= range && (in + 2 * pad - range) / stride + 1 == out) return pad;
+  const int64_t needed = (out - 1) * stride + range - in - pad;
+  if (needed < 0) throw NotSupported();
+  return needed;
+}
+
+Descriptor convolution_of(const Problem& p) {
+  const int64_t behind[2] = {
+      pad_behind(p.height, p.out_height, p.kernel[0], p.stride[0], p.pad[0], p.dilation[0]),
+      pad_behind(p.width, p.out_width, p.kernel[1], p.stride[1], p.pad[1], p.dilation[1])};
+  const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
+  Descriptor c(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
+  c.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, compute_type(p.dtype));
+  c.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
+  c.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t{2});
+  c.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, p.pad);
+  c.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, behind);
+  c.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, p.dilation);
+  c.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, p.stride);
+  c.finalize();
+  return c;
+}
+
+// Names of the attributes of the three convolution operations.
+struct Names {
+  cudnnBackendDescriptorType_t type;
+  cudnnBackendAttributeName_t alpha, beta, convolution, x, w, y;
+};
+constexpr Names kForwardNames = {CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+                                 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+                                 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+                                 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+                                 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+                                 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+                                 CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y};
+constexpr Names kGradXNames = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY};
+constexpr Names kGradWNames = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+                               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY};
+
+Descriptor operation_of(const Problem& p, const Descriptor& convolution, const Descriptor& x,
+                        const Descriptor& w, const Descriptor& y) {
+  const Names& n = p.operation == Operation::kForward ? kForwardNames
+                   : p.operation == Operation::kGradX ? kGradXNames
+                                                      : kGradWNames;
+  Descriptor o(n.type);
+  o.set(n.convolution, convolution);
+  o.set(n.x, x);
+  o.set(n.w, w);
+  o.set(n.y, y);
+  const double alpha = 1, beta = p.accumulate ? 1 : 0;
+  const float alpha_f = 1, beta_f = p.accumulate ? 1 : 0;
+  const bool is_double = p.dtype == Dtype::kFloat64;
+  const auto type = is_double ? CUDNN_TYPE_DOUBLE : CUDNN_TYPE_FLOAT;
+  o.set(n.alpha, type, 1, is_double ? static_cast<const void*>(&alpha) : &alpha_f);
+  o.set(n.beta, type, 1, is_double ? static_cast<const void*>(&beta) : &beta_f);
+  o.finalize();
+  return o;
+}
+
+// y = sum + b.
+void append_bias(const Problem& p, const Descriptor& sum, Graph& graph) {
+  const cudnnPointwiseMode_t add = CUDNN_POINTWISE_ADD;
+  Descriptor mode(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  mode.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &add);
+  mode.set(CUDNN_ATTR_POINTWISE_MATH_PREC, compute_type(p.dtype));
+  mode.finalize();
+  Descriptor b = tensor(kB, {1, p.filters, 1, 1}, data_type(p.dtype), true, p.alignment_b);
+  Descriptor y = tensor(kY, {p.batch, p.filters, p.out_height, p.out_width}, data_type(p.dtype),
+                        p.channels_last, p.alignment_y);
+  Descriptor o(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  o.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, mode);
+  o.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, sum);
+  o.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b);
+  o.set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
+  o.finalize();
+  graph.parts.push_back(std::move(mode));
+  graph.parts.push_back(std::move(b));
+  graph.parts.push_back(std::move(y));
+  graph.parts.push_back(std::move(o));
+}
+
+}  // namespace
+
+Graph make_graph(const Problem& p, cudnnHandle_t handle) {
+  const cudnnDataType_t type = data_type(p.dtype);
+  Descriptor x =
+      tensor(kX, {p.batch, p.channels, p.height, p.width}, type, p.channels_last, p.alignment_x);
+  // The number of groups is that of the channels of x for each of the weights.
+  Descriptor w = tensor(kW, {p.filters, p.channels / p.groups, p.kernel[0], p.kernel[1]}, type,
+                        p.channels_last, p.alignment_w);
+  Descriptor y =
+      tensor(p.bias ? kVirtual : int64_t{kY}, {p.batch, p.filters, p.out_height, p.out_width},
+             p.bias ? compute_type(p.dtype) : type, p.channels_last, p.alignment_y);
+  Descriptor convolution = convolution_of(p);
+  Descriptor operation = operation_of(p, convolution, x, w, y);
+  Graph graph;
+  std::vector<cudnnBackendDescriptor_t> operations{operation.native()};
+  if (p.bias) {
+    append_bias(p, y, graph);
+    operations.push_back(graph.parts.back().native());
+  }
+  graph.whole = Descriptor(CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
+  graph.whole.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                  static_cast<int64_t>(operations.size()), operations.data());
+  graph.whole.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+  graph.whole.finalize();
+  for (Descriptor* part : {&x, &w, &y, &convolution, &operation})
+    graph.parts.push_back(std::move(*part));
+  return graph;
+}
+
+}  // namespace catena::cudnn

@@ -1,0 +1,24 @@
+// The operation graph of a convolution: one node, or two with a bias.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "backends/cudnn/descriptor.h"
+#include "backends/cudnn/problem.h"
+
+namespace catena::cudnn {
+
+// Ids of the tensors that a call brings: x or gx, W or gW, the bias, y or gy.
+enum TensorId : int64_t { kX = 1, kW = 2, kB = 3, kY = 4 };
+
+// Descriptors refer to others that must live as long as they do.
+struct Graph {
+  std::vector<Descriptor> parts;
+  Descriptor whole;
+};
+
+// Throws NotSupported where cuDNN knows no such convolution.
+Graph make_graph(const Problem& problem, cudnnHandle_t handle);
+
+}  // namespace catena::cudnn

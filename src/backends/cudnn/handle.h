@@ -1,0 +1,21 @@
+// cuDNN's handles, one for each GPU.
+#pragma once
+
+#include <cudnn_graph.h>
+
+#include <mutex>
+
+#include "catena/core/device.h"
+
+namespace catena::cudnn {
+
+// A handle is for one thread at a time: it holds the stream of the call.
+struct Handle {
+  cudnnHandle_t native = nullptr;
+  std::mutex mutex;  // held while the handle is used, which is for a launch or while a plan is made
+};
+
+// The GPU is the thread's current device.
+Handle& handle_of(Device device);
+
+}  // namespace catena::cudnn

@@ -1,0 +1,183 @@
+#include "backends/cudnn/plan.h"
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "backends/cuda/companion.h"
+#include "backends/cudnn/graph.h"
+#include "catena/core/error.h"
+#include "catena/core/log.h"
+
+namespace catena::cudnn {
+namespace {
+
+// Asking for all candidates costs a millisecond; the first ones nearly always have one that fits.
+constexpr int64_t kFirstCandidates = 4;
+constexpr int64_t kMostCandidates = 100;
+
+// Configurations of engines, best first; fewer than `wanted` where cuDNN has no more.
+std::vector<Descriptor> candidates(const Graph& graph, cudnnBackendHeurMode_t mode,
+                                   int64_t wanted) {
+  Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.whole);
+  heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+  heuristics.finalize();
+  std::vector<Descriptor> found;
+  std::vector<cudnnBackendDescriptor_t> natives;
+  for (int64_t i = 0; i < wanted; ++i) {
+    found.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    natives.push_back(found.back().native());
+  }
+  int64_t count = 0;
+  CATENA_CUDNN_CHECK(cudnnBackendGetAttribute(heuristics.native(), CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                              CUDNN_TYPE_BACKEND_DESCRIPTOR, wanted, &count,
+                                              natives.data()));
+  found.resize(static_cast<size_t>(std::min(count, wanted)));
+  return found;
+}
+
+// Whether the engine computes as the settings say: floats exactly, sums of 16-bit floats in float,
+// the same bits every time where that is wanted.
+bool is_allowed(const Descriptor& configuration, const Problem& p) {
+  Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  cudnnBackendDescriptor_t native = engine.native();
+  int64_t count = 0;
+  CATENA_CUDNN_CHECK(cudnnBackendGetAttribute(configuration.native(), CUDNN_ATTR_ENGINECFG_ENGINE,
+                                              CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count, &native));
+  cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
+  CATENA_CUDNN_CHECK(cudnnBackendGetAttribute(native, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+                                              CUDNN_TYPE_NUMERICAL_NOTE,
+                                              CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, notes));
+  const bool exact = p.dtype == Dtype::kFloat32 && p.precision == Precision::kFloat32;
+  for (int64_t i = 0; i < std::min<int64_t>(count, CUDNN_NUMERICAL_NOTE_TYPE_COUNT); ++i) {
+    if (notes[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && p.deterministic) return false;
+    if (notes[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) return false;
+    // A tensor core has no exact product of floats.
+    if (exact && (notes[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE ||
+                  notes[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS))
+      return false;
+  }
+  return true;
+}
+
+// The plan of one candidate; unusable where it cannot be made here or wants too much memory.
+Plan try_candidate(const Descriptor& configuration, const Problem& p, cudnnHandle_t handle) {
+  Plan plan;
+  Descriptor native(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  native.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+  native.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+  // The heuristics name engines that this GPU, driver or shape turns out not to have: whatever the
+  // reason, the next one is tried.
+  const cudnnStatus_t status = cudnnBackendFinalize(native.native());
+  if (status != CUDNN_STATUS_SUCCESS) {
+    logging::debug("cuDNN: an engine is left out: ", cudnnGetErrorString(status));
+    return plan;
+  }
+  int64_t count = 0;
+  CATENA_CUDNN_CHECK(cudnnBackendGetAttribute(native.native(),
+                                              CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                              CUDNN_TYPE_INT64, 1, &count, &plan.workspace));
+  if (plan.workspace > p.workspace_limit) return plan;
+  plan.native = std::move(native);
+  return plan;
+}
+
+Plan first_usable(const std::vector<Descriptor>& configurations, size_t begin, const Problem& p,
+                  cudnnHandle_t handle) {
+  for (size_t i = begin; i < configurations.size(); ++i) {
+    try {
+      if (!is_allowed(configurations[i], p)) continue;
+      Plan plan = try_candidate(configurations[i], p, handle);
+      if (plan.usable()) return plan;
+    } catch (const NotSupported&) {
+      // This candidate alone.
+    }
+  }
+  return {};
+}
+
+// Candidates of one kind of heuristics, which may have none at all.
+std::vector<Descriptor> ask(const Graph& graph, cudnnBackendHeurMode_t mode, int64_t wanted) {
+  try {
+    return candidates(graph, mode, wanted);
+  } catch (const NotSupported&) {
+    return {};
+  }
+}
+
+Plan make_plan(const Problem& p, cudnnHandle_t handle) {
+  try {
+    const Graph graph = make_graph(p, handle);
+    Plan plan = first_usable(ask(graph, CUDNN_HEUR_MODE_A, kFirstCandidates), 0, p, handle);
+    if (!plan.usable())
+      plan =
+          first_usable(ask(graph, CUDNN_HEUR_MODE_A, kMostCandidates), kFirstCandidates, p, handle);
+    if (!plan.usable())
+      plan = first_usable(ask(graph, CUDNN_HEUR_MODE_FALLBACK, kMostCandidates), 0, p, handle);
+    return plan;
+  } catch (const NotSupported&) {
+    return {};
+  }
+}
+
+Descriptor variant_pack(const Plan& plan, const Pointers& pointers, void* workspace) {
+  const int64_t ids[] = {kX, kW, kY, kB};
+  void* const addresses[] = {pointers.x, pointers.w, pointers.y, pointers.b};
+  const int64_t count = pointers.b != nullptr ? 4 : 3;
+  Descriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, count, ids);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, count, addresses);
+  pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace);
+  pack.finalize();
+  return pack;
+}
+
+}  // namespace
+
+const Plan& plan_of(const Problem& problem, Handle& handle) {
+  static std::mutex mutex;
+  static auto* plans = new std::map<Problem::Key, std::unique_ptr<Plan>>;
+  const Problem::Key key = problem.key();
+  {
+    std::lock_guard lock(mutex);
+    const auto known = plans->find(key);
+    if (known != plans->end()) return *known->second;
+  }
+  auto made = std::make_unique<Plan>();
+  {
+    std::lock_guard lock(handle.mutex);
+    gpu::RelaxedMode relaxed;
+    *made = make_plan(problem, handle.native);
+  }
+  std::lock_guard lock(mutex);
+  return *plans->emplace(key, std::move(made)).first->second;  // another thread's, if it was first
+}
+
+bool run_plan(const Plan& plan, const Pointers& pointers, Device device, Handle& handle) {
+  StoragePtr workspace;
+  try {
+    workspace = gpu::scratch_memory(device, static_cast<size_t>(plan.workspace));
+  } catch (const OutOfMemoryError&) {
+    return false;
+  }
+  const cudaStream_t stream = gpu::companion_stream(device);
+  try {
+    const Descriptor pack = variant_pack(plan, pointers, workspace ? workspace->data : nullptr);
+    std::lock_guard lock(handle.mutex);
+    // An engine loads its kernels when it first runs, which may be inside of a captured step.
+    gpu::RelaxedMode relaxed;
+    CATENA_CUDNN_CHECK(cudnnSetStream(handle.native, stream));
+    CATENA_CUDNN_CHECK(cudnnBackendExecute(handle.native, plan.native.native(), pack.native()));
+  } catch (const NotSupported&) {
+    // Its own checks come before the first launch; that a plan is refused only now is a bug of one.
+    char detail[512] = "";
+    cudnnGetLastErrorString(detail, sizeof detail);
+    fail<DeviceError>("cuDNN refused to run a plan that it had made: ", detail,
+                      "; CATENA_PROVIDERS=cudnn:off computes without cuDNN");
+  }
+  return true;
+}
+
+}  // namespace catena::cudnn

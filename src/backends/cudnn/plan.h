@@ -1,0 +1,35 @@
+// Plans: engines that cuDNN's heuristics chose for a problem, ready to run.
+#pragma once
+
+#include <memory>
+
+#include "backends/cudnn/descriptor.h"
+#include "backends/cudnn/handle.h"
+#include "backends/cudnn/problem.h"
+#include "catena/core/device.h"
+
+namespace catena::cudnn {
+
+struct Plan {
+  Descriptor native;  // empty: cuDNN has no engine that may be used
+  int64_t workspace = 0;
+  bool usable() const { return bool(native); }
+};
+
+// The addresses of a call.
+struct Pointers {
+  void* x;
+  void* w;
+  void* b;  // null unless the problem has a bias
+  void* y;
+};
+
+// The plan of the problem, made at its first call by any thread. Made outside of whatever graph the
+// thread captures. The GPU is the thread's current device.
+const Plan& plan_of(const Problem& problem, Handle& handle);
+
+// Enqueues the plan on the current stream of the device. False, with nothing enqueued, when there
+// is no memory for its workspace.
+bool run_plan(const Plan& plan, const Pointers& pointers, Device device, Handle& handle);
+
+}  // namespace catena::cudnn

@@ -1,0 +1,135 @@
+#include "backends/onednn/convolution.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "backends/onednn/plan.h"
+#include "catena/array/array.h"
+#include "catena/core/config.h"
+#include "catena/core/error.h"
+#include "catena/kernels/convolution.h"
+
+namespace catena::onednn {
+namespace {
+
+// Plans a thread keeps; a program whose shapes change all the time begins anew behind them.
+constexpr size_t kMostPlans = 1024;
+
+struct KeyHash {
+  size_t operator()(const Problem::Key& key) const {
+    uint64_t h = 0x9E3779B97F4A7C15ull;
+    for (const int64_t word : key) h = (h << 5 ^ h >> 59 ^ uint64_t(word)) * 0x9FB21C651E98DF25ull;
+    return size_t(h ^ h >> 32);
+  }
+};
+
+// The threads of oneDNN's loops while it lives. Inside of a parallel region OpenMP gives one
+// anyway.
+class ThreadCount {
+ public:
+  explicit ThreadCount(int count) : before_(omp_get_max_threads()) {
+    if (before_ != count) omp_set_num_threads(count);
+    count_ = count;
+  }
+  ~ThreadCount() {
+    if (before_ != count_) omp_set_num_threads(before_);
+  }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  int before_, count_;
+};
+
+// Arrays that may be read both ways (one channel) count as contiguous.
+bool channels_last(const Array& x, const Array& y) {
+  return !(x.is_contiguous() && y.is_contiguous());
+}
+
+// Waking a thread of OpenMP takes about as long as these multiply-adds, and far longer on a busy
+// core.
+int64_t threads_for(double multiply_adds) {
+  constexpr double kOfAThread = 1 << 20;
+  return std::clamp<int64_t>(static_cast<int64_t>(multiply_adds / kOfAThread), 1, cpu_threads());
+}
+
+Problem problem_of(Operation operation, const Array& x, const Array& w, const Array& y,
+                   const Window& window, int groups) {
+  Problem p{operation, x.dtype(), channels_last(x, y)};
+  const Shape &xs = x.shape(), &ys = y.shape();
+  p.batch = xs[0], p.channels = xs[1], p.height = xs[2], p.width = xs[3];
+  p.filters = ys[1], p.out_height = ys[2], p.out_width = ys[3];
+  for (int i = 0; i < 2; ++i) {
+    p.kernel[i] = window.kernel[i];
+    p.stride[i] = window.stride[i];
+    p.pad[i] = window.pad[i];
+    p.dilation[i] = window.dilation[i];
+  }
+  p.groups = groups;
+  p.threads = omp_in_parallel() ? 1 : threads_for(p.multiply_adds());
+  return p;
+}
+
+// Each thread has its plans: they hold the addresses of the call that runs. oneDNN itself keeps
+// compiled primitives for all threads, so that the second one's plans cost little.
+Plan& plan_of(const Problem& problem) {
+  thread_local std::unordered_map<Problem::Key, std::unique_ptr<Plan>, KeyHash> plans;
+  const Problem::Key key = problem.key();
+  const auto found = plans.find(key);
+  if (found != plans.end()) return *found->second;
+  auto made = std::make_unique<Plan>(problem);
+  if (plans.size() >= kMostPlans) plans.clear();
+  return *plans.emplace(key, std::move(made)).first->second;
+}
+
+bool taken_dtype(Dtype dtype) {
+  return dtype == Dtype::kFloat32 || dtype == Dtype::kBFloat16 || dtype == Dtype::kFloat16;
+}
+
+bool run(const Problem& problem, const Pointers& pointers) {
+  const ThreadCount threads(static_cast<int>(problem.threads));
+  Plan& plan = plan_of(problem);
+  if (!plan.usable()) return false;
+  plan.run(pointers);
+  return true;
+}
+
+bool forward(const ConvolutionCall& c) {
+  if (!taken_dtype(c.x->dtype())) return false;
+  Problem p = problem_of(Operation::kForward, *c.x, *c.W, *c.y, c.window, c.groups);
+  p.bias = c.b != nullptr;
+  return run(p,
+             {c.x->raw_data(), c.W->raw_data(), c.b ? c.b->raw_data() : nullptr, c.y->raw_data()});
+}
+
+bool grad_x(const ConvolutionGradXCall& c) {
+  if (!taken_dtype(c.gx->dtype())) return false;
+  Problem p = problem_of(Operation::kGradX, *c.gx, *c.W, *c.gy, c.window, c.groups);
+  p.accumulate = c.accumulate;
+  return run(p, {c.gx->raw_data(), c.W->raw_data(), nullptr, c.gy->raw_data()});
+}
+
+bool grad_w(const ConvolutionGradWCall& c) {
+  if (!taken_dtype(c.x->dtype())) return false;
+  Problem p = problem_of(Operation::kGradW, *c.x, *c.gW, *c.gy, c.window, c.groups);
+  p.accumulate = c.accumulate;
+  return run(p, {c.x->raw_data(), c.gW->raw_data(), nullptr, c.gy->raw_data()});
+}
+
+}  // namespace
+
+void check_version() {
+  const int loaded = dnnl_version()->major;
+  CATENA_CHECK(DeviceError, loaded == DNNL_VERSION_MAJOR, "oneDNN: the library loaded is version ",
+               loaded, ", the plug-in was built for ", DNNL_VERSION_MAJOR);
+}
+
+void register_convolutions() {
+  kernels::convolution.provide(DeviceType::kCpu, "onednn", &forward, 10);
+  kernels::convolution_grad_x.provide(DeviceType::kCpu, "onednn", &grad_x, 10);
+  kernels::convolution_grad_w.provide(DeviceType::kCpu, "onednn", &grad_w, 10);
+}
+
+}  // namespace catena::onednn

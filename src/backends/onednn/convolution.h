@@ -1,0 +1,10 @@
+// The providers "onednn" of the convolution slots.
+#pragma once
+
+namespace catena::onednn {
+
+// Throws DeviceError when the loaded library has another API than the one compiled against.
+void check_version();
+void register_convolutions();
+
+}  // namespace catena::onednn

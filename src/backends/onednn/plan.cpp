@@ -1,0 +1,255 @@
+#include "backends/onednn/plan.h"
+
+#include <string_view>
+
+#include "catena/core/error.h"
+#include "catena/core/memory.h"
+
+namespace catena::onednn {
+namespace {
+
+using dnnl::memory;
+using Tag = memory::format_tag;
+
+// Forward passes with fewer multiply-adds for each element of x and y do not earn their reorders.
+constexpr double kWorthReordering = 32;
+// Beginnings of scratch blocks: a page, so that vectors do not straddle lines.
+constexpr size_t kScratchAlignment = 4096;
+
+const dnnl::engine& engine() {
+  static const auto* made = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *made;
+}
+// Streams of the CPU hold nothing; each thread has its own, as they are not made for sharing.
+dnnl::stream& stream() {
+  thread_local dnnl::stream made(engine());
+  return made;
+}
+
+memory::data_type data_type(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kFloat32:
+      return memory::data_type::f32;
+    case Dtype::kBFloat16:
+      return memory::data_type::bf16;
+    case Dtype::kFloat16:
+      return memory::data_type::f16;
+    default:
+      return memory::data_type::undef;
+  }
+}
+
+Geometry geometry(const Problem& p) {
+  Geometry g;
+  const int64_t in[2] = {p.height, p.width}, out[2] = {p.out_height, p.out_width};
+  for (int i = 0; i < 2; ++i) {
+    g.strides.push_back(p.stride[i]);
+    g.dilates.push_back(p.dilation[i] - 1);
+    g.pad_left.push_back(p.pad[i]);
+    // What the last position sees behind the image; negative where the stride leaves a rest.
+    const int64_t seen = (out[i] - 1) * p.stride[i] + (p.kernel[i] - 1) * p.dilation[i] + 1;
+    g.pad_right.push_back(seen - in[i] - p.pad[i]);
+  }
+  return g;
+}
+
+// Whether a plain NCHW convolution is faster in a layout of oneDNN's choice, reorders included:
+// twice as fast where the plain one copies patches for a matrix product. A 1x1 kernel is that
+// product without patches, and gradients of few channels waste most of a block. (Measured on
+// AVX-512, one thread; docs/decisions.md.)
+bool blocked_is_faster(const Problem& p) {
+  if (p.groups > 1) return true;  // the plain one is a loop of small products
+  const bool pointwise =
+      p.kernel[0] * p.kernel[1] == 1 && p.stride[0] * p.stride[1] == 1 && p.pad[0] + p.pad[1] == 0;
+  if (pointwise) return false;
+  if (p.operation == Operation::kGradX) return p.channels >= 8;
+  const double moved = double(p.batch) * double(p.channels * p.height * p.width +
+                                                p.filters * p.out_height * p.out_width);
+  return p.operation == Operation::kGradW || p.multiply_adds() >= kWorthReordering * moved;
+}
+
+// Descriptors of the arrays as they lie (plain) and of what the primitive may choose (any).
+struct Layouts {
+  explicit Layouts(const Problem& p)
+      : type(data_type(p.dtype)),
+        image(p.channels_last ? Tag::nhwc : Tag::nchw),
+        x({p.batch, p.channels, p.height, p.width}, type, image),
+        y({p.batch, p.filters, p.out_height, p.out_width}, type, image),
+        w(weights(p, p.groups > 1 ? Tag::goihw : Tag::oihw)),
+        any_w(weights(p, Tag::any)) {
+    if (p.bias) b = MemoryDesc({p.filters}, type, Tag::x);
+    const bool free = !p.channels_last && blocked_is_faster(p);
+    any_x = free ? MemoryDesc({p.batch, p.channels, p.height, p.width}, type, Tag::any) : x;
+    any_y = free ? MemoryDesc({p.batch, p.filters, p.out_height, p.out_width}, type, Tag::any) : y;
+  }
+  MemoryDesc weights(const Problem& p, Tag tag) const {
+    const int64_t in = p.channels / p.groups;
+    if (p.groups == 1) return {{p.filters, in, p.kernel[0], p.kernel[1]}, type, tag};
+    return {{p.groups, p.filters / p.groups, in, p.kernel[0], p.kernel[1]}, type, tag};
+  }
+
+  memory::data_type type;
+  Tag image;
+  MemoryDesc x, y, w, any_w, b, any_x, any_y;
+};
+
+dnnl::primitive_attr own_scratchpad() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+// The forward convolution that oneDNN wants to see for a gradient.
+Forward hint(const Layouts& l, const Geometry& g) {
+  return make_forward(engine(), dnnl::prop_kind::forward_training, l.any_x, l.any_w, MemoryDesc(),
+                      l.any_y, g, own_scratchpad());
+}
+
+}  // namespace
+
+Problem::Key Problem::key() const {
+  const int64_t flags = int64_t(operation) | int64_t(dtype) << 4 | int64_t(channels_last) << 12 |
+                        int64_t(bias) << 13 | int64_t(accumulate) << 14;
+  return {flags,      batch,     channels,    height,      width,     filters,
+          out_height, out_width, kernel[0],   kernel[1],   stride[0], stride[1],
+          pad[0],     pad[1],    dilation[0], dilation[1], groups,    threads};
+}
+
+double Problem::multiply_adds() const {
+  return double(batch) * double(filters) * double(out_height * out_width) *
+         double(channels / groups) * double(kernel[0] * kernel[1]);
+}
+
+Plan::Plan(const Problem& problem) {
+  try {
+    build(problem);
+  } catch (const dnnl::error& e) {
+    usable_ = false;
+    if (e.status != dnnl_unimplemented && e.status != dnnl_invalid_arguments)
+      fail<DeviceError>("oneDNN could not prepare a convolution: ", e.what(), " (status ", e.status,
+                        ")");
+  }
+}
+
+void Plan::build(const Problem& p) {
+  switch (p.operation) {
+    case Operation::kForward:
+      return build_forward(p);
+    case Operation::kGradX:
+      return build_grad_x(p);
+    case Operation::kGradW:
+      return build_grad_w(p);
+  }
+}
+
+// Takes over the primitive, unless it is the plain loops that only check the others.
+template <class Descriptor>
+bool Plan::accept(const Descriptor& descriptor) {
+  if (std::string_view(descriptor.impl_info_str()).starts_with("ref")) return false;
+  const MemoryDesc scratchpad = descriptor.scratchpad_desc();
+  scratchpad_ = memory(scratchpad, engine(), nullptr);
+  if (scratchpad.get_size() > 0) reserve(scratchpad.get_size(), &scratchpad_offset_);
+  return true;
+}
+
+void Plan::build_forward(const Problem& p) {
+  const Layouts l(p);
+  const Forward d = make_forward(engine(), dnnl::prop_kind::forward_inference, l.any_x, l.any_w,
+                                 l.b, l.any_y, geometry(p), own_scratchpad());
+  if (!accept(d)) return;
+  primitive_ = dnnl::convolution_forward(d);
+  add(DNNL_ARG_SRC, &Pointers::x, l.x, d.src_desc());
+  add(DNNL_ARG_WEIGHTS, &Pointers::w, l.w, d.weights_desc());
+  if (p.bias) add(DNNL_ARG_BIAS, &Pointers::b, l.b, l.b);
+  add(DNNL_ARG_DST, &Pointers::y, l.y, d.dst_desc(), true);
+  usable_ = true;
+}
+
+void Plan::build_grad_x(const Problem& p) {
+  const Layouts l(p);
+  const Geometry g = geometry(p);
+  const BackwardData d =
+      make_backward_data(engine(), l.any_x, l.any_w, l.any_y, g, own_scratchpad(), hint(l, g));
+  if (!accept(d)) return;
+  primitive_ = dnnl::convolution_backward_data(d);
+  add(DNNL_ARG_WEIGHTS, &Pointers::w, l.w, d.weights_desc());
+  add(DNNL_ARG_DIFF_DST, &Pointers::y, l.y, d.diff_dst_desc());
+  add(DNNL_ARG_DIFF_SRC, &Pointers::x, l.x, d.diff_src_desc(), true, p.accumulate);
+  usable_ = true;
+}
+
+void Plan::build_grad_w(const Problem& p) {
+  const Layouts l(p);
+  const Geometry g = geometry(p);
+  const BackwardWeights d =
+      make_backward_weights(engine(), l.any_x, l.any_w, l.any_y, g, own_scratchpad(), hint(l, g));
+  if (!accept(d)) return;
+  primitive_ = dnnl::convolution_backward_weights(d);
+  add(DNNL_ARG_SRC, &Pointers::x, l.x, d.src_desc());
+  add(DNNL_ARG_DIFF_DST, &Pointers::y, l.y, d.diff_dst_desc());
+  add(DNNL_ARG_DIFF_WEIGHTS, &Pointers::w, l.w, d.diff_weights_desc(), true, p.accumulate);
+  usable_ = true;
+}
+
+void Plan::reserve(size_t bytes, size_t* offset) {
+  *offset = scratch_bytes_;
+  scratch_bytes_ += (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
+}
+
+// Gradients are added by the reorder that brings the result home: no primitive of oneDNN adds to
+// its result in a backward pass.
+void Plan::add(int name, void* Pointers::*pointer, const MemoryDesc& given, const MemoryDesc& inner,
+               bool is_result, bool accumulate) {
+  Argument a{name, pointer, is_result};
+  a.given = memory(given, engine(), nullptr);
+  if (given == inner && !accumulate) {
+    names_[name] = a.given;
+    arguments_.push_back(a);
+    return;
+  }
+  a.inner = memory(inner, engine(), nullptr);
+  names_[name] = a.inner;
+  reserve(inner.get_size(), &a.offset);
+  dnnl::primitive_attr attributes;
+  if (accumulate) {
+    dnnl::post_ops sum;
+    sum.append_sum(1.0f);
+    attributes.set_post_ops(sum);
+  }
+  const memory& from = is_result ? a.inner : a.given;
+  const memory& to = is_result ? a.given : a.inner;
+  a.reorder = dnnl::reorder(dnnl::reorder::primitive_desc(from, to, attributes));
+  arguments_.push_back(a);
+}
+
+void Plan::run(const Pointers& pointers) {
+  try {
+    StoragePtr scratch;
+    char* base = nullptr;
+    if (scratch_bytes_ > 0) {
+      scratch = allocate(cpu(0), scratch_bytes_ + kScratchAlignment);
+      const auto address = reinterpret_cast<uintptr_t>(scratch->data);
+      base = reinterpret_cast<char*>((address + kScratchAlignment - 1) / kScratchAlignment *
+                                     kScratchAlignment);
+      scratchpad_.set_data_handle(base + scratchpad_offset_);
+      names_[DNNL_ARG_SCRATCHPAD] = scratchpad_;
+    }
+    for (Argument& a : arguments_) {
+      a.given.set_data_handle(pointers.*a.pointer);
+      if (!a.inner) continue;
+      a.inner.set_data_handle(base + a.offset);
+      if (!a.is_result)
+        a.reorder.execute(stream(), {{DNNL_ARG_FROM, a.given}, {DNNL_ARG_TO, a.inner}});
+    }
+    primitive_.execute(stream(), names_);
+    for (Argument& a : arguments_) {
+      if (a.inner && a.is_result)
+        a.reorder.execute(stream(), {{DNNL_ARG_FROM, a.inner}, {DNNL_ARG_TO, a.given}});
+    }
+    stream().wait();
+  } catch (const dnnl::error& e) {
+    fail<DeviceError>("oneDNN could not run a convolution: ", e.what(), " (status ", e.status, ")");
+  }
+}
+
+}  // namespace catena::onednn

@@ -1,0 +1,77 @@
+// A convolution that is ready to run: oneDNN's primitive and what brings arrays into its layouts.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "backends/onednn/dnnl_compat.h"
+#include "catena/core/dtype.h"
+
+namespace catena::onednn {
+
+enum class Operation : uint8_t { kForward, kGradX, kGradW };
+
+// All that decides how a convolution is computed; names as in catena/kernels/convolution.h.
+struct Problem {
+  Operation operation;
+  Dtype dtype;
+  bool channels_last, bias, accumulate;
+  int64_t batch, channels, height, width;
+  int64_t filters, out_height, out_width;
+  int64_t kernel[2], stride[2], pad[2], dilation[2];
+  int64_t groups;
+  int64_t threads;
+
+  using Key = std::array<int64_t, 18>;
+  Key key() const;
+  double multiply_adds() const;
+};
+
+// The arrays of a call: x or gx, W or gW, the bias or null, y or gy.
+struct Pointers {
+  void* x;
+  void* w;
+  void* b;
+  void* y;
+};
+
+// Used by one thread only: it holds the addresses of the call that runs.
+class Plan {
+ public:
+  explicit Plan(const Problem& problem);
+  // False where oneDNN has no implementation, or only its slow plain loops.
+  bool usable() const { return usable_; }
+  void run(const Pointers& pointers);
+
+ private:
+  struct Argument {
+    int name;  // DNNL_ARG_...
+    void* Pointers::*pointer;
+    bool is_result;
+    dnnl::memory given;       // as the array lies
+    dnnl::memory inner;       // as the primitive wants it; empty when it takes the array itself
+    dnnl::primitive reorder;  // from the one to the other; for results back
+    size_t offset = 0;        // of inner in the scratch memory
+  };
+  void build(const Problem& problem);
+  void build_forward(const Problem& problem);
+  void build_grad_x(const Problem& problem);
+  void build_grad_w(const Problem& problem);
+  template <class Descriptor>
+  bool accept(const Descriptor& descriptor);
+  void add(int name, void* Pointers::*pointer, const MemoryDesc& given, const MemoryDesc& inner,
+           bool is_result = false, bool accumulate = false);
+  void reserve(size_t bytes, size_t* offset);
+
+  bool usable_ = false;
+  dnnl::primitive primitive_;
+  std::vector<Argument> arguments_;
+  std::unordered_map<int, dnnl::memory> names_;
+  dnnl::memory scratchpad_;
+  size_t scratchpad_offset_ = 0;
+  size_t scratch_bytes_ = 0;
+};
+
+}  // namespace catena::onednn

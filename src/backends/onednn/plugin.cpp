@@ -1,0 +1,11 @@
+// Entry point of libcatena_onednn: it puts oneDNN before the built-in kernels of the CPU.
+#include "catena/core/plugin.h"
+
+#include "backends/onednn/convolution.h"
+#include "catena/core/error.h"
+
+CATENA_PLUGIN(onednn) {
+  using namespace catena;
+  onednn::check_version();
+  onednn::register_convolutions();
+}

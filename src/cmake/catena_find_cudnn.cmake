@@ -1,0 +1,22 @@
+# Finds cuDNN 9 of the CUDA toolkit that was found. Sets CATENA_HAVE_CUDNN and makes the target catena_cudnn9.
+# Only libcudnn itself is linked; it opens its parts when they are needed.
+set(CATENA_HAVE_CUDNN OFF)
+find_path(CUDNN_INCLUDE_DIR cudnn_graph.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ENV CUDNN_HOME PATH_SUFFIXES include)
+find_library(CUDNN_LIBRARY cudnn HINTS ${CUDAToolkit_LIBRARY_DIR} ENV CUDNN_HOME PATH_SUFFIXES lib lib64)
+set(CUDNN_VERSION)
+if(CUDNN_INCLUDE_DIR AND EXISTS ${CUDNN_INCLUDE_DIR}/cudnn_version.h)
+  file(STRINGS ${CUDNN_INCLUDE_DIR}/cudnn_version.h lines REGEX "define CUDNN_(MAJOR|MINOR|PATCHLEVEL) ")
+  string(REGEX MATCHALL "[0-9]+" CUDNN_VERSION "${lines}")
+  list(JOIN CUDNN_VERSION "." CUDNN_VERSION)
+endif()
+if(CUDNN_LIBRARY AND CUDNN_VERSION VERSION_GREATER_EQUAL 9)
+  set(CATENA_HAVE_CUDNN ON)
+  if(NOT TARGET catena_cudnn9)
+    add_library(catena_cudnn9 UNKNOWN IMPORTED)
+    set_target_properties(catena_cudnn9 PROPERTIES
+      IMPORTED_LOCATION ${CUDNN_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${CUDNN_INCLUDE_DIR})
+  endif()
+  message(STATUS "catena: cuDNN ${CUDNN_VERSION}")
+elseif(CATENA_CUDNN STREQUAL "ON")
+  message(FATAL_ERROR "CATENA_CUDNN=ON but no cuDNN 9 was found; install it for this CUDA toolkit or set CUDNN_HOME")
+endif()

@@ -1,0 +1,16 @@
+# Finds oneDNN, of version 2 or 3, and OpenMP, whose threads it uses. Sets CATENA_HAVE_ONEDNN and makes
+# the target catena_dnnl. (oneDNN's own CMake package asks for OpenCL's headers, which nothing here needs.)
+set(CATENA_HAVE_ONEDNN OFF)
+find_path(DNNL_INCLUDE_DIR dnnl.hpp HINTS ENV DNNL_HOME PATH_SUFFIXES include)
+find_library(DNNL_LIBRARY dnnl HINTS ENV DNNL_HOME PATH_SUFFIXES lib lib64)
+find_package(OpenMP COMPONENTS CXX QUIET)
+if(DNNL_INCLUDE_DIR AND DNNL_LIBRARY AND OpenMP_CXX_FOUND)
+  set(CATENA_HAVE_ONEDNN ON)
+  if(NOT TARGET catena_dnnl)
+    add_library(catena_dnnl UNKNOWN IMPORTED)
+    set_target_properties(catena_dnnl PROPERTIES
+      IMPORTED_LOCATION ${DNNL_LIBRARY} INTERFACE_INCLUDE_DIRECTORIES ${DNNL_INCLUDE_DIR})
+  endif()
+elseif(CATENA_ONEDNN STREQUAL "ON")
+  message(FATAL_ERROR "CATENA_ONEDNN=ON but no oneDNN with OpenMP was found; install libdnnl-dev or set DNNL_HOME")
+endif()

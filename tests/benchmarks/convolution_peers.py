@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""Convolutions of each provider beside PyTorch, in GFLOP/s.
+
+catena and PyTorch work in processes of their own and are timed in turn, many times and briefly, so
+that load of the machine hits both alike; the best time of each counts.
+
+  build/bin must hold bench_convolution:
+  convolution_peers.py build/bin/bench_convolution --device cpu:0 --threads 1
+  convolution_peers.py build/bin/bench_convolution --device cuda:0 --dtypes float32,tf32,bfloat16
+"""
+import argparse
+import os
+import subprocess
+import sys
+import time
+
+# name: channels, height, filters, kernel, stride, pad, batch on the CPU, on a GPU
+LAYERS = {
+    "3x3 64->64 56^2": (64, 56, 64, 3, 1, 1, 16, 256),
+    "1x1 256->64 56^2": (256, 56, 64, 1, 1, 0, 16, 256),
+    "7x7/2 3->64 224^2": (3, 224, 64, 7, 2, 3, 16, 256),
+    "5x5 1->20 28^2": (1, 28, 20, 5, 1, 0, 100, 100),
+}
+PASSES = ("forward", "grad_x", "grad_w")
+
+
+def serve_torch(threads):
+    """Answers the requests of bench_convolution.cpp; PROVIDER is not read."""
+    try:
+        import torch
+    except ImportError as error:
+        print(f"-{error}", flush=True)
+        return 0
+    torch.set_num_threads(threads)
+    torch.set_flush_denormal(True)
+    tf32 = os.environ.get("CATENA_MATMUL_PRECISION") == "tf32"
+    torch.backends.cudnn.allow_tf32 = tf32
+    torch.backends.cudnn.benchmark = False
+    print(f"PyTorch {torch.__version__}", flush=True)
+    for line in sys.stdin:
+        word = line.split()
+        device, dtype, last = word[1].replace("cpu:0", "cpu"), getattr(torch, word[2]), word[3] == "1"
+        n, c, h, w, o, k, stride, pad = map(int, word[4:12])
+        layout = torch.channels_last if last else torch.contiguous_format
+        make = lambda *shape: torch.rand(*shape, device=device).to(dtype).to(memory_format=layout)
+        out = (h + 2 * pad - k) // stride + 1
+        x, weights, gy = make(n, c, h, w), make(o, c, k, k), make(n, o, out, out)
+        mask = {"forward": None, "grad_x": [True, False, False], "grad_w": [False, True, False]}[word[12]]
+
+        def call():
+            if mask is None:
+                return torch.ops.aten.convolution(x, weights, None, [stride] * 2, [pad] * 2, [1, 1], False, [0, 0], 1)
+            return torch.ops.aten.convolution_backward(
+                gy, x, weights, None, [stride] * 2, [pad] * 2, [1, 1], False, [0, 0], 1, mask)
+
+        with torch.no_grad():
+            print(best_of(float(word[14]), call, device, torch), flush=True)
+    return 0
+
+
+def best_of(seconds, call, device, torch):
+    def timed(calls):
+        if device == "cpu":
+            start = time.perf_counter()
+            for _ in range(calls):
+                call()
+            return (time.perf_counter() - start) / calls
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        for _ in range(calls):
+            call()
+        end.record()
+        end.synchronize()
+        return begin.elapsed_time(end) * 1e-3 / calls
+    timed(2)
+    calls = max(1, int(2e-3 / timed(1)))
+    best, end, runs = 1e30, time.perf_counter() + seconds, 0
+    while runs < 3 or time.perf_counter() < end:
+        best = min(best, timed(calls))
+        runs += 1
+    return best
+
+
+class Worker:
+    def __init__(self, command, precision, threads, name=None):
+        environment = dict(os.environ, OMP_NUM_THREADS=str(threads), CATENA_MATMUL_PRECISION=precision)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        env=environment)
+        self.name = name or self.process.stdout.readline().strip()
+
+    def ask(self, request):
+        self.process.stdin.write(request + "\n")
+        self.process.stdin.flush()
+        answer = self.process.stdout.readline().strip()
+        if not answer:
+            raise RuntimeError(f"{self.name} ended at: {request}")
+        return answer
+
+
+def table(options, name, rows):
+    precision = "tf32" if name == "tf32" else "float32"
+    dtype = "float32" if name == "tf32" else name
+    catena = Worker([options.bench_convolution], precision, options.threads, "catena")
+    providers = catena.ask(f"providers {options.device}").split()
+    columns = [(p, catena, p) for p in providers]
+    torch = Worker([sys.executable, __file__, "--serve", "--threads", str(options.threads)], precision,
+                   options.threads)
+    if torch.name.startswith("-"):
+        print(f"PyTorch is left out: {torch.name[1:]}", file=sys.stderr)
+    else:
+        columns.append((torch.name, torch, "-"))
+    print(f"\nConvolutions, GFLOP/s, {name}, {options.device}, {options.threads} threads\n")
+    print("| layer, batch, layout | pass | " + " | ".join(c[0] for c in columns) + " |")
+    print("|---" * (len(columns) + 2) + "|")
+    gpu = options.device.startswith("cuda")
+    for layer, (c, h, o, k, stride, pad, *batches) in rows:
+        n = options.batch or batches[gpu]
+        out = (h + 2 * pad - k) // stride + 1
+        flops = 2.0 * n * o * out * out * c * k * k
+        for last in (0, 1):
+            for direction in PASSES:
+                best = {}
+                for _ in range(options.rounds):
+                    for title, worker, provider in columns:
+                        answer = worker.ask(f"convolution {options.device} {dtype} {last} {n} {c} {h} {h} {o} {k} "
+                                            f"{stride} {pad} {direction} {provider} {options.seconds}")
+                        if answer != "-":
+                            best[title] = min(best.get(title, 1e30), float(answer))
+                cells = [f"{1e-9 * flops / best[t]:.1f}" if t in best else "-" for t, _, _ in columns]
+                print(f"| {layer}, {n}, {'NHWC' if last else 'NCHW'} | {direction} | " + " | ".join(cells) + " |",
+                      flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bench_convolution", nargs="?")
+    parser.add_argument("--device", default="cpu:0")
+    parser.add_argument("--dtypes", default="float32", help="float32, tf32, bfloat16, float16, float64; by commas")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--batch", type=int, help="instead of each layer's own")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.05, help="of one library at a time")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        return serve_torch(options.threads)
+    if not options.bench_convolution:
+        parser.error("name the program bench_convolution")
+    for name in options.dtypes.split(","):
+        table(options, name, LAYERS.items())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,244 @@
+// Convolutions of many kinds and a plain loop in double to compare their providers with.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "catena/array/array.h"
+#include "catena/array/creation.h"
+#include "catena/kernels/convolution.h"
+
+namespace catena::testing {
+
+enum class Pass { kForward, kGradX, kGradW };
+
+struct ConvolutionCase {
+  Dtype dtype = Dtype::kFloat32;
+  int64_t batch = 2, channels = 4, height = 8, width = 7, filters = 6;
+  Window window{{3, 3}, {1, 1}, {1, 1}, {1, 1}};
+  int64_t fewer[2] = {0, 0};  // positions that the result leaves out
+  int64_t more[2] = {0, 0};   // positions behind the last that fits (cover_all)
+  int groups = 1;
+  bool channels_last = false, bias = false, accumulate = false;
+
+  int64_t in(int axis) const { return axis == 0 ? height : width; }
+  int64_t out(int axis) const {
+    const Window& w = window;
+    const int64_t room = in(axis) + 2 * w.pad[axis] - (w.kernel[axis] - 1) * w.dilation[axis] - 1;
+    return room / w.stride[axis] + 1 + more[axis] - fewer[axis];
+  }
+  bool possible() const {
+    for (int axis = 0; axis < 2; ++axis) {
+      const Window& w = window;
+      if (in(axis) + 2 * w.pad[axis] < (w.kernel[axis] - 1) * w.dilation[axis] + 1) return false;
+      // Every position sees the image or its padding.
+      if (out(axis) < 1 || (out(axis) - 1) * w.stride[axis] >= in(axis) + 2 * w.pad[axis])
+        return false;
+    }
+    return true;
+  }
+  std::string text() const {
+    std::ostringstream s;
+    auto pair = [&](const char* what, const int64_t* v) {
+      s << ' ' << what << ' ' << v[0] << 'x' << v[1];
+    };
+    s << name(dtype) << " x (" << batch << ' ' << channels << ' ' << height << ' ' << width << ") "
+      << filters << " filters";
+    pair("of", window.kernel), pair("stride", window.stride), pair("pad", window.pad);
+    pair("dilation", window.dilation), pair("fewer", fewer), pair("more", more);
+    s << " groups " << groups << (channels_last ? " channels last" : "") << (bias ? " bias" : "")
+      << (accumulate ? " accumulate" : "");
+    return s.str();
+  }
+};
+
+// A case of small odd extents; most are ordinary, some leave out or add positions.
+inline ConvolutionCase random_convolution(std::mt19937& random) {
+  auto pick = [&](int64_t low, int64_t high) {
+    return std::uniform_int_distribution<int64_t>(low, high)(random);
+  };
+  for (;;) {
+    ConvolutionCase c;
+    c.batch = pick(1, 3);
+    const int kind = int(pick(0, 5));  // 0: depthwise, 1 and 2: groups
+    c.groups = kind > 2 ? 1 : kind == 0 ? int(pick(2, 9)) : int(pick(2, 3));
+    c.channels = c.groups * (kind == 0 ? 1 : pick(1, pick(0, 1) ? 5 : 20));
+    c.filters = c.groups * (kind == 0 ? 1 : pick(1, pick(0, 1) ? 5 : 20));
+    c.height = pick(1, 13), c.width = pick(1, 13);
+    for (int axis = 0; axis < 2; ++axis) {
+      c.window.kernel[axis] = pick(1, 4);
+      c.window.stride[axis] = pick(0, 1) ? 1 : pick(1, 3);
+      c.window.pad[axis] = pick(0, 2);
+      c.window.dilation[axis] = pick(0, 2) ? 1 : pick(1, 3);
+      c.more[axis] = pick(0, 5) ? 0 : 1;
+      c.fewer[axis] = pick(0, 11) ? 0 : 1;
+    }
+    c.channels_last = pick(0, 1), c.bias = pick(0, 1), c.accumulate = pick(0, 2) == 0;
+    if (c.possible()) return c;
+  }
+}
+
+// An array of the dtype and layout, and its values as they are after rounding to it.
+struct CaseArray {
+  Array array;
+  std::vector<double> values;  // in the order of (N, C, H, W)
+};
+
+inline std::vector<double> values_of(const Array& a) {
+  const Array host = a.get().astype(Dtype::kFloat64);
+  const auto all = host.data<double>();
+  return std::vector<double>(all, all + host.size());
+}
+
+inline Array in_layout(const Array& a, bool channels_last) {
+  if (!channels_last) return a.contiguous();
+  return a.transpose({0, 2, 3, 1}).copy().transpose({0, 3, 1, 2});
+}
+
+inline CaseArray random_case_array(std::mt19937& random, const Shape& shape, Dtype dtype,
+                                   Device device, bool channels_last = false) {
+  std::vector<double> values(size_t(element_count(shape)));
+  std::uniform_real_distribution<double> draw(-1, 1);
+  for (double& v : values) v = draw(random);
+  const Array plain = array(values, shape).astype(dtype);
+  const Array there = plain.to(device);
+  return {channels_last ? in_layout(there, true) : there, values_of(plain)};
+}
+
+// The arrays of one case, each with random values: results too, whose old values count.
+struct ConvolutionData {
+  ConvolutionData(const ConvolutionCase& c, Device device, uint32_t seed) {
+    std::mt19937 random(seed);
+    const int64_t per_group = c.channels / c.groups;
+    x = random_case_array(random, {c.batch, c.channels, c.height, c.width}, c.dtype, device,
+                          c.channels_last);
+    w = random_case_array(random, {c.filters, per_group, c.window.kernel[0], c.window.kernel[1]},
+                          c.dtype, device);
+    b = random_case_array(random, {c.filters}, c.dtype, device);
+    y = random_case_array(random, {c.batch, c.filters, c.out(0), c.out(1)}, c.dtype, device,
+                          c.channels_last);
+  }
+  CaseArray x, w, b, y;
+};
+
+// The result of a pass by its definition, and the largest sum of magnitudes, which bounds
+// roundings.
+struct Expected {
+  std::vector<double> values;
+  double magnitude = 0;
+};
+
+inline Expected expected_convolution(Pass pass, const ConvolutionCase& c,
+                                     const ConvolutionData& d) {
+  const CaseArray& target = pass == Pass::kForward ? d.y : pass == Pass::kGradX ? d.x : d.w;
+  Expected e{std::vector<double>(target.values.size(), 0.0)};
+  std::vector<double> sizes(target.values.size(), 0.0);
+  const int64_t in = c.channels / c.groups, out = c.filters / c.groups;
+  const int64_t oh = c.out(0), ow = c.out(1), kh = c.window.kernel[0], kw = c.window.kernel[1];
+  auto add = [&](int64_t ix, int64_t iw, int64_t iy) {
+    const double xv = d.x.values[size_t(ix)], wv = d.w.values[size_t(iw)];
+    const double yv = d.y.values[size_t(iy)];
+    const double term = pass == Pass::kForward ? xv * wv : pass == Pass::kGradX ? yv * wv : xv * yv;
+    const size_t at = size_t(pass == Pass::kForward ? iy : pass == Pass::kGradX ? ix : iw);
+    e.values[at] += term;
+    sizes[at] += std::abs(term);
+  };
+  for (int64_t n = 0; n < c.batch; ++n)
+    for (int64_t o = 0; o < c.filters; ++o)
+      for (int64_t ci = 0; ci < in; ++ci)
+        for (int64_t i = 0; i < kh; ++i)
+          for (int64_t j = 0; j < kw; ++j)
+            for (int64_t py = 0; py < oh; ++py)
+              for (int64_t px = 0; px < ow; ++px) {
+                const Window& v = c.window;
+                const int64_t row = py * v.stride[0] - v.pad[0] + i * v.dilation[0];
+                const int64_t column = px * v.stride[1] - v.pad[1] + j * v.dilation[1];
+                if (row < 0 || row >= c.height || column < 0 || column >= c.width) continue;
+                const int64_t channel = o / out * in + ci;
+                add(((n * c.channels + channel) * c.height + row) * c.width + column,
+                    ((o * in + ci) * kh + i) * kw + j, ((n * c.filters + o) * oh + py) * ow + px);
+              }
+  if (pass == Pass::kForward && c.bias)
+    for (size_t i = 0; i < e.values.size(); ++i)
+      e.values[i] += d.b.values[i / size_t(oh * ow) % size_t(c.filters)];
+  if (pass != Pass::kForward && c.accumulate)
+    for (size_t i = 0; i < e.values.size(); ++i) e.values[i] += target.values[i];
+  for (double s : sizes) e.magnitude = std::max(e.magnitude, s + 2);
+  return e;
+}
+
+// How far a result may be from the definition: roundings of float sums, and of the result itself.
+inline double convolution_tolerance(Dtype dtype, const Expected& e) {
+  double largest = 1;
+  for (double v : e.values) largest = std::max(largest, std::abs(v));
+  switch (dtype) {
+    case Dtype::kFloat64:
+      return 1e-14 * e.magnitude;
+    case Dtype::kFloat32:
+      return 2e-6 * e.magnitude;
+    case Dtype::kFloat16:
+      return 0x1p-10 * largest + 2e-6 * e.magnitude;
+    default:
+      return 0x1p-7 * largest + 2e-6 * e.magnitude;
+  }
+}
+
+// Runs a pass with one provider, by its function.
+inline bool call_provider(Pass pass, const std::string& provider, Device device,
+                          const ConvolutionCase& c, const ConvolutionData& d) {
+  const DeviceType type = device.type();
+  switch (pass) {
+    case Pass::kForward:
+      return kernels::convolution.provider(type, provider)(
+          {&d.x.array, &d.w.array, c.bias ? &d.b.array : nullptr, &d.y.array, c.window, c.groups});
+    case Pass::kGradX:
+      return kernels::convolution_grad_x.provider(
+          type, provider)({&d.y.array, &d.w.array, &d.x.array, c.window, c.groups, c.accumulate});
+    default:
+      return kernels::convolution_grad_w.provider(
+          type, provider)({&d.x.array, &d.y.array, &d.w.array, c.window, c.groups, c.accumulate});
+  }
+}
+
+// The array that a pass writes.
+inline const CaseArray& result_of(Pass pass, const ConvolutionData& d) {
+  return pass == Pass::kForward ? d.y : pass == Pass::kGradX ? d.x : d.w;
+}
+
+// Where a result is not what it should be; empty where it is.
+inline std::string difference(const Array& result, const ConvolutionCase& c, const Expected& e) {
+  const std::vector<double> got = values_of(result);
+  const double limit = convolution_tolerance(c.dtype, e);
+  for (size_t i = 0; i < got.size(); ++i) {
+    if (std::abs(got[i] - e.values[i]) <= limit) continue;
+    std::ostringstream s;
+    s << "element " << i << " is " << got[i] << ", expected " << e.values[i] << " within " << limit
+      << ": " << c.text();
+    return s.str();
+  }
+  return "";
+}
+
+enum class Outcome { kTaken, kDeclined, kWrong };
+
+// Runs the case and checks the result; a declined call must have left it alone. `why` gets the text
+// of a failure.
+inline Outcome check_convolution(Pass pass, const std::string& provider, Device device,
+                                 const ConvolutionCase& c, uint32_t seed, std::string* why) {
+  const ConvolutionData d(c, device, seed);
+  const CaseArray& result = result_of(pass, d);
+  const bool taken = call_provider(pass, provider, device, c, d);
+  if (!taken) {
+    if (values_of(result.array) == result.values) return Outcome::kDeclined;
+    *why = "declined, but wrote: " + c.text();
+    return Outcome::kWrong;
+  }
+  *why = difference(result.array, c, expected_convolution(pass, c, d));
+  return why->empty() ? Outcome::kTaken : Outcome::kWrong;
+}
+
+}  // namespace catena::testing

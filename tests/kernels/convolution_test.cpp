@@ -1,0 +1,201 @@
+// Every provider of the convolution slots against a plain loop in double.
+#include "catena/kernels/convolution.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <thread>
+
+#include "catena/core/config.h"
+#include "catena/core/error.h"
+#include "catena/core/graph.h"
+#include "catena/testing.h"
+#include "catena/testing_markers.h"
+#include "kernels/convolution_case.h"
+
+namespace catena {
+namespace {
+
+using testing::check_convolution;
+using testing::ConvolutionCase;
+using testing::Outcome;
+using testing::Pass;
+
+struct PassName {
+  Pass pass;
+  const SlotBase& slot;
+};
+const PassName kPasses[] = {{Pass::kForward, kernels::convolution},
+                            {Pass::kGradX, kernels::convolution_grad_x},
+                            {Pass::kGradW, kernels::convolution_grad_w}};
+
+// One device of each type.
+std::vector<Device> devices() {
+  std::vector<Device> result;
+  for (const Device device : testing::devices())
+    if (device.index() == 0) result.push_back(device);
+  return result;
+}
+
+void for_each_provider(
+    const std::function<void(const PassName&, const std::string&, Device)>& body) {
+  for (const Device device : devices())
+    for (const PassName& pass : kPasses)
+      for (const ProviderInfo& provider : pass.slot.providers(device.type()))
+        body(pass, provider.name, device);
+}
+
+// Cases for each provider and pass; CATENA_CONVOLUTION_CASES=2000 looks further.
+int case_count() {
+  const char* text = std::getenv("CATENA_CONVOLUTION_CASES");
+  return text ? std::atoi(text) : 120;
+}
+
+void check_random_cases(const PassName& pass, const std::string& provider, Device device,
+                        Dtype dtype, int count, uint32_t seed) {
+  std::mt19937 random(seed);
+  int taken = 0, wrong = 0;
+  for (int i = 0; i < count && wrong < 5; ++i) {
+    ConvolutionCase c = testing::random_convolution(random);
+    c.dtype = dtype;
+    std::string why;
+    const Outcome outcome =
+        check_convolution(pass.pass, provider, device, c, seed + uint32_t(i), &why);
+    taken += outcome == Outcome::kTaken;
+    wrong += outcome == Outcome::kWrong;
+    EXPECT_NE(outcome, Outcome::kWrong) << pass.slot.name() << '/' << provider << ": " << why;
+  }
+  std::cout << pass.slot.name() << '/' << provider << " on " << device << ", " << name(dtype)
+            << ": took " << taken << " of " << count << "\n";
+}
+
+TEST(Convolution, AgreesWithItsDefinition) {
+  for_each_provider([](const PassName& pass, const std::string& provider, Device device) {
+    check_random_cases(pass, provider, device, Dtype::kFloat32, case_count(), 1);
+    for (const Dtype dtype : {Dtype::kFloat64, Dtype::kFloat16, Dtype::kBFloat16})
+      check_random_cases(pass, provider, device, dtype, case_count() / 3, 2);
+  });
+}
+
+// Channels in numbers that libraries have their fast kernels for.
+std::vector<ConvolutionCase> wide_cases() {
+  std::vector<ConvolutionCase> cases;
+  for (const bool last : {false, true}) {
+    for (const int64_t kernel : {int64_t{1}, int64_t{3}, int64_t{5}}) {
+      ConvolutionCase c;
+      c.channels = 32, c.filters = 64, c.height = 9, c.width = 11, c.channels_last = last;
+      c.window = {{kernel, kernel}, {1, 1}, {kernel / 2, kernel / 2}, {1, 1}};
+      c.bias = true;
+      cases.push_back(c);
+      c.window.stride[0] = c.window.stride[1] = 2;
+      c.accumulate = true;
+      cases.push_back(c);
+      c.groups = 2;
+      cases.push_back(c);
+      c.groups = 32, c.filters = 32;
+      cases.push_back(c);
+    }
+  }
+  return cases;
+}
+
+TEST(Convolution, TakesWideOnesInAllLayouts) {
+  for_each_provider([](const PassName& pass, const std::string& provider, Device device) {
+    for (const Dtype dtype : {Dtype::kFloat32, Dtype::kBFloat16, Dtype::kFloat16}) {
+      for (ConvolutionCase c : wide_cases()) {
+        c.dtype = dtype;
+        std::string why;
+        const Outcome outcome = check_convolution(pass.pass, provider, device, c, 3, &why);
+        EXPECT_NE(outcome, Outcome::kWrong) << pass.slot.name() << '/' << provider << ": " << why;
+        if (dtype == Dtype::kFloat32) {
+          EXPECT_EQ(outcome, Outcome::kTaken)
+              << pass.slot.name() << '/' << provider << " declined " << c.text();
+        }
+      }
+    }
+  });
+}
+
+// The second call finds what the first one prepared, other threads theirs.
+TEST(Convolution, RepeatsAndRunsInThreads) {
+  for_each_provider([](const PassName& pass, const std::string& provider, Device device) {
+    auto work = [&] {
+      for (uint32_t seed = 1; seed < 4; ++seed) {
+        ConvolutionCase c;
+        c.channels_last = seed % 2;
+        c.accumulate = true;
+        std::string why;
+        EXPECT_NE(check_convolution(pass.pass, provider, device, c, seed, &why), Outcome::kWrong)
+            << pass.slot.name() << '/' << provider << ": " << why;
+      }
+    };
+    std::thread others[] = {std::thread(work), std::thread(work)};
+    work();
+    for (std::thread& other : others) other.join();
+  });
+}
+
+TEST(Convolution, NumberOfThreadsMayChange) {
+  const int before = cpu_threads();
+  for (const int count : {1, 3, before}) {
+    set_cpu_threads(count);
+    for (const PassName& pass : kPasses) {
+      for (const ProviderInfo& provider : pass.slot.providers(DeviceType::kCpu)) {
+        ConvolutionCase c;
+        c.channels = c.filters = 64, c.height = c.width = 16;  // enough to be shared out
+        std::string why;
+        EXPECT_NE(check_convolution(pass.pass, provider.name, cpu(0), c, 5, &why), Outcome::kWrong)
+            << provider.name << ": " << why;
+      }
+    }
+  }
+  set_cpu_threads(before);
+}
+
+// Plans may be made inside of a captured step, and replays compute anew.
+TEST(Convolution, IsCaptured) {
+  CATENA_NEEDS_GPU();
+  for_each_provider([](const PassName& pass, const std::string& provider, Device device) {
+    if (device.is_cpu()) return;
+    for (const bool last : {false, true}) {
+      ConvolutionCase c;
+      c.channels = 24, c.filters = 40, c.height = 11, c.bias = true, c.channels_last = last;
+      const testing::ConvolutionData d(c, device, 7);
+      const testing::Expected expected = testing::expected_convolution(pass.pass, c, d);
+      const Array& result = testing::result_of(pass.pass, d).array;
+      bool taken = false;
+      cuda::Graph graph = cuda::Graph::capture(
+          device, [&] { taken = call_provider(pass.pass, provider, device, c, d); });
+      if (!taken) continue;
+      for (int replay = 0; replay < 2; ++replay) {
+        result.assign(0);
+        graph.launch();
+        EXPECT_EQ(testing::difference(result, c, expected), "")
+            << pass.slot.name() << '/' << provider << ", replay " << replay;
+      }
+    }
+  });
+}
+
+TEST(Convolution, CudnnObeysTheSettings) {
+  CATENA_NEEDS_GPU();
+  const Config before = config();
+  const ConvolutionCase c;
+  for_each_provider([&](const PassName& pass, const std::string& provider, Device device) {
+    if (provider != "cudnn") return;
+    std::string why;
+    config().max_workspace_size = 0;
+    EXPECT_NE(check_convolution(pass.pass, provider, device, c, 8, &why), Outcome::kWrong) << why;
+    config().deterministic = true;
+    EXPECT_NE(check_convolution(pass.pass, provider, device, c, 8, &why), Outcome::kWrong) << why;
+    config() = before;
+    config().use_cudnn = UseCudnn::kNever;
+    EXPECT_EQ(check_convolution(pass.pass, provider, device, c, 8, &why), Outcome::kDeclined)
+        << why;
+    config() = before;
+  });
+}
+
+}  // namespace
+}  // namespace catena
