@@ -58,6 +58,7 @@ ElementwiseOp elementwise_op(std::string_view name);
 // The dtypes it computes in and gives, in the one-letter codes of dtype_char: "ff->f", "dd->?".
 std::vector<std::string> elementwise_types(ElementwiseOp op);
 
+// The same of an operation.
 inline bool computes_in(ElementwiseOp op, Dtype d) { return info(op).computes_in(d); }
 inline Dtype operand_dtype(ElementwiseOp op, int k, Dtype d) {
   return info(op).operand_dtype(k, d);

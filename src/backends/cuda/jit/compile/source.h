@@ -42,7 +42,7 @@ std::string concatenate_source(int word_bytes);
 // Options every kernel is compiled with, besides --gpu-architecture.
 const std::vector<std::string>& compile_options();
 
-// Texts of src/kernels, embedded by the build: "map.cuh", "scalar_ops.h", ...
+// Texts of src/device, embedded by the build: "map.cuh", "scalar_ops.h", ...
 std::string_view kernel_text(std::string_view file);
 // One functor of the files of scalar_ops.h with everything it refers to.
 std::string functor_text(std::string_view functor);

@@ -1,3 +1,4 @@
+// Names of types. See type_names.h.
 #include "backends/cuda/jit/compile/type_names.h"
 
 namespace catena::jit {
