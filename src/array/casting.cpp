@@ -3,6 +3,7 @@
 #include "array/assign.h"
 #include "catena/array/creation.h"
 #include "catena/array/elementwise.h"
+#include "catena/kernels/elementwise_ops.h"
 
 namespace catena {
 
@@ -63,7 +64,7 @@ void copyto(const Array& destination, const Operand& source, Casting casting, co
                where->dtype());
   check_same_device("copyto", destination, from);
   const Array mask = where->broadcast_to(destination.shape());
-  elementwise(ElementwiseOp::kwhere,
+  elementwise(ops::where,
               {mask, from.astype(destination.dtype(), false).broadcast_to(destination.shape()),
                destination},
               destination);

@@ -3,42 +3,15 @@
 #include "array/overlap.h"
 #include "array/promotion.h"
 #include "catena/array/casting.h"
-#include "catena/core/dtype_info.h"
 #include "catena/core/memory_profile.h"
-#include "catena/kernels/elementwise.h"
+#include "catena/kernels/elementwise_ops.h"
 
 namespace catena {
 namespace {
 
-// Whether a gradient column is more than ND.
-constexpr bool given(std::string_view gradient) { return gradient != "ND"; }
-
-constexpr ElementwiseInfo kTable[] = {
-#define CATENA_EW1(functor, name, types, result, low, high, save, g0) \
-  {#name, #functor, 1, OpTypes::types, OpResult::result, false, low, high, given(#g0)},
-#define CATENA_EW2(functor, name, types, result, low, high, save, g0, g1) \
-  {#name, #functor, 2,    OpTypes::types,          OpResult::result,      \
-   false, low,      high, given(#g0) || given(#g1)},
-#define CATENA_EW3(functor, name, types, result, low, high, save, g0, g1, g2) \
-  {#name,                                                                     \
-   #functor,                                                                  \
-   3,                                                                         \
-   OpTypes::types,                                                            \
-   OpResult::result,                                                          \
-   std::string_view(#name) == "where",                                        \
-   low,                                                                       \
-   high,                                                                      \
-   given(#g0) || given(#g1) || given(#g2)},
-#include "catena/kernels/detail/elementwise.def"
-#undef CATENA_EW1
-#undef CATENA_EW2
-#undef CATENA_EW3
-};
-static_assert(std::size(kTable) == kElementwiseOpCount);
-
 // The operands of a call that computes in a dtype given by the caller.
 void check_operands_in(const ElementwiseInfo& op, const ElementwiseCall& call, Dtype dtype) {
-  for (int k = op.first_is_bool ? 1 : 0; k < op.inputs; ++k) {
+  for (int k = op.first_is_bool() ? 1 : 0; k < op.inputs; ++k) {
     if (call.arrays[k]) {
       check_computable(op.name, call.arrays[k]->dtype(), dtype);
       continue;
@@ -59,7 +32,7 @@ bool compares_out_of_range(ElementwiseCall& call) {
   if (call.input_count != 2 || call.arrays[at] || a == nullptr) return false;
   const auto truth = comparison_out_of_range(call.op, at, a->dtype(), call.scalars[at]);
   if (!truth) return false;
-  call.op = *truth ? ElementwiseOp::kequal : ElementwiseOp::knot_equal;
+  call.op = *truth ? ops::equal : ops::not_equal;
   call.arrays[0] = call.arrays[1] = a;
   return true;
 }
@@ -130,21 +103,14 @@ void check_computable(const char* who, Dtype from, Dtype to) {
 
 std::optional<bool> comparison_out_of_range(ElementwiseOp op, int place, Dtype d,
                                             const Scalar& number) {
-  if (op < ElementwiseOp::kequal || op > ElementwiseOp::kgreater_equal) return {};
   if (number.kind() != DtypeKind::kInt || number.fits(d == Dtype::kBool ? Dtype::kInt64 : d))
     return {};
+  if (op == ops::equal) return false;
+  if (op == ops::not_equal) return true;
   const bool left_is_less = (number.to_double() > 0) == (place == 1);
-  switch (op) {
-    case ElementwiseOp::kequal:
-      return false;
-    case ElementwiseOp::knot_equal:
-      return true;
-    case ElementwiseOp::kless:
-    case ElementwiseOp::kless_equal:
-      return left_is_less;
-    default:
-      return !left_is_less;
-  }
+  if (op == ops::less || op == ops::less_equal) return left_is_less;
+  if (op == ops::greater || op == ops::greater_equal) return !left_is_less;
+  return {};
 }
 
 Dtype dtype_in_class(const ElementwiseInfo& op, Dtype d) {
@@ -169,46 +135,6 @@ Dtype dtype_in_class(const ElementwiseInfo& op, Dtype d) {
       return is_float(d) ? d : Dtype::kFloat64;
   }
   return d;
-}
-
-const ElementwiseInfo& info(ElementwiseOp op) { return kTable[static_cast<int>(op)]; }
-
-bool computes_in(ElementwiseOp op, Dtype d) {
-  switch (info(op).types) {
-    case OpTypes::kAll:
-      return true;
-    case OpTypes::kNumeric:
-    case OpTypes::kArithmetic:
-      return d != Dtype::kBool;
-    case OpTypes::kIntBool:
-      return !is_float(d);
-    case OpTypes::kInt:
-      return is_int(d);
-    case OpTypes::kFloat:
-    case OpTypes::kTrueDivide:
-      return is_float(d);
-  }
-  return false;
-}
-
-ElementwiseOp elementwise_op(std::string_view name) {
-  for (int k = 0; k < kElementwiseOpCount; ++k) {
-    if (name == kTable[k].name) return static_cast<ElementwiseOp>(k);
-  }
-  fail<ValueError>("elementwise_op: there is no element-wise operation '", name,
-                   "'; their names are those of the functions in math.h");
-}
-
-std::vector<std::string> elementwise_types(ElementwiseOp op) {
-  std::vector<std::string> types;
-  for (int k = 0; k < kDtypeCount; ++k) {
-    const auto d = static_cast<Dtype>(k);
-    if (!computes_in(op, d)) continue;
-    std::string text;
-    for (int i = 0; i < info(op).inputs; ++i) text += dtype_char(operand_dtype(op, i, d));
-    types.push_back(text + "->" + dtype_char(natural_result(op, d)));
-  }
-  return types;
 }
 
 Array elementwise(ElementwiseOp op, std::initializer_list<Operand> operands, const Out& out) {
@@ -238,11 +164,11 @@ Array elementwise(ElementwiseOp op, std::initializer_list<Operand> operands, con
     }
   }
   if (out.dtype) {
-    CATENA_CHECK(DtypeError, computes_in(op, *out.dtype), row.name, ": cannot compute in ",
+    CATENA_CHECK(DtypeError, row.computes_in(*out.dtype), row.name, ": cannot compute in ",
                  *out.dtype);
     check_operands_in(row, call, *out.dtype);
     call.dtype = *out.dtype;
-  } else if (first && row.result == OpResult::kBool && compares_out_of_range(call)) {
+  } else if (first && row.form == OpForm::kTest && compares_out_of_range(call)) {
     call.dtype = first->dtype();
   } else {
     call.dtype = dtype_in_class(row, promoted_dtype(row, operands.begin()));
@@ -255,7 +181,7 @@ Array elementwise(ElementwiseOp op, std::initializer_list<Operand> operands, con
     }
   }
   Array result;
-  const Dtype natural = natural_result(op, call.dtype);
+  const Dtype natural = row.natural_result(call.dtype);
   if (out.array) {
     CATENA_CHECK(ValueError, out.array->defined(), row.name, ": the output is an undefined array");
     result = *out.array;

@@ -5,6 +5,7 @@
 
 #include "array/fusion_graph.h"
 #include "array/promotion.h"
+#include "catena/kernels/elementwise_ops.h"
 
 namespace catena::detail {
 
@@ -135,7 +136,7 @@ class Resolver {
       if (source.kind != FusionNode::kNumber || other.number) continue;
       const auto truth = comparison_out_of_range(node.op, k, other.type, source.scalar);
       if (!truth) continue;
-      value.op = *truth ? ElementwiseOp::kequal : ElementwiseOp::knot_equal;
+      value.op = *truth ? ops::equal : ops::not_equal;
       value.compute = other.type;
       value.dtype = types_[n].type = Dtype::kBool;
       value.source[0] = value.source[1] = value_as(node.source[1 - k], other.type);

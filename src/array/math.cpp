@@ -3,6 +3,7 @@
 #include "array/called_as.h"
 #include "catena/array/elementwise.h"
 #include "catena/array/indexing.h"
+#include "kernels/elementwise_rows.h"
 
 namespace catena {
 

@@ -34,7 +34,7 @@ template <class List>
 Dtype promoted_dtype(const ElementwiseInfo& op, const List& list) {
   bool any = false, all = true;
   Dtype d = Dtype::kBool;
-  const int first = op.first_is_bool ? 1 : 0;
+  const int first = op.first_is_bool() ? 1 : 0;
   for (int k = first; k < op.inputs; ++k) {
     if (const auto* a = list[k].array()) {
       d = any ? promote(d, a->dtype()) : a->dtype();

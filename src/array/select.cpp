@@ -8,7 +8,7 @@
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/core/config.h"
-#include "catena/kernels/elementwise.h"
+#include "catena/kernels/elementwise_ops.h"
 #include "catena/kernels/index.h"
 
 namespace catena {
@@ -180,7 +180,7 @@ bool put_by_mask(const char* who, const Array& a, std::span<const AnyIndex> indi
   Shape spread = mask.shape();
   spread.resize(a.shape().size(), 1);
   const Array value = values_for(who, a, values, {});
-  elementwise(ElementwiseOp::kwhere, {mask.reshape(spread), value, a}, a);
+  elementwise(ops::where, {mask.reshape(spread), value, a}, a);
   return true;
 }
 

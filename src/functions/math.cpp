@@ -2,17 +2,20 @@
 // made from the rows' gradient columns.
 #include "catena/functions/math.h"
 
-#include <string_view>
+#include <array>
 
 #include "catena/array/elementwise.h"
 #include "catena/functions/array.h"
 #include "functions/support.h"
+#include "kernels/elementwise_rows.h"
 
 namespace catena::functions {
 namespace {
 
-// What a gradient expression may name: gy, x0, x1, x2, y. Operands the expression does not use are
-// left empty.
+// What a gradient column may save: inputs and the output.
+constexpr uint8_t None = 0, X0 = 1, X1 = 2, X2 = 4, Y = 8;
+
+// What a gradient expression may name: gy and what its column saves of x0, x1, x2, y.
 struct GradientArguments {
   Variable gy;
   Variable inputs[3];
@@ -32,42 +35,14 @@ struct GradientArguments {
 };
 using Gradient = Variable (*)(const GradientArguments&);
 
-// In a gradient column: no gradient.
-struct NotDifferentiable {
-  operator Variable() const { return Variable(); }
-};
-constexpr NotDifferentiable ND;
-
-constexpr bool is_name_character(char c) {
-  return c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-// Whether an expression uses a name: what must be saved follows from the gradient columns.
-constexpr bool mentions(std::string_view expression, std::string_view name) {
-  for (size_t at = expression.find(name); at != std::string_view::npos;
-       at = expression.find(name, at + 1)) {
-    const size_t end = at + name.size();
-    const bool starts = at == 0 || !is_name_character(expression[at - 1]);
-    if (starts && (end == expression.size() || !is_name_character(expression[end]))) return true;
-  }
-  return false;
-}
-
-constexpr uint8_t kUsesOutput = 8;  // bits 0 to 2: the inputs
-constexpr uint8_t uses(std::string_view expression) {
-  uint8_t mask = mentions(expression, "y") ? kUsesOutput : 0;
-  if (mentions(expression, "x0")) mask |= 1;
-  if (mentions(expression, "x1")) mask |= 2;
-  if (mentions(expression, "x2")) mask |= 4;
-  return mask;
-}
-
 struct GradientColumn {
   Gradient function = nullptr;  // null: not differentiable
-  uint8_t uses = 0;
+  uint8_t saves = None;
 };
 struct GradientRow {
   GradientColumn columns[3];
 };
+constexpr GradientColumn ND;
 
 }  // namespace
 
@@ -92,100 +67,87 @@ static Variable apply(ElementwiseOp op, std::initializer_list<const VariableOper
 
 namespace {
 
-// First-order gradients are one operation, which takes host numbers as they are; the compositions
-// of second order, in the rows named after gradients, get variables.
-constexpr bool is_gradient_row(std::string_view name) {
-  return name.find("_grad") != std::string_view::npos;
-}
-template <bool kComposed>
-auto access(const GradientArguments& a, int k, bool used) {
-  if constexpr (kComposed)
-    return used ? a.variable(k) : Variable();
+// An operand that an expression's column does not save: nothing takes it.
+struct NotSaved {};
+
+// Operand k or the output for an expression whose column saves `saves`. First-order gradients are
+// one operation, which takes host numbers as they are; the compositions of second order get
+// variables.
+template <bool kComposed, uint8_t saves, int k>
+auto operand(const GradientArguments& a) {
+  if constexpr ((saves >> k & 1) == 0)
+    return NotSaved();
+  else if constexpr (kComposed)
+    return a.variable(k);
   else
     return a.operand(k);
 }
+template <uint8_t saves>
+const auto& output(const GradientArguments& a) {
+  static constexpr NotSaved kNotSaved;
+  if constexpr ((saves & Y) == 0)
+    return kNotSaved;
+  else
+    return a.y;
+}
 
-// One gradient column: the expression as a function of the arguments, and what it uses.
-#define CATENA_COLUMN(name, g)                                                      \
-  std::string_view(#g) == "ND" ? GradientColumn{} : GradientColumn {                \
-    [](const GradientArguments& a) -> Variable {                                    \
-      constexpr bool composed = is_gradient_row(#name);                             \
-      [[maybe_unused]] const auto& gy = a.gy;                                       \
-      [[maybe_unused]] const auto& y = a.y;                                         \
-      [[maybe_unused]] const auto x0 = access<composed>(a, 0, (uses(#g) & 1) != 0); \
-      [[maybe_unused]] const auto x1 = access<composed>(a, 1, (uses(#g) & 2) != 0); \
-      [[maybe_unused]] const auto x2 = access<composed>(a, 2, (uses(#g) & 4) != 0); \
-      return g;                                                                     \
-    },                                                                              \
-        uses(#g)                                                                    \
+// One gradient column: the expression as a function of the arguments, and what it saves.
+#define CATENA_G(saves, ...)                                              \
+  GradientColumn {                                                        \
+    [](const GradientArguments& a) -> Variable {                          \
+      [[maybe_unused]] const auto& gy = a.gy;                             \
+      [[maybe_unused]] const auto& y = output<(saves)>(a);                \
+      [[maybe_unused]] const auto x0 = operand<kComposed, (saves), 0>(a); \
+      [[maybe_unused]] const auto x1 = operand<kComposed, (saves), 1>(a); \
+      [[maybe_unused]] const auto x2 = operand<kComposed, (saves), 2>(a); \
+      return __VA_ARGS__;                                                 \
+    },                                                                    \
+        (saves)                                                           \
   }
 
-constexpr GradientRow kRows[] = {
-#define CATENA_EW1(f, n, t, r, lo, hi, save, g0) {{CATENA_COLUMN(n, g0)}},
-#define CATENA_EW2(f, n, t, r, lo, hi, save, g0, g1) {{CATENA_COLUMN(n, g0), CATENA_COLUMN(n, g1)}},
-#define CATENA_EW3(f, n, t, r, lo, hi, save, g0, g1, g2) \
-  {{CATENA_COLUMN(n, g0), CATENA_COLUMN(n, g1), CATENA_COLUMN(n, g2)}},
-#include "catena/kernels/detail/elementwise.def"
-#undef CATENA_EW1
-#undef CATENA_EW2
-#undef CATENA_EW3
-};
-static_assert(std::size(kRows) == size_t(kElementwiseOpCount));
-
-// The save column tells readers what the gradients keep; it must be the truth.
-constexpr bool saves(std::string_view column, uint8_t used) {
-  return ((used & 7) != 0) == (column == "X" || column == "XY") &&
-         ((used & kUsesOutput) != 0) == (column == "Y" || column == "XY");
+using GradientRows = std::array<GradientRow, kElementwiseRows>;
+#define CATENA_ROW(name, ...) rows[size_t(ElementwiseOp::k##name)] = {{__VA_ARGS__}};
+#define CATENA_EW1(functor, name, caption, types, form, cost, low, high, g0) CATENA_ROW(name, g0)
+#define CATENA_EW2(functor, name, caption, types, form, cost, low, high, g0, g1) \
+  CATENA_ROW(name, g0, g1)
+#define CATENA_EW3(functor, name, caption, types, form, cost, low, high, g0, g1, g2) \
+  CATENA_ROW(name, g0, g1, g2)
+constexpr void add_operations(GradientRows& rows) {
+  constexpr bool kComposed = false;
+#include "catena/kernels/detail/elementwise_arithmetic.def"
+#include "catena/kernels/detail/elementwise_logic.def"
+#include "catena/kernels/detail/elementwise_math.def"
 }
-#define CATENA_EW1(f, n, t, r, lo, hi, save, g0) static_assert(saves(#save, uses(#g0)), #n);
-#define CATENA_EW2(f, n, t, r, lo, hi, save, g0, g1) \
-  static_assert(saves(#save, uses(#g0) | uses(#g1)), #n);
-#define CATENA_EW3(f, n, t, r, lo, hi, save, g0, g1, g2) \
-  static_assert(saves(#save, uses(#g0) | uses(#g1) | uses(#g2)), #n);
-#include "catena/kernels/detail/elementwise.def"
+constexpr void add_gradients(GradientRows& rows) {
+  constexpr bool kComposed = true;
+#include "catena/kernels/detail/elementwise_gradient.def"
+}
 #undef CATENA_EW1
 #undef CATENA_EW2
 #undef CATENA_EW3
+#undef CATENA_ROW
+#undef CATENA_G
 
-const GradientRow& row_of(ElementwiseOp op) { return kRows[static_cast<int>(op)]; }
+constexpr GradientRows kRows = [] {
+  GradientRows rows{};
+  add_operations(rows);
+  add_gradients(rows);
+  return rows;
+}();
 
-// Captions in graph drawings; an operand that is a host number is shown.
+const GradientRow& row_of(ElementwiseOp op) { return kRows[static_cast<size_t>(op)]; }
+
+// Captions in graph drawings; an operand that is a host number is shown in its place.
 std::string caption(ElementwiseOp op, const Scalar* left, const Scalar* right) {
   const auto shown = [](const Scalar& value) {
     const std::string text = to_string(value);
     return text.starts_with('-') ? "(" + text + ")" : text;
   };
-  const auto infix = [&](const char* symbol) {
-    return (left ? shown(*left) : "_") + " " + symbol + " " + (right ? shown(*right) : "_");
-  };
-  switch (op) {
-    case ElementwiseOp::kadd:
-      return infix("+");
-    case ElementwiseOp::ksubtract:
-      return infix("-");
-    case ElementwiseOp::kmultiply:
-      return infix("*");
-    case ElementwiseOp::kdivide:
-      return infix("/");
-    case ElementwiseOp::kpower:
-      return infix("**");
-    case ElementwiseOp::knegative:
-      return "__neg__";
-    case ElementwiseOp::kabsolute:
-      return "|_|";
-    case ElementwiseOp::krelu:
-      return "ReLU";
-    case ElementwiseOp::ksigmoid:
-      return "Sigmoid";
-    case ElementwiseOp::ktanh:
-      return "Tanh";
-    case ElementwiseOp::ksoftplus:
-      return "Softplus";
-    case ElementwiseOp::kwhere:
-      return "Where";
-    default:
-      return info(op).name;
-  }
+  std::string text = info(op).caption;
+  if (!text.starts_with("_ ")) return text;
+  if (right) text.replace(text.size() - 1, 1, shown(*right));
+  if (left) text.replace(0, 1, shown(*left));
+  return text;
 }
 
 class ElementwiseNode final : public FunctionNode {
@@ -226,13 +188,13 @@ class ElementwiseNode final : public FunctionNode {
   void fill(GradientArguments& arguments, BackwardContext& context, const GradientRow& row) const {
     uint8_t used = 0;
     for (int k = 0; k < count_; ++k) {
-      if (wants(context, row, k)) used |= row.columns[k].uses;
+      if (wants(context, row, k)) used |= row.columns[k].saves;
     }
     for (int k = 0; k < count_; ++k) {
       arguments.numbers[k] = numbers_[k];
       if ((used >> k & 1) && position_[k] >= 0) arguments.inputs[k] = context.input(position_[k]);
     }
-    if (used & kUsesOutput) arguments.y = context.output();
+    if (used & Y) arguments.y = context.output();
   }
 
   // Brings a gradient of the output's type to the input's: sums over broadcast axes, casts.
@@ -298,10 +260,10 @@ static Variable apply(ElementwiseOp op, std::initializer_list<const VariableOper
   for (size_t k = 0; k < operands.size(); ++k) {
     if (operands[k]->is_number()) continue;
     if (gradients.columns[k].function && inputs[size_t(i)].requires_grad())
-      used |= gradients.columns[k].uses;
+      used |= gradients.columns[k].saves;
     ++i;
   }
-  if (config().type_check && !row.first_is_bool) check_floats(op, inputs);
+  if (config().type_check && !row.first_is_bool()) check_floats(op, inputs);
   const auto node = make_node<ElementwiseNode>(op, operands);
   i = 0;
   for (size_t k = 0; k < operands.size(); ++k) {
@@ -309,7 +271,7 @@ static Variable apply(ElementwiseOp op, std::initializer_list<const VariableOper
     if (used >> k & 1) node->save_input(i, inputs[size_t(i)]);
     ++i;
   }
-  if (used & kUsesOutput) node->save_output(0, output);
+  if (used & Y) node->save_output(0, output);
   return node->connect(inputs, output);
 }
 

@@ -7,7 +7,7 @@
 
 #include "array/elementwise_reference.h"
 #include "catena/array/creation.h"
-#include "catena/kernels/elementwise.h"
+#include "catena/kernels/elementwise_ops.h"
 
 namespace catena {
 namespace {
@@ -16,9 +16,7 @@ using testing::Real;
 using testing::Wide;
 
 std::vector<ElementwiseOp> all_ops() {
-  std::vector<ElementwiseOp> ops;
-  for (int i = 0; i < kElementwiseOpCount; ++i) ops.push_back(static_cast<ElementwiseOp>(i));
-  return ops;
+  return {elementwise_ops().begin(), elementwise_ops().end()};
 }
 std::vector<Dtype> all_dtypes() {
   std::vector<Dtype> dtypes;
@@ -91,7 +89,7 @@ T element(const Array& a, int64_t i) {
 void expect_results(ElementwiseOp op, Dtype dtype, const std::vector<Array>& inputs,
                     const Array& output) {
   const ElementwiseInfo& row = info(op);
-  const bool first_bool = row.first_is_bool;
+  const bool first_bool = row.first_is_bool();
   ASSERT_TRUE(is_float(dtype) ? testing::float_references().contains(row.name)
                               : testing::int_references().contains(row.name))
       << "elementwise_reference.h lacks " << row.name;
@@ -313,16 +311,11 @@ TEST(CpuElementwiseSpecial, FloatsOutsideTheSampleRange) {
                                       -std::numeric_limits<double>::infinity(),
                                       std::numeric_limits<double>::quiet_NaN()};
   for (ElementwiseOp op :
-       {ElementwiseOp::kadd,      ElementwiseOp::kmaximum,  ElementwiseOp::kminimum,
-        ElementwiseOp::kfmax,     ElementwiseOp::kfmin,     ElementwiseOp::ksign,
-        ElementwiseOp::krelu,     ElementwiseOp::kexp,      ElementwiseOp::klog,
-        ElementwiseOp::ksqrt,     ElementwiseOp::ktanh,     ElementwiseOp::kisnan,
-        ElementwiseOp::kisinf,    ElementwiseOp::kisfinite, ElementwiseOp::ksignbit,
-        ElementwiseOp::ksin,      ElementwiseOp::kcos,      ElementwiseOp::ksigmoid,
-        ElementwiseOp::ksoftplus, ElementwiseOp::kpower,    ElementwiseOp::kabsolute,
-        ElementwiseOp::kerf,      ElementwiseOp::karctan2,  ElementwiseOp::kexpm1,
-        ElementwiseOp::klog1p,    ElementwiseOp::krint,     ElementwiseOp::kless,
-        ElementwiseOp::kequal}) {
+       {ops::add,      ops::maximum,  ops::minimum,  ops::fmax, ops::fmin,    ops::sign,
+        ops::relu,     ops::exp,      ops::log,      ops::sqrt, ops::tanh,    ops::isnan,
+        ops::isinf,    ops::isfinite, ops::signbit,  ops::sin,  ops::cos,     ops::sigmoid,
+        ops::softplus, ops::power,    ops::absolute, ops::erf,  ops::arctan2, ops::expm1,
+        ops::log1p,    ops::rint,     ops::less,     ops::equal}) {
     for (Dtype d : {Dtype::kFloat32, Dtype::kFloat64}) {
       const int64_t n = static_cast<int64_t>(values.size());
       const Array column = array(values).astype(d).reshape({n, 1}).broadcast_to({n, n}).copy();
@@ -352,9 +345,9 @@ TEST(CpuElementwiseSpecial, ClipIsMinimumOfMaximum) {
                                    v.reshape({n, 1}).broadcast_to(cube).copy(),
                                    v.broadcast_to(cube).copy()};
     const Array raised = zeros(cube, d), expected = zeros(cube, d), out = zeros(cube, d);
-    run(ElementwiseOp::kmaximum, d, {in[0], in[1]}, raised);
-    run(ElementwiseOp::kminimum, d, {raised, in[2]}, expected);
-    run(ElementwiseOp::kclip, d, in, out);
+    run(ops::maximum, d, {in[0], in[1]}, raised);
+    run(ops::minimum, d, {raised, in[2]}, expected);
+    run(ops::clip, d, in, out);
     const auto got = out.to_vector<double>(), wanted = expected.to_vector<double>();
     for (size_t i = 0; i < got.size(); ++i) {
       if (std::isnan(wanted[i]))
@@ -367,9 +360,9 @@ TEST(CpuElementwiseSpecial, ClipIsMinimumOfMaximum) {
 
 TEST(CpuElementwiseSpecial, DtypesTheOperationDoesNotComputeInAreRefused) {
   const Array a = zeros({3}, Dtype::kInt32);
-  EXPECT_THROW(run(ElementwiseOp::kexp, Dtype::kInt32, {a}, a), DtypeError);
+  EXPECT_THROW(run(ops::exp, Dtype::kInt32, {a}, a), DtypeError);
   const Array f = zeros({3}, Dtype::kFloat16);
-  EXPECT_THROW(run(ElementwiseOp::kbitwise_and, Dtype::kFloat16, {f, f}, f), DtypeError);
+  EXPECT_THROW(run(ops::bitwise_and, Dtype::kFloat16, {f, f}, f), DtypeError);
 }
 
 }  // namespace

@@ -52,31 +52,23 @@ struct Binary {
 
 const std::vector<Unary>& unary_functions() {
   static const std::vector<Unary> all = {
-#define CATENA_EW1(functor, name, ...) \
+#define CATENA_NAME1(name) \
   {#name, [](const Operand& x, const Out& out) { return catena::name(x, out); }},
-#define CATENA_EW2(functor, name, ...)
-#define CATENA_EW3(functor, name, ...)
-#include "catena/kernels/detail/elementwise_arithmetic.def"
-#include "catena/kernels/detail/elementwise_logic.def"
-#include "catena/kernels/detail/elementwise_math.def"
-#undef CATENA_EW1
-#undef CATENA_EW2
+#define CATENA_NAME2(name)
+#define CATENA_NAME3(name)
+#include "catena/kernels/detail/elementwise_names.def"
   };
   return all;
 }
 
 const std::vector<Binary>& binary_functions() {
   static const std::vector<Binary> all = {
-#define CATENA_EW1(functor, name, ...)
-#define CATENA_EW2(functor, name, ...) \
-  {#name,                              \
+#define CATENA_NAME1(name)
+#define CATENA_NAME2(name) \
+  {#name,                  \
    [](const Operand& x, const Operand& y, const Out& out) { return catena::name(x, y, out); }},
-#include "catena/kernels/detail/elementwise_arithmetic.def"
-#include "catena/kernels/detail/elementwise_logic.def"
-#include "catena/kernels/detail/elementwise_math.def"
-#undef CATENA_EW1
-#undef CATENA_EW2
-#undef CATENA_EW3
+#define CATENA_NAME3(name)
+#include "catena/kernels/detail/elementwise_names.def"
   };
   return all;
 }

@@ -81,22 +81,17 @@ TEST(Fusion, EveryOperation) {
       }
       expect_same(fuse(f)(a...), eager, message(name, ' ', d));
     };
-#define CATENA_EW1(functor, name, ...) \
-  with(                                \
+#define CATENA_NAME1(name) \
+  with(                    \
       #name, [](auto p) { return name(p); }, x);
-#define CATENA_EW2(functor, name, ...) \
-  with(                                \
+#define CATENA_NAME2(name) \
+  with(                    \
       #name, [](auto p, auto q) { return name(p, q); }, x, y);
-#define CATENA_EW3(functor, name, ...)                             \
+#define CATENA_NAME3(name)                                         \
   with(                                                            \
       #name, [](auto p, auto q, auto r) { return name(p, q, r); }, \
-      std::string(#name) == "where" ? c : x, zeros({333}, d), y);
-#include "catena/kernels/detail/elementwise_arithmetic.def"
-#include "catena/kernels/detail/elementwise_logic.def"
-#include "catena/kernels/detail/elementwise_math.def"
-#undef CATENA_EW1
-#undef CATENA_EW2
-#undef CATENA_EW3
+      info(ops::name).first_is_bool() ? c : x, zeros({333}, d), y);
+#include "catena/kernels/detail/elementwise_names.def"
   }
 }
 

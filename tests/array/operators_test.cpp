@@ -8,6 +8,7 @@
 #include "catena/array/elementwise.h"
 #include "catena/array/math.h"
 #include "catena/core/dtype_info.h"
+#include "catena/kernels/elementwise_ops.h"
 
 namespace catena {
 namespace {
@@ -131,28 +132,27 @@ TEST_P(Operators, FunctionsByTheirOtherNames) {
 }
 
 TEST_P(Operators, TheTableOfOperations) {
-  const ElementwiseInfo& add_row = info(ElementwiseOp::kadd);
+  const ElementwiseInfo& add_row = info(ops::add);
   EXPECT_STREQ(add_row.name, "add");
   EXPECT_EQ(add_row.nin(), 2);
   EXPECT_EQ(add_row.nout(), 1);
   EXPECT_EQ(add_row.nargs(), 3);
-  EXPECT_EQ(info(ElementwiseOp::kexp).nargs(), 2);
-  EXPECT_EQ(elementwise_op("logaddexp"), ElementwiseOp::klogaddexp);
+  EXPECT_EQ(info(ops::exp).nargs(), 2);
+  EXPECT_EQ(elementwise_op("logaddexp"), ops::logaddexp);
   EXPECT_THROW(elementwise_op("modf"), ValueError) << "of two results";
 
-  const std::vector<std::string> adds = elementwise_types(ElementwiseOp::kadd);
+  const std::vector<std::string> adds = elementwise_types(ops::add);
   EXPECT_EQ(std::count(adds.begin(), adds.end(), "ff->f"), 1);
   EXPECT_EQ(adds.size(), 13u) << "every dtype";
-  const auto lesses = elementwise_types(ElementwiseOp::kless);
+  const auto lesses = elementwise_types(ops::less);
   EXPECT_EQ(std::count(lesses.begin(), lesses.end(), "dd->?"), 1);
-  EXPECT_EQ(elementwise_types(ElementwiseOp::ksqrt),
+  EXPECT_EQ(elementwise_types(ops::sqrt),
             (std::vector<std::string>{"e->e", "E->E", "f->f", "d->d"}));
-  EXPECT_FALSE(computes_in(ElementwiseOp::kinvert, Dtype::kFloat32));
-  EXPECT_TRUE(computes_in(ElementwiseOp::kinvert, Dtype::kBool));
+  EXPECT_FALSE(computes_in(ops::invert, Dtype::kFloat32));
+  EXPECT_TRUE(computes_in(ops::invert, Dtype::kBool));
 
   // Each listed type is one the operation really computes in and gives.
-  for (int k = 0; k < kElementwiseOpCount; ++k) {
-    const auto op = static_cast<ElementwiseOp>(k);
+  for (const ElementwiseOp op : elementwise_ops()) {
     EXPECT_EQ(elementwise_op(info(op).name), op);
     if (info(op).inputs != 1) continue;
     for (const std::string& type : elementwise_types(op)) {
@@ -161,7 +161,7 @@ TEST_P(Operators, TheTableOfOperations) {
     }
   }
   const Array a = left(Dtype::kFloat32);
-  EXPECT_EQ(difference(elementwise(ElementwiseOp::kadd, {a, 1}), a + 1), "");
+  EXPECT_EQ(difference(elementwise(ops::add, {a, 1}), a + 1), "");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "catena/array/indexing.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
+#include "catena/kernels/elementwise_ops.h"
 #include "gpu.h"
 
 namespace catena {
@@ -16,7 +17,7 @@ const Device kGpu = cuda_device(0);
 
 // Operations whose results are equal bit for bit on all devices in every dtype.
 bool is_exact(ElementwiseOp op, Dtype d) {
-  if (!is_float(d) || info(op).result == OpResult::kBool) return true;
+  if (!is_float(d) || info(op).form == OpForm::kTest) return true;
   for (const char* name : {"add",           "subtract",
                            "multiply",      "divide",
                            "negative",      "positive",
@@ -112,11 +113,11 @@ const std::vector<Layout>& layouts() {
   return all;
 }
 
-class CudaElementwise : public testing::TestWithParam<int> {};
+class CudaElementwise : public testing::TestWithParam<ElementwiseOp> {};
 
 TEST_P(CudaElementwise, EqualsTheCpu) {
   CATENA_NEEDS_GPUS(1);
-  const ElementwiseOp op = ElementwiseOp(GetParam());
+  const ElementwiseOp op = GetParam();
   for (int d = 0; d < kDtypeCount; ++d) {
     if (!computes_in(op, Dtype(d))) continue;
     for (const Layout& layout : layouts()) {
@@ -137,7 +138,7 @@ TEST_P(CudaElementwise, EqualsTheCpu) {
 
 TEST_P(CudaElementwise, HostNumbersEqualTheCpu) {
   CATENA_NEEDS_GPUS(1);
-  const ElementwiseOp op = ElementwiseOp(GetParam());
+  const ElementwiseOp op = GetParam();
   if (info(op).inputs != 2)
     GTEST_SKIP() << info(op).name << " has " << info(op).inputs << " operands";
   for (int d = 0; d < kDtypeCount; ++d) {
@@ -154,10 +155,10 @@ TEST_P(CudaElementwise, HostNumbersEqualTheCpu) {
   }
 }
 
-std::string op_name(const testing::TestParamInfo<int>& test) {
-  return info(ElementwiseOp(test.param)).name;
+std::string op_name(const testing::TestParamInfo<ElementwiseOp>& test) {
+  return info(test.param).name;
 }
-INSTANTIATE_TEST_SUITE_P(Ops, CudaElementwise, testing::Range(0, kElementwiseOpCount), op_name);
+INSTANTIATE_TEST_SUITE_P(Ops, CudaElementwise, testing::ValuesIn(elementwise_ops()), op_name);
 
 TEST(CudaJit, MixedDtypesCastThenFuse) {
   CATENA_NEEDS_GPUS(1);
@@ -180,8 +181,8 @@ TEST(CudaJit, ResultsAreCastOnStore) {
   for (const Dtype d : {Dtype::kFloat32, Dtype::kFloat64}) {
     const Array expected = empty({1000}, d), actual = empty({1000}, {d, kGpu});
     for (int i = 0; i < 5; ++i) {
-      elementwise(ElementwiseOp::kmultiply, {x, x}, expected);
-      elementwise(ElementwiseOp::kmultiply, {gx, gx}, actual);
+      elementwise(ops::multiply, {x, x}, expected);
+      elementwise(ops::multiply, {gx, gx}, actual);
       expect_equal(actual, expected, message("float16 product stored as ", d));
     }
   }
@@ -208,10 +209,10 @@ TEST(CudaJit, InPlace) {
   CATENA_NEEDS_GPUS(1);
   const Array x = real_numbers({500, 33}, Dtype::kFloat32), g = x.to(kGpu);
   const Array expected = add(x, x);
-  elementwise(ElementwiseOp::kadd, {g, g}, g);
+  elementwise(ops::add, {g, g}, g);
   expect_equal(g, expected, "x += x");
   const Array t = x.copy().to(kGpu);
-  elementwise(ElementwiseOp::kadd, {t.T(), t.T()}, t.T());
+  elementwise(ops::add, {t.T(), t.T()}, t.T());
   expect_equal(t, expected, "x.T += x.T");
 }
 

@@ -10,6 +10,7 @@
 #include "backends/cuda/jit/compile/source.h"
 #include "backends/cuda/jit/tool/bundle_list.h"
 #include "catena/core/error.h"
+#include "catena/kernels/elementwise_ops.h"
 #include "device/cached_compile.h"
 
 namespace catena::jit {
@@ -41,13 +42,12 @@ TEST_F(KernelTexts, StandardProgramsForBothArchitectures) {
 
 TEST_F(KernelTexts, MixedDtypes) {
   using enum Dtype;
-  const MapSpec specs[] = {
-      {ElementwiseOp::kadd, kFloat32, {kFloat32, kFloat16, kFloat32}},
-      {ElementwiseOp::kmultiply, kBFloat16, {kFloat32, kBFloat16, kInt8}},
-      {ElementwiseOp::kwhere, kFloat64, {kFloat32, kInt32, kFloat32, kFloat64}},
-      {ElementwiseOp::kless, kInt64, {kFloat16, kInt8, kUInt32}},
-      {ElementwiseOp::kpower, kFloat16, {kFloat64, kBool, kFloat16}},
-      {ElementwiseOp::kdivide, kFloat64, {kFloat64, kInt32, kInt64}}};
+  const MapSpec specs[] = {{ops::add, kFloat32, {kFloat32, kFloat16, kFloat32}},
+                           {ops::multiply, kBFloat16, {kFloat32, kBFloat16, kInt8}},
+                           {ops::where, kFloat64, {kFloat32, kInt32, kFloat32, kFloat64}},
+                           {ops::less, kInt64, {kFloat16, kInt8, kUInt32}},
+                           {ops::power, kFloat16, {kFloat64, kBool, kFloat16}},
+                           {ops::divide, kFloat64, {kFloat64, kInt32, kInt64}}};
   for (const MapSpec& spec : specs) expect_compiles(map_source(spec), "mixed dtypes", 90);
 }
 
@@ -56,8 +56,8 @@ TEST_F(KernelTexts, EveryCast) {
   for (int from = 0; from < kDtypeCount; ++from) {
     for (int to = 0; to < kDtypeCount; ++to) {
       if (from == to || (!all && (from * kDtypeCount + to) % 17 != 3)) continue;
-      expect_compiles(map_source({ElementwiseOp::kpositive, Dtype(from), {Dtype(to), Dtype(from)}}),
-                      std::string(dtype_name(Dtype(from))) + " to " + dtype_name(Dtype(to)), 80);
+      expect_compiles(map_source({ops::positive, Dtype(from), {Dtype(to), Dtype(from)}}),
+                      std::string(name(Dtype(from))) + " to " + name(Dtype(to)), 80);
     }
   }
 }
@@ -74,17 +74,17 @@ TEST_F(KernelTexts, ErrorsCarryTheLogAndTheName) {
 }
 
 TEST_F(KernelTexts, KeysDependOnTextAndArchitecture) {
-  const std::string add = map_source(same_dtype_spec(ElementwiseOp::kadd, Dtype::kFloat32));
+  const std::string add = map_source(same_dtype_spec(ops::add, Dtype::kFloat32));
   EXPECT_EQ(kernel_key(add, 90), kernel_key(add, 90));
   EXPECT_NE(kernel_key(add, 90), kernel_key(add, 80));
   EXPECT_NE(kernel_key(add, 90),
-            kernel_key(map_source(same_dtype_spec(ElementwiseOp::ksubtract, Dtype::kFloat32)), 90));
+            kernel_key(map_source(same_dtype_spec(ops::subtract, Dtype::kFloat32)), 90));
 }
 
 // A program holds its own functor and no other, so that a change of one operation leaves the other
 // bundle entries valid.
 TEST_F(KernelTexts, ProgramsHoldOnlyWhatTheyUse) {
-  const std::string clip = map_source(same_dtype_spec(ElementwiseOp::kclip, Dtype::kFloat32));
+  const std::string clip = map_source(same_dtype_spec(ops::clip, Dtype::kFloat32));
   for (const char* used :
        {"struct Clip ", "struct Maximum ", "struct Minimum ", "struct IsFloat"}) {
     EXPECT_NE(clip.find(used), std::string::npos) << used;

@@ -72,7 +72,7 @@ TEST_F(FusedTexts, SeveralResultsAndManyOperands) {
 
 // Every operation of the table in every dtype, in long chains.
 TEST_F(FusedTexts, EveryOperation) {
-  const auto chain_of = [](Dtype d, int first, int step) {
+  const auto chain_of = [](Dtype d) {
     auto program = std::make_unique<FusedProgram>();
     program->inputs = {{0, d, false}, {1, Dtype::kBool, false}};
     FusedValue input{};
@@ -82,15 +82,15 @@ TEST_F(FusedTexts, EveryOperation) {
     input.dtype = Dtype::kBool;
     input.input = 1;
     program->values.push_back(input);
-    for (int op = first; op < kElementwiseOpCount; op += step) {
-      const OpRow& row = op_row(ElementwiseOp(op));
-      if (!row_computes_in(row, d)) continue;
+    for (const ElementwiseOp op : elementwise_ops()) {
+      const ElementwiseInfo& row = info(op);
+      if (!row.computes_in(d)) continue;
       FusedValue value{};
       value.kind = FusedValue::kOp;
-      value.op = ElementwiseOp(op);
+      value.op = op;
       value.compute = d;
-      value.dtype = row_result(row, d);
-      if (row.first_is_bool) value.source[0] = 1;
+      value.dtype = row.natural_result(d);
+      if (row.first_is_bool()) value.source[0] = 1;
       program->values.push_back(value);
     }
     program->outputs = {static_cast<int>(program->values.size()) - 1, 0};
@@ -99,7 +99,7 @@ TEST_F(FusedTexts, EveryOperation) {
   for (int i = 0; i < kDtypeCount; ++i) {
     const Dtype d = Dtype(i);
     // As the map of a reduction: one copy of each operation, so that the compiler is quick.
-    const auto program = chain_of(d, 0, 1);
+    const auto program = chain_of(d);
     program->outputs.resize(1);
     const Dtype result = program->output_dtype(0);
     const auto kernel = fused_reduction(*program, ReduceOp::kMax, false, result);

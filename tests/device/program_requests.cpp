@@ -8,7 +8,7 @@
 #include "backends/cuda/jit/compile/fused_source.h"
 #include "backends/cuda/jit/tool/bundle_list.h"
 #include "catena/kernels/copy.h"
-#include "catena/kernels/elementwise.h"
+#include "catena/kernels/elementwise_ops.h"
 #include "catena/kernels/reduce.h"
 
 namespace catena::jit {
@@ -31,12 +31,12 @@ Dtype word_of(int64_t itemsize) {
 }
 
 void on_elementwise(const ElementwiseCall& call) {
-  const OpRow& row = op_row(call.op);
+  const ElementwiseInfo& row = info(call.op);
   MapSpec spec{call.op, call.dtype, {}};
   spec.memory[0] = call.output->dtype();
-  bool same = spec.memory[0] == row_result(row, call.dtype);
+  bool same = spec.memory[0] == row.natural_result(call.dtype);
   for (int k = 0; k < call.input_count; ++k) {
-    const Dtype natural = row_operand(row, k, call.dtype);
+    const Dtype natural = row.operand_dtype(k, call.dtype);
     spec.memory[1 + k] = call.arrays[k] ? call.arrays[k]->dtype() : natural;
     same = same && spec.memory[1 + k] == natural;
   }
@@ -49,14 +49,14 @@ void on_copy(const CopyCall& call) {
   if (source.dtype() != destination.dtype())
     request(cast_item(source.dtype(), destination.dtype()));
   else if (!source.is_contiguous() || !destination.is_contiguous())
-    request(map_item(ElementwiseOp::kpositive, word_of(source.itemsize())));
+    request(map_item(ops::positive, word_of(source.itemsize())));
 }
 
 // Zeros into a contiguous array are a memset; other numbers may be.
 void on_fill(const FillCall& call) {
   const auto& [destination, value] = call;
   if (destination.is_contiguous() && value.to_double() == 0) return;
-  request(map_item(ElementwiseOp::kpositive, word_of(destination.itemsize())));
+  request(map_item(ops::positive, word_of(destination.itemsize())));
 }
 
 void on_arange(const ArangeCall& call) {

@@ -1,8 +1,11 @@
 // Every differentiable row of the element-wise table, on every device.
 #include "functions/functions_test_util.h"
 
+#include <regex>
+
 #include "catena/array/elementwise.h"
 #include "catena/autograd/function_node.h"
+#include "kernels/elementwise_rows.h"
 
 namespace catena {
 namespace functions {
@@ -48,7 +51,7 @@ const std::vector<Row>& rows() {
 // Samples of a row's range; a condition is bool.
 Array sample(const ElementwiseInfo& row, int k, const Shape& shape, Device device,
              Dtype dtype = Dtype::kFloat64) {
-  if (k == 0 && row.first_is_bool) return random_array(shape, 0, 1, Dtype::kBool, device, 7);
+  if (k == 0 && row.first_is_bool()) return random_array(shape, 0, 1, Dtype::kBool, device, 7);
   return random_array(shape, row.low, row.high, dtype, device, uint64_t(k) + 1);
 }
 
@@ -71,6 +74,43 @@ void for_each_row(Test test) {
     SCOPED_TRACE(info(row.op).name);
     test(row, info(row.op));
   }
+}
+
+// A gradient column: what it saves, and its expression.
+constexpr unsigned None = 0, X0 = 1, X1 = 2, X2 = 4, Y = 8;
+struct Column {
+  unsigned saves = None;
+  std::string expression = "";
+};
+
+bool mentions(const std::string& expression, const std::string& name) {
+  return std::regex_search(expression, std::regex("\\b" + name + "\\b"));
+}
+void expect_saved(const char* row, std::initializer_list<Column> columns) {
+  for (const auto& [saves, expression] : columns) {
+    unsigned read = None;
+    if (mentions(expression, "x0")) read |= X0;
+    if (mentions(expression, "x1")) read |= X1;
+    if (mentions(expression, "x2")) read |= X2;
+    if (mentions(expression, "y")) read |= Y;
+    EXPECT_EQ(saves, read) << row << ": " << expression;
+  }
+}
+
+// Less would not compile, more would keep memory for nothing.
+TEST(MathTable, EveryGradientSavesWhatItReads) {
+  const Column ND;
+#define CATENA_G(saves, ...) \
+  Column { saves, #__VA_ARGS__ }
+#define CATENA_EW1(functor, name, caption, types, form, cost, low, high, ...) \
+  expect_saved(#name, {__VA_ARGS__});
+#define CATENA_EW2 CATENA_EW1
+#define CATENA_EW3 CATENA_EW1
+#include "catena/kernels/detail/elementwise.def"
+#undef CATENA_EW1
+#undef CATENA_EW2
+#undef CATENA_EW3
+#undef CATENA_G
 }
 
 class Math : public OnDevice {};

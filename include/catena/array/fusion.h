@@ -18,6 +18,7 @@
 
 #include "catena/array/elementwise.h"
 #include "catena/array/reduction.h"
+#include "catena/kernels/elementwise_ops.h"
 
 namespace catena {
 
@@ -74,35 +75,26 @@ class Fused {
     detail::refuse_value("item()");
   }
 
-#define CATENA_EW1(functor, name, ...)                        \
-  friend Fused name(const FusedOperand& x) {                  \
-    return detail::record(ElementwiseOp::k##name, {x.ref()}); \
+#define CATENA_NAME1(name) \
+  friend Fused name(const FusedOperand& x) { return detail::record(ops::name, {x.ref()}); }
+#define CATENA_NAME2(name)                                            \
+  friend Fused name(const FusedOperand& x1, const FusedOperand& x2) { \
+    return detail::record(ops::name, {x1.ref(), x2.ref()});           \
   }
-#define CATENA_EW2(functor, name, ...)                                   \
-  friend Fused name(const FusedOperand& x1, const FusedOperand& x2) {    \
-    return detail::record(ElementwiseOp::k##name, {x1.ref(), x2.ref()}); \
-  }
-#define CATENA_EW3(functor, name, ...)                                                        \
+#define CATENA_NAME3(name)                                                                    \
   friend Fused name(const FusedOperand& x1, const FusedOperand& x2, const FusedOperand& x3) { \
-    return detail::record(ElementwiseOp::k##name, {x1.ref(), x2.ref(), x3.ref()});            \
+    return detail::record(ops::name, {x1.ref(), x2.ref(), x3.ref()});                         \
   }
-#include "catena/kernels/detail/elementwise_arithmetic.def"
-#include "catena/kernels/detail/elementwise_logic.def"
-#include "catena/kernels/detail/elementwise_math.def"
-#undef CATENA_EW1
-#undef CATENA_EW2
-#undef CATENA_EW3
-#define CATENA_ALIAS(alias, name)                             \
-  friend Fused alias(const FusedOperand& x) {                 \
-    return detail::record(ElementwiseOp::k##name, {x.ref()}); \
-  }
+#include "catena/kernels/detail/elementwise_names.def"
+#define CATENA_ALIAS(alias, name) \
+  friend Fused alias(const FusedOperand& x) { return detail::record(ops::name, {x.ref()}); }
   CATENA_ALIAS(abs, absolute)
   CATENA_ALIAS(radians, deg2rad)
   CATENA_ALIAS(degrees, rad2deg)
 #undef CATENA_ALIAS
-#define CATENA_ALIAS(alias, name)                                        \
-  friend Fused alias(const FusedOperand& x1, const FusedOperand& x2) {   \
-    return detail::record(ElementwiseOp::k##name, {x1.ref(), x2.ref()}); \
+#define CATENA_ALIAS(alias, name)                                      \
+  friend Fused alias(const FusedOperand& x1, const FusedOperand& x2) { \
+    return detail::record(ops::name, {x1.ref(), x2.ref()});            \
   }
   CATENA_ALIAS(true_divide, divide)
   CATENA_ALIAS(mod, remainder)
@@ -110,28 +102,28 @@ class Fused {
 
 #define CATENA_OPERATOR(symbol, name)                                            \
   friend Fused operator symbol(const FusedOperand& x1, const FusedOperand& x2) { \
-    return detail::record(ElementwiseOp::k##name, {x1.ref(), x2.ref()});         \
+    return detail::record(ops::name, {x1.ref(), x2.ref()});                      \
   }
 #include "catena/array/detail/operators.def"
   // In a fused function these make a new value; nothing is written.
-#define CATENA_INPLACE(symbol, name)                                          \
-  friend Fused& operator symbol(Fused& x1, const FusedOperand& x2) {          \
-    return x1 = detail::record(ElementwiseOp::k##name, {x1.ref(), x2.ref()}); \
+#define CATENA_INPLACE(symbol, name)                                 \
+  friend Fused& operator symbol(Fused& x1, const FusedOperand& x2) { \
+    return x1 = detail::record(ops::name, {x1.ref(), x2.ref()});     \
   }
 #include "catena/array/detail/inplace_operators.def"
   // With one bound only.
   friend Fused clip(const FusedOperand& x, std::nullopt_t, const FusedOperand& high) {
-    return detail::record(ElementwiseOp::kminimum, {x.ref(), high.ref()});
+    return detail::record(ops::minimum, {x.ref(), high.ref()});
   }
   friend Fused clip(const FusedOperand& x, const FusedOperand& low, std::nullopt_t) {
-    return detail::record(ElementwiseOp::kmaximum, {x.ref(), low.ref()});
+    return detail::record(ops::maximum, {x.ref(), low.ref()});
   }
   // As isclose of logic.h: compared in the common dtype, integers as float64.
   friend Fused isclose(const FusedOperand& x1, const FusedOperand& x2, double rtol = 1e-5,
                        double atol = 1e-8, bool equal_nan = false) {
     const auto as_float = [&](bool first) {
       const FusedOperand choice(first);
-      return detail::record(ElementwiseOp::kwhere, {choice.ref(), x1.ref(), x2.ref()}) * 1.0;
+      return detail::record(ops::where, {choice.ref(), x1.ref(), x2.ref()}) * 1.0;
     };
     const Fused x = as_float(true), y = as_float(false);
     const Fused within = absolute(x - y) <= absolute(y) * rtol + atol;

@@ -1,13 +1,15 @@
-// The table of element-wise operations and their slots: ids, dtype rules and calls.
+// Element-wise operations and their slots: ids, what the table says of each, and calls.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "catena/core/dtype.h"
 #include "catena/core/scalar.h"
+#include "catena/kernels/elementwise_columns.h"
 #include "catena/kernels/slot.h"
 
 namespace catena {
@@ -16,67 +18,52 @@ class Array;
 
 inline constexpr int kMaxElementwiseInputs = 4;
 
-// One enumerator a row of detail/elementwise.def, in its order: ElementwiseOp::kadd, ...
-enum class ElementwiseOp : uint16_t {
-#define CATENA_EW(functor, name, ...) k##name,
-#define CATENA_EW1 CATENA_EW
-#define CATENA_EW2 CATENA_EW
-#define CATENA_EW3 CATENA_EW
-#include "catena/kernels/detail/elementwise.def"
-#undef CATENA_EW
-#undef CATENA_EW1
-#undef CATENA_EW2
-#undef CATENA_EW3
-  kCount
-};
-inline constexpr int kElementwiseOpCount = static_cast<int>(ElementwiseOp::kCount);
-
-// Dtypes an operation computes in. Inputs of another dtype are promoted into the class: integers of
-// a float operation as float_result() of each says (uint8 with int8: float16), bool of an
-// arithmetic one to int8.
-enum class OpTypes : uint8_t {
-  kAll,         // bool, integers, floats
-  kNumeric,     // integers, floats; bool is a DtypeError
-  kArithmetic,  // integers, floats; bool becomes int8
-  kIntBool,     // bool, integers; floats are a DtypeError
-  kInt,         // integers; bool becomes int8, floats are a DtypeError
-  kFloat,       // floats
-  kTrueDivide,  // floats; every integer becomes float64, as NumPy's division
-};
-enum class OpResult : uint8_t { kSame, kBool };
+// An operation: the number of its row in the table, detail/elementwise.def. Nothing here includes
+// the table. Code that names operations writes ops::add (kernels/elementwise_ops.h).
+enum class ElementwiseOp : uint16_t;
 
 // One row of the table.
 struct ElementwiseInfo {
   const char* name;     // "add"
   const char* functor;  // "Add", in src/device/scalar_ops.h
+  const char* caption;  // in drawings of graphs and type errors: "_ + _", else as the name
   int inputs;
   OpTypes types;
-  OpResult result;
-  bool first_is_bool;  // operand 0 is a condition: bool whatever the dtype (where)
-  double low, high;    // range of the samples tests draw
+  OpForm form;
+  OpCost cost;
+  double low, high;  // range of the samples tests draw
   bool differentiable;
 
   // As NumPy's ufuncs count them.
   int nin() const { return inputs; }
   int nout() const { return 1; }
   int nargs() const { return nin() + nout(); }
+
+  bool first_is_bool() const { return form == OpForm::kChoice; }
+  // Whether the operation is computed in d.
+  bool computes_in(Dtype d) const {
+    const uint8_t kind = is_float(d) ? kFloatBit : d == Dtype::kBool ? kBoolBit : kIntBit;
+    return (kOpKinds[static_cast<int>(types)] & kind) != 0;
+  }
+  // The dtypes of input k and of the result when the operation computes in d.
+  Dtype operand_dtype(int k, Dtype d) const { return k == 0 && first_is_bool() ? Dtype::kBool : d; }
+  Dtype natural_result(Dtype d) const { return form == OpForm::kTest ? Dtype::kBool : d; }
 };
 const ElementwiseInfo& info(ElementwiseOp op);
+// All operations, in the order of the table.
+std::span<const ElementwiseOp> elementwise_ops();
 // The operation of that name ("add"); ValueError when there is none.
 ElementwiseOp elementwise_op(std::string_view name);
 
 // The dtypes it computes in and gives, in the one-letter codes of dtype_char: "ff->f", "dd->?".
 std::vector<std::string> elementwise_types(ElementwiseOp op);
 
-// Whether the operation is computed in d.
-bool computes_in(ElementwiseOp op, Dtype d);
-// The dtype input k has when the operation computes in d.
+// The same of an operation.
+inline bool computes_in(ElementwiseOp op, Dtype d) { return info(op).computes_in(d); }
 inline Dtype operand_dtype(ElementwiseOp op, int k, Dtype d) {
-  return k == 0 && info(op).first_is_bool ? Dtype::kBool : d;
+  return info(op).operand_dtype(k, d);
 }
-inline Dtype natural_result(ElementwiseOp op, Dtype d) {
-  return info(op).result == OpResult::kBool ? Dtype::kBool : d;
-}
+inline Dtype natural_result(ElementwiseOp op, Dtype d) { return info(op).natural_result(d); }
 
 // outputs[i] = op(inputs...). Input k is arrays[k], or scalars[k] when arrays[k] is null. Arrays
 // have the output's shape after broadcasting (strides may be 0, any layout); every input is

@@ -12,7 +12,6 @@ namespace catena::host {
 
 namespace {
 
-static_assert(kOpRows == kElementwiseOpCount, "the loop tables follow elementwise.def");
 constexpr int kOperands = kMaxElementwiseInputs + 1;
 static_assert(kOperands <= kMaxLoopOperands);
 
@@ -233,9 +232,10 @@ void run_past_caches(Loop loop, char* const* pointers, const int64_t* strides, i
 // the right dtype. False when it is not that simple.
 bool run_directly(const ElementwiseCall& call) {
   const Array& output = *call.output;
+  const ElementwiseInfo& row = info(call.op);
   const LoopEntry& entry = tables().loops[static_cast<int>(call.op)][index_of(call.dtype)];
   if (entry.loop == nullptr || !output.is_contiguous() ||
-      output.dtype() != natural_result(call.op, call.dtype)) {
+      output.dtype() != row.natural_result(call.dtype)) {
     return false;
   }
   const int64_t n = output.size();
@@ -244,7 +244,7 @@ bool run_directly(const ElementwiseCall& call) {
   ScalarBits scalars[kMaxElementwiseInputs];
   for (int k = 0; k < call.input_count; ++k) {
     const Array* input = call.arrays[k];
-    const Dtype dtype = operand_dtype(call.op, k, call.dtype);
+    const Dtype dtype = row.operand_dtype(k, call.dtype);
     if (input == nullptr) {
       if (!entry.takes_scalars) return false;
       store_scalar(call.scalars[k], dtype, scalars[k]);
@@ -280,15 +280,16 @@ bool run_directly(const ElementwiseCall& call) {
 
 void run_planned(const ElementwiseCall& call, const LoopEntry& entry) {
   static const Shape no_shape;
+  const ElementwiseInfo& row = info(call.op);
   Job job;
   job.operands = call.input_count + 1;
   LoopOperand operands[kOperands];
   operands[0] = {&call.output->shape(), &call.output->strides()};
   job.base[0] = static_cast<char*>(call.output->raw_data());
-  job.conversions[0] = output_conversion(natural_result(call.op, call.dtype), call.output->dtype());
+  job.conversions[0] = output_conversion(row.natural_result(call.dtype), call.output->dtype());
   for (int k = 1; k < job.operands; ++k) {
     const Array* input = call.arrays[k - 1];
-    const Dtype dtype = operand_dtype(call.op, k - 1, call.dtype);
+    const Dtype dtype = row.operand_dtype(k - 1, call.dtype);
     if (input == nullptr) {
       store_scalar(call.scalars[k - 1], dtype, job.scalars[k]);
       job.base[k] = job.scalars[k].bytes;

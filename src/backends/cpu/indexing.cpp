@@ -4,6 +4,7 @@
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/positions.h"
+#include "catena/kernels/elementwise_ops.h"
 
 namespace catena::host {
 
@@ -90,8 +91,7 @@ template <class T, class I>
 void add_slices(T* to, const I* positions, int64_t count, int64_t extent, const T* from,
                 int64_t inner, int64_t begin, int64_t end) {
   using C = compute_t<T>;
-  const Loop add =
-      tables().loops[static_cast<int>(ElementwiseOp::kadd)][static_cast<int>(dtype_of<T>)].loop;
+  const Loop add = tables().loops[static_cast<int>(ops::add)][static_cast<int>(dtype_of<T>)].loop;
   int64_t block[kPositionPiece];
   for (int64_t first = 0; first < count; first += kPositionPiece) {
     const int64_t n = std::min(count - first, kPositionPiece);

@@ -72,7 +72,7 @@ void use_narrower_vectors(Tables& tables) {
   v3::fill_cast_int(narrower);
   v3::fill_cast_float(narrower);
   v3::fill_reduce(narrower);
-  for (int op = 0; op < kOpRows; ++op)
+  for (int op = 0; op < kElementwiseRows; ++op)
     for (int dtype = 0; dtype < kDtypes; ++dtype)
       if (LoopEntry& entry = tables.loops[op][dtype]; !entry.heavy)
         entry.streaming = narrower.loops[op][dtype].loop;

@@ -45,28 +45,25 @@ Descriptor tensor(int64_t id, const Extents& extents, cudnnDataType_t type, bool
   return t;
 }
 
-// Padding behind the image: the same as before it wherever that gives the extents wanted, since
-// most engines know nothing else; otherwise what the last position sees.
-int64_t pad_behind(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t pad,
-                   int64_t dilation) {
+// Whether the same padding on both sides gives the extents wanted. Engines take other padding
+// behind the image too, but gradients of weights came out wrong with it (cuDNN 9.19 on an H200).
+bool is_symmetric(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t pad,
+                  int64_t dilation) {
   const int64_t range = (kernel - 1) * dilation + 1;
-  if (in + 2 * pad >= range && (in + 2 * pad - range) / stride + 1 == out) return pad;
-  const int64_t needed = (out - 1) * stride + range - in - pad;
-  if (needed < 0) throw NotSupported();
-  return needed;
+  return in + 2 * pad >= range && (in + 2 * pad - range) / stride + 1 == out;
 }
 
 Descriptor convolution_of(const Problem& p) {
-  const int64_t behind[2] = {
-      pad_behind(p.height, p.out_height, p.kernel[0], p.stride[0], p.pad[0], p.dilation[0]),
-      pad_behind(p.width, p.out_width, p.kernel[1], p.stride[1], p.pad[1], p.dilation[1])};
+  if (!is_symmetric(p.height, p.out_height, p.kernel[0], p.stride[0], p.pad[0], p.dilation[0]) ||
+      !is_symmetric(p.width, p.out_width, p.kernel[1], p.stride[1], p.pad[1], p.dilation[1]))
+    throw NotSupported();
   const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
   Descriptor c(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   c.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, compute_type(p.dtype));
   c.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
   c.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t{2});
   c.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, p.pad);
-  c.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, behind);
+  c.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, p.pad);
   c.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, p.dilation);
   c.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, p.stride);
   c.finalize();

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "catena/array/elementwise.h"
+#include "catena/kernels/elementwise_ops.h"
 
 namespace catena::comm {
 
@@ -59,11 +60,11 @@ class ArrayMover : public Mover {
     for (int r = 0; r < team.size(); ++r) {
       Array x = piece(*team.post(r).input, from, count).to(device).astype(compute, false);
       if (call.reduction == Reduction::kWeighted)
-        x = elementwise(ElementwiseOp::kmultiply, {x, team.post(r).weight});
+        x = elementwise(ops::multiply, {x, team.post(r).weight});
       sum = sum.defined() ? elementwise(op_of(call.effective_reduction()), {sum, x}) : x;
     }
     if (call.reduction == Reduction::kMean)
-      sum = elementwise(ElementwiseOp::kdivide, {sum, double(team.size())});
+      sum = elementwise(ops::divide, {sum, double(team.size())});
     return sum.astype(call.dtype, false);
   }
 
@@ -78,13 +79,13 @@ class ArrayMover : public Mover {
   static ElementwiseOp op_of(Reduction reduction) {
     switch (reduction) {
       case Reduction::kMin:
-        return ElementwiseOp::kminimum;
+        return ops::minimum;
       case Reduction::kMax:
-        return ElementwiseOp::kmaximum;
+        return ops::maximum;
       case Reduction::kProduct:
-        return ElementwiseOp::kmultiply;
+        return ops::multiply;
       default:
-        return ElementwiseOp::kadd;
+        return ops::add;
     }
   }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "catena/array/elementwise.h"
+#include "catena/kernels/elementwise_ops.h"
 
 #include "comm/communicator_state.h"
 #include "movers.h"
@@ -109,7 +110,7 @@ void ThreadsTransport::run_alone(const Call& call) {
   const Array& x = *call.input;
   const Array& y = *call.output;
   if (call.reduction == Reduction::kWeighted)
-    elementwise(ElementwiseOp::kmultiply, {x, call.weight}, y);
+    elementwise(ops::multiply, {x, call.weight}, y);
   else if (x.raw_data() != y.raw_data())
     y.reshape({-1}).assign(x.reshape({-1}));
 }

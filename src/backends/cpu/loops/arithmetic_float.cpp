@@ -5,7 +5,7 @@
 namespace catena::host::CATENA_ISA {
 
 void fill_arithmetic_float(Tables& tables) {
-  fill_rows<float, double>(tables.loops + kArithmeticFirst);
+  fill_rows<float, double>(tables.loops + kFirstArithmetic);
 }
 
 }  // namespace catena::host::CATENA_ISA

@@ -86,12 +86,10 @@ void loop(char* const* p, const int64_t* strides, int64_t n) {
 template <class T>
 struct HalfRows {
   int dtype;
-  template <class Op, int kInputs, Types kTypes, Result kResult>
-  void row(LoopEntry (*rows)[kDtypes], int number) const {
-    constexpr bool floats = kSameType<typename OperandTypes<Op, float, kResult>::First, float>;
-    if constexpr (computes<float>(kTypes) && kResult == Result::kSame && floats &&
-                  !kApproximate<Op>) {
-      LoopEntry& entry = rows[number][dtype];
+  template <class Op, int kInputs, OpTypes kTypes, OpForm kForm, OpCost kCost>
+  void row(LoopEntry (&row)[kDtypes]) const {
+    if constexpr (kComputes<kTypes, float> && kForm == OpForm::kSame && !kIsApproximated<kCost>) {
+      LoopEntry& entry = row[dtype];
       entry.loop = &loop<Op, kInputs, T>;
       entry.takes_scalars = kInputs == 2;
     }
@@ -104,9 +102,9 @@ namespace CATENA_ISA {
 
 void fill_arithmetic_half(Tables& tables) {
 #ifdef __F16C__
-  for_each_row(tables.loops + kArithmeticFirst, HalfRows<Half>{9});
+  for_each_row(tables.loops + kFirstArithmetic, HalfRows<Half>{9});
 #endif
-  for_each_row(tables.loops + kArithmeticFirst, HalfRows<Brain>{10});
+  for_each_row(tables.loops + kFirstArithmetic, HalfRows<Brain>{10});
 }
 
 }  // namespace CATENA_ISA

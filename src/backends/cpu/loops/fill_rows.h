@@ -8,16 +8,19 @@
 namespace catena::host {
 namespace {
 
-// Calls fill.row<functor, inputs, types, result>(rows, row number) for each row of the table; rows:
+// Calls fill.row<functor, inputs, types, form, cost>(entries) for each row of the table; rows:
 // where its operations begin in Tables::loops.
 template <class Fill>
 void for_each_row(LoopEntry (*rows)[kDtypes], const Fill& fill) {
-#define CATENA_EW1(functor, name, types, result, ...) \
-  fill.template row<ops::functor, 1, Types::types, Result::result>(rows, k##functor);
-#define CATENA_EW2(functor, name, types, result, ...) \
-  fill.template row<ops::functor, 2, Types::types, Result::result>(rows, k##functor);
-#define CATENA_EW3(functor, name, types, result, ...) \
-  fill.template row<ops::functor, 3, Types::types, Result::result>(rows, k##functor);
+  using enum OpTypes;
+  using enum OpForm;
+  using enum OpCost;
+#define CATENA_EW1(functor, name, caption, types, form, cost, ...) \
+  fill.template row<ops::functor, 1, types, form, cost>(*rows++);
+#define CATENA_EW2(functor, name, caption, types, form, cost, ...) \
+  fill.template row<ops::functor, 2, types, form, cost>(*rows++);
+#define CATENA_EW3(functor, name, caption, types, form, cost, ...) \
+  fill.template row<ops::functor, 3, types, form, cost>(*rows++);
 #include CATENA_TABLE
 #undef CATENA_EW1
 #undef CATENA_EW2
@@ -27,9 +30,9 @@ void for_each_row(LoopEntry (*rows)[kDtypes], const Fill& fill) {
 
 template <class T>
 struct RowsOfType {
-  template <class Op, int kInputs, Types kTypes, Result kResult>
-  void row(LoopEntry (*rows)[kDtypes], int number) const {
-    fill_row<Op, kInputs, kTypes, kResult, T>(rows, number);
+  template <class Op, int kInputs, OpTypes kTypes, OpForm kForm, OpCost kCost>
+  void row(LoopEntry (&row)[kDtypes]) const {
+    fill_row<Op, kInputs, kTypes, kForm, kCost, T>(row);
   }
 };
 

@@ -143,56 +143,41 @@ struct DtypeIndex<double> {
   static constexpr int value = 12;
 };
 
-// The table's own names of dtype classes, without the headers that go with catena::OpTypes.
-enum class Types { kAll, kNumeric, kArithmetic, kIntBool, kInt, kFloat, kTrueDivide };
-enum class Result { kSame, kBool };
+// Whether operations of that class compute in T.
+template <OpTypes kTypes, class T>
+constexpr bool kComputes = (kOpKinds[int(kTypes)] & (ops::IsFloat<T>::value  ? kFloatBit
+                                                     : ops::IsBool<T>::value ? kBoolBit
+                                                                             : kIntBit)) != 0;
+template <OpCost kCost>
+constexpr bool kIsApproximated = (int(kCost) & kApproximated) != 0;
 
-template <class T>
-constexpr bool computes(Types types) {
-  constexpr bool is_bool = ops::IsBool<T>::value, is_float = ops::IsFloat<T>::value;
-  switch (types) {
-    case Types::kAll:
-      return true;
-    case Types::kNumeric:
-    case Types::kArithmetic:
-      return !is_bool;
-    case Types::kIntBool:
-      return !is_float;
-    case Types::kInt:
-      return !is_float && !is_bool;
-    case Types::kFloat:
-    case Types::kTrueDivide:
-      return is_float;
-  }
-  return false;
-}
-
-template <class A, class B>
-constexpr bool kSameType = false;
-template <class A>
-constexpr bool kSameType<A, A> = true;
+// Whether operand 0 of the functor is a condition, which the row must say too.
+template <class Op>
+constexpr bool kTakesCondition = requires {
+  static_cast<float (*)(bool, float, float)>(&Op::template apply<float>);
+};
 
 // The types of a row's operands when it computes in T.
-template <class Op, class T, Result kResult>
+template <class T, OpForm kForm>
 struct OperandTypes {
   using First = T;
   using In = T;
   using Out = T;
 };
-template <class Op, class T>
-struct OperandTypes<Op, T, Result::kBool> {
+template <class T>
+struct OperandTypes<T, OpForm::kTest> {
   using First = T;
   using In = T;
   using Out = bool;
 };
 template <class T>
-struct OperandTypes<ops::Where, T, Result::kSame> {
+struct OperandTypes<T, OpForm::kChoice> {
   using First = bool;
   using In = T;
   using Out = T;
 };
 template <>
-struct OperandTypes<ops::Where, bool, Result::kSame> {
+struct OperandTypes<bool, OpForm::kChoice> {
   using First = bool;
   using In = uint8_t;  // bytes that are moved
   using Out = uint8_t;
@@ -252,14 +237,14 @@ CATENA_FN void run3(Out* out, const First* a, const In* b, const In* c, int64_t 
   }
 }
 
-template <class Op, class T, Result kResult>
+template <class Op, class T, OpForm kForm>
 void loop1(char* const* p, const int64_t*, int64_t n) {
-  using Out = typename OperandTypes<Op, T, kResult>::Out;
+  using Out = typename OperandTypes<T, kForm>::Out;
   run1<Op>(reinterpret_cast<Out*>(p[0]), reinterpret_cast<const T*>(p[1]), n);
 }
-template <class Op, class T, Result kResult>
+template <class Op, class T, OpForm kForm>
 void loop2(char* const* p, const int64_t* strides, int64_t n) {
-  using Out = typename OperandTypes<Op, T, kResult>::Out;
+  using Out = typename OperandTypes<T, kForm>::Out;
   Out* out = reinterpret_cast<Out*>(p[0]);
   const T* a = reinterpret_cast<const T*>(p[1]);
   const T* b = reinterpret_cast<const T*>(p[2]);
@@ -275,9 +260,9 @@ void loop2(char* const* p, const int64_t* strides, int64_t n) {
     run2<Op>(out, a, 1, b, 1, n);
   }
 }
-template <class Op, class T, Result kResult>
+template <class Op, class T, OpForm kForm>
 void loop3(char* const* p, const int64_t*, int64_t n) {
-  using Types = OperandTypes<Op, T, kResult>;
+  using Types = OperandTypes<T, kForm>;
   run3<Op>(reinterpret_cast<typename Types::Out*>(p[0]),
            reinterpret_cast<const typename Types::First*>(p[1]),
            reinterpret_cast<const typename Types::In*>(p[2]),
@@ -336,32 +321,14 @@ void padded3(char* const* p, const int64_t*, int64_t n) {
   store_padded(out + whole, block[0], rest);
 }
 
-// Operations that call an approximated function.
-template <class Op>
-constexpr bool kApproximate = false;
-#define CATENA_APPROXIMATE(functor) \
-  template <>                       \
-  constexpr bool kApproximate<ops::functor> = true;
-// clang-format off
-CATENA_APPROXIMATE(Power) CATENA_APPROXIMATE(Exp) CATENA_APPROXIMATE(Exp2) CATENA_APPROXIMATE(Expm1)
-CATENA_APPROXIMATE(Log) CATENA_APPROXIMATE(Log2) CATENA_APPROXIMATE(Log10) CATENA_APPROXIMATE(Log1p)
-CATENA_APPROXIMATE(Cbrt) CATENA_APPROXIMATE(Sin) CATENA_APPROXIMATE(Cos) CATENA_APPROXIMATE(Tan)
-CATENA_APPROXIMATE(Arcsin) CATENA_APPROXIMATE(Arccos) CATENA_APPROXIMATE(Arctan) CATENA_APPROXIMATE(Sinh)
-CATENA_APPROXIMATE(Cosh) CATENA_APPROXIMATE(Tanh) CATENA_APPROXIMATE(Arcsinh) CATENA_APPROXIMATE(Arccosh)
-CATENA_APPROXIMATE(Arctanh) CATENA_APPROXIMATE(Erf) CATENA_APPROXIMATE(Sigmoid) CATENA_APPROXIMATE(Softplus)
-CATENA_APPROXIMATE(Arctan2) CATENA_APPROXIMATE(Hypot) CATENA_APPROXIMATE(Logaddexp) CATENA_APPROXIMATE(Logaddexp2)
-CATENA_APPROXIMATE(PowerGradLhs) CATENA_APPROXIMATE(PowerGradRhs) CATENA_APPROXIMATE(SinGrad) CATENA_APPROXIMATE(CosGrad)
-CATENA_APPROXIMATE(SinhGrad) CATENA_APPROXIMATE(CoshGrad) CATENA_APPROXIMATE(ErfGrad) CATENA_APPROXIMATE(SoftplusGrad)
-CATENA_APPROXIMATE(LogaddexpGrad)
-// clang-format on
-#undef CATENA_APPROXIMATE
-
-    // Puts the row's loop for T into the table where the row computes in T.
-    template <class Op, int kInputs, Types kTypes, Result kResult, class T>
-    void fill_row(LoopEntry (*table)[kDtypes], int row) {
-  if constexpr (computes<T>(kTypes)) {
-    LoopEntry& entry = table[row][DtypeIndex<T>::value];
-    if constexpr (kApproximate<Op> && ops::IsFloat<T>::value) {
+// Puts the loop for T into the row's entries where the row computes in T.
+template <class Op, int kInputs, OpTypes kTypes, OpForm kForm, OpCost kCost, class T>
+void fill_row(LoopEntry (&row)[kDtypes]) {
+  static_assert(kTakesCondition<Op> == (kForm == OpForm::kChoice),
+                "the form column is kChoice where the functor takes a bool first");
+  if constexpr (kComputes<kTypes, T>) {
+    LoopEntry& entry = row[DtypeIndex<T>::value];
+    if constexpr (kIsApproximated<kCost> && ops::IsFloat<T>::value) {
       if constexpr (kInputs == 1)
         entry.loop = &padded1<Op, T>;
       else if constexpr (kInputs == 2)
@@ -371,11 +338,11 @@ CATENA_APPROXIMATE(LogaddexpGrad)
       entry.heavy = true;
     } else {
       if constexpr (kInputs == 1)
-        entry.loop = &loop1<Op, T, kResult>;
+        entry.loop = &loop1<Op, T, kForm>;
       else if constexpr (kInputs == 2)
-        entry.loop = &loop2<Op, T, kResult>;
+        entry.loop = &loop2<Op, T, kForm>;
       else
-        entry.loop = &loop3<Op, T, kResult>;
+        entry.loop = &loop3<Op, T, kForm>;
       entry.takes_scalars = kInputs == 2;
     }
   }

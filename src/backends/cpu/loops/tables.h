@@ -7,41 +7,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "catena/kernels/elementwise_columns.h"
+
 namespace catena::host {
 
 inline constexpr int kDtypes = 13;  // in the order of catena::Dtype
-
-// Rows of the operation tables, file by file.
-#define CATENA_EW(functor, name, ...) k##functor,
-#define CATENA_EW1 CATENA_EW
-#define CATENA_EW2 CATENA_EW
-#define CATENA_EW3 CATENA_EW
-enum ArithmeticRow {
-#include "catena/kernels/detail/elementwise_arithmetic.def"
-  kArithmeticRows
-};
-enum MathRow {
-#include "catena/kernels/detail/elementwise_math.def"
-  kMathRows
-};
-enum LogicRow {
-#include "catena/kernels/detail/elementwise_logic.def"
-  kLogicRows
-};
-enum GradientRow {
-#include "catena/kernels/detail/elementwise_gradient.def"
-  kGradientRows
-};
-#undef CATENA_EW
-#undef CATENA_EW1
-#undef CATENA_EW2
-#undef CATENA_EW3
-inline constexpr int kArithmeticFirst =
-    0;  // rows of Tables::loops, in the order of elementwise.def
-inline constexpr int kMathFirst = kArithmeticRows;
-inline constexpr int kLogicFirst = kMathFirst + kMathRows;
-inline constexpr int kGradientFirst = kLogicFirst + kLogicRows;
-inline constexpr int kOpRows = kGradientFirst + kGradientRows;
 
 // pointers[0] is the output, the inputs follow. All operands are contiguous (aligned to their
 // elements), or, for inputs of loops that say so, one repeated element (stride 0). The output may
@@ -202,7 +172,7 @@ struct GemmLoops {
 
 struct Tables {
   // Of float16 and bfloat16 few, and of contiguous operands: else they go by the loops of float32.
-  LoopEntry loops[kOpRows][kDtypes];
+  LoopEntry loops[kElementwiseRows][kDtypes];
   CastLoop casts[kDtypes][kDtypes];  // [from][to]
   ReduceEntry reductions[kReduceLoops][kDtypes];
   ArgEntry arg_extremes[2][kDtypes];  // [maximum]; none for the 16-bit floats

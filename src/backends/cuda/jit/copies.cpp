@@ -9,6 +9,7 @@
 #include "backends/cuda/jit/register.h"
 #include "backends/cuda/streams.h"
 #include "catena/kernels/copy.h"
+#include "catena/kernels/elementwise_ops.h"
 
 namespace catena::jit {
 
@@ -34,12 +35,10 @@ void copy(const CopyCall& call) {
   }
   MapLaunch launch;
   if (same) {
-    launch.program =
-        &same_dtype_program(device, ElementwiseOp::kpositive, word_of(source.itemsize()));
+    launch.program = &same_dtype_program(device, ops::positive, word_of(source.itemsize()));
   } else {
     launch.program = map_program(
-        device,
-        MapSpec{ElementwiseOp::kpositive, source.dtype(), {destination.dtype(), source.dtype()}},
+        device, MapSpec{ops::positive, source.dtype(), {destination.dtype(), source.dtype()}},
         true);
   }
   launch.device = device;
@@ -69,8 +68,7 @@ void fill(const FillCall& call) {
     return;
   }
   MapLaunch launch;
-  launch.program =
-      &same_dtype_program(device, ElementwiseOp::kpositive, word_of(destination.itemsize()));
+  launch.program = &same_dtype_program(device, ops::positive, word_of(destination.itemsize()));
   launch.device = device;
   launch.stream = stream;
   launch.operands = 2;
@@ -86,7 +84,7 @@ void arange(const ArangeCall& call) {
   if (destination.size() == 0) return;
   const int device = destination.device().index();
   Program* program = g_programs[arch_slot(device)].get(1 + uint64_t(destination.dtype()), [&] {
-    return make_program(device, std::string("arange of ") + dtype_name(destination.dtype()),
+    return make_program(device, std::string("arange of ") + name(destination.dtype()),
                         arange_source(destination.dtype()), {"catena_arange"});
   });
   ArangeArgs args{};

@@ -13,8 +13,7 @@ namespace catena::jit {
 
 namespace {
 
-void launch_call(const ElementwiseCall& call, Program& program) {
-  const OpRow& row = op_row(call.op);
+void launch_call(const ElementwiseCall& call, const ElementwiseInfo& row, Program& program) {
   MapLaunch launch;
   launch.program = &program;
   launch.device = call.output->device().index();
@@ -27,7 +26,7 @@ void launch_call(const ElementwiseCall& call, Program& program) {
     if (operand.array) {
       operand.itemsize = static_cast<int>(operand.array->itemsize());
     } else {
-      const Dtype d = row_operand(row, k, call.dtype);
+      const Dtype d = row.operand_dtype(k, call.dtype);
       operand.bits = scalar_bits(call.scalars[k], d);
       operand.itemsize = static_cast<int>(itemsize(d));
     }
@@ -36,24 +35,23 @@ void launch_call(const ElementwiseCall& call, Program& program) {
 }
 
 // The same operation with every operand converted first: the kernels of the bundle suffice.
-void run_with_casts(const ElementwiseCall& call) {
-  const OpRow& row = op_row(call.op);
+void run_with_casts(const ElementwiseCall& call, const ElementwiseInfo& row) {
   ElementwiseCall plain = call;
   Array converted[kMaxElementwiseInputs], result;
   for (int k = 0; k < call.input_count; ++k) {
     const Array* a = call.arrays[k];
-    const Dtype d = row_operand(row, k, call.dtype);
+    const Dtype d = row.operand_dtype(k, call.dtype);
     if (a == nullptr || a->dtype() == d) continue;
     converted[k] = Array::uninitialized(a->shape(), d, a->device());
     kernels::copy(a->device(), {*a, converted[k]});
     plain.arrays[k] = &converted[k];
   }
-  const Dtype natural = row_result(row, call.dtype);
+  const Dtype natural = row.natural_result(call.dtype);
   if (call.output->dtype() != natural) {
     result = Array::uninitialized(call.output->shape(), natural, call.output->device());
     plain.output = &result;
   }
-  launch_call(plain, same_dtype_program(call.output->device().index(), call.op, call.dtype));
+  launch_call(plain, row, same_dtype_program(call.output->device().index(), call.op, call.dtype));
   if (result.defined()) kernels::copy(result.device(), {result, *call.output});
 }
 
@@ -69,12 +67,12 @@ bool worth_compiling(const MapSpec& spec) {
   return false;
 }
 
-[[gnu::noinline]] void run_mixed(const ElementwiseCall& call) {
-  const OpRow& row = op_row(call.op);
+[[gnu::noinline]] void run_mixed(const ElementwiseCall& call, const ElementwiseInfo& row) {
   MapSpec spec{call.op, call.dtype, {}};
   spec.memory[0] = call.output->dtype();
   for (int k = 0; k < call.input_count; ++k) {
-    spec.memory[1 + k] = call.arrays[k] ? call.arrays[k]->dtype() : row_operand(row, k, call.dtype);
+    spec.memory[1 + k] =
+        call.arrays[k] ? call.arrays[k]->dtype() : row.operand_dtype(k, call.dtype);
   }
   const int device = call.output->device().index();
   Program* program = map_program(device, spec, false);
@@ -83,21 +81,21 @@ bool worth_compiling(const MapSpec& spec) {
     program = map_program(device, spec, true);
   }
   if (program)
-    launch_call(call, *program);
+    launch_call(call, row, *program);
   else
-    run_with_casts(call);
+    run_with_casts(call, row);
 }
 
 void elementwise(const ElementwiseCall& call) {
-  const OpRow& row = op_row(call.op);
-  bool same = call.output->dtype() == row_result(row, call.dtype);
+  const ElementwiseInfo& row = info(call.op);
+  bool same = call.output->dtype() == row.natural_result(call.dtype);
   for (int k = 0; k < call.input_count; ++k) {
     same = same && (call.arrays[k] == nullptr ||
-                    call.arrays[k]->dtype() == row_operand(row, k, call.dtype));
+                    call.arrays[k]->dtype() == row.operand_dtype(k, call.dtype));
   }
   if (!same) [[unlikely]]
-    return run_mixed(call);
-  launch_call(call, same_dtype_program(call.output->device().index(), call.op, call.dtype));
+    return run_mixed(call, row);
+  launch_call(call, row, same_dtype_program(call.output->device().index(), call.op, call.dtype));
 }
 
 }  // namespace

@@ -9,9 +9,9 @@ add_custom_command(OUTPUT ${jit_texts_cpp}
   COMMENT "Embedding kernel texts" VERBATIM)
 
 # Generator, compiler and bundle files: what the plug-in, the bundle tool and the tests share. Needs no
-# GPU, no driver and nothing of libcatena but its error texts.
+# GPU, no driver and nothing of libcatena but its error texts, names of dtypes and the element-wise table.
 add_library(catena_jit_text STATIC ${jit_texts_cpp}
-  ${jit_dir}/compile/op_table.cpp ${jit_dir}/compile/source.cpp ${jit_dir}/compile/reduce_source.cpp ${jit_dir}/compile/user_source.cpp
+  ${jit_dir}/compile/type_names.cpp ${jit_dir}/compile/source.cpp ${jit_dir}/compile/reduce_source.cpp ${jit_dir}/compile/user_source.cpp
   ${jit_dir}/compile/fused_source.cpp
   ${jit_dir}/compile/texts.cpp
   ${jit_dir}/compile/nvrtc.cpp ${jit_dir}/compile/bundle.cpp ${jit_dir}/compile/disk_cache.cpp)
@@ -24,7 +24,8 @@ target_link_libraries(catena_cuda PRIVATE catena_jit_text)
 # Compiles kernels ahead of time: for the build, and installed for `catena-run --prepare`.
 add_executable(catena_kernels ${jit_dir}/tool/kernels_main.cpp ${jit_dir}/tool/compile_jobs.cpp
   ${jit_dir}/tool/gpu_archs.cpp ${jit_dir}/tool/bundle_list.cpp ${jit_dir}/tool/core_programs.cpp
-  ${PROJECT_SOURCE_DIR}/src/core/error.cpp ${PROJECT_SOURCE_DIR}/src/core/shape.cpp)
+  ${PROJECT_SOURCE_DIR}/src/core/dtype.cpp ${PROJECT_SOURCE_DIR}/src/core/error.cpp ${PROJECT_SOURCE_DIR}/src/core/shape.cpp
+  ${PROJECT_SOURCE_DIR}/src/kernels/elementwise_table.cpp)
 catena_compile_settings(catena_kernels)
 target_link_libraries(catena_kernels PRIVATE catena_jit_text)
 target_compile_definitions(catena_kernels PRIVATE CATENA_INSTALL_LIBDIR="${CMAKE_INSTALL_LIBDIR}")

@@ -9,18 +9,18 @@ namespace catena::jit {
 
 namespace {
 
-using OpTable = std::array<std::array<std::atomic<Program*>, kDtypeCount>, kElementwiseOpCount>;
+using OpTable = std::array<std::array<std::atomic<Program*>, kDtypeCount>, kElementwiseRows>;
 OpTable g_same_dtype[kMaxArchs];
 ProgramTable g_mixed[kMaxArchs];
 
 std::string describe(const MapSpec& spec) {
-  const OpRow& row = op_row(spec.op);
+  const ElementwiseInfo& row = info(spec.op);
   std::string text = std::string(row.name) + "(";
   for (int k = 0; k < row.inputs; ++k)
-    text += (k ? ", " : "") + std::string(dtype_name(spec.memory[1 + k]));
-  text += std::string(") -> ") + dtype_name(spec.memory[0]);
-  if (spec.memory[0] != row_result(row, spec.compute))
-    text += std::string(" in ") + dtype_name(spec.compute);
+    text += (k ? ", " : "") + std::string(name(spec.memory[1 + k]));
+  text += std::string(") -> ") + name(spec.memory[0]);
+  if (spec.memory[0] != row.natural_result(spec.compute))
+    text += std::string(" in ") + name(spec.compute);
   return text;
 }
 

@@ -23,7 +23,7 @@ Program& reduce_program(int device, ReduceOp op, Dtype input, Dtype output) {
   if (Program* program = table.find(key)) return *program;
   return *table.get(key, [&] {
     const std::string what =
-        std::string(kReduceNames[int(op)]) + "(" + dtype_name(input) + ") -> " + dtype_name(output);
+        std::string(kReduceNames[int(op)]) + "(" + name(input) + ") -> " + name(output);
     return make_program(device, what, reduce_source(op, input, output),
                         {"catena_reduce_rows", "catena_reduce_columns", "catena_reduce_finish",
                          "catena_reduce_short"});
@@ -83,7 +83,7 @@ void reduce(const ReduceCall& call) {
 Program& arg_reduce_program(int device, Dtype input) {
   return *g_programs[arch_slot(device)].get(0x10000 + uint64_t(input), [&] {
     return make_program(
-        device, std::string("argmax/argmin(") + dtype_name(input) + ")", arg_reduce_source(input),
+        device, std::string("argmax/argmin(") + name(input) + ")", arg_reduce_source(input),
         {"catena_arg_reduce", "catena_arg_reduce_columns", "catena_arg_reduce_finish"});
   });
 }

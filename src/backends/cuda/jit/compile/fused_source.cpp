@@ -19,15 +19,15 @@ std::string number_text(const FusedValue& value) {
 
 // Operations whose code is long are called: one function for each and the dtype it computes in.
 std::string call_name(const FusedValue& value) {
-  return std::string("fused_") + op_row(value.op).name + "_" + dtype_name(value.compute);
+  return std::string("fused_") + info(value.op).name + "_" + name(value.compute);
 }
 std::string call_definition(const FusedValue& value) {
-  const OpRow& row = op_row(value.op);
+  const ElementwiseInfo& row = info(value.op);
   std::string parameters, arguments;
   for (int k = 0; k < row.inputs; ++k) {
     const std::string number = std::to_string(k), comma = k ? ", " : "";
     parameters +=
-        comma + "Compute<" + type_name(row_operand(row, k, value.compute)) + ">::type x" + number;
+        comma + "Compute<" + type_name(row.operand_dtype(k, value.compute)) + ">::type x" + number;
     arguments += comma + "x" + number;
   }
   return std::string("__device__ __noinline__ Compute<") + type_name(value.dtype) + ">::type " +
@@ -48,7 +48,7 @@ std::string expression(const FusedValue& value, const std::vector<std::string>& 
     case FusedValue::kOp:
       break;
   }
-  const OpRow& row = op_row(value.op);
+  const ElementwiseInfo& row = info(value.op);
   std::string arguments;
   for (int k = 0; k < row.inputs; ++k)
     arguments += (k ? ", widen(" : "widen(") + value_name(value.source[k]) + ")";
@@ -75,7 +75,7 @@ std::string functions(const FusedProgram& program) {
   std::map<std::string, std::string> calls;
   for (const FusedValue& value : program.values) {
     if (value.kind != FusedValue::kOp) continue;
-    const OpRow& row = op_row(value.op);
+    const ElementwiseInfo& row = info(value.op);
     functors.emplace_back(row.functor);
     if (is_heavy(row, value.compute)) calls.try_emplace(call_name(value), call_definition(value));
   }
@@ -152,7 +152,7 @@ std::string fused_name(const FusedProgram& program) {
   std::string names;
   for (const FusedValue& value : program.values) {
     if (value.kind == FusedValue::kOp)
-      names += (names.empty() ? " " : ", ") + std::string(op_row(value.op).name);
+      names += (names.empty() ? " " : ", ") + std::string(info(value.op).name);
     if (names.size() > 60) return "fused" + names + ", ...";
   }
   return "fused" + names;

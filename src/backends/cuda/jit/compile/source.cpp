@@ -37,20 +37,11 @@ const std::string& common_text() {
 }
 std::string map_kernels_text() { return map_text() + tiled_text(); }
 
-bool is_heavy(const OpRow& row, Dtype compute) {
-  const std::string_view functor = row.functor;
-  const std::string text = functor_text(functor);
-  const bool calls = text.find("m::") != std::string::npos;
-  if (compute == Dtype::kFloat64) return calls || text.find('/') != std::string::npos;
-  if (is_float(compute)) {
-    for (const char* slow : {"m::pow", "m::fmod", "m::sin(", "m::cos(", "m::tan(", "m::atan2",
-                             "m::sinh", "m::hypot", "m::asinh", "m::acosh", "m::atanh", "m::log1p",
-                             "m::expm1", "m::cosh", "m::erf", "m::tanh", "m::cbrt"}) {
-      if (text.find(slow) != std::string::npos) return true;
-    }
-    return false;
-  }
-  return text.find('/') != std::string::npos || text.find('%') != std::string::npos;
+bool is_heavy(const ElementwiseInfo& row, Dtype compute) {
+  const uint8_t where = compute == Dtype::kFloat64 ? kLongInDouble
+                        : is_float(compute)        ? kLongInSingle
+                                                   : kLongInInt;
+  return (static_cast<uint8_t>(row.cost) & where) != 0;
 }
 
 const std::vector<std::string>& compile_options() {
@@ -61,15 +52,15 @@ const std::vector<std::string>& compile_options() {
 }
 
 MapSpec same_dtype_spec(ElementwiseOp op, Dtype d) {
-  const OpRow& row = op_row(op);
+  const ElementwiseInfo& row = info(op);
   MapSpec spec{op, d, {}};
-  spec.memory[0] = row_result(row, d);
-  for (int k = 0; k < row.inputs; ++k) spec.memory[1 + k] = row_operand(row, k, d);
+  spec.memory[0] = row.natural_result(d);
+  for (int k = 0; k < row.inputs; ++k) spec.memory[1 + k] = row.operand_dtype(k, d);
   return spec;
 }
 
 std::string map_source(const MapSpec& spec) {
-  const OpRow& row = op_row(spec.op);
+  const ElementwiseInfo& row = info(spec.op);
   const int operands = 1 + row.inputs;
   std::string text =
       common_text() + functor_text(row.functor) + "namespace catena { namespace jit {\n";
@@ -81,13 +72,13 @@ std::string map_source(const MapSpec& spec) {
   std::string parameters, arguments, widened;
   for (int k = 0; k < row.inputs; ++k) {
     const std::string number = std::to_string(k),
-                      type = type_name(row_operand(row, k, spec.compute));
+                      type = type_name(row.operand_dtype(k, spec.compute));
     const char* comma = k ? ", " : "";
     parameters += comma + ("Compute<" + type + ">::type x" + number);
     arguments += comma + ("x" + number);
     widened += comma + ("widen(convert<" + type + ">(V(" + std::to_string(k + 1) + ")))");
   }
-  const std::string result = type_name(row_result(row, spec.compute));
+  const std::string result = type_name(row.natural_result(spec.compute));
   text += std::string("__device__ ") +
           (is_heavy(row, spec.compute) ? "__noinline__ " : "__forceinline__ ") + "Compute<" +
           result + ">::type catena_operation(" + parameters + ") { return ops::" + row.functor +

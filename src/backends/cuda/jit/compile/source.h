@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "backends/cuda/jit/compile/op_table.h"
+#include "backends/cuda/jit/compile/type_names.h"
 #include "catena/kernels/elementwise.h"
 #include "catena/kernels/reduce.h"
 
@@ -42,14 +42,14 @@ std::string concatenate_source(int word_bytes);
 // Options every kernel is compiled with, besides --gpu-architecture.
 const std::vector<std::string>& compile_options();
 
-// Texts of src/kernels, embedded by the build: "map.cuh", "scalar_ops.h", ...
+// Texts of src/device, embedded by the build: "map.cuh", "scalar_ops.h", ...
 std::string_view kernel_text(std::string_view file);
 // One functor of the files of scalar_ops.h with everything it refers to.
 std::string functor_text(std::string_view functor);
 // Several, each once.
 std::string functor_texts(std::span<const std::string_view> list);
-// Whether an operation is called rather than copied into every unrolled element.
-bool is_heavy(const OpRow& row, Dtype compute);
+// Whether an operation is called rather than copied into every unrolled element: its cost column.
+bool is_heavy(const ElementwiseInfo& row, Dtype compute);
 // The macros of map.cuh that list the operands, and the parts of the element-wise kernels' texts
 // before and after what is particular to a program.
 std::string operand_macros(int outputs, int operands);

@@ -1,6 +1,8 @@
 // Programs as items of a bundle, and the list of all standard ones. See bundle_list.h.
 #include "backends/cuda/jit/tool/bundle_list.h"
 
+#include "catena/kernels/elementwise_ops.h"
+
 namespace catena::jit {
 
 namespace {
@@ -10,10 +12,9 @@ using List = std::vector<BundleItem>;
 const char* const kReduceNames[] = {"sum", "prod", "max", "min", "all", "any", "sum of squares"};
 
 void add_table(List& list) {
-  for (int op = 0; op < kElementwiseOpCount; ++op) {
+  for (const ElementwiseOp op : elementwise_ops()) {
     for (int d = 0; d < kDtypeCount; ++d) {
-      if (row_computes_in(op_row(ElementwiseOp(op)), Dtype(d)))
-        list.push_back(map_item(ElementwiseOp(op), Dtype(d)));
+      if (computes_in(op, Dtype(d))) list.push_back(map_item(op, Dtype(d)));
     }
   }
 }
@@ -70,34 +71,32 @@ void add_reductions(List& list) {
 }  // namespace
 
 BundleItem map_item(ElementwiseOp op, Dtype compute) {
-  return {std::string(op_row(op).name) + " " + dtype_name(compute),
+  return {std::string(info(op).name) + " " + name(compute),
           map_source(same_dtype_spec(op, compute))};
 }
 
 BundleItem mixed_item(const MapSpec& spec) {
-  const OpRow& row = op_row(spec.op);
-  std::string what = std::string(row.name) + " in " + dtype_name(spec.compute) + ":";
-  for (int k = 1; k <= row.inputs; ++k) what += std::string(" ") + dtype_name(spec.memory[k]);
-  return {what + " to " + dtype_name(spec.memory[0]), map_source(spec)};
+  const ElementwiseInfo& row = info(spec.op);
+  std::string what = std::string(row.name) + " in " + name(spec.compute) + ":";
+  for (int k = 1; k <= row.inputs; ++k) what += std::string(" ") + name(spec.memory[k]);
+  return {what + " to " + name(spec.memory[0]), map_source(spec)};
 }
 
 BundleItem cast_item(Dtype from, Dtype to) {
-  return {std::string("cast ") + dtype_name(from) + " to " + dtype_name(to),
-          map_source({ElementwiseOp::kpositive, from, {to, from}})};
+  return {std::string("cast ") + name(from) + " to " + name(to),
+          map_source({ops::positive, from, {to, from}})};
 }
 
 BundleItem reduce_item(ReduceOp op, Dtype from, Dtype to) {
-  return {std::string(kReduceNames[int(op)]) + " " + dtype_name(from) + " to " + dtype_name(to),
+  return {std::string(kReduceNames[int(op)]) + " " + name(from) + " to " + name(to),
           reduce_source(op, from, to)};
 }
 
 BundleItem arg_reduce_item(Dtype d) {
-  return {std::string("arg_reduce ") + dtype_name(d), arg_reduce_source(d)};
+  return {std::string("arg_reduce ") + name(d), arg_reduce_source(d)};
 }
 
-BundleItem arange_item(Dtype d) {
-  return {std::string("arange ") + dtype_name(d), arange_source(d)};
-}
+BundleItem arange_item(Dtype d) { return {std::string("arange ") + name(d), arange_source(d)}; }
 
 BundleItem concatenate_item(int word_bytes) {
   return {"concatenate " + std::to_string(word_bytes), concatenate_source(word_bytes)};

@@ -2,6 +2,7 @@
 // library request while they train in one of the floating dtypes. tests/device/core_programs_test
 // records the requests and fails when one of them is not here.
 #include "backends/cuda/jit/tool/bundle_list.h"
+#include "kernels/elementwise_rows.h"
 
 namespace catena::jit {
 

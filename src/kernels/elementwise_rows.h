@@ -1,0 +1,36 @@
+// The enumerators of ElementwiseOp, ElementwiseOp::kadd: one a row. Includes the whole table, so
+// that it is for the few files that are made of rows; others take names from
+// kernels/elementwise_ops.h.
+#pragma once
+
+#include "catena/kernels/elementwise.h"
+
+namespace catena {
+
+enum class ElementwiseOp : uint16_t {
+#define CATENA_EW1(functor, name, ...) k##name,
+#define CATENA_EW2(functor, name, ...) k##name,
+#define CATENA_EW3(functor, name, ...) k##name,
+#include "catena/kernels/detail/elementwise_arithmetic.def"
+  kArithmeticEnd,
+  kBeforeMath = kFirstMath - 1,
+#include "catena/kernels/detail/elementwise_math.def"
+  kMathEnd,
+  kBeforeLogic = kFirstLogic - 1,
+#include "catena/kernels/detail/elementwise_logic.def"
+  kLogicEnd,
+  kBeforeGradient = kFirstGradient - 1,
+#include "catena/kernels/detail/elementwise_gradient.def"
+  kGradientEnd,
+#undef CATENA_EW1
+#undef CATENA_EW2
+#undef CATENA_EW3
+};
+
+static_assert(int(ElementwiseOp::kArithmeticEnd) < kFirstMath &&
+                  int(ElementwiseOp::kMathEnd) < kFirstLogic &&
+                  int(ElementwiseOp::kLogicEnd) < kFirstGradient &&
+                  int(ElementwiseOp::kGradientEnd) < kElementwiseRows,
+              "a family has more rows than kFamilyRows leaves room for");
+
+}  // namespace catena

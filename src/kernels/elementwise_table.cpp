@@ -1,0 +1,84 @@
+// The element-wise table: what the rows say of each operation, and the operations' names. Needs
+// nothing else of the library: the kernel tool is built with a copy.
+#include <array>
+
+#include "catena/kernels/elementwise_ops.h"
+#include "kernels/elementwise_rows.h"
+
+namespace catena {
+namespace {
+
+using Table = std::array<ElementwiseInfo, kElementwiseRows>;
+
+constexpr const char* caption_of(const char* caption, const char* name) {
+  return caption[0] == '\0' ? name : caption;
+}
+
+constexpr Table kTable = [] {
+  using enum OpTypes;
+  using enum OpForm;
+  using enum OpCost;
+  constexpr bool ND = false;
+#define CATENA_G(saves, ...) true
+#define CATENA_ROW(inputs, functor, name, caption, types, form, cost, low, high, given) \
+  table[size_t(ElementwiseOp::k##name)] = {                                             \
+      #name, #functor, caption_of(caption, #name), inputs, types, form, cost, low, high, given};
+#define CATENA_EW1(functor, name, caption, types, form, cost, low, high, g0) \
+  CATENA_ROW(1, functor, name, caption, types, form, cost, low, high, g0)
+#define CATENA_EW2(functor, name, caption, types, form, cost, low, high, g0, g1) \
+  CATENA_ROW(2, functor, name, caption, types, form, cost, low, high, (g0 || g1))
+#define CATENA_EW3(functor, name, caption, types, form, cost, low, high, g0, g1, g2) \
+  CATENA_ROW(3, functor, name, caption, types, form, cost, low, high, (g0 || g1 || g2))
+  Table table{};
+#include "catena/kernels/detail/elementwise.def"
+#undef CATENA_EW1
+#undef CATENA_EW2
+#undef CATENA_EW3
+#undef CATENA_ROW
+#undef CATENA_G
+  return table;
+}();
+
+constexpr ElementwiseOp kOps[] = {
+#define CATENA_EW1(functor, name, ...) ElementwiseOp::k##name,
+#define CATENA_EW2(functor, name, ...) ElementwiseOp::k##name,
+#define CATENA_EW3(functor, name, ...) ElementwiseOp::k##name,
+#include "catena/kernels/detail/elementwise.def"
+#undef CATENA_EW1
+#undef CATENA_EW2
+#undef CATENA_EW3
+};
+
+// The list of names and the rows agree.
+#define CATENA_NAME(count, name) \
+  static_assert(kTable[size_t(ElementwiseOp::k##name)].inputs == count, #name);
+#define CATENA_NAME1(name) CATENA_NAME(1, name)
+#define CATENA_NAME2(name) CATENA_NAME(2, name)
+#define CATENA_NAME3(name) CATENA_NAME(3, name)
+#include "catena/kernels/detail/elementwise_names.def"
+#undef CATENA_NAME
+constexpr int kNames = 0
+#define CATENA_NAME1(name) +1
+#define CATENA_NAME2(name) +1
+#define CATENA_NAME3(name) +1
+#include "catena/kernels/detail/elementwise_names.def"
+    ;
+static_assert(kNames + int(ElementwiseOp::kGradientEnd) - kFirstGradient == std::size(kOps),
+              "elementwise_names.def lacks a row");
+
+}  // namespace
+
+namespace ops {
+
+#define CATENA_NAME1(name) constexpr ElementwiseOp name = ElementwiseOp::k##name;
+#define CATENA_NAME2(name) constexpr ElementwiseOp name = ElementwiseOp::k##name;
+#define CATENA_NAME3(name) constexpr ElementwiseOp name = ElementwiseOp::k##name;
+#include "catena/kernels/detail/elementwise_names.def"
+
+}  // namespace ops
+
+const ElementwiseInfo& info(ElementwiseOp op) { return kTable[static_cast<size_t>(op)]; }
+
+std::span<const ElementwiseOp> elementwise_ops() { return kOps; }
+
+}  // namespace catena
