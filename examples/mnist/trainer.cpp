@@ -151,7 +151,7 @@ class Run {
   std::map<std::string, double> evaluate() {
     catena::NoBackprop no_graph;
     return tr::evaluate(
-        test_, kNames,
+        *program_.model, test_, kNames,
         [&](const ds::Batch& batch, tr::Means& means) {
           const Loss scores =
               score(program_.predict(catena::Variable::constant(batch.x())), batch.t());
