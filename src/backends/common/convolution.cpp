@@ -61,7 +61,9 @@ Array as_matrix(const Array& part, bool last) {
   const Shape& s = part.shape();
   const int64_t item = part.itemsize(), image = part.strides()[0] / item,
                 channel = part.strides()[1] / item, positions = s[2] * s[3];
-  const int64_t position = last ? part.strides()[3] / item : 1;
+  // The stride of an axis of one element means nothing.
+  const size_t axis = s[3] > 1 ? 3 : s[2] > 1 ? 2 : 0;
+  const int64_t position = last ? part.strides()[axis] / item : 1;
   if (last) return view(part, {s[0] * positions, s[1]}, {position, channel});
   return view(part, {s[0], s[1], positions}, {image, channel, position});
 }
