@@ -6,6 +6,7 @@
 
 #include "catena/autograd/grad_mode.h"
 #include "catena/parallel/from_rank0.h"
+#include "catena/parallel/persistents.h"
 #include "catena/parallel/sum_over_ranks.h"
 #include "catena/serializers/checkpoint.h"
 #include "catena/serializers/npz.h"
@@ -149,6 +150,8 @@ class Run {
   }
 
   std::map<std::string, double> evaluate() {
+    // Of models that collect statistics all ranks test one, which the checkpoint then has.
+    catena::parallel::average_persistents(*program_.model, program_.comm);
     catena::NoBackprop no_graph;
     return tr::evaluate(
         *program_.model, test_, kNames,

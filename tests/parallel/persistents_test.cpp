@@ -21,13 +21,14 @@ struct Norm : Parameterized {
       : gamma(full({2}, number)),
         mean(full({3}, number, dtype::float32), OverRanks::kMean),
         var(full({3}, number, dtype::float64), OverRanks::kMean),
+        half(full({2}, number, dtype::float16), OverRanks::kMean),
         none(zeros({0}), OverRanks::kMean),
         count(full({}, number, dtype::int64)),
         mask(full({2}, number != 0, dtype::bool_)),
         seen(full({2}, number, dtype::int32), OverRanks::kPerRank) {}
   OwnedParameter gamma;
-  OwnedPersistent mean, var, none, count, mask, seen;
-  CATENA_PARAMETERS(gamma, mean, var, none, count, mask, seen)
+  OwnedPersistent mean, var, half, none, count, mask, seen;
+  CATENA_PARAMETERS(gamma, mean, var, half, none, count, mask, seen)
 };
 struct Model : FunctionSet {
   Norm bn1;
@@ -81,6 +82,7 @@ TEST(Persistents, AveragesWhatIsDeclaredSo) {
       const auto expect_means = [&] {
         EXPECT_EQ(model.bn1.mean.data().to_vector<double>(), std::vector<double>(3, mean));
         EXPECT_EQ(model.bn1.var.data().to_vector<double>(), std::vector<double>(3, mean));
+        EXPECT_EQ(model.bn1.half.data().to_vector<double>(), std::vector<double>(2, mean));
         EXPECT_EQ(model.bn1.count.data().item<int64_t>(), r) << "left alone";
         EXPECT_EQ(model.bn1.seen.data().to_vector<double>(), std::vector<double>(2, r));
       };
