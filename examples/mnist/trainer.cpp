@@ -6,6 +6,7 @@
 
 #include "catena/autograd/grad_mode.h"
 #include "catena/parallel/from_rank0.h"
+#include "catena/parallel/persistents.h"
 #include "catena/parallel/sum_over_ranks.h"
 #include "catena/serializers/checkpoint.h"
 #include "catena/serializers/npz.h"
@@ -149,9 +150,11 @@ class Run {
   }
 
   std::map<std::string, double> evaluate() {
+    // Of models that collect statistics all ranks test one, which the checkpoint then has.
+    catena::parallel::average_persistents(*program_.model, program_.comm);
     catena::NoBackprop no_graph;
     return tr::evaluate(
-        test_, kNames,
+        *program_.model, test_, kNames,
         [&](const ds::Batch& batch, tr::Means& means) {
           const Loss scores =
               score(program_.predict(catena::Variable::constant(batch.x())), batch.t());

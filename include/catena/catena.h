@@ -39,6 +39,8 @@
 #include "catena/autograd/grad_mode.h"
 #include "catena/autograd/gradient_check.h"
 #include "catena/autograd/parameter.h"
+#include "catena/autograd/persistent.h"
+#include "catena/autograd/test_scope.h"
 #include "catena/autograd/type_check.h"
 #include "catena/autograd/variable.h"
 #include "catena/comm/communicator.h"

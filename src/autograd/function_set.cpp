@@ -1,6 +1,11 @@
 #include "catena/autograd/function_set.h"
 
 #include <algorithm>
+#include <exception>
+#include <optional>
+
+#include "catena/autograd/test_scope.h"
+#include "catena/core/log.h"
 
 namespace catena {
 
@@ -29,9 +34,10 @@ std::vector<std::string_view> owner_of(std::string_view path) {
   return names;
 }
 
-// By the names of functions, so that "l10" and "l1/W" do not mix; the parameters of one function
-// stay as they were declared.
-NamedParameters sorted(NamedParameters named) {
+// By the names of functions, so that "l10" and "l1/W" do not mix; what one function has stays as it
+// was declared.
+template <class Named>
+Named sorted(Named named) {
   std::stable_sort(named.begin(), named.end(), [](const auto& a, const auto& b) {
     return owner_of(a.first) < owner_of(b.first);
   });
@@ -52,7 +58,35 @@ std::vector<std::string> Parameterized::parameter_names() const {
   return result;
 }
 
+NamedPersistents Parameterized::named_persistents() const {
+  NamedPersistents result;
+  const_cast<Parameterized*>(this)->visit_persistents([&](const std::string& path, Persistent& p) {
+    if (!p.defined()) return;
+    p.note_path(path);
+    result.emplace_back(path, p);
+  });
+  return result;
+}
+
+Persistents Parameterized::persistents() const {
+  Persistents result;
+  for (auto& [path, p] : sorted(named_persistents())) result.push_back(std::move(p));
+  return result;
+}
+
+std::vector<std::string> Parameterized::persistent_names() const {
+  std::vector<std::string> result;
+  for (auto& [path, p] : sorted(named_persistents())) result.push_back(std::move(path));
+  return result;
+}
+
 void Parameterized::visit_functions(const FunctionVisitor&) {}
+
+void Parameterized::visit_persistents(const PersistentVisitor& visitor, const std::string& prefix) {
+  visit_functions([&](const std::string& name, Parameterized& function) {
+    function.visit_persistents(visitor, prefix + name + "/");
+  });
+}
 
 Arrays Parameterized::gradients() const {
   Arrays result;
@@ -76,6 +110,22 @@ void Parameterized::copy_parameters_from(const Parameters& source) {
                  "') has shape ", own[i].shape(), ", that of the source ", source[i].shape());
   }
   for (size_t i = 0; i < own.size(); ++i) own[i].copy_from(source[i].data());
+}
+
+void Parameterized::copy_parameters_from(const Parameterized& source) {
+  const NamedPersistents own = sorted(named_persistents());
+  const Persistents given = source.persistents();
+  CATENA_CHECK(ValueError, own.size() == given.size(), "copy_parameters_from: the model has ",
+               own.size(), " persistent arrays, the source ", given.size());
+  for (size_t i = 0; i < own.size(); ++i) {
+    const auto& [path, p] = own[i];
+    CATENA_CHECK(ShapeError, p.shape() == given[i].shape(), "copy_parameters_from: '", path,
+                 "' has shape ", p.shape(), ", that of the source ", given[i].shape());
+    CATENA_CHECK(DtypeError, p.dtype() == given[i].dtype(), "copy_parameters_from: '", path,
+                 "' holds ", p.dtype(), ", that of the source ", given[i].dtype());
+  }
+  copy_parameters_from(source.parameters());
+  for (size_t i = 0; i < own.size(); ++i) own[i].second.copy_from(given[i].data());
 }
 
 namespace {
@@ -116,6 +166,7 @@ void Parameterized::zero_grads() {
 
 Parameterized& Parameterized::to(Device device) {
   for (const auto& [path, p] : named_parameters()) p.to(device);
+  for (const auto& [path, p] : named_persistents()) p.to(device);
   return *this;
 }
 
@@ -123,25 +174,73 @@ Parameterized& Parameterized::to_cpu() {
   for (const auto& [path, p] : named_parameters()) {
     if (!p.device().is_cpu()) p.to(cpu(0));
   }
+  for (const auto& [path, p] : named_persistents()) {
+    if (!p.device().is_cpu()) p.to(cpu(0));
+  }
   return *this;
 }
 
 Device Parameterized::device() const {
-  const auto named = named_parameters();
-  if (named.empty()) return cpu(0);
-  const Device first = named.front().second.device();
-  for (const auto& [path, p] : named) {
-    CATENA_CHECK(DeviceError, p.device() == first,
-                 "device: the parameters are on several devices: '", named.front().first, "' on ",
-                 first, ", '", path, "' on ", p.device());
-  }
-  return first;
+  std::string first;
+  std::optional<Device> found;
+  const auto look = [&](const std::string& path, Device device) {
+    if (!found) {
+      first = path;
+      found = device;
+    }
+    CATENA_CHECK(DeviceError, device == *found, "device: the parameters are on several devices: '",
+                 first, "' on ", *found, ", '", path, "' on ", device);
+  };
+  for (const auto& [path, p] : named_parameters()) look(path, p.device());
+  for (const auto& [path, p] : named_persistents()) look(path, p.device());
+  return found.value_or(cpu(0));
 }
 
 int64_t Parameterized::parameter_count() const {
   int64_t count = 0;
   for (const auto& [path, p] : named_parameters()) count += p.size();
   return count;
+}
+
+// Train and test ----------------------------------------------------------------------------------
+
+Parameterized& Parameterized::train(YesNo on) {
+  training_ = on;
+  visit_functions([&](const std::string&, Parameterized& function) { function.train(on); });
+  return *this;
+}
+
+void Parameterized::visit_all(const AnyVisitor& visitor, const std::string& path) {
+  visitor(path, *this);
+  visit_functions([&](const std::string& name, Parameterized& function) {
+    function.visit_all(visitor, path + "/" + name);
+  });
+}
+
+Parameterized::TrainingStates Parameterized::training_states() const {
+  TrainingStates states;
+  const_cast<Parameterized*>(this)->visit_all(
+      [&](const std::string& path, Parameterized& function) { states[path] = function.training_; },
+      "");
+  return states;
+}
+
+void Parameterized::set_training_states(const TrainingStates& states) {
+  const bool own = states.at("");
+  visit_all(
+      [&](const std::string& path, Parameterized& function) {
+        const auto found = states.find(path);
+        function.training_ = found == states.end() ? own : found->second;
+      },
+      "");
+}
+
+TestScope::~TestScope() {
+  try {
+    model_.set_training_states(before_);
+  } catch (const std::exception& e) {
+    logging::warning("TestScope: the model is left in test state: ", e.what());
+  }
 }
 
 namespace detail {
@@ -199,10 +298,10 @@ FunctionBag::FunctionBag(const FunctionBag& other) : Parameterized(other) {
 FunctionBag& FunctionBag::operator=(const FunctionBag& other) {
   if (this == &other) return *this;
   if (entries_.empty()) {
-    FunctionBag copy(other);
-    entries_ = std::move(copy.entries_);
+    *this = FunctionBag(other);
   } else {
     copy_parameters_from(other);
+    set_training_states(other.training_states());
   }
   return *this;
 }
@@ -223,6 +322,7 @@ bool FunctionBag::contains(const std::string& name) const {
 
 void FunctionBag::insert(const std::string& name, std::unique_ptr<EntryBase> entry) {
   CATENA_CHECK(ValueError, !contains(name), "FunctionBag: '", name, "' is there already");
+  if (!training() || !entry->get().training()) entry->get().train(training());
   entries_.emplace_back(name, std::move(entry));
 }
 

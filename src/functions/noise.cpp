@@ -9,6 +9,11 @@ namespace {
 
 Variable apply_dropout(const Variable& x, double ratio, const RandomBits& bits);
 
+void check_ratio(double ratio) {
+  CATENA_CHECK(ValueError, ratio >= 0 && ratio < 1, "dropout: expected a ratio of [0, 1), got ",
+               ratio);
+}
+
 // Saves nothing: the gradient is the same call, with the same bits, on gy.
 class DropoutNode final : public FunctionNode {
  public:
@@ -36,8 +41,7 @@ Variable apply_dropout(const Variable& x, double ratio, const RandomBits& bits) 
 
 Variable dropout(const VariableOperand& operand, std::optional<double> asked, YesNo train) {
   const double ratio = asked.value_or(0.5);
-  CATENA_CHECK(ValueError, ratio >= 0 && ratio < 1, "dropout: expected a ratio of [0, 1), got ",
-               ratio);
+  check_ratio(ratio);
   const Variable& x = operand.variable("dropout");
   if (!train) return x;
   check_float("Dropout", x);
@@ -45,5 +49,13 @@ Variable dropout(const VariableOperand& operand, std::optional<double> asked, Ye
       random::default_state(x.device()).reserve(static_cast<uint64_t>(x.size()), x.device());
   return apply_dropout(x, ratio, bits);
 }
+
+Dropout::Dropout(double ratio) : ratio_(ratio) { check_ratio(ratio); }
+
+Variable Dropout::operator()(const VariableOperand& x, std::optional<YesNo> train) const {
+  return dropout(x, ratio_, train.value_or(training()));
+}
+
+void Dropout::visit_parameters(const Visitor&, const std::string&) {}
 
 }  // namespace catena::functions

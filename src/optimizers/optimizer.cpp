@@ -48,8 +48,10 @@ Optimizer::~Optimizer() = default;
 void Optimizer::setup(Parameterized& model) {
   ArenaSet::Named named = model.named_parameters();
   for (auto& entry : named) entry.first.insert(0, 1, '/');
+  NamedPersistents persistents = model.named_persistents();
+  for (auto& entry : persistents) entry.first.insert(0, 1, '/');
   ordered_ = model.parameters();
-  setup_named(named);
+  setup_named(named, std::move(persistents));
 }
 
 void Optimizer::setup(const Parameters& parameters) {
@@ -64,12 +66,13 @@ void Optimizer::setup(const Parameters& parameters) {
     named.emplace_back(std::move(name), p);
   }
   ordered_ = parameters;
-  setup_named(named);
+  setup_named(named, {});
 }
 
-void Optimizer::setup_named(const ArenaSet::Named& named) {
+void Optimizer::setup_named(const ArenaSet::Named& named, NamedPersistents persistents) {
   for (const auto& [name, p] : named) check_dtype(p.dtype());
   layout_ = ArenaSet(named);
+  persistents_ = std::move(persistents);
   find_positions();
   warn_about_forgotten_parameters("setup");
   t_ = 0;

@@ -1,6 +1,7 @@
 #include "catena/parallel/data_parallel.h"
 
 #include "catena/array/creation.h"
+#include "catena/array/math.h"
 
 namespace catena::parallel {
 
@@ -66,6 +67,27 @@ void ReplicaSet::copy_from(Optimizer& optimizer) {
     } else {
       entry.model->copy_parameters_from(optimizer.parameters());
     }
+  }
+}
+
+void ReplicaSet::average_persistents_with(const Parameterized& master) {
+  std::vector<NamedPersistents> models{master.named_persistents()};
+  for (const Entry& entry : entries_) models.push_back(entry.model->named_persistents());
+  for (const NamedPersistents& one : models) {
+    CATENA_CHECK(ValueError, one.size() == models[0].size(),
+                 "average_persistents: the replicas are no copies of the master any more: it has ",
+                 models[0].size(), " persistent arrays, one of them ", one.size());
+  }
+  for (size_t k = 0; k < models[0].size(); ++k) {
+    const Persistent& own = models[0][k].second;
+    if (own.over_ranks() != OverRanks::kMean) continue;
+    const Dtype sums = itemsize(own.dtype()) < 4 ? Dtype::kFloat32 : own.dtype();
+    const Array total = zeros(own.shape(), {sums, own.device()});
+    for (const NamedPersistents& one : models)
+      catena::add(total, one[k].second.data().to(own.device()).astype(sums), total);
+    multiply(total, 1.0 / static_cast<double>(models.size()), total);
+    const Array mean = total.astype(own.dtype());
+    for (const NamedPersistents& one : models) one[k].second.copy_from(mean);
   }
 }
 

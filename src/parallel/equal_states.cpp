@@ -101,6 +101,8 @@ uint64_t digest_of(Optimizer& optimizer) {
     hash = mix(hash, digest_of(arena.data()));
     hash = mix(hash, digest_of_states(optimizer, arena));
   }
+  for (const auto& [path, p] : optimizer.persistents())
+    if (p.over_ranks() == OverRanks::kEqual) hash = mix(hash, digest_of(p.data()));
   return hash;
 }
 
@@ -120,6 +122,8 @@ std::string describe(Optimizer& optimizer) {
   add("number of updates", "t", optimizer.t());
   for (const Parameter& p : optimizer.layout().parameters())
     add("parameter", p.name(), digest_of(p.data()));
+  for (const auto& [path, p] : optimizer.persistents())
+    if (p.over_ranks() == OverRanks::kEqual) add("persistent array", path, digest_of(p.data()));
   for (const auto& [name, array] : optimizer.state())
     if (name.find('/') != std::string::npos) add("optimizer state", name, digest_of(array));
   return text;
@@ -197,12 +201,16 @@ void check_equal_states(Communicator& comm, Optimizer& optimizer, const char* wh
   const std::vector<uint64_t> all = comm.all_gather_object(digest_of(optimizer));
   if (std::all_of(all.begin(), all.end(), [&](uint64_t d) { return d == all[0]; })) return;
   const std::vector<Group> groups = first_difference(comm.all_gather_bytes(describe(optimizer)));
-  const std::string text =
-      message(who, ": the ranks do not hold the same state: ",
-              groups.empty() ? "their parameters or optimizer states differ" : describe(groups),
-              ". All ranks must start from the same state and make the same updates: call "
-              "broadcast_state() after loading or changing it on one rank, read checkpoints with "
-              "from_rank_0(), and give the same hyper-parameters on all ranks");
+  const bool is_persistent = !groups.empty() && groups[0].line.starts_with("persistent");
+  const std::string text = message(
+      who, ": the ranks do not hold the same state: ",
+      groups.empty() ? "their parameters or optimizer states differ" : describe(groups),
+      ". All ranks must start from the same state and make the same updates: call "
+      "broadcast_state() after loading or changing it on one rank, read checkpoints with "
+      "from_rank_0(), and give the same hyper-parameters on all ranks",
+      is_persistent ? "; a persistent array that each rank changes by its own data is to be "
+                      "declared OverRanks::kMean or kPerRank"
+                    : "");
   const int odd = odd_rank_of(groups, comm.size());
   comm::internals(comm).note_failure(text, true, comm::internals(comm).rank_in_job(odd));
   throw ValueError(text);

@@ -1,4 +1,5 @@
-// Whether all ranks hold the same parameters, optimizer states and hyper-parameters.
+// Whether all ranks hold the same parameters, persistent arrays, optimizer states and
+// hyper-parameters.
 #pragma once
 
 #include "catena/comm/communicator.h"
@@ -6,11 +7,12 @@
 
 namespace catena::parallel {
 
-// Collective: one exchange of a few bytes over host memory, after reading every parameter and state
-// once (on their device; this waits for it). When ranks differ, all throw ValueError with the first
-// hyper-parameter, parameter or state that does and with the ranks; the communicator has then
-// failed, and the job's report blames the rank that differs from all others, if there is one.
-// `who` begins the text. Bits are compared: a parameter that is NaN on all ranks is equal.
+// Collective: one exchange of a few bytes over host memory, after reading every parameter, state
+// and persistent array that is declared OverRanks::kEqual once (on their device; this waits for
+// it). When ranks differ, all throw ValueError with the first hyper-parameter, array or state that
+// does and with the ranks; the communicator has then failed, and the job's report blames the rank
+// that differs from all others, if there is one. `who` begins the text. Bits are compared: a
+// parameter that is NaN on all ranks is equal.
 void check_equal_states(Communicator& comm, Optimizer& optimizer, const char* who);
 
 }  // namespace catena::parallel

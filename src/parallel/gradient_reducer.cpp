@@ -6,6 +6,7 @@
 #include "catena/array/math.h"
 #include "catena/core/graph.h"
 #include "catena/parallel/no_sync.h"
+#include "catena/parallel/persistents.h"
 #include "equal_states.h"
 
 namespace catena::parallel {
@@ -39,6 +40,7 @@ void GradientReducer::after_setup(Optimizer& optimizer) {
   update_buckets();
   begin_round();
   for (const auto& arena : optimizer.layout().arenas()) comm_.broadcast(arena.data(), 0);
+  broadcast_persistents(optimizer.persistents(), comm_);
   updates_ = 0;
   compare_ = true;
   check_equal_states(comm_, optimizer, "setup");
@@ -46,10 +48,15 @@ void GradientReducer::after_setup(Optimizer& optimizer) {
 
 // Compares the models of all ranks and names the first difference.
 void GradientReducer::check_structure() const {
-  const optimizers::ArenaSet& layout = optimizer_->layout();
-  const std::vector<uint64_t> hashes = comm_.all_gather_object(layout.structure_hash());
+  std::string text = optimizer_->layout().structure();
+  for (const auto& [path, p] : optimizer_->persistents())
+    text +=
+        message(path, " ", p.shape(), " ", p.dtype(), ", ", name(p.over_ranks()), " over ranks\n");
+  uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
+  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
+  const std::vector<uint64_t> hashes = comm_.all_gather_object(hash);
   if (std::all_of(hashes.begin(), hashes.end(), [&](uint64_t h) { return h == hashes[0]; })) return;
-  const std::vector<std::string> texts = comm_.all_gather_bytes(layout.structure());
+  const std::vector<std::string> texts = comm_.all_gather_bytes(text);
   const size_t other = size_t(
       std::find_if(texts.begin(), texts.end(), [&](const auto& t) { return t != texts[0]; }) -
       texts.begin());

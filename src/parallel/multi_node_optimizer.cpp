@@ -1,5 +1,7 @@
 #include "catena/parallel/multi_node_optimizer.h"
 
+#include "catena/parallel/persistents.h"
+
 namespace catena::parallel {
 
 MultiNodeOptimizer::MultiNodeOptimizer(Optimizer& optimizer, Communicator& comm,
@@ -25,11 +27,16 @@ MultiNodeOptimizer::~MultiNodeOptimizer() {
 void MultiNodeOptimizer::broadcast_state() {
   optimizer_->settle_layout();
   for (const auto& arena : optimizer_->layout().arenas()) comm().broadcast(arena.data(), 0);
+  broadcast_persistents(optimizer_->persistents(), comm());
   const NamedArrays own = optimizer_->state();
   std::map<std::string, Array> state;
   for (const auto& [name, array] : comm().broadcast_object(own)) state[name] = array;
   optimizer_->load_state(state);
   reducer_->check_state("broadcast_state");
+}
+
+void MultiNodeOptimizer::average_persistents() {
+  parallel::average_persistents(optimizer_->persistents(), &comm());
 }
 
 }  // namespace catena::parallel

@@ -1,5 +1,7 @@
 #include "catena/serializers/npz.h"
 
+#include <set>
+
 #include "catena/array/io.h"
 
 namespace catena::serializers {
@@ -8,36 +10,53 @@ NamedArrays to_arrays(const Parameterized& model) {
   NamedArrays arrays;
   for (const auto& [path, parameter] : model.named_parameters())
     arrays.emplace_back(path, parameter.data());
+  for (const auto& [path, persistent] : model.named_persistents())
+    arrays.emplace_back(path, persistent.data());
   CATENA_CHECK(ValueError, !arrays.empty(),
                "save: the model has no parameters; list its layers with CATENA_FUNCTIONS, or add "
                "them to the FunctionBag");
+  std::set<std::string> names;
+  for (const auto& [path, array] : arrays)
+    CATENA_CHECK(ValueError, names.insert(path).second, "save: the model has '", path, "' twice");
   warn_about_forgotten_parameters("save");
   return arrays;
 }
 
 void from_arrays(const std::map<std::string, Array>& arrays, Parameterized& model,
                  const std::string& source, bool strict) {
-  const auto named = model.named_parameters();
   std::string problems;
   std::map<std::string, Array> unknown = arrays;
-  std::vector<std::pair<Parameter, Array>> pairs;
-  for (const auto& [path, parameter] : named) {
+  std::vector<std::pair<Array, Array>> pairs;
+  bool older = true;  // nothing but persistent arrays is missing
+  const auto take = [&](const std::string& path, const Array& own) {
     const auto found = arrays.find(path);
     unknown.erase(path);
     if (found == arrays.end()) {
-      problems += message("\n  missing: ", path, " ", parameter.shape());
-    } else if (found->second.shape() != parameter.shape() || !is_float(found->second.dtype())) {
-      problems += message("\n  ", path, ": expected ", parameter.shape(), " ", parameter.dtype(),
-                          ", got ", found->second.shape(), " ", found->second.dtype());
-    } else {
-      pairs.emplace_back(parameter, found->second);
+      problems += message("\n  missing: ", path, " ", own.shape());
+      return;
     }
-  }
+    const Array& saved = found->second;
+    const bool converts = is_float(saved.dtype()) && is_float(own.dtype());
+    if (saved.shape() == own.shape() && (saved.dtype() == own.dtype() || converts)) {
+      pairs.emplace_back(own, saved);
+      return;
+    }
+    problems += message("\n  ", path, ": expected ", own.shape(), " ", own.dtype(), ", got ",
+                        saved.shape(), " ", saved.dtype());
+    older = false;
+  };
+  for (const auto& [path, parameter] : model.named_parameters()) take(path, parameter.data());
+  older = older && problems.empty();
+  for (const auto& [path, persistent] : model.named_persistents()) take(path, persistent.data());
+  older = older && unknown.empty();
   for (const auto& [name, array] : unknown)
     problems += message("\n  unknown: ", name, " ", array.shape());
-  CATENA_CHECK(IoError, !strict || problems.empty(), "load: ", source,
-               " does not fit the model:", problems);
-  for (const auto& [parameter, array] : pairs) parameter.data().assign(array);
+  CATENA_CHECK(
+      IoError, !strict || problems.empty(), "load: ", source, " does not fit the model:", problems,
+      older ? "\nThe parameters are all there. If the file is older than these persistent arrays, "
+              "serializers::load of a model file with strict = false keeps the model's own"
+            : "");
+  for (const auto& [own, saved] : pairs) own.assign(saved);
 }
 
 void save(const std::string& path, const Parameterized& model, bool compressed) {

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "catena/array/manipulation.h"
+#include "catena/autograd/test_scope.h"
 
 namespace catena::training {
 
@@ -113,6 +114,13 @@ std::map<std::string, double> evaluate(
   }
   means.reduce(sum);
   return means.values();
+}
+
+std::map<std::string, double> evaluate(
+    Parameterized& model, datasets::BatchIterator& batches, const std::vector<std::string>& names,
+    const std::function<void(const datasets::Batch&, Means&)>& measure, const SumOverRanks& sum) {
+  const TestScope scope(model);
+  return evaluate(batches, names, measure, sum);
 }
 
 }  // namespace catena::training

@@ -168,5 +168,37 @@ TEST(Checkpoint, NamesWhatDoesNotFit) {
   EXPECT_THROW(saved.save(folder / "none/c.npz"), IoError);
 }
 
+TEST(Checkpoint, HoldsPersistentArrays) {
+  struct Norm : Parameterized {
+    OwnedParameter gamma{ones({3})};
+    OwnedPersistent mean{zeros({3}), OverRanks::kMean}, count{zeros({}, dtype::int64)};
+    CATENA_PARAMETERS(gamma, mean, count)
+  };
+  struct Net : FunctionSet {
+    Norm bn1;
+    CATENA_FUNCTIONS(bn1)
+  };
+  const TempFolder folder;
+  const std::string file = folder / "run.npz";
+  Net net, resumed;
+  Checkpoint writer, reader;
+  writer.add("model", net);
+  reader.add("model", resumed);
+  net.bn1.mean.data().fill(0.5);
+  net.bn1.count.data().fill(12);
+  writer.save(file);
+  EXPECT_EQ(load_npz(file).count("model/bn1/mean"), 1u);
+  resumed.to(cpu(1));
+  reader.load(file);
+  EXPECT_EQ(resumed.bn1.mean.data().to_vector<double>(), std::vector<double>(3, 0.5));
+  EXPECT_EQ(resumed.bn1.count.data().item<int64_t>(), 12);
+  EXPECT_EQ(resumed.device(), cpu(1));
+
+  save_npz(file, {{"model/bn1/gamma", zeros({3})}});
+  expect_contains(error_of<IoError>([&] { reader.load(file); }),
+                  {"run.npz, model: ", "missing: bn1/mean (3,)", "missing: bn1/count ()"});
+  EXPECT_EQ(resumed.bn1.gamma.data().to_vector<double>(), std::vector<double>(3, 1));
+}
+
 }  // namespace
 }  // namespace catena::serializers

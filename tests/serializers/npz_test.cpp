@@ -61,6 +61,104 @@ TEST(Npz, NamesEverythingThatDoesNotFit) {
       std::string::npos);
 }
 
+// Statistics and counts beside parameters, as of batch normalization.
+struct Norm : Parameterized {
+  OwnedParameter gamma{ones({3}, dtype::float32)};
+  OwnedPersistent running_mean{zeros({3}, dtype::float32), OverRanks::kMean};
+  OwnedPersistent count{zeros({}, dtype::int64)};
+  CATENA_PARAMETERS(gamma, running_mean, count)
+};
+struct WithState : FunctionSet {
+  Norm bn1;
+  OwnedPersistent table{zeros({2}, dtype::bool_)};
+  CATENA_FUNCTIONS(bn1, table)
+};
+
+TEST(Npz, PersistentArraysByName) {
+  const TempFolder folder;
+  const std::string file = folder / "model.npz";
+  WithState model;
+  model.bn1.running_mean.copy_from(array({1.5f, -2.0f, 0.25f}));
+  model.bn1.count.data().fill(int64_t(1) << 60);
+  model.table.data()(1).fill(true);
+  model.eval();
+  save(file, model);
+  const auto arrays = load_npz(file);
+  EXPECT_EQ(arrays.size(), 4u);
+  EXPECT_EQ(arrays.at("bn1/running_mean").to_vector<float>(),
+            (std::vector<float>{1.5f, -2, 0.25f}));
+  EXPECT_EQ(arrays.at("bn1/count").dtype(), dtype::int64);
+
+  WithState other;
+  other.to(cpu(1));
+  const Persistent seat = other.bn1.running_mean;
+  load(file, other);
+  EXPECT_TRUE(other.bn1.running_mean == seat);
+  EXPECT_EQ(seat.device(), cpu(1));
+  EXPECT_EQ(seat.data().to_vector<float>(), (std::vector<float>{1.5f, -2, 0.25f}));
+  EXPECT_EQ(other.bn1.count.data().item<int64_t>(), int64_t(1) << 60);
+  EXPECT_EQ(other.table.data().to_vector<double>(), (std::vector<double>{0, 1}));
+  EXPECT_TRUE(other.training()) << "the state is not in the file";
+
+  struct Sampler : Parameterized {
+    OwnedPersistent table{ones({2}, dtype::uint8)};
+    CATENA_PARAMETERS(table)
+  } sampler, loaded;
+  loaded.table.data().fill(7);
+  save(folder / "sampler.npz", sampler);  // without parameters
+  load(folder / "sampler.npz", loaded);
+  EXPECT_EQ(loaded.table.data().to_vector<double>(), (std::vector<double>{1, 1}));
+
+  struct Twice : Parameterized {
+    OwnedParameter W{ones({2})};
+    OwnedPersistent state{ones({2})};
+    void visit_parameters(const Visitor& v, const std::string& prefix) override {
+      v(prefix + "W", W);
+    }
+    void visit_persistents(const PersistentVisitor& v, const std::string& prefix) override {
+      v(prefix + "W", state);
+    }
+  };
+  expect_contains(error_of<ValueError>([&] { save(file, Twice()); }), {"the model has 'W' twice"});
+}
+
+TEST(Npz, PersistentArraysThatDoNotFit) {
+  const TempFolder folder;
+  const std::string file = folder / "bad.npz";
+  WithState model;
+  model.bn1.running_mean.data().fill(4);
+  const auto told = [&](const NamedArrays& arrays) {
+    save_npz(file, arrays);
+    return error_of<IoError>([&] { load(file, model); });
+  };
+  const std::string wrong = told({{"bn1/gamma", zeros({3})},
+                                  {"bn1/running_mean", zeros({4})},
+                                  {"bn1/count", zeros({}, dtype::int32)},
+                                  {"bn1/running_var", zeros({3})}});
+  expect_contains(wrong, {"bad.npz", "bn1/running_mean: expected (3,) float32, got (4,) float64",
+                          "bn1/count: expected () int64, got () int32", "missing: table (2,)",
+                          "unknown: bn1/running_var (3,)"});
+  EXPECT_EQ(wrong.find("keeps the model's own"), wrong.npos);
+  EXPECT_EQ(model.bn1.gamma.data().to_vector<double>(), std::vector<double>(3, 1)) << "unchanged";
+
+  // A file of before the layer had them.
+  const std::string older = told({{"bn1/gamma", zeros({3})}});
+  expect_contains(older, {"missing: bn1/running_mean (3,)", "missing: bn1/count ()",
+                          "missing: table (2,)", "strict = false keeps the model's own"});
+  load(file, model, false);
+  EXPECT_EQ(model.bn1.gamma.data().to_vector<double>(), std::vector<double>(3, 0));
+  EXPECT_EQ(model.bn1.running_mean.data().to_vector<double>(), std::vector<double>(3, 4));
+
+  // Floating dtypes are converted.
+  save_npz(file, {{"bn1/gamma", zeros({3})},
+                  {"bn1/running_mean", full({3}, 2.0, dtype::float64)},
+                  {"bn1/count", ones({}, dtype::int64)},
+                  {"table", ones({2}, dtype::bool_)}});
+  load(file, model);
+  EXPECT_EQ(model.bn1.running_mean.data().to_vector<double>(), std::vector<double>(3, 2));
+  EXPECT_EQ(model.bn1.running_mean.dtype(), dtype::float32);
+}
+
 TEST(Npz, OptimizersContinueBitForBit) {
   const TempFolder folder;
   const auto train = [](Optimizer& optimizer, Model& model, int64_t from, int64_t to) {

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "catena/array/creation.h"
+#include "catena/functions/noise.h"
 #include "catena/testing_markers.h"
 
 namespace catena::training {
@@ -88,6 +89,29 @@ TEST(Evaluate, SumsNumeratorsAndCountsOverRanks) {
     }
     EXPECT_EQ(total[1], 23);
   }
+}
+
+TEST(Evaluate, TestsTheModelInTestState) {
+  struct Net : FunctionSet {
+    functions::Dropout drop, frozen;
+    CATENA_FUNCTIONS(drop, frozen)
+  } net;
+  net.frozen.eval();
+  const auto data = std::make_shared<datasets::TupleDataset>(std::vector<Array>{ones({6})});
+  datasets::PrefetchIterator batches(data, datasets::SerialIterator(6, 4), cpu(0));
+  int calls = 0;
+  const auto measure = [&](const Batch& batch, Means& means) {
+    EXPECT_FALSE(net.training() || net.drop.training() || net.frozen.training());
+    const Variable y = net.drop(Variable::constant(batch.x()));
+    means.add("sum", y.data().to_vector<double>()[0], double(batch.size()));
+    if (++calls == 3) throw ValueError("in the test pass");
+  };
+  EXPECT_EQ(evaluate(net, batches, {"sum"}, measure).at("sum"), 1.0);
+  EXPECT_TRUE(net.training() && net.drop.training());
+  EXPECT_FALSE(net.frozen.training());
+  EXPECT_THROW(evaluate(net, batches, {"sum"}, measure), ValueError);
+  EXPECT_TRUE(net.training() && net.drop.training());
+  EXPECT_FALSE(net.frozen.training());
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "catena/autograd/function_set.h"
 #include "catena/functions/math.h"
 
 namespace catena::functions {
@@ -12,5 +13,19 @@ namespace catena::functions {
 // device and drawn again in backward, so nothing is saved. ratio of [0, 1), else ValueError; 0.5
 // without one.
 Variable dropout(const VariableOperand& x, std::optional<double> ratio = {}, YesNo train = true);
+
+// dropout as a layer without parameters: drops in train state, unless the call says otherwise. Like
+// any layer it is listed in CATENA_FUNCTIONS, where train() and eval() of the model find it.
+// ValueError for a ratio outside [0, 1).
+class Dropout : public Parameterized {
+ public:
+  explicit Dropout(double ratio = 0.5);
+  Variable operator()(const VariableOperand& x, std::optional<YesNo> train = {}) const;
+  void visit_parameters(const Visitor& visitor, const std::string& prefix = "") override;
+  double ratio() const { return ratio_; }
+
+ private:
+  double ratio_;
+};
 
 }  // namespace catena::functions

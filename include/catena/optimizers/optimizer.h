@@ -70,6 +70,10 @@ class Optimizer {
   // In the order of model.parameters(): ascending names, or the order of the list.
   const Parameters& parameters() const { return ordered_; }
   const ArenaSet& layout() const { return layout_; }
+  // Persistent arrays of the model that setup was given ("/bn1/running_mean"), in order of
+  // declaration; none after setup with a list. Handed on to whoever trains over ranks: the
+  // optimizer itself neither reads, moves nor saves them.
+  const NamedPersistents& persistents() const { return persistents_; }
   // Number of updates since setup. With parameters on a GPU it is read from there, where graph
   // replays count it; this waits for the device.
   int64_t t() const;
@@ -179,7 +183,7 @@ class Optimizer {
     DeviceValues values;
   };
 
-  void setup_named(const ArenaSet::Named& named);
+  void setup_named(const ArenaSet::Named& named, NamedPersistents persistents);
   void find_positions();
   void make_groups(const std::vector<Arrays>& old_states);
   void make_device_values(Group& group, Device device);
@@ -191,6 +195,7 @@ class Optimizer {
 
   ArenaSet layout_;
   Parameters ordered_;
+  NamedPersistents persistents_;
   std::vector<size_t> positions_;  // of ordered_ in declaration
   std::vector<Group> groups_;      // one for each arena
   std::vector<Arrays> states_;     // by position in declaration

@@ -43,12 +43,14 @@ class ReplicaSet {
   // Adds the gradients of all replicas to those of the optimizer, which holds the master: one
   // transfer and one addition for each replica, as replicas lie in arenas.
   void accumulate_into(Optimizer& optimizer);
-  // Copies the optimizer's parameters into all replicas, one transfer each.
+  // Copies the optimizer's parameters into all replicas, one transfer each. Persistent arrays stay
+  // those that each replica has collected itself; see average_persistents.
   void copy_from(Optimizer& optimizer);
 
  protected:
   void add(Parameterized& replica);
   void zero_replicas();
+  void average_persistents_with(const Parameterized& master);
 
  private:
   struct Entry {
@@ -79,6 +81,9 @@ class Replicas : public ReplicaSet {
     master_->zero_grads();
     zero_replicas();
   }
+  // Gives master and replicas the mean over all of them of each persistent array that is declared
+  // OverRanks::kMean: before the master is tested or saved.
+  void average_persistents() { average_persistents_with(*master_); }
 
  private:
   Model* master_;

@@ -4,7 +4,7 @@
 //   auto comm = create_communicator();
 //   Mlp model;  model.to(comm->device());
 //   auto optimizer = create_multi_node_optimizer(optimizers::Adam(), comm);
-//   optimizer.setup(model);                                  // all ranks get rank 0's parameters
+//   optimizer.setup(model);                                  // all ranks get rank 0's values
 //   for (...) {
 //     optimizer.zero_grads();
 //     optimizer.set_batch_weight(n_local, n_global);         // only if shards are uneven
@@ -34,8 +34,8 @@ class MultiNodeOptimizer {
   MultiNodeOptimizer(MultiNodeOptimizer&&) noexcept = default;
 
   // Sets the optimizer up, checks that all ranks have the same model and the same hyper-parameters
-  // (ValueError naming the first difference, on all ranks) and copies rank 0's parameters to the
-  // others. The model must be on comm.device() (DeviceError).
+  // (ValueError naming the first difference, on all ranks) and copies rank 0's parameters and
+  // persistent arrays to the others. The model must be on comm.device() (DeviceError).
   void setup(Parameterized& model) { optimizer_->setup(model); }
   void setup(Parameterized&& model) = delete;
   void setup(const Parameters& parameters) { optimizer_->setup(parameters); }
@@ -52,12 +52,16 @@ class MultiNodeOptimizer {
   // While the result lives, backward only adds to this rank's gradients; the first backward after
   // it averages the sums. Several micro-batches: all but the last inside.
   [[nodiscard]] NoSync no_sync() { return NoSync(reducer_->comm()); }
-  // Copies rank 0's parameters, states, hyper-parameters and t to the other ranks, for instance
-  // after loading a checkpoint on rank 0 alone (from_rank0.h reads whole checkpoints so).
-  // Collective.
+  // Copies rank 0's parameters, persistent arrays, states, hyper-parameters and t to the other
+  // ranks, for instance after loading a checkpoint on rank 0 alone (from_rank0.h reads whole
+  // checkpoints so). Collective.
   void broadcast_state();
+  // average_persistents (persistents.h) of the model that setup was given. Collective: all ranks,
+  // before test passes and before rank 0 writes a checkpoint.
+  void average_persistents();
   // Collective: ValueError on all ranks, with the first that differs and the ranks, unless all hold
-  // the same bits in parameters, states, hyper-parameters and t; the communicator has then failed.
+  // the same bits in parameters, persistent arrays that are declared OverRanks::kEqual, states,
+  // hyper-parameters and t; the communicator has then failed.
   // Reads every parameter and state once, on its device, and waits for that. For steps that no
   // update() sees: call it every now and then between replays of a graph.
   void check_state() { reducer_->check_state("check_state"); }

@@ -1,6 +1,7 @@
 // Models and optimizers in NumPy's .npz files, by name.
 //
-// A model's file holds one array for each parameter, named by its path: "l1/W". An optimizer's
+// A model's file holds one array for each parameter and each persistent array, named by its path:
+// "l1/W", "bn1/running_mean". An optimizer's
 // holds "t", its hyper-parameters and its states: "alpha", "m/l1/W". The files know nothing of
 // devices or of the layout in memory, and NumPy reads them. Files are written under a temporary
 // name and renamed: whatever happens, the old file or the new one is there, whole.
@@ -14,12 +15,14 @@
 
 namespace catena::serializers {
 
-// Waits for the parameters' devices. IoError with the path and the system's reason; ValueError when
-// the model has no parameters.
+// Waits for the model's devices. IoError with the path and the system's reason; ValueError when the
+// model has neither parameters nor persistent arrays, or two of the same name.
 void save(const std::string& path, const Parameterized& model, bool compressed = false);
-// Copies the values into the model's parameters, wherever they are. Floating dtypes are converted.
-// IoError listing every name that is missing, of another shape, or unknown to the model; the model
-// is then unchanged. strict = false takes what fits by name and shape and ignores the rest.
+// Copies the values into the model's parameters and persistent arrays, wherever they are. Floating
+// dtypes are converted into each other; persistent arrays of other dtypes must have been saved as
+// such. IoError listing every name that is missing, of another shape or dtype, or unknown to the
+// model; the model is then unchanged. strict = false takes what fits and ignores the rest: so files
+// are read that were written before a layer had its persistent arrays.
 void load(const std::string& path, Parameterized& model, bool strict = true);
 
 // States, t and hyper-parameters; the optimizer must have been set up (ValueError), for loading

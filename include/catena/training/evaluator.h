@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "catena/array/array.h"
+#include "catena/autograd/function_set.h"
 #include "catena/datasets/prefetch.h"
 
 namespace catena::training {
@@ -60,9 +61,16 @@ class Means {
 
 // Goes once through `batches` (an order without repeat; it is rewound first), calls measure for
 // each non-empty batch and returns the means over all ranks. The measure is expected to run the
-// model in test mode and to add every name.
+// model in test state and to add every name.
 std::map<std::string, double> evaluate(
     datasets::BatchIterator& batches, const std::vector<std::string>& names,
+    const std::function<void(const datasets::Batch&, Means&)>& measure,
+    const SumOverRanks& sum = {});
+// The same with `model` in test state (TestScope), which gets its state back however this ends.
+// Statistics that the ranks collect apart are made one before, on all ranks:
+// parallel::average_persistents(model, comm).
+std::map<std::string, double> evaluate(
+    Parameterized& model, datasets::BatchIterator& batches, const std::vector<std::string>& names,
     const std::function<void(const datasets::Batch&, Means&)>& measure,
     const SumOverRanks& sum = {});
 

@@ -12,8 +12,10 @@ namespace F = catena::functions;
 struct Mlp : FunctionSet {
   F::Linear l1{4, 3}, l2{3, 2, {.nobias = true}};
   std::vector<F::Linear> more;
-  CATENA_FUNCTIONS(l1, l2, more)
-  Variable operator()(const Variable& x) const { return l2(F::relu(l1(x))); }
+  OwnedPersistent table{ones({2})};
+  F::Dropout drop;
+  CATENA_FUNCTIONS(l1, l2, more, table, drop)
+  Variable operator()(const Variable& x) const { return drop(l2(F::relu(l1(x))), training()); }
 };
 
 struct Square : Function {

@@ -1,0 +1,90 @@
+// Persistent: an array that belongs to a layer but is not trained, as running means or the table of
+// a sampler, shared by handle.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "catena/array/creation.h"
+
+namespace catena {
+
+// What ranks that train one model together do with such an array. All start from rank 0's values:
+// setup and broadcast_state of a multi-node optimizer copy them to the other ranks.
+enum class OverRanks : uint8_t {
+  kEqual,    // the same bits on every rank, as of parameters, and compared with them
+  kMean,     // each rank's own until parallel::average_persistents, which gives all the mean
+  kPerRank,  // each rank's own
+};
+// "equal", "mean", "per rank".
+const char* name(OverRanks over_ranks);
+
+// State behind Persistent handles.
+struct PersistentState : RefCounted {
+  Array data;
+  OverRanks over_ranks = OverRanks::kEqual;
+  std::string path;  // "bn1/running_mean", the longest that a listing of a model gave
+  static void destroy(PersistentState* state) { delete state; }
+};
+
+// A layer writes into the array (bn.running_mean.data() *= 0.9), whose place in memory changes only
+// when the model moves to another device. Models move, copy, save and load it under its name;
+// gradients, optimizers and their arenas do not see it. An undefined one (default-constructed, of a
+// layer that was moved from) may be assigned, compared and asked whether it is defined(); anything
+// else is a ValueError that names the call.
+//
+// As with arrays, two threads may not write, or one write while another reads, at the same time.
+class Persistent {
+ public:
+  Persistent() = default;
+  // Takes the array, of any dtype, as initial value; a copy unless it is contiguous. ValueError
+  // when it is undefined, DtypeError for kMean unless it is of a floating dtype.
+  explicit Persistent(const Array& initial, OverRanks over_ranks = OverRanks::kEqual);
+
+  bool defined() const { return bool(state_); }
+  const Array& data() const { return known("Persistent::data").data; }
+  Dtype dtype() const { return known("Persistent::dtype").data.dtype(); }
+  const Shape& shape() const { return known("Persistent::shape").data.shape(); }
+  int64_t size() const { return known("Persistent::size").data.size(); }
+  Device device() const { return known("Persistent::device").data.device(); }
+  OverRanks over_ranks() const { return known("Persistent::over_ranks").over_ranks; }
+  // Where a model has it: "bn1/running_mean", or "" when no model has listed it yet. Any thread.
+  std::string path() const;
+
+  // Copies the values of `source`, from any device; the array stays. ShapeError, DtypeError.
+  void copy_from(const Array& source) const;
+  void to(Device device) const;
+  // An independent one with the same values.
+  Persistent clone() const;
+
+  // Remembers where a model has it, for messages; any thread.
+  void note_path(const std::string& path) const;
+
+  friend bool operator==(const Persistent& a, const Persistent& b) { return a.state_ == b.state_; }
+
+ private:
+  PersistentState& known(const char* who) const {
+    if (!state_) [[unlikely]]
+      fail_undefined(who);
+    return *state_;
+  }
+  [[noreturn, gnu::cold]] static void fail_undefined(const char* who);
+
+  IntrusivePtr<PersistentState> state_;
+};
+
+// A Persistent that is a member of a layer: copying the layer makes a new one, moving it keeps the
+// array, assigning writes into the existing one (what happens over ranks stays as declared).
+class OwnedPersistent : public Persistent {
+ public:
+  OwnedPersistent() = default;
+  explicit OwnedPersistent(const Array& initial, OverRanks over_ranks = OverRanks::kEqual)
+      : Persistent(initial, over_ranks) {}
+  OwnedPersistent(const OwnedPersistent& other)
+      : Persistent(other.defined() ? other.clone() : Persistent()) {}
+  OwnedPersistent(OwnedPersistent&&) noexcept = default;
+  OwnedPersistent& operator=(const OwnedPersistent& other);
+  OwnedPersistent& operator=(OwnedPersistent&&) noexcept = default;
+};
+
+}  // namespace catena
