@@ -1,4 +1,5 @@
-// The way of a rank process to the launcher: blocks on its standard error, see frame.h.
+// The way of a rank process to the launcher: blocks on its standard error, see
+// wire/output_frames.h.
 #pragma once
 
 #include <string>

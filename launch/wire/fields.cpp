@@ -43,7 +43,10 @@ std::string value_text(const std::string& value) { return value; }
 std::string value_text(bool value) { return value ? "1" : "0"; }
 std::string value_text(int value) { return std::to_string(value); }
 std::string value_text(std::uint64_t value) { return std::to_string(value); }
-std::string value_text(double value) { return format_seconds(value); }
+std::string value_text(double value) {  // every digit, so that the same number is read
+  char text[32];
+  return std::string(text, std::to_chars(text, text + sizeof(text), value).ptr);
+}
 
 // "name=text name=text"
 std::string value_text(const std::map<std::string, std::string>& value) {

@@ -64,7 +64,6 @@ Backend* find_backend(DeviceType type) {
   Backend* found = table()[static_cast<int>(type)].load(std::memory_order_acquire);
   if (found == nullptr && load_plugin(name(type)).empty()) {
     found = table()[static_cast<int>(type)].load(std::memory_order_acquire);
-    load_companions(type);
   }
   return found;
 }

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 
+#include "catena/core/backend.h"
 #include "catena/core/error.h"
 #include "catena/core/log.h"
 #include "core/standard_folders.h"
@@ -90,6 +91,8 @@ std::string load_plugin(const char* name) {
   if (!result.tried) {
     result.tried = true;  // before the entry runs, which may ask for itself
     result.error = open_plugin(name);
+    if (result.error.empty() && std::string_view(name) == catena::name(DeviceType::kCuda))
+      load_companions(DeviceType::kCuda);
   }
   return result.error;
 }

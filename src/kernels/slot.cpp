@@ -1,6 +1,7 @@
 #include "catena/kernels/slot.h"
 
 #include <algorithm>
+#include <memory>
 #include <mutex>
 
 #include "backends/cpu/register.h"
@@ -20,8 +21,13 @@ std::vector<SlotBase*>& slot_list() {
   return *list;
 }
 
+std::vector<SlotBase*> copy_of_slot_list() {
+  std::lock_guard lock(provider_mutex());
+  return slot_list();
+}
+
 void apply_rules_to_all() {
-  for (SlotBase* slot : slot_list()) slot->apply_rules();
+  for (SlotBase* slot : copy_of_slot_list()) slot->apply_rules();
 }
 
 // The CPU kernels are part of this library: they are registered when a slot first finds no
@@ -29,6 +35,7 @@ void apply_rules_to_all() {
 void register_builtin_kernels() {
   static std::once_flag once;
   std::call_once(once, [] {
+    config();  // its rules from the environment come before anybody is told of changes
     on_provider_rules(&apply_rules_to_all);
     register_cpu_kernels();
     load_companions(DeviceType::kCpu);
@@ -41,7 +48,10 @@ ProviderUse use_of(const char* slot, const std::string& provider) {
 
 }  // namespace
 
-SlotBase::SlotBase(const char* name) : name_(name) { slot_list().push_back(this); }
+SlotBase::SlotBase(const char* name) : name_(name) {
+  std::lock_guard lock(provider_mutex());
+  slot_list().push_back(this);
+}
 
 std::vector<ProviderInfo> SlotBase::providers(DeviceType type) const {
   register_builtin_kernels();
@@ -68,19 +78,29 @@ void SlotBase::add(DeviceType type, const char* provider, int priority, AnyFunct
   publish(type);
 }
 
-// The caller holds the lock. Tables are never freed: a call of another thread may be walking the
-// last one, and they are made for a handful of reasons in the life of a process.
+// The caller holds the lock.
 void SlotBase::publish(DeviceType type) {
   const auto& entries = entries_[static_cast<int>(type)];
   const bool forced = std::any_of(entries.begin(), entries.end(), [&](const Entry& e) {
     return use_of(name_, e.provider) == ProviderUse::kOnly;
   });
   const ProviderUse wanted = forced ? ProviderUse::kOnly : ProviderUse::kOn;
-  auto* table = new Table;
+  Table table;
   for (const Entry& e : entries)
-    if (use_of(name_, e.provider) == wanted) table->push_back(e.function);
-  table->push_back(nullptr);
-  tables_[static_cast<int>(type)].store(table->data(), std::memory_order_release);
+    if (use_of(name_, e.provider) == wanted) table.push_back(e.function);
+  table.push_back(nullptr);
+  tables_[static_cast<int>(type)].store(keep(std::move(table)), std::memory_order_release);
+}
+
+// Tables are never freed: a call of another thread may be walking one. Equal ones are made once, so
+// that rules may change as often as they like.
+const SlotBase::AnyFunction* SlotBase::keep(Table table) {
+  static auto* kept = new std::vector<std::unique_ptr<const Table>>;
+  const auto same =
+      std::find_if(kept->begin(), kept->end(), [&](const auto& other) { return *other == table; });
+  if (same != kept->end()) return (*same)->data();
+  kept->push_back(std::make_unique<const Table>(std::move(table)));
+  return kept->back()->data();
 }
 
 SlotBase::AnyFunction SlotBase::find(DeviceType type, std::string_view provider) const {
@@ -100,6 +120,13 @@ const SlotBase::AnyFunction* SlotBase::load_or_fail(Device device) const {
       tables_[static_cast<int>(device.type())].load(std::memory_order_acquire);
   if (table == nullptr) refuse(device);
   return table;
+}
+
+const SlotBase::AnyFunction* SlotBase::after_registration(Device device,
+                                                          const AnyFunction* asked) const {
+  register_builtin_kernels();
+  const AnyFunction* now = tables_[static_cast<int>(device.type())].load(std::memory_order_acquire);
+  return now == asked ? nullptr : now;
 }
 
 void SlotBase::refuse(Device device) const {
@@ -124,7 +151,7 @@ void SlotBase::refuse(Device device) const {
 
 std::vector<SlotBase*> all_slots() {
   register_builtin_kernels();
-  return slot_list();
+  return copy_of_slot_list();
 }
 
 ProviderScope::ProviderScope(std::string_view rules) : before_(config().providers.text()) {

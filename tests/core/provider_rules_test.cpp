@@ -15,6 +15,9 @@ TEST(ProviderRules, LastRuleThatFitsWins) {
   EXPECT_EQ(rules.use("convolution", "cublaslt"), ProviderUse::kOff);
   EXPECT_EQ(rules.use("copy", "nvrtc"), ProviderUse::kOff);
   EXPECT_EQ(rules.use("fill", "nvrtc"), ProviderUse::kOn);
+  rules = " cudnn:off,\tonednn:only ";  // blanks count for nothing
+  EXPECT_EQ(rules.use("matmul", "cudnn"), ProviderUse::kOff);
+  EXPECT_EQ(rules.use("matmul", "onednn"), ProviderUse::kOnly);
   rules = "";
   EXPECT_EQ(rules.use("copy", "nvrtc"), ProviderUse::kOn);
 }
@@ -22,7 +25,8 @@ TEST(ProviderRules, LastRuleThatFitsWins) {
 TEST(ProviderRules, WrongTextChangesNothing) {
   ProviderRules rules;
   rules = "cudnn:off";
-  for (const char* text : {"cudnn", "cudnn:", "cudnn:maybe", ":off", "matmul/:off", "cudnn:off,,"})
+  for (const char* text :
+       {"cudnn", "cudnn:", "cudnn:maybe", ":off", "matmul/:off", "/cudnn:off", "cudnn:off,,"})
     EXPECT_THROW(rules = text, ValueError) << text;
   EXPECT_EQ(rules.text(), "cudnn:off");
   EXPECT_EQ(rules.use("matmul", "cudnn"), ProviderUse::kOff);

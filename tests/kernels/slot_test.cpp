@@ -98,7 +98,7 @@ TEST(Slot, CallThatNobodyTakesNamesProvidersAndRules) {
 }
 
 TEST(Slot, WithoutProvidersSaysSo) {
-  static Slot<Call> empty("empty_slot");
+  static auto& empty = *new Slot<Call>("empty_slot");  // as long as the process
   std::vector<std::string> asked;
   try {
     empty(cpu(0), {1, asked});
@@ -113,6 +113,14 @@ TEST(Slot, FindsProvidersByName) {
   EXPECT_FALSE(slot().provider(DeviceType::kCpu, "fast")({3, asked}));
   EXPECT_TRUE(slot().provider(DeviceType::kCpu, "all")({3, asked}));
   EXPECT_THROW(slot().provider(DeviceType::kCpu, "cudnn"), DeviceError);
+}
+
+TEST(Slot, RulesThatAreAssignedWithAllSettingsTakeEffect) {
+  const Config before = config();
+  config().providers = "fast:off";
+  EXPECT_EQ(asked_for(2), (std::vector<std::string>{"all"}));
+  config() = before;
+  EXPECT_EQ(asked_for(2), (std::vector<std::string>{"fast"}));
 }
 
 // Tables are replaced while other threads call.

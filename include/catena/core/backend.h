@@ -112,8 +112,8 @@ Backend& backend(DeviceType type);
 // Null instead of an exception.
 Backend* find_backend(DeviceType type);
 // Plug-ins with further kernels for the device type, cudnn for cuda and onednn for cpu. They are
-// loaded behind its own: a GPU's with its plug-in, the CPU's with its first kernel. Missing ones
-// are left out; plugin_error() has the reason.
+// loaded behind its own: a GPU's by load_plugin with its plug-in, the CPU's with its first kernel.
+// Missing ones are left out; plugin_error() has the reason.
 std::span<const char* const> companions(DeviceType type);
 void load_companions(DeviceType type);
 // Called by a plug-in's entry function.

@@ -13,15 +13,21 @@ enum class ProviderUse : uint8_t { kOn, kOff, kOnly };
 
 // Rules "[KERNEL/]PROVIDER:on|off|only", separated by commas; later ones win:
 //   config().providers = "cudnn:off,matmul/cublaslt:only";
-// KERNEL and PROVIDER are names as `catena-run --check` lists them. A provider that does not exist
-// is no error: its plug-in may be loaded later, or be missing.
+// KERNEL is the name of a slot (headers of catena/kernels), PROVIDER one such as cpu, nvrtc,
+// cublaslt, cudnn, onednn or products; `catena-run --check` lists the kernels that have several.
+// Names that do not exist are no error: a plug-in may be loaded later, or be missing.
+//
+// Rules may be set and read by several threads at once.
 class ProviderRules {
  public:
+  ProviderRules() = default;
+  ProviderRules(const ProviderRules& other);
+  ProviderRules& operator=(const ProviderRules& other);  // takes effect as text does
   // ValueError for text of another form; the rules then stay as they were. Takes effect at once for
   // calls that begin later, also of other threads.
   ProviderRules& operator=(std::string_view text);
   ProviderRules& operator=(const char* text) { return *this = std::string_view(text); }
-  const std::string& text() const { return text_; }
+  std::string text() const;
   ProviderUse use(std::string_view kernel, std::string_view provider) const;
 
  private:

@@ -23,7 +23,7 @@ struct ProviderInfo {
   ProviderUse use;  // by the rules of config().providers
 };
 
-// Untyped part of a slot.
+// Untyped part of a slot. Slots live as long as the process.
 class SlotBase {
  public:
   explicit SlotBase(const char* name);
@@ -51,6 +51,9 @@ class SlotBase {
   AnyFunction find(DeviceType type, std::string_view provider) const;  // throws DeviceError
   // Loads the plug-ins of the device type and returns its functions, or throws DeviceError.
   const AnyFunction* load_or_fail(Device device) const;
+  // The table for a call that nobody of `asked` took, if there is another by now: a provider may
+  // have been added before the built-in ones. Else null.
+  const AnyFunction* after_registration(Device device, const AnyFunction* asked) const;
   // No provider took the call: throws DeviceError that names those asked.
   [[noreturn]] void refuse(Device device) const;
 
@@ -60,6 +63,7 @@ class SlotBase {
 
  private:
   void publish(DeviceType type);
+  static const AnyFunction* keep(Table table);
 };
 
 // A kernel that takes calls described by the struct Call.
@@ -86,10 +90,11 @@ class Slot : public SlotBase {
     const AnyFunction* next = table.load(std::memory_order_acquire);
     if (next == nullptr) [[unlikely]]
       next = load_or_fail(device);
+    const AnyFunction* const asked = next;
     for (; *next != nullptr; ++next)
       if (reinterpret_cast<Function>(*next)(call)) [[likely]]
         return;
-    refuse(device);
+    ask_others(device, call, asked);
   }
   // A named provider, for tests and benchmarks.
   Function provider(DeviceType type, std::string_view provider_name) const {
@@ -97,6 +102,13 @@ class Slot : public SlotBase {
   }
 
  private:
+  [[gnu::noinline, gnu::cold]] void ask_others(Device device, const Call& call,
+                                               const AnyFunction* asked) const {
+    if (const AnyFunction* next = after_registration(device, asked))
+      for (; *next != nullptr; ++next)
+        if (reinterpret_cast<Function>(*next)(call)) return;
+    refuse(device);
+  }
   template <void (*kFunction)(const Call&)>
   static bool take_all(const Call& call) {
     kFunction(call);

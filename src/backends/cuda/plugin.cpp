@@ -28,6 +28,6 @@ extern "C" __attribute__((visibility("default"))) void catena_plugin_kernels() {
 CATENA_PLUGIN(cuda) {
   using namespace catena;
   CATENA_CHECK(DeviceError, gpu::device_count() > 0, gpu::no_device_reason());
+  catena_plugin_kernels();  // before the backend, with which other threads find the device
   gpu::register_cuda_backend();
-  catena_plugin_kernels();
 }
