@@ -42,8 +42,12 @@ void register_builtin_kernels() {
   });
 }
 
-ProviderUse use_of(const char* slot, const std::string& provider) {
-  return config().providers.use(slot, provider);
+// The use of those that are asked: where one is forced, only such.
+ProviderUse use_of_asked(const std::vector<ProviderInfo>& providers) {
+  const bool forced = std::any_of(providers.begin(), providers.end(), [](const ProviderInfo& p) {
+    return p.use == ProviderUse::kOnly;
+  });
+  return forced ? ProviderUse::kOnly : ProviderUse::kOn;
 }
 
 }  // namespace
@@ -57,9 +61,14 @@ std::vector<ProviderInfo> SlotBase::providers(DeviceType type) const {
   register_builtin_kernels();
   find_backend(type);
   std::lock_guard lock(provider_mutex());
+  return listed(type);
+}
+
+// The caller holds the lock.
+std::vector<ProviderInfo> SlotBase::listed(DeviceType type) const {
   std::vector<ProviderInfo> result;
   for (const Entry& e : entries_[static_cast<int>(type)])
-    result.push_back({e.provider, e.priority, use_of(name_, e.provider)});
+    result.push_back({e.provider, e.priority, config().providers.use(name_, e.provider)});
   return result;
 }
 
@@ -81,13 +90,11 @@ void SlotBase::add(DeviceType type, const char* provider, int priority, AnyFunct
 // The caller holds the lock.
 void SlotBase::publish(DeviceType type) {
   const auto& entries = entries_[static_cast<int>(type)];
-  const bool forced = std::any_of(entries.begin(), entries.end(), [&](const Entry& e) {
-    return use_of(name_, e.provider) == ProviderUse::kOnly;
-  });
-  const ProviderUse wanted = forced ? ProviderUse::kOnly : ProviderUse::kOn;
+  const std::vector<ProviderInfo> all = listed(type);
+  const ProviderUse wanted = use_of_asked(all);
   Table table;
-  for (const Entry& e : entries)
-    if (use_of(name_, e.provider) == wanted) table.push_back(e.function);
+  for (size_t i = 0; i < entries.size(); ++i)
+    if (all[i].use == wanted) table.push_back(entries[i].function);
   table.push_back(nullptr);
   tables_[static_cast<int>(type)].store(keep(std::move(table)), std::memory_order_release);
 }
@@ -133,12 +140,10 @@ void SlotBase::refuse(Device device) const {
   const auto all = providers(device.type());
   if (all.empty())
     fail<DeviceError>(name_, ": ", catena::name(device.type()), " has no such kernel");
-  const bool forced = std::any_of(
-      all.begin(), all.end(), [](const ProviderInfo& p) { return p.use == ProviderUse::kOnly; });
+  const ProviderUse wanted = use_of_asked(all);
   std::string asked, left_out;
   for (const ProviderInfo& p : all) {
-    std::string& list =
-        p.use == (forced ? ProviderUse::kOnly : ProviderUse::kOn) ? asked : left_out;
+    std::string& list = p.use == wanted ? asked : left_out;
     list += (list.empty() ? "" : ", ") + p.name;
   }
   const std::string rules = left_out.empty()

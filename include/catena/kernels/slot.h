@@ -58,10 +58,11 @@ class SlotBase {
   [[noreturn]] void refuse(Device device) const;
 
   const char* name_;
-  mutable std::array<std::atomic<const AnyFunction*>, kDeviceTypeCount> tables_{};
+  std::array<std::atomic<const AnyFunction*>, kDeviceTypeCount> tables_{};
   std::array<std::vector<Entry>, kDeviceTypeCount> entries_;
 
  private:
+  std::vector<ProviderInfo> listed(DeviceType type) const;
   void publish(DeviceType type);
   static const AnyFunction* keep(Table table);
 };
@@ -90,11 +91,8 @@ class Slot : public SlotBase {
     const AnyFunction* next = table.load(std::memory_order_acquire);
     if (next == nullptr) [[unlikely]]
       next = load_or_fail(device);
-    const AnyFunction* const asked = next;
-    for (; *next != nullptr; ++next)
-      if (reinterpret_cast<Function>(*next)(call)) [[likely]]
-        return;
-    ask_others(device, call, asked);
+    if (!ask(next, call)) [[unlikely]]
+      ask_others(device, call, next);
   }
   // A named provider, for tests and benchmarks.
   Function provider(DeviceType type, std::string_view provider_name) const {
@@ -102,12 +100,17 @@ class Slot : public SlotBase {
   }
 
  private:
+  // Whether one of the functions has taken the call.
+  static bool ask(const AnyFunction* next, const Call& call) {
+    for (; *next != nullptr; ++next)
+      if (reinterpret_cast<Function>(*next)(call)) [[likely]]
+        return true;
+    return false;
+  }
   [[gnu::noinline, gnu::cold]] void ask_others(Device device, const Call& call,
                                                const AnyFunction* asked) const {
-    if (const AnyFunction* next = after_registration(device, asked))
-      for (; *next != nullptr; ++next)
-        if (reinterpret_cast<Function>(*next)(call)) return;
-    refuse(device);
+    const AnyFunction* others = after_registration(device, asked);
+    if (others == nullptr || !ask(others, call)) refuse(device);
   }
   template <void (*kFunction)(const Call&)>
   static bool take_all(const Call& call) {
