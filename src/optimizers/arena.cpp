@@ -4,6 +4,8 @@
 #include <memory>
 #include <unordered_set>
 
+#include "core/text_hash.h"
+
 namespace catena::optimizers {
 namespace {
 
@@ -121,11 +123,7 @@ std::string ArenaSet::structure() const {
   return text;
 }
 
-uint64_t ArenaSet::structure_hash() const {
-  uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
-  for (const char c : structure()) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  return hash;
-}
+uint64_t ArenaSet::structure_hash() const { return text_hash(structure()); }
 
 Array common_block(const ParameterArena& like, const Arrays& gradients) {
   const auto source = [&](const ParameterArena::Slot& slot) -> const Array& {

@@ -7,6 +7,7 @@
 #include "catena/core/graph.h"
 #include "catena/parallel/no_sync.h"
 #include "catena/parallel/persistents.h"
+#include "core/text_hash.h"
 #include "equal_states.h"
 
 namespace catena::parallel {
@@ -52,9 +53,7 @@ void GradientReducer::check_structure() const {
   for (const auto& [path, p] : optimizer_->persistents())
     text +=
         message(path, " ", p.shape(), " ", p.dtype(), ", ", name(p.over_ranks()), " over ranks\n");
-  uint64_t hash = 0xcbf29ce484222325u;  // FNV-1a
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
-  const std::vector<uint64_t> hashes = comm_.all_gather_object(hash);
+  const std::vector<uint64_t> hashes = comm_.all_gather_object(text_hash(text));
   if (std::all_of(hashes.begin(), hashes.end(), [&](uint64_t h) { return h == hashes[0]; })) return;
   const std::vector<std::string> texts = comm_.all_gather_bytes(text);
   const size_t other = size_t(
