@@ -2,11 +2,11 @@
 
 #include <cmath>
 
-#include "catena/array/random.h"
 #include "catena/core/memory_profile.h"
 #include "catena/functions/array.h"
 #include "functions/advice.h"
 #include "functions/support.h"
+#include "functions/weighted_layer.h"
 
 namespace catena::functions {
 namespace {
@@ -48,14 +48,6 @@ void check_linear(const Array& x, const Variable& weight, const Array* b) {
   refuse(layer_label("Linear", weight).c_str(), all, check, layer_advice(x, W));
 }
 
-void check_devices(const Array& x, const Variable& weight, const Array* b) {
-  if (x.device() == weight.device() && (!b || b->device() == x.device())) [[likely]]
-    return;
-  const std::string who = layer_label("linear", weight);
-  check_same_device(who.c_str(), x, weight.data());
-  check_same_device(who.c_str(), x, *b);
-}
-
 // y = x W^T + b, with or without bias and relu. Saves x and W (and y for relu).
 class LinearNode final : public FunctionNode {
  public:
@@ -94,7 +86,7 @@ class LinearNode final : public FunctionNode {
 Variable apply_linear(const Variable& x, const Variable& W, const Variable* b, bool with_relu) {
   const CallScope scope("linear");
   check_linear(x.data(), W, b ? &b->data() : nullptr);
-  check_devices(x.data(), W, b ? &b->data() : nullptr);
+  check_layer_devices("linear", x.data(), W, b ? &b->data() : nullptr);
   const Array y = Array::uninitialized({x.shape()[0], W.shape()[0]}, x.dtype(), x.device());
   const Array bias = b ? b->data().contiguous() : Array();
   matmul_into(flatten(x.data()), W.data().T(), y, false, b ? &bias : nullptr,
@@ -205,29 +197,11 @@ Variable apply_matmul(const char* label, int axes, const Variable& a, const Vari
   });
 }
 
-Array initial_weight(int64_t in, int64_t out, const LinearOptions& options) {
+Array initial_linear_weight(int64_t in, int64_t out, const LinearOptions& options) {
   CATENA_CHECK(ValueError, in > 0 && out > 0, "Linear: expected sizes of at least 1, got ", in,
                " and ", out);
-  const Dtype dtype =
-      options.dtype.value_or(options.initialW ? options.initialW->dtype() : Dtype::kFloat32);
-  CATENA_CHECK(DtypeError, is_float(dtype), "Linear: expected a floating dtype, got ", dtype);
-  const Shape shape{out, in};
-  if (!options.initialW) {
-    return random::normal(shape, 0, options.wscale * std::sqrt(1.0 / static_cast<double>(in)),
-                          dtype);
-  }
-  CATENA_CHECK(ShapeError, options.initialW->shape() == shape, "Linear: initialW has shape ",
-               options.initialW->shape(), ", expected (out, in) = ", shape);
-  return options.initialW->astype(dtype, false);
-}
-
-Array initial_bias(const Array& W, const LinearOptions& options) {
-  const Shape shape{W.shape()[0]};
-  if (!options.initial_bias) return full(shape, options.bias, {W.dtype(), W.device()});
-  CATENA_CHECK(ShapeError, options.initial_bias->shape() == shape,
-               "Linear: initial_bias has shape ", options.initial_bias->shape(),
-               ", expected (out) = ", shape);
-  return options.initial_bias->astype(W.dtype(), false).to(W.device());
+  return initial_weight("Linear", {out, in}, "(out, in)", options.initialW, options.dtype,
+                        options.wscale * std::sqrt(1.0 / static_cast<double>(in)));
 }
 
 }  // namespace
@@ -256,8 +230,9 @@ Variable batch_matmul(const VariableOperand& a, const VariableOperand& b, bool t
 }
 
 Linear::Linear(int64_t in_size, int64_t out_size, const LinearOptions& options)
-    : W(initial_weight(in_size, out_size, options)) {
-  if (!options.nobias || options.initial_bias) b = OwnedParameter(initial_bias(W.data(), options));
+    : W(initial_linear_weight(in_size, out_size, options)) {
+  if (!options.nobias || options.initial_bias)
+    b = OwnedParameter(initial_bias("Linear", W.data(), options.initial_bias, options.bias));
 }
 
 Variable Linear::operator()(const VariableOperand& x) const {

@@ -2,27 +2,33 @@
 
 #include <cmath>
 
-#include "catena/array/creation.h"
-#include "catena/array/random.h"
 #include "catena/array/reduction.h"
 #include "catena/core/memory_profile.h"
 #include "catena/functions/array.h"
 #include "catena/kernels/convolution.h"
 #include "functions/advice.h"
 #include "functions/support.h"
+#include "functions/weighted_layer.h"
 
 namespace catena::functions {
 namespace {
 
 using type_check::expect;
 
-bool has_channels_last(const Array& a) {
-  return !a.is_contiguous() && a.transpose({0, 2, 3, 1}).is_contiguous();
+// Whether the array is in one of the two layouts that kernels take: contiguous, or with `last` as
+// (n, height, width, channels). The stride of an axis of one element means nothing.
+bool has_layout(const Array& a, bool last) {
+  if (!last) return a.is_contiguous();
+  int64_t stride = a.itemsize();
+  for (const size_t axis : {1, 3, 2, 0}) {
+    if (a.shape()[axis] != 1 && a.strides()[axis] != stride) return false;
+    stride *= a.shape()[axis];
+  }
+  return true;
 }
 
-// a in one of the two layouts that kernels take: its own if it is one, else that of `last`.
 Array laid_out(const Array& a, bool last) {
-  if (a.is_contiguous() && (!last || a.transpose({0, 2, 3, 1}).is_contiguous())) return a;
+  if (has_layout(a, last)) return a;
   return last ? channels_last(a) : a.contiguous();
 }
 
@@ -107,7 +113,7 @@ Plan plan_of(const Array& x, const Array& W, const ConvolutionOptions& o) {
           x.shape(),
           w,
           {x.shape()[0], w[0], oh, ow},
-          has_channels_last(x)};
+          !x.is_contiguous() && has_layout(x, true)};
 }
 
 // The three products of a convolution on arrays ------------------------------------------------
@@ -177,7 +183,7 @@ class ConvolutionNode final : public FunctionNode {
   }
   void give_x(BackwardContext& context, const Array& g) const {
     const auto to = context.destination(0);
-    if (to && to.array->dtype() == g.dtype() && has_layout(*to.array)) {
+    if (to && to.array->dtype() == g.dtype() && has_layout(*to.array, plan_.last)) {
       write_grad_x(plan_, g, context.input(1).data(), *to.array, to.accumulate);
       return context.written(0);
     }
@@ -203,9 +209,6 @@ class ConvolutionNode final : public FunctionNode {
     constexpr uint32_t kAxes = 1u << 0 | 1u << 2 | 1u << 3;
     kernels::reduce(g.device(), {ReduceOp::kSum, &g, &target, kAxes, 1.0, to.accumulate});
     context.written(2);
-  }
-  bool has_layout(const Array& a) const {
-    return plan_.last ? has_channels_last(a) : a.is_contiguous();
   }
 
   Plan plan_;
@@ -287,16 +290,14 @@ Variable apply(const Variable& x, const Variable& W, const Variable* b,
   const CallScope scope("convolution_2d");
   check_options("convolution_2d", options);
   check_types(x.data(), W, b ? &b->data() : nullptr, options.groups);
-  const std::string who = x.device() == W.device() ? "" : layer_label("convolution_2d", W);
-  check_same_device(who.c_str(), x.data(), W.data());
-  if (b) check_same_device("convolution_2d", x.data(), b->data());
+  check_layer_devices("convolution_2d", x.data(), W, b ? &b->data() : nullptr);
   return convolve(plan_of(x.data(), W.data(), options), x, W, b);
 }
 
 // The layer -----------------------------------------------------------------------------------
 
-Array initial_weight(int64_t in, int64_t out, const Extent2D& ksize,
-                     const Convolution2DOptions& o) {
+Array initial_filters(int64_t in, int64_t out, const Extent2D& ksize,
+                      const Convolution2DOptions& o) {
   CATENA_CHECK(ValueError, in > 0 && out > 0 && ksize.height > 0 && ksize.width > 0,
                "Convolution2D: expected channels and window of at least 1, got ", in,
                " channels in, ", out, " out and a window of (", ksize.height, ", ", ksize.width,
@@ -304,26 +305,10 @@ Array initial_weight(int64_t in, int64_t out, const Extent2D& ksize,
   CATENA_CHECK(ValueError, o.groups >= 1 && in % o.groups == 0 && out % o.groups == 0,
                "Convolution2D: ", in, " channels in and ", out, " out cannot be divided into ",
                o.groups, " groups");
-  const Dtype dtype = o.dtype.value_or(o.initialW ? o.initialW->dtype() : Dtype::kFloat32);
-  CATENA_CHECK(DtypeError, is_float(dtype), "Convolution2D: expected a floating dtype, got ",
-               dtype);
-  const Shape shape{out, in / o.groups, ksize.height, ksize.width};
-  if (!o.initialW) {
-    const double fan_in = double(in / o.groups * ksize.height * ksize.width);
-    return random::normal(shape, 0, o.wscale * std::sqrt(1 / fan_in), dtype);
-  }
-  CATENA_CHECK(ShapeError, o.initialW->shape() == shape, "Convolution2D: initialW has shape ",
-               o.initialW->shape(), ", expected (out, in / groups, kh, kw) = ", shape);
-  return o.initialW->astype(dtype, false);
-}
-
-Array initial_bias(const Array& W, const Convolution2DOptions& o) {
-  const Shape shape{W.shape()[0]};
-  if (!o.initial_bias) return full(shape, o.bias, {W.dtype(), W.device()});
-  CATENA_CHECK(ShapeError, o.initial_bias->shape() == shape,
-               "Convolution2D: initial_bias has shape ", o.initial_bias->shape(),
-               ", expected (out) = ", shape);
-  return o.initial_bias->astype(W.dtype(), false).to(W.device());
+  const double fan_in = double(in / o.groups * ksize.height * ksize.width);
+  return initial_weight("Convolution2D", {out, in / o.groups, ksize.height, ksize.width},
+                        "(out, in / groups, kh, kw)", o.initialW, o.dtype,
+                        o.wscale * std::sqrt(1 / fan_in));
 }
 
 }  // namespace
@@ -347,10 +332,11 @@ Array channels_last(const Array& images) {
 
 Convolution2D::Convolution2D(int64_t in_channels, int64_t out_channels, Extent2D ksize,
                              const Convolution2DOptions& options)
-    : W(initial_weight(in_channels, out_channels, ksize, options)),
+    : W(initial_filters(in_channels, out_channels, ksize, options)),
       options_{options.stride, options.pad, options.dilation, options.groups, options.cover_all} {
   check_options("Convolution2D", options_);
-  if (!options.nobias || options.initial_bias) b = OwnedParameter(initial_bias(W.data(), options));
+  if (!options.nobias || options.initial_bias)
+    b = OwnedParameter(initial_bias("Convolution2D", W.data(), options.initial_bias, options.bias));
 }
 
 Variable Convolution2D::operator()(const VariableOperand& x) const {
