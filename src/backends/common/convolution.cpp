@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "backends/common/composed.h"
+#include "backends/common/convolution_sizes.h"
 #include "catena/array/array.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
@@ -34,17 +35,23 @@ bool has_channels_last(const Array& a) {
   return !a.is_contiguous() && a.strides()[1] == a.itemsize();
 }
 
-// The sizes of one group of a convolution.
-struct Sizes {
-  int64_t images, channels, height, width, outputs, oh, ow, kh, kw;
-  int64_t positions() const { return oh * ow; }
-  int64_t taps() const { return kh * kw; }
+// One group of a convolution: `channels` and `filters` are those of the group.
+struct Group : ConvolutionSizes {
+  int64_t positions() const { return out_height * out_width; }
+  int64_t taps() const { return kernel[0] * kernel[1]; }
   int64_t depth() const { return channels * taps(); }
 };
 
-Sizes sizes_of(const Array& x, const Array& W, const Array& y, int groups) {
-  return {x.shape()[0], W.shape()[1], x.shape()[2], x.shape()[3], y.shape()[1] / groups,
-          y.shape()[2], y.shape()[3], W.shape()[2], W.shape()[3]};
+Group group_of(const Array& x, const Array& y, const Window& window, int groups) {
+  Group z{convolution_sizes(x, y, window, groups)};
+  z.channels /= groups;
+  z.filters /= groups;
+  return z;
+}
+
+// The same images with their channels last in memory.
+Array with_channels_last(const Array& a) {
+  return a.transpose({0, 2, 3, 1}).contiguous().transpose({0, 3, 1, 2});
 }
 
 // Images [first, first + count) and the channels of group g of an image array.
@@ -69,26 +76,26 @@ Array as_matrix(const Array& part, bool last) {
 }
 
 // One group of W as (outputs, depth), in the order in which the patches have the depth.
-Array weight_matrix(const Array& W, const Sizes& z, int g, bool last) {
-  const Array part = view(W, {z.outputs, z.channels, z.kh, z.kw}, {z.depth(), z.taps(), z.kw, 1},
-                          g * z.outputs * z.depth());
-  if (!last || z.taps() == 1) return view(part, {z.outputs, z.depth()}, {z.depth(), 1});
-  return part.transpose({0, 2, 3, 1}).contiguous().reshape({z.outputs, z.depth()});
+Array weight_matrix(const Array& W, const Group& z, int g, bool last) {
+  const Array part = view(W, {z.filters, z.channels, z.kernel[0], z.kernel[1]},
+                          {z.depth(), z.taps(), z.kernel[1], 1}, g * z.filters * z.depth());
+  if (!last || z.taps() == 1) return view(part, {z.filters, z.depth()}, {z.depth(), 1});
+  return part.transpose({0, 2, 3, 1}).contiguous().reshape({z.filters, z.depth()});
 }
 
-bool is_pointwise(const Sizes& z, const Window& w) {
-  return z.taps() == 1 && w.stride[0] == 1 && w.stride[1] == 1 && w.pad[0] == 0 && w.pad[1] == 0 &&
-         z.oh == z.height && z.ow == z.width;
+bool is_pointwise(const Group& z) {
+  return z.taps() == 1 && z.stride[0] == 1 && z.stride[1] == 1 && z.pad[0] == 0 && z.pad[1] == 0 &&
+         z.out_height == z.height && z.out_width == z.width;
 }
 
 // Patches of some images in memory of their own, in the order that products want.
 class Patches {
  public:
-  Patches(const Sizes& z, const Window& window, const Array& like, bool last)
-      : z_(z), window_(window), last_(last), pointwise_(is_pointwise(z, window)) {
+  Patches(const Group& z, const Array& like, bool last)
+      : z_(z), last_(last), pointwise_(is_pointwise(z)) {
     const int64_t limit = like.device().is_cpu() ? kCpuBufferBytes : kGpuBufferBytes;
     const int64_t bytes = z.depth() * z.positions() * like.itemsize();
-    at_once_ = pointwise_ ? z.images : std::clamp<int64_t>(limit / bytes, 1, z.images);
+    at_once_ = pointwise_ ? z.batch : std::clamp<int64_t>(limit / bytes, 1, z.batch);
     if (!pointwise_)
       memory_ =
           Array::uninitialized({at_once_, z.depth() * z.positions()}, like.dtype(), like.device());
@@ -99,7 +106,7 @@ class Patches {
   Array of(const Array& part) const {
     if (pointwise_) return as_matrix(part, last_);
     const Array windows = as_windows(part.shape()[0]);
-    kernels::patches(part.device(), {&part, &windows, window_});
+    kernels::patches(part.device(), {&part, &windows, z_});
     return matrix(part.shape()[0]);
   }
   // Room for the patches of a gradient; `add_to` sums them up into the image part.
@@ -109,17 +116,17 @@ class Patches {
   void add_to(const Array& part, bool accumulate) const {
     if (pointwise_) return;
     const Array windows = as_windows(part.shape()[0]);
-    kernels::patch_sums(part.device(), {&windows, &part, window_, accumulate});
+    kernels::patch_sums(part.device(), {&windows, &part, z_, accumulate});
   }
   // Whether room_for() is the image itself, to which the product must add.
   bool is_image() const { return pointwise_; }
 
  private:
   Array as_windows(int64_t images) const {
-    const int64_t P = z_.positions(), K = z_.depth(), c = z_.channels, kw = z_.kw;
-    const Shape shape{images, c, z_.kh, kw, z_.oh, z_.ow};
-    if (last_) return view(memory_, shape, {P * K, 1, kw * c, c, z_.ow * K, K});
-    return view(memory_, shape, {P * K, z_.taps() * P, kw * P, P, z_.ow, 1});
+    const int64_t P = z_.positions(), K = z_.depth(), c = z_.channels, kw = z_.kernel[1];
+    const Shape shape{images, c, z_.kernel[0], kw, z_.out_height, z_.out_width};
+    if (last_) return view(memory_, shape, {P * K, 1, kw * c, c, z_.out_width * K, K});
+    return view(memory_, shape, {P * K, z_.taps() * P, kw * P, P, z_.out_width, 1});
   }
   Array matrix(int64_t images) const {
     const int64_t P = z_.positions(), K = z_.depth();
@@ -127,8 +134,7 @@ class Patches {
     return view(memory_, {images, K, P}, {K * P, P, 1});
   }
 
-  const Sizes& z_;
-  Window window_;
+  const Group& z_;
   bool last_, pointwise_;
   int64_t at_once_ = 0;
   Array memory_;
@@ -146,15 +152,15 @@ Array for_each_image(const Array& m, int64_t images) {
 }
 
 void convolve(const ConvolutionCall& call) {
-  const Sizes z = sizes_of(*call.x, *call.W, *call.y, call.groups);
+  const Group z = group_of(*call.x, *call.y, call.window, call.groups);
   const bool last = has_channels_last(*call.x) || has_channels_last(*call.y);
-  const Patches patches(z, call.window, *call.x, last);
+  const Patches patches(z, *call.x, last);
   for (int g = 0; g < call.groups; ++g) {
     const Array W = weight_matrix(*call.W, z, g, last);
-    for (int64_t first = 0; first < z.images; first += patches.at_once()) {
-      const int64_t count = std::min(patches.at_once(), z.images - first);
+    for (int64_t first = 0; first < z.batch; first += patches.at_once()) {
+      const int64_t count = std::min(patches.at_once(), z.batch - first);
       const Array x = patches.of(part_of(*call.x, first, count, z.channels, g));
-      const Array y = as_matrix(part_of(*call.y, first, count, z.outputs, g), last);
+      const Array y = as_matrix(part_of(*call.y, first, count, z.filters, g), last);
       last ? multiply(x, W.T(), y) : multiply(for_each_image(W, count), x, y);
     }
   }
@@ -164,15 +170,15 @@ void convolve(const ConvolutionCall& call) {
 }
 
 void convolve_grad_x(const ConvolutionGradXCall& call) {
-  const Sizes z = sizes_of(*call.gx, *call.W, *call.gy, call.groups);
+  const Group z = group_of(*call.gx, *call.gy, call.window, call.groups);
   const bool last = has_channels_last(*call.gx) || has_channels_last(*call.gy);
-  const Patches patches(z, call.window, *call.gx, last);
+  const Patches patches(z, *call.gx, last);
   for (int g = 0; g < call.groups; ++g) {
     const Array W = weight_matrix(*call.W, z, g, last);
-    for (int64_t first = 0; first < z.images; first += patches.at_once()) {
-      const int64_t count = std::min(patches.at_once(), z.images - first);
+    for (int64_t first = 0; first < z.batch; first += patches.at_once()) {
+      const int64_t count = std::min(patches.at_once(), z.batch - first);
       const Array gx = part_of(*call.gx, first, count, z.channels, g);
-      const Array gy = as_matrix(part_of(*call.gy, first, count, z.outputs, g), last);
+      const Array gy = as_matrix(part_of(*call.gy, first, count, z.filters, g), last);
       const Array room = patches.room_for(gx);
       const bool add_now = patches.is_image() && call.accumulate;
       last ? multiply(gy, W, room, add_now)
@@ -186,28 +192,27 @@ void convolve_grad_x(const ConvolutionGradXCall& call) {
 // not depend on the number of threads. A GPU gets one product of all positions instead, for which
 // the channels of gy must come last.
 void convolve_grad_w(const ConvolutionGradWCall& call) {
-  const Sizes z = sizes_of(*call.x, *call.gW, *call.gy, call.groups);
+  const Group z = group_of(*call.x, *call.gy, call.window, call.groups);
   const bool last =
       has_channels_last(*call.x) || has_channels_last(*call.gy) || !call.x->device().is_cpu();
-  const Array all_gy = last && !has_channels_last(*call.gy)
-                           ? call.gy->transpose({0, 2, 3, 1}).contiguous().transpose({0, 3, 1, 2})
-                           : *call.gy;
-  const Patches patches(z, call.window, *call.x, last);
+  const Array all_gy =
+      last && !has_channels_last(*call.gy) ? with_channels_last(*call.gy) : *call.gy;
+  const Patches patches(z, *call.x, last);
   for (int g = 0; g < call.groups; ++g) {
     const Array target =
-        view(*call.gW, {z.outputs, z.depth()}, {z.depth(), 1}, g * z.outputs * z.depth());
+        view(*call.gW, {z.filters, z.depth()}, {z.depth(), 1}, g * z.filters * z.depth());
     const bool direct = !last || z.taps() == 1;
     const Array gW =
         direct ? target
-               : Array::uninitialized({z.outputs, z.depth()}, target.dtype(), target.device());
+               : Array::uninitialized({z.filters, z.depth()}, target.dtype(), target.device());
     bool add_up = direct && call.accumulate;
-    for (int64_t first = 0; first < z.images; first += patches.at_once()) {
-      const int64_t count = std::min(patches.at_once(), z.images - first);
+    for (int64_t first = 0; first < z.batch; first += patches.at_once()) {
+      const int64_t count = std::min(patches.at_once(), z.batch - first);
       Array part = part_of(*call.x, first, count, z.channels, g);
       if (last && patches.is_image() && !has_channels_last(*call.x))
-        part = part.transpose({0, 2, 3, 1}).contiguous().transpose({0, 3, 1, 2});
+        part = with_channels_last(part);
       const Array x = patches.of(part);
-      const Array gy = as_matrix(part_of(all_gy, first, count, z.outputs, g), last);
+      const Array gy = as_matrix(part_of(all_gy, first, count, z.filters, g), last);
       if (last) {
         multiply(gy.T(), x, gW, add_up);
         add_up = true;
@@ -216,8 +221,9 @@ void convolve_grad_w(const ConvolutionGradWCall& call) {
       for (int64_t n = 0; n < count; ++n, add_up = true) multiply(gy(n), x(n).T(), gW, add_up);
     }
     if (direct) continue;
-    const Array ordered = gW.reshape({z.outputs, z.kh, z.kw, z.channels}).transpose({0, 3, 1, 2});
-    const Array shaped = target.reshape({z.outputs, z.channels, z.kh, z.kw});
+    const Array ordered =
+        gW.reshape({z.filters, z.kernel[0], z.kernel[1], z.channels}).transpose({0, 3, 1, 2});
+    const Array shaped = target.reshape({z.filters, z.channels, z.kernel[0], z.kernel[1]});
     if (call.accumulate)
       add(shaped, ordered, shaped);
     else

@@ -30,7 +30,7 @@ bool allowed(Dtype dtype) {
 // Everything but accumulation, bias and the alignments of what is not x or y.
 Problem problem_of(Operation operation, const Array& x, const Array& y, const Window& window,
                    int groups) {
-  Problem p{};
+  Problem p{convolution_sizes(x, y, window, groups)};
   p.operation = operation;
   p.dtype = x.dtype();
   p.precision = p.dtype == Dtype::kFloat32 ? config().matmul_precision : Precision::kFloat32;
@@ -38,16 +38,6 @@ Problem problem_of(Operation operation, const Array& x, const Array& y, const Wi
   // Arrays that may be read both ways count as contiguous.
   p.channels_last = !(x.is_contiguous() && y.is_contiguous());
   p.device = x.device().index();
-  const Shape &xs = x.shape(), &ys = y.shape();
-  p.batch = xs[0], p.channels = xs[1], p.height = xs[2], p.width = xs[3];
-  p.filters = ys[1], p.out_height = ys[2], p.out_width = ys[3];
-  for (int i = 0; i < 2; ++i) {
-    p.kernel[i] = window.kernel[i];
-    p.stride[i] = window.stride[i];
-    p.pad[i] = window.pad[i];
-    p.dilation[i] = window.dilation[i];
-  }
-  p.groups = groups;
   p.alignment_x = alignment_of(x.raw_data());
   p.alignment_y = alignment_of(y.raw_data());
   p.workspace_limit =

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 
+#include "backends/common/convolution_sizes.h"
 #include "catena/core/config.h"
 #include "catena/core/dtype.h"
 
@@ -11,9 +12,9 @@ namespace catena::cudnn {
 
 enum class Operation : uint8_t { kForward, kGradX, kGradW };
 
-// Names as in catena/kernels/convolution.h. x, y and the weights have one layout: with channels
-// last the weights are (O, kh, kw, C / groups) in memory.
-struct Problem {
+// x, y and the weights have one layout: with channels last the weights are (O, kh, kw, C / groups)
+// in memory.
+struct Problem : ConvolutionSizes {
   Operation operation;
   Dtype dtype;
   Precision precision;
@@ -21,10 +22,6 @@ struct Problem {
   bool bias;        // added in the same graph
   bool accumulate;  // beta = 1
   int device;
-  int64_t batch, channels, height, width;
-  int64_t filters, out_height, out_width;
-  int64_t kernel[2], stride[2], pad[2], dilation[2];
-  int64_t groups;
   int64_t alignment_x, alignment_w, alignment_b, alignment_y;  // bytes
   int64_t workspace_limit;
 

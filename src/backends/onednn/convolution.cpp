@@ -55,19 +55,9 @@ int64_t threads_for(double multiply_adds) {
   return std::clamp<int64_t>(static_cast<int64_t>(multiply_adds / kOfAThread), 1, cpu_threads());
 }
 
-Problem problem_of(Operation operation, const Array& x, const Array& w, const Array& y,
-                   const Window& window, int groups) {
-  Problem p{operation, x.dtype(), channels_last(x, y)};
-  const Shape &xs = x.shape(), &ys = y.shape();
-  p.batch = xs[0], p.channels = xs[1], p.height = xs[2], p.width = xs[3];
-  p.filters = ys[1], p.out_height = ys[2], p.out_width = ys[3];
-  for (int i = 0; i < 2; ++i) {
-    p.kernel[i] = window.kernel[i];
-    p.stride[i] = window.stride[i];
-    p.pad[i] = window.pad[i];
-    p.dilation[i] = window.dilation[i];
-  }
-  p.groups = groups;
+Problem problem_of(Operation operation, const Array& x, const Array& y, const Window& window,
+                   int groups) {
+  Problem p{convolution_sizes(x, y, window, groups), operation, x.dtype(), channels_last(x, y)};
   p.threads = omp_in_parallel() ? 1 : threads_for(p.multiply_adds());
   return p;
 }
@@ -98,7 +88,7 @@ bool run(const Problem& problem, const Pointers& pointers) {
 
 bool forward(const ConvolutionCall& c) {
   if (!taken_dtype(c.x->dtype())) return false;
-  Problem p = problem_of(Operation::kForward, *c.x, *c.W, *c.y, c.window, c.groups);
+  Problem p = problem_of(Operation::kForward, *c.x, *c.y, c.window, c.groups);
   p.bias = c.b != nullptr;
   return run(p,
              {c.x->raw_data(), c.W->raw_data(), c.b ? c.b->raw_data() : nullptr, c.y->raw_data()});
@@ -106,14 +96,14 @@ bool forward(const ConvolutionCall& c) {
 
 bool grad_x(const ConvolutionGradXCall& c) {
   if (!taken_dtype(c.gx->dtype())) return false;
-  Problem p = problem_of(Operation::kGradX, *c.gx, *c.W, *c.gy, c.window, c.groups);
+  Problem p = problem_of(Operation::kGradX, *c.gx, *c.gy, c.window, c.groups);
   p.accumulate = c.accumulate;
   return run(p, {c.gx->raw_data(), c.W->raw_data(), nullptr, c.gy->raw_data()});
 }
 
 bool grad_w(const ConvolutionGradWCall& c) {
   if (!taken_dtype(c.x->dtype())) return false;
-  Problem p = problem_of(Operation::kGradW, *c.x, *c.gW, *c.gy, c.window, c.groups);
+  Problem p = problem_of(Operation::kGradW, *c.x, *c.gy, c.window, c.groups);
   p.accumulate = c.accumulate;
   return run(p, {c.x->raw_data(), c.gW->raw_data(), nullptr, c.gy->raw_data()});
 }

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "backends/common/convolution_sizes.h"
 #include "backends/onednn/dnnl_compat.h"
 #include "catena/core/dtype.h"
 
@@ -13,15 +14,11 @@ namespace catena::onednn {
 
 enum class Operation : uint8_t { kForward, kGradX, kGradW };
 
-// All that decides how a convolution is computed; names as in catena/kernels/convolution.h.
-struct Problem {
+// All that decides how a convolution is computed.
+struct Problem : ConvolutionSizes {
   Operation operation;
   Dtype dtype;
   bool channels_last, bias, accumulate;
-  int64_t batch, channels, height, width;
-  int64_t filters, out_height, out_width;
-  int64_t kernel[2], stride[2], pad[2], dilation[2];
-  int64_t groups;
   int64_t threads;
 
   using Key = std::array<int64_t, 18>;
