@@ -10,9 +10,10 @@ that load of the machine hits both alike; the best time of each counts.
 """
 import argparse
 import os
-import subprocess
 import sys
 import time
+
+from peer_worker import Worker
 
 # name: channels, height, filters, kernel, stride, pad, batch on the CPU, on a GPU
 LAYERS = {
@@ -81,30 +82,14 @@ def best_of(seconds, call, device, torch):
     return best
 
 
-class Worker:
-    def __init__(self, command, precision, threads, name=None):
-        environment = dict(os.environ, OMP_NUM_THREADS=str(threads), CATENA_MATMUL_PRECISION=precision)
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env=environment)
-        self.name = name or self.process.stdout.readline().strip()
-
-    def ask(self, request):
-        self.process.stdin.write(request + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline().strip()
-        if not answer:
-            raise RuntimeError(f"{self.name} ended at: {request}")
-        return answer
-
-
 def table(options, name, rows):
     precision = "tf32" if name == "tf32" else "float32"
     dtype = "float32" if name == "tf32" else name
-    catena = Worker([options.bench_convolution], precision, options.threads, "catena")
+    catena = Worker([options.bench_convolution], options.threads, "catena", CATENA_MATMUL_PRECISION=precision)
     providers = catena.ask(f"providers {options.device}").split()
     columns = [(p, catena, p) for p in providers]
-    torch = Worker([sys.executable, __file__, "--serve", "--threads", str(options.threads)], precision,
-                   options.threads)
+    torch = Worker([sys.executable, __file__, "--serve", "--threads", str(options.threads)], options.threads,
+                   CATENA_MATMUL_PRECISION=precision)
     if torch.name.startswith("-"):
         print(f"PyTorch is left out: {torch.name[1:]}", file=sys.stderr)
     else:

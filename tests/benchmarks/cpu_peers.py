@@ -12,9 +12,10 @@ kernels that fit the processor.
 import argparse
 import ctypes
 import os
-import subprocess
 import sys
 import time
+
+from peer_worker import Worker
 
 # m, n, k, a transposed, b transposed
 SHAPES = [
@@ -179,34 +180,13 @@ def serve(kind, threads):
         print(seconds, flush=True)
 
 
-class Worker:
-    def __init__(self, command, threads, name=None):
-        environment = dict(os.environ, OMP_NUM_THREADS=str(threads), OPENBLAS_NUM_THREADS=str(threads),
-                           MKL_NUM_THREADS=str(threads))
-        # A library that waits for work does not keep the next one from its core.
-        if "OMP_WAIT_POLICY" not in environment:
-            environment.setdefault("GOMP_SPINCOUNT", "1000")
-            environment.setdefault("KMP_BLOCKTIME", "0")
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                                        env=environment)
-        self.name = name or self.process.stdout.readline().strip()
-
-    def ask(self, request):
-        self.process.stdin.write(request + "\n")
-        self.process.stdin.flush()
-        answer = self.process.stdout.readline().strip()
-        if not answer:
-            raise RuntimeError(f"{self.name} ended at: {request}")
-        return None if answer == "None" else float(answer)
-
-
 def minima(workers, request, rounds):
     best = {w.name: None for w in workers}
     for _ in range(rounds):
         for worker in workers:
-            seconds = worker.ask(request)
-            if seconds is not None:
-                best[worker.name] = min(best[worker.name] or seconds, seconds)
+            answer = worker.ask(request)
+            if answer != "None":
+                best[worker.name] = min(best[worker.name] or float(answer), float(answer))
     return best
 
 

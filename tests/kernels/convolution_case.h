@@ -111,6 +111,7 @@ inline CaseArray random_case_array(std::mt19937& random, const Shape& shape, Dty
 
 // The arrays of one case, each with random values: results too, whose old values count.
 struct ConvolutionData {
+  ConvolutionData() = default;
   ConvolutionData(const ConvolutionCase& c, Device device, uint32_t seed) {
     std::mt19937 random(seed);
     const int64_t per_group = c.channels / c.groups;

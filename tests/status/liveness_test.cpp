@@ -1,12 +1,11 @@
 #include <gtest/gtest.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <string>
 
 #include "status/printable.h"
 #include "status/status_board.h"
+#include "stopped_child.h"
 
 namespace catena::comm {
 namespace {
@@ -64,16 +63,11 @@ TEST(StatusLife, StuckIsWhatHasNoDeadlineOfItsOwn) {
 }
 
 TEST(StatusLife, StoppedProcessesAreSeen) {
-  const pid_t child = fork();
-  if (child == 0)
-    for (;;) pause();
-  kill(child, SIGSTOP);
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
-  EXPECT_EQ(process_state(child), 'T');
-  kill(child, SIGKILL);
-  waitpid(child, &status, 0);
-  EXPECT_EQ(process_state(child), '\0');
+  testing::StoppedChild child;
+  ASSERT_TRUE(child.stopped());
+  EXPECT_EQ(process_state(child.pid()), 'T');
+  child.end();
+  EXPECT_EQ(process_state(child.pid()), '\0');
   EXPECT_EQ(process_state(getpid()), 'R');
 }
 

@@ -1,13 +1,12 @@
 // Which ranks the others wait for, as their records on the board tell, and what waits say of it.
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 
 #include "comm/diagnosis/wait_diagnosis.h"
 #include "error_text.h"
+#include "stopped_child.h"
 
 namespace catena::comm {
 namespace {
@@ -144,20 +143,14 @@ TEST(DiagnoseTimeout, NamesTheHostsThatNothingIsKnownOf) {
 }
 
 TEST(DiagnoseTimeout, BlamesAProcessThatIsStopped) {
-  const pid_t child = fork();
-  if (child == 0)
-    for (;;) pause();
-  kill(child, SIGSTOP);
-  int status = 0;
-  ASSERT_EQ(waitpid(child, &status, WUNTRACED), child);
+  const testing::StoppedChild child;
+  ASSERT_TRUE(child.stopped());
   Pair pair;
-  pair.place.board->slot(1).set_identity(3, child, "here");
+  pair.place.board->slot(1).set_identity(3, child.pid(), "here");
   for (const int slot : {0, 1}) pair.call(slot);
   const std::string text =
-      message("but the transfer hangs; rank 1 (process ", child, ") is stopped, as by");
+      message("but the transfer hangs; rank 1 (process ", child.pid(), ") is stopped, as by");
   pair.expect({.sequence = 1}, text.c_str(), 3);
-  kill(child, SIGKILL);
-  waitpid(child, &status, 0);
 }
 
 TEST(DiagnoseTimeout, TellsOfACallOfAnotherCommunicator) {

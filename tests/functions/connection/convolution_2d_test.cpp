@@ -1,6 +1,7 @@
 #include "catena/functions/connection/convolution_2d.h"
 
 #include "functions/functions_test_util.h"
+#include "kernels/convolution_case.h"
 
 namespace catena {
 namespace {
@@ -10,30 +11,19 @@ using F::ConvolutionOptions;
 // The definition, in double, on the CPU.
 Array definition(const Array& x, const Array& W, const Array& b, const ConvolutionOptions& o,
                  const Shape& result) {
-  const Shape& in = x.shape();
-  const Shape& w = W.shape();
-  const auto xs = x.to_cpu().contiguous().to_vector<double>(),
-             ws = W.to_cpu().contiguous().to_vector<double>(), bs = b.to_cpu().to_vector<double>();
-  std::vector<double> y;
-  const int64_t outs = w[0] / o.groups;
-  for (int64_t n = 0; n < result[0]; ++n)
-    for (int64_t k = 0; k < w[0]; ++k)
-      for (int64_t r = 0; r < result[2]; ++r)
-        for (int64_t q = 0; q < result[3]; ++q) {
-          double sum = bs[size_t(k)];
-          for (int64_t c = 0; c < w[1]; ++c)
-            for (int64_t i = 0; i < w[2]; ++i)
-              for (int64_t j = 0; j < w[3]; ++j) {
-                const int64_t row = r * o.stride.height - o.pad.height + i * o.dilation.height,
-                              column = q * o.stride.width - o.pad.width + j * o.dilation.width;
-                if (row < 0 || row >= in[2] || column < 0 || column >= in[3]) continue;
-                const int64_t channel = k / outs * w[1] + c;
-                sum += xs[size_t(((n * in[1] + channel) * in[2] + row) * in[3] + column)] *
-                       ws[size_t(((k * w[1] + c) * w[2] + i) * w[3] + j)];
-              }
-          y.push_back(sum);
-        }
-  return array(y, result);
+  testing::ConvolutionCase c;
+  c.batch = x.shape()[0], c.channels = x.shape()[1], c.height = x.shape()[2],
+  c.width = x.shape()[3], c.filters = W.shape()[0], c.groups = int(o.groups), c.bias = true;
+  c.window = {{W.shape()[2], W.shape()[3]},
+              {o.stride.height, o.stride.width},
+              {o.pad.height, o.pad.width},
+              {o.dilation.height, o.dilation.width}};
+  for (int axis = 0; axis < 2; ++axis) c.more[axis] = result[size_t(2 + axis)] - c.out(axis);
+  testing::ConvolutionData d;
+  d.x.values = testing::values_of(x), d.w.values = testing::values_of(W);
+  d.b.values = testing::values_of(b);
+  d.y.values.resize(size_t(element_count(result)));
+  return array(testing::expected_convolution(testing::Pass::kForward, c, d).values, result);
 }
 
 struct Case {
