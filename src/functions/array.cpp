@@ -199,17 +199,17 @@ void check_reshape(const Variable& x, const Shape& shape) {
 
 }  // namespace
 
-Variable sum(const VariableOperand& x, const AxisList& axes, bool keepdims) {
-  return apply_sum("Sum", x, axes.axes, keepdims, false);
+Variable sum(const VariableOperand& x, const ReduceAxes& axes, YesNo keepdims) {
+  return apply_sum("Sum", x, axes.axes, keepdims || axes.keepdims, false);
 }
-Variable mean(const VariableOperand& x, const AxisList& axes, bool keepdims) {
-  return apply_sum("Mean", x, axes.axes, keepdims, true);
+Variable mean(const VariableOperand& x, const ReduceAxes& axes, YesNo keepdims) {
+  return apply_sum("Mean", x, axes.axes, keepdims || axes.keepdims, true);
 }
-Variable max(const VariableOperand& x, const AxisList& axes, bool keepdims) {
-  return apply_extreme("Max", true, x, axes.axes, keepdims);
+Variable max(const VariableOperand& x, const ReduceAxes& axes, YesNo keepdims) {
+  return apply_extreme("Max", true, x, axes.axes, keepdims || axes.keepdims);
 }
-Variable min(const VariableOperand& x, const AxisList& axes, bool keepdims) {
-  return apply_extreme("Min", false, x, axes.axes, keepdims);
+Variable min(const VariableOperand& x, const ReduceAxes& axes, YesNo keepdims) {
+  return apply_extreme("Min", false, x, axes.axes, keepdims || axes.keepdims);
 }
 
 Variable sum_to(const VariableOperand& operand, const Shape& shape) {
@@ -235,9 +235,9 @@ Variable expand_dims(const VariableOperand& operand, int64_t axis) {
   return record_reshape(x, x.data().expand_dims(axis));
 }
 
-Variable squeeze(const VariableOperand& operand, const AxisList& axes) {
+Variable squeeze(const VariableOperand& operand, const Axes& axes) {
   const Variable& x = operand.variable("squeeze");
-  return record_reshape(x, x.data().squeeze(axes.axes));
+  return record_reshape(x, x.data().squeeze(axes));
 }
 
 Variable transpose(const VariableOperand& x, const Axes& axes) {

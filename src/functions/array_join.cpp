@@ -1,6 +1,7 @@
 // Joins, splits and basic indexing.
 #include "catena/array/creation.h"
 #include "catena/functions/array.h"
+#include "functions/advice.h"
 #include "functions/support.h"
 
 namespace catena::functions {
@@ -109,7 +110,7 @@ void check_concat(const Arrays& arrays, int axis) {
     if (in_range && a.dtype() == first.dtype() && a.ndim() == first.ndim() &&
         without_axis(a.shape(), axis) == without_axis(first.shape(), axis))
       continue;
-    refuse("Concat", arrays, [&](const TypeInfoTuple& in) {
+    const auto check = [&](const TypeInfoTuple& in) {
       expect(in[0].ndim() > type_check::named(axis, "axis"));
       for (int i = 1; i < static_cast<int>(arrays.size()); ++i) {
         expect(in[i].dtype() == in[0].dtype());
@@ -118,7 +119,8 @@ void check_concat(const Arrays& arrays, int axis) {
           if (d != axis) expect(in[i].shape(d) == in[0].shape(d));
         }
       }
-    });
+    };
+    refuse("Concat", arrays, check, dtype_advice(first, a));
   }
 }
 
@@ -187,10 +189,12 @@ Variables split_axis(const VariableOperand& operand, const Axes& positions, int6
   return record_split(x, split(x.data(), positions, a), a);
 }
 
-Variable get_item(const VariableOperand& operand, const std::vector<Index>& indices) {
+Variable get_item(const VariableOperand& operand, std::span<const Index> indices) {
   const Variable& x = operand.variable("get_item");
-  const Array y = x.data().at(std::span<const Index>(indices));
-  return record("get_item", x, y, [&] { return make_node<GetItemNode>(indices); });
+  const Array y = x.data().at(indices);
+  return record("get_item", x, y, [&] {
+    return make_node<GetItemNode>(std::vector<Index>(indices.begin(), indices.end()));
+  });
 }
 
 }  // namespace catena::functions

@@ -170,7 +170,7 @@ Variable apply_matmul(const char* label, int axes, const Variable& a, const Vari
   const Array B = kinds_fit ? as_matrix(b.data(), transb, axes) : Array();
   if (!kinds_fit || A.shape(-1) != B.shape(-2) || (axes == 3 && A.shape()[0] != B.shape()[0]))
       [[unlikely]] {
-    refuse(label, {a.data(), b.data()}, [&](const TypeInfoTuple& in) {
+    const auto check = [&](const TypeInfoTuple& in) {
       expect(in[0].dtype().kind() == 'f');
       expect(in[1].dtype() == in[0].dtype());
       for (int i = 0; i < 2; ++i) {
@@ -180,7 +180,8 @@ Variable apply_matmul(const char* label, int axes, const Variable& a, const Vari
       expect(inner_extent(a.data(), 0, transa, true, axes) ==
              inner_extent(b.data(), 1, transb, false, axes));
       if (axes == 3) expect(in[0].shape(0) == in[1].shape(0));
-    });
+    };
+    refuse(label, {a.data(), b.data()}, check, dtype_advice(a.data(), b.data()));
   }
   const CallScope scope(label);
   check_same_device(label, a.data(), b.data());

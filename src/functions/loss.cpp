@@ -221,8 +221,8 @@ Variable mean_squared_error(const VariableOperand& operand0, const VariableOpera
     };
     refuse("MeanSquaredError", {x0.data(), x1.data()}, check,
            message("Expected are two of one floating dtype and shape; came ", x0.dtype(),
-                   " of shape ", x0.shape(), " and ", x1.dtype(), " of shape ", x1.shape(),
-                   x0.dtype() == x1.dtype() ? "." : ": convert one with .astype."));
+                   " of shape ", x0.shape(), " and ", x1.dtype(), " of shape ", x1.shape(), ". ",
+                   dtype_advice(x0.data(), x1.data())));
   }
   const Array difference = x0.data() - x1.data();
   const Array total =

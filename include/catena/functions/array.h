@@ -5,6 +5,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <span>
 #include <vector>
 
 #include "catena/array/manipulation.h"
@@ -12,33 +13,29 @@
 
 namespace catena::functions {
 
-// Axes of a reduction: nothing or {} for all, one number, or a list.
-struct AxisList {
-  Axes axes;
-  AxisList() = default;
-  template <std::integral T>
-  AxisList(T axis) : axes{static_cast<int64_t>(axis)} {}
-  AxisList(std::initializer_list<int64_t> list) : axes(list) {}
-  AxisList(const Axes& list) : axes(list) {}
-};
-
-// Reductions of floats. IndexError for an axis out of range.
-Variable sum(const VariableOperand& x, const AxisList& axes = {}, bool keepdims = false);
-Variable mean(const VariableOperand& x, const AxisList& axes = {}, bool keepdims = false);
-inline Variable average(const VariableOperand& x, const AxisList& axes = {},
-                        bool keepdims = false) {
+// Reductions of floats; axes and keepdims as ReduceAxes says, or keepdims by itself:
+// sum(x, 0, true). IndexError for an axis out of range.
+Variable sum(const VariableOperand& x, const ReduceAxes& axes = {}, YesNo keepdims = false);
+Variable mean(const VariableOperand& x, const ReduceAxes& axes = {}, YesNo keepdims = false);
+inline Variable average(const VariableOperand& x, const ReduceAxes& axes = {},
+                        YesNo keepdims = false) {
   return mean(x, axes, keepdims);
 }
 // The gradient goes to every element that equals the extreme.
-Variable max(const VariableOperand& x, const AxisList& axes = {}, bool keepdims = false);
-Variable min(const VariableOperand& x, const AxisList& axes = {}, bool keepdims = false);
+Variable max(const VariableOperand& x, const ReduceAxes& axes = {}, YesNo keepdims = false);
+Variable min(const VariableOperand& x, const ReduceAxes& axes = {}, YesNo keepdims = false);
 // Sums down to a shape that broadcasts to x's; x itself when the shapes agree.
 Variable sum_to(const VariableOperand& x, const Shape& shape);
 
 // One -1 is inferred. InvalidType when the sizes differ.
 Variable reshape(const VariableOperand& x, const Shape& shape);
 Variable expand_dims(const VariableOperand& x, int64_t axis);
-Variable squeeze(const VariableOperand& x, const AxisList& axes = {});
+// Without axes: all of extent 1.
+Variable squeeze(const VariableOperand& x, const Axes& axes = {});
+template <AxisNumber T>
+Variable squeeze(const VariableOperand& x, T axis) {
+  return squeeze(x, Axes{static_cast<int64_t>(axis)});
+}
 // Without axes: reversed.
 Variable transpose(const VariableOperand& x, const Axes& axes = {});
 Variable swapaxes(const VariableOperand& x, int64_t axis1, int64_t axis2);
@@ -56,7 +53,10 @@ inline Variables split_axis(const VariableOperand& x, std::initializer_list<int6
   return split_axis(x, Axes(positions), axis);
 }
 // Basic index, as Array::at. A view; the gradient is zero outside it.
-Variable get_item(const VariableOperand& x, const std::vector<Index>& indices);
+Variable get_item(const VariableOperand& x, std::span<const Index> indices);
+inline Variable get_item(const VariableOperand& x, std::initializer_list<Index> indices) {
+  return get_item(x, std::span(indices.begin(), indices.size()));
+}
 
 // Another floating dtype; x itself when it has it already.
 Variable cast(const VariableOperand& x, Dtype dtype);
