@@ -1,6 +1,7 @@
-#include "catena/functions/evaluation.h"
-#include "catena/core/memory_profile.h"
+// accuracy: a kernel without a gradient.
+#include "catena/functions/evaluation/accuracy.h"
 
+#include "catena/core/memory_profile.h"
 #include "functions/advice.h"
 #include "functions/labels.h"
 #include "functions/support.h"
@@ -8,18 +9,20 @@
 namespace catena::functions {
 namespace {
 
-using type_check::expect;
-
-// y's axes behind the classes without the trailing ones that t lacks.
-bool fits(const Array& y, const Array& t) {
-  if (!is_float(y.dtype()) || (t.dtype() != Dtype::kInt32 && t.dtype() != Dtype::kInt64))
-    return false;
-  if (y.ndim() < 2 || t.ndim() < 1 || t.ndim() > y.ndim() - 1 || y.shape()[0] != t.shape()[0])
-    return false;
+// t has y's axes without the classes; trailing ones of extent 1 may be missing.
+void check_types(const Array& y, const Array& t) {
+  const Checks checks("Accuracy", [&] { return label_advice("accuracy", y, t); });
+  const TypeOf scores(y, 0), labels(t, 1);
+  checks.require_float(y);
+  if (t.dtype() != Dtype::kInt64) checks.require(labels.dtype() == Dtype::kInt32);
+  checks.require(scores.ndim() >= 2, labels.ndim() >= 1, labels.ndim() <= scores.ndim() - 1,
+                 scores.shape(0) == labels.shape(0));
   for (int i = 2; i < y.ndim(); ++i) {
-    if (y.shape()[size_t(i)] != (i - 1 < t.ndim() ? t.shape()[size_t(i - 1)] : 1)) return false;
+    if (i - 1 < t.ndim())
+      checks.require(scores.shape(i) == labels.shape(i - 1));
+    else
+      checks.require(scores.shape(i) == 1);
   }
-  return true;
 }
 
 }  // namespace
@@ -28,31 +31,14 @@ Variable accuracy(const VariableOperand& y_operand, const VariableOperand& t_ope
                   std::optional<int32_t> ignore_label) {
   const Variable& y = y_operand.variable("accuracy");
   const Variable& t = t_operand.variable("accuracy");
-  if (!fits(y.data(), t.data())) [[unlikely]] {
-    const auto check = [&](const TypeInfoTuple& in) {
-      expect(in[0].dtype().kind() == 'f');
-      if (t.dtype() != Dtype::kInt64) expect(in[1].dtype() == Dtype::kInt32);
-      expect(in[0].ndim() >= 2);
-      expect(in[1].ndim() >= 1);
-      expect(in[1].ndim() <= in[0].ndim() - type_check::constant(1));
-      expect(in[0].shape(0) == in[1].shape(0));
-      for (int i = 2; i < y.ndim(); ++i) {
-        if (i - 1 < t.ndim())
-          expect(in[0].shape(i) == in[1].shape(i - 1));
-        else
-          expect(in[0].shape(i) == 1);
-      }
-    };
-    refuse("Accuracy", {y.data(), t.data()}, check, label_advice("accuracy", y.data(), t.data()));
-  }
+  check_types(y.data(), t.data());
   const CallScope scope("accuracy");
   check_same_device("accuracy", y.data(), t.data());
   const AxisView view(y.shape(), 1);
   const Array labels = Labels::as_int32(t.data()).reshape({view.outer, view.inner});
   if (y.device().is_cpu())
     Labels::check("accuracy", labels, y.shape()[1], ignore_label.value_or(-1));
-  const Dtype dtype = y.dtype() == Dtype::kFloat64 ? y.dtype() : Dtype::kFloat32;
-  const Array result = Array::uninitialized({}, dtype, y.device());
+  const Array result = Array::uninitialized({}, compute_dtype(y.dtype()), y.device());
   if (y.size() == 0)
     result.fill(0.0);
   else

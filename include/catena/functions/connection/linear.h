@@ -1,4 +1,4 @@
-// Products with weights: the Linear layer, linear, matmul, batch_matmul.
+// Fully connected layers: linear, linear_relu and the layer Linear.
 #pragma once
 
 #include <optional>
@@ -15,15 +15,6 @@ Variable linear(const VariableOperand& x, const VariableOperand& W);
 Variable linear(const VariableOperand& x, const VariableOperand& W, const VariableOperand& b);
 // relu(linear(x, W, b)) in one launch.
 Variable linear_relu(const VariableOperand& x, const VariableOperand& W, const VariableOperand& b);
-
-// Matrix product; a vector is a column. The result always has two axes. Operands of one floating
-// dtype.
-Variable matmul(const VariableOperand& a, const VariableOperand& b, bool transa = false,
-                bool transb = false);
-// Products of stacks: (batch, m, n), or (batch, n) for columns; equal batch extents. The result has
-// three axes.
-Variable batch_matmul(const VariableOperand& a, const VariableOperand& b, bool transa = false,
-                      bool transb = false);
 
 struct LinearOptions {
   double wscale = 1;  // W ~ normal(0, wscale * sqrt(1 / in_size))  (LeCun et al. 1998)
@@ -47,20 +38,6 @@ class Linear : public Parameterized {
 
   OwnedParameter W;  // (out, in)
   OwnedParameter b;  // (out); undefined with nobias
-};
-
-// A function without inputs whose value is its parameter: p() * x.
-class Parameter : public Parameterized {
- public:
-  // Takes the array without a copy. ValueError for an undefined one, DtypeError unless it is of a
-  // floating dtype.
-  explicit Parameter(const Array& data);
-
-  // W itself; switched on, a volatile variable over the same memory, with no history.
-  Variable operator()(Volatile is_volatile = Volatile::off) const;
-  CATENA_PARAMETERS(W)
-
-  OwnedParameter W;
 };
 
 }  // namespace catena::functions

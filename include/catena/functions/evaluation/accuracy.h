@@ -1,4 +1,4 @@
-// Measures that no gradient flows through.
+// The share of right answers.
 #pragma once
 
 #include <optional>

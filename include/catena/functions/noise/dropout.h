@@ -1,4 +1,4 @@
-// Random regularisation.
+// dropout, as a function and as a layer.
 #pragma once
 
 #include <optional>

@@ -1,0 +1,16 @@
+// Differentiable rearranging of arrays: one header each. Results share memory with their inputs
+// where the array function of the same name gives a view; the gradients of views are views and cost
+// no kernel. Reductions come along.
+#pragma once
+
+#include "catena/functions/array/broadcast.h"
+#include "catena/functions/array/cast.h"
+#include "catena/functions/array/concat.h"
+#include "catena/functions/array/copy.h"
+#include "catena/functions/array/get_item.h"
+#include "catena/functions/array/reshape.h"
+#include "catena/functions/array/split_axis.h"
+#include "catena/functions/array/transpose.h"
+#include "catena/functions/math/identity.h"
+#include "catena/functions/math/minmax.h"
+#include "catena/functions/math/sum.h"

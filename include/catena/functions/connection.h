@@ -1,0 +1,6 @@
+// Products with weights, as functions and as layers: one header each.
+#pragma once
+
+#include "catena/functions/connection/linear.h"
+#include "catena/functions/connection/parameter.h"
+#include "catena/functions/math/matmul.h"

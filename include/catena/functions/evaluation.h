@@ -1,0 +1,4 @@
+// Measures that no gradient flows through: one header each.
+#pragma once
+
+#include "catena/functions/evaluation/accuracy.h"

@@ -1,0 +1,4 @@
+// Random regularisation: one header each.
+#pragma once
+
+#include "catena/functions/noise/dropout.h"
