@@ -4,6 +4,7 @@
 
 #include "catena/array/along_axis.h"
 #include "catena/array/array.h"
+#include "catena/array/axes.h"
 #include "catena/array/bits.h"
 #include "catena/array/calculus.h"
 #include "catena/array/casting.h"

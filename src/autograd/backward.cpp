@@ -135,7 +135,9 @@ void Variable::backward(const BackwardOptions& options) const {
   CATENA_CHECK(
       GradientError, body.node && (body.node->creator || body.node->requires_grad),
       "backward: nothing was recorded for this variable: it was computed under NoBackprop, "
-      "from constants alone, or by a function without a gradient");
+      "from constants alone (an array given as a variable is one; Variable(array) wants a "
+      "gradient), "
+      "or by a function without a gradient");
   if (!creator()) return;
   const ProfilerRange range("Variable::backward");
   BackwardPass(*this, options).run();

@@ -3,6 +3,7 @@
 
 #include "catena/array/manipulation.h"
 #include "catena/functions/array/get_item.h"
+#include "functions/advice.h"
 #include "functions/support.h"
 
 namespace catena::functions {
@@ -35,8 +36,16 @@ class ConcatNode final : public FunctionNode {
   int axis_;
 };
 
+// About the first input whose dtype is not that of input 0.
+std::string advice(const Arrays& arrays) {
+  for (const Array& other : arrays) {
+    if (other.dtype() != arrays[0].dtype()) return dtype_advice(arrays[0], other);
+  }
+  return {};
+}
+
 void check_types(const Arrays& arrays, int axis) {
-  const Checks checks("Concat");
+  const Checks checks("Concat", [&] { return advice(arrays); });
   const TypeOf first(arrays[0], 0);
   checks.require(first.ndim() > shown(axis, "axis"), shown(axis, "axis") >= 0);
   for (int i = 1; i < static_cast<int>(arrays.size()); ++i) {

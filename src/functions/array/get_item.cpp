@@ -44,10 +44,12 @@ Variable put_item(const Variable& gy, const std::vector<Index>& indices, const S
 
 }  // namespace
 
-Variable get_item(const VariableOperand& operand, const std::vector<Index>& indices) {
+Variable get_item(const VariableOperand& operand, std::span<const Index> indices) {
   const Variable& x = operand.variable("get_item");
-  const Array y = x.data().at(std::span<const Index>(indices));
-  return record("get_item", x, y, [&] { return make_node<GetItemNode>(indices); });
+  const Array y = x.data().at(indices);
+  return record("get_item", x, y, [&] {
+    return make_node<GetItemNode>(std::vector<Index>(indices.begin(), indices.end()));
+  });
 }
 
 }  // namespace catena::functions

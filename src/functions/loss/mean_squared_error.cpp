@@ -2,6 +2,7 @@
 #include "catena/functions/loss/mean_squared_error.h"
 
 #include "catena/core/memory_profile.h"
+#include "functions/advice.h"
 #include "functions/support.h"
 
 namespace catena::functions {
@@ -28,9 +29,10 @@ class MeanSquaredErrorNode final : public FunctionNode {
 };
 
 std::string advice(const Array& x0, const Array& x1) {
+  const std::string conversion = dtype_advice(x0, x1);
   return message("Expected are two of one floating dtype and shape; came ", x0.dtype(),
-                 " of shape ", x0.shape(), " and ", x1.dtype(), " of shape ", x1.shape(),
-                 x0.dtype() == x1.dtype() ? "." : ": convert one with .astype.");
+                 " of shape ", x0.shape(), " and ", x1.dtype(), " of shape ", x1.shape(), ".",
+                 conversion.empty() ? "" : " ", conversion);
 }
 
 void check_types(const Array& x0, const Array& x1) {

@@ -3,6 +3,7 @@
 
 #include "catena/core/memory_profile.h"
 #include "catena/functions/array/reshape.h"
+#include "functions/advice.h"
 #include "functions/support.h"
 
 namespace catena::functions {
@@ -66,7 +67,7 @@ std::string inner_text(const Array& a, int i, bool last, int axes) {
 
 Variable apply_matmul(const char* label, int axes, const Variable& a, const Variable& b,
                       bool transa, bool transb) {
-  const Checks checks(label);
+  const Checks checks(label, [&] { return dtype_advice(a.data(), b.data()); });
   const TypeOf left(a.data(), 0), right(b.data(), 1);
   checks.require(left.dtype().kind() == 'f', right.dtype() == left.dtype(), left.ndim() >= axes - 1,
                  left.ndim() <= axes, right.ndim() >= axes - 1, right.ndim() <= axes);

@@ -43,11 +43,11 @@ Variable apply_extreme(const char* label, bool maximum, const VariableOperand& o
 
 }  // namespace
 
-Variable max(const VariableOperand& x, const AxisList& axes, bool keepdims) {
-  return apply_extreme("Max", true, x, axes.axes, keepdims);
+Variable max(const VariableOperand& x, const ReduceAxes& axes, YesNo keepdims) {
+  return apply_extreme("Max", true, x, axes.axes, keepdims || axes.keepdims);
 }
-Variable min(const VariableOperand& x, const AxisList& axes, bool keepdims) {
-  return apply_extreme("Min", false, x, axes.axes, keepdims);
+Variable min(const VariableOperand& x, const ReduceAxes& axes, YesNo keepdims) {
+  return apply_extreme("Min", false, x, axes.axes, keepdims || axes.keepdims);
 }
 
 }  // namespace catena::functions

@@ -44,11 +44,11 @@ Variable apply_sum(const char* label, const VariableOperand& operand, const Axes
 
 }  // namespace
 
-Variable sum(const VariableOperand& x, const AxisList& axes, bool keepdims) {
-  return apply_sum("Sum", x, axes.axes, keepdims, false);
+Variable sum(const VariableOperand& x, const ReduceAxes& axes, YesNo keepdims) {
+  return apply_sum("Sum", x, axes.axes, keepdims || axes.keepdims, false);
 }
-Variable mean(const VariableOperand& x, const AxisList& axes, bool keepdims) {
-  return apply_sum("Mean", x, axes.axes, keepdims, true);
+Variable mean(const VariableOperand& x, const ReduceAxes& axes, YesNo keepdims) {
+  return apply_sum("Mean", x, axes.axes, keepdims || axes.keepdims, true);
 }
 Variable sum_to(const VariableOperand& operand, const Shape& shape) {
   const Variable& x = operand.variable("sum_to");

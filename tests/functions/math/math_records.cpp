@@ -47,7 +47,7 @@ double smaller(double a, double b) { return std::min(a, b); }
 
 struct Reduction {
   const char *name, *label;
-  Variable (*call)(const VariableOperand&, const F::AxisList&, bool);
+  Variable (*call)(const VariableOperand&, const ReduceAxes&, YesNo);
   double start;
   Combine combine;
   bool divides;

@@ -1,7 +1,8 @@
 // Basic indexing.
 #pragma once
 
-#include <vector>
+#include <initializer_list>
+#include <span>
 
 #include "catena/array/manipulation.h"
 #include "catena/functions/math.h"
@@ -9,6 +10,9 @@
 namespace catena::functions {
 
 // Basic index, as Array::at. A view; the gradient is zero outside it. IndexError out of range.
-Variable get_item(const VariableOperand& x, const std::vector<Index>& indices);
+Variable get_item(const VariableOperand& x, std::span<const Index> indices);
+inline Variable get_item(const VariableOperand& x, std::initializer_list<Index> indices) {
+  return get_item(x, std::span(indices.begin(), indices.size()));
+}
 
 }  // namespace catena::functions
