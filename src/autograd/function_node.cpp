@@ -56,6 +56,7 @@ IntrusivePtr<VariableNode> output_node(FunctionNode* creator, int index, const A
   node->dtype = data.dtype();
   node->device = data.device();
   node->shape = data.shape();
+  node->requires_grad = is_float(data.dtype());
   return node;
 }
 
@@ -69,32 +70,32 @@ Variable output_variable(const Array& data, IntrusivePtr<VariableNode> node) {
 
 }  // namespace
 
-Variable FunctionNode::connect(std::span<const Variable> inputs, const Array& output) {
-  IntrusivePtr<FunctionNode> self(this);  // owns the node even when something below throws
+void FunctionNode::connect_inputs(std::span<const Variable> inputs) {
   sequence_ = g_sequence.fetch_add(1, std::memory_order_relaxed) + 1;
   for (const Variable& input : inputs) {
     inputs_.emplace_back(input.node());
     if (ParameterState* p = input.node()->parameter) p->used.store(true, std::memory_order_release);
   }
-  auto node = output_node(this, 0, output);
+}
+
+Variable FunctionNode::add_output(const Array& output) {
+  auto node = output_node(this, static_cast<int>(outputs_.size()), output);
   outputs_.push_back(node.get());
   return output_variable(output, std::move(node));
 }
 
+Variable FunctionNode::connect(std::span<const Variable> inputs, const Array& output) {
+  IntrusivePtr<FunctionNode> self(this);  // owns the node even when something below throws
+  connect_inputs(inputs);
+  return add_output(output);
+}
+
 Variables FunctionNode::connect(std::span<const Variable> inputs, const Arrays& outputs) {
   IntrusivePtr<FunctionNode> self(this);
-  sequence_ = g_sequence.fetch_add(1, std::memory_order_relaxed) + 1;
-  for (const Variable& input : inputs) {
-    inputs_.emplace_back(input.node());
-    if (ParameterState* p = input.node()->parameter) p->used.store(true, std::memory_order_release);
-  }
+  connect_inputs(inputs);
   Variables result;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    auto node = output_node(this, static_cast<int>(i), outputs[i]);
-    node->requires_grad = is_float(outputs[i].dtype());
-    outputs_.push_back(node.get());
-    result.push_back(output_variable(outputs[i], std::move(node)));
-  }
+  result.reserve(outputs.size());
+  for (const Array& output : outputs) result.push_back(add_output(output));
   return result;
 }
 

@@ -55,6 +55,9 @@ class FunctionNode : public RefCounted {
     int index;
     bool is_output;
   };
+  void connect_inputs(std::span<const Variable> inputs);
+  Variable add_output(const Array& output);
+
   InputList inputs_;
   boost::container::small_vector<VariableNode*, 1> outputs_;  // null when the output is gone
   boost::container::small_vector<Saved, 2> saved_;

@@ -1,7 +1,8 @@
-#include "catena/functions/activation.h"
+// softmax and log_softmax: one node, with one kernel each way.
+#include "catena/functions/activation/softmax.h"
 
 #include "catena/core/memory_profile.h"
-#include "catena/functions/array.h"
+#include "catena/functions/math/sum.h"
 #include "functions/support.h"
 
 namespace catena::functions {
@@ -34,18 +35,19 @@ class SoftmaxNode final : public FunctionNode {
   bool log_;
 };
 
+void check_types(const char* label, const Array& x, int64_t axis) {
+  const Checks checks(label);
+  checks.require_float(x);
+  if (axis >= 0)
+    checks.require(TypeOf(x, 0).ndim() > axis);
+  else
+    checks.require(TypeOf(x, 0).ndim() >= -axis);
+}
+
 Variable apply_softmax(const char* label, const VariableOperand& operand, int64_t axis, bool log) {
   const Variable& x = operand.variable(label);
   const CallScope scope(label);
-  check_float(label, x);
-  if (axis >= x.ndim() || axis < -x.ndim()) [[unlikely]] {
-    refuse(label, {x.data()}, [&](const TypeInfoTuple& in) {
-      if (axis >= 0)
-        type_check::expect(in[0].ndim() > type_check::constant(axis));
-      else
-        type_check::expect(in[0].ndim() >= type_check::constant(-axis));
-    });
-  }
+  check_types(label, x.data(), axis);
   const int a = normalize_axis(label, axis, x.ndim());
   const AxisView view(x.shape(), a);
   const Array y = Array::uninitialized(x.shape(), x.dtype(), x.device());
@@ -64,11 +66,6 @@ Variable softmax(const VariableOperand& x, int64_t axis) {
 }
 Variable log_softmax(const VariableOperand& x, int64_t axis) {
   return apply_softmax("LogSoftmax", x, axis, true);
-}
-
-Variable softplus(const VariableOperand& x, double beta) {
-  CATENA_CHECK(ValueError, beta != 0, "softplus: expected a beta other than 0");
-  return beta == 1 ? softplus(x) : softplus(x.variable("softplus") * beta) * (1 / beta);
 }
 
 }  // namespace catena::functions

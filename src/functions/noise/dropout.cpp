@@ -1,4 +1,5 @@
-#include "catena/functions/noise.h"
+// dropout: a mask that forward and backward draw from the same bits.
+#include "catena/functions/noise/dropout.h"
 
 #include "catena/array/random.h"
 #include "catena/core/memory_profile.h"
@@ -44,7 +45,7 @@ Variable dropout(const VariableOperand& operand, std::optional<double> asked, Ye
   check_ratio(ratio);
   const Variable& x = operand.variable("dropout");
   if (!train) return x;
-  check_float("Dropout", x);
+  Checks("Dropout").require_float(x.data());
   const RandomBits bits =
       random::default_state(x.device()).reserve(static_cast<uint64_t>(x.size()), x.device());
   return apply_dropout(x, ratio, bits);

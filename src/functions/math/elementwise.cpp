@@ -5,7 +5,8 @@
 #include <array>
 
 #include "catena/array/elementwise.h"
-#include "catena/functions/array.h"
+#include "catena/functions/array/cast.h"
+#include "catena/functions/math/sum.h"
 #include "functions/support.h"
 #include "kernels/elementwise_rows.h"
 
@@ -224,14 +225,9 @@ Array compute(ElementwiseOp op, std::span<const VariableOperand* const> operands
 }
 
 void check_floats(ElementwiseOp op, std::span<const Variable> inputs) {
-  for (const Variable& x : inputs) {
-    if (is_float(x.dtype()) || !x.requires_grad()) [[likely]]
-      continue;
-    Arrays arrays;
-    for (const Variable& input : inputs) arrays.push_back(input.data());
-    refuse(caption(op, nullptr, nullptr).c_str(), arrays, [&](const TypeInfoTuple& in) {
-      type_check::expect(in[static_cast<int>(&x - inputs.data())].dtype().kind() == 'f');
-    });
+  const Checks checks([op] { return caption(op, nullptr, nullptr); });
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].requires_grad()) checks.require_float(inputs[i].data(), static_cast<int>(i));
   }
 }
 
