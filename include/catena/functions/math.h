@@ -35,6 +35,7 @@ class VariableOperand {
         number_(other.number_) {}
   VariableOperand& operator=(const VariableOperand&) = delete;
 
+  // Whether it is a host number, and the number.
   bool is_number() const { return variable_ == nullptr; }
   const Scalar& number() const { return number_; }
   // The variable; a number is a ValueError naming `who`.
@@ -116,6 +117,7 @@ Variable clip(const VariableOperand& x, const VariableOperand& low, const Variab
 Variable where(const VariableOperand& condition, const VariableOperand& x,
                const VariableOperand& y);
 
+// NumPy's short names.
 inline Variable pow(const VariableOperand& x0, const VariableOperand& x1) { return power(x0, x1); }
 inline Variable abs(const VariableOperand& x) { return absolute(x); }
 

@@ -12,6 +12,7 @@ class Adam : public Optimizer {
  public:
   explicit Adam(double alpha = 0.001, double beta1 = 0.9, double beta2 = 0.999, double eps = 1e-8);
 
+  // The numbers of the rule.
   double alpha() const { return lr(); }
   void set_alpha(double alpha) { set_lr(alpha); }
   double beta1() const { return beta1_; }

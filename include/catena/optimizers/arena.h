@@ -16,6 +16,7 @@ namespace catena::optimizers {
 // under any rule that keeps a zero parameter with a zero gradient.
 class ParameterArena {
  public:
+  // The place of a parameter in the arena.
   struct Slot {
     Parameter parameter;
     int64_t index;   // in the order of declaration, over all arenas of the set
@@ -28,6 +29,7 @@ class ParameterArena {
   // given order, and re-seats the parameters on it. All must be on one device and of one dtype.
   explicit ParameterArena(std::vector<Slot> slots);
 
+  // The device and the dtype of the block, and its arrays and slots in order of their place.
   Device device() const { return data_.device(); }
   Dtype dtype() const { return data_.dtype(); }
   int64_t size() const { return data_.size(); }  // elements, gaps included
@@ -63,6 +65,7 @@ class ArenaSet {
   // Sets the names ("/l1/W") and positions of the parameters. ValueError when there are none.
   explicit ArenaSet(const Named& named);
 
+  // Whether there is no parameter.
   bool empty() const { return parameters_.empty(); }
   // In order of declaration.
   const Parameters& parameters() const { return parameters_; }

@@ -13,6 +13,7 @@ class MomentumSGD : public Optimizer {
     set_momentum(momentum);
   }
 
+  // The share of the last step that is kept.
   double momentum() const { return momentum_; }
   // A captured graph keeps the momentum it was captured with.
   void set_momentum(double momentum) {

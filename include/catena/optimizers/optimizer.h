@@ -169,6 +169,7 @@ class Optimizer {
   // DtypeError unless the rule can update parameters of this dtype.
   virtual void check_dtype(Dtype dtype) const;
 
+  // The name of the learning rate among the hyper-parameters, and its value.
   std::string lr_name_;
   double lr_;
 

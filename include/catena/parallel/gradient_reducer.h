@@ -49,6 +49,7 @@ class GradientReducer : public BackwardObserver, public optimizers::GradientSour
   // parameters, states and hyper-parameters; see MultiNodeOptimizer::check_state.
   void check_state(const char* who);
 
+  // The communicator and the buckets, in the order of their reduction.
   Communicator& comm() const { return comm_; }
   const std::vector<Bucket>& buckets() const { return buckets_; }
   // Buckets started since the last update, for tests.
