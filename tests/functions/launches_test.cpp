@@ -6,6 +6,7 @@
 #include "catena/kernels/elementwise.h"
 #include "catena/kernels/loss.h"
 #include "catena/kernels/matmul.h"
+#include "catena/kernels/normalization.h"
 #include "catena/kernels/optimizer.h"
 #include "catena/kernels/random.h"
 #include "catena/kernels/reduce.h"
@@ -46,6 +47,9 @@ void count_all(DeviceType type) {
   count(kernels::softmax_grad, type);
   count(kernels::softmax_cross_entropy, type);
   count(kernels::softmax_cross_entropy_grad, type);
+  count(kernels::batch_normalization, type);
+  count(kernels::fixed_batch_normalization, type);
+  count(kernels::batch_normalization_grad, type);
   count(kernels::sgd, type);
   count(kernels::momentum_sgd, type);
   count(kernels::adam, type);
@@ -169,6 +173,18 @@ TEST_P(Launches, LinearWritesStraightIntoTheGradients) {
   EXPECT_LAUNCHES(1, 3, l(x));         // gx, gW, gb
   EXPECT_LAUNCHES(1, 3, l(x));         // accumulated in the kernels
   EXPECT_LAUNCHES(1, 2, l(x.data()));  // no gx
+}
+
+// The averages, relu and the residual cost no further call, and gradients go where they belong.
+TEST_P(Launches, BatchNormalizationIsOneCallEachWay) {
+  DeviceScope scope(device());
+  F::BatchNormalization bn(3, {.dtype = Dtype::kFloat64});
+  const Variable x = variable({4, 3, 2, 2}), r = variable({4, 3, 2, 2}, 2);
+  bn.zero_grads();
+  EXPECT_LAUNCHES(1, 1, bn(x));
+  EXPECT_LAUNCHES(1, 1, bn.relu(x));
+  EXPECT_LAUNCHES(1, 1, bn.add_relu(x, r));
+  EXPECT_LAUNCHES(1, 4, bn(x, false));  // and 1 / sqrt(var + eps)
 }
 
 CATENA_ON_DEVICES(Launches);
