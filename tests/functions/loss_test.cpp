@@ -165,7 +165,9 @@ TEST_P(Loss, MessagesOfSoftmaxCrossEntropy) {
   EXPECT_NE(text_of([&] { F::accuracy(x, x); }).find("int32 or int64"), std::string::npos);
   EXPECT_NE(text_of([&] {
               F::mean_squared_error(x, draw({4, 3}, 0, 1, 0, Dtype::kFloat32));
-            }).find("convert one with .astype"),
+            })
+                .find("the float64 one with .astype(dtype::float32), or make arrays of float32 by "
+                      "config().default_dtype"),
             std::string::npos);
 }
 
