@@ -53,8 +53,8 @@ void softmax_cross_entropy_grad(const CrossEntropyGradCall& call);
 void accuracy(const AccuracyCall& call);
 void patches(const PatchesCall& call);
 void patch_sums(const PatchSumsCall& call);
-void sgd(const OptimizerCall& call);
-void momentum_sgd(const OptimizerCall& call);
-void adam(const OptimizerCall& call);
+void optimizer_update(const OptimizerCall& call);
+void find_nonfinite(const NonFiniteCall& call);
+void advance_loss_scale(const LossScaleCall& call);
 
 }  // namespace catena::host
