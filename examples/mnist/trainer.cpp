@@ -52,6 +52,7 @@ class Run {
     const double before = elapsed_;
     while (epoch_ < options_.epochs) {
       tr::Means means(kNames);
+      if (const double rate = learning_rate(options_, epoch_)) program_.optimizer->set_lr(rate);
       one_epoch(means, bar);
       means.reduce(catena::parallel::sum_over_ranks(program_.comm));
       const auto test = evaluate();
@@ -156,8 +157,7 @@ class Run {
     return tr::evaluate(
         *program_.model, test_, kNames,
         [&](const ds::Batch& batch, tr::Means& means) {
-          const Loss scores =
-              score(program_.predict(catena::Variable::constant(batch.x())), batch.t());
+          const Loss scores = score(program_.predict(batch.x()), batch.t());
           means.add("loss", scores.loss.data(), double(batch.size()));
           means.add("accuracy", scores.accuracy, double(batch.size()));
         },

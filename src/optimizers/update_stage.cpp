@@ -118,7 +118,7 @@ bool Optimizer::reduces_gradients() const {
 // which would go unnoticed as steps that change nothing.
 void Optimizer::warn_without_gradients() {
   if (warned_ || reduces_gradients()) return;
-  const auto reached = [](const Parameter& p) { return p.state()->reached; };
+  const auto reached = [](const Parameter& p) { return p.state()->has_gradient(); };
   if (std::any_of(ordered_.begin(), ordered_.end(), reached)) return;
   warned_ = true;
   logging::warning(

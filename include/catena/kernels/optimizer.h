@@ -61,9 +61,9 @@ struct OptimizerCall {
   const Array* states[kMaxRuleStates] = {};
   StepValue learning_rate;
   StepValue step;  // t of this update, from 1
-  // Or, in place of `step`, where t is counted: float64 [t - 1, 0], contiguous, on the device of
+  // Or, instead of `step`, where t is counted: float64 [t - 1, 0], contiguous, on the device of
   // the parameters. The rule takes t from it and, with `counts`, stores t: the count costs no
-  // kernel of its own. An update of several calls counts in the last.
+  // extra kernel. An update of several calls counts in the last.
   const Array* counter = nullptr;
   bool counts = true;
   StepValue gradient_scale{1};
