@@ -502,21 +502,25 @@ struct Out {
   Out(Dtype d) : dtype(d) {}
 };
 
-// Throws ValueError naming `who` for a default-constructed array.
-[[noreturn, gnu::cold]] void fail_undefined(const char* who);
+// Checks of arguments. Their errors name the running EntryScope, without one `who`.
+// Throws ValueError for a default-constructed array.
+[[noreturn, gnu::cold]] void fail_undefined(const char* who = nullptr);
 inline void check_defined(const char* who, const Array& a) {
   if (!a.defined()) [[unlikely]]
     fail_undefined(who);
 }
-// Every operation that writes into an array which was made elsewhere asks first: ValueError naming
-// `who`, and why, unless the array may be written.
+inline void check_defined(const Array& a) { check_defined(nullptr, a); }
+// Every operation that writes into an array which was made elsewhere asks first: ValueError with
+// the reason unless the array may be written.
 [[noreturn, gnu::cold]] void fail_not_writable(const char* who, const Array& a);
 inline void check_writable(const char* who, const Array& a) {
   if (!a.is_writable()) [[unlikely]]
     fail_not_writable(who, a);
 }
-// Throws DeviceError naming `who` and both devices unless all given arrays are on one device.
+inline void check_writable(const Array& a) { check_writable(nullptr, a); }
+// Throws DeviceError with both devices unless both arrays are on one device.
 void check_same_device(const char* who, const Array& a, const Array& b);
+inline void check_same_device(const Array& a, const Array& b) { check_same_device(nullptr, a, b); }
 
 template <class T>
 std::vector<T> Array::to_vector() const {
