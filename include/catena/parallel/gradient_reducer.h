@@ -67,6 +67,15 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   void before_accumulate(Optimizer& optimizer) override;
 
  private:
+  // Between two updates:
+  //   kOpen ── a synchronised backward begins ──> kReducing ── it ends, or update ──> kReduced
+  //     └───────────── update: no backward was synchronised ────────────────────────────┘
+  // and back to kOpen by update and zero_grads.
+  enum class Round : uint8_t {
+    kOpen,      // gradients are this rank's own
+    kReducing,  // buckets are reduced as they become final
+    kReduced    // gradients are averages
+  };
   void check_structure() const;
   void update_buckets();
   void begin_round();
@@ -85,9 +94,8 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   std::vector<const void*> cut_for_;  // gradient blocks the buckets were cut for
   std::vector<size_t> remaining_;     // parameters of each bucket not yet final
   size_t next_ = 0;                   // first bucket not started since the last update
-  bool reducing_ = false;             // inside a synchronised backward
-  bool reduced_ = false;              // gradients are averages, at least in part
-  Event last_;                        // of the last bucket started
+  Round round_ = Round::kOpen;
+  Event last_;  // of the last bucket started
   bool weighted_ = false;
   double weight_ = 1;
   std::vector<Array> device_weights_;  // one for each arena on a GPU, in its dtype
