@@ -152,7 +152,7 @@ Array as_mat(const Array& a) try {
 namespace {
 
 // All arrays as one flattened one.
-Array concatenate_flat(std::span<const Array> arrays, const Array* out) {
+Array concatenate_flat(std::span<const Array> arrays, const Out& out) {
   std::vector<Array> flat;
   for (const Array& a : arrays) flat.push_back(a.ravel());
   return concatenate(flat, 0, out);
@@ -160,11 +160,12 @@ Array concatenate_flat(std::span<const Array> arrays, const Array* out) {
 
 }  // namespace
 
-Array concatenate(std::span<const Array> arrays, std::optional<int64_t> axis, const Array* out) {
+Array concatenate(std::span<const Array> arrays, std::optional<int64_t> axis, const Out& given) {
   const CallScope scope("concatenate");
+  const Array* const out = destination("concatenate", given);
   CATENA_CHECK(ValueError, !arrays.empty(), "concatenate: expected at least one array");
   for (const Array& x : arrays) check_defined("concatenate", x);
-  if (!axis) return concatenate_flat(arrays, out);
+  if (!axis) return concatenate_flat(arrays, given);
   const Array& first = arrays.front();
   CATENA_CHECK(ShapeError, first.ndim() > 0, "concatenate: 0-d arrays cannot be joined; use stack");
   const int a = normalize_axis("concatenate", *axis, first.ndim());
@@ -194,17 +195,17 @@ Array concatenate(std::span<const Array> arrays, std::optional<int64_t> axis, co
 }
 
 Array concatenate(std::initializer_list<Array> arrays, std::optional<int64_t> axis,
-                  const Array* out) {
+                  const Out& out) {
   return concatenate(std::span<const Array>(arrays.begin(), arrays.size()), axis, out);
 }
 
-Array stack(std::initializer_list<Array> arrays, int64_t axis, const Array* out) try {
+Array stack(std::initializer_list<Array> arrays, int64_t axis, const Out& out) try {
   return stack(std::span<const Array>(arrays.begin(), arrays.size()), axis, out);
 } catch (const Error&) {
   rethrow_as("stack");
 }
 
-Array stack(std::span<const Array> arrays, int64_t axis, const Array* out) try {
+Array stack(std::span<const Array> arrays, int64_t axis, const Out& out) try {
   CATENA_CHECK(ValueError, !arrays.empty(), "stack: expected at least one array");
   std::vector<Array> expanded;
   for (const Array& x : arrays) {

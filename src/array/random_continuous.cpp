@@ -14,7 +14,8 @@ namespace catena {
 
 // ---- parameters ---------------------------------------------------------------------------------
 
-Device device_of(const char* who, std::initializer_list<Operand> operands) {
+Device device_of(const char* who, std::initializer_list<Operand> operands,
+                 const std::optional<Device>& asked) {
   const Array* first = nullptr;
   for (const Operand& x : operands) {
     if (x.array() == nullptr) continue;
@@ -24,7 +25,11 @@ Device device_of(const char* who, std::initializer_list<Operand> operands) {
     else
       check_same_device(who, *first, *x.array());
   }
-  return first ? first->device() : current_device();
+  if (first == nullptr) return asked ? *asked : current_device();
+  CATENA_CHECK(DeviceError, !asked || *asked == first->device(), who, ": numbers on ", *asked,
+               " were asked for, but the parameters are on ", first->device(),
+               "; move them with to() or leave the device out");
+  return first->device();
 }
 
 Shape shape_of_draw(const char* who, const DrawShape& given,
@@ -73,9 +78,9 @@ constexpr ParameterRange kExponents{"exponents above 0", 0, false, HUGE_VAL};
 class Draw {
  public:
   Draw(const char* who, const DrawShape& given, std::initializer_list<Operand> parameters,
-       Dtype dtype)
+       Dtype dtype, const std::optional<Device>& device)
       : working_(working_dtype(who, dtype)),
-        scope_(device_of(who, parameters)),
+        scope_(device_of(who, parameters, device)),
         shape_(shape_of_draw(who, given, parameters)) {}
   const Shape& shape() const { return shape_; }
   Dtype working() const { return working_; }
@@ -134,8 +139,9 @@ Array triangular_numbers(const Array& u, const P& left, const P& mode, const P& 
 // ---- distributions ------------------------------------------------------------------------------
 
 Array RandomState::uniform(const DrawShape& given, const Operand& low, const Operand& high,
-                           FloatDtype dtype) try {
-  const Draw draw("uniform", given, {low, high}, dtype);
+                           const ArrayOptions& options) try {
+  const Dtype dtype = options.dtype.value_or(default_float());
+  const Draw draw("uniform", given, {low, high}, dtype, options.device);
   const DrawParameter from(low, draw.working()), to(high, draw.working());
   if (!from.is_array() && !to.is_array())
     return uniform(draw.shape(), from.number(), to.number(), dtype);
@@ -148,8 +154,9 @@ Array RandomState::uniform(const DrawShape& given, const Operand& low, const Ope
 }
 
 Array RandomState::normal(const DrawShape& given, const Operand& mean, const Operand& deviation,
-                          FloatDtype dtype) try {
-  const Draw draw("normal", given, {mean, deviation}, dtype);
+                          const ArrayOptions& options) try {
+  const Dtype dtype = options.dtype.value_or(default_float());
+  const Draw draw("normal", given, {mean, deviation}, dtype, options.device);
   const DrawParameter location(mean, draw.working()), scale(deviation, draw.working());
   scale.check("normal", kDeviations);
   if (!location.is_array() && !scale.is_array())
@@ -160,15 +167,18 @@ Array RandomState::normal(const DrawShape& given, const Operand& mean, const Ope
 }
 
 Array RandomState::lognormal(const DrawShape& given, const Operand& mean, const Operand& sigma,
-                             FloatDtype dtype) try {
+                             const ArrayOptions& options) try {
+  const Dtype dtype = options.dtype.value_or(default_float());
   const Dtype working = working_dtype("lognormal", dtype);
-  return exp(normal(given, mean, sigma, working)).astype(dtype, false);
+  return exp(normal(given, mean, sigma, {working, options.device})).astype(dtype, false);
 } catch (const Error&) {
   rethrow_as("lognormal");
 }
 
-Array RandomState::exponential(const DrawShape& given, const Operand& scale, FloatDtype dtype) try {
-  const Draw draw("exponential", given, {scale}, dtype);
+Array RandomState::exponential(const DrawShape& given, const Operand& scale,
+                               const ArrayOptions& options) try {
+  const Dtype dtype = options.dtype.value_or(default_float());
+  const Draw draw("exponential", given, {scale}, dtype, options.device);
   const DrawParameter times(scale, draw.working());
   times.check("exponential", kScales);
   const Array numbers = log(above_zero(*this, draw.shape(), draw.working()));
@@ -178,8 +188,9 @@ Array RandomState::exponential(const DrawShape& given, const Operand& scale, Flo
 }
 
 Array RandomState::gumbel(const DrawShape& given, const Operand& location, const Operand& scale,
-                          FloatDtype dtype) try {
-  const Draw draw("gumbel", given, {location, scale}, dtype);
+                          const ArrayOptions& options) try {
+  const Dtype dtype = options.dtype.value_or(default_float());
+  const Draw draw("gumbel", given, {location, scale}, dtype, options.device);
   const DrawParameter at(location, Dtype::kFloat64), times = scale_of("gumbel", scale);
   const Array numbers = log(-log(inside_unit(*this, draw.shape())));
   return subtract(at, multiply(times, numbers)).astype(dtype, false);
@@ -188,8 +199,9 @@ Array RandomState::gumbel(const DrawShape& given, const Operand& location, const
 }
 
 Array RandomState::laplace(const DrawShape& given, const Operand& location, const Operand& scale,
-                           FloatDtype dtype) try {
-  const Draw draw("laplace", given, {location, scale}, dtype);
+                           const ArrayOptions& options) try {
+  const Dtype dtype = options.dtype.value_or(default_float());
+  const Draw draw("laplace", given, {location, scale}, dtype, options.device);
   const DrawParameter at(location, Dtype::kFloat64), times = scale_of("laplace", scale);
   const Array u = inside_unit(*this, draw.shape());
   const Array below = log(u * 2), above = -log((1 - u) * 2);
@@ -199,8 +211,9 @@ Array RandomState::laplace(const DrawShape& given, const Operand& location, cons
 }
 
 Array RandomState::logistic(const DrawShape& given, const Operand& location, const Operand& scale,
-                            FloatDtype dtype) try {
-  const Draw draw("logistic", given, {location, scale}, dtype);
+                            const ArrayOptions& options) try {
+  const Dtype dtype = options.dtype.value_or(default_float());
+  const Draw draw("logistic", given, {location, scale}, dtype, options.device);
   const DrawParameter at(location, Dtype::kFloat64), times = scale_of("logistic", scale);
   const Array u = inside_unit(*this, draw.shape());
   return moved(at, times, log(u) - log(1 - u), dtype);
@@ -208,49 +221,60 @@ Array RandomState::logistic(const DrawShape& given, const Operand& location, con
   rethrow_as("logistic");
 }
 
-Array RandomState::rayleigh(const DrawShape& given, const Operand& scale, FloatDtype dtype) try {
-  const Draw draw("rayleigh", given, {scale}, dtype);
+Array RandomState::rayleigh(const DrawShape& given, const Operand& scale,
+                            const ArrayOptions& options) try {
+  const Dtype dtype = options.dtype.value_or(default_float());
+  const Draw draw("rayleigh", given, {scale}, dtype, options.device);
   const DrawParameter times = scale_of("rayleigh", scale);
   return multiply(times, sqrt(-2 * log(inside_unit(*this, draw.shape())))).astype(dtype, false);
 } catch (const Error&) {
   rethrow_as("rayleigh");
 }
 
-Array RandomState::weibull(const DrawShape& given, const Operand& a, FloatDtype dtype) try {
-  const Draw draw("weibull", given, {a}, dtype);
+Array RandomState::weibull(const DrawShape& given, const Operand& a,
+                           const ArrayOptions& options) try {
+  const Dtype dtype = options.dtype.value_or(default_float());
+  const Draw draw("weibull", given, {a}, dtype, options.device);
   const DrawParameter root = exponent_of("weibull", a).map([](const auto& x) { return 1 / x; });
   return catena::power(-log(inside_unit(*this, draw.shape())), root).astype(dtype, false);
 } catch (const Error&) {
   rethrow_as("weibull");
 }
 
-Array RandomState::pareto(const DrawShape& given, const Operand& a, FloatDtype dtype) try {
-  const Draw draw("pareto", given, {a}, dtype);
+Array RandomState::pareto(const DrawShape& given, const Operand& a,
+                          const ArrayOptions& options) try {
+  const Dtype dtype = options.dtype.value_or(default_float());
+  const Draw draw("pareto", given, {a}, dtype, options.device);
   const DrawParameter root = exponent_of("pareto", a).map([](const auto& x) { return -1 / x; });
   return expm1(multiply(log(inside_unit(*this, draw.shape())), root)).astype(dtype, false);
 } catch (const Error&) {
   rethrow_as("pareto");
 }
 
-Array RandomState::power(const DrawShape& given, const Operand& a, FloatDtype dtype) try {
-  const Draw draw("power", given, {a}, dtype);
+Array RandomState::power(const DrawShape& given, const Operand& a,
+                         const ArrayOptions& options) try {
+  const Dtype dtype = options.dtype.value_or(default_float());
+  const Draw draw("power", given, {a}, dtype, options.device);
   const DrawParameter root = exponent_of("power", a).map([](const auto& x) { return 1 / x; });
   return catena::power(inside_unit(*this, draw.shape()), root).astype(dtype, false);
 } catch (const Error&) {
   rethrow_as("power");
 }
 
-Array RandomState::standard_cauchy(const Shape& shape, FloatDtype dtype) try {
+Array RandomState::standard_cauchy(const Shape& shape, const ArrayOptions& options) try {
+  const Dtype dtype = options.dtype.value_or(default_float());
   working_dtype("standard_cauchy", dtype);
+  const DeviceScope scope(options.device_or_current());
   return tan((inside_unit(*this, shape) - 0.5) * M_PI).astype(dtype, false);
 } catch (const Error&) {
   rethrow_as("standard_cauchy");
 }
 
 Array RandomState::triangular(const DrawShape& given, const Operand& left, const Operand& mode,
-                              const Operand& right, FloatDtype dtype) try {
+                              const Operand& right, const ArrayOptions& options) try {
+  const Dtype dtype = options.dtype.value_or(default_float());
   constexpr Dtype kWorking = Dtype::kFloat64;
-  const Draw draw("triangular", given, {left, mode, right}, dtype);
+  const Draw draw("triangular", given, {left, mode, right}, dtype, options.device);
   const DrawParameter from(left, kWorking), peak(mode, kWorking), to(right, kWorking);
   if (!from.is_array() && !peak.is_array() && !to.is_array()) {
     const double a = from.number(), b = peak.number(), c = to.number();

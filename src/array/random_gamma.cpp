@@ -110,10 +110,11 @@ Array finish(const Array& flat, const Shape& shape, Dtype dtype) {
 }  // namespace
 
 Array RandomState::gamma(const DrawShape& given, const Operand& k, const Operand& scale,
-                         FloatDtype dtype) try {
+                         const ArrayOptions& options) try {
+  const Dtype dtype = options.dtype.value_or(default_float());
   const CallScope call("random");
   working_dtype("gamma", dtype);
-  const DeviceScope scope(device_of("gamma", {k, scale}));
+  const DeviceScope scope(device_of("gamma", {k, scale}, options.device));
   const Shape shape = shape_of_draw("gamma", given, {k, scale});
   const RandomParameter times("gamma", scale, shape), of("gamma", k, shape);
   refuse_capture("gamma", of.value());
@@ -125,17 +126,19 @@ Array RandomState::gamma(const DrawShape& given, const Operand& k, const Operand
   rethrow_as("gamma");
 }
 
-Array RandomState::standard_gamma(const DrawShape& shape, const Operand& k, FloatDtype dtype) try {
-  return gamma(shape, k, 1, dtype);
+Array RandomState::standard_gamma(const DrawShape& shape, const Operand& k,
+                                  const ArrayOptions& options) try {
+  return gamma(shape, k, 1, options);
 } catch (const Error&) {
   rethrow_as("standard_gamma");
 }
 
 Array RandomState::beta(const DrawShape& given, const Operand& a, const Operand& b,
-                        FloatDtype dtype) try {
+                        const ArrayOptions& options) try {
+  const Dtype dtype = options.dtype.value_or(default_float());
   const CallScope call("random");
   working_dtype("beta", dtype);
-  const DeviceScope scope(device_of("beta", {a, b}));
+  const DeviceScope scope(device_of("beta", {a, b}, options.device));
   const Shape shape = shape_of_draw("beta", given, {a, b});
   const GammaDraw x = checked_gamma(*this, "beta", "a above 0", a, shape),
                   y = checked_gamma(*this, "beta", "b above 0", b, shape);
@@ -145,10 +148,12 @@ Array RandomState::beta(const DrawShape& given, const Operand& a, const Operand&
   rethrow_as("beta");
 }
 
-Array RandomState::chisquare(const DrawShape& given, const Operand& df, FloatDtype dtype) try {
+Array RandomState::chisquare(const DrawShape& given, const Operand& df,
+                             const ArrayOptions& options) try {
+  const Dtype dtype = options.dtype.value_or(default_float());
   const CallScope call("random");
   working_dtype("chisquare", dtype);
-  const DeviceScope scope(device_of("chisquare", {df}));
+  const DeviceScope scope(device_of("chisquare", {df}, options.device));
   const Shape shape = shape_of_draw("chisquare", given, {df});
   const char* what = "degrees of freedom above 0";
   return finish(checked_gamma(*this, "chisquare", what, df, shape, 0.5).number() * 2, shape, dtype);
@@ -157,10 +162,11 @@ Array RandomState::chisquare(const DrawShape& given, const Operand& df, FloatDty
 }
 
 Array RandomState::f(const DrawShape& given, const Operand& dfnum, const Operand& dfden,
-                     FloatDtype dtype) try {
+                     const ArrayOptions& options) try {
+  const Dtype dtype = options.dtype.value_or(default_float());
   const CallScope call("random");
   working_dtype("f", dtype);
-  const DeviceScope scope(device_of("f", {dfnum, dfden}));
+  const DeviceScope scope(device_of("f", {dfnum, dfden}, options.device));
   const Shape shape = shape_of_draw("f", given, {dfnum, dfden});
   const char* what = "degrees of freedom above 0";
   const GammaDraw above = checked_gamma(*this, "f", what, dfnum, shape, 0.5),
@@ -173,12 +179,14 @@ Array RandomState::f(const DrawShape& given, const Operand& dfnum, const Operand
   rethrow_as("f");
 }
 
-Array RandomState::standard_t(const DrawShape& given, const Operand& df, FloatDtype dtype) try {
+Array RandomState::standard_t(const DrawShape& given, const Operand& df,
+                              const ArrayOptions& options) try {
+  const Dtype dtype = options.dtype.value_or(default_float());
   const CallScope call("random");
   working_dtype("standard_t", dtype);
-  const DeviceScope scope(device_of("standard_t", {df}));
+  const DeviceScope scope(device_of("standard_t", {df}, options.device));
   const Shape shape = shape_of_draw("standard_t", given, {df});
-  const Array z = normal({element_count(shape)});
+  const Array z = normal({element_count(shape)}, 0, 1, Dtype::kFloat64);
   const GammaDraw g =
       checked_gamma(*this, "standard_t", "degrees of freedom above 0", df, shape, 0.5);
   const Array half = RandomParameter("standard_t", df, shape).value() * 0.5;
@@ -187,10 +195,12 @@ Array RandomState::standard_t(const DrawShape& given, const Operand& df, FloatDt
   rethrow_as("standard_t");
 }
 
-Array RandomState::dirichlet(const Shape& shape, const Array& alpha, FloatDtype dtype) try {
+Array RandomState::dirichlet(const Shape& shape, const Array& alpha,
+                             const ArrayOptions& options) try {
+  const Dtype dtype = options.dtype.value_or(default_float());
   const CallScope call("random");
   working_dtype("dirichlet", dtype);
-  const DeviceScope scope(device_of("dirichlet", {alpha}));
+  const DeviceScope scope(device_of("dirichlet", {alpha}, options.device));
   CATENA_CHECK(ShapeError, alpha.ndim() == 1 && alpha.size() > 0,
                "dirichlet: expected a 1-d array of at least one alpha, got shape ", alpha.shape());
   Shape wide = shape;

@@ -3,76 +3,89 @@
 
 namespace catena::random {
 
-Array standard_cauchy(const Shape& shape, FloatDtype dtype) {
-  return default_state().standard_cauchy(shape, dtype);
+Array standard_cauchy(const Shape& shape, const ArrayOptions& options) {
+  return default_state(options.device_or_current()).standard_cauchy(shape, options);
 }
-Array uniform(const DrawShape& shape, const Operand& low, const Operand& high, FloatDtype dtype) {
-  return default_state(device_of("uniform", {low, high})).uniform(shape, low, high, dtype);
+Array uniform(const DrawShape& shape, const Operand& low, const Operand& high,
+              const ArrayOptions& options) {
+  return default_state(device_of("uniform", {low, high}, options.device))
+      .uniform(shape, low, high, options);
 }
 Array normal(const DrawShape& shape, const Operand& mean, const Operand& deviation,
-             FloatDtype dtype) {
-  return default_state(device_of("normal", {mean, deviation}))
-      .normal(shape, mean, deviation, dtype);
+             const ArrayOptions& options) {
+  return default_state(device_of("normal", {mean, deviation}, options.device))
+      .normal(shape, mean, deviation, options);
 }
 Array lognormal(const DrawShape& shape, const Operand& mean, const Operand& sigma,
-                FloatDtype dtype) {
-  return default_state(device_of("lognormal", {mean, sigma})).lognormal(shape, mean, sigma, dtype);
+                const ArrayOptions& options) {
+  return default_state(device_of("lognormal", {mean, sigma}, options.device))
+      .lognormal(shape, mean, sigma, options);
 }
-Array exponential(const DrawShape& shape, const Operand& scale, FloatDtype dtype) {
-  return default_state(device_of("exponential", {scale})).exponential(shape, scale, dtype);
+Array exponential(const DrawShape& shape, const Operand& scale, const ArrayOptions& options) {
+  return default_state(device_of("exponential", {scale}, options.device))
+      .exponential(shape, scale, options);
 }
 Array gumbel(const DrawShape& shape, const Operand& location, const Operand& scale,
-             FloatDtype dtype) {
-  return default_state(device_of("gumbel", {location, scale}))
-      .gumbel(shape, location, scale, dtype);
+             const ArrayOptions& options) {
+  return default_state(device_of("gumbel", {location, scale}, options.device))
+      .gumbel(shape, location, scale, options);
 }
 Array laplace(const DrawShape& shape, const Operand& location, const Operand& scale,
-              FloatDtype dtype) {
-  return default_state(device_of("laplace", {location, scale}))
-      .laplace(shape, location, scale, dtype);
+              const ArrayOptions& options) {
+  return default_state(device_of("laplace", {location, scale}, options.device))
+      .laplace(shape, location, scale, options);
 }
 Array logistic(const DrawShape& shape, const Operand& location, const Operand& scale,
-               FloatDtype dtype) {
-  return default_state(device_of("logistic", {location, scale}))
-      .logistic(shape, location, scale, dtype);
+               const ArrayOptions& options) {
+  return default_state(device_of("logistic", {location, scale}, options.device))
+      .logistic(shape, location, scale, options);
 }
-Array rayleigh(const DrawShape& shape, const Operand& scale, FloatDtype dtype) {
-  return default_state(device_of("rayleigh", {scale})).rayleigh(shape, scale, dtype);
+Array rayleigh(const DrawShape& shape, const Operand& scale, const ArrayOptions& options) {
+  return default_state(device_of("rayleigh", {scale}, options.device))
+      .rayleigh(shape, scale, options);
 }
-Array weibull(const DrawShape& shape, const Operand& a, FloatDtype dtype) {
-  return default_state(device_of("weibull", {a})).weibull(shape, a, dtype);
+Array weibull(const DrawShape& shape, const Operand& a, const ArrayOptions& options) {
+  return default_state(device_of("weibull", {a}, options.device)).weibull(shape, a, options);
 }
-Array pareto(const DrawShape& shape, const Operand& a, FloatDtype dtype) {
-  return default_state(device_of("pareto", {a})).pareto(shape, a, dtype);
+Array pareto(const DrawShape& shape, const Operand& a, const ArrayOptions& options) {
+  return default_state(device_of("pareto", {a}, options.device)).pareto(shape, a, options);
 }
-Array power(const DrawShape& shape, const Operand& a, FloatDtype dtype) {
-  return default_state(device_of("power", {a})).power(shape, a, dtype);
+Array power(const DrawShape& shape, const Operand& a, const ArrayOptions& options) {
+  return default_state(device_of("power", {a}, options.device)).power(shape, a, options);
 }
 Array triangular(const DrawShape& shape, const Operand& left, const Operand& mode,
-                 const Operand& right, FloatDtype dtype) {
-  return default_state(device_of("triangular", {left, mode, right}))
-      .triangular(shape, left, mode, right, dtype);
+                 const Operand& right, const ArrayOptions& options) {
+  return default_state(device_of("triangular", {left, mode, right}, options.device))
+      .triangular(shape, left, mode, right, options);
 }
-Array gamma(const DrawShape& shape, const Operand& k, const Operand& scale, FloatDtype dtype) {
-  return default_state(device_of("gamma", {k, scale})).gamma(shape, k, scale, dtype);
+Array gamma(const DrawShape& shape, const Operand& k, const Operand& scale,
+            const ArrayOptions& options) {
+  return default_state(device_of("gamma", {k, scale}, options.device))
+      .gamma(shape, k, scale, options);
 }
-Array standard_gamma(const DrawShape& shape, const Operand& k, FloatDtype dtype) {
-  return default_state(device_of("standard_gamma", {k})).standard_gamma(shape, k, dtype);
+Array standard_gamma(const DrawShape& shape, const Operand& k, const ArrayOptions& options) {
+  return default_state(device_of("standard_gamma", {k}, options.device))
+      .standard_gamma(shape, k, options);
 }
-Array beta(const DrawShape& shape, const Operand& a, const Operand& b, FloatDtype dtype) {
-  return default_state(device_of("beta", {a, b})).beta(shape, a, b, dtype);
+Array beta(const DrawShape& shape, const Operand& a, const Operand& b,
+           const ArrayOptions& options) {
+  return default_state(device_of("beta", {a, b}, options.device)).beta(shape, a, b, options);
 }
-Array chisquare(const DrawShape& shape, const Operand& df, FloatDtype dtype) {
-  return default_state(device_of("chisquare", {df})).chisquare(shape, df, dtype);
+Array chisquare(const DrawShape& shape, const Operand& df, const ArrayOptions& options) {
+  return default_state(device_of("chisquare", {df}, options.device)).chisquare(shape, df, options);
 }
-Array f(const DrawShape& shape, const Operand& dfnum, const Operand& dfden, FloatDtype dtype) {
-  return default_state(device_of("f", {dfnum, dfden})).f(shape, dfnum, dfden, dtype);
+Array f(const DrawShape& shape, const Operand& dfnum, const Operand& dfden,
+        const ArrayOptions& options) {
+  return default_state(device_of("f", {dfnum, dfden}, options.device))
+      .f(shape, dfnum, dfden, options);
 }
-Array standard_t(const DrawShape& shape, const Operand& df, FloatDtype dtype) {
-  return default_state(device_of("standard_t", {df})).standard_t(shape, df, dtype);
+Array standard_t(const DrawShape& shape, const Operand& df, const ArrayOptions& options) {
+  return default_state(device_of("standard_t", {df}, options.device))
+      .standard_t(shape, df, options);
 }
-Array dirichlet(const Shape& shape, const Array& alpha, FloatDtype dtype) {
-  return default_state(device_of("dirichlet", {alpha})).dirichlet(shape, alpha, dtype);
+Array dirichlet(const Shape& shape, const Array& alpha, const ArrayOptions& options) {
+  return default_state(device_of("dirichlet", {alpha}, options.device))
+      .dirichlet(shape, alpha, options);
 }
 Array negative_binomial(const DrawShape& shape, const Operand& n, const Operand& p) {
   return default_state(device_of("negative_binomial", {n, p})).negative_binomial(shape, n, p);

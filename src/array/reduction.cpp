@@ -315,17 +315,6 @@ Array any(const Array& a, const ReduceOptions& options) try {
   rethrow_as("any");
 }
 
-Array argmax(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Array* out) try {
-  return arg_reduce("argmax", true, a, axis, keepdims, out);
-} catch (const Error&) {
-  rethrow_as("argmax");
-}
-Array argmin(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Array* out) try {
-  return arg_reduce("argmin", false, a, axis, keepdims, out);
-} catch (const Error&) {
-  rethrow_as("argmin");
-}
-
 Array argmax(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Out& out) try {
   return arg_reduce("argmax", true, a, axis, keepdims, out);
 } catch (const Error&) {

@@ -31,5 +31,13 @@ inline void refuse_mask(const char* who, const Out& out) {
   CATENA_CHECK(ValueError, out.where == nullptr, who,
                ": takes no `where`; store the result with copyto(out, result, casting, &mask)");
 }
+// The array that `out` names, if any, for functions that take neither a mask nor a dtype there
+// (ValueError).
+inline const Array* destination(const char* who, const Out& out) {
+  refuse_mask(who, out);
+  CATENA_CHECK(ValueError, !out.dtype, who,
+               ": takes an array as `out`, got a dtype; convert the result with astype()");
+  return out.array;
+}
 
 }  // namespace catena

@@ -26,7 +26,8 @@ Dtype cumulative_dtype(Dtype d) {
 }
 
 Array cumulate(const char* who, bool product, const Array& a, std::optional<int64_t> axis,
-               std::optional<Dtype> dtype, const Array* out) {
+               std::optional<Dtype> dtype, const Out& given) {
+  const Array* const out = destination(who, given);
   check_defined(who, a);
   const Array x = a.ndim() == 1 || (axis && a.ndim()) ? a : a.ravel();
   const int ax = normalize_axis(who, axis.value_or(0), x.ndim());
@@ -85,11 +86,11 @@ std::pair<Scalar, Scalar> extremes(const char* who, const Array& a) {
 }  // namespace
 
 Array cumsum(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype,
-             const Array* out) {
+             const Out& out) {
   return cumulate("cumsum", false, a, axis, dtype, out);
 }
 Array cumprod(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype,
-              const Array* out) {
+              const Out& out) {
   return cumulate("cumprod", true, a, axis, dtype, out);
 }
 

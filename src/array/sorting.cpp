@@ -57,12 +57,13 @@ void require_vector(const char* who, const char* what, const Array& a) {
 
 }  // namespace
 
-Array sort(const Array& a, std::optional<int64_t> axis, const Array* out) try {
+Array sort(const Array& a, std::optional<int64_t> axis, const Out& out) try {
+  const Array* const into = destination("sort", out);
   const Rows rows("sort", a, axis);
   const Array values = rows.make(rows.extent(), a.dtype());
   if (values.size() > 0)
     kernels::sort(a.device(), SortCall{&rows.input(), false, &values, nullptr});
-  return result_into("sort", rows.restore(values), out);
+  return result_into("sort", rows.restore(values), into);
 } catch (const Error&) {
   rethrow_as("sort");
 }
