@@ -75,7 +75,7 @@ def drawing(log, title):
 
     parts = [text(40, 28, title, anchor="start", weight="600"), *legend()]
     for left, quantity, form in ((60, "loss", "{:.2f}"), (440, "accuracy", "{:.2f}")):
-        train, test = column(f"train {quantity}"), column(f"test {quantity}")
+        train, test = column(f"train_{quantity}"), column(f"test_{quantity}")
         panel = Panel(f"{quantity} by epoch", left, 76, len(log), ticks_around(train + test), form)
         parts += [*panel.axes(), *panel.curve(train, TRAIN), *panel.curve(test, TEST)]
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
@@ -92,7 +92,7 @@ def main(arguments):
     except (OSError, ValueError, KeyError, TypeError) as error:
         sys.exit(f"plot_training: {source} is not a log with loss and accuracy of training and test: {error!r}")
     out.write_text(svg)
-    print(f"{out}: {len(log)} epochs, test accuracy {log[-1]['test accuracy']:.4f}")
+    print(f"{out}: {len(log)} epochs, test accuracy {log[-1]['test_accuracy']:.4f}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-// Trains a 784-1000-1000-10 network on one device.
+// Trains a network on one device.
 #include "catena/array/random.h"
 #include "catena/comm/run_main.h"
 #include "models.h"
@@ -8,11 +8,10 @@ namespace {
 
 int body(int argc, char** argv) {
   const mnist::Options options = mnist::parse_options(
-      argc, argv, "Trains a 784-1000-1000-10 network on MNIST-format images on one device.",
-      mnist::Devices::kOne);
+      argc, argv, "Trains a network on MNIST-format images on one device.", mnist::Devices::kOne);
   const catena::Device device = options.devices.empty() ? catena::cpu() : options.devices[0];
   catena::random::seed(options.seed);
-  mnist::Mlp model;
+  mnist::Network model(options.model);
   model.to(device);
   const auto optimizer = mnist::make_optimizer(options);
   optimizer->setup(model);

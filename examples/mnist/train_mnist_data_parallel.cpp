@@ -24,7 +24,7 @@ std::vector<catena::Device> several_devices(const mnist::Options& options) {
 
 // Forward and backward of every replica on its part of the batch; the scores are means over the
 // whole batch, on the master's device.
-mnist::Scores all_replicas(parallel::Replicas<mnist::Mlp>& replicas,
+mnist::Scores all_replicas(parallel::Replicas<mnist::Network>& replicas,
                            const std::vector<catena::Device>& devices,
                            const catena::datasets::Batch& batch) {
   const auto x = parallel::scatter_batch(batch.x(), devices),
@@ -45,18 +45,17 @@ mnist::Scores all_replicas(parallel::Replicas<mnist::Mlp>& replicas,
 
 int body(int argc, char** argv) {
   const mnist::Options options = mnist::parse_options(
-      argc, argv,
-      "Trains replicas of a 784-1000-1000-10 network on several devices of one process.",
+      argc, argv, "Trains replicas of a network on several devices of one process.",
       mnist::Devices::kSeveral);
   CATENA_CHECK(ValueError, !options.graph,
                "--graph: a graph holds one device's work; these replicas have several");
   const auto devices = several_devices(options);
   catena::random::seed(options.seed);
-  mnist::Mlp model;
+  mnist::Network model(options.model);
   model.to(devices[0]);
   const auto optimizer = mnist::make_optimizer(options);
   optimizer->setup(model);
-  parallel::Replicas<mnist::Mlp> replicas(model, devices);
+  parallel::Replicas<mnist::Network> replicas(model, devices);
 
   bool replicas_follow = false;  // a resumed master has other parameters than its copies
   mnist::Program program{&model, optimizer.get(), devices[0],

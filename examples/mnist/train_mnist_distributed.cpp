@@ -11,12 +11,11 @@ namespace {
 
 int body(int argc, char** argv) {
   const mnist::Options options = mnist::parse_options(
-      argc, argv, "Trains a 784-1000-1000-10 network on all ranks that catena-run started.",
-      mnist::Devices::kNone);
+      argc, argv, "Trains a network on all ranks that catena-run started.", mnist::Devices::kNone);
   const auto comm = catena::create_communicator();
   const catena::Device device = comm->device();
   catena::random::seed(options.seed);
-  mnist::Mlp model;
+  mnist::Network model(options.model);
   model.to(device);
   auto optimizer = catena::create_multi_node_optimizer(mnist::make_optimizer(options), *comm);
   optimizer.setup(model);

@@ -24,6 +24,10 @@ int body(int argc, char** argv) {
       mnist::Devices::kSeveral);
   CATENA_CHECK(ValueError, !options.graph,
                "--graph: a graph holds one device's work; this network has two");
+  CATENA_CHECK(ValueError, options.model == "mlp",
+               "--model: this program splits a network of its "
+               "own over two devices; use train_mnist for '",
+               options.model, "'");
   const auto devices = two_devices(options);
   catena::random::seed(options.seed);
   mnist::ParallelMlp model;

@@ -52,6 +52,7 @@ class Run {
     const double before = elapsed_;
     while (epoch_ < options_.epochs) {
       tr::Means means(kNames);
+      if (const double rate = learning_rate(options_, epoch_)) program_.optimizer->set_lr(rate);
       one_epoch(means, bar);
       means.reduce(catena::parallel::sum_over_ranks(program_.comm));
       const auto test = evaluate();

@@ -237,11 +237,8 @@ TEST_P(Math, MixedDtypesGiveGradientsOfTheInputs) {
 
 TEST_P(Math, ClipBetweenConstants) {
   const Array low = draw({3}, -1, 0, 5), high = draw({2, 1}, 0, 1, 6);
-  for (const Array& x : {draw({2, 3}, -2, 2), padded(draw({2, 3}, -2, 2)), draw({}, -2, 2)}) {
-    expect_gradients([&](const Variable& a) { return F::clip(a, low, high); }, x, "array bounds");
-    expect_gradients([&](const Variable& a) { return F::clip(a * a, -0.5, 0.5); }, x,
-                     "number bounds");
-  }
+  expect_gradients([&](const Variable& a) { return F::clip(a, low, high); }, draw({2, 3}, -2, 2),
+                   "array bounds");
   const Variable x(array({-1.0, -0.5, 0.0, 0.5, 1.0}).to(device()));
   const Variable y = F::clip(x, -0.5, 0.5);
   y.set_grad(ones_like(y.data()));

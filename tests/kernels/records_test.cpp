@@ -72,6 +72,24 @@ std::vector<Array> own_convolution(Device device, F::ConvolutionOptions options)
   return convolution(device, options);
 }
 
+// A batch normalization in both layouts, with relu and residual, its averages and all gradients.
+std::vector<Array> normalization(Device device, bool train) {
+  std::vector<Array> results;
+  for (const bool last : {false, true}) {
+    const DeviceScope scope(device);
+    const F::BatchNormalization bn(8, {.initial_gamma = data(device, {8}, 2)});
+    bn.avg_var.data().fill(2);
+    const Array images = data(device, {3, 8, 5, 4});
+    const Variable x(last ? F::channels_last(images) : images), r(data(device, images.shape(), 3));
+    const Variable y = bn.add_relu(x, r, train);
+    y.set_grad(data(device, y.shape(), 4));
+    y.backward();
+    results.insert(results.end(), {y.data(), bn.avg_mean.data(), bn.avg_var.data(), x.grad(),
+                                   r.grad(), bn.gamma.grad(), bn.beta.grad()});
+  }
+  return results;
+}
+
 template <class Rule>
 std::vector<Array> after_two_updates(Device device, Rule rule) {
   F::Linear layer(5, 3, {.initialW = data(device, {3, 5}), .initial_bias = data(device, {3}, 2)});
@@ -233,6 +251,9 @@ const std::vector<Record>& records() {
        }},
       {"patch_sums",
        [](Device d) -> Results { return own_convolution(d, {.stride = 3, .cover_all = true}); }},
+      {"batch_normalization", [](Device d) -> Results { return normalization(d, true); }},
+      {"fixed_batch_normalization", [](Device d) -> Results { return normalization(d, false); }},
+      {"batch_normalization_grad", [](Device d) -> Results { return normalization(d, true); }},
       {"sgd", [](Device d) -> Results { return after_two_updates(d, optimizers::SGD(0.1)); }},
       {"momentum_sgd",
        [](Device d) -> Results { return after_two_updates(d, optimizers::MomentumSGD(0.1)); }},

@@ -43,10 +43,18 @@ struct VariableBody : RefCounted {
 
 enum class Volatile : uint8_t { off, on };
 
-// y.backward({.retain_grad = true}).
+// loss.backward({.retain_grad = true})
 struct BackwardOptions {
   bool retain_grad = false;   // keep the gradients of intermediate variables
   bool create_graph = false;  // record the backward itself, for higher-order gradients
+};
+
+// Where a kernel may write a gradient itself: an array to be overwritten, or added to. Null: there
+// is none.
+struct GradientTarget {
+  const Array* array = nullptr;
+  bool accumulate = false;
+  explicit operator bool() const { return array != nullptr; }
 };
 
 // A cheap handle; copies share the variable.
@@ -165,9 +173,14 @@ class Variable {
   // GradientError: there is nothing to go back through. A single-element variable
   // without gradient starts from one; larger ones need set_grad first (GradientError). Gradients of
   // roots are assigned, those of parameters accumulate until zero_grads. Everything runs on the
-  // current streams, in descending order of creation.
+  // current streams, in descending order of creation. From several results at once:
+  // catena::backward (backward.h).
   void backward(const BackwardOptions& options = {}) const;
-  void backward(bool retain_grad) const { backward(BackwardOptions{.retain_grad = retain_grad}); }
+  // Chainer's backward(retain_grad).
+  template <std::same_as<bool> Bool>
+  void backward(Bool retain_grad) const {
+    backward(BackwardOptions{retain_grad});
+  }
   // Cuts the history: afterwards the variables reachable backward from here are roots.
   void unchain_backward() const;
 

@@ -40,6 +40,9 @@ void register_cpu_kernels() {
   CATENA_PROVIDE(accuracy);
   CATENA_PROVIDE(patches);
   CATENA_PROVIDE(patch_sums);
+  CATENA_PROVIDE(batch_normalization);
+  CATENA_PROVIDE(fixed_batch_normalization);
+  CATENA_PROVIDE(batch_normalization_grad);
   CATENA_PROVIDE(sgd);
   CATENA_PROVIDE(momentum_sgd);
   CATENA_PROVIDE(adam);
