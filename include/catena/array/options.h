@@ -15,8 +15,8 @@ namespace catena {
 //   "cuda:0", x.device()       a device
 //   {dtype::float32, "cuda:0"} both
 struct ArrayOptions {
-  std::optional<Dtype> dtype;
-  std::optional<Device> device;
+  std::optional<Dtype> dtype;    // of the elements
+  std::optional<Device> device;  // where they are
 
   ArrayOptions() = default;
   ArrayOptions(Dtype d) : dtype(d) {}
