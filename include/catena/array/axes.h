@@ -31,7 +31,7 @@ concept AxisNumber = std::integral<T> && !std::same_as<T, bool>;
 //   {0, 1}                several
 //   {0, true}, {{0, 1}, true}, {none, true}   with keepdims
 struct ReduceAxes {
-  Axes axes;  // empty: all
+  Axes axes;              // empty: all
   bool keepdims = false;  // whether the axes stay, with extent 1
 
   ReduceAxes() = default;
