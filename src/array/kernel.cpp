@@ -7,6 +7,7 @@
 
 #include "array/kernel_compiler.h"
 #include "array/overlap.h"
+#include "array/result_into.h"
 #include "catena/core/backend.h"
 #include "catena/core/memory_profile.h"
 
@@ -397,11 +398,18 @@ Array delivered(const Array& result, const ReducedShape& reduced, bool keepdims,
   return *out;
 }
 
+// The array that `given` names, if any; its errors name the kernel.
+const Array* destination_of(const ReductionKernel::Definition& kernel, const Out& given) {
+  const EntryScope call(kernel.name.c_str());
+  return destination(given);
+}
+
 }  // namespace
 
 KernelOutputs ReductionKernel::call(const std::vector<Operand>& inputs, const Axes& axes,
-                                    bool keepdims, const Array* out) const {
+                                    bool keepdims, const Out& given) const {
   const Definition& kernel = *definition_;
+  const Array* const out = destination_of(kernel, given);
   CATENA_CHECK(ValueError, inputs.size() == kernel.inputs.size(), kernel.name,
                ": wrong number of arguments: expected ", kernel.inputs.size(), ", got ",
                inputs.size());

@@ -32,7 +32,7 @@ Dtype dtype_of(const std::string& name) {
 Array uniform(const Shape& s, Dtype dtype, Device device, bool last) {
   const Shape inner = last ? Shape{s[0], s[2], s[3], s[1]} : s;
   const Array made = random::default_state(device)
-                         .uniform(inner, -1, 1, catena::dtype::float32, device)
+                         .uniform(inner, -1, 1, {catena::dtype::float32, device})
                          .astype(dtype);
   return last ? made.transpose({0, 3, 1, 2}) : made;
 }

@@ -75,7 +75,7 @@ class MultiNodeOptimizer {
  private:
   std::unique_ptr<Optimizer> owned_;
   Optimizer* optimizer_;
-  std::unique_ptr<GradientReducer> reducer_;
+  std::shared_ptr<GradientReducer> reducer_;
 };
 
 // ChainerMN's spelling. The first form leaves the optimizer with the caller, who keeps it alive.
