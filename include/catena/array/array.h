@@ -77,8 +77,8 @@ struct Out {
 struct ReduceOptions : ReduceAxes {
   using ReduceAxes::ReduceAxes;
 
-  std::optional<Dtype> dtype;  // of the accumulation and the result
-  const Array* out = nullptr;
+  std::optional<Dtype> dtype;     // of the accumulation and the result
+  const Array* out = nullptr;     // receives the result
   const Array* where = nullptr;   // mask that broadcasts to the input: only these elements count
   std::optional<Scalar> initial;  // one more element of every slice
 };

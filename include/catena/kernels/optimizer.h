@@ -21,15 +21,18 @@ struct StepValue {
 
 // A row of detail/optimizer_rules.def: what is known of a rule without running it.
 struct OptimizerRule {
+  // An array that the rule keeps for every parameter.
   struct State {
-    const char* name;
-    double start;  // of every element
+    const char* name;  // "m"
+    double start;      // of every element
   };
+  // A hyper-parameter: its name, its first value and its range.
   struct Number {
     const char* name;
-    double preset, least, most;
-    const char* brackets;  // "[)": least <= value < most
+    double preset, least, most;  // its first value and its range
+    const char* brackets;        // "[)": least <= value < most
   };
+  // The rule's name, and the names of its learning rate, states and hyper-parameters.
   const char* name;
   int id;  // its place among the rows
   const char* rate_name;
@@ -94,6 +97,7 @@ struct LossScaleCall {
 
 namespace kernels {
 
+// The slots of the calls above.
 extern Slot<OptimizerCall> optimizer_update;
 extern Slot<NonFiniteCall> find_nonfinite;
 extern Slot<LossScaleCall> advance_loss_scale;

@@ -16,6 +16,7 @@ class AdamW : public RuleOptimizer {
                  double decay = 0.01)
       : RuleOptimizer("AdamW", alpha, {beta1, beta2, eps, decay}) {}
 
+  // The numbers of the rule.
   double alpha() const { return lr(); }
   void set_alpha(double alpha) { set_lr(alpha); }
   double beta1() const { return number(0); }

@@ -68,6 +68,7 @@ class ParameterArena {
   // Slots [first, last), each with the gap after it: a bucket.
   ElementRange slot_range(size_t first, size_t last) const;
 
+  // In order of their place in the arena.
   const std::vector<Slot>& slots() const { return slots_; }
   // The part of an array of the arena's length that belongs to a slot, in the parameter's shape.
   Array slice(const Array& flat, const Slot& slot) const;

@@ -10,11 +10,12 @@
 
 namespace catena::optimizers {
 
+// How a loss scale changes.
 struct LossScaleOptions {
-  double initial = 32768;  // a power of two multiplies without rounding
-  double growth = 2;       // of the scale after `interval` good steps in a row
-  double backoff = 0.5;    // of the scale after a step with gradients that are not finite
-  int64_t interval = 2000;
+  double initial = 32768;   // a power of two multiplies without rounding
+  double growth = 2;        // of the scale after `interval` good steps in a row
+  double backoff = 0.5;     // of the scale after a step with gradients that are not finite
+  int64_t interval = 2000;  // steps
   double least = 1, most = 16777216;  // 2^24
 };
 

@@ -26,6 +26,7 @@ class RuleOptimizer : public Optimizer {
   // `rule` names the row; the numbers are in its order. ValueError for one outside its range.
   RuleOptimizer(std::string_view rule, double rate, std::initializer_list<double> numbers);
 
+  // A number by its place in the rule's row; ValueError outside its range.
   double number(size_t index) const { return numbers_[index]; }
   void set_number(size_t index, double value);
 

@@ -31,6 +31,7 @@ struct Trigger {
   int64_t iterations = 0;
 };
 
+// Length, output and files of a run.
 struct TrainerOptions {
   // The run ends after so many epochs or updates, those before resume() included, whichever comes
   // first. 0: no limit; ValueError when neither has one.
@@ -45,6 +46,7 @@ struct TrainerOptions {
   std::ostream* stream = nullptr;     // of bar and table; default: standard output
 };
 
+// Which value of a metric counts as the best.
 enum class Best : uint8_t { kHighest, kLowest };
 
 // After each update that is due: a row with epoch (with "iteration" where rows come by those), the
