@@ -21,7 +21,7 @@ const CLI::Validator kCount(
       errno = 0;
       const long long count = std::strtoll(text.c_str(), &end, 10);
       const bool good = end != text.c_str() && *end == '\0' && errno == 0 && count > 0;
-      return good ? std::string() : "'" + text + "' is no whole number above 0";
+      return good ? std::string() : "'" + text + "' is not a whole number above 0";
     },
     "");
 const CLI::Validator kRate(
@@ -29,19 +29,19 @@ const CLI::Validator kRate(
       char* end = nullptr;
       const double rate = std::strtod(text.c_str(), &end);
       const bool good = end != text.c_str() && *end == '\0' && std::isfinite(rate) && rate > 0;
-      return good ? std::string() : "'" + text + "' is no number above 0";
+      return good ? std::string() : "'" + text + "' is not a number above 0";
     },
     "");
 const CLI::Validator kSeed(
     [](std::string& text) {
       const bool digits = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
-      return digits ? std::string() : "'" + text + "' is no whole number of at least 0";
+      return digits ? std::string() : "'" + text + "' is not a whole number of at least 0";
     },
     "");
 // So that "--devices --out x" does not take "--out" for a device.
 const CLI::Validator kDevice(
     [](std::string& text) {
-      return text.starts_with("-") ? "'" + text + "' is no device" : std::string();
+      return text.starts_with("-") ? "'" + text + "' is not a device" : std::string();
     },
     "");
 

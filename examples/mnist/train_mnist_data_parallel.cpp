@@ -33,7 +33,7 @@ mnist::Scores all_replicas(parallel::Replicas<mnist::Network>& replicas,
   for (size_t i = 0; i < replicas.size(); ++i) {
     const double weight = parallel::shard_weight(batch.size(), replicas.size(), i);
     if (weight == 0) continue;  // fewer samples than devices
-    const auto [loss, accuracy] = mnist::score(replicas[i](Variable::constant(x[i])), t[i]);
+    const auto [loss, accuracy] = mnist::score(replicas[i](x[i]), t[i]);
     parallel::backward(loss, weight);
     const Array part = (loss.data() * weight).to(devices[0]),
                 hits = (accuracy * weight).to(devices[0]);

@@ -30,8 +30,7 @@ int body(int argc, char** argv) {
         optimizer.set_batch_weight(batch.size(), batch.global_count);
         mnist::Scores scores;
         if (batch.size() > 0) {  // a rank without samples joins the update with weight 0
-          const auto [loss, accuracy] =
-              mnist::score(model(catena::Variable::constant(batch.x())), batch.t());
+          const auto [loss, accuracy] = mnist::score(model(batch.x()), batch.t());
           loss.backward();
           scores = {loss.data(), accuracy};
         }

@@ -157,8 +157,7 @@ class Run {
     return tr::evaluate(
         *program_.model, test_, kNames,
         [&](const ds::Batch& batch, tr::Means& means) {
-          const Loss scores =
-              score(program_.predict(catena::Variable::constant(batch.x())), batch.t());
+          const Loss scores = score(program_.predict(batch.x()), batch.t());
           means.add("loss", scores.loss.data(), double(batch.size()));
           means.add("accuracy", scores.accuracy, double(batch.size()));
         },

@@ -4,6 +4,7 @@
 
 #include "catena/array/along_axis.h"
 #include "catena/array/array.h"
+#include "catena/array/axes.h"
 #include "catena/array/bits.h"
 #include "catena/array/calculus.h"
 #include "catena/array/casting.h"
@@ -33,6 +34,8 @@
 #include "catena/array/text.h"
 #include "catena/array/transfer.h"
 #include "catena/array/windows.h"
+#include "catena/autograd/backward.h"
+#include "catena/autograd/backward_observer.h"
 #include "catena/autograd/function.h"
 #include "catena/autograd/function_node.h"
 #include "catena/autograd/function_set.h"

@@ -39,7 +39,7 @@ ParameterArena::ParameterArena(std::vector<Slot> slots) : slots_(std::move(slots
     const Array data = slice(data_, slot), gradient = slice(gradient_, slot);
     const ParameterState& state = *slot.parameter.state();
     data.assign(slot.parameter.data());
-    if (state.grad.defined() && !state.zero_pending) gradient.assign(state.grad);
+    if (!state.is_stale()) gradient.assign(state.gradient_memory());
     slot.parameter.rebind(data, gradient);
   }
 }
@@ -58,20 +58,21 @@ bool ParameterArena::in_place() const {
   return std::all_of(slots_.begin(), slots_.end(), [&](const Slot& slot) {
     const ParameterState& state = *slot.parameter.state();
     const int64_t bytes = slot.offset * data_.itemsize();
-    return state.variable.data().raw_data() == data + bytes && state.grad.defined() &&
-           state.grad.raw_data() == gradient + bytes && state.grad.storage() == gradient_.storage();
+    const Array& memory = state.gradient_memory();
+    return state.variable.data().raw_data() == data + bytes && memory.defined() &&
+           memory.raw_data() == gradient + bytes && memory.storage() == gradient_.storage();
   });
 }
 
 void ParameterArena::settle_gradients(size_t first, size_t last) const {
-  const auto pending = [&](size_t i) -> bool& { return slots_[i].parameter.state()->zero_pending; };
+  const auto state = [&](size_t i) -> ParameterState& { return *slots_[i].parameter.state(); };
   for (size_t i = first; i < last;) {
-    if (!pending(i)) {
+    if (!state(i).is_stale()) {
       ++i;
       continue;
     }
     const size_t begin = i;
-    for (; i < last && pending(i); ++i) pending(i) = false;
+    for (; i < last && state(i).is_stale(); ++i) state(i).mark_filled();
     const int64_t from = slots_[begin].offset, to = end_of(i - 1);
     if (to > from) gradient_(Slice(from, to)).fill(0);
   }

@@ -202,20 +202,17 @@ void Optimizer::accumulate_grads(const Arrays& gradients) {
   Arrays by_index(layout_.parameters().size());
   for (size_t i = 0; i < ordered_.size(); ++i) by_index[positions_[i]] = gradients[i];
   for (const ParameterArena& arena : layout_.arenas()) {
-    const auto is_pending = [](const ParameterArena::Slot& s) {
-      return s.parameter.state()->zero_pending;
+    const auto is_stale = [](const ParameterArena::Slot& s) {
+      return s.parameter.state()->is_stale();
     };
     if (const Array block = common_block(arena, by_index); block.defined()) {
-      if (std::all_of(arena.slots().begin(), arena.slots().end(), is_pending)) {
+      if (std::all_of(arena.slots().begin(), arena.slots().end(), is_stale)) {
         arena.gradient().assign(block);
       } else {
         arena.settle_gradients();
         add(arena.gradient(), block.to(arena.device()), arena.gradient());
       }
-      for (const ParameterArena::Slot& slot : arena.slots()) {
-        slot.parameter.state()->zero_pending = false;
-        slot.parameter.state()->reached = true;
-      }
+      for (const ParameterArena::Slot& slot : arena.slots()) slot.parameter.state()->mark_written();
       continue;
     }
     for (const ParameterArena::Slot& slot : arena.slots())
@@ -280,7 +277,7 @@ void UpdateContext::apply() {
 // which would go unnoticed as steps that change nothing.
 void Optimizer::warn_without_gradients() {
   if (warned_ || source_ || ordered_.empty()) return;
-  const auto reached = [](const Parameter& p) { return p.state()->reached; };
+  const auto reached = [](const Parameter& p) { return p.state()->has_gradient(); };
   if (std::any_of(ordered_.begin(), ordered_.end(), reached)) return;
   warned_ = true;
   logging::warning(

@@ -20,22 +20,12 @@ constexpr int64_t kUpdatesBetweenChecks = 64;
 GradientReducer::GradientReducer(Communicator& comm, const BucketOptions& options)
     : comm_(comm), keep_(comm.weak_from_this().lock()), options_(options) {}
 
-GradientReducer::~GradientReducer() { stop_observing(); }
-
 // Setup -------------------------------------------------------------------------------------------
-
-void GradientReducer::stop_observing() {
-  for (const Parameter& p : observed_) {
-    if (p.state()->observer == this) p.state()->observer = nullptr;
-  }
-  observed_.clear();
-}
 
 void GradientReducer::after_setup(Optimizer& optimizer) {
   stop_observing();
   optimizer_ = &optimizer;
-  observed_ = optimizer.layout().parameters();
-  for (const Parameter& p : observed_) p.state()->observer = this;
+  for (const Parameter& p : optimizer.layout().parameters()) observe(p);
   check_structure();
   cut_for_.clear();
   update_buckets();
@@ -125,8 +115,9 @@ void GradientReducer::begin_round() {
 }
 
 bool GradientReducer::anything_kept() const {
-  return std::any_of(observed_.begin(), observed_.end(),
-                     [](const Parameter& p) { return !p.state()->zero_pending; });
+  const Parameters& parameters = optimizer_->layout().parameters();
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [](const Parameter& p) { return !p.state()->is_stale(); });
 }
 
 void GradientReducer::backward_begins() {
@@ -170,7 +161,7 @@ void GradientReducer::start(const Bucket& bucket) {
   const auto& arena = optimizer_->layout().arenas()[bucket.arena];
   arena.settle_gradients(bucket.first, bucket.last);
   for (size_t s = bucket.first; s < bucket.last; ++s)
-    arena.slots()[s].parameter.state()->reached = true;
+    arena.slots()[s].parameter.state()->mark_written();
   if (bucket.begin == bucket.end) return;
   const Array gradient = arena.gradient()(Slice(bucket.begin, bucket.end));
   comm::Reduce op = comm::Reduction::kMean;

@@ -37,7 +37,7 @@ Row row_from_json(const std::string& path, const Json& object) {
   Row row;
   for (const auto& [name, value] : object.items()) {
     CATENA_CHECK(IoError, value.is_number() || value.is_null(), "'", path, "': '", name,
-                 "' is no number");
+                 "' is not a number");
     row.emplace_back(name, value.is_null() ? std::nan("") : value.get<double>());
   }
   return row;

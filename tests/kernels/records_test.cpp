@@ -96,7 +96,7 @@ std::vector<Array> after_two_updates(Device device, Rule rule) {
   rule.setup(layer);
   for (int i = 0; i < 2; ++i) {
     layer.zero_grads();
-    F::sum(layer(Variable::constant(data(device, {4, 5}, 3)))).backward();
+    F::sum(layer(data(device, {4, 5}, 3))).backward();
     rule.update();
   }
   return {layer.W.data(), layer.b.data()};
@@ -236,8 +236,7 @@ const std::vector<Record>& records() {
        }},
       {"accuracy",
        [](Device d) -> Results {
-         return Results{
-             F::accuracy(Variable::constant(data(d, {60, 3})), integers(d, {60}, 3)).data()};
+         return Results{F::accuracy(data(d, {60, 3}), integers(d, {60}, 3)).data()};
        }},
       {"convolution", [](Device d) -> Results { return convolution(d, {.pad = 1}); }},
       {"convolution_grad_x",

@@ -143,7 +143,11 @@ CATENA_OPERATOR(-, subtract)
 CATENA_OPERATOR(*, multiply)
 CATENA_OPERATOR(/, divide)
 #undef CATENA_OPERATOR
-inline Variable pow(const Variable& x0, const VariableOperand& x1) {
+// pow and abs of arrays are not meant: templates, for an array would be converted to a constant.
+template <class T>
+concept VariableLike = std::derived_from<T, Variable> || std::derived_from<T, Parameter>;
+template <VariableLike V>
+Variable pow(const V& x0, const VariableOperand& x1) {
   return functions::power(x0, x1);
 }
 inline Variable pow(const Array& x0, const Variable& x1) { return functions::power(x0, x1); }
@@ -151,6 +155,9 @@ template <class T>
 requires std::is_arithmetic_v<T> Variable pow(T x0, const Variable& x1) {
   return functions::power(x0, x1);
 }
-inline Variable abs(const Variable& x) { return functions::absolute(x); }
+template <VariableLike V>
+Variable abs(const V& x) {
+  return functions::absolute(x);
+}
 
 }  // namespace catena

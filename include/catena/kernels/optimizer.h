@@ -24,8 +24,8 @@ struct OptimizerCall {
   const Array* states[2] = {nullptr, nullptr};
   StepValue learning_rate;
   StepValue step;  // t of this update, from 1
-  // Or, in place of `step`, where t is counted: float64 [t - 1, 0], contiguous, on the device of
-  // the parameters. The rule takes t from it and stores t: the count costs no kernel of its own.
+  // Or, instead of `step`, where t is counted: float64 [t - 1, 0], contiguous, on the device of
+  // the parameters. The rule takes t from it and stores t: the count costs no extra kernel.
   const Array* counter = nullptr;
   StepValue gradient_scale{1};
   double weight_decay = 0;  // g += weight_decay * p before the rule

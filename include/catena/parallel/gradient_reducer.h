@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "catena/autograd/function_node.h"
+#include "catena/autograd/backward_observer.h"
 #include "catena/comm/communicator.h"
 #include "catena/optimizers/optimizer.h"
 
@@ -40,9 +40,6 @@ class GradientReducer : public BackwardObserver, public optimizers::GradientSour
  public:
   // The communicator must outlive the reducer, which holds it when it is shared.
   GradientReducer(Communicator& comm, const BucketOptions& options);
-  ~GradientReducer() override;
-  GradientReducer(const GradientReducer&) = delete;
-  GradientReducer& operator=(const GradientReducer&) = delete;
 
   // Gradients of this rank count with n_local / n_global from now on, instead of 1 / size. All
   // ranks must call it, with counts that add up to n_global. ValueError for numbers outside that.
@@ -67,8 +64,6 @@ class GradientReducer : public BackwardObserver, public optimizers::GradientSour
   void before_accumulate(Optimizer& optimizer) override;
 
  private:
-  void observe(Optimizer& optimizer);
-  void stop_observing();
   void check_structure() const;
   void update_buckets();
   void begin_round();
@@ -82,7 +77,6 @@ class GradientReducer : public BackwardObserver, public optimizers::GradientSour
   CommunicatorPtr keep_;
   BucketOptions options_;
   Optimizer* optimizer_ = nullptr;
-  Parameters observed_;
   std::vector<Bucket> buckets_;
   std::vector<size_t> bucket_of_;     // by position of the parameter
   std::vector<const void*> cut_for_;  // gradient blocks the buckets were cut for

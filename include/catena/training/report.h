@@ -13,6 +13,7 @@ namespace catena::training {
 // Named numbers of one epoch, in the order of the columns.
 using Row = std::vector<std::pair<std::string, double>>;
 
+// Where a Report prints and writes.
 struct ReportOptions {
   // JSON file that is written anew (by rename) with each row; empty: none.
   std::string log = {};
@@ -34,6 +35,7 @@ class Report {
   // begins with. A missing log is none; a damaged one is an IoError.
   void restore(int64_t epoch);
 
+  // The rows so far, restored ones included.
   const std::vector<Row>& rows() const { return rows_; }
   // A number of the last row; 0 without one. Throws ValueError for an unknown name.
   double last(const std::string& name) const;

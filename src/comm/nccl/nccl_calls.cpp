@@ -14,7 +14,7 @@ std::string nccl_text(ncclResult_t code, const char* call, ncclComm_t comm) {
   std::string text = message(call, ": ", ncclGetErrorString(code));
   const char* last = comm ? ncclGetLastError(comm) : nullptr;
   if (last && *last) text += message(" (NCCL's last words: ", last, ")");
-  return text + "; NCCL_DEBUG=WARN tells more";
+  return text + "; set NCCL_DEBUG=WARN for more";
 }
 
 ncclDataType_t nccl_dtype(Dtype dtype) {
