@@ -58,9 +58,15 @@ int body(int argc, char** argv) {
   parallel::Replicas<mnist::Network> replicas(model, devices);
 
   bool replicas_follow = false;  // a resumed master has other parameters than its copies
+  bool statistics_agree = true;  // each replica collects those of its own batches
   mnist::Program program{&model, optimizer.get(), devices[0],
-                         [&](const Variable& x) { return model(x); },
+                         [&](const Variable& x) {
+                           if (!std::exchange(statistics_agree, true))
+                             replicas.average_persistents();
+                           return model(x);
+                         },
                          [&](const catena::datasets::Batch& batch) {
+                           statistics_agree = false;
                            if (!std::exchange(replicas_follow, true))
                              replicas.copy_from(*optimizer);
                            replicas.zero_grads();
