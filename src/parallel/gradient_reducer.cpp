@@ -30,7 +30,10 @@ void GradientReducer::after_setup(Optimizer& optimizer) {
   cut_for_.clear();
   update_buckets();
   begin_round();
-  for (const auto& arena : optimizer.layout().arenas()) comm_.broadcast(arena.data(), 0);
+  for (const auto& arena : optimizer.layout().arenas()) {
+    comm_.broadcast(arena.data(), 0);
+    if (arena.master().defined()) comm_.broadcast(arena.master(), 0);
+  }
   broadcast_persistents(optimizer.persistents(), comm_);
   updates_ = 0;
   compare_ = true;
@@ -41,8 +44,8 @@ void GradientReducer::after_setup(Optimizer& optimizer) {
 void GradientReducer::check_structure() const {
   std::string text = optimizer_->layout().structure();
   for (const auto& [path, p] : optimizer_->persistents())
-    text +=
-        message(path, " ", p.shape(), " ", p.dtype(), ", ", name(p.over_ranks()), " over ranks\n");
+    text += message(path, " ", p.shape(), " ", p.dtype(), ", ", catena::name(p.over_ranks()),
+                    " over ranks\n");
   const std::vector<uint64_t> hashes = comm_.all_gather_object(text_hash(text));
   if (std::all_of(hashes.begin(), hashes.end(), [&](uint64_t h) { return h == hashes[0]; })) return;
   const std::vector<std::string> texts = comm_.all_gather_bytes(text);
@@ -184,7 +187,7 @@ void GradientReducer::wait() {
   last_ = {};
 }
 
-void GradientReducer::finish(Optimizer&) {
+void GradientReducer::run(optimizers::UpdateContext&) {
   update_buckets();
   if (reducing_ || !reduced_) {
     if (!reduced_) begin_round();

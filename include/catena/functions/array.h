@@ -11,6 +11,4 @@
 #include "catena/functions/array/reshape.h"
 #include "catena/functions/array/split_axis.h"
 #include "catena/functions/array/transpose.h"
-#include "catena/functions/math/identity.h"
-#include "catena/functions/math/minmax.h"
-#include "catena/functions/math/sum.h"
+#include "catena/functions/math.h"

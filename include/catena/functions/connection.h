@@ -3,4 +3,4 @@
 
 #include "catena/functions/connection/linear.h"
 #include "catena/functions/connection/parameter.h"
-#include "catena/functions/math/matmul.h"
+#include "catena/functions/math.h"

@@ -2,3 +2,4 @@
 #pragma once
 
 #include "catena/functions/evaluation/accuracy.h"
+#include "catena/functions/math.h"

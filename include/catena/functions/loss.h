@@ -4,3 +4,4 @@
 #include "catena/functions/loss/mean_squared_error.h"
 #include "catena/functions/loss/sigmoid_cross_entropy.h"
 #include "catena/functions/loss/softmax_cross_entropy.h"
+#include "catena/functions/math.h"

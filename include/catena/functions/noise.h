@@ -1,4 +1,5 @@
 // Random regularisation: one header each.
 #pragma once
 
+#include "catena/functions/math.h"
 #include "catena/functions/noise/dropout.h"

@@ -1,6 +1,6 @@
 // One node class serves every row of elementwise.def; what differs is a table of gradient functions
 // made from the rows' gradient columns.
-#include "catena/functions/math.h"
+#include "catena/functions/math/elementwise.h"
 
 #include <array>
 

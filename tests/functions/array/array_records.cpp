@@ -203,6 +203,15 @@ FunctionRecord concat_errors() {
                  "Expect: in_types[1].shape[2] == in_types[0].shape[2]\nActual: 1 != 2"),
       type_error("Concat", call({{4, 3}, {4}}, 1),
                  "Expect: in_types[1].ndim == in_types[0].ndim\nActual: 1 != 2"),
+      type_error(
+          "Concat",
+          [](const Draw& draw) {
+            F::concat({Variable(draw({2})), Variable(draw({2}, 0, 1, 0, Dtype::kFloat32))}, 0);
+          },
+          "Expect: in_types[1].dtype == in_types[0].dtype\nActual: float32 != float64\n"
+          "The inputs are float64 and float32: convert the float64 one with "
+          ".astype(dtype::float32), or make arrays of float32 by config().default_dtype = "
+          "dtype::float32."),
       type_error("Concat", call({{4, 3}}, 2), "Expect: in_types[0].ndim > axis\nActual: 2 <= 2"),
       error<ValueError>(call({}, 0), "concat: expected at least one input"),
   };

@@ -179,7 +179,9 @@ FunctionRecord mean_squared_error_record() {
           },
           "Expect: in_types[1].dtype == in_types[0].dtype\nActual: float32 != float64\nExpected "
           "are two of one floating dtype and shape; came float64 of shape (4, 3) and float32 of "
-          "shape (4, 3): convert one with .astype."),
+          "shape (4, 3). The inputs are float64 and float32: convert the float64 one with "
+          ".astype(dtype::float32), or make arrays of float32 by config().default_dtype = "
+          "dtype::float32."),
   };
   return r;
 }

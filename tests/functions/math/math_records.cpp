@@ -204,7 +204,10 @@ FunctionRecord matmul_errors(bool batch) {
                  "Expect: 1 (1-D array) == in_types[1].shape[0] (2-D array)\nActual: 1 != 2"),
       type_error("MatMul", call({4, 3, 2}, {2, 5}), "Expect: in_types[0].ndim <= 2\nActual: 3 > 2"),
       type_error("MatMul", call({4, 3}, {3, 5}, Dtype::kFloat32),
-                 "Expect: in_types[1].dtype == in_types[0].dtype\nActual: float32 != float64"),
+                 "Expect: in_types[1].dtype == in_types[0].dtype\nActual: float32 != float64\n"
+                 "The inputs are float64 and float32: convert the float64 one with "
+                 ".astype(dtype::float32), or make arrays of float32 by config().default_dtype = "
+                 "dtype::float32."),
   };
   return r;
 }

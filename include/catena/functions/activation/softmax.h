@@ -1,7 +1,7 @@
 // softmax and its logarithm.
 #pragma once
 
-#include "catena/functions/math.h"
+#include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
 

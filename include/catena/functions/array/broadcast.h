@@ -1,7 +1,7 @@
 // Repetition along axes, as views.
 #pragma once
 
-#include "catena/functions/math.h"
+#include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
 

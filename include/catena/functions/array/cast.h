@@ -1,7 +1,7 @@
 // Conversion between floating dtypes.
 #pragma once
 
-#include "catena/functions/math.h"
+#include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
 

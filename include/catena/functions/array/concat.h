@@ -1,7 +1,7 @@
 // Joining along an axis.
 #pragma once
 
-#include "catena/functions/math.h"
+#include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
 

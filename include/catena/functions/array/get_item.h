@@ -5,7 +5,7 @@
 #include <span>
 
 #include "catena/array/manipulation.h"
-#include "catena/functions/math.h"
+#include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "catena/array/axes.h"
-#include "catena/functions/math.h"
+#include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
 

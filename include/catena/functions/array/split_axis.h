@@ -4,7 +4,7 @@
 #include <initializer_list>
 
 #include "catena/array/manipulation.h"
-#include "catena/functions/math.h"
+#include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
 

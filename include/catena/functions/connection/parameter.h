@@ -2,7 +2,7 @@
 #pragma once
 
 #include "catena/autograd/function_set.h"
-#include "catena/functions/math.h"
+#include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
 
@@ -17,7 +17,7 @@ class Parameter : public Parameterized {
   Variable operator()(Volatile is_volatile = Volatile::off) const;
   CATENA_PARAMETERS(W)
 
-  OwnedParameter W;
+  OwnedParameter W;  // the value
 };
 
 }  // namespace catena::functions

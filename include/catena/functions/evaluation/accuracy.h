@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "catena/functions/math.h"
+#include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
 

@@ -1,7 +1,7 @@
 // The mean of squared differences.
 #pragma once
 
-#include "catena/functions/math.h"
+#include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
 

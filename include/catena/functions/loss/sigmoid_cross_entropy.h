@@ -1,7 +1,7 @@
 // Cross entropy of independent yes-or-no scores.
 #pragma once
 
-#include "catena/functions/math.h"
+#include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
 

@@ -1,7 +1,7 @@
 // The function that changes nothing.
 #pragma once
 
-#include "catena/functions/math.h"
+#include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
 

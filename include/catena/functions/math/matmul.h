@@ -1,7 +1,7 @@
 // Products of matrices and of stacks of them.
 #pragma once
 
-#include "catena/functions/math.h"
+#include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
 

@@ -2,12 +2,12 @@
 #pragma once
 
 #include "catena/array/axes.h"
-#include "catena/functions/math.h"
+#include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
 
-// axes and keepdims as ReduceAxes says, or keepdims by itself: sum(x, 0, true). Floats, and axes that x has, else
-// InvalidType. One kernel forward; the gradient is a view.
+// axes and keepdims as ReduceAxes says, or keepdims by itself: sum(x, 0, true). Floats, and axes
+// that x has, else InvalidType. One kernel forward; the gradient is a view.
 Variable sum(const VariableOperand& x, const ReduceAxes& axes = {}, YesNo keepdims = false);
 Variable mean(const VariableOperand& x, const ReduceAxes& axes = {}, YesNo keepdims = false);
 inline Variable average(const VariableOperand& x, const ReduceAxes& axes = {},

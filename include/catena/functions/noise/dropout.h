@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "catena/autograd/function_set.h"
-#include "catena/functions/math.h"
+#include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
 
