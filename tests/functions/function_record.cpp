@@ -49,8 +49,9 @@ Arrays FunctionRecord::inputs(const Shapes& input_shapes, const Draw& draw, Dtyp
 const FunctionRecords& all_function_records() {
   static const FunctionRecords all = [] {
     FunctionRecords records;
-    for (const auto group : {activation_records, array_records, connection_records,
-                             evaluation_records, loss_records, math_records, noise_records}) {
+    for (const auto group :
+         {activation_records, array_records, connection_records, evaluation_records, loss_records,
+          math_records, noise_records, normalization_records}) {
       for (FunctionRecord& record : group()) records.push_back(std::move(record));
     }
     return records;

@@ -104,6 +104,7 @@ FunctionRecords evaluation_records();
 FunctionRecords loss_records();
 FunctionRecords math_records();
 FunctionRecords noise_records();
+FunctionRecords normalization_records();
 const FunctionRecords& all_function_records();
 
 // The call of a function of one input and one result.

@@ -14,7 +14,7 @@ namespace {
 using type_check::expect;
 
 // The dtype of statistics, and of gamma and beta where kernels see them.
-Dtype statistics_dtype(Dtype x) { return x == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32; }
+Dtype compute_dtype(Dtype x) { return x == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32; }
 
 // Operands of one call; what is absent is null.
 struct Operands {
@@ -107,7 +107,7 @@ Array batch_array(const Plan& p, const Array& like) {
 }
 
 Array channel_array(const Plan& p, const Array& x) {
-  return Array::uninitialized(p.channels, statistics_dtype(x.dtype()), x.device());
+  return Array::uninitialized(p.channels, compute_dtype(x.dtype()), x.device());
 }
 
 Plan plan_of(const Array& x, const Shape& channels, double eps, bool relu) {
@@ -167,7 +167,7 @@ bool fits_batch(const Array& x, const Shape& channels) {
 }
 
 void check_types(const Operands& o, const Shape& channels) {
-  const Dtype dtype = statistics_dtype(o.x.dtype());
+  const Dtype dtype = compute_dtype(o.x.dtype());
   const bool fits =
       fits_batch(o.x.data(), channels) && fits_channels(o.gamma, channels, dtype) &&
       fits_channels(o.beta, channels, dtype) && fits_channels(o.mean, channels, dtype) &&
@@ -201,7 +201,7 @@ void check_running(const Array& x, const Shape& channels, const RunningStatistic
                "; give both, or none");
   if (running.mean == nullptr) return;
   check_decay(kWho, running.decay);
-  const Dtype dtype = statistics_dtype(x.dtype());
+  const Dtype dtype = compute_dtype(x.dtype());
   for (const Array* a : {running.mean, running.var}) {
     const char* name = a == running.mean ? "running_mean" : "running_var";
     CATENA_CHECK(ShapeError, a->shape() == channels, kWho, ": ", name, " has shape ", a->shape(),
@@ -293,7 +293,7 @@ class BatchNormalizationNode final : public FunctionNode {
   Target target(BackwardContext& context, int place, const Array& x) const {
     if (!wants(context, place)) return {};
     const auto d = context.destination(place);
-    if (d && d.array->is_contiguous() && d.array->dtype() == statistics_dtype(x.dtype()))
+    if (d && d.array->is_contiguous() && d.array->dtype() == compute_dtype(x.dtype()))
       return {*d.array, d.accumulate, true};
     return {channel_array(plan_, x)};
   }
@@ -358,7 +358,7 @@ class BatchNormalizationNode final : public FunctionNode {
   // The same formulas on variables; the statistics of the batch are made anew, as functions of x.
   void backward_recorded(BackwardContext& context, const Variable& gy) const {
     const Variable masked = plan_.relu ? relu_grad(gy, context.output()) : gy;
-    const Dtype own = inputs()[0]->dtype, wide = statistics_dtype(own);
+    const Dtype own = inputs()[0]->dtype, wide = compute_dtype(own);
     const Variable x = cast(context.input(0), wide), g = cast(masked, wide);
     const Axes axes = plan_.summed_axes();
     const Shape kept = plan_.broadcast_shape();
@@ -417,11 +417,11 @@ Variable record_normalization(const Plan& plan, const Operands& o, const BatchSt
   });
 }
 
-// 16-bit gamma and beta go to kernels in float32.
+// 16-bit channel operands go to kernels in float32.
 struct WideOperand {
   WideOperand(const Variable*& operand, Dtype x) {
-    if (operand == nullptr || operand->dtype() != x || x == statistics_dtype(x)) return;
-    wide = cast(*operand, statistics_dtype(x));
+    if (operand == nullptr || operand->dtype() != x || x == compute_dtype(x)) return;
+    wide = cast(*operand, compute_dtype(x));
     operand = &wide;
   }
   Variable wide;
@@ -450,7 +450,8 @@ Variable apply_fixed(Operands o, const Shape& channels, double eps, bool relu) {
   constexpr const char* kWho = "fixed_batch_normalization";
   const CallScope scope(kWho);
   check_eps(kWho, eps);
-  const WideOperand gamma(o.gamma, o.x.dtype()), beta(o.beta, o.x.dtype());
+  const WideOperand gamma(o.gamma, o.x.dtype()), beta(o.beta, o.x.dtype()),
+      mean(o.mean, o.x.dtype()), var(o.var, o.x.dtype());
   check_types(o, channels);
   check_devices(kWho, o);
   const Plan plan = plan_of(o.x.data(), channels, eps, relu);
@@ -507,7 +508,7 @@ OwnedParameter start_values(const char* name, const Shape& size, Dtype dtype, do
 }
 
 OwnedPersistent average(const Shape& size, Dtype dtype) {
-  return OwnedPersistent(zeros(size, statistics_dtype(dtype)), OverRanks::kMean);
+  return OwnedPersistent(zeros(size, compute_dtype(dtype)), OverRanks::kMean);
 }
 
 }  // namespace
