@@ -28,7 +28,7 @@ inline catena::Array uniform(const catena::Shape& s, catena::Dtype dtype, catena
                              bool last) {
   const catena::Shape inner = last ? catena::Shape{s[0], s[2], s[3], s[1]} : s;
   const catena::Array made = catena::random::default_state(device)
-                                 .uniform(inner, -1, 1, catena::dtype::float32, device)
+                                 .uniform(inner, -1, 1, {catena::dtype::float32, device})
                                  .astype(dtype);
   return last ? made.transpose({0, 3, 1, 2}) : made;
 }
