@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "catena/array/io.h"
+#include "catena/array/named_arrays.h"
 #include "catena/kernels/optimizer.h"
 #include "catena/optimizers/arena.h"
 
