@@ -1,6 +1,10 @@
 // The networks of the MNIST programs.
 #pragma once
 
+#include <string>
+#include <variant>
+#include <vector>
+
 #include "catena/functions/functions.h"
 
 namespace mnist {
@@ -13,6 +17,84 @@ struct Mlp : catena::FunctionSet {
   F::Linear l1{784, 1000}, l2{1000, 1000}, l3{1000, 10};
   CATENA_FUNCTIONS(l1, l2, l3)
   Variable operator()(const Variable& x) { return l3(F::relu(l2(F::relu(l1(x))))); }
+};
+
+// Two 3 x 3 convolutions beside a shortcut (K. He et al., Deep Residual Learning, CVPR 2016). Where
+// the block changes the extents, a 1 x 1 convolution brings the shortcut to the same.
+struct ResidualBlock : catena::FunctionSet {
+  struct Projection : catena::FunctionSet {
+    F::Convolution2D conv;
+    F::BatchNormalization bn;
+    CATENA_FUNCTIONS(conv, bn)
+    Projection(int64_t in, int64_t out, int64_t stride)
+        : conv(in, out, 1, {.stride = stride, .nobias = true}), bn(out) {}
+    Variable operator()(const Variable& x) { return bn(conv(x)); }
+  };
+  F::Convolution2D conv1, conv2;
+  F::BatchNormalization bn1, bn2;
+  std::vector<Projection> shortcut;  // one, or none: x itself
+  CATENA_FUNCTIONS(conv1, bn1, conv2, bn2, shortcut)
+
+  ResidualBlock(int64_t in, int64_t out, int64_t stride)
+      : conv1(in, out, 3, {.stride = stride, .pad = 1, .nobias = true}),
+        conv2(out, out, 3, {.pad = 1, .nobias = true}),
+        bn1(out),
+        bn2(out) {
+    if (stride != 1 || in != out) shortcut.emplace_back(in, out, stride);
+  }
+  Variable operator()(const Variable& x) {
+    const Variable h = conv2(bn1.relu(conv1(x)));
+    return bn2.add_relu(h, shortcut.empty() ? x : shortcut[0](x));
+  }
+};
+
+// A residual network for images of 28 x 28: three stages of two blocks, with 32 channels at 28 x
+// 28, 64 at 14 x 14 and 128 at 7 x 7, and the mean over each channel. 0.7 million weights.
+struct ResNet : catena::FunctionSet {
+  F::Convolution2D stem{1, 32, 3, {.pad = 1, .nobias = true}};
+  F::BatchNormalization bn{32};
+  std::vector<ResidualBlock> blocks;
+  F::Linear classes{128, 10};
+  CATENA_FUNCTIONS(stem, bn, blocks, classes)
+
+  ResNet() {
+    int64_t in = 32;
+    for (const int64_t out : {32, 64, 128}) {
+      blocks.emplace_back(in, out, out == in ? 1 : 2);
+      blocks.emplace_back(out, out, 1);
+      in = out;
+    }
+  }
+  Variable operator()(const Variable& x) {
+    Variable h = bn.relu(stem(F::reshape(x, {-1, 1, 28, 28})));
+    for (ResidualBlock& block : blocks) h = block(h);
+    return classes(F::mean(h, {2, 3}));
+  }
+};
+
+// The network that --model names, as one type, so that programs are written once.
+class Network : public catena::Parameterized {
+ public:
+  // "mlp" or "resnet".
+  explicit Network(const std::string& name) {
+    if (name == "resnet") model_.emplace<ResNet>();
+  }
+  Variable operator()(const Variable& x) {
+    return std::visit([&](auto& model) { return model(x); }, model_);
+  }
+  void visit_parameters(const Visitor& visitor, const std::string& prefix = "") override {
+    std::visit([&](auto& model) { model.visit_parameters(visitor, prefix); }, model_);
+  }
+  void visit_persistents(const PersistentVisitor& visitor,
+                         const std::string& prefix = "") override {
+    std::visit([&](auto& model) { model.visit_persistents(visitor, prefix); }, model_);
+  }
+  void visit_functions(const FunctionVisitor& visitor) override {
+    std::visit([&](auto& model) { model.visit_functions(visitor); }, model_);
+  }
+
+ private:
+  std::variant<Mlp, ResNet> model_;
 };
 
 // One half of the model-parallel network.

@@ -8,6 +8,7 @@
 #include "catena/comm/run_main.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/momentum_sgd.h"
+#include "catena/optimizers/schedules.h"
 #include "catena/optimizers/sgd.h"
 
 namespace mnist {
@@ -20,7 +21,7 @@ const CLI::Validator kCount(
       errno = 0;
       const long long count = std::strtoll(text.c_str(), &end, 10);
       const bool good = end != text.c_str() && *end == '\0' && errno == 0 && count > 0;
-      return good ? std::string() : "'" + text + "' is no whole number above 0";
+      return good ? std::string() : "'" + text + "' is not a whole number above 0";
     },
     "");
 const CLI::Validator kRate(
@@ -28,19 +29,19 @@ const CLI::Validator kRate(
       char* end = nullptr;
       const double rate = std::strtod(text.c_str(), &end);
       const bool good = end != text.c_str() && *end == '\0' && std::isfinite(rate) && rate > 0;
-      return good ? std::string() : "'" + text + "' is no number above 0";
+      return good ? std::string() : "'" + text + "' is not a number above 0";
     },
     "");
 const CLI::Validator kSeed(
     [](std::string& text) {
       const bool digits = !text.empty() && text.find_first_not_of("0123456789") == text.npos;
-      return digits ? std::string() : "'" + text + "' is no whole number of at least 0";
+      return digits ? std::string() : "'" + text + "' is not a whole number of at least 0";
     },
     "");
 // So that "--devices --out x" does not take "--out" for a device.
 const CLI::Validator kDevice(
     [](std::string& text) {
-      return text.starts_with("-") ? "'" + text + "' is no device" : std::string();
+      return text.starts_with("-") ? "'" + text + "' is not a device" : std::string();
     },
     "");
 
@@ -58,6 +59,7 @@ std::vector<catena::Device> to_devices(const std::vector<std::string>& names) {
 Options parse_options(int argc, char** argv, const std::string& description, Devices devices) {
   Options o;
   std::vector<std::string> names;
+  std::string schedule = "constant";
   CLI::App app(description);
   app.add_option("--data", o.data,
                  "folder of MNIST-format idx files, gzipped or not [the packaged Fashion-MNIST]");
@@ -77,11 +79,17 @@ Options parse_options(int argc, char** argv, const std::string& description, Dev
         ->delimiter(',')
         ->check(kDevice);
   }
+  app.add_option("--model", o.model, "784-1000-1000-10 network or residual network")
+      ->check(CLI::IsMember({"mlp", "resnet"}))
+      ->capture_default_str();
   app.add_option("--optimizer", o.optimizer, "update rule")
       ->check(CLI::IsMember({"sgd", "momentum", "adam"}))
       ->capture_default_str();
   app.add_option("--lr", o.lr, "learning rate [0.1 for sgd, 0.01 for momentum, 0.001 for adam]")
       ->check(kRate);
+  app.add_option("--schedule", schedule, "how the learning rate goes from epoch to epoch")
+      ->check(CLI::IsMember({"constant", "cosine"}))
+      ->capture_default_str();
   app.add_option("--seed", o.seed, "of initial weights and the order of samples")
       ->check(kSeed)
       ->capture_default_str();
@@ -99,15 +107,31 @@ Options parse_options(int argc, char** argv, const std::string& description, Dev
     std::exit(2);
   }
   o.devices = to_devices(names);
+  o.cosine = schedule == "cosine";
   return o;
+}
+
+namespace {
+
+double first_rate(const Options& o) {
+  if (o.lr > 0) return o.lr;
+  return o.optimizer == "sgd" ? 0.1 : o.optimizer == "momentum" ? 0.01 : 0.001;
+}
+
+}  // namespace
+
+double learning_rate(const Options& o, int64_t epoch) {
+  if (!o.cosine) return 0;
+  const double first = first_rate(o);
+  return catena::optimizers::cosine(first, first / 100, o.epochs)(epoch);
 }
 
 std::unique_ptr<catena::Optimizer> make_optimizer(const Options& o) {
   namespace rules = catena::optimizers;
-  auto rate = [&](double otherwise) { return o.lr > 0 ? o.lr : otherwise; };
-  if (o.optimizer == "sgd") return std::make_unique<rules::SGD>(rate(0.1));
-  if (o.optimizer == "momentum") return std::make_unique<rules::MomentumSGD>(rate(0.01), 0.9);
-  return std::make_unique<rules::Adam>(rate(0.001));
+  const double rate = first_rate(o);
+  if (o.optimizer == "sgd") return std::make_unique<rules::SGD>(rate);
+  if (o.optimizer == "momentum") return std::make_unique<rules::MomentumSGD>(rate, 0.9);
+  return std::make_unique<rules::Adam>(rate);
 }
 
 }  // namespace mnist

@@ -16,8 +16,10 @@ struct Options {
   int64_t epochs = 20;
   int64_t batch = 100;  // global: divided over the ranks or replicas
   std::vector<catena::Device> devices;
+  std::string model = "mlp";  // see Network in models.h
   std::string optimizer = "adam";
-  double lr = 0;  // 0: the rule's default
+  double lr = 0;        // 0: the rule's default
+  bool cosine = false;  // the learning rate falls along a cosine
   uint64_t seed = 1;
   std::string out = "result";
   bool resume = false;
@@ -29,6 +31,10 @@ enum class Devices { kNone, kOne, kSeveral };
 
 // Reads the command line; prints --help or a usage error itself and then exits.
 Options parse_options(int argc, char** argv, const std::string& description, Devices devices);
+
+// The learning rate of an epoch, from 0: with --schedule cosine that of the rule falls over all
+// epochs to a hundredth. 0: the optimizer's own stays.
+double learning_rate(const Options& options, int64_t epoch);
 
 // SGD (0.1), momentum (0.01, 0.9) or Adam (0.001), by options.optimizer.
 std::unique_ptr<catena::Optimizer> make_optimizer(const Options& options);

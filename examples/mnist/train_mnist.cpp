@@ -1,4 +1,4 @@
-// Trains a 784-1000-1000-10 network on one device.
+// Trains a network on one device.
 #include "catena/array/random.h"
 #include "catena/comm/run_main.h"
 #include "models.h"
@@ -8,26 +8,19 @@ namespace {
 
 int body(int argc, char** argv) {
   const mnist::Options options = mnist::parse_options(
-      argc, argv, "Trains a 784-1000-1000-10 network on MNIST-format images on one device.",
-      mnist::Devices::kOne);
+      argc, argv, "Trains a network on MNIST-format images on one device.", mnist::Devices::kOne);
   const catena::Device device = options.devices.empty() ? catena::cpu() : options.devices[0];
   catena::random::seed(options.seed);
-  mnist::Mlp model;
+  mnist::Network model(options.model);
   model.to(device);
   const auto optimizer = mnist::make_optimizer(options);
   optimizer->setup(model);
 
-  mnist::Program program{
-      &model, optimizer.get(), device, [&](const catena::Variable& x) { return model(x); },
-      [&](const catena::datasets::Batch& batch) {
-        optimizer->zero_grads();
-        const auto [loss, accuracy] =
-            mnist::score(model(catena::Variable::constant(batch.x())), batch.t());
-        loss.backward();
-        optimizer->update();
-        return mnist::Scores{loss.data(), accuracy};
-      }};
-  mnist::train(options, program);
+  const auto score = [&](const catena::datasets::Batch& batch) {
+    return mnist::score(model(batch.x()), batch.t());
+  };
+  mnist::train(options,
+               {model, *optimizer, device, score, catena::training::make_step(*optimizer, score)});
   return 0;
 }
 

@@ -11,37 +11,20 @@ namespace {
 
 int body(int argc, char** argv) {
   const mnist::Options options = mnist::parse_options(
-      argc, argv, "Trains a 784-1000-1000-10 network on all ranks that catena-run started.",
-      mnist::Devices::kNone);
+      argc, argv, "Trains a network on all ranks that catena-run started.", mnist::Devices::kNone);
   const auto comm = catena::create_communicator();
   const catena::Device device = comm->device();
   catena::random::seed(options.seed);
-  mnist::Mlp model;
+  mnist::Network model(options.model);
   model.to(device);
   auto optimizer = catena::create_multi_node_optimizer(mnist::make_optimizer(options), *comm);
   optimizer.setup(model);
 
-  mnist::Program program{
-      &model,
-      &optimizer.actual_optimizer(),
-      device,
-      [&](const catena::Variable& x) { return model(x); },
-      [&](const catena::datasets::Batch& batch) {
-        optimizer.zero_grads();
-        optimizer.set_batch_weight(batch.size(), batch.global_count);
-        mnist::Scores scores;
-        if (batch.size() > 0) {  // a rank without samples joins the update with weight 0
-          const auto [loss, accuracy] =
-              mnist::score(model(catena::Variable::constant(batch.x())), batch.t());
-          loss.backward();
-          scores = {loss.data(), accuracy};
-        }
-        optimizer.update();
-        return scores;
-      },
-      comm.get(),
-      [&] { optimizer.check_state(); }};
-  mnist::train(options, program);
+  const auto score = [&](const catena::datasets::Batch& batch) {
+    return mnist::score(model(batch.x()), batch.t());
+  };
+  mnist::train(options, {model, optimizer.actual_optimizer(), device, score,
+                         catena::training::make_step(optimizer, score), &optimizer});
   return 0;
 }
 

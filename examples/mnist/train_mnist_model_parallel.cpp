@@ -24,6 +24,10 @@ int body(int argc, char** argv) {
       mnist::Devices::kSeveral);
   CATENA_CHECK(ValueError, !options.graph,
                "--graph: a graph holds one device's work; this network has two");
+  CATENA_CHECK(ValueError, options.model == "mlp",
+               "--model: this program splits a network of its "
+               "own over two devices; use train_mnist for '",
+               options.model, "'");
   const auto devices = two_devices(options);
   catena::random::seed(options.seed);
   mnist::ParallelMlp model;
@@ -31,17 +35,11 @@ int body(int argc, char** argv) {
   const auto optimizer = mnist::make_optimizer(options);
   optimizer->setup(model);
 
-  mnist::Program program{
-      &model, optimizer.get(), devices[0], [&](const catena::Variable& x) { return model(x); },
-      [&](const catena::datasets::Batch& batch) {
-        optimizer->zero_grads();
-        const auto [loss, accuracy] =
-            mnist::score(model(catena::Variable::constant(batch.x())), batch.t());
-        loss.backward();
-        optimizer->update();
-        return mnist::Scores{loss.data(), accuracy};
-      }};
-  mnist::train(options, program);
+  const auto score = [&](const catena::datasets::Batch& batch) {
+    return mnist::score(model(batch.x()), batch.t());
+  };
+  mnist::train(options, {model, *optimizer, devices[0], score,
+                         catena::training::make_step(*optimizer, score)});
   return 0;
 }
 

@@ -23,7 +23,7 @@ constexpr const char* kDescription =
 
 constexpr double kLongestGrace = 86400;
 
-// As the options stand on the command line, before they are interpreted.
+// As the options are given on the command line, before they are interpreted.
 struct RawOptions {
   std::string ranks, hosts, hostfile, gpus, mpi_args, grace;
   std::vector<std::string> env;
@@ -135,7 +135,7 @@ std::vector<int> parse_gpus(const std::string& text) {
                       "' is not a GPU number; expected a list such as 0,1,3");
     if (std::find(gpus.begin(), gpus.end(), *index) != gpus.end())
       throw UserError("--gpus " + text + ": GPU " + part +
-                      " is named twice; every rank needs a GPU of its own");
+                      " is named twice; every rank needs its own GPU");
     gpus.push_back(*index);
   }
   return gpus;

@@ -49,7 +49,7 @@ std::string describe_unaccounted_host(const JobOutcome& job, const std::string& 
 
 std::string describe_missing_launcher(const JobOutcome& job, const std::string& host) {
   return name_host(job, host) +
-         " cannot start catena-run: it is missing there, or is no executable file; "
+         " cannot start catena-run: it is missing there, or is not an executable file; "
          "every host needs it in the same place";
 }
 
@@ -79,8 +79,8 @@ std::string describe_unreached(const JobOutcome& job, const std::vector<std::str
   else if (!findings.unreached_reason.empty())
     text += " could not be reached: " + findings.unreached_reason + "\n";
   else
-    text += std::string(several ? " have" : " has") + " started no rank; what " + terms.name +
-            " says about it stands above\n";
+    text += std::string(several ? " have" : " has") + " started no rank; see the messages of " + terms.name +
+            " above\n";
   return text + "  " + ended + "  every host must " + terms.host_duty + " (try: " + terms.try_host +
          host + terms.try_host_end + ") and have catena-run in the same place\n";
 }

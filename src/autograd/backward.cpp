@@ -1,63 +1,72 @@
 // The reverse sweep over the recorded graph.
+#include "catena/autograd/backward.h"
+
 #include <algorithm>
 #include <atomic>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "autograd/contribute.h"
 #include "catena/array/creation.h"
 #include "catena/autograd/function_node.h"
-#include "catena/autograd/parameter.h"
+#include "catena/autograd/parameter_state.h"
 #include "catena/core/memory_profile.h"
 #include "catena/core/profiler_range.h"
 
 namespace catena {
 
-// One run of Variable::backward: collects the reachable nodes, then visits them by descending
-// creation number, so that equal programs run equal sequences of kernels.
-struct BackwardPass {
-  BackwardPass(const Variable& start, const BackwardOptions& options)
-      : start_(start), options_(options) {
-    static std::atomic<uint64_t> passes{0};
-    visit_ = passes.fetch_add(1, std::memory_order_relaxed) + 1;
-  }
+// One sweep: collects the nodes behind the starts, then visits them by descending creation number,
+// so that equal programs run equal sequences of kernels. Whoever makes it keeps the starts alive.
+class BackwardPass {
+ public:
+  // A vertex and the gradient that it starts with.
+  struct Start {
+    VariableNode* vertex;
+    Variable gradient;
+  };
+
+  BackwardPass(std::span<const Start> starts, const BackwardOptions& options)
+      : starts_(starts), options_(options) {}
+  // From one result that has its gradient already, and keeps it.
+  BackwardPass(VariableNode& start, const BackwardOptions& options)
+      : kept_(&start), options_(options) {}
 
   void run() {
-    seed();
-    collect();
     std::optional<NoBackprop> off;
     std::optional<ForceBackprop> on;
     if (options_.create_graph)
       on.emplace();
     else
       off.emplace();
-    for (BackwardObserver* o : observers_) o->backward_begins();
+    collect();
+    tell(&BackwardObserver::backward_begins);
+    start_parameters();
     for (FunctionNode* node : nodes_) step(*node);
-    for (BackwardObserver* o : observers_) o->backward_ends();
+    tell(&BackwardObserver::backward_ends);
   }
 
  private:
-  // The gradient the sweep starts from.
-  void seed() {
-    VariableNode& y = *start_.node();
-    if (!y.grad.defined()) {
-      CATENA_CHECK(
-          GradientError, start_.size() == 1, "backward: a variable of shape ", start_.shape(),
-          " needs a gradient to start from; call set_grad first, or reduce it to one element");
-      y.grad = ones_like(start_.data());
-    }
-    if (options_.create_graph && !y.grad_variable) {
-      y.grad_variable = IntrusivePtr<VariableBody>(Variable::constant(y.grad).body());
-    }
-  }
-
-  // Reachable nodes, iteratively; counts the uses of parameters and forgets old gradients.
+  // The starts with their gradients, and all nodes behind them, iteratively; counts the uses of
+  // parameters and forgets old gradients.
   void collect() {
-    add(start_.creator());
+    if (kept_) {
+      kept_->visit = visit_;
+      add(kept_->creator.get());
+    }
+    for (const Start& start : starts_) see(*start.vertex);
+    for (const Start& start : starts_) {
+      if (start.vertex->parameter)
+        ++start.vertex->pending_uses;
+      else
+        contribute(*start.vertex, start.gradient, options_.create_graph);
+      if (start.vertex->creator) add(start.vertex->creator.get());
+    }
     for (size_t i = 0; i < nodes_.size(); ++i) {
       for (const auto& input : nodes_[i]->inputs()) {
         if (!input->requires_grad) continue;
-        if (input->visit != visit_) first_sight(*input);
+        see(*input);
         ++input->pending_uses;
         if (input->creator) add(input->creator.get());
       }
@@ -66,16 +75,20 @@ struct BackwardPass {
               [](FunctionNode* a, FunctionNode* b) { return a->sequence() > b->sequence(); });
   }
 
-  void first_sight(VariableNode& v) {
+  void see(VariableNode& v) {
+    if (v.visit == visit_) return;
     v.visit = visit_;
     v.pending_uses = 0;
-    if (&v == start_.node()) return;
-    if (!v.parameter) v.grad = Array();
     v.grad_variable.reset();
-    if (v.parameter && v.parameter->observer) {
-      BackwardObserver* o = v.parameter->observer;
-      if (std::find(observers_.begin(), observers_.end(), o) == observers_.end())
-        observers_.push_back(o);
+    if (v.parameter)
+      see_observers(*v.parameter);
+    else
+      v.grad = Array();
+  }
+
+  void see_observers(const ParameterState& parameter) {
+    for (const ObserverPtr& o : parameter.observers()) {
+      if (o->observer && !knows(o)) observers_.push_back(o);
     }
   }
 
@@ -87,6 +100,15 @@ struct BackwardPass {
                  "compose it of functions of Variables, or write a FunctionNode "
                  "(function_node.h)");
     nodes_.push_back(node);
+  }
+
+  // Parameters among the starts: after backward_begins, which may give their gradients new places.
+  void start_parameters() {
+    for (const Start& start : starts_) {
+      if (!start.vertex->parameter) continue;
+      contribute(*start.vertex, start.gradient, options_.create_graph);
+      done_with(*start.vertex);
+    }
   }
 
   void step(FunctionNode& node) {
@@ -107,38 +129,123 @@ struct BackwardPass {
   }
 
   void done_with(VariableNode& v) {
-    if (--v.pending_uses == 0 && v.parameter && v.parameter->observer)
-      v.parameter->observer->gradient_is_final(*v.parameter);
+    if (--v.pending_uses == 0 && v.parameter && !v.parameter->observers().empty())
+      tell_final(*v.parameter);
   }
 
   void drop_output_gradients(FunctionNode& node) {
     for (VariableNode* v : node.outputs()) {
-      if (v == nullptr || v == start_.node()) continue;
+      if (v == nullptr || v == kept_) continue;
       v->grad = Array();
       v->grad_variable.reset();
     }
   }
 
-  const Variable& start_;
+  // Observers -----------------------------------------------------------------------------------
+  // Each call may remove and destroy observers.
+  using ObserverPtr = IntrusivePtr<detail::ObserverLink>;
+
+  bool knows(const ObserverPtr& o) const {
+    return std::find(observers_.begin(), observers_.end(), o) != observers_.end();
+  }
+
+  void tell(void (BackwardObserver::*what)()) {
+    for (const ObserverPtr& o : observers_) {
+      if (o->observer) (o->observer->*what)();
+    }
+  }
+
+  void tell_final(ParameterState& parameter) {
+    if (parameter.observers().size() == 1) return tell_final(*parameter.observers()[0], parameter);
+    const IntrusivePtr<ParameterState> keep(&parameter);
+    const ParameterState::Observers observers = parameter.observers();
+    for (const ObserverPtr& o : observers) tell_final(*o, parameter);
+  }
+
+  void tell_final(detail::ObserverLink& link, ParameterState& parameter) {
+    const auto is_link = [&](const ObserverPtr& o) { return o.get() == &link; };
+    if (link.observer && std::any_of(observers_.begin(), observers_.end(), is_link))
+      link.observer->gradient_is_final(parameter);
+  }
+
+  static uint64_t next_visit() {
+    static std::atomic<uint64_t> passes{0};
+    return passes.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+
+  std::span<const Start> starts_;
+  VariableNode* kept_ = nullptr;
   BackwardOptions options_;
-  uint64_t visit_;
-  std::vector<FunctionNode*> nodes_;  // kept alive by the start variable
-  std::vector<BackwardObserver*> observers_;
+  uint64_t visit_ = next_visit();
+  std::vector<FunctionNode*> nodes_;    // kept alive by the starts
+  std::vector<ObserverPtr> observers_;  // who was told of the beginning
 };
 
+namespace {
+
+// "output 2" of a list, or the variable whose backward() was called.
+std::string shown(int index) {
+  return index < 0 ? std::string("this variable") : message("output ", index);
+}
+
+void check_recorded(const Variable& v, int index) {
+  CATENA_CHECK(GradientError, !v.is_volatile(), "backward: ", shown(index),
+               " is volatile: its function calls were not recorded; make the inputs with "
+               "Volatile::off where gradients are wanted");
+  CATENA_CHECK(GradientError, v.creator() || v.requires_grad(),
+               "backward: nothing was recorded for ", shown(index),
+               ": it was computed under NoBackprop, from constants alone, or by a function "
+               "without a gradient");
+}
+
+Array ones_for_one_element(const Variable& v, int index) {
+  CATENA_CHECK(GradientError, v.size() == 1, "backward: ", shown(index), ", of shape ", v.shape(),
+               ", needs a gradient to start from; ",
+               index < 0 ? "call set_grad first" : "give one for it",
+               ", or reduce it to one element");
+  return ones_like(v.data());
+}
+
+void check_gradient(const Variable& v, const Array& gradient, size_t index) {
+  CATENA_CHECK(DtypeError, gradient.dtype() == v.dtype(), "backward: gradient ", index, " is ",
+               gradient.dtype(), ", its output is ", v.dtype());
+  CATENA_CHECK(DeviceError, gradient.device() == v.device(), "backward: gradient ", index,
+               " is on ", gradient.device(), ", its output is on ", v.device());
+  CATENA_CHECK(ShapeError, gradient.shape() == v.shape(), "backward: gradient ", index,
+               " has shape ", gradient.shape(), ", its output has ", v.shape());
+}
+
+}  // namespace
+
 void Variable::backward(const BackwardOptions& options) const {
-  const VariableBody& body = known("Variable::backward");
-  CATENA_CHECK(
-      GradientError, !body.is_volatile,
-      "backward: this variable is volatile: its function calls were not recorded; make the "
-      "inputs with Volatile::off where gradients are wanted");
-  CATENA_CHECK(
-      GradientError, body.node && (body.node->creator || body.node->requires_grad),
-      "backward: nothing was recorded for this variable: it was computed under NoBackprop, "
-      "from constants alone, or by a function without a gradient");
+  known("Variable::backward");
+  check_recorded(*this, -1);
   if (!creator()) return;
   const ProfilerRange range("Variable::backward");
-  BackwardPass(*this, options).run();
+  VariableNode& start = *node();
+  if (!start.grad.defined()) start.grad = ones_for_one_element(*this, -1);
+  if (options.create_graph && !start.grad_variable)
+    start.grad_variable = IntrusivePtr<VariableBody>(constant(start.grad).body());
+  BackwardPass(start, options).run();
+}
+
+void backward(const Variables& outputs, const Arrays& gradients, const BackwardOptions& options) {
+  CATENA_CHECK(ValueError, !outputs.empty(), "backward: no outputs to start from were given");
+  CATENA_CHECK(ValueError, gradients.empty() || gradients.size() == outputs.size(),
+               "backward: ", outputs.size(), " outputs came with ", gradients.size(),
+               " gradients; give one for each (a null array means one), or none at all");
+  const ProfilerRange range("backward");
+  std::vector<BackwardPass::Start> starts;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Variable& output = outputs[i];
+    CATENA_CHECK(ValueError, output.defined(), "backward: output ", i, " is undefined");
+    check_recorded(output, int(i));
+    const bool given = !gradients.empty() && gradients[i].defined();
+    if (given) check_gradient(output, gradients[i], i);
+    const Array gradient = given ? gradients[i] : ones_for_one_element(output, int(i));
+    starts.push_back({output.node(), Variable::constant(gradient)});
+  }
+  BackwardPass(starts, options).run();
 }
 
 }  // namespace catena

@@ -1,11 +1,13 @@
+// Recording function applications, and what their backward sees and writes.
 #include "catena/autograd/function_node.h"
 
 #include <atomic>
 #include <vector>
 
+#include "autograd/contribute.h"
 #include "autograd/free_list.h"
 #include "catena/array/math.h"
-#include "catena/autograd/parameter.h"
+#include "catena/autograd/parameter_state.h"
 
 namespace catena {
 namespace {
@@ -54,6 +56,7 @@ IntrusivePtr<VariableNode> output_node(FunctionNode* creator, int index, const A
   node->dtype = data.dtype();
   node->device = data.device();
   node->shape = data.shape();
+  node->requires_grad = is_float(data.dtype());
   return node;
 }
 
@@ -67,32 +70,32 @@ Variable output_variable(const Array& data, IntrusivePtr<VariableNode> node) {
 
 }  // namespace
 
-Variable FunctionNode::connect(std::span<const Variable> inputs, const Array& output) {
-  IntrusivePtr<FunctionNode> self(this);  // owns the node even when something below throws
+void FunctionNode::connect_inputs(std::span<const Variable> inputs) {
   sequence_ = g_sequence.fetch_add(1, std::memory_order_relaxed) + 1;
   for (const Variable& input : inputs) {
     inputs_.emplace_back(input.node());
     if (ParameterState* p = input.node()->parameter) p->used.store(true, std::memory_order_release);
   }
-  auto node = output_node(this, 0, output);
+}
+
+Variable FunctionNode::add_output(const Array& output) {
+  auto node = output_node(this, static_cast<int>(outputs_.size()), output);
   outputs_.push_back(node.get());
   return output_variable(output, std::move(node));
 }
 
+Variable FunctionNode::connect(std::span<const Variable> inputs, const Array& output) {
+  IntrusivePtr<FunctionNode> self(this);  // owns the node even when something below throws
+  connect_inputs(inputs);
+  return add_output(output);
+}
+
 Variables FunctionNode::connect(std::span<const Variable> inputs, const Arrays& outputs) {
   IntrusivePtr<FunctionNode> self(this);
-  sequence_ = g_sequence.fetch_add(1, std::memory_order_relaxed) + 1;
-  for (const Variable& input : inputs) {
-    inputs_.emplace_back(input.node());
-    if (ParameterState* p = input.node()->parameter) p->used.store(true, std::memory_order_release);
-  }
+  connect_inputs(inputs);
   Variables result;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    auto node = output_node(this, static_cast<int>(i), outputs[i]);
-    node->requires_grad = is_float(outputs[i].dtype());
-    outputs_.push_back(node.get());
-    result.push_back(output_variable(outputs[i], std::move(node)));
-  }
+  result.reserve(outputs.size());
+  for (const Array& output : outputs) result.push_back(add_output(output));
   return result;
 }
 
@@ -164,12 +167,6 @@ bool is_sole_owner(const Array& a) {
   return a.body()->reference_count() == 1 && a.storage()->reference_count() == 1;
 }
 
-void add_in_place(const Array& target, const Array& g) { add(target, g, target); }
-
-}  // namespace
-
-namespace {
-
 // The sum of two gradients as a recorded operation of its own: the functions layer is above this
 // one.
 struct GradientSum : FunctionNode {
@@ -193,20 +190,14 @@ Variable add_recorded(const Variable& a, const Variable& b) {
 BackwardContext::Destination BackwardContext::destination(int i) {
   if (create_graph_) return {};
   VariableNode& v = *node_.inputs_[size_t(i)];
-  if (ParameterState* p = v.parameter) {
-    if (!p->grad.defined()) p->grad = Array::uninitialized(v.shape, v.dtype, v.device);
-    return {&p->grad, !p->zero_pending};
-  }
+  if (v.parameter) return v.parameter->accumulate_target();
   if (v.grad.defined() && v.grad.is_contiguous() && is_sole_owner(v.grad)) return {&v.grad, true};
   return {};
 }
 
 void BackwardContext::written(int i) {
   VariableNode& v = *node_.inputs_[size_t(i)];
-  if (ParameterState* p = v.parameter) {
-    p->zero_pending = false;
-    p->reached = true;
-  }
+  if (v.parameter) v.parameter->mark_written();
 }
 
 void BackwardContext::set_grad(int i, const Variable& g) {
@@ -216,7 +207,11 @@ void BackwardContext::set_grad(int i, const Variable& g) {
                g.shape() == v.shape && g.dtype() == v.dtype && g.device() == v.device,
                node_.label(), ": backward gave a gradient of ", g.shape(), " ", g.dtype(), " on ",
                g.device(), " for input ", i, " of ", v.shape, " ", v.dtype, " on ", v.device);
-  if (create_graph_) {
+  contribute(v, g, create_graph_);
+}
+
+void contribute(VariableNode& v, const Variable& g, bool create_graph) {
+  if (create_graph) {
     if (v.grad_variable) {
       const Variable total = add_recorded(Variable(v.grad_variable.get()), g);
       v.grad_variable = IntrusivePtr<VariableBody>(total.body());
@@ -228,17 +223,12 @@ void BackwardContext::set_grad(int i, const Variable& g) {
       return;
     }
   }
-  if (ParameterState* p = v.parameter) {
-    if (!p->grad.defined()) p->grad = Array::uninitialized(v.shape, v.dtype, v.device);
-    if (p->zero_pending)
-      p->grad.assign(g.data());
-    else
-      add_in_place(p->grad, g.data());
-    written(i);
+  if (v.parameter) {
+    v.parameter->add_gradient(g.data());
   } else if (!v.grad.defined()) {
     v.grad = g.data();
   } else if (v.grad.is_contiguous() && is_sole_owner(v.grad)) {
-    add_in_place(v.grad, g.data());
+    add(v.grad, g.data(), v.grad);
   } else {
     v.grad = add(v.grad, g.data());
   }

@@ -277,9 +277,7 @@ void check_double_backward(const VariableFunction& f, const Arrays& inputs,
     for (const Array& g : gys) list.push_back(g.defined() ? Variable(g) : Variable());
     return list;
   }();
-  BackwardOptions create;
-  create.create_graph = true;
-  go_back(weighted(ys, gy_variables), create);
+  go_back(weighted(ys, gy_variables), {.create_graph = true});
   Variables gxs;
   for (const Variable& x : xs) {
     if (x.requires_grad() && x.grad_variable().defined())

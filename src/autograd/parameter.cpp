@@ -1,15 +1,10 @@
+// Parameter handles: checked access to the state that they share.
 #include "catena/autograd/parameter.h"
 
 #include <mutex>
 
-#include "catena/array/math.h"
-
 namespace catena {
 namespace {
-
-Array new_gradient(const Parameter& p) {
-  return Array::uninitialized(p.shape(), p.dtype(), p.device());
-}
 
 // "parameter '/l1/W'", or what can be said of one that is in no model.
 std::string shown(const Parameter& p) {
@@ -64,39 +59,24 @@ void ParameterState::destroy(ParameterState* state) {
   delete state;
 }
 
-const Array& Parameter::grad() const {
-  known("Parameter::grad");
-  if (!state_->grad.defined()) state_->grad = new_gradient(*this);
-  if (state_->zero_pending) {
-    state_->grad.fill(0);
-    state_->zero_pending = false;
-  }
-  return state_->grad;
-}
+const Array& Parameter::grad() const { return known("Parameter::grad").settle(); }
 
 void Parameter::set_grad(const Array& grad) const {
-  known("Parameter::set_grad");
+  ParameterState& state = known("Parameter::set_grad");
   check_fits("set_grad", *this, grad);
-  if (!state_->grad.defined()) state_->grad = new_gradient(*this);
-  state_->grad.assign(grad);
-  state_->zero_pending = false;
-  state_->reached = true;
+  state.set_gradient(grad);
 }
 
 void Parameter::accumulate_grad(const Array& grad) const {
-  known("Parameter::accumulate_grad");
-  check_defined("accumulate_grad", grad);
-  if (!state_->grad.defined() || state_->zero_pending) return set_grad(grad);
+  ParameterState& state = known("Parameter::accumulate_grad");
   check_fits("accumulate_grad", *this, grad);
-  add(state_->grad, grad.to(device()), state_->grad);
-  state_->reached = true;
+  if (state.is_stale())
+    state.set_gradient(grad);  // from where it is, without a copy in between
+  else
+    state.add_gradient(grad.to(device()));
 }
 
-void Parameter::zero_grad() const {
-  ParameterState& state = known("Parameter::zero_grad");
-  state.zero_pending = true;
-  state.reached = false;
-}
+void Parameter::zero_grad() const { known("Parameter::zero_grad").mark_zero(); }
 
 void Parameter::copy_from(const Array& source) const {
   known("Parameter::copy_from");
@@ -108,7 +88,8 @@ void Parameter::to(Device device) const {
   known("Parameter::to");
   if (device == this->device()) return;
   const Array moved = data().to(device);
-  const Array grad = state_->grad.defined() ? state_->grad.to(device) : Array();
+  const Array& memory = state_->gradient_memory();
+  const Array grad = memory.defined() ? memory.to(device) : Array();
   rebind(moved, grad);
 }
 
@@ -120,7 +101,7 @@ Parameter Parameter::clone() const {
 void Parameter::rebind(const Array& data, const Array& grad) const {
   ParameterState& state = known("Parameter::rebind");
   state.variable.set_data(data);
-  state.grad = grad;
+  state.bind_gradient(grad);
 }
 
 OwnedParameter& OwnedParameter::operator=(const OwnedParameter& other) {

@@ -1,3 +1,4 @@
+// Variables: handles, their vertices in the graph and their gradients.
 #include "catena/autograd/variable.h"
 
 #include <ostream>
@@ -6,7 +7,7 @@
 
 #include "autograd/free_list.h"
 #include "catena/autograd/function_node.h"
-#include "catena/autograd/parameter.h"
+#include "catena/autograd/parameter_state.h"
 
 namespace catena {
 
@@ -91,7 +92,8 @@ void Variable::set_volatile(Volatile value) const {
 Array Variable::grad() const {
   const VariableBody& body = known("Variable::grad");
   if (!body.node) return {};
-  if (const ParameterState* p = body.node->parameter) return p->reached ? p->grad : Array();
+  if (const ParameterState* p = body.node->parameter)
+    return p->has_gradient() ? p->gradient_memory() : Array();
   return body.node->grad;
 }
 
@@ -101,13 +103,7 @@ void Variable::set_grad(const Array& grad) const {
     CATENA_CHECK(GradientError, grad.defined(),
                  "set_grad: the gradient of a parameter cannot be cleared; use zero_grad");
     check_gradient("set_grad", data(), grad);
-    ParameterState& p = *body.node->parameter;
-    if (!p.grad.defined())
-      p.grad = Array::uninitialized(data().shape(), data().dtype(), data().device());
-    p.grad.assign(grad);
-    p.zero_pending = false;
-    p.reached = true;
-    return;
+    return body.node->parameter->set_gradient(grad);
   }
   if (grad.defined()) check_gradient("set_grad", data(), grad);
   VariableNode* n = node();

@@ -17,7 +17,7 @@ int parse_index(std::string_view text, std::string_view digits) {
   int index = 0;
   const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), index);
   CATENA_CHECK(DeviceError, result.ec == std::errc() && result.ptr == digits.data() + digits.size(),
-               "Device: '", text, "' is no device; expected cpu, cpu:N, cuda or cuda:N");
+               "Device: '", text, "' is not a device; expected cpu, cpu:N, cuda or cuda:N");
   return index;
 }
 
@@ -39,7 +39,7 @@ Device::Device(std::string_view text) {
   const size_t colon = text.find(':');
   const std::string_view kind = text.substr(0, colon);
   CATENA_CHECK(DeviceError, kind == "cpu" || kind == "cuda" || kind == "gpu", "Device: '", text,
-               "' is no device; expected cpu, cpu:N, cuda or cuda:N",
+               "' is not a device; expected cpu, cpu:N, cuda or cuda:N",
                names_dtype(text) ? message("; did you mean dtype::", text, "?") : std::string());
   const int index = colon == std::string_view::npos ? 0 : parse_index(text, text.substr(colon + 1));
   *this = Device(kind == "cpu" ? DeviceType::kCpu : DeviceType::kCuda, index);

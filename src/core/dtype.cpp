@@ -75,7 +75,7 @@ Dtype parse_dtype(std::string_view text) {
     if (rest == alias.text) return alias.dtype;
   }
   fail<DtypeError>("parse_dtype: '", text,
-                   "' is no dtype; expected bool, int8..int64, uint8..uint64, float16, "
+                   "' is not a dtype; expected bool, int8..int64, uint8..uint64, float16, "
                    "bfloat16, float32 or float64");
 }
 

@@ -114,8 +114,8 @@ struct UserPool final : MemoryPool::Impl, std::enable_shared_from_this<UserPool>
 
   StoragePtr malloc(Device device, size_t bytes) override {
     CATENA_CHECK(Error, device.is_cpu() || cuda::capture_id() == 0,
-                 "MemoryPool::malloc: a CUDA graph is being captured; its memory comes from a pool"
-                 " of its own, use allocate()");
+                 "MemoryPool::malloc: a CUDA graph is being captured; its memory comes from a"
+                 " private pool; use allocate()");
     if (bytes == 0) return base(device, 0);
     const size_t size = (bytes + kUnit - 1) / kUnit * kUnit;
     CATENA_CHECK(OutOfMemoryError, size >= bytes, "MemoryPool: out of memory on ", device,

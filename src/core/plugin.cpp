@@ -65,7 +65,7 @@ std::string open_plugin(const std::string& name) {
   auto tag = reinterpret_cast<TagFunction>(dlsym(handle, "catena_plugin_abi_tag"));
   auto entry = reinterpret_cast<EntryFunction>(dlsym(handle, "catena_plugin_entry"));
   if (tag == nullptr || entry == nullptr)
-    return message("plug-in '", name, "': ", found.string(), " is no catena plug-in");
+    return message("plug-in '", name, "': ", found.string(), " is not a catena plug-in");
   if (std::strcmp(tag(), abi_tag()) != 0) {
     return message("plug-in '", name, "' is of another build: ", found.string(),
                    " was made for catena ", tag(), ", this is ", abi_tag(),

@@ -125,7 +125,7 @@ IdxHeader read_header(GzipFile& file, const std::string& path) {
   const auto dtype = dtype_of_code(magic[2]);
   CATENA_CHECK(
       IoError, magic[0] == 0 && magic[1] == 0 && dtype && magic[3] >= 1 && magic[3] <= kMaxDims,
-      "'", path, "' is no idx file: its magic number is ", hex(magic, 4),
+      "'", path, "' is not an idx file: its magic number is ", hex(magic, 4),
       ", expected 0x0000 followed by an element type (08 to 0e) and the number of dimensions; ",
       "is it a file of another kind?");
   IdxHeader header{*dtype, {}, itemsize(*dtype)};

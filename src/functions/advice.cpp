@@ -12,21 +12,38 @@ std::string layer_label(const char* kind, const Variable& W) {
   return end == std::string::npos ? kind : message(kind, " '", path.substr(0, end), "'");
 }
 
+namespace {
+
+// "convert the input with .astype(dtype::float32)", and for floats also where others would come
+// from.
+std::string conversion(const char* what, Dtype from, Dtype to) {
+  const std::string by_hand = message("convert ", what, " with .astype(dtype::", to, ")");
+  if (!is_float(from)) return by_hand + ".";
+  return message(by_hand, ", or make arrays of ", to, " by config().default_dtype = dtype::", to,
+                 ".");
+}
+
+}  // namespace
+
 std::string layer_advice(const Array& x, const Array& W) {
-  if (x.dtype() != W.dtype()) {
-    return message("The input is ", x.dtype(), ", the layer ", W.dtype(),
-                   ": convert the input with .astype(dtype::", W.dtype(),
-                   is_float(x.dtype()) ? message("), or make arrays of ", W.dtype(),
-                                                 " by config().default_dtype = dtype::", W.dtype())
-                                       : std::string(")"),
-                   ".");
-  }
+  if (x.dtype() != W.dtype())
+    return message("The input is ", x.dtype(), ", the layer ", W.dtype(), ": ",
+                   conversion("the input", x.dtype(), W.dtype()));
   if (W.ndim() != 2) return {};
   const std::string takes = message("The layer takes (n, ", W.shape()[1], "), n samples of ",
                                     W.shape()[1], " numbers each; the input has shape ", x.shape());
   if (x.ndim() == 1 && x.size() == W.shape()[1])
     return takes + ": one sample is x.reshape({1, -1}).";
   return takes + ".";
+}
+
+std::string dtype_advice(const Array& x0, const Array& x1) {
+  if (x0.dtype() == x1.dtype() || !is_float(x0.dtype()) || !is_float(x1.dtype())) return {};
+  const bool first_is_wide = x0.dtype() == Dtype::kFloat64;
+  const Array &from = first_is_wide ? x0 : x1, &to = first_is_wide ? x1 : x0;
+  return message(
+      "The inputs are ", x0.dtype(), " and ", x1.dtype(), ": ",
+      conversion(message("the ", from.dtype(), " one").c_str(), from.dtype(), to.dtype()));
 }
 
 namespace {

@@ -13,7 +13,10 @@ namespace catena::functions {
 std::string layer_label(const char* kind, const Variable& W);
 // What to do about an input x that a layer with weights W, (out, in), does not take.
 std::string layer_advice(const Array& x, const Array& W);
-// The same for scores x, (n, classes, ...), and labels t.
+// What to do about inputs of different floating dtypes, float64 data beside float32 results of
+// layers most of all; "" for others.
+std::string dtype_advice(const Array& x0, const Array& x1);
+// As layer_advice for scores x, (n, classes, ...), and labels t.
 std::string label_advice(const char* who, const Array& x, const Array& t);
 
 }  // namespace catena::functions

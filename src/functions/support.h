@@ -24,6 +24,7 @@
 #include "catena/kernels/scan.h"
 #include "catena/kernels/softmax.h"
 #include "catena/kernels/sort.h"
+#include "functions/checks.h"
 
 namespace catena::functions {
 
@@ -45,10 +46,8 @@ Variable record(const char* who, const Variable& input, const Array& output, Mak
   return record(who, std::span<const Variable>(&input, 1), output, make);
 }
 
-// Throws the InvalidType of the first expectation that fails, with the line that names the
-// function, and one of advice (advice.h) where there is some. Functions compare cheaply first and
-// come here, where texts are built, only after a mismatch:
-//   if (!fits) refuse("Linear", {x}, [&](const TypeInfoTuple& in) { expect(in[0].ndim() >= 2); });
+// Throws the InvalidType of the first expectation that fails: for functions that compare cheaply
+// first and come here after a mismatch. Checks (checks.h) says both at once.
 template <class Expectations>
 [[noreturn, gnu::noinline, gnu::cold]] void refuse(const char* label, const Arrays& inputs,
                                                    Expectations check,
@@ -56,20 +55,13 @@ template <class Expectations>
   try {
     check(TypeInfoTuple(inputs));
   } catch (const InvalidType& mismatch) {
-    throw InvalidType(mismatch.expect(), mismatch.actual(),
-                      message("Invalid operation is performed in: ", label, " (Forward)\n\n",
-                              mismatch.what(), advice.empty() ? "" : "\n", advice));
+    refuse_types(label, mismatch, advice);
   }
   fail<InvalidType>("Invalid operation is performed in: ", label, " (Forward)");
 }
 
-// The input of a one-input function must be of a floating dtype.
-inline void check_float(const char* label, const Variable& x) {
-  if (is_float(x.dtype())) [[likely]]
-    return;
-  refuse(label, {x.data()},
-         [](const TypeInfoTuple& in) { type_check::expect(in[0].dtype().kind() == 'f'); });
-}
+// Type in which sums of d are kept.
+inline Dtype compute_dtype(Dtype d) { return d == Dtype::kFloat64 ? d : Dtype::kFloat32; }
 
 // A row of the table that other functions use for their gradients: y > 0 ? gy : 0.
 Variable relu_grad(const VariableOperand& gy, const VariableOperand& y);

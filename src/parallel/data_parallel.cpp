@@ -75,7 +75,7 @@ void ReplicaSet::average_persistents_with(const Parameterized& master) {
   for (const Entry& entry : entries_) models.push_back(entry.model->named_persistents());
   for (const NamedPersistents& one : models) {
     CATENA_CHECK(ValueError, one.size() == models[0].size(),
-                 "average_persistents: the replicas are no copies of the master any more: it has ",
+                 "average_persistents: the replicas are no longer copies of the master: it has ",
                  models[0].size(), " persistent arrays, one of them ", one.size());
   }
   for (size_t k = 0; k < models[0].size(); ++k) {

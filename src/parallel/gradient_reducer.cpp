@@ -1,3 +1,4 @@
+// Buckets of gradients, reduced while the backward pass that makes them is still running.
 #include "catena/parallel/gradient_reducer.h"
 
 #include <algorithm>
@@ -20,27 +21,20 @@ constexpr int64_t kUpdatesBetweenChecks = 64;
 GradientReducer::GradientReducer(Communicator& comm, const BucketOptions& options)
     : comm_(comm), keep_(comm.weak_from_this().lock()), options_(options) {}
 
-GradientReducer::~GradientReducer() { stop_observing(); }
-
 // Setup -------------------------------------------------------------------------------------------
-
-void GradientReducer::stop_observing() {
-  for (const Parameter& p : observed_) {
-    if (p.state()->observer == this) p.state()->observer = nullptr;
-  }
-  observed_.clear();
-}
 
 void GradientReducer::after_setup(Optimizer& optimizer) {
   stop_observing();
   optimizer_ = &optimizer;
-  observed_ = optimizer.layout().parameters();
-  for (const Parameter& p : observed_) p.state()->observer = this;
+  for (const Parameter& p : optimizer.layout().parameters()) observe(p);
   check_structure();
   cut_for_.clear();
   update_buckets();
   begin_round();
-  for (const auto& arena : optimizer.layout().arenas()) comm_.broadcast(arena.data(), 0);
+  for (const auto& arena : optimizer.layout().arenas()) {
+    comm_.broadcast(arena.data(), 0);
+    if (arena.master().defined()) comm_.broadcast(arena.master(), 0);
+  }
   broadcast_persistents(optimizer.persistents(), comm_);
   updates_ = 0;
   compare_ = true;
@@ -51,8 +45,8 @@ void GradientReducer::after_setup(Optimizer& optimizer) {
 void GradientReducer::check_structure() const {
   std::string text = optimizer_->layout().structure();
   for (const auto& [path, p] : optimizer_->persistents())
-    text +=
-        message(path, " ", p.shape(), " ", p.dtype(), ", ", name(p.over_ranks()), " over ranks\n");
+    text += message(path, " ", p.shape(), " ", p.dtype(), ", ", catena::name(p.over_ranks()),
+                    " over ranks\n");
   const std::vector<uint64_t> hashes = comm_.all_gather_object(text_hash(text));
   if (std::all_of(hashes.begin(), hashes.end(), [&](uint64_t h) { return h == hashes[0]; })) return;
   const std::vector<std::string> texts = comm_.all_gather_bytes(text);
@@ -121,18 +115,19 @@ void GradientReducer::begin_round() {
   remaining_.clear();
   for (const Bucket& b : buckets_) remaining_.push_back(b.last - b.first);
   next_ = 0;
-  reducing_ = reduced_ = false;
+  round_ = Round::kOpen;
 }
 
 bool GradientReducer::anything_kept() const {
-  return std::any_of(observed_.begin(), observed_.end(),
-                     [](const Parameter& p) { return !p.state()->zero_pending; });
+  const Parameters& parameters = optimizer_->layout().parameters();
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [](const Parameter& p) { return !p.state()->is_stale(); });
 }
 
 void GradientReducer::backward_begins() {
   optimizer_->settle_layout();
   update_buckets();
-  if (reduced_) {
+  if (round_ != Round::kOpen) {
     CATENA_CHECK(
         GradientError, !anything_kept(),
         "backward: the gradients were already averaged over the ranks since the last update; call "
@@ -143,11 +138,11 @@ void GradientReducer::backward_begins() {
   }
   if (!synchronizes(comm_)) return;
   begin_round();
-  reducing_ = reduced_ = true;
+  round_ = Round::kReducing;
 }
 
 void GradientReducer::gradient_is_final(ParameterState& parameter) {
-  if (!reducing_) return;
+  if (round_ != Round::kReducing) return;
   --remaining_[bucket_of_[size_t(parameter.index)]];
   start_ready_buckets();
 }
@@ -157,20 +152,19 @@ void GradientReducer::start_ready_buckets() {
 }
 
 void GradientReducer::backward_ends() {
-  if (reducing_) flush();
+  if (round_ == Round::kReducing) flush();
 }
 
 void GradientReducer::flush() {
   while (next_ < buckets_.size()) start(buckets_[next_++]);
-  reducing_ = false;
-  reduced_ = true;
+  round_ = Round::kReduced;
 }
 
 void GradientReducer::start(const Bucket& bucket) {
   const auto& arena = optimizer_->layout().arenas()[bucket.arena];
   arena.settle_gradients(bucket.first, bucket.last);
   for (size_t s = bucket.first; s < bucket.last; ++s)
-    arena.slots()[s].parameter.state()->reached = true;
+    arena.slots()[s].parameter.state()->mark_written();
   if (bucket.begin == bucket.end) return;
   const Array gradient = arena.gradient()(Slice(bucket.begin, bucket.end));
   comm::Reduce op = comm::Reduction::kMean;
@@ -193,12 +187,10 @@ void GradientReducer::wait() {
   last_ = {};
 }
 
-void GradientReducer::finish(Optimizer&) {
+void GradientReducer::run(optimizers::UpdateContext&) {
   update_buckets();
-  if (reducing_ || !reduced_) {
-    if (!reduced_) begin_round();
-    flush();
-  }
+  if (round_ == Round::kOpen) begin_round();
+  if (round_ != Round::kReduced) flush();
   wait();
 }
 
@@ -223,7 +215,7 @@ void GradientReducer::discard(Optimizer&) {
 }
 
 void GradientReducer::before_accumulate(Optimizer&) {
-  CATENA_CHECK(GradientError, !reduced_,
+  CATENA_CHECK(GradientError, round_ == Round::kOpen,
                "accumulate_grads: the gradients were already averaged over the ranks; run the "
                "backward passes of all "
                "replicas inside no_sync(), then accumulate, then update()");

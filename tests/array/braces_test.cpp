@@ -141,9 +141,9 @@ TEST(NumbersTest, ClassesOfPlainNumbersAreBool) {
 
 TEST(DeviceName, OfADtypeAsksBack) {
   expect_contains(error_of<DeviceError>([] { zeros({2}, "float32"); }),
-                  {"'float32' is no device", "did you mean dtype::float32?"});
+                  {"'float32' is not a device", "did you mean dtype::float32?"});
   const std::string other = error_of<DeviceError>([] { zeros({2}, "gpu0"); });
-  expect_contains(other, {"'gpu0' is no device"});
+  expect_contains(other, {"'gpu0' is not a device"});
   EXPECT_EQ(other.find("dtype"), std::string::npos);
 }
 

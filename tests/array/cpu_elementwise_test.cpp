@@ -84,6 +84,13 @@ T element(const Array& a, int64_t i) {
   return *reinterpret_cast<const T*>(static_cast<const char*>(a.raw_data()) + offset);
 }
 
+// The reference of that name, or null.
+template <class References>
+const typename References::mapped_type* find(const References& references, const char* name) {
+  const auto found = references.find(name);
+  return found == references.end() ? nullptr : &found->second;
+}
+
 // Expects output = op(inputs), all of the output's shape, computed in `dtype` with the natural
 // result.
 void expect_results(ElementwiseOp op, Dtype dtype, const std::vector<Array>& inputs,
@@ -96,6 +103,8 @@ void expect_results(ElementwiseOp op, Dtype dtype, const std::vector<Array>& inp
   int failures = 0;
   visit_dtype(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
+    [[maybe_unused]] const auto* float_reference = find(testing::float_references(), row.name);
+    [[maybe_unused]] const auto* int_reference = find(testing::int_references(), row.name);
     for (int64_t i = 0; i < output.size() && failures < 3; ++i) {
       T x[3] = {};
       for (size_t k = 0; k < inputs.size(); ++k) {
@@ -106,8 +115,7 @@ void expect_results(ElementwiseOp op, Dtype dtype, const std::vector<Array>& inp
       }
       if constexpr (std::is_integral_v<T>) {
         const int bits = std::is_same_v<T, bool> ? 1 : int(sizeof(T)) * 8;
-        const Wide wide =
-            testing::int_references().at(row.name)(Wide(x[0]), Wide(x[1]), Wide(x[2]), bits);
+        const Wide wide = (*int_reference)(Wide(x[0]), Wide(x[1]), Wide(x[2]), bits);
         bool same;
         if (output.dtype() == Dtype::kBool)
           same = element<bool>(output, i) == (wide != 0);
@@ -123,11 +131,12 @@ void expect_results(ElementwiseOp op, Dtype dtype, const std::vector<Array>& inp
         }
       } else {
         using C = compute_t<T>;
-        const auto& reference = testing::float_references().at(row.name);
+        const auto& reference = *float_reference;
         const Real expected = reference.value(Real(C(x[0])), Real(C(x[1])), Real(C(x[2])));
         if (output.dtype() == Dtype::kBool) {
-          failures += element<bool>(output, i) != (expected != 0);
-          EXPECT_EQ(element<bool>(output, i), expected != 0) << row.name << " in " << name(dtype);
+          if (element<bool>(output, i) == (expected != 0)) continue;
+          ++failures;
+          ADD_FAILURE() << row.name << " in " << name(dtype) << ": expected " << (expected != 0);
           continue;
         }
         const Real got = Real(C(element<T>(output, i)));
@@ -224,11 +233,11 @@ TEST_P(CpuElementwise, ZeroDimensional) {
 TEST_P(CpuElementwise, LargeEnoughForThreads) {
   for_each_dtype([&](Dtype d) {
     if (d != Dtype::kFloat32 && d != Dtype::kInt16 && d != Dtype::kFloat16) return;
-    auto in = inputs(d, {311, 517});
-    const Array out = output(d, {311, 517});
+    auto in = inputs(d, {311, 263});
+    const Array out = output(d, {311, 263});
     run(GetParam(), d, in, out);
     expect_results(GetParam(), d, in, out);
-    in.back() = in.back()(Slice(0, 1)).broadcast_to({311, 517});
+    in.back() = in.back()(Slice(0, 1)).broadcast_to({311, 263});
     run(GetParam(), d, in, out);
     expect_results(GetParam(), d, in, out);
   });

@@ -1,4 +1,4 @@
-// The engine on hand-made nodes: order, accumulation, release, overwritten inputs, observers.
+// The engine on hand-made nodes: order, accumulation, several outputs, release, overwritten inputs.
 #include <gtest/gtest.h>
 
 #include <pthread.h>
@@ -10,10 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "catena/array/creation.h"
+#include "autograd/product.h"
 #include "catena/array/logic.h"
-#include "catena/array/math.h"
-#include "catena/autograd/function_node.h"
+#include "catena/autograd/backward.h"
 #include "catena/autograd/function_set.h"
 #include "catena/autograd/parameter.h"
 #include "error_text.h"
@@ -21,28 +20,9 @@
 namespace catena {
 namespace {
 
-// y = a * b, saving both; the gradient of the engine's tests.
-struct Product : FunctionNode {
-  std::string label() const override { return "Product"; }
-  void backward(BackwardContext& c) override {
-    const Variable g = c.grad_output();
-    for (int i : {0, 1}) {
-      if (c.needs(i)) c.set_grad(i, product(g, c.input(1 - i)));
-    }
-  }
-  static Variable product(const Variable& a, const Variable& b) {
-    const Variable in[] = {a, b};
-    const Array y = multiply(a.data(), b.data());
-    if (!must_record("product", in)) return unrecorded(in, y);
-    auto* node = new Product;
-    node->save_input(0, a);
-    node->save_input(1, b);
-    return node->connect(in, y);
-  }
-};
-Variable mul(const Variable& a, const Variable& b) { return Product::product(a, b); }
-Array number(double v) { return scalar_array(v); }
-double value(const Array& a) { return a.item<double>(); }
+using testing::mul;
+using testing::number;
+using testing::value;
 
 TEST(Backward, FollowsTheChainRule) {
   const Variable x(number(3)), y(number(4));
@@ -61,6 +41,11 @@ TEST(Backward, AssignsRootsAndDropsIntermediates) {
   z.backward(true);
   EXPECT_EQ(value(x.grad()), 108);  // assigned, not accumulated
   EXPECT_EQ(value(h.grad()), 18);   // retain_grad
+  z.backward({.create_graph = true});
+  EXPECT_FALSE(h.grad().defined());
+  z.backward({.retain_grad = true});
+  EXPECT_EQ(value(h.grad()), 18);
+  EXPECT_EQ(value(z.grad()), 1);  // of the start it stays
 }
 
 TEST(Backward, ParametersAccumulateUntilZeroGrads) {
@@ -80,9 +65,7 @@ TEST(Backward, SecondOrder) {
   const Variable x(number(3));
   const Variable z = mul(mul(x, x), x);  // x^3
   z.backward({});
-  BackwardOptions options;
-  options.create_graph = true;
-  z.backward(options);
+  z.backward({.create_graph = true});
   const Variable g = x.grad_variable();
   EXPECT_EQ(value(g.data()), 27);
   g.backward();
@@ -96,6 +79,104 @@ TEST(Backward, NeedsAGradientForLargeStarts) {
   y.set_grad(full({2}, 2.0));
   y.backward();
   EXPECT_EQ(x.grad().to_vector<double>(), (std::vector<double>{4, 4}));
+}
+
+// Several outputs -------------------------------------------------------------------------------
+
+// Two results that share a parameter and a part of the graph.
+struct Shared {
+  const Parameter w{full({2}, 3.0)};
+  const Variable x{full({2}, 5.0)};
+  const Variable h = mul(w, x), y = mul(h, h), z = mul(h, w);
+};
+std::vector<double> values(const Array& a) { return a.to_vector<double>(); }
+
+TEST(SeveralOutputs, GiveTheSumOfSeparatePasses) {
+  const Array gy = full({2}, 0.5), gz = full({2}, 7.0);
+  const Shared apart, together;
+  apart.y.set_grad(gy);
+  apart.y.backward();
+  const Array from_y = apart.x.grad();
+  apart.z.set_grad(gz);
+  apart.z.backward();
+  const Array expected = apart.x.grad() + from_y;  // of variables they are assigned
+
+  backward({together.y, together.z}, {gy, gz});
+  EXPECT_EQ(values(together.x.grad()), values(expected));
+  EXPECT_EQ(values(together.w.grad()), values(apart.w.grad()));
+  EXPECT_EQ(values(gy), values(full({2}, 0.5)));  // what was given is left alone
+  for (const Variable& v : {together.y, together.z, together.h}) EXPECT_FALSE(v.grad().defined());
+  backward({together.y, together.z}, {gy, gz}, {.retain_grad = true});
+  EXPECT_EQ(values(together.h.grad()), std::vector<double>(2, 0.5 * 2 * 15 + 7 * 3));
+  EXPECT_EQ(values(together.y.grad()), values(gy));
+  EXPECT_EQ(values(together.w.grad()), values(apart.w.grad() * 2.0));  // of parameters they add up
+}
+
+// Each shared node runs once: its backward is called once, with the sum.
+TEST(SeveralOutputs, VisitWhatTheyShareOnce) {
+  struct Count : FunctionNode {
+    explicit Count(int& calls) : calls(calls) {}
+    int& calls;
+    std::string label() const override { return "Count"; }
+    void backward(BackwardContext& c) override {
+      ++calls;
+      c.set_grad(0, c.grad_output());
+    }
+  };
+  int calls = 0;
+  const Variable x(number(2));
+  const Variable in[] = {x};
+  const Variable h = (new Count(calls))->connect(in, number(2));
+  backward({mul(h, h), mul(h, h), h});
+  EXPECT_EQ(calls, 1);
+  EXPECT_EQ(value(x.grad()), 4 + 4 + 1);
+}
+
+TEST(SeveralOutputs, MayBeBehindEachOtherListedTwiceAndRoots) {
+  const Variable x(number(3));
+  const Variable h = mul(x, x), z = mul(h, h);
+  backward({z, h, h}, {Array(), number(10), Array()});
+  EXPECT_EQ(value(x.grad()), 108 + 60 + 6);
+  backward({h, z});  // what was left from before does not count
+  EXPECT_EQ(value(x.grad()), 6 + 108);
+  backward({x, h}, {number(0.5), Array()});
+  EXPECT_EQ(value(x.grad()), 6.5);
+  const Parameter w(number(2));
+  backward({w, mul(w, x), w});
+  EXPECT_EQ(value(w.grad()), 1 + 3 + 1);
+}
+
+TEST(SeveralOutputs, AreDifferentiable) {
+  const Variable x(number(3));
+  const Variable h = mul(x, x), z = mul(h, x);
+  backward({z, h, h}, {number(2), Array(), Array()}, {.create_graph = true});  // 2 x^3 + 2 x^2
+  const Variable slope = x.grad_variable();
+  EXPECT_EQ(value(slope.data()), 6 * 9 + 4 * 3);
+  slope.backward();
+  EXPECT_EQ(value(x.grad()), 12 * 3 + 4);
+}
+
+template <class E>
+void expect_refused(const Variables& outputs, const Arrays& gradients, const char* why) {
+  expect_contains(error_of<E>([&] { backward(outputs, gradients); }), {"backward: ", why});
+}
+
+TEST(SeveralOutputs, AreCheckedBeforeAnythingIsWritten) {
+  const Shared s;
+  const Array g = ones({2});
+  const Variable off(number(1), Volatile::on), constant = Variable::constant(number(1));
+  expect_refused<ValueError>({}, {}, "no outputs");
+  expect_refused<ValueError>({s.y, s.z}, {g}, "2 outputs came with 1 gradients");
+  expect_refused<ValueError>({s.y, Variable()}, {g, g}, "output 1 is undefined");
+  expect_refused<GradientError>({s.y, s.z}, {g, Array()},
+                                "output 1, of shape (2,), needs a gradient to start from; give");
+  expect_refused<ShapeError>({s.y, s.z}, {g, ones({3})}, "gradient 1 has shape (3,)");
+  expect_refused<DtypeError>({s.y, s.z}, {g, ones({2}, dtype::float32)}, "gradient 1 is float32");
+  expect_refused<DeviceError>({s.y, s.z}, {g, ones({2}, cpu(1))}, "gradient 1 is on cpu:1");
+  expect_refused<GradientError>({s.y, off}, {g, Array()}, "output 1 is volatile");
+  expect_refused<GradientError>({s.y, constant}, {g, Array()}, "nothing was recorded for output 1");
+  EXPECT_FALSE(s.x.grad().defined());
+  EXPECT_FALSE(s.w.state()->has_gradient());
 }
 
 TEST(Volatile, RecordsNothingAndDoesNotMix) {
@@ -190,28 +271,6 @@ TEST(Unchain, MakesARootAndFreesTheHistory) {
   z.backward();
   EXPECT_FALSE(x.grad().defined());
   EXPECT_EQ(value(h.grad()), 8);
-}
-
-struct Counter : BackwardObserver {
-  int begins = 0, ends = 0;
-  std::vector<int64_t> final_order;
-  void backward_begins() override { ++begins; }
-  void gradient_is_final(ParameterState& p) override { final_order.push_back(p.index); }
-  void backward_ends() override { ++ends; }
-};
-
-TEST(Observer, HearsEachParameterOnceAfterItsLastUse) {
-  Counter counter;
-  const Parameter a(number(2)), b(number(3));
-  for (int i = 0; const Parameter& p : {a, b}) {
-    p.state()->observer = &counter;
-    p.state()->index = i++;
-  }
-  mul(mul(a, b), a).backward();  // a is used first and last
-  EXPECT_EQ(counter.begins, 1);
-  EXPECT_EQ(counter.ends, 1);
-  ASSERT_EQ(counter.final_order.size(), 2u);
-  EXPECT_EQ(value(a.grad()), 12);
 }
 
 // 10^6 chained operations on a 512 KiB stack: built, run backward, freed.

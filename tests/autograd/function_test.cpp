@@ -179,9 +179,8 @@ TEST(Function, CreateGraphNamesTheClass) {
   const Variable x(sample());
   const Variable y = call(Square{}, x);
   y.set_grad(ones_like(y.data()));
-  BackwardOptions options;
-  options.create_graph = true;
-  EXPECT_EQ(message_of<GradientError>([&] { y.backward(options); }).find("Square"), 0u);
+  const auto higher = [&] { y.backward({.create_graph = true}); };
+  EXPECT_EQ(message_of<GradientError>(higher).find("Square"), 0u);
 }
 
 TEST(Function, TypeChecks) {

@@ -94,7 +94,7 @@ TEST(TestingTrials, RepeatUntilTheResultIsKnown) {
             "2 of 2 trials failed, where 1 of 2 must pass\ntrial 1: no\ntrial 2: no");
   EXPECT_EQ(failure_of([] { repeat(3, [] { throw 5; }); }),
             "1 of 1 trials failed, where 3 of 3 must pass\n"
-            "trial 1: an exception that is no std::exception");
+            "trial 1: an exception that is not a std::exception");
   EXPECT_THROW(repeat_with_success_at_least(2, 3, [] {}), ValueError);
   EXPECT_THROW(retry(0, [] {}), ValueError);
 }

@@ -45,7 +45,7 @@ const std::vector<int64_t>& MnistStep::widths() const {
 
 void MnistStep::train_on(const Array& x, const Array& t, catena::Optimizer& optimizer) {
   optimizer.zero_grads();
-  loss_ = F::softmax_cross_entropy(model_(Variable::constant(x)), t);
+  loss_ = F::softmax_cross_entropy(model_(x), t);
   loss_.backward();
   optimizer.update();
 }

@@ -52,7 +52,7 @@ TEST_F(PluginTest, ThatRefusesKeepsItsReason) {
 }
 
 TEST_F(PluginTest, ForeignLibraryIsNamed) {
-  expect_contains(load_plugin("foreign"), {"libcatena_foreign.so is no catena plug-in"});
+  expect_contains(load_plugin("foreign"), {"libcatena_foreign.so is not a catena plug-in"});
 }
 
 TEST_F(PluginTest, DamagedFileKeepsTheLoadersWords) {

@@ -21,7 +21,7 @@ void train(Optimizer&& rule, Device device) {
   rule.add_hook("clip", optimizers::gradient_clipping(1.0));
   for (int step = 0; step < 4; ++step) {  // mixed dtypes would be compiled at the fourth use
     const Array x = random::normal({20, 784}, 0, 1, dtype::float32);
-    const Variable y = model(Variable::constant(x));
+    const Variable y = model(x);
     rule.zero_grads();
     const Variable loss = functions::softmax_cross_entropy(y, zeros({20}, dtype::int32));
     loss.backward();

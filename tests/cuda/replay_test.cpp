@@ -98,7 +98,7 @@ class Training {
     const Array x = take(samples_, positions, 0, OutOfRange::kClip);
     const Array t = take(labels_, positions, 0, OutOfRange::kClip);
     optimizer_->zero_grads();
-    const Variable y = how_.dropout ? (*network_)(Variable::constant(x))
+    const Variable y = how_.dropout ? (*network_)(x)
                                     : network_->l3(F::relu(network_->l2(F::relu(network_->l1(x)))));
     const Variable loss = F::softmax_cross_entropy(y, t);
     loss.backward();

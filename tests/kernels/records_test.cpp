@@ -20,6 +20,8 @@
 #include "catena/functions/functions.h"
 #include "catena/kernels/slot.h"
 #include "catena/optimizers/adam.h"
+#include "catena/optimizers/adamw.h"
+#include "catena/optimizers/loss_scale.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/sgd.h"
 #include "catena/testing.h"
@@ -72,16 +74,49 @@ std::vector<Array> own_convolution(Device device, F::ConvolutionOptions options)
   return convolution(device, options);
 }
 
+// A batch normalization in both layouts, with relu and residual, its averages and all gradients.
+std::vector<Array> normalization(Device device, bool train) {
+  std::vector<Array> results;
+  for (const bool last : {false, true}) {
+    const DeviceScope scope(device);
+    const F::BatchNormalization bn(8, {.initial_gamma = data(device, {8}, 2)});
+    bn.avg_var.data().fill(2);
+    const Array images = data(device, {3, 8, 5, 4});
+    const Variable x(last ? F::channels_last(images) : images), r(data(device, images.shape(), 3));
+    const Variable y = bn.add_relu(x, r, train);
+    y.set_grad(data(device, y.shape(), 4));
+    y.backward();
+    results.insert(results.end(), {y.data(), bn.avg_mean.data(), bn.avg_var.data(), x.grad(),
+                                   r.grad(), bn.gamma.grad(), bn.beta.grad()});
+  }
+  return results;
+}
+
 template <class Rule>
 std::vector<Array> after_two_updates(Device device, Rule rule) {
   F::Linear layer(5, 3, {.initialW = data(device, {3, 5}), .initial_bias = data(device, {3}, 2)});
   rule.setup(layer);
   for (int i = 0; i < 2; ++i) {
     layer.zero_grads();
-    F::sum(layer(Variable::constant(data(device, {4, 5}, 3)))).backward();
+    F::sum(layer(data(device, {4, 5}, 3))).backward();
     rule.update();
   }
   return {layer.W.data(), layer.b.data()};
+}
+
+// Parameters and loss scale after an update with gradients that are not finite and a good one.
+std::vector<Array> after_a_skipped_update(Device device) {
+  F::Linear layer(5, 3, {.initialW = data(device, {3, 5}), .initial_bias = data(device, {3}, 2)});
+  optimizers::Adam rule;
+  rule.setup(layer);
+  const auto scale = optimizers::add_loss_scale(rule);
+  for (const double infinite : {1e39, 1.0}) {
+    layer.zero_grads();
+    const Variable y = layer(Variable::constant(data(device, {4, 5}, 3)));
+    scale->scaled(F::sum(y * infinite)).backward();
+    rule.update();
+  }
+  return {layer.W.data(), layer.b.data(), full({}, scale->value()), full({}, rule.t())};
 }
 
 using Results = std::vector<Array>;
@@ -218,8 +253,7 @@ const std::vector<Record>& records() {
        }},
       {"accuracy",
        [](Device d) -> Results {
-         return Results{
-             F::accuracy(Variable::constant(data(d, {60, 3})), integers(d, {60}, 3)).data()};
+         return Results{F::accuracy(data(d, {60, 3}), integers(d, {60}, 3)).data()};
        }},
       {"convolution", [](Device d) -> Results { return convolution(d, {.pad = 1}); }},
       {"convolution_grad_x",
@@ -234,10 +268,20 @@ const std::vector<Record>& records() {
        }},
       {"patch_sums",
        [](Device d) -> Results { return own_convolution(d, {.stride = 3, .cover_all = true}); }},
-      {"sgd", [](Device d) -> Results { return after_two_updates(d, optimizers::SGD(0.1)); }},
-      {"momentum_sgd",
-       [](Device d) -> Results { return after_two_updates(d, optimizers::MomentumSGD(0.1)); }},
-      {"adam", [](Device d) -> Results { return after_two_updates(d, optimizers::Adam()); }},
+      {"batch_normalization", [](Device d) -> Results { return normalization(d, true); }},
+      {"fixed_batch_normalization", [](Device d) -> Results { return normalization(d, false); }},
+      {"batch_normalization_grad", [](Device d) -> Results { return normalization(d, true); }},
+      {"optimizer_update",
+       [](Device d) -> Results {
+         Results results = after_two_updates(d, optimizers::SGD(0.1));
+         for (const Results& more :
+              {after_two_updates(d, optimizers::MomentumSGD(0.1)),
+               after_two_updates(d, optimizers::Adam()), after_two_updates(d, optimizers::AdamW())})
+           results.insert(results.end(), more.begin(), more.end());
+         return results;
+       }},
+      {"find_nonfinite", [](Device d) -> Results { return after_a_skipped_update(d); }},
+      {"advance_loss_scale", [](Device d) -> Results { return after_a_skipped_update(d); }},
   };
   return all;
 }

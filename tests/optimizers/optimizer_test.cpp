@@ -85,7 +85,7 @@ TEST(Optimizer, ZeroGradsWritesNothingUntilItMust) {
   const uint64_t writes = sgd.layout().arenas()[0].gradient().storage()->version;
   sgd.zero_grads();
   EXPECT_EQ(sgd.layout().arenas()[0].gradient().storage()->version, writes);
-  EXPECT_TRUE(model.l1.W.state()->zero_pending);
+  EXPECT_TRUE(model.l1.W.state()->is_stale());
   const auto values = all_values(model.parameters());
   sgd.update();  // nothing flowed: the old gradients must not be used again
   EXPECT_EQ(all_values(model.parameters()), values);

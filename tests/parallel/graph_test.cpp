@@ -32,7 +32,7 @@ struct Outcome {
 
 Variable noisy_loss(Net& net, const Batch& batch, bool dropout) {
   if (!dropout) return loss_of(net, batch);
-  const Variable h = F::dropout(F::tanh(net.l1(Variable::constant(batch.x))), 0.5);
+  const Variable h = F::dropout(F::tanh(net.l1(batch.x)), 0.5);
   const Variable y = net.l3(F::dropout(F::tanh(net.l2(h)), 0.2)) + net.extra(h);
   return F::softmax_cross_entropy(y, batch.t);
 }

@@ -64,7 +64,7 @@ Values train(const Case& c, Device zero, Device one) {
   for (int step = 0; step < kSteps; ++step) {
     const Batch batch = part(batch_of(step, c.samples, c.dtype), 0, c.samples, zero);
     optimizer->zero_grads();
-    F::softmax_cross_entropy(net(Variable::constant(batch.x)), batch.t).backward();
+    F::softmax_cross_entropy(net(batch.x), batch.t).backward();
     optimizer->update();
   }
   EXPECT_EQ(net.first0.W.data().device(), zero);

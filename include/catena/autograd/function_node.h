@@ -36,6 +36,7 @@ class FunctionNode : public RefCounted {
   Variables connect(std::span<const Variable> inputs, const Arrays& outputs);
 
   // Graph access -------------------------------------------------------------------------------
+  // The vertices of the inputs, in the order of the call.
   using InputList = boost::container::small_vector<IntrusivePtr<VariableNode>, 3>;
   const InputList& inputs() const { return inputs_; }
   std::span<VariableNode* const> outputs() const { return {outputs_.data(), outputs_.size()}; }
@@ -48,13 +49,16 @@ class FunctionNode : public RefCounted {
  private:
   friend class BackwardContext;
   friend struct VariableNode;
-  friend struct BackwardPass;
+  friend class BackwardPass;
   struct Saved {
     Array data;
     uint64_t version;
     int index;
     bool is_output;
   };
+  void connect_inputs(std::span<const Variable> inputs);
+  Variable add_output(const Array& output);
+
   InputList inputs_;
   boost::container::small_vector<VariableNode*, 1> outputs_;  // null when the output is gone
   boost::container::small_vector<Saved, 2> saved_;
@@ -68,6 +72,7 @@ class BackwardContext {
   BackwardContext(FunctionNode& node, bool create_graph)
       : node_(node), create_graph_(create_graph) {}
 
+  // Whether the backward pass is recorded.
   bool create_graph() const { return create_graph_; }
   // Gradient of output i; null when nothing flowed there.
   Variable grad_output(int i = 0) const;
@@ -79,14 +84,10 @@ class BackwardContext {
   // Adds g to the gradient of input i; a null variable means none flows.
   void set_grad(int i, const Variable& g);
 
-  // Where a kernel may write the gradient of input i itself: an array of the input's shape, to be
-  // overwritten or (accumulate) added to. Null array: allocate and use set_grad. After writing call
-  // written(i). Never given under create_graph.
-  struct Destination {
-    const Array* array = nullptr;
-    bool accumulate = false;
-    explicit operator bool() const { return array != nullptr; }
-  };
+  // Where a kernel may write the gradient of input i itself: an array of the input's shape. Null:
+  // allocate and use set_grad. After writing call written(i). Never given under create_graph.
+  using Destination = GradientTarget;
+  // Of input i; and what to call when the gradient is there.
   Destination destination(int i);
   void written(int i);
 
@@ -100,16 +101,5 @@ class BackwardContext {
 bool must_record(const char* who, std::span<const Variable> inputs);
 // The result of an unrecorded call: volatile when an input is.
 Variable unrecorded(std::span<const Variable> inputs, const Array& output);
-
-// Whoever must know when gradients become final, such as a data-parallel optimizer.
-class BackwardObserver {
- public:
-  virtual ~BackwardObserver() = default;
-  // Before the first node runs. `uses` tells how often each of the observer's parameters is used.
-  virtual void backward_begins() = 0;
-  // All uses of the parameter in the running backward are done.
-  virtual void gradient_is_final(ParameterState& parameter) = 0;
-  virtual void backward_ends() = 0;
-};
 
 }  // namespace catena

@@ -1,34 +1,13 @@
 // Parameter: a trainable variable with a persistent gradient array, shared by handle.
 #pragma once
 
-#include <atomic>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "catena/array/creation.h"
-#include "catena/autograd/variable.h"
+#include "catena/autograd/parameter_state.h"
 
 namespace catena {
-
-class BackwardObserver;
-
-// State behind Parameter handles.
-struct ParameterState : RefCounted {
-  Variable variable;         // root; its data is the parameter
-  std::string name;          // full path in the model after setup: "/l1/W"
-  std::string path;          // "l1/W", the longest that a listing of a model gave; see note_path
-  Array grad;                // same dtype, shape, device as the data; null until first needed
-  bool zero_pending = true;  // zero_grads was called: the next contribution overwrites
-  bool reached = false;      // a gradient has flowed since zero_grads
-  BackwardObserver* observer = nullptr;  // told when the gradient is final
-  int64_t index = -1;                    // position in the arena of the optimizer that holds it
-  std::atomic<bool> used{false};         // took part in a recorded forward
-  std::atomic<bool> listed{false};       // a set of functions or an optimizer has come across it
-  ParameterState();
-  ~ParameterState();
-  static void destroy(ParameterState* state);
-};
 
 // Parameters that took part in a recorded forward pass although no set lists them: most likely a
 // layer is missing in CATENA_FUNCTIONS. "(3, 4) float32" for each, once. Looks at all threads.
@@ -50,6 +29,8 @@ class Parameter {
   // Takes the array as initial value.
   explicit Parameter(const Array& data, std::string name = "");
 
+  // The value, the variable that functions see, and its properties; a ValueError for an undefined
+  // handle.
   bool defined() const { return bool(state_); }
   const Array& data() const { return known("Parameter::data").variable.data(); }
   const Variable& variable() const { return known("Parameter::variable").variable; }
@@ -79,6 +60,7 @@ class Parameter {
   // Re-seats data and gradient, for the arena of an optimizer; values are not copied.
   void rebind(const Array& data, const Array& grad) const;
 
+  // The shared state, for optimizers and arenas; null when undefined.
   ParameterState* state() const { return state_.get(); }
   friend bool operator==(const Parameter& a, const Parameter& b) { return a.state_ == b.state_; }
 

@@ -1,11 +1,13 @@
 // Variable: an array with its place in the recorded graph.
 #pragma once
 
+#include <concepts>
 #include <iosfwd>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "catena/array/array.h"
+#include "catena/array/axes.h"
 #include "catena/core/intrusive.h"
 
 namespace catena {
@@ -30,6 +32,7 @@ struct VariableNode : RefCounted {
   static void destroy(VariableNode* node);
 };
 
+// What handles of one variable share.
 struct VariableBody : RefCounted {
   Array data;
   IntrusivePtr<VariableNode> node;  // null for constants
@@ -39,16 +42,33 @@ struct VariableBody : RefCounted {
   static void destroy(VariableBody* body);
 };
 
+// Whether a variable, and what is computed from it, is left out of the graph.
 enum class Volatile : uint8_t { off, on };
 
+// loss.backward({.retain_grad = true})
 struct BackwardOptions {
   bool retain_grad = false;   // keep the gradients of intermediate variables
   bool create_graph = false;  // record the backward itself, for higher-order gradients
-  BackwardOptions() = default;
-  BackwardOptions(bool retain) : retain_grad(retain) {}
 };
 
-// A cheap handle; copies share the variable. A default-constructed or moved-from one is undefined:
+// Where a kernel may write a gradient itself: an array to be overwritten, or added to. Null: there
+// is none.
+struct GradientTarget {
+  const Array* array = nullptr;
+  bool accumulate = false;
+  explicit operator bool() const { return array != nullptr; }
+};
+
+// A cheap handle; copies share the variable.
+//
+// Two ways lead from an array to a variable:
+//   Variable x(array);    a root whose gradient is wanted
+//   model(array)          a constant: data that no gradient flows to
+// An array is a constant wherever a variable is expected: as an argument, in braces of Variables,
+// as a returned value, in `Variable x = array`. Whoever wants its gradient writes Variable(array);
+// what constructs in place (emplace_back, std::optional, a range of iterators) does that too.
+//
+// A default-constructed or moved-from one is undefined:
 // it may be assigned, compared and asked whether it is defined(); anything else is a ValueError
 // that names the call.
 //
@@ -57,13 +77,21 @@ struct BackwardOptions {
 class Variable {
  public:
   Variable() = default;  // null: "no gradient"
-  // A root whose gradient is wanted (off), or one on which nothing is recorded (on).
+  // A root whose gradient is wanted (off), or one on which nothing is recorded (on). ValueError for
+  // an undefined array.
   explicit Variable(const Array& data, Volatile is_volatile = Volatile::off);
+  explicit Variable(const Selected& data, Volatile is_volatile = Volatile::off)
+      : Variable(static_cast<const Array&>(data), is_volatile) {}
   explicit Variable(VariableBody* body) : body_(body) {}
-  // A root no gradient flows to; what functions make of plain arrays. ValueError for an undefined
-  // array, here and above.
+  // An array where a variable is expected: a constant; undefined for an undefined array. A
+  // template, so that the constructors above win wherever Variable(array) is written.
+  template <std::derived_from<Array> A>
+  Variable(const A& data) : Variable(data.defined() ? constant(data) : Variable()) {}
+  // The same by name, for expressions that would make a root else. ValueError for an undefined
+  // array.
   static Variable constant(const Array& data);
 
+  // Whether the handle has a variable, and its array.
   bool defined() const { return bool(body_); }
   const Array& data() const { return known("Variable::data").data; }
   // Replaces the payload; the graph is not told.
@@ -89,6 +117,7 @@ class Variable {
     return body.node && body.node->requires_grad;
   }
 
+  // Properties of data().
   Dtype dtype() const { return known("Variable::dtype").data.dtype(); }
   const Shape& shape() const { return known("Variable::shape").data.shape(); }
   int64_t shape(int axis) const { return known("Variable::shape").data.shape(axis); }
@@ -101,6 +130,43 @@ class Variable {
   T item() const {
     return known("Variable::item").data.template item<T>();
   }
+
+  // The differentiable methods of Array; each is the function of catena/functions with the same
+  // name (astype: cast, to: copy, operator(): get_item), with its errors. Views where arrays give
+  // views.
+  template <class... I>
+  Variable operator()(I&&... indices) const {
+    static_assert((std::is_constructible_v<Index, I&&> && ...),
+                  "a variable takes integers, slices, newaxis and ellipsis as indices; select by "
+                  "arrays of positions or masks on its data()");
+    return at({Index(std::forward<I>(indices))...});
+  }
+  Variable operator[](const Index& index) const { return at({index}); }
+  Variable at(std::initializer_list<Index> indices) const {
+    return at(std::span(indices.begin(), indices.size()));
+  }
+  Variable at(std::span<const Index> indices) const;
+  // One -1 is inferred.
+  Variable reshape(const Shape& shape) const;
+  template <std::integral... I>
+  requires(sizeof...(I) > 0) Variable reshape(I... extents)
+  const { return reshape(Shape{static_cast<int64_t>(extents)...}); }
+  Variable flatten() const { return reshape({-1}); }
+  Variable transpose(const Axes& axes = {}) const;  // empty: reversed
+  Variable T() const { return transpose(); }
+  Variable swapaxes(int64_t axis1, int64_t axis2) const;
+  Variable squeeze(const Axes& axes = {}) const;  // empty: all of extent 1
+  Variable expand_dims(int64_t axis) const;
+  Variable broadcast_to(const Shape& shape) const;
+  Variable astype(Dtype dtype) const;
+  // On another device; the gradient comes back to where this variable is.
+  Variable to(Device device) const;
+  Variable sum(const ReduceAxes& axes = {}, YesNo keepdims = false) const;
+  Variable mean(const ReduceAxes& axes = {}, YesNo keepdims = false) const;
+  Variable max(const ReduceAxes& axes = {}, YesNo keepdims = false) const;
+  Variable min(const ReduceAxes& axes = {}, YesNo keepdims = false) const;
+  Variable clip(const Operand& low, const Operand& high) const;
+
   // "(2, 5), float32"; the dtype alone for 0-d: the caption in drawings of the graph.
   std::string label() const;
   const std::string& name() const { return known("Variable::name").name; }
@@ -111,17 +177,25 @@ class Variable {
   // GradientError: there is nothing to go back through. A single-element variable
   // without gradient starts from one; larger ones need set_grad first (GradientError). Gradients of
   // roots are assigned, those of parameters accumulate until zero_grads. Everything runs on the
-  // current streams, in descending order of creation.
+  // current streams, in descending order of creation. From several results at once:
+  // catena::backward (backward.h).
   void backward(const BackwardOptions& options = {}) const;
+  // Chainer's backward(retain_grad).
+  template <std::same_as<bool> Bool>
+  void backward(Bool retain_grad) const {
+    backward(BackwardOptions{retain_grad});
+  }
   // Cuts the history: afterwards the variables reachable backward from here are roots.
   void unchain_backward() const;
 
+  // What handles share; null when undefined.
   VariableBody* body() const { return body_.get(); }
   // The vertex in the graph; made on demand for constants.
   VariableNode* node() const;
   friend bool same_variable(const Variable& a, const Variable& b) { return a.body_ == b.body_; }
 
  protected:
+  // The body; ValueError naming `who` for an undefined handle.
   VariableBody& known(const char* who) const {
     if (!body_) [[unlikely]]
       fail_undefined(who);
@@ -129,13 +203,14 @@ class Variable {
   }
   [[noreturn, gnu::cold]] static void fail_undefined(const char* who);
 
-  IntrusivePtr<VariableBody> body_;
+  IntrusivePtr<VariableBody> body_;  // null when undefined
 };
 
 // Prints "Variable(2.5, dtype=float32)": the value of data() as its repr() shows it. Waits for the
 // device.
 std::ostream& operator<<(std::ostream& os, const Variable& variable);
 
+// Arguments and results of functions.
 using Variables = std::vector<Variable>;
 using Arrays = std::vector<Array>;
 

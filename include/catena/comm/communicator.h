@@ -3,9 +3,9 @@
 // A rank is a process (mpi, nccl) or a thread (threads). Every collective must be called by all
 // ranks of the communicator, in the same order, with the same dtype, counts, reduction and root.
 // If ranks disagree, all get a CommError that names the first differing call and the ranks. If a
-// rank dies, or does not come within the deadline (CATENA_TIMEOUT seconds, 600), the others get a
-// CommError that names it. After such an error the communicator is dead: every later call throws
-// the same text.
+// rank dies, or does not make the call within the deadline (CATENA_TIMEOUT seconds, 600), the
+// others get a CommError that names it. After such an error the communicator is dead: every later
+// call throws the same text.
 //
 // Arrays: the output may be given, else it is new. Giving the input as output works in place. An
 // array must be on device(). If that is a GPU, host arrays are accepted too and are moved by the
@@ -13,8 +13,8 @@
 // current stream of the array's device and are ordered with it. Calls on host arrays and objects
 // are complete when they return.
 //
-// One thread at a time may use a communicator. Transports, diagnosis and tests find what else they
-// need in internals.h and fault.h.
+// One thread at a time may use a communicator. internals.h and fault.h have what transports,
+// diagnosis and tests need in addition.
 #pragma once
 
 #include <functional>
@@ -31,8 +31,10 @@
 namespace catena::comm {
 
 class Communicator;
+// Communicators are shared: optimizers and graphs that use one keep it alive.
 using CommunicatorPtr = std::shared_ptr<Communicator>;
 
+// The contract of all calls is at the top of this file.
 class Communicator : public std::enable_shared_from_this<Communicator> {
  public:
   // Made by create_communicator, run_threads and split.
@@ -43,6 +45,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
+  // This rank and the number of ranks: in the communicator, on this host, and of hosts.
   int rank() const { return topology_.rank; }
   int size() const { return topology_.size; }
   int intra_rank() const { return topology_.intra_rank; }
@@ -110,16 +113,18 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // Host objects: strings, trivially copyable values, vectors of them, NamedArrays.
 
+  // The root's value for every rank; the value of the others is ignored.
   template <class T>
   T broadcast_object(const T& value, int root = 0) {
     return detail::unpack<T>(
         broadcast_bytes(rank() == root ? detail::pack(value) : std::string(), root));
   }
+  // The values of all ranks, in rank order.
   template <class T>
   std::vector<T> all_gather_object(const T& value) {
     return detail::unpack_all<T>(all_gather_bytes(detail::pack(value)));
   }
-  // Empty on the others.
+  // The values of all ranks on the root; empty on the others.
   template <class T>
   std::vector<T> gather_object(const T& value, int root = 0) {
     return detail::unpack_all<T>(gather_bytes(detail::pack(value), root));
@@ -132,6 +137,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
       for (const T& value : values) packed.push_back(detail::pack(value));
     return detail::unpack<T>(scatter_bytes(packed, root));
   }
+  // Point to point; both ranks must use the same type.
   template <class T>
   void send_object(const T& value, int destination) {
     send_bytes(detail::pack(value), destination);
@@ -147,6 +153,8 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     return value;
   }
 
+  // The same for byte strings of any length, which may differ between ranks. The object calls above
+  // use them.
   std::string broadcast_bytes(std::string bytes, int root);
   std::vector<std::string> all_gather_bytes(const std::string& bytes);
   std::vector<std::string> gather_bytes(const std::string& bytes, int root);

@@ -1,4 +1,4 @@
-// How communicators come to be: from a launcher's processes, or from threads of this process.
+// How communicators are created: from a launcher's processes, or from threads of this process.
 #pragma once
 
 #include <functional>
@@ -9,6 +9,7 @@
 
 namespace catena::comm {
 
+// Settings of create_communicator; every field may be left out.
 struct CommunicatorOptions {
   // Default: CATENA_DEVICE when set ("cuda" gets the host-local rank as index); else the GPU with
   // the number of the rank on its host, modulo their number; without GPUs cpu:0.
@@ -39,7 +40,8 @@ struct CommunicatorOptions {
 CommunicatorPtr create_communicator(const std::string& name = "auto",
                                     const CommunicatorOptions& options = {});
 
-// What a launcher told this process (catena-run; Open MPI, Slurm, PMI, MPICH, MVAPICH variables).
+// What a launcher passed to this process (catena-run; Open MPI, Slurm, PMI, MPICH, MVAPICH
+// variables).
 struct LaunchEnvironment {
   int rank = 0;
   int size = 1;
@@ -48,8 +50,10 @@ struct LaunchEnvironment {
   bool launched = false;
   std::string source;  // the variable that gave the size, "" when not launched
 };
+// Read from the environment at each call.
 LaunchEnvironment launch_environment();
 
+// Settings of run_threads.
 struct ThreadsOptions {
   // Of rank r: devices[r]; default cpu:r.
   std::vector<Device> devices = {};

@@ -7,7 +7,9 @@
 
 namespace catena::comm {
 
+// What happens, and in which call.
 struct Fault {
+  // The kinds of faults.
   enum class Kind : uint8_t {
     kNone,
     kDelay,  // sleeps `seconds` before the call
@@ -16,9 +18,9 @@ struct Fault {
     kExit,   // ends the process by exit(seconds)
     kKill,   // ends the process by SIGKILL
   };
-  Kind kind = Kind::kNone;
-  uint64_t at_call = 0;  // the n-th call that this rank makes on the communicator, from 1
-  double seconds = 0;    // the exit code, with kExit
+  Kind kind = Kind::kNone;  // what happens
+  uint64_t at_call = 0;     // the n-th call that this rank makes on the communicator, from 1
+  double seconds = 0;       // the exit code, with kExit
 };
 
 // The fault happens in this rank's call number `at_call`. Replaces the fault that was set before.

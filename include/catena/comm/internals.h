@@ -33,16 +33,16 @@ class CommunicatorInternals {
   // The first call in which the ranks on this host differ, or "". Compares the calls since the last
   // time, so that it is cheap enough for every host wait. Thread-safe.
   std::string find_difference() const;
-  // Collective over host messages. Waits until every rank is here and returns the first difference
-  // of all calls so far, with what kept a rank from coming; "" when all agree. It uses no device,
-  // so it may run while a graph is captured. cuda::Graph::capture calls it for every communicator
-  // that reduced, gathered or broadcast device arrays in the step, and throws CommError on a
-  // difference before anything is launched. All ranks of these communicators must then capture.
+  // Collective over host messages. Waits for every rank and returns the first difference of all
+  // calls so far, and why a rank is missing; "" when all agree. It uses no device, so it may run
+  // while a graph is captured. cuda::Graph::capture calls it for every communicator that reduced,
+  // gathered or broadcast device arrays in the step, and throws CommError on a difference before
+  // anything is launched. All ranks of these communicators must then capture.
   std::string compare_with_all() const;
 
-  // Marks the communicator as failed: every later call throws `text`. For failures that are noticed
-  // outside of a call. The report of the job names this rank as the culprit, or, when `by_peer` is
-  // set, the rank `culprit` of the job (-1: no rank in particular). Thread-safe.
+  // Marks the communicator as failed: every later call throws `text`. For failures that are
+  // detected outside of a call. The report of the job names this rank as the culprit, or, when
+  // `by_peer` is set, the rank `culprit` of the job (-1: no rank in particular). Thread-safe.
   void note_failure(const std::string& text, bool by_peer, int culprit) const;
   // Throws when the communicator, or work that it queued earlier, has failed.
   void throw_if_failed() const;
@@ -63,6 +63,7 @@ class CommunicatorInternals {
   const Communicator& comm_;
 };
 
+// The view of a communicator, which must outlive it.
 inline CommunicatorInternals internals(const Communicator& comm) {
   return CommunicatorInternals(comm);
 }

@@ -31,7 +31,7 @@ inline constexpr bool kIsFlatVector<std::vector<T>> =
 // CommError that names both types when it is another one.
 std::string strip_type(std::string&& bytes, const std::type_info& expected);
 
-// Strings and byte buffers travel as they are, NamedArrays with their own format, values and
+// Strings and byte buffers travel as they are, NamedArrays in their own format, values and
 // vectors of trivially copyable types as memory (all ranks run the same program on one kind of
 // machine).
 template <class T>
@@ -52,7 +52,7 @@ std::string payload_of(const T& value) {
   }
 }
 
-// With the type in front, so that ranks that name different ones are told.
+// With the type in front, so that ranks that name different types get an error.
 template <class T>
 std::string pack(const T& value) {
   std::string bytes = typeid(T).name();

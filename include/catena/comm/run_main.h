@@ -1,5 +1,5 @@
-// The outer frame of a program: what makes it fail is said once on standard error and left where
-// catena-run finds it.
+// The outer frame of a program: prints the reason of a failure once on standard error and passes it
+// to catena-run.
 //
 //   int body(int argc, char** argv) { ...; return 0; }
 //   int main(int argc, char** argv) { return catena::run_main(argc, argv, body); }
@@ -11,12 +11,12 @@
 
 namespace catena {
 
-// Leaves the reason for which this process is about to fail on the status board of catena-run,
+// Writes the reason for which this process is about to fail to the status board of catena-run,
 // whose report then begins with `catena-run: rank R on HOST failed first: <text>`; the other ranks
-// of the host see it as well. For programs that catch an exception and exit with a code of their
-// own (an uncaught one is noted by itself). The first text of a process stays; an error that its
-// communicator had noted as another rank's fault stays that rank's. Does nothing in a program that
-// neither catena-run nor a communicator gave a board. Never throws.
+// of the host see it as well. For programs that catch an exception and choose their exit code
+// (an uncaught exception is recorded automatically). The first text of a process stays; an error
+// that its communicator had noted as another rank's fault stays that rank's. Does nothing in a
+// program that neither catena-run nor a communicator gave a board. Never throws.
 void report_failure(std::string_view text) noexcept;
 void report_failure(const std::exception& error) noexcept;
 

@@ -1,4 +1,4 @@
-// Where the ranks of a communicator are: which rank sits on which host.
+// Where the ranks of a communicator are: which rank is on which host.
 #pragma once
 
 #include <vector>

@@ -45,9 +45,12 @@ class PeerError : public CommError {
   int culprit_;
 };
 
+// What moves the data of a communicator. Derive from it to add an implementation
+// (docs/how-to/add-a-communicator.md).
 class Transport {
  public:
   virtual ~Transport() = default;
+  // The name of the implementation, and this rank's number.
   virtual const char* name() const = 0;
   virtual int rank() const = 0;
   // For every rank a number that is equal on one host.
@@ -61,21 +64,21 @@ class Transport {
   virtual void attach(Communicator& owner) {}
   // Issues calls that belong together: one call, or a group. Calls on host arrays are complete on
   // return, calls on device arrays are queued on call.stream. The arrays' storage need not be
-  // recorded as used on it (record_use); memory of the transport's own must be. Throws CommError on
+  // recorded as used on it (record_use); the transport's own memory must be. Throws CommError on
   // failure; the communicator is then dead.
   virtual void run(std::span<const Call> calls) = 0;
-  // The ranks `members` (in the order of their new ranks) form a new group; all ranks call it,
-  // those that sit out with an empty list, and get null.
+  // The ranks `members` (in the order of their new ranks) form a new group. All ranks call it.
+  // Ranks outside of the group pass an empty list and get null.
   virtual std::unique_ptr<Transport> split(const std::vector<int>& members, int new_rank,
                                            int color) = 0;
   // See CommunicatorInternals::watch.
   virtual void watch(const Stream& stream) {}
   // Makes the calls of all ranks fail, soon. Thread-safe.
   virtual void abort(const std::string& reason) noexcept = 0;
-  // An exception is about to destroy the communicator: tell the other ranks, wait for nobody.
+  // An exception is about to destroy the communicator: notify the other ranks, wait for nobody.
   virtual void abandon() noexcept {}
-  // Whether all ranks meet in a call before close(), so that a rank that closes while others still
-  // make calls is named like any other difference.
+  // Whether all ranks meet in a call before close(). A rank that closes while others still make
+  // calls is then reported like any other difference.
   virtual bool meets_to_close() const { return true; }
   // Text of a failure that happened behind the calls (asynchronously); empty when there is none.
   virtual std::string failure() const { return {}; }
@@ -87,7 +90,7 @@ class Transport {
 CommunicatorPtr make_communicator(std::unique_ptr<Transport> transport, Device device,
                                   const CommunicatorOptions& options);
 
-// A plug-in's entry function registers what create_communicator(name) calls.
+// Called by a plug-in's entry function: create_communicator(name) will call `maker`.
 using CommunicatorMaker = std::function<CommunicatorPtr(const CommunicatorOptions& options)>;
 void register_communicator(const std::string& name, CommunicatorMaker maker);
 
@@ -102,11 +105,11 @@ std::string list_ranks(const std::vector<int>& ranks);
 // The only rank whose call differs from all others (three or more ranks), or -1.
 int odd_rank(const std::vector<std::string>& calls);
 
-// What a transport waits for, as far as it knows.
+// What a transport waits for, if known.
 struct Wait {
   std::string doing;      // "in all_reduce #3 sum float32[4]": follows "rank 0 waited 10 s"
   int rank = -1;          // who waits; -1: not known
-  int peer = -1;          // the one rank that must come, for a message
+  int peer = -1;          // the other rank, for a message
   uint64_t sequence = 0;  // else the call, of all ranks, that must be made; 0: not known
   uint64_t first = 0;     // the first of several calls up to that one; 0: it alone
   bool on_gpu = false;    // the calls only queue what is waited for
@@ -119,12 +122,12 @@ struct WaitDiagnosis {
 // For transports that poll: why a wait that has lasted `waited` seconds cannot end. Reads the other
 // ranks' records when `next_poll` seconds have passed, and then advances it. It begins as
 // kFirstPoll. From `timeout` seconds on the result is diagnose_timeout's. `owner` may be null: then
-// nothing is known of other ranks. Thread-safe.
+// nothing is known about other ranks. Thread-safe.
 inline constexpr double kFirstPoll = 2;
 WaitDiagnosis diagnose_wait(const Communicator* owner, double waited, double timeout,
                             const Wait& wait, double& next_poll);
-// The same for a wait that has reached its timeout: names the ranks that did not come, according to
-// the records of `owner`. A rank is the culprit only if a call of its own is missing.
+// The same for a wait that has reached its timeout: names the ranks that are missing, according to
+// the records of `owner`. A rank is the culprit only if one of its own calls is missing.
 WaitDiagnosis diagnose_timeout(const Communicator* owner, double timeout, const Wait& wait);
 
 // The deadlines in effect: from the options, else the environment, else the default.

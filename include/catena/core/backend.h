@@ -14,10 +14,13 @@ namespace catena {
 
 struct GraphState;  // the backend's own record of a captured graph
 
+// One device type. Methods take the index of a device; their contracts are those of the free
+// functions and classes of the same names (device.h, memory.h, stream.h).
 class Backend {
  public:
   virtual ~Backend() = default;
 
+  // Devices that can be used; 0 where there is none.
   virtual int device_count() = 0;
   // One line: model, memory, compute capability. Index -1: why there is no usable device ("" if
   // there is).
@@ -28,9 +31,9 @@ class Backend {
   // notice.
   virtual void make_current(int index);
 
-  // What device_properties, memory_info, can_access_peer and device_of_pointer answer; owner_of is
-  // -1 for memory of none of its devices. These, and what follows with a default, throw DeviceError
-  // in a backend that has no such thing.
+  // The results of device_properties, memory_info, can_access_peer and device_of_pointer; owner_of
+  // is -1 for memory that belongs to none of its devices. These methods, and others with a default,
+  // throw DeviceError in a backend that does not support them.
   virtual DeviceProperties properties(int index);
   virtual MemoryInfo memory_info(int index);
   virtual bool can_access_peer(int index, int peer);
@@ -46,8 +49,9 @@ class Backend {
     char handle[64] = {};
     size_t offset = 0;
   };
+  // DeviceError in a backend whose memory other processes cannot open.
   virtual IpcMemory export_memory(const Storage& storage, const void* memory);
-  // Closed when the last reference goes.
+  // Closed when the last reference is dropped.
   virtual StoragePtr import_memory(int index, const IpcMemory& memory, size_t bytes);
   virtual void record_use(const Storage& storage, const Stream& stream) = 0;
   virtual PoolStatistics statistics(int index) = 0;
@@ -56,6 +60,7 @@ class Backend {
   virtual void free_all_pinned_blocks() = 0;
   virtual void set_limit(int index, size_t bytes) = 0;
 
+  // Streams. The caller owns one reference of what is returned.
   virtual StreamState* default_stream(int index) = 0;
   virtual StreamState* create_stream(int index, int priority) = 0;
   // The kind that the legacy stream waits for.
@@ -65,14 +70,18 @@ class Backend {
   virtual bool query_stream(StreamState* state) = 0;
   virtual void stream_wait_event(StreamState* state, EventState* event) = 0;
 
+  // Stream::add_callback and Stream::launch_host_func.
   virtual void add_callback(StreamState* state, Stream::Callback callback);
   virtual void launch_host_func(StreamState* state, std::function<void()> function);
 
+  // Events. The caller owns one reference of what is returned.
   virtual EventState* create_event(int index, bool timing) = 0;
   virtual EventState* create_event_with(int index, const EventOptions& options);
+  // An event that another process may open: CUDA's handle.
   struct IpcEvent {
     char handle[64] = {};
   };
+  // Handles of interprocess events, and events of handles; recording, waiting and timing of events.
   virtual IpcEvent export_event(EventState* state);
   virtual EventState* import_event(int index, const IpcEvent& event);
   virtual void destroy_event(EventState* state) = 0;

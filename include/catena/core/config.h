@@ -8,14 +8,17 @@
 
 namespace catena {
 
+// How float32 products and convolutions may compute on a GPU: exactly, or with inputs rounded to
+// TF32 or bfloat16.
 enum class Precision : uint8_t { kFloat32, kTf32, kBf16 };
 // Whether cuDNN's kernels are used where the cudnn plug-in is there: kAuto where they are expected
 // to be faster, which today is wherever cuDNN has one, as with kAlways.
 enum class UseCudnn : uint8_t { kNever, kAuto, kAlways };
 
+// The settings of a process. Environment variables give their first values.
 struct Config {
-  // Of what is made without saying a dtype: zeros, ones, empty, eye, tri; where it is a float also
-  // of the floats of the other routines that make arrays (see default_float).
+  // The dtype of arrays that are made without one: zeros, ones, empty, eye, tri; where it is a
+  // float also of the floats of the other routines that make arrays (see default_float).
   Dtype default_dtype = Dtype::kFloat64;
   Precision matmul_precision = Precision::kFloat32;  // CATENA_MATMUL_PRECISION=float32|tf32|bf16
   bool deterministic = false;            // CATENA_DETERMINISTIC=1: no atomics, fixed algorithms

@@ -10,10 +10,12 @@
 
 namespace catena {
 
+// The kinds of devices, and the number of kinds.
 enum class DeviceType : uint8_t { kCpu, kCuda };
 inline constexpr int kDeviceTypeCount = 2;
 inline constexpr int kMaxDevices = 64;  // of each type
 
+// A device by type and number. A constant-size value; it need not exist on this machine.
 class Device {
  public:
   constexpr Device() = default;  // cpu:0
@@ -46,6 +48,7 @@ class Device {
   int16_t index_ = 0;
 };
 
+// device.name(), for messages.
 inline std::string to_string(Device device) { return device.name(); }
 const char* name(DeviceType type);  // "cpu", "cuda"
 
@@ -76,17 +79,18 @@ DeviceProperties device_properties(Device device);
 struct MemoryInfo {
   size_t free = 0, total = 0;
 };
+// DeviceError when the device cannot be used.
 MemoryInfo memory_info(Device device);
 // Whether `device` can read and write the memory of `peer` directly; true for equal ones and for
 // two CPUs, false between a CPU and a GPU and when CATENA_P2P=0. Copies ask themselves, enable the
-// access at first use and go by way of the host where there is none.
+// access at first use, and pass through the host where there is none.
 bool can_access_peer(Device device, Device peer);
 // The device that owns the memory at an address: a GPU, or cpu:0 for what no GPU knows.
 Device device_of_pointer(const void* memory);
 
 // The calling thread's current device, on which creation routines put arrays. Starts as cpu:0.
 Device current_device();
-// The current device when it is a GPU, else GPU 0: where to_gpu() without a number goes.
+// The current device when it is a GPU, else GPU 0: the target of to_gpu() without a number.
 Device current_gpu();
 void set_current_device(Device device);
 

@@ -13,6 +13,7 @@
 
 namespace catena {
 
+// The type of an array's elements. The order of the values is part of the kernel tables.
 enum class Dtype : uint8_t {
   kBool,
   kInt8,
@@ -28,7 +29,7 @@ enum class Dtype : uint8_t {
   kFloat32,
   kFloat64,
 };
-inline constexpr int kDtypeCount = 13;
+inline constexpr int kDtypeCount = 13;  // values of Dtype
 
 // Short names for call sites: ones({2, 3}, dtype::float32).
 namespace dtype {
@@ -72,6 +73,7 @@ Dtype float_result(Dtype d);
 // Whether every value of `from` has an exact image in `to` (NumPy's "safe" cast).
 bool can_cast_safely(Dtype from, Dtype to);
 
+// Whether elements may be of the C++ type T, and the dtype of such a type.
 template <class T>
 inline constexpr bool kIsDtypeStorage = false;
 template <class T>
@@ -101,9 +103,11 @@ CATENA_MAP_DTYPE(float, Dtype::kFloat32)
 CATENA_MAP_DTYPE(double, Dtype::kFloat64)
 #undef CATENA_MAP_DTYPE
 
+// The dtype whose elements are of the C++ type T: dtype_of<float> is float32.
 template <class T>
 inline constexpr Dtype dtype_of = DtypeOf<std::remove_cv_t<T>>::kValue;
 
+// A C++ type as a value; what visit_dtype passes.
 template <class T>
 struct TypeTag {
   using type = T;
@@ -174,6 +178,7 @@ template <>
 struct ComputeType<bfloat16> {
   using type = float;
 };
+// ComputeType<T>::type.
 template <class T>
 using compute_t = typename ComputeType<T>::type;
 

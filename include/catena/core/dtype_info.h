@@ -1,4 +1,4 @@
-// What NumPy tells about dtypes: kinds, limits, casting rules, codes and the names of C types.
+// What NumPy says about dtypes: kinds, limits, casting rules, codes and the names of C types.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +28,12 @@ enum class Casting : uint8_t {
   kUnsafe,
 };
 const char* name(Casting casting);  // "same_kind"
+// name(casting), for messages.
 inline std::string to_string(Casting casting) { return name(casting); }
 
+// Whether the rule allows a cast between the two dtypes.
 bool can_cast(Dtype from, Dtype to, Casting casting = Casting::kSafe);
-// A host number, which takes a dtype that holds its value: same_kind looks at its kind only, and
+// A host number, which takes a dtype that holds its value: same_kind checks its kind only, and
 // integers must fit.
 bool can_cast(const Scalar& value, Dtype to, Casting casting = Casting::kSafe);
 
@@ -51,6 +53,7 @@ enum class DtypeClass : uint8_t {
   kInexact,  // the same as floating
   kFloating,
 };
+// Whether the dtype belongs to the class, or is the other dtype.
 bool issubdtype(Dtype d, DtypeClass kind);
 inline bool issubdtype(Dtype d, Dtype other) { return d == other; }
 
@@ -68,6 +71,7 @@ struct IntegerInfo {
   int64_t min;
   uint64_t max;
 };
+// The limits of an integer dtype; DtypeError for others.
 IntegerInfo iinfo(Dtype d);
 
 // Limits of a floating dtype; DtypeError for others. All values are exact in double.
@@ -81,6 +85,7 @@ struct FloatInfo {
   double smallest_subnormal;
   double resolution;  // 10 to the -precision
 };
+// The limits of a floating dtype; DtypeError for others.
 FloatInfo finfo(Dtype d);
 
 // Digits of a number: binary_repr(-3, 5) is two's complement "11101", without a width "-11".

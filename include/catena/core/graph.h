@@ -14,13 +14,13 @@ namespace catena::cuda {
 //
 // Run the step a few times before it is captured, so that kernels are compiled and memory is there.
 // During the capture the step runs on the host as usual, but its device work is recorded instead of
-// done: a replay repeats the same kernels on the same addresses, with none of the host code between
-// them. What shall change from replay to replay must therefore live on the device (see StepValue).
+// done. A replay repeats the same kernels on the same addresses, without the host code between
+// them. What changes from replay to replay must therefore be on the device (see StepValue).
 // Whatever needs a result on the host (item(), printing, copies to the host, synchronize()) throws
 // during a capture and names the call; so does work on another device than the captured one.
 //
-// Memory: what the step allocates comes from a pool of the graph's own and is not handed to anybody
-// else while the graph lives; arrays the step leaves behind may be read after a launch. Arrays that
+// Memory: the step allocates from the graph's private pool, which nobody else uses while the graph
+// exists. Arrays that remain after the step may be read after a launch. Arrays that
 // exist before the capture must be kept by the caller or by the step itself, which the graph keeps.
 class Graph {
  public:
@@ -50,10 +50,10 @@ uint64_t capture_id();
 
 // For code that takes part in a captured step; these throw Error when the calling thread captures
 // nothing.
-// What must hold of all that was recorded, for collectives: that the other ranks recorded the same.
-// When the step has returned, `problem` runs on the host while the capture is still open, so it
-// must not use the device. A text makes capture() give up what was recorded and then call `refuse`
-// with it, which says so by an exception. Checks run in the order of their addition.
+// A condition on everything that was recorded; collectives require that all ranks recorded the
+// same. When the step has returned, `problem` runs on the host while the capture is still open, so
+// it must not use the device. If it returns a text, capture() discards what was recorded and calls
+// `refuse` with the text, which throws. Checks run in the order of their addition.
 void add_capture_check(std::function<std::string()> problem,
                        std::function<void(const std::string& problem)> refuse);
 // Run on the host before and after every launch of the graph, with the stream it is launched on as
@@ -62,8 +62,9 @@ void add_launch_hook(std::function<void()> before_launch,
                      std::function<void()> after_launch = nullptr);
 
 // Destroys the recorded work of a graph, after which launch() throws an Error with the given
-// reason: for what must go before something the graph uses, such as a communicator. Does not keep
-// the graph alive. During the capture it makes capture() throw with the reason when the step ends.
+// reason: for work that must be destroyed before something the graph uses, such as a communicator.
+// Does not keep the graph alive. During the capture it makes capture() throw with the reason when
+// the step ends.
 class GraphDestroyer {
  public:
   void operator()(const std::string& reason) const;
@@ -76,7 +77,7 @@ class GraphDestroyer {
 // Of the graph that the calling thread captures; throws Error when it captures nothing.
 GraphDestroyer graph_destroyer();
 
-// A named range of your own on a profiler's time line; see profiler_range.h.
+// Your own named range on a profiler's time line; see profiler_range.h.
 using Range = ProfilerRange;
 
 }  // namespace catena::cuda

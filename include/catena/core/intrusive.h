@@ -15,6 +15,7 @@ class RefCounted {
   RefCounted(const RefCounted&) : references_(0) {}
   RefCounted& operator=(const RefCounted&) { return *this; }
 
+  // Takes a reference.
   void retain() const noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
   // True when the caller dropped the last reference and must destroy the object.
   bool drop() const noexcept {
@@ -22,12 +23,14 @@ class RefCounted {
     if (references_.load(std::memory_order_acquire) == 1) return true;
     return references_.fetch_sub(1, std::memory_order_acq_rel) == 1;
   }
+  // References that are held now; for tests and reports.
   uint32_t reference_count() const noexcept { return references_.load(std::memory_order_acquire); }
 
  private:
   mutable std::atomic<uint32_t> references_{0};
 };
 
+// Owns one reference of an object derived from RefCounted, or is null.
 template <class T>
 class IntrusivePtr {
  public:
@@ -44,6 +47,7 @@ class IntrusivePtr {
   }
   ~IntrusivePtr() { reset(); }
 
+  // Drops the reference and becomes null.
   void reset() noexcept {
     T* old = std::exchange(pointer_, nullptr);
     if (old && old->drop()) T::destroy(old);
@@ -57,6 +61,7 @@ class IntrusivePtr {
     return result;
   }
 
+  // The object, or null. The pointer keeps its reference.
   T* get() const noexcept { return pointer_; }
   T* operator->() const noexcept { return pointer_; }
   T& operator*() const noexcept { return *pointer_; }

@@ -15,9 +15,10 @@ namespace catena {
 
 // A reference-counted block of bytes on one device.
 //
-// The block returns to the pool of its device when the last reference goes, and is reused in the
-// order of the stream that was current when it was allocated. Every other stream that works on it
-// must be told with record_use (copies, collectives and asynchronous transfers do so themselves).
+// The block returns to the pool of its device when the last reference is dropped, and is reused in
+// the order of the stream that was current when it was allocated. Every other stream that uses it
+// must be recorded with record_use (copies, collectives and asynchronous transfers do so
+// themselves).
 struct Storage : RefCounted {
   Device device;
   bool pinned = false;     // host memory that a GPU can reach
@@ -28,8 +29,9 @@ struct Storage : RefCounted {
   void* block = nullptr;                // the pool's own handle
   void (*deleter)(Storage*) = nullptr;  // returns the block; null for borrowed memory
   std::shared_ptr<void> owner;          // keeps foreign memory alive
-  std::shared_ptr<void> observer;       // told of the end by being let go (memory_profile.h)
+  std::shared_ptr<void> observer;       // released at the end, which informs it (memory_profile.h)
 
+  // Returns the block through the deleter. Called when the last reference is dropped.
   static void destroy(Storage* storage);
 };
 using StoragePtr = IntrusivePtr<Storage>;  // the last one gives the memory back
@@ -38,11 +40,13 @@ using StoragePtr = IntrusivePtr<Storage>;  // the last one gives the memory back
 // Zero bytes is allowed. Throws OutOfMemoryError with sizes asked, in use, cached and free.
 StoragePtr allocate(Device device, size_t bytes);
 // From the device's own allocator (cudaMalloc, aligned_alloc), past the pool and its limit; given
-// back, after waiting for the device, when the last reference goes. Not during a graph capture.
+// back, after waiting for the device, when the last reference is dropped. Not during a graph
+// capture.
 StoragePtr allocate_unpooled(Device device, size_t bytes);
 // Page-locked host memory on a CPU device, from its own pool; needs the cuda plug-in and a GPU.
 StoragePtr allocate_pinned(Device cpu_device, size_t bytes);
-// Wraps memory that someone else owns; `owner` (may be empty) is kept until the last array goes.
+// Wraps memory that someone else owns; `owner` (may be empty) is kept until the last array is
+// destroyed.
 StoragePtr borrow(Device device, void* data, size_t bytes, std::shared_ptr<void> owner = {});
 // The same for memory that must not be written.
 StoragePtr borrow_read_only(Device device, const void* data, size_t bytes,
@@ -52,6 +56,7 @@ StoragePtr borrow_read_only(Device device, const void* data, size_t bytes,
 // Marks the storage as used by a stream other than the one it was allocated on.
 void record_use(const Storage& storage, const Stream& stream);
 
+// What a memory pool holds now, and has done so far.
 struct PoolStatistics {
   size_t in_use = 0;  // bytes held by live storages
   size_t cached = 0;  // bytes kept for reuse
@@ -61,6 +66,7 @@ struct PoolStatistics {
   uint64_t allocations = 0;         // requests served
   uint64_t device_allocations = 0;  // requests that went to the device's own allocator
 };
+// The pool of a device, and the pool of page-locked host memory.
 PoolStatistics memory_statistics(Device device);
 PoolStatistics pinned_memory_statistics();
 // Gives every cached block back to the device's own allocator.
@@ -73,10 +79,10 @@ void set_memory_limit(Device device, size_t bytes);
 // number, or a percentage from 0 to 100.
 size_t parse_memory_limit(std::string_view text, size_t total_bytes);
 
-// What arrays get their memory from: called with the device and the bytes, at least so many are
-// returned. Inside the call, allocate() is the pool of the device.
+// Where arrays get their memory. Called with the device and the number of bytes; returns at least
+// as many. Inside the call, allocate() is the pool of the device.
 using Allocator = std::function<StoragePtr(Device, size_t)>;
-// Replaces allocate() for all threads; an empty function goes back to the pools. To do without
+// Replaces allocate() for all threads; an empty function restores the pools. To do without
 // pooling: set_allocator(&allocate_unpooled). Not while other threads allocate.
 void set_allocator(Allocator allocator);
 

@@ -34,6 +34,7 @@ class MemoryPointer {
       : MemoryPointer(memory.storage(), offset) {}
   explicit MemoryPointer(StoragePtr storage, size_t offset = 0);
 
+  // The address, its device and its block; null and empty for a pointer to nothing.
   void* ptr() const;
   std::optional<Device> device() const;
   const StoragePtr& storage() const { return storage_; }

@@ -12,9 +12,10 @@ namespace catena {
 // blocks there are counted together).
 class MemoryPool {
  public:
-  // A pool of its own over `base`. Freed blocks are kept for requests of the same size on the same
-  // stream, the last freed first; streams that used a block besides (record_use) are waited for on
-  // the device. Blocks that are alive when the last handle goes return to `base` at their end.
+  // A separate pool over `base`. It keeps freed blocks for requests of the same size on the same
+  // stream, the last freed first. Before reuse, the block's stream waits for every other stream
+  // recorded with record_use(). Blocks still alive when the last handle is destroyed are returned
+  // to `base` when they are freed.
   explicit MemoryPool(Allocator base = &allocate_unpooled);
   // The one that arrays come from unless an allocator is set: a caching pool with size classes.
   static MemoryPool default_pool();
@@ -61,6 +62,7 @@ class PinnedMemoryPool {
   void free_all_blocks();        // gives them back
 };
 
+// CuPy's names for the library's own pools.
 inline MemoryPool get_default_memory_pool() { return MemoryPool::default_pool(); }
 inline PinnedMemoryPool get_default_pinned_memory_pool() { return {}; }
 

@@ -24,6 +24,7 @@ class MemoryProfile {
   MemoryProfile(const MemoryProfile&) = delete;
   MemoryProfile& operator=(const MemoryProfile&) = delete;
 
+  // The allocations of one call.
   struct Entry {
     std::string call;  // "(unnamed)" outside of all scopes
     Device device;

@@ -15,7 +15,7 @@ enum class ProviderUse : uint8_t { kOn, kOff, kOnly };
 //   config().providers = "cudnn:off,matmul/cublaslt:only";
 // KERNEL is the name of a slot (headers of catena/kernels), PROVIDER one such as cpu, nvrtc,
 // cublaslt, cudnn, onednn or products; `catena-run --check` lists the kernels that have several.
-// Names that do not exist are no error: a plug-in may be loaded later, or be missing.
+// Names that do not exist are not an error: a plug-in may be loaded later, or be missing.
 //
 // Rules may be set and read by several threads at once.
 class ProviderRules {

@@ -10,10 +10,12 @@
 
 namespace catena {
 
+// A bool, an integer of 64 bits or a double. Converts from every arithmetic type and from the
+// 16-bit floats.
 class Scalar {
  public:
   Scalar() = default;
-  // bool alone: pointers and texts are no numbers.
+  // bool alone: pointers and texts are not numbers.
   template <std::same_as<bool> T>
   Scalar(T value) : kind_(Kind::kBool) {
     bits_.i = value;
@@ -31,6 +33,7 @@ class Scalar {
   Scalar(float16 value) : Scalar(double(float(value))) {}
   Scalar(bfloat16 value) : Scalar(double(float(value))) {}
 
+  // Whether it is a bool, an integer or a float.
   DtypeKind kind() const {
     return kind_ == Kind::kBool    ? DtypeKind::kBool
            : kind_ == Kind::kFloat ? DtypeKind::kFloat
@@ -52,13 +55,14 @@ class Scalar {
  private:
   enum class Kind : uint8_t { kBool, kInt, kUInt, kFloat };
   union {
-    int64_t i;
-    uint64_t u;
-    double d;
+    int64_t i;   // of a bool and a signed integer
+    uint64_t u;  // of an unsigned integer
+    double d;    // of a float
   } bits_{};
   Kind kind_ = Kind::kInt;
 };
 
+// As Python prints the number: "True", "3", "0.5".
 std::string to_string(const Scalar& value);
 
 // The dtype of an operation between an array of dtype d and a weak host scalar.

@@ -29,6 +29,7 @@ class Dims : public boost::container::small_vector<int64_t, 5> {
   template <class It>
   Dims(It first, It last) : Base(first, last) {}
 
+  // The number of entries, and the entries.
   int ndim() const { return static_cast<int>(size()); }
   std::span<const int64_t> span() const { return {data(), size()}; }
 
@@ -36,6 +37,7 @@ class Dims : public boost::container::small_vector<int64_t, 5> {
   friend std::ostream& operator<<(std::ostream& os, const Dims& dims);
 };
 
+// Extents of axes, bytes between neighbours along an axis, and numbers of axes.
 using Shape = Dims;
 using Strides = Dims;
 using Axes = Dims;

@@ -29,6 +29,7 @@ struct StreamOptions {
   bool non_blocking = true;  // false: its work and that of the legacy stream wait for each other
 };
 
+// A handle of an ordered queue of device work. Thread safe, as the queue itself is.
 class Stream {
  public:
   // Undefined: it may be assigned, compared and asked whether it is defined(); anything else is a
@@ -47,21 +48,22 @@ class Stream {
   // memory that was used on it is not free yet. Equal streams give equal handles.
   static Stream wrap(Device device, void* native);
 
+  // The device and the cudaStream_t (null on the CPU); the handle's state, null when undefined.
   Device device() const { return known("Stream::device").device; }
   void* native() const { return known("Stream::native").native; }
   StreamState* state() const { return state_.get(); }
   bool defined() const { return bool(state_); }
   // Makes it the calling thread's current stream of its device for good; StreamScope does so for a
-  // scope, and Stream::default_of(device).use() goes back.
+  // scope, and Stream::default_of(device).use() undoes it.
   void use() const;
 
-  void synchronize() const;              // host waits
-  bool query() const;                    // true when all work is done
-  bool done() const { return query(); }  // the same in the words of CuPy
-  void wait(const Event& event) const;   // later work of this stream waits on the device
-  void wait(const Stream& other) const;  // waits for what the other stream holds now
-  Event record() const;                  // event after the work queued so far
-  void record(const Event& event) const;
+  void synchronize() const;               // host waits
+  bool query() const;                     // true when all work is done
+  bool done() const { return query(); }   // the same in the words of CuPy
+  void wait(const Event& event) const;    // later work of this stream waits on the device
+  void wait(const Stream& other) const;   // waits for what the other stream holds now
+  Event record() const;                   // a new event after the work queued so far
+  void record(const Event& event) const;  // the same with a given event
   // Calls back when the work queued so far is done, or failed: `error` then has the driver's text.
   // Runs on a thread of the driver (on the CPU at once, by the caller); it must not use the device
   // nor throw, and work queued later waits for it. Cannot be captured.
@@ -105,6 +107,7 @@ class StreamScope {
   Stream previous_;
 };
 
+// Owned by the backend that made it.
 struct EventState : RefCounted {
   Device device;
   void* native = nullptr;
@@ -119,15 +122,17 @@ struct EventOptions {
   bool interprocess = false;  // another process may open it; excludes timing
 };
 
+// A point in the work of a stream, for which hosts and other streams can wait. Copies share it.
 class Event {
  public:
   Event() = default;  // null counts as complete
   explicit Event(EventState* state) : state_(state) {}
+  // A new event of the device; recording is cheaper without timing.
   static Event create(Device device, bool timing = false);
   // ValueError for interprocess with timing.
   static Event create(Device device, const EventOptions& options);
 
-  void record(const Stream& stream) const;  // stands for the work queued on the stream so far
+  void record(const Stream& stream) const;  // marks the work queued on the stream so far
   void record() const;                      // on the thread's current stream of its device
   void synchronize() const;                 // host waits for that work
   bool query() const;                       // true when it is done, or nothing was recorded

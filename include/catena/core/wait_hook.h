@@ -5,16 +5,24 @@
 #pragma once
 
 #include <atomic>
+#include <cstdint>
 
 #include "catena/core/device.h"
 
 namespace catena {
 
-// Called by the waiting thread with 0 before it waits and with a negative number when the device is
-// done. May throw; the exception leaves the wait. A wait that cannot end is ended from elsewhere:
-// the communicator's watchdog aborts what the device waits for, and the second call throws.
-using WaitHook = void (*)(Device device, double waited);
+// Where a wait of the host for a device stands.
+enum class WaitPhase : uint8_t {
+  kBegin,  // the host is about to wait
+  kDone    // the device is done
+};
 
+// Called by the waiting thread in each phase. May throw; the exception leaves the wait. A wait that
+// cannot end is ended from elsewhere: the communicator's watchdog aborts what the device waits for,
+// and the second call throws.
+using WaitHook = void (*)(Device device, WaitPhase phase);
+
+// The hook of the process; null: none.
 inline std::atomic<WaitHook>& wait_hook() {
   static std::atomic<WaitHook> hook{nullptr};
   return hook;

@@ -10,15 +10,17 @@
 
 namespace catena::datasets {
 
-// What a training loop needs of its data. Derive from it for data of your own.
+// What a training loop needs of its data. Derive from it for your own data.
 class Dataset {
  public:
+  // The dtype and the shape of one sample's value in a column.
   struct Column {
     Dtype dtype;
     Shape shape;  // of one sample
   };
 
   virtual ~Dataset() = default;
+  // The number of samples, and the columns.
   int64_t size() const { return size_; }
   const std::vector<Column>& columns() const { return columns_; }
 
@@ -40,6 +42,7 @@ class Dataset {
   int64_t size_;
   std::vector<Column> columns_;
 };
+// Iterators share their data set.
 using DatasetPtr = std::shared_ptr<const Dataset>;
 
 // Host arrays whose first extents agree: sample i is row i of each. The arrays are shared, not

@@ -9,7 +9,7 @@
 
 namespace catena::datasets {
 
-// Where an iterator stands; restoring it continues bit for bit.
+// The position of an iterator; restoring it continues bit for bit.
 struct IteratorState {
   int64_t size = 0;  // of the data set
   uint64_t seed = 0;
@@ -32,6 +32,8 @@ class SerialIterator {
   // The positions of the next batch, valid until the following call.
   std::span<const int64_t> next();
 
+  // Samples in the data set and in a batch, batches in an epoch (the short last one included), and
+  // completed epochs.
   int64_t size() const { return state_.size; }
   int64_t batch() const { return batch_; }
   int64_t batches_per_epoch() const { return (size() + batch_ - 1) / batch_; }
@@ -45,6 +47,7 @@ class SerialIterator {
   bool shuffles() const { return shuffle_; }
   bool repeats() const { return repeat_; }
 
+  // The position after the batch that was returned last.
   const IteratorState& state() const { return state_; }
   // Throws ValueError when the state is of another data set size, or out of range. The batch size
   // may differ: the state counts samples.

@@ -14,6 +14,7 @@ namespace catena::datasets {
 // is missing, has another magic number, or is shorter or longer than its header says.
 Array read_idx(const std::string& path);
 
+// How load_mnist reads the images.
 struct MnistOptions {
   std::string folder = {};   // empty: see find_mnist
   int ndim = 1;              // of a sample: 1 (784), 2 (28, 28), 3 (1, 28, 28)
@@ -22,9 +23,10 @@ struct MnistOptions {
   Shape pixels = {};         // {height, width} that the images must have; empty: any
 };
 
+// The two data sets.
 struct Mnist {
-  std::shared_ptr<const ImageDataset> train, test;
-  std::string folder;  // where they were found
+  std::shared_ptr<const ImageDataset> train, test;  // 60,000 and 10,000 images in the usual files
+  std::string folder;                               // where they were found
 };
 
 // The four files train/t10k-images-idx3-ubyte, train/t10k-labels-idx1-ubyte, each with or without

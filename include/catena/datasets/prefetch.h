@@ -1,5 +1,5 @@
 // Batches on the device where training happens: made ahead in pinned memory and copied on a side
-// stream, or cut out of a data set that lies on the device as a whole.
+// stream, or cut out of a data set that is on the device as a whole.
 #pragma once
 
 #include <cstdint>
@@ -19,6 +19,7 @@ struct Batch {
   int64_t global_count = 0;   // samples over all ranks
   double weight = 1;          // size() / global_count
 
+  // Samples of this rank.
   int64_t size() const { return column(0).length(); }
   // The first and the second column; IndexError when the data set has no such one.
   const Array& x() const { return column(0); }
@@ -43,6 +44,8 @@ class BatchIterator {
   // good; they are ready for work on the calling thread's current stream of device().
   virtual std::optional<Batch> next() = 0;
 
+  // Where batches are, the samples of the data set, and the place of the batch returned last:
+  // completed epochs, whether it ended one, samples of the current epoch.
   Device device() const { return device_; }
   int64_t size() const { return size_; }
   int64_t epoch() const { return state_.epoch; }
@@ -56,6 +59,7 @@ class BatchIterator {
 
  protected:
   BatchIterator(const DatasetPtr& dataset, const SerialIterator& order, Device device);
+  // For next() of derived classes: the position after the batch that it returns.
   void handed_out(const IteratorState& state, bool is_new_epoch) {
     state_ = state;
     is_new_epoch_ = is_new_epoch;
@@ -68,15 +72,16 @@ class BatchIterator {
   bool is_new_epoch_ = false;
 };
 
+// How PrefetchIterator reads ahead.
 struct PrefetchOptions {
   int depth = 2;  // batches made ahead, at least 2: one is copied while another is used
-  // Whether a thread of its own makes them; unless given, for GPUs only: on a CPU all cores compute
+  // Whether a separate thread makes them; unless given, for GPUs only: on a CPU all cores compute
   // already. Worth it there for a data set whose gather() waits or works long.
   std::optional<bool> background = {};
 };
 
-// Reads ahead. For a GPU a thread of its own gathers batches into pinned memory and copies them on
-// a stream of its own; next() makes the current stream wait for the copy, never the host. An
+// Reads ahead. For a GPU a separate thread gathers batches into pinned memory and copies them on
+// its own stream; next() makes the current stream wait for the copy, never the host. An
 // exception of the data set comes out of next(). Not for use by several threads at once.
 class PrefetchIterator final : public BatchIterator {
  public:
@@ -112,6 +117,8 @@ class ResidentIterator final : public BatchIterator {
   // The columns on the device, and the order of the current epoch there (int64, all ranks'
   // samples), for loops that replay a captured step and advance a cursor by themselves.
   const std::vector<Array>& columns() const { return columns_; }
+  int64_t batch() const { return batch_; }  // samples of a full batch, over all ranks
+  RankOf who() const { return who_; }
   Array order_of(int64_t epoch) const;
 
  private:

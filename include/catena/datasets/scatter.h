@@ -16,7 +16,7 @@ struct RankOf {
 
 // One rank's slice of `count` samples.
 struct Share {
-  int64_t begin = 0, end = 0;
+  int64_t begin = 0, end = 0;  // positions in the batch, end excluded
   // (end - begin) / count: the weighted sum over ranks of means over slices is the mean over all.
   double weight = 0;
   int64_t size() const { return end - begin; }
@@ -32,13 +32,16 @@ class ScatteredIterator {
  public:
   ScatteredIterator(SerialIterator order, RankOf who = {});
 
+  // This rank's samples of one global batch.
   struct Part {
     std::span<const int64_t> positions;  // may be empty while others have samples
     int64_t global_count = 0;            // 0: the iterator has finished
     double weight = 0;                   // of this rank's mean in the global mean
   };
+  // The next batch's part.
   Part next();
 
+  // The iterator of global batches, setting its position, and this rank.
   const SerialIterator& order() const { return order_; }
   void set_state(const IteratorState& state) { order_.set_state(state); }
   RankOf who() const { return who_; }

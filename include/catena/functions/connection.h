@@ -1,66 +1,6 @@
-// Products with weights: the Linear layer, linear, matmul, batch_matmul.
+// Products with weights, as functions and as layers: one header each.
 #pragma once
 
-#include <optional>
-
-#include "catena/autograd/function_set.h"
+#include "catena/functions/connection/linear.h"
+#include "catena/functions/connection/parameter.h"
 #include "catena/functions/math.h"
-
-namespace catena::functions {
-
-// x @ W^T + b in one launch. x: (n, ...) flattened behind its first axis to (n, in); W: (out, in);
-// b: (out) or null. One floating dtype and device. Result (n, out). InvalidType when they do not
-// fit.
-Variable linear(const VariableOperand& x, const VariableOperand& W);
-Variable linear(const VariableOperand& x, const VariableOperand& W, const VariableOperand& b);
-// relu(linear(x, W, b)) in one launch.
-Variable linear_relu(const VariableOperand& x, const VariableOperand& W, const VariableOperand& b);
-
-// Matrix product; a vector is a column. The result always has two axes. Operands of one floating
-// dtype.
-Variable matmul(const VariableOperand& a, const VariableOperand& b, bool transa = false,
-                bool transb = false);
-// Products of stacks: (batch, m, n), or (batch, n) for columns; equal batch extents. The result has
-// three axes.
-Variable batch_matmul(const VariableOperand& a, const VariableOperand& b, bool transa = false,
-                      bool transb = false);
-
-struct LinearOptions {
-  double wscale = 1;  // W ~ normal(0, wscale * sqrt(1 / in_size))  (LeCun et al. 1998)
-  double bias = 0;    // initial value of b
-  bool nobias = false;
-  std::optional<Array> initialW = {};      // (out, in); taken without a copy where dtypes agree
-  std::optional<Array> initial_bias = {};  // (out)
-  std::optional<Dtype> dtype = {};         // float32, or that of initialW
-};
-
-// Fully connected layer y = x W^T + b on the current device. ShapeError for initial arrays of other
-// shapes, ValueError for sizes below 1, DtypeError for integer dtypes.
-class Linear : public Parameterized {
- public:
-  Linear(int64_t in_size, int64_t out_size, const LinearOptions& options = {});
-
-  Variable operator()(const VariableOperand& x) const;
-  void visit_parameters(const Visitor& visitor, const std::string& prefix = "") override;
-  int64_t in_size() const { return W.shape()[1]; }
-  int64_t out_size() const { return W.shape()[0]; }
-
-  OwnedParameter W;  // (out, in)
-  OwnedParameter b;  // (out); undefined with nobias
-};
-
-// A function without inputs whose value is its parameter: p() * x.
-class Parameter : public Parameterized {
- public:
-  // Takes the array without a copy. ValueError for an undefined one, DtypeError unless it is of a
-  // floating dtype.
-  explicit Parameter(const Array& data);
-
-  // W itself; switched on, a volatile variable over the same memory, with no history.
-  Variable operator()(Volatile is_volatile = Volatile::off) const;
-  CATENA_PARAMETERS(W)
-
-  OwnedParameter W;
-};
-
-}  // namespace catena::functions

@@ -10,3 +10,4 @@
 #include "catena/functions/loss.h"
 #include "catena/functions/math.h"
 #include "catena/functions/noise.h"
+#include "catena/functions/normalization/batch_normalization.h"

@@ -1,27 +1,7 @@
-// Losses: 0-d results of the dtype of x.
+// Losses, 0-d results of the dtype of x: one header each.
 #pragma once
 
+#include "catena/functions/loss/mean_squared_error.h"
+#include "catena/functions/loss/sigmoid_cross_entropy.h"
+#include "catena/functions/loss/softmax_cross_entropy.h"
 #include "catena/functions/math.h"
-
-namespace catena::functions {
-
-// Mean of -log softmax(x)[label] over the labels that are not ignored (normalize), or their sum
-// divided by the batch size x.shape[0]. x: (n, classes, d1, ...) floats; t: int32 or int64
-// (n, d1, ...). Without valid labels: 0 with zero gradient. A label outside [0, classes) is a
-// ValueError on a CPU; on a GPU, where looking would wait for the device, it makes the loss NaN,
-// and check_labels says where it is. One kernel forward, one backward.
-Variable softmax_cross_entropy(const VariableOperand& x, const VariableOperand& t,
-                               YesNo normalize = true, int32_t ignore_label = -1);
-// Throws the ValueError above on any device, which it waits for.
-void check_labels(const Array& t, int64_t classes, int32_t ignore_label = -1);
-
-// sum(softplus(x) - x t) over elements with t != ignore_label, divided by the batch size
-// x.shape[0], or (normalize) by the number of those elements. x: floats; t: integers 0 and 1 of the
-// same shape.
-Variable sigmoid_cross_entropy(const VariableOperand& x, const VariableOperand& t,
-                               bool normalize = false, int32_t ignore_label = -1);
-
-// sum((x0 - x1)^2) / size. Floats of one dtype and shape.
-Variable mean_squared_error(const VariableOperand& x0, const VariableOperand& x1);
-
-}  // namespace catena::functions

@@ -72,6 +72,7 @@ struct PatchSumsCall {
 
 namespace kernels {
 
+// The slots of the calls above.
 extern Slot<ConvolutionCall> convolution;
 extern Slot<ConvolutionGradXCall> convolution_grad_x;
 extern Slot<ConvolutionGradWCall> convolution_grad_w;

@@ -38,6 +38,7 @@ struct ConcatenateCall {
 
 namespace kernels {
 
+// The slots of the calls above.
 extern Slot<CopyCall> copy;
 extern Slot<FillCall> fill;
 extern Slot<ArangeCall> arange;

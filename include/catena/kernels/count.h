@@ -40,6 +40,7 @@ struct HistogramCall {
 
 namespace kernels {
 
+// The slots of the calls above.
 extern Slot<NonzeroCountCall> nonzero_count;
 extern Slot<NonzeroCall> nonzero;
 extern Slot<BincountCall> bincount;

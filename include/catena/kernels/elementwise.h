@@ -1,4 +1,4 @@
-// Element-wise operations and their slots: ids, what the table says of each, and calls.
+// Element-wise operations and their slots: ids, their rows of the table, and calls.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@ namespace catena {
 
 class Array;
 
+// The most operands an operation may have.
 inline constexpr int kMaxElementwiseInputs = 4;
 
 // An operation: the number of its row in the table, detail/elementwise.def. Nothing here includes
@@ -39,6 +40,7 @@ struct ElementwiseInfo {
   int nout() const { return 1; }
   int nargs() const { return nin() + nout(); }
 
+  // Whether the first operand is a condition, as in where().
   bool first_is_bool() const { return form == OpForm::kChoice; }
   // Whether the operation is computed in d.
   bool computes_in(Dtype d) const {
@@ -49,6 +51,7 @@ struct ElementwiseInfo {
   Dtype operand_dtype(int k, Dtype d) const { return k == 0 && first_is_bool() ? Dtype::kBool : d; }
   Dtype natural_result(Dtype d) const { return form == OpForm::kTest ? Dtype::kBool : d; }
 };
+// The row of an operation. Valid for the whole process.
 const ElementwiseInfo& info(ElementwiseOp op);
 // All operations, in the order of the table.
 std::span<const ElementwiseOp> elementwise_ops();
@@ -84,6 +87,7 @@ struct FusedCall;
 
 namespace kernels {
 
+// The slots of the calls above.
 extern Slot<ElementwiseCall> elementwise;
 extern Slot<FusedCall> fused;
 

@@ -52,7 +52,7 @@ enum class OpCost : uint8_t {
 };
 
 // A row's number is that of its family and its place in the family's file: rows of one file say
-// nothing about the numbers of the others. Numbers between families stand for no operation.
+// nothing about the numbers of the others. Numbers between families name no operation.
 inline constexpr int kFamilyRows = 128;  // room for the rows of a family
 inline constexpr int kFirstArithmetic = 0 * kFamilyRows;
 inline constexpr int kFirstMath = 1 * kFamilyRows;

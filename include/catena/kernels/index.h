@@ -29,7 +29,7 @@ struct ScatterAddCall {
 inline constexpr int kMaxPositionLists = 3;  // the caller folds more of them into one
 
 // Elements chosen by lists of positions. All views have the shape of `values`: `base` has stride 0
-// along the axes that positions take the place of, and element i of values belongs to the element
+// along the axes that positions replace, and element i of values belongs to the element
 // of base at i displaced by the sum over k of wrap(positions[k][i]) * strides[k] bytes. An extent
 // of 0 means that the positions of that list need no wrapping. With kRaise the
 // caller has already checked that all positions are in range.
@@ -45,6 +45,7 @@ struct SelectCall {
 
 namespace kernels {
 
+// The slots of the calls above.
 extern Slot<TakeCall> take;
 extern Slot<ScatterAddCall> scatter_add;
 // values = elements; values contiguous and not empty.

@@ -43,6 +43,7 @@ struct AccuracyCall {
 
 namespace kernels {
 
+// The slots of the calls above.
 extern Slot<CrossEntropyCall> softmax_cross_entropy;
 extern Slot<CrossEntropyGradCall> softmax_cross_entropy_grad;
 extern Slot<AccuracyCall> accuracy;

@@ -9,6 +9,7 @@ namespace catena {
 
 class Array;
 
+// What is applied to the product and its bias.
 enum class Activation : uint8_t { kNone, kRelu };
 
 // output = activation(a @ b + bias) + (accumulate ? output : 0). 2-d, or 3-d with equal batch
@@ -27,6 +28,7 @@ struct MatmulCall {
 
 namespace kernels {
 
+// The slots of the calls above.
 extern Slot<MatmulCall> matmul;
 
 }  // namespace kernels

@@ -18,6 +18,7 @@ struct RandomBits {
   const Array* base = nullptr;
 };
 
+// The distributions that have a kernel.
 enum class RandomKind : uint8_t {
   kBits64,     // uint64
   kUniform,    // low + (high - low) * u, u of [0,1): 24 bits for <= 32-bit floats, 53 for float64
@@ -61,6 +62,7 @@ struct DropoutCall {
 
 namespace kernels {
 
+// The slots of the calls above.
 extern Slot<RandomCall> random;
 extern Slot<PermutationCall> permutation;
 extern Slot<DropoutCall> dropout;

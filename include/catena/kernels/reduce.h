@@ -9,6 +9,7 @@ namespace catena {
 
 class Array;
 
+// The reductions that have a kernel. kSumOfSquares serves norms and variances.
 enum class ReduceOp : uint8_t { kSum, kProd, kMax, kMin, kAll, kAny, kSumOfSquares };
 
 // output = scale * reduce(input) (+ output when accumulate). `output` has the input's ndim with
@@ -36,6 +37,7 @@ struct ArgReduceCall {
 
 namespace kernels {
 
+// The slots of the calls above.
 extern Slot<ReduceCall> reduce;
 extern Slot<ArgReduceCall> arg_reduce;
 

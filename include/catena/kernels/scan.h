@@ -18,6 +18,7 @@ struct ScanCall {
 
 namespace kernels {
 
+// The slots of the calls above.
 extern Slot<ScanCall> scan;
 
 }  // namespace kernels

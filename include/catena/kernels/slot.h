@@ -1,7 +1,7 @@
 // Slots: named kernels with a list of providers for each device type.
 //
 // Arrays and functions check shapes, dtypes and devices, allocate results and then call a slot with
-// one struct. What a provider may assume stands at the struct. All arrays of a call are on one
+// one struct. The struct's comment says what a provider may assume. All arrays of a call are on one
 // device; providers enqueue on its current stream.
 #pragma once
 
@@ -30,6 +30,7 @@ class SlotBase {
   SlotBase(const SlotBase&) = delete;
   SlotBase& operator=(const SlotBase&) = delete;
 
+  // As rules and error texts name the kernel.
   const char* name() const { return name_; }
   // Providers of a device type in the order in which they are asked, those that are off included.
   // Loads the device's plug-ins.
@@ -38,7 +39,9 @@ class SlotBase {
   void apply_rules();
 
  protected:
+  // A provider's function without its type.
   using AnyFunction = void (*)();
+  // A provider in the list.
   struct Entry {
     std::string provider;
     int priority;
@@ -47,16 +50,18 @@ class SlotBase {
   // Functions to ask, one after the other, up to a null pointer.
   using Table = std::vector<AnyFunction>;
 
+  // Adds a provider and publishes the table; higher priorities are asked first.
   void add(DeviceType type, const char* provider, int priority, AnyFunction function);
   AnyFunction find(DeviceType type, std::string_view provider) const;  // throws DeviceError
   // Loads the plug-ins of the device type and returns its functions, or throws DeviceError.
   const AnyFunction* load_or_fail(Device device) const;
-  // The table for a call that nobody of `asked` took, if there is another by now: a provider may
-  // have been added before the built-in ones. Else null.
+  // The table for a call that no provider of `asked` took, if there is another by now: a provider
+  // may have been added before the built-in ones. Else null.
   const AnyFunction* after_registration(Device device, const AnyFunction* asked) const;
   // No provider took the call: throws DeviceError that names those asked.
   [[noreturn]] void refuse(Device device) const;
 
+  // The name, the published tables, and the lists from which they are built.
   const char* name_;
   std::array<std::atomic<const AnyFunction*>, kDeviceTypeCount> tables_{};
   std::array<std::vector<Entry>, kDeviceTypeCount> entries_;

@@ -24,6 +24,7 @@ struct SoftmaxGradCall {
 
 namespace kernels {
 
+// The slots of the calls above.
 extern Slot<SoftmaxCall> softmax;
 extern Slot<SoftmaxGradCall> softmax_grad;
 

@@ -48,6 +48,7 @@ struct RunStartsCall {
 
 namespace kernels {
 
+// The slots of the calls above.
 extern Slot<SortCall> sort;
 extern Slot<OrderStatisticsCall> order_statistics;
 extern Slot<SearchSortedCall> searchsorted;

@@ -29,8 +29,10 @@ enum class CommOp : uint8_t {
 };
 const char* name(CommOp op);  // "all_reduce", ...; "unknown" for any other number
 
+// How the elements of ranks are combined; kWeighted multiplies by each rank's weight and sums.
 enum class Reduction : uint8_t { kSum, kMean, kMin, kMax, kProduct, kWeighted };
 const char* name(Reduction reduction);  // "sum", "mean", ...; "unknown" for any other number
+// name(reduction), for messages.
 inline std::string to_string(Reduction reduction) { return name(reduction); }
 
 // What the operation serves. Ranks that use the same operation for different things disagree.
@@ -42,6 +44,8 @@ enum class CallKind : uint8_t {
   kClose,    // the barrier in close()
 };
 
+// What ranks must agree on in a call. 16 bytes, without pointers: it is also the record in shared
+// memory.
 struct CallSignature {
   CommOp op = CommOp::kNone;
   Dtype dtype = Dtype::kUInt8;

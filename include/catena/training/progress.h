@@ -19,6 +19,7 @@ bool prints();
 // Columns of the terminal: COLUMNS, else the terminal's own number, else 80.
 int terminal_width();
 
+// The text of a progress line.
 struct Progress {
   int64_t done = 0, total = 0;    // samples of the whole run
   double samples_per_second = 0;  // 0: not known yet
@@ -31,6 +32,7 @@ std::string format_line(const Progress& progress);
 // "0:07", "12:34", "1:02:03".
 std::string format_duration(double seconds);
 
+// Where and how a Progress prints.
 struct ProgressOptions {
   std::optional<bool> terminal = {};  // default: draws_on_terminal()
   std::optional<bool> silent = {};    // default: !prints()

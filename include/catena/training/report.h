@@ -13,6 +13,7 @@ namespace catena::training {
 // Named numbers of one epoch, in the order of the columns.
 using Row = std::vector<std::pair<std::string, double>>;
 
+// Where a Report prints and writes.
 struct ReportOptions {
   // JSON file that is written anew (by rename) with each row; empty: none.
   std::string log = {};
@@ -32,8 +33,9 @@ class Report {
   void add(const Row& row);
   // Takes over the rows of an existing log whose "epoch" is at most `epoch`: what a resumed run
   // begins with. A missing log is none; a damaged one is an IoError.
-  void restore(int64_t epoch);
+  void restore(double epoch);
 
+  // The rows so far, restored ones included.
   const std::vector<Row>& rows() const { return rows_; }
   // A number of the last row; 0 without one. Throws ValueError for an unknown name.
   double last(const std::string& name) const;

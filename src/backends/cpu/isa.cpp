@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/cpu/loops/normalization.h"
 #include "backends/cpu/loops/tables.h"
 #include "catena/core/dtype.h"
 #include "catena/core/error.h"
@@ -137,6 +138,30 @@ Tables make_tables() {
   return tables;
 }
 
+// By the level of tables(), which fails where this build has none for the processor.
+NormalizationTables make_normalization_tables() {
+  NormalizationTables made{};
+  tables();
+  switch (best_level()) {
+#ifdef CATENA_HAVE_ISA_v4
+    case 4:
+      v4::fill_normalization(made);
+      break;
+#endif
+#ifdef CATENA_HAVE_ISA_v3
+    case 3:
+      v3::fill_normalization(made);
+      break;
+#endif
+#ifdef CATENA_HAVE_ISA_v2
+    case 2:
+      v2::fill_normalization(made);
+      break;
+#endif
+  }
+  return made;
+}
+
 }  // namespace
 
 int level_of_kernels(int processor, const char* wish, const std::vector<int>& built) {
@@ -152,6 +177,11 @@ int level_of_kernels(int processor, const char* wish, const std::vector<int>& bu
 
 const Tables& tables() {
   static const Tables instance = make_tables();
+  return instance;
+}
+
+const NormalizationTables& normalization_tables() {
+  static const NormalizationTables instance = make_normalization_tables();
   return instance;
 }
 

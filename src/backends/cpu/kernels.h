@@ -9,6 +9,7 @@
 #include "catena/kernels/index.h"
 #include "catena/kernels/loss.h"
 #include "catena/kernels/matmul.h"
+#include "catena/kernels/normalization.h"
 #include "catena/kernels/optimizer.h"
 #include "catena/kernels/random.h"
 #include "catena/kernels/reduce.h"
@@ -53,8 +54,11 @@ void softmax_cross_entropy_grad(const CrossEntropyGradCall& call);
 void accuracy(const AccuracyCall& call);
 void patches(const PatchesCall& call);
 void patch_sums(const PatchSumsCall& call);
-void sgd(const OptimizerCall& call);
-void momentum_sgd(const OptimizerCall& call);
-void adam(const OptimizerCall& call);
+void batch_normalization(const BatchNormalizationCall& call);
+void fixed_batch_normalization(const FixedBatchNormalizationCall& call);
+void batch_normalization_grad(const BatchNormalizationGradCall& call);
+void optimizer_update(const OptimizerCall& call);
+void find_nonfinite(const NonFiniteCall& call);
+void advance_loss_scale(const LossScaleCall& call);
 
 }  // namespace catena::host

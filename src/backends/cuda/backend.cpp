@@ -32,9 +32,9 @@ bool answer(cudaError_t error, const char* call) {
 template <class Wait>
 void wait_on_host(int index, Wait wait) {
   const WaitHook hook = wait_hook().load(std::memory_order_acquire);
-  if (hook) hook(cuda_device(index), 0);
+  if (hook) hook(cuda_device(index), WaitPhase::kBegin);
   CATENA_CUDA_CHECK(wait());
-  if (hook) hook(cuda_device(index), -1);
+  if (hook) hook(cuda_device(index), WaitPhase::kDone);
 }
 
 class CudaBackend final : public Backend {

@@ -30,7 +30,7 @@ cudaGraph_t stop_recording(const Stream& stream, cudaError_t* error) {
 void tell_watchers(int device) noexcept {
   try {
     if (const WaitHook hook = wait_hook().load(std::memory_order_acquire))
-      hook(cuda_device(device), 0);
+      hook(cuda_device(device), WaitPhase::kBegin);
   } catch (const std::exception&) {
     // What failed is reported where the result is wanted.
   }

@@ -21,6 +21,7 @@ extern "C" __attribute__((visibility("default"))) void catena_plugin_kernels() {
   gpu::register_scan_kernels();
   gpu::register_counting_kernels();
   gpu::register_patch_kernels();
+  gpu::register_normalization_kernels();
   register_composed_kernels(DeviceType::kCuda);
   register_jit_kernels();
 }

@@ -15,5 +15,6 @@ void register_sort_kernels();
 void register_scan_kernels();
 void register_counting_kernels();
 void register_patch_kernels();
+void register_normalization_kernels();
 
 }  // namespace catena::gpu

@@ -14,7 +14,7 @@ std::string nccl_text(ncclResult_t code, const char* call, ncclComm_t comm) {
   std::string text = message(call, ": ", ncclGetErrorString(code));
   const char* last = comm ? ncclGetLastError(comm) : nullptr;
   if (last && *last) text += message(" (NCCL's last words: ", last, ")");
-  return text + "; NCCL_DEBUG=WARN tells more";
+  return text + "; set NCCL_DEBUG=WARN for more";
 }
 
 ncclDataType_t nccl_dtype(Dtype dtype) {
@@ -32,7 +32,7 @@ ncclDataType_t nccl_dtype(Dtype dtype) {
       return ncclInt64;
     case Dtype::kUInt64:
       return ncclUint64;
-    case Dtype::kInt16:  // copies only look at the size
+    case Dtype::kInt16:  // only the size matters to copies
     case Dtype::kUInt16:
     case Dtype::kFloat16:
       return ncclFloat16;

@@ -61,7 +61,7 @@ void check_gpus(Communicator& control, Device device) {
     CATENA_CHECK(
         DeviceError, is_new, "nccl: ranks ", entry->second, " and ", r,
         " both use the GPU with PCI bus id ", place.bus,
-        "; NCCL needs a GPU of its own for every rank. Start at most as many ranks as the host has "
+        "; NCCL needs a separate GPU for every rank. Start at most as many ranks as the host has "
         "GPUs (catena-run does), leave the device to the communicator, or use \"mpi\"");
   }
 }
@@ -88,7 +88,7 @@ std::unique_ptr<NcclTransport> NcclTransport::create(CommunicatorPtr control, De
   }
   id = control->broadcast_object(id);
   auto core = std::make_shared<Core>(device.index(), timeout_of(options));
-  // The control communicator's records tell when a rank dies on the way.
+  // The control communicator's records show when a rank dies meanwhile.
   core->set_owner(control.get());
   {
     std::lock_guard lock(core->mutex);

@@ -40,17 +40,17 @@ class Watchdog {
     std::erase_if(cores_, [&](const Watched& w) { return w.core == core; });
   }
 
-  void on_host_wait(Device device, double waited) {
+  void on_host_wait(Device device, WaitPhase phase) {
     if (!device.is_cuda()) return;
     const auto cores = cores_on(device.index());
     // All are marked before one of them throws: the wait may go on in spite of it.
     for (const std::shared_ptr<Core>& core : cores) {
-      if (waited < 0 || core->failed()) continue;
+      if (phase != WaitPhase::kBegin || core->failed()) continue;
       if (const auto lock = lock_soon(*core)) core->flush();
     }
     for (const std::shared_ptr<Core>& core : cores) {
       core->throw_if_failed();
-      if (waited >= 0) continue;
+      if (phase != WaitPhase::kDone) continue;
       if (const auto lock = lock_soon(*core)) core->verify();
     }
   }
@@ -115,7 +115,7 @@ void unwatch(const std::shared_ptr<Core>& core) { Watchdog::get().remove(core); 
 
 void install_wait_hook() {
   wait_hook().store(
-      [](Device device, double waited) { Watchdog::get().on_host_wait(device, waited); });
+      [](Device device, WaitPhase phase) { Watchdog::get().on_host_wait(device, phase); });
 }
 
 }  // namespace catena::comm::nccl

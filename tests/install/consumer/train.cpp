@@ -40,7 +40,7 @@ void train(const catena::CommunicatorPtr& comm) {
   double first = 0, last = 0;
   for (int step = 0; step < 300; ++step) {
     optimizer.zero_grads();
-    const Variable loss = F::softmax_cross_entropy(model(Variable::constant(x)), t);
+    const Variable loss = F::softmax_cross_entropy(model(x), t);
     loss.backward();
     optimizer.update();
     last = loss.data().item<double>();

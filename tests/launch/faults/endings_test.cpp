@@ -129,12 +129,10 @@ TEST(Endings, KilledRanksLeaveNoSharedMemory) {
   kill(find_mpirun(mark), SIGKILL);
   EXPECT_NE(running.finish().status, 0);
   wait_for_processes(mark, 0, 5);
-  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+  for (const auto& segment : left_in_shared_memory("vader_segment.")) {
     struct stat status {};
-    const bool segment = entry.path().filename().string().starts_with("vader_segment.");
-    const bool young =
-        stat(entry.path().c_str(), &status) == 0 && time(nullptr) - status.st_mtime < 10;
-    EXPECT_FALSE(segment && young) << entry.path();
+    const bool young = stat(segment.c_str(), &status) == 0 && time(nullptr) - status.st_mtime < 10;
+    EXPECT_FALSE(young) << segment;
   }
 }
 #endif

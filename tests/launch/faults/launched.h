@@ -195,17 +195,32 @@ inline pid_t find_mpirun(const std::string& mark) {
   return 0;
 }
 
-// Whether boards are left in /dev/shm. Another job that is just starting has one for a moment.
-inline bool boards_are_left() {
+// Whether a process has the file mapped.
+inline bool is_mapped(const std::filesystem::path& file) {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    if (read_file(entry.path() / "maps").find(file.string() + '\n') != std::string::npos)
+      return true;
+  }
+  return false;
+}
+
+// Shared memory of that name which nobody uses and which stays. Jobs of other tests come and go:
+// theirs is mapped, but for a moment at their start and their end.
+inline std::vector<std::filesystem::path> left_in_shared_memory(const std::string& prefix) {
+  std::vector<std::filesystem::path> left;
   for (int tries = 0; tries < 40; ++tries) {
-    bool any = false;
-    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm"))
-      any |= entry.path().filename().string().starts_with("catena-board-");
-    if (!any) return false;
+    left.clear();
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+      if (entry.path().filename().string().starts_with(prefix) && !is_mapped(entry.path()))
+        left.push_back(entry.path());
+    }
+    if (left.empty()) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  return true;
+  return left;
 }
+
+inline bool boards_are_left() { return !left_in_shared_memory("catena-board-").empty(); }
 
 inline std::string new_mark() {
   static int number = 0;

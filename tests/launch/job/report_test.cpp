@@ -189,7 +189,7 @@ TEST(Report, HostsThatDoNotAnswerAreNamed) {
   job.planned_hosts = {"localhost", "a", "a", "b"};
   job.starter_code = 255;
   EXPECT_EQ(first_line(job),
-            "catena-run: hosts a, b have started no rank; what mpirun says about it stands above");
+            "catena-run: hosts a, b have started no rank; see the messages of mpirun above");
   EXPECT_EQ(make_report(job).exit_code, 1) << "what mpirun ends with is a matter of chance";
   job.findings.unreached_reason = "Host key verification failed.";
   EXPECT_EQ(first_line(job),

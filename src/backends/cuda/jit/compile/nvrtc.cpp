@@ -26,7 +26,7 @@ struct Nvrtc {
   decltype(&nvrtcGetProgramLog) log = nullptr;
   decltype(&nvrtcGetCUBINSize) cubin_size = nullptr;
   decltype(&nvrtcGetCUBIN) cubin = nullptr;
-  std::string error = "NVRTC was not looked for";  // empty when usable
+  std::string error = "NVRTC was not searched for";  // empty when usable
   std::string version_text;
 };
 

@@ -85,7 +85,7 @@ Options parse(int argc, char** argv) {
       options.prepare = true;
       continue;
     }
-    if (i + 1 == argc) fail_usage("'" + name + "' is no option, or its value is missing");
+    if (i + 1 == argc) fail_usage("'" + name + "' is not an option, or its value is missing");
     set_option(options, name, argv[++i]);
   }
   if (options.prepare == !options.out.empty()) fail_usage("give one of --prepare and --out");

@@ -1,0 +1,58 @@
+// BackwardObserver: told by backward passes when the gradients of parameters become final. Base of
+// data-parallel reduction, of pipelines and of hooks of users.
+#pragma once
+
+#include "catena/core/intrusive.h"
+
+namespace catena {
+
+class BackwardObserver;
+class Parameter;
+struct ParameterState;
+
+namespace detail {
+// What parameters and running passes hold of an observer, which may be gone: null then.
+struct ObserverLink : RefCounted {
+  BackwardObserver* observer;
+  explicit ObserverLink(BackwardObserver* o) : observer(o) {}
+  static void destroy(ObserverLink* link) { delete link; }
+};
+}  // namespace detail
+
+// Observes any number of parameters, and a parameter may have any number of observers, which are
+// told in the order in which they came. Observing holds neither alive: a parameter that goes is
+// forgotten, and an observer that goes is told nothing more.
+//
+// One pass tells from the thread that runs it. Observers may be added, removed and destroyed in
+// between and from their own calls (one that is added during a pass is told from the next one on),
+// but not while another thread runs a pass over the same parameters. What a call throws ends the
+// pass, which then tells nobody of its end.
+class BackwardObserver {
+ public:
+  BackwardObserver() : link_(new detail::ObserverLink(this)) {}
+  virtual ~BackwardObserver() { link_->observer = nullptr; }
+  BackwardObserver(const BackwardObserver&) = delete;
+  BackwardObserver& operator=(const BackwardObserver&) = delete;
+
+  // Asking twice is asking once. ValueError for an undefined parameter.
+  void observe(const Parameter& parameter);
+  // The parameter need not be observed.
+  void stop_observing(const Parameter& parameter);
+  // All of them, without looking at any.
+  void stop_observing();
+
+  // A pass that reaches a parameter of this observer is about to run its first function: the last
+  // moment at which the memory of gradients may be given another place
+  // (ParameterState::bind_gradient).
+  virtual void backward_begins() {}
+  // All uses of the parameter in the running pass are done. Once a pass, also for a parameter that
+  // no gradient has reached (ParameterState::has_gradient).
+  virtual void gradient_is_final(ParameterState& parameter) = 0;
+  // The pass is done.
+  virtual void backward_ends() {}
+
+ private:
+  IntrusivePtr<detail::ObserverLink> link_;
+};
+
+}  // namespace catena

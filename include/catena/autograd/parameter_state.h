@@ -1,0 +1,83 @@
+// ParameterState: what all handles of a parameter share. Its gradient is written through the calls
+// below alone, so that the memory and what is known of it cannot disagree.
+#pragma once
+
+#include <atomic>
+#include <boost/container/small_vector.hpp>
+#include <string>
+
+#include "catena/autograd/backward_observer.h"
+#include "catena/autograd/variable.h"
+
+namespace catena {
+
+// State behind Parameter handles.
+struct ParameterState : RefCounted {
+  Variable variable;                // root; its data is the parameter
+  std::string name;                 // full path in the model after setup: "/l1/W"
+  std::string path;                 // "l1/W", the longest that a model's listing gave; note_path
+  int64_t index = -1;               // position in the arena of the optimizer that holds it
+  std::atomic<bool> used{false};    // took part in a recorded forward
+  std::atomic<bool> listed{false};  // a set of functions or an optimizer has come across it
+
+  ParameterState();
+  ~ParameterState();
+  // Called when the last handle is gone.
+  static void destroy(ParameterState* state);
+
+  // Gradient ------------------------------------------------------------------------------------
+  // A contribution is written where accumulate_target() says, then mark_written() is called:
+  //   const GradientTarget target = state.accumulate_target();
+  //   kernel(..., *target.array, /*beta=*/target.accumulate ? 1 : 0);
+  //   state.mark_written();
+
+  // Memory of the parameter's dtype, shape and device, made on the first call.
+  GradientTarget accumulate_target() {
+    if (!gradient_.defined()) [[unlikely]]
+      allocate_gradient();
+    return {&gradient_, content_ != Content::kStale};
+  }
+  // The memory holds a gradient.
+  void mark_written() { content_ = Content::kGradient; }
+  // The gradient is zero. The memory is left alone: the next contribution overwrites it.
+  void mark_zero() { content_ = Content::kStale; }
+  // The memory was filled with zeros by the caller, as settle() does.
+  void mark_filled() { content_ = Content::kZeros; }
+
+  // Whether a gradient has flowed, or was given, since mark_zero().
+  bool has_gradient() const { return content_ == Content::kGradient; }
+  // Whether the gradient is zero although the memory says something else, or is not there.
+  bool is_stale() const { return content_ == Content::kStale; }
+  // The memory as it is; undefined until first needed. settle() gives the gradient's value.
+  const Array& gradient_memory() const { return gradient_; }
+  // Writes the zeros that mark_zero() has put off; the gradient.
+  const Array& settle();
+
+  // Copies a gradient of the parameter's dtype and shape, from any device.
+  void set_gradient(const Array& gradient);
+  // Adds one that is on the parameter's device, or copies it, as accumulate_target() says.
+  void add_gradient(const Array& gradient);
+  // Gives the gradient another place, for arenas and moves: values are not copied, and what is
+  // known of them stays. An undefined array gives the memory up, and with it the gradient.
+  void bind_gradient(const Array& memory);
+
+  // Observers -----------------------------------------------------------------------------------
+  // In the order in which they came; links of those that are gone may be among them.
+  using Observers = boost::container::small_vector<IntrusivePtr<detail::ObserverLink>, 1>;
+  const Observers& observers() const { return observers_; }
+
+ private:
+  friend class BackwardObserver;
+  enum class Content : uint8_t {
+    kStale,    // of no meaning, the gradient is zero
+    kZeros,    // zeros, no gradient has flowed
+    kGradient  // a gradient
+  };
+  void allocate_gradient();
+
+  Array gradient_;
+  Content content_ = Content::kStale;
+  Observers observers_;
+};
+
+}  // namespace catena

@@ -1,0 +1,12 @@
+// Joining along an axis.
+#pragma once
+
+#include "catena/functions/variable_operand.h"
+
+namespace catena::functions {
+
+// Inputs that agree in all but one axis, one after the other; else InvalidType. ValueError for no
+// input.
+Variable concat(const Variables& xs, int64_t axis = 1);
+
+}  // namespace catena::functions

@@ -1,0 +1,12 @@
+// The mean of squared differences.
+#pragma once
+
+#include "catena/functions/variable_operand.h"
+
+namespace catena::functions {
+
+// sum((x0 - x1)^2) / size; 0 for arrays without elements. Floats of one dtype and shape, else
+// InvalidType. 0-d, of their dtype.
+Variable mean_squared_error(const VariableOperand& x0, const VariableOperand& x1);
+
+}  // namespace catena::functions

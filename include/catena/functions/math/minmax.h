@@ -1,0 +1,14 @@
+// The largest and the smallest element along axes.
+#pragma once
+
+#include "catena/array/axes.h"
+#include "catena/functions/variable_operand.h"
+
+namespace catena::functions {
+
+// axes and keepdims as ReduceAxes says, or keepdims by itself: max(x, 0, true). The gradient goes
+// to every element that equals the extreme. Floats, and axes that x has, else InvalidType.
+Variable max(const VariableOperand& x, const ReduceAxes& axes = {}, YesNo keepdims = false);
+Variable min(const VariableOperand& x, const ReduceAxes& axes = {}, YesNo keepdims = false);
+
+}  // namespace catena::functions

@@ -1,0 +1,20 @@
+// Sums and means over axes.
+#pragma once
+
+#include "catena/array/axes.h"
+#include "catena/functions/variable_operand.h"
+
+namespace catena::functions {
+
+// axes and keepdims as ReduceAxes says, or keepdims by itself: sum(x, 0, true). Floats, and axes
+// that x has, else InvalidType. One kernel forward; the gradient is a view.
+Variable sum(const VariableOperand& x, const ReduceAxes& axes = {}, YesNo keepdims = false);
+Variable mean(const VariableOperand& x, const ReduceAxes& axes = {}, YesNo keepdims = false);
+inline Variable average(const VariableOperand& x, const ReduceAxes& axes = {},
+                        YesNo keepdims = false) {
+  return mean(x, axes, keepdims);
+}
+// Sums down to a shape that broadcasts to x's; x itself when the shapes agree.
+Variable sum_to(const VariableOperand& x, const Shape& shape);
+
+}  // namespace catena::functions

@@ -1,0 +1,13 @@
+// How gradients that meet at a vertex of the graph add up.
+#pragma once
+
+#include "catena/autograd/variable.h"
+
+namespace catena {
+
+// Adds g, which has the vertex's dtype, shape and device, to its gradient: in the memory of a
+// parameter, in place where nobody else can see it, else as a new array. With create_graph also to
+// grad_variable, recorded.
+void contribute(VariableNode& vertex, const Variable& g, bool create_graph);
+
+}  // namespace catena

@@ -1,0 +1,57 @@
+// Table of the inner loops of batch normalization, compiled once for each x86-64 level. A header of
+// its own beside tables.h, so that a change here does not compile every other loop again; for what
+// it may include see there.
+#pragma once
+
+#include <cstdint>
+
+namespace catena::host {
+
+// A piece of a batch is `rows` rows of `columns` contiguous elements, one row behind the other. All
+// elements of a piece are of one channel (index 0 below), or column j is of channel j (index 1):
+// constants and results are one number a channel, from the piece's first channel on.
+template <class T>
+struct NormalizationLoops {
+  // Mean and sum of squared deviations from it, of pieces of at most kLongestPiece rows, or as many
+  // elements where they are of one channel.
+  void (*moments[2])(const T* x, int64_t rows, int64_t columns, double* mean, double* squares);
+  // y = (x - mean) * scale + shift (+ residual), then relu on request. `residual` may be null.
+  struct Apply {
+    const T *x, *residual, *mean, *scale, *shift;
+    bool relu;
+    T* y;
+  };
+  void (*apply[2])(const Apply& a, int64_t rows, int64_t columns);
+  // With g = gy, or 0 where y is not positive (y may be null): the sums of g and g * (x - mean).
+  struct Sums {
+    const T *x, *gy, *y, *mean;
+    double *g, *gx;
+  };
+  void (*sums[2])(const Sums& s, int64_t rows, int64_t columns);
+  // gx = of_g * g + of_x * (x - mean) + constant, and `masked` = g unless it is null.
+  struct Gradient {
+    const T *x, *gy, *y, *mean, *of_g, *of_x, *constant;
+    T *gx, *masked;
+  };
+  void (*gradient[2])(const Gradient& g, int64_t rows, int64_t columns);
+};
+inline constexpr int64_t kLongestPiece = 1024;
+
+struct NormalizationTables {
+  NormalizationLoops<float> of_float;
+  NormalizationLoops<double> of_double;
+};
+// Those of this processor, or of what CATENA_CPU_ISA allows.
+const NormalizationTables& normalization_tables();
+
+namespace v2 {
+void fill_normalization(NormalizationTables& tables);
+}
+namespace v3 {
+void fill_normalization(NormalizationTables& tables);
+}
+namespace v4 {
+void fill_normalization(NormalizationTables& tables);
+}
+
+}  // namespace catena::host

@@ -1,0 +1,82 @@
+// split_axis: views; the gradient joins those of the parts.
+#include "catena/functions/array/split_axis.h"
+
+#include "catena/array/creation.h"
+#include "catena/functions/array/concat.h"
+#include "functions/support.h"
+
+namespace catena::functions {
+namespace {
+
+class SplitNode final : public FunctionNode {
+ public:
+  SplitNode(int axis, std::vector<Shape> parts) : axis_(axis), parts_(std::move(parts)) {}
+  std::string label() const override { return "SplitAxis"; }
+  void backward(BackwardContext& context) override {
+    Variables grads;
+    bool any = false;
+    for (size_t j = 0; j < parts_.size(); ++j) {
+      Variable gy = context.grad_output(static_cast<int>(j));
+      any = any || gy.defined();
+      grads.push_back(gy);
+    }
+    if (!any) return;
+    const VariableNode& input = *inputs()[0];
+    for (size_t j = 0; j < parts_.size(); ++j) {
+      if (!grads[j].defined())
+        grads[j] = Variable::constant(zeros(parts_[j], {input.dtype, input.device}));
+    }
+    context.set_grad(0, concat(grads, axis_));
+  }
+
+ private:
+  int axis_;
+  std::vector<Shape> parts_;
+};
+
+Variables record_split(const Variable& x, const std::vector<Array>& parts, int axis) {
+  const std::span<const Variable> inputs(&x, 1);
+  if (must_record("split_axis", inputs)) {
+    std::vector<Shape> shapes;
+    for (const Array& part : parts) shapes.push_back(part.shape());
+    return make_node<SplitNode>(axis, std::move(shapes))->connect(inputs, parts);
+  }
+  Variables results;
+  for (const Array& part : parts) results.push_back(unrecorded(inputs, part));
+  return results;
+}
+
+int checked_axis(const Array& x, int64_t axis) {
+  const Checks checks("SplitAxis");
+  if (axis >= 0)
+    checks.require(TypeOf(x, 0).ndim() > shown(axis, "axis"));
+  else
+    checks.require(TypeOf(x, 0).ndim() >= shown(-axis, "-axis"));
+  return normalize_axis("split_axis", axis, x.ndim());
+}
+
+}  // namespace
+
+Variables split_axis(const VariableOperand& operand, int64_t sections, int64_t axis) {
+  const Variable& x = operand.variable("split_axis");
+  const int a = checked_axis(x.data(), axis);
+  CATENA_CHECK(ValueError, sections > 0, "split_axis: expected at least one section, got ",
+               sections);
+  Checks("SplitAxis").require(TypeOf(x.data(), 0).shape(a) % shown(sections, "sections") == 0);
+  return record_split(x, split(x.data(), sections, a), a);
+}
+
+Variables split_axis(const VariableOperand& operand, const Axes& positions, int64_t axis) {
+  const Variable& x = operand.variable("split_axis");
+  const int a = checked_axis(x.data(), axis);
+  int64_t previous = 0;
+  for (int64_t position : positions) {
+    CATENA_CHECK(ValueError, position >= previous, "split_axis: cut positions must ascend, got ",
+                 positions);
+    previous = position;
+  }
+  Checks("SplitAxis").require(TypeOf(x.data(), 0).shape(a) >= shown(previous, "max_index"));
+  return record_split(x, split(x.data(), positions, a), a);
+}
+
+}  // namespace catena::functions

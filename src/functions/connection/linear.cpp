@@ -1,0 +1,134 @@
+// linear and the layer Linear: one product with the bias in it, whose gradients go straight to
+// their place.
+#include "catena/functions/connection/linear.h"
+
+#include <cmath>
+
+#include "catena/core/memory_profile.h"
+#include "catena/functions/array/reshape.h"
+#include "catena/functions/math/matmul.h"
+#include "catena/functions/math/sum.h"
+#include "functions/advice.h"
+#include "functions/support.h"
+#include "functions/weighted_layer.h"
+
+namespace catena::functions {
+namespace {
+
+// (n, ...) as (n, in).
+int64_t flat_extent(const Shape& shape) {
+  int64_t n = 1;
+  for (size_t i = 1; i < shape.size(); ++i) n *= shape[i];
+  return n;
+}
+Array flatten(const Array& x) {
+  return x.ndim() == 2 ? x : x.reshape({x.shape()[0], flat_extent(x.shape())});
+}
+
+void check_types(const Array& x, const Variable& weight, const Array* b) {
+  const Array& W = weight.data();
+  const Checks checks([&] { return layer_label("Linear", weight); },
+                      [&] { return layer_advice(x, W); });
+  const TypeOf in(x, 0), w(W, 1);
+  checks.require(w.dtype().kind() == 'f', in.dtype() == W.dtype(), in.ndim() >= 2, w.ndim() == 2,
+                 shown(flat_extent(x.shape()), "prod(in_types[0].shape[1:])") ==
+                     shown(w.shape(1), "W.shape[1]"));
+  if (b == nullptr) return;
+  const TypeOf bias(*b, 2);
+  checks.require(bias.dtype() == w.dtype(), bias.ndim() == 1, bias.shape(0) == w.shape(0));
+}
+
+// y = x W^T + b, with or without bias and relu. Saves x and W (and y for relu).
+class LinearNode final : public FunctionNode {
+ public:
+  LinearNode(const Shape& x_shape, bool bias, bool relu)
+      : x_shape_(x_shape), bias_(bias), relu_(relu) {}
+  std::string label() const override { return relu_ ? "LinearReLU" : "Linear"; }
+
+  void backward(BackwardContext& context) override {
+    Variable gy = context.grad_output();
+    if (!gy.defined()) return;
+    if (relu_) gy = relu_grad(gy, context.output());
+    if (context.create_graph()) return backward_recorded(context, gy);
+    const Array& g = gy.data();
+    if (context.needs(0)) give_product(context, 0, g, context.input(1).data(), x_shape_);
+    if (context.needs(1)) {
+      const Array x = flatten(context.input(0).data());
+      give_product(context, 1, g.T(), x, {g.shape()[1], x.shape()[1]});
+    }
+    if (bias_ && context.needs(2)) give_sum(context, 2, g, {g.shape()[1]});
+  }
+
+ private:
+  void backward_recorded(BackwardContext& context, const Variable& gy) const {
+    if (context.needs(0)) context.set_grad(0, reshape(matmul(gy, context.input(1)), x_shape_));
+    if (context.needs(1)) {
+      const Variable x = context.input(0);
+      context.set_grad(1, matmul(gy, reshape(x, flatten(x.data()).shape()), true));
+    }
+    if (bias_ && context.needs(2)) context.set_grad(2, sum(gy, 0));
+  }
+
+  Shape x_shape_;
+  bool bias_, relu_;
+};
+
+Variable apply_linear(const Variable& x, const Variable& W, const Variable* b, bool with_relu) {
+  const CallScope scope("linear");
+  check_types(x.data(), W, b ? &b->data() : nullptr);
+  check_layer_devices("linear", x.data(), W, b ? &b->data() : nullptr);
+  const Array y = Array::uninitialized({x.shape()[0], W.shape()[0]}, x.dtype(), x.device());
+  const Array bias = b ? b->data().contiguous() : Array();
+  matmul_into(flatten(x.data()), W.data().T(), y, false, b ? &bias : nullptr,
+              with_relu ? Activation::kRelu : Activation::kNone);
+  const Variable all[3] = {x, W, b ? *b : Variable()};
+  const std::span<const Variable> inputs(all, b ? 3 : 2);
+  return record("linear", inputs, y, [&] {
+    auto node = make_node<LinearNode>(x.shape(), b != nullptr, with_relu);
+    if (W.requires_grad()) node->save_input(0, x);
+    if (x.requires_grad()) node->save_input(1, W);
+    if (with_relu) node->save_output(0, y);
+    return node;
+  });
+}
+
+Array initial_linear_weight(int64_t in, int64_t out, const LinearOptions& options) {
+  CATENA_CHECK(ValueError, in > 0 && out > 0, "Linear: expected sizes of at least 1, got ", in,
+               " and ", out);
+  return initial_weight("Linear", {out, in}, "(out, in)", options.initialW, options.dtype,
+                        options.wscale * std::sqrt(1.0 / static_cast<double>(in)));
+}
+
+}  // namespace
+
+Variable linear(const VariableOperand& x, const VariableOperand& W) {
+  return apply_linear(x.variable("linear"), W.variable("linear"), nullptr, false);
+}
+
+Variable linear(const VariableOperand& x, const VariableOperand& W, const VariableOperand& b) {
+  return apply_linear(x.variable("linear"), W.variable("linear"), &b.variable("linear"), false);
+}
+
+Variable linear_relu(const VariableOperand& x, const VariableOperand& W, const VariableOperand& b) {
+  return apply_linear(x.variable("linear_relu"), W.variable("linear_relu"),
+                      &b.variable("linear_relu"), true);
+}
+
+Linear::Linear(int64_t in_size, int64_t out_size, const LinearOptions& options)
+    : W(initial_linear_weight(in_size, out_size, options)) {
+  if (!options.nobias || options.initial_bias)
+    b = OwnedParameter(initial_bias("Linear", W.data(), options.initial_bias, options.bias));
+}
+
+Variable Linear::operator()(const VariableOperand& x) const {
+  CATENA_CHECK(ValueError, W.defined(), "Linear: this layer has no weights; it was moved from");
+  return apply_linear(x.variable("Linear"), W.variable(), b.defined() ? &b.variable() : nullptr,
+                      false);
+}
+
+void Linear::visit_parameters(const Visitor& visitor, const std::string& prefix) {
+  visitor(prefix + "W", W);
+  if (b.defined()) visitor(prefix + "b", b);
+}
+
+}  // namespace catena::functions

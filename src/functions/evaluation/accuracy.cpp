@@ -1,0 +1,51 @@
+// accuracy: a kernel without a gradient.
+#include "catena/functions/evaluation/accuracy.h"
+
+#include "catena/core/memory_profile.h"
+#include "functions/advice.h"
+#include "functions/labels.h"
+#include "functions/support.h"
+
+namespace catena::functions {
+namespace {
+
+// t has y's axes without the classes; trailing ones of extent 1 may be missing.
+void check_types(const Array& y, const Array& t) {
+  const Checks checks("Accuracy", [&] { return label_advice("accuracy", y, t); });
+  const TypeOf scores(y, 0), labels(t, 1);
+  checks.require_float(y);
+  if (t.dtype() != Dtype::kInt64) checks.require(labels.dtype() == Dtype::kInt32);
+  checks.require(scores.ndim() >= 2, labels.ndim() >= 1, labels.ndim() <= scores.ndim() - 1,
+                 scores.shape(0) == labels.shape(0));
+  for (int i = 2; i < y.ndim(); ++i) {
+    if (i - 1 < t.ndim())
+      checks.require(scores.shape(i) == labels.shape(i - 1));
+    else
+      checks.require(scores.shape(i) == 1);
+  }
+}
+
+}  // namespace
+
+Variable accuracy(const VariableOperand& y_operand, const VariableOperand& t_operand,
+                  std::optional<int32_t> ignore_label) {
+  const Variable& y = y_operand.variable("accuracy");
+  const Variable& t = t_operand.variable("accuracy");
+  check_types(y.data(), t.data());
+  const CallScope scope("accuracy");
+  check_same_device("accuracy", y.data(), t.data());
+  const AxisView view(y.shape(), 1);
+  const Array labels = Labels::as_int32(t.data()).reshape({view.outer, view.inner});
+  if (y.device().is_cpu())
+    Labels::check("accuracy", labels, y.shape()[1], ignore_label.value_or(-1));
+  const Array result = Array::uninitialized({}, compute_dtype(y.dtype()), y.device());
+  if (y.size() == 0)
+    result.fill(0.0);
+  else
+    kernels::accuracy(y.device(), {view.of(y.data()), labels, ignore_label.has_value(),
+                                   ignore_label.value_or(-1), result});
+  const Variable inputs[2] = {y, t};
+  return unrecorded(inputs, result);
+}
+
+}  // namespace catena::functions

@@ -1,0 +1,69 @@
+// sigmoid_cross_entropy, of element-wise kernels and a sum.
+#include "catena/functions/loss/sigmoid_cross_entropy.h"
+
+#include "catena/array/creation.h"
+#include "catena/array/indexing.h"
+#include "catena/array/reduction.h"
+#include "functions/support.h"
+
+namespace catena::functions {
+namespace {
+
+// Gradient (sigmoid(x) - t) / count at the elements that count.
+class SigmoidCrossEntropyNode final : public FunctionNode {
+ public:
+  SigmoidCrossEntropyNode(const Array& mask, const Array& t, const Array& inverse_count)
+      : mask_(mask), t_(t), inverse_count_(inverse_count) {}
+  std::string label() const override { return "SigmoidCrossEntropy"; }
+  void backward(BackwardContext& context) override {
+    const Variable gy = context.grad_output();
+    if (!gy.defined() || !context.needs(0)) return;
+    const Variable g = (sigmoid(context.input(0)) - t_) * (gy * inverse_count_);
+    context.set_grad(0, where(mask_, g, 0.0));
+  }
+
+ private:
+  Array mask_, t_, inverse_count_;
+};
+
+std::string advice(const Array& x, const Array& t) {
+  const bool swapped = is_int(x.dtype()) && is_float(t.dtype());
+  return message(
+      "Expected are floating scores and labels 0 and 1 in an integer dtype, of one shape; came ",
+      x.dtype(), " of shape ", x.shape(), " and ", t.dtype(), " of shape ", t.shape(), ".",
+      swapped ? " The arguments look swapped: it is sigmoid_cross_entropy(scores, labels)." : "");
+}
+
+void check_types(const Array& x, const Array& t) {
+  const Checks checks("SigmoidCrossEntropy", [&] { return advice(x, t); });
+  const TypeOf scores(x, 0), labels(t, 1);
+  checks.require_float(x);
+  if (!is_unsigned_int(t.dtype())) checks.require(labels.dtype().kind() == 'i');
+  checks.require(scores.ndim() >= 1, scores.ndim() == labels.ndim());
+  for (int i = 0; i < x.ndim(); ++i) checks.require(scores.shape(i) == labels.shape(i));
+}
+
+}  // namespace
+
+Variable sigmoid_cross_entropy(const VariableOperand& x_operand, const VariableOperand& t_operand,
+                               bool normalize, int32_t ignore_label) {
+  const Variable& x = x_operand.variable("sigmoid_cross_entropy");
+  const Variable& t = t_operand.variable("sigmoid_cross_entropy");
+  check_types(x.data(), t.data());
+  const Array target = t.data().astype(x.dtype()), mask = not_equal(t.data(), ignore_label);
+  const Dtype sums = compute_dtype(x.dtype());
+  const double samples = static_cast<double>(std::max<int64_t>(x.shape()[0], 1));
+  const Array count = normalize ? catena::maximum(catena::sum(mask.astype(sums)), 1.0)
+                                : full({}, samples, {sums, x.device()});
+  const Array inverse = catena::reciprocal(count).astype(x.dtype(), false);
+  const Array each = catena::where(mask, catena::softplus(x.data()) - x.data() * target, 0.0);
+  const Array loss = catena::sum(each) * inverse;
+  const Variable inputs[2] = {x, t};
+  return record("sigmoid_cross_entropy", inputs, loss, [&] {
+    auto node = make_node<SigmoidCrossEntropyNode>(mask, target, inverse);
+    node->save_input(0, x);
+    return node;
+  });
+}
+
+}  // namespace catena::functions

@@ -1,0 +1,274 @@
+// One node class serves every row of elementwise.def; what differs is a table of gradient functions
+// made from the rows' gradient columns.
+#include "catena/functions/math/elementwise.h"
+
+#include <array>
+
+#include "catena/array/elementwise.h"
+#include "catena/functions/array/cast.h"
+#include "catena/functions/math/sum.h"
+#include "functions/support.h"
+#include "kernels/elementwise_rows.h"
+
+namespace catena::functions {
+namespace {
+
+// What a gradient column may save: inputs and the output.
+constexpr uint8_t None = 0, X0 = 1, X1 = 2, X2 = 4, Y = 8;
+
+// What a gradient expression may name: gy and what its column saves of x0, x1, x2, y.
+struct GradientArguments {
+  Variable gy;
+  Variable inputs[3];
+  Scalar numbers[3];
+  Variable y;
+
+  VariableOperand operand(int k) const {
+    return inputs[k].defined() ? VariableOperand(inputs[k]) : VariableOperand(numbers[k]);
+  }
+  // As a variable: second-order gradients compose arithmetic on operands, so that a host number
+  // becomes a constant of gy's type.
+  Variable variable(int k) const {
+    return inputs[k].defined()
+               ? inputs[k]
+               : Variable::constant(full({}, numbers[k], {gy.dtype(), gy.device()}));
+  }
+};
+using Gradient = Variable (*)(const GradientArguments&);
+
+struct GradientColumn {
+  Gradient function = nullptr;  // null: not differentiable
+  uint8_t saves = None;
+};
+struct GradientRow {
+  GradientColumn columns[3];
+};
+constexpr GradientColumn ND;
+
+}  // namespace
+
+// The functions themselves; those of gradient rows are used by gradient expressions only.
+static Variable apply(ElementwiseOp op, std::initializer_list<const VariableOperand*> operands);
+#define CATENA_EW1(functor, name, ...) \
+  Variable name(const VariableOperand& x) { return apply(ElementwiseOp::k##name, {&x}); }
+#define CATENA_EW2(functor, name, ...)                                  \
+  Variable name(const VariableOperand& x0, const VariableOperand& x1) { \
+    return apply(ElementwiseOp::k##name, {&x0, &x1});                   \
+  }
+#define CATENA_EW3(functor, name, ...)                                                             \
+  Variable name(const VariableOperand& x0, const VariableOperand& x1, const VariableOperand& x2) { \
+    return apply(ElementwiseOp::k##name, {&x0, &x1, &x2});                                         \
+  }
+#include "catena/kernels/detail/elementwise_arithmetic.def"
+#include "catena/kernels/detail/elementwise_gradient.def"
+#include "catena/kernels/detail/elementwise_math.def"
+#undef CATENA_EW1
+#undef CATENA_EW2
+#undef CATENA_EW3
+
+namespace {
+
+// An operand that an expression's column does not save: nothing takes it.
+struct NotSaved {};
+
+// Operand k or the output for an expression whose column saves `saves`. First-order gradients are
+// one operation, which takes host numbers as they are; the compositions of second order get
+// variables.
+template <bool kComposed, uint8_t saves, int k>
+auto operand(const GradientArguments& a) {
+  if constexpr ((saves >> k & 1) == 0)
+    return NotSaved();
+  else if constexpr (kComposed)
+    return a.variable(k);
+  else
+    return a.operand(k);
+}
+template <uint8_t saves>
+const auto& output(const GradientArguments& a) {
+  static constexpr NotSaved kNotSaved;
+  if constexpr ((saves & Y) == 0)
+    return kNotSaved;
+  else
+    return a.y;
+}
+
+// One gradient column: the expression as a function of the arguments, and what it saves.
+#define CATENA_G(saves, ...)                                              \
+  GradientColumn {                                                        \
+    [](const GradientArguments& a) -> Variable {                          \
+      [[maybe_unused]] const auto& gy = a.gy;                             \
+      [[maybe_unused]] const auto& y = output<(saves)>(a);                \
+      [[maybe_unused]] const auto x0 = operand<kComposed, (saves), 0>(a); \
+      [[maybe_unused]] const auto x1 = operand<kComposed, (saves), 1>(a); \
+      [[maybe_unused]] const auto x2 = operand<kComposed, (saves), 2>(a); \
+      return __VA_ARGS__;                                                 \
+    },                                                                    \
+        (saves)                                                           \
+  }
+
+using GradientRows = std::array<GradientRow, kElementwiseRows>;
+#define CATENA_ROW(name, ...) rows[size_t(ElementwiseOp::k##name)] = {{__VA_ARGS__}};
+#define CATENA_EW1(functor, name, caption, types, form, cost, low, high, g0) CATENA_ROW(name, g0)
+#define CATENA_EW2(functor, name, caption, types, form, cost, low, high, g0, g1) \
+  CATENA_ROW(name, g0, g1)
+#define CATENA_EW3(functor, name, caption, types, form, cost, low, high, g0, g1, g2) \
+  CATENA_ROW(name, g0, g1, g2)
+constexpr void add_operations(GradientRows& rows) {
+  constexpr bool kComposed = false;
+#include "catena/kernels/detail/elementwise_arithmetic.def"
+#include "catena/kernels/detail/elementwise_logic.def"
+#include "catena/kernels/detail/elementwise_math.def"
+}
+constexpr void add_gradients(GradientRows& rows) {
+  constexpr bool kComposed = true;
+#include "catena/kernels/detail/elementwise_gradient.def"
+}
+#undef CATENA_EW1
+#undef CATENA_EW2
+#undef CATENA_EW3
+#undef CATENA_ROW
+#undef CATENA_G
+
+constexpr GradientRows kRows = [] {
+  GradientRows rows{};
+  add_operations(rows);
+  add_gradients(rows);
+  return rows;
+}();
+
+const GradientRow& row_of(ElementwiseOp op) { return kRows[static_cast<size_t>(op)]; }
+
+// Captions in graph drawings; an operand that is a host number is shown in its place.
+std::string caption(ElementwiseOp op, const Scalar* left, const Scalar* right) {
+  const auto shown = [](const Scalar& value) {
+    const std::string text = to_string(value);
+    return text.starts_with('-') ? "(" + text + ")" : text;
+  };
+  std::string text = info(op).caption;
+  if (!text.starts_with("_ ")) return text;
+  if (right) text.replace(text.size() - 1, 1, shown(*right));
+  if (left) text.replace(0, 1, shown(*left));
+  return text;
+}
+
+class ElementwiseNode final : public FunctionNode {
+ public:
+  ElementwiseNode(ElementwiseOp op, std::span<const VariableOperand* const> operands)
+      : op_(op), count_(static_cast<int8_t>(operands.size())) {
+    int8_t next = 0;
+    for (int k = 0; k < count_; ++k) {
+      const VariableOperand& operand = *operands[size_t(k)];
+      position_[k] = operand.is_number() ? int8_t{-1} : next++;
+      numbers_[k] = operand.number();
+    }
+  }
+
+  std::string label() const override {
+    return caption(op_, position_[0] < 0 ? &numbers_[0] : nullptr,
+                   count_ > 1 && position_[1] < 0 ? &numbers_[1] : nullptr);
+  }
+
+  void backward(BackwardContext& context) override {
+    GradientArguments arguments;
+    arguments.gy = context.grad_output();
+    if (!arguments.gy.defined()) return;
+    const GradientRow& row = row_of(op_);
+    fill(arguments, context, row);
+    for (int k = 0; k < count_; ++k) {
+      if (wants(context, row, k))
+        give_fitting(context, position_[k], row.columns[k].function(arguments));
+    }
+  }
+
+ private:
+  bool wants(BackwardContext& context, const GradientRow& row, int k) const {
+    return position_[k] >= 0 && row.columns[k].function && context.needs(position_[k]);
+  }
+
+  // Fetches what the wanted gradients use.
+  void fill(GradientArguments& arguments, BackwardContext& context, const GradientRow& row) const {
+    uint8_t used = 0;
+    for (int k = 0; k < count_; ++k) {
+      if (wants(context, row, k)) used |= row.columns[k].saves;
+    }
+    for (int k = 0; k < count_; ++k) {
+      arguments.numbers[k] = numbers_[k];
+      if ((used >> k & 1) && position_[k] >= 0) arguments.inputs[k] = context.input(position_[k]);
+    }
+    if (used & Y) arguments.y = context.output();
+  }
+
+  // Brings a gradient of the output's type to the input's: sums over broadcast axes, casts.
+  void give_fitting(BackwardContext& context, int i, Variable g) const {
+    if (!g.defined()) return;
+    const VariableNode& input = *inputs()[size_t(i)];
+    if (g.dtype() != input.dtype) g = cast(g, input.dtype);
+    if (g.shape() == input.shape) return context.set_grad(i, g);
+    if (context.create_graph()) return context.set_grad(i, sum_to(g, input.shape));
+    give_sum(context, i, g.data(), input.shape);
+  }
+
+  ElementwiseOp op_;
+  int8_t count_;
+  int8_t position_[3] = {-1, -1, -1};  // of each operand among the inputs; -1: a number
+  Scalar numbers_[3];
+};
+
+Array compute(ElementwiseOp op, std::span<const VariableOperand* const> operands) {
+  const auto operand = [&](size_t k) {
+    return operands[k]->is_number() ? Operand(operands[k]->number())
+                                    : Operand(operands[k]->variable(info(op).name).data());
+  };
+  if (operands.size() == 1) return elementwise(op, {operand(0)});
+  if (operands.size() == 2) return elementwise(op, {operand(0), operand(1)});
+  return elementwise(op, {operand(0), operand(1), operand(2)});
+}
+
+void check_floats(ElementwiseOp op, std::span<const Variable> inputs) {
+  const Checks checks([op] { return caption(op, nullptr, nullptr); });
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i].requires_grad()) checks.require_float(inputs[i].data(), static_cast<int>(i));
+  }
+}
+
+}  // namespace
+
+static Variable apply(ElementwiseOp op, std::initializer_list<const VariableOperand*> list) {
+  const std::span<const VariableOperand* const> operands(list.begin(), list.size());
+  const ElementwiseInfo& row = info(op);
+  const Array output = compute(op, operands);
+  Variable copies[3];
+  int count = 0;
+  const Variable* only = nullptr;
+  for (const VariableOperand* operand : operands) {
+    if (operand->is_number()) continue;
+    only = &operand->variable(row.name);
+    if (operands.size() > 1) copies[count] = *only;
+    ++count;
+  }
+  if (count == 0) return Variable::constant(output);
+  const std::span<const Variable> inputs(operands.size() > 1 ? copies : only, size_t(count));
+  if (!must_record(row.name, inputs)) return unrecorded(inputs, output);
+  if (!row.differentiable) return Variable::constant(output);
+  const GradientRow& gradients = row_of(op);
+  uint8_t used = 0;
+  int i = 0;
+  for (size_t k = 0; k < operands.size(); ++k) {
+    if (operands[k]->is_number()) continue;
+    if (gradients.columns[k].function && inputs[size_t(i)].requires_grad())
+      used |= gradients.columns[k].saves;
+    ++i;
+  }
+  if (config().type_check && !row.first_is_bool()) check_floats(op, inputs);
+  const auto node = make_node<ElementwiseNode>(op, operands);
+  i = 0;
+  for (size_t k = 0; k < operands.size(); ++k) {
+    if (operands[k]->is_number()) continue;
+    if (used >> k & 1) node->save_input(i, inputs[size_t(i)]);
+    ++i;
+  }
+  if (used & Y) node->save_output(0, output);
+  return node->connect(inputs, output);
+}
+
+}  // namespace catena::functions

@@ -1,0 +1,105 @@
+// matmul and batch_matmul: one node, whose gradients are products of the same kind.
+#include "catena/functions/math/matmul.h"
+
+#include "catena/core/memory_profile.h"
+#include "catena/functions/array/reshape.h"
+#include "functions/advice.h"
+#include "functions/support.h"
+
+namespace catena::functions {
+namespace {
+
+// Views of a matrix operand: a vector as a column, then transposed on request.
+Array as_matrix(const Array& a, bool transposed, int matrix_axes) {
+  const Array m = a.ndim() < matrix_axes ? a.expand_dims(-1) : a;
+  return transposed ? m.swapaxes(-1, -2) : m;
+}
+
+// Both matmul (two axes) and batch_matmul (three).
+class MatmulNode final : public FunctionNode {
+ public:
+  MatmulNode(int axes, bool transa, bool transb) : axes_(axes), transa_(transa), transb_(transb) {}
+  std::string label() const override { return axes_ == 2 ? "MatMul" : "BatchMatMul"; }
+
+  void backward(BackwardContext& context) override {
+    const Variable gy = context.grad_output();
+    if (!gy.defined()) return;
+    // y = A B with A = op(a), B = op(b): the gradient of A is gy B^T, that of B is A^T gy.
+    if (context.needs(0)) {
+      const Variable b = context.input(1);
+      if (transa_)
+        give_matmul(context, 0, b, transb_, gy, true);
+      else
+        give_matmul(context, 0, gy, false, b, !transb_);
+    }
+    if (context.needs(1)) {
+      const Variable a = context.input(0);
+      if (transb_)
+        give_matmul(context, 1, gy, true, a, transa_);
+      else
+        give_matmul(context, 1, a, !transa_, gy, false);
+    }
+  }
+
+ private:
+  void give_matmul(BackwardContext& context, int i, const Variable& a, bool transa,
+                   const Variable& b, bool transb) const {
+    const Shape& shape = inputs()[size_t(i)]->shape;
+    if (context.create_graph()) {
+      const Variable product =
+          axes_ == 2 ? matmul(a, b, transa, transb) : batch_matmul(a, b, transa, transb);
+      return context.set_grad(i, reshape(product, shape));
+    }
+    give_product(context, i, as_matrix(a.data(), transa, axes_), as_matrix(b.data(), transb, axes_),
+                 shape);
+  }
+  int axes_;
+  bool transa_, transb_;
+};
+
+// "in_types[0].shape[1] (2-D array)": the extent of an operand that is summed over.
+std::string inner_text(const Array& a, int i, bool last, int axes) {
+  const bool column = a.ndim() < axes;
+  const int axis = column ? a.ndim() - 1 : a.ndim() - (last ? 1 : 2);
+  const std::string where = column && last ? "1" : message("in_types[", i, "].shape[", axis, "]");
+  return message(where, " (", a.ndim(), "-D array)");
+}
+
+Variable apply_matmul(const char* label, int axes, const Variable& a, const Variable& b,
+                      bool transa, bool transb) {
+  const Checks checks(label, [&] { return dtype_advice(a.data(), b.data()); });
+  const TypeOf left(a.data(), 0), right(b.data(), 1);
+  checks.require(left.dtype().kind() == 'f', right.dtype() == left.dtype(), left.ndim() >= axes - 1,
+                 left.ndim() <= axes, right.ndim() >= axes - 1, right.ndim() <= axes);
+  const Array A = as_matrix(a.data(), transa, axes), B = as_matrix(b.data(), transb, axes);
+  checks.require(shown(A.shape(-1), [&] { return inner_text(a.data(), 0, !transa, axes); }) ==
+                 shown(B.shape(-2), [&] { return inner_text(b.data(), 1, transb, axes); }));
+  if (axes == 3) checks.require(left.shape(0) == right.shape(0));
+  const CallScope scope(label);
+  check_same_device(label, a.data(), b.data());
+  Shape shape = A.shape();
+  shape.back() = B.shape().back();
+  const Array y = Array::uninitialized(shape, a.dtype(), a.device());
+  matmul_into(A, B, y);
+  const Variable inputs[2] = {a, b};
+  return record(label, inputs, y, [&] {
+    auto node = make_node<MatmulNode>(axes, transa, transb);
+    if (b.requires_grad()) node->save_input(0, a);
+    if (a.requires_grad()) node->save_input(1, b);
+    return node;
+  });
+}
+
+}  // namespace
+
+Variable matmul(const VariableOperand& a, const VariableOperand& b, bool transa, bool transb) {
+  return apply_matmul("MatMul", 2, a.variable("matmul"), b.variable("matmul"), transa, transb);
+}
+
+Variable batch_matmul(const VariableOperand& a, const VariableOperand& b, bool transa,
+                      bool transb) {
+  return apply_matmul("BatchMatMul", 3, a.variable("batch_matmul"), b.variable("batch_matmul"),
+                      transa, transb);
+}
+
+}  // namespace catena::functions

@@ -1,0 +1,90 @@
+// Records of the activation functions.
+#include <algorithm>
+
+#include "functions/function_record.h"
+
+namespace catena {
+namespace {
+
+// exp(x) / sum(exp(x)) along an axis, or its logarithm.
+Plain softmax_of(const Plain& x, int64_t axis, bool log) {
+  const auto a = size_t(axis < 0 ? axis + x.shape.ndim() : axis);
+  return plain(x.shape, [&](const Shape& index) {
+    double total = 0;
+    Shape other = index;
+    for (other[a] = 0; other[a] < x.shape[a]; ++other[a]) total += std::exp(x.at(other));
+    const double y = std::exp(x.at(index)) / total;
+    return log ? std::log(y) : y;
+  });
+}
+
+FunctionRecord softmax_record(bool log, int64_t axis) {
+  FunctionRecord r;
+  r.function = log ? "log_softmax" : "softmax";
+  r.variant = message("axis ", axis);
+  r.ranges = {{-3, 3}};
+  r.shapes = {{{2, 3, 4}}, {{0, 3, 2}}, {{2, 0, 3}}, {{1, 1, 1}}};
+  r.call =
+      unary([=](const Variable& x) { return log ? F::log_softmax(x, axis) : F::softmax(x, axis); });
+  r.reference = [=](const Plains& in) { return Plains{softmax_of(in[0], axis, log)}; };
+  r.forward_launches = r.backward_launches = 1;
+  return r;
+}
+
+// The default axis, and what is refused.
+FunctionRecord softmax_of_rows(bool log) {
+  FunctionRecord r = softmax_record(log, 1);
+  r.variant = "default axis";
+  r.shapes = {{{4, 3}}};
+  r.call = unary([=](const Variable& x) { return log ? F::log_softmax(x) : F::softmax(x); });
+  const std::string label = log ? "LogSoftmax" : "Softmax";
+  const auto call = [=](const Array& x, int64_t axis) {
+    log ? F::log_softmax(x, axis) : F::softmax(x, axis);
+  };
+  r.errors = {
+      type_error(
+          label, [=](const Draw& draw) { call(draw({3}), 1); },
+          "Expect: in_types[0].ndim > 1\nActual: 1 <= 1"),
+      type_error(
+          label, [=](const Draw& draw) { call(draw({3}), -2); },
+          "Expect: in_types[0].ndim >= 2\nActual: 1 < 2"),
+      type_error(
+          label,
+          [=](const Draw& draw) {
+            call(draw({3, 2}, 0, 5, 0, Dtype::kInt32), 1);
+          },
+          "Expect: in_types[0].dtype.kind == f\nActual: i != f"),
+  };
+  return r;
+}
+
+FunctionRecord softplus_record() {
+  FunctionRecord r;
+  r.function = "softplus";
+  r.variant = "beta 1.5";
+  r.ranges = {{-2, 2}};
+  r.shapes = {{{2, 3}}, {{}}, {{0, 3}}};
+  r.call = unary([](const Variable& x) { return F::softplus(x, 1.5); });
+  r.reference = [](const Plains& in) {
+    return Plains{plain(in[0].shape, [&](const Shape& i) {
+      return std::log1p(std::exp(1.5 * in[0].at(i))) / 1.5;
+    })};
+  };
+  r.forward_launches = r.backward_launches = 3;
+  r.errors = {error<ValueError>([](const Draw& draw) { F::softplus(draw({3}), 0.0); },
+                                "softplus: expected a beta other than 0")};
+  return r;
+}
+
+}  // namespace
+
+FunctionRecords activation_records() {
+  FunctionRecords records{softplus_record()};
+  for (const bool log : {false, true}) {
+    records.push_back(softmax_of_rows(log));
+    for (const int64_t axis : {0, 1, 2, -1}) records.push_back(softmax_record(log, axis));
+  }
+  return records;
+}
+
+}  // namespace catena

@@ -1,0 +1,61 @@
+#include "functions/function_record.h"
+
+namespace catena {
+namespace {
+
+int64_t offset(const Shape& shape, const Shape& index) {
+  int64_t result = 0;
+  for (size_t i = 0; i < shape.size(); ++i) result = result * shape[i] + index[i];
+  return result;
+}
+
+Shape index_of(const Shape& shape, int64_t position) {
+  Shape index(shape.size(), 0);
+  for (size_t i = shape.size(); i-- > 0; position /= shape[i]) index[i] = position % shape[i];
+  return index;
+}
+
+}  // namespace
+
+double Plain::at(const Shape& index) const { return values[size_t(offset(shape, index))]; }
+
+Plain plain_of(const Array& array) {
+  return {array.shape(), array.astype(Dtype::kFloat64).to_vector<double>()};
+}
+
+Plain plain(const Shape& shape, const std::function<double(const Shape&)>& element) {
+  Plain result{shape, {}};
+  for (int64_t i = 0; i < element_count(shape); ++i)
+    result.values.push_back(element(index_of(shape, i)));
+  return result;
+}
+
+ErrorRecord type_error(const std::string& label, std::function<void(const Draw&)> call,
+                       const std::string& expectation) {
+  return error<InvalidType>(std::move(call), "Invalid operation is performed in: " + label +
+                                                 " (Forward)\n\n" + expectation);
+}
+
+Arrays FunctionRecord::inputs(const Shapes& input_shapes, const Draw& draw, Dtype dtype) const {
+  Arrays arrays;
+  for (size_t i = 0; i < input_shapes.size(); ++i) {
+    const InputRange range = i < ranges.size() ? ranges[i] : InputRange();
+    arrays.push_back(
+        draw(input_shapes[i], range.low, range.high, i + 1, range.dtype.value_or(dtype)));
+  }
+  return arrays;
+}
+
+const FunctionRecords& all_function_records() {
+  static const FunctionRecords all = [] {
+    FunctionRecords records;
+    for (const auto group : {activation_records, array_records, connection_records,
+                             evaluation_records, loss_records, math_records, noise_records}) {
+      for (FunctionRecord& record : group()) records.push_back(std::move(record));
+    }
+    return records;
+  }();
+  return all;
+}
+
+}  // namespace catena

@@ -1,0 +1,119 @@
+// What the suite of the functions (function_records_test.cpp) knows of each: how to call it, what
+// it computes, in plain C++, and what it says about wrong inputs. The records of a group are in
+// <group>/<group>_records.cpp.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "functions/functions_test_util.h"
+
+namespace catena {
+
+// An array as references see it: numbers in C order.
+struct Plain {
+  Shape shape;
+  std::vector<double> values;
+  double at(const Shape& index) const;
+  template <class... Axis>
+  double operator()(Axis... index) const {
+    return at(Shape{static_cast<int64_t>(index)...});
+  }
+};
+using Plains = std::vector<Plain>;
+using Shapes = std::vector<Shape>;
+Plain plain_of(const Array& array);
+// The array whose element at each index is element(index).
+Plain plain(const Shape& shape, const std::function<double(const Shape& index)>& element);
+// A 0-d array.
+inline Plain plain(double value) { return {{}, {value}}; }
+
+// Draws arrays on the device of the test; equal seeds give equal values everywhere.
+class Draw {
+ public:
+  explicit Draw(Device device) : device_(device) {}
+  Device device() const { return device_; }
+  Array operator()(const Shape& shape, double low = -1, double high = 1, uint64_t seed = 0,
+                   Dtype dtype = Dtype::kFloat64) const {
+    return random_array(shape, low, high, dtype, device_, seed);
+  }
+  Array labels(const std::vector<int32_t>& values, const Shape& shape) const {
+    return array(values, shape).to(device_);
+  }
+
+ private:
+  Device device_;
+};
+
+// How an input is drawn. One of an integer dtype is a constant of the call.
+struct InputRange {
+  double low = -1, high = 1;
+  std::optional<Dtype> dtype = {};  // else that of the test
+};
+
+// A wrong call, and the whole text of its error.
+struct ErrorRecord {
+  std::function<std::string(const Draw&)> message_of_call;
+  std::string text;
+};
+template <class Exception>
+ErrorRecord error(std::function<void(const Draw&)> call, std::string text) {
+  return {[call](const Draw& draw) -> std::string {
+            try {
+              call(draw);
+            } catch (const Exception& e) {
+              return e.what();
+            } catch (const std::exception& e) {
+              return std::string("an exception of another type: ") + e.what();
+            }
+            return "no exception";
+          },
+          std::move(text)};
+}
+// An InvalidType of a function with this label.
+ErrorRecord type_error(const std::string& label, std::function<void(const Draw&)> call,
+                       const std::string& expectation);
+
+struct FunctionRecord {
+  std::string function;            // its name in catena::functions
+  std::string variant = "";        // which arguments
+  std::vector<InputRange> ranges;  // one for each input
+  std::vector<Shapes> shapes;      // the inputs' shapes; everything is checked with each
+  std::function<Variables(const Variables& inputs)> call;
+  std::function<Plains(const Plains& inputs)> reference;
+  // Kernels that a call with the first shapes runs, and its first-order backward.
+  std::optional<int> forward_launches = {}, backward_launches = {};
+  // Largest error of values and gradients in float32; 500 times that in float16, 4000 in bfloat16.
+  double error = 2e-5;
+  std::optional<Dtype> result_dtype = {};  // else that of the inputs
+  bool differentiable = true;
+  std::vector<ErrorRecord> errors = {};
+
+  std::string name() const { return variant.empty() ? function : function + ", " + variant; }
+  // Inputs of these shapes.
+  Arrays inputs(const Shapes& input_shapes, const Draw& draw, Dtype dtype = Dtype::kFloat64) const;
+};
+using FunctionRecords = std::vector<FunctionRecord>;
+
+FunctionRecords activation_records();
+FunctionRecords array_records();
+FunctionRecords connection_records();
+FunctionRecords evaluation_records();
+FunctionRecords loss_records();
+FunctionRecords math_records();
+FunctionRecords noise_records();
+const FunctionRecords& all_function_records();
+
+// The call of a function of one input and one result.
+inline std::function<Variables(const Variables&)> unary(
+    std::function<Variable(const Variable&)> f) {
+  return [f](const Variables& v) { return Variables{f(v[0])}; };
+}
+inline std::function<Variables(const Variables&)> binary(
+    std::function<Variable(const Variable&, const Variable&)> f) {
+  return [f](const Variables& v) { return Variables{f(v[0], v[1])}; };
+}
+
+}  // namespace catena

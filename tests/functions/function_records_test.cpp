@@ -1,0 +1,320 @@
+// Every function of catena::functions, by its records: values, gradients of both orders, layouts,
+// dtypes, providers and errors. A function without a record is named by the last test. The rows of
+// the element-wise table have a suite of their own, math_test.cpp.
+#include <cctype>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <set>
+
+#include "catena/array/manipulation.h"
+#include "catena/autograd/function_node.h"
+#include "catena/kernels/slot.h"
+#include "functions/function_record.h"
+
+namespace catena {
+namespace {
+
+bool takes_gradient(const Array& a) { return is_float(a.dtype()); }
+
+// The call with the inputs that have gradients as its arguments.
+struct Bound {
+  VariableFunction function;
+  Arrays arguments;
+};
+Bound bind(const FunctionRecord& record, const Arrays& inputs) {
+  Bound bound;
+  for (const Array& a : inputs) {
+    if (takes_gradient(a)) bound.arguments.push_back(a);
+  }
+  bound.function = [&record, inputs](const Variables& arguments) {
+    Variables all;
+    size_t next = 0;
+    for (const Array& a : inputs)
+      all.push_back(takes_gradient(a) ? arguments[next++] : Variable::constant(a));
+    return record.call(all);
+  };
+  return bound;
+}
+
+// Gradients of a sum of the results, each weighted by numbers of [0.5, 1).
+void run_backward(const Variables& results) {
+  Variable total;
+  for (const Variable& y : results) {
+    const Array weight = random_array(y.shape(), 0.5, 1, y.dtype(), y.device(), 9);
+    const Variable part = F::sum(y * Variable::constant(weight));
+    total = total.defined() ? total + part : part;
+  }
+  total.backward();
+}
+
+struct Outcome {
+  Arrays values, gradients;  // gradients: of the float inputs
+};
+Outcome outcome(const FunctionRecord& record, const Arrays& inputs) {
+  Variables xs, wanted;
+  for (const Array& a : inputs) {
+    xs.push_back(takes_gradient(a) ? Variable(a) : Variable::constant(a));
+    if (takes_gradient(a)) wanted.push_back(xs.back());
+  }
+  Outcome result;
+  const Variables ys = record.call(xs);
+  for (const Variable& y : ys) result.values.push_back(y.data());
+  if (!record.differentiable) return result;
+  run_backward(ys);
+  for (const Variable& x : wanted) result.gradients.push_back(x.grad());
+  return result;
+}
+
+Arrays copies(const Arrays& inputs, Dtype dtype) {
+  Arrays result;
+  for (const Array& a : inputs) result.push_back(takes_gradient(a) ? a.astype(dtype) : a.copy());
+  return result;
+}
+
+void expect_close(const Arrays& got, const Arrays& expected, double error) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < got.size(); ++i) {
+    EXPECT_EQ(got[i].shape(), expected[i].shape()) << "array " << i;
+    EXPECT_NO_THROW(assert_allclose(got[i], expected[i], error, error)) << "array " << i;
+  }
+}
+
+void expect_reference(const FunctionRecord& record, const Arrays& inputs, double error) {
+  Plains plain;
+  Variables xs;
+  for (const Array& a : inputs) {
+    plain.push_back(plain_of(a));
+    xs.push_back(Variable::constant(a));
+  }
+  const Plains expected = record.reference(plain);
+  const Variables ys = record.call(xs);
+  ASSERT_EQ(ys.size(), expected.size());
+  for (size_t i = 0; i < ys.size(); ++i) {
+    ASSERT_EQ(ys[i].shape(), expected[i].shape) << "result " << i;
+    EXPECT_NO_THROW(
+        assert_allclose(ys[i].data(), array(expected[i].values, expected[i].shape), error, error))
+        << "result " << i;
+  }
+}
+
+// One row for all, as a view in which the rows share their memory.
+Array repeated_rows(const Array& a) {
+  if (a.ndim() == 0 || a.size() == 0) return a;
+  return broadcast_to(a(Slice(0, 1)), a.shape());
+}
+struct Layout {
+  const char* name;
+  Array (*of)(const Array&);
+};
+const Layout kLayouts[] = {
+    {"every second element", padded},
+    {"axes in reverse order", transposed_layout},
+    {"negative strides", reversed_layout},
+    {"repeated rows", repeated_rows},
+};
+Arrays in_layout(const Layout& layout, const Arrays& inputs) {
+  Arrays result;
+  for (const Array& a : inputs) result.push_back(layout.of(a));
+  return result;
+}
+
+// The rules under which each provider that is there gets its turn: all of them, and those of each
+// companion plug-in switched off.
+std::vector<std::string> provider_rules(DeviceType type) {
+  std::set<std::string> rules{""};
+  for (const SlotBase* slot : all_slots()) {
+    for (const ProviderInfo& provider : slot->providers(type)) {
+      if (provider.name == "onednn" || provider.name == "cudnn")
+        rules.insert(provider.name + ":off");
+    }
+  }
+  return {rules.begin(), rules.end()};
+}
+
+struct Case {
+  Device device;
+  const FunctionRecord* record;
+};
+std::vector<Case> cases() {
+  std::vector<Case> all;
+  for (const Device device : testing::devices()) {
+    for (const FunctionRecord& record : all_function_records()) all.push_back({device, &record});
+  }
+  return all;
+}
+std::string case_name(const ::testing::TestParamInfo<Case>& info) {
+  std::string name = info.param.device.name() + "_" + info.param.record->name();
+  for (char& c : name) {
+    if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
+  }
+  return name;
+}
+void PrintTo(const Case& c, std::ostream* os) { *os << c.record->name(); }
+
+class Functions : public ::testing::TestWithParam<Case> {
+ protected:
+  const FunctionRecord& record() const { return *GetParam().record; }
+  Draw draw() const { return Draw(GetParam().device); }
+  // Runs a test with each of the record's lists of shapes.
+  template <class Test>
+  void for_each_input(Test test, Dtype dtype = Dtype::kFloat64) const {
+    for (const Shapes& shapes : record().shapes) {
+      const Arrays inputs = record().inputs(shapes, draw(), dtype);
+      SCOPED_TRACE(shapes.empty() ? "no input" : message("first input of shape ", shapes[0]));
+      test(inputs);
+    }
+  }
+};
+
+TEST_P(Functions, ComputeTheirReferenceInEveryLayout) {
+  for_each_input([&](const Arrays& inputs) {
+    expect_reference(record(), inputs, 1e-10);
+    for (const Layout& layout : kLayouts) {
+      SCOPED_TRACE(layout.name);
+      expect_reference(record(), in_layout(layout, inputs), 1e-10);
+    }
+  });
+}
+
+TEST_P(Functions, HaveTheGradientsOfBothOrders) {
+  if (!record().differentiable) return;
+  for_each_input([&](const Arrays& inputs) {
+    const Bound bound = bind(record(), inputs);
+    expect_gradients(bound.function, bound.arguments);
+  });
+}
+
+TEST_P(Functions, HaveTheSameGradientsInEveryLayout) {
+  for_each_input([&](const Arrays& inputs) {
+    for (const Layout& layout : kLayouts) {
+      SCOPED_TRACE(layout.name);
+      const Arrays views = in_layout(layout, inputs);
+      expect_close(outcome(record(), views).gradients,
+                   outcome(record(), copies(views, Dtype::kFloat64)).gradients, 1e-10);
+    }
+  });
+}
+
+TEST_P(Functions, AgreeWithDoubleInEveryDtypeAndProvider) {
+  const std::pair<Dtype, double> dtypes[] = {
+      {Dtype::kFloat32, 1}, {Dtype::kFloat16, 500}, {Dtype::kBFloat16, 4000}};
+  for (const std::string& rules : provider_rules(GetParam().device.type())) {
+    SCOPED_TRACE(rules);
+    const ProviderScope scope(rules);
+    for (const auto& [dtype, factor] : dtypes) {
+      SCOPED_TRACE(dtype);
+      const double error = record().error * factor;
+      for_each_input(
+          [&](const Arrays& inputs) {
+            expect_reference(record(), inputs, error);
+            const Outcome narrow = outcome(record(), inputs),
+                          wide = outcome(record(), copies(inputs, Dtype::kFloat64));
+            for (const Array& y : narrow.values)
+              EXPECT_EQ(y.dtype(), record().result_dtype.value_or(dtype));
+            for (const Array& g : narrow.gradients) EXPECT_EQ(g.dtype(), dtype);
+            expect_close(narrow.gradients, wide.gradients, error);
+          },
+          dtype);
+    }
+  }
+}
+
+// Kernels write straight into the gradients of parameters: over what is there after zero_grad, else
+// on top of it.
+TEST_P(Functions, AddToTheGradientsOfParameters) {
+  if (!record().differentiable) return;
+  for_each_input([&](const Arrays& inputs) {
+    const Arrays expected = outcome(record(), inputs).gradients;
+    const Bound bound = bind(record(), inputs);
+    std::vector<Parameter> parameters;
+    Variables arguments;
+    for (const Array& a : bound.arguments) {
+      parameters.emplace_back(a.copy());
+      arguments.push_back(parameters.back().variable());
+    }
+    for (int times = 1; times <= 2; ++times) {
+      run_backward(bound.function(arguments));
+      for (size_t i = 0; i < parameters.size(); ++i) {
+        const Array& g = parameters[i].grad();
+        EXPECT_NO_THROW(assert_allclose(g, expected[i] * double(times), 1e-10, 1e-10));
+      }
+    }
+    for (const Parameter& p : parameters) {
+      p.grad().fill(99.0);
+      p.zero_grad();
+    }
+    run_backward(bound.function(arguments));
+    for (size_t i = 0; i < parameters.size(); ++i)
+      EXPECT_NO_THROW(assert_allclose(parameters[i].grad(), expected[i], 1e-10, 1e-10));
+  });
+}
+
+TEST_P(Functions, LeaveNoGraphWhereNoGradientIsWanted) {
+  const Arrays inputs = record().inputs(record().shapes[0], draw());
+  Variables constants, frozen;
+  for (const Array& a : inputs) {
+    constants.push_back(Variable::constant(a));
+    frozen.emplace_back(a, Volatile::on);
+  }
+  for (const Variable& y : record().call(constants)) EXPECT_FALSE(y.requires_grad());
+  for (const Variable& y : record().call(frozen)) {
+    EXPECT_FALSE(y.creator());
+    EXPECT_TRUE(y.is_volatile());
+  }
+}
+
+TEST_P(Functions, SayWhatIsWrong) {
+  for (const ErrorRecord& e : record().errors)
+    EXPECT_EQ(e.message_of_call(draw()), e.text) << record().name();
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Functions, ::testing::ValuesIn(cases()), case_name);
+
+// The names of the functions that the public headers declare: those that return variables.
+std::set<std::string> declared_functions() {
+  const std::regex declaration(R"(^(?:inline )?Variables? (\w+)\(|^CATENA_(?:UN|BIN)ARY\((\w+)\))");
+  std::set<std::string> names;
+  const std::filesystem::path folder(CATENA_FUNCTION_HEADERS);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.path().extension() != ".h") continue;
+    std::ifstream file(entry.path());
+    std::smatch match;
+    for (std::string line; std::getline(file, line);) {
+      if (std::regex_search(line, match, declaration))
+        names.insert(match[1].str() + match[2].str());
+    }
+  }
+  return names;
+}
+
+// Those of math_test.cpp, which leaves clip out.
+std::set<std::string> element_wise_rows() {
+  return {
+#define CATENA_EW1(functor, name, ...) #name,
+#define CATENA_EW2 CATENA_EW1
+#define CATENA_EW3 CATENA_EW1
+#include "catena/kernels/detail/elementwise_arithmetic.def"
+#include "catena/kernels/detail/elementwise_math.def"
+#undef CATENA_EW1
+#undef CATENA_EW2
+#undef CATENA_EW3
+  };
+}
+
+TEST(FunctionRecords, EveryFunctionHasOne) {
+  std::set<std::string> recorded;
+  for (const FunctionRecord& record : all_function_records()) recorded.insert(record.function);
+  const std::set<std::string> declared = declared_functions();
+  ASSERT_GE(declared.size(), 70u) << "the headers are no longer read";
+  for (const std::string& name : declared) {
+    if (recorded.contains(name)) continue;
+    EXPECT_TRUE(element_wise_rows().contains(name) && name != "clip")
+        << "catena::functions::" << name << " has no record in tests/functions/*/*_records.cpp";
+  }
+  for (const std::string& name : recorded)
+    EXPECT_TRUE(declared.contains(name)) << "no header declares " << name;
+}
+
+}  // namespace
+}  // namespace catena

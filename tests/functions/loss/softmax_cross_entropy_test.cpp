@@ -1,0 +1,79 @@
+// Labels that do not count, are out of range or are overwritten, for the loss and for accuracy;
+// everything else is in their records.
+#include "catena/functions/loss/softmax_cross_entropy.h"
+
+#include <cmath>
+
+#include "catena/functions/evaluation/accuracy.h"
+#include "functions/functions_test_util.h"
+
+namespace catena {
+namespace {
+
+class Loss : public OnDevice {
+ protected:
+  Array labels(const std::vector<int32_t>& values, const Shape& shape) const {
+    return array(values, shape).to(device());
+  }
+};
+
+TEST_P(Loss, SoftmaxCrossEntropyWithoutValidLabelsIsZero) {
+  const Array t = labels({-1, -1}, {2});
+  const Variable x(draw({2, 3}));
+  const Variable loss = F::softmax_cross_entropy(x, t);
+  EXPECT_EQ(loss.data().item<double>(), 0);
+  loss.backward();
+  EXPECT_EQ(testing::difference(x.grad(), zeros_like(x.data())), "");
+  expect_gradients([&](const Variable& v) { return F::softmax_cross_entropy(v, t); }, x.data(),
+                   "all ignored");
+}
+
+TEST_P(Loss, SoftmaxCrossEntropyDoesNotOverflow) {
+  const Array x = array({{1000.0, 0.0, -1000.0}, {-1e4, 0.0, 1e4}}).to(device());
+  const Variable loss = F::softmax_cross_entropy(Variable(x), labels({0, 2}, {2}));
+  EXPECT_EQ(loss.data().item<double>(), 0);
+}
+
+TEST_P(Loss, LabelsOutOfRange) {
+  const Array x = draw({3, 3}), t = labels({0, 3, 1}, {3});
+  if (device().is_cpu()) {
+    EXPECT_EQ(message_of<ValueError>([&] { F::softmax_cross_entropy(x, t); }),
+              "softmax_cross_entropy: label 3 at position 1 is outside [0, 3) and not the ignored "
+              "label -1");
+  } else {
+    EXPECT_TRUE(std::isnan(F::softmax_cross_entropy(x, t).data().item<double>()));
+  }
+  const Array seven = labels({0, 1, 7}, {3}), ignored = labels({0, -1, 1}, {3});
+  if (device().is_cpu()) {
+    EXPECT_EQ(message_of<ValueError>([&] { F::accuracy(x, seven, -1); }),
+              "accuracy: label 7 at position 2 is outside [0, 3) and not the ignored label -1");
+  } else {
+    EXPECT_LE(F::accuracy(x, seven).data().item<float>(), 2.0f / 3 + 1e-6f);
+  }
+  EXPECT_NO_THROW(F::accuracy(x, ignored, -1));
+  EXPECT_LE(F::accuracy(x, ignored).data().item<float>(), 2.0f / 3 + 1e-6f);
+  EXPECT_THROW(F::check_labels(t, 3), ValueError);
+  EXPECT_THROW(F::check_labels(labels({-2}, {1}), 3), ValueError);
+  EXPECT_NO_THROW(F::check_labels(t, 4));
+  EXPECT_NO_THROW(F::check_labels(t, 3, 3));
+}
+
+TEST_P(Loss, OverwrittenLabelsAreNoticed) {
+  const Array t = labels({0, 1}, {2});
+  const Variable x(draw({2, 3}));
+  const Variable loss = F::softmax_cross_entropy(x, t);
+  t.fill(2);
+  EXPECT_THROW(loss.backward(), GradientError);
+}
+
+TEST_P(Loss, UndefinedArgumentsNameTheFunction) {
+  const Array x = draw({4, 3});
+  EXPECT_EQ(message_of<ValueError>([&] { F::exp(Variable()); }), "exp: got an undefined variable");
+  EXPECT_EQ(message_of<ValueError>([&] { Variable(x) + Variable(); }),
+            "add: got an undefined variable");
+}
+
+CATENA_ON_DEVICES(Loss);
+
+}  // namespace
+}  // namespace catena

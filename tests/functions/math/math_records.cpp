@@ -1,0 +1,262 @@
+// Records of mathematics beside the rows of the element-wise table: reductions, products, and the
+// functions that are made of rows.
+#include <algorithm>
+#include <limits>
+
+#include "functions/function_record.h"
+
+namespace catena {
+namespace {
+
+// Reductions ------------------------------------------------------------------------------------
+
+std::vector<size_t> positive(const Axes& axes, int ndim) {
+  std::vector<size_t> result;
+  for (const int64_t axis : axes) result.push_back(size_t(axis < 0 ? axis + ndim : axis));
+  for (int i = 0; axes.empty() && i < ndim; ++i) result.push_back(size_t(i));
+  return result;
+}
+
+using Combine = double (*)(double, double);
+
+// The elements along the axes, combined one after the other.
+Plain reduced(const Plain& x, const Axes& list, bool keepdims, double start, Combine combine) {
+  std::vector<size_t> axes = positive(list, x.shape.ndim());
+  const auto is_reduced = [&](size_t i) { return std::count(axes.begin(), axes.end(), i) > 0; };
+  Shape kept = x.shape;
+  for (const size_t axis : axes) kept[axis] = 1;
+  Plain result = plain(kept, [&](const Shape& at) {
+    double total = start;
+    plain(x.shape, [&](const Shape& index) {
+      bool belongs = true;
+      for (size_t i = 0; i < at.size(); ++i) belongs &= is_reduced(i) || at[i] == index[i];
+      if (belongs) total = combine(total, x.at(index));
+      return 0.0;
+    });
+    return total;
+  });
+  if (keepdims) return result;
+  std::sort(axes.rbegin(), axes.rend());
+  for (const size_t axis : axes) result.shape.erase(result.shape.begin() + int64_t(axis));
+  return result;
+}
+
+double add_up(double a, double b) { return a + b; }
+double larger(double a, double b) { return std::max(a, b); }
+double smaller(double a, double b) { return std::min(a, b); }
+
+struct Reduction {
+  const char *name, *label;
+  Variable (*call)(const VariableOperand&, const ReduceAxes&, YesNo);
+  double start;
+  Combine combine;
+  bool divides;
+};
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+const Reduction kReductions[] = {
+    {"sum", "Sum", F::sum, 0, add_up, false},
+    {"mean", "Mean", F::mean, 0, add_up, true},
+    {"average", "Mean", F::average, 0, add_up, true},
+    {"max", "Max", F::max, -kInfinity, larger, false},
+    {"min", "Min", F::min, kInfinity, smaller, false},
+};
+
+FunctionRecord reduction_record(const Reduction& f, const Axes& axes, bool keepdims) {
+  FunctionRecord r;
+  r.function = f.name;
+  r.variant = message("axes ", axes, keepdims ? ", kept" : "");
+  r.shapes = {{{3, 2, 4}}};
+  if (axes.empty()) r.shapes.push_back({{}});
+  if (f.combine == add_up && !f.divides) r.shapes.push_back({{3, 0, 2}});
+  r.call = unary([=](const Variable& x) { return f.call(x, axes, keepdims); });
+  r.reference = [=](const Plains& in) {
+    Plain y = reduced(in[0], axes, keepdims, f.start, f.combine);
+    const double count = double(in[0].values.size()) / double(y.values.size());
+    for (double& v : y.values) v /= f.divides ? count : 1;
+    return Plains{y};
+  };
+  r.forward_launches = 1;
+  if (f.combine == add_up) r.backward_launches = f.divides ? 1 : 0;
+  const std::string label = f.label;
+  const auto call = [=](Dtype dtype, int64_t axis) {
+    return [=](const Draw& draw) { f.call(draw({4, 3, 2}, 0, 5, 0, dtype), axis, false); };
+  };
+  r.errors = {
+      type_error(label, call(Dtype::kFloat64, 3),
+                 "Expect: axis < in_types[0].ndim\nActual: 3 >= 3"),
+      type_error(label, call(Dtype::kFloat64, -4),
+                 "Expect: -axis <= in_types[0].ndim\nActual: 4 > 3"),
+      type_error(label, call(Dtype::kInt32, 0),
+                 "Expect: in_types[0].dtype.kind == f\nActual: i != f"),
+  };
+  return r;
+}
+
+FunctionRecord sum_to_record() {
+  FunctionRecord r;
+  r.function = "sum_to";
+  r.shapes = {{{4, 3, 2}}, {{3, 2}}, {{3, 1}}, {{0, 3, 2}}};
+  r.call = unary([](const Variable& x) { return F::sum_to(x, {3, 1}); });
+  r.reference = [](const Plains& in) {
+    const int ndim = in[0].shape.ndim();
+    Plain y = reduced(in[0], ndim == 3 ? Axes{0, 2} : Axes{1}, false, 0, add_up);
+    return Plains{{{3, 1}, y.values}};
+  };
+  r.forward_launches = 1;
+  r.backward_launches = 0;
+  return r;
+}
+
+// Products --------------------------------------------------------------------------------------
+
+// A row-major matrix of a stack, transposed on request; a vector is a column.
+struct Matrix {
+  const Plain& x;
+  size_t lead;  // axes before the matrix
+  bool transposed;
+  int64_t extent(size_t axis) const {
+    const size_t from = lead + (transposed ? 1 - axis : axis);
+    return from < x.shape.size() ? x.shape[from] : 1;
+  }
+  double operator()(int64_t stack, int64_t row, int64_t column) const {
+    const int64_t rows = x.shape[lead], columns = lead + 1 < x.shape.size() ? x.shape[lead + 1] : 1;
+    if (transposed) std::swap(row, column);
+    return x.values[size_t((stack * rows + row) * columns + column)];
+  }
+};
+
+Plain product_of(const Plains& in, size_t lead, bool transa, bool transb) {
+  const Matrix a{in[0], lead, transa}, b{in[1], lead, transb};
+  Shape shape(in[0].shape.begin(), in[0].shape.begin() + int64_t(lead));
+  shape.push_back(a.extent(0));
+  shape.push_back(b.extent(1));
+  return plain(shape, [&](const Shape& i) {
+    double total = 0;
+    const int64_t stack = lead ? i[0] : 0;
+    for (int64_t k = 0; k < a.extent(1); ++k)
+      total += a(stack, i[lead], k) * b(stack, k, i[lead + 1]);
+    return total;
+  });
+}
+
+FunctionRecord product_record(bool batch, bool transa, bool transb, std::vector<Shapes> shapes) {
+  FunctionRecord r;
+  r.function = batch ? "batch_matmul" : "matmul";
+  r.variant = message(shapes[0][0], " and ", shapes[0][1], transa ? ", a transposed" : "",
+                      transb ? ", b transposed" : "");
+  r.shapes = std::move(shapes);
+  r.call = binary([=](const Variable& a, const Variable& b) {
+    return batch ? F::batch_matmul(a, b, transa, transb) : F::matmul(a, b, transa, transb);
+  });
+  r.reference = [=](const Plains& in) { return Plains{product_of(in, batch, transa, transb)}; };
+  r.forward_launches = 1;
+  r.backward_launches = 2;
+  return r;
+}
+
+FunctionRecords product_records() {
+  FunctionRecords records;
+  for (const bool ta : {false, true}) {
+    for (const bool tb : {false, true}) {
+      const auto shaped = [](int64_t rows, int64_t columns, bool transposed, int64_t stacks) {
+        Shape shape = transposed ? Shape{columns, rows} : Shape{rows, columns};
+        if (stacks >= 0) shape.insert(shape.begin(), stacks);
+        return shape;
+      };
+      const auto pair = [&](int64_t stacks, int64_t rows) {
+        return Shapes{shaped(rows, 3, ta, stacks), shaped(3, 2, tb, stacks)};
+      };
+      records.push_back(product_record(false, ta, tb, {pair(-1, 4), pair(-1, 0)}));
+      records.push_back(product_record(true, ta, tb, {pair(5, 4), pair(0, 4)}));
+    }
+  }
+  records.push_back(product_record(false, true, false, {{{3}, {3}}}));
+  records.push_back(product_record(false, false, true, {{{3}, {3}}}));
+  records.push_back(product_record(false, false, false, {{{4, 3}, {3}}, {{2, 0}, {0, 3}}}));
+  records.push_back(product_record(true, true, false, {{{5, 3}, {5, 3, 2}}}));
+  return records;
+}
+
+FunctionRecord matmul_errors(bool batch) {
+  FunctionRecord r = batch ? product_record(true, false, false, {{{2, 3, 2}, {2, 2, 3}}})
+                           : product_record(false, false, false, {{{2, 3}, {3, 2}}});
+  r.variant = "errors";
+  const auto call = [=](Shape a, Shape b, Dtype second = Dtype::kFloat64) {
+    return [=](const Draw& draw) {
+      const Array x = draw(a), y = draw(b, 0, 1, 0, second);
+      batch ? F::batch_matmul(x, y) : F::matmul(x, y);
+    };
+  };
+  if (batch) {
+    r.errors = {
+        type_error("BatchMatMul", call({4, 3, 2}, {3, 2, 5}),
+                   "Expect: in_types[0].shape[0] == in_types[1].shape[0]\nActual: 4 != 3"),
+        type_error("BatchMatMul", call({4}, {4, 2, 5}),
+                   "Expect: in_types[0].ndim >= 2\nActual: 1 < 2"),
+    };
+    return r;
+  }
+  r.errors = {
+      type_error("MatMul", call({4, 3}, {2, 5}),
+                 "Expect: in_types[0].shape[1] (2-D array) == in_types[1].shape[0] (2-D array)\n"
+                 "Actual: 3 != 2"),
+      type_error("MatMul", call({3}, {2, 5}),
+                 "Expect: 1 (1-D array) == in_types[1].shape[0] (2-D array)\nActual: 1 != 2"),
+      type_error("MatMul", call({4, 3, 2}, {2, 5}), "Expect: in_types[0].ndim <= 2\nActual: 3 > 2"),
+      type_error("MatMul", call({4, 3}, {3, 5}, Dtype::kFloat32),
+                 "Expect: in_types[1].dtype == in_types[0].dtype\nActual: float32 != float64\n"
+                 "The inputs are float64 and float32: convert the float64 one with "
+                 ".astype(dtype::float32), or make arrays of float32 by config().default_dtype = "
+                 "dtype::float32."),
+  };
+  return r;
+}
+
+// Made of rows ----------------------------------------------------------------------------------
+
+FunctionRecord unary_record(const char* name, std::function<Variable(const Variable&)> call,
+                            std::function<double(double)> reference) {
+  FunctionRecord r;
+  r.function = name;
+  r.shapes = {{{2, 3}}, {{}}, {{0, 3}}};
+  r.call = unary(std::move(call));
+  r.reference = [=](const Plains& in) {
+    return Plains{plain(in[0].shape, [&](const Shape& i) { return reference(in[0].at(i)); })};
+  };
+  return r;
+}
+
+FunctionRecords row_records() {
+  FunctionRecord power = unary_record(
+      "pow", [](const Variable& x) { return F::pow(x, 3); },
+      [](double x) { return std::pow(x, 3); });
+  power.ranges = {{0.5, 2}};
+  FunctionRecord clip = unary_record(
+      "clip", [](const Variable& x) { return F::clip(x, -0.5, 0.5); },
+      [](double x) { return std::clamp(x, -0.5, 0.5); });
+  FunctionRecord identity = unary_record(
+      "identity", [](const Variable& x) { return F::identity(x); }, [](double x) { return x; });
+  FunctionRecord abs = unary_record(
+      "abs", [](const Variable& x) { return F::abs(x); }, [](double x) { return std::abs(x); });
+  for (FunctionRecord* r : {&power, &clip, &abs}) r->forward_launches = r->backward_launches = 1;
+  identity.forward_launches = identity.backward_launches = 0;
+  return {power, clip, identity, abs};
+}
+
+}  // namespace
+
+FunctionRecords math_records() {
+  FunctionRecords records{sum_to_record(), matmul_errors(false), matmul_errors(true)};
+  for (const Reduction& f : kReductions) {
+    for (const Axes& axes : {Axes{}, Axes{1}, Axes{-1}, Axes{0, 2}, Axes{1, -1}, Axes{0, 1, 2}}) {
+      for (const bool keepdims : {false, true})
+        records.push_back(reduction_record(f, axes, keepdims));
+    }
+  }
+  for (const auto group : {product_records, row_records}) {
+    for (FunctionRecord& record : group()) records.push_back(std::move(record));
+  }
+  return records;
+}
+
+}  // namespace catena

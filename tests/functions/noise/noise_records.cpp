@@ -1,0 +1,44 @@
+// Records of random functions. Their call sets the seed, so that it is a function.
+#include "functions/function_record.h"
+
+namespace catena {
+namespace {
+
+Variable dropped(const Variable& x, double ratio) {
+  random::seed(5);
+  return F::dropout(x, ratio);
+}
+
+// What a CPU drops of ones: the bits of a position are the same on every device.
+Plain mask_of(const Shape& shape, double ratio) {
+  return plain_of(dropped(Variable::constant(ones(shape, Dtype::kFloat64)), ratio).data());
+}
+
+FunctionRecord dropout_record() {
+  FunctionRecord r;
+  r.function = "dropout";
+  r.ranges = {{1, 2}};
+  r.shapes = {{{5, 4}}, {{2, 3, 2}}, {{0, 3}}, {{}}};
+  r.call = unary([](const Variable& x) { return dropped(x, 0.5); });
+  r.reference = [](const Plains& in) {
+    const Plain mask = mask_of(in[0].shape, 0.5);
+    return Plains{plain(in[0].shape, [&](const Shape& i) { return in[0].at(i) * mask.at(i); })};
+  };
+  r.forward_launches = r.backward_launches = 1;
+  r.errors = {
+      type_error(
+          "Dropout", [](const Draw& draw) { F::dropout(draw({3}, 0, 5, 0, Dtype::kInt32)); },
+          "Expect: in_types[0].dtype.kind == f\nActual: i != f"),
+      error<ValueError>([](const Draw& draw) { F::dropout(draw({3}), 1.0); },
+                        "dropout: expected a ratio of [0, 1), got 1"),
+      error<ValueError>([](const Draw& draw) { F::dropout(draw({3}), -0.1); },
+                        "dropout: expected a ratio of [0, 1), got -0.1"),
+  };
+  return r;
+}
+
+}  // namespace
+
+FunctionRecords noise_records() { return {dropout_record()}; }
+
+}  // namespace catena

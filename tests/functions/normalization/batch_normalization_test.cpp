@@ -1,0 +1,495 @@
+#include "catena/functions/normalization/batch_normalization.h"
+
+#include "catena/autograd/test_scope.h"
+#include "catena/core/graph.h"
+#include "catena/serializers/npz.h"
+#include "catena/testing_markers.h"
+#include "functions/functions_test_util.h"
+#include "temp_folder.h"
+
+namespace catena {
+namespace {
+
+using F::BatchNormalizationOptions;
+using F::FixedNormalizationOptions;
+using F::NormalizationOptions;
+
+struct Case {
+  const char* name;
+  Shape x, channels;
+  Axes axes;   // over which statistics are made
+  Shape kept;  // that of channels beside x
+};
+
+std::vector<Case> cases() {
+  return {
+      {"vectors", {7, 3}, {3}, {0}, {1, 3}},
+      {"sequences", {3, 4, 5}, {4}, {0, 2}, {1, 4, 1}},
+      {"images", {4, 3, 2, 5}, {3}, {0, 2, 3}, {1, 3, 1, 1}},
+      {"volumes", {2, 2, 3, 2, 4}, {2}, {0, 2, 3, 4}, {1, 2, 1, 1, 1}},
+      {"one_channel", {3, 1, 4}, {1}, {0, 2}, {1, 1, 1}},
+      {"one_sample", {1, 3, 4, 2}, {3}, {0, 2, 3}, {1, 3, 1, 1}},
+      {"two_channel_axes", {4, 3, 2, 5}, {3, 2}, {0, 3}, {1, 3, 2, 1}},
+  };
+}
+
+// The definition, in the dtype of x.
+Array normalized(const Case& c, const Array& x, const Array& mean, const Array& var, double eps) {
+  return (x - mean.reshape(c.kept)) / sqrt(var.reshape(c.kept) + eps);
+}
+Array batch_mean(const Case& c, const Array& x) { return mean(x, c.axes).reshape(c.channels); }
+Array batch_var(const Case& c, const Array& x) { return var(x, c.axes).reshape(c.channels); }
+double values_a_channel(const Case& c) {
+  return double(element_count(c.x)) / double(element_count(c.channels));
+}
+
+// The same elements with the channels last in memory.
+Array with_channels_last(const Case& c, const Array& x) {
+  Axes order{0}, inverse(size_t(x.ndim()), int64_t{0});
+  for (int i = 1 + c.channels.ndim(); i < x.ndim(); ++i) order.push_back(i);
+  for (int i = 1; i <= c.channels.ndim(); ++i) order.push_back(i);
+  for (size_t i = 0; i < order.size(); ++i) inverse[size_t(order[i])] = int64_t(i);
+  return x.transpose(order).copy().transpose(inverse);
+}
+
+class BatchNormalization : public OnDevice {
+ protected:
+  Array batch(const Case& c, uint64_t seed = 1, Dtype dtype = Dtype::kFloat64) const {
+    return draw(c.x, -2, 3, seed, dtype);
+  }
+  Array gamma(const Case& c, Dtype dtype = Dtype::kFloat64) const {
+    return draw(c.channels, 0.5, 2, 2, dtype);
+  }
+  Array beta(const Case& c, Dtype dtype = Dtype::kFloat64) const {
+    return draw(c.channels, -1, 1, 3, dtype);
+  }
+  Array variance(const Case& c) const { return draw(c.channels, 0.5, 2, 5); }
+  // A layer of float64 on the test's device.
+  F::BatchNormalization layer(const Case& c, BatchNormalizationOptions options = {}) const {
+    options.dtype = Dtype::kFloat64;
+    DeviceScope scope(device());
+    return F::BatchNormalization(c.channels, options);
+  }
+};
+
+TEST_P(BatchNormalization, IsItsDefinitionInEveryLayout) {
+  for (const Case& c : cases()) {
+    SCOPED_TRACE(c.name);
+    const Array x = batch(c), g = gamma(c), b = beta(c);
+    const Array expected =
+        normalized(c, x, batch_mean(c, x), batch_var(c, x), 1e-3) * g.reshape(c.kept) +
+        b.reshape(c.kept);
+    for (const Array& layout : {x, with_channels_last(c, x), padded(x), reversed_layout(x)}) {
+      const Variable y = F::batch_normalization(layout, g, b, {.eps = 1e-3});
+      EXPECT_EQ(testing::difference(y.data(), expected, 1e-12, 1e-12), "");
+      const Variable fixed = F::fixed_batch_normalization(layout, g, b, batch_mean(c, x),
+                                                          batch_var(c, x), {.eps = 1e-3});
+      EXPECT_EQ(testing::difference(fixed.data(), expected, 1e-12, 1e-12), "");
+    }
+  }
+}
+
+TEST_P(BatchNormalization, KeepsTheLayout) {
+  const Case c = cases()[2];
+  const Array last = with_channels_last(c, batch(c)), g = gamma(c), b = beta(c);
+  const Variable x(last);
+  const Variable y = F::batch_normalization(x, g, b);
+  EXPECT_EQ(y.data().strides(), last.strides());
+  y.set_grad(batch(c, 4));
+  y.backward();
+  EXPECT_EQ(x.grad().strides(), last.strides());
+  EXPECT_TRUE(F::batch_normalization(batch(c), g, b).data().is_contiguous());
+}
+
+TEST_P(BatchNormalization, EveryDtype) {
+  for (const Case& c : cases()) {
+    for (const auto& [dtype, error] :
+         {std::pair{Dtype::kFloat32, 1e-5}, {Dtype::kFloat16, 4e-3}, {Dtype::kBFloat16, 3e-2}}) {
+      SCOPED_TRACE(message(c.name, " ", dtype));
+      const auto wide = [](const Array& a) { return a.astype(Dtype::kFloat64); };
+      const Array x = batch(c, 1, dtype);
+      const Array expected = wide(F::batch_normalization(wide(x), gamma(c), beta(c)).data());
+      for (const Dtype of_parameters : {Dtype::kFloat32, dtype}) {
+        const Variable in(x), g(gamma(c).astype(of_parameters)), b(beta(c).astype(of_parameters));
+        const Variable y = F::batch_normalization(in, g, b);
+        ASSERT_EQ(y.dtype(), dtype);
+        EXPECT_EQ(testing::difference(wide(y.data()), expected, error, error), "");
+        y.set_grad(batch(c, 4, dtype));
+        y.backward();
+        EXPECT_EQ(in.grad().dtype(), dtype);
+        EXPECT_EQ(g.grad().dtype(), of_parameters);
+      }
+    }
+  }
+}
+
+TEST_P(BatchNormalization, GradientsOfFirstAndSecondOrder) {
+  for (const Case& c : cases()) {
+    for (const bool last : {false, true}) {
+      const Array x = last ? with_channels_last(c, batch(c)) : batch(c);
+      const std::string name = message(c.name, last ? " last" : "");
+      expect_gradients(
+          [](const Variables& v) {
+            return Variables{F::batch_normalization(v[0], v[1], v[2], {.eps = 0.1})};
+          },
+          {x, gamma(c), beta(c)}, name);
+      expect_gradients(
+          [](const Variables& v) {
+            return Variables{F::fixed_batch_normalization(v[0], v[1], v[2], v[3], v[4])};
+          },
+          {x, gamma(c), beta(c), beta(c), variance(c)}, message(name, " fixed"));
+    }
+  }
+}
+
+TEST_P(BatchNormalization, GradientsThroughReluAndResidual) {
+  const Case c = cases()[2];
+  for (const bool relu : {false, true}) {
+    expect_gradients(
+        [&](const Variables& v) {
+          return Variables{F::batch_normalization(v[0], v[1], v[2],
+                                                  {.eps = 0.1, .relu = relu, .residual = v[3]})};
+        },
+        {batch(c), gamma(c), beta(c), batch(c, 9)}, message("relu ", relu));
+    expect_gradients(
+        [&](const Variables& v) {
+          const FixedNormalizationOptions options{.relu = relu, .residual = v[5]};
+          return Variables{F::fixed_batch_normalization(v[0], v[1], v[2], v[3], v[4], options)};
+        },
+        {batch(c), gamma(c), beta(c), beta(c), variance(c), batch(c, 9)},
+        message("fixed, relu ", relu));
+  }
+}
+
+// Only some of the operands want a gradient.
+TEST_P(BatchNormalization, GradientsOfSomeOperands) {
+  const Case c = cases()[2];
+  const auto constant = [](const Array& a) { return Variable::constant(a); };
+  const Array x = batch(c), g = gamma(c), b = beta(c), r = batch(c, 9), gy = batch(c, 4);
+  const Variable X(x), G(g), B(b), R(r);
+  const auto backward = [&](const Variable& y) {
+    y.set_grad(gy);
+    y.backward();
+  };
+  backward(F::batch_normalization(X, G, B, {.relu = true, .residual = R}));
+  const auto same = [&](const Variable& a, const Variable& whole) {
+    EXPECT_EQ(testing::difference(a.grad(), whole.grad(), 1e-13, 1e-13), "");
+  };
+  const Variable X1(x), G1(g), B1(b), R1(r);
+  backward(F::batch_normalization(X1, constant(g), constant(b),
+                                  {.relu = true, .residual = constant(r)}));
+  backward(F::batch_normalization(constant(x), G1, constant(b),
+                                  {.relu = true, .residual = constant(r)}));
+  backward(F::batch_normalization(constant(x), constant(g), B1,
+                                  {.relu = true, .residual = constant(r)}));
+  backward(F::batch_normalization(constant(x), constant(g), constant(b),
+                                  {.relu = true, .residual = R1}));
+  same(X1, X), same(G1, G), same(B1, B), same(R1, R);
+}
+
+TEST_P(BatchNormalization, FusedFormsEqualTheirCompositions) {
+  for (const Case& c : cases()) {
+    SCOPED_TRACE(c.name);
+    const auto run = [&](bool train, bool fused) {
+      const F::BatchNormalization bn =
+          layer(c, {.initial_gamma = gamma(c), .initial_beta = beta(c)});
+      bn.avg_mean.copy_from(beta(c));
+      bn.avg_var.copy_from(variance(c));
+      const Variable x(batch(c)), r(batch(c, 9));
+      const Variable h = fused ? bn.relu(x, train) : F::relu(bn(x, train));
+      const Variable y = fused ? bn.add_relu(h, r, train) : F::relu(bn(h, train) + r);
+      y.set_grad(batch(c, 4));
+      y.backward();
+      return Arrays{y.data(), x.grad(), r.grad(), bn.gamma.grad(), bn.beta.grad()};
+    };
+    for (const bool train : {true, false}) {
+      const Arrays fused = run(train, true), composed = run(train, false);
+      for (size_t i = 0; i < fused.size(); ++i)
+        EXPECT_EQ(testing::difference(fused[i], composed[i], 1e-12, 1e-12), "") << i;
+    }
+  }
+}
+
+// Into the same gradient arrays, without arrays between.
+TEST_P(BatchNormalization, GradientsAddUp) {
+  const Case c = cases()[2];
+  F::BatchNormalization bn = layer(c);
+  const Variable x(batch(c));
+  const auto backward = [&] {
+    const Variable y = bn(x);
+    y.set_grad(batch(c, 4));
+    y.backward();
+  };
+  bn.zero_grads();
+  backward();
+  const Array g = bn.gamma.grad().copy(), b = bn.beta.grad().copy();
+  backward();
+  EXPECT_EQ(testing::difference(bn.gamma.grad(), g * 2, 1e-12, 1e-12), "");
+  EXPECT_EQ(testing::difference(bn.beta.grad(), b * 2, 1e-12, 1e-12), "");
+}
+
+TEST_P(BatchNormalization, AveragesMoveWithDecay) {
+  for (const Case& c : cases()) {
+    SCOPED_TRACE(c.name);
+    const F::BatchNormalization bn = layer(c, {.decay = 0.75});
+    const double m = values_a_channel(c);
+    Array mean = zeros(c.channels, device()), var = mean.copy();
+    for (uint64_t step = 0; step < 3; ++step) {
+      const Array x = batch(c, step);
+      bn(x);
+      mean = mean * 0.75 + batch_mean(c, x) * 0.25;
+      var = var * 0.75 + batch_var(c, x) * (0.25 * m / (m - 1));
+    }
+    EXPECT_EQ(testing::difference(bn.avg_mean.data(), mean, 1e-12, 1e-12), "");
+    EXPECT_EQ(testing::difference(bn.avg_var.data(), var, 1e-12, 1e-12), "");
+    EXPECT_EQ(bn.N.data().item<int64_t>(), 0);
+  }
+}
+
+// The function moves the arrays that it is given.
+TEST_P(BatchNormalization, FunctionMovesRunningStatistics) {
+  const Case c = cases()[2];
+  const Array mean = ones(c.channels, device()), var = mean.copy(), x = batch(c);
+  F::batch_normalization(x, gamma(c), beta(c),
+                         {.running_mean = mean, .running_var = var, .decay = 0.5});
+  EXPECT_EQ(testing::difference(mean, batch_mean(c, x) * 0.5 + 0.5, 1e-12), "");
+  const double m = values_a_channel(c);
+  EXPECT_EQ(testing::difference(var, batch_var(c, x) * (0.5 * m / (m - 1)) + 0.5, 1e-12), "");
+}
+
+TEST_P(BatchNormalization, FinetuneGivesThePopulationStatistics) {
+  const Case c = cases()[2];
+  const F::BatchNormalization bn = layer(c);
+  const double m = values_a_channel(c);
+  bn(batch(c, 7));  // forgotten by the first finetune
+  for (int round = 0; round < 2; ++round) {
+    bn.start_finetuning();
+    Array mean = zeros(c.channels, device()), var = mean.copy();
+    for (uint64_t step = 0; step < 4; ++step) {
+      const Array x = batch(c, step + 10 * uint64_t(round));
+      EXPECT_EQ(testing::difference(bn.finetune(x).data(),
+                                    normalized(c, x, batch_mean(c, x), batch_var(c, x), 2e-5),
+                                    1e-12, 1e-12),
+                "");
+      mean += batch_mean(c, x) / 4.0;
+      var += batch_var(c, x) * (m / (m - 1) / 4.0);
+    }
+    EXPECT_EQ(bn.N.data().item<int64_t>(), 4);
+    EXPECT_EQ(testing::difference(bn.avg_mean.data(), mean, 1e-12, 1e-12), "");
+    EXPECT_EQ(testing::difference(bn.avg_var.data(), var, 1e-12, 1e-12), "");
+  }
+}
+
+TEST_P(BatchNormalization, TestStateUsesTheAverages) {
+  const Case c = cases()[2];
+  F::BatchNormalization bn = layer(c, {.eps = 1e-3});
+  bn.avg_mean.copy_from(beta(c));
+  bn.avg_var.copy_from(variance(c));
+  const Array x = batch(c), by_averages = normalized(c, x, beta(c), variance(c), 1e-3),
+              by_batch = normalized(c, x, batch_mean(c, x), batch_var(c, x), 1e-3);
+  const auto is = [&](const Variable& y, const Array& expected) {
+    return testing::difference(y.data(), expected, 1e-12, 1e-12);
+  };
+  EXPECT_EQ(is(bn(x, false), by_averages), "");
+  bn.eval();
+  EXPECT_EQ(is(bn(x), by_averages), "");
+  EXPECT_EQ(testing::difference(bn.avg_mean.data(), beta(c)), "") << "left alone in test state";
+  EXPECT_EQ(is(bn(x, true), by_batch), "") << "the call overrides the state";
+  EXPECT_NE(testing::difference(bn.avg_mean.data(), beta(c)), "");
+  bn.train();
+  {
+    const TestScope scope(bn);
+    const Array before = bn.avg_mean.data().copy();
+    bn(x);
+    EXPECT_EQ(testing::difference(bn.avg_mean.data(), before), "");
+  }
+  EXPECT_EQ(is(bn(x), by_batch), "");
+}
+
+// What backward needs of the averages must not have moved since.
+TEST_P(BatchNormalization, RefusesAveragesThatMovedBeforeBackward) {
+  const Case c = cases()[2];
+  const F::BatchNormalization bn = layer(c);
+  const Variable y = bn(Variable(batch(c)), false);
+  bn(batch(c, 2), true);
+  y.set_grad(batch(c, 4));
+  EXPECT_THROW(y.backward(), GradientError);
+}
+
+TEST_P(BatchNormalization, WithoutGammaAndBeta) {
+  const Case c = cases()[2];
+  const Array x = batch(c);
+  const auto f = [&](const F::BatchNormalization& bn) {
+    return [&bn](const Variable& v) { return bn(v); };
+  };
+  const F::BatchNormalization plain = layer(c, {.eps = 0.1, .use_gamma = false, .use_beta = false});
+  EXPECT_EQ(plain.parameter_names(), std::vector<std::string>{});
+  EXPECT_EQ(testing::difference(plain(x).data(),
+                                normalized(c, x, batch_mean(c, x), batch_var(c, x), 0.1), 1e-12),
+            "");
+  expect_gradients(f(plain), x, "neither");
+  const F::BatchNormalization scaled = layer(c, {.eps = 0.1, .use_beta = false});
+  EXPECT_EQ(scaled.parameter_names(), std::vector<std::string>{"gamma"});
+  expect_gradients(f(scaled), x, "gamma");
+  const F::BatchNormalization shifted = layer(c, {.eps = 0.1, .use_gamma = false});
+  EXPECT_EQ(shifted.parameter_names(), std::vector<std::string>{"beta"});
+  expect_gradients(f(shifted), x, "beta");
+}
+
+TEST_P(BatchNormalization, LayerHasTheStartValuesThatItPromises) {
+  DeviceScope scope(device());
+  const F::BatchNormalization bn(5);
+  EXPECT_EQ(bn.eps(), 2e-5);
+  EXPECT_EQ(bn.decay(), 0.9);
+  EXPECT_EQ(bn.gamma.dtype(), Dtype::kFloat32);
+  EXPECT_EQ(testing::difference(bn.gamma.data(), ones({5}, {Dtype::kFloat32, device()})), "");
+  for (const Array& a : {bn.beta.data(), bn.avg_mean.data(), bn.avg_var.data()})
+    EXPECT_EQ(testing::difference(a, zeros({5}, {Dtype::kFloat32, device()})), "");
+  EXPECT_EQ(bn.persistent_names(), (std::vector<std::string>{"avg_mean", "avg_var", "N"}));
+  EXPECT_EQ(bn.avg_mean.over_ranks(), OverRanks::kMean);
+  const F::BatchNormalization half(5, {.dtype = Dtype::kFloat16});
+  EXPECT_EQ(half.gamma.dtype(), Dtype::kFloat16);
+  EXPECT_EQ(half.avg_mean.dtype(), Dtype::kFloat32);
+  const F::BatchNormalization shaped(Shape{3, 4});
+  EXPECT_EQ(shaped.gamma.shape(), (Shape{3, 4}));
+}
+
+struct Net : FunctionSet {
+  F::Linear l1{3, 4};
+  F::BatchNormalization bn{4};
+  CATENA_FUNCTIONS(l1, bn)
+  Variable operator()(const Variable& x) { return bn.relu(l1(x)); }
+};
+
+TEST_P(BatchNormalization, AveragesGoWhereTheModelGoes) {
+  DeviceScope scope(device());
+  const TempFolder folder;
+  const NoBackprop no_graph;
+  const Array x = draw({6, 3}, -1, 1, 1, Dtype::kFloat32);
+  Net net;
+  for (int step = 0; step < 3; ++step) net(Variable::constant(x));
+  net.eval();
+  const Array expected = net(Variable::constant(x)).data();
+  Net copied = net;
+  copied.bn(copied.l1(x), true);  // its own averages
+  EXPECT_EQ(testing::difference(net(Variable::constant(x)).data(), expected), "");
+  serializers::save(folder / "net.npz", net);
+  Net loaded;
+  serializers::load(folder / "net.npz", loaded);
+  loaded.eval();
+  EXPECT_EQ(testing::difference(loaded(Variable::constant(x)).data(), expected), "");
+  Net moved = std::move(net);
+  moved.to(cpu(1));
+  EXPECT_EQ(moved.bn.avg_var.device(), cpu(1));
+  const Array there = moved(Variable::constant(x.to(cpu(1)))).data();
+  EXPECT_EQ(testing::difference(there, expected, 1e-6, 1e-5), "");
+  EXPECT_THROW(net.bn(x), ValueError) << "moved from";
+}
+
+TEST_P(BatchNormalization, WithoutElements) {
+  const Array x = zeros({0, 3, 2, 2}, {Dtype::kFloat64, device()});
+  const Case c = cases()[2];
+  const Variable in(x), g(gamma(c)), b(beta(c));
+  const Variable y = F::fixed_batch_normalization(in, g, b, beta(c), variance(c));
+  EXPECT_EQ(y.shape(), x.shape());
+  y.set_grad(x);
+  y.backward();
+  EXPECT_EQ(in.grad().shape(), x.shape());
+  EXPECT_EQ(testing::difference(g.grad(), zeros_like(g.data())), "");
+  const F::BatchNormalization bn = layer(c);
+  EXPECT_EQ(
+      message_of<ValueError>([&] { bn(x); }),
+      "batch_normalization: x of shape (0, 3, 2, 2) has no values, which has no variance; use "
+      "at least two samples, or given statistics (fixed_batch_normalization, a layer in test "
+      "state)");
+  EXPECT_EQ(
+      message_of<ValueError>([&] {
+        bn.finetune(draw({1, 3}));
+      }),
+      "batch_normalization: x of shape (1, 3) has one value a channel, which has no variance; "
+      "use at least two samples, or given statistics (fixed_batch_normalization, a layer in "
+      "test state)");
+  EXPECT_EQ(bn.N.data().item<int64_t>(), 0) << "a refused batch does not count";
+  EXPECT_EQ(bn(draw({1, 3}), false).shape(), (Shape{1, 3}));
+}
+
+TEST_P(BatchNormalization, NamesWhatDoesNotFit) {
+  const Case c = cases()[2];
+  const Array g = gamma(c), b = beta(c);
+  EXPECT_EQ(message_of<InvalidType>([&] {
+              F::batch_normalization(draw({2, 4, 5}), g, b);
+            }),
+            "Invalid operation is performed in: BatchNormalization (Forward)\n\n"
+            "Expect: in_types[0].shape[1] == channels[0]\nActual: 4 != 3");
+  EXPECT_THROW(F::batch_normalization(draw({3}), g, b), InvalidType);
+  EXPECT_THROW(F::batch_normalization(batch(c), g, draw({4})), InvalidType);
+  EXPECT_THROW(F::batch_normalization(batch(c).astype(Dtype::kInt32), g, b), InvalidType);
+  EXPECT_THROW(F::batch_normalization(batch(c), g, b, {.residual = Variable(draw({4, 3, 2, 4}))}),
+               InvalidType);
+  const std::string dtypes =
+      message_of<InvalidType>([&] { F::batch_normalization(batch(c, 1, Dtype::kFloat32), g, b); });
+  EXPECT_NE(dtypes.find("Expect: in_types[1].dtype == float32"), std::string::npos) << dtypes;
+  EXPECT_NE(dtypes.find("convert the input with .astype(dtype::float64)"), std::string::npos)
+      << dtypes;
+  Net net;
+  net.to(device());
+  net.parameters();
+  const std::string path = message_of<InvalidType>([&] {
+    net.bn(draw({2, 5}, -1, 1, 1, Dtype::kFloat32));
+  });
+  EXPECT_NE(path.find("BatchNormalization 'bn'"), std::string::npos) << path;
+
+  EXPECT_EQ(message_of<ValueError>([&] { F::batch_normalization(batch(c), g, b, {.eps = -1}); }),
+            "batch_normalization: expected an eps of at least 0, got -1");
+  EXPECT_EQ(
+      message_of<ValueError>([&] { F::batch_normalization(batch(c), g, b, {.running_mean = b}); }),
+      "batch_normalization: got running_mean without running_var; give both, or none");
+  EXPECT_EQ(message_of<ShapeError>([&] {
+              F::batch_normalization(batch(c), g, b, {.running_mean = b, .running_var = draw({4})});
+            }),
+            "batch_normalization: running_var has shape (4,), expected that of gamma, (3,)");
+  EXPECT_THROW(
+      F::batch_normalization(batch(c), g, b, {.running_mean = b, .running_var = b, .decay = 2}),
+      ValueError);
+  EXPECT_THROW(F::batch_normalization(
+                   batch(c), g, b, {.running_mean = b, .running_var = b.astype(Dtype::kFloat32)}),
+               DtypeError);
+  EXPECT_THROW(
+      F::batch_normalization(batch(c), g, b, {.running_mean = padded(b), .running_var = b.copy()}),
+      ValueError);
+  const Device other = device() == cpu(0) ? cpu(1) : cpu(0);
+  EXPECT_THROW(F::batch_normalization(batch(c), g.to(other), b), DeviceError);
+  EXPECT_THROW(F::BatchNormalization(0), ValueError);
+  EXPECT_THROW(F::BatchNormalization(3, {.decay = -0.5}), ValueError);
+  EXPECT_THROW(F::BatchNormalization(3, {.dtype = Dtype::kInt32}), DtypeError);
+  EXPECT_THROW(F::BatchNormalization(3, {.initial_gamma = draw({4})}), ShapeError);
+}
+
+// Replays move the averages, and count the batches of a finetuning, on the device.
+TEST_P(BatchNormalization, IsCaptured) {
+  CATENA_NEEDS_GPU();
+  if (!device().is_cuda()) GTEST_SKIP() << "graphs need a GPU";
+  const Case c = cases()[2];
+  const F::BatchNormalization bn = layer(c), eager = layer(c);
+  const Array x = batch(c);
+  const auto step = [&](const F::BatchNormalization& l) {
+    l(x);
+    l.finetune(x);
+  };
+  step(bn);
+  step(eager);
+  cuda::Graph graph = cuda::Graph::capture(device(), [&] { step(bn); });
+  for (uint64_t replay = 1; replay < 4; ++replay) {
+    x.assign(batch(c, replay));
+    graph.launch();
+    step(eager);
+  }
+  EXPECT_EQ(bn.N.data().item<int64_t>(), 4);
+  EXPECT_EQ(testing::difference(bn.avg_mean.data(), eager.avg_mean.data()), "");
+  EXPECT_EQ(testing::difference(bn.avg_var.data(), eager.avg_var.data()), "");
+}
+
+CATENA_ON_DEVICES(BatchNormalization);
+
+}  // namespace
+}  // namespace catena
