@@ -23,6 +23,7 @@
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/array/memoize.h"
+#include "catena/array/named_arrays.h"
 #include "catena/array/nested.h"
 #include "catena/array/numeric.h"
 #include "catena/array/random.h"

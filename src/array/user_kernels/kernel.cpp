@@ -5,9 +5,9 @@
 #include <array>
 #include <atomic>
 
-#include "array/kernel_compiler.h"
 #include "array/overlap.h"
 #include "array/result_into.h"
+#include "array/user_kernels/kernel_compiler.h"
 #include "catena/core/backend.h"
 #include "catena/core/entry_scope.h"
 #include "catena/core/memory_profile.h"
