@@ -16,16 +16,11 @@ int body(int argc, char** argv) {
   const auto optimizer = mnist::make_optimizer(options);
   optimizer->setup(model);
 
-  mnist::Program program{&model, optimizer.get(), device,
-                         [&](const catena::Variable& x) { return model(x); },
-                         [&](const catena::datasets::Batch& batch) {
-                           optimizer->zero_grads();
-                           const auto [loss, accuracy] = mnist::score(model(batch.x()), batch.t());
-                           loss.backward();
-                           optimizer->update();
-                           return mnist::Scores{loss.data(), accuracy};
-                         }};
-  mnist::train(options, program);
+  const auto score = [&](const catena::datasets::Batch& batch) {
+    return mnist::score(model(batch.x()), batch.t());
+  };
+  mnist::train(options,
+               {model, *optimizer, device, score, catena::training::make_step(*optimizer, score)});
   return 0;
 }
 

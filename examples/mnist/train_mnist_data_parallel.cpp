@@ -13,6 +13,7 @@ namespace {
 namespace parallel = catena::parallel;
 using catena::Array;
 using catena::Variable;
+using catena::datasets::Batch;
 
 std::vector<catena::Device> several_devices(const mnist::Options& options) {
   if (!options.devices.empty()) return options.devices;
@@ -22,23 +23,25 @@ std::vector<catena::Device> several_devices(const mnist::Options& options) {
   return devices.empty() ? std::vector<catena::Device>{catena::cpu(0), catena::cpu(1)} : devices;
 }
 
-// Forward and backward of every replica on its part of the batch; the scores are means over the
+// Forward and backward of every replica on its part of the batch; the numbers are means over the
 // whole batch, on the master's device.
-mnist::Scores all_replicas(parallel::Replicas<mnist::Network>& replicas,
-                           const std::vector<catena::Device>& devices,
-                           const catena::datasets::Batch& batch) {
+catena::Arrays all_replicas(parallel::Replicas<mnist::Network>& replicas,
+                            const std::vector<catena::Device>& devices, const Batch& batch) {
   const auto x = parallel::scatter_batch(batch.x(), devices),
              t = parallel::scatter_batch(batch.t(), devices);
-  mnist::Scores total;
+  catena::Arrays total;
   for (size_t i = 0; i < replicas.size(); ++i) {
     const double weight = parallel::shard_weight(batch.size(), replicas.size(), i);
     if (weight == 0) continue;  // fewer samples than devices
-    const auto [loss, accuracy] = mnist::score(replicas[i](x[i]), t[i]);
-    parallel::backward(loss, weight);
-    const Array part = (loss.data() * weight).to(devices[0]),
-                hits = (accuracy * weight).to(devices[0]);
-    total.loss = total.loss.defined() ? total.loss + part : part;
-    total.accuracy = total.accuracy.defined() ? total.accuracy + hits : hits;
+    const auto numbers = mnist::score(replicas[i](x[i]), t[i]);
+    parallel::backward(numbers[0], weight);
+    for (size_t k = 0; k < numbers.size(); ++k) {
+      const Array part = (numbers[k].data() * weight).to(devices[0]);
+      if (k < total.size())
+        total[k] = total[k] + part;
+      else
+        total.push_back(part);
+    }
   }
   return total;
 }
@@ -58,19 +61,19 @@ int body(int argc, char** argv) {
   parallel::Replicas<mnist::Network> replicas(model, devices);
 
   bool replicas_follow = false;  // a resumed master has other parameters than its copies
-  mnist::Program program{&model, optimizer.get(), devices[0],
-                         [&](const Variable& x) { return model(x); },
-                         [&](const catena::datasets::Batch& batch) {
-                           if (!std::exchange(replicas_follow, true))
-                             replicas.copy_from(*optimizer);
-                           replicas.zero_grads();
-                           const mnist::Scores scores = all_replicas(replicas, devices, batch);
-                           replicas.accumulate_into(*optimizer);
-                           optimizer->update();
-                           replicas.copy_from(*optimizer);
-                           return scores;
-                         }};
-  mnist::train(options, program);
+  const auto step = [&](const Batch& batch) {
+    if (!std::exchange(replicas_follow, true)) replicas.copy_from(*optimizer);
+    replicas.zero_grads();
+    catena::Arrays numbers = all_replicas(replicas, devices, batch);
+    replicas.accumulate_into(*optimizer);
+    optimizer->update();
+    replicas.copy_from(*optimizer);
+    return numbers;
+  };
+  const auto score = [&](const Batch& batch) {
+    return mnist::score(model(batch.x()), batch.t());
+  };
+  mnist::train(options, {model, *optimizer, devices[0], score, step});
   return 0;
 }
 

@@ -20,26 +20,11 @@ int body(int argc, char** argv) {
   auto optimizer = catena::create_multi_node_optimizer(mnist::make_optimizer(options), *comm);
   optimizer.setup(model);
 
-  mnist::Program program{
-      &model,
-      &optimizer.actual_optimizer(),
-      device,
-      [&](const catena::Variable& x) { return model(x); },
-      [&](const catena::datasets::Batch& batch) {
-        optimizer.zero_grads();
-        optimizer.set_batch_weight(batch.size(), batch.global_count);
-        mnist::Scores scores;
-        if (batch.size() > 0) {  // a rank without samples joins the update with weight 0
-          const auto [loss, accuracy] = mnist::score(model(batch.x()), batch.t());
-          loss.backward();
-          scores = {loss.data(), accuracy};
-        }
-        optimizer.update();
-        return scores;
-      },
-      comm.get(),
-      [&] { optimizer.check_state(); }};
-  mnist::train(options, program);
+  const auto score = [&](const catena::datasets::Batch& batch) {
+    return mnist::score(model(batch.x()), batch.t());
+  };
+  mnist::train(options, {model, optimizer.actual_optimizer(), device, score,
+                         catena::training::make_step(optimizer, score), &optimizer});
   return 0;
 }
 

@@ -1,20 +1,14 @@
+// The MNIST programs' use of the library's trainer.
 #include "trainer.h"
 
-#include <chrono>
 #include <cstdio>
-#include <filesystem>
 
-#include "catena/autograd/grad_mode.h"
-#include "catena/parallel/from_rank0.h"
-#include "catena/parallel/persistents.h"
-#include "catena/parallel/sum_over_ranks.h"
-#include "catena/serializers/checkpoint.h"
+#include "catena/datasets/mnist.h"
+#include "catena/functions/functions.h"
 #include "catena/serializers/npz.h"
-#include "catena/training/evaluator.h"
+#include "catena/training/captured_updater.h"
 #include "catena/training/output_folder.h"
-#include "catena/training/progress.h"
-#include "catena/training/report.h"
-#include "graph_step.h"
+#include "catena/training/trainer.h"
 
 namespace mnist {
 
@@ -22,172 +16,94 @@ namespace ds = catena::datasets;
 namespace tr = catena::training;
 namespace F = catena::functions;
 
-Loss score(const catena::Variable& predictions, const catena::Array& labels) {
-  return {F::softmax_cross_entropy(predictions, labels), F::accuracy(predictions, labels).data()};
+catena::Variables score(const catena::Variable& predictions, const catena::Array& labels) {
+  return {F::softmax_cross_entropy(predictions, labels), F::accuracy(predictions, labels)};
 }
 
 namespace {
 
-const std::vector<std::string> kNames{"loss", "accuracy"};
+std::unique_ptr<tr::Updater> make_updater(const Options& options, const Program& program,
+                                          ds::ResidentIterator& batches) {
+  if (!options.graph) return std::make_unique<tr::StandardUpdater>(batches, program.step);
+  CATENA_CHECK(DeviceError, program.device.is_cuda(),
+               "--graph: CUDA graphs need a GPU, training runs on ", program.device);
+  if (program.ranks)
+    return std::make_unique<tr::CapturedUpdater>(batches, *program.ranks, program.step);
+  return std::make_unique<tr::CapturedUpdater>(batches, program.optimizer, program.step);
+}
 
-class Run {
- public:
-  Run(const Options& options, Program& program)
-      : options_(options),
-        program_(program),
-        data_(ds::load_mnist({.folder = options.data, .pixels = {28, 28}})),
-        who_(program.comm ? ds::RankOf{program.comm->rank(), program.comm->size()} : ds::RankOf{}),
-        train_(data_.train, ds::ShuffledIterator(data_.train->size(), options.batch, options.seed),
-               program.device, who_),
-        test_(data_.test, ds::SerialIterator(data_.test->size(), 1000), program.device, who_),
-        report_({.log = is_root() ? options.out + "/log.json" : std::string()}) {
-    describe_checkpoint();
-  }
+std::unique_ptr<tr::Trainer> make_trainer(const Options& options, const Program& program,
+                                          tr::Updater& updater) {
+  tr::TrainerOptions o{.epochs = options.epochs, .out = options.out};
+  if (program.ranks)
+    return std::make_unique<tr::Trainer>(updater, program.model, *program.ranks, o);
+  return std::make_unique<tr::Trainer>(updater, program.model, program.optimizer, o);
+}
 
-  void all_epochs() {
-    if (options_.resume) resume();
-    if (options_.graph) graph_ = std::make_unique<GraphStep>(program_, train_, options_.batch);
-    tr::ProgressBar bar(options_.epochs * data_.train->size(), options_.epochs);
-    const auto start = std::chrono::steady_clock::now();
-    const double before = elapsed_;
-    while (epoch_ < options_.epochs) {
-      tr::Means means(kNames);
-      if (const double rate = learning_rate(options_, epoch_)) program_.optimizer->set_lr(rate);
-      one_epoch(means, bar);
-      means.reduce(catena::parallel::sum_over_ranks(program_.comm));
-      const auto test = evaluate();
-      bar.clear();
-      ++epoch_;
-      elapsed_ =
-          before + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-      report_.add({{"epoch", double(epoch_)},
-                   {"train_loss", means.value("loss")},
-                   {"train_accuracy", means.value("accuracy")},
-                   {"test_loss", test.at("loss")},
-                   {"test_accuracy", test.at("accuracy")},
-                   {"elapsed", elapsed_}});
-      if (program_.check) program_.check();
-      if (is_root()) checkpoint_.save(checkpoint_path());
-    }
-    finish();
-  }
-
- private:
-  bool is_root() const { return who_.rank == 0; }
-  std::string checkpoint_path() const { return options_.out + "/checkpoint.npz"; }
-
-  void describe_checkpoint() {
-    checkpoint_.add(
-        "settings",
-        [this] {
-          return Settings{options_.batch, options_.seed};
-        },
-        [this](const Settings& saved) { check_settings(saved); });
-    checkpoint_.add("model", *program_.model);
-    checkpoint_.add("optimizer", *program_.optimizer);
-    checkpoint_.add("epoch", epoch_);
-    checkpoint_.add("elapsed", elapsed_);
-    checkpoint_.add(
-        "iterator", [this] { return train_.state(); },
-        [this](const ds::IteratorState& s) { train_.set_state(s); });
-    checkpoint_.add("random", catena::random::default_state(program_.device));
-  }
-
-  // What the order of the samples depends on: a run that goes on with another one would not be the
-  // run that it says it is.
-  struct Settings {
-    int64_t batch;
-    uint64_t seed;
-  };
-  void check_settings(const Settings& saved) {
-    CATENA_CHECK(ValueError, saved.batch == options_.batch && saved.seed == options_.seed,
-                 "--resume: '", checkpoint_path(), "' was made with --batch ", saved.batch,
-                 " --seed ", saved.seed, ", got --batch ", options_.batch, " --seed ",
-                 options_.seed, "; give the same ones, or start without --resume");
-  }
-
-  void resume() {
-    // Only rank 0 needs the file: the ranks may be on hosts that share none.
-    const auto share = catena::parallel::from_rank_0(program_.comm);
-    checkpoint_.load(checkpoint_path(), [&](const auto& read) {
-      return share([&] {
-        CATENA_CHECK(IoError, std::filesystem::exists(checkpoint_path()), "--resume: there is no '",
-                     checkpoint_path(),
-                     "' to go on from; start without --resume, or name the folder of the earlier "
-                     "run with --out");
-        return read();
-      });
-    });
-    if (options_.lr > 0 && options_.lr != program_.optimizer->lr()) {
-      if (tr::prints())
-        std::printf("--lr %g replaces the %g of the checkpoint\n", options_.lr,
-                    program_.optimizer->lr());
-      program_.optimizer->set_lr(options_.lr);
-    }
-    if (is_root()) report_.restore(epoch_);
-    if (epoch_ >= options_.epochs && tr::prints()) {
-      std::printf("the checkpoint has %lld epochs already; ask for more with --epochs\n",
-                  static_cast<long long>(epoch_));
-    }
-  }
-
-  void one_epoch(tr::Means& means, tr::ProgressBar& bar) {
-    if (graph_)
-      return graph_->one_epoch(epoch_, means, [&](int64_t done) {
-        bar.update(epoch_ * data_.train->size() + done, epoch_ + 1);
-      });
-    int64_t done = 0;
-    for (bool last = false; !last;) {
-      const auto batch = train_.next();
-      const Scores scores = program_.step(*batch);
-      if (batch->size() > 0) {
-        means.add("loss", scores.loss, double(batch->size()));
-        means.add("accuracy", scores.accuracy, double(batch->size()));
-      }
-      done += batch->global_count;
-      bar.update(epoch_ * data_.train->size() + done, epoch_ + 1);
-      last = train_.is_new_epoch();
-    }
-  }
-
-  std::map<std::string, double> evaluate() {
-    // Of models that collect statistics all ranks test one, which the checkpoint then has.
-    catena::parallel::average_persistents(*program_.model, program_.comm);
-    catena::NoBackprop no_graph;
-    return tr::evaluate(
-        *program_.model, test_, kNames,
-        [&](const ds::Batch& batch, tr::Means& means) {
-          const Loss scores = score(program_.predict(batch.x()), batch.t());
-          means.add("loss", scores.loss.data(), double(batch.size()));
-          means.add("accuracy", scores.accuracy, double(batch.size()));
-        },
-        catena::parallel::sum_over_ranks(program_.comm));
-  }
-
-  void finish() {
-    if (is_root()) catena::serializers::save(options_.out + "/model.npz", *program_.model);
-    if (tr::prints())
-      std::printf("test accuracy %.4f\n", report_.rows().empty() ? evaluate().at("accuracy")
-                                                                 : report_.last("test_accuracy"));
-  }
-
-  const Options& options_;
-  Program& program_;
-  ds::Mnist data_;
-  ds::RankOf who_;
-  ds::ResidentIterator train_, test_;
-  tr::Report report_;
-  catena::serializers::Checkpoint checkpoint_;
-  std::unique_ptr<GraphStep> graph_;
-  int64_t epoch_ = 0;
-  double elapsed_ = 0;
+// What the order of the samples depends on: a run that goes on with another one would not be the
+// run that it says it is.
+struct Settings {
+  int64_t batch;
+  uint64_t seed;
 };
+
+void check_settings(const Settings& saved, const Options& options, const std::string& path) {
+  CATENA_CHECK(ValueError, saved.batch == options.batch && saved.seed == options.seed,
+               "--resume: '", path, "' was made with --batch ", saved.batch, " --seed ", saved.seed,
+               ", got --batch ", options.batch, " --seed ", options.seed,
+               "; give the same ones, or start without --resume");
+}
+
+void resume(const Options& options, catena::Optimizer& optimizer, tr::Trainer& trainer) {
+  CATENA_CHECK(IoError, trainer.has_checkpoint(), "--resume: there is no '",
+               trainer.checkpoint_path(),
+               "' to go on from; start without --resume, or name the folder of the earlier run "
+               "with --out");
+  trainer.resume();
+  if (options.lr > 0 && options.lr != optimizer.lr()) {
+    if (tr::prints())
+      std::printf("--lr %g replaces the %g of the checkpoint\n", options.lr, optimizer.lr());
+    optimizer.set_lr(options.lr);
+  }
+  if (trainer.epoch() >= options.epochs && tr::prints())
+    std::printf("the checkpoint has %lld epochs already; ask for more with --epochs\n",
+                static_cast<long long>(trainer.epoch()));
+}
 
 }  // namespace
 
-void train(const Options& options, Program& program) {
-  tr::prepare_output_folder(options.out);
-  Run(options, program).all_epochs();
+void train(const Options& options, const Program& program) {
+  tr::prepare_output_folder(options.out);  // before anything takes its time
+  const ds::Mnist data = ds::load_mnist({.folder = options.data, .pixels = {28, 28}});
+  const ds::RankOf who =
+      program.ranks ? ds::RankOf{program.ranks->comm().rank(), program.ranks->comm().size()}
+                    : ds::RankOf{};
+  ds::ResidentIterator batches(
+      data.train, ds::ShuffledIterator(data.train->size(), options.batch, options.seed),
+      program.device, who);
+  ds::ResidentIterator test(data.test, ds::SerialIterator(data.test->size(), 1000), program.device,
+                            who);
+  const auto updater = make_updater(options, program, batches);
+  const auto trainer = make_trainer(options, program, *updater);
+  trainer->evaluate_on(test, program.score);
+  trainer->checkpoint().add(
+      "settings",
+      [&] {
+        return Settings{options.batch, options.seed};
+      },
+      [&](const Settings& saved) { check_settings(saved, options, trainer->checkpoint_path()); });
+  if (options.resume) resume(options, program.optimizer, *trainer);
+  const auto set_rate = [&](tr::Trainer& now) {
+    if (const double rate = learning_rate(options, now.epoch())) now.optimizer().set_lr(rate);
+  };
+  set_rate(*trainer);
+  trainer->extend({.epochs = 1}, set_rate);
+  trainer->run();
+
+  const double accuracy =
+      trainer->row().empty() ? trainer->evaluate().at("accuracy") : trainer->value("test_accuracy");
+  if (who.rank == 0) catena::serializers::save(options.out + "/model.npz", program.model);
+  if (tr::prints()) std::printf("test accuracy %.4f\n", accuracy);
 }
 
 }  // namespace mnist

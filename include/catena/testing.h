@@ -41,6 +41,7 @@ void for_dtypes(const std::vector<Dtype>& dtypes, const std::function<void(Dtype
 void for_dtypes_combination(const std::vector<Dtype>& dtypes, int count,
                             const std::function<void(const std::vector<Dtype>&)>& body);
 
+// Throws when two arrays differ.
 using ArrayAssertion = std::function<void(const Array& got, const Array& expected)>;
 // Calls body with each of devices() and compares its result, dtype included, with that of cpu:0, by
 // default bit for bit. A difference or an error on one of them is a ValueError that names the
@@ -78,6 +79,7 @@ Array reversed_layout(const Array& a);
 // Devices may differ. Shapes must agree, or one array is 0-d; dtypes may differ. NaN agrees with
 // NaN, infinities with themselves. assert_allclose is in gradient_check.h.
 
+// Equal values, and equal values of every pair of two lists.
 void assert_array_equal(const Array& x, const Array& y);
 void assert_array_list_equal(std::span<const Array> xs, std::span<const Array> ys);
 // |x - y| < 1.5 * 10^-decimal.

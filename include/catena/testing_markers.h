@@ -17,4 +17,5 @@ std::string missing_test_gpus(int count = 1);
 #define CATENA_NEEDS_GPUS(count)                                                        \
   if (const std::string missing = ::catena::missing_test_gpus(count); !missing.empty()) \
   GTEST_SKIP() << "SKIPPED: " << missing
+// CATENA_NEEDS_GPUS(1).
 #define CATENA_NEEDS_GPU() CATENA_NEEDS_GPUS(1)

@@ -38,7 +38,7 @@ Pipe make_pipe();  // close-on-exec
 
 // Takes signals out of their asynchronous delivery; they are then read from a descriptor by the
 // thread that made the queue. One queue a process, made before libraries are loaded. What a
-// library's thread takes all the same gets here too, unless that library has handlers of its own.
+// library's thread takes all the same gets here too, unless that library has its own handlers.
 class SignalQueue {
  public:
   SignalQueue(std::initializer_list<int> signals);

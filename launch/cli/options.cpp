@@ -23,7 +23,7 @@ constexpr const char* kDescription =
 
 constexpr double kLongestGrace = 86400;
 
-// As the options stand on the command line, before they are interpreted.
+// As the options are given on the command line, before they are interpreted.
 struct RawOptions {
   std::string ranks, hosts, hostfile, gpus, mpi_args, grace;
   std::vector<std::string> env;

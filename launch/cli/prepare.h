@@ -5,7 +5,7 @@
 
 namespace catena::launch {
 
-// Becomes catena-kernels --prepare, which lies beside `launcher` in builds and installations that
+// Becomes catena-kernels --prepare, which is beside `launcher` in builds and installations that
 // have the cuda plug-in. Throws UserError when it is not there.
 [[noreturn]] void run_prepare(const std::string& launcher);
 

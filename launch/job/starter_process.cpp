@@ -19,7 +19,7 @@ namespace {
 
 [[noreturn]] void become_starter(const JobSpec& spec, const StartCommand& command,
                                  const SignalQueue& signals, int output, int error) {
-  // A process group of its own: Ctrl-C is ours to act on. As a background process it cannot read
+  // A separate process group: we handle Ctrl-C. As a background process it cannot read
   // the terminal, so it gets a standard input only when that is something else.
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);

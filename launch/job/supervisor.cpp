@@ -31,7 +31,7 @@
 namespace catena::launch {
 namespace {
 
-// Seconds after the job was told to stop. Rank processes kill their programs when the time that
+// Seconds after the job was asked to stop. Rank processes kill their programs when the time that
 // --grace gives is over; what follows is for rank processes and starters that do not do their part.
 constexpr double kWaitForStart = 1.0;
 constexpr double kRepeatStop = 0.5;
@@ -369,7 +369,7 @@ void Supervisor::take(const EndReport& end) {
   if (!failed(end) || stop_time_ != 0) return;
   JobWatch::note_operations(outcome_.ranks, board(), host_);
   if (stop_at_ == kNever) note_silences();
-  // Ranks that are still being started could not be told to stop, nor say how they fared.
+  // Ranks that are still being started could not be asked to stop, nor report their end.
   stop_at_ = std::min(stop_at_, monotonic_seconds() + kWaitForStart);
 }
 
@@ -446,8 +446,8 @@ bool Supervisor::all_here() const {
                      [this](const RankOutcome& rank) { return is_here(rank); });
 }
 
-// Rank processes of this host are told directly, for the starter may be stuck. If there are others,
-// or some whose whereabouts are unknown, the starter also hands the signal on to all.
+// Rank processes of this host are notified directly, because the starter may be stuck. If there are
+// others, or some whose whereabouts are unknown, the starter also hands the signal on to all.
 void Supervisor::signal_all(int signal) {
   signal_local(signal);
   if (all_here() || starter_ended_) return;

@@ -19,8 +19,8 @@ int exit_code_of(const EndReport& end) {
   return code == 0 ? 1 : code;
 }
 
-// When the rank failed of its own accord; 0 when it did not. A rank that was told to end while it
-// was already failing counts, one that ended because it was told to does not.
+// When the rank failed of its own accord; 0 when it did not. A rank that was already failing when
+// it was asked to end counts; one that ended because it was asked to does not.
 std::uint64_t own_failure_time(const EndReport& end) {
   const bool before_stop = end.stop_time == 0 || end.error_time < end.stop_time;
   const bool has_error = !end.error.empty() && end.error_time != 0 && before_stop && failed(end);
@@ -169,7 +169,7 @@ std::optional<Verdict> find_culprit(const JobOutcome& job) {
   if (!lost_host(job).empty()) return std::nullopt;
   if (job.hang && is_rank(job, job.hang->culprit()))
     return rank_failed(job.hang->culprit(), Cause::hung, 1);
-  // A rank that noticed another one's failure may leave by MPI_Abort: that tells nothing new.
+  // A rank that noticed another one's failure may leave by MPI_Abort, which says nothing new.
   if (findings.abort_rank && is_rank(job, *findings.abort_rank) &&
       !is_victim(job, *findings.abort_rank))
     return rank_failed(*findings.abort_rank, Cause::aborted,

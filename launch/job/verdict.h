@@ -12,7 +12,7 @@ namespace catena::launch {
 struct Verdict {
   enum class Ending {
     well,
-    stopped,          // catena-run was told to end
+    stopped,          // catena-run was asked to end
     given_up,         // see JobOutcome::given_up
     host_silent,      // `host`
     rank_failed,      // `rank`, by `cause`

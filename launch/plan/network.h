@@ -1,7 +1,7 @@
 // Over which networks the processes of a job may talk to each other.
 //
 // Open MPI takes every network of every host for one that all hosts share. A bridge that docker has
-// made is none: each host has its own, with the same addresses. So the starter is told.
+// made is none: each host has its own, with the same addresses. So the starter gets them.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ std::vector<Interface> interfaces_here();
 // A bridge for containers or virtual machines of one host (docker0, br-..., virbr0 and the like).
 bool is_bridge_of_one_host(const std::string& interface);
 
-// The addresses of IPv4 that a name stands for; none when it stands for nothing.
+// The IPv4 addresses of a name; none when it has none.
 std::vector<std::uint32_t> addresses_of(const std::string& host);
 
-// Whether the host is this machine, by name or by an address of its own.
+// Whether the host is this machine, by name or by one of its addresses.
 bool is_this_machine(const std::string& host, const std::vector<Interface>& here);
 
 // The networks of this machine in which each of the other hosts has an address, as "10.1.0.0/16".

@@ -21,7 +21,7 @@ int usable_cores();
 int threads_per_rank(int cores, int ranks_on_host);
 
 // The processors near a GPU ("0000:1b:00.0"), intersected with the allowed ones; the allowed ones
-// when the kernel does not tell or nothing would be left. Tests give another `sysfs`.
+// when the kernel does not say or nothing would be left. Tests give another `sysfs`.
 cpu_set_t cpus_near_gpu(const std::string& bus_id, const std::string& sysfs = "/sys");
 
 // The processors of a CPU rank: ranks are dealt to the NUMA nodes in equal shares. With one node,

@@ -68,7 +68,7 @@ bool wants_cpu(const JobSpec& spec, const Machine& machine) {
   return machine.device == "cpu" || machine.device.starts_with("cpu:");
 }
 
-// The starter would find out halfway, in words that tell nothing.
+// The starter would find out halfway, with a message that explains nothing.
 void check_count(int ranks, const std::string& where) {
   if (ranks <= comm::StatusBoard::kMaxSlots) return;
   throw UserError(count_of(ranks, "rank") + " asked for on " + where + ", but one host takes " +

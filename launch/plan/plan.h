@@ -35,7 +35,7 @@ JobSpec make_plan(JobSpec spec, const Machine& machine, const StarterNeeds& need
 inline constexpr int kCpuDevices = 64;
 
 // The device of one rank: "cuda:3", "cpu:1". `gpus_here` are those of the rank's own host. CPU
-// devices begin again after the last one: each rank is a process of its own, in which the number is
+// devices begin again after the last one: each rank is a separate process, in which the number is
 // only a name. Throws UserError.
 std::string device_of_rank(const Devices& devices, int local_rank, int local_size, int gpus_here,
                            const std::string& gpu_problem);

@@ -11,7 +11,7 @@
 namespace catena::launch {
 namespace {
 
-// The variables in which a starter tells a rank its place.
+// The variables in which a starter passes a rank its place.
 struct RankVariables {
   const char* rank;
   const char* size;

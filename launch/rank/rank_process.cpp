@@ -39,12 +39,12 @@ using comm::Phase;
 using comm::SlotSnapshot;
 using comm::StatusBoard;
 
-// From SIGTERM to SIGKILL when mpirun stops the job, which follows up with a SIGKILL of its own
+// From SIGTERM to SIGKILL when mpirun stops the job, which follows up with its own SIGKILL
 // after 1 s.
 constexpr double kGraceOfMpirun = 0.6;
 // A program that has said why it fails is given this long to end with its own exit code.
 constexpr double kOwnEnd = 1.0;
-// How long a rank process whose program failed waits to be told that its report has arrived.
+// How long a rank process whose program failed waits for the news that its report has arrived.
 constexpr double kLinger = 3.0;
 // How long mpirun is waited for to take the last words; one that is ending takes none.
 constexpr double kDrain = 2.0, kDrainOfMpirun = 0.3;
@@ -136,7 +136,7 @@ int RankProcess::run() {
   return end_.stop_time != 0 ? 0 : code;
 }
 
-// Everything that tells who this is and that it is there.
+// Everything that identifies this process and shows that it lives.
 void RankProcess::join() {
   identity_ = rank_identity_from_environment();
   channel_.set_sender(spec_.id, identity_.rank);
@@ -302,7 +302,7 @@ void RankProcess::pump() {
   }
 }
 
-// The launcher tells by this whether the host and the way to it are alive.
+// From this the launcher knows that the host and the connection to it are alive.
 void RankProcess::show_life() {
   if (!channel_.pending()) channel_.send(Stream::report, to_line(AliveReport{}));
 }

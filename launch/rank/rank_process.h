@@ -1,6 +1,6 @@
 // The parent of one rank's program, started by mpirun on every host as
 //   catena-run --rank-process job=... size=... -- program args...
-// It tells the program its place, carries its output, outlives it, and reports how it ended.
+// It passes the program its place, carries its output, outlives it, and reports how it ended.
 #pragma once
 
 namespace catena::launch {

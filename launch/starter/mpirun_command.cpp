@@ -27,8 +27,8 @@ void append_runtime_setting(Words& words, int major, const std::string& name,
 }
 
 void append_placement(Words& words, int major) {
-  // More ranks than cores is allowed, and Open MPI is told so, for it then yields while waiting.
-  // Binding is the rank processes' business: mpirun knows nothing of GPUs.
+  // More ranks than cores is allowed, and Open MPI gets the option for it, because it then yields
+  // while waiting. Binding is the rank processes' business: mpirun knows nothing of GPUs.
   if (major >= 5)
     append(words, {"--map-by", "slot:OVERSUBSCRIBE"});
   else

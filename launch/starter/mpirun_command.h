@@ -33,7 +33,7 @@ struct MpirunDialect {
   std::string session_folder;        // for mpirun's own files; "": where it likes
 };
 // The words begin with the name of mpirun as the user gave it: with a path, mpirun changes PATH and
-// LD_LIBRARY_PATH of all ranks to those of its own installation.
+// LD_LIBRARY_PATH of all ranks to its own installation.
 std::vector<std::string> mpirun_command(const JobSpec& spec, const MpirunDialect& dialect);
 
 }  // namespace catena::launch

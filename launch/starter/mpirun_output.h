@@ -2,7 +2,7 @@
 //
 // Its words are the only source for some of what the report needs: which rank process a signal
 // ended when it could not report itself, which host ssh did not reach, whose daemon was lost. Open
-// MPI's exit codes do not tell these apart. So phrases of Open MPI 4 and 5 and of ssh are searched
+// MPI's exit codes do not distinguish these. So phrases of Open MPI 4 and 5 and of ssh are searched
 // for, here and nowhere else.
 #pragma once
 

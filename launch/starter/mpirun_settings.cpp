@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "--mca" -> "mca"; "" for a word that is no option.
+// "--mca" -> "mca"; "" for a word that is not an option.
 std::string option_name(const std::string& word) {
   if (!word.starts_with('-')) return "";
   const std::size_t begin = word.find_first_not_of('-');
@@ -23,7 +23,7 @@ std::string option_name(const std::string& word) {
 // mca, gmca, omca, prtemca, pmixmca and so on: "NAME VALUE" follow.
 bool names_parameter(const std::string& option) { return option.ends_with("mca"); }
 
-// Open MPI 4 and 5 each have prefixes of their own in the environment.
+// Open MPI 4 and 5 each have their own prefixes in the environment.
 constexpr std::array kPrefixes = {"OMPI_MCA_", "PRTE_MCA_", "PMIX_MCA_"};
 
 // Ranks of one host reach each other through shared memory. Without this they and Open MPI's own

@@ -37,7 +37,7 @@ struct McaSetting {
   bool operator==(const McaSetting&) const = default;
 };
 
-// What to tell an mpirun of this major version about the networks. Without other hosts no rank
+// The options that give an mpirun of this major version the networks. Without other hosts no rank
 // listens on any. What `set` has already is left alone.
 std::vector<McaSetting> network_settings(const Network& network, const McaParameters& set,
                                          int major);

@@ -8,7 +8,7 @@ namespace catena::launch {
 
 inline constexpr const char* kBoardPrefix = "/catena-board-";
 
-// The job's number stands on command lines, which every user can read, and a name that others know
+// The job's number is on command lines, which every user can read, and a name that others know
 // is one that they can take first. The key goes from catena-run to the rank processes in the
 // environment, which they cannot read. Without it, as when mpirun's line is typed by hand, the
 // job's number must do.

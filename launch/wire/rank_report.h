@@ -1,4 +1,4 @@
-// What a rank process tells the launcher, one line each on the report stream.
+// What a rank process reports to the launcher, one line each on the report stream.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct EndReport {
   int signal = 0;  // 0: it exited
   bool core_dumped = false;
   bool not_started = false;     // `error` says why
-  std::uint64_t stop_time = 0;  // when it was told to end, 0: it was not
+  std::uint64_t stop_time = 0;  // when it was asked to end, 0: it was not
   std::uint64_t end_time = 0;   // wall clock, ns
   // From the status board (or from a C++ exception's message on stderr).
   std::string error;

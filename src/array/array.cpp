@@ -4,6 +4,9 @@
 #include <limits>
 #include <vector>
 
+#include "catena/core/entry_scope.h"
+#include "core/error_name.h"
+
 namespace catena {
 namespace {
 
@@ -49,13 +52,12 @@ Array make_view(const Array& base, int64_t offset, Shape shape, Strides strides,
 }
 
 // Elements of GPUs must lie at multiples of their size, and vector loops of CPUs expect it too.
-void check_aligned(const char* who, const void* data, const Shape& shape, const Strides& strides,
-                   Dtype dtype) {
+void check_aligned(const void* data, const Shape& shape, const Strides& strides, Dtype dtype) {
   if (element_count(shape) == 0) return;
   auto bits = reinterpret_cast<uintptr_t>(data);
   for (int d = 0; d < shape.ndim(); ++d)
     if (shape[size_t(d)] > 1) bits |= static_cast<uintptr_t>(strides[size_t(d)]);
-  CATENA_CHECK(ValueError, bits % itemsize(dtype) == 0, who, ": elements of ", dtype,
+  CATENA_CHECK(ValueError, bits % itemsize(dtype) == 0, "elements of ", dtype,
                " must lie at multiples of ", itemsize(dtype),
                " bytes; the bytes of this array do not. Make a copy() first");
 }
@@ -68,22 +70,22 @@ Shape infer_shape(const Shape& wanted, int64_t size) {
   int unknown = -1;
   for (int i = 0; i < shape.ndim(); ++i) {
     if (shape[i] == -1) {
-      CATENA_CHECK(ShapeError, unknown < 0, "reshape: only one axis can be -1, got ", wanted);
+      CATENA_CHECK(ShapeError, unknown < 0, "only one axis can be -1, got ", wanted);
       unknown = i;
     } else {
-      CATENA_CHECK(ShapeError, shape[i] >= 0, "reshape: negative extent in ", wanted);
+      CATENA_CHECK(ShapeError, shape[i] >= 0, "negative extent in ", wanted);
       overflow |= __builtin_mul_overflow(known, shape[i], &known);
     }
   }
   CATENA_CHECK(ShapeError, !overflow || std::find(shape.begin(), shape.end(), 0) != shape.end(),
-               "reshape: ", size, " elements do not fit ", wanted);
+               size, " elements do not fit ", wanted);
   if (unknown >= 0) {
-    CATENA_CHECK(ShapeError, known > 0 && size % known == 0, "reshape: ", size,
-                 " elements do not fit ", wanted, ", expected a multiple of ", known);
+    CATENA_CHECK(ShapeError, known > 0 && size % known == 0, size, " elements do not fit ", wanted,
+                 ", expected a multiple of ", known);
     shape[unknown] = size / known;
   } else {
-    CATENA_CHECK(ShapeError, known == size, "reshape: ", size, " elements do not fit ", wanted,
-                 ", expected ", known);
+    CATENA_CHECK(ShapeError, known == size, size, " elements do not fit ", wanted, ", expected ",
+                 known);
   }
   return shape;
 }
@@ -168,16 +170,17 @@ Array Array::uninitialized(const Shape& shape, Dtype dtype, Device device) {
 
 Array Array::from_storage(StoragePtr storage, int64_t offset, const Shape& shape,
                           const Strides& strides, Dtype dtype) {
-  CATENA_CHECK(ShapeError, shape.size() == strides.size(), "Array::from_storage: ", shape.size(),
-               " extents but ", strides.size(), " strides");
+  const EntryScope call("Array::from_storage");
+  CATENA_CHECK(ShapeError, shape.size() == strides.size(), shape.size(), " extents but ",
+               strides.size(), " strides");
   int64_t low = offset, high = offset + static_cast<int64_t>(catena::itemsize(dtype));
   const int64_t size = element_count(shape);
   for (int i = 0; i < shape.ndim() && size > 0; ++i) {
     (strides[i] < 0 ? low : high) += (shape[i] - 1) * strides[i];
   }
   CATENA_CHECK(IndexError, size == 0 || (low >= 0 && high <= static_cast<int64_t>(storage->bytes)),
-               "Array::from_storage: shape ", shape, " with strides ", strides, " at offset ",
-               offset, " leaves a storage of ", storage->bytes, " bytes");
+               "shape ", shape, " with strides ", strides, " at offset ", offset,
+               " leaves a storage of ", storage->bytes, " bytes");
   ArrayBody* body = ArrayBody::create();
   body->dtype = dtype;
   body->device = storage->device;
@@ -193,30 +196,33 @@ Array Array::from_storage(StoragePtr storage, int64_t offset, const Shape& shape
 void Array::fail_undefined() { catena::fail_undefined("Array"); }
 
 void fail_undefined(const char* who) {
+  const ErrorName name(who);
   fail<ValueError>(
-      who,
-      ": an undefined array (default-constructed or moved from) has no shape, dtype or "
+      "an undefined array (default-constructed or moved from) has no shape, dtype or "
       "elements; assign an array to it first");
 }
 
 void fail_not_writable(const char* who, const Array& a) {
-  if (a.storage()->read_only) fail_read_only(who);
+  const ErrorName name(who);
+  if (a.storage()->read_only) fail_read_only();
   fail<ValueError>(
-      who, ": the array of shape ", a.shape(),
+      "the array of shape ", a.shape(),
       " is a read-only view made by broadcast_to or broadcast_arrays, in which several "
       "elements are one in memory; write into a copy()");
 }
 
 void Array::check_span(bool reading) const {
-  CATENA_CHECK(DeviceError, device().is_cpu(), "Array::span: the array of shape ", shape(),
-               " is on ", device(), "; copy it with to_cpu() first");
-  CATENA_CHECK(ShapeError, is_contiguous(), "Array::span: expected a contiguous array, got shape ",
-               shape(), " with strides ", strides(), "; use contiguous() or a HostView");
-  if (!reading) check_writable("Array::span", *this);
+  const EntryScope call("Array::span");
+  CATENA_CHECK(DeviceError, device().is_cpu(), "the array of shape ", shape(), " is on ", device(),
+               "; copy it with to_cpu() first");
+  CATENA_CHECK(ShapeError, is_contiguous(), "expected a contiguous array, got shape ", shape(),
+               " with strides ", strides(), "; use contiguous() or a HostView");
+  if (!reading) check_writable(*this);
 }
 
 int64_t Array::length() const {
-  CATENA_CHECK(ShapeError, ndim() > 0, "length: a 0-d array has no length");
+  const EntryScope call("length");
+  CATENA_CHECK(ShapeError, ndim() > 0, "a 0-d array has no length");
   return shape()[0];
 }
 
@@ -249,6 +255,7 @@ bool Array::shares_memory_with(const Array& other) const {
 }
 
 Array Array::reshape(const Shape& wanted) const {
+  const EntryScope call("reshape");
   Shape shape = infer_shape(wanted, size());
   Strides new_strides;
   if (is_contiguous() || size() == 0) {
@@ -262,17 +269,18 @@ Array Array::reshape(const Shape& wanted) const {
 Array Array::flatten() const { return copy().reshape({-1}); }
 
 Array Array::transpose(const Axes& axes) const {
+  const EntryScope call("transpose");
   Shape shape;
   Strides new_strides;
   if (axes.empty()) {
     shape = Shape(this->shape().rbegin(), this->shape().rend());
     new_strides = Strides(strides().rbegin(), strides().rend());
   } else {
-    CATENA_CHECK(ShapeError, axes.ndim() == ndim(), "transpose: ", axes,
-                 " does not list the axes of ", this->shape());
-    normalize_axes("transpose", axes, ndim());  // refuses duplicates
+    CATENA_CHECK(ShapeError, axes.ndim() == ndim(), axes, " does not list the axes of ",
+                 this->shape());
+    normalize_axes(axes, ndim());  // refuses duplicates
     for (int64_t axis : axes) {
-      const int a = normalize_axis("transpose", axis, ndim());
+      const int a = normalize_axis(axis, ndim());
       shape.push_back(this->shape()[a]);
       new_strides.push_back(strides()[a]);
     }
@@ -281,23 +289,24 @@ Array Array::transpose(const Axes& axes) const {
 }
 
 Array Array::swapaxes(int64_t axis1, int64_t axis2) const {
+  const EntryScope call("swapaxes");
   Shape shape = this->shape();
   Strides new_strides = strides();
-  const int a = normalize_axis("swapaxes", axis1, ndim()),
-            b = normalize_axis("swapaxes", axis2, ndim());
+  const int a = normalize_axis(axis1, ndim()), b = normalize_axis(axis2, ndim());
   std::swap(shape[a], shape[b]);
   std::swap(new_strides[a], new_strides[b]);
   return make_view(*this, 0, std::move(shape), std::move(new_strides), dtype());
 }
 
 Array Array::squeeze(const Axes& axes) const {
+  const EntryScope call("squeeze");
   uint32_t drop = 0;
   if (axes.empty()) {
     for (int i = 0; i < ndim(); ++i) drop |= uint32_t{shape()[i] == 1} << i;
   } else {
-    for (int64_t axis : normalize_axes("squeeze", axes, ndim())) {
-      CATENA_CHECK(ShapeError, shape()[axis] == 1, "squeeze: axis ", axis, " of ", shape(),
-                   " has extent ", shape()[axis], ", expected 1");
+    for (int64_t axis : normalize_axes(axes, ndim())) {
+      CATENA_CHECK(ShapeError, shape()[axis] == 1, "axis ", axis, " of ", shape(), " has extent ",
+                   shape()[axis], ", expected 1");
       drop |= 1u << axis;
     }
   }
@@ -312,7 +321,8 @@ Array Array::squeeze(const Axes& axes) const {
 }
 
 Array Array::expand_dims(int64_t axis) const {
-  const int a = normalize_axis("expand_dims", axis, ndim() + 1);
+  const EntryScope call("expand_dims");
+  const int a = normalize_axis(axis, ndim() + 1);
   Shape shape = this->shape();
   Strides new_strides = strides();
   shape.insert(shape.begin() + a, 1);
@@ -321,16 +331,16 @@ Array Array::expand_dims(int64_t axis) const {
 }
 
 Array Array::broadcast_to(const Shape& shape) const {
+  const EntryScope call("broadcast_to");
   if (shape == this->shape()) return *this;
   const int lead = shape.ndim() - ndim();
-  CATENA_CHECK(ShapeError, lead >= 0, "broadcast_to: ", this->shape(), " has more axes than ",
-               shape);
+  CATENA_CHECK(ShapeError, lead >= 0, this->shape(), " has more axes than ", shape);
   Strides new_strides(shape.size(), 0);
   for (int i = 0; i < ndim(); ++i) {
     const int64_t from = this->shape()[i], to = shape[lead + i];
-    CATENA_CHECK(ShapeError, from == to || from == 1, "broadcast_to: ", this->shape(),
-                 " does not broadcast to ", shape, ": axis ", lead + i, " has extent ", from,
-                 ", expected ", to == 1 ? std::string("1") : message(to, " or 1"));
+    CATENA_CHECK(ShapeError, from == to || from == 1, this->shape(), " does not broadcast to ",
+                 shape, ": axis ", lead + i, " has extent ", from, ", expected ",
+                 to == 1 ? std::string("1") : message(to, " or 1"));
     new_strides[lead + i] = from == to ? strides()[i] : 0;
   }
   Array result = make_view(*this, 0, shape, std::move(new_strides), dtype());
@@ -339,10 +349,10 @@ Array Array::broadcast_to(const Shape& shape) const {
 }
 
 Array Array::diagonal(int64_t offset, int64_t axis1, int64_t axis2) const {
-  CATENA_CHECK(ShapeError, ndim() >= 2, "diagonal: expected at least 2 axes, got ", shape());
-  const int a = normalize_axis("diagonal", axis1, ndim()),
-            b = normalize_axis("diagonal", axis2, ndim());
-  CATENA_CHECK(ValueError, a != b, "diagonal: both axes are ", a);
+  const EntryScope call("diagonal");
+  CATENA_CHECK(ShapeError, ndim() >= 2, "expected at least 2 axes, got ", shape());
+  const int a = normalize_axis(axis1, ndim()), b = normalize_axis(axis2, ndim());
+  CATENA_CHECK(ValueError, a != b, "both axes are ", a);
   offset = std::max(offset, -std::numeric_limits<int64_t>::max());
   const int64_t skip_a = offset < 0 ? -offset : 0, skip_b = offset > 0 ? offset : 0;
   const int64_t length = std::max<int64_t>(0, std::min(shape()[a] - skip_a, shape()[b] - skip_b));
@@ -360,6 +370,7 @@ Array Array::diagonal(int64_t offset, int64_t axis1, int64_t axis2) const {
 }
 
 Array Array::view(Dtype to) const {
+  const EntryScope call("view");
   const auto item = static_cast<int64_t>(catena::itemsize(to));
   Shape shape = this->shape();
   Strides new_strides = strides();
@@ -367,15 +378,15 @@ Array Array::view(Dtype to) const {
     const bool contiguous_end =
         ndim() > 0 && (size() == 0 || shape.back() == 1 || strides().back() == itemsize());
     CATENA_CHECK(ShapeError, contiguous_end,
-                 "view: another item size needs a contiguous last axis, got shape ", shape,
+                 "another item size needs a contiguous last axis, got shape ", shape,
                  " and strides ", strides());
     const int64_t bytes = shape.back() * itemsize();
-    CATENA_CHECK(ShapeError, bytes % item == 0, "view: ", bytes,
+    CATENA_CHECK(ShapeError, bytes % item == 0, bytes,
                  " bytes of the last axis do not divide into ", to);
     shape.back() = bytes / item;
     new_strides.back() = item;
   }
-  check_aligned("view", raw_data(), shape, new_strides, to);
+  check_aligned(raw_data(), shape, new_strides, to);
   return make_view(*this, 0, std::move(shape), std::move(new_strides), to);
 }
 
@@ -388,7 +399,7 @@ bool consumes_axis(const Index& index) {
 
 // Python's slice rules: the first element and the number of elements.
 std::pair<int64_t, int64_t> resolve_slice(const Slice& s, int64_t extent) {
-  CATENA_CHECK(ValueError, s.step != 0, "index: slice step must not be zero");
+  CATENA_CHECK(ValueError, s.step != 0, "slice step must not be zero");
   const bool down = s.step < 0;
   auto clamp = [&](int64_t value) {
     if (value < 0) value += extent;
@@ -404,9 +415,9 @@ std::pair<int64_t, int64_t> resolve_slice(const Slice& s, int64_t extent) {
 }  // namespace
 
 Array Array::at(std::span<const Index> indices) const {
+  const EntryScope call("index");
   const auto used = std::count_if(indices.begin(), indices.end(), consumes_axis);
-  CATENA_CHECK(IndexError, used <= ndim(), "index: ", used, " indices for an array of shape ",
-               shape());
+  CATENA_CHECK(IndexError, used <= ndim(), used, " indices for an array of shape ", shape());
   int64_t offset = 0;
   int axis = 0;
   bool seen_ellipsis = false;
@@ -419,7 +430,7 @@ Array Array::at(std::span<const Index> indices) const {
   for (const Index& index : indices) {
     if (const auto* position = std::get_if<int64_t>(&index)) {
       const int64_t extent = shape()[axis];
-      CATENA_CHECK(IndexError, *position >= -extent && *position < extent, "index: ", *position,
+      CATENA_CHECK(IndexError, *position >= -extent && *position < extent, *position,
                    " is out of bounds for axis ", axis, " of shape ", shape());
       offset += (*position < 0 ? *position + extent : *position) * strides()[axis];
       ++axis;
@@ -431,22 +442,23 @@ Array Array::at(std::span<const Index> indices) const {
     } else if (std::holds_alternative<NewAxis>(index)) {
       keep(1, 0);
     } else {
-      CATENA_CHECK(IndexError, !seen_ellipsis, "index: only one ellipsis is allowed");
+      CATENA_CHECK(IndexError, !seen_ellipsis, "only one ellipsis is allowed");
       seen_ellipsis = true;
       for (const int end = axis + ndim() - static_cast<int>(used); axis < end; ++axis)
         keep(shape()[axis], strides()[axis]);
     }
   }
   for (; axis < ndim(); ++axis) keep(shape()[axis], strides()[axis]);
-  CATENA_CHECK(ShapeError, new_shape.ndim() <= kMaxDims, "index: the result has more than ",
-               kMaxDims, " axes");
+  CATENA_CHECK(ShapeError, new_shape.ndim() <= kMaxDims, "the result has more than ", kMaxDims,
+               " axes");
   return make_view(*this, offset, std::move(new_shape), std::move(new_strides), dtype());
 }
 
 void check_same_device(const char* who, const Array& a, const Array& b) {
   if (a.device() == b.device()) [[likely]]
     return;
-  fail<DeviceError>(who, ": arrays on different devices: ", a.device(), " and ", b.device(),
+  const ErrorName name(who);
+  fail<DeviceError>("arrays on different devices: ", a.device(), " and ", b.device(),
                     "; copy one with to(\"", a.device(),
                     "\") first, a Variable with functions::copy(x, \"", a.device(), "\")");
 }

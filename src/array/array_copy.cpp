@@ -1,10 +1,9 @@
 // Copies, casts, transfers between devices, writing and reading of arrays.
 #include <cstring>
 
-#include "array/assign.h"
 #include "catena/array/array.h"
 #include "catena/core/backend.h"
-#include "catena/core/memory_profile.h"
+#include "catena/core/entry_scope.h"
 #include "catena/kernels/copy.h"
 
 namespace catena {
@@ -42,8 +41,8 @@ void copy_on_device(const Array& source, const Array& target) {
 }  // namespace
 
 Array Array::copy() const {
-  check_defined("copy", *this);
-  const CallScope scope("copy");
+  const EntryScope call("copy");
+  check_defined(*this);
   Array result = uninitialized(shape(), dtype(), device());
   copy_on_device(*this, result);
   return result;
@@ -52,7 +51,7 @@ Array Array::copy() const {
 Array Array::astype(Dtype to, bool copy_always) const {
   check_defined("astype", *this);
   if (to == dtype()) return copy_always ? copy() : *this;
-  const CallScope scope("astype");
+  const EntryScope call("astype");
   Array result = uninitialized(shape(), to, device());
   copy_on_device(*this, result);
   return result;
@@ -65,7 +64,7 @@ Array Array::to(Device target) const {
 
 Array Array::copy_to(Device target) const {
   if (target == device()) return copy();
-  const CallScope scope("to");
+  const EntryScope call("to");
   require_device(target);
   const Array source = contiguous();
   Array result = uninitialized(shape(), dtype(), target);
@@ -73,10 +72,12 @@ Array Array::copy_to(Device target) const {
   return result;
 }
 
-void assign_for(const char* who, const Array& to, const Array& source) {
-  check_defined(who, to);
-  check_defined(who, source);
-  check_writable(who, to);
+void Array::assign(const Array& source) const {
+  const EntryScope call("assign");
+  const Array& to = *this;
+  check_defined(to);
+  check_defined(source);
+  check_writable(to);
   Array from = source;
   if (from.device() != to.device()) {
     if (from.dtype() == to.dtype() && to.is_contiguous() && from.shape() == to.shape()) {
@@ -91,32 +92,34 @@ void assign_for(const char* who, const Array& to, const Array& source) {
   if (from.shape() != to.shape()) {
     // NumPy lets leading extents of 1 fall away in an assignment.
     while (from.ndim() > to.ndim() && from.shape()[0] == 1) from = from[0];
-    CATENA_CHECK(ShapeError, broadcast_shapes(who, from.shape(), to.shape()) == to.shape(), who,
-                 ": source of shape ", source.shape(), " does not broadcast to ", to.shape());
+    CATENA_CHECK(ShapeError, broadcast_shapes(from.shape(), to.shape()) == to.shape(),
+                 "source of shape ", source.shape(), " does not broadcast to ", to.shape());
     from = from.broadcast_to(to.shape());
   }
   copy_on_device(from, to);
   to.note_write();
 }
 
-void Array::assign(const Array& source) const { assign_for("assign", *this, source); }
-
-void fill_for(const char* who, const Array& a, const Scalar& value) {
-  check_defined(who, a);
+void Array::fill(const Scalar& value) const {
+  const EntryScope call("fill");
+  const Array& a = *this;
+  check_defined(a);
   if (a.size() == 0) return;
-  check_writable(who, a);
-  check_fits(who, value, a.dtype());
+  check_writable(a);
+  check_fits(value, a.dtype());
   kernels::fill(a.device(), {a, value});
   a.note_write();
 }
 
-void Array::fill(const Scalar& value) const { fill_for("fill", *this, value); }
-void Array::assign(const Scalar& value) const { fill_for("assign", *this, value); }
+void Array::assign(const Scalar& value) const {
+  const EntryScope call("assign");
+  fill(value);
+}
 
 Scalar Array::item() const {
-  check_defined("item", *this);
-  CATENA_CHECK(ShapeError, size() == 1, "item: expected an array of one element, got shape ",
-               shape());
+  const EntryScope call("item");
+  check_defined(*this);
+  CATENA_CHECK(ShapeError, size() == 1, "expected an array of one element, got shape ", shape());
   const Array host = to_cpu();
   return visit_dtype(dtype(), [&](auto tag) -> Scalar {
     using T = typename decltype(tag)::type;

@@ -6,6 +6,7 @@
 #include "catena/array/reduction.h"
 #include "catena/array/transfer.h"
 #include "catena/core/backend.h"
+#include "catena/core/entry_scope.h"
 
 namespace catena {
 namespace {
@@ -25,21 +26,21 @@ void enqueue_bytes(const Array& source, const Array& target, const Stream& strea
   record_use(*target.storage(), stream);
 }
 
-void check_stream(const char* who, const Array& a, const Stream& stream) {
-  CATENA_CHECK(DeviceError, stream.device() == a.device(), who, ": the array is on ", a.device(),
+void check_stream(const Array& a, const Stream& stream) {
+  CATENA_CHECK(DeviceError, stream.device() == a.device(), "the array is on ", a.device(),
                ", the stream on ", stream.device());
 }
 
 void check_settable(const Array& a, const Array& host) {
-  CATENA_CHECK(DeviceError, host.device().is_cpu(),
-               "Array::set: expected a host array, got one on ", host.device(), "; use assign");
-  CATENA_CHECK(DtypeError, host.dtype() == a.dtype(), "Array::set: the array holds ", a.dtype(),
+  CATENA_CHECK(DeviceError, host.device().is_cpu(), "expected a host array, got one on ",
+               host.device(), "; use assign");
+  CATENA_CHECK(DtypeError, host.dtype() == a.dtype(), "the array holds ", a.dtype(),
                ", the source ", host.dtype(), "; convert it with astype");
-  CATENA_CHECK(ShapeError, host.shape() == a.shape(), "Array::set: the array has shape ", a.shape(),
+  CATENA_CHECK(ShapeError, host.shape() == a.shape(), "the array has shape ", a.shape(),
                ", the source ", host.shape());
   CATENA_CHECK(ValueError, a.is_contiguous() || a.is_fortran_contiguous(),
-               "Array::set: expected an array that is contiguous in C or Fortran order, got shape ",
-               a.shape(), " with strides ", a.strides(), "; use assign");
+               "expected an array that is contiguous in C or Fortran order, got shape ", a.shape(),
+               " with strides ", a.strides(), "; use assign");
 }
 
 // The same memory in C order: axes of a Fortran-contiguous array reversed.
@@ -47,23 +48,23 @@ Array in_memory_order(const Array& a) { return a.is_contiguous() ? a : a.transpo
 
 // Where get() copies to, and whether in Fortran order.
 bool wants_fortran(const Array& a, char order) {
-  CATENA_CHECK(ValueError, order == 'C' || order == 'F' || order == 'A', "Array::get: order '",
+  CATENA_CHECK(ValueError, order == 'C' || order == 'F' || order == 'A', "order '",
                std::string(1, order), "' is none of 'C', 'F' and 'A'");
   return order == 'F' || (order == 'A' && a.is_fortran_contiguous() && !a.is_contiguous());
 }
 
 void check_destination(const Array& a, const Array& out) {
-  check_defined("Array::get", out);
-  CATENA_CHECK(DeviceError, out.device().is_cpu(),
-               "Array::get: expected a host array as `out`, got one on ", out.device());
-  CATENA_CHECK(DtypeError, out.dtype() == a.dtype(), "Array::get: the array holds ", a.dtype(),
-               ", `out` ", out.dtype());
-  CATENA_CHECK(ShapeError, out.shape() == a.shape(), "Array::get: the array has shape ", a.shape(),
-               ", `out` ", out.shape());
+  check_defined(out);
+  CATENA_CHECK(DeviceError, out.device().is_cpu(), "expected a host array as `out`, got one on ",
+               out.device());
+  CATENA_CHECK(DtypeError, out.dtype() == a.dtype(), "the array holds ", a.dtype(), ", `out` ",
+               out.dtype());
+  CATENA_CHECK(ShapeError, out.shape() == a.shape(), "the array has shape ", a.shape(), ", `out` ",
+               out.shape());
   CATENA_CHECK(ValueError, out.is_contiguous() || out.is_fortran_contiguous(),
-               "Array::get: expected `out` to be contiguous in C or Fortran order, got strides ",
+               "expected `out` to be contiguous in C or Fortran order, got strides ",
                out.strides());
-  check_writable("Array::get", out);
+  check_writable(out);
 }
 
 }  // namespace
@@ -101,16 +102,18 @@ Array Array::reduced_view(Dtype other) const {
 }
 
 void Array::set_shape(const Shape& shape) & {
+  const EntryScope call("set_shape");
   const Array other = reshape(shape);
-  CATENA_CHECK(ShapeError, size() == 0 || other.shares_memory_with(*this),
-               "set_shape: the strides ", strides(), " of shape ", this->shape(),
-               " allow no view of shape ", shape, "; reshape copies");
+  CATENA_CHECK(ShapeError, size() == 0 || other.shares_memory_with(*this), "the strides ",
+               strides(), " of shape ", this->shape(), " allow no view of shape ", shape,
+               "; reshape copies");
   *this = other;
 }
 
 bool Array::truth() const {
+  const EntryScope call("truth");
   if (size() == 0) return false;
-  CATENA_CHECK(ValueError, size() == 1, "truth: an array of shape ", shape(),
+  CATENA_CHECK(ValueError, size() == 1, "an array of shape ", shape(),
                " has more than one truth value; use all() or any()");
   return item<bool>();
 }
@@ -120,8 +123,9 @@ Array Array::get() const { return copy_to(cpu(0)); }
 Array Array::get(const Stream& stream) const { return get({.stream = stream, .blocking = false}); }
 
 Array Array::get(const GetOptions& options) const {
-  check_defined("Array::get", *this);
-  if (options.stream) check_stream("Array::get", *this, *options.stream);
+  const EntryScope call("Array::get");
+  check_defined(*this);
+  if (options.stream) check_stream(*this, *options.stream);
   if (options.out) check_destination(*this, *options.out);
   const bool fortran =
       wants_fortran(*this, options.order) || (options.out && !options.out->is_contiguous());
@@ -143,14 +147,16 @@ Array Array::get(const GetOptions& options) const {
 }
 
 void Array::set(const Array& host) const {
+  const EntryScope call("Array::set");
   check_settable(*this, host);
   assign(host);
 }
 
 void Array::set(const Array& host, const Stream& stream) const {
+  const EntryScope call("Array::set");
   check_settable(*this, host);
-  check_stream("Array::set", *this, stream);
-  check_writable("Array::set", *this);
+  check_stream(*this, stream);
+  check_writable(*this);
   stream.wait(current_stream(device()));  // what still reads the old elements
   const Array target = in_memory_order(*this);
   enqueue_bytes((is_contiguous() ? host : host.transpose()).contiguous(), target, stream);

@@ -6,6 +6,7 @@
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
+#include "catena/core/entry_scope.h"
 
 namespace catena {
 namespace {
@@ -17,8 +18,8 @@ Array places(Device device, BitOrder order) {
 }
 
 // `a` with the axis at the end; none: flattened.
-Array to_end(const char* who, const Array& a, std::optional<int64_t> axis) {
-  return axis ? moveaxis(a, normalize_axis(who, *axis, a.ndim()), -1) : a.ravel();
+Array to_end(const Array& a, std::optional<int64_t> axis) {
+  return axis ? moveaxis(a, normalize_axis(*axis, a.ndim()), -1) : a.ravel();
 }
 Array from_end(const Array& a, std::optional<int64_t> axis) {
   return axis ? moveaxis(a, -1, *axis).contiguous() : a;
@@ -34,9 +35,9 @@ Array lengthened(const Array& a, int64_t length) {
 }  // namespace
 
 Array packbits(const Array& a, std::optional<int64_t> axis, BitOrder order) {
-  CATENA_CHECK(DtypeError, !is_float(a.dtype()), "packbits: expected integers or bool, got ",
-               a.dtype());
-  const Array lines = not_equal(to_end("packbits", a, axis), 0);
+  const EntryScope call("packbits");
+  CATENA_CHECK(DtypeError, !is_float(a.dtype()), "expected integers or bool, got ", a.dtype());
+  const Array lines = not_equal(to_end(a, axis), 0);
   const int64_t bytes = (lines.shape(-1) + 7) / 8;
   Shape shape = lines.shape();
   shape.back() = bytes;
@@ -49,24 +50,24 @@ Array packbits(const Array& a, std::optional<int64_t> axis, BitOrder order) {
 
 Array unpackbits(const Array& a, std::optional<int64_t> axis, std::optional<int64_t> count,
                  BitOrder order) {
-  CATENA_CHECK(DtypeError, a.dtype() == Dtype::kUInt8, "unpackbits: expected uint8, got ",
-               a.dtype());
-  const Array lines = to_end("unpackbits", a, axis);
+  const EntryScope call("unpackbits");
+  CATENA_CHECK(DtypeError, a.dtype() == Dtype::kUInt8, "expected uint8, got ", a.dtype());
+  const Array lines = to_end(a, axis);
   Shape shape = lines.shape();
   shape.back() *= 8;
   const Array bits =
       bitwise_and(right_shift(lines(ellipsis, newaxis), places(a.device(), order)), 1)
           .reshape(shape);
   const int64_t all = shape.back(), wanted = !count ? all : *count < 0 ? all + *count : *count;
-  CATENA_CHECK(ValueError, wanted >= 0, "unpackbits: a count of ", count.value_or(0), " leaves ",
-               "none of ", all, " bits");
+  CATENA_CHECK(ValueError, wanted >= 0, "a count of ", count.value_or(0), " leaves ", "none of ",
+               all, " bits");
   const Array part = bits(ellipsis, Slice(0, std::min(all, wanted)));
   return from_end(lengthened(part, wanted).contiguous(), axis);
 }
 
 Array bitwise_count(const Array& a) {
-  CATENA_CHECK(DtypeError, !is_float(a.dtype()), "bitwise_count: expected integers, got ",
-               a.dtype());
+  const EntryScope call("bitwise_count");
+  CATENA_CHECK(DtypeError, !is_float(a.dtype()), "expected integers, got ", a.dtype());
   // Sums of neighbours: of bits, of pairs, of fours, then of bytes. The magnitude of the lowest
   // number of a signed dtype is right as an unsigned one.
   Array x = (a.dtype() == Dtype::kBool ? a : absolute(a)).astype(Dtype::kUInt64);

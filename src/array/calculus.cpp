@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "array/called_as.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/linalg.h"
@@ -12,13 +11,13 @@
 #include "catena/array/reduction.h"
 #include "catena/array/scan.h"
 #include "catena/array/sorting.h"
+#include "catena/core/entry_scope.h"
 
 namespace catena {
 namespace {
 
-void require_vector(const char* who, const char* what, const Array& a) {
-  CATENA_CHECK(ShapeError, a.ndim() == 1, who, ": expected ", what, " to be 1-d, got shape ",
-               a.shape());
+void require_vector(const char* what, const Array& a) {
+  CATENA_CHECK(ShapeError, a.ndim() == 1, "expected ", what, " to be 1-d, got shape ", a.shape());
 }
 
 // The axis moved to the end, in a float dtype.
@@ -31,10 +30,10 @@ Array last(const Array& a, std::optional<int64_t> from, std::optional<int64_t> t
 }
 
 // Distances of neighbours from 1-d coordinates of n samples.
-Array distances(const char* who, const Array& coordinates, int64_t n) {
-  require_vector(who, "coordinates", coordinates);
-  CATENA_CHECK(ShapeError, coordinates.size() == n, who, ": ", coordinates.size(),
-               " coordinates for ", n, " samples");
+Array distances(const Array& coordinates, int64_t n) {
+  require_vector("coordinates", coordinates);
+  CATENA_CHECK(ShapeError, coordinates.size() == n, coordinates.size(), " coordinates for ", n,
+               " samples");
   const Array d = diff(coordinates);
   return is_float(d.dtype()) ? d : d.astype(Dtype::kFloat64);
 }
@@ -111,12 +110,12 @@ Array correlate_longer(const Array& a, const Array& v, Overlap mode) {
 }
 
 // Both in one dtype, contiguous.
-std::pair<Array, Array> sequences(const char* who, const Array& a, const Array& v) {
-  require_vector(who, "both arrays", a);
-  require_vector(who, "both arrays", v);
-  check_same_device(who, a, v);
-  CATENA_CHECK(ValueError, a.size() > 0 && v.size() > 0, who,
-               ": expected at least one element in both arrays, got ", a.size(), " and ", v.size());
+std::pair<Array, Array> sequences(const Array& a, const Array& v) {
+  require_vector("both arrays", a);
+  require_vector("both arrays", v);
+  check_same_device(a, v);
+  CATENA_CHECK(ValueError, a.size() > 0 && v.size() > 0,
+               "expected at least one element in both arrays, got ", a.size(), " and ", v.size());
   const Dtype dtype = promote(a.dtype(), v.dtype());
   return {a.astype(dtype, false).contiguous(), v.astype(dtype, false).contiguous()};
 }
@@ -128,7 +127,7 @@ namespace {
 // Values at x of the function that repeats after a period.
 Array interp_periodic(const Array& points, const Array& xp, const Array& fp, double period) {
   CATENA_CHECK(ValueError, std::isfinite(period) && period != 0,
-               "interp: expected a period other than 0, got ", period);
+               "expected a period other than 0, got ", period);
   const double length = std::abs(period);
   const auto within = [&](const Array& a) {
     return remainder(a.astype(Dtype::kFloat64, false), length);
@@ -147,16 +146,17 @@ Array interp_periodic(const Array& points, const Array& xp, const Array& fp, dou
 }  // namespace
 
 Array interp(const Operand& where_, const Array& xp, const Array& fp, std::optional<double> left,
-             std::optional<double> right, std::optional<double> period) try {
+             std::optional<double> right, std::optional<double> period) {
+  const EntryScope call("interp");
   const Array points =
       where_.array() ? *where_.array() : full({}, where_.scalar(), {Dtype::kFloat64, xp.device()});
-  require_vector("interp", "xp", xp);
-  require_vector("interp", "fp", fp);
-  check_same_device("interp", points, xp);
-  check_same_device("interp", xp, fp);
+  require_vector("xp", xp);
+  require_vector("fp", fp);
+  check_same_device(points, xp);
+  check_same_device(xp, fp);
   const int64_t n = xp.size();
-  CATENA_CHECK(ShapeError, fp.size() == n, "interp: ", n, " points with ", fp.size(), " values");
-  CATENA_CHECK(ValueError, n > 0, "interp: expected at least one point");
+  CATENA_CHECK(ShapeError, fp.size() == n, n, " points with ", fp.size(), " values");
+  CATENA_CHECK(ValueError, n > 0, "expected at least one point");
   if (period) return interp_periodic(points, xp, fp, *period);
   const Array x = points.astype(Dtype::kFloat64, false), at = xp.astype(Dtype::kFloat64, false),
               value = fp.astype(Dtype::kFloat64, false);
@@ -176,22 +176,21 @@ Array interp(const Operand& where_, const Array& xp, const Array& fp, std::optio
   y = where(less(x, at[0]), left ? full({}, *left, {x.device()}) : value[0], y);
   y = where(greater(x, at[n - 1]), right ? full({}, *right, {x.device()}) : value[n - 1], y);
   return n == 1 ? y : where(isnan(x), x, y);  // a single point: its value for NaN, as NumPy
-} catch (const Error&) {
-  rethrow_as("interp");
 }
 
-Array gradient(const Array& f, const Operand& spacing, int64_t axis, EdgeOrder edges) try {
-  const int ax = normalize_axis("gradient", axis, f.ndim());
+Array gradient(const Array& f, const Operand& spacing, int64_t axis, EdgeOrder edges) {
+  const EntryScope call("gradient");
+  const int ax = normalize_axis(axis, f.ndim());
   const Array x = floats_along(f, ax);
   const int64_t n = x.shape(-1), least = static_cast<int64_t>(edges) + 1;
-  CATENA_CHECK(ValueError, n >= least, "gradient: expected at least ", least,
-               " samples along axis ", ax, " of shape ", f.shape());
+  CATENA_CHECK(ValueError, n >= least, "expected at least ", least, " samples along axis ", ax,
+               " of shape ", f.shape());
   const bool straight = edges == EdgeOrder::kFirst;
   std::pair<Array, Array> ends;
   Array inner;
   if (const Array* coordinates = spacing.array(); coordinates && coordinates->ndim() > 0) {
-    check_same_device("gradient", f, *coordinates);
-    const Array d = distances("gradient", *coordinates, n);
+    check_same_device(f, *coordinates);
+    const Array d = distances(*coordinates, n);
     ends = straight ? linear_ends(x, d(Slice(0, 1)), d(Slice(-1, none))) : parabolic_ends(x, d);
     inner = inner_uneven(x, d);
   } else {
@@ -200,40 +199,37 @@ Array gradient(const Array& f, const Operand& spacing, int64_t axis, EdgeOrder e
     inner = inner_even(x, h);
   }
   return moveaxis(concatenate({ends.first, inner, ends.second}, -1), -1, ax).contiguous();
-} catch (const Error&) {
-  rethrow_as("gradient");
 }
 
-std::vector<Array> gradient(const Array& f, double spacing, EdgeOrder edges) try {
+std::vector<Array> gradient(const Array& f, double spacing, EdgeOrder edges) {
+  const EntryScope call("gradient");
   std::vector<Array> result;
   for (int d = 0; d < f.ndim(); ++d) result.push_back(gradient(f, spacing, d, edges));
   return result;
-} catch (const Error&) {
-  rethrow_as("gradient");
 }
 
 Array ediff1d(const Array& a, const std::vector<Scalar>& to_end,
-              const std::vector<Scalar>& to_begin) try {
+              const std::vector<Scalar>& to_begin) {
+  const EntryScope call("ediff1d");
   CATENA_CHECK(DtypeError, a.dtype() != Dtype::kBool,
-               "ediff1d: expected numbers, got bool; subtract is not defined for it");
+               "expected numbers, got bool; subtract is not defined for it");
   const Array flat = a.ravel(), steps = diff(flat);
   const auto list = [&](const std::vector<Scalar>& numbers) {
     const Array host = empty({int64_t(numbers.size())}, {a.dtype(), cpu()});
     for (size_t k = 0; k < numbers.size(); ++k) {
-      CATENA_CHECK(ValueError, promote(a.dtype(), numbers[k]) == a.dtype(), "ediff1d: ", numbers[k],
+      CATENA_CHECK(ValueError, promote(a.dtype(), numbers[k]) == a.dtype(), numbers[k],
                    " does not fit the dtype ", a.dtype(), " of the array");
       host(int64_t(k)).fill(numbers[k]);
     }
     return host.to(a.device());
   };
   return concatenate({list(to_begin), steps, list(to_end)});
-} catch (const Error&) {
-  rethrow_as("ediff1d");
 }
 
-Array unwrap(const Array& a, std::optional<double> discontinuity, int64_t axis, double period) try {
-  const int ax = normalize_axis("unwrap", axis, a.ndim());
-  CATENA_CHECK(ValueError, period > 0, "unwrap: expected a period above 0, got ", period);
+Array unwrap(const Array& a, std::optional<double> discontinuity, int64_t axis, double period) {
+  const EntryScope call("unwrap");
+  const int ax = normalize_axis(axis, a.ndim());
+  CATENA_CHECK(ValueError, period > 0, "expected a period above 0, got ", period);
   const Array x = floats_along(a, ax);
   const double half = period / 2;
   const Array steps = diff(x);
@@ -244,15 +240,14 @@ Array unwrap(const Array& a, std::optional<double> discontinuity, int64_t axis, 
       where(less(absolute(steps), discontinuity.value_or(half)), 0.0, subtract(wrapped, steps));
   const Array result = concatenate({last(x, 0, 1), add(last(x, 1, none), cumsum(jumps, -1))}, -1);
   return moveaxis(result, -1, ax).contiguous();
-} catch (const Error&) {
-  rethrow_as("unwrap");
 }
 
-Array vander(const Array& x, std::optional<int64_t> columns, bool increasing) try {
-  require_vector("vander", "x", x);
+Array vander(const Array& x, std::optional<int64_t> columns, bool increasing) {
+  const EntryScope call("vander");
+  require_vector("x", x);
   const Dtype dtype = promote(x.dtype(), Dtype::kInt64);
   const int64_t n = columns.value_or(x.size());
-  CATENA_CHECK(ShapeError, n >= 0, "vander: expected at least 0 columns, got ", n);
+  CATENA_CHECK(ShapeError, n >= 0, "expected at least 0 columns, got ", n);
   const Array result = empty({x.size(), n}, {dtype, x.device()});
   const Array powers = increasing ? result : flip(result, Axes{1}), base = x.astype(dtype, false);
   // Products of neighbours, as NumPy: not the power function's rounding.
@@ -264,66 +259,61 @@ Array vander(const Array& x, std::optional<int64_t> columns, bool increasing) tr
       multiply(powers(Slice(), k - 1), base, column);
   }
   return result;
-} catch (const Error&) {
-  rethrow_as("vander");
 }
 
-Array polyval(const Array& p, const Operand& x) try {
-  require_vector("polyval", "p", p);
-  if (x.array()) check_same_device("polyval", p, *x.array());
+Array polyval(const Array& p, const Operand& x) {
+  const EntryScope call("polyval");
+  require_vector("p", p);
+  if (x.array()) check_same_device(p, *x.array());
   const Array at = x.array() ? *x.array() : full({}, x.scalar(), {p.device()});
   const Dtype dtype = promote(p.dtype(), at.dtype());
   Array y = zeros(at.shape(), {dtype, p.device()});
   for (int64_t k = 0; k < p.size(); ++k) y = add(multiply(y, at), p[k]);
   return y;
-} catch (const Error&) {
-  rethrow_as("polyval");
 }
 
-Array trapezoid(const Array& y, const Operand& spacing, int64_t axis) try {
-  const int ax = normalize_axis("trapezoid", axis, y.ndim());
+Array trapezoid(const Array& y, const Operand& spacing, int64_t axis) {
+  const EntryScope call("trapezoid");
+  const int ax = normalize_axis(axis, y.ndim());
   const Array samples = floats_along(y, ax);
   const Array pairs = add(last(samples, 1, none), last(samples, none, -1));
   if (spacing.array() == nullptr)
     return sum(divide(multiply(pairs, spacing.scalar().to_double()), 2), -1);
   const Array& x = *spacing.array();
-  check_same_device("trapezoid", y, x);
+  check_same_device(y, x);
   Array d;
   if (x.ndim() > 1 || y.ndim() == 1) {
-    CATENA_CHECK(ShapeError, x.shape() == y.shape(), "trapezoid: coordinates of shape ", x.shape(),
+    CATENA_CHECK(ShapeError, x.shape() == y.shape(), "coordinates of shape ", x.shape(),
                  " for samples of shape ", y.shape());
     d = diff(floats_along(x, ax));
   } else {
-    d = distances("trapezoid", x, samples.shape(-1));
+    d = distances(x, samples.shape(-1));
   }
   return sum(divide(multiply(pairs, d), 2), -1);
-} catch (const Error&) {
-  rethrow_as("trapezoid");
 }
 
-Array convolve(const Array& a, const Array& v, Overlap mode) try {
-  const auto [x, y] = sequences("convolve", a, v);
+Array convolve(const Array& a, const Array& v, Overlap mode) {
+  const EntryScope call("convolve");
+  const auto [x, y] = sequences(a, v);
   return x.size() >= y.size() ? correlate_longer(x, flip(y).contiguous(), mode)
                               : correlate_longer(y, flip(x).contiguous(), mode);
-} catch (const Error&) {
-  rethrow_as("convolve");
 }
 
-Array correlate(const Array& a, const Array& v, Overlap mode) try {
-  const auto [x, y] = sequences("correlate", a, v);
+Array correlate(const Array& a, const Array& v, Overlap mode) {
+  const EntryScope call("correlate");
+  const auto [x, y] = sequences(a, v);
   return x.size() >= y.size() ? correlate_longer(x, y, mode)
                               : flip(correlate_longer(y, x, mode)).copy();
-} catch (const Error&) {
-  rethrow_as("correlate");
 }
 
-Array cross(const Array& a, const Array& b, int64_t axis) try {
-  check_same_device("cross", a, b);
+Array cross(const Array& a, const Array& b, int64_t axis) {
+  const EntryScope call("cross");
+  check_same_device(a, b);
   const Array x = moveaxis(a, axis, -1), y = moveaxis(b, axis, -1);
   CATENA_CHECK(ShapeError,
                a.ndim() > 0 && b.ndim() > 0 && x.shape(-1) == y.shape(-1) &&
                    (x.shape(-1) == 2 || x.shape(-1) == 3),
-               "cross: expected vectors of 3 (or of 2) elements along axis ", axis, ", got shapes ",
+               "expected vectors of 3 (or of 2) elements along axis ", axis, ", got shapes ",
                a.shape(), " and ", b.shape());
   const auto component = [&](int i, int j) {
     return subtract(multiply(x(ellipsis, i), y(ellipsis, j)),
@@ -332,8 +322,6 @@ Array cross(const Array& a, const Array& b, int64_t axis) try {
   if (x.shape(-1) == 2) return component(0, 1);
   return moveaxis(stack({component(1, 2), component(2, 0), component(0, 1)}, -1), -1, axis)
       .contiguous();
-} catch (const Error&) {
-  rethrow_as("cross");
 }
 
 }  // namespace catena

@@ -1,14 +1,15 @@
 #include "catena/array/casting.h"
 
-#include "array/assign.h"
 #include "catena/array/creation.h"
 #include "catena/array/elementwise.h"
+#include "catena/core/entry_scope.h"
 #include "catena/kernels/elementwise_ops.h"
 
 namespace catena {
 
 Dtype result_type(std::initializer_list<Operand> operands) {
-  CATENA_CHECK(ValueError, operands.size() > 0, "result_type: expected at least one operand");
+  const EntryScope call("result_type");
+  CATENA_CHECK(ValueError, operands.size() > 0, "expected at least one operand");
   std::optional<Dtype> d;
   for (const Operand& operand : operands) {
     if (const Array* a = operand.array()) d = d ? promote(*d, a->dtype()) : a->dtype();
@@ -25,11 +26,11 @@ Dtype result_type(std::initializer_list<Operand> operands) {
 }
 
 Dtype common_type(std::initializer_list<Array> arrays) {
-  CATENA_CHECK(ValueError, arrays.size() > 0, "common_type: expected at least one array");
+  const EntryScope call("common_type");
+  CATENA_CHECK(ValueError, arrays.size() > 0, "expected at least one array");
   std::optional<Dtype> common;
   for (const Array& a : arrays) {
-    CATENA_CHECK(DtypeError, a.dtype() != Dtype::kBool,
-                 "common_type: an array of bool has no floating type");
+    CATENA_CHECK(DtypeError, a.dtype() != Dtype::kBool, "an array of bool has no floating type");
     const Dtype d = is_float(a.dtype()) ? a.dtype() : Dtype::kFloat64;
     common = common ? promote(*common, d) : d;
   }
@@ -42,27 +43,27 @@ namespace {
 Array castable(const Array& destination, const Operand& source, Casting casting) {
   const Dtype to = destination.dtype();
   if (const Array* a = source.array()) {
-    CATENA_CHECK(DtypeError, can_cast(a->dtype(), to, casting), "copyto: cannot cast ", a->dtype(),
-                 " to ", to, " by the rule '", casting, "'; give another rule or use astype");
+    CATENA_CHECK(DtypeError, can_cast(a->dtype(), to, casting), "cannot cast ", a->dtype(), " to ",
+                 to, " by the rule '", casting, "'; give another rule or use astype");
     return *a;
   }
   const Scalar& value = source.scalar();
   CATENA_CHECK(DtypeError, casting == Casting::kUnsafe || value.kind() <= kind_of(to),
-               "copyto: cannot cast the number ", value, " to ", to, " by the rule '", casting,
-               "'");
-  CATENA_CHECK(ValueError, casting == Casting::kUnsafe || value.fits(to), "copyto: ", value,
-               " does not fit ", to);
+               "cannot cast the number ", value, " to ", to, " by the rule '", casting, "'");
+  CATENA_CHECK(ValueError, casting == Casting::kUnsafe || value.fits(to), value, " does not fit ",
+               to);
   return full({}, value, {to, destination.device()});
 }
 
 }  // namespace
 
 void copyto(const Array& destination, const Operand& source, Casting casting, const Array* where) {
+  const EntryScope call("copyto");
   const Array from = castable(destination, source, casting);
-  if (where == nullptr) return assign_for("copyto", destination, from);
-  CATENA_CHECK(DtypeError, where->dtype() == Dtype::kBool, "copyto: expected a bool mask, got ",
+  if (where == nullptr) return destination.assign(from);
+  CATENA_CHECK(DtypeError, where->dtype() == Dtype::kBool, "expected a bool mask, got ",
                where->dtype());
-  check_same_device("copyto", destination, from);
+  check_same_device(destination, from);
   const Array mask = where->broadcast_to(destination.shape());
   elementwise(ops::where,
               {mask, from.astype(destination.dtype(), false).broadcast_to(destination.shape()),

@@ -4,11 +4,10 @@
 #include <cstring>
 #include <limits>
 
-#include "array/called_as.h"
 #include "catena/array/indexing.h"
 #include "catena/array/math.h"
 #include "catena/core/config.h"
-#include "catena/core/memory_profile.h"
+#include "catena/core/entry_scope.h"
 #include "catena/kernels/copy.h"
 
 namespace catena {
@@ -26,32 +25,29 @@ Dtype dtype_of_number(const Scalar& value) {
 }
 constexpr int64_t kSpacedNumbers = 50;  // of linspace and its kin
 
-void check_extents(const char* who, const Shape& shape) {
+void check_extents(const Shape& shape) {
   for (int64_t extent : shape) {
-    CATENA_CHECK(ShapeError, extent >= 0, who, ": shape ", shape,
+    CATENA_CHECK(ShapeError, extent >= 0, "shape ", shape,
                  " has a negative extent; expected numbers of at least 0");
   }
 }
 
-Array filled(const char* who, const Shape& shape, const Scalar& value, Dtype dtype, Device device) {
-  const CallScope scope(who);
-  check_extents(who, shape);
+Array filled(const Shape& shape, const Scalar& value, Dtype dtype, Device device) {
+  check_extents(shape);
   Array a = Array::uninitialized(shape, dtype, device);
   if (a.size() > 0) kernels::fill(device, {a, value});
   return a;
 }
 
-Array new_like(const char* who, const Array& like, const ArrayOptions& options) {
-  const CallScope scope(who);
-  check_defined(who, like);
+Array new_like(const Array& like, const ArrayOptions& options) {
+  check_defined(like);
   return Array::uninitialized(like.shape(), options.dtype.value_or(like.dtype()),
                               options.device.value_or(like.device()));
 }
 
-Array filled_like(const char* who, const Array& like, const Scalar& value,
-                  const ArrayOptions& options) {
-  Array a = new_like(who, like, options);
-  check_fits(who, value, a.dtype());
+Array filled_like(const Array& like, const Scalar& value, const ArrayOptions& options) {
+  Array a = new_like(like, options);
+  check_fits(value, a.dtype());
   if (a.size() > 0) kernels::fill(a.device(), {a, value});
   return a;
 }
@@ -59,32 +55,39 @@ Array filled_like(const char* who, const Array& like, const Scalar& value,
 }  // namespace
 
 Array empty(const Shape& shape, const ArrayOptions& options) {
-  const CallScope scope("empty");
-  check_extents("empty", shape);
+  const EntryScope call("empty");
+  check_extents(shape);
   return Array::uninitialized(shape, dtype_of_options(options), device_of(options));
 }
 Array zeros(const Shape& shape, const ArrayOptions& options) {
-  return filled("zeros", shape, 0, dtype_of_options(options), device_of(options));
+  const EntryScope call("zeros");
+  return filled(shape, 0, dtype_of_options(options), device_of(options));
 }
 Array ones(const Shape& shape, const ArrayOptions& options) {
-  return filled("ones", shape, 1, dtype_of_options(options), device_of(options));
+  const EntryScope call("ones");
+  return filled(shape, 1, dtype_of_options(options), device_of(options));
 }
 Array full(const Shape& shape, const Scalar& value, const ArrayOptions& options) {
-  if (options.dtype) check_fits("full", value, *options.dtype);
-  return filled("full", shape, value, options.dtype ? *options.dtype : dtype_of_number(value),
+  const EntryScope call("full");
+  if (options.dtype) check_fits(value, *options.dtype);
+  return filled(shape, value, options.dtype ? *options.dtype : dtype_of_number(value),
                 device_of(options));
 }
 Array empty_like(const Array& like, const ArrayOptions& options) {
-  return new_like("empty_like", like, options);
+  const EntryScope call("empty_like");
+  return new_like(like, options);
 }
 Array zeros_like(const Array& like, const ArrayOptions& options) {
-  return filled_like("zeros_like", like, 0, options);
+  const EntryScope call("zeros_like");
+  return filled_like(like, 0, options);
 }
 Array ones_like(const Array& like, const ArrayOptions& options) {
-  return filled_like("ones_like", like, 1, options);
+  const EntryScope call("ones_like");
+  return filled_like(like, 1, options);
 }
 Array full_like(const Array& like, const Scalar& value, const ArrayOptions& options) {
-  return filled_like("full_like", like, value, options);
+  const EntryScope call("full_like");
+  return filled_like(like, value, options);
 }
 
 namespace {
@@ -109,8 +112,8 @@ uint64_t steps_between(const Scalar& start, const Scalar& stop, const Scalar& st
   if (!a.negative && b.negative) return 0;
   if (a.negative != b.negative) {
     uint64_t distance = 0;
-    CATENA_CHECK(ValueError, !__builtin_add_overflow(a.size, b.size, &distance), "arange: ", start,
-                 " to ", stop, " are further apart than 64 bits count");
+    CATENA_CHECK(ValueError, !__builtin_add_overflow(a.size, b.size, &distance), start, " to ",
+                 stop, " are further apart than 64 bits count");
     return distance == 0 ? 0 : (distance - 1) / d.size + 1;
   }
   const uint64_t low = a.negative ? b.size : a.size, high = a.negative ? a.size : b.size;
@@ -121,21 +124,21 @@ uint64_t steps_between(const Scalar& start, const Scalar& stop, const Scalar& st
 
 Array arange(const Scalar& start, const Scalar& stop, const Scalar& step,
              const ArrayOptions& options) {
-  const CallScope scope("arange");
+  const EntryScope call("arange");
   const double s = step.to_double();
-  CATENA_CHECK(ValueError, s != 0, "arange: the step must not be zero");
+  CATENA_CHECK(ValueError, s != 0, "the step must not be zero");
   const bool floating = start.kind() == DtypeKind::kFloat || stop.kind() == DtypeKind::kFloat ||
                         step.kind() == DtypeKind::kFloat;
   int64_t count;
   if (floating) {
     const double length = std::ceil((stop.to_double() - start.to_double()) / s);
-    CATENA_CHECK(ValueError, length < 0x1p62, "arange: ", start, " to ", stop, " by ", step,
+    CATENA_CHECK(ValueError, length < 0x1p62, start, " to ", stop, " by ", step,
                  " has too many elements");
     count = length > 0 ? static_cast<int64_t>(length) : 0;
   } else {
     const uint64_t steps = steps_between(start, stop, step);
-    CATENA_CHECK(ValueError, steps < uint64_t{1} << 62, "arange: ", start, " to ", stop, " by ",
-                 step, " has too many elements");
+    CATENA_CHECK(ValueError, steps < uint64_t{1} << 62, start, " to ", stop, " by ", step,
+                 " has too many elements");
     count = static_cast<int64_t>(steps);
   }
   const bool large =
@@ -155,8 +158,9 @@ Array arange(const Scalar& start, const Scalar& stop, const ArrayOptions& option
 
 std::pair<Array, double> linspace_with_step(double start, double stop, std::optional<int64_t> asked,
                                             YesNo endpoint, const ArrayOptions& options) {
+  const EntryScope call("linspace");
   const int64_t count = asked.value_or(kSpacedNumbers);
-  CATENA_CHECK(ValueError, count >= 0, "linspace: expected a count of at least 0, got ", count);
+  CATENA_CHECK(ValueError, count >= 0, "expected a count of at least 0, got ", count);
   const Dtype dtype = options.dtype ? *options.dtype : default_float();
   const Array values = Array::uninitialized({count}, Dtype::kFloat64, cpu(0));
   auto* v = values.data<double>();
@@ -175,20 +179,20 @@ Array linspace(double start, double stop, std::optional<int64_t> count, YesNo en
 }
 
 Array logspace(double start, double stop, std::optional<int64_t> count, YesNo endpoint,
-               std::optional<double> base, const ArrayOptions& options) try {
+               std::optional<double> base, const ArrayOptions& options) {
+  const EntryScope call("logspace");
   const Array powers = linspace(start, stop, count, endpoint, {Dtype::kFloat64, cpu(0)});
   double* p = powers.data<double>();
   for (int64_t i = 0; i < powers.size(); ++i) p[i] = std::pow(base.value_or(10), p[i]);
   return array(powers, {options.dtype ? *options.dtype : default_float(), device_of(options)},
                false);
-} catch (const Error&) {
-  rethrow_as("logspace");
 }
 
 Array geomspace(double start, double stop, std::optional<int64_t> asked, YesNo endpoint,
-                const ArrayOptions& options) try {
-  CATENA_CHECK(ValueError, start * stop > 0,
-               "geomspace: expected two numbers of one sign and not 0, got ", start, " and ", stop);
+                const ArrayOptions& options) {
+  const EntryScope call("geomspace");
+  CATENA_CHECK(ValueError, start * stop > 0, "expected two numbers of one sign and not 0, got ",
+               start, " and ", stop);
   const double sign = start < 0 ? -1 : 1;
   const Array a = logspace(std::log10(start * sign), std::log10(stop * sign), asked, endpoint, 10,
                            {Dtype::kFloat64, cpu(0)});
@@ -198,37 +202,34 @@ Array geomspace(double start, double stop, std::optional<int64_t> asked, YesNo e
   if (count > 0) p[0] = start;
   if (count > 1 && endpoint) p[count - 1] = stop;
   return array(a, {options.dtype ? *options.dtype : default_float(), device_of(options)}, false);
-} catch (const Error&) {
-  rethrow_as("geomspace");
 }
 
 Array eye(int64_t rows, std::optional<int64_t> columns, int64_t k, const ArrayOptions& options) {
-  Array a = filled("eye", {rows, columns.value_or(rows)}, 0, dtype_of_options(options),
-                   device_of(options));
+  const EntryScope call("eye");
+  Array a =
+      filled({rows, columns.value_or(rows)}, 0, dtype_of_options(options), device_of(options));
   a.diagonal(k).fill(1);
   return a;
 }
 
-Array identity(int64_t n, const ArrayOptions& options) try {
+Array identity(int64_t n, const ArrayOptions& options) {
+  const EntryScope call("identity");
   return eye(n, n, 0, options);
-} catch (const Error&) {
-  rethrow_as("identity");
 }
 
-Array diag(const Array& v, int64_t k) try {
-  CATENA_CHECK(ShapeError, v.ndim() == 1 || v.ndim() == 2, "diag: expected 1 or 2 axes, got ",
-               v.shape());
+Array diag(const Array& v, int64_t k) {
+  const EntryScope call("diag");
+  CATENA_CHECK(ShapeError, v.ndim() == 1 || v.ndim() == 2, "expected 1 or 2 axes, got ", v.shape());
   if (v.ndim() == 2) return v.diagonal(k);
   const int64_t n = v.size() + std::abs(k);
   Array a = zeros({n, n}, {v.dtype(), v.device()});
   a.diagonal(k).assign(v);
   return a;
-} catch (const Error&) {
-  rethrow_as("diag");
 }
 
-Array diagflat(const Array& v, int64_t k) try { return diag(v.ravel(), k); } catch (const Error&) {
-  rethrow_as("diagflat");
+Array diagflat(const Array& v, int64_t k) {
+  const EntryScope call("diagflat");
+  return diag(v.ravel(), k);
 }
 
 namespace {
@@ -242,25 +243,29 @@ Array lower_triangle(int64_t rows, int64_t columns, int64_t k, Device device) {
 }  // namespace
 
 Array tri(int64_t rows, std::optional<int64_t> columns, int64_t k, const ArrayOptions& options) {
-  check_extents("tri", {rows, columns.value_or(rows)});
+  const EntryScope call("tri");
+  check_extents({rows, columns.value_or(rows)});
   return lower_triangle(rows, columns.value_or(rows), k, device_of(options))
       .astype(dtype_of_options(options), false);
 }
 
 Array tril(const Array& a, int64_t k) {
-  CATENA_CHECK(ShapeError, a.ndim() > 0, "tril: expected at least 1 axis, got a 0-d array");
+  const EntryScope call("tril");
+  CATENA_CHECK(ShapeError, a.ndim() > 0, "expected at least 1 axis, got a 0-d array");
   const int64_t columns = a.shape(-1), rows = a.ndim() > 1 ? a.shape(-2) : columns;
   return where(lower_triangle(rows, columns, k, a.device()), a, zeros({}, {a.dtype(), a.device()}));
 }
 
 Array triu(const Array& a, int64_t k) {
-  CATENA_CHECK(ShapeError, a.ndim() > 0, "triu: expected at least 1 axis, got a 0-d array");
+  const EntryScope call("triu");
+  CATENA_CHECK(ShapeError, a.ndim() > 0, "expected at least 1 axis, got a 0-d array");
   const int64_t columns = a.shape(-1), rows = a.ndim() > 1 ? a.shape(-2) : columns;
   return where(lower_triangle(rows, columns, k - 1, a.device()), zeros({}, {a.dtype(), a.device()}),
                a);
 }
 
 std::vector<Array> meshgrid(std::span<const Array> axes, MeshOrder order, bool sparse) {
+  const EntryScope call("meshgrid");
   const auto n = static_cast<int>(axes.size());
   Shape shape;
   std::vector<Array> views;
@@ -268,8 +273,8 @@ std::vector<Array> meshgrid(std::span<const Array> axes, MeshOrder order, bool s
   for (int k = 0; k < n; ++k) shape.push_back(axes[size_t(place(k))].size());
   for (int k = 0; k < n; ++k) {
     const Array& axis = axes[size_t(k)];
-    CATENA_CHECK(ShapeError, axis.ndim() <= 1, "meshgrid: expected 1-d arrays, got shape ",
-                 axis.shape(), " for number ", k);
+    CATENA_CHECK(ShapeError, axis.ndim() <= 1, "expected 1-d arrays, got shape ", axis.shape(),
+                 " for number ", k);
     Shape spread(size_t(n), 1);
     spread[size_t(place(k))] = axis.size();
     const Array view = axis.reshape(spread);
@@ -279,7 +284,8 @@ std::vector<Array> meshgrid(std::span<const Array> axes, MeshOrder order, bool s
 }
 
 Array array(const Array& a, const ArrayOptions& options, YesNo copy, int ndmin) {
-  check_defined("array", a);
+  const EntryScope call("array");
+  check_defined(a);
   const Device device = options.device.value_or(a.device());
   Array result = a.astype(options.dtype.value_or(a.dtype()), false).to(device);
   if (copy && result.shares_memory_with(a)) result = result.copy();
@@ -287,46 +293,44 @@ Array array(const Array& a, const ArrayOptions& options, YesNo copy, int ndmin) 
   return result;
 }
 
-Array asarray(const Array& a, const ArrayOptions& options) try {
+Array asarray(const Array& a, const ArrayOptions& options) {
+  const EntryScope call("asarray");
   return array(a, options, false);
-} catch (const Error&) {
-  rethrow_as("asarray");
 }
-Array asanyarray(const Array& a, const ArrayOptions& options) try {
+Array asanyarray(const Array& a, const ArrayOptions& options) {
+  const EntryScope call("asanyarray");
   return array(a, options, false);
-} catch (const Error&) {
-  rethrow_as("asanyarray");
 }
 
-Array ascontiguousarray(const Array& a, const ArrayOptions& options) try {
+Array ascontiguousarray(const Array& a, const ArrayOptions& options) {
+  const EntryScope call("ascontiguousarray");
   const Array result = array(a, options, false).contiguous();
   return result.ndim() > 0 ? result : result.reshape({1});
-} catch (const Error&) {
-  rethrow_as("ascontiguousarray");
 }
 
-Array copy(const Array& a) try { return a.copy_to(current_device()); } catch (const Error&) {
-  rethrow_as("copy");
+Array copy(const Array& a) {
+  const EntryScope call("copy");
+  return a.copy_to(current_device());
 }
 
-Array scalar_array(const Scalar& value, const ArrayOptions& options) try {
+Array scalar_array(const Scalar& value, const ArrayOptions& options) {
+  const EntryScope call("scalar_array");
   return full({}, value, options);
-} catch (const Error&) {
-  rethrow_as("scalar_array");
 }
 
 Array borrow_array(void* data, const Shape& shape, Dtype dtype, Device device,
                    std::shared_ptr<void> owner) {
+  const EntryScope call("borrow_array");
   const auto item = static_cast<int64_t>(itemsize(dtype));
   const int64_t count = element_count(shape);
   const auto address = reinterpret_cast<uintptr_t>(data);
-  CATENA_CHECK(ValueError, count == 0 || data, "borrow_array: shape ", shape, " without memory");
+  CATENA_CHECK(ValueError, count == 0 || data, "shape ", shape, " without memory");
   CATENA_CHECK(ValueError, count == 0 || address % itemsize(dtype) == 0,
-               "borrow_array: the memory is not aligned to the ", item, " bytes of ", dtype);
+               "the memory is not aligned to the ", item, " bytes of ", dtype);
   require_device(device);
   int64_t total = 0;
-  CATENA_CHECK(ShapeError, !__builtin_mul_overflow(count, item, &total), "borrow_array: shape ",
-               shape, " of ", dtype, " has more than 2^63 bytes");
+  CATENA_CHECK(ShapeError, !__builtin_mul_overflow(count, item, &total), "shape ", shape, " of ",
+               dtype, " has more than 2^63 bytes");
   const auto bytes = static_cast<size_t>(total);
   return Array::from_storage(borrow(device, data, bytes, std::move(owner)), 0, shape,
                              contiguous_strides(shape, item), dtype);
@@ -367,8 +371,9 @@ class Adopted {
 
 Array adopt_array(void* data, const Shape& shape, Dtype dtype, Device device,
                   std::function<void(void*)> deleter) {
+  const EntryScope call("adopt_array");
   CATENA_CHECK(ValueError, bool(deleter),
-               "adopt_array: expected a deleter, got an empty function; borrow_array views memory "
+               "expected a deleter, got an empty function; borrow_array views memory "
                "that stays the caller's");
   auto owner = std::make_shared<Adopted>(data, std::move(deleter));
   require_device(device);
@@ -395,7 +400,7 @@ void flatten(const Literal& literal, size_t depth, Flattened& flat) {
   if (literal.is_list() && first) flat.shape.push_back(extent);
   const bool fits = literal.is_list() ? depth < flat.shape.size() && flat.shape[depth] == extent
                                       : depth == flat.shape.size();
-  CATENA_CHECK(ShapeError, fits, "array: the lists do not have one shape: ",
+  CATENA_CHECK(ShapeError, fits, "the lists do not have one shape: ",
                literal.is_list() ? message("one of length ", extent) : std::string("a number"),
                " at depth ", depth, " where ", flat.shape, " was expected");
   if (!literal.is_list()) return flat.numbers.push_back(&literal);
@@ -405,7 +410,7 @@ void flatten(const Literal& literal, size_t depth, Flattened& flat) {
 }  // namespace
 
 Array array(const Literal& literal, const ArrayOptions& options) {
-  const CallScope scope("array");
+  const EntryScope call("array");
   Flattened flat;
   flatten(literal, 0, flat);
   Dtype dtype = flat.numbers.empty() ? config().default_dtype : flat.numbers.front()->dtype();
@@ -417,7 +422,7 @@ Array array(const Literal& literal, const ArrayOptions& options) {
     using T = typename decltype(tag)::type;
     T* out = host.data<T>();
     for (const Literal* number : flat.numbers) {
-      check_fits("array", number->value(), dtype);
+      check_fits(number->value(), dtype);
       *out++ = number->value().template to<T>();
     }
   });
@@ -426,7 +431,7 @@ Array array(const Literal& literal, const ArrayOptions& options) {
 
 Array array_from_bytes(const void* data, const Shape& shape, Dtype dtype,
                        const ArrayOptions& options) {
-  const CallScope scope("array");
+  const EntryScope call("array");
   Array host = Array::uninitialized(shape, dtype, cpu(0));
   if (host.size() > 0) std::memcpy(host.raw_data(), data, static_cast<size_t>(host.nbytes()));
   return finish_array(host, options);

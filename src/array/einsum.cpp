@@ -7,6 +7,7 @@
 #include "catena/array/linalg.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
+#include "catena/core/entry_scope.h"
 
 namespace catena {
 namespace {
@@ -52,7 +53,7 @@ class Parser {
 
  private:
   void check(bool good, const std::string& what) const {
-    CATENA_CHECK(ValueError, good, "einsum('", text_, "'): ", what);
+    CATENA_CHECK(ValueError, good, "'", text_, "': ", what);
   }
 
   // Labels of a term of which "..." stands for `rest` axes.
@@ -170,7 +171,7 @@ Shape joint_extents(std::string_view text, const Term& a, const Term& b, const L
   Shape shape;
   for (Label label : group) {
     const int64_t x = extent_of(a, label), y = extent_of(b, label);
-    CATENA_CHECK(ShapeError, x == y || x == 1 || y == 1, "einsum('", text, "'): axis '",
+    CATENA_CHECK(ShapeError, x == y || x == 1 || y == 1, "'", text, "': axis '",
                  std::string(1, char(label < kRest ? label : '.')), "' has the extents ", x,
                  " and ", y);
     shape.push_back(x == 1 ? y : x);
@@ -233,10 +234,10 @@ Term contract(std::string_view text, Term a, Term b, const Labels& kept) {
 }  // namespace
 
 Array einsum(std::string_view subscripts, std::span<const Array> operands) {
-  CATENA_CHECK(ValueError, !operands.empty(), "einsum('", subscripts,
-               "'): expected at least one operand");
-  for (const Array& a : operands) check_defined("einsum", a);
-  for (const Array& a : operands) check_same_device("einsum", operands[0], a);
+  const EntryScope call("einsum");
+  CATENA_CHECK(ValueError, !operands.empty(), "'", subscripts, "': expected at least one operand");
+  for (const Array& a : operands) check_defined(a);
+  for (const Array& a : operands) check_same_device(operands[0], a);
   Parser parser(subscripts, operands);
   Dtype dtype = operands[0].dtype();
   for (const Array& a : operands) dtype = promote(dtype, a.dtype());

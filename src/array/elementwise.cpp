@@ -3,7 +3,7 @@
 #include "array/overlap.h"
 #include "array/promotion.h"
 #include "catena/array/casting.h"
-#include "catena/core/memory_profile.h"
+#include "catena/core/entry_scope.h"
 #include "catena/kernels/elementwise_ops.h"
 
 namespace catena {
@@ -13,11 +13,11 @@ namespace {
 void check_operands_in(const ElementwiseInfo& op, const ElementwiseCall& call, Dtype dtype) {
   for (int k = op.first_is_bool() ? 1 : 0; k < op.inputs; ++k) {
     if (call.arrays[k]) {
-      check_computable(op.name, call.arrays[k]->dtype(), dtype);
+      check_computable(call.arrays[k]->dtype(), dtype);
       continue;
     }
     const Scalar& number = call.scalars[k];
-    CATENA_CHECK(DtypeError, number.kind() <= kind_of(dtype), op.name, ": the number ", number,
+    CATENA_CHECK(DtypeError, number.kind() <= kind_of(dtype), "the number ", number,
                  " cannot be cast to ", dtype, ", the dtype to compute in");
     promote(dtype, number);  // throws when it does not fit
   }
@@ -67,22 +67,21 @@ void separate_overlaps(ElementwiseCall& call, Prepared& prepared) {
 // The operation where out.where is true; elsewhere out keeps what it holds.
 Array masked_elementwise(ElementwiseOp op, std::initializer_list<Operand> operands,
                          const Out& out) {
-  const char* who = info(op).name;
-  CATENA_CHECK(ValueError, out.array != nullptr, who,
-               ": `where` without an output array would leave elements undefined; give the array "
+  CATENA_CHECK(ValueError, out.array != nullptr,
+               "`where` without an output array would leave elements undefined; give the array "
                "that keeps its elements where the mask is false, {out, mask}");
   const Array &target = *out.array, &mask = *out.where;
-  CATENA_CHECK(DtypeError, mask.dtype() == Dtype::kBool, who,
-               ": expected a bool array as `where`, got ", mask.dtype());
+  CATENA_CHECK(DtypeError, mask.dtype() == Dtype::kBool, "expected a bool array as `where`, got ",
+               mask.dtype());
   Out plain;
   plain.dtype = out.dtype;
   const Array result = elementwise(op, operands, plain);
-  check_same_device(who, result, target);
-  check_same_device(who, mask, target);
-  check_writable(who, target);
-  check_storable(who, result.dtype(), target.dtype());
-  const Shape shape = broadcast_shapes(who, result.shape(), mask.shape());
-  CATENA_CHECK(ShapeError, target.shape() == shape, who, ": the output has shape ", target.shape(),
+  check_same_device(result, target);
+  check_same_device(mask, target);
+  check_writable(target);
+  check_storable(result.dtype(), target.dtype());
+  const Shape shape = broadcast_shapes(result.shape(), mask.shape());
+  CATENA_CHECK(ShapeError, target.shape() == shape, "the output has shape ", target.shape(),
                ", expected ", shape);
   copyto(target, result, Casting::kSameKind, &mask);
   return target;
@@ -90,15 +89,14 @@ Array masked_elementwise(ElementwiseOp op, std::initializer_list<Operand> operan
 
 }  // namespace
 
-void check_storable(const char* who, Dtype from, Dtype to) {
-  CATENA_CHECK(DtypeError, can_cast(from, to, Casting::kSameKind), who, ": a result of dtype ",
-               from, " cannot be stored into an array of dtype ", to, "; convert it with astype");
+void check_storable(Dtype from, Dtype to) {
+  CATENA_CHECK(DtypeError, can_cast(from, to, Casting::kSameKind), "a result of dtype ", from,
+               " cannot be stored into an array of dtype ", to, "; convert it with astype");
 }
 
-void check_computable(const char* who, Dtype from, Dtype to) {
-  CATENA_CHECK(DtypeError, can_cast(from, to, Casting::kSameKind), who, ": an input of dtype ",
-               from, " cannot be cast to ", to,
-               ", the dtype to compute in; convert it with astype");
+void check_computable(Dtype from, Dtype to) {
+  CATENA_CHECK(DtypeError, can_cast(from, to, Casting::kSameKind), "an input of dtype ", from,
+               " cannot be cast to ", to, ", the dtype to compute in; convert it with astype");
 }
 
 std::optional<bool> comparison_out_of_range(ElementwiseOp op, int place, Dtype d,
@@ -118,16 +116,16 @@ Dtype dtype_in_class(const ElementwiseInfo& op, Dtype d) {
     case OpTypes::kAll:
       return d;
     case OpTypes::kNumeric:
-      CATENA_CHECK(DtypeError, d != Dtype::kBool, op.name,
-                   ": not defined for bool; use logical_ or bitwise_ functions");
+      CATENA_CHECK(DtypeError, d != Dtype::kBool,
+                   "not defined for bool; use logical_ or bitwise_ functions");
       return d;
     case OpTypes::kArithmetic:
       return d == Dtype::kBool ? Dtype::kInt8 : d;
     case OpTypes::kIntBool:
-      CATENA_CHECK(DtypeError, !is_float(d), op.name, ": expected integers or bool, got ", d);
+      CATENA_CHECK(DtypeError, !is_float(d), "expected integers or bool, got ", d);
       return d;
     case OpTypes::kInt:
-      CATENA_CHECK(DtypeError, !is_float(d), op.name, ": expected integers, got ", d);
+      CATENA_CHECK(DtypeError, !is_float(d), "expected integers, got ", d);
       return d == Dtype::kBool ? Dtype::kInt8 : d;
     case OpTypes::kFloat:
       return float_result(d);
@@ -138,10 +136,10 @@ Dtype dtype_in_class(const ElementwiseInfo& op, Dtype d) {
 }
 
 Array elementwise(ElementwiseOp op, std::initializer_list<Operand> operands, const Out& out) {
+  const ElementwiseInfo& row = info(op);
+  const EntryScope entry(row.name);
   if (out.where) [[unlikely]]
     return masked_elementwise(op, operands, out);
-  const ElementwiseInfo& row = info(op);
-  const CallScope scope(row.name);
   ElementwiseCall call;
   call.op = op;
   call.input_count = row.inputs;
@@ -152,20 +150,18 @@ Array elementwise(ElementwiseOp op, std::initializer_list<Operand> operands, con
     call.arrays[k] = operand.array();
     call.scalars[k] = operand.scalar();
     if (const Array* a = operand.array()) {
-      CATENA_CHECK(ValueError, a->defined(), row.name, ": argument ", k + 1,
-                   " is an undefined array");
+      CATENA_CHECK(ValueError, a->defined(), "argument ", k + 1, " is an undefined array");
       if (first == nullptr) {
         first = a;
       } else {
         if (a->device() != first->device()) [[unlikely]]
-          check_same_device(row.name, *first, *a);
+          check_same_device(*first, *a);
         one_shape = one_shape && a->shape() == first->shape();
       }
     }
   }
   if (out.dtype) {
-    CATENA_CHECK(DtypeError, row.computes_in(*out.dtype), row.name, ": cannot compute in ",
-                 *out.dtype);
+    CATENA_CHECK(DtypeError, row.computes_in(*out.dtype), "cannot compute in ", *out.dtype);
     check_operands_in(row, call, *out.dtype);
     call.dtype = *out.dtype;
   } else if (first && row.form == OpForm::kTest && compares_out_of_range(call)) {
@@ -177,19 +173,19 @@ Array elementwise(ElementwiseOp op, std::initializer_list<Operand> operands, con
   if (first) shape = first->shape();
   if (!one_shape) {
     for (int k = 0; k < row.inputs; ++k) {
-      if (call.arrays[k]) shape = broadcast_shapes(row.name, shape, call.arrays[k]->shape());
+      if (call.arrays[k]) shape = broadcast_shapes(shape, call.arrays[k]->shape());
     }
   }
   Array result;
   const Dtype natural = row.natural_result(call.dtype);
   if (out.array) {
-    CATENA_CHECK(ValueError, out.array->defined(), row.name, ": the output is an undefined array");
+    CATENA_CHECK(ValueError, out.array->defined(), "the output is an undefined array");
     result = *out.array;
-    check_writable(row.name, result);
-    if (first) check_same_device(row.name, *first, result);
-    if (!out.dtype || natural != result.dtype()) check_storable(row.name, natural, result.dtype());
-    CATENA_CHECK(ShapeError, result.shape() == shape, row.name, ": the output has shape ",
-                 result.shape(), ", expected ", shape);
+    check_writable(result);
+    if (first) check_same_device(*first, result);
+    if (!out.dtype || natural != result.dtype()) check_storable(natural, result.dtype());
+    CATENA_CHECK(ShapeError, result.shape() == shape, "the output has shape ", result.shape(),
+                 ", expected ", shape);
   } else {
     result = Array::uninitialized(shape, natural, first ? first->device() : current_device());
   }

@@ -1,13 +1,13 @@
 // Works on the bits of IEEE numbers by integer views, so that no device's library decides.
 #include "catena/array/float_parts.h"
 
-#include "array/called_as.h"
 #include "array/promotion.h"
 #include "array/result_into.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
+#include "catena/core/entry_scope.h"
 
 namespace catena {
 namespace {
@@ -53,39 +53,38 @@ Array as_array(const Operand& x, const Operand& other) {
 }
 
 // The dtype to compute in that the caller gave.
-Dtype given_dtype(const char* who, Dtype dtype, const Operand& x) {
-  CATENA_CHECK(DtypeError, is_float(dtype), who, ": computes in floating dtypes, got ", dtype);
-  check_computable(who, x.array() ? x.array()->dtype() : x.scalar().default_dtype(), dtype);
+Dtype given_dtype(Dtype dtype, const Operand& x) {
+  CATENA_CHECK(DtypeError, is_float(dtype), "computes in floating dtypes, got ", dtype);
+  check_computable(x.array() ? x.array()->dtype() : x.scalar().default_dtype(), dtype);
   return dtype;
 }
 
 // The operand in the dtype that the function computes in.
-Array as_float(const char* who, const Operand& x, const std::optional<Dtype>& given) {
+Array as_float(const Operand& x, const std::optional<Dtype>& given) {
   const Array value = as_array(x, x);
-  return value.astype(given ? given_dtype(who, *given, x) : float_of(value.dtype()), false);
+  return value.astype(given ? given_dtype(*given, x) : float_of(value.dtype()), false);
 }
 
 // The result, or *out holding it.
-Array store(const char* who, const Array& result, const Array* out) {
+Array store(const Array& result, const Array* out) {
   if (out == nullptr) return result;
-  check_defined(who, *out);
-  check_storable(who, result.dtype(), out->dtype());
-  return result_into(who, result, out);
+  check_defined(*out);
+  check_storable(result.dtype(), out->dtype());
+  return result_into(result, out);
 }
 
 // Both checked before either is written.
-std::pair<Array, Array> store(const char* who, const Array& first, const Array& second,
-                              const OutPair& out) {
+std::pair<Array, Array> store(const Array& first, const Array& second, const OutPair& out) {
   for (const auto& [result, target] : {std::pair(&first, out.first), {&second, out.second}}) {
     if (target == nullptr) continue;
-    check_defined(who, *target);
-    check_storable(who, result->dtype(), target->dtype());
-    CATENA_CHECK(ShapeError, target->shape() == result->shape(), who, ": the output has shape ",
+    check_defined(*target);
+    check_storable(result->dtype(), target->dtype());
+    CATENA_CHECK(ShapeError, target->shape() == result->shape(), "the output has shape ",
                  target->shape(), ", the result has ", result->shape());
-    check_same_device(who, *result, *target);
-    check_writable(who, *target);
+    check_same_device(*result, *target);
+    check_writable(*target);
   }
-  return {store(who, first, out.first), store(who, second, out.second)};
+  return {store(first, out.first), store(second, out.second)};
 }
 
 Array bits_of(const Array& x) { return x.contiguous().view(format_of(x.dtype()).bits); }
@@ -103,16 +102,16 @@ Array bounded_step(const Array& n) {
 
 }  // namespace
 
-std::pair<Array, Array> modf(const Operand& x, const OutPair& out) try {
-  const Array value = as_float("modf", x, out.dtype), whole = trunc(value);
+std::pair<Array, Array> modf(const Operand& x, const OutPair& out) {
+  const EntryScope call("modf");
+  const Array value = as_float(x, out.dtype), whole = trunc(value);
   const Array fraction = where(isinf(value), zeros_like(value), value - whole);
-  return store("modf", copysign(fraction, value), whole, out);
-} catch (const Error&) {
-  rethrow_as("modf");
+  return store(copysign(fraction, value), whole, out);
 }
 
-std::pair<Array, Array> frexp(const Operand& x, const OutPair& out) try {
-  const Array value = as_float("frexp", x, out.dtype);
+std::pair<Array, Array> frexp(const Operand& x, const OutPair& out) {
+  const EntryScope call("frexp");
+  const Array value = as_float(x, out.dtype);
   const Format f = format_of(value.dtype());
   const auto exponent_of = [&](const Array& bits) {
     return bitwise_and(right_shift(bits, int64_t{f.mantissa}), f.exponent_mask);
@@ -129,10 +128,8 @@ std::pair<Array, Array> frexp(const Operand& x, const OutPair& out) try {
                          where(subnormal, int32_t(f.bias - 1 + lift),
                                full_like(raw, int32_t(f.bias - 1), Dtype::kInt32));
   const Array special = logical_or(value == 0.0, logical_not(isfinite(value)));
-  return store("frexp", where(special, value, mantissa),
-               where(special, zeros_like(exponent), exponent), out);
-} catch (const Error&) {
-  rethrow_as("frexp");
+  return store(where(special, value, mantissa), where(special, zeros_like(exponent), exponent),
+               out);
 }
 
 namespace {
@@ -156,29 +153,28 @@ Array scaled(const Array& value, const Array& exponent, Dtype dtype) {
 
 }  // namespace
 
-Array ldexp(const Operand& x, const Operand& exponent, const Out& out) try {
-  refuse_mask("ldexp", out);
+Array ldexp(const Operand& x, const Operand& exponent, const Out& out) {
+  const EntryScope call("ldexp");
+  refuse_mask(out);
   const Array from = as_array(x, exponent), steps = as_array(exponent, x);
-  CATENA_CHECK(DtypeError, !is_float(steps.dtype()), "ldexp: the exponent must be integers, got ",
+  CATENA_CHECK(DtypeError, !is_float(steps.dtype()), "the exponent must be integers, got ",
                steps.dtype(), "; convert it by astype");
-  check_same_device("ldexp", from, steps);
-  const Dtype dtype = out.dtype ? given_dtype("ldexp", *out.dtype, x) : float_of(from.dtype());
+  check_same_device(from, steps);
+  const Dtype dtype = out.dtype ? given_dtype(*out.dtype, x) : float_of(from.dtype());
   const Array value = from.astype(dtype, false).astype(Dtype::kFloat64, false);
-  return store("ldexp", scaled(value, steps, dtype), out.array);
-} catch (const Error&) {
-  rethrow_as("ldexp");
+  return store(scaled(value, steps, dtype), out.array);
 }
 
 namespace {
 
 // The dtype in which neighbours are looked for: a number takes that of the array.
-Dtype common_float(const char* who, const Operand& x1, const Operand& x2) {
+Dtype common_float(const Operand& x1, const Operand& x2) {
   if (x1.array() && x2.array())
     return promote(float_of(x1.array()->dtype()), float_of(x2.array()->dtype()));
   if (!x1.array() && !x2.array())
     return promote(float_of(x1.scalar().default_dtype()), float_of(x2.scalar().default_dtype()));
   const Operand &array = x1.array() ? x1 : x2, &number = x1.array() ? x2 : x1;
-  return float_of(promote(array.array()->dtype(), number.scalar(), who));
+  return float_of(promote(array.array()->dtype(), number.scalar()));
 }
 
 // The next number after `from` towards `to`, of one floating dtype and shape.
@@ -201,29 +197,27 @@ Array neighbour(const Array& from, const Array& to, Dtype dtype) {
 
 }  // namespace
 
-Array nextafter(const Operand& x1, const Operand& x2, const Out& out) try {
-  refuse_mask("nextafter", out);
+Array nextafter(const Operand& x1, const Operand& x2, const Out& out) {
+  const EntryScope call("nextafter");
+  refuse_mask(out);
   const Array a = as_array(x1, x2), b = as_array(x2, x1);
-  check_same_device("nextafter", a, b);
+  check_same_device(a, b);
   Dtype dtype;
   if (out.dtype) {
-    dtype = given_dtype("nextafter", *out.dtype, x1);
-    given_dtype("nextafter", *out.dtype, x2);
+    dtype = given_dtype(*out.dtype, x1);
+    given_dtype(*out.dtype, x2);
   } else {
-    dtype = common_float("nextafter", x1, x2);
+    dtype = common_float(x1, x2);
   }
   const Array inputs[] = {a.astype(dtype, false), b.astype(dtype, false)};
   const std::vector<Array> both = broadcast_arrays(inputs);
-  return store("nextafter", neighbour(both[0], both[1], dtype), out.array);
-} catch (const Error&) {
-  rethrow_as("nextafter");
+  return store(neighbour(both[0], both[1], dtype), out.array);
 }
 
-std::pair<Array, Array> divmod(const Operand& x1, const Operand& x2, const OutPair& out) try {
+std::pair<Array, Array> divmod(const Operand& x1, const Operand& x2, const OutPair& out) {
+  const EntryScope call("divmod");
   const Out computed = out.dtype ? Out(*out.dtype) : Out();
-  return store("divmod", floor_divide(x1, x2, computed), remainder(x1, x2, computed), out);
-} catch (const Error&) {
-  rethrow_as("divmod");
+  return store(floor_divide(x1, x2, computed), remainder(x1, x2, computed), out);
 }
 
 }  // namespace catena

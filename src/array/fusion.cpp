@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "array/fusion_graph.h"
+#include "catena/core/entry_scope.h"
 #include "catena/core/memory_profile.h"
 #include "catena/kernels/elementwise.h"
 
@@ -83,8 +84,10 @@ struct BoundInputs {
       call.inputs[k] = nullptr;
       if (input.number) {
         // An integer that does not fit the dtype it meets is refused as in a separate call.
-        if (!argument.scalar().fits(input.dtype))
-          (void)promote(input.dtype, argument.scalar(), "fuse");
+        if (!argument.scalar().fits(input.dtype)) {
+          const EntryScope call("fuse");
+          (void)promote(input.dtype, argument.scalar());
+        }
         call.numbers[k] = number_bits(argument.scalar(), input.dtype);
       } else if (argument.array()->shape() == call.shape) {
         call.inputs[k] = argument.array();

@@ -5,6 +5,7 @@
 
 #include "array/fusion_graph.h"
 #include "array/promotion.h"
+#include "catena/core/entry_scope.h"
 #include "catena/kernels/elementwise_ops.h"
 
 namespace catena::detail {
@@ -158,6 +159,7 @@ class Resolver {
     value.kind = FusedValue::kOp;
     value.op = node.op;
     if (compares_out_of_range(n, operands, value)) return;
+    const EntryScope call(row.name);
     value.compute = dtype_in_class(row, promoted_dtype(row, operands));
     value.dtype = natural_result(node.op, value.compute);
     for (int k = 0; k < row.inputs; ++k)

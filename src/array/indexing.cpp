@@ -2,45 +2,42 @@
 
 #include <algorithm>
 
-#include "array/assign.h"
-#include "array/called_as.h"
 #include "array/positions.h"
 #include "catena/array/creation.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
 #include "catena/array/scan.h"
-#include "catena/core/memory_profile.h"
+#include "catena/core/entry_scope.h"
 #include "catena/kernels/index.h"
 
 namespace catena {
 namespace {
 
 // What a result with a given destination is written into, and brings it there.
-Array finish_into(const char* who, const Array& result, const Array* out) {
+Array finish_into(const Array& result, const Array* out) {
   if (out == nullptr) return result;
-  CATENA_CHECK(ShapeError, out->shape() == result.shape(), who, ": the output has shape ",
-               out->shape(), ", the result has ", result.shape());
-  CATENA_CHECK(DtypeError, out->dtype() == result.dtype(), who, ": the output has dtype ",
-               out->dtype(), ", the result has ", result.dtype());
-  check_same_device(who, result, *out);
-  assign_for(who, *out, result);
+  CATENA_CHECK(ShapeError, out->shape() == result.shape(), "the output has shape ", out->shape(),
+               ", the result has ", result.shape());
+  CATENA_CHECK(DtypeError, out->dtype() == result.dtype(), "the output has dtype ", out->dtype(),
+               ", the result has ", result.dtype());
+  check_same_device(result, *out);
+  out->assign(result);
   return *out;
 }
 
 }  // namespace
 
 Array take(const Array& a, const Array& indices, std::optional<int64_t> axis, OutOfRange mode,
-           const Array* out) try {
-  const CallScope scope("take");
+           const Array* out) {
+  const EntryScope call("take");
   const Array x = (axis ? a : a.ravel()).contiguous();
-  CATENA_CHECK(ShapeError, x.ndim() > 0, "take: expected at least one axis");
-  const int ax = axis ? normalize_axis("take", *axis, x.ndim()) : 0;
-  const Array positions = integer_positions("take", x.device(), indices).contiguous().reshape({-1});
+  CATENA_CHECK(ShapeError, x.ndim() > 0, "expected at least one axis");
+  const int ax = axis ? normalize_axis(*axis, x.ndim()) : 0;
+  const Array positions = integer_positions(x.device(), indices).contiguous().reshape({-1});
   const int64_t extent = x.shape()[ax];
-  CATENA_CHECK(IndexError, extent > 0 || positions.size() == 0,
-               "take: cannot take from an empty axis");
-  if (mode == OutOfRange::kRaise) check_positions("take", positions, extent, ax);
+  CATENA_CHECK(IndexError, extent > 0 || positions.size() == 0, "cannot take from an empty axis");
+  if (mode == OutOfRange::kRaise) check_positions(positions, extent, ax);
   int64_t outer = 1, inner = 1;
   Shape shape;
   for (int i = 0; i < ax; ++i) {
@@ -55,34 +52,33 @@ Array take(const Array& a, const Array& indices, std::optional<int64_t> axis, Ou
   const bool direct = out && out->shape() == shape && out->dtype() == x.dtype() &&
                       out->device() == x.device() && out->is_contiguous() &&
                       !out->shares_memory_with(x) && !out->shares_memory_with(positions);
-  if (direct) check_writable("take", *out);
+  if (direct) check_writable(*out);
   const Array result = direct ? *out : Array::uninitialized(shape, x.dtype(), x.device());
   if (result.size() > 0) {
     kernels::take(x.device(),
                   {x.reshape({outer, extent, inner}), positions, static_cast<uint8_t>(mode),
                    result.reshape({outer, positions.size(), inner})});
   }
-  if (!direct) return finish_into("take", result, out);
+  if (!direct) return finish_into(result, out);
   result.note_write();
   return result;
-} catch (const Error&) {
-  rethrow_as("take");
 }
 
 Array take(const Array& a, int64_t index, std::optional<int64_t> axis, OutOfRange mode,
            const Array* out) {
+  const EntryScope call("take");
   const Array x = axis ? a : a.ravel();
-  const int ax = axis ? normalize_axis("take", *axis, x.ndim()) : 0;
+  const int ax = axis ? normalize_axis(*axis, x.ndim()) : 0;
   const int64_t extent = x.shape()[ax];
-  CATENA_CHECK(IndexError, extent > 0, "take: cannot take from an empty axis");
+  CATENA_CHECK(IndexError, extent > 0, "cannot take from an empty axis");
   if (mode == OutOfRange::kWrap) index = ((index % extent) + extent) % extent;
   if (mode == OutOfRange::kClip) index = std::clamp<int64_t>(index, 0, extent - 1);
-  CATENA_CHECK(IndexError, index >= -extent && index < extent, "take: position ", index,
+  CATENA_CHECK(IndexError, index >= -extent && index < extent, "position ", index,
                " is out of bounds for axis ", ax, " of extent ", extent);
   std::vector<Index> entries(size_t(ax) + 1, Slice());
   entries.back() = index;
   const Array view = x.at(std::span<const Index>(entries));
-  return out ? finish_into("take", view, out) : view.copy();
+  return out ? finish_into(view, out) : view.copy();
 }
 
 Array take(const Array& a, const std::vector<int64_t>& indices, std::optional<int64_t> axis,
@@ -94,66 +90,63 @@ Array take(const Array& a, std::initializer_list<int64_t> indices, std::optional
   return take(a, array(indices, a.device()), axis, mode, out);
 }
 
-void put(const Array& a, const Array& indices, const Operand& operand, OutOfRange mode) try {
-  const Array positions = integer_positions("put", a.device(), indices).contiguous().reshape({-1});
+void put(const Array& a, const Array& indices, const Operand& operand, OutOfRange mode) {
+  const EntryScope call("put");
+  const Array positions = integer_positions(a.device(), indices).contiguous().reshape({-1});
   if (positions.size() == 0) return;
   const Array values =
       operand.array() ? *operand.array() : full({}, operand.scalar(), {a.dtype(), a.device()});
-  CATENA_CHECK(ValueError, values.size() > 0, "put: no values for ", positions.size(),
-               " positions");
+  CATENA_CHECK(ValueError, values.size() > 0, "no values for ", positions.size(), " positions");
   Array v = values.ravel();
   if (v.size() < positions.size() && v.size() > 1) v = tile(v, {positions.size() / v.size() + 1});
   if (v.size() > positions.size()) v = v(Slice(0, positions.size()));
   // Without a flat view of its elements the array is written in a copy.
   const Array flat = a.reshape({-1});
   const AnyIndex where(positions);
-  put_for("put", flat, {&where, 1}, v, mode);
-  if (flat.storage() != a.storage()) assign_for("put", a, flat.reshape(a.shape()));
-} catch (const Error&) {
-  rethrow_as("put");
+  index_put(flat, {&where, 1}, v, mode);
+  if (flat.storage() != a.storage()) a.assign(flat.reshape(a.shape()));
 }
 
 void scatter_add(const Array& a, const Array& indices, const Operand& values, int64_t axis,
                  OutOfRange mode) {
-  std::vector<AnyIndex> entries(size_t(normalize_axis("scatter_add", axis, a.ndim())),
-                                AnyIndex(Slice()));
-  CATENA_CHECK(DtypeError, is_int(indices.dtype()), "scatter_add: positions must be integers, got ",
+  const EntryScope call("scatter_add");
+  std::vector<AnyIndex> entries(size_t(normalize_axis(axis, a.ndim())), AnyIndex(Slice()));
+  CATENA_CHECK(DtypeError, is_int(indices.dtype()), "positions must be integers, got ",
                indices.dtype());
   entries.emplace_back(indices);
-  add_for("scatter_add", a, entries, values, mode);
+  index_add(a, entries, values, mode);
 }
 
-Array compress(const Array& condition, const Array& a, std::optional<int64_t> axis) try {
-  CATENA_CHECK(ShapeError, condition.ndim() == 1, "compress: expected a 1-d condition, got shape ",
+Array compress(const Array& condition, const Array& a, std::optional<int64_t> axis) {
+  const EntryScope call("compress");
+  CATENA_CHECK(ShapeError, condition.ndim() == 1, "expected a 1-d condition, got shape ",
                condition.shape());
   const Array x = axis ? a : a.ravel();
-  const int ax = axis ? normalize_axis("compress", *axis, x.ndim()) : 0;
+  const int ax = axis ? normalize_axis(*axis, x.ndim()) : 0;
   const Array positions = flatnonzero(condition);
   const bool longer = condition.size() > x.shape()[ax];
   // A longer condition is allowed as long as what lies beyond is false.
   return take(x, positions, ax, longer ? OutOfRange::kRaise : OutOfRange::kWrap);
-} catch (const Error&) {
-  rethrow_as("compress");
 }
 
-Array extract(const Array& condition, const Array& a) try {
-  CATENA_CHECK(ShapeError, condition.size() == a.size(), "extract: a condition of shape ",
-               condition.shape(), " for an array of shape ", a.shape());
+Array extract(const Array& condition, const Array& a) {
+  const EntryScope call("extract");
+  CATENA_CHECK(ShapeError, condition.size() == a.size(), "a condition of shape ", condition.shape(),
+               " for an array of shape ", a.shape());
   return take(a, flatnonzero(condition), {}, OutOfRange::kWrap);
-} catch (const Error&) {
-  rethrow_as("extract");
 }
 
 Array ravel_multi_index(std::span<const Array> indices, const Shape& shape, OutOfRange mode) {
+  const EntryScope call("ravel_multi_index");
   CATENA_CHECK(ValueError, int64_t(indices.size()) == shape.ndim() && !indices.empty(),
-               "ravel_multi_index: ", indices.size(), " arrays for shape ", shape);
+               indices.size(), " arrays for shape ", shape);
   Array flat;
   for (size_t k = 0; k < indices.size(); ++k) {
-    const Array p = integer_positions("ravel_multi_index", indices[0].device(), indices[k]);
+    const Array p = integer_positions(indices[0].device(), indices[k]);
     if (mode == OutOfRange::kRaise && p.size() > 0) {
       const auto low = amin(p).item<int64_t>(), high = amax(p).item<int64_t>();
-      CATENA_CHECK(IndexError, low >= 0 && high < shape[k], "ravel_multi_index: position ",
-                   low < 0 ? low : high, " is out of bounds for axis ", k, " of shape ", shape);
+      CATENA_CHECK(IndexError, low >= 0 && high < shape[k], "position ", low < 0 ? low : high,
+                   " is out of bounds for axis ", k, " of shape ", shape);
     }
     const Array inside = mode == OutOfRange::kRaise ? p.astype(Dtype::kInt64, false)
                                                     : wrapped_positions(p, shape[k], mode);
@@ -163,13 +156,13 @@ Array ravel_multi_index(std::span<const Array> indices, const Shape& shape, OutO
 }
 
 std::vector<Array> unravel_index(const Array& indices, const Shape& shape) {
-  Array rest =
-      integer_positions("unravel_index", indices.device(), indices).astype(Dtype::kInt64, false);
+  const EntryScope call("unravel_index");
+  Array rest = integer_positions(indices.device(), indices).astype(Dtype::kInt64, false);
   if (rest.size() > 0) {
     const auto low = amin(rest).item<int64_t>(), high = amax(rest).item<int64_t>();
     const int64_t size = element_count(shape);
-    CATENA_CHECK(IndexError, low >= 0 && high < size, "unravel_index: position ",
-                 low < 0 ? low : high, " is out of bounds for an array of ", size, " elements");
+    CATENA_CHECK(IndexError, low >= 0 && high < size, "position ", low < 0 ? low : high,
+                 " is out of bounds for an array of ", size, " elements");
   }
   return unravel_known(rest, shape);
 }
@@ -188,24 +181,22 @@ std::vector<Array> unravel_known(const Array& positions, const Shape& shape) {
   return result;
 }
 
-Array choose(const Array& a, std::span<const Array> choices) try {
-  CATENA_CHECK(ValueError, !choices.empty(), "choose: expected at least one choice");
-  const Array which = integer_positions("choose", a.device(), a);
+Array choose(const Array& a, std::span<const Array> choices) {
+  const EntryScope call("choose");
+  CATENA_CHECK(ValueError, !choices.empty(), "expected at least one choice");
+  const Array which = integer_positions(a.device(), a);
   std::vector<Array> all(choices.begin(), choices.end());
   all.push_back(a);
   const auto views = broadcast_arrays(all);
   if (views.back().size() > 0) {  // as in NumPy, positions that choose nothing are not looked at
     const auto low = amin(which).item<int64_t>(), high = amax(which).item<int64_t>();
     CATENA_CHECK(IndexError, low >= 0 && high < static_cast<int64_t>(choices.size()),
-                 "choose: ", low < 0 ? low : high, " is out of bounds for ", choices.size(),
-                 " choices");
+                 low < 0 ? low : high, " is out of bounds for ", choices.size(), " choices");
   }
   Array result = views.front();
   for (size_t k = 1; k < choices.size(); ++k)
     result = where(equal(views.back(), static_cast<int64_t>(k)), views[k], result);
   return choices.size() == 1 ? result.copy() : result;
-} catch (const Error&) {
-  rethrow_as("choose");
 }
 
 }  // namespace catena

@@ -11,13 +11,12 @@ namespace {
 // Strides of `operand` along the axes of `extents`; 0 where it is broadcast.
 void broadcast_strides(const LoopOperand& operand, const Shape& extents, int64_t* result) {
   const int ndim = extents.ndim(), missing = ndim - operand.shape->ndim();
-  CATENA_CHECK(ShapeError, missing >= 0, "plan_loop: an operand of shape ", *operand.shape,
+  CATENA_CHECK(ShapeError, missing >= 0, "an operand of shape ", *operand.shape,
                " has more dimensions than the result ", extents);
   for (int d = 0; d < ndim; ++d) {
     const int64_t extent = d < missing ? 1 : (*operand.shape)[size_t(d - missing)];
-    CATENA_CHECK(ShapeError, extent == extents[size_t(d)] || extent == 1,
-                 "plan_loop: an operand of shape ", *operand.shape, " does not broadcast to ",
-                 extents);
+    CATENA_CHECK(ShapeError, extent == extents[size_t(d)] || extent == 1, "an operand of shape ",
+                 *operand.shape, " does not broadcast to ", extents);
     result[d] = extent == 1 ? 0 : (*operand.strides)[size_t(d - missing)];
   }
 }

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
-#include "array/called_as.h"
 #include "array/promotion.h"
 #include "array/result_into.h"
 #include "catena/array/creation.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
-#include "catena/core/memory_profile.h"
+#include "catena/core/entry_scope.h"
 #include "catena/kernels/matmul.h"
 
 namespace catena {
@@ -41,37 +40,35 @@ Array as_batch(const Array& a, const Shape& batch) {
 }
 
 // Whether the array may receive a result of this shape and dtype.
-void check_output(const char* who, const Array& a, const Array& output, const Shape& shape,
-                  Dtype dtype) {
-  CATENA_CHECK(ShapeError, output.shape() == shape, who, ": the output has shape ", output.shape(),
+void check_output(const Array& a, const Array& output, const Shape& shape, Dtype dtype) {
+  CATENA_CHECK(ShapeError, output.shape() == shape, "the output has shape ", output.shape(),
                ", expected ", shape);
-  check_same_device(who, a, output);
-  check_writable(who, output);
-  check_storable(who, dtype, output.dtype());
+  check_same_device(a, output);
+  check_writable(output);
+  check_storable(dtype, output.dtype());
 }
 
 // A result that was computed apart, where `out` wants it.
-Array into(const char* who, const Array& result, const Out& out) {
+Array into(const Array& result, const Out& out) {
   if (out.array == nullptr) return result;
-  check_output(who, result, *out.array, result.shape(), result.dtype());
+  check_output(result, *out.array, result.shape(), result.dtype());
   out.array->assign(result);
   return *out.array;
 }
 
 // The dtype of a product, which the caller may have chosen.
-Dtype product_dtype(const char* who, const Array& a, const Array& b, const Out& out) {
+Dtype product_dtype(const Array& a, const Array& b, const Out& out) {
   if (!out.dtype) return promote(a.dtype(), b.dtype());
-  check_computable(who, a.dtype(), *out.dtype);
-  check_computable(who, b.dtype(), *out.dtype);
+  check_computable(a.dtype(), *out.dtype);
+  check_computable(b.dtype(), *out.dtype);
   return *out.dtype;
 }
 
-Array run_matmul(const char* who, const Array& a, const Array& b, const Shape& shape, Dtype dtype,
-                 const Out& out) {
-  const CallScope scope("matmul");
+Array run_matmul(const Array& a, const Array& b, const Shape& shape, Dtype dtype, const Out& out) {
+  const EntryScope call("matmul");
   const bool direct = out.array && out.array->dtype() == dtype && out.array->is_contiguous() &&
                       !out.array->shares_memory_with(a) && !out.array->shares_memory_with(b);
-  if (out.array) check_output(who, a, *out.array, shape, dtype);
+  if (out.array) check_output(a, *out.array, shape, dtype);
   Array result = direct ? *out.array : Array::uninitialized(shape, dtype, a.device());
   if (result.size() > 0) {
     if (shape.ndim() == 2) {
@@ -94,47 +91,45 @@ Array run_matmul(const char* who, const Array& a, const Array& b, const Shape& s
   return result;
 }
 
-// matmul on behalf of `who`.
-Array product(const char* who, const Array& a, const Array& b, const Out& out = {}) {
-  refuse_mask(who, out);
-  CATENA_CHECK(ShapeError, a.ndim() > 0 && b.ndim() > 0, who,
-               ": 0-d operands are not allowed, got ", a.shape(), " and ", b.shape());
-  check_same_device(who, a, b);
+// matmul for all functions made of it.
+Array product(const Array& a, const Array& b, const Out& out = {}) {
+  refuse_mask(out);
+  CATENA_CHECK(ShapeError, a.ndim() > 0 && b.ndim() > 0, "0-d operands are not allowed, got ",
+               a.shape(), " and ", b.shape());
+  check_same_device(a, b);
   const Array x = a.ndim() == 1 ? a.expand_dims(0) : a, y = b.ndim() == 1 ? b.expand_dims(1) : b;
-  CATENA_CHECK(ShapeError, x.shape(-1) == y.shape(-2), who, ": ", a.shape(), " and ", b.shape(),
+  CATENA_CHECK(ShapeError, x.shape(-1) == y.shape(-2), a.shape(), " and ", b.shape(),
                " do not fit: the last axis of the first has extent ", x.shape(-1),
                ", the matching axis of the second ", y.shape(-2));
-  Shape shape = broadcast_shapes(who, Shape(x.shape().begin(), x.shape().end() - 2),
+  Shape shape = broadcast_shapes(Shape(x.shape().begin(), x.shape().end() - 2),
                                  Shape(y.shape().begin(), y.shape().end() - 2));
   shape.push_back(x.shape(-2));
   shape.push_back(y.shape(-1));
-  const Dtype dtype = product_dtype(who, a, b, out);
-  if (a.ndim() > 1 && b.ndim() > 1) return run_matmul(who, x, y, shape, dtype, out);
-  Array result = run_matmul(who, x, y, shape, dtype, Out());
+  const Dtype dtype = product_dtype(a, b, out);
+  if (a.ndim() > 1 && b.ndim() > 1) return run_matmul(x, y, shape, dtype, out);
+  Array result = run_matmul(x, y, shape, dtype, Out());
   if (b.ndim() == 1) result = result.squeeze({-1});
   if (a.ndim() == 1) result = result.squeeze({b.ndim() == 1 ? int64_t{-1} : int64_t{-2}});
-  return into(who, result, out);
+  return into(result, out);
 }
 
 // The positions of the axes in an array of this rank.
-Axes positions(const char* who, const Axes& axes, int ndim) {
+Axes positions(const Axes& axes, int ndim) {
   Axes result;
-  for (const int64_t axis : axes) result.push_back(normalize_axis(who, axis, ndim));
+  for (const int64_t axis : axes) result.push_back(normalize_axis(axis, ndim));
   return result;
 }
 
-// tensordot on behalf of `who`.
-Array contract(const char* who, const Array& a, const Array& b, const Axes& axes_a,
-               const Axes& axes_b) {
-  CATENA_CHECK(ValueError, axes_a.size() == axes_b.size(), who, ": ", axes_a.size(),
-               " axes against ", axes_b.size());
-  const Axes contracted_a = positions(who, axes_a, a.ndim()),
-             contracted_b = positions(who, axes_b, b.ndim());
+// tensordot for all functions made of it.
+Array contract(const Array& a, const Array& b, const Axes& axes_a, const Axes& axes_b) {
+  CATENA_CHECK(ValueError, axes_a.size() == axes_b.size(), axes_a.size(), " axes against ",
+               axes_b.size());
+  const Axes contracted_a = positions(axes_a, a.ndim()), contracted_b = positions(axes_b, b.ndim());
   Axes order_a, order_b;
   for (size_t i = 0; i < axes_a.size(); ++i) {
-    CATENA_CHECK(ShapeError, a.shape()[contracted_a[i]] == b.shape()[contracted_b[i]], who,
-                 ": axis ", axes_a[i], " of ", a.shape(), " and axis ", axes_b[i], " of ",
-                 b.shape(), " have different extents");
+    CATENA_CHECK(ShapeError, a.shape()[contracted_a[i]] == b.shape()[contracted_b[i]], "axis ",
+                 axes_a[i], " of ", a.shape(), " and axis ", axes_b[i], " of ", b.shape(),
+                 " have different extents");
   }
   Shape result;
   int64_t inner = 1, rows = 1, columns = 1;
@@ -158,47 +153,45 @@ Array contract(const char* who, const Array& a, const Array& b, const Axes& axes
   }
   const Array x = (a.ndim() ? a.transpose(order_a) : a).reshape({rows, inner});
   const Array y = (b.ndim() ? b.transpose(order_b) : b).reshape({inner, columns});
-  return product(who, x, y).reshape(result);
+  return product(x, y).reshape(result);
 }
 
 }  // namespace
 
-Array matmul(const Array& a, const Array& b, const Out& out) try {
-  return product("matmul", a, b, out);
-} catch (const Error&) {
-  rethrow_as("matmul");
+Array matmul(const Array& a, const Array& b, const Out& out) {
+  const EntryScope call("matmul");
+  return product(a, b, out);
 }
 
-Array dot(const Array& a, const Array& b, const Out& out) try {
-  refuse_mask("dot", out);
+Array dot(const Array& a, const Array& b, const Out& out) {
+  const EntryScope call("dot");
+  refuse_mask(out);
   if (a.ndim() == 0 || b.ndim() == 0) return multiply(a, b, out);
-  if ((a.ndim() <= 2 && b.ndim() <= 2) || b.ndim() == 1) return product("dot", a, b, out);
-  const Dtype dtype = product_dtype("dot", a, b, out);
-  return into("dot",
-              contract("dot", a.astype(dtype, false), b.astype(dtype, false), Axes{-1}, Axes{-2}),
-              out);
-} catch (const Error&) {
-  rethrow_as("dot");
+  if ((a.ndim() <= 2 && b.ndim() <= 2) || b.ndim() == 1) return product(a, b, out);
+  const Dtype dtype = product_dtype(a, b, out);
+  return into(contract(a.astype(dtype, false), b.astype(dtype, false), Axes{-1}, Axes{-2}), out);
 }
 
 Array vdot(const Array& a, const Array& b) {
-  CATENA_CHECK(ShapeError, a.size() == b.size(), "vdot: ", a.shape(), " and ", b.shape(),
+  const EntryScope call("vdot");
+  CATENA_CHECK(ShapeError, a.size() == b.size(), a.shape(), " and ", b.shape(),
                " have different sizes");
-  return product("vdot", a.ravel(), b.ravel());
+  return product(a.ravel(), b.ravel());
 }
 
 Array inner(const Array& a, const Array& b) {
+  const EntryScope call("inner");
   if (a.ndim() == 0 || b.ndim() == 0) return multiply(a, b);
-  return contract("inner", a, b, Axes{-1}, Axes{-1});
+  return contract(a, b, Axes{-1}, Axes{-1});
 }
 
-Array outer(const Array& a, const Array& b, const Out& out) try {
+Array outer(const Array& a, const Array& b, const Out& out) {
+  const EntryScope call("outer");
   return multiply(a.ravel().expand_dims(1), b.ravel().expand_dims(0), out);
-} catch (const Error&) {
-  rethrow_as("outer");
 }
 
-Array kron(const Array& a, const Array& b) try {
+Array kron(const Array& a, const Array& b) {
+  const EntryScope call("kron");
   const int n = std::max(a.ndim(), b.ndim());
   Shape left, right, shape;  // (a0, 1, a1, 1, ...) times (1, b0, 1, b1, ...)
   for (int d = 0; d < n; ++d) {
@@ -209,13 +202,12 @@ Array kron(const Array& a, const Array& b) try {
     shape.push_back(x * y);
   }
   return multiply(a.reshape(left), b.reshape(right)).reshape(shape);
-} catch (const Error&) {
-  rethrow_as("kron");
 }
 
 Array tensordot(const Array& a, const Array& b, int64_t axes) {
-  CATENA_CHECK(ValueError, axes >= 0 && axes <= a.ndim() && axes <= b.ndim(),
-               "tensordot: cannot contract ", axes, " axes of ", a.shape(), " and ", b.shape());
+  const EntryScope call("tensordot");
+  CATENA_CHECK(ValueError, axes >= 0 && axes <= a.ndim() && axes <= b.ndim(), "cannot contract ",
+               axes, " axes of ", a.shape(), " and ", b.shape());
   Axes last, first;
   for (int64_t i = 0; i < axes; ++i) {
     last.push_back(a.ndim() - axes + i);
@@ -225,20 +217,20 @@ Array tensordot(const Array& a, const Array& b, int64_t axes) {
 }
 
 Array tensordot(const Array& a, const Array& b, const Axes& axes_a, const Axes& axes_b) {
-  return contract("tensordot", a, b, axes_a, axes_b);
+  const EntryScope call("tensordot");
+  return contract(a, b, axes_a, axes_b);
 }
 
-Array trace(const Array& a, int64_t offset, int64_t axis1, int64_t axis2, const Out& out) try {
-  refuse_mask("trace", out);
-  CATENA_CHECK(ShapeError, a.ndim() >= 2, "trace: expected at least 2 axes, got ", a.shape());
-  const Axes axes = positions("trace", Axes{axis1, axis2}, a.ndim());
-  CATENA_CHECK(ValueError, axes[0] != axes[1], "trace: both axes are ", axes[0]);
+Array trace(const Array& a, int64_t offset, int64_t axis1, int64_t axis2, const Out& out) {
+  const EntryScope call("trace");
+  refuse_mask(out);
+  CATENA_CHECK(ShapeError, a.ndim() >= 2, "expected at least 2 axes, got ", a.shape());
+  const Axes axes = positions(Axes{axis1, axis2}, a.ndim());
+  CATENA_CHECK(ValueError, axes[0] != axes[1], "both axes are ", axes[0]);
   ReduceOptions options(-1);
   options.dtype = out.dtype;
   options.out = out.array;
   return sum(a.diagonal(offset, axis1, axis2), options);
-} catch (const Error&) {
-  rethrow_as("trace");
 }
 
 }  // namespace catena

@@ -2,16 +2,17 @@
 
 #include <algorithm>
 
-#include "array/called_as.h"
 #include "catena/array/casting.h"
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
+#include "catena/core/entry_scope.h"
 
 namespace catena {
 
 Array isclose(const Operand& first, const Operand& second, std::optional<double> rtol,
-              std::optional<double> atol, bool equal_nan) try {
+              std::optional<double> atol, bool equal_nan) {
+  const EntryScope call("isclose");
   const Dtype common = result_type({first, second});
   const Dtype d = is_float(common) ? common : Dtype::kFloat64;
   // A number goes to the device of the array it is compared with.
@@ -28,36 +29,31 @@ Array isclose(const Operand& first, const Operand& second, std::optional<double>
       logical_and(less_equal(distance, bound), logical_and(isfinite(x, d), isfinite(y, d)));
   const Array close = logical_or(within, equal(x, y));
   return equal_nan ? logical_or(close, logical_and(isnan(x, d), isnan(y, d))) : close;
-} catch (const Error&) {
-  rethrow_as("isclose");
 }
 
 bool allclose(const Operand& x, const Operand& y, std::optional<double> rtol,
-              std::optional<double> atol, bool equal_nan) try {
+              std::optional<double> atol, bool equal_nan) {
+  const EntryScope call("allclose");
   return all(isclose(x, y, rtol, atol, equal_nan)).item<bool>();
-} catch (const Error&) {
-  rethrow_as("allclose");
 }
 
-bool array_equal(const Array& x, const Array& y, bool equal_nan) try {
+bool array_equal(const Array& x, const Array& y, bool equal_nan) {
+  const EntryScope call("array_equal");
   if (x.shape() != y.shape()) return false;
   Array same = equal(x, y);
   if (equal_nan && is_float(x.dtype()) && is_float(y.dtype()))
     same = logical_or(same, logical_and(isnan(x), isnan(y)));
   return all(same).item<bool>();
-} catch (const Error&) {
-  rethrow_as("array_equal");
 }
 
-bool array_equiv(const Array& x, const Array& y) try {
+bool array_equiv(const Array& x, const Array& y) {
+  const EntryScope call("array_equiv");
   const int ndim = std::max(x.ndim(), y.ndim());
   for (int k = 1; k <= ndim; ++k) {
     const int64_t a = k <= x.ndim() ? x.shape(-k) : 1, b = k <= y.ndim() ? y.shape(-k) : 1;
     if (a != b && a != 1 && b != 1) return false;
   }
   return all(equal(x, y)).item<bool>();
-} catch (const Error&) {
-  rethrow_as("array_equiv");
 }
 
 }  // namespace catena

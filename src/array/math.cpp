@@ -1,8 +1,8 @@
 #include "catena/array/math.h"
 
-#include "array/called_as.h"
 #include "catena/array/elementwise.h"
 #include "catena/array/indexing.h"
+#include "catena/core/entry_scope.h"
 #include "kernels/elementwise_rows.h"
 
 namespace catena {
@@ -28,15 +28,13 @@ static Array where(const Operand& c, const Operand& x, const Operand& y, const O
 #undef CATENA_EW2
 #undef CATENA_EW3
 
-Array clip(const Operand& x, std::nullopt_t, const Operand& high, const Out& out) try {
+Array clip(const Operand& x, std::nullopt_t, const Operand& high, const Out& out) {
+  const EntryScope call("clip");
   return minimum(x, high, out);
-} catch (const Error&) {
-  rethrow_as("clip");
 }
-Array clip(const Operand& x, const Operand& low, std::nullopt_t, const Out& out) try {
+Array clip(const Operand& x, const Operand& low, std::nullopt_t, const Out& out) {
+  const EntryScope call("clip");
   return maximum(x, low, out);
-} catch (const Error&) {
-  rethrow_as("clip");
 }
 
 Array where(const Array& condition, const Operand& x, const Operand& y) {

@@ -1,10 +1,10 @@
 // Norms of vectors and matrices.
 #include <cmath>
 
-#include "array/called_as.h"
 #include "catena/array/linalg.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
+#include "catena/core/entry_scope.h"
 
 namespace catena::linalg {
 namespace {
@@ -30,7 +30,7 @@ Array vector_norm(const Array& x, double p, int64_t axis, bool keepdims) {
 
 Array matrix_norm(const Array& x, double p, int64_t rows, int64_t columns, bool keepdims) {
   const bool by_column = std::abs(p) == 1;
-  CATENA_CHECK(ValueError, by_column || std::isinf(p), "linalg::norm: order ", p,
+  CATENA_CHECK(ValueError, by_column || std::isinf(p), "order ", p,
                " of a matrix is not there; expected none, \"fro\", 1, -1 or an infinity");
   // The sums keep their axis, so that the other keeps its number.
   const Array sums = sum(absolute(x), ReduceOptions(by_column ? rows : columns, true));
@@ -41,31 +41,31 @@ Array matrix_norm(const Array& x, double p, int64_t rows, int64_t columns, bool 
 }  // namespace
 
 NormOrder::NormOrder(const char* name) : kind(kFrobenius) {
-  CATENA_CHECK(ValueError, std::string_view(name) == "fro", "linalg::norm: unknown order '", name,
+  const EntryScope call("linalg::norm");
+  CATENA_CHECK(ValueError, std::string_view(name) == "fro", "unknown order '", name,
                "'; expected \"fro\" or a number");
 }
 
-Array norm(const Array& a, const NormOrder& order, const Axes& given, bool keepdims) try {
+Array norm(const Array& a, const NormOrder& order, const Axes& given, bool keepdims) {
+  const EntryScope call("linalg::norm");
   const Array x = is_float(a.dtype()) ? a : a.astype(Dtype::kFloat64);
   if (order.kind == NormOrder::kDefault) return euclidean(x, given, keepdims);
   Axes axes = given;
   if (axes.empty()) {
     for (int d = 0; d < x.ndim(); ++d) axes.push_back(d);
   }
-  for (int64_t& axis : axes) axis = normalize_axis("linalg::norm", axis, x.ndim());
+  for (int64_t& axis : axes) axis = normalize_axis(axis, x.ndim());
   CATENA_CHECK(ShapeError, axes.size() == 1 || axes.size() == 2,
-               "linalg::norm: an order needs one or two axes, got ", axes.size(),
-               " of an array of shape ", a.shape());
+               "an order needs one or two axes, got ", axes.size(), " of an array of shape ",
+               a.shape());
   if (axes.size() == 2) {
-    CATENA_CHECK(ValueError, axes[0] != axes[1], "linalg::norm: axis ", axes[0], " is given twice");
+    CATENA_CHECK(ValueError, axes[0] != axes[1], "axis ", axes[0], " is given twice");
     if (order.kind == NormOrder::kFrobenius) return euclidean(x, axes, keepdims);
     return matrix_norm(x, order.p, axes[0], axes[1], keepdims);
   }
   CATENA_CHECK(ValueError, order.kind == NormOrder::kNumber,
-               "linalg::norm: \"fro\" is a norm of matrices, got one axis");
+               "\"fro\" is a norm of matrices, got one axis");
   return vector_norm(x, order.p, axes[0], keepdims);
-} catch (const Error&) {
-  rethrow_as("linalg::norm");
 }
 
 }  // namespace catena::linalg

@@ -2,12 +2,12 @@
 
 #include <cmath>
 
-#include "array/called_as.h"
 #include "catena/array/casting.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
+#include "catena/core/entry_scope.h"
 
 namespace catena {
 namespace {
@@ -34,13 +34,13 @@ struct Divisors {
   Array x, y, gcd;
 };
 
-Divisors divide_commonly(const char* who, const Operand& x1, const Operand& x2) {
+Divisors divide_commonly(const Operand& x1, const Operand& x2) {
   Dtype dtype = result_type({x1, x2});
-  CATENA_CHECK(DtypeError, !is_float(dtype), who, ": expected integers, got ", dtype);
+  CATENA_CHECK(DtypeError, !is_float(dtype), "expected integers, got ", dtype);
   if (dtype == Dtype::kBool) dtype = Dtype::kInt8;
-  if (x1.array() && x2.array()) check_same_device(who, *x1.array(), *x2.array());
+  if (x1.array() && x2.array()) check_same_device(*x1.array(), *x2.array());
   Divisors d{absolute(as_array(x1, x2, dtype)), absolute(as_array(x2, x1, dtype)), {}};
-  const Shape shape = broadcast_shapes(who, d.x.shape(), d.y.shape());
+  const Shape shape = broadcast_shapes(d.x.shape(), d.y.shape());
   Array a = d.x.broadcast_to(shape), b = d.y.broadcast_to(shape);
   for (int64_t k = euclid_steps(dtype); k > 0; --k) {
     if (b.device().is_cpu() && !any(b).item<bool>()) break;
@@ -54,7 +54,8 @@ Divisors divide_commonly(const char* who, const Operand& x1, const Operand& x2) 
 
 }  // namespace
 
-Array round(const Array& x, int64_t decimals, const Out& out) try {
+Array round(const Array& x, int64_t decimals, const Out& out) {
+  const EntryScope call("round");
   const bool whole = is_int(x.dtype());
   if (decimals == 0 && !whole) return rint(x, out);
   if (decimals >= 0 && whole) return positive(x, out);
@@ -63,76 +64,70 @@ Array round(const Array& x, int64_t decimals, const Out& out) try {
   const Array steps = rint(scaled);
   const Array result = decimals > 0 ? divide(steps, unit) : multiply(steps, unit);
   return finish(whole ? result.astype(x.dtype()) : result, out);
-} catch (const Error&) {
-  rethrow_as("round");
 }
-Array around(const Array& x, int64_t decimals, const Out& out) try {
+Array around(const Array& x, int64_t decimals, const Out& out) {
+  const EntryScope call("around");
   return round(x, decimals, out);
-} catch (const Error&) {
-  rethrow_as("around");
 }
 
 Array nan_to_num(const Array& x, double nan, std::optional<double> posinf,
-                 std::optional<double> neginf) try {
+                 std::optional<double> neginf) {
+  const EntryScope call("nan_to_num");
   if (!is_float(x.dtype())) return x.copy();
   const FloatInfo info = finfo(x.dtype());
   const Array low = where(equal(x, -HUGE_VAL), neginf.value_or(info.min), x),
               high = where(equal(x, HUGE_VAL), posinf.value_or(info.max), low);
   return where(isnan(x), nan, high);
-} catch (const Error&) {
-  rethrow_as("nan_to_num");
 }
 
-Array float_power(const Operand& x1, const Operand& x2) try {
-  if (x1.array() && x2.array()) check_same_device("float_power", *x1.array(), *x2.array());
+Array float_power(const Operand& x1, const Operand& x2) {
+  const EntryScope call("float_power");
+  if (x1.array() && x2.array()) check_same_device(*x1.array(), *x2.array());
   const Array base = as_array(x1, x2, Dtype::kFloat64),
               exponent = as_array(x2, x1, Dtype::kFloat64);
-  broadcast_shapes("float_power", base.shape(), exponent.shape());
+  broadcast_shapes(base.shape(), exponent.shape());
   return power(base, exponent);
-} catch (const Error&) {
-  rethrow_as("float_power");
 }
 
-Array fix(const Array& x, const Out& out) try { return trunc(x, out); } catch (const Error&) {
-  rethrow_as("fix");
+Array fix(const Array& x, const Out& out) {
+  const EntryScope call("fix");
+  return trunc(x, out);
 }
 
-Array sinc(const Array& x) try {
+Array sinc(const Array& x) {
+  const EntryScope call("sinc");
   const Array floats = x.astype(is_float(x.dtype()) ? x.dtype() : Dtype::kFloat64, false);
   const Array angle = multiply(where(equal(floats, 0), 1.0, floats), M_PI);
   return where(equal(floats, 0), 1.0, divide(sin(angle), angle));
-} catch (const Error&) {
-  rethrow_as("sinc");
 }
 
-Array isposinf(const Array& x) try { return equal(x, HUGE_VAL); } catch (const Error&) {
-  rethrow_as("isposinf");
+Array isposinf(const Array& x) {
+  const EntryScope call("isposinf");
+  return equal(x, HUGE_VAL);
 }
-Array isneginf(const Array& x) try { return equal(x, -HUGE_VAL); } catch (const Error&) {
-  rethrow_as("isneginf");
+Array isneginf(const Array& x) {
+  const EntryScope call("isneginf");
+  return equal(x, -HUGE_VAL);
 }
 
-Array heaviside(const Operand& x, const Operand& at_zero) try {
+Array heaviside(const Operand& x, const Operand& at_zero) {
+  const EntryScope call("heaviside");
   const Dtype dtype = float_result(result_type({x, at_zero}));
-  if (x.array() && at_zero.array()) check_same_device("heaviside", *x.array(), *at_zero.array());
+  if (x.array() && at_zero.array()) check_same_device(*x.array(), *at_zero.array());
   const Array a = as_array(x, at_zero, dtype), middle = as_array(at_zero, x, dtype);
   const Array step = where(greater(a, 0), 1.0, where(less(a, 0), 0.0, middle));
   return where(isnan(a), a, step);
-} catch (const Error&) {
-  rethrow_as("heaviside");
 }
 
-Array gcd(const Operand& x1, const Operand& x2) try {
-  return divide_commonly("gcd", x1, x2).gcd;
-} catch (const Error&) {
-  rethrow_as("gcd");
+Array gcd(const Operand& x1, const Operand& x2) {
+  const EntryScope call("gcd");
+  return divide_commonly(x1, x2).gcd;
 }
 
-Array lcm(const Operand& x1, const Operand& x2) try {
-  const Divisors d = divide_commonly("lcm", x1, x2);
+Array lcm(const Operand& x1, const Operand& x2) {
+  const EntryScope call("lcm");
+  const Divisors d = divide_commonly(x1, x2);
   return multiply(floor_divide(d.x, d.gcd), d.y);  // a quotient by 0 is 0
-} catch (const Error&) {
-  rethrow_as("lcm");
 }
 
 }  // namespace catena

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 
-#include "array/called_as.h"
 #include "array/one_wait.h"
 #include "array/result_into.h"
 #include "catena/array/along_axis.h"
@@ -12,6 +11,7 @@
 #include "catena/array/math.h"
 #include "catena/array/sorting.h"
 #include "catena/array/statistics.h"
+#include "catena/core/entry_scope.h"
 #include "catena/kernels/sort.h"
 
 namespace catena {
@@ -23,13 +23,13 @@ struct Slices {
   Shape result;  // of one statistic
   int64_t n = 1;
 
-  Slices(const char* who, const Array& a, const ReduceOptions& options) {
-    refuse_mask(who, options);
+  Slices(const Array& a, const ReduceOptions& options) {
+    refuse_mask(options);
     const Dtype natural = is_float(a.dtype()) ? a.dtype() : Dtype::kFloat64;
     const Dtype dtype = options.dtype.value_or(natural);
-    CATENA_CHECK(DtypeError, is_float(dtype), who,
-                 ": expected a floating dtype for the result, got ", dtype);
-    const Axes axes = normalize_axes(who, options.axes, a.ndim());
+    CATENA_CHECK(DtypeError, is_float(dtype), "expected a floating dtype for the result, got ",
+                 dtype);
+    const Axes axes = normalize_axes(options.axes, a.ndim());
     Axes order;
     int64_t rows = 1;
     for (int64_t i = 0; i < a.ndim(); ++i) {
@@ -66,9 +66,8 @@ void sort_ranks(std::vector<int64_t>& ranks) {
   ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
 }
 
-Array deliver(const char* who, const Array& value, const Shape& shape,
-              const ReduceOptions& options) {
-  return result_into(who, value.reshape(shape), options.out);
+Array deliver(const Array& value, const Shape& shape, const ReduceOptions& options) {
+  return result_into(value.reshape(shape), options.out);
 }
 
 // Where a quantile lies: `t` of the way from element `below` to the next.
@@ -99,19 +98,18 @@ Array interpolate(const Array& table, const std::vector<int64_t>& ranks, Place p
   return t < 0.5 ? add(a, multiply(step, t)) : subtract(b, multiply(step, 1 - t));
 }
 
-Array quantiles(const char* who, const Array& a, const std::vector<double>& q, double scale,
+Array quantiles(const Array& a, const std::vector<double>& q, double scale,
                 const ReduceOptions& options, QuantileMethod method, const Shape& lead) {
-  check_defined(who, a);
-  CATENA_CHECK(DtypeError, a.dtype() != Dtype::kBool, who,
-               ": elements of bool cannot be interpolated; convert them with astype");
-  const Slices slices(who, a, options);
+  check_defined(a);
+  CATENA_CHECK(DtypeError, a.dtype() != Dtype::kBool,
+               "elements of bool cannot be interpolated; convert them with astype");
+  const Slices slices(a, options);
   const int64_t n = slices.n, rows = slices.input.shape()[0];
-  CATENA_CHECK(ValueError, n > 0 || rows == 0, who,
-               ": no elements along the reduced axes of shape ", a.shape());
+  CATENA_CHECK(ValueError, n > 0 || rows == 0, "no elements along the reduced axes of shape ",
+               a.shape());
   std::vector<int64_t> ranks{n - 1};
   for (double x : q) {
-    CATENA_CHECK(ValueError, x >= 0 && x <= scale, who, ": expected q of 0 to ", scale, ", got ",
-                 x);
+    CATENA_CHECK(ValueError, x >= 0 && x <= scale, "expected q of 0 to ", scale, ", got ", x);
     const int64_t below = place_of(x / scale, n, method).below;
     ranks.push_back(below);
     ranks.push_back(std::min(below + 1, n - 1));
@@ -128,18 +126,19 @@ Array quantiles(const char* who, const Array& a, const std::vector<double>& q, d
           interpolate(table, ranks, place_of(q[i] / scale, n, method), n, method), last));
     }
   }
-  return deliver(who, results, shape, options);
+  return deliver(results, shape, options);
 }
 
 }  // namespace
 
-Array median(const Array& a, const ReduceOptions& options) try {
-  const Slices slices("median", a, options);
+Array median(const Array& a, const ReduceOptions& options) {
+  const EntryScope call("median");
+  const Slices slices(a, options);
   const int64_t n = slices.n, rows = slices.input.shape()[0];
   if (n == 0 || rows == 0) {
     const Array nan =
         full({rows}, std::numeric_limits<double>::quiet_NaN(), {slices.input.dtype(), a.device()});
-    return deliver("median", nan, slices.result, options);
+    return deliver(nan, slices.result, options);
   }
   std::vector<int64_t> ranks{(n - 1) / 2, n / 2, n - 1};
   sort_ranks(ranks);
@@ -151,9 +150,7 @@ Array median(const Array& a, const ReduceOptions& options) try {
     middle = divide(add(column(table, ranks, n / 2 - 1), middle, Out(wide)), 2)
                  .astype(middle.dtype(), false);
   }
-  return deliver("median", spread_nan(middle, column(table, ranks, n - 1)), slices.result, options);
-} catch (const Error&) {
-  rethrow_as("median");
+  return deliver(spread_nan(middle, column(table, ranks, n - 1)), slices.result, options);
 }
 
 namespace {
@@ -188,12 +185,12 @@ Array number_quantile(const NumberRows& rows, double q, QuantileMethod method) {
   return where(equal(rows.count, 0), std::numeric_limits<double>::quiet_NaN(), value);
 }
 
-Array number_quantiles(const char* who, const Array& a, const std::vector<double>& q, double scale,
+Array number_quantiles(const Array& a, const std::vector<double>& q, double scale,
                        const ReduceOptions& options, QuantileMethod method, const Shape& lead) {
-  check_defined(who, a);
-  CATENA_CHECK(DtypeError, a.dtype() != Dtype::kBool, who,
-               ": elements of bool cannot be interpolated; convert them with astype");
-  const Slices slices(who, a, options);
+  check_defined(a);
+  CATENA_CHECK(DtypeError, a.dtype() != Dtype::kBool,
+               "elements of bool cannot be interpolated; convert them with astype");
+  const Slices slices(a, options);
   const Dtype dtype = slices.input.dtype();
   const int64_t rows = slices.input.shape()[0];
   Shape shape = slices.result;
@@ -201,23 +198,23 @@ Array number_quantiles(const char* who, const Array& a, const std::vector<double
   const Array results = full({int64_t(q.size()), rows, 1}, std::numeric_limits<double>::quiet_NaN(),
                              {dtype, a.device()});
   for (double x : q)
-    CATENA_CHECK(ValueError, x >= 0 && x <= scale, who, ": expected q of 0 to ", scale, ", got ",
-                 x);
+    CATENA_CHECK(ValueError, x >= 0 && x <= scale, "expected q of 0 to ", scale, ", got ", x);
   if (slices.n > 0 && results.size() > 0) {
     const NumberRows numbers(slices.input);
     for (size_t i = 0; i < q.size(); ++i)
       results[int64_t(i)].assign(number_quantile(numbers, q[i] / scale, method));
   }
-  return deliver(who, results, shape, options);
+  return deliver(results, shape, options);
 }
 
 }  // namespace
 
-Array nanmedian(const Array& a, const ReduceOptions& options) try {
-  const Slices slices("nanmedian", a, options);
+Array nanmedian(const Array& a, const ReduceOptions& options) {
+  const EntryScope call("nanmedian");
+  const Slices slices(a, options);
   const Array nan = full({slices.input.shape()[0], 1}, std::numeric_limits<double>::quiet_NaN(),
                          {slices.input.dtype(), a.device()});
-  if (slices.input.size() == 0) return deliver("nanmedian", nan, slices.result, options);
+  if (slices.input.size() == 0) return deliver(nan, slices.result, options);
   const NumberRows rows(slices.input);
   const Array low = rows.at(floor_divide(subtract(rows.count, 1), 2)),
               high = rows.at(floor_divide(rows.count, 2));
@@ -225,19 +222,18 @@ Array nanmedian(const Array& a, const ReduceOptions& options) try {
   const Array middle = where(equal(low, high), low, divide(add(low, high, Out(wide)), 2));
   const Array odd = not_equal(remainder(rows.count, 2), 0);
   const Array value = where(odd, low, middle).astype(low.dtype(), false);
-  return deliver("nanmedian", where(equal(rows.count, 0), nan, value), slices.result, options);
-} catch (const Error&) {
-  rethrow_as("nanmedian");
+  return deliver(where(equal(rows.count, 0), nan, value), slices.result, options);
 }
 
 #define CATENA_NAN_QUANTILE(name, scale)                                                      \
   Array name(const Array& a, double q, const ReduceOptions& options, QuantileMethod method) { \
-    return number_quantiles(#name, a, {q}, scale, options, method, {});                       \
+    const EntryScope call(#name);                                                             \
+    return number_quantiles(a, {q}, scale, options, method, {});                              \
   }                                                                                           \
   Array name(const Array& a, const std::vector<double>& q, const ReduceOptions& options,      \
              QuantileMethod method) {                                                         \
-    return number_quantiles(#name, a, q, scale, options, method,                              \
-                            {static_cast<int64_t>(q.size())});                                \
+    const EntryScope call(#name);                                                             \
+    return number_quantiles(a, q, scale, options, method, {static_cast<int64_t>(q.size())});  \
   }
 CATENA_NAN_QUANTILE(nanquantile, 1)
 CATENA_NAN_QUANTILE(nanpercentile, 100)
@@ -245,16 +241,19 @@ CATENA_NAN_QUANTILE(nanpercentile, 100)
 
 #define CATENA_QUANTILE(name, scale)                                                          \
   Array name(const Array& a, double q, const ReduceOptions& options, QuantileMethod method) { \
-    return quantiles(#name, a, {q}, scale, options, method, {});                              \
+    const EntryScope call(#name);                                                             \
+    return quantiles(a, {q}, scale, options, method, {});                                     \
   }                                                                                           \
   Array name(const Array& a, const std::vector<double>& q, const ReduceOptions& options,      \
              QuantileMethod method) {                                                         \
-    return quantiles(#name, a, q, scale, options, method, {static_cast<int64_t>(q.size())});  \
+    const EntryScope call(#name);                                                             \
+    return quantiles(a, q, scale, options, method, {static_cast<int64_t>(q.size())});         \
   }                                                                                           \
   Array name(const Array& a, const Array& q, const ReduceOptions& options,                    \
              QuantileMethod method) {                                                         \
-    refuse_capture(#name, q);                                                                 \
-    return quantiles(#name, a, q.to_vector<double>(), scale, options, method, q.shape());     \
+    const EntryScope call(#name);                                                             \
+    refuse_capture(q);                                                                        \
+    return quantiles(a, q.to_vector<double>(), scale, options, method, q.shape());            \
   }
 CATENA_QUANTILE(quantile, 1)
 CATENA_QUANTILE(percentile, 100)

@@ -1,10 +1,10 @@
 // Padding of arrays.
 #include <algorithm>
 
-#include "array/called_as.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/manipulation.h"
+#include "catena/core/entry_scope.h"
 
 namespace catena {
 namespace {
@@ -37,7 +37,7 @@ Array pad_constant(const Array& a, const PadWidths& widths, const Scalar& value)
     shape[d] += widths[d].first + widths[d].second;
     inside.emplace_back(Slice(widths[d].first, widths[d].first + a.shape()[d]));
   }
-  check_fits("pad", value, a.dtype());
+  check_fits(value, a.dtype());
   const Array result = full(shape, value, {a.dtype(), a.device()});
   result.at(std::span<const Index>(inside)).assign(a);
   return result;
@@ -45,13 +45,14 @@ Array pad_constant(const Array& a, const PadWidths& widths, const Scalar& value)
 
 }  // namespace
 
-Array pad(const Array& a, const PadWidths& given, PadMode mode, const Scalar& value) try {
+Array pad(const Array& a, const PadWidths& given, PadMode mode, const Scalar& value) {
+  const EntryScope call("pad");
   PadWidths widths = given;
   if (widths.size() == 1) widths.resize(size_t(a.ndim()), widths[0]);
-  CATENA_CHECK(ShapeError, static_cast<int>(widths.size()) == a.ndim(), "pad: ", given.size(),
+  CATENA_CHECK(ShapeError, static_cast<int>(widths.size()) == a.ndim(), given.size(),
                " pairs of widths for an array of shape ", a.shape());
   for (const auto& [before, after] : widths) {
-    CATENA_CHECK(ValueError, before >= 0 && after >= 0, "pad: expected widths of at least 0, got (",
+    CATENA_CHECK(ValueError, before >= 0 && after >= 0, "expected widths of at least 0, got (",
                  before, ", ", after, ")");
   }
   if (mode == PadMode::kConstant) return pad_constant(a, widths, value);
@@ -60,21 +61,18 @@ Array pad(const Array& a, const PadWidths& given, PadMode mode, const Scalar& va
     const auto [before, after] = widths[size_t(d)];
     const int64_t n = a.shape()[size_t(d)];
     if (before == 0 && after == 0) continue;
-    CATENA_CHECK(ValueError, n > 0, "pad: cannot extend the empty axis ", d, " of shape ",
-                 a.shape(), " in this mode; kConstant can");
+    CATENA_CHECK(ValueError, n > 0, "cannot extend the empty axis ", d, " of shape ", a.shape(),
+                 " in this mode; kConstant can");
     std::vector<int64_t> positions;
     for (int64_t i = -before; i < n + after; ++i) positions.push_back(source_of(i, n, mode));
     result = take(result, array(positions, a.device()), d, OutOfRange::kWrap);
   }
   return result.same_body(a) ? a.copy() : result;
-} catch (const Error&) {
-  rethrow_as("pad");
 }
 
-Array pad(const Array& a, int64_t width, PadMode mode, const Scalar& value) try {
+Array pad(const Array& a, int64_t width, PadMode mode, const Scalar& value) {
+  const EntryScope call("pad");
   return pad(a, PadWidths{{width, width}}, mode, value);
-} catch (const Error&) {
-  rethrow_as("pad");
 }
 
 }  // namespace catena

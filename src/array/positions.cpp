@@ -5,17 +5,16 @@
 
 namespace catena {
 
-Array integer_positions(const char* who, Device device, const Array& indices) {
-  CATENA_CHECK(DtypeError, is_int(indices.dtype()), who, ": expected integer positions, got ",
+Array integer_positions(Device device, const Array& indices) {
+  CATENA_CHECK(DtypeError, is_int(indices.dtype()), "expected integer positions, got ",
                indices.dtype());
-  CATENA_CHECK(DeviceError, indices.device() == device, who,
-               ": arrays on different devices: ", device, " and ", indices.device(),
-               "; copy one with to(\"", device, "\") first");
+  CATENA_CHECK(DeviceError, indices.device() == device, "arrays on different devices: ", device,
+               " and ", indices.device(), "; copy one with to(\"", device, "\") first");
   const bool fits = indices.dtype() == Dtype::kInt32 || indices.dtype() == Dtype::kInt64;
   return fits ? indices : indices.astype(Dtype::kInt64);
 }
 
-void check_positions(const char* who, std::span<const PositionList> lists) {
+void check_positions(std::span<const PositionList> lists) {
   std::vector<const PositionList*> unknown;
   for (const PositionList& list : lists) {
     if (!list.in_range && list.array.size() > 0) unknown.push_back(&list);
@@ -36,15 +35,15 @@ void check_positions(const char* who, std::span<const PositionList> lists) {
   const auto values = limits.to_vector<int64_t>();
   for (size_t k = 0; k < unknown.size(); ++k) {
     const int64_t low = values[2 * k], high = values[2 * k + 1], extent = unknown[k]->extent;
-    CATENA_CHECK(IndexError, low >= -extent && high < extent, who, ": position ",
+    CATENA_CHECK(IndexError, low >= -extent && high < extent, "position ",
                  low < -extent ? low : high, " is out of bounds for axis ", unknown[k]->axis,
                  " of extent ", extent);
   }
 }
 
-void check_positions(const char* who, const Array& positions, int64_t extent, int axis) {
+void check_positions(const Array& positions, int64_t extent, int axis) {
   const PositionList list{positions, extent, axis, false};
-  check_positions(who, {&list, 1});
+  check_positions({&list, 1});
 }
 
 Array wrapped_positions(const Array& positions, int64_t extent, OutOfRange mode) {

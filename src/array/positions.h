@@ -16,11 +16,11 @@ struct PositionList {
 };
 
 // The array itself, or as int64 for the other integer dtypes. Throws DtypeError, DeviceError.
-Array integer_positions(const char* who, Device device, const Array& indices);
+Array integer_positions(Device device, const Array& indices);
 // Throws IndexError with the first offending value of the worst list. One synchronisation on a GPU.
-void check_positions(const char* who, std::span<const PositionList> lists);
+void check_positions(std::span<const PositionList> lists);
 // The same for one list.
-void check_positions(const char* who, const Array& positions, int64_t extent, int axis);
+void check_positions(const Array& positions, int64_t extent, int axis);
 // Positions inside [0, extent) as int64: negative ones from the end, others as the mode says.
 Array wrapped_positions(const Array& positions, int64_t extent, OutOfRange mode);
 // unravel_index of positions known to be in range.

@@ -9,10 +9,10 @@ namespace catena {
 // The dtype the operation computes in for inputs promoted to d. Throws DtypeError naming it.
 Dtype dtype_in_class(const ElementwiseInfo& op, Dtype d);
 
-// NumPy's same_kind rule, as DtypeErrors that name `who`: for storing a result of dtype `from` into
+// NumPy's same_kind rule, as DtypeErrors: for storing a result of dtype `from` into
 // an array of dtype `to`, and for computing with an input of dtype `from` in dtype `to`.
-void check_storable(const char* who, Dtype from, Dtype to);
-void check_computable(const char* who, Dtype from, Dtype to);
+void check_storable(Dtype from, Dtype to);
+void check_computable(Dtype from, Dtype to);
 
 // What a comparison of elements of dtype d with an integer that d does not hold says of every
 // element; nothing for other operations and numbers. The number is operand `place`, 0 or 1.
@@ -44,7 +44,7 @@ Dtype promoted_dtype(const ElementwiseInfo& op, const List& list) {
   for (int k = first; k < op.inputs; ++k) {
     if (list[k].array()) continue;
     all = false;
-    d = any          ? promote(d, list[k].scalar(), op.name)
+    d = any          ? promote(d, list[k].scalar())
         : k == first ? list[k].scalar().default_dtype()
                      : promote(d, list[k].scalar().default_dtype());
   }

@@ -1,7 +1,5 @@
 #include "catena/array/random.h"
 
-#include "array/called_as.h"
-
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -11,8 +9,8 @@
 #include <random>
 
 #include "catena/array/math.h"
+#include "catena/core/entry_scope.h"
 #include "catena/core/graph.h"
-#include "catena/core/memory_profile.h"
 #include "catena/kernels/copy.h"
 #include "catena/kernels/random.h"
 
@@ -21,7 +19,6 @@ namespace {
 
 Array run(RandomState& state, const Shape& shape, Dtype dtype, std::optional<Device> device,
           RandomCall call) {
-  const CallScope scope("random");
   Array result = Array::uninitialized(shape, dtype, device.value_or(current_device()));
   if (result.size() == 0) return result;
   call.bits = state.reserve(static_cast<uint64_t>(result.size()), result.device());
@@ -83,10 +80,10 @@ RandomCall call_of(RandomKind kind, double low, double high) {
 
 // Whether v is in the range of an integer dtype.
 void check_bounds(int64_t low, int64_t high, Dtype dtype) {
-  CATENA_CHECK(DtypeError, is_int(dtype), "integers: expected an integer dtype, got ", dtype);
-  CATENA_CHECK(ValueError, low < high, "integers: empty range [", low, ", ", high, ")");
-  CATENA_CHECK(ValueError, Scalar(low).fits(dtype) && Scalar(high - 1).fits(dtype), "integers: [",
-               low, ", ", high, ") does not fit ", dtype);
+  CATENA_CHECK(DtypeError, is_int(dtype), "expected an integer dtype, got ", dtype);
+  CATENA_CHECK(ValueError, low < high, "empty range [", low, ", ", high, ")");
+  CATENA_CHECK(ValueError, Scalar(low).fits(dtype) && Scalar(high - 1).fits(dtype), "[", low, ", ",
+               high, ") does not fit ", dtype);
 }
 
 uint64_t entropy() {
@@ -193,48 +190,43 @@ RandomBits RandomState::reserve(uint64_t blocks, Device device) {
 }
 
 Array RandomState::uniform(const Shape& shape, double low, std::optional<double> upper,
-                           FloatDtype dtype, std::optional<Device> device) try {
+                           FloatDtype dtype, std::optional<Device> device) {
+  const EntryScope call("uniform");
   const double high = upper.value_or(1);
-  CATENA_CHECK(DtypeError, is_float(dtype), "uniform: expected a floating dtype, got ", dtype);
+  CATENA_CHECK(DtypeError, is_float(dtype), "expected a floating dtype, got ", dtype);
   const Array result = run(*this, shape, dtype, device, call_of(RandomKind::kUniform, low, high));
   keep_below(result, low, high);
   return result;
-} catch (const Error&) {
-  rethrow_as("uniform");
 }
 
 Array RandomState::normal(const Shape& shape, double mean, std::optional<double> given,
-                          FloatDtype dtype, std::optional<Device> device) try {
+                          FloatDtype dtype, std::optional<Device> device) {
+  const EntryScope call("normal");
   const double deviation = given.value_or(1);
-  CATENA_CHECK(DtypeError, is_float(dtype), "normal: expected a floating dtype, got ", dtype);
-  CATENA_CHECK(ValueError, deviation >= 0, "normal: expected a deviation of at least 0, got ",
-               deviation);
+  CATENA_CHECK(DtypeError, is_float(dtype), "expected a floating dtype, got ", dtype);
+  CATENA_CHECK(ValueError, deviation >= 0, "expected a deviation of at least 0, got ", deviation);
   return run(*this, shape, dtype, device, call_of(RandomKind::kNormal, mean, deviation));
-} catch (const Error&) {
-  rethrow_as("normal");
 }
 
 Array RandomState::integers(const Shape& shape, int64_t low, int64_t high, Dtype dtype,
-                            std::optional<Device> device) try {
+                            std::optional<Device> device) {
+  const EntryScope entry("integers");
   check_bounds(low, high, dtype);
   RandomCall call = call_of(RandomKind::kIntegers, 0, 0);
   call.ilow = low;
   call.range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
   return run(*this, shape, dtype, device, call);
-} catch (const Error&) {
-  rethrow_as("integers");
 }
 
-Array RandomState::bernoulli(const Shape& shape, double p, std::optional<Device> device) try {
-  CATENA_CHECK(ValueError, p >= 0 && p <= 1, "bernoulli: expected a probability of [0, 1], got ",
-               p);
+Array RandomState::bernoulli(const Shape& shape, double p, std::optional<Device> device) {
+  const EntryScope call("bernoulli");
+  CATENA_CHECK(ValueError, p >= 0 && p <= 1, "expected a probability of [0, 1], got ", p);
   return run(*this, shape, Dtype::kBool, device, call_of(RandomKind::kBernoulli, 0, p));
-} catch (const Error&) {
-  rethrow_as("bernoulli");
 }
 
 Array RandomState::permutation(int64_t n, std::optional<Device> device) {
-  CATENA_CHECK(ValueError, n >= 0, "permutation: expected a length of at least 0, got ", n);
+  const EntryScope call("permutation");
+  CATENA_CHECK(ValueError, n >= 0, "expected a length of at least 0, got ", n);
   Array result = Array::uninitialized({n}, Dtype::kInt64, device.value_or(current_device()));
   if (n > 0)
     kernels::permutation(result.device(),

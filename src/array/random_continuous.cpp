@@ -1,12 +1,12 @@
 // Continuous distributions that are a standard one computed with: location and scale, exponents.
 #include <cmath>
 
-#include "array/called_as.h"
 #include "array/random_draws.h"
 #include "catena/array/creation.h"
 #include "catena/array/float_parts.h"
 #include "catena/array/indexing.h"
 #include "catena/array/reduction.h"
+#include "catena/core/entry_scope.h"
 #include "catena/core/graph.h"
 #include "catena/core/memory_profile.h"
 
@@ -14,27 +14,26 @@ namespace catena {
 
 // ---- parameters ---------------------------------------------------------------------------------
 
-Device device_of(const char* who, std::initializer_list<Operand> operands) {
+Device device_of(std::initializer_list<Operand> operands) {
   const Array* first = nullptr;
   for (const Operand& x : operands) {
     if (x.array() == nullptr) continue;
-    check_defined(who, *x.array());
+    check_defined(*x.array());
     if (first == nullptr)
       first = x.array();
     else
-      check_same_device(who, *first, *x.array());
+      check_same_device(*first, *x.array());
   }
   return first ? first->device() : current_device();
 }
 
-Shape shape_of_draw(const char* who, const DrawShape& given,
-                    std::initializer_list<Operand> parameters) {
+Shape shape_of_draw(const DrawShape& given, std::initializer_list<Operand> parameters) {
   Shape shape = given.shape();
   for (const Operand& p : parameters) {
     if (p.array() == nullptr) continue;
-    check_defined(who, *p.array());
-    const Shape wide = broadcast_shapes(who, p.array()->shape(), shape);
-    CATENA_CHECK(ShapeError, given.of_parameters() || wide == shape, who, ": parameters of shape ",
+    check_defined(*p.array());
+    const Shape wide = broadcast_shapes(p.array()->shape(), shape);
+    CATENA_CHECK(ShapeError, given.of_parameters() || wide == shape, "parameters of shape ",
                  p.array()->shape(), " for numbers of shape ", shape,
                  "; expected them to broadcast to it");
     shape = wide;
@@ -42,11 +41,11 @@ Shape shape_of_draw(const char* who, const DrawShape& given,
   return shape;
 }
 
-void check_extremes(const char* who, const ParameterRange& range, double least, double most) {
+void check_extremes(const ParameterRange& range, double least, double most) {
   const auto bad = [&](double v) {
     return !(range.or_equal ? v >= range.low : v > range.low) || !(v <= range.high);
   };
-  CATENA_CHECK(ValueError, !bad(least) && !bad(most), who, ": expected ", range.what, ", got ",
+  CATENA_CHECK(ValueError, !bad(least) && !bad(most), "expected ", range.what, ", got ",
                bad(least) ? least : most);
 }
 
@@ -54,11 +53,11 @@ Array DrawParameter::array(Dtype dtype) const {
   return is_array() ? array_ : full({}, number_, dtype);
 }
 
-const DrawParameter& DrawParameter::check(const char* who, const ParameterRange& range) const {
+const DrawParameter& DrawParameter::check(const ParameterRange& range) const {
   if (!is_array()) {
-    check_extremes(who, range, number_, number_);
+    check_extremes(range, number_, number_);
   } else if (array_.size() > 0 && !cuda::is_capturing(array_.device())) {
-    check_extremes(who, range, amin(array_).item<double>(), amax(array_).item<double>());
+    check_extremes(range, amin(array_).item<double>(), amax(array_).item<double>());
   }
   return *this;
 }
@@ -72,27 +71,25 @@ constexpr ParameterRange kExponents{"exponents above 0", 0, false, HUGE_VAL};
 // What a draw begins with: its device is the current one as long as this lives.
 class Draw {
  public:
-  Draw(const char* who, const DrawShape& given, std::initializer_list<Operand> parameters,
-       Dtype dtype)
-      : working_(working_dtype(who, dtype)),
-        scope_(device_of(who, parameters)),
-        shape_(shape_of_draw(who, given, parameters)) {}
+  Draw(const DrawShape& given, std::initializer_list<Operand> parameters, Dtype dtype)
+      : working_(working_dtype(dtype)),
+        scope_(device_of(parameters)),
+        shape_(shape_of_draw(given, parameters)) {}
   const Shape& shape() const { return shape_; }
   Dtype working() const { return working_; }
 
  private:
-  CallScope call_{"random"};
   Dtype working_;
   DeviceScope scope_;
   Shape shape_;
 };
 
 // A scale in float64, in which most are computed.
-DrawParameter scale_of(const char* who, const Operand& scale) {
-  return DrawParameter(scale, Dtype::kFloat64).check(who, kScales);
+DrawParameter scale_of(const Operand& scale) {
+  return DrawParameter(scale, Dtype::kFloat64).check(kScales);
 }
-DrawParameter exponent_of(const char* who, const Operand& a) {
-  return DrawParameter(a, Dtype::kFloat64).check(who, kExponents);
+DrawParameter exponent_of(const Operand& a) {
+  return DrawParameter(a, Dtype::kFloat64).check(kExponents);
 }
 
 Array moved(const DrawParameter& location, const DrawParameter& scale, const Array& numbers,
@@ -116,8 +113,8 @@ void check_ascending(const Array& left, const Array& mode, const Array& right) {
   const auto value = [&](const Array& a) {
     return a.broadcast_to(wrong.shape()).ravel()[at].item<double>();
   };
-  fail<ValueError>("triangular: expected left <= mode <= right and left < right, got ", value(left),
-                   ", ", value(mode), ", ", value(right), " in element ", at);
+  fail<ValueError>("expected left <= mode <= right and left < right, got ", value(left), ", ",
+                   value(mode), ", ", value(right), " in element ", at);
 }
 
 // P is double, or Array in any combination of shapes.
@@ -134,8 +131,9 @@ Array triangular_numbers(const Array& u, const P& left, const P& mode, const P& 
 // ---- distributions ------------------------------------------------------------------------------
 
 Array RandomState::uniform(const DrawShape& given, const Operand& low, const Operand& high,
-                           FloatDtype dtype) try {
-  const Draw draw("uniform", given, {low, high}, dtype);
+                           FloatDtype dtype) {
+  const EntryScope call("uniform");
+  const Draw draw(given, {low, high}, dtype);
   const DrawParameter from(low, draw.working()), to(high, draw.working());
   if (!from.is_array() && !to.is_array())
     return uniform(draw.shape(), from.number(), to.number(), dtype);
@@ -143,127 +141,112 @@ Array RandomState::uniform(const DrawShape& given, const Operand& low, const Ope
   const Array numbers = first + uniform(draw.shape(), 0, 1, draw.working()) * (limit - first);
   return kept_off(numbers.astype(dtype, false), first.astype(dtype, false),
                   limit.astype(dtype, false));
-} catch (const Error&) {
-  rethrow_as("uniform");
 }
 
 Array RandomState::normal(const DrawShape& given, const Operand& mean, const Operand& deviation,
-                          FloatDtype dtype) try {
-  const Draw draw("normal", given, {mean, deviation}, dtype);
+                          FloatDtype dtype) {
+  const EntryScope call("normal");
+  const Draw draw(given, {mean, deviation}, dtype);
   const DrawParameter location(mean, draw.working()), scale(deviation, draw.working());
-  scale.check("normal", kDeviations);
+  scale.check(kDeviations);
   if (!location.is_array() && !scale.is_array())
     return normal(draw.shape(), location.number(), scale.number(), dtype);
   return moved(location, scale, normal(draw.shape(), 0, 1, draw.working()), dtype);
-} catch (const Error&) {
-  rethrow_as("normal");
 }
 
 Array RandomState::lognormal(const DrawShape& given, const Operand& mean, const Operand& sigma,
-                             FloatDtype dtype) try {
-  const Dtype working = working_dtype("lognormal", dtype);
+                             FloatDtype dtype) {
+  const EntryScope call("lognormal");
+  const Dtype working = working_dtype(dtype);
   return exp(normal(given, mean, sigma, working)).astype(dtype, false);
-} catch (const Error&) {
-  rethrow_as("lognormal");
 }
 
-Array RandomState::exponential(const DrawShape& given, const Operand& scale, FloatDtype dtype) try {
-  const Draw draw("exponential", given, {scale}, dtype);
+Array RandomState::exponential(const DrawShape& given, const Operand& scale, FloatDtype dtype) {
+  const EntryScope call("exponential");
+  const Draw draw(given, {scale}, dtype);
   const DrawParameter times(scale, draw.working());
-  times.check("exponential", kScales);
+  times.check(kScales);
   const Array numbers = log(above_zero(*this, draw.shape(), draw.working()));
   return multiply(numbers, times.map([](const auto& x) { return -x; })).astype(dtype, false);
-} catch (const Error&) {
-  rethrow_as("exponential");
 }
 
 Array RandomState::gumbel(const DrawShape& given, const Operand& location, const Operand& scale,
-                          FloatDtype dtype) try {
-  const Draw draw("gumbel", given, {location, scale}, dtype);
-  const DrawParameter at(location, Dtype::kFloat64), times = scale_of("gumbel", scale);
+                          FloatDtype dtype) {
+  const EntryScope call("gumbel");
+  const Draw draw(given, {location, scale}, dtype);
+  const DrawParameter at(location, Dtype::kFloat64), times = scale_of(scale);
   const Array numbers = log(-log(inside_unit(*this, draw.shape())));
   return subtract(at, multiply(times, numbers)).astype(dtype, false);
-} catch (const Error&) {
-  rethrow_as("gumbel");
 }
 
 Array RandomState::laplace(const DrawShape& given, const Operand& location, const Operand& scale,
-                           FloatDtype dtype) try {
-  const Draw draw("laplace", given, {location, scale}, dtype);
-  const DrawParameter at(location, Dtype::kFloat64), times = scale_of("laplace", scale);
+                           FloatDtype dtype) {
+  const EntryScope call("laplace");
+  const Draw draw(given, {location, scale}, dtype);
+  const DrawParameter at(location, Dtype::kFloat64), times = scale_of(scale);
   const Array u = inside_unit(*this, draw.shape());
   const Array below = log(u * 2), above = -log((1 - u) * 2);
   return moved(at, times, where(u < 0.5, below, above), dtype);
-} catch (const Error&) {
-  rethrow_as("laplace");
 }
 
 Array RandomState::logistic(const DrawShape& given, const Operand& location, const Operand& scale,
-                            FloatDtype dtype) try {
-  const Draw draw("logistic", given, {location, scale}, dtype);
-  const DrawParameter at(location, Dtype::kFloat64), times = scale_of("logistic", scale);
+                            FloatDtype dtype) {
+  const EntryScope call("logistic");
+  const Draw draw(given, {location, scale}, dtype);
+  const DrawParameter at(location, Dtype::kFloat64), times = scale_of(scale);
   const Array u = inside_unit(*this, draw.shape());
   return moved(at, times, log(u) - log(1 - u), dtype);
-} catch (const Error&) {
-  rethrow_as("logistic");
 }
 
-Array RandomState::rayleigh(const DrawShape& given, const Operand& scale, FloatDtype dtype) try {
-  const Draw draw("rayleigh", given, {scale}, dtype);
-  const DrawParameter times = scale_of("rayleigh", scale);
+Array RandomState::rayleigh(const DrawShape& given, const Operand& scale, FloatDtype dtype) {
+  const EntryScope call("rayleigh");
+  const Draw draw(given, {scale}, dtype);
+  const DrawParameter times = scale_of(scale);
   return multiply(times, sqrt(-2 * log(inside_unit(*this, draw.shape())))).astype(dtype, false);
-} catch (const Error&) {
-  rethrow_as("rayleigh");
 }
 
-Array RandomState::weibull(const DrawShape& given, const Operand& a, FloatDtype dtype) try {
-  const Draw draw("weibull", given, {a}, dtype);
-  const DrawParameter root = exponent_of("weibull", a).map([](const auto& x) { return 1 / x; });
+Array RandomState::weibull(const DrawShape& given, const Operand& a, FloatDtype dtype) {
+  const EntryScope call("weibull");
+  const Draw draw(given, {a}, dtype);
+  const DrawParameter root = exponent_of(a).map([](const auto& x) { return 1 / x; });
   return catena::power(-log(inside_unit(*this, draw.shape())), root).astype(dtype, false);
-} catch (const Error&) {
-  rethrow_as("weibull");
 }
 
-Array RandomState::pareto(const DrawShape& given, const Operand& a, FloatDtype dtype) try {
-  const Draw draw("pareto", given, {a}, dtype);
-  const DrawParameter root = exponent_of("pareto", a).map([](const auto& x) { return -1 / x; });
+Array RandomState::pareto(const DrawShape& given, const Operand& a, FloatDtype dtype) {
+  const EntryScope call("pareto");
+  const Draw draw(given, {a}, dtype);
+  const DrawParameter root = exponent_of(a).map([](const auto& x) { return -1 / x; });
   return expm1(multiply(log(inside_unit(*this, draw.shape())), root)).astype(dtype, false);
-} catch (const Error&) {
-  rethrow_as("pareto");
 }
 
-Array RandomState::power(const DrawShape& given, const Operand& a, FloatDtype dtype) try {
-  const Draw draw("power", given, {a}, dtype);
-  const DrawParameter root = exponent_of("power", a).map([](const auto& x) { return 1 / x; });
+Array RandomState::power(const DrawShape& given, const Operand& a, FloatDtype dtype) {
+  const EntryScope call("power");
+  const Draw draw(given, {a}, dtype);
+  const DrawParameter root = exponent_of(a).map([](const auto& x) { return 1 / x; });
   return catena::power(inside_unit(*this, draw.shape()), root).astype(dtype, false);
-} catch (const Error&) {
-  rethrow_as("power");
 }
 
-Array RandomState::standard_cauchy(const Shape& shape, FloatDtype dtype) try {
-  working_dtype("standard_cauchy", dtype);
+Array RandomState::standard_cauchy(const Shape& shape, FloatDtype dtype) {
+  const EntryScope call("standard_cauchy");
+  working_dtype(dtype);
   return tan((inside_unit(*this, shape) - 0.5) * M_PI).astype(dtype, false);
-} catch (const Error&) {
-  rethrow_as("standard_cauchy");
 }
 
 Array RandomState::triangular(const DrawShape& given, const Operand& left, const Operand& mode,
-                              const Operand& right, FloatDtype dtype) try {
+                              const Operand& right, FloatDtype dtype) {
+  const EntryScope call("triangular");
   constexpr Dtype kWorking = Dtype::kFloat64;
-  const Draw draw("triangular", given, {left, mode, right}, dtype);
+  const Draw draw(given, {left, mode, right}, dtype);
   const DrawParameter from(left, kWorking), peak(mode, kWorking), to(right, kWorking);
   if (!from.is_array() && !peak.is_array() && !to.is_array()) {
     const double a = from.number(), b = peak.number(), c = to.number();
     CATENA_CHECK(ValueError, a <= b && b <= c && a < c,
-                 "triangular: expected left <= mode <= right and left < right, got ", a, ", ", b,
-                 ", ", c);
+                 "expected left <= mode <= right and left < right, got ", a, ", ", b, ", ", c);
     return triangular_numbers(inside_unit(*this, draw.shape()), a, b, c).astype(dtype, false);
   }
   const Array a = from.array(kWorking), b = peak.array(kWorking), c = to.array(kWorking);
   if (!cuda::is_capturing(a.device())) check_ascending(a, b, c);
   return triangular_numbers(inside_unit(*this, draw.shape()), a, b, c).astype(dtype, false);
-} catch (const Error&) {
-  rethrow_as("triangular");
 }
 
 }  // namespace catena

@@ -6,14 +6,13 @@
 #include <cmath>
 #include <vector>
 
-#include "array/called_as.h"
 #include "array/one_wait.h"
 #include "array/random_draws.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/scan.h"
 #include "catena/array/sorting.h"
-#include "catena/core/memory_profile.h"
+#include "catena/core/entry_scope.h"
 
 namespace catena {
 namespace {
@@ -43,8 +42,8 @@ Table tabulate(int64_t mode, Up up, Down down) {
   return t;
 }
 
-Array by_inversion(const char* who, RandomState& state, const Table& table, const Shape& shape) {
-  refuse_capture(who, empty({}));  // the table comes from the host
+Array by_inversion(RandomState& state, const Table& table, const Shape& shape) {
+  refuse_capture(empty({}));  // the table comes from the host
   const Array u = state.uniform(shape, 0, 1, Dtype::kFloat64);
   return searchsorted(array(table.cumulated, current_device()), u, true) + table.first;
 }
@@ -142,31 +141,29 @@ Array poisson_by_rejection(RandomState& state, const RandomParameter& rate, int6
   return result;
 }
 
-Array RandomState::poisson(const DrawShape& given, const Operand& lam) try {
-  const CallScope call("random");
-  const DeviceScope scope(device_of("poisson", {lam}));
-  const Shape shape = shape_of_draw("poisson", given, {lam});
-  const RandomParameter rate("poisson", lam, shape);
-  if (lam.array() != nullptr) refuse_capture("poisson", rate.value());
-  rate.check("poisson", {"rates of 0 to 1e15", 0, true, kLargestRate});
+Array RandomState::poisson(const DrawShape& given, const Operand& lam) {
+  const EntryScope call("poisson");
+  const DeviceScope scope(device_of({lam}));
+  const Shape shape = shape_of_draw(given, {lam});
+  const RandomParameter rate(lam, shape);
+  if (lam.array() != nullptr) refuse_capture(rate.value());
+  rate.check({"rates of 0 to 1e15", 0, true, kLargestRate});
   if (lam.array() == nullptr && lam.scalar().to_double() <= kLargestTabulatedRate)
-    return by_inversion("poisson", *this, poisson_table(lam.scalar().to_double()), shape);
-  refuse_capture("poisson", rate.value());
+    return by_inversion(*this, poisson_table(lam.scalar().to_double()), shape);
+  refuse_capture(rate.value());
   return poisson_by_rejection(*this, rate, element_count(shape))
       .reshape(shape)
       .astype(Dtype::kInt64);
-} catch (const Error&) {
-  rethrow_as("poisson");
 }
 
-Array RandomState::binomial(const Shape& shape, int64_t n, double p) try {
-  const CallScope call("random");
-  CATENA_CHECK(ValueError, n >= 0, "binomial: expected at least 0 trials, got ", n);
-  CATENA_CHECK(ValueError, p >= 0 && p <= 1, "binomial: expected a probability of [0, 1], got ", p);
+Array RandomState::binomial(const Shape& shape, int64_t n, double p) {
+  const EntryScope call("binomial");
+  CATENA_CHECK(ValueError, n >= 0, "expected at least 0 trials, got ", n);
+  CATENA_CHECK(ValueError, p >= 0 && p <= 1, "expected a probability of [0, 1], got ", p);
   const double trials = static_cast<double>(n);
   CATENA_CHECK(ValueError, trials * p * (1 - p) <= 1e10 && n < int64_t{1} << 53,
-               "binomial: expected n below 2^53 and n p (1 - p) of at most 1e10, got n = ", n,
-               ", p = ", p, "; at that size take a rounded normal distribution");
+               "expected n below 2^53 and n p (1 - p) of at most 1e10, got n = ", n, ", p = ", p,
+               "; at that size take a rounded normal distribution");
   if (p == 0 || p == 1) {
     uniform(shape);  // the next numbers do not depend on p
     return full(shape, p == 0 ? 0 : n, Dtype::kInt64);
@@ -176,53 +173,44 @@ Array RandomState::binomial(const Shape& shape, int64_t n, double p) try {
   const Table table = tabulate(
       mode, [&](int64_t k) { return double(n - k) / double(k + 1) * odds; },
       [&](int64_t k) { return k > 0 ? double(k) / double(n - k + 1) / odds : 0.0; });
-  return by_inversion("binomial", *this, table, shape);
-} catch (const Error&) {
-  rethrow_as("binomial");
+  return by_inversion(*this, table, shape);
 }
 
-Array RandomState::geometric(const DrawShape& given, const Operand& p) try {
-  const CallScope call("random");
-  const DeviceScope scope(device_of("geometric", {p}));
-  const Shape shape = shape_of_draw("geometric", given, {p});
-  const RandomParameter chance("geometric", p, shape);
-  chance.check("geometric", {"probabilities of [1e-17, 1]", 1e-17, true, 1});
+Array RandomState::geometric(const DrawShape& given, const Operand& p) {
+  const EntryScope call("geometric");
+  const DeviceScope scope(device_of({p}));
+  const Shape shape = shape_of_draw(given, {p});
+  const RandomParameter chance(p, shape);
+  chance.check({"probabilities of [1e-17, 1]", 1e-17, true, 1});
   const Array u = inside_unit(*this, {element_count(shape)});
   const Array trials = ceil(log(u) / log1p(-chance.value()));
   return maximum(trials, 1.0).reshape(shape).astype(Dtype::kInt64);
-} catch (const Error&) {
-  rethrow_as("geometric");
 }
 
-Array RandomState::negative_binomial(const DrawShape& given, const Operand& n,
-                                     const Operand& p) try {
-  const CallScope call("random");
-  const DeviceScope scope(device_of("negative_binomial", {n, p}));
-  const Shape shape = shape_of_draw("negative_binomial", given, {n, p});
-  const char* who = "negative_binomial";
-  const RandomParameter successes(who, n, shape), chance(who, p, shape);
-  refuse_capture(who, chance.value());
-  successes.check(who, {"numbers of successes above 0", 0, false, 1e15});
-  chance.check(who, {"probabilities of (0, 1]", 0, false, 1});
+Array RandomState::negative_binomial(const DrawShape& given, const Operand& n, const Operand& p) {
+  const EntryScope call("negative_binomial");
+  const DeviceScope scope(device_of({n, p}));
+  const Shape shape = shape_of_draw(given, {n, p});
+  const RandomParameter successes(n, shape), chance(p, shape);
+  refuse_capture(chance.value());
+  successes.check({"numbers of successes above 0", 0, false, 1e15});
+  chance.check({"probabilities of (0, 1]", 0, false, 1});
   const int64_t count = element_count(shape);
   const Array rate =
       draw_gamma(*this, successes, count).number() * ((1 - chance.value()) / chance.value());
   const RandomParameter rates(rate);
   rates.check(
-      who, {"n (1 - p) / p so small that the rates drawn stay below 1e15", 0, true, kLargestRate});
+      {"n (1 - p) / p so small that the rates drawn stay below 1e15", 0, true, kLargestRate});
   return poisson_by_rejection(*this, rates, count).reshape(shape).astype(Dtype::kInt64);
-} catch (const Error&) {
-  rethrow_as("negative_binomial");
 }
 
-Array RandomState::multinomial(const Shape& shape, int64_t n, const Array& p) try {
-  const CallScope call("random");
-  const DeviceScope scope(device_of("multinomial", {p}));
+Array RandomState::multinomial(const Shape& shape, int64_t n, const Array& p) {
+  const EntryScope call("multinomial");
+  const DeviceScope scope(device_of({p}));
   CATENA_CHECK(ShapeError, p.ndim() == 1 && p.size() > 0,
-               "multinomial: expected a 1-d array of at least one probability, got shape ",
-               p.shape());
-  CATENA_CHECK(ValueError, n >= 0, "multinomial: expected at least 0 trials, got ", n);
-  refuse_capture("multinomial", p);
+               "expected a 1-d array of at least one probability, got shape ", p.shape());
+  CATENA_CHECK(ValueError, n >= 0, "expected at least 0 trials, got ", n);
+  refuse_capture(p);
   const int64_t rows = element_count(shape), kinds = p.size();
   if (rows == 0 || n == 0) choice(kinds, Shape{0}, true, p);  // looks at p in any case
   const Array counts = zeros({rows, kinds}, Dtype::kInt64);
@@ -240,8 +228,6 @@ Array RandomState::multinomial(const Shape& shape, int64_t n, const Array& p) tr
   Shape wide = shape;
   wide.push_back(kinds);
   return counts.reshape(wide);
-} catch (const Error&) {
-  rethrow_as("multinomial");
 }
 
 }  // namespace catena

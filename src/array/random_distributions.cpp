@@ -4,14 +4,13 @@
 #include <cstring>
 #include <numeric>
 
-#include "array/assign.h"
-#include "array/called_as.h"
 #include "array/random_draws.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/math.h"
 #include "catena/array/random.h"
 #include "catena/core/dtype_info.h"
+#include "catena/core/entry_scope.h"
 #include "catena/kernels/random.h"
 
 namespace catena {
@@ -19,20 +18,18 @@ namespace {
 
 // Probabilities of choice as doubles on the host.
 std::vector<double> probabilities(const Array& p, int64_t n) {
-  CATENA_CHECK(ShapeError, p.ndim() == 1 && p.size() == n,
-               "choice: expected one probability for each of ", n, " positions, got shape ",
-               p.shape());
+  CATENA_CHECK(ShapeError, p.ndim() == 1 && p.size() == n, "expected one probability for each of ",
+               n, " positions, got shape ", p.shape());
   std::vector<double> values = p.to_vector<double>();
   const double tolerance = std::sqrt(finfo(is_float(p.dtype()) ? p.dtype() : Dtype::kFloat64).eps);
   double sum = 0;
   for (double v : values) {
-    CATENA_CHECK(ValueError, v >= 0 && std::isfinite(v),
-                 "choice: probabilities must not be negative, got ", v);
+    CATENA_CHECK(ValueError, v >= 0 && std::isfinite(v), "probabilities must not be negative, got ",
+                 v);
     sum += v;
   }
-  CATENA_CHECK(ValueError, std::abs(sum - 1) <= tolerance,
-               "choice: probabilities must add up to 1, these ", p.dtype(), " ones give ", sum,
-               "; divide them by their sum");
+  CATENA_CHECK(ValueError, std::abs(sum - 1) <= tolerance, "probabilities must add up to 1, these ",
+               p.dtype(), " ones give ", sum, "; divide them by their sum");
   for (double& v : values) v /= sum;
   return values;
 }
@@ -92,7 +89,7 @@ Array weighted_without_replacement(RandomState& state, const std::vector<double>
   const auto count = static_cast<size_t>(element_count(shape));
   const auto possible =
       static_cast<size_t>(std::count_if(p.begin(), p.end(), [](double v) { return v > 0; }));
-  CATENA_CHECK(ValueError, count <= possible, "choice: ", count,
+  CATENA_CHECK(ValueError, count <= possible, count,
                " different positions were asked for, but only ", possible,
                " have a positive probability");
   const std::vector<double> u =
@@ -111,59 +108,51 @@ Array weighted_without_replacement(RandomState& state, const std::vector<double>
 
 }  // namespace
 
-Array RandomState::random_sample(const Shape& shape, FloatDtype dtype) try {
+Array RandomState::random_sample(const Shape& shape, FloatDtype dtype) {
+  const EntryScope call("random_sample");
   return uniform(shape, 0, 1, dtype);
-} catch (const Error&) {
-  rethrow_as("random_sample");
 }
-Array RandomState::standard_normal(const Shape& shape, FloatDtype dtype) try {
+Array RandomState::standard_normal(const Shape& shape, FloatDtype dtype) {
+  const EntryScope call("standard_normal");
   return normal(shape, 0, 1, dtype);
-} catch (const Error&) {
-  rethrow_as("standard_normal");
 }
-Array RandomState::rand(const Shape& shape, FloatDtype dtype) try {
+Array RandomState::rand(const Shape& shape, FloatDtype dtype) {
+  const EntryScope call("rand");
   return uniform(shape, 0, 1, dtype);
-} catch (const Error&) {
-  rethrow_as("rand");
 }
-Array RandomState::randn(const Shape& shape, FloatDtype dtype) try {
+Array RandomState::randn(const Shape& shape, FloatDtype dtype) {
+  const EntryScope call("randn");
   return normal(shape, 0, 1, dtype);
-} catch (const Error&) {
-  rethrow_as("randn");
 }
 
 Array RandomState::randint(int64_t low, std::optional<int64_t> high, const Shape& shape,
-                           Dtype dtype) try {
+                           Dtype dtype) {
+  const EntryScope call("randint");
   const int64_t from = high ? low : 0, to = high ? *high : low;
-  CATENA_CHECK(ValueError, from < to, "randint: low >= high: no integer is in [", from, ", ", to,
-               ")");
+  CATENA_CHECK(ValueError, from < to, "low >= high: no integer is in [", from, ", ", to, ")");
   return integers(shape, from, to, dtype);
-} catch (const Error&) {
-  rethrow_as("randint");
 }
 
 Array RandomState::random_integers(int64_t low, std::optional<int64_t> high, const Shape& shape,
-                                   Dtype dtype) try {
+                                   Dtype dtype) {
+  const EntryScope call("random_integers");
   const int64_t from = high ? low : 1, to = high ? *high : low;
-  CATENA_CHECK(ValueError, from <= to && to < INT64_MAX, "random_integers: low > high: no integer",
-               " is in [", from, ", ", to, "], or high + 1 does not fit int64");
+  CATENA_CHECK(ValueError, from <= to && to < INT64_MAX, "low > high: no integer", " is in [", from,
+               ", ", to, "], or high + 1 does not fit int64");
   return integers(shape, from, to + 1, dtype);
-} catch (const Error&) {
-  rethrow_as("random_integers");
 }
 
-Array RandomState::interval(int32_t largest, const Shape& shape) try {
-  CATENA_CHECK(ValueError, largest >= 0, "interval: expected a largest number of at least 0, got ",
-               largest);
+Array RandomState::interval(int32_t largest, const Shape& shape) {
+  const EntryScope call("interval");
+  CATENA_CHECK(ValueError, largest >= 0, "expected a largest number of at least 0, got ", largest);
   return integers(shape, 0, int64_t{largest} + 1, Dtype::kInt32);
-} catch (const Error&) {
-  rethrow_as("interval");
 }
 
-Array RandomState::choice(int64_t n, const Shape& shape, YesNo replace, const Array& p) try {
-  CATENA_CHECK(ValueError, n > 0, "choice: expected at least 1 position to choose from, got ", n);
+Array RandomState::choice(int64_t n, const Shape& shape, YesNo replace, const Array& p) {
+  const EntryScope call("choice");
+  CATENA_CHECK(ValueError, n > 0, "expected at least 1 position to choose from, got ", n);
   const int64_t count = element_count(shape);
-  CATENA_CHECK(ValueError, replace || count <= n, "choice: ", count,
+  CATENA_CHECK(ValueError, replace || count <= n, count,
                " different positions were asked for, there are ", n);
   if (p.defined()) {
     const std::vector<double> weights = probabilities(p, n);
@@ -172,31 +161,31 @@ Array RandomState::choice(int64_t n, const Shape& shape, YesNo replace, const Ar
   }
   if (replace) return integers(shape, 0, n);
   return permutation(n)(Slice(0, count)).reshape(shape).copy();
-} catch (const Error&) {
-  rethrow_as("choice");
 }
 
-Array RandomState::choice(const Array& a, const Shape& shape, YesNo replace, const Array& p) try {
-  CATENA_CHECK(ShapeError, a.ndim() > 0, "choice: expected an array with an axis to choose along");
+Array RandomState::choice(const Array& a, const Shape& shape, YesNo replace, const Array& p) {
+  const EntryScope call("choice");
+  CATENA_CHECK(ShapeError, a.ndim() > 0, "expected an array with an axis to choose along");
   const DeviceScope scope(a.device());
   return take(a, choice(a.length(), shape, replace, p), 0, OutOfRange::kWrap);
-} catch (const Error&) {
-  rethrow_as("choice");
 }
 
 Array RandomState::permutation(const Array& a) {
-  CATENA_CHECK(ShapeError, a.ndim() > 0, "permutation: expected an array with at least one axis");
+  const EntryScope call("permutation");
+  CATENA_CHECK(ShapeError, a.ndim() > 0, "expected an array with at least one axis");
   if (a.size() == 0) return a.copy();
   return take(a, permutation(a.length(), a.device()), 0, OutOfRange::kWrap);
 }
 
 void RandomState::shuffle(const Array& a) {
-  CATENA_CHECK(ShapeError, a.ndim() > 0, "shuffle: expected an array with at least one axis");
-  assign_for("shuffle", a, permutation(a));
+  const EntryScope call("shuffle");
+  CATENA_CHECK(ShapeError, a.ndim() > 0, "expected an array with at least one axis");
+  a.assign(permutation(a));
 }
 
 std::vector<uint8_t> RandomState::bytes(int64_t count) {
-  CATENA_CHECK(ValueError, count >= 0, "bytes: expected a count of at least 0, got ", count);
+  const EntryScope entry("bytes");
+  CATENA_CHECK(ValueError, count >= 0, "expected a count of at least 0, got ", count);
   std::vector<uint8_t> result(static_cast<size_t>(count));
   if (count == 0) return result;
   const int64_t words = (count + 7) / 8;
@@ -230,12 +219,17 @@ Array choice(int64_t n, const Shape& shape, YesNo replace, const Array& p) {
   return default_state().choice(n, shape, replace, p);
 }
 Array choice(const Array& a, const Shape& shape, YesNo replace, const Array& p) {
-  return default_state(device_of("choice", {a})).choice(a, shape, replace, p);
+  const EntryScope call("choice");
+  return default_state(device_of({a})).choice(a, shape, replace, p);
 }
 Array permutation(const Array& a) {
-  return default_state(device_of("permutation", {a})).permutation(a);
+  const EntryScope call("permutation");
+  return default_state(device_of({a})).permutation(a);
 }
-void shuffle(const Array& a) { default_state(device_of("shuffle", {a})).shuffle(a); }
+void shuffle(const Array& a) {
+  const EntryScope call("shuffle");
+  default_state(device_of({a})).shuffle(a);
+}
 std::vector<uint8_t> bytes(int64_t count) { return default_state(cpu(0)).bytes(count); }
 
 }  // namespace random

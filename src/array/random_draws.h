@@ -10,8 +10,8 @@
 namespace catena {
 
 // 16-bit results are rounded once, at the end.
-inline Dtype working_dtype(const char* who, Dtype dtype) {
-  CATENA_CHECK(DtypeError, is_float(dtype), who, ": expected a floating dtype, got ", dtype);
+inline Dtype working_dtype(Dtype dtype) {
+  CATENA_CHECK(DtypeError, is_float(dtype), "expected a floating dtype, got ", dtype);
   return dtype == Dtype::kFloat64 ? dtype : Dtype::kFloat32;
 }
 
@@ -27,12 +27,11 @@ inline Array inside_unit(RandomState& state, const Shape& shape) {
 }
 
 // The one device of all operands that are arrays, else the current one.
-Device device_of(const char* who, std::initializer_list<Operand> operands);
+Device device_of(std::initializer_list<Operand> operands);
 
 // The shape given, to which the parameters must broadcast (ShapeError), or the one they broadcast
 // to.
-Shape shape_of_draw(const char* who, const DrawShape& given,
-                    std::initializer_list<Operand> parameters);
+Shape shape_of_draw(const DrawShape& given, std::initializer_list<Operand> parameters);
 
 // The values that a parameter may have.
 struct ParameterRange {
@@ -41,9 +40,9 @@ struct ParameterRange {
   bool or_equal;  // whether `low` itself is in it
   double high;
 };
-// ValueError "who: expected <what>" unless the extreme values of a parameter, NaN if any is, are in
+// ValueError "expected <what>" unless the extreme values of a parameter, NaN if any is, are in
 // the range.
-void check_extremes(const char* who, const ParameterRange& range, double least, double most);
+void check_extremes(const ParameterRange& range, double least, double most);
 
 // A parameter that a standard distribution is multiplied by, added to or raised to: a number, or an
 // array of the shape that it was given in, of the dtype computed in.
@@ -67,7 +66,7 @@ class DrawParameter {
     return array_.defined() ? DrawParameter(Array(f(array_))) : DrawParameter(double(f(number_)));
   }
   // Waits for a GPU for an array, which is not checked while a graph is captured.
-  const DrawParameter& check(const char* who, const ParameterRange& range) const;
+  const DrawParameter& check(const ParameterRange& range) const;
 
  private:
   Array array_;
@@ -78,7 +77,7 @@ class DrawParameter {
 class RandomParameter {
  public:
   // ShapeError unless an array broadcasts to the shape. Needs the device as current one.
-  RandomParameter(const char* who, const Operand& value, const Shape& shape);
+  RandomParameter(const Operand& value, const Shape& shape);
   RandomParameter(Array list) : value_(std::move(list)) {}
 
   bool single() const { return value_.ndim() == 0; }
@@ -90,7 +89,7 @@ class RandomParameter {
   // For the elements at these positions; undefined: all.
   Array at(const Array& positions) const;
   // As check_extremes; waits for a GPU unless one number was given.
-  const RandomParameter& check(const char* who, const ParameterRange& range) const;
+  const RandomParameter& check(const ParameterRange& range) const;
 
  private:
   Array value_;

@@ -1,7 +1,6 @@
 // The gamma distribution and those made of it: beta, chi-square, F, Student's t, Dirichlet.
 #include <cmath>
 
-#include "array/called_as.h"
 #include "array/one_wait.h"
 #include "array/random_draws.h"
 #include "catena/array/creation.h"
@@ -9,20 +8,20 @@
 #include "catena/array/linalg.h"
 #include "catena/array/reduction.h"
 #include "catena/array/scan.h"
-#include "catena/core/memory_profile.h"
+#include "catena/core/entry_scope.h"
 
 namespace catena {
 
-RandomParameter::RandomParameter(const char* who, const Operand& value, const Shape& shape) {
+RandomParameter::RandomParameter(const Operand& value, const Shape& shape) {
   if (value.array() == nullptr) {
     number_ = value.scalar().to_double();
     value_ = full({}, *number_, Dtype::kFloat64);
     return;
   }
   const Array& given = *value.array();
-  check_defined(who, given);
-  const Shape wide = broadcast_shapes(who, given.shape(), shape);
-  CATENA_CHECK(ShapeError, wide == shape, who, ": parameters of shape ", given.shape(),
+  check_defined(given);
+  const Shape wide = broadcast_shapes(given.shape(), shape);
+  CATENA_CHECK(ShapeError, wide == shape, "parameters of shape ", given.shape(),
                " for numbers of shape ", shape, "; expected them to broadcast to it");
   const Array floats = given.astype(Dtype::kFloat64, false);
   value_ = given.ndim() == 0 ? floats : floats.broadcast_to(shape).ravel();
@@ -39,9 +38,9 @@ Array RandomParameter::at(const Array& positions) const {
   return take(value_, positions, 0, OutOfRange::kWrap);
 }
 
-const RandomParameter& RandomParameter::check(const char* who, const ParameterRange& range) const {
+const RandomParameter& RandomParameter::check(const ParameterRange& range) const {
   if (value_.size() == 0) return *this;
-  check_extremes(who, range, number_ ? *number_ : amin(value_).item<double>(),
+  check_extremes(range, number_ ? *number_ : amin(value_).item<double>(),
                  number_ ? *number_ : amax(value_).item<double>());
   return *this;
 }
@@ -95,11 +94,11 @@ namespace {
 
 constexpr double kLargest = 1e300;  // of parameters: keeps products finite
 
-GammaDraw checked_gamma(RandomState& state, const char* who, const char* what,
-                        const Operand& parameter, const Shape& shape, double times = 1) {
-  const RandomParameter given(who, parameter, shape);
-  refuse_capture(who, given.value());
-  given.check(who, {what, 0, false, kLargest});
+GammaDraw checked_gamma(RandomState& state, const char* what, const Operand& parameter,
+                        const Shape& shape, double times = 1) {
+  const RandomParameter given(parameter, shape);
+  refuse_capture(given.value());
+  given.check({what, 0, false, kLargest});
   return draw_gamma(state, given.times(times), element_count(shape));
 }
 
@@ -110,98 +109,82 @@ Array finish(const Array& flat, const Shape& shape, Dtype dtype) {
 }  // namespace
 
 Array RandomState::gamma(const DrawShape& given, const Operand& k, const Operand& scale,
-                         FloatDtype dtype) try {
-  const CallScope call("random");
-  working_dtype("gamma", dtype);
-  const DeviceScope scope(device_of("gamma", {k, scale}));
-  const Shape shape = shape_of_draw("gamma", given, {k, scale});
-  const RandomParameter times("gamma", scale, shape), of("gamma", k, shape);
-  refuse_capture("gamma", of.value());
-  times.check("gamma", {"scales of at least 0", 0, true, kLargest});
-  of.check("gamma", {"shape parameters of at least 0", 0, true, kLargest});
+                         FloatDtype dtype) {
+  const EntryScope call("gamma");
+  working_dtype(dtype);
+  const DeviceScope scope(device_of({k, scale}));
+  const Shape shape = shape_of_draw(given, {k, scale});
+  const RandomParameter times(scale, shape), of(k, shape);
+  refuse_capture(of.value());
+  times.check({"scales of at least 0", 0, true, kLargest});
+  of.check({"shape parameters of at least 0", 0, true, kLargest});
   const GammaDraw draw = draw_gamma(*this, of, element_count(shape));
   return finish(draw.number() * times.value(), shape, dtype);
-} catch (const Error&) {
-  rethrow_as("gamma");
 }
 
-Array RandomState::standard_gamma(const DrawShape& shape, const Operand& k, FloatDtype dtype) try {
+Array RandomState::standard_gamma(const DrawShape& shape, const Operand& k, FloatDtype dtype) {
+  const EntryScope call("standard_gamma");
   return gamma(shape, k, 1, dtype);
-} catch (const Error&) {
-  rethrow_as("standard_gamma");
 }
 
 Array RandomState::beta(const DrawShape& given, const Operand& a, const Operand& b,
-                        FloatDtype dtype) try {
-  const CallScope call("random");
-  working_dtype("beta", dtype);
-  const DeviceScope scope(device_of("beta", {a, b}));
-  const Shape shape = shape_of_draw("beta", given, {a, b});
-  const GammaDraw x = checked_gamma(*this, "beta", "a above 0", a, shape),
-                  y = checked_gamma(*this, "beta", "b above 0", b, shape);
+                        FloatDtype dtype) {
+  const EntryScope call("beta");
+  working_dtype(dtype);
+  const DeviceScope scope(device_of({a, b}));
+  const Shape shape = shape_of_draw(given, {a, b});
+  const GammaDraw x = checked_gamma(*this, "a above 0", a, shape),
+                  y = checked_gamma(*this, "b above 0", b, shape);
   // x / (x + y), also where both are too small for a double.
   return finish(sigmoid(x.logarithm() - y.logarithm()), shape, dtype);
-} catch (const Error&) {
-  rethrow_as("beta");
 }
 
-Array RandomState::chisquare(const DrawShape& given, const Operand& df, FloatDtype dtype) try {
-  const CallScope call("random");
-  working_dtype("chisquare", dtype);
-  const DeviceScope scope(device_of("chisquare", {df}));
-  const Shape shape = shape_of_draw("chisquare", given, {df});
+Array RandomState::chisquare(const DrawShape& given, const Operand& df, FloatDtype dtype) {
+  const EntryScope call("chisquare");
+  working_dtype(dtype);
+  const DeviceScope scope(device_of({df}));
+  const Shape shape = shape_of_draw(given, {df});
   const char* what = "degrees of freedom above 0";
-  return finish(checked_gamma(*this, "chisquare", what, df, shape, 0.5).number() * 2, shape, dtype);
-} catch (const Error&) {
-  rethrow_as("chisquare");
+  return finish(checked_gamma(*this, what, df, shape, 0.5).number() * 2, shape, dtype);
 }
 
 Array RandomState::f(const DrawShape& given, const Operand& dfnum, const Operand& dfden,
-                     FloatDtype dtype) try {
-  const CallScope call("random");
-  working_dtype("f", dtype);
-  const DeviceScope scope(device_of("f", {dfnum, dfden}));
-  const Shape shape = shape_of_draw("f", given, {dfnum, dfden});
+                     FloatDtype dtype) {
+  const EntryScope call("f");
+  working_dtype(dtype);
+  const DeviceScope scope(device_of({dfnum, dfden}));
+  const Shape shape = shape_of_draw(given, {dfnum, dfden});
   const char* what = "degrees of freedom above 0";
-  const GammaDraw above = checked_gamma(*this, "f", what, dfnum, shape, 0.5),
-                  below = checked_gamma(*this, "f", what, dfden, shape, 0.5);
-  const Array ratio =
-      RandomParameter("f", dfden, shape).value() / RandomParameter("f", dfnum, shape).value();
+  const GammaDraw above = checked_gamma(*this, what, dfnum, shape, 0.5),
+                  below = checked_gamma(*this, what, dfden, shape, 0.5);
+  const Array ratio = RandomParameter(dfden, shape).value() / RandomParameter(dfnum, shape).value();
   // Both may be too small for a double.
   return finish(exp(above.logarithm() - below.logarithm()) * ratio, shape, dtype);
-} catch (const Error&) {
-  rethrow_as("f");
 }
 
-Array RandomState::standard_t(const DrawShape& given, const Operand& df, FloatDtype dtype) try {
-  const CallScope call("random");
-  working_dtype("standard_t", dtype);
-  const DeviceScope scope(device_of("standard_t", {df}));
-  const Shape shape = shape_of_draw("standard_t", given, {df});
+Array RandomState::standard_t(const DrawShape& given, const Operand& df, FloatDtype dtype) {
+  const EntryScope call("standard_t");
+  working_dtype(dtype);
+  const DeviceScope scope(device_of({df}));
+  const Shape shape = shape_of_draw(given, {df});
   const Array z = normal({element_count(shape)});
-  const GammaDraw g =
-      checked_gamma(*this, "standard_t", "degrees of freedom above 0", df, shape, 0.5);
-  const Array half = RandomParameter("standard_t", df, shape).value() * 0.5;
+  const GammaDraw g = checked_gamma(*this, "degrees of freedom above 0", df, shape, 0.5);
+  const Array half = RandomParameter(df, shape).value() * 0.5;
   return finish(z * sqrt(half / g.number()), shape, dtype);
-} catch (const Error&) {
-  rethrow_as("standard_t");
 }
 
-Array RandomState::dirichlet(const Shape& shape, const Array& alpha, FloatDtype dtype) try {
-  const CallScope call("random");
-  working_dtype("dirichlet", dtype);
-  const DeviceScope scope(device_of("dirichlet", {alpha}));
+Array RandomState::dirichlet(const Shape& shape, const Array& alpha, FloatDtype dtype) {
+  const EntryScope call("dirichlet");
+  working_dtype(dtype);
+  const DeviceScope scope(device_of({alpha}));
   CATENA_CHECK(ShapeError, alpha.ndim() == 1 && alpha.size() > 0,
-               "dirichlet: expected a 1-d array of at least one alpha, got shape ", alpha.shape());
+               "expected a 1-d array of at least one alpha, got shape ", alpha.shape());
   Shape wide = shape;
   wide.push_back(alpha.size());
-  const Array logs =
-      checked_gamma(*this, "dirichlet", "alphas above 0", alpha, wide).logarithm().reshape(wide);
+  const Array logs = checked_gamma(*this, "alphas above 0", alpha, wide).logarithm().reshape(wide);
   const ReduceOptions rows(-1, true);
   const Array parts = exp(logs - amax(logs, rows));
   return (parts / sum(parts, rows)).astype(dtype, false);
-} catch (const Error&) {
-  rethrow_as("dirichlet");
 }
 
 }  // namespace catena

@@ -4,12 +4,11 @@
 #include <cmath>
 #include <limits>
 
-#include "array/called_as.h"
 #include "array/result_into.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/math.h"
-#include "catena/core/memory_profile.h"
+#include "catena/core/entry_scope.h"
 #include "catena/kernels/reduce.h"
 
 namespace catena {
@@ -41,17 +40,16 @@ int64_t reduced_count(const Shape& shape, uint32_t mask) {
   return count;
 }
 
-Array reduce(const char* who, ReduceOp op, const Array& a, const ReduceOptions& options,
-             Dtype dtype, double scale = 1) {
-  const CallScope scope(who);
-  const uint32_t mask = axis_mask(normalize_axes(who, options.axes, a.ndim()));
+Array reduce(ReduceOp op, const Array& a, const ReduceOptions& options, Dtype dtype,
+             double scale = 1) {
+  const uint32_t mask = axis_mask(normalize_axes(options.axes, a.ndim()));
   const Shape kept = reduced_shape(a.shape(), mask, true);
   const Shape wanted = options.keepdims ? kept : reduced_shape(a.shape(), mask, false);
   Array target;
   if (options.out) {
-    check_same_device(who, a, *options.out);
-    check_writable(who, *options.out);
-    CATENA_CHECK(ShapeError, options.out->shape() == wanted, who, ": the output has shape ",
+    check_same_device(a, *options.out);
+    check_writable(*options.out);
+    CATENA_CHECK(ShapeError, options.out->shape() == wanted, "the output has shape ",
                  options.out->shape(), ", expected ", wanted);
     if (options.out->dtype() == dtype && !options.out->shares_memory_with(a))
       target = options.out->reshape(kept);
@@ -77,15 +75,15 @@ Dtype sum_dtype(Dtype d) {
 
 Dtype mean_dtype(Dtype d) { return is_float(d) ? d : Dtype::kFloat64; }
 
-void require_elements(const char* who, const Array& a, const ReduceOptions& options) {
-  const uint32_t mask = axis_mask(normalize_axes(who, options.axes, a.ndim()));
-  CATENA_CHECK(ValueError, reduced_count(a.shape(), mask) > 0, who,
-               ": no elements along the reduced axes of shape ", a.shape());
+void require_elements(const Array& a, const ReduceOptions& options) {
+  const uint32_t mask = axis_mask(normalize_axes(options.axes, a.ndim()));
+  CATENA_CHECK(ValueError, reduced_count(a.shape(), mask) > 0,
+               "no elements along the reduced axes of shape ", a.shape());
 }
 
-Dtype spread_dtype(const char* who, const Array& a, const ReduceOptions& options) {
+Dtype spread_dtype(const Array& a, const ReduceOptions& options) {
   const Dtype dtype = options.dtype.value_or(mean_dtype(a.dtype()));
-  CATENA_CHECK(DtypeError, is_float(dtype), who, ": expected a floating dtype for the result, got ",
+  CATENA_CHECK(DtypeError, is_float(dtype), "expected a floating dtype for the result, got ",
                dtype);
   return dtype;
 }
@@ -95,19 +93,18 @@ Dtype unrounded(Dtype dtype) { return itemsize(dtype) == 2 ? Dtype::kFloat32 : d
 
 // How a reduction with `where` or `initial` is put together.
 struct Folding {
-  const char* who;
   ReduceOp op;
   int identity;  // what stands in for the elements left out
   Array (*combine)(const Operand&, const Operand&, const Out&);
 };
 
 // The mask in the shape of a.
-Array checked_mask(const char* who, const Array& a, const Array& mask) {
-  CATENA_CHECK(DtypeError, mask.dtype() == Dtype::kBool, who,
-               ": expected a bool array as `where`, got ", mask.dtype());
-  check_same_device(who, a, mask);
-  CATENA_CHECK(ShapeError, broadcast_shapes(who, a.shape(), mask.shape()) == a.shape(), who,
-               ": a `where` of shape ", mask.shape(), " does not broadcast to the input of shape ",
+Array checked_mask(const Array& a, const Array& mask) {
+  CATENA_CHECK(DtypeError, mask.dtype() == Dtype::kBool, "expected a bool array as `where`, got ",
+               mask.dtype());
+  check_same_device(a, mask);
+  CATENA_CHECK(ShapeError, broadcast_shapes(a.shape(), mask.shape()) == a.shape(),
+               "a `where` of shape ", mask.shape(), " does not broadcast to the input of shape ",
                a.shape());
   return mask.broadcast_to(a.shape());
 }
@@ -122,61 +119,59 @@ ReduceOptions plain_options(const ReduceOptions& options) {
 bool is_extreme(ReduceOp op) { return op == ReduceOp::kMax || op == ReduceOp::kMin; }
 
 Array fold(const Folding& f, const Array& a, const ReduceOptions& options, Dtype dtype) {
-  CATENA_CHECK(ValueError, options.initial || !is_extreme(f.op), f.who,
-               ": a reduction with `where` needs `initial`, the result where no element counts");
+  CATENA_CHECK(ValueError, options.initial || !is_extreme(f.op),
+               "a reduction with `where` needs `initial`, the result where no element counts");
   const Array start = full({}, options.initial.value_or(f.identity), {dtype, a.device()});
   Array x = a;
   if (options.where) {
-    const Array mask = checked_mask(f.who, a, *options.where);
+    const Array mask = checked_mask(a, *options.where);
     x = is_extreme(f.op) ? where(mask, a.astype(dtype, false), start)
                          : where(mask, a, full({}, f.identity, {a.dtype(), a.device()}));
   }
   const ReduceOptions plain = plain_options(options);
-  const uint32_t reduced = axis_mask(normalize_axes(f.who, options.axes, a.ndim()));
+  const uint32_t reduced = axis_mask(normalize_axes(options.axes, a.ndim()));
   const bool nothing = is_extreme(f.op) && reduced_count(a.shape(), reduced) == 0;
   const Shape shape = reduced_shape(a.shape(), reduced, options.keepdims);
-  Array result = nothing ? start.broadcast_to(shape).copy() : reduce(f.who, f.op, x, plain, dtype);
+  Array result = nothing ? start.broadcast_to(shape).copy() : reduce(f.op, x, plain, dtype);
   if (options.initial && !nothing) result = f.combine(result, start, Out(dtype));
-  return result_into(f.who, result, options.out);
+  return result_into(result, options.out);
 }
 
 bool needs_folding(const ReduceOptions& options) { return options.where || options.initial; }
 
 // How many elements the mask leaves, as numbers of a float dtype.
-Array counted(const char* who, const Array& a, const ReduceOptions& options, Dtype dtype) {
+Array counted(const Array& a, const ReduceOptions& options, Dtype dtype) {
   ReduceOptions plain = plain_options(options);
   plain.dtype = dtype;
-  return sum(checked_mask(who, a, *options.where), plain);
+  return sum(checked_mask(a, *options.where), plain);
 }
 
-Array masked_mean(const char* who, const Array& a, const ReduceOptions& options, Dtype dtype) {
+Array masked_mean(const Array& a, const ReduceOptions& options, Dtype dtype) {
   const Dtype wide = unrounded(dtype);
   ReduceOptions inner = plain_options(options);
   inner.where = options.where;
   inner.dtype = wide;
-  const Array mean = divide(sum(a, inner), counted(who, a, options, wide));
-  return result_into(who, mean.astype(dtype, false), options.out);
+  const Array mean = divide(sum(a, inner), counted(a, options, wide));
+  return result_into(mean.astype(dtype, false), options.out);
 }
 
-Array masked_variance(const char* who, const Array& a, const ReduceOptions& options, int64_t ddof,
-                      Dtype dtype) {
+Array masked_variance(const Array& a, const ReduceOptions& options, int64_t ddof, Dtype dtype) {
   const Dtype wide = unrounded(dtype);
   ReduceOptions inner(options.axes, true);
   inner.where = options.where;
   inner.dtype = wide;
-  const Array deviation = subtract(a, masked_mean(who, a, inner, wide), Out(wide));
+  const Array deviation = subtract(a, masked_mean(a, inner, wide), Out(wide));
   inner.keepdims = options.keepdims;
-  const Array count = maximum(subtract(counted(who, a, options, wide), ddof), 0);
+  const Array count = maximum(subtract(counted(a, options, wide), ddof), 0);
   const Array result = divide(sum(square(deviation, deviation), inner), count);
-  return result_into(who, result.astype(dtype, false), options.out);
+  return result_into(result.astype(dtype, false), options.out);
 }
 
 // The mean of squared deviations from the mean, in two passes, rounded once.
-Array variance(const char* who, const Array& a, const ReduceOptions& options, int64_t ddof,
-               Dtype dtype) {
-  refuse_initial(who, options);
-  if (options.where) return masked_variance(who, a, options, ddof, dtype);
-  const uint32_t mask = axis_mask(normalize_axes(who, options.axes, a.ndim()));
+Array variance(const Array& a, const ReduceOptions& options, int64_t ddof, Dtype dtype) {
+  refuse_initial(options);
+  if (options.where) return masked_variance(a, options, ddof, dtype);
+  const uint32_t mask = axis_mask(normalize_axes(options.axes, a.ndim()));
   const auto divisor = static_cast<double>(reduced_count(a.shape(), mask) - ddof);
   ReduceOptions inner = options;
   inner.keepdims = true;
@@ -184,19 +179,18 @@ Array variance(const char* who, const Array& a, const ReduceOptions& options, in
   inner.out = nullptr;
   const Array deviation = subtract(a, mean(a, inner), Out(*inner.dtype));
   if (*inner.dtype != dtype)
-    return reduce(who, ReduceOp::kSum, square(deviation, deviation), options, dtype,
+    return reduce(ReduceOp::kSum, square(deviation, deviation), options, dtype,
                   1 / std::max(divisor, 0.0));
-  const Array result = reduce(who, ReduceOp::kSumOfSquares, deviation, options, dtype);
+  const Array result = reduce(ReduceOp::kSumOfSquares, deviation, options, dtype);
   return divide(result, std::max(divisor, 0.0), result);
 }
 
-Array arg_reduce(const char* who, bool maximum, const Array& a, std::optional<int64_t> axis,
-                 bool keepdims, const Array* out) {
-  const CallScope scope(who);
+Array arg_reduce(bool maximum, const Array& a, std::optional<int64_t> axis, bool keepdims,
+                 const Array* out) {
   const Array x = axis || a.ndim() == 1 ? a : a.ravel();
-  CATENA_CHECK(ShapeError, x.ndim() > 0, who, ": a 0-d array has no axis");
-  const int ax = axis ? normalize_axis(who, *axis, x.ndim()) : 0;
-  CATENA_CHECK(ValueError, x.shape()[ax] > 0, who, ": no elements along axis ", ax, " of shape ",
+  CATENA_CHECK(ShapeError, x.ndim() > 0, "a 0-d array has no axis");
+  const int ax = axis ? normalize_axis(*axis, x.ndim()) : 0;
+  CATENA_CHECK(ValueError, x.shape()[ax] > 0, "no elements along axis ", ax, " of shape ",
                x.shape());
   Shape kept = x.shape();
   kept[ax] = 1;
@@ -206,159 +200,142 @@ Array arg_reduce(const char* who, bool maximum, const Array& a, std::optional<in
     result = result.reshape(keepdims ? Shape(size_t(a.ndim()), 1) : Shape{});
   else if (!keepdims)
     result = result.squeeze({ax});
-  return result_into(who, result, out);
+  return result_into(result, out);
 }
 
-Array arg_reduce(const char* who, bool maximum, const Array& a, std::optional<int64_t> axis,
-                 bool keepdims, const Out& out) {
-  refuse_mask(who, out);
-  const Array result = arg_reduce(who, maximum, a, axis, keepdims, out.array);
+Array arg_reduce(bool maximum, const Array& a, std::optional<int64_t> axis, bool keepdims,
+                 const Out& out) {
+  refuse_mask(out);
+  const Array result = arg_reduce(maximum, a, axis, keepdims, out.array);
   return out.dtype && out.array == nullptr ? result.astype(*out.dtype, false) : result;
 }
 
 }  // namespace
 
-Array sum(const Array& a, const ReduceOptions& options) try {
+Array sum(const Array& a, const ReduceOptions& options) {
+  const EntryScope call("sum");
   const Dtype dtype = options.dtype.value_or(sum_dtype(a.dtype()));
-  if (needs_folding(options)) return fold({"sum", ReduceOp::kSum, 0, add}, a, options, dtype);
-  return reduce("sum", ReduceOp::kSum, a, options, dtype);
-} catch (const Error&) {
-  rethrow_as("sum");
+  if (needs_folding(options)) return fold({ReduceOp::kSum, 0, add}, a, options, dtype);
+  return reduce(ReduceOp::kSum, a, options, dtype);
 }
 
-Array prod(const Array& a, const ReduceOptions& options) try {
+Array prod(const Array& a, const ReduceOptions& options) {
+  const EntryScope call("prod");
   const Dtype dtype = options.dtype.value_or(sum_dtype(a.dtype()));
-  if (needs_folding(options))
-    return fold({"prod", ReduceOp::kProd, 1, multiply}, a, options, dtype);
-  return reduce("prod", ReduceOp::kProd, a, options, dtype);
-} catch (const Error&) {
-  rethrow_as("prod");
+  if (needs_folding(options)) return fold({ReduceOp::kProd, 1, multiply}, a, options, dtype);
+  return reduce(ReduceOp::kProd, a, options, dtype);
 }
 
-Array mean(const Array& a, const ReduceOptions& options) try {
+Array mean(const Array& a, const ReduceOptions& options) {
+  const EntryScope call("mean");
   const Dtype dtype = options.dtype.value_or(mean_dtype(a.dtype()));
-  CATENA_CHECK(DtypeError, is_float(dtype), "mean: expected a floating dtype for the result, got ",
+  CATENA_CHECK(DtypeError, is_float(dtype), "expected a floating dtype for the result, got ",
                dtype);
-  refuse_initial("mean", options);
-  if (options.where) return masked_mean("mean", a, options, dtype);
-  const int64_t n =
-      reduced_count(a.shape(), axis_mask(normalize_axes("mean", options.axes, a.ndim())));
-  return reduce("mean", ReduceOp::kSum, a, options, dtype,
+  refuse_initial(options);
+  if (options.where) return masked_mean(a, options, dtype);
+  const int64_t n = reduced_count(a.shape(), axis_mask(normalize_axes(options.axes, a.ndim())));
+  return reduce(ReduceOp::kSum, a, options, dtype,
                 n ? 1.0 / static_cast<double>(n) : std::numeric_limits<double>::quiet_NaN());
-} catch (const Error&) {
-  rethrow_as("mean");
 }
 
-Array var(const Array& a, const ReduceOptions& options, int64_t ddof) try {
-  return variance("var", a, options, ddof, spread_dtype("var", a, options));
-} catch (const Error&) {
-  rethrow_as("var");
+Array var(const Array& a, const ReduceOptions& options, int64_t ddof) {
+  const EntryScope call("var");
+  return variance(a, options, ddof, spread_dtype(a, options));
 }
 
-Array std(const Array& a, const ReduceOptions& options, int64_t ddof) try {
-  const Dtype dtype = spread_dtype("std", a, options), wide = unrounded(dtype);
+Array std(const Array& a, const ReduceOptions& options, int64_t ddof) {
+  const EntryScope call("std");
+  const Dtype dtype = spread_dtype(a, options), wide = unrounded(dtype);
   ReduceOptions inner = options;
   inner.out = nullptr;
-  const Array v = variance("std", a, inner, ddof, wide);
+  const Array v = variance(a, inner, ddof, wide);
   if (options.out) {
-    CATENA_CHECK(ShapeError, options.out->shape() == v.shape(), "std: the output has shape ",
+    CATENA_CHECK(ShapeError, options.out->shape() == v.shape(), "the output has shape ",
                  options.out->shape(), ", the result has ", v.shape());
     return sqrt(v, *options.out);
   }
   return sqrt(v, dtype == wide ? v : Array::uninitialized(v.shape(), dtype, v.device()));
-} catch (const Error&) {
-  rethrow_as("std");
 }
 
-Array amax(const Array& a, const ReduceOptions& options) try {
+Array amax(const Array& a, const ReduceOptions& options) {
+  const EntryScope call("amax");
   const Dtype dtype = options.dtype.value_or(a.dtype());
-  if (needs_folding(options)) return fold({"amax", ReduceOp::kMax, 0, maximum}, a, options, dtype);
-  require_elements("amax", a, options);
-  return reduce("amax", ReduceOp::kMax, a, options, dtype);
-} catch (const Error&) {
-  rethrow_as("amax");
+  if (needs_folding(options)) return fold({ReduceOp::kMax, 0, maximum}, a, options, dtype);
+  require_elements(a, options);
+  return reduce(ReduceOp::kMax, a, options, dtype);
 }
 
-Array amin(const Array& a, const ReduceOptions& options) try {
+Array amin(const Array& a, const ReduceOptions& options) {
+  const EntryScope call("amin");
   const Dtype dtype = options.dtype.value_or(a.dtype());
-  if (needs_folding(options)) return fold({"amin", ReduceOp::kMin, 0, minimum}, a, options, dtype);
-  require_elements("amin", a, options);
-  return reduce("amin", ReduceOp::kMin, a, options, dtype);
-} catch (const Error&) {
-  rethrow_as("amin");
+  if (needs_folding(options)) return fold({ReduceOp::kMin, 0, minimum}, a, options, dtype);
+  require_elements(a, options);
+  return reduce(ReduceOp::kMin, a, options, dtype);
 }
 
-Array ptp(const Array& a, const ReduceOptions& options) try {
-  refuse_mask("ptp", options);
-  require_elements("ptp", a, options);
+Array ptp(const Array& a, const ReduceOptions& options) {
+  const EntryScope call("ptp");
+  refuse_mask(options);
+  require_elements(a, options);
   ReduceOptions plain = options;
   plain.out = nullptr;
   const Array high = amax(a, plain);
   return options.out ? subtract(high, amin(a, plain), *options.out)
                      : subtract(high, amin(a, plain));
-} catch (const Error&) {
-  rethrow_as("ptp");
 }
 
-Array all(const Array& a, const ReduceOptions& options) try {
-  refuse_initial("all", options);
-  if (options.where) return fold({"all", ReduceOp::kAll, 1, nullptr}, a, options, Dtype::kBool);
-  return reduce("all", ReduceOp::kAll, a, options, Dtype::kBool);
-} catch (const Error&) {
-  rethrow_as("all");
+Array all(const Array& a, const ReduceOptions& options) {
+  const EntryScope call("all");
+  refuse_initial(options);
+  if (options.where) return fold({ReduceOp::kAll, 1, nullptr}, a, options, Dtype::kBool);
+  return reduce(ReduceOp::kAll, a, options, Dtype::kBool);
 }
-Array any(const Array& a, const ReduceOptions& options) try {
-  refuse_initial("any", options);
-  if (options.where) return fold({"any", ReduceOp::kAny, 0, nullptr}, a, options, Dtype::kBool);
-  return reduce("any", ReduceOp::kAny, a, options, Dtype::kBool);
-} catch (const Error&) {
-  rethrow_as("any");
+Array any(const Array& a, const ReduceOptions& options) {
+  const EntryScope call("any");
+  refuse_initial(options);
+  if (options.where) return fold({ReduceOp::kAny, 0, nullptr}, a, options, Dtype::kBool);
+  return reduce(ReduceOp::kAny, a, options, Dtype::kBool);
 }
 
-Array argmax(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Array* out) try {
-  return arg_reduce("argmax", true, a, axis, keepdims, out);
-} catch (const Error&) {
-  rethrow_as("argmax");
+Array argmax(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Array* out) {
+  const EntryScope call("argmax");
+  return arg_reduce(true, a, axis, keepdims, out);
 }
-Array argmin(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Array* out) try {
-  return arg_reduce("argmin", false, a, axis, keepdims, out);
-} catch (const Error&) {
-  rethrow_as("argmin");
+Array argmin(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Array* out) {
+  const EntryScope call("argmin");
+  return arg_reduce(false, a, axis, keepdims, out);
 }
 
-Array argmax(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Out& out) try {
-  return arg_reduce("argmax", true, a, axis, keepdims, out);
-} catch (const Error&) {
-  rethrow_as("argmax");
+Array argmax(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Out& out) {
+  const EntryScope call("argmax");
+  return arg_reduce(true, a, axis, keepdims, out);
 }
-Array argmin(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Out& out) try {
-  return arg_reduce("argmin", false, a, axis, keepdims, out);
-} catch (const Error&) {
-  rethrow_as("argmin");
+Array argmin(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Out& out) {
+  const EntryScope call("argmin");
+  return arg_reduce(false, a, axis, keepdims, out);
 }
 
-int64_t count_nonzero(const Array& a) try {
+int64_t count_nonzero(const Array& a) {
+  const EntryScope call("count_nonzero");
   return sum(not_equal(a, 0)).item<int64_t>();
-} catch (const Error&) {
-  rethrow_as("count_nonzero");
 }
-Array count_nonzero(const Array& a, const ReduceOptions& options) try {
-  refuse_initial("count_nonzero", options);
+Array count_nonzero(const Array& a, const ReduceOptions& options) {
+  const EntryScope call("count_nonzero");
+  refuse_initial(options);
   ReduceOptions counting = options;
   counting.dtype = Dtype::kInt64;
   return sum(not_equal(a, 0), counting);
-} catch (const Error&) {
-  rethrow_as("count_nonzero");
 }
 
 Array sum_to(const Array& a, const Shape& shape) {
+  const EntryScope call("sum_to");
   if (a.shape() == shape) return a;
   const int lead = a.ndim() - shape.ndim();
-  CATENA_CHECK(ShapeError, lead >= 0, "sum_to: ", a.shape(), " has fewer axes than ", shape);
+  CATENA_CHECK(ShapeError, lead >= 0, a.shape(), " has fewer axes than ", shape);
   Axes axes;
   for (int i = 0; i < a.ndim(); ++i) {
     const int64_t to = i < lead ? 1 : shape[i - lead];
-    CATENA_CHECK(ShapeError, i < lead || to == 1 || to == a.shape()[i], "sum_to: ", a.shape(),
+    CATENA_CHECK(ShapeError, i < lead || to == 1 || to == a.shape()[i], a.shape(),
                  " does not sum to ", shape);
     if (i < lead || (to == 1 && a.shape()[i] != 1)) axes.push_back(i);
   }

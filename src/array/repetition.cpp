@@ -2,22 +2,23 @@
 #include <algorithm>
 #include <numeric>
 
-#include "array/called_as.h"
 #include "array/one_wait.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/manipulation.h"
+#include "catena/core/entry_scope.h"
 
 namespace catena {
 
-Array tile(const Array& a, const Shape& repetitions) try {
+Array tile(const Array& a, const Shape& repetitions) {
+  const EntryScope call("tile");
   Array x = a;
   Shape reps = repetitions;
   while (x.ndim() < reps.ndim()) x = x.expand_dims(0);
   while (reps.ndim() < x.ndim()) reps.insert(reps.begin(), 1);
   Shape spread, view_shape, result;  // (r0, n0, r1, n1, ...) written through a broadcast
   for (int i = 0; i < x.ndim(); ++i) {
-    CATENA_CHECK(ValueError, reps[i] >= 0, "tile: negative repetition in ", repetitions);
+    CATENA_CHECK(ValueError, reps[i] >= 0, "negative repetition in ", repetitions);
     spread.push_back(reps[i]);
     spread.push_back(x.shape()[i]);
     view_shape.push_back(1);
@@ -25,13 +26,12 @@ Array tile(const Array& a, const Shape& repetitions) try {
     result.push_back(reps[i] * x.shape()[i]);
   }
   return x.reshape(view_shape).broadcast_to(spread).copy().reshape(result);
-} catch (const Error&) {
-  rethrow_as("tile");
 }
 
 Array repeat(const Array& a, int64_t count, int64_t axis) {
-  CATENA_CHECK(ValueError, count >= 0, "repeat: expected a count of at least 0, got ", count);
-  const int ax = normalize_axis("repeat", axis, a.ndim());
+  const EntryScope call("repeat");
+  CATENA_CHECK(ValueError, count >= 0, "expected a count of at least 0, got ", count);
+  const int ax = normalize_axis(axis, a.ndim());
   Array expanded = a.expand_dims(ax + 1);
   Shape spread = expanded.shape(), result = a.shape();
   spread[ax + 1] = count;
@@ -42,39 +42,40 @@ Array repeat(const Array& a, int64_t count, int64_t axis) {
 Array repeat(const Array& a, int64_t count) { return repeat(a.ravel(), count, 0); }
 
 Array repeat(const Array& a, const std::vector<int64_t>& counts, std::optional<int64_t> axis) {
+  const EntryScope call("repeat");
   const Array x = axis ? a : a.ravel();
-  const int ax = axis ? normalize_axis("repeat", *axis, x.ndim()) : 0;
+  const int ax = axis ? normalize_axis(*axis, x.ndim()) : 0;
   const int64_t extent = x.shape()[size_t(ax)];
   if (counts.size() == 1) return repeat(x, counts[0], ax);
-  CATENA_CHECK(ShapeError, static_cast<int64_t>(counts.size()) == extent, "repeat: ", counts.size(),
+  CATENA_CHECK(ShapeError, static_cast<int64_t>(counts.size()) == extent, counts.size(),
                " counts for axis ", ax, " of extent ", extent);
   std::vector<int64_t> positions;
   for (int64_t i = 0; i < extent; ++i) {
-    CATENA_CHECK(ValueError, counts[size_t(i)] >= 0, "repeat: expected counts of at least 0, got ",
+    CATENA_CHECK(ValueError, counts[size_t(i)] >= 0, "expected counts of at least 0, got ",
                  counts[size_t(i)]);
     positions.insert(positions.end(), size_t(counts[size_t(i)]), i);
   }
   return take(x, array(positions, x.device()), ax, OutOfRange::kWrap);
 }
 
-Array resize(const Array& a, const Shape& shape) try {
+Array resize(const Array& a, const Shape& shape) {
+  const EntryScope call("resize");
   const int64_t size = element_count(shape);
   if (size == 0 || a.size() == 0) return zeros(shape, {a.dtype(), a.device()});
   const Array flat = a.ravel();
   const Array enough = size > a.size() ? tile(flat, {(size + a.size() - 1) / a.size()}) : flat;
   return enough(Slice(0, size)).copy().reshape(shape);
-} catch (const Error&) {
-  rethrow_as("resize");
 }
 
 Array delete_at(const Array& array, const std::vector<int64_t>& positions,
                 std::optional<int64_t> axis) {
+  const EntryScope call("delete_at");
   const Array a = axis ? array : array.ravel();
-  const int ax = normalize_axis("delete_at", axis.value_or(0), a.ndim());
+  const int ax = normalize_axis(axis.value_or(0), a.ndim());
   const int64_t extent = a.shape()[size_t(ax)];
   std::vector<bool> gone(size_t(extent), false);
   for (int64_t p : positions) {
-    CATENA_CHECK(IndexError, p >= -extent && p < extent, "delete_at: position ", p,
+    CATENA_CHECK(IndexError, p >= -extent && p < extent, "position ", p,
                  " is out of bounds for axis ", ax, " of extent ", extent);
     gone[size_t(p < 0 ? p + extent : p)] = true;
   }
@@ -86,11 +87,10 @@ Array delete_at(const Array& array, const std::vector<int64_t>& positions,
 }
 
 Array repeat(const Array& a, const Array& counts, std::optional<int64_t> axis) {
-  CATENA_CHECK(DtypeError, is_int(counts.dtype()), "repeat: counts must be integers, got ",
-               counts.dtype());
-  CATENA_CHECK(ShapeError, counts.ndim() <= 1, "repeat: expected 1-d counts, got shape ",
-               counts.shape());
-  refuse_capture("repeat", counts);
+  const EntryScope call("repeat");
+  CATENA_CHECK(DtypeError, is_int(counts.dtype()), "counts must be integers, got ", counts.dtype());
+  CATENA_CHECK(ShapeError, counts.ndim() <= 1, "expected 1-d counts, got shape ", counts.shape());
+  refuse_capture(counts);
   return repeat(a, counts.to_vector<int64_t>(), axis);
 }
 
@@ -100,8 +100,8 @@ namespace {
 Array insertable(const Array& a, const Operand& operand) {
   Array values =
       operand.array() ? *operand.array() : full({}, operand.scalar(), {a.dtype(), a.device()});
-  check_same_device("insert", a, values);
-  CATENA_CHECK(ShapeError, values.ndim() <= a.ndim(), "insert: values of shape ", values.shape(),
+  check_same_device(a, values);
+  CATENA_CHECK(ShapeError, values.ndim() <= a.ndim(), "values of shape ", values.shape(),
                " have more axes than the array of shape ", a.shape());
   while (values.ndim() < a.ndim()) values = values.expand_dims(0);
   return values.astype(a.dtype(), false);
@@ -111,7 +111,7 @@ Array insertable(const Array& a, const Operand& operand) {
 Array insert_each(const Array& a, std::vector<int64_t> positions, const Array& values, int axis) {
   const int64_t extent = a.shape()[size_t(axis)], added = int64_t(positions.size());
   for (int64_t& p : positions) {
-    CATENA_CHECK(IndexError, p >= -extent && p <= extent, "insert: position ", p,
+    CATENA_CHECK(IndexError, p >= -extent && p <= extent, "position ", p,
                  " is out of bounds for axis ", axis, " of extent ", extent);
     if (p < 0) p += extent;
   }
@@ -130,30 +130,28 @@ Array insert_each(const Array& a, std::vector<int64_t> positions, const Array& v
 
 }  // namespace
 
-Array insert(const Array& a, int64_t position, const Operand& values,
-             std::optional<int64_t> axis) try {
+Array insert(const Array& a, int64_t position, const Operand& values, std::optional<int64_t> axis) {
+  const EntryScope call("insert");
   const Array x = axis ? a : a.ravel();
-  const int ax = normalize_axis("insert", axis.value_or(0), x.ndim());
+  const int ax = normalize_axis(axis.value_or(0), x.ndim());
   const Array v = moveaxis(insertable(x, values), 0, ax);
   const auto added = size_t(v.shape()[size_t(ax)]);
   return insert_each(x, std::vector<int64_t>(added, position), v, ax);
-} catch (const Error&) {
-  rethrow_as("insert");
 }
 
 Array insert(const Array& a, const std::vector<int64_t>& positions, const Operand& values,
-             std::optional<int64_t> axis) try {
+             std::optional<int64_t> axis) {
+  const EntryScope call("insert");
   const Array x = axis ? a : a.ravel();
-  const int ax = normalize_axis("insert", axis.value_or(0), x.ndim());
+  const int ax = normalize_axis(axis.value_or(0), x.ndim());
   const Array v = insertable(x, values);
   if (positions.size() != 1) return insert_each(x, positions, v, ax);
   const auto added = size_t(v.shape()[size_t(ax)]);  // one position takes them all
   return insert_each(x, std::vector<int64_t>(added, positions[0]), v, ax);
-} catch (const Error&) {
-  rethrow_as("insert");
 }
 
-Array block(const std::vector<std::vector<Array>>& rows) try {
+Array block(const std::vector<std::vector<Array>>& rows) {
+  const EntryScope call("block");
   int ndim = 1;
   for (const auto& row : rows) {
     for (const Array& a : row) ndim = std::max(ndim, a.ndim());
@@ -161,7 +159,7 @@ Array block(const std::vector<std::vector<Array>>& rows) try {
   if (rows.size() > 1) ndim = std::max(ndim, 2);
   std::vector<Array> joined;
   for (const auto& row : rows) {
-    CATENA_CHECK(ValueError, !row.empty(), "block: a row without blocks");
+    CATENA_CHECK(ValueError, !row.empty(), "a row without blocks");
     std::vector<Array> parts;
     for (Array a : row) {
       while (a.ndim() < ndim) a = a.expand_dims(0);
@@ -169,10 +167,8 @@ Array block(const std::vector<std::vector<Array>>& rows) try {
     }
     joined.push_back(concatenate(parts, -1));
   }
-  CATENA_CHECK(ValueError, !joined.empty(), "block: expected at least one row of blocks");
+  CATENA_CHECK(ValueError, !joined.empty(), "expected at least one row of blocks");
   return joined.size() == 1 ? joined.front() : concatenate(joined, -2);
-} catch (const Error&) {
-  rethrow_as("block");
 }
 
 }  // namespace catena

@@ -5,31 +5,31 @@
 
 namespace catena {
 
-// `result`, or *out holding it. Throws ShapeError, DeviceError and ValueError (read-only) naming
-// `who`; the elements are cast.
-inline Array result_into(const char* who, const Array& result, const Array* out) {
+// `result`, or *out holding it. Throws ShapeError, DeviceError and ValueError (read-only);
+// the elements are cast.
+inline Array result_into(const Array& result, const Array* out) {
   if (out == nullptr) return result;
-  CATENA_CHECK(ShapeError, out->shape() == result.shape(), who, ": the output has shape ",
-               out->shape(), ", the result has ", result.shape());
-  check_same_device(who, result, *out);
-  check_writable(who, *out);
+  CATENA_CHECK(ShapeError, out->shape() == result.shape(), "the output has shape ", out->shape(),
+               ", the result has ", result.shape());
+  check_same_device(result, *out);
+  check_writable(*out);
   out->assign(result);
   return *out;
 }
 
-// Throws ValueError for arguments of reductions that `who` does not take.
-inline void refuse_initial(const char* who, const ReduceOptions& options) {
-  CATENA_CHECK(ValueError, !options.initial, who, ": takes no `initial`");
+// Throws ValueError for arguments of reductions that a function does not take.
+inline void refuse_initial(const ReduceOptions& options) {
+  CATENA_CHECK(ValueError, !options.initial, "takes no `initial`");
 }
-inline void refuse_mask(const char* who, const ReduceOptions& options) {
-  CATENA_CHECK(ValueError, options.where == nullptr, who,
-               ": takes no `where`; select the elements with a(mask) or where() first");
-  refuse_initial(who, options);
+inline void refuse_mask(const ReduceOptions& options) {
+  CATENA_CHECK(ValueError, options.where == nullptr,
+               "takes no `where`; select the elements with a(mask) or where() first");
+  refuse_initial(options);
 }
 // The same for functions that are not element-wise.
-inline void refuse_mask(const char* who, const Out& out) {
-  CATENA_CHECK(ValueError, out.where == nullptr, who,
-               ": takes no `where`; store the result with copyto(out, result, casting, &mask)");
+inline void refuse_mask(const Out& out) {
+  CATENA_CHECK(ValueError, out.where == nullptr,
+               "takes no `where`; store the result with copyto(out, result, casting, &mask)");
 }
 
 }  // namespace catena

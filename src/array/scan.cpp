@@ -1,7 +1,5 @@
 #include "catena/array/scan.h"
 
-#include "array/called_as.h"
-
 #include <cmath>
 #include <limits>
 
@@ -13,6 +11,7 @@
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
 #include "catena/array/sorting.h"
+#include "catena/core/entry_scope.h"
 #include "catena/kernels/count.h"
 #include "catena/kernels/index.h"
 #include "catena/kernels/scan.h"
@@ -25,15 +24,15 @@ Dtype cumulative_dtype(Dtype d) {
   return is_unsigned_int(d) ? Dtype::kUInt64 : Dtype::kInt64;
 }
 
-Array cumulate(const char* who, bool product, const Array& a, std::optional<int64_t> axis,
+Array cumulate(bool product, const Array& a, std::optional<int64_t> axis,
                std::optional<Dtype> dtype, const Array* out) {
-  check_defined(who, a);
+  check_defined(a);
   const Array x = a.ndim() == 1 || (axis && a.ndim()) ? a : a.ravel();
-  const int ax = normalize_axis(who, axis.value_or(0), x.ndim());
+  const int ax = normalize_axis(axis.value_or(0), x.ndim());
   const Dtype to = dtype.value_or(cumulative_dtype(a.dtype()));
   const bool widens = !is_float(x.dtype()) && (to == Dtype::kInt64 || to == Dtype::kUInt64);
   Array result = Array::uninitialized(x.shape(), to, x.device());
-  if (result.size() == 0) return result_into(who, result, out);
+  if (result.size() == 0) return result_into(result, out);
   const Array input = (widens ? x : x.astype(to, false)).contiguous();
   int64_t outer = 1, inner = 1;
   for (int i = 0; i < ax; ++i) outer *= x.shape()[size_t(i)];
@@ -41,14 +40,14 @@ Array cumulate(const char* who, bool product, const Array& a, std::optional<int6
   const Shape shape{outer, x.shape()[size_t(ax)], inner};
   const Array in = input.reshape(shape), sums = result.reshape(shape);
   kernels::scan(x.device(), ScanCall{product, &in, &sums});
-  return result_into(who, result, out);
+  return result_into(result, out);
 }
 
 // (max(ndim, 1), count) positions, C order.
-Array positions_of(const char* who, const Array& a) {
+Array positions_of(const Array& a) {
   const int64_t rows = std::max(a.ndim(), 1);
   if (a.size() == 0) return empty({rows, 0}, {Dtype::kInt64, a.device()});
-  refuse_capture(who, a);
+  refuse_capture(a);
   const Array x = a.contiguous(), count = empty({}, {Dtype::kInt64, a.device()});
   kernels::nonzero_count(a.device(), {x, count});
   const Array positions = empty({rows, count.item<int64_t>()}, {Dtype::kInt64, a.device()});
@@ -61,7 +60,7 @@ Array as_piece(const Array& a, const Operand& operand, int axis) {
   const Array piece = operand.array() ? *operand.array()
                                       : full({}, operand.scalar(),
                                              {promote(a.dtype(), operand.scalar()), a.device()});
-  check_same_device("diff", a, piece);
+  check_same_device(a, piece);
   if (piece.ndim() > 0) return piece;
   Shape shape = a.shape();
   shape[size_t(axis)] = 1;
@@ -69,8 +68,8 @@ Array as_piece(const Array& a, const Operand& operand, int axis) {
 }
 
 // Smallest and largest element, read with one wait.
-std::pair<Scalar, Scalar> extremes(const char* who, const Array& a) {
-  refuse_capture(who, a);
+std::pair<Scalar, Scalar> extremes(const Array& a) {
+  refuse_capture(a);
   const Array both = empty({2}, {a.dtype(), a.device()});
   const Array low = both[0], high = both[1];
   ReduceOptions to_low, to_high;
@@ -86,19 +85,22 @@ std::pair<Scalar, Scalar> extremes(const char* who, const Array& a) {
 
 Array cumsum(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype,
              const Array* out) {
-  return cumulate("cumsum", false, a, axis, dtype, out);
+  const EntryScope call("cumsum");
+  return cumulate(false, a, axis, dtype, out);
 }
 Array cumprod(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype,
               const Array* out) {
-  return cumulate("cumprod", true, a, axis, dtype, out);
+  const EntryScope call("cumprod");
+  return cumulate(true, a, axis, dtype, out);
 }
 
 Array diff(const Array& a, int64_t n, int64_t axis, const std::optional<Operand>& prepend,
            const std::optional<Operand>& append) {
-  CATENA_CHECK(ValueError, n >= 0, "diff: expected n >= 0, got ", n);
+  const EntryScope call("diff");
+  CATENA_CHECK(ValueError, n >= 0, "expected n >= 0, got ", n);
   if (n == 0) return a;
-  CATENA_CHECK(ShapeError, a.ndim() > 0, "diff: expected at least one axis, got a 0-d array");
-  const int ax = normalize_axis("diff", axis, a.ndim());
+  CATENA_CHECK(ShapeError, a.ndim() > 0, "expected at least one axis, got a 0-d array");
+  const int ax = normalize_axis(axis, a.ndim());
   std::vector<Array> pieces;
   if (prepend) pieces.push_back(as_piece(a, *prepend, ax));
   pieces.push_back(a);
@@ -115,54 +117,50 @@ Array diff(const Array& a, int64_t n, int64_t axis, const std::optional<Operand>
   return x;
 }
 
-std::vector<Array> nonzero(const Array& a) try {
+std::vector<Array> nonzero(const Array& a) {
+  const EntryScope call("nonzero");
   CATENA_CHECK(ShapeError, a.ndim() > 0,
-               "nonzero: expected at least one axis, got a 0-d array; use atleast_1d(a)");
-  const Array positions = positions_of("nonzero", a);
+               "expected at least one axis, got a 0-d array; use atleast_1d(a)");
+  const Array positions = positions_of(a);
   std::vector<Array> result;
   for (int64_t i = 0; i < a.ndim(); ++i) result.push_back(positions[i]);
   return result;
-} catch (const Error&) {
-  rethrow_as("nonzero");
 }
 
-std::vector<Array> where(const Array& condition) try {
+std::vector<Array> where(const Array& condition) {
+  const EntryScope call("where");
   CATENA_CHECK(ShapeError, condition.ndim() > 0,
-               "where: expected a condition of at least one axis, got a 0-d array");
+               "expected a condition of at least one axis, got a 0-d array");
   return nonzero(condition);
-} catch (const Error&) {
-  rethrow_as("where");
 }
 
-Array flatnonzero(const Array& a) try {
-  return positions_of("flatnonzero", a.ravel())[0];
-} catch (const Error&) {
-  rethrow_as("flatnonzero");
+Array flatnonzero(const Array& a) {
+  const EntryScope call("flatnonzero");
+  return positions_of(a.ravel())[0];
 }
 
-Array argwhere(const Array& a) try {
-  const Array positions = positions_of("argwhere", a);
+Array argwhere(const Array& a) {
+  const EntryScope call("argwhere");
+  const Array positions = positions_of(a);
   if (a.ndim() > 0) return positions.transpose();
   return empty({positions.shape()[1], 0}, {Dtype::kInt64, a.device()});
-} catch (const Error&) {
-  rethrow_as("argwhere");
 }
 
 Array bincount(const Array& x, const std::optional<Array>& weights, int64_t minlength) {
-  CATENA_CHECK(DtypeError, !is_float(x.dtype()), "bincount: expected integers, got ", x.dtype());
-  CATENA_CHECK(ShapeError, x.ndim() == 1, "bincount: expected a 1-d array, got shape ", x.shape());
-  CATENA_CHECK(ValueError, minlength >= 0, "bincount: expected minlength >= 0, got ", minlength);
+  const EntryScope call("bincount");
+  CATENA_CHECK(DtypeError, !is_float(x.dtype()), "expected integers, got ", x.dtype());
+  CATENA_CHECK(ShapeError, x.ndim() == 1, "expected a 1-d array, got shape ", x.shape());
+  CATENA_CHECK(ValueError, minlength >= 0, "expected minlength >= 0, got ", minlength);
   if (weights) {
-    check_same_device("bincount", x, *weights);
-    CATENA_CHECK(ShapeError, weights->shape() == x.shape(), "bincount: weights of shape ",
-                 weights->shape(), " for an array of shape ", x.shape());
+    check_same_device(x, *weights);
+    CATENA_CHECK(ShapeError, weights->shape() == x.shape(), "weights of shape ", weights->shape(),
+                 " for an array of shape ", x.shape());
   }
   // NumPy's result for no elements is of integers with weights too.
   if (x.size() == 0) return zeros({minlength}, {Dtype::kInt64, x.device()});
-  const auto [low, high] = extremes("bincount", x);
-  CATENA_CHECK(ValueError, low.to_double() >= 0, "bincount: expected no negative element, got ",
-               low);
-  CATENA_CHECK(ValueError, high.to_double() < 0x1p62, "bincount: element ", high, " is too large");
+  const auto [low, high] = extremes(x);
+  CATENA_CHECK(ValueError, low.to_double() >= 0, "expected no negative element, got ", low);
+  CATENA_CHECK(ValueError, high.to_double() < 0x1p62, "element ", high, " is too large");
   const int64_t length = std::max(minlength, high.to<int64_t>() + 1);
   if (!weights) {
     const Array counts = empty({length}, {Dtype::kInt64, x.device()});
@@ -222,9 +220,9 @@ Array count_in_bins(const Array& a, const Array& edges, bool uniform) {
 
 // Sums of weights in place of counts. An element's bin is found among the edges.
 Array weights_in_bins(const Array& a, const Array& edges, const Array& weights) {
-  check_same_device("histogram", a, weights);
-  CATENA_CHECK(ShapeError, weights.shape() == a.shape(), "histogram: weights of shape ",
-               weights.shape(), " for an array of shape ", a.shape());
+  check_same_device(a, weights);
+  CATENA_CHECK(ShapeError, weights.shape() == a.shape(), "weights of shape ", weights.shape(),
+               " for an array of shape ", a.shape());
   const int64_t bins = std::max<int64_t>(edges.size() - 1, 0);
   const Dtype dtype = weights.dtype() == Dtype::kBool ? Dtype::kFloat64 : weights.dtype();
   // Bin 0 takes what lies before the first edge, bin bins + 1 what lies behind the last, and NaN.
@@ -257,22 +255,23 @@ std::pair<Array, Array> filled(const Array& a, const Array& edges, bool uniform,
 std::pair<Array, Array> histogram(const Array& a, int64_t bins,
                                   std::optional<std::pair<double, double>> range,
                                   const HistogramOptions& options) {
-  CATENA_CHECK(ValueError, bins >= 1, "histogram: expected at least one bin, got ", bins);
+  const EntryScope call("histogram");
+  CATENA_CHECK(ValueError, bins >= 1, "expected at least one bin, got ", bins);
   CATENA_CHECK(ValueError, bins < std::numeric_limits<int64_t>::max(),
-               "histogram: expected fewer than 2^63 - 1 bins, got ", bins);
+               "expected fewer than 2^63 - 1 bins, got ", bins);
   const Dtype dtype = is_float(a.dtype()) ? a.dtype() : Dtype::kFloat64;
   double first = 0, last = 1;
   if (range) {
     std::tie(first, last) = *range;
   } else if (a.size() > 0) {
-    const auto [low, high] = extremes("histogram", a);
+    const auto [low, high] = extremes(a);
     first = low.to_double();
     last = high.to_double();
   }
-  CATENA_CHECK(ValueError, std::isfinite(first) && std::isfinite(last), "histogram: the range [",
-               first, ", ", last, "]", range ? "" : " of the elements", " is not finite");
-  CATENA_CHECK(ValueError, first <= last, "histogram: expected an ascending range, got [", first,
-               ", ", last, "]");
+  CATENA_CHECK(ValueError, std::isfinite(first) && std::isfinite(last), "the range [", first, ", ",
+               last, "]", range ? "" : " of the elements", " is not finite");
+  CATENA_CHECK(ValueError, first <= last, "expected an ascending range, got [", first, ", ", last,
+               "]");
   // Bounds taken from elements have their dtype; given ones are exact until the edges are rounded.
   const Dtype steps = range ? Dtype::kFloat64 : dtype;
   if (first == last) {
@@ -285,14 +284,13 @@ std::pair<Array, Array> histogram(const Array& a, int64_t bins,
 
 std::pair<Array, Array> histogram(const Array& a, const Array& edges,
                                   const HistogramOptions& options) {
-  CATENA_CHECK(ValueError, edges.ndim() == 1, "histogram: expected 1-d edges, got shape ",
-               edges.shape());
-  check_same_device("histogram", a, edges);
+  const EntryScope call("histogram");
+  CATENA_CHECK(ValueError, edges.ndim() == 1, "expected 1-d edges, got shape ", edges.shape());
+  check_same_device(a, edges);
   if (edges.size() > 1) {
-    refuse_capture("histogram", edges);
+    refuse_capture(edges);
     const Array decreases = greater(edges(Slice(0, -1)), edges(Slice(1, none)));
-    CATENA_CHECK(ValueError, !any(decreases).item<bool>(),
-                 "histogram: expected edges that do not decrease");
+    CATENA_CHECK(ValueError, !any(decreases).item<bool>(), "expected edges that do not decrease");
   }
   return filled(a, edges, false, options);
 }

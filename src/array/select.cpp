@@ -1,13 +1,13 @@
 // index_get, index_put, index_add: NumPy's indexing with arrays and masks.
 #include <algorithm>
 
-#include "array/assign.h"
 #include "array/selection.h"
 #include "catena/array/creation.h"
 #include "catena/array/elementwise.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/core/config.h"
+#include "catena/core/entry_scope.h"
 #include "catena/kernels/elementwise_ops.h"
 #include "catena/kernels/index.h"
 
@@ -148,27 +148,26 @@ void bring_back(const MergedTarget& m) {
 }
 
 // The right-hand side as an array of the target's dtype and of the selection's shape.
-Array values_for(const char* who, const Array& a, const Operand& values, const Shape& shape) {
+Array values_for(const Array& a, const Operand& values, const Shape& shape) {
   Array v;
   if (values.array()) {
-    CATENA_CHECK(ValueError, values.array()->defined(), who, ": the values are undefined");
-    check_same_device(who, a, *values.array());
+    CATENA_CHECK(ValueError, values.array()->defined(), "the values are undefined");
+    check_same_device(a, *values.array());
     v = values.array()->astype(a.dtype(), false);
     if (v.shares_memory_with(a)) v = v.copy();
   } else {
-    check_fits(who, values.scalar(), a.dtype());
+    check_fits(values.scalar(), a.dtype());
     v = full({}, values.scalar(), {a.dtype(), a.device()});
   }
   while (v.ndim() > shape.ndim() && v.shape()[0] == 1) v = v[0];  // as in any assignment
   if (v.size() != 1 && !v.is_contiguous()) v = v.copy();          // the order of repeated positions
-  CATENA_CHECK(ShapeError, broadcast_shapes(who, v.shape(), shape) == shape, who,
-               ": values of shape ", v.shape(), " do not broadcast to the indexed shape ", shape);
+  CATENA_CHECK(ShapeError, broadcast_shapes(v.shape(), shape) == shape, "values of shape ",
+               v.shape(), " do not broadcast to the indexed shape ", shape);
   return v.broadcast_to(shape);
 }
 
 // a[mask] = one value writes through where(): nothing needs to be counted.
-bool put_by_mask(const char* who, const Array& a, std::span<const AnyIndex> indices,
-                 const Operand& values) {
+bool put_by_mask(const Array& a, std::span<const AnyIndex> indices, const Operand& values) {
   if (indices.size() != 1 || !indices[0].is_array()) return false;
   const Array& mask = indices[0].array();
   const bool one = !values.array() || (values.array()->defined() && values.array()->ndim() == 0);
@@ -179,7 +178,7 @@ bool put_by_mask(const char* who, const Array& a, std::span<const AnyIndex> indi
   if (!std::equal(mask.shape().begin(), mask.shape().end(), a.shape().begin())) return false;
   Shape spread = mask.shape();
   spread.resize(a.shape().size(), 1);
-  const Array value = values_for(who, a, values, {});
+  const Array value = values_for(a, values, {});
   elementwise(ops::where, {mask.reshape(spread), value, a}, a);
   return true;
 }
@@ -209,15 +208,17 @@ bool all_basic(std::span<const AnyIndex> indices, std::vector<Index>& basic) {
 }  // namespace
 
 AnyIndex::AnyIndex(const Array& positions) : basic_(Slice()), array_(positions) {
-  check_defined("index", positions);
+  const EntryScope call("index");
+  check_defined(positions);
 }
 AnyIndex::AnyIndex(const std::vector<int64_t>& positions)
     : basic_(Slice()), array_(catena::array(positions, cpu(0))), on_host_(true) {}
 
 Array index_get(const Array& a, std::span<const AnyIndex> indices, OutOfRange mode) {
+  const EntryScope call("index_get");
   if (std::vector<Index> basic; all_basic(indices, basic))
     return a.at(std::span<const Index>(basic)).copy();
-  const Selection s = resolve_selection("index_get", a, indices, mode);
+  const Selection s = resolve_selection(a, indices, mode);
   const Array result = Array::uninitialized(s.shape(), a.dtype(), a.device());
   if (result.size() == 0) return result;
   if (is_plain_take(s)) {
@@ -233,17 +234,17 @@ Array index_get(const Array& a, std::span<const AnyIndex> indices, OutOfRange mo
   return result;
 }
 
-void put_for(const char* who, const Array& a, std::span<const AnyIndex> indices,
-             const Operand& values, OutOfRange mode) {
-  check_writable(who, a);
+void index_put(const Array& a, std::span<const AnyIndex> indices, const Operand& values,
+               OutOfRange mode) {
+  const EntryScope call("index_put");
+  check_writable(a);
   if (std::vector<Index> basic; all_basic(indices, basic)) {
     const Array target = a.at(std::span<const Index>(basic));
-    return values.array() ? assign_for(who, target, *values.array())
-                          : fill_for(who, target, values.scalar());
+    return values.array() ? target.assign(*values.array()) : target.fill(values.scalar());
   }
-  if (put_by_mask(who, a, indices, values)) return;
-  Selection s = resolve_selection(who, a, indices, mode);
-  const Array v = values_for(who, a, values, s.shape());
+  if (put_by_mask(a, indices, values)) return;
+  Selection s = resolve_selection(a, indices, mode);
+  const Array v = values_for(a, values, s.shape());
   if (v.size() == 0) return;
   separate_lists(s);
   PreparedSelect p;
@@ -267,16 +268,17 @@ void put_for(const char* who, const Array& a, std::span<const AnyIndex> indices,
   a.note_write();
 }
 
-void add_for(const char* who, const Array& a, std::span<const AnyIndex> indices,
-             const Operand& values, OutOfRange mode) {
-  check_writable(who, a);
+void index_add(const Array& a, std::span<const AnyIndex> indices, const Operand& values,
+               OutOfRange mode) {
+  const EntryScope call("index_add");
+  check_writable(a);
   if (std::vector<Index> basic; all_basic(indices, basic)) {
     const Array target = a.at(std::span<const Index>(basic));
-    add(target, values_for(who, target, values, target.shape()), target);
+    add(target, values_for(target, values, target.shape()), target);
     return;
   }
-  Selection s = resolve_selection(who, a, indices, mode);
-  const Array v = values_for(who, a, values, s.shape());
+  Selection s = resolve_selection(a, indices, mode);
+  const Array v = values_for(a, values, s.shape());
   if (v.size() == 0) return;
   for (PositionList& list : s.lists) {  // the kernel wraps; clipping happens here
     if (mode == OutOfRange::kClip && !list.in_range)
@@ -287,15 +289,6 @@ void add_for(const char* who, const Array& a, std::span<const AnyIndex> indices,
   kernels::scatter_add(a.device(), {m.target, m.positions, m.values});
   bring_back(m);
   a.note_write();
-}
-
-void index_put(const Array& a, std::span<const AnyIndex> indices, const Operand& values,
-               OutOfRange mode) {
-  put_for("index_put", a, indices, values, mode);
-}
-void index_add(const Array& a, std::span<const AnyIndex> indices, const Operand& values,
-               OutOfRange mode) {
-  add_for("index_add", a, indices, values, mode);
 }
 
 Array index_get(const Array& a, std::initializer_list<AnyIndex> indices, OutOfRange mode) {
@@ -324,10 +317,12 @@ void Selected::write_back() const {
   if (source_.defined()) index_put(source_, indices_, *this);
 }
 void Array::set_at(std::initializer_list<AnyIndex> indices, const Operand& values) const {
-  put_for("set_at", *this, span_of(indices), values);
+  const EntryScope call("set_at");
+  index_put(*this, span_of(indices), values);
 }
 void Array::add_at(std::initializer_list<AnyIndex> indices, const Operand& values) const {
-  add_for("add_at", *this, span_of(indices), values);
+  const EntryScope call("add_at");
+  index_add(*this, span_of(indices), values);
 }
 
 }  // namespace catena

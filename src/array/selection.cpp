@@ -29,11 +29,10 @@ struct Pick {
 // The entries walked from left to right.
 class Walk {
  public:
-  Walk(const char* who, const Array& a, std::span<const AnyIndex> indices) : who_(who), a_(a) {
+  Walk(const Array& a, std::span<const AnyIndex> indices) : a_(a) {
     int used = 0;
     for (const AnyIndex& index : indices) used += axes_used(index);
-    CATENA_CHECK(IndexError, used <= a.ndim(), who, ": ", used, " indices for an array of shape ",
-                 a.shape());
+    CATENA_CHECK(IndexError, used <= a.ndim(), used, " indices for an array of shape ", a.shape());
     unused_ = a.ndim() - used;
     for (const AnyIndex& index : indices) step(index);
   }
@@ -80,8 +79,8 @@ class Walk {
       ++view_axis_;
     }
     for (int d = 0; d < mask.ndim(); ++d, ++axis_, ++view_axis_) {
-      CATENA_CHECK(IndexError, mask.shape()[size_t(d)] == a_.shape()[size_t(axis_)], who_,
-                   ": a mask of shape ", mask.shape(), " does not match axis ", axis_,
+      CATENA_CHECK(IndexError, mask.shape()[size_t(d)] == a_.shape()[size_t(axis_)],
+                   "a mask of shape ", mask.shape(), " does not match axis ", axis_,
                    " of an array of shape ", a_.shape());
       basic.push_back(Slice());
     }
@@ -92,7 +91,6 @@ class Walk {
     if (place_ < 0) place_ = result_axis_;
   }
 
-  const char* who_;
   const Array& a_;
   int unused_ = 0;
   int axis_ = 0, view_axis_ = 0, result_axis_ = 0;
@@ -147,15 +145,15 @@ int add_mask(Selection& s, const Array& mask, int axis, int array_axis) {
   return 0;
 }
 
-void add_list(const char* who, Selection& s, const AnyIndex& index, int axis, int array_axis) {
+void add_list(Selection& s, const AnyIndex& index, int axis, int array_axis) {
   const int64_t extent = s.base.shape()[size_t(axis)];
   Array array = index.array();
   const bool known = index.on_host();
   if (known) {  // looked at here, where it costs nothing
-    check_positions(who, array, extent, array_axis);
+    check_positions(array, extent, array_axis);
     array = array.to(s.base.device());
   }
-  s.lists.push_back({integer_positions(who, s.base.device(), array), extent, array_axis, known});
+  s.lists.push_back({integer_positions(s.base.device(), array), extent, array_axis, known});
   s.axes.push_back(axis);
 }
 
@@ -176,36 +174,35 @@ Shape Selection::shape() const {
   return shape;
 }
 
-Selection resolve_selection(const char* who, const Array& a, std::span<const AnyIndex> indices,
-                            OutOfRange mode) {
-  CATENA_CHECK(ValueError, a.defined(), who, ": the array is undefined");
-  const Walk walk(who, a, indices);
+Selection resolve_selection(const Array& a, std::span<const AnyIndex> indices, OutOfRange mode) {
+  CATENA_CHECK(ValueError, a.defined(), "the array is undefined");
+  const Walk walk(a, indices);
   Selection s;
   s.base = a.at(std::span<const Index>(walk.basic));
   s.place = walk.place();
   int merged = 0;
   for (const Pick& pick : walk.picks) {
     const Array& array = pick.index->array();
-    CATENA_CHECK(DeviceError, pick.index->on_host() || array.device() == a.device(), who,
-                 ": the array is on ", a.device(), ", an index on ", array.device(),
+    CATENA_CHECK(DeviceError, pick.index->on_host() || array.device() == a.device(),
+                 "the array is on ", a.device(), ", an index on ", array.device(),
                  "; move it with to(device)");
     if (is_mask(*pick.index))
       merged += add_mask(s, array, pick.view_axis - merged, pick.array_axis);
     else
-      add_list(who, s, *pick.index, pick.view_axis - merged, pick.array_axis);
+      add_list(s, *pick.index, pick.view_axis - merged, pick.array_axis);
   }
   s.may_repeat = !(walk.picks.size() == 1 && is_mask(*walk.picks.front().index));
   bool mixed = false;
   for (PositionList& list : s.lists) {
-    s.broadcast = broadcast_shapes(who, s.broadcast, list.array.shape());
+    s.broadcast = broadcast_shapes(s.broadcast, list.array.shape());
     mixed = mixed || list.array.dtype() != s.lists.front().array.dtype();
   }
   for (PositionList& list : s.lists) {
-    CATENA_CHECK(IndexError, list.extent > 0 || list.array.size() == 0, who,
-                 ": positions along axis ", list.axis, " of extent 0");
+    CATENA_CHECK(IndexError, list.extent > 0 || list.array.size() == 0, "positions along axis ",
+                 list.axis, " of extent 0");
     if (mixed) list.array = list.array.astype(Dtype::kInt64, false);
   }
-  if (mode == OutOfRange::kRaise) check_positions(who, s.lists);
+  if (mode == OutOfRange::kRaise) check_positions(s.lists);
   return s;
 }
 

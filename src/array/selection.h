@@ -22,7 +22,6 @@ struct Selection {
 
 // Applies NumPy's rules to the entries and looks whether positions are in range if the mode says
 // so. Throws as index_get.
-Selection resolve_selection(const char* who, const Array& a, std::span<const AnyIndex> indices,
-                            OutOfRange mode);
+Selection resolve_selection(const Array& a, std::span<const AnyIndex> indices, OutOfRange mode);
 
 }  // namespace catena

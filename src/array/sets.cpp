@@ -1,26 +1,26 @@
 #include "catena/array/sets.h"
 
-#include "array/called_as.h"
-
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/array/sorting.h"
+#include "catena/core/entry_scope.h"
 
 namespace catena {
 namespace {
 
 // Distinct elements of both, sorted together: those of both sets stand twice.
-Array merged(const char* who, const Array& a, const Array& b) {
-  check_same_device(who, a, b);
+Array merged(const Array& a, const Array& b) {
+  check_same_device(a, b);
   return sort(concatenate({unique(a).values, unique(b).values}));
 }
 
 }  // namespace
 
-Array isin(const Array& elements, const Array& candidates, bool invert) try {
-  check_same_device("isin", elements, candidates);
+Array isin(const Array& elements, const Array& candidates, bool invert) {
+  const EntryScope call("isin");
+  check_same_device(elements, candidates);
   if (candidates.size() == 0) return full(elements.shape(), invert, {elements.device()});
   const Dtype dtype = promote(elements.dtype(), candidates.dtype());
   const Array x = elements.astype(dtype, false),
@@ -28,12 +28,11 @@ Array isin(const Array& elements, const Array& candidates, bool invert) try {
   // The only place where an equal element can be.
   const Array found = take(sorted, searchsorted(sorted, x), 0, OutOfRange::kClip);
   return invert ? not_equal(found, x) : equal(found, x);
-} catch (const Error&) {
-  rethrow_as("isin");
 }
 
 Array intersect1d(const Array& a, const Array& b) {
-  const Array both = merged("intersect1d", a, b);
+  const EntryScope call("intersect1d");
+  const Array both = merged(a, b);
   const int64_t n = both.size();
   if (n < 2) return both(Slice(0, 0)).copy();
   const Array first = both(Slice(0, n - 1));
@@ -41,18 +40,21 @@ Array intersect1d(const Array& a, const Array& b) {
 }
 
 Array union1d(const Array& a, const Array& b) {
-  check_same_device("union1d", a, b);
+  const EntryScope call("union1d");
+  check_same_device(a, b);
   return unique(concatenate({a, b}, none)).values;
 }
 
 Array setdiff1d(const Array& a, const Array& b) {
-  check_same_device("setdiff1d", a, b);
+  const EntryScope call("setdiff1d");
+  check_same_device(a, b);
   const Array own = unique(a).values;
   return extract(isin(own, b, true), own);
 }
 
 Array setxor1d(const Array& a, const Array& b) {
-  const Array both = merged("setxor1d", a, b);
+  const EntryScope call("setxor1d");
+  const Array both = merged(a, b);
   const int64_t n = both.size();
   if (n == 0) return both;
   // Another number than both neighbours.

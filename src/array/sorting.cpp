@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "array/called_as.h"
 #include "array/one_wait.h"
 #include "array/result_into.h"
 #include "catena/array/along_axis.h"
@@ -11,6 +10,7 @@
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
 #include "catena/array/scan.h"
+#include "catena/core/entry_scope.h"
 #include "catena/kernels/index.h"
 #include "catena/kernels/sort.h"
 
@@ -20,9 +20,9 @@ namespace {
 // An array as contiguous rows along one axis, and the way back for results of `keep` columns.
 class Rows {
  public:
-  Rows(const char* who, const Array& a, std::optional<int64_t> axis) {
+  Rows(const Array& a, std::optional<int64_t> axis) {
     const Array x = axis ? a : a.ravel();
-    axis_ = normalize_axis(who, axis.value_or(0), x.ndim());
+    axis_ = normalize_axis(axis.value_or(0), x.ndim());
     const Array moved = axis_ == x.ndim() - 1 ? x : moveaxis(x, axis_, -1);
     shape_ = moved.shape();
     extent_ = shape_.back();
@@ -50,40 +50,38 @@ class Rows {
   Array input_;
 };
 
-void require_vector(const char* who, const char* what, const Array& a) {
-  CATENA_CHECK(ShapeError, a.ndim() == 1, who, ": expected ", what, " to be 1-d, got shape ",
-               a.shape());
+void require_vector(const char* what, const Array& a) {
+  CATENA_CHECK(ShapeError, a.ndim() == 1, "expected ", what, " to be 1-d, got shape ", a.shape());
 }
 
 }  // namespace
 
-Array sort(const Array& a, std::optional<int64_t> axis, const Array* out) try {
-  const Rows rows("sort", a, axis);
+Array sort(const Array& a, std::optional<int64_t> axis, const Array* out) {
+  const EntryScope call("sort");
+  const Rows rows(a, axis);
   const Array values = rows.make(rows.extent(), a.dtype());
   if (values.size() > 0)
     kernels::sort(a.device(), SortCall{&rows.input(), false, &values, nullptr});
-  return result_into("sort", rows.restore(values), out);
-} catch (const Error&) {
-  rethrow_as("sort");
+  return result_into(rows.restore(values), out);
 }
 
-Array argsort(const Array& a, std::optional<int64_t> axis) try {
+Array argsort(const Array& a, std::optional<int64_t> axis) {
+  const EntryScope call("argsort");
   // NumPy counts a 0-d array as one element here, though not in sort.
-  const Rows rows("argsort", a.ndim() ? a : a.reshape({1}), axis);
+  const Rows rows(a.ndim() ? a : a.reshape({1}), axis);
   const Array positions = rows.make(rows.extent(), Dtype::kInt64);
   if (positions.size() > 0)
     kernels::sort(a.device(), SortCall{&rows.input(), false, nullptr, &positions});
   return rows.restore(positions);
-} catch (const Error&) {
-  rethrow_as("argsort");
 }
 
-Array lexsort(std::span<const Array> keys, int64_t axis) try {
-  CATENA_CHECK(ValueError, !keys.empty(), "lexsort: expected at least one key");
+Array lexsort(std::span<const Array> keys, int64_t axis) {
+  const EntryScope call("lexsort");
+  CATENA_CHECK(ValueError, !keys.empty(), "expected at least one key");
   Array order = argsort(keys.front(), axis);
   for (const Array& key : keys.subspan(1)) {
-    check_same_device("lexsort", keys.front(), key);
-    CATENA_CHECK(ShapeError, key.shape() == keys.front().shape(), "lexsort: keys of shapes ",
+    check_same_device(keys.front(), key);
+    CATENA_CHECK(ShapeError, key.shape() == keys.front().shape(), "keys of shapes ",
                  keys.front().shape(), " and ", key.shape(), "; expected one shape");
     if (key.ndim() == 0) continue;
     const auto known = OutOfRange::kWrap;
@@ -91,34 +89,31 @@ Array lexsort(std::span<const Array> keys, int64_t axis) try {
     order = take_along_axis(order, next, axis, known);
   }
   return order;
-} catch (const Error&) {
-  rethrow_as("lexsort");
 }
-Array lexsort(std::initializer_list<Array> keys, int64_t axis) try {
+Array lexsort(std::initializer_list<Array> keys, int64_t axis) {
+  const EntryScope call("lexsort");
   return lexsort(std::span<const Array>(keys.begin(), keys.size()), axis);
-} catch (const Error&) {
-  rethrow_as("lexsort");
 }
 
 std::pair<Array, Array> topk(const Array& a, int64_t k, std::optional<int64_t> axis,
-                             YesNo largest) try {
-  const Rows rows("topk", a, axis);
-  CATENA_CHECK(ValueError, k >= 0 && k <= rows.extent(), "topk: expected k of 0 to ", rows.extent(),
+                             YesNo largest) {
+  const EntryScope call("topk");
+  const Rows rows(a, axis);
+  CATENA_CHECK(ValueError, k >= 0 && k <= rows.extent(), "expected k of 0 to ", rows.extent(),
                ", the extent of the axis of shape ", a.shape(), ", got ", k);
   const Array values = rows.make(k, a.dtype()), positions = rows.make(k, Dtype::kInt64);
   if (values.size() > 0)
     kernels::sort(a.device(), SortCall{&rows.input(), largest, &values, &positions});
   return {rows.restore(values), rows.restore(positions)};
-} catch (const Error&) {
-  rethrow_as("topk");
 }
 
 Array searchsorted(const Array& sorted, const Operand& values, bool right) {
-  require_vector("searchsorted", "the sorted array", sorted);
+  const EntryScope call("searchsorted");
+  require_vector("the sorted array", sorted);
   const Array v = values.array() ? *values.array()
                                  : scalar_array(values.scalar(),
                                                 {values.scalar().default_dtype(), sorted.device()});
-  check_same_device("searchsorted", sorted, v);
+  check_same_device(sorted, v);
   const Dtype dtype = promote(sorted.dtype(), v.dtype());
   Array result = Array::uninitialized(v.shape(), Dtype::kInt64, v.device());
   if (result.size() > 0) {
@@ -129,19 +124,19 @@ Array searchsorted(const Array& sorted, const Operand& values, bool right) {
 }
 
 Array digitize(const Array& x, const Array& bins, bool right) {
-  CATENA_CHECK(ValueError, bins.ndim() == 1, "digitize: expected bins to be 1-d, got shape ",
-               bins.shape());
-  check_same_device("digitize", x, bins);
+  const EntryScope call("digitize");
+  CATENA_CHECK(ValueError, bins.ndim() == 1, "expected bins to be 1-d, got shape ", bins.shape());
+  check_same_device(x, bins);
   const int64_t n = bins.size();
   if (n < 2) return searchsorted(bins, x, !right);
-  refuse_capture("digitize", bins);
+  refuse_capture(bins);
   const Array before = bins(Slice(0, n - 1)), after = bins(Slice(1, n));
   const Array verdict = empty({2}, {Dtype::kBool, bins.device()});
   verdict[0].assign(all(less_equal(before, after)));
   verdict[1].assign(all(greater_equal(before, after)));
   const std::vector<bool> monotonic = verdict.to_vector<bool>();
   CATENA_CHECK(ValueError, monotonic[0] || monotonic[1],
-               "digitize: expected bins that increase or decrease monotonically");
+               "expected bins that increase or decrease monotonically");
   if (monotonic[0]) return searchsorted(bins, x, !right);
   return subtract(n, searchsorted(flip(bins), x, !right));
 }
@@ -153,7 +148,7 @@ Array run_lengths(const Array& first, int64_t n) { return diff(first, 1, 0, {}, 
 
 // Distinct slices: rows sorted by their elements, the first one being the most significant.
 Unique unique_slices(const Array& a, const UniqueOptions& options) {
-  const int axis = normalize_axis("unique", *options.axis, a.ndim());
+  const int axis = normalize_axis(*options.axis, a.ndim());
   const Array moved = moveaxis(a, axis, 0);
   const int64_t n = moved.shape()[0], width = n > 0 ? a.size() / n : 0;
   const Array rows = moved.reshape({n, width});
@@ -182,7 +177,8 @@ Unique unique_slices(const Array& a, const UniqueOptions& options) {
 
 }  // namespace
 
-Unique unique(const Array& a, const UniqueOptions& options) try {
+Unique unique(const Array& a, const UniqueOptions& options) {
+  const EntryScope call("unique");
   if (options.axis) return unique_slices(a, options);
   const Array x = a.ravel();
   const int64_t n = x.size();
@@ -191,7 +187,7 @@ Unique unique(const Array& a, const UniqueOptions& options) try {
   Array sorted = empty_like(x), order, starts = empty({n}, {Dtype::kBool, a.device()});
   if (ordered) order = empty({n}, {Dtype::kInt64, a.device()});
   if (n > 0) {
-    refuse_capture("unique", a);
+    refuse_capture(a);
     const Array input = x.contiguous().reshape({1, n}), values = sorted.reshape({1, n});
     const Array positions = ordered ? order.reshape({1, n}) : Array();
     kernels::sort(a.device(), SortCall{&input, false, &values, ordered ? &positions : nullptr});
@@ -210,8 +206,6 @@ Unique unique(const Array& a, const UniqueOptions& options) try {
     result.inverse = result.inverse.reshape(a.shape());
   }
   return result;
-} catch (const Error&) {
-  rethrow_as("unique");
 }
 
 }  // namespace catena

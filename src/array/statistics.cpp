@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "array/called_as.h"
 #include "array/one_wait.h"
 #include "array/result_into.h"
 #include "catena/array/creation.h"
@@ -11,6 +10,7 @@
 #include "catena/array/linalg.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
+#include "catena/core/entry_scope.h"
 
 namespace catena {
 namespace {
@@ -18,52 +18,50 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 // The elements that are numbers, among those of options.where.
-Array numbers_of(const char* who, const Array& a, const ReduceOptions& options) {
+Array numbers_of(const Array& a, const ReduceOptions& options) {
   const Array numbers = logical_not(isnan(a));
-  CATENA_CHECK(DtypeError, !options.where || options.where->dtype() == Dtype::kBool, who,
-               ": expected a bool array as `where`, got ", options.where->dtype());
+  CATENA_CHECK(DtypeError, !options.where || options.where->dtype() == Dtype::kBool,
+               "expected a bool array as `where`, got ", options.where->dtype());
   return options.where ? logical_and(numbers, *options.where) : numbers;
 }
 
 using Spread = Array (*)(const Array&, const ReduceOptions&, int64_t);
 
 // var or std of the numbers.
-Array spread(const char* who, Spread function, const Array& a, const ReduceOptions& options,
-             int64_t ddof) {
-  refuse_initial(who, options);
+Array spread(Spread function, const Array& a, const ReduceOptions& options, int64_t ddof) {
+  refuse_initial(options);
   if (!is_float(a.dtype())) return function(a, options, ddof);
-  const Array numbers = numbers_of(who, a, options);
+  const Array numbers = numbers_of(a, options);
   ReduceOptions inner(options.axes, options.keepdims);
   inner.dtype = options.dtype;
   inner.where = &numbers;
   const Array result = function(a, inner, ddof);
   const Array count = sum(numbers, ReduceOptions(options.axes, options.keepdims));
-  return result_into(who, where(less_equal(count, ddof), kNan, result), options.out);
+  return result_into(where(less_equal(count, ddof), kNan, result), options.out);
 }
 
-Array arg_extreme(const char* who, bool maximum, const Array& a, std::optional<int64_t> axis,
-                  bool keepdims) {
+Array arg_extreme(bool maximum, const Array& a, std::optional<int64_t> axis, bool keepdims) {
   if (!is_float(a.dtype())) return maximum ? argmax(a, axis, keepdims) : argmin(a, axis, keepdims);
   const double last = std::numeric_limits<double>::infinity();
   const Array nan = isnan(a), x = where(nan, maximum ? -last : last, a);
-  refuse_capture(who, a);
+  refuse_capture(a);
   const Array empty = axis ? all(nan, *axis) : all(nan);
-  CATENA_CHECK(ValueError, a.size() == 0 || !any(empty).item<bool>(), who,
-               ": a slice holds nothing but NaN");
+  CATENA_CHECK(ValueError, a.size() == 0 || !any(empty).item<bool>(),
+               "a slice holds nothing but NaN");
   return maximum ? argmax(x, axis, keepdims) : argmin(x, axis, keepdims);
 }
 
 // Variables as rows, in float64.
-Array variables(const char* who, const Array& x, bool rowvar) {
-  CATENA_CHECK(ShapeError, x.ndim() <= 2, who, ": expected at most 2 axes, got shape ", x.shape());
+Array variables(const Array& x, bool rowvar) {
+  CATENA_CHECK(ShapeError, x.ndim() <= 2, "expected at most 2 axes, got shape ", x.shape());
   const Array table = atleast_2d(x).astype(Dtype::kFloat64, false);
   return rowvar || x.ndim() < 2 ? table : table.transpose();
 }
 
-Array joined_variables(const char* who, const Array& x, const Array& y, bool rowvar) {
-  check_same_device(who, x, y);
-  const Array a = variables(who, x, rowvar), b = variables(who, y, rowvar);
-  CATENA_CHECK(ShapeError, a.shape(1) == b.shape(1), who, ": ", a.shape(1), " and ", b.shape(1),
+Array joined_variables(const Array& x, const Array& y, bool rowvar) {
+  check_same_device(x, y);
+  const Array a = variables(x, rowvar), b = variables(y, rowvar);
+  CATENA_CHECK(ShapeError, a.shape(1) == b.shape(1), a.shape(1), " and ", b.shape(1),
                " observations; expected as many");
   return concatenate({a, b}, 0);
 }
@@ -85,64 +83,55 @@ Array correlation(const Array& c) {
 
 }  // namespace
 
-Array nanvar(const Array& a, const ReduceOptions& options, int64_t ddof) try {
-  return spread("nanvar", var, a, options, ddof);
-} catch (const Error&) {
-  rethrow_as("nanvar");
+Array nanvar(const Array& a, const ReduceOptions& options, int64_t ddof) {
+  const EntryScope call("nanvar");
+  return spread(var, a, options, ddof);
 }
-Array nanstd(const Array& a, const ReduceOptions& options, int64_t ddof) try {
-  return spread("nanstd", catena::std, a, options, ddof);
-} catch (const Error&) {
-  rethrow_as("nanstd");
+Array nanstd(const Array& a, const ReduceOptions& options, int64_t ddof) {
+  const EntryScope call("nanstd");
+  return spread(catena::std, a, options, ddof);
 }
 
-Array nanargmax(const Array& a, std::optional<int64_t> axis, YesNo keepdims) try {
-  return arg_extreme("nanargmax", true, a, axis, keepdims);
-} catch (const Error&) {
-  rethrow_as("nanargmax");
+Array nanargmax(const Array& a, std::optional<int64_t> axis, YesNo keepdims) {
+  const EntryScope call("nanargmax");
+  return arg_extreme(true, a, axis, keepdims);
 }
-Array nanargmin(const Array& a, std::optional<int64_t> axis, YesNo keepdims) try {
-  return arg_extreme("nanargmin", false, a, axis, keepdims);
-} catch (const Error&) {
-  rethrow_as("nanargmin");
+Array nanargmin(const Array& a, std::optional<int64_t> axis, YesNo keepdims) {
+  const EntryScope call("nanargmin");
+  return arg_extreme(false, a, axis, keepdims);
 }
 
-Array nancumsum(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype) try {
+Array nancumsum(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype) {
+  const EntryScope call("nancumsum");
   return cumsum(is_float(a.dtype()) ? where(isnan(a), 0, a) : a, axis, dtype);
-} catch (const Error&) {
-  rethrow_as("nancumsum");
 }
-Array nancumprod(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype) try {
+Array nancumprod(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype) {
+  const EntryScope call("nancumprod");
   return cumprod(is_float(a.dtype()) ? where(isnan(a), 1, a) : a, axis, dtype);
-} catch (const Error&) {
-  rethrow_as("nancumprod");
 }
 
-Array cov(const Array& x, const CovarianceOptions& options) try {
-  return covariance(variables("cov", x, options.rowvar), options);
-} catch (const Error&) {
-  rethrow_as("cov");
+Array cov(const Array& x, const CovarianceOptions& options) {
+  const EntryScope call("cov");
+  return covariance(variables(x, options.rowvar), options);
 }
-Array cov(const Array& x, const Array& y, const CovarianceOptions& options) try {
-  return covariance(joined_variables("cov", x, y, options.rowvar), options);
-} catch (const Error&) {
-  rethrow_as("cov");
+Array cov(const Array& x, const Array& y, const CovarianceOptions& options) {
+  const EntryScope call("cov");
+  return covariance(joined_variables(x, y, options.rowvar), options);
 }
-Array corrcoef(const Array& x, YesNo rowvar) try {
-  return correlation(covariance(variables("corrcoef", x, rowvar), {}));
-} catch (const Error&) {
-  rethrow_as("corrcoef");
+Array corrcoef(const Array& x, YesNo rowvar) {
+  const EntryScope call("corrcoef");
+  return correlation(covariance(variables(x, rowvar), {}));
 }
-Array corrcoef(const Array& x, const Array& y, YesNo rowvar) try {
-  return correlation(covariance(joined_variables("corrcoef", x, y, rowvar), {}));
-} catch (const Error&) {
-  rethrow_as("corrcoef");
+Array corrcoef(const Array& x, const Array& y, YesNo rowvar) {
+  const EntryScope call("corrcoef");
+  return correlation(covariance(joined_variables(x, y, rowvar), {}));
 }
 
 Array histogramdd(const Array& samples, const std::vector<Array>& edges,
-                  const HistogramOptions& options) try {
+                  const HistogramOptions& options) {
+  const EntryScope call("histogramdd");
   CATENA_CHECK(ShapeError, samples.ndim() == 2 && samples.shape(1) == int64_t(edges.size()),
-               "histogramdd: samples of shape ", samples.shape(), " for ", edges.size(),
+               "samples of shape ", samples.shape(), " for ", edges.size(),
                " lists of edges; expected (elements, axes)");
   // Cells in the order of the result; elements outside share one cell behind all of them.
   Array cell = zeros({samples.shape(0)}, {Dtype::kInt64, samples.device()}), inside;
@@ -150,7 +139,7 @@ Array histogramdd(const Array& samples, const std::vector<Array>& edges,
   for (int64_t k = 0; k < samples.shape(1); ++k) {
     const Array x = samples(Slice(), k), e = histogram(x, edges[size_t(k)]).second;
     const int64_t bins = e.size() - 1;
-    CATENA_CHECK(ShapeError, bins >= 1, "histogramdd: expected at least 2 edges for axis ", k);
+    CATENA_CHECK(ShapeError, bins >= 1, "expected at least 2 edges for axis ", k);
     const Array bin =
         subtract(subtract(searchsorted(e, x, true), 1), equal(x, e[bins]).astype(Dtype::kInt64));
     const Array valid = logical_and(greater_equal(bin, 0), less(bin, bins));
@@ -171,32 +160,27 @@ Array histogramdd(const Array& samples, const std::vector<Array>& edges,
     counts = divide(counts, diff(edges[k]).reshape(line));
   }
   return counts;
-} catch (const Error&) {
-  rethrow_as("histogramdd");
 }
 
 Histogram2d histogram2d(const Array& x, const Array& y, const Array& x_edges, const Array& y_edges,
-                        const HistogramOptions& options) try {
+                        const HistogramOptions& options) {
+  const EntryScope call("histogram2d");
   CATENA_CHECK(ShapeError, x.ndim() == 1 && x.shape() == y.shape(),
-               "histogram2d: expected two 1-d arrays of one length, got shapes ", x.shape(),
-               " and ", y.shape());
+               "expected two 1-d arrays of one length, got shapes ", x.shape(), " and ", y.shape());
   Histogram2d result{
       {}, x_edges.astype(Dtype::kFloat64, false), y_edges.astype(Dtype::kFloat64, false)};
   const Array samples = stack({x.astype(Dtype::kFloat64), y.astype(Dtype::kFloat64)}, 1);
   result.counts = histogramdd(samples, {result.x_edges, result.y_edges}, options);
   return result;
-} catch (const Error&) {
-  rethrow_as("histogram2d");
 }
 
 Histogram2d histogram2d(const Array& x, const Array& y, int64_t bins,
-                        const HistogramOptions& options) try {
+                        const HistogramOptions& options) {
+  const EntryScope call("histogram2d");
   const auto edges = [&](const Array& a) {
     return histogram(a.astype(Dtype::kFloat64, false), bins).second;
   };
   return histogram2d(x, y, edges(x), edges(y), options);
-} catch (const Error&) {
-  rethrow_as("histogram2d");
 }
 
 }  // namespace catena

@@ -1,11 +1,11 @@
 // Averages with weights and reductions that leave NaN out.
 #include <limits>
 
-#include "array/called_as.h"
 #include "array/result_into.h"
 #include "catena/array/indexing.h"
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
+#include "catena/core/entry_scope.h"
 
 namespace catena {
 namespace {
@@ -13,11 +13,11 @@ namespace {
 // Weights that broadcast against a.
 Array spread_weights(const Array& a, const Array& weights, const ReduceOptions& options) {
   if (weights.shape() == a.shape()) return weights;
-  CATENA_CHECK(ShapeError, options.axes.size() == 1 && weights.ndim() == 1,
-               "average: weights of shape ", weights.shape(), " for an array of shape ", a.shape(),
+  CATENA_CHECK(ShapeError, options.axes.size() == 1 && weights.ndim() == 1, "weights of shape ",
+               weights.shape(), " for an array of shape ", a.shape(),
                "; expected its shape, or 1-d weights and one axis");
-  const int axis = normalize_axis("average", options.axes[0], a.ndim());
-  CATENA_CHECK(ShapeError, weights.size() == a.shape()[size_t(axis)], "average: ", weights.size(),
+  const int axis = normalize_axis(options.axes[0], a.ndim());
+  CATENA_CHECK(ShapeError, weights.size() == a.shape()[size_t(axis)], weights.size(),
                " weights for axis ", axis, " of shape ", a.shape());
   Shape shape(size_t(a.ndim()), 1);
   shape[size_t(axis)] = weights.size();
@@ -30,21 +30,21 @@ Array without_nan(const Array& a, const Scalar& replacement) {
 }
 
 // NaN where every element along the axes is NaN.
-Array mark_empty(const char* who, const Array& a, const ReduceOptions& options,
-                 const Array& result) {
+Array mark_empty(const Array& a, const ReduceOptions& options, const Array& result) {
   ReduceOptions plain = options;
   plain.out = nullptr;
   plain.dtype.reset();
   const Array empty = all(isnan(a), plain);
   const Array marked = where(empty, std::numeric_limits<double>::quiet_NaN(), result);
-  return result_into(who, marked, options.out);
+  return result_into(marked, options.out);
 }
 
 }  // namespace
 
-Array average(const Array& a, const Array& weights, const ReduceOptions& options) try {
-  check_same_device("average", a, weights);
-  refuse_mask("average", options);
+Array average(const Array& a, const Array& weights, const ReduceOptions& options) {
+  const EntryScope call("average");
+  check_same_device(a, weights);
+  refuse_mask(options);
   Dtype dtype = options.dtype.value_or(promote(a.dtype(), weights.dtype()));
   if (!is_float(dtype)) dtype = Dtype::kFloat64;
   const Array w = spread_weights(a, weights, options).astype(dtype, false);
@@ -53,32 +53,28 @@ Array average(const Array& a, const Array& weights, const ReduceOptions& options
   plain.dtype = dtype;
   const Array total = sum(w, plain);
   CATENA_CHECK(ValueError, total.size() == 0 || !any(equal(total, 0)).item<bool>(),
-               "average: the weights sum to zero");
+               "the weights sum to zero");
   const Array weighted = sum(multiply(a, w, Out(dtype)), plain);
   return options.out ? divide(weighted, total, *options.out) : divide(weighted, total);
-} catch (const Error&) {
-  rethrow_as("average");
 }
 
-Array average(const Array& a, const ReduceOptions& options) try {
+Array average(const Array& a, const ReduceOptions& options) {
+  const EntryScope call("average");
   return mean(a, options);
-} catch (const Error&) {
-  rethrow_as("average");
 }
 
-Array nansum(const Array& a, const ReduceOptions& options) try {
+Array nansum(const Array& a, const ReduceOptions& options) {
+  const EntryScope call("nansum");
   return sum(without_nan(a, 0), options);
-} catch (const Error&) {
-  rethrow_as("nansum");
 }
-Array nanprod(const Array& a, const ReduceOptions& options) try {
+Array nanprod(const Array& a, const ReduceOptions& options) {
+  const EntryScope call("nanprod");
   return prod(without_nan(a, 1), options);
-} catch (const Error&) {
-  rethrow_as("nanprod");
 }
 
-Array nanmean(const Array& a, const ReduceOptions& options) try {
-  refuse_initial("nanmean", options);
+Array nanmean(const Array& a, const ReduceOptions& options) {
+  const EntryScope call("nanmean");
+  refuse_initial(options);
   if (!is_float(a.dtype())) return mean(a, options);
   ReduceOptions plain = options;
   plain.out = nullptr;
@@ -91,31 +87,27 @@ Array nanmean(const Array& a, const ReduceOptions& options) try {
   else
     out = Out(total.dtype());
   return divide(total, count, out);
-} catch (const Error&) {
-  rethrow_as("nanmean");
 }
 
-Array nanmax(const Array& a, const ReduceOptions& options) try {
+Array nanmax(const Array& a, const ReduceOptions& options) {
+  const EntryScope call("nanmax");
   if (!is_float(a.dtype())) return amax(a, options);
   if (options.initial)
     return amax(without_nan(a, -std::numeric_limits<double>::infinity()), options);
   ReduceOptions plain = options;
   plain.out = nullptr;
-  return mark_empty("nanmax", a, options,
+  return mark_empty(a, options,
                     amax(without_nan(a, -std::numeric_limits<double>::infinity()), plain));
-} catch (const Error&) {
-  rethrow_as("nanmax");
 }
-Array nanmin(const Array& a, const ReduceOptions& options) try {
+Array nanmin(const Array& a, const ReduceOptions& options) {
+  const EntryScope call("nanmin");
   if (!is_float(a.dtype())) return amin(a, options);
   if (options.initial)
     return amin(without_nan(a, std::numeric_limits<double>::infinity()), options);
   ReduceOptions plain = options;
   plain.out = nullptr;
-  return mark_empty("nanmin", a, options,
+  return mark_empty(a, options,
                     amin(without_nan(a, std::numeric_limits<double>::infinity()), plain));
-} catch (const Error&) {
-  rethrow_as("nanmin");
 }
 
 }  // namespace catena

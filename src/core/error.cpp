@@ -1,9 +1,15 @@
+// Error messages: their parts, and the function they name.
 #include "catena/core/error.h"
 
 #include <array>
 #include <charconv>
 
+#include "catena/core/entry_scope.h"
+
 namespace catena::detail {
+
+constinit thread_local const char* entry = nullptr;
+
 namespace {
 
 template <class T>
@@ -23,6 +29,10 @@ std::string join_message(std::initializer_list<const MessagePart*> parts) {
   std::string result;
   for (const MessagePart* part : parts) result += part->text();
   return result;
+}
+
+std::string with_entry(std::string text) {
+  return entry == nullptr ? std::move(text) : message(entry, ": ", text);
 }
 
 }  // namespace catena::detail

@@ -98,10 +98,10 @@ StoragePtr borrow_read_only(Device device, const void* data, size_t bytes,
   return storage;
 }
 
-void fail_read_only(const char* who) {
-  fail<ValueError>(who,
-                   ": the array is read-only: it views a file mapped for reading or memory that "
-                   "another library lent for reading; write into a copy()");
+void fail_read_only() {
+  fail<ValueError>(
+      "the array is read-only: it views a file mapped for reading or memory that "
+      "another library lent for reading; write into a copy()");
 }
 
 void record_use(const Storage& storage, const Stream& stream) {

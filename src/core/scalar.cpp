@@ -1,3 +1,4 @@
+// Numbers of the program: what they fit, and what they make of dtypes.
 #include "catena/core/scalar.h"
 
 #include <cmath>
@@ -5,6 +6,7 @@
 #include <ostream>
 
 #include "catena/core/dtype_info.h"
+#include "core/error_name.h"
 
 namespace catena {
 
@@ -77,9 +79,15 @@ std::string range_of(Dtype d) {
   return message(" (", limits.min, " to ", limits.max, ")");
 }
 
+[[noreturn, gnu::cold]] void fail_promotion(const Scalar& value, Dtype d) {
+  const ErrorName name("promote");
+  fail<ValueError>("integer ", value, " is out of bounds for ", d, range_of(d),
+                   "; give the array a wider dtype with astype");
+}
+
 }  // namespace
 
-void check_fits(const char* who, const Scalar& value, Dtype d) {
+void check_fits(const Scalar& value, Dtype d) {
   if (!is_int(d) || value.kind() == DtypeKind::kBool) return;
   bool inside = false;  // also for NaN
   if (value.kind() == DtypeKind::kFloat) {
@@ -90,19 +98,23 @@ void check_fits(const char* who, const Scalar& value, Dtype d) {
   } else {
     inside = value.fits(d);
   }
-  CATENA_CHECK(ValueError, inside, who, ": ", value, " does not fit ", d, range_of(d),
+  CATENA_CHECK(ValueError, inside, value, " does not fit ", d, range_of(d),
                "; give a number of this range or use a wider dtype");
 }
 
-Dtype promote(Dtype d, const Scalar& value, const char* who) {
+void check_fits(const char* who, const Scalar& value, Dtype d) {
+  const ErrorName name(who);
+  check_fits(value, d);
+}
+
+Dtype promote(Dtype d, const Scalar& value) {
   switch (value.kind()) {
     case DtypeKind::kBool:
       return d;
     case DtypeKind::kInt: {
       const Dtype result = d == Dtype::kBool ? Dtype::kInt64 : d;
-      CATENA_CHECK(ValueError, value.fits(result), who, ": integer ", value,
-                   " is out of bounds for ", result, range_of(result),
-                   "; give the array a wider dtype with astype");
+      if (!value.fits(result)) [[unlikely]]
+        fail_promotion(value, result);
       return result;
     }
     case DtypeKind::kFloat:

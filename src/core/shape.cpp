@@ -1,9 +1,11 @@
+// Shapes: strides, broadcasting, axes.
 #include "catena/core/shape.h"
 
 #include <algorithm>
 #include <ostream>
 
 #include "catena/core/error.h"
+#include "core/error_name.h"
 
 namespace catena {
 
@@ -38,14 +40,14 @@ Strides contiguous_strides(const Shape& shape, int64_t itemsize) {
   return strides;
 }
 
-Shape broadcast_shapes(const char* who, const Shape& a, const Shape& b) {
+Shape broadcast_shapes(const Shape& a, const Shape& b) {
   const Shape& longer = a.size() >= b.size() ? a : b;
   const Shape& shorter = a.size() >= b.size() ? b : a;
   Shape result = longer;
   const size_t lead = longer.size() - shorter.size();
   for (size_t i = 0; i < shorter.size(); ++i) {
     const int64_t x = longer[lead + i], y = shorter[i];
-    CATENA_CHECK(ShapeError, x == y || x == 1 || y == 1, who, ": shapes ", a, " and ", b,
+    CATENA_CHECK(ShapeError, x == y || x == 1 || y == 1, "shapes ", a, " and ", b,
                  " cannot be broadcast together (axis ", lead + i, " of the result: ", x,
                  " against ", y, ")");
     result[lead + i] = x == 1 ? y : x;
@@ -53,23 +55,36 @@ Shape broadcast_shapes(const char* who, const Shape& a, const Shape& b) {
   return result;
 }
 
-int normalize_axis(const char* who, int64_t axis, int ndim) {
-  CATENA_CHECK(IndexError, axis >= -ndim && axis < ndim, who, ": axis ", axis,
+int normalize_axis(int64_t axis, int ndim) {
+  CATENA_CHECK(IndexError, axis >= -ndim && axis < ndim, "axis ", axis,
                " is out of range for an array of ", ndim, " dimensions");
   return static_cast<int>(axis < 0 ? axis + ndim : axis);
 }
 
-Axes normalize_axes(const char* who, const Axes& axes, int ndim) {
+Axes normalize_axes(const Axes& axes, int ndim) {
   Axes result;
   if (axes.empty()) {
     for (int i = 0; i < ndim; ++i) result.push_back(i);
     return result;
   }
-  for (int64_t axis : axes) result.push_back(normalize_axis(who, axis, ndim));
+  for (int64_t axis : axes) result.push_back(normalize_axis(axis, ndim));
   std::sort(result.begin(), result.end());
-  CATENA_CHECK(ValueError, std::adjacent_find(result.begin(), result.end()) == result.end(), who,
-               ": an axis is given twice in ", axes);
+  CATENA_CHECK(ValueError, std::adjacent_find(result.begin(), result.end()) == result.end(),
+               "an axis is given twice in ", axes);
   return result;
+}
+
+Shape broadcast_shapes(const char* who, const Shape& a, const Shape& b) {
+  const ErrorName name(who);
+  return broadcast_shapes(a, b);
+}
+int normalize_axis(const char* who, int64_t axis, int ndim) {
+  const ErrorName name(who);
+  return normalize_axis(axis, ndim);
+}
+Axes normalize_axes(const char* who, const Axes& axes, int ndim) {
+  const ErrorName name(who);
+  return normalize_axes(axes, ndim);
 }
 
 }  // namespace catena

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kAlignment = 256;  // of a column in the block of a batch
 
-// Where the columns of a batch lie in one block of memory, so that one copy moves them all.
+// The places of a batch's columns in one block of memory, so that one copy moves them all.
 struct Layout {
   std::vector<Shape> shapes;
   std::vector<Dtype> dtypes;

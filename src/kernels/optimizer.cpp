@@ -1,11 +1,50 @@
+// The slots of optimizers, and the table of their rules.
 #include "catena/kernels/optimizer.h"
 
+#include <limits>
+#include <string>
+
+#include "catena/core/error.h"
 #include "kernels/define_slot.h"
 
-namespace catena::kernels {
+namespace catena {
 
-CATENA_DEFINE_SLOT(sgd)
-CATENA_DEFINE_SLOT(momentum_sgd)
-CATENA_DEFINE_SLOT(adam)
+const std::vector<OptimizerRule>& optimizer_rules() {
+  static const std::vector<OptimizerRule> rules = [] {
+    constexpr double INF = std::numeric_limits<double>::infinity();
+    std::vector<OptimizerRule> rows;
+#define RATE(name, preset) name, preset
+#define STATES(...) \
+  { __VA_ARGS__ }
+#define NUMBERS(...) \
+  { __VA_ARGS__ }
+#define CATENA_RULE(functor, rate, ...) \
+  rows.push_back({#functor, static_cast<int>(rows.size()), rate, __VA_ARGS__});
+#include "catena/kernels/detail/optimizer_rules.def"
+#undef CATENA_RULE
+#undef RATE
+#undef STATES
+#undef NUMBERS
+    return rows;
+  }();
+  return rules;
+}
 
-}  // namespace catena::kernels
+const OptimizerRule& optimizer_rule(std::string_view name) {
+  std::string known;
+  for (const OptimizerRule& rule : optimizer_rules()) {
+    if (rule.name == name) return rule;
+    known += (known.empty() ? "" : ", ") + std::string(rule.name);
+  }
+  fail<ValueError>("optimizer_rule: there is no rule '", name, "'; there are: ", known);
+}
+
+namespace kernels {
+
+CATENA_DEFINE_SLOT(optimizer_update)
+CATENA_DEFINE_SLOT(find_nonfinite)
+CATENA_DEFINE_SLOT(advance_loss_scale)
+
+}  // namespace kernels
+
+}  // namespace catena

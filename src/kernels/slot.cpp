@@ -35,7 +35,7 @@ void apply_rules_to_all() {
 void register_builtin_kernels() {
   static std::once_flag once;
   std::call_once(once, [] {
-    config();  // its rules from the environment come before anybody is told of changes
+    config();  // its rules from the environment come before anybody hears of changes
     on_provider_rules(&apply_rules_to_all);
     register_cpu_kernels();
     load_companions(DeviceType::kCpu);

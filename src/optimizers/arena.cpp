@@ -32,16 +32,49 @@ ParameterArena::ParameterArena(std::vector<Slot> slots) : slots_(std::move(slots
     slot.offset = total;
     total += aligned(slot.size, itemsize);
   }
-  data_ = zeros({total}, {first.dtype(), first.device()});
-  gradient_ = zeros({total}, {first.dtype(), first.device()});
-  gradient_.storage()->owner = gradient_mark();
+  blocks_.data = zeros({total}, {first.dtype(), first.device()});
+  blocks_.gradient = zeros({total}, {first.dtype(), first.device()});
+  blocks_.gradient.storage()->owner = gradient_mark();
   for (const Slot& slot : slots_) {
-    const Array data = slice(data_, slot), gradient = slice(gradient_, slot);
+    const Array data = slice(this->data(), slot), gradient = slice(this->gradient(), slot);
     const ParameterState& state = *slot.parameter.state();
     data.assign(slot.parameter.data());
     if (!state.is_stale()) gradient.assign(state.gradient_memory());
     slot.parameter.rebind(data, gradient);
   }
+}
+
+void ParameterArena::make_states(const std::vector<double>& start_values) {
+  const bool is_16_bit = data().itemsize() == 2;
+  const ArrayOptions like{is_16_bit ? Dtype::kFloat32 : dtype(), device()};
+  blocks_.master = is_16_bit ? data().astype(Dtype::kFloat32) : Array();
+  blocks_.states.clear();
+  for (const double start : start_values) blocks_.states.push_back(full({size()}, start, like));
+}
+
+ArenaRange ParameterArena::range(ElementRange elements) const {
+  const auto [begin, end] = elements;
+  CATENA_CHECK(IndexError, 0 <= begin && begin <= end && end <= size(),
+               "ParameterArena::range: expected a range within the ", size(),
+               " elements of the arena, got [", begin, ", ", end, ")");
+  const auto part = [&](const Array& block) {
+    return block.defined() ? block(Slice(begin, end)) : Array();
+  };
+  ArenaRange result{part(data()), part(gradient()), part(master()), {}};
+  for (const Array& state : states()) result.states.push_back(part(state));
+  return result;
+}
+
+ElementRange ParameterArena::shard(int64_t index, int64_t count) const {
+  CATENA_CHECK(ValueError, 0 <= index && index < count, "ParameterArena::shard: part ", index,
+               " of ", count, " parts does not exist");
+  const int64_t per_part = aligned((size() + count - 1) / count, data().itemsize());
+  return {std::min(size(), index * per_part), std::min(size(), (index + 1) * per_part)};
+}
+
+ElementRange ParameterArena::slot_range(size_t first, size_t last) const {
+  const auto begin_of = [&](size_t slot) { return slot == 0 ? 0 : end_of(slot - 1); };
+  return {begin_of(first), begin_of(last)};
 }
 
 Array ParameterArena::slice(const Array& flat, const Slot& slot) const {
@@ -53,14 +86,14 @@ int64_t ParameterArena::end_of(size_t slot) const {
 }
 
 bool ParameterArena::in_place() const {
-  const char* data = static_cast<const char*>(data_.raw_data());
-  const char* gradient = static_cast<const char*>(gradient_.raw_data());
+  const char* data = static_cast<const char*>(this->data().raw_data());
+  const char* gradient = static_cast<const char*>(this->gradient().raw_data());
   return std::all_of(slots_.begin(), slots_.end(), [&](const Slot& slot) {
     const ParameterState& state = *slot.parameter.state();
-    const int64_t bytes = slot.offset * data_.itemsize();
+    const int64_t bytes = slot.offset * this->data().itemsize();
     const Array& memory = state.gradient_memory();
     return state.variable.data().raw_data() == data + bytes && memory.defined() &&
-           memory.raw_data() == gradient + bytes && memory.storage() == gradient_.storage();
+           memory.raw_data() == gradient + bytes && memory.storage() == this->gradient().storage();
   });
 }
 
@@ -74,7 +107,7 @@ void ParameterArena::settle_gradients(size_t first, size_t last) const {
     const size_t begin = i;
     for (; i < last && state(i).is_stale(); ++i) state(i).mark_filled();
     const int64_t from = slots_[begin].offset, to = end_of(i - 1);
-    if (to > from) gradient_(Slice(from, to)).fill(0);
+    if (to > from) gradient()(Slice(from, to)).fill(0);
   }
 }
 
@@ -111,6 +144,10 @@ void ArenaSet::rebuild() {
   std::vector<ParameterArena> arenas;  // the old ones live until all values are copied
   for (auto& group : groups) arenas.emplace_back(std::move(group));
   arenas_ = std::move(arenas);
+}
+
+void ArenaSet::make_states(const std::vector<double>& start_values) {
+  for (ParameterArena& arena : arenas_) arena.make_states(start_values);
 }
 
 void ArenaSet::settle_gradients() const {

@@ -101,6 +101,8 @@ uint64_t digest_of(Optimizer& optimizer) {
     hash = mix(hash, digest_of(arena.data()));
     hash = mix(hash, digest_of_states(optimizer, arena));
   }
+  for (const auto& stage : optimizer.stages())
+    for (const auto& [name, array] : stage->state()) hash = mix(hash, digest_of(array));
   for (const auto& [path, p] : optimizer.persistents())
     if (p.over_ranks() == OverRanks::kEqual) hash = mix(hash, digest_of(p.data()));
   return hash;

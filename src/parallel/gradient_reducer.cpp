@@ -1,3 +1,4 @@
+// Buckets of gradients, reduced while the backward pass that makes them is still running.
 #include "catena/parallel/gradient_reducer.h"
 
 #include <algorithm>
@@ -30,7 +31,10 @@ void GradientReducer::after_setup(Optimizer& optimizer) {
   cut_for_.clear();
   update_buckets();
   begin_round();
-  for (const auto& arena : optimizer.layout().arenas()) comm_.broadcast(arena.data(), 0);
+  for (const auto& arena : optimizer.layout().arenas()) {
+    comm_.broadcast(arena.data(), 0);
+    if (arena.master().defined()) comm_.broadcast(arena.master(), 0);
+  }
   broadcast_persistents(optimizer.persistents(), comm_);
   updates_ = 0;
   compare_ = true;
@@ -41,8 +45,8 @@ void GradientReducer::after_setup(Optimizer& optimizer) {
 void GradientReducer::check_structure() const {
   std::string text = optimizer_->layout().structure();
   for (const auto& [path, p] : optimizer_->persistents())
-    text +=
-        message(path, " ", p.shape(), " ", p.dtype(), ", ", name(p.over_ranks()), " over ranks\n");
+    text += message(path, " ", p.shape(), " ", p.dtype(), ", ", catena::name(p.over_ranks()),
+                    " over ranks\n");
   const std::vector<uint64_t> hashes = comm_.all_gather_object(text_hash(text));
   if (std::all_of(hashes.begin(), hashes.end(), [&](uint64_t h) { return h == hashes[0]; })) return;
   const std::vector<std::string> texts = comm_.all_gather_bytes(text);
@@ -111,7 +115,7 @@ void GradientReducer::begin_round() {
   remaining_.clear();
   for (const Bucket& b : buckets_) remaining_.push_back(b.last - b.first);
   next_ = 0;
-  reducing_ = reduced_ = false;
+  round_ = Round::kOpen;
 }
 
 bool GradientReducer::anything_kept() const {
@@ -123,7 +127,7 @@ bool GradientReducer::anything_kept() const {
 void GradientReducer::backward_begins() {
   optimizer_->settle_layout();
   update_buckets();
-  if (reduced_) {
+  if (round_ != Round::kOpen) {
     CATENA_CHECK(
         GradientError, !anything_kept(),
         "backward: the gradients were already averaged over the ranks since the last update; call "
@@ -134,11 +138,11 @@ void GradientReducer::backward_begins() {
   }
   if (!synchronizes(comm_)) return;
   begin_round();
-  reducing_ = reduced_ = true;
+  round_ = Round::kReducing;
 }
 
 void GradientReducer::gradient_is_final(ParameterState& parameter) {
-  if (!reducing_) return;
+  if (round_ != Round::kReducing) return;
   --remaining_[bucket_of_[size_t(parameter.index)]];
   start_ready_buckets();
 }
@@ -148,13 +152,12 @@ void GradientReducer::start_ready_buckets() {
 }
 
 void GradientReducer::backward_ends() {
-  if (reducing_) flush();
+  if (round_ == Round::kReducing) flush();
 }
 
 void GradientReducer::flush() {
   while (next_ < buckets_.size()) start(buckets_[next_++]);
-  reducing_ = false;
-  reduced_ = true;
+  round_ = Round::kReduced;
 }
 
 void GradientReducer::start(const Bucket& bucket) {
@@ -184,12 +187,10 @@ void GradientReducer::wait() {
   last_ = {};
 }
 
-void GradientReducer::finish(Optimizer&) {
+void GradientReducer::run(optimizers::UpdateContext&) {
   update_buckets();
-  if (reducing_ || !reduced_) {
-    if (!reduced_) begin_round();
-    flush();
-  }
+  if (round_ == Round::kOpen) begin_round();
+  if (round_ != Round::kReduced) flush();
   wait();
 }
 
@@ -214,7 +215,7 @@ void GradientReducer::discard(Optimizer&) {
 }
 
 void GradientReducer::before_accumulate(Optimizer&) {
-  CATENA_CHECK(GradientError, !reduced_,
+  CATENA_CHECK(GradientError, round_ == Round::kOpen,
                "accumulate_grads: the gradients were already averaged over the ranks; run the "
                "backward passes of all "
                "replicas inside no_sync(), then accumulate, then update()");

@@ -6,12 +6,12 @@ namespace catena::parallel {
 
 MultiNodeOptimizer::MultiNodeOptimizer(Optimizer& optimizer, Communicator& comm,
                                        const BucketOptions& options)
-    : optimizer_(&optimizer), reducer_(std::make_unique<GradientReducer>(comm, options)) {
-  CATENA_CHECK(
-      ValueError, optimizer.gradient_source() == nullptr,
-      "create_multi_node_optimizer: the optimizer belongs to a multi-node optimizer already");
-  optimizer.set_gradient_source(reducer_.get());
-  if (optimizer.is_set_up()) reducer_->after_setup(optimizer);
+    : optimizer_(&optimizer), reducer_(std::make_shared<GradientReducer>(comm, options)) {
+  for (const auto& stage : optimizer.stages())
+    CATENA_CHECK(
+        ValueError, stage->phase() != optimizers::UpdatePhase::kReduce,
+        "create_multi_node_optimizer: the optimizer belongs to a multi-node optimizer already");
+  optimizer.add_stage(reducer_);
 }
 
 MultiNodeOptimizer::MultiNodeOptimizer(std::unique_ptr<Optimizer> optimizer, Communicator& comm,
@@ -21,7 +21,7 @@ MultiNodeOptimizer::MultiNodeOptimizer(std::unique_ptr<Optimizer> optimizer, Com
 }
 
 MultiNodeOptimizer::~MultiNodeOptimizer() {
-  if (reducer_) optimizer_->set_gradient_source(nullptr);  // null after a move
+  if (reducer_) optimizer_->remove_stage(*reducer_);  // null after a move
 }
 
 void MultiNodeOptimizer::broadcast_state() {

@@ -5,7 +5,7 @@
 namespace catena::serializers {
 namespace {
 
-// Marks an entry without arrays, which a file could not tell from one that is missing.
+// Marks an entry without arrays, which a file could not distinguish from a missing one.
 constexpr char kEmpty[] = ".empty";
 
 // The array of an entry that is one array.

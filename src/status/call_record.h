@@ -1,5 +1,5 @@
-// A call as it stands in shared memory: its signature, its number on the communicator and the hash
-// of everything before it. Ranks that made the same calls have the same hashes.
+// A call as it is stored in shared memory: its signature, its number on the communicator and the
+// hash of everything before it. Ranks that made the same calls have the same hashes.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace catena::comm {
 struct CallRecord {
   std::uint64_t sequence = 0;  // 1 for the first call on the communicator
   CallSignature call;
-  std::uint64_t communicator = 0;  // of a message it stands for the two ranks, see pair_id
+  std::uint64_t communicator = 0;  // for a message it identifies the two ranks, see pair_id
   std::uint64_t hash = 0;          // of this call and all before it on the communicator
 };
 static_assert(sizeof(CallRecord) == 40 && std::is_trivially_copyable_v<CallRecord>);
@@ -31,7 +31,7 @@ const char* recorded_dtype_name(Dtype dtype);
 // recv have the same, and so have a call inside a group and one outside.
 std::uint64_t fold_call(std::uint64_t previous, const CallRecord& record);
 
-// The messages from rank `source` to rank `destination` count as a communicator of their own.
+// The messages from rank `source` to rank `destination` count as a separate communicator.
 std::uint64_t pair_id(std::uint64_t communicator, int source, int destination);
 
 // "all_reduce #12 sum float32[1000]", "broadcast #3 int64[4] root 0", "send #1 float32[4] to rank

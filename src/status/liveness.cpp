@@ -1,4 +1,4 @@
-// Whether a rank lives and can go on, as its slot and its process tell. See status_board.h.
+// Whether a rank lives and can continue, judged by its slot and its process. See status_board.h.
 #include <cmath>
 #include <fstream>
 #include <iterator>

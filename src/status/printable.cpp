@@ -19,7 +19,7 @@ std::size_t character_at(std::string_view text, std::size_t at) {
   // U+0080 to U+009F are control characters, too.
   if (first < 0xE0) return first == 0xC2 && second < 0xA0 ? 0 : 2;
   if (!continues(byte_at(text, at + 2))) return 0;
-  // Overlong forms, surrogates, and what lies beyond U+10FFFF.
+  // Overlong forms, surrogates, and code points above U+10FFFF.
   if ((first == 0xE0 && second < 0xA0) || (first == 0xED && second > 0x9F)) return 0;
   if (first < 0xF0) return 3;
   if ((first == 0xF0 && second < 0x90) || (first == 0xF4 && second > 0x8F)) return 0;

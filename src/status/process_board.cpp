@@ -93,7 +93,7 @@ void note_process_failure(std::string_view text) {
     if (is_rank_process()) process_board().own_slot().fail(text);
     return;
   }
-  // Before the first communicator; without catena-run there is nobody to tell.
+  // Before the first communicator; without catena-run nobody reads it.
   if (const char* name = std::getenv("CATENA_STATUS_BOARD");
       name && *name && getpid() == loading_process)
     StatusBoard::attach_from_environment().own_slot().fail(text);

@@ -1,7 +1,7 @@
 // A shared-memory segment of one host in which every local rank leaves what it is doing.
 //
 // The launcher and the other ranks of the host read it, also after the writer was killed, so it
-// needs nothing but libc: no allocation, lock or system call stands between a rank and its slot.
+// needs nothing but libc: a rank reaches its slot without an allocation, a lock or a system call.
 // A slot has one writing process (threads of it may write at the same time) and any number of
 // readers.
 #pragma once
@@ -76,7 +76,7 @@ std::uint64_t monotonic_ns();
 
 // Why a rank cannot end what it is in by itself any more, as "rank 1 has been inside MPI for 14 s,
 // ..."; "" when it can, or when it has said nothing. Its own waits for other ranks end at their
-// limit, so this is about what has no deadline of its own: one call into the MPI library, and one
+// limit, so this is about what has no deadline: one call into the MPI library, and one
 // stage of leaving the program, when they take `margin_seconds` longer than the limit. Ranks judge
 // themselves with a margin of kRankMargin; whoever watches them from outside waits kOutsideMargin,
 // so that a rank that still can speaks first.

@@ -1,3 +1,4 @@
+// Means over batches and ranks, and the test pass that makes them.
 #include "catena/training/evaluator.h"
 
 #include <algorithm>
@@ -6,6 +7,7 @@
 
 #include "catena/array/manipulation.h"
 #include "catena/autograd/test_scope.h"
+#include "catena/parallel/sum_over_ranks.h"
 
 namespace catena::training {
 
@@ -59,7 +61,14 @@ void Means::settle(Slot& s) {
   s.pending.clear();
 }
 
-void Means::reduce(const SumOverRanks& sum) {
+void Means::add(const Arrays& means, double count) {
+  CATENA_CHECK(ValueError, means.size() == names_.size(), "Means::add: got ", means.size(),
+               " numbers for ", names_.size(), " names, the first of which is '",
+               names_.empty() ? std::string() : names_[0], "'");
+  for (size_t i = 0; i < means.size(); ++i) add(names_[i], means[i], count);
+}
+
+void Means::reduce(Communicator* comm) {
   CATENA_CHECK(ValueError, !reduced_, "Means::reduce: called twice without clear()");
   std::vector<double> numbers;
   for (Slot& s : slots_) {
@@ -68,8 +77,8 @@ void Means::reduce(const SumOverRanks& sum) {
     numbers.push_back(s.count);
   }
   reduced_ = true;
-  if (!sum) return;
-  sum(numbers);
+  if (comm == nullptr) return;
+  parallel::sum_over_ranks(numbers, comm);
   for (size_t i = 0; i < slots_.size(); ++i) {
     slots_[i].sum = numbers[2 * i];
     slots_[i].count = numbers[2 * i + 1];
@@ -102,7 +111,7 @@ void Means::clear() {
 
 std::map<std::string, double> evaluate(
     datasets::BatchIterator& batches, const std::vector<std::string>& names,
-    const std::function<void(const datasets::Batch&, Means&)>& measure, const SumOverRanks& sum) {
+    const std::function<void(const datasets::Batch&, Means&)>& measure, Communicator* comm) {
   datasets::IteratorState start = batches.state();
   start.epoch = 0;
   start.position = 0;
@@ -112,15 +121,15 @@ std::map<std::string, double> evaluate(
     const auto batch = batches.next();
     if (batch && batch->size() > 0) measure(*batch, means);
   }
-  means.reduce(sum);
+  means.reduce(comm);
   return means.values();
 }
 
 std::map<std::string, double> evaluate(
     Parameterized& model, datasets::BatchIterator& batches, const std::vector<std::string>& names,
-    const std::function<void(const datasets::Batch&, Means&)>& measure, const SumOverRanks& sum) {
+    const std::function<void(const datasets::Batch&, Means&)>& measure, Communicator* comm) {
   const TestScope scope(model);
-  return evaluate(batches, names, measure, sum);
+  return evaluate(batches, names, measure, comm);
 }
 
 }  // namespace catena::training

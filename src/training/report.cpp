@@ -106,7 +106,7 @@ void Report::add(const Row& row) {
   write_file_atomically(options_.log, list.dump(2) + "\n");
 }
 
-void Report::restore(int64_t epoch) {
+void Report::restore(double epoch) {
   rows_.clear();
   struct stat status {};
   if (options_.log.empty() || ::stat(options_.log.c_str(), &status) != 0) return;
@@ -117,7 +117,7 @@ void Report::restore(int64_t epoch) {
                "': expected the JSON list of an earlier run; delete it or choose another --out");
   for (const Json& object : list) {
     Row row = row_from_json(options_.log, object);
-    if (value_of(row, "epoch") <= double(epoch)) rows_.push_back(std::move(row));
+    if (value_of(row, "epoch") <= epoch) rows_.push_back(std::move(row));
   }
 }
 

@@ -147,25 +147,70 @@ TEST(CpuAccuracy, SharesOfTheSamplesNotIgnored) {
   EXPECT_EQ(result.item<float>(), 0.5f);
 }
 
+// The numbers of a rule's row.
 struct Rule {
   const char* name;
-  const Slot<OptimizerCall>* slot;
-  int states;
+  std::vector<double> numbers;
+};
+
+// One element under a rule, in double.
+struct Reference {
+  double x, m = 0, v = 0;
+
+  void step(std::string_view rule, double g, int t) {
+    if (rule == "SGD") {
+      x -= 0.01 * g;
+    } else if (rule == "MomentumSGD") {
+      m = 0.9 * m - 0.01 * g;
+      x += m;
+    } else {
+      m = 0.9 * m + 0.1 * g;
+      v = 0.999 * v + 0.001 * g * g;
+      const double m1 = m / (1 - std::pow(0.9, t)), root = std::sqrt(1 - std::pow(0.999, t));
+      if (rule == "Adam")
+        x -= 0.01 * root * m1 / (std::sqrt(v) + 1e-8);
+      else
+        x -= 0.01 * (m1 / (std::sqrt(v) / root + 1e-8) + 0.1 * x);
+    }
+  }
 };
 
 class CpuOptimizer : public ::testing::TestWithParam<Rule> {};
 
+// The arrays of a call over n elements.
+struct RuleArrays {
+  Array p, g, master;
+  std::vector<Array> states;
+
+  RuleArrays(const OptimizerRule& rule, Dtype d, const Array& start, const Array& gradient)
+      : p(start.copy()), g(gradient) {
+    const Dtype wide = itemsize(d) == 2 ? Dtype::kFloat32 : d;
+    if (wide != d) master = p.astype(wide);
+    for (const auto& state : rule.states) states.push_back(full(p.shape(), state.start, wide));
+  }
+  OptimizerCall call(const Rule& rule) const {
+    OptimizerCall c{};
+    c.rule = &optimizer_rule(rule.name);
+    c.parameter = &p;
+    c.gradient = &g;
+    if (master.defined()) c.master = &master;
+    for (size_t k = 0; k < states.size(); ++k) c.states[k] = &states[k];
+    std::copy(rule.numbers.begin(), rule.numbers.end(), c.numbers);
+    return c;
+  }
+  // The values that the rule keeps.
+  std::vector<double> values() const { return (master.defined() ? master : p).to_vector<double>(); }
+};
+
 TEST_P(CpuOptimizer, ThreeStepsAgainstDouble) {
   const Rule& rule = GetParam();
-  for (Dtype d : {Dtype::kFloat32, Dtype::kFloat64}) {
+  for (Dtype d : kFloats) {
     const int64_t n = 70001;
-    const Array p = normal(d, {n}, 1), g = normal(d, {n}, 2), s0 = zeros({n}, d),
-                s1 = zeros({n}, d);
-    const std::vector<double> p0 = p.to_vector<double>(), vg = g.to_vector<double>();
+    const RuleArrays arrays(optimizer_rule(rule.name), d, normal(d, {n}, 1), normal(d, {n}, 2));
+    const std::vector<double> p0 = arrays.values(), vg = arrays.g.to_vector<double>();
     const Array lr = full({}, 0.01, Dtype::kFloat64), count = full({}, 3, Dtype::kInt64);
     for (int t = 1; t <= 3; ++t) {
-      OptimizerCall call{&p, &g, {rule.states > 0 ? &s0 : nullptr, rule.states > 1 ? &s1 : nullptr},
-                         {}, {}, {}};
+      OptimizerCall call = arrays.call(rule);
       call.learning_rate.value = 0.01;
       call.step.value = t;
       if (t == 3) {  // the values a graph replay would read
@@ -174,31 +219,36 @@ TEST_P(CpuOptimizer, ThreeStepsAgainstDouble) {
       }
       call.gradient_scale.value = 0.5;
       call.weight_decay = 0.1;
-      call.beta1 = 0.9;
-      call.beta2 = 0.999;
-      call.epsilon = 1e-8;
-      (*rule.slot)(cpu(0), call);
+      kernels::optimizer_update(cpu(0), call);
     }
-    const std::vector<double> got = p.to_vector<double>();
+    const std::vector<double> got = arrays.values();
     for (int64_t i = 0; i < n; i += 7) {
-      double x = p0[size_t(i)], m = 0, v = 0;
-      for (int t = 1; t <= 3; ++t) {
-        const double gradient = 0.5 * vg[size_t(i)] + 0.1 * x;
-        if (std::string(rule.name) == "sgd") {
-          x -= 0.01 * gradient;
-        } else if (std::string(rule.name) == "momentum_sgd") {
-          v = 0.9 * v - 0.01 * gradient;
-          x += v;
-        } else {
-          m = 0.9 * m + 0.1 * gradient;
-          v = 0.999 * v + 0.001 * gradient * gradient;
-          x -= 0.01 * std::sqrt(1 - std::pow(0.999, t)) / (1 - std::pow(0.9, t)) * m /
-               (std::sqrt(v) + 1e-8);
-        }
-      }
-      ASSERT_NEAR(got[size_t(i)], x, (d == Dtype::kFloat64 ? 1e-14 : 2e-6) * (1 + std::fabs(x)))
-          << rule.name;
+      Reference reference{p0[size_t(i)]};
+      for (int t = 1; t <= 3; ++t)
+        reference.step(rule.name, 0.5 * vg[size_t(i)] + 0.1 * reference.x, t);
+      ASSERT_NEAR(got[size_t(i)], reference.x,
+                  (d == Dtype::kFloat64 ? 1e-14 : 2e-6) * (1 + std::fabs(reference.x)))
+          << rule.name << " " << d;
     }
+    if (arrays.master.defined()) {
+      EXPECT_EQ(arrays.p.to_vector<float>(), arrays.master.astype(d).to_vector<float>());
+    }
+  }
+}
+
+TEST_P(CpuOptimizer, StartsFromAParameterThatSomebodyElseHasWritten) {
+  const Rule& rule = GetParam();
+  for (Dtype d : {Dtype::kFloat16, Dtype::kBFloat16}) {
+    const RuleArrays arrays(optimizer_rule(rule.name), d, zeros({100}, d), zeros({100}, d));
+    arrays.master.fill(1e-9);  // zero in bfloat16 it is not, in float16 it is
+    arrays.p.assign(arrays.master.astype(d));
+    arrays.p(Slice(0, 50)).fill(3);
+    OptimizerCall call = arrays.call(rule);
+    call.learning_rate.value = 0;
+    call.step.value = 1;
+    kernels::optimizer_update(cpu(0), call);
+    EXPECT_EQ(arrays.master.to_vector<float>()[49], 3) << d;
+    EXPECT_EQ(arrays.master.to_vector<float>()[50], 1e-9f) << d;
   }
 }
 
@@ -206,19 +256,45 @@ TEST_P(CpuOptimizer, CountsUpdatesOfNoElements) {
   const Rule& rule = GetParam();
   for (Dtype d : kFloats) {
     const Array none = zeros({0}, d), counter = zeros({2}, Dtype::kFloat64);
-    OptimizerCall call{
-        &none, &none, {rule.states > 0 ? &none : nullptr, rule.states > 1 ? &none : nullptr},
-        {},    {},    &counter};
-    for (int t = 1; t <= 3; ++t) (*rule.slot)(cpu(0), call);
+    const RuleArrays arrays(optimizer_rule(rule.name), d, none, none);
+    OptimizerCall call = arrays.call(rule);
+    call.counter = &counter;
+    for (int t = 1; t <= 3; ++t) kernels::optimizer_update(cpu(0), call);
+    EXPECT_EQ(counter.to_vector<double>(), (std::vector<double>{3, 0})) << d;
+    call.counts = false;
+    kernels::optimizer_update(cpu(0), call);
+    const Array yes = ones({}, Dtype::kFloat64);
+    call.counts = true;
+    call.skip = &yes;
+    kernels::optimizer_update(cpu(0), call);
     EXPECT_EQ(counter.to_vector<double>(), (std::vector<double>{3, 0})) << d;
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, CpuOptimizer,
-                         ::testing::Values(Rule{"sgd", &kernels::sgd, 0},
-                                           Rule{"momentum_sgd", &kernels::momentum_sgd, 1},
-                                           Rule{"adam", &kernels::adam, 2}),
+                         ::testing::Values(Rule{"SGD", {}}, Rule{"MomentumSGD", {0.9}},
+                                           Rule{"Adam", {0.9, 0.999, 1e-8}},
+                                           Rule{"AdamW", {0.9, 0.999, 1e-8, 0.1}}),
                          [](const auto& p) { return std::string(p.param.name); });
+
+TEST(CpuNonFinite, IsFoundWhereverItIs) {
+  for (const Dtype d : kFloats) {
+    for (const double bad : {double(INFINITY), -double(INFINITY), double(NAN)}) {
+      for (const int64_t at : {0, 31, 70000}) {
+        const Array values = normal(d, {70001}, 3), found = zeros({}, Dtype::kFloat64);
+        values[1].fill(0);
+        kernels::find_nonfinite(cpu(0), {&values, &found});
+        EXPECT_EQ(found.item<double>(), 0) << d;
+        values[at].fill(bad);
+        kernels::find_nonfinite(cpu(0), {&values, &found});
+        EXPECT_EQ(found.item<double>(), 1) << d << " " << bad << " at " << at;
+      }
+    }
+  }
+  const Array none = zeros({0}), found = ones({}, Dtype::kFloat64);
+  kernels::find_nonfinite(cpu(0), {&none, &found});
+  EXPECT_EQ(found.item<double>(), 1) << "found stays";
+}
 
 }  // namespace
 }  // namespace catena

@@ -257,7 +257,7 @@ const Mistake kMistakes[] = {
     CATENA_MISTAKE("trace", trace(o.v)),
     CATENA_MISTAKE("trace", trace(o.a, 0, 0, 5)),
     CATENA_MISTAKE("trace", trace(o.a, 0, 0, 1, o.v)),
-    CATENA_MISTAKE("einsum('ij,jk')", einsum("ij,jk", {o.a, o.b})),
+    CATENA_MISTAKE("einsum", einsum("ij,jk", {o.a, o.b})),
     CATENA_MISTAKE("einsum", einsum("ij,ij", {o.a, o.there})),
     CATENA_MISTAKE("einsum", einsum("ij", {o.none_at_all})),
     CATENA_MISTAKE("kron", kron(o.a, o.none_at_all)),

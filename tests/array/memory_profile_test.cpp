@@ -63,7 +63,7 @@ TEST_P(MemoryProfileOn, NamesTheCalls) {
                              arange(4),
                              argmax(a, 1)};
   for (const char* call :
-       {"matmul", "sum", "random", "astype", "copy", "maximum", "zeros", "arange", "argmax"})
+       {"matmul", "sum", "uniform", "astype", "copy", "maximum", "zeros", "arange", "argmax"})
     EXPECT_GE(entry(profile, call).blocks, 1u) << call;
   for (const auto& e : profile.entries()) EXPECT_NE(e.call, "(unnamed)");
 }

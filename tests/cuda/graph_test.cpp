@@ -213,15 +213,16 @@ TEST(CudaGraph, OptimizerStepsReplayBitForBit) {
   struct Run {
     Array p, m, v;
     OptimizerCall call(const Array& g) {
-      OptimizerCall c;
+      OptimizerCall c{};
+      c.rule = &optimizer_rule("Adam");
       c.parameter = &p;
       c.gradient = &g;
       c.states[0] = &m;
       c.states[1] = &v;
       c.weight_decay = 1e-4;
-      c.beta1 = 0.9;
-      c.beta2 = 0.999;
-      c.epsilon = 1e-8;
+      c.numbers[0] = 0.9;
+      c.numbers[1] = 0.999;
+      c.numbers[2] = 1e-8;
       return c;
     }
   };
@@ -235,7 +236,7 @@ TEST(CudaGraph, OptimizerStepsReplayBitForBit) {
     OptimizerCall c = replayed.call(gradient);
     c.learning_rate.device_value = &rate;
     c.step.device_value = &t;
-    kernels::adam(kGpu, c);
+    kernels::optimizer_update(kGpu, c);
   });
   for (int step = 1; step <= 50; ++step) {
     const double lr = step < 20 ? 0.01 : 0.003;
@@ -243,7 +244,7 @@ TEST(CudaGraph, OptimizerStepsReplayBitForBit) {
     OptimizerCall c = eager.call(gradient);
     c.learning_rate.value = lr;
     c.step.value = step;
-    kernels::adam(kGpu, c);
+    kernels::optimizer_update(kGpu, c);
     graph.launch();
   }
   expect_equal(replayed.p, eager.p, "parameters after 50 steps");

@@ -285,56 +285,98 @@ TEST_P(CudaRandom, PermutationAndDropoutToo) {
 }
 INSTANTIATE_TEST_SUITE_P(Sizes, CudaRandom, testing::Values(1, 2, 333, 100000, 1 << 20));
 
-using OptimizerSlot = Slot<OptimizerCall>;
-
 class CudaOptimizer : public testing::TestWithParam<Dtype> {};
+
+// The arrays of a call, of which `skip` leading elements are left out.
+struct RuleArrays {
+  Array p, g, master;
+  std::vector<Array> states;
+
+  RuleArrays(const OptimizerRule& rule, const Array& parameter, const Array& gradient, int64_t skip)
+      : p(parameter(Slice(skip, none))), g(gradient(Slice(skip, none))) {
+    const Dtype wide = p.itemsize() == 2 ? Dtype::kFloat32 : p.dtype();
+    if (wide != p.dtype()) master = parameter.astype(wide)(Slice(skip, none));
+    for (const auto& state : rule.states)
+      states.push_back(full(parameter.shape(), state.start, {wide, p.device()})(Slice(skip, none)));
+  }
+  OptimizerCall call(const OptimizerRule& rule) const {
+    OptimizerCall c{};
+    c.rule = &rule;
+    c.parameter = &p;
+    c.gradient = &g;
+    if (master.defined()) c.master = &master;
+    for (size_t k = 0; k < states.size(); ++k) c.states[k] = &states[k];
+    for (size_t k = 0; k < rule.numbers.size(); ++k) c.numbers[k] = rule.numbers[k].preset;
+    c.learning_rate.value = 0.01;
+    c.gradient_scale.value = 0.5;
+    return c;
+  }
+};
 
 TEST_P(CudaOptimizer, FollowsTheCpu) {
   CATENA_NEEDS_GPUS(1);
   const Dtype dtype = GetParam();
-  for (const OptimizerSlot* slot : {&kernels::sgd, &kernels::momentum_sgd, &kernels::adam}) {
+  for (const OptimizerRule& rule : optimizer_rules()) {
     for (int64_t n : {int64_t(0), int64_t(1), int64_t(1001), int64_t(300000)}) {
       for (int64_t skip : {0, 1}) {  // an odd start takes the path of single elements
-        const std::string what = message(slot->name(), " ", n, " ", dtype, " from ", skip);
-        const Array g = real_numbers({n + skip}, dtype);
-        std::vector<Array> host, device;
-        for (int i = 0; i < 3; ++i)
-          host.push_back(i ? zeros({n + skip}, dtype) : real_numbers({n + skip}, dtype));
-        for (const Array& a : host) device.push_back(a.to(kGpu));
-        const Array gpu_g = g.to(kGpu);
+        const std::string what = message(rule.name, " ", n, " ", dtype, " from ", skip);
+        const Array p = real_numbers({n + skip}, dtype), g = real_numbers({n + skip}, dtype);
+        const RuleArrays host(rule, p, g, skip), device(rule, p.to(kGpu), g.to(kGpu), skip);
         const Array counter = zeros({2}, {Dtype::kFloat64, kGpu});
+        const Array yes = ones({}, {Dtype::kFloat64, kGpu});
         for (int step = 1; step <= 3; ++step) {
-          auto call_on = [&](Device where, const std::vector<Array>& all, const Array& gradient) {
-            std::vector<Array> parts;
-            for (const Array& a : all) parts.push_back(a(Slice(skip, none)));
-            const Array gp = gradient(Slice(skip, none));
-            OptimizerCall call;
-            call.parameter = &parts[0];
-            call.gradient = &gp;
-            call.states[0] = slot == &kernels::sgd ? nullptr : &parts[1];
-            call.states[1] = slot == &kernels::adam ? &parts[2] : nullptr;
-            call.learning_rate.value = 0.01;
-            if (where == kGpu)
-              call.counter = &counter;
-            else
-              call.step.value = step;
-            call.gradient_scale.value = 0.5;
-            call.weight_decay = step == 2 ? 0 : 1e-3;
-            call.beta1 = 0.9;
-            call.beta2 = 0.999;
-            call.epsilon = 1e-8;
-            (*slot)(where, call);
-          };
-          call_on(cpu(), host, g);
-          call_on(kGpu, device, gpu_g);
+          OptimizerCall on_cpu = host.call(rule), on_gpu = device.call(rule);
+          on_cpu.step.value = step;
+          on_gpu.counter = &counter;
+          on_cpu.weight_decay = on_gpu.weight_decay = step == 2 ? 0 : 1e-3;
+          kernels::optimizer_update(cpu(), on_cpu);
+          kernels::optimizer_update(kGpu, on_gpu);
+          on_gpu.skip = &yes;
+          kernels::optimizer_update(kGpu, on_gpu);  // does nothing
         }
-        for (int i = 0; i < 3; ++i)
-          expect_close(device[size_t(i)], host[size_t(i)], rounding(dtype), what);
+        expect_close(device.p, host.p, rounding(dtype), what);
+        if (host.master.defined())
+          expect_close(device.master, host.master, rounding(Dtype::kFloat32), what);
+        for (size_t k = 0; k < host.states.size(); ++k)
+          expect_close(device.states[k], host.states[k], rounding(host.states[k].dtype()), what);
         EXPECT_EQ(counter.to_vector<double>(), (std::vector<double>{3, 0})) << what;
         if (HasFatalFailure()) return;
       }
     }
   }
+}
+
+TEST_P(CudaOptimizer, FindsWhatIsNotFinite) {
+  CATENA_NEEDS_GPUS(1);
+  for (const int64_t at : {0, 777, 300000}) {
+    const Array values = real_numbers({300001}, GetParam()).to(kGpu);
+    const Array found = zeros({}, {Dtype::kFloat64, kGpu});
+    const Array part = values(Slice(at % 2, none));
+    kernels::find_nonfinite(kGpu, {&part, &found});
+    EXPECT_EQ(found.item<double>(), 0);
+    values[at].fill(at == 777 ? NAN : INFINITY);
+    const Array all = values(Slice(at == 0 ? 0 : at % 2, none));
+    kernels::find_nonfinite(kGpu, {&all, &found});
+    EXPECT_EQ(found.item<double>(), 1) << at;
+  }
+}
+
+TEST_P(CudaOptimizer, LossScalesFollowTheCpu) {
+  CATENA_NEEDS_GPUS(1);
+  std::vector<Array> states, scales;
+  for (const Device device : {cpu(), kGpu}) {
+    states.push_back(array(std::vector<double>{64, 1. / 64, 0, 0, 0}).to(device));
+    scales.push_back(zeros({}, {Dtype::kFloat32, device}));
+  }
+  for (const double found : {0., 1., 0., 0., 0., 0., 1., 1., 1.}) {
+    for (size_t i = 0; i < 2; ++i) {
+      states[i][3].fill(found);
+      kernels::advance_loss_scale(states[i].device(), {&states[i], &scales[i], 2, 0.5, 8, 64, 3});
+    }
+    EXPECT_EQ(states[1].to_vector<double>(), states[0].to_vector<double>());
+    EXPECT_EQ(scales[1].item<float>(), scales[0].item<float>());
+  }
+  EXPECT_EQ(states[0].to_vector<double>(), (std::vector<double>{8, 1. / 8, 0, 0, 4}));
 }
 INSTANTIATE_TEST_SUITE_P(Dtypes, CudaOptimizer, testing::ValuesIn(float_dtypes()),
                          [](const auto& info) { return std::string(name(info.param)); });

@@ -14,7 +14,9 @@
 #include "catena/datasets/dataset.h"
 #include "catena/datasets/prefetch.h"
 #include "catena/optimizers/adam.h"
+#include "catena/optimizers/adamw.h"
 #include "catena/optimizers/hooks.h"
+#include "catena/optimizers/loss_scale.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/sgd.h"
 #include "catena/parallel/data_parallel.h"
@@ -73,6 +75,7 @@ std::vector<std::unique_ptr<Optimizer>> rules() {
   list.push_back(std::make_unique<optimizers::SGD>(0.1));
   list.push_back(std::make_unique<optimizers::MomentumSGD>(0.1, 0.9));
   list.push_back(std::make_unique<optimizers::Adam>());
+  list.push_back(std::make_unique<optimizers::AdamW>());
   return list;
 }
 
@@ -127,6 +130,26 @@ TEST_F(CorePrograms, HooksAndClippingInBothDtypesOfRules) {
     }
   }
   check("hooks");
+}
+
+TEST_F(CorePrograms, MixedPrecision) {
+  for (const Dtype d : kFloats) {
+    Small model(d);
+    optimizers::AdamW rule;
+    rule.setup(model);
+    const auto scale = optimizers::add_loss_scale(rule);
+    rule.add_hook("clip", optimizers::gradient_clipping(0.1));
+    rule.add_hook("decay", optimizers::weight_decay(0.01));
+    rule.prepare_for_capture();
+    const Variable x = Variable::constant(random::normal({4, 6}, 0, 1, Dtype::kFloat32).astype(d));
+    for (int i = 0; i < 2; ++i) {
+      rule.zero_grads();
+      const Variable y = F::cast(model(x), Dtype::kFloat32);
+      scale->scaled(F::softmax_cross_entropy(y, zeros({4}, Dtype::kInt32))).backward();
+      rule.update();
+    }
+  }
+  check("mixed precision");
 }
 
 // What examples/mnist/graph_step.cpp does beside the step.

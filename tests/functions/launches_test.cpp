@@ -12,6 +12,7 @@
 #include "catena/kernels/reduce.h"
 #include "catena/kernels/softmax.h"
 #include "catena/optimizers/adam.h"
+#include "catena/optimizers/adamw.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/sgd.h"
 
@@ -50,9 +51,7 @@ void count_all(DeviceType type) {
   count(kernels::batch_normalization, type);
   count(kernels::fixed_batch_normalization, type);
   count(kernels::batch_normalization_grad, type);
-  count(kernels::sgd, type);
-  count(kernels::momentum_sgd, type);
-  count(kernels::adam, type);
+  count(kernels::optimizer_update, type);
 }
 
 class Launches : public OnDevice {
@@ -144,6 +143,7 @@ TEST_P(Launches, AnUpdateIsOneKernel) {
   check(optimizers::SGD(0.1), "SGD");
   check(optimizers::MomentumSGD(0.1, 0.9), "MomentumSGD");
   check(optimizers::Adam(0.001), "Adam");
+  check(optimizers::AdamW(0.001), "AdamW");
 }
 
 TEST_P(Launches, BinaryRowsRunOneKernelAnInput) {

@@ -20,6 +20,8 @@
 #include "catena/functions/functions.h"
 #include "catena/kernels/slot.h"
 #include "catena/optimizers/adam.h"
+#include "catena/optimizers/adamw.h"
+#include "catena/optimizers/loss_scale.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/sgd.h"
 #include "catena/testing.h"
@@ -100,6 +102,21 @@ std::vector<Array> after_two_updates(Device device, Rule rule) {
     rule.update();
   }
   return {layer.W.data(), layer.b.data()};
+}
+
+// Parameters and loss scale after an update with gradients that are not finite and a good one.
+std::vector<Array> after_a_skipped_update(Device device) {
+  F::Linear layer(5, 3, {.initialW = data(device, {3, 5}), .initial_bias = data(device, {3}, 2)});
+  optimizers::Adam rule;
+  rule.setup(layer);
+  const auto scale = optimizers::add_loss_scale(rule);
+  for (const double infinite : {1e39, 1.0}) {
+    layer.zero_grads();
+    const Variable y = layer(Variable::constant(data(device, {4, 5}, 3)));
+    scale->scaled(F::sum(y * infinite)).backward();
+    rule.update();
+  }
+  return {layer.W.data(), layer.b.data(), full({}, scale->value()), full({}, rule.t())};
 }
 
 using Results = std::vector<Array>;
@@ -254,10 +271,17 @@ const std::vector<Record>& records() {
       {"batch_normalization", [](Device d) -> Results { return normalization(d, true); }},
       {"fixed_batch_normalization", [](Device d) -> Results { return normalization(d, false); }},
       {"batch_normalization_grad", [](Device d) -> Results { return normalization(d, true); }},
-      {"sgd", [](Device d) -> Results { return after_two_updates(d, optimizers::SGD(0.1)); }},
-      {"momentum_sgd",
-       [](Device d) -> Results { return after_two_updates(d, optimizers::MomentumSGD(0.1)); }},
-      {"adam", [](Device d) -> Results { return after_two_updates(d, optimizers::Adam()); }},
+      {"optimizer_update",
+       [](Device d) -> Results {
+         Results results = after_two_updates(d, optimizers::SGD(0.1));
+         for (const Results& more :
+              {after_two_updates(d, optimizers::MomentumSGD(0.1)),
+               after_two_updates(d, optimizers::Adam()), after_two_updates(d, optimizers::AdamW())})
+           results.insert(results.end(), more.begin(), more.end());
+         return results;
+       }},
+      {"find_nonfinite", [](Device d) -> Results { return after_a_skipped_update(d); }},
+      {"advance_loss_scale", [](Device d) -> Results { return after_a_skipped_update(d); }},
   };
   return all;
 }

@@ -101,6 +101,62 @@ TEST(Arena, FindsACommonBlock) {
   EXPECT_FALSE(common_block(x.arenas()[0], gradients).defined());
 }
 
+TEST(Arena, KeepsStatesAndMasterCopies) {
+  for (const Dtype dtype : {dtype::float32, dtype::float64, dtype::bfloat16}) {
+    Model model(dtype);
+    ArenaSet set(named(model));
+    set.make_states({0, 2.5});
+    const ParameterArena& arena = set.arenas()[0];
+    const Dtype wide = dtype == dtype::bfloat16 ? dtype::float32 : dtype;
+    ASSERT_EQ(arena.states().size(), 2u);
+    for (const Array& state : arena.states()) {
+      EXPECT_EQ(state.dtype(), wide);
+      EXPECT_EQ(state.shape(), arena.data().shape());
+    }
+    EXPECT_EQ(arena.states()[0].to_vector<double>()[3], 0);
+    EXPECT_EQ(arena.states()[1].to_vector<double>()[3], 2.5);
+    ASSERT_EQ(arena.master().defined(), dtype == dtype::bfloat16);
+    if (arena.master().defined()) {
+      EXPECT_EQ(arena.master().to_vector<double>(), arena.data().to_vector<double>());
+    }
+  }
+}
+
+TEST(Arena, HasRanges) {
+  Model model(dtype::float16);
+  ArenaSet set(named(model));
+  set.make_states({0});
+  const ParameterArena& arena = set.arenas()[0];
+  const ArenaRange part = arena.range({128, 200});
+  EXPECT_EQ(part.data.raw_data(), arena.data()(Slice(128, 200)).raw_data());
+  EXPECT_EQ(part.gradient.raw_data(), arena.gradient()(Slice(128, 200)).raw_data());
+  EXPECT_EQ(part.master.raw_data(), arena.master()(Slice(128, 200)).raw_data());
+  EXPECT_EQ(part.states[0].raw_data(), arena.states()[0](Slice(128, 200)).raw_data());
+  EXPECT_EQ(part.states[0].size(), 72);
+  EXPECT_EQ(arena.range({5, 5}).data.size(), 0);
+  EXPECT_THROW(arena.range({5, 4}), IndexError);
+  EXPECT_THROW(arena.range({0, arena.size() + 1}), IndexError);
+  EXPECT_EQ(arena.slot_range(0, arena.slots().size()), (ElementRange{0, arena.size()}));
+  EXPECT_EQ(arena.slot_range(1, 2), (ElementRange{arena.slots()[1].offset, arena.end_of(1)}));
+}
+
+TEST(Arena, ShardsCoverIt) {
+  Model model(dtype::float64);
+  const ArenaSet set(named(model));
+  const ParameterArena& arena = set.arenas()[0];
+  for (const int64_t count : {1, 2, 3, 4, 7, 100}) {
+    int64_t at = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      const ElementRange shard = arena.shard(i, count);
+      EXPECT_EQ(shard.begin, at);
+      EXPECT_TRUE(shard.begin == arena.size() || shard.begin * 8 % ParameterArena::kAlignment == 0);
+      at = shard.end;
+    }
+    EXPECT_EQ(at, arena.size()) << count;
+  }
+  EXPECT_THROW(arena.shard(2, 2), ValueError);
+}
+
 TEST(Arena, FollowsAModelThatMoves) {
   Model model, still;
   MomentumSGD moving(0.1), reference(0.1);

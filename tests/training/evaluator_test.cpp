@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "catena/array/creation.h"
+#include "catena/comm/factory.h"
 #include "catena/functions/noise.h"
 #include "catena/testing_markers.h"
 
@@ -26,6 +27,7 @@ TEST(Means, WeighBatchesBySize) {
   means.add("accuracy", array<float>({0.5f}).reshape({}), 4);
   EXPECT_EQ(means.value("accuracy"), 0.5);
   means.add("loss", scalar_array(6.0, {Dtype::kFloat32, cpu(1)}), 5);
+  means.add({scalar_array(0.5), scalar_array(6.0)}, 0);  // as of an empty batch
   EXPECT_EQ(means.values(), (std::map<std::string, double>{{"accuracy", 0.5}, {"loss", 3.0}}));
   means.clear();
   EXPECT_EQ(means.count("loss"), 0);
@@ -36,6 +38,7 @@ TEST(Means, Errors) {
   EXPECT_THROW(means.add("los", 1.0, 1), ValueError);
   EXPECT_THROW(means.add("loss", 1.0, -1), ValueError);
   EXPECT_THROW(means.add("loss", array({1.f, 2.f}), 1), ShapeError);
+  EXPECT_THROW(means.add({ones({}), ones({})}, 1), ValueError);
   EXPECT_THROW(Means({"a", "a"}), ValueError);
   means.reduce({});
   EXPECT_THROW(means.add("loss", 1.0, 1), ValueError);
@@ -68,26 +71,12 @@ TEST(Evaluate, SumsNumeratorsAndCountsOverRanks) {
               double(v.size()));
   };
   for (const int ranks : {1, 2, 4, 7}) {
-    std::vector<double> total(2);
-    for (int pass = 0; pass < 2;
-         ++pass) {  // first the sum is taken, then it is handed back to each
-      for (int r = 0; r < ranks; ++r) {
-        datasets::PrefetchIterator batches(data, datasets::SerialIterator(23, 10), cpu(0),
-                                           {r, ranks});
-        const auto sum = [&](std::span<double> numbers) {
-          ASSERT_EQ(numbers.size(), 2u);
-          for (size_t i = 0; i < 2; ++i)
-            (pass == 0 ? total[i] : numbers[i]) = pass == 0 ? total[i] + numbers[i] : total[i];
-        };
-        for (int again = 0; again < 1 + pass; ++again) {  // evaluate() rewinds
-          const auto result = evaluate(batches, {"value"}, measure, sum);
-          if (pass == 1) {
-            EXPECT_EQ(result.at("value"), 11.0);
-          }
-        }
-      }
-    }
-    EXPECT_EQ(total[1], 23);
+    comm::run_threads(ranks, [&](Communicator& comm) {
+      datasets::PrefetchIterator batches(data, datasets::SerialIterator(23, 10), cpu(0),
+                                         {comm.rank(), ranks});
+      for (int again = 0; again < 2; ++again)  // evaluate() rewinds
+        EXPECT_EQ(evaluate(batches, {"value"}, measure, &comm).at("value"), 11.0);
+    });
   }
 }
 

@@ -72,6 +72,8 @@ class Piece {
   requires std::is_invocable_r_v<Array, const F&, const Array&> Piece(F function)
       : function_(std::move(function)) {}
 
+  // The number, or the function that computes the value from the part of the array where it
+  // applies.
   const Scalar& number() const { return number_; }
   const std::function<Array(const Array&)>& function() const { return function_; }
 

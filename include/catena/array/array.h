@@ -31,6 +31,7 @@ struct Slice {
   Slice(std::optional<int64_t> begin, std::optional<int64_t> end, int64_t stride = 1)
       : start(begin), stop(end), step(stride) {}
 };
+// "Nothing", for an axis, a bound of a Slice, or another optional argument: all axes, the default.
 inline constexpr std::nullopt_t none = std::nullopt;
 // In an index: an axis of extent 1 that the array does not have.
 struct NewAxis {};
@@ -125,6 +126,7 @@ struct ArrayBody : RefCounted {
   Shape shape;
   Strides strides;  // bytes
 
+  // From and to a list that each thread keeps.
   static ArrayBody* create();
   static void destroy(ArrayBody* body);
 };
@@ -158,6 +160,7 @@ class Array {
   static Array from_storage(StoragePtr storage, int64_t offset, const Shape& shape,
                             const Strides& strides, Dtype dtype);
 
+  // Whether the handle has an array; a default-constructed or moved-from one has none.
   bool defined() const { return bool(body_); }
   explicit operator bool() const = delete;  // ambiguous: use defined(), truth(), all(), any()
   // NumPy's bool(): whether the only element is true (not 0); false for no elements. ValueError for
@@ -391,6 +394,7 @@ class Array {
   IntrusivePtr<ArrayBody> body_;
 };
 
+// a.to_string(), for messages.
 inline std::string to_string(const Array& a) { return a.to_string(); }
 std::ostream& operator<<(std::ostream& os, const Array& a);
 
@@ -407,6 +411,7 @@ class AnyIndex {
   requires(!std::same_as<I, bool>) AnyIndex(const std::vector<I>& positions)
       : AnyIndex(std::vector<int64_t>(positions.begin(), positions.end())) {}
 
+  // What it holds: a basic index, or an array of positions or a mask.
   const Index& basic() const { return basic_; }
   bool is_array() const { return array_.defined(); }
   const Array& array() const { return array_; }
@@ -444,6 +449,7 @@ class Selected : public Array {
   void operator=(const Array&) && = delete;  // x(mask) = y: use x(mask).assign(y)
   void operator=(const Selected&) && = delete;
 
+  // Write into the selected elements, as Array::assign and Array::fill.
   void assign(const Array& values) const& { Array::assign(values); }
   void assign(const Scalar& value) const& { Array::assign(value); }
   void fill(const Scalar& value) const& { Array::fill(value); }
@@ -473,6 +479,7 @@ class Operand {
   template <class T>
   requires std::is_arithmetic_v<T> Operand(T value) : scalar_(value) {}
 
+  // The array, null for a number, and the number.
   const Array* array() const { return array_; }
   const Scalar& scalar() const { return scalar_; }
 
@@ -495,21 +502,25 @@ struct Out {
   Out(Dtype d) : dtype(d) {}
 };
 
-// Throws ValueError naming `who` for a default-constructed array.
-[[noreturn, gnu::cold]] void fail_undefined(const char* who);
+// Checks of arguments. Their errors name the running EntryScope, without one `who`.
+// Throws ValueError for a default-constructed array.
+[[noreturn, gnu::cold]] void fail_undefined(const char* who = nullptr);
 inline void check_defined(const char* who, const Array& a) {
   if (!a.defined()) [[unlikely]]
     fail_undefined(who);
 }
-// Every operation that writes into an array which was made elsewhere asks first: ValueError naming
-// `who`, and why, unless the array may be written.
+inline void check_defined(const Array& a) { check_defined(nullptr, a); }
+// Every operation that writes into an array which was made elsewhere asks first: ValueError with
+// the reason unless the array may be written.
 [[noreturn, gnu::cold]] void fail_not_writable(const char* who, const Array& a);
 inline void check_writable(const char* who, const Array& a) {
   if (!a.is_writable()) [[unlikely]]
     fail_not_writable(who, a);
 }
-// Throws DeviceError naming `who` and both devices unless all given arrays are on one device.
+inline void check_writable(const Array& a) { check_writable(nullptr, a); }
+// Throws DeviceError with both devices unless both arrays are on one device.
 void check_same_device(const char* who, const Array& a, const Array& b);
+inline void check_same_device(const Array& a, const Array& b) { check_same_device(nullptr, a, b); }
 
 template <class T>
 std::vector<T> Array::to_vector() const {

@@ -165,6 +165,7 @@ class Literal {
   Literal(const Scalar& value) : value_(value), dtype_(value.default_dtype()) {}
   Literal(std::initializer_list<Literal> items) : items_(items), is_list_(true) {}
 
+  // Whether it is a list, and its items; else the number and its dtype.
   bool is_list() const { return is_list_; }
   const std::vector<Literal>& items() const { return items_; }
   const Scalar& value() const { return value_; }
@@ -176,6 +177,7 @@ class Literal {
   std::vector<Literal> items_;
   bool is_list_ = false;
 };
+// From a nested list; ShapeError when its lists differ in length.
 Array array(const Literal& literal, const ArrayOptions& options = {});
 // A 0-d array of one number.
 Array scalar_array(const Scalar& value, const ArrayOptions& options = {});

@@ -173,6 +173,7 @@ inline DeviceUser using_device(std::initializer_list<DeviceArgument> arguments) 
 }
 
 // Memory and random numbers ----------------------------------------------------------------------
+// The pool that arrays of GPUs come from.
 inline MemoryPool memory_pool() { return get_default_memory_pool(); }
 inline PinnedMemoryPool pinned_memory_pool() { return {}; }
 // A block of the pool of the current GPU (as above).
@@ -223,6 +224,7 @@ namespace backends {
 
 namespace cuda = catena::cuda;
 
+// Chainer's names for its CPU back end; oneDNN has taken the place of iDeep.
 namespace intel64 {
 // Whether the onednn plug-in, in iDeep's place, can be used.
 bool is_ideep_available();

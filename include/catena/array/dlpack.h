@@ -13,6 +13,7 @@
 
 namespace catena::dlpack {
 
+// DLPack's kinds of devices, of which we use these.
 enum DLDeviceType : int32_t {
   kDLCPU = 1,
   kDLCUDA = 2,
@@ -20,11 +21,13 @@ enum DLDeviceType : int32_t {
   kDLCUDAManaged = 13,  // accepted as memory of the GPU that is named
 };
 
+// A kind and a number.
 struct DLDevice {
   int32_t device_type;  // a DLDeviceType; other libraries may send values that are not listed here
   int32_t device_id;
 };
 
+// DLPack's kinds of elements.
 enum DLDataTypeCode : uint8_t {
   kDLInt = 0,
   kDLUInt = 1,
@@ -33,12 +36,14 @@ enum DLDataTypeCode : uint8_t {
   kDLBool = 6,
 };
 
+// A kind, the bits of an element, and the elements in a vector (1 here).
 struct DLDataType {
   uint8_t code;  // a DLDataTypeCode
   uint8_t bits;
   uint16_t lanes;
 };
 
+// The description of the memory; it owns nothing.
 struct DLTensor {
   void* data;
   DLDevice device;
@@ -56,11 +61,13 @@ struct DLManagedTensor {
   void (*deleter)(DLManagedTensor* self);
 };
 
+// The version of the interface by which a tensor was made.
 struct DLPackVersion {
   uint32_t major;
   uint32_t minor;
 };
 
+// Flags of a versioned tensor.
 inline constexpr uint64_t kReadOnly = 1;  // flag bits
 inline constexpr uint64_t kIsCopied = 2;
 

@@ -15,9 +15,10 @@ struct PrintOptions {
   int edgeitems = 3;         // what is shown of an axis then, at each end
   int linewidth = 75;        // characters of a line at most, where the elements allow it
   bool suppress = false;     // no exponents for numbers that are merely small
+  // How not-a-number and infinity are printed.
   std::string nanstr = "nan", infstr = "inf";
   char sign = '-';  // '-': of negative numbers only; '+': always; ' ': a blank for the others
-  FloatMode floatmode = FloatMode::kMaxprec;
+  FloatMode floatmode = FloatMode::kMaxprec;  // how many digits are printed
 };
 
 // What printing uses unless told otherwise: the options of the calling thread's innermost

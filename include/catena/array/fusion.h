@@ -67,6 +67,8 @@ class Fused {
   explicit Fused(detail::FusedRef ref) : ref_(std::move(ref)) {}
   const detail::FusedRef& ref() const { return ref_; }
 
+  // A cast. A stand-in has no value: truth and item() throw ValueError while the function is
+  // recorded.
   Fused astype(Dtype dtype) const { return detail::record_cast(ref_, dtype); }
   explicit operator bool() const { detail::refuse_value("a condition"); }
   Scalar item() const { detail::refuse_value("item()"); }
@@ -86,6 +88,7 @@ class Fused {
     return detail::record(ops::name, {x1.ref(), x2.ref(), x3.ref()});                         \
   }
 #include "catena/kernels/detail/elementwise_names.def"
+// Other names of these functions.
 #define CATENA_ALIAS(alias, name) \
   friend Fused alias(const FusedOperand& x) { return detail::record(ops::name, {x.ref()}); }
   CATENA_ALIAS(abs, absolute)
@@ -135,6 +138,7 @@ class Fused {
   friend Fused operator+(const Fused& x) { return x; }
   friend Fused operator~(const Fused& x) { return invert(x); }
 
+// Reductions, which must be the last step.
 #define CATENA_REDUCTION(name)                                           \
   friend Fused name(const Fused& x, const ReduceOptions& options = {}) { \
     return detail::record_reduction(#name, x.ref(), options);            \

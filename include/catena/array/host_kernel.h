@@ -41,6 +41,7 @@ class RawView {
         shape_(array.shape()),
         strides_(array.strides()) {}
 
+  // Elements, extents, and strides in elements.
   int64_t size() const { return size_; }
   const Shape& shape() const { return shape_; }
   const Strides& strides() const { return strides_; }

@@ -44,12 +44,15 @@ class HostView {
     }
   }
 
+  // Number of axes, extents, strides in bytes, number of elements, and the array that the view
+  // keeps.
   static constexpr int rank() { return N; }
   int64_t extent(int axis) const { return extents_[static_cast<size_t>(axis)]; }
   int64_t stride_bytes(int axis) const { return strides_[static_cast<size_t>(axis)]; }
   int64_t size() const { return array_.size(); }
   const Array& array() const { return array_; }
 
+  // The element at one position for each axis; positions are checked in debug builds only.
   template <std::integral... I>
   requires(sizeof...(I) == N) T& operator()(I... positions) const {
 #ifndef NDEBUG
@@ -127,6 +130,7 @@ class HostView {
   std::array<int64_t, N> extents_, strides_;
 };
 
+// HostView<T, N>(a).
 template <class T, int N>
 HostView<T, N> host_view(const Array& a) {
   return HostView<T, N>(a);
@@ -158,6 +162,7 @@ class Rows {
     int64_t index_;
   };
   explicit Rows(const Array& a) : array_(a), length_(a.length()) {}
+  // The rows along the first axis, each a view.
   Iterator begin() const { return {&array_, 0}; }
   Iterator end() const { return {&array_, length_}; }
 

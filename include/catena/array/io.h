@@ -86,6 +86,7 @@ class NpzFile {
 void tofile(const std::string& path, const Array& a, const std::string& separator = "",
             const std::string& format = "%s");
 
+// How fromfile reads.
 struct FromFileOptions {
   Dtype dtype = Dtype::kFloat64;
   int64_t count = -1;  // elements; -1: all of the file

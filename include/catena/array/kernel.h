@@ -41,6 +41,7 @@ struct KernelOptions {
   bool reduce_dims = true;                // merge dimensions that all arguments step through evenly
   std::vector<std::string> options = {};  // for the compiler, beside the library's own
 };
+// Options of a ReductionKernel, with CuPy's names.
 struct ReductionKernelOptions {
   std::string reduce_type = {};  // the C++ type of a and b; empty: the first output's
   std::string preamble = {};

@@ -50,9 +50,10 @@ namespace linalg {
 
 // Which norm: none (2-norm of all elements, Frobenius for matrices), a number or "fro".
 struct NormOrder {
+  // Which of the three forms was given, and the number.
   enum Kind : uint8_t { kDefault, kFrobenius, kNumber };
   Kind kind = kDefault;
-  double p = 2;
+  double p = 2;  // of kNumber
 
   NormOrder() = default;
   template <class T>

@@ -140,6 +140,7 @@ inline std::vector<Array> dsplit(const Array& a, std::initializer_list<int64_t> 
   return dsplit(a, Axes(positions));
 }
 
+// What pad() puts around an array, with NumPy's names.
 enum class PadMode : uint8_t {
   kConstant,
   kEdge,       // a a | a b c | c c
@@ -156,6 +157,7 @@ Array pad(const Array& a, const PadWidths& widths, PadMode mode = PadMode::kCons
 Array pad(const Array& a, int64_t width, PadMode mode = PadMode::kConstant,
           const Scalar& value = 0);
 
+// The array repeated along each axis; repetitions of 1 are put before a shorter list.
 Array tile(const Array& a, const Shape& repetitions);
 // Every element `count` times, along an axis or of the flattened array; or element i counts[i]
 // times.

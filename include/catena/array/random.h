@@ -30,6 +30,7 @@ class DrawShape {
   DrawShape(const std::vector<I>& extents) : shape_(extents) {}
   DrawShape(std::nullopt_t) : of_parameters_(true) {}
 
+  // Whether the shape is that of the parameters; else the shape.
   bool of_parameters() const { return of_parameters_; }
   const Shape& shape() const { return shape_; }
 
@@ -191,6 +192,7 @@ class RandomState {
   struct State {
     uint64_t seed, offset;
   };
+  // The state, and going on from one: later numbers are those that followed it.
   State state() const;
   void set_state(State state);
 

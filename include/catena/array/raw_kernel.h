@@ -20,6 +20,7 @@ class RawKernel {
   // not compile is a ValueError with the compiler's lines.
   RawKernel(std::string code, std::string name, std::vector<std::string> options = {});
 
+  // An argument of a call: an array (its address is passed) or a number of one of these types.
   class Argument {
    public:
     Argument(const Array& array) : array_(array) { bits_.pointer = array.raw_data(); }
@@ -29,11 +30,13 @@ class RawKernel {
     Argument(int64_t value) { bits_.i64 = value; }
     Argument(float value) { bits_.f32 = value; }
     Argument(double value) { bits_.f64 = value; }
+    // The array, undefined for a number, and the address of the value for the launch.
     const Array& array() const { return array_; }
     const void* address() const { return &bits_; }
 
    private:
     union {
+      // The value as the kernel reads it.
       void* pointer;
       bool b;
       int32_t i32;
@@ -44,6 +47,7 @@ class RawKernel {
     } bits_{};
     Array array_;
   };
+  // Extents of the grid or of a block.
   struct Grid {
     unsigned x = 1, y = 1, z = 1;
   };
@@ -57,8 +61,10 @@ class RawKernel {
   void linear_launch(int64_t size, const std::vector<Argument>& arguments,
                      unsigned shared_memory = 0, unsigned block_max_size = 128) const;
 
+  // The name of the kernel's function.
   const std::string& name() const { return source_.name; }
 
+  // Where a kernel comes from.
   struct Source {
     std::string code = {};                     // CUDA C++, or
     std::shared_ptr<const std::string> image;  // a cubin, fatbin or PTX

@@ -51,6 +51,7 @@ Array argwhere(const Array& a);
 // order on GPUs unless config().deterministic.
 Array bincount(const Array& x, const std::optional<Array>& weights = {}, int64_t minlength = 0);
 
+// How histogram divides and weights.
 struct HistogramOptions {
   // One weight for each element (shape of `a`): bins hold their sums, added up in float64 and cast
   // to the weights' dtype (bool: float64).

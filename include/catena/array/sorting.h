@@ -47,6 +47,7 @@ Array searchsorted(const Array& sorted, const Operand& values, bool right = fals
 // Error during graph capture.
 Array digitize(const Array& x, const Array& bins, bool right = false);
 
+// What unique returns beside the values.
 struct UniqueOptions {
   bool return_index = false;    // position of the first occurrence of each value
   bool return_inverse = false;  // position in `values` of each element
@@ -54,6 +55,7 @@ struct UniqueOptions {
   // Distinct slices along this axis in place of distinct elements.
   std::optional<int64_t> axis = {};
 };
+// The result of unique; arrays that were not asked for are undefined.
 struct Unique {
   Array values;  // distinct elements, ascending; NaNs count as one value, -0 and 0 too
   Array index;  // int64, as long as values, positions in the flattened array; null unless asked for

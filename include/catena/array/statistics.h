@@ -49,6 +49,7 @@ Array nanargmin(const Array& a, std::optional<int64_t> axis = {}, YesNo keepdims
 Array nancumsum(const Array& a, std::optional<int64_t> axis = {}, std::optional<Dtype> dtype = {});
 Array nancumprod(const Array& a, std::optional<int64_t> axis = {}, std::optional<Dtype> dtype = {});
 
+// How cov and corrcoef read and weight their argument.
 struct CovarianceOptions {
   bool rowvar = true;  // rows are variables and columns observations; else the other way round
   bool bias = false;   // divides by the number of observations n, not by n - 1

@@ -9,6 +9,7 @@
 
 namespace catena {
 
+// How savetxt writes.
 struct SaveTextOptions {
   // One conversion for every element, or one for each column with the text between them (the
   // delimiter is not used then). printf's d, i, u, e, E, f, F, g, G with flags, width and
@@ -23,6 +24,7 @@ struct SaveTextOptions {
 // arrays, ValueError for a format that does not fit (also %d of a NaN), IoError as save.
 void savetxt(const std::string& path, const Array& a, const SaveTextOptions& options = {});
 
+// How loadtxt reads.
 struct LoadTextOptions {
   FloatDtype dtype = {};              // default_float() of config.h
   std::string delimiter = {};         // empty: runs of white space

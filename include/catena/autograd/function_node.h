@@ -36,6 +36,7 @@ class FunctionNode : public RefCounted {
   Variables connect(std::span<const Variable> inputs, const Arrays& outputs);
 
   // Graph access -------------------------------------------------------------------------------
+  // The vertices of the inputs, in the order of the call.
   using InputList = boost::container::small_vector<IntrusivePtr<VariableNode>, 3>;
   const InputList& inputs() const { return inputs_; }
   std::span<VariableNode* const> outputs() const { return {outputs_.data(), outputs_.size()}; }
@@ -71,6 +72,7 @@ class BackwardContext {
   BackwardContext(FunctionNode& node, bool create_graph)
       : node_(node), create_graph_(create_graph) {}
 
+  // Whether the backward pass is recorded.
   bool create_graph() const { return create_graph_; }
   // Gradient of output i; null when nothing flowed there.
   Variable grad_output(int i = 0) const;
@@ -85,6 +87,7 @@ class BackwardContext {
   // Where a kernel may write the gradient of input i itself: an array of the input's shape. Null:
   // allocate and use set_grad. After writing call written(i). Never given under create_graph.
   using Destination = GradientTarget;
+  // Of input i; and what to call when the gradient is there.
   Destination destination(int i);
   void written(int i);
 

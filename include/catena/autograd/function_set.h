@@ -15,6 +15,7 @@
 
 namespace catena {
 
+// Handles in the order of the model, and arrays that are not trained with their paths.
 using Parameters = std::vector<Parameter>;
 using Persistents = std::vector<Persistent>;
 using NamedPersistents = std::vector<std::pair<std::string, Persistent>>;

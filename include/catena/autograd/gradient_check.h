@@ -19,6 +19,7 @@ Arrays numerical_grad(const std::function<Arrays()>& f, const Arrays& inputs,
 // everywhere; NaN equals NaN. Arrays may be on different devices; shapes must agree.
 void assert_allclose(const Array& x, const Array& y, double atol = 1e-5, double rtol = 1e-4);
 
+// Step of the numerical gradient, and absolute and relative tolerance.
 struct CheckOptions {
   double eps = 1e-3;
   double atol = 1e-5;

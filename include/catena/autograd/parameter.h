@@ -29,6 +29,8 @@ class Parameter {
   // Takes the array as initial value.
   explicit Parameter(const Array& data, std::string name = "");
 
+  // The value, the variable that functions see, and its properties; a ValueError for an undefined
+  // handle.
   bool defined() const { return bool(state_); }
   const Array& data() const { return known("Parameter::data").variable.data(); }
   const Variable& variable() const { return known("Parameter::variable").variable; }
@@ -58,6 +60,7 @@ class Parameter {
   // Re-seats data and gradient, for the arena of an optimizer; values are not copied.
   void rebind(const Array& data, const Array& grad) const;
 
+  // The shared state, for optimizers and arenas; null when undefined.
   ParameterState* state() const { return state_.get(); }
   friend bool operator==(const Parameter& a, const Parameter& b) { return a.state_ == b.state_; }
 

@@ -22,6 +22,7 @@ struct ParameterState : RefCounted {
 
   ParameterState();
   ~ParameterState();
+  // Called when the last handle is gone.
   static void destroy(ParameterState* state);
 
   // Gradient ------------------------------------------------------------------------------------

@@ -41,6 +41,7 @@ class Persistent {
   // when it is undefined, DtypeError for kMean unless it is of a floating dtype.
   explicit Persistent(const Array& initial, OverRanks over_ranks = OverRanks::kEqual);
 
+  // The value, its properties, and what ranks do with it; a ValueError for an undefined handle.
   bool defined() const { return bool(state_); }
   const Array& data() const { return known("Persistent::data").data; }
   Dtype dtype() const { return known("Persistent::dtype").data.dtype(); }

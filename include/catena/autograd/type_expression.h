@@ -158,6 +158,7 @@ class Variable : public Lazy<Variable<T>> {
   T value_;
   std::string name_;
 };
+// What Variable(value, name) holds: a copy of the value, or a Shape for a list in braces.
 template <class T>
 Variable(T, std::string) -> Variable<detail::Stored<T>>;
 Variable(std::initializer_list<int64_t>, std::string)->Variable<Shape>;
@@ -382,6 +383,7 @@ class Expr : public Lazy<Expr<T>> {
 
 // Operators ----------------------------------------------------------------------------------
 
+// Unary operators of expressions.
 #define CATENA_TYPE_UNARY(symbol, Op)                                             \
   template <Expression E>                                                         \
   requires detail::AppliesToOne<detail::Op, detail::ValueOf<E>>                   \
@@ -393,6 +395,8 @@ CATENA_TYPE_UNARY(+, Positive)
 CATENA_TYPE_UNARY(~, Invert)
 #undef CATENA_TYPE_UNARY
 
+// Binary operators of expressions; a plain value counts as a constant. Division rounds down for
+// integers.
 #define CATENA_TYPE_BINARY(function, Op)                                     \
   template <class L, class R>                                                \
   requires(Expression<L> || Expression<R>) &&                                \
@@ -424,6 +428,7 @@ requires(Expression<L> || Expression<R>) &&
     return true_divide(std::forward<L>(l), std::forward<R>(r));
 }
 
+// Comparisons, whose results are what expect() takes.
 #define CATENA_TYPE_COMPARISON(symbol, Op)                                       \
   template <class L, class R>                                                    \
   requires(Expression<L> || Expression<R>) &&                                    \

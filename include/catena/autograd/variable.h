@@ -32,6 +32,7 @@ struct VariableNode : RefCounted {
   static void destroy(VariableNode* node);
 };
 
+// What handles of one variable share.
 struct VariableBody : RefCounted {
   Array data;
   IntrusivePtr<VariableNode> node;  // null for constants
@@ -41,6 +42,7 @@ struct VariableBody : RefCounted {
   static void destroy(VariableBody* body);
 };
 
+// Whether a variable, and what is computed from it, is left out of the graph.
 enum class Volatile : uint8_t { off, on };
 
 // loss.backward({.retain_grad = true})
@@ -89,6 +91,7 @@ class Variable {
   // array.
   static Variable constant(const Array& data);
 
+  // Whether the handle has a variable, and its array.
   bool defined() const { return bool(body_); }
   const Array& data() const { return known("Variable::data").data; }
   // Replaces the payload; the graph is not told.
@@ -114,6 +117,7 @@ class Variable {
     return body.node && body.node->requires_grad;
   }
 
+  // Properties of data().
   Dtype dtype() const { return known("Variable::dtype").data.dtype(); }
   const Shape& shape() const { return known("Variable::shape").data.shape(); }
   int64_t shape(int axis) const { return known("Variable::shape").data.shape(axis); }
@@ -184,12 +188,14 @@ class Variable {
   // Cuts the history: afterwards the variables reachable backward from here are roots.
   void unchain_backward() const;
 
+  // What handles share; null when undefined.
   VariableBody* body() const { return body_.get(); }
   // The vertex in the graph; made on demand for constants.
   VariableNode* node() const;
   friend bool same_variable(const Variable& a, const Variable& b) { return a.body_ == b.body_; }
 
  protected:
+  // The body; ValueError naming `who` for an undefined handle.
   VariableBody& known(const char* who) const {
     if (!body_) [[unlikely]]
       fail_undefined(who);
@@ -197,13 +203,14 @@ class Variable {
   }
   [[noreturn, gnu::cold]] static void fail_undefined(const char* who);
 
-  IntrusivePtr<VariableBody> body_;
+  IntrusivePtr<VariableBody> body_;  // null when undefined
 };
 
 // Prints "Variable(2.5, dtype=float32)": the value of data() as its repr() shows it. Waits for the
 // device.
 std::ostream& operator<<(std::ostream& os, const Variable& variable);
 
+// Arguments and results of functions.
 using Variables = std::vector<Variable>;
 using Arrays = std::vector<Array>;
 

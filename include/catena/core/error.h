@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace catena {
@@ -110,10 +111,28 @@ std::string message(const Parts&... parts) {
   return detail::join_named(detail::MessagePart(parts)...);
 }
 
-// Throws E with the concatenated parts.
+namespace detail {
+
+// Errors about arguments begin with the name of the library function that the user called.
+template <class E>
+inline constexpr bool kNamesEntry =
+    std::is_same_v<E, ShapeError> || std::is_same_v<E, DtypeError> ||
+    std::is_same_v<E, DeviceError> || std::is_same_v<E, IndexError> ||
+    std::is_same_v<E, ValueError>;
+
+// "name: text" inside of an EntryScope, else the text.
+std::string with_entry(std::string text);
+
+}  // namespace detail
+
+// Throws E with the concatenated parts, behind the name of the function called if E is about
+// arguments and the thread is in an EntryScope. So texts below public functions name no function.
 template <class E, class... Parts>
 [[noreturn, gnu::noinline, gnu::cold]] void fail(const Parts&... parts) {
-  throw E(message(parts...));
+  if constexpr (detail::kNamesEntry<E>)
+    throw E(detail::with_entry(message(parts...)));
+  else
+    throw E(message(parts...));
 }
 
 }  // namespace catena

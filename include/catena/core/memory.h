@@ -51,8 +51,8 @@ StoragePtr borrow(Device device, void* data, size_t bytes, std::shared_ptr<void>
 // The same for memory that must not be written.
 StoragePtr borrow_read_only(Device device, const void* data, size_t bytes,
                             std::shared_ptr<void> owner = {});
-// The ValueError for writes into read-only storage, naming `who`; see check_writable of arrays.
-[[noreturn]] void fail_read_only(const char* who);
+// The ValueError for writes into read-only storage; see check_writable of arrays.
+[[noreturn]] void fail_read_only();
 // Marks the storage as used by a stream other than the one it was allocated on.
 void record_use(const Storage& storage, const Stream& stream);
 

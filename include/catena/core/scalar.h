@@ -66,11 +66,12 @@ class Scalar {
 std::string to_string(const Scalar& value);
 
 // The dtype of an operation between an array of dtype d and a weak host scalar.
-// Throws ValueError naming `who` when an integer does not fit d (NEP 50).
-Dtype promote(Dtype d, const Scalar& value, const char* who = "promote");
-// Refuses to store a number into elements of dtype d that do not hold it: ValueError naming `who`,
+// Throws ValueError when an integer does not fit d (NEP 50).
+Dtype promote(Dtype d, const Scalar& value);
+// Refuses to store a number into elements of dtype d that do not hold it: ValueError with
 // the number and the range of d. Floats lose their fraction in integers; bool takes every number.
-void check_fits(const char* who, const Scalar& value, Dtype d);
+void check_fits(const Scalar& value, Dtype d);
+void check_fits(const char* who, const Scalar& value, Dtype d);  // without an EntryScope
 
 template <class T>
 T Scalar::to() const {

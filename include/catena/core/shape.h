@@ -49,11 +49,16 @@ std::string to_string(const Dims& dims);
 int64_t element_count(const Shape& shape);
 // C-order byte strides.
 Strides contiguous_strides(const Shape& shape, int64_t itemsize);
-// NumPy broadcasting of two shapes; `who` is named in the ShapeError.
+// NumPy broadcasting of two shapes; ShapeError for those that do not fit.
+Shape broadcast_shapes(const Shape& a, const Shape& b);
+// Maps a possibly negative axis into [0, ndim); throws IndexError.
+int normalize_axis(int64_t axis, int ndim);
+// The same for a list, sorted ascending, duplicates refused (ValueError). An empty list means all
+// axes.
+Axes normalize_axes(const Axes& axes, int ndim);
+// The same for callers without an EntryScope: the errors name `who`.
 Shape broadcast_shapes(const char* who, const Shape& a, const Shape& b);
-// Maps a possibly negative axis into [0, ndim); throws IndexError naming `who`.
 int normalize_axis(const char* who, int64_t axis, int ndim);
-// The same for a list, sorted ascending, duplicates refused. An empty list means all axes.
 Axes normalize_axes(const char* who, const Axes& axes, int ndim);
 
 }  // namespace catena

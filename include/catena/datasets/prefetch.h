@@ -117,6 +117,8 @@ class ResidentIterator final : public BatchIterator {
   // The columns on the device, and the order of the current epoch there (int64, all ranks'
   // samples), for loops that replay a captured step and advance a cursor by themselves.
   const std::vector<Array>& columns() const { return columns_; }
+  int64_t batch() const { return batch_; }  // samples of a full batch, over all ranks
+  RankOf who() const { return who_; }
   Array order_of(int64_t epoch) const;
 
  private:

@@ -26,6 +26,7 @@ class VariableOperand {
         number_(other.number_) {}
   VariableOperand& operator=(const VariableOperand&) = delete;
 
+  // Whether it is a host number, and the number.
   bool is_number() const { return variable_ == nullptr; }
   const Scalar& number() const { return number_; }
   // The variable; a number is a ValueError naming `who`.

@@ -85,6 +85,7 @@ struct BatchNormalizationGradCall {
 
 namespace kernels {
 
+// The slots of the calls above.
 extern Slot<BatchNormalizationCall> batch_normalization;
 extern Slot<FixedBatchNormalizationCall> fixed_batch_normalization;
 extern Slot<BatchNormalizationGradCall> batch_normalization_grad;

@@ -1,5 +1,6 @@
-// Arenas: the parameters of a model, and their gradients, side by side in one block of memory per
-// device and dtype, so that one kernel updates and one transfer moves all of them.
+// Arenas: the parameters of a model, their gradients and the states of an update rule, side by side
+// in blocks of memory per device and dtype, so that one kernel updates and one transfer moves all
+// of them, or any range.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +12,27 @@
 
 namespace catena::optimizers {
 
-// One block of one device and dtype: two 1-d arrays, of data and of gradients, in which every
-// parameter has a slot. Slots begin at multiples of 256 bytes; the gaps hold zeros and stay zero
-// under any rule that keeps a zero parameter with a zero gradient.
+// The same elements of an arena's blocks, as 1-d contiguous arrays of one length.
+struct ArenaRange {
+  Array data, gradient;
+  // Float32 copy of 16-bit data, which the rule updates in their place; else undefined.
+  Array master;
+  // Of the rule, in the dtype of the data, float32 of 16-bit data; none before make_states.
+  Arrays states;
+};
+
+// Elements [begin, end) of an arena.
+struct ElementRange {
+  int64_t begin, end;
+  bool operator==(const ElementRange&) const = default;
+};
+
+// The blocks of one device and dtype, in which every parameter has a slot. Slots begin at multiples
+// of 256 bytes; the gaps of data and gradients hold zeros and stay zero under any rule that keeps a
+// zero parameter with a zero gradient.
 class ParameterArena {
  public:
+  // The place of a parameter in the arena.
   struct Slot {
     Parameter parameter;
     int64_t index;   // in the order of declaration, over all arenas of the set
@@ -28,11 +45,29 @@ class ParameterArena {
   // given order, and re-seats the parameters on it. All must be on one device and of one dtype.
   explicit ParameterArena(std::vector<Slot> slots);
 
-  Device device() const { return data_.device(); }
-  Dtype dtype() const { return data_.dtype(); }
-  int64_t size() const { return data_.size(); }  // elements, gaps included
-  const Array& data() const { return data_; }
-  const Array& gradient() const { return gradient_; }
+  // The device and the dtype of the blocks, and the blocks.
+  Device device() const { return data().device(); }
+  Dtype dtype() const { return data().dtype(); }
+  int64_t size() const { return data().size(); }  // elements, gaps included
+  const Array& data() const { return blocks_.data; }
+  const Array& gradient() const { return blocks_.gradient; }
+  const Array& master() const { return blocks_.master; }
+  const Arrays& states() const { return blocks_.states; }
+
+  // Makes a state of each start value and, of 16-bit data, the master copy, in place of those that
+  // are there.
+  void make_states(const std::vector<double>& start_values);
+
+  // All elements, without making a view.
+  const ArenaRange& whole() const { return blocks_; }
+  // Views of elements [begin, end). IndexError unless 0 <= begin <= end <= size().
+  ArenaRange range(ElementRange elements) const;
+  // Part `index` of `count` parts that cover the arena in order and begin at multiples of 256 bytes
+  // of the data; the last ones may be empty. ValueError unless 0 <= index < count.
+  ElementRange shard(int64_t index, int64_t count) const;
+  // Slots [first, last), each with the gap after it: a bucket.
+  ElementRange slot_range(size_t first, size_t last) const;
+
   const std::vector<Slot>& slots() const { return slots_; }
   // The part of an array of the arena's length that belongs to a slot, in the parameter's shape.
   Array slice(const Array& flat, const Slot& slot) const;
@@ -49,7 +84,7 @@ class ParameterArena {
 
  private:
   std::vector<Slot> slots_;
-  Array data_, gradient_;
+  ArenaRange blocks_;
 };
 
 // The arenas of a list of named parameters. The layout follows from the order of declaration alone:
@@ -63,14 +98,18 @@ class ArenaSet {
   // Sets the names ("/l1/W") and positions of the parameters. ValueError when there are none.
   explicit ArenaSet(const Named& named);
 
+  // Whether there is no parameter.
   bool empty() const { return parameters_.empty(); }
   // In order of declaration.
   const Parameters& parameters() const { return parameters_; }
   const std::string& name(size_t index) const { return parameters_[index].name(); }
   const std::vector<ParameterArena>& arenas() const { return arenas_; }
   bool in_place() const;
-  // Lays the parameters out anew on the devices where they are now; values and gradients stay.
+  // Lays the parameters out anew on the devices where they are now; values and gradients stay,
+  // states are gone.
   void rebuild();
+  // ParameterArena::make_states of all arenas.
+  void make_states(const std::vector<double>& start_values);
   void settle_gradients() const;
 
   // One line "/l1/W (3, 4) float32" for every parameter, and a hash of it: what must agree between

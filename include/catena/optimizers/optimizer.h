@@ -1,10 +1,11 @@
-// Optimizer: what all update rules share. Rules are in sgd.h, momentum_sgd.h and adam.h; rules of
-// your own derive from Optimizer and override update_one.
+// Optimizer: what all update rules share. Rules are in sgd.h, momentum_sgd.h, adam.h and adamw.h;
+// rules of your own derive from Optimizer and override update_one.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,35 +13,18 @@
 #include "catena/array/io.h"
 #include "catena/kernels/optimizer.h"
 #include "catena/optimizers/arena.h"
+#include "catena/optimizers/update_stage.h"
 
 namespace catena::optimizers {
 
-class Optimizer;
-class UpdateContext;
-
-// Runs in every update before the rule: weight decay, clipping (hooks.h), or anything of your own.
+// Runs in every update before the rule, in phase kClip: weight decay, clipping (hooks.h), or
+// anything of your own.
 using Hook = std::function<void(UpdateContext&)>;
 
 namespace detail {
 // What everything that clips takes: ValueError, which begins with `who`, unless maxnorm > 0.
 void check_maxnorm(const char* who, double maxnorm);
 }  // namespace detail
-
-// What a data-parallel wrapper adds: gradients that are only right after communication.
-class GradientSource {
- public:
-  virtual ~GradientSource() = default;
-  virtual void after_setup(Optimizer& optimizer) = 0;
-  // Gradients are about to be read: reduces what is not reduced yet and makes the current streams
-  // wait for it.
-  virtual void finish(Optimizer& optimizer) = 0;
-  // The rule has run.
-  virtual void after_update(Optimizer& optimizer) = 0;
-  // zero_grads was called.
-  virtual void discard(Optimizer& optimizer) = 0;
-  // Gradients of other replicas are about to be added; GradientError when it is too late for that.
-  virtual void before_accumulate(Optimizer& optimizer) = 0;
-};
 
 // Holds the parameters of a model, laid out in arenas, with their states, each on its parameter's
 // device; the parameters may be on several devices and may move with model.to_gpu(...), also after
@@ -50,6 +34,11 @@ class GradientSource {
 // a number of the gradients wait for them. On GPUs the step count and the learning rate live on the
 // device as well, so that an update can be captured into a graph: replays advance the count, and
 // set_lr between replays changes what they use.
+//
+// Parameters of 16 bits have float32 states and a float32 master copy, which the rule updates; the
+// parameter is its rounded value. Whoever writes such a parameter otherwise (loading, broadcasting)
+// need not know: the next update starts from what was written. Rules of a user that override
+// update_one see the 16-bit parameter itself.
 class Optimizer {
  public:
   virtual ~Optimizer();
@@ -93,8 +82,8 @@ class Optimizer {
   void clip_grads(double maxnorm);
   // gradient += decay * parameter, now. The hook weight_decay does it in every update.
   void weight_decay(double decay);
-  // One step: hooks in the order they were added, then the rule, over all parameters alike: one
-  // without elements is updated too, and its states and counts advance.
+  // One step: the stages in order, among them the hooks in the order they were added and the rule.
+  // All parameters are updated alike: of one without elements, states and counts advance too.
   void update();
 
   // Learning rate ("alpha" of Adam). Setting it on a GPU is queued; during a capture it is an
@@ -111,22 +100,34 @@ class Optimizer {
   // IndexError when there is none.
   void remove_hook(const std::string& name);
 
+  // Adds a stage to every update, behind those of its phase, and returns it. ValueError if it is
+  // there already, or skips updates and the rule cannot.
+  template <class Stage>
+  std::shared_ptr<Stage> add_stage(std::shared_ptr<Stage> stage) {
+    insert_stage(stage);
+    return stage;
+  }
+  // Whether it was there.
+  bool remove_stage(const UpdateStage& stage);
+  // In the order in which they run, "hooks" and "rule" included.
+  const std::vector<std::shared_ptr<UpdateStage>>& stages() const { return stages_; }
+
   // Prepares for cuda::Graph::capture: arenas in place, device values made (on the CPU as well,
   // where the update then reads the same values).
   void prepare_for_capture();
 
   // "t", hyper-parameters and states by name ("m/l1/W"), as views where possible. load_state takes
-  // the same names; IoError listing what is missing, of wrong shape or unknown.
+  // the same names; IoError listing what is missing, of wrong shape or unknown. Master copies of
+  // 16-bit parameters are "master/l1/W"; a state without any, of training in float32, is taken too:
+  // the copies are then those of the parameters.
   NamedArrays state();
   void load_state(const std::map<std::string, Array>& state);
-  // States of one parameter in the order of state_names(), as views.
+  // States of one parameter in the order of state_names(), as views; the master copy, if there is
+  // one, is the last.
   const Arrays& state_of(const Parameter& parameter);
 
   // Makes arenas and states follow parameters that moved. Called by everything that needs it.
   void settle_layout();
-  // Not owned; null removes it.
-  void set_gradient_source(GradientSource* source) { source_ = source; }
-  GradientSource* gradient_source() const { return source_; }
 
  protected:
   Optimizer(std::string lr_name, double lr);
@@ -148,84 +149,81 @@ class Optimizer {
   int64_t step() const { return t_; }
 
   // Rules as one kernel over an arena -------------------------------------------------------------
-  // Everything is 1-d, contiguous, of one length (0 when no parameter of the arena has elements)
-  // and dtype; states are zeros at setup. The rule multiplies the gradient by gradient_scale, then
-  // adds weight_decay * parameter.
+  // A whole arena or a range of it. Everything is 1-d, contiguous, of one length (0 when no
+  // parameter has elements); dtypes as OptimizerCall says. The rule multiplies the gradient by
+  // gradient_scale, then adds weight_decay * parameter.
   struct ArenaUpdate {
-    Array parameter, gradient;
-    Arrays states;
-    StepValue step, learning_rate, gradient_scale{1};
-    Array counter;  // see counts_updates()
+    const Array& parameter;
+    const Array& gradient;
+    const Array& master;
+    const Arrays& states;
+    StepValue step = {}, learning_rate = {}, gradient_scale{1};
+    Array counter = {};           // see counts_updates()
+    bool counts = true;           // false: a later range of this arena's update counts
+    const Array* skip = nullptr;  // see skips_updates()
     double weight_decay = 0;
   };
-  // True: update_arena is called once for each arena, instead of update_one for each parameter, and
-  // init_state is not used. A zero parameter with zero gradient and states must stay zero.
+  // True: update_arena is called once for each arena, or range of it, instead of update_one for
+  // each parameter, and init_state is not used. A zero parameter with zero gradient and states as
+  // they start must stay zero.
   virtual bool updates_arenas() const { return false; }
   virtual void update_arena(const ArenaUpdate& update);
-  // True: where update.counter is defined, update_arena takes t from it and stores t there, as
-  // OptimizerCall::counter says, and update.step has no device value. Otherwise a kernel before
-  // update_arena counts, and update.step says t.
+  // What each element of a state of an arena begins with, in the order of state_names(); zeros by
+  // default.
+  virtual std::vector<double> state_starts() const;
+  // True: where update.counter is defined, update_arena takes t from it and, with update.counts,
+  // stores t there, as OptimizerCall::counter says, and update.step has no device value. Otherwise
+  // a kernel before update_arena counts, and update.step says t.
   virtual bool counts_updates() const { return false; }
+  // True: update_arena does nothing where update.skip is not 0, and does not count then.
+  virtual bool skips_updates() const { return false; }
   // DtypeError unless the rule can update parameters of this dtype.
   virtual void check_dtype(Dtype dtype) const;
 
+  // The name of the learning rate among the hyper-parameters, and its value.
   std::string lr_name_;
   double lr_;
 
  private:
   friend class UpdateContext;
+  friend class HookStage;
+  friend class RuleStage;
   // What kernels of a step read and advance, on the arena's device: [t, 0, learning rate].
   struct DeviceValues {
     Array block, counter, step, learning_rate;  // views of the block
-  };
-  struct Group {
-    Arrays states;  // of the arena's length, for rules that update arenas
-    DeviceValues values;
   };
 
   void setup_named(const ArenaSet::Named& named, NamedPersistents persistents);
   void find_positions();
   void make_groups(const std::vector<Arrays>& old_states);
-  void make_device_values(Group& group, Device device);
+  void make_states(const ParameterArena& arena, const ParameterArena::Slot& slot,
+                   const std::vector<Arrays>& old_states);
+  void make_device_values(DeviceValues& values, Device device);
   void require_setup(const char* who) const;
+  static std::vector<std::shared_ptr<UpdateStage>> built_in_stages();
+  void insert_stage(const std::shared_ptr<UpdateStage>& stage);
+  bool reduces_gradients() const;
   void finish_gradients(const char* who);
+  void finish_gradients(UpdateContext& update);
+  Array gradient_factor(Device device) const;
   void warn_without_gradients();
-  void run_rule(size_t group, UpdateContext& context);
+  void run_hooks(UpdateContext& update);
+  void run_rule(UpdateContext& update);
+  void update_whole(size_t group, UpdateContext& update);
+  void update_range(size_t group, const ArenaRange& range, UpdateContext& update, bool counts);
   void update_each(const ParameterArena& arena);
 
   ArenaSet layout_;
   Parameters ordered_;
   NamedPersistents persistents_;
-  std::vector<size_t> positions_;  // of ordered_ in declaration
-  std::vector<Group> groups_;      // one for each arena
-  std::vector<Arrays> states_;     // by position in declaration
+  std::vector<size_t> positions_;     // of ordered_ in declaration
+  std::vector<DeviceValues> values_;  // one for each arena
+  std::vector<Arrays> states_;        // by position in declaration
   std::vector<std::pair<std::string, Hook>> hooks_;
   bool warned_ = false;  // see warn_without_gradients
   int64_t t_ = 0;
   bool device_values_everywhere_ = false;
-  GradientSource* source_ = nullptr;
-};
-
-// The gradients of a running update as hooks see them. Decay and clipping are remembered and folded
-// into the rule's own kernel where they can be.
-class UpdateContext {
- public:
-  explicit UpdateContext(Optimizer& optimizer) : optimizer_(optimizer) {}
-  Optimizer& optimizer() { return optimizer_; }
-  // gradient += rate * parameter.
-  void add_weight_decay(double rate) { decay_ += rate; }
-  // Scales all gradients together to at most this L2 norm. Nothing waits for a device. A norm that
-  // is not a number leaves them as they are. ValueError unless maxnorm > 0.
-  void clip_norm(double maxnorm);
-  // Carries out what is remembered, so that the gradient arrays are what the rule would see: for
-  // hooks that read or write them.
-  void apply();
-
- private:
-  friend class Optimizer;
-  Optimizer& optimizer_;
-  double decay_ = 0;
-  std::vector<Array> scale_;  // one 0-d float64 for each arena; empty: one
+  std::vector<std::shared_ptr<UpdateStage>> stages_;
 };
 
 }  // namespace catena::optimizers

@@ -9,6 +9,7 @@
 
 namespace catena::optimizers {
 
+// The learning rate at a step.
 using Schedule = std::function<double(int64_t step)>;
 
 // base * rate^step.

@@ -1,19 +1,14 @@
 // SGD: plain stochastic gradient descent.
 #pragma once
 
-#include "catena/optimizers/optimizer.h"
+#include "catena/optimizers/rule_optimizer.h"
 
 namespace catena::optimizers {
 
 // p -= lr * g, in one kernel for all parameters of a device and dtype.
-class SGD : public Optimizer {
+class SGD : public RuleOptimizer {
  public:
-  explicit SGD(double lr = 0.01) : Optimizer("lr", lr) {}
-
- protected:
-  bool updates_arenas() const override { return true; }
-  bool counts_updates() const final { return true; }
-  void update_arena(const ArenaUpdate& update) final;
+  explicit SGD(double lr = 0.01) : RuleOptimizer("SGD", lr, {}) {}
 };
 
 }  // namespace catena::optimizers

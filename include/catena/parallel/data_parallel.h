@@ -48,6 +48,8 @@ class ReplicaSet {
   void copy_from(Optimizer& optimizer);
 
  protected:
+  // What Replicas is made of: registers a replica, zeroes all gradients, averages the persistent
+  // arrays.
   void add(Parameterized& replica);
   void zero_replicas();
   void average_persistents_with(const Parameterized& master);

@@ -31,12 +31,12 @@ struct Bucket {
 std::vector<Bucket> make_buckets(const std::vector<optimizers::ParameterArena>& arenas,
                                  const BucketOptions& options);
 
-// Attached to an optimizer by MultiNodeOptimizer. Between two updates each bucket is reduced
-// exactly once, in order of index on every rank: as soon as it and all before it are final in a
-// synchronised backward; at the end of that backward if parameters were not used; at the latest in
-// update (a rank whose loss did not touch the parameters, or that has no samples). On GPUs the
-// reductions run on the communicator's side stream and the host never waits.
-class GradientReducer : public BackwardObserver, public optimizers::GradientSource {
+// A stage of the updates of an optimizer, added by MultiNodeOptimizer. Between two updates each
+// bucket is reduced exactly once, in order of index on every rank: as soon as it and all before it
+// are final in a synchronised backward; at the end of that backward if parameters were not used; at
+// the latest in update (a rank whose loss did not touch the parameters, or that has no samples). On
+// GPUs the reductions run on the communicator's side stream and the host never waits.
+class GradientReducer : public BackwardObserver, public optimizers::UpdateStage {
  public:
   // The communicator must outlive the reducer, which holds it when it is shared.
   GradientReducer(Communicator& comm, const BucketOptions& options);
@@ -49,6 +49,7 @@ class GradientReducer : public BackwardObserver, public optimizers::GradientSour
   // parameters, states and hyper-parameters; see MultiNodeOptimizer::check_state.
   void check_state(const char* who);
 
+  // The communicator and the buckets, in the order of their reduction.
   Communicator& comm() const { return comm_; }
   const std::vector<Bucket>& buckets() const { return buckets_; }
   // Buckets started since the last update, for tests.
@@ -57,13 +58,24 @@ class GradientReducer : public BackwardObserver, public optimizers::GradientSour
   void backward_begins() override;
   void gradient_is_final(ParameterState& parameter) override;
   void backward_ends() override;
+  optimizers::UpdatePhase phase() const override { return optimizers::UpdatePhase::kReduce; }
+  const char* name() const override { return "reduce"; }
   void after_setup(Optimizer& optimizer) override;
-  void finish(Optimizer& optimizer) override;
+  void run(optimizers::UpdateContext& update) override;
   void after_update(Optimizer& optimizer) override;
   void discard(Optimizer& optimizer) override;
   void before_accumulate(Optimizer& optimizer) override;
 
  private:
+  // Between two updates:
+  //   kOpen ── a synchronised backward begins ──> kReducing ── it ends, or update ──> kReduced
+  //     └───────────── update: no backward was synchronised ────────────────────────────┘
+  // and back to kOpen by update and zero_grads.
+  enum class Round : uint8_t {
+    kOpen,      // gradients are this rank's own
+    kReducing,  // buckets are reduced as they become final
+    kReduced    // gradients are averages
+  };
   void check_structure() const;
   void update_buckets();
   void begin_round();
@@ -82,9 +94,8 @@ class GradientReducer : public BackwardObserver, public optimizers::GradientSour
   std::vector<const void*> cut_for_;  // gradient blocks the buckets were cut for
   std::vector<size_t> remaining_;     // parameters of each bucket not yet final
   size_t next_ = 0;                   // first bucket not started since the last update
-  bool reducing_ = false;             // inside a synchronised backward
-  bool reduced_ = false;              // gradients are averages, at least in part
-  Event last_;                        // of the last bucket started
+  Round round_ = Round::kOpen;
+  Event last_;  // of the last bucket started
   bool weighted_ = false;
   double weight_ = 1;
   std::vector<Array> device_weights_;  // one for each arena on a GPU, in its dtype

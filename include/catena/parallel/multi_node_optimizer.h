@@ -66,6 +66,7 @@ class MultiNodeOptimizer {
   // update() sees: call it every now and then between replays of a graph.
   void check_state() { reducer_->check_state("check_state"); }
 
+  // The wrapped optimizer, its members, the communicator and the reducer of gradients.
   Optimizer& actual_optimizer() { return *optimizer_; }
   Optimizer* operator->() { return optimizer_; }
   Communicator& comm() { return reducer_->comm(); }
@@ -74,7 +75,7 @@ class MultiNodeOptimizer {
  private:
   std::unique_ptr<Optimizer> owned_;
   Optimizer* optimizer_;
-  std::unique_ptr<GradientReducer> reducer_;
+  std::shared_ptr<GradientReducer> reducer_;
 };
 
 // ChainerMN's spelling. The first form leaves the optimizer with the caller, who keeps it alive.

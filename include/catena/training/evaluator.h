@@ -3,19 +3,15 @@
 
 #include <functional>
 #include <map>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "catena/array/array.h"
 #include "catena/autograd/function_set.h"
+#include "catena/comm/communicator.h"
 #include "catena/datasets/prefetch.h"
 
 namespace catena::training {
-
-// Adds each number over all ranks, in place, with the same result everywhere;
-// parallel::sum_over_ranks makes one from a communicator. Empty: there is one process.
-using SumOverRanks = std::function<void(std::span<double>)>;
 
 // Weighted means of named quantities, as a sum and a count each, so that the result is the mean
 // over samples whatever the sizes of batches and shards (a mean of means is not). Device results
@@ -30,10 +26,12 @@ class Means {
   // mean: one element on any device, also of several devices in turn (ShapeError otherwise), which
   // must keep its value until reduce(), value() or values().
   void add(const std::string& name, const Array& mean, double count);
+  // One mean for each name, in their order (ValueError otherwise).
+  void add(const Arrays& means, double count);
 
-  // Adds up what was added on all ranks. Collective when `sum` is. Afterwards value() is the mean
-  // over all ranks; further add() is a ValueError until clear().
-  void reduce(const SumOverRanks& sum);
+  // Adds up what was added on all ranks of `comm` (nullptr: there is one process). Collective.
+  // Afterwards value() is the mean over all ranks; further add() is a ValueError until clear().
+  void reduce(Communicator* comm);
   // The mean; NaN when nothing was counted. Waits for the device.
   double value(const std::string& name);
   std::map<std::string, double> values();
@@ -60,18 +58,19 @@ class Means {
 };
 
 // Goes once through `batches` (an order without repeat; it is rewound first), calls measure for
-// each non-empty batch and returns the means over all ranks. The measure is expected to run the
+// each non-empty batch and returns the means over all ranks of `comm` (nullptr: one process). The
+// measure is expected to run the
 // model in test state and to add every name.
 std::map<std::string, double> evaluate(
     datasets::BatchIterator& batches, const std::vector<std::string>& names,
     const std::function<void(const datasets::Batch&, Means&)>& measure,
-    const SumOverRanks& sum = {});
+    Communicator* comm = nullptr);
 // The same with `model` in test state (TestScope), which gets its state back however this ends.
 // Statistics that the ranks collect apart are made one before, on all ranks:
 // parallel::average_persistents(model, comm).
 std::map<std::string, double> evaluate(
     Parameterized& model, datasets::BatchIterator& batches, const std::vector<std::string>& names,
     const std::function<void(const datasets::Batch&, Means&)>& measure,
-    const SumOverRanks& sum = {});
+    Communicator* comm = nullptr);
 
 }  // namespace catena::training

@@ -33,7 +33,7 @@ class Report {
   void add(const Row& row);
   // Takes over the rows of an existing log whose "epoch" is at most `epoch`: what a resumed run
   // begins with. A missing log is none; a damaged one is an IoError.
-  void restore(int64_t epoch);
+  void restore(double epoch);
 
   // The rows so far, restored ones included.
   const std::vector<Row>& rows() const { return rows_; }

@@ -173,7 +173,7 @@ void histogram(const HistogramCall& call) {
     case Dtype::kUInt64:
       return count_bins<uint64_t>(call);
     default:
-      fail<DtypeError>("histogram: no kernel for ", call.input->dtype());
+      fail<DtypeError>("no kernel for ", call.input->dtype());
   }
 }
 

@@ -24,8 +24,8 @@ Dtype loop_dtype(Dtype d) { return is_float(d) && itemsize(d) == 2 ? Dtype::kFlo
 
 const LoopEntry& find_loop(ElementwiseOp op, Dtype dtype) {
   const LoopEntry& entry = tables().loops[static_cast<int>(op)][index_of(loop_dtype(dtype))];
-  CATENA_CHECK(DtypeError, entry.loop != nullptr, "elementwise: ", info(op).name,
-               " does not compute in ", dtype, " on the CPU");
+  CATENA_CHECK(DtypeError, entry.loop != nullptr, info(op).name, " does not compute in ", dtype,
+               " on the CPU");
   return entry;
 }
 

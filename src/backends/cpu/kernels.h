@@ -57,8 +57,8 @@ void patch_sums(const PatchSumsCall& call);
 void batch_normalization(const BatchNormalizationCall& call);
 void fixed_batch_normalization(const FixedBatchNormalizationCall& call);
 void batch_normalization_grad(const BatchNormalizationGradCall& call);
-void sgd(const OptimizerCall& call);
-void momentum_sgd(const OptimizerCall& call);
-void adam(const OptimizerCall& call);
+void optimizer_update(const OptimizerCall& call);
+void find_nonfinite(const NonFiniteCall& call);
+void advance_loss_scale(const LossScaleCall& call);
 
 }  // namespace catena::host

@@ -116,7 +116,7 @@ void random(const RandomCall& call) {
             return static_cast<T>(uint64_t(call.ilow) + philox::scaled(bits, call.range));
           });
         } else {
-          fail<DtypeError>("random integers: expected an integer dtype, got ", dtype_of<T>);
+          fail<DtypeError>("expected an integer dtype, got ", dtype_of<T>);
         }
       });
   }

@@ -43,9 +43,9 @@ void register_cpu_kernels() {
   CATENA_PROVIDE(batch_normalization);
   CATENA_PROVIDE(fixed_batch_normalization);
   CATENA_PROVIDE(batch_normalization_grad);
-  CATENA_PROVIDE(sgd);
-  CATENA_PROVIDE(momentum_sgd);
-  CATENA_PROVIDE(adam);
+  CATENA_PROVIDE(optimizer_update);
+  CATENA_PROVIDE(find_nonfinite);
+  CATENA_PROVIDE(advance_loss_scale);
 #undef CATENA_PROVIDE
   register_composed_kernels(DeviceType::kCpu);
 }

@@ -41,7 +41,7 @@ void nonzero(const NonzeroCall& call) {
   check_launch("nonzero");
 }
 
-CountType count_type(const char* who, Dtype dtype) {
+CountType count_type(Dtype dtype) {
   switch (dtype) {
     case Dtype::kBool:
     case Dtype::kUInt8:
@@ -65,13 +65,13 @@ CountType count_type(const char* who, Dtype dtype) {
     case Dtype::kFloat64:
       return CountType::kF64;
     default:
-      fail<DtypeError>(who, ": no kernel for ", dtype);
+      fail<DtypeError>("no kernel for ", dtype);
   }
 }
 
 void bincount(const BincountCall& call) {
   const auto& [x, counts] = call;
-  CATENA_CUDA_CHECK(launch_bincount(count_type("bincount", x.dtype()), x.raw_data(), x.size(),
+  CATENA_CUDA_CHECK(launch_bincount(count_type(x.dtype()), x.raw_data(), x.size(),
                                     counts.data<int64_t>(), counts.size(), launch_for(x)));
   check_launch("bincount");
 }
@@ -80,8 +80,8 @@ void histogram(const HistogramCall& call) {
   const HistogramArgs args{call.input->raw_data(), call.input->size(),
                            call.edges->raw_data(), call.counts->size(),
                            call.uniform,           call.counts->data<int64_t>()};
-  CATENA_CUDA_CHECK(launch_histogram(count_type("histogram", call.input->dtype()), args,
-                                     launch_for(*call.input)));
+  CATENA_CUDA_CHECK(
+      launch_histogram(count_type(call.input->dtype()), args, launch_for(*call.input)));
   check_launch("histogram");
 }
 

@@ -64,7 +64,7 @@ ScatterType scatter_code(Dtype dtype) {
     case Dtype::kFloat64:
       return ScatterType::kF64;
   }
-  fail<DtypeError>("scatter_add: invalid dtype");
+  fail<DtypeError>("invalid dtype");
 }
 
 // The positions in ascending order, and their numbers.

@@ -62,7 +62,7 @@ Number number_code(Dtype dtype) {
     case Dtype::kFloat64:
       return Number::kF64;
   }
-  fail<DtypeError>("matmul: invalid dtype");
+  fail<DtypeError>("invalid dtype");
 }
 
 // A row-major matrix is the column-major form of its transpose. The result for an operand that must

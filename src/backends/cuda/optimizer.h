@@ -1,7 +1,9 @@
-// Update rules over one contiguous range of parameters: plain arguments of the kernels.
+// Update rules over one contiguous range of parameters, and what belongs to loss scales: plain
+// arguments of the kernels.
 #pragma once
 
 #include "backends/cuda/launch.h"
+#include "catena/kernels/detail/optimizer_limits.h"
 
 namespace catena::gpu {
 
@@ -18,19 +20,34 @@ struct UpdateCounter {
   unsigned arrived;  // blocks of the running kernel that have read `updates`
 };
 
-enum class Rule : uint8_t { kSgd, kMomentumSgd, kAdam };
-
 struct OptimizerArgs {
   void* parameter;
   const void* gradient;
-  void* states[2];
+  float* master;  // of 16-bit parameters
+  void* states[kMaxRuleStates];
   int64_t count;
   bool aligned;  // all addresses are multiples of 16
   StepNumber learning_rate, step, gradient_scale;
   UpdateCounter* counter;  // or null; t comes from it then, and `step` is not used
-  double weight_decay, beta1, beta2, epsilon;
+  bool counts;             // the kernel stores t in the counter
+  const double* skip;      // or null: unless 0, nothing happens
+  double weight_decay;
+  double numbers[kMaxRuleNumbers];
 };
 
-void launch_optimizer(Rule rule, Float type, const OptimizerArgs& args, const Launch& launch);
+// `rule`: OptimizerRule::id.
+void launch_optimizer(int rule, Float type, const OptimizerArgs& args, const Launch& launch);
+
+// *found = 1 if one of `count` values is not finite.
+void launch_find_nonfinite(Float type, const void* values, int64_t count, double* found,
+                           const Launch& launch);
+
+// LossScaleCall; `state` has five numbers.
+struct LossScaleArgs {
+  double* state;
+  float* scale32;
+  double growth, backoff, least, most, interval;
+};
+void launch_advance_loss_scale(const LossScaleArgs& args, const Launch& launch);
 
 }  // namespace catena::gpu

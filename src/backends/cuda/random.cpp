@@ -37,8 +37,7 @@ void random(const RandomCall& call) {
       launch_bernoulli(args, launch);
       break;
     case RandomKind::kIntegers:
-      CATENA_CHECK(DtypeError, is_int(out.dtype()),
-                   "random integers: expected an integer dtype, got ", out.dtype());
+      CATENA_CHECK(DtypeError, is_int(out.dtype()), "expected an integer dtype, got ", out.dtype());
       launch_integers(static_cast<int>(out.itemsize()), args, launch);
       break;
   }

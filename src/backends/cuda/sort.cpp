@@ -38,7 +38,7 @@ Order order_code(Dtype dtype) {
     case Dtype::kFloat64:
       return Order::kF64;
   }
-  fail<DtypeError>("sort: invalid dtype");
+  fail<DtypeError>("invalid dtype");
 }
 
 void sort_values(const Array& input, const Array& values) {

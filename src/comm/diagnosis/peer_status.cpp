@@ -1,4 +1,4 @@
-// What the status board tells about the other ranks of this host: calls that differ, ranks that
+// What the status board says about the other ranks of this host: calls that differ, ranks that
 // failed or left, waits that can never end.
 #include "peer_status.h"
 

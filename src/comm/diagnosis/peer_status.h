@@ -1,4 +1,4 @@
-// What the status board tells about the other ranks of this host.
+// What the status board says about the other ranks of this host.
 #pragma once
 
 #include <memory>

@@ -105,7 +105,7 @@ void MpiTransport::recv(Requests& requests, int peer, char* data, int64_t bytes,
 }
 
 namespace {
-// What goes before every message, so that two ranks that disagree are told.
+// Precedes every message, so that two ranks that disagree get an error.
 struct Header {
   int64_t hash;
   char text[120];

@@ -32,7 +32,7 @@ ncclDataType_t nccl_dtype(Dtype dtype) {
       return ncclInt64;
     case Dtype::kUInt64:
       return ncclUint64;
-    case Dtype::kInt16:  // copies only look at the size
+    case Dtype::kInt16:  // only the size matters to copies
     case Dtype::kUInt16:
     case Dtype::kFloat16:
       return ncclFloat16;

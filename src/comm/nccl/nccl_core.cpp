@@ -82,7 +82,7 @@ void Core::abort() {
     logging::error("nccl: no thread to abort the communicator with: ", error.what());
     return;
   }
-  // The graph that this rank's thread records is only destroyed after the rank has been told.
+  // The graph that this rank's thread records is only destroyed after the rank has been notified.
   const Clock::time_point start = Clock::now();
   while (!capturing_ && !done->load(std::memory_order_acquire) && seconds_since(start) < kAbortWait)
     std::this_thread::sleep_for(std::chrono::microseconds(50));
@@ -196,7 +196,7 @@ bool Core::record(StreamProgress& progress) {
   if (records_graph(progress.stream)) return false;
   drop_passed(progress);
   ProgressMarker& marker = progress.first.pending ? progress.last : progress.first;
-  // It replaces a marker that nobody waits for any more, and stands for its work too.
+  // It replaces a marker that nobody waits for any more, and covers its work too.
   const bool only_calls = progress.only_calls && !(marker.pending && marker.call == 0);
   if (!marker.pending) marker.first = progress.unmarked;
   CATENA_NCCL_CUDA(cudaEventRecord(marker.event, native(progress.stream)));

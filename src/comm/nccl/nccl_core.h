@@ -2,7 +2,7 @@
 //
 // The communicator is a blocking one, although that lets a call wait inside NCCL for other ranks: a
 // non-blocking one starts a thread for every collective, which cost 43 us a call (see
-// docs/decisions.md). What only returns when all ranks have come runs in a thread of its own under
+// docs/decisions.md). What only returns when all ranks have come runs in a separate thread under
 // a deadline; a rank that waits inside a collective is got out by the watchdog.
 #pragma once
 
@@ -47,7 +47,7 @@ class Core {
     if (code != ncclSuccess) [[unlikely]]
       give_up(code, call);
   }
-  // Runs a call that waits for other ranks in a thread of its own and waits for it. Throws
+  // Runs a call that waits for other ranks in a separate thread and waits for it. Throws
   // CommError after an error, the deadline or when other ranks' records say that it cannot end; the
   // communicator is then aborted. `call` gets a place for the communicator that it makes, if any.
   ncclComm_t run_collectively(const char* name, double timeout,

@@ -88,7 +88,7 @@ std::unique_ptr<NcclTransport> NcclTransport::create(CommunicatorPtr control, De
   }
   id = control->broadcast_object(id);
   auto core = std::make_shared<Core>(device.index(), timeout_of(options));
-  // The control communicator's records tell when a rank dies on the way.
+  // The control communicator's records show when a rank dies meanwhile.
   core->set_owner(control.get());
   {
     std::lock_guard lock(core->mutex);

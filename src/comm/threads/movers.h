@@ -12,7 +12,7 @@ namespace catena::comm {
 class Mover {
  public:
   virtual ~Mover() = default;
-  // Called before other ranks look at this rank's input.
+  // Called before other ranks read this rank's input.
   virtual void publish(const Call& call) {}
   virtual void copy(const Array& target, int64_t to, const Array& source, int64_t from,
                     int64_t count) = 0;

@@ -17,6 +17,7 @@ struct Extent2D {
   Extent2D(int64_t height, int64_t width) : height(height), width(width) {}
 };
 
+// How the window moves; the same for both axes unless two numbers are given.
 struct ConvolutionOptions {
   Extent2D stride = 1;
   Extent2D pad = 0;       // rows and columns of zeros on each side
@@ -46,6 +47,8 @@ Variable convolution_2d(const VariableOperand& x, const VariableOperand& W,
 // they already are.
 Array channels_last(const Array& images);
 
+// Initial values and dtype of a Convolution2D; stride, pad, dilation, groups and cover_all as in
+// ConvolutionOptions.
 struct Convolution2DOptions {
   Extent2D stride = 1;
   Extent2D pad = 0;
@@ -67,6 +70,7 @@ class Convolution2D : public Parameterized {
   Convolution2D(int64_t in_channels, int64_t out_channels, Extent2D ksize,
                 const Convolution2DOptions& options = {});
 
+  // Applies the layer; errors are those of convolution_2d().
   Variable operator()(const VariableOperand& x) const;
   void visit_parameters(const Visitor& visitor, const std::string& prefix = "") override;
 

@@ -16,6 +16,7 @@ Variable linear(const VariableOperand& x, const VariableOperand& W, const Variab
 // relu(linear(x, W, b)) in one launch.
 Variable linear_relu(const VariableOperand& x, const VariableOperand& W, const VariableOperand& b);
 
+// Initial values, bias and dtype of a Linear.
 struct LinearOptions {
   double wscale = 1;  // W ~ normal(0, wscale * sqrt(1 / in_size))  (LeCun et al. 1998)
   double bias = 0;    // initial value of b
@@ -31,8 +32,10 @@ class Linear : public Parameterized {
  public:
   Linear(int64_t in_size, int64_t out_size, const LinearOptions& options = {});
 
+  // Applies the layer; errors are those of linear().
   Variable operator()(const VariableOperand& x) const;
   void visit_parameters(const Visitor& visitor, const std::string& prefix = "") override;
+  // Sizes of the input and the output.
   int64_t in_size() const { return W.shape()[1]; }
   int64_t out_size() const { return W.shape()[0]; }
 

@@ -17,7 +17,7 @@ class Parameter : public Parameterized {
   Variable operator()(Volatile is_volatile = Volatile::off) const;
   CATENA_PARAMETERS(W)
 
-  OwnedParameter W;
+  OwnedParameter W;  // the value
 };
 
 }  // namespace catena::functions

@@ -81,6 +81,7 @@ Variable clip(const VariableOperand& x, const VariableOperand& low, const Variab
 Variable where(const VariableOperand& condition, const VariableOperand& x,
                const VariableOperand& y);
 
+// NumPy's short names.
 inline Variable pow(const VariableOperand& x0, const VariableOperand& x1) { return power(x0, x1); }
 inline Variable abs(const VariableOperand& x) { return absolute(x); }
 

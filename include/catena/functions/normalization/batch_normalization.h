@@ -11,6 +11,7 @@
 
 namespace catena::functions {
 
+// How batch_normalization computes.
 struct NormalizationOptions {
   double eps = 2e-5;  // at least 0
   // Averages over batches, of gamma's shape and on x's device, contiguous; both or none. A call
@@ -40,6 +41,7 @@ struct NormalizationOptions {
 Variable batch_normalization(const VariableOperand& x, const VariableOperand& gamma,
                              const VariableOperand& beta, const NormalizationOptions& options = {});
 
+// How fixed_batch_normalization computes; the fields mean what they mean in NormalizationOptions.
 struct FixedNormalizationOptions {
   double eps = 2e-5;
   bool relu = false;  // as in NormalizationOptions
@@ -53,6 +55,7 @@ Variable fixed_batch_normalization(const VariableOperand& x, const VariableOpera
                                    const VariableOperand& var,
                                    const FixedNormalizationOptions& options = {});
 
+// The numbers, parts, dtype and initial values of a BatchNormalization.
 struct BatchNormalizationOptions {
   double decay = 0.9;  // of the averages, see NormalizationOptions
   double eps = 2e-5;
@@ -98,6 +101,7 @@ class BatchNormalization : public Parameterized {
 
   void visit_parameters(const Visitor& visitor, const std::string& prefix = "") override;
   void visit_persistents(const PersistentVisitor& visitor, const std::string& prefix = "") override;
+  // The numbers of the layer.
   double decay() const { return decay_; }
   double eps() const { return eps_; }
 

@@ -1,53 +1,93 @@
-// Update rules on contiguous elements, in the order of operations that the CUDA kernels share:
-//   g' = g * gradient_scale + weight_decay * p
-//   sgd:       p -= lr * g'
-//   momentum:  v = beta1 * v - lr * g';  p += v
-//   adam:      m += (1 - beta1) * (g' - m);  v += (1 - beta2) * (g' * g' - v)
-//              p -= lr_t * m / (sqrt(v) + epsilon), lr_t given as learning_rate
-// All constants are rounded to the computing type once. See loop.h about linkage.
+// Update rules on contiguous elements, made from the functors and rows that the CUDA kernels share,
+// and the look for elements that are not finite. All constants are rounded to the computing type
+// once. See loop.h about linkage.
+#include "backends/cpu/loops/convert.h"
+#include "backends/cpu/loops/rule_loops.h"
 #include "backends/cpu/loops/tables.h"
+
+#define CATENA_FN inline __attribute__((always_inline))
+
+namespace catena::m {
+namespace {
+CATENA_FN float sqrt(float x) { return __builtin_sqrtf(x); }
+CATENA_FN double sqrt(double x) { return __builtin_sqrt(x); }
+CATENA_FN double power(double b, double t) { return __builtin_pow(b, t); }
+}  // namespace
+}  // namespace catena::m
+
+#include "device/optimizer_rules.h"
 
 namespace catena::host {
 namespace {
 
-inline __attribute__((always_inline)) float root(float x) { return __builtin_sqrtf(x); }
-inline __attribute__((always_inline)) double root(double x) { return __builtin_sqrt(x); }
-
 template <class T>
-void sgd(T* p, const T* g, const StepConstants& c, int64_t n) {
-  const T lr = T(c.learning_rate), scale = T(c.gradient_scale), decay = T(c.weight_decay);
+struct ComputeOf {
+  using type = float;
+};
+template <>
+struct ComputeOf<double> {
+  using type = double;
+};
+
+// The value that the rule starts from: the master copy, unless somebody else has written the
+// parameter since.
+template <class T>
+CATENA_FN float starting_value(float master, T parameter) {
+  return Narrow<T>::from(master).bits == parameter.bits ? master : widen(parameter);
+}
+
+template <class Rule, class T>
+void step(const RuleBlock& b) {
+  using C = typename ComputeOf<T>::type;
+  static_assert(Rule::kStates <= kMaxRuleStates && Rule::kConstants <= kMaxRuleConstants);
+  constexpr bool kHasMaster = sizeof(T) == 2;
+  T* const p = static_cast<T*>(b.parameter);
+  const T* const g = static_cast<const T*>(b.gradient);
+  float* const master = b.master;
+  C* const s0 = static_cast<C*>(b.states[0]);
+  C* const s1 = static_cast<C*>(b.states[1]);
+  C* const s2 = static_cast<C*>(b.states[2]);
+  const C scale = C(b.gradient_scale), decay = C(b.weight_decay);
+  C c[kMaxRuleConstants] = {};
+  for (int k = 0; k < Rule::kConstants; ++k) c[k] = C(b.constants[k]);
 #pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) {
-    const T gradient = g[i] * scale + decay * p[i];
-    p[i] -= lr * gradient;
+  for (int64_t i = 0; i < b.n; ++i) {
+    C value = widen(p[i]);
+    if constexpr (kHasMaster) value = starting_value(master[i], p[i]);
+    C s[kMaxRuleStates] = {};
+    if constexpr (Rule::kStates > 0) s[0] = s0[i];
+    if constexpr (Rule::kStates > 1) s[1] = s1[i];
+    if constexpr (Rule::kStates > 2) s[2] = s2[i];
+    Rule::step(c, rules::decayed(C(widen(g[i])), scale, decay, value), value, s);
+    if constexpr (Rule::kStates > 0) s0[i] = s[0];
+    if constexpr (Rule::kStates > 1) s1[i] = s[1];
+    if constexpr (Rule::kStates > 2) s2[i] = s[2];
+    if constexpr (kHasMaster) master[i] = value;
+    p[i] = Narrow<T>::from(value);
   }
 }
 
-template <class T>
-void momentum_sgd(T* p, const T* g, T* v, const StepConstants& c, int64_t n) {
-  const T lr = T(c.learning_rate), scale = T(c.gradient_scale), decay = T(c.weight_decay);
-  const T beta = T(c.beta1);
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) {
-    const T gradient = g[i] * scale + decay * p[i];
-    v[i] = beta * v[i] - lr * gradient;
-    p[i] += v[i];
-  }
+template <class Rule>
+void prepare(double rate, const double* numbers, double t, double* constants) {
+  Rule::prepare(rate, numbers, t, constants);
 }
 
-template <class T>
-void adam(T* p, const T* g, T* m, T* v, const StepConstants& c, int64_t n) {
-  const T lr = T(c.learning_rate), scale = T(c.gradient_scale), decay = T(c.weight_decay);
-  const T rest1 = T(1 - c.beta1), rest2 = T(1 - c.beta2), epsilon = T(c.epsilon);
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) {
-    const T gradient = g[i] * scale + decay * p[i];
-    const T m1 = m[i] + rest1 * (gradient - m[i]);
-    const T v1 = v[i] + rest2 * (gradient * gradient - v[i]);
-    m[i] = m1;
-    v[i] = v1;
-    p[i] -= lr * m1 / (root(v1) + epsilon);
-  }
+// All bits of the exponent are ones.
+template <class Bits, Bits kExponent>
+bool any_nonfinite(const void* values, int64_t n) {
+  const Bits* bits = static_cast<const Bits*>(values);
+  Bits found = 0;
+  for (int64_t i = 0; i < n; ++i) found |= Bits((bits[i] & kExponent) == kExponent);
+  return found != 0;
+}
+
+template <class Rule>
+void fill_rule(RuleLoops& loops, int id) {
+  loops.prepare[id] = &prepare<Rule>;
+  loops.step[id][0] = &step<Rule, Half>;
+  loops.step[id][1] = &step<Rule, Brain>;
+  loops.step[id][2] = &step<Rule, float>;
+  loops.step[id][3] = &step<Rule, double>;
 }
 
 }  // namespace
@@ -55,8 +95,16 @@ void adam(T* p, const T* g, T* m, T* v, const StepConstants& c, int64_t n) {
 namespace CATENA_ISA {
 
 void fill_optimizer(Tables& tables) {
-  tables.optimizer_float = {&sgd<float>, &momentum_sgd<float>, &adam<float>};
-  tables.optimizer_double = {&sgd<double>, &momentum_sgd<double>, &adam<double>};
+  static RuleLoops loops;
+  int id = 0;
+#define CATENA_RULE(functor, ...) fill_rule<rules::functor>(loops, id++);
+#include "catena/kernels/detail/optimizer_rules.def"
+#undef CATENA_RULE
+  loops.any_nonfinite[0] = &any_nonfinite<uint16_t, 0x7c00>;
+  loops.any_nonfinite[1] = &any_nonfinite<uint16_t, 0x7f80>;
+  loops.any_nonfinite[2] = &any_nonfinite<uint32_t, 0x7f800000>;
+  loops.any_nonfinite[3] = &any_nonfinite<uint64_t, 0x7ff0000000000000>;
+  tables.rules = &loops;
 }
 
 }  // namespace CATENA_ISA

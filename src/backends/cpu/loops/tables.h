@@ -85,16 +85,8 @@ struct SoftmaxLoops {
   void (*cross_entropy_gradient)(const T* x, T lse, T scale, T* gx, int64_t n);
 };
 
-// One optimizer step on n contiguous elements; the constants are those of the rule.
-struct StepConstants {
-  double learning_rate, gradient_scale, weight_decay, beta1, beta2, epsilon;
-};
-template <class T>
-struct OptimizerLoops {
-  void (*sgd)(T* p, const T* g, const StepConstants& c, int64_t n);
-  void (*momentum_sgd)(T* p, const T* g, T* v, const StepConstants& c, int64_t n);
-  void (*adam)(T* p, const T* g, T* m, T* v, const StepConstants& c, int64_t n);
-};
+// Loops of update rules: rule_loops.h.
+struct RuleLoops;
 
 // n elements from Philox block `first` on, under a seed. See RandomCall for the meaning of the
 // words.
@@ -178,8 +170,7 @@ struct Tables {
   ArgEntry arg_extremes[2][kDtypes];  // [maximum]; none for the 16-bit floats
   SoftmaxLoops<float> softmax_float;
   SoftmaxLoops<double> softmax_double;
-  OptimizerLoops<float> optimizer_float;
-  OptimizerLoops<double> optimizer_double;
+  const RuleLoops* rules;
   RandomLoops random;
   // row = relu?(row + bias), bias may be null (then relu).
   void (*epilogue_float)(float* row, const float* bias, bool relu, int64_t n);

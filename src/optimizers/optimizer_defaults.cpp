@@ -42,15 +42,19 @@ void Optimizer::update_arena(const ArenaUpdate&) {
   fail<ValueError>("Optimizer: the rule says updates_arenas() but does not override update_arena");
 }
 
+std::vector<double> Optimizer::state_starts() const {
+  return std::vector<double>(state_names().size(), 0.0);
+}
+
 void Optimizer::check_dtype(Dtype dtype) const {
   CATENA_CHECK(DtypeError,
                !updates_arenas() || dtype == Dtype::kFloat32 || dtype == Dtype::kFloat64,
                "setup: this rule updates float32 and float64 parameters, got ", dtype,
-               "; keep the parameters in float32");
+               "; keep the parameters in float32, or override check_dtype in a rule that updates "
+               "the float32 master copies of 16-bit parameters");
 }
 
-// Hyper-parameters
-// ----------------------------------------------------------------------------------
+// Hyper-parameters --------------------------------------------------------------------------------
 
 std::vector<std::pair<std::string, double>> Optimizer::hyper_parameters() const {
   return {{lr_name_, lr_}};
@@ -63,8 +67,7 @@ void Optimizer::set_hyper_parameter(const std::string& name, double value) {
   fail<ValueError>("set_hyper_parameter: this rule has no '", name, "'; it has: ", known);
 }
 
-// Hooks
-// ---------------------------------------------------------------------------------------------
+// Hooks -------------------------------------------------------------------------------------------
 
 void Optimizer::add_hook(const std::string& name, Hook hook) {
   CATENA_CHECK(ValueError, bool(hook), "add_hook: hook '", name, "' is empty");
@@ -83,8 +86,40 @@ void Optimizer::remove_hook(const std::string& name) {
   hooks_.erase(found);
 }
 
-// States
-// --------------------------------------------------------------------------------------------
+// States ------------------------------------------------------------------------------------------
+
+namespace {
+
+constexpr char kMaster[] = "master";
+
+bool is_master(const std::string& name) { return name.starts_with(std::string(kMaster) + "/"); }
+
+bool has_masters(const std::map<std::string, Array>& state) {
+  return std::any_of(state.begin(), state.end(), [](const auto& e) { return is_master(e.first); });
+}
+
+// What does not fit, a line each, in a state that is to be loaded into `own`.
+std::string problems_of(const NamedArrays& own, const std::map<std::string, Array>& given) {
+  std::string problems;
+  std::map<std::string, Array> unknown = given;
+  for (const auto& [name, array] : own) {
+    const auto found = given.find(name);
+    unknown.erase(name);
+    if (found == given.end()) {
+      problems += message("\n  missing: ", name, " ", array.shape());
+    } else if (found->second.shape() != array.shape() || found->second.dtype() != array.dtype()) {
+      problems += message("\n  ", name, ": expected ", array.shape(), " ", array.dtype(), ", got ",
+                          found->second.shape(), " ", found->second.dtype());
+    }
+  }
+  for (const auto& [name, array] : unknown)
+    problems += message("\n  unknown: ", name, " ", array.shape());
+  if (has_masters(unknown))
+    problems += "\nMaster copies belong to 16-bit parameters; those of this model are not";
+  return problems;
+}
+
+}  // namespace
 
 const Arrays& Optimizer::state_of(const Parameter& parameter) {
   require_setup("state_of");
@@ -107,39 +142,37 @@ NamedArrays Optimizer::state() {
   const std::vector<std::string> names = state_names();
   for (size_t i = 0; i < states_.size(); ++i) {
     for (size_t k = 0; k < states_[i].size(); ++k) {
-      const std::string state = k < names.size() ? names[k] : message("state", k);
+      const std::string state = k < names.size()   ? names[k]
+                                : updates_arenas() ? kMaster
+                                                   : message("state", k);
       result.emplace_back(state + layout_.name(i), states_[i][k]);
     }
+  }
+  for (const auto& stage : stages_) {
+    for (auto& entry : stage->state()) result.push_back(std::move(entry));
   }
   return result;
 }
 
 void Optimizer::load_state(const std::map<std::string, Array>& given) {
   require_setup("load_state");
-  const NamedArrays own = state();
-  std::string problems;
-  std::map<std::string, Array> unknown = given;
-  for (const auto& [name, array] : own) {
-    const auto found = given.find(name);
-    unknown.erase(name);
-    if (found == given.end()) {
-      problems += message("\n  missing: ", name, " ", array.shape());
-    } else if (found->second.shape() != array.shape() || found->second.dtype() != array.dtype()) {
-      problems += message("\n  ", name, ": expected ", array.shape(), " ", array.dtype(), ", got ",
-                          found->second.shape(), " ", found->second.dtype());
-    }
-  }
-  for (const auto& [name, array] : unknown)
-    problems += message("\n  unknown: ", name, " ", array.shape());
+  NamedArrays own = state();
+  const bool without_masters = !has_masters(given);
+  if (without_masters) std::erase_if(own, [](const auto& e) { return is_master(e.first); });
+  const std::string problems = problems_of(own, given);
   CATENA_CHECK(IoError, problems.empty(),
                "load_state: the file is not the state of this optimizer:", problems);
   for (const auto& [name, value] : hyper_parameters())
     set_hyper_parameter(name, given.at(name).item<double>());
   for (const auto& [name, array] : own) array.assign(given.at(name));  // t and numbers are copies
-  t_ = given.at("t").item<int64_t>();
-  for (const Group& group : groups_) {
-    if (group.values.block.defined()) group.values.step.fill(static_cast<double>(t_));
+  if (without_masters) {
+    for (const ParameterArena& arena : layout_.arenas())
+      if (arena.master().defined()) arena.master().assign(arena.data());
   }
+  t_ = given.at("t").item<int64_t>();
+  for (const DeviceValues& values : values_)
+    if (values.block.defined()) values.step.fill(static_cast<double>(t_));
+  for (const auto& stage : stages_) stage->state_was_loaded();
 }
 
 }  // namespace catena::optimizers

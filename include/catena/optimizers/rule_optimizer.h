@@ -1,0 +1,45 @@
+// RuleOptimizer: what the rules of catena/kernels/detail/optimizer_rules.def share. A rule is a row
+// there, a functor in src/device/optimizer_rules.h, and a class that derives from this one.
+#pragma once
+
+#include <array>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "catena/optimizers/optimizer.h"
+
+namespace catena::optimizers {
+
+// A rule that updates element by element, in one kernel over all parameters of a device and dtype.
+// Parameters may be float16, bfloat16, float32 or float64; of 16 bits the rule has float32 states
+// and master copies.
+class RuleOptimizer : public Optimizer {
+ public:
+  std::vector<std::pair<std::string, double>> hyper_parameters() const final;
+  // A captured graph keeps the numbers that it was captured with, but for the learning rate.
+  void set_hyper_parameter(const std::string& name, double value) final;
+
+ protected:
+  // `rule` names the row; the numbers are in its order. ValueError for one outside its range.
+  RuleOptimizer(std::string_view rule, double rate, std::initializer_list<double> numbers);
+
+  double number(size_t index) const { return numbers_[index]; }
+  void set_number(size_t index, double value);
+
+  std::vector<std::string> state_names() const final;
+  std::vector<double> state_starts() const final;
+  bool updates_arenas() const final { return true; }
+  bool counts_updates() const final { return true; }
+  bool skips_updates() const final { return true; }
+  void update_arena(const ArenaUpdate& update) final;
+  void check_dtype(Dtype dtype) const final;
+
+ private:
+  const OptimizerRule* rule_;
+  std::array<double, kMaxRuleNumbers> numbers_{};
+};
+
+}  // namespace catena::optimizers

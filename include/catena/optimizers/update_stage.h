@@ -1,0 +1,95 @@
+// What an update is made of: a list of stages, each of which may be added to, and the gradients as
+// the stages of one update see them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "catena/array/io.h"
+#include "catena/optimizers/arena.h"
+
+namespace catena::optimizers {
+
+class Optimizer;
+class UpdateContext;
+
+// The order of stages in an update. Stages of one phase run in the order they were added.
+enum class UpdatePhase : uint8_t {
+  kReduce,   // gradients become those of all replicas: data-parallel training
+  kUnscale,  // factors of gradients, and whether they are finite: loss scales
+  kClip,     // hooks: clipping, decay
+  kRule,     // parameters and states change
+  kGather    // parameters become those of all replicas: sharded training
+};
+
+// One stage. Everything is queued on the current streams of the arenas' devices; nothing may wait
+// for a device, so that updates can be captured into a graph.
+class UpdateStage {
+ public:
+  virtual ~UpdateStage() = default;
+  virtual UpdatePhase phase() const = 0;
+  virtual const char* name() const = 0;
+
+  // The stage's part of an update. Those of phase kReduce also run before a call of the optimizer
+  // that reads gradients, such as compute_grads_norm, and must then not work twice.
+  virtual void run(UpdateContext& update) = 0;
+  // All stages have run.
+  virtual void after_update(Optimizer&) {}
+
+  // The optimizer was set up with a model, or has got the stage when it was.
+  virtual void after_setup(Optimizer&) {}
+  // Device values that a captured update needs are to be made now.
+  virtual void prepare_for_capture(Optimizer&) {}
+  // zero_grads was called.
+  virtual void discard(Optimizer&) {}
+  // Gradients of other replicas are about to be added; GradientError when it is too late for that.
+  virtual void before_accumulate(Optimizer&) {}
+  // What the gradients in memory are to be multiplied by, a 0-d float64 on the device; undefined
+  // for one.
+  virtual Array gradient_factor(Device) { return {}; }
+  // Whether updates may be skipped by UpdateContext::skip_if: the rule must be able to.
+  virtual bool skips_updates() const { return false; }
+
+  // Arrays that the optimizer saves with its states, by names "stage/number", as views that may be
+  // written to; state_was_loaded follows.
+  virtual NamedArrays state() { return {}; }
+  virtual void state_was_loaded() {}
+};
+
+// The gradients of a running update. Factors, decay and clipping are remembered and folded into the
+// rule's own kernel where they can be.
+class UpdateContext {
+ public:
+  explicit UpdateContext(Optimizer& optimizer) : optimizer_(optimizer) {}
+  Optimizer& optimizer() { return optimizer_; }
+  // gradient += rate * parameter.
+  void add_weight_decay(double rate) { decay_ += rate; }
+  // Scales all gradients together to at most this L2 norm. Nothing waits for a device. A norm that
+  // is not a number leaves them as they are. ValueError unless maxnorm > 0.
+  void clip_norm(double maxnorm);
+  // Multiplies the gradients of arena i by factors[i], each a 0-d float64 on the arena's device.
+  void scale_gradients(const Arrays& factors);
+  // Arena i is not updated, and its update not counted, unless flags[i], a 0-d float64 on its
+  // device, is 0 when the rule runs.
+  void skip_if(Arrays flags) { skip_ = std::move(flags); }
+  // Only these ranges of an arena are updated, in this order; by default all of it. ValueError for
+  // rules of a user that update parameter by parameter.
+  void update_only(size_t arena, std::vector<ElementRange> ranges);
+  // Carries out what is remembered, so that the gradient arrays are what the rule would see: for
+  // hooks that read or write them. 16-bit gradients are rounded then, and those of float16 that
+  // were scaled may become zero.
+  void apply();
+
+ private:
+  friend class Optimizer;
+  const Array* factor(size_t arena) const { return scale_.empty() ? nullptr : &scale_[arena]; }
+  const Array* skip(size_t arena) const { return skip_.empty() ? nullptr : &skip_[arena]; }
+
+  Optimizer& optimizer_;
+  double decay_ = 0;
+  Arrays scale_;                                   // one 0-d float64 for each arena; empty: one
+  Arrays skip_;                                    // the same; empty: never
+  std::vector<std::vector<ElementRange>> ranges_;  // by arena; empty: all of all
+};
+
+}  // namespace catena::optimizers

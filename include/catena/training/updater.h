@@ -1,0 +1,69 @@
+// Updaters: one step of training after the other, on the next batch. A Trainer runs them.
+#pragma once
+
+#include <functional>
+
+#include "catena/datasets/prefetch.h"
+#include "catena/parallel/multi_node_optimizer.h"
+#include "catena/training/evaluator.h"
+
+namespace catena::training {
+
+// What a model makes of one batch that is not empty: numbers of one element each, in the order of
+// the trainer's metrics. The first is the loss. Serves training and test passes alike.
+//
+//   [&](const datasets::Batch& batch) -> Variables {
+//     const Variable y = model(Variable::constant(batch.x()));
+//     return {F::softmax_cross_entropy(y, batch.t()), F::accuracy(y, batch.t())};
+//   }
+using Score = std::function<Variables(const datasets::Batch&)>;
+
+// Forward, backward and update on one batch; the numbers as above. Of an empty batch, which a rank
+// gets that has run out of samples, they are not asked for.
+using Step = std::function<Arrays(const datasets::Batch&)>;
+
+// zero_grads, backward from the loss, update. The optimizer must outlive the step. ValueError when
+// the score is without numbers.
+Step make_step(Optimizer& optimizer, Score score);
+// The same on every rank: a rank counts by its samples, and one without joins the update.
+Step make_step(parallel::MultiNodeOptimizer& optimizer, Score score);
+
+// Trains on batches of one iterator, which outlives it. Derive from it for steps that need more
+// than one batch, or more than one optimizer.
+class Updater {
+ public:
+  explicit Updater(datasets::BatchIterator& batches) : batches_(batches) {}
+  virtual ~Updater() = default;
+  Updater(const Updater&) = delete;
+  Updater& operator=(const Updater&) = delete;
+
+  // One step. Advances batches() by at least one batch, and adds the numbers of the samples to
+  // `means`, then or in settle().
+  virtual void update(Means& means) = 0;
+  // `means` are about to be read: adds what update() has kept back.
+  virtual void settle(Means& /*means*/) {}
+  // Where the run stands: epoch, position and state are asked of it.
+  datasets::BatchIterator& batches() { return batches_; }
+  const datasets::BatchIterator& batches() const { return batches_; }
+
+ private:
+  datasets::BatchIterator& batches_;
+};
+
+// One batch, one call of the step.
+class StandardUpdater : public Updater {
+ public:
+  StandardUpdater(datasets::BatchIterator& batches, Step step)
+      : Updater(batches), step_(std::move(step)) {}
+  // ValueError when the iterator has no next batch: it must repeat.
+  void update(Means& means) override;
+
+ protected:
+  // The step on a batch. ValueError unless it gives the numbers that a batch with samples must.
+  Arrays run_step(const datasets::Batch& batch) const;
+
+ private:
+  Step step_;
+};
+
+}  // namespace catena::training

@@ -1,0 +1,33 @@
+// The loops of update rules, which are compiled once for each x86-64 level; see tables.h. A header
+// of its own, so that a new rule does not compile the other loops.
+#pragma once
+
+#include <cstdint>
+
+#include "catena/kernels/detail/optimizer_limits.h"
+
+namespace catena::host {
+
+// Part of an OptimizerCall: n elements.
+struct RuleBlock {
+  void* parameter;
+  const void* gradient;
+  float* master;  // of 16-bit parameters
+  void* states[kMaxRuleStates];
+  const double* constants;  // from prepare()
+  double gradient_scale, weight_decay;
+  int64_t n;
+};
+
+inline constexpr int kFloatDtypes = 4;      // float16, bfloat16, float32, float64
+inline constexpr int kMaxRules = 32;        // more than there are rows
+inline constexpr int kFirstFloatDtype = 9;  // position of float16 in catena::Dtype
+
+struct RuleLoops {
+  void (*prepare[kMaxRules])(double rate, const double* numbers, double t, double* constants);
+  void (*step[kMaxRules][kFloatDtypes])(const RuleBlock& block);
+  // Whether there is an infinity or NaN among n contiguous elements.
+  bool (*any_nonfinite[kFloatDtypes])(const void* values, int64_t n);
+};
+
+}  // namespace catena::host

@@ -1,0 +1,26 @@
+// Work on whole arenas that clipping and decay share.
+#pragma once
+
+#include "catena/array/math.h"
+#include "catena/kernels/reduce.h"
+#include "catena/optimizers/arena.h"
+
+namespace catena::optimizers {
+
+// Sum of squares of a whole arena's block as a 0-d array, accumulated in float32 or float64.
+inline Array sum_of_squares(const Array& flat) {
+  const Dtype dtype = flat.dtype() == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32;
+  Array result = Array::uninitialized({1}, dtype, flat.device());
+  kernels::reduce(flat.device(), ReduceCall{ReduceOp::kSumOfSquares, &flat, &result, 1});
+  return result.reshape({});
+}
+
+// gradient += rate * parameter, where the gradients in memory are those wanted divided by `factor`,
+// a 0-d float64 or undefined.
+inline void add_decayed(const ParameterArena& arena, double rate, const Array& factor = {}) {
+  Array addend = multiply(arena.data(), rate);
+  if (factor.defined()) addend = divide(addend, factor.astype(addend.dtype(), false));
+  add(arena.gradient(), addend, arena.gradient());
+}
+
+}  // namespace catena::optimizers

@@ -1,0 +1,139 @@
+#include "catena/optimizers/loss_scale.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "catena/array/math.h"
+#include "catena/functions/array.h"
+#include "catena/functions/math.h"
+
+namespace catena::optimizers {
+namespace {
+
+constexpr int64_t kNumbers = 5;
+
+void check(const LossScaleOptions& o) {
+  CATENA_CHECK(ValueError, o.growth >= 1 && std::isfinite(o.growth),
+               "DynamicLossScale: expected a growth of at least 1, got ", o.growth);
+  CATENA_CHECK(ValueError, o.backoff > 0 && o.backoff <= 1,
+               "DynamicLossScale: expected a backoff in (0, 1], got ", o.backoff);
+  CATENA_CHECK(ValueError, o.interval > 0, "DynamicLossScale: expected a positive interval, got ",
+               o.interval);
+  CATENA_CHECK(ValueError,
+               0 < o.least && o.least <= o.initial && o.initial <= o.most && std::isfinite(o.most),
+               "DynamicLossScale: expected 0 < least <= initial <= most, got least ", o.least,
+               ", initial ", o.initial, ", most ", o.most);
+}
+
+}  // namespace
+
+DynamicLossScale::DynamicLossScale(const LossScaleOptions& options) : options_(options) {
+  check(options);
+}
+
+// Where the numbers are ---------------------------------------------------------------------------
+
+DynamicLossScale::DeviceState DynamicLossScale::make_state(const Array& block) {
+  return {block, block[0], block[1], block[3], block[0].astype(Dtype::kFloat32)};
+}
+
+DynamicLossScale::DeviceState& DynamicLossScale::on(Device device) {
+  const auto found = std::find_if(states_.begin(), states_.end(), [&](const DeviceState& state) {
+    return state.block.device() == device;
+  });
+  if (found != states_.end()) return *found;
+  if (!states_.empty()) return states_.emplace_back(make_state(states_[0].block.to(device)));
+  const std::vector<double> start{options_.initial, 1 / options_.initial, 0, 0, 0};
+  return states_.emplace_back(make_state(array(start, {kNumbers}, {Dtype::kFloat64, device})));
+}
+
+double DynamicLossScale::number(int index) const {
+  if (states_.empty()) return index == 0 ? options_.initial : 0;
+  return states_[0].block[index].item<double>();
+}
+
+void DynamicLossScale::after_setup(Optimizer& optimizer) {
+  states_.clear();
+  prepare_for_capture(optimizer);
+  optimizer.prepare_for_capture();  // counts on the device, where updates are skipped
+}
+
+void DynamicLossScale::prepare_for_capture(Optimizer& optimizer) {
+  for (const ParameterArena& arena : optimizer.layout().arenas()) on(arena.device());
+}
+
+// A step ------------------------------------------------------------------------------------------
+
+Variable DynamicLossScale::scaled(const Variable& loss) {
+  const DeviceState& state = on(loss.device());
+  if (loss.dtype() == Dtype::kFloat64)
+    return functions::multiply(loss, Variable::constant(state.scale));
+  const Variable wide =
+      loss.dtype() == Dtype::kFloat32 ? loss : functions::cast(loss, Dtype::kFloat32);
+  return functions::multiply(wide, Variable::constant(state.scale32));
+}
+
+Array DynamicLossScale::gradient_factor(Device device) { return on(device).inverse; }
+
+// One device's gradients decide for all.
+void DynamicLossScale::agree_on_found() {
+  if (states_.size() < 2) return;
+  Array total = states_[0].found.copy();
+  for (size_t i = 1; i < states_.size(); ++i)
+    total = add(total, states_[i].found.to(total.device()));
+  for (const DeviceState& state : states_) state.found.assign(total);
+}
+
+void DynamicLossScale::run(UpdateContext& update) {
+  const std::vector<ParameterArena>& arenas = update.optimizer().layout().arenas();
+  for (const ParameterArena& arena : arenas)
+    kernels::find_nonfinite(arena.device(), {&arena.gradient(), &on(arena.device()).found});
+  agree_on_found();
+  Arrays factors, flags;
+  for (const ParameterArena& arena : arenas) {
+    const DeviceState& state = on(arena.device());
+    factors.push_back(state.inverse);
+    flags.push_back(state.found);
+  }
+  update.scale_gradients(factors);
+  update.skip_if(std::move(flags));
+}
+
+void DynamicLossScale::after_update(Optimizer&) {
+  for (const DeviceState& state : states_) {
+    const DeviceScope scope(state.block.device());
+    kernels::advance_loss_scale(
+        state.block.device(),
+        {&state.block, &state.scale32, options_.growth, options_.backoff, options_.least,
+         options_.most, static_cast<double>(options_.interval)});
+  }
+}
+
+// Files -------------------------------------------------------------------------------------------
+
+NamedArrays DynamicLossScale::state() {
+  if (states_.empty()) on(cpu(0));
+  const Array& block = states_[0].block;
+  return {{"loss_scale/value", block[0]},
+          {"loss_scale/good_steps", block[2]},
+          {"loss_scale/skipped", block[4]}};
+}
+
+void DynamicLossScale::state_was_loaded() {
+  const Array& block = states_[0].block;
+  const double value = std::clamp(block[0].item<double>(), options_.least, options_.most);
+  block[0].fill(value);
+  block[1].fill(1 / value);
+  for (size_t i = 1; i < states_.size(); ++i) states_[i].block.assign(block);
+  for (const DeviceState& state : states_) state.scale32.fill(value);
+}
+
+std::shared_ptr<DynamicLossScale> add_loss_scale(Optimizer& optimizer,
+                                                 const LossScaleOptions& options) {
+  for (const auto& stage : optimizer.stages())
+    CATENA_CHECK(ValueError, dynamic_cast<const DynamicLossScale*>(stage.get()) == nullptr,
+                 "add_loss_scale: the optimizer has a loss scale already");
+  return optimizer.add_stage(std::make_shared<DynamicLossScale>(options));
+}
+
+}  // namespace catena::optimizers

@@ -1,0 +1,79 @@
+#include "catena/optimizers/rule_optimizer.h"
+
+#include <algorithm>
+
+namespace catena::optimizers {
+namespace {
+
+void check_number(const OptimizerRule& rule, const OptimizerRule::Number& number, double value) {
+  const bool above = number.brackets[0] == '[' ? value >= number.least : value > number.least;
+  const bool below = number.brackets[1] == ']' ? value <= number.most : value < number.most;
+  CATENA_CHECK(ValueError, above && below, rule.name, ": expected ", number.name, " in ",
+               std::string(1, number.brackets[0]), number.least, ", ", number.most,
+               std::string(1, number.brackets[1]), ", got ", value);
+}
+
+}  // namespace
+
+RuleOptimizer::RuleOptimizer(std::string_view rule, double rate,
+                             std::initializer_list<double> numbers)
+    : Optimizer(optimizer_rule(rule).rate_name, rate), rule_(&optimizer_rule(rule)) {
+  CATENA_CHECK(ValueError, numbers.size() == rule_->numbers.size(), rule, ": expected ",
+               rule_->numbers.size(), " numbers, got ", numbers.size());
+  for (size_t i = 0; i < numbers.size(); ++i) set_number(i, numbers.begin()[i]);
+}
+
+void RuleOptimizer::set_number(size_t index, double value) {
+  check_number(*rule_, rule_->numbers[index], value);
+  numbers_[index] = value;
+}
+
+std::vector<std::pair<std::string, double>> RuleOptimizer::hyper_parameters() const {
+  std::vector<std::pair<std::string, double>> result = Optimizer::hyper_parameters();
+  for (size_t i = 0; i < rule_->numbers.size(); ++i)
+    result.emplace_back(rule_->numbers[i].name, numbers_[i]);
+  return result;
+}
+
+void RuleOptimizer::set_hyper_parameter(const std::string& name, double value) {
+  for (size_t i = 0; i < rule_->numbers.size(); ++i)
+    if (rule_->numbers[i].name == name) return set_number(i, value);
+  Optimizer::set_hyper_parameter(name, value);
+}
+
+std::vector<std::string> RuleOptimizer::state_names() const {
+  std::vector<std::string> names;
+  for (const OptimizerRule::State& state : rule_->states) names.emplace_back(state.name);
+  return names;
+}
+
+std::vector<double> RuleOptimizer::state_starts() const {
+  std::vector<double> starts;
+  for (const OptimizerRule::State& state : rule_->states) starts.push_back(state.start);
+  return starts;
+}
+
+void RuleOptimizer::update_arena(const ArenaUpdate& update) {
+  OptimizerCall call{};
+  call.rule = rule_;
+  call.parameter = &update.parameter;
+  call.gradient = &update.gradient;
+  if (update.master.defined()) call.master = &update.master;
+  for (size_t k = 0; k < update.states.size(); ++k) call.states[k] = &update.states[k];
+  call.learning_rate = update.learning_rate;
+  call.step = update.step;
+  if (update.counter.defined()) call.counter = &update.counter;
+  call.counts = update.counts;
+  call.gradient_scale = update.gradient_scale;
+  call.skip = update.skip;
+  call.weight_decay = update.weight_decay;
+  std::copy(numbers_.begin(), numbers_.end(), call.numbers);
+  kernels::optimizer_update(update.parameter.device(), call);
+}
+
+void RuleOptimizer::check_dtype(Dtype dtype) const {
+  CATENA_CHECK(DtypeError, is_float(dtype), "setup: ", rule_->name,
+               " updates floating parameters, got ", dtype);
+}
+
+}  // namespace catena::optimizers

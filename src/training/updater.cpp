@@ -1,0 +1,63 @@
+// Steps of training, eagerly.
+#include "catena/training/updater.h"
+
+namespace catena::training {
+namespace {
+
+Arrays data_of(const Variables& numbers) {
+  Arrays arrays;
+  for (const Variable& v : numbers) arrays.push_back(v.data());
+  return arrays;
+}
+
+// Forward and backward; the numbers.
+Arrays learn(const Score& score, const datasets::Batch& batch) {
+  const Variables numbers = score(batch);
+  CATENA_CHECK(ValueError, !numbers.empty(),
+               "training: the score of a batch is empty; return the loss as its first number");
+  numbers[0].backward();
+  return data_of(numbers);
+}
+
+}  // namespace
+
+Step make_step(Optimizer& optimizer, Score score) {
+  return [&optimizer, score = std::move(score)](const datasets::Batch& batch) {
+    optimizer.zero_grads();
+    Arrays numbers = learn(score, batch);
+    optimizer.update();
+    return numbers;
+  };
+}
+
+Step make_step(parallel::MultiNodeOptimizer& optimizer, Score score) {
+  return [&optimizer, score = std::move(score)](const datasets::Batch& batch) {
+    optimizer.zero_grads();
+    optimizer.set_batch_weight(batch.size(), batch.global_count);
+    Arrays numbers;
+    if (batch.size() > 0) numbers = learn(score, batch);
+    optimizer.update();
+    return numbers;
+  };
+}
+
+Arrays StandardUpdater::run_step(const datasets::Batch& batch) const {
+  Arrays numbers = step_(batch);
+  for (const Array& number : numbers)
+    CATENA_CHECK(ShapeError, number.defined() && number.size() == 1,
+                 "training: a step returned a number that is ",
+                 number.defined() ? message("an array of shape ", number.shape()) : "undefined",
+                 ", expected one element; reduce it, for instance by mean()");
+  return numbers;
+}
+
+void StandardUpdater::update(Means& means) {
+  const auto batch = batches().next();
+  CATENA_CHECK(ValueError, batch.has_value(), "training: the batches have ended after ",
+               batches().epoch(),
+               " epoch(s); make their order with repeat = true (that of ShuffledIterator)");
+  const Arrays numbers = run_step(*batch);
+  if (batch->size() > 0) means.add(numbers, double(batch->size()));
+}
+
+}  // namespace catena::training

@@ -1,0 +1,246 @@
+// The list of stages of an update, and updates of ranges of arenas.
+#include "catena/optimizers/update_stage.h"
+
+#include <gtest/gtest.h>
+
+#include "catena/optimizers/adam.h"
+#include "catena/optimizers/adamw.h"
+#include "catena/optimizers/hooks.h"
+#include "catena/optimizers/momentum_sgd.h"
+#include "catena/optimizers/sgd.h"
+#include "error_text.h"
+#include "optimizers/models.h"
+
+namespace catena::optimizers {
+namespace {
+
+using catena::testing::all_values;
+using catena::testing::Model;
+
+// Notes what it is asked for.
+class Noting : public UpdateStage {
+ public:
+  Noting(UpdatePhase phase, const char* name, std::vector<std::string>& log)
+      : phase_(phase), name_(name), log_(log) {}
+  UpdatePhase phase() const override { return phase_; }
+  const char* name() const override { return name_; }
+  void run(UpdateContext&) override { note("run"); }
+  void after_update(Optimizer&) override { note("after_update"); }
+  void after_setup(Optimizer&) override { note("after_setup"); }
+  void discard(Optimizer&) override { note("discard"); }
+  void before_accumulate(Optimizer&) override { note("before_accumulate"); }
+
+ private:
+  void note(const std::string& what) { log_.push_back(std::string(name_) + " " + what); }
+
+  UpdatePhase phase_;
+  const char* name_;
+  std::vector<std::string>& log_;
+};
+
+std::vector<std::string> names(const Optimizer& optimizer) {
+  std::vector<std::string> result;
+  for (const auto& stage : optimizer.stages()) result.emplace_back(stage->name());
+  return result;
+}
+
+TEST(UpdateStages, RunInTheOrderOfTheirPhases) {
+  using Log = std::vector<std::string>;
+  Log log;
+  Model model;
+  SGD sgd;
+  const auto add = [&](UpdatePhase phase, const char* name) {
+    return sgd.add_stage(std::make_shared<Noting>(phase, name, log));
+  };
+  add(UpdatePhase::kGather, "gather");
+  const auto second = add(UpdatePhase::kUnscale, "unscale");
+  add(UpdatePhase::kReduce, "reduce");
+  add(UpdatePhase::kUnscale, "unscale too");
+  EXPECT_EQ(names(sgd), (Log{"reduce", "unscale", "unscale too", "hooks", "rule", "gather"}));
+  EXPECT_THROW(sgd.add_stage(second), ValueError);
+  EXPECT_TRUE(sgd.remove_stage(*second));
+  EXPECT_FALSE(sgd.remove_stage(*second));
+  EXPECT_EQ(log, Log{});
+
+  sgd.setup(model);
+  EXPECT_EQ(log, (Log{"reduce after_setup", "unscale too after_setup", "gather after_setup"}));
+  log.clear();
+  sgd.add_hook("hook", [&](UpdateContext&) { log.push_back("hook"); });
+  sgd.zero_grads();
+  EXPECT_EQ(log, (Log{"reduce discard", "unscale too discard", "gather discard"}));
+  log.clear();
+  sgd.update();
+  EXPECT_EQ(log, (Log{"reduce run", "unscale too run", "hook", "gather run", "reduce after_update",
+                      "unscale too after_update", "gather after_update"}));
+  log.clear();
+  sgd.compute_grads_norm();
+  EXPECT_EQ(log, Log{"reduce run"});
+  sgd.accumulate_grads(Model().gradients());
+  EXPECT_EQ(log.size(), 4u);
+
+  SGD other(0.1);
+  other.setup(model);
+  log.clear();
+  other.add_stage(second);  // later than setup
+  EXPECT_EQ(log, Log{"unscale after_setup"});
+}
+
+// Multiplies gradients, restricts updates and skips them, as stages may.
+class Restricting : public UpdateStage {
+ public:
+  std::vector<ElementRange> ranges;
+  Array skip, factor;
+  UpdatePhase phase() const override { return UpdatePhase::kUnscale; }
+  const char* name() const override { return "restricting"; }
+  bool skips_updates() const override { return true; }
+  void run(UpdateContext& update) override {
+    if (!ranges.empty()) update.update_only(0, ranges);
+    if (factor.defined()) update.scale_gradients({factor});
+    if (skip.defined()) update.skip_if({skip});
+  }
+};
+
+using MakeRule = std::unique_ptr<Optimizer> (*)();
+const MakeRule kRules[] = {
+    [] { return std::unique_ptr<Optimizer>(new SGD(0.1)); },
+    [] { return std::unique_ptr<Optimizer>(new MomentumSGD(0.1)); },
+    [] { return std::unique_ptr<Optimizer>(new Adam(0.1)); },
+    [] { return std::unique_ptr<Optimizer>(new AdamW(0.1)); },
+};
+const Dtype kDtypes[] = {dtype::float32, dtype::float64, dtype::float16, dtype::bfloat16};
+
+// Ranges in any order that cover an arena once are the whole arena, and a step is counted once.
+TEST(UpdateStages, ARuleOverRangesIsTheRuleOverTheWhole) {
+  for (const MakeRule make : kRules) {
+    for (const Dtype dtype : kDtypes) {
+      for (const bool prepared : {false, true}) {
+        Model parts(dtype), whole(dtype);
+        const auto by_parts = make(), at_once = make();
+        by_parts->setup(parts);
+        at_once->setup(whole);
+        if (prepared) by_parts->prepare_for_capture();
+        for (Optimizer* rule : {by_parts.get(), at_once.get()}) {
+          rule->add_hook("clip", gradient_clipping(0.5));
+          rule->add_hook("decay", weight_decay(0.01));
+        }
+        const auto stage = by_parts->add_stage(std::make_shared<Restricting>());
+        const int64_t size = by_parts->layout().arenas()[0].size();
+        stage->ranges = {{37, 100}, {0, 37}, {100, 100}, {100, size}};
+        for (int64_t t = 1; t <= 4; ++t) {
+          catena::testing::set_gradients(parts.parameters(), t);
+          catena::testing::set_gradients(whole.parameters(), t);
+          by_parts->update();
+          at_once->update();
+        }
+        EXPECT_EQ(all_values(parts.parameters()), all_values(whole.parameters())) << dtype;
+        EXPECT_EQ(by_parts->t(), 4);
+        const auto a = by_parts->state(), b = at_once->state();
+        for (size_t i = 0; i < a.size(); ++i)
+          EXPECT_EQ(a[i].second.to_vector<double>(), b[i].second.to_vector<double>()) << a[i].first;
+      }
+    }
+  }
+}
+
+// What ranks that share the states do: each updates its shard, and they gather.
+TEST(UpdateStages, ShardsTogetherAreTheWhole) {
+  constexpr int64_t kRanks = 3;
+  Model whole;
+  Adam at_once(0.1);
+  at_once.setup(whole);
+  std::vector<Model> models(kRanks);
+  std::vector<std::unique_ptr<Adam>> rules;
+  for (int64_t r = 0; r < kRanks; ++r) {
+    rules.push_back(std::make_unique<Adam>(0.1));
+    rules.back()->setup(models[size_t(r)]);
+    const auto stage = rules.back()->add_stage(std::make_shared<Restricting>());
+    stage->ranges = {rules.back()->layout().arenas()[0].shard(r, kRanks)};
+  }
+  for (int64_t t = 1; t <= 3; ++t) {
+    catena::testing::set_gradients(whole.parameters(), t);
+    at_once.update();
+    for (int64_t r = 0; r < kRanks; ++r) {
+      catena::testing::set_gradients(models[size_t(r)].parameters(), t);
+      rules[size_t(r)]->update();
+      EXPECT_EQ(rules[size_t(r)]->t(), t);
+    }
+    for (auto& to : rules) {
+      for (int64_t r = 0; r < kRanks; ++r) {
+        const ElementRange shard = to->layout().arenas()[0].shard(r, kRanks);
+        const Array from = rules[size_t(r)]->layout().arenas()[0].range(shard).data;
+        if (from.size() > 0) to->layout().arenas()[0].range(shard).data.assign(from.copy());
+      }
+    }
+  }
+  for (const Model& model : models)
+    EXPECT_EQ(all_values(model.parameters()), all_values(whole.parameters()));
+}
+
+TEST(UpdateStages, MayScaleAndSkip) {
+  for (const MakeRule make : kRules) {
+    Model model;
+    const auto rule = make();
+    rule->setup(model);
+    rule->prepare_for_capture();
+    const auto stage = rule->add_stage(std::make_shared<Restricting>());
+    stage->skip = ones({}, dtype::float64);
+    const auto before = all_values(model.parameters());
+    catena::testing::set_gradients(model.parameters(), 1);
+    rule->update();
+    EXPECT_EQ(all_values(model.parameters()), before);
+    EXPECT_EQ(rule->t(), 0);
+    stage->skip.fill(0);
+    stage->factor = full({}, 0.25, dtype::float64);
+    rule->add_hook("clip", gradient_clipping(0.3));
+
+    Model twin;
+    const auto plain = make();
+    plain->setup(twin);
+    plain->add_hook("clip", gradient_clipping(0.3));
+    for (int64_t t = 1; t <= 3; ++t) {
+      catena::testing::set_gradients(model.parameters(), t);
+      catena::testing::set_gradients(twin.parameters(), t);
+      for (const Parameter& p : twin.parameters()) p.grad() *= 0.25;
+      rule->update();
+      plain->update();
+    }
+    EXPECT_EQ(rule->t(), 3);
+    const auto a = all_values(model.parameters()), b = all_values(twin.parameters());
+    for (size_t k = 0; k < a.size(); ++k)
+      for (size_t i = 0; i < a[k].size(); ++i) EXPECT_NEAR(a[k][i], b[k][i], 1e-6);
+  }
+}
+
+// A rule as users write them.
+struct Plain : Optimizer {
+  Plain() : Optimizer("lr", 0.1) {}
+  void update_one(const Array& p, const Array& g, const Arrays&) override { p -= g * lr(); }
+};
+
+TEST(UpdateStages, RulesOfUsersCannotSkipOrBeRestricted) {
+  Plain plain;
+  expect_contains(error_of<ValueError>([&] { plain.add_stage(std::make_shared<Restricting>()); }),
+                  {"add_stage: the stage 'restricting' skips updates", "override update_arena"});
+  EXPECT_EQ(names(plain), (std::vector<std::string>{"hooks", "rule"}));
+  struct Only : Restricting {
+    bool skips_updates() const override { return false; }
+  };
+  const auto stage = plain.add_stage(std::make_shared<Only>());
+  stage->ranges = {{0, 1}};
+  Model model;
+  plain.setup(model);
+  expect_contains(error_of<ValueError>([&] { plain.update(); }),
+                  {"update_only", "updates parameter by parameter"});
+}
+
+TEST(UpdateStages, RangesAreChecked) {
+  Model model;
+  SGD sgd;
+  sgd.setup(model);
+  UpdateContext update(sgd);
+  EXPECT_THROW(update.update_only(1, {{0, 1}}), ValueError);
+  EXPECT_THROW(update.update_only(0, {}), ValueError);
+}
+
+}  // namespace
+}  // namespace catena::optimizers

@@ -1,0 +1,202 @@
+// Loss scales, 16-bit parameters and sharded updates on the ranks of a communicator.
+#include "catena/optimizers/update_stage.h"
+
+#include <limits>
+
+#include "catena/functions/array.h"
+#include "catena/optimizers/adamw.h"
+#include "catena/optimizers/loss_scale.h"
+#include "parallel/network.h"
+
+namespace catena::parallel {
+namespace {
+
+using namespace catena::testing;  // the network
+using optimizers::AdamW;
+
+const BucketOptions kManyBuckets{128, 256, 128};
+constexpr int64_t kSamples = 12;
+
+// The loss in float32, whatever the network computes in.
+Variable wide_loss(Net& net, const Batch& batch) {
+  const Variable y = net(Variable::constant(batch.x));
+  return F::softmax_cross_entropy(F::cast(y, dtype::float32), batch.t);
+}
+
+Batch mine(int step, Dtype dtype, Communicator& comm) {
+  const auto [begin, end] = shard(kSamples, comm.rank(), comm.size());
+  return part(batch_of(step, kSamples, dtype), begin, end, comm.device());
+}
+
+// Everything that an optimizer holds, by name.
+std::map<std::string, std::vector<double>> values_of_state(Optimizer& optimizer) {
+  std::map<std::string, std::vector<double>> result;
+  for (const auto& [name, array] : optimizer.state()) result[name] = array.to_vector<double>();
+  return result;
+}
+
+class Ranks : public ::testing::TestWithParam<Dtype> {};
+
+// One rank's infinity reaches the others by the reduction itself.
+TEST_P(Ranks, SkipTheSameSteps) {
+  const Dtype dtype = GetParam();
+  for (const int ranks : {2, 3}) {
+    std::vector<Values> parameters(static_cast<size_t>(ranks));
+    std::vector<std::map<std::string, std::vector<double>>> states(parameters.size());
+    comm::run_threads(ranks, [&](Communicator& comm) {
+      Net net(dtype, comm.rank());
+      net.to(comm.device());
+      auto optimizer = create_multi_node_optimizer(AdamW(0.01), comm, kManyBuckets);
+      const auto scale =
+          optimizers::add_loss_scale(optimizer.actual_optimizer(), {.initial = 256, .interval = 4});
+      optimizer.setup(net);
+      for (int step = 0; step < 6; ++step) {
+        optimizer.zero_grads();
+        const Values before = values_of(net);
+        const bool bad = step == 1 && comm.rank() == ranks - 1;
+        scale->scaled(wide_loss(net, mine(step, dtype, comm)) * (bad ? double(INFINITY) : 1.0))
+            .backward();
+        optimizer.update();
+        if (step == 1)
+          EXPECT_EQ(values_of(net), before);
+        else
+          EXPECT_NE(values_of(net), before);
+      }
+      EXPECT_EQ(optimizer->t(), 5);
+      EXPECT_EQ(scale->skipped(), 1);
+      EXPECT_EQ(scale->value(), 256) << "halved, and doubled after four good steps";
+      optimizer.check_state();
+      parameters[size_t(comm.rank())] = values_of(net);
+      states[size_t(comm.rank())] = values_of_state(*optimizer.operator->());
+    });
+    for (size_t r = 1; r < parameters.size(); ++r) {
+      EXPECT_EQ(parameters[r], parameters[0]);
+      EXPECT_EQ(states[r], states[0]);
+    }
+  }
+}
+
+TEST_P(Ranks, TakeMasterCopiesAndScaleOfRank0) {
+  const Dtype dtype = GetParam();
+  comm::run_threads(2, [&](Communicator& comm) {
+    Net net(dtype);
+    net.to(comm.device());
+    auto optimizer = create_multi_node_optimizer(AdamW(0.01), comm, kManyBuckets);
+    const auto scale =
+        optimizers::add_loss_scale(optimizer.actual_optimizer(), {.initial = 256, .interval = 2});
+    optimizer.setup(net);
+    const auto step = [&](int number) {
+      optimizer.zero_grads();
+      scale->scaled(wide_loss(net, mine(number, dtype, comm))).backward();
+      optimizer.update();
+    };
+    step(0);
+    if (comm.rank() == 0) {  // as after loading a file there
+      std::map<std::string, Array> state;
+      for (const auto& [name, array] : optimizer->state()) state[name] = array.copy();
+      state.at("loss_scale/value").fill(64);
+      state.at("m/l1/W").fill(0.25);
+      if (state.count("master/l1/W")) state.at("master/l1/W") *= 1.0001;
+      optimizer->load_state(state);
+    }
+    optimizer.broadcast_state();
+    EXPECT_EQ(scale->value(), 64);
+    const auto all =
+        comm.all_gather_object(values_of_state(*optimizer.operator->()).at("m/l1/W")[0]);
+    EXPECT_EQ(all[0], 0.25);
+    EXPECT_EQ(all[1], 0.25);
+    step(1);
+    optimizer.check_state();
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Dtypes, Ranks,
+                         ::testing::Values(dtype::float32, dtype::float16, dtype::bfloat16),
+                         [](const auto& info) { return std::string(name(info.param)); });
+
+TEST(RanksWithALossScale, EqualOneProcessWithout) {
+  const auto run = [&](int ranks, bool scaled) {
+    Values result;
+    comm::run_threads(ranks, [&](Communicator& comm) {
+      Net net(dtype::float32, comm.rank());
+      net.to(comm.device());
+      auto optimizer = create_multi_node_optimizer(AdamW(0.01), comm, kManyBuckets);
+      optimizer.setup(net);
+      optimizer->add_hook("clip", optimizers::gradient_clipping(0.1));
+      std::shared_ptr<optimizers::DynamicLossScale> scale;
+      if (scaled) scale = optimizers::add_loss_scale(optimizer.actual_optimizer());
+      for (int step = 0; step < 10; ++step) {
+        optimizer.zero_grads();
+        const Variable loss = wide_loss(net, mine(step, dtype::float32, comm));
+        (scaled ? scale->scaled(loss) : loss).backward();
+        optimizer.update();
+      }
+      if (comm.rank() == 0) result = values_of(net);
+    });
+    return result;
+  };
+  expect_equal_training(run(3, true), run(1, false), dtype::float32);
+}
+
+// Each rank updates its shard of every arena; the others' come by broadcasts.
+class Shards : public optimizers::UpdateStage {
+ public:
+  explicit Shards(Communicator& comm) : comm_(comm) {}
+  optimizers::UpdatePhase phase() const override { return optimizers::UpdatePhase::kUnscale; }
+  const char* name() const override { return "shards"; }
+  void run(optimizers::UpdateContext& update) override {
+    const auto& arenas = update.optimizer().layout().arenas();
+    for (size_t i = 0; i < arenas.size(); ++i)
+      update.update_only(i, {arenas[i].shard(comm_.rank(), comm_.size())});
+  }
+
+ private:
+  Communicator& comm_;
+};
+class Gather : public optimizers::UpdateStage {
+ public:
+  explicit Gather(Communicator& comm) : comm_(comm) {}
+  optimizers::UpdatePhase phase() const override { return optimizers::UpdatePhase::kGather; }
+  const char* name() const override { return "gather"; }
+  void run(optimizers::UpdateContext& update) override {
+    for (const auto& arena : update.optimizer().layout().arenas()) {
+      for (int r = 0; r < comm_.size(); ++r) {
+        const optimizers::ArenaRange part = arena.range(arena.shard(r, comm_.size()));
+        if (part.data.size() > 0) comm_.broadcast(part.data, r);
+      }
+    }
+  }
+
+ private:
+  Communicator& comm_;
+};
+
+TEST(Sharding, ByTwoStagesEqualsTheWholeUpdate) {
+  for (const int ranks : {2, 4}) {
+    const auto run = [&](bool sharded) {
+      std::vector<Values> results(static_cast<size_t>(ranks));
+      comm::run_threads(ranks, [&](Communicator& comm) {
+        Net net(dtype::float32);
+        net.to(comm.device());
+        optimizers::Adam adam(0.01);
+        adam.setup(net);
+        if (sharded) {
+          adam.add_stage(std::make_shared<Shards>(comm));
+          adam.add_stage(std::make_shared<Gather>(comm));
+        }
+        for (int step = 0; step < 5; ++step) {
+          adam.zero_grads();
+          loss_of(net, part(batch_of(step, 6, dtype::float32), 0, 6, comm.device())).backward();
+          adam.update();
+        }
+        EXPECT_EQ(adam.t(), 5);
+        results[size_t(comm.rank())] = values_of(net);
+      });
+      return results;
+    };
+    EXPECT_EQ(run(true), run(false));
+  }
+}
+
+}  // namespace
+}  // namespace catena::parallel

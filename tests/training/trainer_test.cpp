@@ -1,0 +1,312 @@
+// The training loop: rows, files, triggers, resuming, ranks and faults.
+#include "catena/training/trainer.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <sstream>
+
+#include "catena/comm/factory.h"
+#include "error_text.h"
+#include "temp_folder.h"
+#include "training/problem.h"
+
+namespace catena::training {
+namespace {
+
+// One process with everything that a run needs.
+struct OneProcess {
+  testing::Net model{Dtype::kFloat32};
+  optimizers::Adam optimizer{0.01};
+  double factor = 1;  // of the loss
+  datasets::ResidentIterator batches{make_data(), datasets::ShuffledIterator(kSamples, 5, 1),
+                                     cpu(0)};
+  datasets::ResidentIterator test{make_data(7), datasets::SerialIterator(kSamples, 10), cpu(0)};
+  StandardUpdater updater{batches, make_step(optimizer, score_of(model, &factor))};
+  std::ostringstream text;
+  Trainer trainer;
+
+  explicit OneProcess(TrainerOptions options)
+      : trainer((optimizer.setup(model), updater), model, optimizer, with_stream(options)) {
+    trainer.evaluate_on(test, score_of(model));
+  }
+  TrainerOptions with_stream(TrainerOptions options) {
+    options.stream = &text;
+    return options;
+  }
+};
+
+std::vector<std::string> columns(const Row& row) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : row) names.push_back(name);
+  return names;
+}
+
+TEST(Trainer, MakesARowAnEpoch) {
+  const TempFolder out;
+  OneProcess run({.epochs = 3, .out = out / "new"});
+  run.trainer.observe("lr", [&] { return run.optimizer.lr(); });
+  std::vector<double> losses;
+  run.trainer.extend({.epochs = 1}, [&](Trainer& t) { losses.push_back(t.value("train_loss")); });
+  run.trainer.run();
+  EXPECT_EQ(run.trainer.epoch(), 3);
+  EXPECT_EQ(run.trainer.iteration(), 15);
+  EXPECT_EQ(run.optimizer.t(), 15);
+  ASSERT_EQ(losses.size(), 3u);
+  EXPECT_LT(losses[2], losses[0]);
+  EXPECT_EQ(columns(run.trainer.row()),
+            (std::vector<std::string>{"epoch", "train_loss", "train_accuracy", "test_loss",
+                                      "test_accuracy", "elapsed", "lr"}));
+  EXPECT_EQ(run.trainer.value("epoch"), 3);
+  EXPECT_EQ(run.trainer.value("lr"), 0.01);
+  EXPECT_EQ(run.trainer.value("test_loss"), run.trainer.evaluate().at("loss"));
+  expect_contains(error_of<ValueError>([&] { run.trainer.value("loss"); }),
+                  {"no column 'loss'", "train_loss, train_accuracy, test_loss"});
+  EXPECT_EQ(run.text.str().find("epoch       train loss  train accuracy"), 0u) << run.text.str();
+  expect_contains(read_file(out / "new/log.json"), {"\"epoch\": 3", "\"lr\": 0.01"});
+  EXPECT_TRUE(run.model.training());
+}
+
+TEST(Trainer, WithoutAFolderWritesNothing) {
+  OneProcess run({.epochs = 1});
+  EXPECT_FALSE(run.trainer.has_checkpoint());
+  run.trainer.run();
+  EXPECT_FALSE(std::filesystem::exists("/checkpoint.npz"));
+  expect_contains(error_of<ValueError>([&] { run.trainer.keep_best("x", Best::kLowest); }),
+                  {"best.npz", "set .out"});
+}
+
+TEST(Trainer, ResumesBitForBit) {
+  const TempFolder out;
+  OneProcess whole({.epochs = 3, .out = out / "whole"});
+  whole.trainer.run();
+  {
+    OneProcess first({.epochs = 1, .out = out / "parts"});
+    first.trainer.run();
+    EXPECT_NE(numbers_of(first.model), numbers_of(whole.model));
+  }
+  OneProcess second({.epochs = 3, .out = out / "parts"});
+  ASSERT_TRUE(second.trainer.has_checkpoint());
+  second.trainer.resume();
+  EXPECT_EQ(second.trainer.iteration(), 5);
+  second.trainer.run();
+  EXPECT_EQ(numbers_of(second.model), numbers_of(whole.model));
+  EXPECT_EQ(second.trainer.value("train_loss"), whole.trainer.value("train_loss"));
+  EXPECT_GE(second.trainer.value("elapsed"), 0);
+  expect_contains(read_file(out / "parts/log.json"),
+                  {"\"epoch\": 1", "\"epoch\": 2", "\"epoch\": 3"});
+  OneProcess third({.epochs = 3, .out = out / "parts"});
+  third.trainer.resume();
+  third.trainer.run();  // nothing is left to do
+  EXPECT_TRUE(third.trainer.row().empty());
+  EXPECT_EQ(numbers_of(third.model), numbers_of(whole.model));
+}
+
+TEST(Trainer, EndsAndResumesInTheMiddleOfAnEpoch) {
+  const TempFolder out;
+  OneProcess whole({.iterations = 12, .out = out / "whole", .report = {.iterations = 4}});
+  whole.trainer.run();
+  EXPECT_EQ(whole.trainer.iteration(), 12);
+  EXPECT_EQ(columns(whole.trainer.row())[1], "iteration");
+  EXPECT_EQ(whole.trainer.value("iteration"), 12);
+  EXPECT_DOUBLE_EQ(whole.trainer.value("epoch"), 2 + 10.0 / kSamples);
+  OneProcess first({.iterations = 7, .out = out / "parts"});
+  first.trainer.run();
+  EXPECT_DOUBLE_EQ(first.trainer.value("epoch"), 1 + 10.0 / kSamples);  // the end makes a row
+  OneProcess second({.iterations = 12, .out = out / "parts"});
+  second.trainer.resume();
+  EXPECT_EQ(second.trainer.iteration(), 7);
+  second.trainer.run();
+  EXPECT_EQ(numbers_of(second.model), numbers_of(whole.model));
+}
+
+TEST(Trainer, CallsExtensionsWhenTheyAreDue) {
+  OneProcess run({.epochs = 4});
+  std::string calls;
+  run.trainer.extend({.epochs = 2}, [&](Trainer& t) { calls += message("e", t.epoch(), " "); });
+  run.trainer.extend({.iterations = 6}, [&](Trainer& t) {
+    calls += message("i", t.iteration(), t.is_due({.epochs = 1}) ? "! " : " ");
+  });
+  run.trainer.extend({}, [&](Trainer&) { calls += "never "; });
+  run.trainer.extend({.iterations = 13}, [&](Trainer& t) { t.stop(); });
+  run.trainer.run();
+  EXPECT_EQ(calls, "i6 e2 i12 ");
+  EXPECT_EQ(run.trainer.iteration(), 13);
+  run.trainer.run();  // goes on
+  EXPECT_EQ(calls, "i6 e2 i12 i18 e4 ");
+}
+
+TEST(Trainer, KeepsTheBestModel) {
+  const TempFolder out;
+  std::vector<double> next{0.2, 0.5, std::nan(""), 0.4};
+  std::vector<double> at_best;
+  const auto prepare = [&](OneProcess& run) {
+    run.trainer.observe("quality", [&] {
+      const double now = next.front();
+      next.erase(next.begin());
+      if (now == 0.5 || now == 0.6) at_best = numbers_of(run.model);
+      return now;
+    });
+    run.trainer.keep_best("quality", Best::kHighest);
+  };
+  const auto best = [&] {
+    testing::Net model(Dtype::kFloat32);
+    serializers::load(out / "best.npz", model);
+    return numbers_of(model);
+  };
+  OneProcess run({.epochs = 4, .out = out.path()});
+  prepare(run);
+  run.trainer.run();
+  EXPECT_EQ(best(), at_best);
+  EXPECT_NE(best(), numbers_of(run.model));
+  next = {0.45, 0.6};
+  OneProcess resumed({.epochs = 5, .out = out.path()});
+  prepare(resumed);
+  resumed.trainer.resume();
+  resumed.trainer.run();
+  EXPECT_EQ(best(), at_best);  // 0.45 is no record: that of before counts
+  OneProcess further({.epochs = 6, .out = out.path()});
+  prepare(further);
+  further.trainer.resume();
+  further.trainer.run();
+  EXPECT_EQ(best(), numbers_of(further.model));
+}
+
+TEST(Trainer, ALossThatIsNotFiniteEndsTheRun) {
+  const TempFolder out;
+  OneProcess run({.epochs = 5, .out = out.path()});
+  run.trainer.extend({.epochs = 2},
+                     [&](Trainer&) { run.factor = std::numeric_limits<double>::quiet_NaN(); });
+  const std::string text = error_of<ValueError>([&] { run.trainer.run(); });
+  expect_contains(
+      text, {"train_loss is nan after 15 updates (epoch 3)", "the last checkpoint is of update 10",
+             "lower learning rate", ".allow_nonfinite_loss"});
+  OneProcess again({.epochs = 3, .out = out.path()});
+  again.trainer.resume();
+  EXPECT_EQ(again.trainer.epoch(), 2);
+  for (const double value : numbers_of(again.model)) ASSERT_TRUE(std::isfinite(value));
+
+  OneProcess all_the_same({.epochs = 2, .allow_nonfinite_loss = true});
+  all_the_same.factor = std::nan("");
+  EXPECT_NO_THROW(all_the_same.trainer.run());
+}
+
+TEST(Trainer, RefusesWhatCannotWork) {
+  const TempFolder out;
+  expect_contains(error_of<ValueError>([] { OneProcess({}); }),
+                  {".epochs is 0", "set one above 0"});
+  expect_contains(error_of<ValueError>([] { OneProcess({.epochs = 1, .metrics = {}}); }),
+                  {".metrics is empty"});
+  OneProcess other({.epochs = 1, .metrics = {"loss"}});
+  expect_contains(error_of<ValueError>([&] { other.trainer.run(); }),
+                  {"got 2 numbers for 1 names", "'loss'"});
+  OneProcess fresh({.epochs = 1, .out = out.path()});
+  expect_contains(error_of<IoError>([&] { fresh.trainer.resume(); }),
+                  {"there is no '", (out / "checkpoint.npz").c_str()});
+  optimizers::SGD without(0.1);
+  expect_contains(
+      error_of<ValueError>([&] { Trainer(fresh.updater, fresh.model, without, {.epochs = 1}); }),
+      {"call setup(model) first"});
+  Trainer untested(fresh.updater, fresh.model, fresh.optimizer, {.epochs = 1, .silent = true});
+  expect_contains(error_of<ValueError>([&] { untested.evaluate(); }), {"call evaluate_on first"});
+  EXPECT_NO_THROW(untested.run());
+  EXPECT_EQ(columns(untested.row()),
+            (std::vector<std::string>{"epoch", "train_loss", "train_accuracy", "elapsed"}));
+}
+
+// Ranks -------------------------------------------------------------------------------------------
+
+struct OneRank {
+  testing::Net model{Dtype::kFloat32};
+  MultiNodeOptimizer optimizer;
+  double factor = 1;
+  datasets::ResidentIterator batches, test;
+  StandardUpdater updater;
+  Trainer trainer;
+
+  OneRank(Communicator& comm, int64_t batch, TrainerOptions options)
+      : optimizer(create_multi_node_optimizer(optimizers::Adam(0.01), comm)),
+        batches(make_data(), datasets::ShuffledIterator(kSamples, batch, 1), comm.device(),
+                {comm.rank(), comm.size()}),
+        test(make_data(7), datasets::SerialIterator(kSamples, 10), comm.device(),
+             {comm.rank(), comm.size()}),
+        updater(batches, make_step(optimizer, score_of(model, &factor))),
+        trainer((model.to(comm.device()), optimizer.setup(model), updater), model, optimizer,
+                options) {
+    trainer.evaluate_on(test, score_of(model));
+  }
+};
+
+// With 4 ranks and batches of 5 the last batch of an epoch, of 3, leaves one without samples.
+TEST(Trainer, RanksTrainAsOneProcess) {
+  const TempFolder out;
+  OneProcess one({.epochs = 2});
+  one.trainer.run();
+  const std::vector<double> expected = numbers_of(one.model);
+  for (const int ranks : {2, 4}) {
+    const std::string folder = out / std::to_string(ranks);
+    comm::run_threads(ranks, [&](Communicator& comm) {
+      // Each rank has a folder of its own; only rank 0's is used.
+      const std::string own =
+          comm.rank() == 0 ? folder : folder + "/" + std::to_string(comm.rank());
+      OneRank rank(comm, 5, {.epochs = 2, .out = own, .silent = true});
+      EXPECT_FALSE(rank.trainer.has_checkpoint());
+      rank.trainer.run();
+      expect_near(numbers_of(rank.model), expected);
+      for (const char* column : {"train_loss", "train_accuracy", "test_loss", "test_accuracy"})
+        EXPECT_NEAR(rank.trainer.value(column), one.trainer.value(column), 1e-5) << column;
+      EXPECT_EQ(std::filesystem::exists(own + "/checkpoint.npz"), comm.rank() == 0);
+      EXPECT_TRUE(rank.trainer.has_checkpoint());
+    });
+  }
+}
+
+TEST(Trainer, ResumesWithAnotherNumberOfRanks) {
+  const TempFolder out;
+  OneProcess whole({.epochs = 3});
+  whole.trainer.run();
+  const auto go_on = [&](int ranks, int64_t epochs, bool resume) {
+    comm::run_threads(ranks, [&](Communicator& comm) {
+      OneRank rank(comm, 5, {.epochs = epochs, .out = out.path(), .silent = true});
+      if (resume) rank.trainer.resume();
+      EXPECT_EQ(rank.trainer.iteration(), resume ? 5 * (epochs - 1) : 0);
+      rank.trainer.run();
+      if (epochs == 3) expect_near(numbers_of(rank.model), numbers_of(whole.model));
+    });
+  };
+  go_on(3, 1, false);
+  go_on(2, 2, true);
+  go_on(1, 3, true);
+}
+
+TEST(Trainer, FaultsComeToAllRanks) {
+  const TempFolder out;
+  comm::run_threads(3, [&](Communicator& comm) {
+    OneRank rank(comm, 6, {.epochs = 2, .out = out.path(), .silent = true});
+    expect_contains(error_of<IoError>([&] { rank.trainer.resume(); }), {"there is no '"});
+  });
+  comm::run_threads(3, [&](Communicator& comm) {
+    OneRank rank(comm, 6, {.epochs = 2, .out = out.path(), .silent = true});
+    if (comm.rank() == 1) rank.factor = std::nan("");
+    expect_contains(error_of<ValueError>([&] { rank.trainer.run(); }),
+                    {"train_loss is nan after 4 updates"});
+  });
+  EXPECT_FALSE(std::filesystem::exists(out / "checkpoint.npz"));
+}
+
+TEST(Trainer, RanksThatComeApartSaveNothing) {
+  const TempFolder out;
+  comm::run_threads(2, [&](Communicator& comm) {
+    OneRank rank(comm, 6, {.epochs = 1, .out = out.path(), .silent = true});
+    rank.trainer.extend({.epochs = 1}, [&](Trainer& t) {
+      if (comm.rank() == 1) rank.model.l1.W.data().fill(1);
+    });
+    expect_contains(error_of<ValueError>([&] { rank.trainer.run(); }), {"'/l1/W'", "rank 1"});
+  });
+  EXPECT_FALSE(std::filesystem::exists(out / "checkpoint.npz"));
+}
+
+}  // namespace
+}  // namespace catena::training
