@@ -11,8 +11,6 @@
 namespace catena::functions {
 namespace {
 
-using type_check::expect;
-
 // The dtype of statistics, and of gamma and beta where kernels see them.
 Dtype compute_dtype(Dtype x) { return x == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32; }
 
@@ -123,58 +121,43 @@ Plan plan_of(const Array& x, const Shape& channels, double eps, bool relu) {
 
 // Checks ----------------------------------------------------------------------------------------
 
-bool fits_channels(const Variable* v, const Shape& channels, Dtype dtype) {
-  return v == nullptr || (v->dtype() == dtype && v->shape() == channels);
-}
-
-bool fits_batch(const Array& x, const Shape& channels) {
-  if (!is_float(x.dtype()) || x.ndim() < channels.ndim() + 1) return false;
-  for (int i = 0; i < channels.ndim(); ++i)
-    if (x.shape()[size_t(i + 1)] != channels[size_t(i)]) return false;
-  return true;
-}
-
-[[noreturn, gnu::cold]] void refuse_types(const Operands& o, const Shape& channels, Dtype dtype) {
-  Arrays all{o.x.data()};
-  const Variable* channel_operands[] = {o.gamma, o.beta, o.mean, o.var};
-  for (const Variable* v : channel_operands)
-    if (v != nullptr) all.push_back(v->data());
-  const size_t residual = all.size();
-  if (o.residual) all.push_back(o.residual->data());
-  const auto check = [&](const TypeInfoTuple& in) {
-    expect(in[0].dtype().kind() == 'f');
-    for (size_t k = 1; k < residual; ++k) expect(in[k].dtype() == dtype);
-    expect(in[0].ndim() >= channels.ndim() + 1);
-    for (int i = 0; i < channels.ndim(); ++i)
-      expect(in[0].shape(i + 1) ==
-             type_check::named(channels[size_t(i)], message("channels[", i, "]")));
-    for (size_t k = 1; k < residual; ++k) {
-      expect(in[k].ndim() == channels.ndim());
-      for (int i = 0; i < channels.ndim(); ++i)
-        expect(in[k].shape(i) ==
-               type_check::named(channels[size_t(i)], message("channels[", i, "]")));
-    }
-    if (residual == all.size()) return;
-    expect(in[residual].dtype() == in[0].dtype());
-    expect(in[residual].ndim() == in[0].ndim());
-    for (int i = 0; i < o.x.ndim(); ++i) expect(in[residual].shape(i) == in[0].shape(i));
-  };
-  const Variable* named = o.gamma ? o.gamma : o.beta;
-  const std::string label =
-      named ? layer_label("BatchNormalization", *named) : std::string("BatchNormalization");
-  const bool wrong_dtype = named != nullptr && is_float(named->dtype()) && named->dtype() != dtype;
-  refuse(label.c_str(), all, check, wrong_dtype ? layer_advice(o.x.data(), named->data()) : "");
-}
+// What channel operands share: the shape (channels), and the dtype of statistics.
+struct ChannelType {
+  const Shape& channels;
+  Dtype dtype;
+  auto extent(int i) const {
+    return shown(channels[size_t(i)], [i] { return message("channels[", i, "]"); });
+  }
+};
 
 void check_types(const Operands& o, const Shape& channels) {
-  const Dtype dtype = compute_dtype(o.x.dtype());
-  const bool fits =
-      fits_batch(o.x.data(), channels) && fits_channels(o.gamma, channels, dtype) &&
-      fits_channels(o.beta, channels, dtype) && fits_channels(o.mean, channels, dtype) &&
-      fits_channels(o.var, channels, dtype) &&
-      (!o.residual || (o.residual->dtype() == o.x.dtype() && o.residual->shape() == o.x.shape()));
-  if (!fits) [[unlikely]]
-    refuse_types(o, channels, dtype);
+  const ChannelType type{channels, compute_dtype(o.x.dtype())};
+  const Variable* named = o.gamma ? o.gamma : o.beta;
+  const auto label = [&] {
+    return named ? layer_label("BatchNormalization", *named) : std::string("BatchNormalization");
+  };
+  const auto advice = [&] {
+    const bool other = named && is_float(named->dtype()) && named->dtype() != type.dtype;
+    return other ? layer_advice(o.x.data(), named->data()) : std::string();
+  };
+  const Checks checks(label, advice);
+  const TypeOf x(o.x.data(), 0);
+  boost::container::small_vector<TypeOf, 4> operands;
+  for (const Variable* v : {o.gamma, o.beta, o.mean, o.var})
+    if (v != nullptr) operands.emplace_back(v->data(), static_cast<int>(operands.size()) + 1);
+
+  checks.require_float(o.x.data());
+  for (const TypeOf& operand : operands) checks.require(operand.dtype() == type.dtype);
+  checks.require(x.ndim() >= channels.ndim() + 1);
+  for (int i = 0; i < channels.ndim(); ++i) checks.require(x.shape(i + 1) == type.extent(i));
+  for (const TypeOf& operand : operands) {
+    checks.require(operand.ndim() == channels.ndim());
+    for (int i = 0; i < channels.ndim(); ++i) checks.require(operand.shape(i) == type.extent(i));
+  }
+  if (o.residual == nullptr) return;
+  const TypeOf residual(o.residual->data(), static_cast<int>(operands.size()) + 1);
+  checks.require(residual.dtype() == x.dtype(), residual.ndim() == x.ndim());
+  for (int i = 0; i < o.x.ndim(); ++i) checks.require(residual.shape(i) == x.shape(i));
 }
 
 void check_devices(const char* who, const Operands& o) {

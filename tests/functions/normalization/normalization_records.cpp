@@ -62,13 +62,28 @@ FunctionRecord batch_record() {
   };
   r.reference = [](const Plains& in) { return Plains{by_batch(in)}; };
   r.forward_launches = r.backward_launches = 1;
+  const auto call = [](Shape x, Shape gamma, Dtype dtype = Dtype::kFloat64) {
+    return [=](const Draw& draw) {
+      F::batch_normalization(draw(x, 0, 5, 0, dtype), draw(gamma), draw({3}));
+    };
+  };
+  const std::string label = "BatchNormalization";
   r.errors = {
+      type_error(label, call({2, 4, 5}, {3}),
+                 "Expect: in_types[0].shape[1] == channels[0]\nActual: 4 != 3"),
+      type_error(label, call({3}, {3}), "Expect: in_types[0].ndim >= 2\nActual: 1 < 2"),
+      type_error(label, call({2, 3}, {3}, Dtype::kInt32),
+                 "Expect: in_types[0].dtype.kind == f\nActual: i != f\nThe input is int32, the "
+                 "layer float64: convert the input with .astype(dtype::float64)."),
+      type_error(label, call({2, 4}, {4}),
+                 "Expect: in_types[2].shape[0] == channels[0]\nActual: 3 != 4"),
       type_error(
-          "BatchNormalization",
+          label,
           [](const Draw& draw) {
-            F::batch_normalization(draw({2, 4}), draw({3}), draw({3}));
+            F::batch_normalization(draw({4, 3, 2}), draw({3}), draw({3}),
+                                   {.residual = Variable(draw({4, 3, 5}))});
           },
-          "Expect: in_types[0].shape[1] == channels[0]\nActual: 4 != 3"),
+          "Expect: in_types[3].shape[2] == in_types[0].shape[2]\nActual: 5 != 2"),
       error<ValueError>(
           [](const Draw& draw) {
             F::batch_normalization(draw({1, 3}), draw({3}), draw({3}));
