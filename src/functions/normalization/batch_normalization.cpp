@@ -11,9 +11,6 @@
 namespace catena::functions {
 namespace {
 
-// The dtype of statistics, and of gamma and beta where kernels see them.
-Dtype compute_dtype(Dtype x) { return x == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32; }
-
 // Operands of one call; what is absent is null.
 struct Operands {
   Variable x;
