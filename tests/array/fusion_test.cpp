@@ -6,7 +6,7 @@
 #include <cmath>
 #include <thread>
 
-#include "array/fusion_graph.h"
+#include "array/fusion/fusion_graph.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/logic.h"

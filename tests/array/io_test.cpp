@@ -12,7 +12,7 @@
 #include <functional>
 #include <numeric>
 
-#include "array/zip.h"
+#include "array/io/zip.h"
 #include "catena/array/creation.h"
 #include "error_text.h"
 #include "temp_folder.h"

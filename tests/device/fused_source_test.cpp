@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "array/fusion_graph.h"
+#include "array/fusion/fusion_graph.h"
 #include "backends/cuda/jit/compile/nvrtc.h"
 #include "backends/cuda/jit/compile/source.h"
 #include "backends/cuda/jit/compile/user_source.h"

@@ -4,7 +4,7 @@
 
 #include <mutex>
 
-#include "array/fused_program.h"
+#include "array/fusion/fused_program.h"
 #include "backends/cuda/jit/compile/fused_source.h"
 #include "backends/cuda/jit/tool/bundle_list.h"
 #include "catena/kernels/copy.h"

@@ -419,7 +419,7 @@ std::pair<double, double> losses_of_training(Dtype dtype, Device device) {
   const auto scale = add_loss_scale(adam, {.initial = 65536.0 * 64, .interval = 50});
   adam.add_hook("clip", gradient_clipping(1));
   RandomState random(3);
-  const Array x = random.uniform({64, 6}, -1, 1, dtype::float32, device);
+  const Array x = random.uniform({64, 6}, -1, 1, {dtype::float32, device});
   const Array t = argmax(x(Slice(none, none), Slice(0, 3)), 1).astype(dtype::int32);
   double first = 0, last = 0;
   for (int i = 0; i < 150; ++i) {

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 
+#include "catena/array/io.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "error_text.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "catena/array/array.h"
+#include "catena/array/named_arrays.h"
 
 namespace catena {
 
@@ -35,7 +36,6 @@ enum class MmapMode { kRead, kCopyOnWrite, kReadWrite };
 Array load(const std::string& path, MmapMode mode);
 
 // Named arrays in a .npz (zip of .npy), plain or deflated, in the given order; written by rename.
-using NamedArrays = std::vector<std::pair<std::string, Array>>;
 void save_npz(const std::string& path, const NamedArrays& arrays, bool compressed = false);
 // NumPy's savez: arrays without names are called arr_0, arr_1, ... and stand first. ValueError when
 // one of the names is given as well.

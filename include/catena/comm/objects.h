@@ -8,7 +8,7 @@
 #include <typeinfo>
 #include <vector>
 
-#include "catena/array/io.h"
+#include "catena/array/named_arrays.h"
 #include "catena/core/error.h"
 
 namespace catena::comm {

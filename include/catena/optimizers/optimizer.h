@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "catena/array/io.h"
+#include "catena/array/named_arrays.h"
 #include "catena/kernels/optimizer.h"
 #include "catena/optimizers/arena.h"
 #include "catena/optimizers/update_stage.h"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "catena/array/io.h"
+#include "catena/array/named_arrays.h"
 #include "catena/optimizers/arena.h"
 
 namespace catena::optimizers {

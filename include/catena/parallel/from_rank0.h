@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "catena/array/io.h"
+#include "catena/array/named_arrays.h"
 #include "catena/comm/communicator.h"
 
 namespace catena::parallel {

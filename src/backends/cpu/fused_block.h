@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "array/fused_program.h"
+#include "array/fusion/fused_program.h"
 #include "backends/cpu/loops/tables.h"
 
 namespace catena::host {

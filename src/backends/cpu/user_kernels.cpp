@@ -4,7 +4,7 @@
 #include <exception>
 
 #include "array/iteration.h"
-#include "array/kernel_compiler.h"
+#include "array/user_kernels/kernel_compiler.h"
 #include "backends/cpu/parallel.h"
 #include "catena/array/creation.h"
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <mutex>
 
-#include "array/kernel_compiler.h"
+#include "array/user_kernels/kernel_compiler.h"
 #include "backends/cuda/device.h"
 #include "backends/cuda/jit/compile/user_source.h"
 #include "backends/cuda/jit/host_args.h"

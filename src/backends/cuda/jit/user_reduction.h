@@ -1,7 +1,7 @@
 // Reductions whose map is a text: users' and fused ones.
 #pragma once
 
-#include "array/kernel_compiler.h"
+#include "array/user_kernels/kernel_compiler.h"
 #include "backends/cuda/jit/compile/user_source.h"
 #include "backends/cuda/jit/program.h"
 #include "backends/cuda/jit/user_reduction_plan.h"

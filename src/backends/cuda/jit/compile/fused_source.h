@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "array/fused_program.h"
-#include "array/kernel_compiler.h"
+#include "array/fusion/fused_program.h"
+#include "array/user_kernels/kernel_compiler.h"
 
 namespace catena::jit {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "array/kernel_compiler.h"
+#include "array/user_kernels/kernel_compiler.h"
 
 namespace catena::jit {
 

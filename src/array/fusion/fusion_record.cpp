@@ -1,5 +1,5 @@
 // Recording of fused functions: the stand-ins' operations become nodes.
-#include "array/fusion_graph.h"
+#include "array/fusion/fusion_graph.h"
 
 namespace catena::detail {
 

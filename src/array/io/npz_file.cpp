@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <set>
 
-#include "array/npy.h"
-#include "array/zip.h"
+#include "array/io/npy.h"
+#include "array/io/zip.h"
 #include "catena/array/io.h"
 #include "catena/core/log.h"
 

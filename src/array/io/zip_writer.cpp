@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "array/zip.h"
+#include "array/io/zip.h"
 #include "catena/core/error.h"
 
 namespace catena::io {

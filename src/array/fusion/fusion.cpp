@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "array/fusion_graph.h"
+#include "array/fusion/fusion_graph.h"
 #include "catena/core/entry_scope.h"
 #include "catena/core/memory_profile.h"
 #include "catena/kernels/elementwise.h"

@@ -1,4 +1,4 @@
-#include "array/npy.h"
+#include "array/io/npy.h"
 
 #include <algorithm>
 #include <bit>

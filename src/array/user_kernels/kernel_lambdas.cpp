@@ -1,5 +1,5 @@
 // Lambdas of users' kernels for arrays of a CPU: whether they fit the kernel's parameters.
-#include "array/kernel_compiler.h"
+#include "array/user_kernels/kernel_compiler.h"
 
 namespace catena {
 

@@ -120,7 +120,42 @@ std::pair<Array, Array> sequences(const Array& a, const Array& v) {
   return {a.astype(dtype, false).contiguous(), v.astype(dtype, false).contiguous()};
 }
 
+// What goes in front of or behind `a`: as it is, or one element along the axis.
+Array as_piece(const Array& a, const Operand& operand, int axis) {
+  const Array piece = operand.array() ? *operand.array()
+                                      : full({}, operand.scalar(),
+                                             {promote(a.dtype(), operand.scalar()), a.device()});
+  check_same_device(a, piece);
+  if (piece.ndim() > 0) return piece;
+  Shape shape = a.shape();
+  shape[size_t(axis)] = 1;
+  return piece.broadcast_to(shape);
+}
+
 }  // namespace
+
+Array diff(const Array& a, int64_t n, int64_t axis, const std::optional<Operand>& prepend,
+           const std::optional<Operand>& append) {
+  const EntryScope call("diff");
+  CATENA_CHECK(ValueError, n >= 0, "expected n >= 0, got ", n);
+  if (n == 0) return a;
+  CATENA_CHECK(ShapeError, a.ndim() > 0, "expected at least one axis, got a 0-d array");
+  const int ax = normalize_axis(axis, a.ndim());
+  std::vector<Array> pieces;
+  if (prepend) pieces.push_back(as_piece(a, *prepend, ax));
+  pieces.push_back(a);
+  if (append) pieces.push_back(as_piece(a, *append, ax));
+  Array x = pieces.size() > 1 ? concatenate(pieces, ax) : a;
+  std::vector<Index> low(size_t(ax) + 1, Slice()), high = low;
+  for (; n > 0; --n) {
+    low.back() = Slice(0, -1);
+    high.back() = Slice(1, none);
+    const Array before = x.at(std::span<const Index>(low)),
+                after = x.at(std::span<const Index>(high));
+    x = x.dtype() == Dtype::kBool ? not_equal(after, before) : subtract(after, before);
+  }
+  return x;
+}
 
 namespace {
 

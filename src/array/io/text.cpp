@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "array/file_io.h"
+#include "array/io/file_io.h"
 #include "array/number_text.h"
 
 namespace catena {

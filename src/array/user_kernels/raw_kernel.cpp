@@ -7,7 +7,7 @@
 #include <map>
 #include <sstream>
 
-#include "array/kernel_compiler.h"
+#include "array/user_kernels/kernel_compiler.h"
 #include "catena/array/memoize.h"
 
 namespace catena {

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "array/random_draws.h"
+#include "array/routines/random_draws.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/math.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "array/file_io.h"
+#include "array/io/file_io.h"
 #include "catena/array/array.h"
 
 namespace catena::io {

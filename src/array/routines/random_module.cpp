@@ -1,5 +1,5 @@
 // The distributions of namespace random: those of the default generators.
-#include "array/random_draws.h"
+#include "array/routines/random_draws.h"
 #include "catena/core/entry_scope.h"
 
 namespace catena::random {

@@ -4,7 +4,7 @@
 #include <mutex>
 #include <vector>
 
-#include "array/fused_program.h"
+#include "array/fusion/fused_program.h"
 #include "catena/array/fusion.h"
 
 namespace catena::detail {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "array/one_wait.h"
-#include "array/random_draws.h"
+#include "array/routines/random_draws.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/scan.h"

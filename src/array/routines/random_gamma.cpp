@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "array/one_wait.h"
-#include "array/random_draws.h"
+#include "array/routines/random_draws.h"
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/linalg.h"

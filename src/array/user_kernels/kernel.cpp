@@ -5,10 +5,11 @@
 #include <array>
 #include <atomic>
 
-#include "array/kernel_compiler.h"
 #include "array/overlap.h"
 #include "array/result_into.h"
+#include "array/user_kernels/kernel_compiler.h"
 #include "catena/core/backend.h"
+#include "catena/core/entry_scope.h"
 #include "catena/core/memory_profile.h"
 
 namespace catena {
@@ -399,8 +400,8 @@ Array delivered(const Array& result, const ReducedShape& reduced, bool keepdims,
 }
 
 // The array that `given` names, if any; its errors name the kernel.
-const Array* destination_of(const ReductionKernel::Definition& kernel, const Out& given) {
-  const EntryScope call(kernel.name.c_str());
+const Array* destination_of(const std::string& kernel, const Out& given) {
+  const EntryScope call(kernel.c_str());
   return destination(given);
 }
 
@@ -409,7 +410,7 @@ const Array* destination_of(const ReductionKernel::Definition& kernel, const Out
 KernelOutputs ReductionKernel::call(const std::vector<Operand>& inputs, const Axes& axes,
                                     bool keepdims, const Out& given) const {
   const Definition& kernel = *definition_;
-  const Array* const out = destination_of(kernel, given);
+  const Array* const out = destination_of(kernel.name, given);
   CATENA_CHECK(ValueError, inputs.size() == kernel.inputs.size(), kernel.name,
                ": wrong number of arguments: expected ", kernel.inputs.size(), ", got ",
                inputs.size());

@@ -1,4 +1,4 @@
-#include "array/mapped_file.h"
+#include "array/io/mapped_file.h"
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -10,7 +10,7 @@
 #include <memory>
 #include <system_error>
 
-#include "array/npy.h"
+#include "array/io/npy.h"
 
 namespace catena {
 namespace io {

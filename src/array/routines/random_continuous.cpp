@@ -1,7 +1,7 @@
 // Continuous distributions that are a standard one computed with: location and scale, exponents.
 #include <cmath>
 
-#include "array/random_draws.h"
+#include "array/routines/random_draws.h"
 #include "catena/array/creation.h"
 #include "catena/array/float_parts.h"
 #include "catena/array/indexing.h"

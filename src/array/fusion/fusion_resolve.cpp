@@ -3,7 +3,7 @@
 #include <cstring>
 #include <map>
 
-#include "array/fusion_graph.h"
+#include "array/fusion/fusion_graph.h"
 #include "array/promotion.h"
 #include "catena/core/entry_scope.h"
 #include "catena/kernels/elementwise_ops.h"

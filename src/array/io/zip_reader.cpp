@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "array/zip.h"
+#include "array/io/zip.h"
 #include "catena/core/error.h"
 
 namespace catena::io {

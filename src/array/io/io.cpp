@@ -4,9 +4,9 @@
 #include <set>
 #include <span>
 
-#include "array/file_io.h"
-#include "array/npy.h"
-#include "array/zip.h"
+#include "array/io/file_io.h"
+#include "array/io/npy.h"
+#include "array/io/zip.h"
 
 namespace catena {
 namespace {

@@ -1,7 +1,7 @@
 // Parameter lists of users' kernels.
 #include <set>
 
-#include "array/kernel_compiler.h"
+#include "array/user_kernels/kernel_compiler.h"
 
 namespace catena {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "array/file_io.h"
+#include "array/io/file_io.h"
 
 namespace catena::io {
 

@@ -1,7 +1,7 @@
 // tofile and fromfile: elements without a header, as bytes or as text.
 #include <algorithm>
 
-#include "array/file_io.h"
+#include "array/io/file_io.h"
 #include "array/number_text.h"
 #include "catena/array/io.h"
 

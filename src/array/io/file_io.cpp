@@ -1,4 +1,4 @@
-#include "array/file_io.h"
+#include "array/io/file_io.h"
 
 #include <dirent.h>
 #include <fcntl.h>
