@@ -28,7 +28,8 @@ TEST(ExampleErrorsTest, BadValues) {
   expect_refused({program("train_mnist"), "--batch", "many"}, {"--batch", "many"});
   expect_refused({program("train_mnist"), "--batch", "0"}, {"'0' is not a whole number above 0"});
   expect_refused({program("train_mnist"), "--epochs", "99999999999999999999"}, {"--epochs"});
-  expect_refused({program("train_mnist"), "--lr", "nan"}, {"--lr", "'nan' is not a number above 0"});
+  expect_refused({program("train_mnist"), "--lr", "nan"},
+                 {"--lr", "'nan' is not a number above 0"});
   expect_refused({program("train_mnist"), "--seed", "-1"}, {"--seed", "'-1'"});
   expect_refused({program("train_mnist_data_parallel"), "--devices", ",", "--out", "x"},
                  {"--devices"});
