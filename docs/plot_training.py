@@ -10,6 +10,7 @@ docs/training.svg is drawn from
 import json
 import pathlib
 import sys
+import xml.sax.saxutils
 
 WIDTH, HEIGHT = 760, 300
 PANEL_WIDTH, PANEL_HEIGHT = 280, 190
@@ -48,7 +49,7 @@ class Panel:
 
 def text(x, y, content, anchor="middle", weight="400", color=GREY):
     return (f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}" font-weight="{weight}" '
-            f'fill="{color}">{content}</text>')
+            f'fill="{color}">{xml.sax.saxutils.escape(content)}</text>')
 
 
 def line(x1, y1, x2, y2):
@@ -88,6 +89,8 @@ def main(arguments):
     source, out = pathlib.Path(arguments[0]), pathlib.Path(arguments[1])
     try:
         log = json.loads(source.read_text())
+        if not isinstance(log, list) or not log:
+            raise ValueError("expected a list with one object an epoch")
         svg = drawing(log, arguments[2] if len(arguments) == 3 else source.name)
     except (OSError, ValueError, KeyError, TypeError) as error:
         sys.exit(f"plot_training: {source} is not a log with loss and accuracy of training and test: {error!r}")

@@ -61,7 +61,9 @@ int body(int argc, char** argv) {
   parallel::Replicas<mnist::Network> replicas(model, devices);
 
   bool replicas_follow = false;  // a resumed master has other parameters than its copies
+  bool statistics_agree = true;  // each replica collects those of its own batches
   const auto step = [&](const Batch& batch) {
+    statistics_agree = false;
     if (!std::exchange(replicas_follow, true)) replicas.copy_from(*optimizer);
     replicas.zero_grads();
     catena::Arrays numbers = all_replicas(replicas, devices, batch);
@@ -70,7 +72,8 @@ int body(int argc, char** argv) {
     replicas.copy_from(*optimizer);
     return numbers;
   };
-  const auto score = [&](const Batch& batch) {
+  const auto score = [&](const Batch& batch) {  // of test passes
+    if (!std::exchange(statistics_agree, true)) replicas.average_persistents();
     return mnist::score(model(batch.x()), batch.t());
   };
   mnist::train(options, {model, *optimizer, devices[0], score, step});

@@ -126,13 +126,14 @@ Array Array::get(const GetOptions& options) const {
   const EntryScope call("Array::get");
   check_defined(*this);
   if (options.stream) check_stream(*this, *options.stream);
-  if (options.out) check_destination(*this, *options.out);
+  const bool given = options.out.defined();
+  if (given) check_destination(*this, options.out);
   const bool fortran =
-      wants_fortran(*this, options.order) || (options.out && !options.out->is_contiguous());
+      wants_fortran(*this, options.order) || (given && !options.out.is_contiguous());
   const Array source = (fortran ? transpose() : *this).contiguous();
   Array host;  // laid out as the source
-  if (options.out)
-    host = in_memory_order(*options.out);
+  if (given)
+    host = in_memory_order(options.out);
   else if (device().is_cpu() || options.blocking)
     host = uninitialized(source.shape(), dtype(), cpu(0));
   else
@@ -141,9 +142,9 @@ Array Array::get(const GetOptions& options) const {
   if (stream != current_stream(device())) stream.wait(current_stream(device()));
   enqueue_bytes(source, host, stream);
   if (options.blocking) stream.synchronize();
-  if (!options.out) return fortran ? host.transpose() : host;
+  if (!given) return fortran ? host.transpose() : host;
   host.note_write();
-  return *options.out;
+  return options.out;
 }
 
 void Array::set(const Array& host) const {
@@ -163,11 +164,11 @@ void Array::set(const Array& host, const Stream& stream) const {
   note_write();
 }
 
-Array Array::take(const Array& indices, std::optional<int64_t> axis, const Array* out) const {
+Array Array::take(const Array& indices, std::optional<int64_t> axis, const Out& out) const {
   return catena::take(*this, indices, axis, OutOfRange::kRaise, out);
 }
 Array Array::take(std::initializer_list<int64_t> indices, std::optional<int64_t> axis,
-                  const Array* out) const {
+                  const Out& out) const {
   return catena::take(*this, indices, axis, OutOfRange::kRaise, out);
 }
 Array Array::sum(const ReduceOptions& options) const { return catena::sum(*this, options); }
@@ -184,29 +185,18 @@ Array Array::min(const ReduceOptions& options) const { return amin(*this, option
 Array Array::ptp(const ReduceOptions& options) const { return catena::ptp(*this, options); }
 Array Array::all(const ReduceOptions& options) const { return catena::all(*this, options); }
 Array Array::any(const ReduceOptions& options) const { return catena::any(*this, options); }
-Array Array::argmax(std::optional<int64_t> axis, YesNo keepdims, const Array* out) const {
-  return catena::argmax(*this, axis, keepdims, out);
-}
-Array Array::argmin(std::optional<int64_t> axis, YesNo keepdims, const Array* out) const {
-  return catena::argmin(*this, axis, keepdims, out);
-}
 Array Array::argmax(std::optional<int64_t> axis, YesNo keepdims, const Out& out) const {
   return catena::argmax(*this, axis, keepdims, out);
 }
 Array Array::argmin(std::optional<int64_t> axis, YesNo keepdims, const Out& out) const {
   return catena::argmin(*this, axis, keepdims, out);
 }
-Array Array::clip(const Operand& low, const Operand& high) const { return clip(low, high, {}); }
 Array Array::clip(const Operand& low, const Operand& high, const Out& out) const {
   return catena::clip(*this, low, high, out);
-}
-Array Array::trace(int64_t offset, int64_t axis1, int64_t axis2) const {
-  return trace(offset, axis1, axis2, {});
 }
 Array Array::trace(int64_t offset, int64_t axis1, int64_t axis2, const Out& out) const {
   return catena::trace(*this, offset, axis1, axis2, out);
 }
-Array Array::dot(const Array& other) const { return dot(other, {}); }
 Array Array::dot(const Array& other, const Out& out) const {
   return catena::dot(*this, other, out);
 }

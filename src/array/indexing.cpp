@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "array/positions.h"
+#include "array/result_into.h"
 #include "catena/array/creation.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
@@ -29,8 +30,9 @@ Array finish_into(const Array& result, const Array* out) {
 }  // namespace
 
 Array take(const Array& a, const Array& indices, std::optional<int64_t> axis, OutOfRange mode,
-           const Array* out) {
+           const Out& given) {
   const EntryScope call("take");
+  const Array* const out = destination(given);
   const Array x = (axis ? a : a.ravel()).contiguous();
   CATENA_CHECK(ShapeError, x.ndim() > 0, "expected at least one axis");
   const int ax = axis ? normalize_axis(*axis, x.ndim()) : 0;
@@ -65,8 +67,9 @@ Array take(const Array& a, const Array& indices, std::optional<int64_t> axis, Ou
 }
 
 Array take(const Array& a, int64_t index, std::optional<int64_t> axis, OutOfRange mode,
-           const Array* out) {
+           const Out& given) {
   const EntryScope call("take");
+  const Array* const out = destination(given);
   const Array x = axis ? a : a.ravel();
   const int ax = axis ? normalize_axis(*axis, x.ndim()) : 0;
   const int64_t extent = x.shape()[ax];
@@ -82,11 +85,11 @@ Array take(const Array& a, int64_t index, std::optional<int64_t> axis, OutOfRang
 }
 
 Array take(const Array& a, const std::vector<int64_t>& indices, std::optional<int64_t> axis,
-           OutOfRange mode, const Array* out) {
+           OutOfRange mode, const Out& out) {
   return take(a, array(indices, a.device()), axis, mode, out);
 }
 Array take(const Array& a, std::initializer_list<int64_t> indices, std::optional<int64_t> axis,
-           OutOfRange mode, const Array* out) {
+           OutOfRange mode, const Out& out) {
   return take(a, array(indices, a.device()), axis, mode, out);
 }
 

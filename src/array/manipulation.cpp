@@ -149,7 +149,7 @@ Array as_mat(const Array& a) {
 namespace {
 
 // All arrays as one flattened one.
-Array concatenate_flat(std::span<const Array> arrays, const Array* out) {
+Array concatenate_flat(std::span<const Array> arrays, const Out& out) {
   std::vector<Array> flat;
   for (const Array& a : arrays) flat.push_back(a.ravel());
   return concatenate(flat, 0, out);
@@ -157,11 +157,12 @@ Array concatenate_flat(std::span<const Array> arrays, const Array* out) {
 
 }  // namespace
 
-Array concatenate(std::span<const Array> arrays, std::optional<int64_t> axis, const Array* out) {
+Array concatenate(std::span<const Array> arrays, std::optional<int64_t> axis, const Out& given) {
   const EntryScope call("concatenate");
+  const Array* const out = destination(given);
   CATENA_CHECK(ValueError, !arrays.empty(), "expected at least one array");
   for (const Array& x : arrays) check_defined(x);
-  if (!axis) return concatenate_flat(arrays, out);
+  if (!axis) return concatenate_flat(arrays, given);
   const Array& first = arrays.front();
   CATENA_CHECK(ShapeError, first.ndim() > 0, "0-d arrays cannot be joined; use stack");
   const int a = normalize_axis(*axis, first.ndim());
@@ -191,16 +192,16 @@ Array concatenate(std::span<const Array> arrays, std::optional<int64_t> axis, co
 }
 
 Array concatenate(std::initializer_list<Array> arrays, std::optional<int64_t> axis,
-                  const Array* out) {
+                  const Out& out) {
   return concatenate(std::span<const Array>(arrays.begin(), arrays.size()), axis, out);
 }
 
-Array stack(std::initializer_list<Array> arrays, int64_t axis, const Array* out) {
+Array stack(std::initializer_list<Array> arrays, int64_t axis, const Out& out) {
   const EntryScope call("stack");
   return stack(std::span<const Array>(arrays.begin(), arrays.size()), axis, out);
 }
 
-Array stack(std::span<const Array> arrays, int64_t axis, const Array* out) {
+Array stack(std::span<const Array> arrays, int64_t axis, const Out& out) {
   const EntryScope call("stack");
   CATENA_CHECK(ValueError, !arrays.empty(), "expected at least one array");
   std::vector<Array> expanded;

@@ -190,32 +190,36 @@ RandomBits RandomState::reserve(uint64_t blocks, Device device) {
 }
 
 Array RandomState::uniform(const Shape& shape, double low, std::optional<double> upper,
-                           FloatDtype dtype, std::optional<Device> device) {
+                           const ArrayOptions& options) {
   const EntryScope call("uniform");
+  const Dtype dtype = options.dtype.value_or(default_float());
   const double high = upper.value_or(1);
   CATENA_CHECK(DtypeError, is_float(dtype), "expected a floating dtype, got ", dtype);
-  const Array result = run(*this, shape, dtype, device, call_of(RandomKind::kUniform, low, high));
+  const Array result =
+      run(*this, shape, dtype, options.device, call_of(RandomKind::kUniform, low, high));
   keep_below(result, low, high);
   return result;
 }
 
 Array RandomState::normal(const Shape& shape, double mean, std::optional<double> given,
-                          FloatDtype dtype, std::optional<Device> device) {
+                          const ArrayOptions& options) {
   const EntryScope call("normal");
+  const Dtype dtype = options.dtype.value_or(default_float());
   const double deviation = given.value_or(1);
   CATENA_CHECK(DtypeError, is_float(dtype), "expected a floating dtype, got ", dtype);
   CATENA_CHECK(ValueError, deviation >= 0, "expected a deviation of at least 0, got ", deviation);
-  return run(*this, shape, dtype, device, call_of(RandomKind::kNormal, mean, deviation));
+  return run(*this, shape, dtype, options.device, call_of(RandomKind::kNormal, mean, deviation));
 }
 
-Array RandomState::integers(const Shape& shape, int64_t low, int64_t high, Dtype dtype,
-                            std::optional<Device> device) {
+Array RandomState::integers(const Shape& shape, int64_t low, int64_t high,
+                            const ArrayOptions& options) {
   const EntryScope entry("integers");
+  const Dtype dtype = options.dtype.value_or(Dtype::kInt64);
   check_bounds(low, high, dtype);
   RandomCall call = call_of(RandomKind::kIntegers, 0, 0);
   call.ilow = low;
   call.range = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
-  return run(*this, shape, dtype, device, call);
+  return run(*this, shape, dtype, options.device, call);
 }
 
 Array RandomState::bernoulli(const Shape& shape, double p, std::optional<Device> device) {
@@ -263,14 +267,16 @@ void seed(uint64_t value, Device device) { default_state(device).seed(value); }
 void seed() { seed(entropy()); }
 void reset_states() { seed(initial_seed()); }
 
-Array uniform(const Shape& shape, double low, std::optional<double> upper, FloatDtype dtype) {
-  return default_state().uniform(shape, low, upper, dtype);
+Array uniform(const Shape& shape, double low, std::optional<double> upper,
+              const ArrayOptions& options) {
+  return default_state(options.device_or_current()).uniform(shape, low, upper, options);
 }
-Array normal(const Shape& shape, double mean, std::optional<double> given, FloatDtype dtype) {
-  return default_state().normal(shape, mean, given, dtype);
+Array normal(const Shape& shape, double mean, std::optional<double> given,
+             const ArrayOptions& options) {
+  return default_state(options.device_or_current()).normal(shape, mean, given, options);
 }
-Array integers(const Shape& shape, int64_t low, int64_t high, Dtype dtype) {
-  return default_state().integers(shape, low, high, dtype);
+Array integers(const Shape& shape, int64_t low, int64_t high, const ArrayOptions& options) {
+  return default_state(options.device_or_current()).integers(shape, low, high, options);
 }
 Array bernoulli(const Shape& shape, double p) { return default_state().bernoulli(shape, p); }
 Array permutation(int64_t n) { return default_state().permutation(n); }

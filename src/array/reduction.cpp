@@ -297,15 +297,6 @@ Array any(const Array& a, const ReduceOptions& options) {
   return reduce(ReduceOp::kAny, a, options, Dtype::kBool);
 }
 
-Array argmax(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Array* out) {
-  const EntryScope call("argmax");
-  return arg_reduce(true, a, axis, keepdims, out);
-}
-Array argmin(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Array* out) {
-  const EntryScope call("argmin");
-  return arg_reduce(false, a, axis, keepdims, out);
-}
-
 Array argmax(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Out& out) {
   const EntryScope call("argmax");
   return arg_reduce(true, a, axis, keepdims, out);

@@ -31,5 +31,13 @@ inline void refuse_mask(const Out& out) {
   CATENA_CHECK(ValueError, out.where == nullptr,
                "takes no `where`; store the result with copyto(out, result, casting, &mask)");
 }
+// The array that `out` names, if any, for functions that take neither a mask nor a dtype there
+// (ValueError).
+inline const Array* destination(const Out& out) {
+  refuse_mask(out);
+  CATENA_CHECK(ValueError, !out.dtype,
+               "takes an array as `out`, got a dtype; convert the result with astype()");
+  return out.array;
+}
 
 }  // namespace catena

@@ -19,7 +19,8 @@ Dtype cumulative_dtype(Dtype d) {
 }
 
 Array cumulate(bool product, const Array& a, std::optional<int64_t> axis,
-               std::optional<Dtype> dtype, const Array* out) {
+               std::optional<Dtype> dtype, const Out& given) {
+  const Array* const out = destination(given);
   check_defined(a);
   const Array x = a.ndim() == 1 || (axis && a.ndim()) ? a : a.ravel();
   const int ax = normalize_axis(axis.value_or(0), x.ndim());
@@ -52,12 +53,12 @@ Array positions_of(const Array& a) {
 }  // namespace
 
 Array cumsum(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype,
-             const Array* out) {
+             const Out& out) {
   const EntryScope call("cumsum");
   return cumulate(false, a, axis, dtype, out);
 }
 Array cumprod(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype,
-              const Array* out) {
+              const Out& out) {
   const EntryScope call("cumprod");
   return cumulate(true, a, axis, dtype, out);
 }

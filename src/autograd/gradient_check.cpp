@@ -105,7 +105,7 @@ Arrays random_like(const std::vector<Array>& likes, uint64_t seed) {
   Arrays result;
   for (const Array& like : likes) {
     result.push_back(is_float(like.dtype())
-                         ? state.uniform(like.shape(), -1, 1, Dtype::kFloat64, cpu(0))
+                         ? state.uniform(like.shape(), -1, 1, {Dtype::kFloat64, cpu(0)})
                                .astype(like.dtype())
                                .to(like.device())
                          : Array());

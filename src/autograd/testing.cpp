@@ -31,7 +31,7 @@ std::vector<Device> devices() {
 Array random_array(const Shape& shape, double low, double high, Dtype dtype, Device device,
                    uint64_t seed) {
   RandomState state(seed);
-  const Array values = state.uniform(shape, low, high, Dtype::kFloat64, cpu(0));
+  const Array values = state.uniform(shape, low, high, {Dtype::kFloat64, cpu(0)});
   if (dtype == Dtype::kBool) return greater(values, (low + high) / 2).copy_to(device);
   return (is_float(dtype) ? values : floor(values)).astype(dtype).copy_to(device);
 }

@@ -1,6 +1,9 @@
 # The target `reference`: the public headers as HTML, in <build>/reference/html. tests/reference uses
 # the same settings to look for public symbols without a comment.
 find_program(CATENA_DOXYGEN doxygen)
+# The system's Python first: wrappers of version managers take half a second to start, and the filter
+# starts for every header.
+find_program(CATENA_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH)
 find_program(CATENA_PYTHON NAMES python3)
 mark_as_advanced(CATENA_DOXYGEN CATENA_PYTHON)
 

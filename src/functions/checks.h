@@ -4,11 +4,12 @@
 //
 //   const Checks checks("MatMul");
 //   const TypeOf a(x, 0), b(y, 1);
-//   checks.require(a.dtype().kind() == 'f', b.dtype() == a.dtype(), a.ndim() == 2, b.ndim() == 2);
+//   checks.require(a.kind() == 'f', b.dtype() == a.dtype(), a.ndim() == 2, b.ndim() == 2);
 //   checks.require(a.shape(1) == b.shape(0));
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <string>
 #include <utility>
 
@@ -16,13 +17,55 @@
 
 namespace catena::functions {
 
-// The type of input i as a checked expression, "in_types[i]". Refers to the array.
-class TypeOf : public type_check::Lazy<TypeOf> {
+// An attribute of input i, as type_check::InputType has it: "in_types[i].ndim". Refers to the
+// array. Small enough for registers, so that a comparison that holds costs its compare and nothing
+// more.
+template <class Attribute>
+class AttributeOf : public type_check::Lazy<AttributeOf<Attribute>> {
+ public:
+  AttributeOf(const Array& array, int i, int axis = 0)
+      : array_(&array), i_(static_cast<int16_t>(i)), axis_(static_cast<int16_t>(axis)) {}
+  auto get() const { return Attribute::get(*array_, i_, axis_); }
+  void print(std::string& text) const { text += Attribute::text(i_, axis_); }
+  int priority() const { return type_check::detail::kAtom; }
+
+ private:
+  const Array* array_;
+  int16_t i_, axis_;
+};
+
+struct Ndim {
+  static int64_t get(const Array& a, int, int) { return a.ndim(); }
+  static std::string text(int i, int axis);
+};
+struct DtypeAttribute {
+  static Dtype get(const Array& a, int, int) { return a.dtype(); }
+  static std::string text(int i, int axis);
+};
+struct Kind {
+  static char get(const Array& a, int, int) { return type_check::detail::KindOf()(a.dtype()); }
+  static std::string text(int i, int axis);
+};
+struct Extent {
+  static int64_t get(const Array& a, int i, int axis) {
+    const Shape& shape = a.shape();
+    if (static_cast<size_t>(axis) >= shape.size()) [[unlikely]]
+      refuse_axis(i, shape.ndim(), axis);
+    return shape[static_cast<size_t>(axis)];
+  }
+  static std::string text(int i, int axis);
+  [[noreturn, gnu::cold]] static void refuse_axis(int i, int ndim, int axis);
+};
+
+// The type of input i, "in_types[i]".
+class TypeOf {
  public:
   TypeOf(const Array& array, int i) : array_(&array), i_(i) {}
-  const Array& get() const { return *array_; }
-  void print(std::string& text) const { text += message("in_types[", i_, "]"); }
-  int priority() const { return type_check::detail::kAtom; }
+  AttributeOf<DtypeAttribute> dtype() const { return {*array_, i_}; }
+  AttributeOf<Kind> kind() const { return {*array_, i_}; }  // "in_types[i].dtype.kind"
+  AttributeOf<Ndim> ndim() const { return {*array_, i_}; }
+  // Of an axis that the array has: require its number of axes first.
+  AttributeOf<Extent> shape(int axis) const { return {*array_, i_, axis}; }
 
  private:
   const Array* array_;
@@ -69,18 +112,27 @@ class Checks {
   // evaluated.
   template <std::derived_from<type_check::detail::Condition>... Comparisons>
   void require(const Comparisons&... comparisons) const {
-    try {
-      (comparisons.require(), ...);
-    } catch (const InvalidType& mismatch) {
-      refuse_types(text_of(label_), mismatch, text_of(advice_));
-    }
+    (require_one(comparisons), ...);
   }
   // Input i must be of a floating dtype.
-  void require_float(const Array& x, int i = 0) const {
-    require(TypeOf(x, i).dtype().kind() == 'f');
-  }
+  void require_float(const Array& x, int i = 0) const { require(TypeOf(x, i).kind() == 'f'); }
 
  private:
+  template <class Op, class L, class R>
+  void require_one(const type_check::Comparison<Op, L, R>& comparison) const {
+    if (!comparison.get()) [[unlikely]]
+      refuse<Op>(*this, comparison.left(), comparison.right());
+  }
+  // Takes the operands by value: by reference each comparison would need memory although it holds.
+  template <class Op, class L, class R>
+  [[noreturn, gnu::noinline, gnu::cold]] static void refuse(const Checks& checks, L left, R right) {
+    try {
+      type_check::Comparison<Op, L, R>(left, right).require();
+    } catch (const InvalidType& mismatch) {
+      refuse_types(text_of(checks.label_), mismatch, text_of(checks.advice_));
+    }
+    __builtin_unreachable();  // it does not hold
+  }
   template <class Text>
   static std::string text_of(const Text& text) {
     if constexpr (std::invocable<const Text&>)

@@ -46,20 +46,6 @@ Variable record(const char* who, const Variable& input, const Array& output, Mak
   return record(who, std::span<const Variable>(&input, 1), output, make);
 }
 
-// Throws the InvalidType of the first expectation that fails: for functions that compare cheaply
-// first and come here after a mismatch. Checks (checks.h) says both at once.
-template <class Expectations>
-[[noreturn, gnu::noinline, gnu::cold]] void refuse(const char* label, const Arrays& inputs,
-                                                   Expectations check,
-                                                   const std::string& advice = {}) {
-  try {
-    check(TypeInfoTuple(inputs));
-  } catch (const InvalidType& mismatch) {
-    refuse_types(label, mismatch, advice);
-  }
-  fail<InvalidType>("Invalid operation is performed in: ", label, " (Forward)");
-}
-
 // Type in which sums of d are kept.
 inline Dtype compute_dtype(Dtype d) { return d == Dtype::kFloat64 ? d : Dtype::kFloat32; }
 

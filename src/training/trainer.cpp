@@ -106,6 +106,7 @@ void Trainer::resume() {
     });
   });
   reported_ = saved_ = iteration_;
+  averaged_ = -1;
   if (is_root()) report_.restore(epoch_detail());
 }
 
@@ -156,8 +157,8 @@ void Trainer::run() {
   since_ = Clock::now();
   ProgressBar bar = make_bar();
   while (!is_done()) update(bar);
-  if (iteration_ > reported_) finish_row(bar);
-  if (iteration_ > saved_) save_snapshot();
+  if (options_.report.is_set() && iteration_ > reported_) finish_row(bar);
+  if (options_.snapshot.is_set() && iteration_ > saved_) save_snapshot();
 }
 
 void Trainer::update(ProgressBar& bar) {
@@ -167,6 +168,7 @@ void Trainer::update(ProgressBar& bar) {
   ++iteration_;
   epoch_ended_ = epoch() != running;
   bar.update(epoch() * batches.size() + batches.position(), running + 1);
+  if (!options_.report.is_set()) means_.clear();  // nobody will ask for them
   if (is_due(options_.report)) finish_row(bar);
   for (const Extended& e : extensions_) {
     if (!is_due(e.when)) continue;
@@ -206,7 +208,9 @@ void Trainer::check_loss() const {
   CATENA_CHECK(ValueError, std::isfinite(value(column)), "Trainer: ", column, " is ", value(column),
                " after ", iteration_, " updates (epoch ", epoch_detail(),
                "); the run ends here and does not save this state",
-               saved_ > 0 ? message(", the last checkpoint is of update ", saved_) : "",
+               saved_ > 0 && !options_.out.empty()
+                   ? message(", the last checkpoint is of update ", saved_)
+                   : "",
                "; try a lower learning rate or clipped gradients, or set .allow_nonfinite_loss to "
                "go on all the same");
 }

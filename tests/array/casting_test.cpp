@@ -126,10 +126,10 @@ TEST_P(Casts, MethodsTakeOut) {
     return values(out);
   };
   const Array row = numbers({0, 0, 0}), pair = ints({0, 0});
-  EXPECT_EQ(written(row, a.take(ints({5, 0, 2}), none, &row)), (V{4, 3, 2}));
-  EXPECT_EQ(written(row, a.take({1, 1, 4}, none, &row)), (V{1, 1, 5}));
-  EXPECT_EQ(written(pair, a.argmax(1, false, &pair)), (V{0, 1}));
-  EXPECT_EQ(written(pair, a.argmin(1, false, &pair)), (V{1, 0}));
+  EXPECT_EQ(written(row, a.take(ints({5, 0, 2}), none, row)), (V{4, 3, 2}));
+  EXPECT_EQ(written(row, a.take({1, 1, 4}, none, row)), (V{1, 1, 5}));
+  EXPECT_EQ(written(pair, a.argmax(1, false, pair)), (V{0, 1}));
+  EXPECT_EQ(written(pair, a.argmin(1, false, pair)), (V{1, 0}));
   const Array all_of = a.copy();
   EXPECT_EQ(written(all_of, a.clip(1, 4, all_of)), (V{3, 1, 2, 1, 4, 4}));
   EXPECT_EQ(a.clip(1, 4, Dtype::kFloat32).dtype(), Dtype::kFloat32);
@@ -138,7 +138,7 @@ TEST_P(Casts, MethodsTakeOut) {
   EXPECT_EQ(values(a.trace(1, 0, 1, Dtype::kFloat32)), (V{5}));
   const Array product = numbers({0, 0});
   EXPECT_EQ(written(product, a.dot(numbers({1, 0, 1}), product)), (V{5, 4}));
-  EXPECT_THROW(a.take({0}, none, &row), ShapeError);
+  EXPECT_THROW(a.take({0}, none, row), ShapeError);
   EXPECT_THROW(a.dot(numbers({1, 0, 1}), row), ShapeError);
 }
 

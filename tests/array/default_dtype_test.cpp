@@ -161,6 +161,39 @@ TEST_P(DefaultDtype, LeavesCountsAlone) {
   EXPECT_EQ(gamma, RandomState(3).gamma({50}, 2.5, 1, dtype::float64).to_vector<double>());
 }
 
+// Nor do numbers that are asked for in float64: nothing inside is drawn in a coarser dtype.
+TEST_P(DefaultDtype, LeavesDrawsOfFloat64Alone) {
+  constexpr Dtype kWide = Dtype::kFloat64;
+  const std::vector<std::pair<const char*, std::function<Array(RandomState&)>>> draws = {
+      {"uniform of arrays", [](RandomState& r) { return r.uniform(none, arange(3), 5, kWide); }},
+      {"normal of arrays", [](RandomState& r) { return r.normal(none, arange(3), 1, kWide); }},
+      {"lognormal", [](RandomState& r) { return r.lognormal({9}, 0, 1, kWide); }},
+      {"exponential", [](RandomState& r) { return r.exponential({9}, 1, kWide); }},
+      {"gumbel", [](RandomState& r) { return r.gumbel({9}, 0, 1, kWide); }},
+      {"laplace", [](RandomState& r) { return r.laplace({9}, 0, 1, kWide); }},
+      {"logistic", [](RandomState& r) { return r.logistic({9}, 0, 1, kWide); }},
+      {"rayleigh", [](RandomState& r) { return r.rayleigh({9}, 1, kWide); }},
+      {"weibull", [](RandomState& r) { return r.weibull({9}, 2, kWide); }},
+      {"pareto", [](RandomState& r) { return r.pareto({9}, 2, kWide); }},
+      {"power", [](RandomState& r) { return r.power({9}, 2, kWide); }},
+      {"triangular", [](RandomState& r) { return r.triangular({9}, 0, 1, 2, kWide); }},
+      {"standard_cauchy", [](RandomState& r) { return r.standard_cauchy({9}, kWide); }},
+      {"gamma", [](RandomState& r) { return r.gamma({9}, 2, 1, kWide); }},
+      {"beta", [](RandomState& r) { return r.beta({9}, 1, 2, kWide); }},
+      {"chisquare", [](RandomState& r) { return r.chisquare({9}, 2, kWide); }},
+      {"f", [](RandomState& r) { return r.f({9}, 1, 2, kWide); }},
+      {"standard_t", [](RandomState& r) { return r.standard_t({9}, 3, kWide); }},
+      {"dirichlet", [](RandomState& r) { return r.dirichlet({3}, ones({3}, kWide), kWide); }},
+  };
+  for (const auto& [name, draw] : draws) {
+    RandomState one(7), other(7);
+    config().default_dtype = GetParam();
+    const std::vector<double> got = draw(one).to_vector<double>();
+    config().default_dtype = Dtype::kFloat64;
+    EXPECT_EQ(got, draw(other).to_vector<double>()) << name;
+  }
+}
+
 // A number that is looked for among sorted ones keeps its digits.
 TEST_P(DefaultDtype, LeavesComparedNumbersAlone) {
   const Array sorted = array(std::vector<double>{0.1, 0.2});

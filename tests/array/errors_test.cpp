@@ -170,7 +170,7 @@ TEST(Mistakes, NameTheFunctionThatWasCalled) {
       {"trace: axis 2", [&] { trace(b, 0, 0, 2); }},
       {"trace: both axes", [&] { trace(b, 0, 1, -1); }},
       {"put: ", [&] { put(fixed, ints({1}), floats({1})); }},
-      {"take: ", [&] { take(a[0], ints({4}), 0, OutOfRange::kWrap, &fixed); }},
+      {"take: ", [&] { take(a[0], ints({4}), 0, OutOfRange::kWrap, fixed); }},
       {"shuffle: ", [&] { random::shuffle(fixed); }},
       {"copyto: ", [&] { copyto(fixed, floats({1})); }},
       {"copyto: ", [&] { copyto(b, floats({3})); }},

@@ -341,14 +341,14 @@ TEST_P(AnyIndexing, TakeWithOutAndOnePosition) {
   EXPECT_EQ(values(take(a, -1)), (V{5}));
   EXPECT_EQ(values(take(a, 7, {}, OutOfRange::kClip)), (V{5}));
   const Array out = zeros({2, 2}, GetParam());
-  take(a, ints({2, 0}), 1, OutOfRange::kRaise, &out);
+  take(a, ints({2, 0}), 1, OutOfRange::kRaise, out);
   EXPECT_EQ(values(out), (V{2, 0, 5, 3}));
   const Array t = out.T();
-  take(a, ints({2, 0}), 1, OutOfRange::kRaise, &t);
+  take(a, ints({2, 0}), 1, OutOfRange::kRaise, t);
   EXPECT_EQ(values(out), (V{2, 5, 0, 3}));
-  EXPECT_THROW(take(a, ints({0}), 1, OutOfRange::kRaise, &out), ShapeError);
+  EXPECT_THROW(take(a, ints({0}), 1, OutOfRange::kRaise, out), ShapeError);
   const Array wrong = zeros({2, 2}, {Dtype::kInt32, GetParam()});
-  EXPECT_THROW(take(a, ints({0, 1}), 1, OutOfRange::kRaise, &wrong), DtypeError);
+  EXPECT_THROW(take(a, ints({0, 1}), 1, OutOfRange::kRaise, wrong), DtypeError);
   EXPECT_THROW(take(a, 3, 1), IndexError);
 }
 

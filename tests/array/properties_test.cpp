@@ -159,20 +159,20 @@ TEST_P(Properties, GetIntoAnArray) {
               columns = zeros({3, 2}, cpu(0)).T();
   for (const Array& out : {rows, columns}) {
     const auto version = out.storage()->version.load();
-    EXPECT_TRUE(a.get({.out = &out}).same_body(out));
+    EXPECT_TRUE(a.get({.out = out}).same_body(out));
     EXPECT_EQ(testing::difference(out, a), "");
     EXPECT_GT(out.storage()->version.load(), version);
     const Array turned = counting({3, 2}).T();
-    turned.get({.out = &out});
+    turned.get({.out = out});
     EXPECT_EQ(testing::difference(out, turned), "");
   }
   const Array narrow = zeros({2, 3}, {Dtype::kFloat32, cpu(0)}), other = zeros({3, 2}, cpu(0)),
               gaps = zeros({2, 6}, cpu(0))(Slice(), Slice(none, none, 2)),
               locked = zeros({3}, cpu(0)).broadcast_to({2, 3});
-  EXPECT_THROW(a.get({.out = &narrow}), DtypeError);
-  EXPECT_THROW(a.get({.out = &other}), ShapeError);
-  EXPECT_THROW(a.get({.out = &gaps}), ValueError);
-  EXPECT_THROW(a.get({.out = &locked}), ValueError);
+  EXPECT_THROW(a.get({.out = narrow}), DtypeError);
+  EXPECT_THROW(a.get({.out = other}), ShapeError);
+  EXPECT_THROW(a.get({.out = gaps}), ValueError);
+  EXPECT_THROW(a.get({.out = locked}), ValueError);
 }
 
 TEST_P(Properties, GetOnAStreamWithAndWithoutWaiting) {

@@ -374,15 +374,61 @@ TEST(RandomPermutation, KeepsRowsTogether) {
 TEST(RandomStream, DrawsRunOnTheCurrentStream) {
   for (Device device : catena::testing::devices()) {
     RandomState direct(4), streamed(4);
-    const Array expected = direct.normal({1000}, 0, 1, Dtype::kFloat32, device);
+    const Array expected = direct.normal({1000}, 0, 1, {Dtype::kFloat32, device});
     const Stream stream = Stream::create(device);
     Array a;
     {
       StreamScope scope(stream);
-      a = streamed.normal({1000}, 0, 1, Dtype::kFloat32, device);
+      a = streamed.normal({1000}, 0, 1, {Dtype::kFloat32, device});
     }
     current_stream(device).wait(stream);
     EXPECT_EQ(catena::testing::difference(a, expected), "");
+  }
+}
+
+// Options come last, as where arrays are made: a dtype, a device, or both.
+TEST(RandomOptions, NameDtypeAndDevice) {
+  const Device there("cpu:1");
+  const auto expect_on = [&](const char* what, const Array& x, Dtype dtype) {
+    EXPECT_EQ(x.device(), there) << what;
+    EXPECT_EQ(x.dtype(), dtype) << what;
+  };
+  expect_on("uniform", random::uniform({2}, 0, 1, {dtype::float32, "cpu:1"}), dtype::float32);
+  expect_on("normal", random::normal({2}, 0, 1, there), dtype::float64);
+  expect_on("rand", random::rand({2}, "cpu:1"), dtype::float64);
+  expect_on("integers", random::integers({2}, 0, 9, "cpu:1"), dtype::int64);
+  expect_on("randint", random::randint(9, {}, {2}, there), dtype::int32);
+  expect_on("randint of a dtype", random::randint(9, {}, {2}, {dtype::int8, there}), dtype::int8);
+  expect_on("random_integers", random::random_integers(9, {}, {2}, there), dtype::int32);
+  expect_on("exponential", random::exponential({2}, 1, {dtype::float16, there}), dtype::float16);
+  expect_on("lognormal", random::lognormal({2}, 0, 1, there), dtype::float64);
+  expect_on("standard_cauchy", random::standard_cauchy({2}, there), dtype::float64);
+  expect_on("gamma", random::gamma({2}, 2, 1, {dtype::float32, there}), dtype::float32);
+  expect_on("of arrays", random::normal(none, zeros({2}, there), 1, there), dtype::float64);
+  RandomState state(3);
+  expect_on("a method", state.uniform({2}, 0, 1, {dtype::float32, there}), dtype::float32);
+  expect_on("a method's device", state.integers({2}, 0, 9, there), dtype::int64);
+}
+
+// The numbers come from the generator of the device that is named.
+TEST(RandomOptions, DrawFromTheGeneratorOfTheDevice) {
+  random::seed(5, "cpu:1");
+  const std::vector<double> named = random::normal({3}, 0, 1, "cpu:1").to_vector<double>();
+  random::seed(5, "cpu:1");
+  const DeviceScope scope("cpu:1");
+  EXPECT_EQ(named, random::normal({3}).to_vector<double>());
+}
+
+TEST(RandomOptions, OfAnotherDeviceThanTheParametersAreAnError) {
+  const Array scale = ones({2}, "cpu:0");
+  try {
+    random::exponential(none, scale, "cpu:1");
+    ADD_FAILURE() << "no error";
+  } catch (const DeviceError& e) {
+    const std::string text = e.what();
+    EXPECT_NE(text.find("exponential"), std::string::npos) << text;
+    EXPECT_NE(text.find("cpu:0"), std::string::npos) << text;
+    EXPECT_NE(text.find("cpu:1"), std::string::npos) << text;
   }
 }
 

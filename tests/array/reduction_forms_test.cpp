@@ -139,11 +139,11 @@ TEST_P(ReductionForms, MistakesAreNamed) {
 
 TEST_P(ReductionForms, OutOfPositionsAndCounts) {
   const Array a = numbers({3, 1, 2, 0, 5, 4}).reshape({2, 3}), out = zeros({2}, {GetParam()});
-  argmax(a, 1, false, &out);
+  argmax(a, 1, false, out);
   EXPECT_EQ(values(out), (V{0, 1}));
-  argmin(a, 1, false, &out);
+  argmin(a, 1, false, out);
   EXPECT_EQ(values(out), (V{1, 0}));
-  expect_contains(error_of<ShapeError>([&] { argmin(a, 0, false, &out); }), {"argmin", "(2,)"});
+  expect_contains(error_of<ShapeError>([&] { argmin(a, 0, false, out); }), {"argmin", "(2,)"});
   EXPECT_EQ(values(count_nonzero(a, 0)), (V{1, 2, 2}));
   EXPECT_EQ(count_nonzero(a, {1, true}).shape(), (Shape{2, 1}));
   EXPECT_EQ(count_nonzero(a), 5);

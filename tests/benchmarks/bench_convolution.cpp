@@ -8,46 +8,13 @@
 #include <string>
 
 #include "catena/array/creation.h"
-#include "catena/array/random.h"
 #include "catena/kernels/convolution.h"
-#include "timing.h"
+#include "peer_requests.h"
 
 namespace {
 
 using namespace bench;
 using namespace catena;
-
-Device device_of(const std::string& text) {
-  const int index = std::stoi(text.substr(text.find(':') + 1));
-  return text.starts_with("cpu") ? cpu(index) : cuda_device(index);
-}
-
-Dtype dtype_of(const std::string& name) {
-  return name == "float16"    ? Dtype::kFloat16
-         : name == "bfloat16" ? Dtype::kBFloat16
-         : name == "float64"  ? Dtype::kFloat64
-                              : Dtype::kFloat32;
-}
-
-Array uniform(const Shape& s, Dtype dtype, Device device, bool last) {
-  const Shape inner = last ? Shape{s[0], s[2], s[3], s[1]} : s;
-  const Array made = random::default_state(device)
-                         .uniform(inner, -1, 1, catena::dtype::float32, device)
-                         .astype(dtype);
-  return last ? made.transpose({0, 3, 1, 2}) : made;
-}
-
-// The best of what fits into `seconds`, at least three runs.
-template <class Call>
-double best_of(double seconds, Device device, Call&& call) {
-  const double once = device_time({2, 1, 1}, device, call).minimum;
-  const int calls = std::max(1, static_cast<int>(2e-3 / once));
-  double best = 1e30;
-  const double end = now() + seconds;
-  for (int run = 0; run < 3 || now() < end; ++run)
-    best = std::min(best, device_time({0, 1, calls}, device, call).minimum);
-  return best;
-}
 
 double convolution() {
   std::string device_name, dtype_name, pass, provider;
@@ -56,8 +23,8 @@ double convolution() {
   double seconds = 0;
   std::cin >> device_name >> dtype_name >> last >> n >> c >> h >> w >> o >> k >> stride >> pad >>
       pass >> provider >> seconds;
-  const Device device = device_of(device_name);
-  const Dtype dtype = dtype_of(dtype_name);
+  const Device device = device_named(device_name);
+  const Dtype dtype = dtype_named(dtype_name);
   const Window window{{k, k}, {stride, stride}, {pad, pad}, {1, 1}};
   const int64_t oh = (h + 2 * pad - k) / stride + 1, ow = (w + 2 * pad - k) / stride + 1;
   const Array x = uniform({n, c, h, w}, dtype, device, last);
@@ -81,7 +48,7 @@ int body(int, char**) {
     if (request == "providers") {
       std::string device;
       std::cin >> device;
-      for (const ProviderInfo& p : kernels::convolution.providers(device_of(device).type()))
+      for (const ProviderInfo& p : kernels::convolution.providers(device_named(device).type()))
         std::cout << p.name << ' ';
       std::cout << std::endl;
       continue;

@@ -45,7 +45,7 @@ struct Bench {
 
   Array uniform(const catena::Shape& shape) const {
     return catena::random::default_state(catena::cpu())
-        .uniform(shape, 0, 1, catena::dtype::float32, catena::cpu());
+        .uniform(shape, 0, 1, {catena::dtype::float32, catena::cpu()});
   }
   // The minima: what the program takes when nothing else disturbs it.
   void times(const std::string& name, const Pair& t, const std::string& limit_name, double unit,
@@ -84,7 +84,7 @@ void Bench::mnist(const std::string& rule) {
   raw::BareStep bare(mnist.widths(), kBatch, rule);
   const Array x = uniform({kBatch, 784});
   const Array t = catena::random::default_state(catena::cpu())
-                      .integers({kBatch}, 0, 10, catena::dtype::int32, catena::cpu());
+                      .integers({kBatch}, 0, 10, {catena::dtype::int32, catena::cpu()});
   const Sampling sampling{5, quick ? 10 : 100, 1};
   const auto limit = [&] {
     bare.products();

@@ -33,8 +33,8 @@ struct Bench {
   double copy_limit = 0;  // TB/s, read + write
 
   Array uniform(const catena::Shape& shape) const {
-    return catena::random::default_state(device).uniform(shape, 0, 1, catena::dtype::float32,
-                                                         device);
+    return catena::random::default_state(device).uniform(shape, 0, 1,
+                                                         {catena::dtype::float32, device});
   }
 
   // A case that moves `bytes`, reads and writes counted, at the best.

@@ -36,7 +36,7 @@ struct Bench {
 
   Array uniform(int64_t rows, int64_t columns) const {
     return catena::random::default_state(device).uniform({rows, columns}, -1, 1,
-                                                         catena::dtype::float32, device);
+                                                         {catena::dtype::float32, device});
   }
 
   // Device time in a graph of 20 such products, so that the host's share is out of it.

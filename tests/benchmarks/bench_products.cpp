@@ -19,7 +19,7 @@ using catena::Array;
 
 Array uniform(const catena::Shape& shape, catena::Dtype dtype) {
   return catena::random::default_state(catena::cpu())
-      .uniform(shape, -1, 1, catena::dtype::float32, catena::cpu())
+      .uniform(shape, -1, 1, {catena::dtype::float32, catena::cpu()})
       .astype(dtype);
 }
 
@@ -66,7 +66,7 @@ double step() {
   }();
   static const Array x = uniform({kBatch, 784}, catena::dtype::float32);
   static const Array t = catena::random::default_state(catena::cpu())
-                             .integers({kBatch}, 0, 10, catena::dtype::int32, catena::cpu());
+                             .integers({kBatch}, 0, 10, {catena::dtype::int32, catena::cpu()});
   return best_of(seconds, 1, [&] { mnist.train_on(x, t, *optimizer); });
 }
 

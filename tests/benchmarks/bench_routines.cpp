@@ -76,11 +76,11 @@ struct Bench {
 
   Array uniform(const Shape& shape, Dtype dtype = Dtype::kFloat32) const {
     return catena::random::default_state(device)
-        .uniform(shape, 0, 1, Dtype::kFloat32, device)
+        .uniform(shape, 0, 1, {Dtype::kFloat32, device})
         .astype(dtype, false);
   }
   Array integers(const Shape& shape, int64_t high) const {
-    return catena::random::default_state(device).integers(shape, 0, high, Dtype::kInt64, device);
+    return catena::random::default_state(device).integers(shape, 0, high, {Dtype::kInt64, device});
   }
 
   // Fewer calls of what takes longer.
@@ -341,10 +341,12 @@ void Bench::permutations(const Shape& shape, const std::string& size) {
 
 void Bench::random(int64_t n, const std::string& size) {
   auto& state = catena::random::default_state(device);
-  time("uniform " + size, Dtype::kFloat32, 4.0 * double(n), 0,
-       [&] { state.uniform({n}, 0, 1, Dtype::kFloat32, device); });
-  time("normal " + size, Dtype::kFloat32, 4.0 * double(n), 0,
-       [&] { state.normal({n}, 0, 1, Dtype::kFloat32, device); });
+  time("uniform " + size, Dtype::kFloat32, 4.0 * double(n), 0, [&] {
+    state.uniform({n}, 0, 1, {Dtype::kFloat32, device});
+  });
+  time("normal " + size, Dtype::kFloat32, 4.0 * double(n), 0, [&] {
+    state.normal({n}, 0, 1, {Dtype::kFloat32, device});
+  });
 }
 
 void Bench::user_kernel(int64_t n, const std::string& size) {

@@ -17,8 +17,8 @@ using catena::Variable;
 namespace {
 
 Array uniform(const catena::Shape& shape, double low, double high, Device device) {
-  return catena::random::default_state(device).uniform(shape, low, high, catena::dtype::float32,
-                                                       device);
+  return catena::random::default_state(device).uniform(shape, low, high,
+                                                       {catena::dtype::float32, device});
 }
 
 }  // namespace
@@ -30,8 +30,8 @@ Variable MnistStep::Mlp::operator()(const Variable& x) const {
 MnistStep::MnistStep(Device device, int64_t batch, int64_t images)
     : batch_(batch),
       images_(uniform({images, 784}, 0, 1, device)),
-      labels_(catena::random::default_state(device).integers({images}, 0, 10, catena::dtype::int32,
-                                                             device)),
+      labels_(catena::random::default_state(device).integers({images}, 0, 10,
+                                                             {catena::dtype::int32, device})),
       order_(catena::random::default_state(device).permutation(images, device)),
       offsets_(catena::arange(0, batch, 1, {catena::dtype::int64, device})),
       cursor_(catena::zeros({}, {catena::dtype::int64, device})) {

@@ -144,8 +144,7 @@ TEST(CudaUserKernel, ReductionsWithSeveralOutputsAndRawArguments) {
   expect_equal(result[1], argmax(x, 0), "its place, through _j");
   EXPECT_THROW(best.call({x.to(kGpu), w}, Axes{1}), ValueError);
   const Array out = zeros({4}, {Dtype::kFloat32, kGpu});
-  ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0")
-      .call({x.to(kGpu)}, Axes{0}, false, &out);
+  ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0").call({x.to(kGpu)}, Axes{0}, false, out);
   expect_equal(out, sum(x, 0), "out");
 }
 

@@ -57,9 +57,9 @@ class Training {
   Training(Rule rule, const How& how, Device gpu)
       : how_(how), gpu_(gpu), optimizer_(make_rule(rule)) {
     RandomState numbers(11);
-    samples_ = numbers.normal({kSamples, kFeatures}, 0, 1, dtype::float32, cpu()).to(gpu);
-    labels_ = numbers.integers({kSamples}, 0, kClasses, dtype::int32, cpu()).to(gpu);
-    order_ = numbers.integers({kSteps * kBatch}, 0, kSamples, dtype::int64, cpu()).to(gpu);
+    samples_ = numbers.normal({kSamples, kFeatures}, 0, 1, {dtype::float32, cpu()}).to(gpu);
+    labels_ = numbers.integers({kSamples}, 0, kClasses, {dtype::int32, cpu()}).to(gpu);
+    order_ = numbers.integers({kSteps * kBatch}, 0, kSamples, {dtype::int64, cpu()}).to(gpu);
     cursor_ = zeros({}, {dtype::int64, gpu});
     offsets_ = arange(0, kBatch, 1, {dtype::int64, gpu});
     loss_ = zeros({}, {dtype::float32, gpu});

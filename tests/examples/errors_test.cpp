@@ -31,6 +31,8 @@ TEST(ExampleErrorsTest, BadValues) {
   expect_refused({program("train_mnist"), "--lr", "nan"},
                  {"--lr", "'nan' is not a number above 0"});
   expect_refused({program("train_mnist"), "--seed", "-1"}, {"--seed", "'-1'"});
+  expect_refused({program("train_mnist"), "--model", "lenet"}, {"--model", "lenet"});
+  expect_refused({program("train_mnist"), "--schedule", "step"}, {"--schedule", "step"});
   expect_refused({program("train_mnist_data_parallel"), "--devices", ",", "--out", "x"},
                  {"--devices"});
   expect_refused({program("train_mnist"), "--optimizer", "sdg"},
@@ -100,6 +102,11 @@ TEST(ExampleErrorsTest, GraphsNeedOneGpu) {
 TEST(ExampleErrorsTest, ModelParallelTakesTwoDevices) {
   expect_refused({program("train_mnist_model_parallel"), "--devices", "cpu:0,cpu:1,cpu:2"},
                  {"--devices", "expected two", "3"});
+}
+
+TEST(ExampleErrorsTest, ModelParallelHasANetworkOfItsOwn) {
+  expect_refused({program("train_mnist_model_parallel"), "--model", "resnet"},
+                 {"--model", "use train_mnist", "resnet"});
 }
 
 TEST(ExampleErrorsTest, UnwritableOutputFolder) {

@@ -91,9 +91,9 @@ class SmallData {
  public:
   static constexpr uint32_t kTrain = 410, kTest = 100;  // the last batch of 100 is a short one
 
-  SmallData() {
-    write("train", kTrain);
-    write("t10k", kTest);
+  explicit SmallData(uint32_t train = kTrain, uint32_t test = kTest) {
+    write("train", train);
+    write("t10k", test);
   }
   std::string path() const { return folder_.path(); }
   std::string operator/(const std::string& name) const { return folder_ / name; }

@@ -53,6 +53,44 @@ TEST_P(ResumeTest, TwoEpochsAndThreeEqualFive) {
 }
 INSTANTIATE_TEST_SUITE_P(Rules, ResumeTest, ::testing::Values("sgd", "adam"));
 
+// The averages of its normalizations are part of the model and of the checkpoint.
+TEST(ExamplesTest, ResidualNetworkResumes) {
+  const SmallData few(50, 20);
+  const TempFolder folder;
+  const std::string whole = folder / "whole", parts = folder / "parts";
+  const auto train = [&](const std::string& out, const std::string& epochs, const Words& more) {
+    Words words{program("train_mnist"),
+                "--data",
+                few.path(),
+                "--out",
+                out,
+                "--model",
+                "resnet",
+                "--batch",
+                "20",
+                "--epochs",
+                epochs};
+    words.insert(words.end(), more.begin(), more.end());
+    expect_trained(run(words));
+  };
+  train(whole, "2", {});
+  train(parts, "1", {});
+  train(parts, "2", {"--resume"});
+  expect_equal_files(whole + "/model.npz", parts + "/model.npz");
+  expect_equal_files(whole + "/checkpoint.npz", parts + "/checkpoint.npz");
+  const auto model = load_npz(whole + "/model.npz");
+  for (const std::string name : {"bn/avg_mean", "blocks/5/bn2/avg_var", "blocks/2/shortcut/0/bn/N"})
+    EXPECT_TRUE(model.contains(name)) << name;
+}
+
+TEST(ExamplesTest, ResidualNetworkTrainsOnReplicas) {
+  const SmallData few(50, 20);
+  const TempFolder folder;
+  expect_trained(
+      run({program("train_mnist_data_parallel"), "--data", few.path(), "--out", folder / "out",
+           "--model", "resnet", "--schedule", "cosine", "--batch", "20", "--epochs", "1"}));
+}
+
 TEST(ExamplesTest, ResumeNeedsACheckpoint) {
   const TempFolder folder;
   const Finished result = run(train("train_mnist", folder / "new", {"--resume"}));

@@ -40,8 +40,9 @@ Arrays FunctionRecord::inputs(const Shapes& input_shapes, const Draw& draw, Dtyp
   Arrays arrays;
   for (size_t i = 0; i < input_shapes.size(); ++i) {
     const InputRange range = i < ranges.size() ? ranges[i] : InputRange();
-    arrays.push_back(
-        draw(input_shapes[i], range.low, range.high, i + 1, range.dtype.value_or(dtype)));
+    const bool widened = range.at_least_float32 && dtype != Dtype::kFloat64;
+    const Dtype own = range.dtype.value_or(widened ? Dtype::kFloat32 : dtype);
+    arrays.push_back(draw(input_shapes[i], range.low, range.high, i + 1, own));
   }
   return arrays;
 }
@@ -49,8 +50,9 @@ Arrays FunctionRecord::inputs(const Shapes& input_shapes, const Draw& draw, Dtyp
 const FunctionRecords& all_function_records() {
   static const FunctionRecords all = [] {
     FunctionRecords records;
-    for (const auto group : {activation_records, array_records, connection_records,
-                             evaluation_records, loss_records, math_records, noise_records}) {
+    for (const auto group :
+         {activation_records, array_records, connection_records, evaluation_records, loss_records,
+          math_records, noise_records, normalization_records}) {
       for (FunctionRecord& record : group()) records.push_back(std::move(record));
     }
     return records;

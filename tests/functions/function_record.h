@@ -51,6 +51,7 @@ class Draw {
 struct InputRange {
   double low = -1, high = 1;
   std::optional<Dtype> dtype = {};  // else that of the test
+  bool at_least_float32 = false;    // where the test's has 16 bits
 };
 
 // A wrong call, and the whole text of its error.
@@ -104,6 +105,7 @@ FunctionRecords evaluation_records();
 FunctionRecords loss_records();
 FunctionRecords math_records();
 FunctionRecords noise_records();
+FunctionRecords normalization_records();
 const FunctionRecords& all_function_records();
 
 // The call of a function of one input and one result.

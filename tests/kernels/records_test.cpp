@@ -221,7 +221,7 @@ const std::vector<Record>& records() {
        [](Device d) -> Results { return Results{histogram(data(d, {500}), 10).first}; }},
       {"random",
        [](Device d) -> Results {
-         return Results{RandomState(5).uniform({50}, 0, 1, Dtype::kFloat32, d)};
+         return Results{RandomState(5).uniform({50}, 0, 1, {Dtype::kFloat32, d})};
        }},
       {"permutation",
        [](Device d) -> Results { return Results{RandomState(5).permutation(50, d)}; }},

@@ -27,9 +27,9 @@ struct LinearModel : FunctionSet {
 double accuracy_after_training(Optimizer& optimizer, Device device, uint64_t seed) {
   RandomState random(seed);
   DeviceScope scope(device);
-  const Array W = random.uniform({2, 10}, -1, 1, dtype::float32, device);
+  const Array W = random.uniform({2, 10}, -1, 1, {dtype::float32, device});
   const auto samples = [&] {
-    const Array x = random.uniform({32, 10}, -1, 1, dtype::float32, device);
+    const Array x = random.uniform({32, 10}, -1, 1, {dtype::float32, device});
     const Array y = F::linear(x, W).data();
     return std::pair(x, argmax(y, 1).astype(dtype::int32));
   };

@@ -47,7 +47,7 @@ struct Training {
     for (int e = 0; e < epochs; ++e) {
       for (int step = 0; step < 3; ++step) {
         for (const Parameter& p : model.parameters())
-          p.set_grad(random.normal(p.shape(), 0, 1, p.dtype(), p.device()));
+          p.set_grad(random.normal(p.shape(), 0, 1, {p.dtype(), p.device()}));
         adam.update();
       }
       ++epoch;

@@ -78,6 +78,16 @@ TEST(Trainer, WithoutAFolderWritesNothing) {
                   {"best.npz", "set .out"});
 }
 
+TEST(Trainer, MakesNeitherRowsNorCheckpointsUnasked) {
+  const TempFolder out;
+  OneProcess run({.epochs = 1, .out = out.path(), .report = {}, .snapshot = {}});
+  run.trainer.run();
+  EXPECT_EQ(run.trainer.iteration(), 5);
+  EXPECT_TRUE(run.trainer.row().empty());
+  EXPECT_EQ(run.text.str(), "");
+  EXPECT_EQ(out.entries(), 0);
+}
+
 TEST(Trainer, ResumesBitForBit) {
   const TempFolder out;
   OneProcess whole({.epochs = 3, .out = out / "whole"});

@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "catena/array/axes.h"
 #include "catena/array/detail/comma_subscript.h"
 #include "catena/core/device.h"
 #include "catena/core/dtype.h"
@@ -54,58 +55,35 @@ class Array;
 class AnyIndex;
 class Operand;
 class Selected;
-struct Out;
 
-// A yes or no that takes bools alone: a number in its place is a mistake.
-class YesNo {
- public:
-  template <std::same_as<bool> T>
-  constexpr YesNo(T value) : value_(value) {}
-  constexpr operator bool() const { return value_; }
+// Where a result goes, out = {} in declarations: nothing given makes a new array. Refers to the
+// arrays; only for the duration of a call.
+struct Out {
+  const Array* array = nullptr;  // must have the shape of the result, which is cast on store
+  std::optional<Dtype> dtype;    // computes in (and returns) this dtype
+  // Element-wise functions: a mask that broadcasts with the operands; where it is false the array
+  // keeps what it holds. ValueError without an array, and in functions that are not element-wise.
+  const Array* where = nullptr;
 
- private:
-  bool value_;
+  Out() = default;
+  Out(const Array& destination) : array(&destination) {}
+  Out(const Array& destination, const Array& mask) : array(&destination), where(&mask) {}
+  Out(Dtype d) : dtype(d) {}
 };
 
-// A number that names an axis: true is none.
-template <class T>
-concept AxisNumber = std::integral<T> && !std::same_as<T, bool>;
+// The common arguments of reductions: a ReduceAxes, and what is seldom given. Reductions that do
+// not take `where` or `initial` throw ValueError when they are given. Refers to the arrays;
+// ReduceArgs in reduction.h names the same arguments and holds them.
+struct ReduceOptions : ReduceAxes {
+  using ReduceAxes::ReduceAxes;
 
-// The common arguments of reductions. In the place of one: nothing or `none` for all axes, 0 for an
-// axis, {0, 1} for two, {0, true} or {{0, 1}, true} for axes and keepdims, {none, true}.
-// Reductions that do not take `where` or `initial` throw ValueError when they are given.
-struct ReduceOptions {
-  Axes axes;  // empty: all
-  bool keepdims = false;
   std::optional<Dtype> dtype;  // of the accumulation and the result
   const Array* out = nullptr;
   const Array* where = nullptr;   // mask that broadcasts to the input: only these elements count
   std::optional<Scalar> initial;  // one more element of every slice
-
-  ReduceOptions() = default;
-  template <AxisNumber T>
-  ReduceOptions(T axis, YesNo keep = false) : axes{static_cast<int64_t>(axis)}, keepdims(keep) {}
-  template <AxisNumber T, AxisNumber U, AxisNumber... More>
-  ReduceOptions(T first, U second, More... more)
-      : axes{static_cast<int64_t>(first), static_cast<int64_t>(second),
-             static_cast<int64_t>(more)...} {}
-  ReduceOptions(Axes list, YesNo keep = false) : axes(std::move(list)), keepdims(keep) {}
-  ReduceOptions(std::nullopt_t, YesNo keep = false) : keepdims(keep) {}
 };
 
-// How Array::get() copies to the host; every member may be left out, a.get({.order = 'F'}).
-struct GetOptions {
-  // Of the copy in memory: 'C', 'F', or 'A' for 'F' where the array is Fortran- and not
-  // C-contiguous. Anything else is a ValueError.
-  char order = 'C';
-  // Receives the elements: a host array of the same dtype (DtypeError) and shape (ShapeError),
-  // contiguous in C or Fortran order (ValueError). `order` is its own then.
-  const Array* out = nullptr;
-  // Of the array's device (DeviceError); its current stream when left out.
-  std::optional<Stream> stream = {};
-  // Whether to wait for the copy. Without: read it when the stream has come there.
-  bool blocking = true;
-};
+struct GetOptions;
 
 // What Array::flags() tells.
 struct ArrayFlags {
@@ -322,10 +300,9 @@ class Array {
   void set(const Array& host, const Stream& stream) const;
 
   // Reductions and other routines as methods; the free functions of the same names say more -----
-  Array take(const Array& indices, std::optional<int64_t> axis = {},
-             const Array* out = nullptr) const;
+  Array take(const Array& indices, std::optional<int64_t> axis = {}, const Out& out = {}) const;
   Array take(std::initializer_list<int64_t> indices, std::optional<int64_t> axis = {},
-             const Array* out = nullptr) const;
+             const Out& out = {}) const;
   Array sum(const ReduceOptions& options = {}) const;
   Array prod(const ReduceOptions& options = {}) const;
   Array mean(const ReduceOptions& options = {}) const;
@@ -353,18 +330,11 @@ class Array {
   CATENA_KEEPDIMS(all)
   CATENA_KEEPDIMS(any)
 #undef CATENA_KEEPDIMS
-  Array argmax(std::optional<int64_t> axis = {}, YesNo keepdims = false,
-               const Array* out = nullptr) const;
-  Array argmin(std::optional<int64_t> axis = {}, YesNo keepdims = false,
-               const Array* out = nullptr) const;
-  Array argmax(std::optional<int64_t> axis, YesNo keepdims, const Out& out) const;
-  Array argmin(std::optional<int64_t> axis, YesNo keepdims, const Out& out) const;
-  Array clip(const Operand& low, const Operand& high) const;
-  Array clip(const Operand& low, const Operand& high, const Out& out) const;
-  Array trace(int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1) const;
-  Array trace(int64_t offset, int64_t axis1, int64_t axis2, const Out& out) const;
-  Array dot(const Array& other) const;
-  Array dot(const Array& other, const Out& out) const;
+  Array argmax(std::optional<int64_t> axis = {}, YesNo keepdims = false, const Out& out = {}) const;
+  Array argmin(std::optional<int64_t> axis = {}, YesNo keepdims = false, const Out& out = {}) const;
+  Array clip(const Operand& low, const Operand& high, const Out& out = {}) const;
+  Array trace(int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1, const Out& out = {}) const;
+  Array dot(const Array& other, const Out& out = {}) const;
 
   // Reading ---------------------------------------------------------------------------------
   // The only element (ShapeError otherwise); waits for the device. As a C++ type: a fraction is cut
@@ -392,6 +362,20 @@ class Array {
   void check_span(bool reading) const;
 
   IntrusivePtr<ArrayBody> body_;
+};
+
+// How Array::get() copies to the host; every member may be left out, a.get({.order = 'F'}).
+struct GetOptions {
+  // Of the copy in memory: 'C', 'F', or 'A' for 'F' where the array is Fortran- and not
+  // C-contiguous. Anything else is a ValueError.
+  char order = 'C';
+  // Receives the elements: a host array of the same dtype (DtypeError) and shape (ShapeError),
+  // contiguous in C or Fortran order (ValueError). `order` is its own then.
+  Array out = {};
+  // Of the array's device (DeviceError); its current stream when left out.
+  std::optional<Stream> stream = {};
+  // Whether to wait for the copy. Without: read it when the stream has come there.
+  bool blocking = true;
 };
 
 // a.to_string(), for messages.
@@ -486,20 +470,6 @@ class Operand {
  private:
   const Array* array_ = nullptr;
   Scalar scalar_;
-};
-
-// Where a result goes: nothing given makes a new array.
-struct Out {
-  const Array* array = nullptr;  // must have the broadcast shape; the result is cast on store
-  std::optional<Dtype> dtype;    // computes in (and returns) this dtype
-  // Element-wise functions: a mask that broadcasts with the operands; where it is false the array
-  // keeps what it holds. ValueError without an array, and in functions that are not element-wise.
-  const Array* where = nullptr;
-
-  Out() = default;
-  Out(const Array& destination) : array(&destination) {}
-  Out(const Array& destination, const Array& mask) : array(&destination), where(&mask) {}
-  Out(Dtype d) : dtype(d) {}
 };
 
 // Checks of arguments. Their errors name the running EntryScope, without one `who`.

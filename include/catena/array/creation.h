@@ -16,25 +16,10 @@
 #include <vector>
 
 #include "catena/array/array.h"
+#include "catena/array/options.h"
 #include "catena/core/config.h"
 
 namespace catena {
-
-// dtype and device of a new array; either may be left out.
-struct ArrayOptions {
-  std::optional<Dtype> dtype;
-  std::optional<Device> device;
-
-  ArrayOptions() = default;
-  ArrayOptions(Dtype d) : dtype(d) {}
-  ArrayOptions(Device d) : device(d) {}
-  ArrayOptions(Dtype d, Device on) : dtype(d), device(on) {}
-  ArrayOptions(std::optional<Device> on) : device(on) {}
-  // A device by name, zeros({2}, "cpu:1").
-  template <class T>
-  requires std::convertible_to<const T&, std::string_view> ArrayOptions(const T& device_name)
-      : device(Device(std::string_view(device_name))) {}
-};
 
 // C++ types that elements of arrays may have.
 template <class T>
@@ -74,7 +59,7 @@ Array ones_like(const Array& like, const ArrayOptions& options = {});
 Array full_like(const Array& like, const Scalar& value, const ArrayOptions& options = {});
 // start, start + step, ... below stop; the number of elements is exact for integers. Without a
 // dtype: int64 (uint64 beyond its range) when all numbers are integers, else default_float(). A
-// zero step// is a ValueError.
+// zero step is a ValueError.
 Array arange(const Scalar& start, const Scalar& stop, const Scalar& step = 1,
              const ArrayOptions& options = {});
 Array arange(const Scalar& start, const Scalar& stop, const ArrayOptions& options);
@@ -227,7 +212,7 @@ Array array_of_rows(const Rows& rows) {
 
 inline ArrayOptions with_device(const ArrayOptions& options) {
   ArrayOptions result = options;
-  if (!result.device) result.device = current_device();
+  result.device = options.device_or_current();
   return result;
 }
 

@@ -40,17 +40,18 @@ void init(int device = 0);
 // Waits for the current device. Nothing needs to be released: memory goes back at process end.
 void shutdown();
 
-// Creation on `device`, else on the current device when that is a GPU, else on GPU 0. -----------
-Array empty(const Shape& shape, Dtype dtype = Dtype::kFloat32, std::optional<Device> device = {});
-Array zeros(const Shape& shape, Dtype dtype = Dtype::kFloat32, std::optional<Device> device = {});
-Array ones(const Shape& shape, Dtype dtype = Dtype::kFloat32, std::optional<Device> device = {});
-Array full(const Shape& shape, const Scalar& value, Dtype dtype = Dtype::kFloat32,
-           std::optional<Device> device = {});
-// Shape and dtype of `like`.
-Array empty_like(const Array& like, std::optional<Device> device = {});
-Array zeros_like(const Array& like, std::optional<Device> device = {});
-Array ones_like(const Array& like, std::optional<Device> device = {});
-Array full_like(const Array& like, const Scalar& value, std::optional<Device> device = {});
+// Creation. Without a dtype float32; without a device on the current one when that is a GPU, else
+// on GPU 0.
+// ------------------------------------------------------------------------------------------
+Array empty(const Shape& shape, const ArrayOptions& options = {});
+Array zeros(const Shape& shape, const ArrayOptions& options = {});
+Array ones(const Shape& shape, const ArrayOptions& options = {});
+Array full(const Shape& shape, const Scalar& value, const ArrayOptions& options = {});
+// Shape, and without a dtype that of `like`.
+Array empty_like(const Array& like, const ArrayOptions& options = {});
+Array zeros_like(const Array& like, const ArrayOptions& options = {});
+Array ones_like(const Array& like, const ArrayOptions& options = {});
+Array full_like(const Array& like, const Scalar& value, const ArrayOptions& options = {});
 
 // Movement. Undefined arrays pass; those of a vector that are the same array are copied once. -----
 // To `device` (as above); the array itself when it is there already. With a stream of that device
@@ -80,8 +81,7 @@ inline Array copy_async(const Array& array, const Array& out = {},
 // broadcast. ValueError for an undefined array, ShapeError.
 void copyto(const Array& target, const Array& source);
 // On `device` (as above) in that dtype; the array itself when it is so already.
-Array asarray(const Array& array, std::optional<Dtype> dtype = {},
-              std::optional<Device> device = {});
+Array asarray(const Array& array, const ArrayOptions& options = {});
 // On the host, C order; a host array that is so already comes back as it is. to_vector<T>() gives a
 // std::vector.
 Array asnumpy(const Array& array, std::optional<Stream> stream = {});

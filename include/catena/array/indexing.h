@@ -47,14 +47,14 @@ void index_add(const Array& a, std::span<const AnyIndex> indices, const Operand&
 // Elements (without an axis: of the flattened array) at the given integer positions; the result has
 // the shape of `indices` in place of the axis. `out`: shape of the result, dtype of a (DtypeError).
 Array take(const Array& a, const Array& indices, std::optional<int64_t> axis = {},
-           OutOfRange mode = OutOfRange::kRaise, const Array* out = nullptr);
+           OutOfRange mode = OutOfRange::kRaise, const Out& out = {});
 Array take(const Array& a, std::initializer_list<int64_t> indices, std::optional<int64_t> axis = {},
-           OutOfRange mode = OutOfRange::kRaise, const Array* out = nullptr);
+           OutOfRange mode = OutOfRange::kRaise, const Out& out = {});
 Array take(const Array& a, const std::vector<int64_t>& indices, std::optional<int64_t> axis = {},
-           OutOfRange mode = OutOfRange::kRaise, const Array* out = nullptr);
+           OutOfRange mode = OutOfRange::kRaise, const Out& out = {});
 // One position: the axis falls away.
 Array take(const Array& a, int64_t index, std::optional<int64_t> axis = {},
-           OutOfRange mode = OutOfRange::kRaise, const Array* out = nullptr);
+           OutOfRange mode = OutOfRange::kRaise, const Out& out = {});
 // Writes values (a number, or an array repeated as often as needed; cast) to positions of the
 // flattened array.
 void put(const Array& a, const Array& indices, const Operand& values,

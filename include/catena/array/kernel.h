@@ -166,7 +166,7 @@ class ReductionKernel {
   // must be the leading ones, so that _j is its C-order index. `out` receives the result of a
   // kernel with one output. ValueError, DtypeError, ShapeError, DeviceError.
   KernelOutputs call(const std::vector<Operand>& inputs, const Axes& axes = {},
-                     bool keepdims = false, const Array* out = nullptr) const;
+                     bool keepdims = false, const Out& out = {}) const;
 
   // The same kernel with lambdas for arrays of a CPU; one set for each list of dtypes. `map` takes
   // the inputs by value and gives an accumulator (of identity's type), `fold` joins two, `post`

@@ -78,12 +78,12 @@ Array as_mat(const Array& a);
 // Arrays that agree in all axes but `axis`, one after the other; dtypes are promoted. `none`: all
 // of them flattened. `out`: shape of the result; it is cast.
 Array concatenate(std::span<const Array> arrays, std::optional<int64_t> axis = 0,
-                  const Array* out = nullptr);
+                  const Out& out = {});
 Array concatenate(std::initializer_list<Array> arrays, std::optional<int64_t> axis = 0,
-                  const Array* out = nullptr);
+                  const Out& out = {});
 // Along a new axis.
-Array stack(std::span<const Array> arrays, int64_t axis = 0, const Array* out = nullptr);
-Array stack(std::initializer_list<Array> arrays, int64_t axis = 0, const Array* out = nullptr);
+Array stack(std::span<const Array> arrays, int64_t axis = 0, const Out& out = {});
+Array stack(std::initializer_list<Array> arrays, int64_t axis = 0, const Out& out = {});
 // Rows of blocks side by side, the rows one below the other: the last axis joins the blocks of a
 // row, the second last the rows. Blocks with fewer axes get ones before their own.
 Array block(const std::vector<std::vector<Array>>& rows);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "catena/array/array.h"
+#include "catena/array/options.h"
 #include "catena/core/config.h"
 #include "catena/kernels/random.h"
 
@@ -43,13 +44,15 @@ class DrawShape {
 // each call gets numbers of its own, but which ones depends on who comes first. For numbers that
 // can be repeated give each thread a RandomState.
 //
-// The shape comes first and may be left out for a 0-d result. Arrays are made on the device given,
-// else on current_device(), and drawn on its current stream: StreamScope binds draws to a stream
-// (CuPy's set_stream). What a seed gives does not depend on device, stream, threads or launch
-// shape: integers, uniform and bernoulli numbers bit for bit, those made of logarithms, square
-// roots and cosines within the rounding of these functions (4 ulp each).
+// The shape comes first and may be left out for a 0-d result, the options come last: a dtype, a
+// device, or both, normal({2}, 0, 1, {dtype::float32, "cuda:0"}). Arrays are made on the device
+// given, else on current_device(), and drawn on its current stream: StreamScope binds draws to a
+// stream (CuPy's set_stream). What a seed gives does not depend on device, stream, threads or
+// launch shape: integers, uniform and bernoulli numbers bit for bit, those made of logarithms,
+// square roots and cosines within the rounding of these functions (4 ulp each).
 //
-// Floats without a dtype are made in default_float() (config.h).
+// Without a dtype floats are made in default_float() (config.h), integers in int64, those of
+// randint and random_integers in int32.
 class RandomState {
  public:
   RandomState();  // from the system's entropy
@@ -61,13 +64,12 @@ class RandomState {
   // float16, bfloat16, float32 (24 bits) or float64 (53 bits). What rounding would carry to `high`
   // becomes the number of the dtype before it.
   Array uniform(const Shape& shape = {}, double low = 0, std::optional<double> high = {},
-                FloatDtype dtype = {}, std::optional<Device> device = {});
+                const ArrayOptions& options = {});
   // Box-Muller on pairs of the same bits. ValueError for a negative deviation.
   Array normal(const Shape& shape = {}, double mean = 0, std::optional<double> deviation = {},
-               FloatDtype dtype = {}, std::optional<Device> device = {});
+               const ArrayOptions& options = {});
   // Integers of [low, high), unbiased; ValueError when the range is empty or does not fit dtype.
-  Array integers(const Shape& shape, int64_t low, int64_t high, Dtype dtype = Dtype::kInt64,
-                 std::optional<Device> device = {});
+  Array integers(const Shape& shape, int64_t low, int64_t high, const ArrayOptions& options = {});
   // true with probability p.
   Array bernoulli(const Shape& shape, double p, std::optional<Device> device = {});
   // 0 .. n-1 in random order, int64.
@@ -75,24 +77,25 @@ class RandomState {
 
   // NumPy's and CuPy's names and further distributions -----------------------------------------
   // uniform of [0, 1) and normal with mean 0 and deviation 1.
-  Array random_sample(const Shape& shape = {}, FloatDtype dtype = {});
-  Array standard_normal(const Shape& shape = {}, FloatDtype dtype = {});
-  Array rand(const Shape& shape = {}, FloatDtype dtype = {});
-  Array randn(const Shape& shape = {}, FloatDtype dtype = {});
+  Array random_sample(const Shape& shape = {}, const ArrayOptions& options = {});
+  Array standard_normal(const Shape& shape = {}, const ArrayOptions& options = {});
+  Array rand(const Shape& shape = {}, const ArrayOptions& options = {});
+  Array randn(const Shape& shape = {}, const ArrayOptions& options = {});
   // Of [low, high), or [0, low) without high. ValueError "low >= high". One range for all numbers:
   // for ranges by element round down uniform(none, low, high).
   Array randint(int64_t low, std::optional<int64_t> high = {}, const Shape& shape = {},
-                Dtype dtype = Dtype::kInt32);
+                const ArrayOptions& options = {});
   // Of [low, high], or [1, low] without high.
   Array random_integers(int64_t low, std::optional<int64_t> high = {}, const Shape& shape = {},
-                        Dtype dtype = Dtype::kInt32);
+                        const ArrayOptions& options = {});
   // int32 of [0, largest]; ValueError when largest is negative.
   Array interval(int32_t largest, const Shape& shape = {});
   // Density 1 / (pi (1 + x^2)).
-  Array standard_cauchy(const Shape& shape = {}, FloatDtype dtype = {});
+  Array standard_cauchy(const Shape& shape = {}, const ArrayOptions& options = {});
 
   // Parameters of the following are each one number or an array. Arrays broadcast against each
-  // other and to `shape` (else ShapeError), and the numbers are made on their device. A parameter
+  // other and to `shape` (else ShapeError), and the numbers are made on their device (DeviceError
+  // for options with another one). A parameter
   // out of its range, or NaN, is a ValueError: to check arrays waits for a GPU. Locations have no
   // range and are not looked at, nor are the bounds of uniform.
   //
@@ -100,33 +103,35 @@ class RandomState {
   // elements give what the one number gives: the same bits for uniform and normal, within 4 ulp the
   // others. Arrays are not checked while a graph is captured. uniform has no range to check.
   Array uniform(const DrawShape& shape, const Operand& low, const Operand& high = 1,
-                FloatDtype dtype = {});
+                const ArrayOptions& options = {});
   Array normal(const DrawShape& shape, const Operand& mean, const Operand& deviation = 1,
-               FloatDtype dtype = {});
+               const ArrayOptions& options = {});
   // exp(normal).
   Array lognormal(const DrawShape& shape = {}, const Operand& mean = 0, const Operand& sigma = 1,
-                  FloatDtype dtype = {});
+                  const ArrayOptions& options = {});
   // Density exp(-x / scale) / scale on [0, inf). ValueError for a negative scale, as all below.
-  Array exponential(const DrawShape& shape = {}, const Operand& scale = 1, FloatDtype dtype = {});
+  Array exponential(const DrawShape& shape = {}, const Operand& scale = 1,
+                    const ArrayOptions& options = {});
   // Location + scale * -log(-log(u)).
   Array gumbel(const DrawShape& shape = {}, const Operand& location = 0, const Operand& scale = 1,
-               FloatDtype dtype = {});
+               const ArrayOptions& options = {});
   // Location +- exponential(scale).
   Array laplace(const DrawShape& shape = {}, const Operand& location = 0, const Operand& scale = 1,
-                FloatDtype dtype = {});
+                const ArrayOptions& options = {});
   // Location + scale * log(u / (1 - u)).
   Array logistic(const DrawShape& shape = {}, const Operand& location = 0, const Operand& scale = 1,
-                 FloatDtype dtype = {});
+                 const ArrayOptions& options = {});
   // Scale * sqrt(-2 log(u)).
-  Array rayleigh(const DrawShape& shape = {}, const Operand& scale = 1, FloatDtype dtype = {});
+  Array rayleigh(const DrawShape& shape = {}, const Operand& scale = 1,
+                 const ArrayOptions& options = {});
   // With distribution functions 1 - exp(-x^a), 1 - (1 + x)^-a, x^a on [0, 1]. ValueError unless
   // a > 0.
-  Array weibull(const DrawShape& shape, const Operand& a, FloatDtype dtype = {});
-  Array pareto(const DrawShape& shape, const Operand& a, FloatDtype dtype = {});
-  Array power(const DrawShape& shape, const Operand& a, FloatDtype dtype = {});
+  Array weibull(const DrawShape& shape, const Operand& a, const ArrayOptions& options = {});
+  Array pareto(const DrawShape& shape, const Operand& a, const ArrayOptions& options = {});
+  Array power(const DrawShape& shape, const Operand& a, const ArrayOptions& options = {});
   // Density rising from left to mode and falling to right; ValueError unless they ascend.
   Array triangular(const DrawShape& shape, const Operand& left, const Operand& mode,
-                   const Operand& right, FloatDtype dtype = {});
+                   const Operand& right, const ArrayOptions& options = {});
 
   // Computed in float64.
   //
@@ -137,17 +142,18 @@ class RandomState {
   //
   // Density x^(k - 1) exp(-x / scale) / (scale^k Gamma(k)); k, scale of [0, 1e300], as all below.
   Array gamma(const DrawShape& shape, const Operand& k, const Operand& scale = 1,
-              FloatDtype dtype = {});
-  Array standard_gamma(const DrawShape& shape, const Operand& k, FloatDtype dtype = {});
+              const ArrayOptions& options = {});
+  Array standard_gamma(const DrawShape& shape, const Operand& k, const ArrayOptions& options = {});
   // Density proportional to x^(a - 1) (1 - x)^(b - 1) on [0, 1]; a, b > 0.
-  Array beta(const DrawShape& shape, const Operand& a, const Operand& b, FloatDtype dtype = {});
+  Array beta(const DrawShape& shape, const Operand& a, const Operand& b,
+             const ArrayOptions& options = {});
   // Chi-square, F and Student's t distributions; degrees of freedom > 0.
-  Array chisquare(const DrawShape& shape, const Operand& df, FloatDtype dtype = {});
+  Array chisquare(const DrawShape& shape, const Operand& df, const ArrayOptions& options = {});
   Array f(const DrawShape& shape, const Operand& dfnum, const Operand& dfden,
-          FloatDtype dtype = {});
-  Array standard_t(const DrawShape& shape, const Operand& df, FloatDtype dtype = {});
+          const ArrayOptions& options = {});
+  Array standard_t(const DrawShape& shape, const Operand& df, const ArrayOptions& options = {});
   // Shares that add up to 1, (shape..., length of alpha); alpha is 1-d, its elements > 0.
-  Array dirichlet(const Shape& shape, const Array& alpha, FloatDtype dtype = {});
+  Array dirichlet(const Shape& shape, const Array& alpha, const ArrayOptions& options = {});
   // int64 failures before success n (n > 0 need not be whole) where each try succeeds with
   // probability p of (0, 1].
   Array negative_binomial(const DrawShape& shape, const Operand& n, const Operand& p);
@@ -222,31 +228,32 @@ void seed();  // all from one new seed of the system's entropy
 // All default generators start again as at the beginning of the process.
 void reset_states();
 
-// As the methods of RandomState, from the default generator of current_device().
+// As the methods of RandomState, from the default generator of the device that the options name, or
+// of current_device().
 Array uniform(const Shape& shape = {}, double low = 0, std::optional<double> high = {},
-              FloatDtype dtype = {});
+              const ArrayOptions& options = {});
 Array normal(const Shape& shape = {}, double mean = 0, std::optional<double> deviation = {},
-             FloatDtype dtype = {});
-Array integers(const Shape& shape, int64_t low, int64_t high, Dtype dtype = Dtype::kInt64);
+             const ArrayOptions& options = {});
+Array integers(const Shape& shape, int64_t low, int64_t high, const ArrayOptions& options = {});
 Array bernoulli(const Shape& shape, double p);
 Array permutation(int64_t n);
 
 // Uniform numbers of [0, 1), by NumPy's names for them.
-Array random_sample(const Shape& shape = {}, FloatDtype dtype = {});
+Array random_sample(const Shape& shape = {}, const ArrayOptions& options = {});
 // The same by NumPy's other names.
-inline Array random(const Shape& shape = {}, FloatDtype dtype = {}) {
-  return random_sample(shape, dtype);
+inline Array random(const Shape& shape = {}, const ArrayOptions& options = {}) {
+  return random_sample(shape, options);
 }
-inline Array ranf(const Shape& shape = {}, FloatDtype dtype = {}) {
-  return random_sample(shape, dtype);
+inline Array ranf(const Shape& shape = {}, const ArrayOptions& options = {}) {
+  return random_sample(shape, options);
 }
-inline Array sample(const Shape& shape = {}, FloatDtype dtype = {}) {
-  return random_sample(shape, dtype);
+inline Array sample(const Shape& shape = {}, const ArrayOptions& options = {}) {
+  return random_sample(shape, options);
 }
 // rand is uniform, the others are normal with mean 0 and deviation 1.
-Array standard_normal(const Shape& shape = {}, FloatDtype dtype = {});
-Array rand(const Shape& shape = {}, FloatDtype dtype = {});
-Array randn(const Shape& shape = {}, FloatDtype dtype = {});
+Array standard_normal(const Shape& shape = {}, const ArrayOptions& options = {});
+Array rand(const Shape& shape = {}, const ArrayOptions& options = {});
+Array randn(const Shape& shape = {}, const ArrayOptions& options = {});
 // rand(2, 3) as in NumPy.
 template <std::integral... Extents>
 requires(sizeof...(Extents) > 0) Array rand(Extents... extents) {
@@ -257,38 +264,42 @@ requires(sizeof...(Extents) > 0) Array randn(Extents... extents) {
   return randn(Shape{static_cast<int64_t>(extents)...});
 }
 Array randint(int64_t low, std::optional<int64_t> high = {}, const Shape& shape = {},
-              Dtype dtype = Dtype::kInt32);
+              const ArrayOptions& options = {});
 Array random_integers(int64_t low, std::optional<int64_t> high = {}, const Shape& shape = {},
-                      Dtype dtype = Dtype::kInt32);
-Array standard_cauchy(const Shape& shape = {}, FloatDtype dtype = {});
+                      const ArrayOptions& options = {});
+Array standard_cauchy(const Shape& shape = {}, const ArrayOptions& options = {});
 // Of the device of the parameters when these are arrays.
 Array uniform(const DrawShape& shape, const Operand& low, const Operand& high = 1,
-              FloatDtype dtype = {});
+              const ArrayOptions& options = {});
 Array normal(const DrawShape& shape, const Operand& mean, const Operand& deviation = 1,
-             FloatDtype dtype = {});
+             const ArrayOptions& options = {});
 Array lognormal(const DrawShape& shape = {}, const Operand& mean = 0, const Operand& sigma = 1,
-                FloatDtype dtype = {});
-Array exponential(const DrawShape& shape = {}, const Operand& scale = 1, FloatDtype dtype = {});
+                const ArrayOptions& options = {});
+Array exponential(const DrawShape& shape = {}, const Operand& scale = 1,
+                  const ArrayOptions& options = {});
 Array gumbel(const DrawShape& shape = {}, const Operand& location = 0, const Operand& scale = 1,
-             FloatDtype dtype = {});
+             const ArrayOptions& options = {});
 Array laplace(const DrawShape& shape = {}, const Operand& location = 0, const Operand& scale = 1,
-              FloatDtype dtype = {});
+              const ArrayOptions& options = {});
 Array logistic(const DrawShape& shape = {}, const Operand& location = 0, const Operand& scale = 1,
-               FloatDtype dtype = {});
-Array rayleigh(const DrawShape& shape = {}, const Operand& scale = 1, FloatDtype dtype = {});
-Array weibull(const DrawShape& shape, const Operand& a, FloatDtype dtype = {});
-Array pareto(const DrawShape& shape, const Operand& a, FloatDtype dtype = {});
-Array power(const DrawShape& shape, const Operand& a, FloatDtype dtype = {});
+               const ArrayOptions& options = {});
+Array rayleigh(const DrawShape& shape = {}, const Operand& scale = 1,
+               const ArrayOptions& options = {});
+Array weibull(const DrawShape& shape, const Operand& a, const ArrayOptions& options = {});
+Array pareto(const DrawShape& shape, const Operand& a, const ArrayOptions& options = {});
+Array power(const DrawShape& shape, const Operand& a, const ArrayOptions& options = {});
 Array triangular(const DrawShape& shape, const Operand& left, const Operand& mode,
-                 const Operand& right, FloatDtype dtype = {});
+                 const Operand& right, const ArrayOptions& options = {});
 Array gamma(const DrawShape& shape, const Operand& k, const Operand& scale = 1,
-            FloatDtype dtype = {});
-Array standard_gamma(const DrawShape& shape, const Operand& k, FloatDtype dtype = {});
-Array beta(const DrawShape& shape, const Operand& a, const Operand& b, FloatDtype dtype = {});
-Array chisquare(const DrawShape& shape, const Operand& df, FloatDtype dtype = {});
-Array f(const DrawShape& shape, const Operand& dfnum, const Operand& dfden, FloatDtype dtype = {});
-Array standard_t(const DrawShape& shape, const Operand& df, FloatDtype dtype = {});
-Array dirichlet(const Shape& shape, const Array& alpha, FloatDtype dtype = {});
+            const ArrayOptions& options = {});
+Array standard_gamma(const DrawShape& shape, const Operand& k, const ArrayOptions& options = {});
+Array beta(const DrawShape& shape, const Operand& a, const Operand& b,
+           const ArrayOptions& options = {});
+Array chisquare(const DrawShape& shape, const Operand& df, const ArrayOptions& options = {});
+Array f(const DrawShape& shape, const Operand& dfnum, const Operand& dfden,
+        const ArrayOptions& options = {});
+Array standard_t(const DrawShape& shape, const Operand& df, const ArrayOptions& options = {});
+Array dirichlet(const Shape& shape, const Array& alpha, const ArrayOptions& options = {});
 Array negative_binomial(const DrawShape& shape, const Operand& n, const Operand& p);
 Array poisson(const DrawShape& shape, const Operand& lam);
 Array binomial(const Shape& shape, int64_t n, double p);

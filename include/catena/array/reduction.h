@@ -49,15 +49,12 @@ Array ptp(const Array& a, const ReduceOptions& options = {});
 Array all(const Array& a, const ReduceOptions& options = {});
 Array any(const Array& a, const ReduceOptions& options = {});
 // int64 positions of the first extreme element (NaN counts as extreme); without an axis in the
-// flattened array. Zero elements are a ValueError. `out`: shape of the result; it is cast.
+// flattened array. Zero elements are a ValueError. `out`: an array of the shape of the result, or a
+// dtype, to which the positions are cast: argmax(a, 1, false, Dtype::kInt32).
 Array argmax(const Array& a, std::optional<int64_t> axis = {}, YesNo keepdims = false,
-             const Array* out = nullptr);
+             const Out& out = {});
 Array argmin(const Array& a, std::optional<int64_t> axis = {}, YesNo keepdims = false,
-             const Array* out = nullptr);
-// Into an array, or with a result of another dtype, to which the positions are cast:
-// argmax(a, 1, false, Dtype::kInt32). A mask is a ValueError.
-Array argmax(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Out& out);
-Array argmin(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Out& out);
+             const Out& out = {});
 // How many elements are not 0 (NaN counts): the number (waits), or int64 counts over axes.
 int64_t count_nonzero(const Array& a);
 Array count_nonzero(const Array& a, const ReduceOptions& options);

@@ -24,9 +24,9 @@ namespace catena {
 // is NumPy's result bit for bit on the CPU. Products of blocks may overflow on a GPU where the
 // product in order would not.
 Array cumsum(const Array& a, std::optional<int64_t> axis = {}, std::optional<Dtype> dtype = {},
-             const Array* out = nullptr);
+             const Out& out = {});
 Array cumprod(const Array& a, std::optional<int64_t> axis = {}, std::optional<Dtype> dtype = {},
-              const Array* out = nullptr);
+              const Out& out = {});
 
 // The n-th difference a[i+1] - a[i] along an axis (bool: not equal), after `prepend` and `append`,
 // which have a's shape outside the axis or are 0-d or numbers (weak in promotion) and count as one

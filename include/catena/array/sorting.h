@@ -20,7 +20,7 @@ namespace catena {
 
 // A sorted copy along one axis. A 0-d array has no axis but `none`: IndexError. `out`: shape of the
 // result, may be `a` itself; it is cast.
-Array sort(const Array& a, std::optional<int64_t> axis = -1, const Array* out = nullptr);
+Array sort(const Array& a, std::optional<int64_t> axis = -1, const Out& out = {});
 // int64 positions that sort `a` along the axis. Always stable: equal elements, -0 and 0, and all
 // NaNs stay in their order. A 0-d array gives {0}, as in NumPy.
 Array argsort(const Array& a, std::optional<int64_t> axis = -1);

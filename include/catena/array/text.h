@@ -26,7 +26,7 @@ void savetxt(const std::string& path, const Array& a, const SaveTextOptions& opt
 
 // How loadtxt reads.
 struct LoadTextOptions {
-  FloatDtype dtype = {};              // default_float() of config.h
+  std::optional<Dtype> dtype = {};    // default_float() of config.h without one
   std::string delimiter = {};         // empty: runs of white space
   std::string comments = "#";         // begins the part of a line that is left out; empty: none
   int64_t skiprows = 0;               // lines at the start that are left out, comments included

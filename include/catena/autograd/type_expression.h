@@ -334,6 +334,8 @@ class Comparison : public Lazy<Comparison<Op, L, R>>, public detail::Condition {
     detail::append(text, right_, detail::kBitOr);
   }
   int priority() const { return detail::kCompare; }
+  const L& left() const { return left_; }    // the first operand
+  const R& right() const { return right_; }  // the second one
   // Throws InvalidType unless it holds.
   void require() const {
     if (!get()) [[unlikely]]

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "catena/array/axes.h"
+#include "catena/array/array.h"
 #include "catena/core/intrusive.h"
 
 namespace catena {

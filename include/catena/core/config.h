@@ -37,16 +37,6 @@ Config& config();
 // is a float, else float64. Typed host data (vectors, spans, files of .npy) and the promotion of
 // integers in computations (sqrt, mean, /) do not ask for it.
 Dtype default_float();
-// A dtype argument of such a routine: without one default_float().
-class FloatDtype {
- public:
-  FloatDtype() : value_(default_float()) {}
-  FloatDtype(Dtype value) : value_(value) {}
-  operator Dtype() const { return value_; }
-
- private:
-  Dtype value_;
-};
 
 // Worker threads a CPU operation may use: OMP_NUM_THREADS if the user set it, else
 // max(1, cores of this process / ranks on the host). Shared by our loops and BLAS.

@@ -1,6 +1,7 @@
 // Products with weights, as functions and as layers: one header each.
 #pragma once
 
+#include "catena/functions/connection/convolution_2d.h"
 #include "catena/functions/connection/linear.h"
 #include "catena/functions/connection/parameter.h"
 #include "catena/functions/math.h"

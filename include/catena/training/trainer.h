@@ -29,6 +29,7 @@ namespace catena::training {
 struct Trigger {
   int64_t epochs = 0;
   int64_t iterations = 0;
+  bool is_set() const { return epochs > 0 || iterations > 0; }
 };
 
 struct TrainerOptions {
@@ -51,7 +52,7 @@ enum class Best : uint8_t { kHighest, kLowest };
 // means of the metrics since the row before as train_*, those of the test pass as test_*, elapsed
 // (seconds, those of the resumed run included) and the observed numbers; then the extensions, in
 // the order in which they were added; then the checkpoint. When the run ends in between, it ends
-// with a row and a checkpoint.
+// with a row and a checkpoint. Neither is made where its trigger is not set.
 //
 // With a multi-node optimizer all ranks make one of the same options and call the same functions.
 // Means are those of all samples of all ranks; statistics of the model are averaged before test
@@ -72,7 +73,7 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // Before the run ---------------------------------------------------------------------------
+  // Before the run; what the checkpoint holds also before resume() ----------------------------
   // Each row begins with a pass over these batches (an order without repeat), without a graph, the
   // model in test state.
   void evaluate_on(datasets::BatchIterator& batches, Score score);

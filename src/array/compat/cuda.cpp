@@ -21,6 +21,13 @@ namespace {
 
 // Where results go that the caller said nothing about.
 Device chosen(const std::optional<Device>& device) { return device ? *device : current_gpu(); }
+ArrayOptions on_chosen(ArrayOptions options) {
+  options.device = chosen(options.device);
+  return options;
+}
+ArrayOptions as_float32(const ArrayOptions& options) {
+  return {options.dtype.value_or(Dtype::kFloat32), chosen(options.device)};
+}
 
 // Runs work on a stream of `device` between what the current stream holds now and what follows.
 template <class F>
@@ -65,29 +72,29 @@ bool cudnn_enabled() { return should_use_cudnn(">=auto"); }
 void init(int device) { set_current_device(cuda_device(device)); }
 void shutdown() { synchronize(); }
 
-Array empty(const Shape& shape, Dtype dtype, std::optional<Device> device) {
-  return catena::empty(shape, {dtype, chosen(device)});
+Array empty(const Shape& shape, const ArrayOptions& options) {
+  return catena::empty(shape, as_float32(options));
 }
-Array zeros(const Shape& shape, Dtype dtype, std::optional<Device> device) {
-  return catena::zeros(shape, {dtype, chosen(device)});
+Array zeros(const Shape& shape, const ArrayOptions& options) {
+  return catena::zeros(shape, as_float32(options));
 }
-Array ones(const Shape& shape, Dtype dtype, std::optional<Device> device) {
-  return catena::ones(shape, {dtype, chosen(device)});
+Array ones(const Shape& shape, const ArrayOptions& options) {
+  return catena::ones(shape, as_float32(options));
 }
-Array full(const Shape& shape, const Scalar& value, Dtype dtype, std::optional<Device> device) {
-  return catena::full(shape, value, {dtype, chosen(device)});
+Array full(const Shape& shape, const Scalar& value, const ArrayOptions& options) {
+  return catena::full(shape, value, as_float32(options));
 }
-Array empty_like(const Array& like, std::optional<Device> device) {
-  return catena::empty_like(like, chosen(device));
+Array empty_like(const Array& like, const ArrayOptions& options) {
+  return catena::empty_like(like, on_chosen(options));
 }
-Array zeros_like(const Array& like, std::optional<Device> device) {
-  return catena::zeros_like(like, chosen(device));
+Array zeros_like(const Array& like, const ArrayOptions& options) {
+  return catena::zeros_like(like, on_chosen(options));
 }
-Array ones_like(const Array& like, std::optional<Device> device) {
-  return catena::ones_like(like, chosen(device));
+Array ones_like(const Array& like, const ArrayOptions& options) {
+  return catena::ones_like(like, on_chosen(options));
 }
-Array full_like(const Array& like, const Scalar& value, std::optional<Device> device) {
-  return catena::full_like(like, value, chosen(device));
+Array full_like(const Array& like, const Scalar& value, const ArrayOptions& options) {
+  return catena::full_like(like, value, on_chosen(options));
 }
 
 Array to_gpu(const Array& array, std::optional<Device> device, std::optional<Stream> stream) {
@@ -161,9 +168,9 @@ void copyto(const Array& target, const Array& source) {
   target.assign(source);
 }
 
-Array asarray(const Array& array, std::optional<Dtype> dtype, std::optional<Device> device) {
+Array asarray(const Array& array, const ArrayOptions& options) {
   CATENA_CHECK(ValueError, array.defined(), "asarray: the array is undefined");
-  return array.to(chosen(device)).astype(dtype.value_or(array.dtype()), false);
+  return array.to(chosen(options.device)).astype(options.dtype.value_or(array.dtype()), false);
 }
 
 Array asnumpy(const Array& array, std::optional<Stream> stream) {

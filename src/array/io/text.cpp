@@ -64,7 +64,7 @@ std::string_view take_line(std::string_view& rest) {
 class TableReader {
  public:
   TableReader(const std::string& path, const LoadTextOptions& options)
-      : path_(path), options_(options) {}
+      : path_(path), options_(options), dtype_(options.dtype.value_or(default_float())) {}
 
   Array read(std::string_view rest) {
     if (rest.starts_with(kByteOrderMark)) rest.remove_prefix(kByteOrderMark.size());
@@ -99,12 +99,11 @@ class TableReader {
     CATENA_CHECK(IoError, static_cast<int64_t>(words_.size()) == columns_, "loadtxt('", path_,
                  "'): line ", line_, " has ", words_.size(), " columns, expected ", columns_,
                  " as line ", first_line_);
-    const size_t item = itemsize(options_.dtype);
+    const size_t item = itemsize(dtype_);
     size_t at = bytes_.size();
     bytes_.resize(at + item * kept_.size());
     for (const size_t column : kept_) {
-      const std::string problem =
-          text::parse_number(words_[column], options_.dtype, bytes_.data() + at);
+      const std::string problem = text::parse_number(words_[column], dtype_, bytes_.data() + at);
       CATENA_CHECK(IoError, problem.empty(), "loadtxt('", path_, "'): line ", line_, ", column ",
                    column + 1, ": '", shown(words_[column]), "' ", problem);
       at += item;
@@ -120,12 +119,11 @@ class TableReader {
   }
 
   Array result() const {
-    const Dtype dtype = options_.dtype;
     if (rows_ == 0) {
       const Shape none = options_.ndmin == 2 ? Shape{0, 1} : Shape{0};
-      return Array::uninitialized(none, dtype, options_.device);
+      return Array::uninitialized(none, dtype_, options_.device);
     }
-    Array table = Array::uninitialized({rows_, static_cast<int64_t>(kept_.size())}, dtype, cpu(0));
+    Array table = Array::uninitialized({rows_, static_cast<int64_t>(kept_.size())}, dtype_, cpu(0));
     std::memcpy(table.raw_data(), bytes_.data(), bytes_.size());
     if (table.ndim() > options_.ndmin) table = squeezed(table);
     return (options_.unpack ? table.T() : table).to(options_.device);
@@ -141,6 +139,7 @@ class TableReader {
 
   const std::string& path_;
   const LoadTextOptions& options_;
+  const Dtype dtype_;
   int64_t line_ = 0, first_line_ = 0, rows_ = 0, columns_ = 0;
   std::vector<std::string_view> words_;
   std::vector<size_t> kept_;

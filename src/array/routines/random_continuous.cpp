@@ -14,7 +14,7 @@ namespace catena {
 
 // ---- parameters ---------------------------------------------------------------------------------
 
-Device device_of(std::initializer_list<Operand> operands) {
+Device device_of(std::initializer_list<Operand> operands, const std::optional<Device>& asked) {
   const Array* first = nullptr;
   for (const Operand& x : operands) {
     if (x.array() == nullptr) continue;
@@ -24,7 +24,11 @@ Device device_of(std::initializer_list<Operand> operands) {
     else
       check_same_device(*first, *x.array());
   }
-  return first ? first->device() : current_device();
+  if (first == nullptr) return asked ? *asked : current_device();
+  CATENA_CHECK(DeviceError, !asked || *asked == first->device(), "numbers on ", *asked,
+               " were asked for, but the parameters are on ", first->device(),
+               "; move them with to() or leave the device out");
+  return first->device();
 }
 
 Shape shape_of_draw(const DrawShape& given, std::initializer_list<Operand> parameters) {
@@ -71,9 +75,10 @@ constexpr ParameterRange kExponents{"exponents above 0", 0, false, HUGE_VAL};
 // What a draw begins with: its device is the current one as long as this lives.
 class Draw {
  public:
-  Draw(const DrawShape& given, std::initializer_list<Operand> parameters, Dtype dtype)
+  Draw(const DrawShape& given, std::initializer_list<Operand> parameters, Dtype dtype,
+       const std::optional<Device>& device)
       : working_(working_dtype(dtype)),
-        scope_(device_of(parameters)),
+        scope_(device_of(parameters, device)),
         shape_(shape_of_draw(given, parameters)) {}
   const Shape& shape() const { return shape_; }
   Dtype working() const { return working_; }
@@ -131,9 +136,10 @@ Array triangular_numbers(const Array& u, const P& left, const P& mode, const P& 
 // ---- distributions ------------------------------------------------------------------------------
 
 Array RandomState::uniform(const DrawShape& given, const Operand& low, const Operand& high,
-                           FloatDtype dtype) {
+                           const ArrayOptions& options) {
   const EntryScope call("uniform");
-  const Draw draw(given, {low, high}, dtype);
+  const Dtype dtype = options.dtype.value_or(default_float());
+  const Draw draw(given, {low, high}, dtype, options.device);
   const DrawParameter from(low, draw.working()), to(high, draw.working());
   if (!from.is_array() && !to.is_array())
     return uniform(draw.shape(), from.number(), to.number(), dtype);
@@ -144,9 +150,10 @@ Array RandomState::uniform(const DrawShape& given, const Operand& low, const Ope
 }
 
 Array RandomState::normal(const DrawShape& given, const Operand& mean, const Operand& deviation,
-                          FloatDtype dtype) {
+                          const ArrayOptions& options) {
   const EntryScope call("normal");
-  const Draw draw(given, {mean, deviation}, dtype);
+  const Dtype dtype = options.dtype.value_or(default_float());
+  const Draw draw(given, {mean, deviation}, dtype, options.device);
   const DrawParameter location(mean, draw.working()), scale(deviation, draw.working());
   scale.check(kDeviations);
   if (!location.is_array() && !scale.is_array())
@@ -155,15 +162,18 @@ Array RandomState::normal(const DrawShape& given, const Operand& mean, const Ope
 }
 
 Array RandomState::lognormal(const DrawShape& given, const Operand& mean, const Operand& sigma,
-                             FloatDtype dtype) {
+                             const ArrayOptions& options) {
   const EntryScope call("lognormal");
+  const Dtype dtype = options.dtype.value_or(default_float());
   const Dtype working = working_dtype(dtype);
-  return exp(normal(given, mean, sigma, working)).astype(dtype, false);
+  return exp(normal(given, mean, sigma, {working, options.device})).astype(dtype, false);
 }
 
-Array RandomState::exponential(const DrawShape& given, const Operand& scale, FloatDtype dtype) {
+Array RandomState::exponential(const DrawShape& given, const Operand& scale,
+                               const ArrayOptions& options) {
   const EntryScope call("exponential");
-  const Draw draw(given, {scale}, dtype);
+  const Dtype dtype = options.dtype.value_or(default_float());
+  const Draw draw(given, {scale}, dtype, options.device);
   const DrawParameter times(scale, draw.working());
   times.check(kScales);
   const Array numbers = log(above_zero(*this, draw.shape(), draw.working()));
@@ -171,18 +181,20 @@ Array RandomState::exponential(const DrawShape& given, const Operand& scale, Flo
 }
 
 Array RandomState::gumbel(const DrawShape& given, const Operand& location, const Operand& scale,
-                          FloatDtype dtype) {
+                          const ArrayOptions& options) {
   const EntryScope call("gumbel");
-  const Draw draw(given, {location, scale}, dtype);
+  const Dtype dtype = options.dtype.value_or(default_float());
+  const Draw draw(given, {location, scale}, dtype, options.device);
   const DrawParameter at(location, Dtype::kFloat64), times = scale_of(scale);
   const Array numbers = log(-log(inside_unit(*this, draw.shape())));
   return subtract(at, multiply(times, numbers)).astype(dtype, false);
 }
 
 Array RandomState::laplace(const DrawShape& given, const Operand& location, const Operand& scale,
-                           FloatDtype dtype) {
+                           const ArrayOptions& options) {
   const EntryScope call("laplace");
-  const Draw draw(given, {location, scale}, dtype);
+  const Dtype dtype = options.dtype.value_or(default_float());
+  const Draw draw(given, {location, scale}, dtype, options.device);
   const DrawParameter at(location, Dtype::kFloat64), times = scale_of(scale);
   const Array u = inside_unit(*this, draw.shape());
   const Array below = log(u * 2), above = -log((1 - u) * 2);
@@ -190,53 +202,62 @@ Array RandomState::laplace(const DrawShape& given, const Operand& location, cons
 }
 
 Array RandomState::logistic(const DrawShape& given, const Operand& location, const Operand& scale,
-                            FloatDtype dtype) {
+                            const ArrayOptions& options) {
   const EntryScope call("logistic");
-  const Draw draw(given, {location, scale}, dtype);
+  const Dtype dtype = options.dtype.value_or(default_float());
+  const Draw draw(given, {location, scale}, dtype, options.device);
   const DrawParameter at(location, Dtype::kFloat64), times = scale_of(scale);
   const Array u = inside_unit(*this, draw.shape());
   return moved(at, times, log(u) - log(1 - u), dtype);
 }
 
-Array RandomState::rayleigh(const DrawShape& given, const Operand& scale, FloatDtype dtype) {
+Array RandomState::rayleigh(const DrawShape& given, const Operand& scale,
+                            const ArrayOptions& options) {
   const EntryScope call("rayleigh");
-  const Draw draw(given, {scale}, dtype);
+  const Dtype dtype = options.dtype.value_or(default_float());
+  const Draw draw(given, {scale}, dtype, options.device);
   const DrawParameter times = scale_of(scale);
   return multiply(times, sqrt(-2 * log(inside_unit(*this, draw.shape())))).astype(dtype, false);
 }
 
-Array RandomState::weibull(const DrawShape& given, const Operand& a, FloatDtype dtype) {
+Array RandomState::weibull(const DrawShape& given, const Operand& a, const ArrayOptions& options) {
   const EntryScope call("weibull");
-  const Draw draw(given, {a}, dtype);
+  const Dtype dtype = options.dtype.value_or(default_float());
+  const Draw draw(given, {a}, dtype, options.device);
   const DrawParameter root = exponent_of(a).map([](const auto& x) { return 1 / x; });
   return catena::power(-log(inside_unit(*this, draw.shape())), root).astype(dtype, false);
 }
 
-Array RandomState::pareto(const DrawShape& given, const Operand& a, FloatDtype dtype) {
+Array RandomState::pareto(const DrawShape& given, const Operand& a, const ArrayOptions& options) {
   const EntryScope call("pareto");
-  const Draw draw(given, {a}, dtype);
+  const Dtype dtype = options.dtype.value_or(default_float());
+  const Draw draw(given, {a}, dtype, options.device);
   const DrawParameter root = exponent_of(a).map([](const auto& x) { return -1 / x; });
   return expm1(multiply(log(inside_unit(*this, draw.shape())), root)).astype(dtype, false);
 }
 
-Array RandomState::power(const DrawShape& given, const Operand& a, FloatDtype dtype) {
+Array RandomState::power(const DrawShape& given, const Operand& a, const ArrayOptions& options) {
   const EntryScope call("power");
-  const Draw draw(given, {a}, dtype);
+  const Dtype dtype = options.dtype.value_or(default_float());
+  const Draw draw(given, {a}, dtype, options.device);
   const DrawParameter root = exponent_of(a).map([](const auto& x) { return 1 / x; });
   return catena::power(inside_unit(*this, draw.shape()), root).astype(dtype, false);
 }
 
-Array RandomState::standard_cauchy(const Shape& shape, FloatDtype dtype) {
+Array RandomState::standard_cauchy(const Shape& shape, const ArrayOptions& options) {
   const EntryScope call("standard_cauchy");
+  const Dtype dtype = options.dtype.value_or(default_float());
   working_dtype(dtype);
+  const DeviceScope scope(options.device_or_current());
   return tan((inside_unit(*this, shape) - 0.5) * M_PI).astype(dtype, false);
 }
 
 Array RandomState::triangular(const DrawShape& given, const Operand& left, const Operand& mode,
-                              const Operand& right, FloatDtype dtype) {
+                              const Operand& right, const ArrayOptions& options) {
   const EntryScope call("triangular");
+  const Dtype dtype = options.dtype.value_or(default_float());
   constexpr Dtype kWorking = Dtype::kFloat64;
-  const Draw draw(given, {left, mode, right}, dtype);
+  const Draw draw(given, {left, mode, right}, dtype, options.device);
   const DrawParameter from(left, kWorking), peak(mode, kWorking), to(right, kWorking);
   if (!from.is_array() && !peak.is_array() && !to.is_array()) {
     const double a = from.number(), b = peak.number(), c = to.number();

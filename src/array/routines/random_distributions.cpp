@@ -75,8 +75,8 @@ Array weighted(RandomState& state, const std::vector<double>& p, const Shape& sh
   const AliasTables t = alias_tables(p);
   const Device device = current_device();
   const auto n = static_cast<int64_t>(p.size());
-  const Array column = state.integers(shape, 0, n, Dtype::kInt64, device);
-  const Array u = state.uniform(shape, 0, 1, Dtype::kFloat64, device);
+  const Array column = state.integers(shape, 0, n, {Dtype::kInt64, device});
+  const Array u = state.uniform(shape, 0, 1, {Dtype::kFloat64, device});
   const Array keep = take(array(t.keep, device), column, 0, OutOfRange::kWrap);
   const Array alias = take(array(t.alias, device), column, 0, OutOfRange::kWrap);
   return where(u < keep, column, alias);
@@ -93,7 +93,7 @@ Array weighted_without_replacement(RandomState& state, const std::vector<double>
                " different positions were asked for, but only ", possible,
                " have a positive probability");
   const std::vector<double> u =
-      state.uniform({int64_t(p.size())}, 0, 1, Dtype::kFloat64, cpu(0)).to_vector<double>();
+      state.uniform({int64_t(p.size())}, 0, 1, {Dtype::kFloat64, cpu(0)}).to_vector<double>();
   std::vector<double> time(p.size());
   for (size_t k = 0; k < p.size(); ++k) time[k] = p[k] > 0 ? -std::log(1 - u[k]) / p[k] : HUGE_VAL;
   std::vector<int64_t> order(p.size());
@@ -108,38 +108,38 @@ Array weighted_without_replacement(RandomState& state, const std::vector<double>
 
 }  // namespace
 
-Array RandomState::random_sample(const Shape& shape, FloatDtype dtype) {
+Array RandomState::random_sample(const Shape& shape, const ArrayOptions& options) {
   const EntryScope call("random_sample");
-  return uniform(shape, 0, 1, dtype);
+  return uniform(shape, 0, 1, options);
 }
-Array RandomState::standard_normal(const Shape& shape, FloatDtype dtype) {
+Array RandomState::standard_normal(const Shape& shape, const ArrayOptions& options) {
   const EntryScope call("standard_normal");
-  return normal(shape, 0, 1, dtype);
+  return normal(shape, 0, 1, options);
 }
-Array RandomState::rand(const Shape& shape, FloatDtype dtype) {
+Array RandomState::rand(const Shape& shape, const ArrayOptions& options) {
   const EntryScope call("rand");
-  return uniform(shape, 0, 1, dtype);
+  return uniform(shape, 0, 1, options);
 }
-Array RandomState::randn(const Shape& shape, FloatDtype dtype) {
+Array RandomState::randn(const Shape& shape, const ArrayOptions& options) {
   const EntryScope call("randn");
-  return normal(shape, 0, 1, dtype);
+  return normal(shape, 0, 1, options);
 }
 
 Array RandomState::randint(int64_t low, std::optional<int64_t> high, const Shape& shape,
-                           Dtype dtype) {
+                           const ArrayOptions& options) {
   const EntryScope call("randint");
   const int64_t from = high ? low : 0, to = high ? *high : low;
   CATENA_CHECK(ValueError, from < to, "low >= high: no integer is in [", from, ", ", to, ")");
-  return integers(shape, from, to, dtype);
+  return integers(shape, from, to, {options.dtype.value_or(Dtype::kInt32), options.device});
 }
 
 Array RandomState::random_integers(int64_t low, std::optional<int64_t> high, const Shape& shape,
-                                   Dtype dtype) {
+                                   const ArrayOptions& options) {
   const EntryScope call("random_integers");
   const int64_t from = high ? low : 1, to = high ? *high : low;
   CATENA_CHECK(ValueError, from <= to && to < INT64_MAX, "low > high: no integer", " is in [", from,
                ", ", to, "], or high + 1 does not fit int64");
-  return integers(shape, from, to + 1, dtype);
+  return integers(shape, from, to + 1, {options.dtype.value_or(Dtype::kInt32), options.device});
 }
 
 Array RandomState::interval(int32_t largest, const Shape& shape) {
@@ -201,19 +201,25 @@ std::vector<uint8_t> RandomState::bytes(int64_t count) {
 
 namespace random {
 
-Array random_sample(const Shape& shape, FloatDtype dtype) {
-  return default_state().random_sample(shape, dtype);
+Array random_sample(const Shape& shape, const ArrayOptions& options) {
+  return default_state(options.device_or_current()).random_sample(shape, options);
 }
-Array standard_normal(const Shape& shape, FloatDtype dtype) {
-  return default_state().standard_normal(shape, dtype);
+Array standard_normal(const Shape& shape, const ArrayOptions& options) {
+  return default_state(options.device_or_current()).standard_normal(shape, options);
 }
-Array rand(const Shape& shape, FloatDtype dtype) { return default_state().rand(shape, dtype); }
-Array randn(const Shape& shape, FloatDtype dtype) { return default_state().randn(shape, dtype); }
-Array randint(int64_t low, std::optional<int64_t> high, const Shape& shape, Dtype dtype) {
-  return default_state().randint(low, high, shape, dtype);
+Array rand(const Shape& shape, const ArrayOptions& options) {
+  return default_state(options.device_or_current()).rand(shape, options);
 }
-Array random_integers(int64_t low, std::optional<int64_t> high, const Shape& shape, Dtype dtype) {
-  return default_state().random_integers(low, high, shape, dtype);
+Array randn(const Shape& shape, const ArrayOptions& options) {
+  return default_state(options.device_or_current()).randn(shape, options);
+}
+Array randint(int64_t low, std::optional<int64_t> high, const Shape& shape,
+              const ArrayOptions& options) {
+  return default_state(options.device_or_current()).randint(low, high, shape, options);
+}
+Array random_integers(int64_t low, std::optional<int64_t> high, const Shape& shape,
+                      const ArrayOptions& options) {
+  return default_state(options.device_or_current()).random_integers(low, high, shape, options);
 }
 Array choice(int64_t n, const Shape& shape, YesNo replace, const Array& p) {
   return default_state().choice(n, shape, replace, p);

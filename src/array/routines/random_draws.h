@@ -26,8 +26,9 @@ inline Array inside_unit(RandomState& state, const Shape& shape) {
   return (state.uniform(shape, 0, 1, Dtype::kFloat64) + 0x1p-54) * (1 - 0x1p-53);
 }
 
-// The one device of all operands that are arrays, else the current one.
-Device device_of(std::initializer_list<Operand> operands);
+// The one device of all operands that are arrays, else the one asked for or the current one.
+// DeviceError when arrays are on another device than the one asked for.
+Device device_of(std::initializer_list<Operand> operands, const std::optional<Device>& asked = {});
 
 // The shape given, to which the parameters must broadcast (ShapeError), or the one they broadcast
 // to.

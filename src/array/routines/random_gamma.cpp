@@ -109,10 +109,11 @@ Array finish(const Array& flat, const Shape& shape, Dtype dtype) {
 }  // namespace
 
 Array RandomState::gamma(const DrawShape& given, const Operand& k, const Operand& scale,
-                         FloatDtype dtype) {
+                         const ArrayOptions& options) {
   const EntryScope call("gamma");
+  const Dtype dtype = options.dtype.value_or(default_float());
   working_dtype(dtype);
-  const DeviceScope scope(device_of({k, scale}));
+  const DeviceScope scope(device_of({k, scale}, options.device));
   const Shape shape = shape_of_draw(given, {k, scale});
   const RandomParameter times(scale, shape), of(k, shape);
   refuse_capture(of.value());
@@ -122,16 +123,18 @@ Array RandomState::gamma(const DrawShape& given, const Operand& k, const Operand
   return finish(draw.number() * times.value(), shape, dtype);
 }
 
-Array RandomState::standard_gamma(const DrawShape& shape, const Operand& k, FloatDtype dtype) {
+Array RandomState::standard_gamma(const DrawShape& shape, const Operand& k,
+                                  const ArrayOptions& options) {
   const EntryScope call("standard_gamma");
-  return gamma(shape, k, 1, dtype);
+  return gamma(shape, k, 1, options);
 }
 
 Array RandomState::beta(const DrawShape& given, const Operand& a, const Operand& b,
-                        FloatDtype dtype) {
+                        const ArrayOptions& options) {
   const EntryScope call("beta");
+  const Dtype dtype = options.dtype.value_or(default_float());
   working_dtype(dtype);
-  const DeviceScope scope(device_of({a, b}));
+  const DeviceScope scope(device_of({a, b}, options.device));
   const Shape shape = shape_of_draw(given, {a, b});
   const GammaDraw x = checked_gamma(*this, "a above 0", a, shape),
                   y = checked_gamma(*this, "b above 0", b, shape);
@@ -139,20 +142,23 @@ Array RandomState::beta(const DrawShape& given, const Operand& a, const Operand&
   return finish(sigmoid(x.logarithm() - y.logarithm()), shape, dtype);
 }
 
-Array RandomState::chisquare(const DrawShape& given, const Operand& df, FloatDtype dtype) {
+Array RandomState::chisquare(const DrawShape& given, const Operand& df,
+                             const ArrayOptions& options) {
   const EntryScope call("chisquare");
+  const Dtype dtype = options.dtype.value_or(default_float());
   working_dtype(dtype);
-  const DeviceScope scope(device_of({df}));
+  const DeviceScope scope(device_of({df}, options.device));
   const Shape shape = shape_of_draw(given, {df});
   const char* what = "degrees of freedom above 0";
   return finish(checked_gamma(*this, what, df, shape, 0.5).number() * 2, shape, dtype);
 }
 
 Array RandomState::f(const DrawShape& given, const Operand& dfnum, const Operand& dfden,
-                     FloatDtype dtype) {
+                     const ArrayOptions& options) {
   const EntryScope call("f");
+  const Dtype dtype = options.dtype.value_or(default_float());
   working_dtype(dtype);
-  const DeviceScope scope(device_of({dfnum, dfden}));
+  const DeviceScope scope(device_of({dfnum, dfden}, options.device));
   const Shape shape = shape_of_draw(given, {dfnum, dfden});
   const char* what = "degrees of freedom above 0";
   const GammaDraw above = checked_gamma(*this, what, dfnum, shape, 0.5),
@@ -162,21 +168,24 @@ Array RandomState::f(const DrawShape& given, const Operand& dfnum, const Operand
   return finish(exp(above.logarithm() - below.logarithm()) * ratio, shape, dtype);
 }
 
-Array RandomState::standard_t(const DrawShape& given, const Operand& df, FloatDtype dtype) {
+Array RandomState::standard_t(const DrawShape& given, const Operand& df,
+                              const ArrayOptions& options) {
   const EntryScope call("standard_t");
+  const Dtype dtype = options.dtype.value_or(default_float());
   working_dtype(dtype);
-  const DeviceScope scope(device_of({df}));
+  const DeviceScope scope(device_of({df}, options.device));
   const Shape shape = shape_of_draw(given, {df});
-  const Array z = normal({element_count(shape)});
+  const Array z = normal({element_count(shape)}, 0, 1, Dtype::kFloat64);
   const GammaDraw g = checked_gamma(*this, "degrees of freedom above 0", df, shape, 0.5);
   const Array half = RandomParameter(df, shape).value() * 0.5;
   return finish(z * sqrt(half / g.number()), shape, dtype);
 }
 
-Array RandomState::dirichlet(const Shape& shape, const Array& alpha, FloatDtype dtype) {
+Array RandomState::dirichlet(const Shape& shape, const Array& alpha, const ArrayOptions& options) {
   const EntryScope call("dirichlet");
+  const Dtype dtype = options.dtype.value_or(default_float());
   working_dtype(dtype);
-  const DeviceScope scope(device_of({alpha}));
+  const DeviceScope scope(device_of({alpha}, options.device));
   CATENA_CHECK(ShapeError, alpha.ndim() == 1 && alpha.size() > 0,
                "expected a 1-d array of at least one alpha, got shape ", alpha.shape());
   Shape wide = shape;

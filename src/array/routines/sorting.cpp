@@ -56,13 +56,14 @@ void require_vector(const char* what, const Array& a) {
 
 }  // namespace
 
-Array sort(const Array& a, std::optional<int64_t> axis, const Array* out) {
+Array sort(const Array& a, std::optional<int64_t> axis, const Out& out) {
   const EntryScope call("sort");
+  const Array* const into = destination(out);
   const Rows rows(a, axis);
   const Array values = rows.make(rows.extent(), a.dtype());
   if (values.size() > 0)
     kernels::sort(a.device(), SortCall{&rows.input(), false, &values, nullptr});
-  return result_into(rows.restore(values), out);
+  return result_into(rows.restore(values), into);
 }
 
 Array argsort(const Array& a, std::optional<int64_t> axis) {

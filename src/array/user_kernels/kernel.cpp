@@ -6,8 +6,10 @@
 #include <atomic>
 
 #include "array/overlap.h"
+#include "array/result_into.h"
 #include "array/user_kernels/kernel_compiler.h"
 #include "catena/core/backend.h"
+#include "catena/core/entry_scope.h"
 #include "catena/core/memory_profile.h"
 
 namespace catena {
@@ -397,11 +399,18 @@ Array delivered(const Array& result, const ReducedShape& reduced, bool keepdims,
   return *out;
 }
 
+// The array that `given` names, if any; its errors name the kernel.
+const Array* destination_of(const std::string& kernel, const Out& given) {
+  const EntryScope call(kernel.c_str());
+  return destination(given);
+}
+
 }  // namespace
 
 KernelOutputs ReductionKernel::call(const std::vector<Operand>& inputs, const Axes& axes,
-                                    bool keepdims, const Array* out) const {
+                                    bool keepdims, const Out& given) const {
   const Definition& kernel = *definition_;
+  const Array* const out = destination_of(kernel.name, given);
   CATENA_CHECK(ValueError, inputs.size() == kernel.inputs.size(), kernel.name,
                ": wrong number of arguments: expected ", kernel.inputs.size(), ", got ",
                inputs.size());

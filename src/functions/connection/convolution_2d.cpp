@@ -13,8 +13,6 @@
 namespace catena::functions {
 namespace {
 
-using type_check::expect;
-
 // Whether the array is in one of the two layouts that kernels take: contiguous, or with `last` as
 // (n, height, width, channels). The stride of an axis of one element means nothing.
 bool has_layout(const Array& a, bool last) {
@@ -68,29 +66,16 @@ void check_options(const char* who, const ConvolutionOptions& o) {
 
 void check_types(const Array& x, const Variable& weight, const Array* b, int64_t groups) {
   const Array& W = weight.data();
-  const bool fits = is_float(W.dtype()) && x.dtype() == W.dtype() && x.ndim() == 4 &&
-                    W.ndim() == 4 && x.shape()[1] == W.shape()[1] * groups &&
-                    W.shape()[0] % groups == 0 &&
-                    (b == nullptr ||
-                     (b->dtype() == W.dtype() && b->ndim() == 1 && b->shape()[0] == W.shape()[0]));
-  if (fits) [[likely]]
-    return;
-  Arrays all{x, W};
-  if (b) all.push_back(*b);
-  const auto check = [&](const TypeInfoTuple& in) {
-    expect(in[1].dtype().kind() == 'f');
-    expect(in[0].dtype() == W.dtype());
-    expect(in[0].ndim() == 4);
-    expect(in[1].ndim() == 4);
-    expect(in[0].shape(1) == type_check::named(W.shape()[1] * groups,
-                                               groups == 1 ? "W.shape[1]" : "W.shape[1] * groups"));
-    expect(type_check::named(W.shape()[0] % groups, "W.shape[0] % groups") == 0);
-    if (!b) return;
-    expect(in[2].dtype() == in[1].dtype());
-    expect(in[2].ndim() == 1);
-    expect(in[2].shape(0) == in[1].shape(0));
-  };
-  refuse(layer_label("Convolution2D", weight).c_str(), all, check, layer_advice(x, W));
+  const Checks checks([&] { return layer_label("Convolution2D", weight); },
+                      [&] { return layer_advice(x, W); });
+  const TypeOf in(x, 0), w(W, 1);
+  checks.require(
+      w.kind() == 'f', in.dtype() == W.dtype(), in.ndim() == 4, w.ndim() == 4,
+      in.shape(1) == shown(w.shape(1) * groups, groups == 1 ? "W.shape[1]" : "W.shape[1] * groups"),
+      shown(w.shape(0) % groups, "W.shape[0] % groups") == 0);
+  if (b == nullptr) return;
+  const TypeOf bias(*b, 2);
+  checks.require(bias.dtype() == w.dtype(), bias.ndim() == 1, bias.shape(0) == w.shape(0));
 }
 
 Plan plan_of(const Array& x, const Array& W, const ConvolutionOptions& o) {

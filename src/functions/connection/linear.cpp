@@ -30,7 +30,7 @@ void check_types(const Array& x, const Variable& weight, const Array* b) {
   const Checks checks([&] { return layer_label("Linear", weight); },
                       [&] { return layer_advice(x, W); });
   const TypeOf in(x, 0), w(W, 1);
-  checks.require(w.dtype().kind() == 'f', in.dtype() == W.dtype(), in.ndim() >= 2, w.ndim() == 2,
+  checks.require(w.kind() == 'f', in.dtype() == W.dtype(), in.ndim() >= 2, w.ndim() == 2,
                  shown(flat_extent(x.shape()), "prod(in_types[0].shape[1:])") ==
                      shown(w.shape(1), "W.shape[1]"));
   if (b == nullptr) return;

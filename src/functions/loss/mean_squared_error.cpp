@@ -38,7 +38,7 @@ std::string advice(const Array& x0, const Array& x1) {
 void check_types(const Array& x0, const Array& x1) {
   const Checks checks("MeanSquaredError", [&] { return advice(x0, x1); });
   const TypeOf a(x0, 0), b(x1, 1);
-  checks.require(a.dtype().kind() == 'f', b.dtype() == a.dtype(), a.ndim() == b.ndim());
+  checks.require(a.kind() == 'f', b.dtype() == a.dtype(), a.ndim() == b.ndim());
   for (int i = 0; i < x0.ndim(); ++i) checks.require(a.shape(i) == b.shape(i));
 }
 

@@ -38,7 +38,7 @@ void check_types(const Array& x, const Array& t) {
   const Checks checks("SigmoidCrossEntropy", [&] { return advice(x, t); });
   const TypeOf scores(x, 0), labels(t, 1);
   checks.require_float(x);
-  if (!is_unsigned_int(t.dtype())) checks.require(labels.dtype().kind() == 'i');
+  if (!is_unsigned_int(t.dtype())) checks.require(labels.kind() == 'i');
   checks.require(scores.ndim() >= 1, scores.ndim() == labels.ndim());
   for (int i = 0; i < x.ndim(); ++i) checks.require(scores.shape(i) == labels.shape(i));
 }

@@ -69,7 +69,7 @@ Variable apply_matmul(const char* label, int axes, const Variable& a, const Vari
                       bool transa, bool transb) {
   const Checks checks(label, [&] { return dtype_advice(a.data(), b.data()); });
   const TypeOf left(a.data(), 0), right(b.data(), 1);
-  checks.require(left.dtype().kind() == 'f', right.dtype() == left.dtype(), left.ndim() >= axes - 1,
+  checks.require(left.kind() == 'f', right.dtype() == left.dtype(), left.ndim() >= axes - 1,
                  left.ndim() <= axes, right.ndim() >= axes - 1, right.ndim() <= axes);
   const Array A = as_matrix(a.data(), transa, axes), B = as_matrix(b.data(), transb, axes);
   checks.require(shown(A.shape(-1), [&] { return inner_text(a.data(), 0, !transa, axes); }) ==

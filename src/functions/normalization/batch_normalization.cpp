@@ -11,10 +11,8 @@
 namespace catena::functions {
 namespace {
 
-using type_check::expect;
-
 // The dtype of statistics, and of gamma and beta where kernels see them.
-Dtype statistics_dtype(Dtype x) { return x == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32; }
+Dtype compute_dtype(Dtype x) { return x == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32; }
 
 // Operands of one call; what is absent is null.
 struct Operands {
@@ -107,7 +105,7 @@ Array batch_array(const Plan& p, const Array& like) {
 }
 
 Array channel_array(const Plan& p, const Array& x) {
-  return Array::uninitialized(p.channels, statistics_dtype(x.dtype()), x.device());
+  return Array::uninitialized(p.channels, compute_dtype(x.dtype()), x.device());
 }
 
 Plan plan_of(const Array& x, const Shape& channels, double eps, bool relu) {
@@ -123,58 +121,43 @@ Plan plan_of(const Array& x, const Shape& channels, double eps, bool relu) {
 
 // Checks ----------------------------------------------------------------------------------------
 
-bool fits_channels(const Variable* v, const Shape& channels, Dtype dtype) {
-  return v == nullptr || (v->dtype() == dtype && v->shape() == channels);
-}
-
-bool fits_batch(const Array& x, const Shape& channels) {
-  if (!is_float(x.dtype()) || x.ndim() < channels.ndim() + 1) return false;
-  for (int i = 0; i < channels.ndim(); ++i)
-    if (x.shape()[size_t(i + 1)] != channels[size_t(i)]) return false;
-  return true;
-}
-
-[[noreturn, gnu::cold]] void refuse_types(const Operands& o, const Shape& channels, Dtype dtype) {
-  Arrays all{o.x.data()};
-  const Variable* channel_operands[] = {o.gamma, o.beta, o.mean, o.var};
-  for (const Variable* v : channel_operands)
-    if (v != nullptr) all.push_back(v->data());
-  const size_t residual = all.size();
-  if (o.residual) all.push_back(o.residual->data());
-  const auto check = [&](const TypeInfoTuple& in) {
-    expect(in[0].dtype().kind() == 'f');
-    for (size_t k = 1; k < residual; ++k) expect(in[k].dtype() == dtype);
-    expect(in[0].ndim() >= channels.ndim() + 1);
-    for (int i = 0; i < channels.ndim(); ++i)
-      expect(in[0].shape(i + 1) ==
-             type_check::named(channels[size_t(i)], message("channels[", i, "]")));
-    for (size_t k = 1; k < residual; ++k) {
-      expect(in[k].ndim() == channels.ndim());
-      for (int i = 0; i < channels.ndim(); ++i)
-        expect(in[k].shape(i) ==
-               type_check::named(channels[size_t(i)], message("channels[", i, "]")));
-    }
-    if (residual == all.size()) return;
-    expect(in[residual].dtype() == in[0].dtype());
-    expect(in[residual].ndim() == in[0].ndim());
-    for (int i = 0; i < o.x.ndim(); ++i) expect(in[residual].shape(i) == in[0].shape(i));
-  };
-  const Variable* named = o.gamma ? o.gamma : o.beta;
-  const std::string label =
-      named ? layer_label("BatchNormalization", *named) : std::string("BatchNormalization");
-  const bool wrong_dtype = named != nullptr && is_float(named->dtype()) && named->dtype() != dtype;
-  refuse(label.c_str(), all, check, wrong_dtype ? layer_advice(o.x.data(), named->data()) : "");
-}
+// What channel operands share: the shape (channels), and the dtype of statistics.
+struct ChannelType {
+  const Shape& channels;
+  Dtype dtype;
+  auto extent(int i) const {
+    return shown(channels[size_t(i)], [i] { return message("channels[", i, "]"); });
+  }
+};
 
 void check_types(const Operands& o, const Shape& channels) {
-  const Dtype dtype = statistics_dtype(o.x.dtype());
-  const bool fits =
-      fits_batch(o.x.data(), channels) && fits_channels(o.gamma, channels, dtype) &&
-      fits_channels(o.beta, channels, dtype) && fits_channels(o.mean, channels, dtype) &&
-      fits_channels(o.var, channels, dtype) &&
-      (!o.residual || (o.residual->dtype() == o.x.dtype() && o.residual->shape() == o.x.shape()));
-  if (!fits) [[unlikely]]
-    refuse_types(o, channels, dtype);
+  const ChannelType type{channels, compute_dtype(o.x.dtype())};
+  const Variable* named = o.gamma ? o.gamma : o.beta;
+  const auto label = [&] {
+    return named ? layer_label("BatchNormalization", *named) : std::string("BatchNormalization");
+  };
+  const auto advice = [&] {
+    const bool other = named && is_float(named->dtype()) && named->dtype() != type.dtype;
+    return other ? layer_advice(o.x.data(), named->data()) : std::string();
+  };
+  const Checks checks(label, advice);
+  const TypeOf x(o.x.data(), 0);
+  boost::container::small_vector<TypeOf, 4> operands;
+  for (const Variable* v : {o.gamma, o.beta, o.mean, o.var})
+    if (v != nullptr) operands.emplace_back(v->data(), static_cast<int>(operands.size()) + 1);
+
+  checks.require_float(o.x.data());
+  for (const TypeOf& operand : operands) checks.require(operand.dtype() == type.dtype);
+  checks.require(x.ndim() >= channels.ndim() + 1);
+  for (int i = 0; i < channels.ndim(); ++i) checks.require(x.shape(i + 1) == type.extent(i));
+  for (const TypeOf& operand : operands) {
+    checks.require(operand.ndim() == channels.ndim());
+    for (int i = 0; i < channels.ndim(); ++i) checks.require(operand.shape(i) == type.extent(i));
+  }
+  if (o.residual == nullptr) return;
+  const TypeOf residual(o.residual->data(), static_cast<int>(operands.size()) + 1);
+  checks.require(residual.dtype() == x.dtype(), residual.ndim() == x.ndim());
+  for (int i = 0; i < o.x.ndim(); ++i) checks.require(residual.shape(i) == x.shape(i));
 }
 
 void check_devices(const char* who, const Operands& o) {
@@ -201,7 +184,7 @@ void check_running(const Array& x, const Shape& channels, const RunningStatistic
                "; give both, or none");
   if (running.mean == nullptr) return;
   check_decay(kWho, running.decay);
-  const Dtype dtype = statistics_dtype(x.dtype());
+  const Dtype dtype = compute_dtype(x.dtype());
   for (const Array* a : {running.mean, running.var}) {
     const char* name = a == running.mean ? "running_mean" : "running_var";
     CATENA_CHECK(ShapeError, a->shape() == channels, kWho, ": ", name, " has shape ", a->shape(),
@@ -293,7 +276,7 @@ class BatchNormalizationNode final : public FunctionNode {
   Target target(BackwardContext& context, int place, const Array& x) const {
     if (!wants(context, place)) return {};
     const auto d = context.destination(place);
-    if (d && d.array->is_contiguous() && d.array->dtype() == statistics_dtype(x.dtype()))
+    if (d && d.array->is_contiguous() && d.array->dtype() == compute_dtype(x.dtype()))
       return {*d.array, d.accumulate, true};
     return {channel_array(plan_, x)};
   }
@@ -358,7 +341,7 @@ class BatchNormalizationNode final : public FunctionNode {
   // The same formulas on variables; the statistics of the batch are made anew, as functions of x.
   void backward_recorded(BackwardContext& context, const Variable& gy) const {
     const Variable masked = plan_.relu ? relu_grad(gy, context.output()) : gy;
-    const Dtype own = inputs()[0]->dtype, wide = statistics_dtype(own);
+    const Dtype own = inputs()[0]->dtype, wide = compute_dtype(own);
     const Variable x = cast(context.input(0), wide), g = cast(masked, wide);
     const Axes axes = plan_.summed_axes();
     const Shape kept = plan_.broadcast_shape();
@@ -417,11 +400,11 @@ Variable record_normalization(const Plan& plan, const Operands& o, const BatchSt
   });
 }
 
-// 16-bit gamma and beta go to kernels in float32.
+// 16-bit channel operands go to kernels in float32.
 struct WideOperand {
   WideOperand(const Variable*& operand, Dtype x) {
-    if (operand == nullptr || operand->dtype() != x || x == statistics_dtype(x)) return;
-    wide = cast(*operand, statistics_dtype(x));
+    if (operand == nullptr || operand->dtype() != x || x == compute_dtype(x)) return;
+    wide = cast(*operand, compute_dtype(x));
     operand = &wide;
   }
   Variable wide;
@@ -450,7 +433,8 @@ Variable apply_fixed(Operands o, const Shape& channels, double eps, bool relu) {
   constexpr const char* kWho = "fixed_batch_normalization";
   const CallScope scope(kWho);
   check_eps(kWho, eps);
-  const WideOperand gamma(o.gamma, o.x.dtype()), beta(o.beta, o.x.dtype());
+  const WideOperand gamma(o.gamma, o.x.dtype()), beta(o.beta, o.x.dtype()),
+      mean(o.mean, o.x.dtype()), var(o.var, o.x.dtype());
   check_types(o, channels);
   check_devices(kWho, o);
   const Plan plan = plan_of(o.x.data(), channels, eps, relu);
@@ -507,7 +491,7 @@ OwnedParameter start_values(const char* name, const Shape& size, Dtype dtype, do
 }
 
 OwnedPersistent average(const Shape& size, Dtype dtype) {
-  return OwnedPersistent(zeros(size, statistics_dtype(dtype)), OverRanks::kMean);
+  return OwnedPersistent(zeros(size, compute_dtype(dtype)), OverRanks::kMean);
 }
 
 }  // namespace

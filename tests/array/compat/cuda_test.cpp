@@ -20,15 +20,15 @@ class CudaModule : public ::testing::TestWithParam<Device> {};
 
 TEST_P(CudaModule, CreatesFloat32) {
   const Device device = GetParam();
-  const Array z = cuda::zeros({2, 3}, Dtype::kFloat32, device);
+  const Array z = cuda::zeros({2, 3}, {Dtype::kFloat32, device});
   EXPECT_EQ(z.dtype(), Dtype::kFloat32);
   EXPECT_EQ(z.device(), device);
   EXPECT_EQ(difference(z, zeros({2, 3}, Dtype::kFloat32)), "");
-  EXPECT_EQ(difference(cuda::ones({2}, Dtype::kInt8, device), ones({2}, Dtype::kInt8)), "");
+  EXPECT_EQ(difference(cuda::ones({2}, {Dtype::kInt8, device}), ones({2}, Dtype::kInt8)), "");
   EXPECT_EQ(
-      difference(cuda::full({2}, 2.5, Dtype::kFloat32, device), full({2}, 2.5, Dtype::kFloat32)),
+      difference(cuda::full({2}, 2.5, {Dtype::kFloat32, device}), full({2}, 2.5, Dtype::kFloat32)),
       "");
-  EXPECT_EQ(cuda::empty({4}, Dtype::kFloat32, device).shape(), Shape{4});
+  EXPECT_EQ(cuda::empty({4}, {Dtype::kFloat32, device}).shape(), Shape{4});
   const Array like = arange(3);
   EXPECT_EQ(difference(cuda::zeros_like(like, device), zeros({3}, Dtype::kInt64)), "");
   EXPECT_EQ(difference(cuda::ones_like(like, device), ones({3}, Dtype::kInt64)), "");
@@ -115,10 +115,10 @@ TEST_P(CudaModule, CopytoTakesAnyCombination) {
 
 TEST_P(CudaModule, AsarrayAndAsnumpy) {
   const Array a = arange(4);
-  const Array there = cuda::asarray(a, Dtype::kFloat32, GetParam());
+  const Array there = cuda::asarray(a, {Dtype::kFloat32, GetParam()});
   EXPECT_EQ(there.device(), GetParam());
   EXPECT_EQ(there.dtype(), Dtype::kFloat32);
-  EXPECT_TRUE(cuda::asarray(there, {}, GetParam()).same_body(there));
+  EXPECT_TRUE(cuda::asarray(there, GetParam()).same_body(there));
   const Array host = cuda::asnumpy(there.reshape({2, 2}).T());
   EXPECT_TRUE(host.is_contiguous());
   EXPECT_TRUE(host.device().is_cpu());
@@ -229,7 +229,7 @@ TEST_P(CudaModule, AsnumpyWithOptions) {
   EXPECT_TRUE(columns.is_fortran_contiguous());
   EXPECT_EQ(difference(columns, a), "");
   const Array out = zeros({2, 3}, {Dtype::kInt64, cpu(0)});
-  EXPECT_TRUE(cuda::asnumpy(a, {.out = &out}).same_body(out));
+  EXPECT_TRUE(cuda::asnumpy(a, {.out = out}).same_body(out));
   EXPECT_EQ(difference(out, a), "");
   const Stream stream = Stream::create(GetParam());
   const Array later = cuda::asnumpy(a, {.stream = stream, .blocking = false});

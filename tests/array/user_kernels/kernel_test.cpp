@@ -331,14 +331,14 @@ TEST(ReductionKernels, ArgumentsAreChecked) {
                           .on_cpu(0.f, same, plus, same);
   const Array x = floats({4, 5});
   const Array out = zeros({5}, dtype::float32);
-  EXPECT_TRUE(Array(kernel.call({x}, Axes{0}, false, &out)).same_body(out));
+  EXPECT_TRUE(Array(kernel.call({x}, Axes{0}, false, out)).same_body(out));
   expect_equal<float>(out, sum(x, 0));
   expect_error<ShapeError>({"out has shape (5,)", "(4,)"},
-                           [&] { kernel.call({x}, Axes{1}, false, &out); });
+                           [&] { kernel.call({x}, Axes{1}, false, out); });
   expect_error<ValueError>({"expected 1, got 2"}, [&] { kernel.call({x, x}); });
   const ReductionKernel two("T x", "T y, T z", "x", "a + b", "y = a; z = a", "0", "two");
   expect_error<ValueError>({"out is for kernels with one output"},
-                           [&] { two.call({x}, Axes{}, false, &out); });
+                           [&] { two.call({x}, Axes{}, false, out); });
   const auto raw =
       ReductionKernel("T x, raw T y", "T z", "x * y[_j]", "a + b", "z = a", "0", "raw");
   expect_error<DeviceError>({"raw", "cpu:0"}, [&] { raw.call({x, x}); });

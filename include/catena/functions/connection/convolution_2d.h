@@ -6,7 +6,7 @@
 
 #include "catena/autograd/function_set.h"
 #include "catena/autograd/variable.h"
-#include "catena/functions/math.h"
+#include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
 

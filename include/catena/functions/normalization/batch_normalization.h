@@ -7,7 +7,7 @@
 
 #include "catena/autograd/function_set.h"
 #include "catena/autograd/variable.h"
-#include "catena/functions/math.h"
+#include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
 
@@ -48,8 +48,8 @@ struct FixedNormalizationOptions {
   Variable residual = {};
 };
 
-// The same with given mean and var, (channels), of the dtype of running statistics, as in test
-// state. Gradients flow to them, too. x may be empty.
+// The same with given mean and var, (channels), of a dtype that gamma may have, as in test state.
+// Gradients flow to them, too. x may be empty.
 Variable fixed_batch_normalization(const VariableOperand& x, const VariableOperand& gamma,
                                    const VariableOperand& beta, const VariableOperand& mean,
                                    const VariableOperand& var,

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Batch normalization beside PyTorch and a copy of its input, in milliseconds.
+
+catena and PyTorch work in processes of their own and are timed in turn, many times and briefly, so
+that load of the machine hits both alike; the best time of each counts. A training step reads and
+writes x's size 3 times forward and 5 times backward at least, with relu and a residual 4 and 8
+times; the last column is the time that copies of that many bytes would take.
+
+  build/bin must hold bench_normalization:
+  normalization_peers.py build/bin/bench_normalization --device cpu:0 --threads 1
+  normalization_peers.py build/bin/bench_normalization --device cuda:0 --dtypes float32,bfloat16
+"""
+import argparse
+import sys
+
+from convolution_peers import best_of
+from peer_worker import Worker
+
+# channels, height, batch on the CPU, on a GPU
+SHAPES = {"64x56^2": (64, 56, 8, 256), "256x56^2": (256, 56, 4, 64), "512x7^2": (512, 7, 32, 256),
+          "32x28^2": (32, 28, 100, 100)}
+# times that x's bytes are read or written: forward, and with backward
+TRAFFIC = {"plain": (3, 8), "relu": (3, 10), "add_relu": (4, 13)}
+
+
+def serve_torch(threads):
+    """Answers the requests of bench_normalization.cpp but copies."""
+    try:
+        import torch
+    except ImportError as error:
+        print(f"-{error}", flush=True)
+        return 0
+    functional = torch.nn.functional
+    torch.set_num_threads(threads)
+    print(f"PyTorch {torch.__version__}", flush=True)
+    for line in sys.stdin:
+        word = line.split()
+        device, dtype, last = word[1].replace("cpu:0", "cpu"), getattr(torch, word[2]), word[3] == "1"
+        shape, form, backward = tuple(map(int, word[4:8])), word[8], word[9] == "both"
+        layout = torch.channels_last if last else torch.contiguous_format
+        make = lambda: (torch.rand(*shape, device=device) * 2 - 1).to(dtype).to(memory_format=layout)
+        x, residual, gy = make().requires_grad_(), make().requires_grad_(), make()
+        bn = torch.nn.BatchNorm2d(shape[1], device=device)
+
+        def call():
+            for leaf in (x, residual, bn.weight, bn.bias):
+                leaf.grad = None
+            y = bn(x)
+            if form == "relu":
+                y = functional.relu(y)
+            elif form == "add_relu":
+                y = functional.relu(y + residual)
+            if backward:
+                y.backward(gy)
+
+        print(best_of(float(word[10]), call, device, torch), flush=True)
+    return 0
+
+
+def table(options, dtype):
+    catena = Worker([options.bench_normalization], options.threads, "catena")
+    torch = Worker([sys.executable, __file__, "--serve", "--threads", str(options.threads)], options.threads)
+    columns = [("catena", catena)]
+    if torch.name.startswith("-"):
+        print(f"PyTorch is left out: {torch.name[1:]}", file=sys.stderr)
+    else:
+        columns.append((torch.name, torch))
+    print(f"\nBatch normalization (training), ms, {dtype}, {options.device}, {options.threads} threads\n")
+    print("| shape, batch, layout | form | pass | " + " | ".join(c[0] for c in columns) + " | copies |")
+    print("|---" * (len(columns) + 4) + "|")
+    gpu = options.device.startswith("cuda")
+    for name, (c, h, *batches) in SHAPES.items():
+        n = options.batch or batches[gpu]
+        for last in (0, 1):
+            for form, traffic in TRAFFIC.items():
+                for index, direction in enumerate(("forward", "both")):
+                    words = (f"{options.device} {dtype} {last} {n} {c} {h} {h} {form} {direction} {options.seconds}")
+                    best = [1e30] * (len(columns) + 1)
+                    for _ in range(options.rounds):
+                        for i, (_, worker) in enumerate(columns):
+                            best[i] = min(best[i], float(worker.ask("normalization " + words)))
+                        best[-1] = min(best[-1], float(catena.ask("copy " + words)))
+                    best[-1] *= traffic[index] / 2  # a copy reads and writes
+                    cells = " | ".join(f"{1e3 * b:.3f}" for b in best)
+                    print(f"| {name}, {n}, {'NHWC' if last else 'NCHW'} | {form} | {direction} | {cells} |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("bench_normalization", nargs="?")
+    parser.add_argument("--device", default="cpu:0")
+    parser.add_argument("--dtypes", default="float32", help="float32, bfloat16, float16, float64; by commas")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--batch", type=int, help="instead of each shape's own")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.05, help="of one library at a time")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve:
+        return serve_torch(options.threads)
+    if not options.bench_normalization:
+        parser.error("name the program bench_normalization")
+    for dtype in options.dtypes.split(","):
+        table(options, dtype)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
