@@ -1,5 +1,5 @@
 // The caching pool over a pretended device: no GPU is needed.
-#include "backends/cuda/pool.h"
+#include "backends/cuda/runtime/pool.h"
 
 #include <gtest/gtest.h>
 

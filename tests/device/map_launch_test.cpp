@@ -7,7 +7,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "backends/cuda/device.h"
+#include "backends/cuda/runtime/device.h"
 #include "catena/array/creation.h"
 #include "device/map_case.h"
 

@@ -2,9 +2,9 @@
 #include "catena/core/plugin.h"
 
 #include "backends/common/composed.h"
-#include "backends/cuda/device.h"
 #include "backends/cuda/jit/register.h"
 #include "backends/cuda/register.h"
+#include "backends/cuda/runtime/device.h"
 #include "catena/core/error.h"
 
 // The providers alone, which needs no GPU: the completeness test asks for them on any machine.

@@ -2,12 +2,12 @@
 // `positive`: with different dtypes a cast, on unsigned words of the items' size otherwise.
 #include <algorithm>
 
-#include "backends/cuda/cuda_check.h"
 #include "backends/cuda/jit/host_args.h"
 #include "backends/cuda/jit/map_launch.h"
 #include "backends/cuda/jit/map_program.h"
 #include "backends/cuda/jit/register.h"
-#include "backends/cuda/streams.h"
+#include "backends/cuda/runtime/cuda_check.h"
+#include "backends/cuda/runtime/streams.h"
 #include "catena/kernels/copy.h"
 #include "catena/kernels/elementwise_ops.h"
 

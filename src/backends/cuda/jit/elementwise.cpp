@@ -1,11 +1,11 @@
 // The slot of element-wise operations on a GPU.
 #include "catena/kernels/elementwise.h"
-#include "backends/cuda/capture.h"
 #include "backends/cuda/jit/compile/nvrtc.h"
 #include "backends/cuda/jit/map_launch.h"
 #include "backends/cuda/jit/map_program.h"
 #include "backends/cuda/jit/register.h"
-#include "backends/cuda/streams.h"
+#include "backends/cuda/runtime/capture.h"
+#include "backends/cuda/runtime/streams.h"
 #include "catena/array/array.h"
 #include "catena/kernels/copy.h"
 

@@ -3,7 +3,7 @@
 #include "backends/cuda/jit/map_launch.h"
 #include "backends/cuda/jit/register.h"
 #include "backends/cuda/jit/user_reduction.h"
-#include "backends/cuda/streams.h"
+#include "backends/cuda/runtime/streams.h"
 #include "catena/kernels/elementwise.h"
 
 namespace catena::jit {

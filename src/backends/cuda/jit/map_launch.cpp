@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <bit>
 
-#include "backends/cuda/device.h"
 #include "backends/cuda/jit/host_args.h"
+#include "backends/cuda/runtime/device.h"
 
 namespace catena::jit {
 

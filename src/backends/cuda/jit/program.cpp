@@ -8,13 +8,13 @@
 #include <memory>
 #include <mutex>
 
-#include "backends/cuda/capture.h"
-#include "backends/cuda/cuda_check.h"
-#include "backends/cuda/device.h"
 #include "backends/cuda/jit/compile/bundle.h"
 #include "backends/cuda/jit/compile/disk_cache.h"
 #include "backends/cuda/jit/compile/function_lookup.h"
 #include "backends/cuda/jit/compile/nvrtc.h"
+#include "backends/cuda/runtime/capture.h"
+#include "backends/cuda/runtime/cuda_check.h"
+#include "backends/cuda/runtime/device.h"
 #include "catena/core/error.h"
 
 namespace catena::jit {

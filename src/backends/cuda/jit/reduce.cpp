@@ -1,11 +1,11 @@
 // The slots reduce and arg_reduce on a GPU.
 #include <algorithm>
 
-#include "backends/cuda/device.h"
 #include "backends/cuda/jit/map_program.h"
 #include "backends/cuda/jit/reduce_plan.h"
 #include "backends/cuda/jit/register.h"
-#include "backends/cuda/streams.h"
+#include "backends/cuda/runtime/device.h"
+#include "backends/cuda/runtime/streams.h"
 #include "catena/array/array.h"
 #include "catena/kernels/reduce.h"
 

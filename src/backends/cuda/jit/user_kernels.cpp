@@ -6,13 +6,13 @@
 #include <mutex>
 
 #include "array/user_kernels/kernel_compiler.h"
-#include "backends/cuda/device.h"
 #include "backends/cuda/jit/compile/user_source.h"
 #include "backends/cuda/jit/host_args.h"
 #include "backends/cuda/jit/map_program.h"
 #include "backends/cuda/jit/register.h"
 #include "backends/cuda/jit/user_reduction.h"
-#include "backends/cuda/streams.h"
+#include "backends/cuda/runtime/device.h"
+#include "backends/cuda/runtime/streams.h"
 
 namespace catena::jit {
 

@@ -1,0 +1,54 @@
+// Gather and scatter along the middle axis of (outer, extent, inner): plain arguments.
+#pragma once
+
+#include "backends/cuda/runtime/launch.h"
+
+namespace catena::gpu {
+
+// Positions count from the end when negative; what is out of range then is clipped or wraps around.
+struct Positions {
+  const void* data;
+  bool wide;  // int64, else int32
+  bool clip;
+  int64_t count;
+};
+
+struct TakeArgs {
+  const void* source;
+  void* output;
+  Positions positions;
+  int64_t outer, extent;
+  int64_t slice_bytes;  // of one position
+  int unit;             // 16, 8, 4, 2 or 1 bytes: divides the slice and the addresses
+};
+
+void launch_take(const TakeArgs& args, const Launch& launch);
+
+enum class ScatterType : uint8_t { kF16, kBf16, kF32, kF64, kI8, kI16, kI32, kI64, kBool };
+
+struct ScatterArgs {
+  void* target;
+  const void* values;
+  Positions positions;
+  int64_t outer, extent, inner;
+  // Null, or the positions as places in [0, extent) in ascending order, equal ones in the order of
+  // the list, and where in the list each of them stands.
+  const void* sorted;
+  const int64_t* numbers;
+};
+// Element type of `sorted`: int64 if wide, else uint32.
+constexpr bool sorted_positions_are_wide(int64_t extent) { return extent > int64_t(1) << 32; }
+
+// With `ordered`, repeated positions are added in their order, which gives the same bits every
+// time. Otherwise by atomic additions, where the type has them.
+void launch_scatter_add(ScatterType type, bool ordered, const ScatterArgs& args,
+                        const Launch& launch);
+
+// Whether the call should be given `sorted`: additions in order look at all positions for each
+// place otherwise.
+bool scatter_wants_sorted(ScatterType type, bool ordered, const ScatterArgs& args);
+// places[i] = positions[i] counted from 0, of the type of `sorted`.
+void launch_resolve_positions(const Positions& positions, int64_t extent, void* places,
+                              const Launch& launch);
+
+}  // namespace catena::gpu

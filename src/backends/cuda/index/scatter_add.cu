@@ -1,0 +1,369 @@
+// Adding slices to places along one axis, in one of three ways: by atomic additions where the type
+// has them and any order will do; else in the order of the positions, by a look through all of them
+// for each place where that is little work, and by sorting them where it is not.
+#include <type_traits>
+
+#include "backends/cuda/common/block_reduce.cuh"
+#include "backends/cuda/common/float_access.cuh"
+#include "backends/cuda/index/indexing.h"
+#include "backends/cuda/index/positions.cuh"
+
+namespace catena::gpu {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / 32;
+
+// S: in which elements of T add up.
+template <class T>
+struct Adder {
+  using S = T;
+  static __device__ S load(T v) { return v; }
+  static __device__ T store(S v) { return v; }
+  static __device__ S add(S a, S b) { return S(a + b); }
+};
+template <class T>
+struct AdderInFloat {
+  using S = float;
+  static __device__ float load(T v) { return widen(v); }
+  static __device__ T store(float v) { return Narrow<T>::from(v); }
+  static __device__ float add(float a, float b) { return a + b; }
+};
+template <>
+struct Adder<__half> : AdderInFloat<__half> {};
+template <>
+struct Adder<__nv_bfloat16> : AdderInFloat<__nv_bfloat16> {};
+template <>
+struct Adder<bool> {
+  using S = bool;
+  static __device__ bool load(bool v) { return v; }
+  static __device__ bool store(bool v) { return v; }
+  static __device__ bool add(bool a, bool b) { return a || b; }
+};
+
+// ---- any order ----------------------------------------------------------------------------------
+
+__device__ inline void atomic_add(float* to, float v) { atomicAdd(to, v); }
+__device__ inline void atomic_add(double* to, double v) { atomicAdd(to, v); }
+__device__ inline void atomic_add(int32_t* to, int32_t v) { atomicAdd(to, v); }
+__device__ inline void atomic_add(int64_t* to, int64_t v) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(v));
+}
+__device__ inline void atomic_add(float4* to, float4 v) {
+#if __CUDA_ARCH__ >= 900
+  atomicAdd(to, v);
+#else
+  atomicAdd(&to->x, v.x);
+  atomicAdd(&to->y, v.y);
+  atomicAdd(&to->z, v.z);
+  atomicAdd(&to->w, v.w);
+#endif
+}
+
+constexpr int kAddsInFlight = 4;
+
+// A thread adds kAddsInFlight units of the values, which lie a block apart, so that their positions
+// and then their values are loaded together. `units` are those of a slice.
+template <class Unit, class I, class By>
+__global__ void __launch_bounds__(kThreads)
+    atomic_kernel(ScatterArgs args, By by_units, By by_count, int64_t units, int64_t total) {
+  using N = typename By::Place;
+  const I* positions = static_cast<const I*>(args.positions.data);
+  const Unit* values = static_cast<const Unit*>(args.values);
+  Unit* target = static_cast<Unit*>(args.target);
+  const int64_t step = int64_t(gridDim.x) * kThreads * kAddsInFlight;
+  for (int64_t start = int64_t(blockIdx.x) * kThreads * kAddsInFlight + threadIdx.x; start < total;
+       start += step) {
+    Unit value[kAddsInFlight];
+    int64_t place[kAddsInFlight];
+#pragma unroll
+    for (int u = 0; u < kAddsInFlight; ++u) {
+      const int64_t i = start + u * kThreads;
+      if (i >= total) break;
+      N unit, j;
+      const N row = by_count(by_units(N(i), unit), j);
+      const int64_t p = resolve(positions[j], args.extent, false);
+      place[u] = (int64_t(row) * args.extent + p) * units + int64_t(unit);
+      value[u] = values[i];
+    }
+#pragma unroll
+    for (int u = 0; u < kAddsInFlight; ++u) {
+      if (start + u * kThreads < total) atomic_add(target + place[u], value[u]);
+    }
+  }
+}
+
+template <class Unit, class I>
+void launch_atomic_units(const ScatterArgs& args, int64_t units, const Launch& launch) {
+  const int64_t count = args.positions.count, total = args.outer * count * units;
+  const unsigned blocks = loop_blocks(total, kThreads * kAddsInFlight, launch, 32);
+  with_dividers(total, units, count, [&](auto by_units, auto by_count) {
+    atomic_kernel<Unit, I>
+        <<<blocks, kThreads, 0, launch.stream>>>(args, by_units, by_count, units, total);
+  });
+}
+
+template <class T, class I>
+void launch_atomic(const ScatterArgs& args, const Launch& launch) {
+  if constexpr (sizeof(T) == 4 && std::is_floating_point_v<T>) {
+    const uintptr_t bits = reinterpret_cast<uintptr_t>(args.target) |
+                           reinterpret_cast<uintptr_t>(args.values) | uintptr_t(args.inner * 4);
+    if (bits % 16 == 0) return launch_atomic_units<float4, I>(args, args.inner / 4, launch);
+  }
+  launch_atomic_units<T, I>(args, args.inner, launch);
+}
+
+// ---- in order -----------------------------------------------------------------------------------
+
+constexpr int kChunk = 128;  // elements of a slice that one warp adds up at a time
+
+// The sums of one warp over its chunk of a slice of the target; element q * 32 + lane is the
+// lane's.
+template <class T>
+struct ChunkSums {
+  using A = Adder<T>;
+  typename A::S sums[kChunk / 32];
+  int lane, width;
+
+  __device__ ChunkSums(const T* to, int64_t inner, int64_t first) {
+    lane = threadIdx.x % 32;
+    width = int(inner - first < kChunk ? inner - first : kChunk);
+#pragma unroll
+    for (int q = 0; q < kChunk / 32; ++q)
+      sums[q] = valid(q) ? A::load(to[q * 32 + lane]) : typename A::S(0);
+  }
+  __device__ bool valid(int q) const { return q * 32 + lane < width; }
+  __device__ void add(const T* from) {
+#pragma unroll
+    for (int q = 0; q < kChunk / 32; ++q)
+      if (valid(q)) sums[q] = A::add(sums[q], A::load(from[q * 32 + lane]));
+  }
+  __device__ void store(T* to) const {
+#pragma unroll
+    for (int q = 0; q < kChunk / 32; ++q)
+      if (valid(q)) to[q * 32 + lane] = A::store(sums[q]);
+  }
+};
+
+// The chunks of a slice are shared out over the grid's y, of which there are at most 65535.
+template <class F>
+__device__ void for_chunks(int64_t inner, const F& f) {
+  for (int64_t first = int64_t(blockIdx.y) * kChunk; first < inner;
+       first += int64_t(gridDim.y) * kChunk)
+    f(first);
+}
+unsigned chunk_blocks(int64_t inner) {
+  const int64_t chunks = (inner + kChunk - 1) / kChunk;
+  return unsigned(chunks < 65535 ? chunks : 65535);
+}
+
+// A warp a slice of the target: it looks through the positions in order, 32 at a time, and adds the
+// slices that belong here.
+template <class T, class I>
+__global__ void __launch_bounds__(kThreads) searching_kernel(ScatterArgs args) {
+  const I* positions = static_cast<const I*>(args.positions.data);
+  const int lane = threadIdx.x % 32;
+  const int64_t slices = args.outer * args.extent, count = args.positions.count;
+  for (int64_t s = int64_t(blockIdx.x) * kWarps + threadIdx.x / 32; s < slices;
+       s += int64_t(gridDim.x) * kWarps) {
+    const int64_t row = s / args.extent, own = s % args.extent;
+    const T* values = static_cast<const T*>(args.values) + row * count * args.inner;
+    for_chunks(args.inner, [&](int64_t first) {
+      T* to = static_cast<T*>(args.target) + s * args.inner + first;
+      ChunkSums<T> sums(to, args.inner, first);
+      bool touched = false;
+      for (int64_t j0 = 0; j0 < count; j0 += 32) {
+        const int64_t j = j0 + lane;
+        const bool match = j < count && resolve(positions[j], args.extent, false) == own;
+        unsigned matches = __ballot_sync(kAllLanes, match);
+        touched = touched || matches != 0;
+        for (; matches; matches &= matches - 1)
+          sums.add(values + (j0 + __ffs(int(matches)) - 1) * args.inner + first);
+      }
+      if (touched) sums.store(to);
+    });
+  }
+}
+
+// Of the sorted positions from `j`, the numbers of up to 32 that are `own`; lane l has the l-th.
+struct Run {
+  int length;
+  int64_t number;
+};
+template <class K>
+__device__ Run run_from(const ScatterArgs& args, int64_t j, K own, int lane) {
+  const K* sorted = static_cast<const K*>(args.sorted);
+  const int64_t mine = j + lane;
+  const bool same = mine < args.positions.count && sorted[mine] == own;
+  const unsigned ended = ~__ballot_sync(kAllLanes, same);
+  return {ended ? __ffs(int(ended)) - 1 : 32, same ? args.numbers[mine] : 0};
+}
+
+// A warp a run of equal positions and a chunk of their slices, for slices of some length.
+template <class T, class K>
+__global__ void __launch_bounds__(kThreads) sorted_kernel(ScatterArgs args) {
+  const K* sorted = static_cast<const K*>(args.sorted);
+  const int lane = threadIdx.x % 32;
+  const int64_t count = args.positions.count;
+  for (int64_t w = int64_t(blockIdx.x) * kWarps + threadIdx.x / 32; w < args.outer * count;
+       w += int64_t(gridDim.x) * kWarps) {
+    const int64_t row = w / count, begin = w - row * count;
+    const K own = sorted[begin];
+    if (begin > 0 && sorted[begin - 1] == own) continue;  // not where a run begins
+    const T* slices = static_cast<const T*>(args.values) + row * count * args.inner;
+    T* slice = static_cast<T*>(args.target) + (row * args.extent + int64_t(own)) * args.inner;
+    for_chunks(args.inner, [&](int64_t first) {
+      ChunkSums<T> sums(slice + first, args.inner, first);
+      Run run;
+      int64_t j = begin;
+      do {
+        run = run_from(args, j, own, lane);
+#pragma unroll 4
+        for (int r = 0; r < run.length; ++r)
+          sums.add(slices + __shfl_sync(kAllLanes, run.number, r) * args.inner + first);
+        j += 32;
+      } while (run.length == 32);
+      sums.store(slice + first);
+    });
+  }
+}
+
+// The same for short slices: the lanes load the elements of 32 slices together, which are then
+// added in order.
+template <class T, class K>
+__global__ void __launch_bounds__(kThreads) sorted_short_kernel(ScatterArgs args) {
+  using A = Adder<T>;
+  const K* sorted = static_cast<const K*>(args.sorted);
+  const int lane = threadIdx.x % 32;
+  const int64_t count = args.positions.count;
+  for (int64_t w = int64_t(blockIdx.x) * kWarps + threadIdx.x / 32; w < args.outer * count;
+       w += int64_t(gridDim.x) * kWarps) {
+    const int64_t row = w / count, begin = w - row * count;
+    const K own = sorted[begin];
+    if (begin > 0 && sorted[begin - 1] == own) continue;
+    const T* values = static_cast<const T*>(args.values) + row * count * args.inner;
+    T* to = static_cast<T*>(args.target) + (row * args.extent + int64_t(own)) * args.inner;
+    for (int64_t k = 0; k < args.inner; ++k) {
+      typename A::S sum = A::load(to[k]);
+      Run run;
+      int64_t j = begin;
+      do {
+        run = run_from(args, j, own, lane);
+        const typename A::S value =
+            lane < run.length ? A::load(values[run.number * args.inner + k]) : typename A::S(0);
+        for (int r = 0; r < run.length; ++r) sum = A::add(sum, __shfl_sync(kAllLanes, value, r));
+        j += 32;
+      } while (run.length == 32);
+      if (lane == 0) to[k] = A::store(sum);
+    }
+  }
+}
+
+unsigned warp_blocks(int64_t units) {
+  const int64_t wanted = (units + kWarps - 1) / kWarps, most = int64_t(1) << 30;
+  return unsigned(wanted < most ? wanted : most);
+}
+
+constexpr int kShortSlice = 16;
+
+template <class T, class K>
+void launch_sorted(const ScatterArgs& args, const Launch& launch) {
+  const unsigned blocks = warp_blocks(args.outer * args.positions.count);
+  if (args.inner < kShortSlice) {
+    sorted_short_kernel<T, K><<<blocks, kThreads, 0, launch.stream>>>(args);
+  } else {
+    const dim3 grid(blocks, chunk_blocks(args.inner));
+    sorted_kernel<T, K><<<grid, kThreads, 0, launch.stream>>>(args);
+  }
+}
+
+template <class T, class I>
+void launch_in_order(const ScatterArgs& args, const Launch& launch) {
+  if (!args.sorted) {
+    const dim3 grid(warp_blocks(args.outer * args.extent), chunk_blocks(args.inner));
+    searching_kernel<T, I><<<grid, kThreads, 0, launch.stream>>>(args);
+  } else if (sorted_positions_are_wide(args.extent)) {
+    launch_sorted<T, int64_t>(args, launch);
+  } else {
+    launch_sorted<T, uint32_t>(args, launch);
+  }
+}
+
+template <class I>
+void launch_positions(ScatterType type, bool ordered, const ScatterArgs& args,
+                      const Launch& launch) {
+  switch (type) {
+    case ScatterType::kF16:
+      return launch_in_order<__half, I>(args, launch);
+    case ScatterType::kBf16:
+      return launch_in_order<__nv_bfloat16, I>(args, launch);
+    case ScatterType::kF32:
+      return ordered ? launch_in_order<float, I>(args, launch)
+                     : launch_atomic<float, I>(args, launch);
+    case ScatterType::kF64:
+      return ordered ? launch_in_order<double, I>(args, launch)
+                     : launch_atomic<double, I>(args, launch);
+    case ScatterType::kI8:
+      return launch_in_order<uint8_t, I>(args, launch);
+    case ScatterType::kI16:
+      return launch_in_order<uint16_t, I>(args, launch);
+    case ScatterType::kI32:
+      return launch_atomic<int32_t, I>(args, launch);
+    case ScatterType::kI64:
+      return launch_atomic<int64_t, I>(args, launch);
+    case ScatterType::kBool:
+      return launch_in_order<bool, I>(args, launch);
+  }
+}
+
+// Positions as numbers of places, which can be sorted.
+template <class I, class K>
+__global__ void resolve_kernel(const I* positions, int64_t count, int64_t extent, K* places) {
+  for (int64_t i = int64_t(blockIdx.x) * kThreads + threadIdx.x; i < count;
+       i += int64_t(gridDim.x) * kThreads)
+    places[i] = K(resolve(positions[i], extent, false));
+}
+
+template <class I>
+void resolve_to(const Positions& positions, int64_t extent, void* places, const Launch& launch) {
+  const I* data = static_cast<const I*>(positions.data);
+  const unsigned blocks = loop_blocks(positions.count, kThreads, launch);
+  if (sorted_positions_are_wide(extent))
+    resolve_kernel<<<blocks, kThreads, 0, launch.stream>>>(data, positions.count, extent,
+                                                           static_cast<int64_t*>(places));
+  else
+    resolve_kernel<<<blocks, kThreads, 0, launch.stream>>>(data, positions.count, extent,
+                                                           static_cast<uint32_t*>(places));
+}
+
+}  // namespace
+
+// From about 2^20 looks at 32 positions on, sorting takes less time.
+constexpr int64_t kManyLooks = int64_t(1) << 20;
+
+bool scatter_wants_sorted(ScatterType type, bool ordered, const ScatterArgs& args) {
+  const bool integer = type == ScatterType::kI32 || type == ScatterType::kI64;
+  const bool wide_float = type == ScatterType::kF32 || type == ScatterType::kF64;
+  if (integer || (wide_float && !ordered)) return false;
+  const int64_t chunks = (args.inner + kChunk - 1) / kChunk;
+  const int64_t looks = (args.positions.count + 31) / 32;
+  return args.outer * args.extent > kManyLooks / (looks * chunks);
+}
+
+void launch_resolve_positions(const Positions& positions, int64_t extent, void* places,
+                              const Launch& launch) {
+  if (positions.wide)
+    resolve_to<int64_t>(positions, extent, places, launch);
+  else
+    resolve_to<int32_t>(positions, extent, places, launch);
+}
+
+void launch_scatter_add(ScatterType type, bool ordered, const ScatterArgs& args,
+                        const Launch& launch) {
+  if (args.positions.wide)
+    launch_positions<int64_t>(type, ordered, args, launch);
+  else
+    launch_positions<int32_t>(type, ordered, args, launch);
+}
+
+}  // namespace catena::gpu

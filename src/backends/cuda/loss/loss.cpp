@@ -1,0 +1,86 @@
+// Glue of the loss and accuracy slots.
+#include "backends/cuda/loss/loss.h"
+
+#include "backends/cuda/register.h"
+#include "backends/cuda/runtime/glue.h"
+#include "catena/kernels/loss.h"
+
+namespace catena::gpu {
+namespace {
+
+SampleArgs samples_of(const Array& x, const Array& t) {
+  SampleArgs s{};
+  s.x = x.raw_data();
+  s.t = t.data<int32_t>();
+  s.outer = x.shape()[0];
+  s.classes = x.shape()[1];
+  s.inner = x.shape()[2];
+  return s;
+}
+
+// Gives scratch memory to a reduction of several blocks; the storage may go when the kernel is
+// queued, as later users of the memory come after it in the stream.
+StoragePtr add_scratch(SampleArgs& s, int blocks, Device device, const Launch& launch) {
+  if (blocks == 1) return {};
+  const size_t tally_bytes = static_cast<size_t>(blocks) * sizeof(Tally);
+  StoragePtr scratch = allocate(device, tally_bytes + sizeof(unsigned));
+  s.tallies = static_cast<Tally*>(scratch->data);
+  s.finished_blocks = reinterpret_cast<unsigned*>(static_cast<char*>(scratch->data) + tally_bytes);
+  CATENA_CUDA_CHECK(cudaMemsetAsync(s.finished_blocks, 0, sizeof(unsigned), launch.stream));
+  return scratch;
+}
+
+CrossEntropyArgs arguments(const CrossEntropyCall& call) {
+  CrossEntropyArgs args{};
+  args.samples = samples_of(*call.x, *call.t);
+  args.samples.has_ignore = true;
+  args.samples.ignore_label = call.ignore_label;
+  args.normalize = call.normalize;
+  args.lse = call.lse->raw_data();
+  args.count = call.count->raw_data();
+  args.loss = call.loss ? call.loss->raw_data() : nullptr;
+  return args;
+}
+
+void cross_entropy(const CrossEntropyCall& call) {
+  CrossEntropyArgs args = arguments(call);
+  const Launch launch = launch_for(*call.x);
+  const int blocks = sample_blocks(args.samples, launch);
+  const StoragePtr scratch = add_scratch(args.samples, blocks, call.x->device(), launch);
+  launch_cross_entropy(float_code("softmax_cross_entropy", call.x->dtype()), args, blocks, launch);
+  check_launch("softmax_cross_entropy");
+}
+
+void cross_entropy_grad(const CrossEntropyGradCall& call) {
+  const auto& [forward, gloss, gx] = call;
+  if (gx.size() == 0) return;
+  CrossEntropyArgs args = arguments(forward);
+  args.gloss = gloss.raw_data();
+  args.gx = gx.raw_data();
+  args.aligned = aligned16(args.samples.x) && aligned16(args.gx);
+  launch_cross_entropy_grad(float_code("softmax_cross_entropy_grad", gx.dtype()), args,
+                            launch_for(gx));
+  check_launch("softmax_cross_entropy_grad");
+}
+
+void accuracy(const AccuracyCall& call) {
+  const auto& [x, t, has_ignore, ignore_label, result] = call;
+  SampleArgs args = samples_of(x, t);
+  args.has_ignore = has_ignore;
+  args.ignore_label = ignore_label;
+  const Launch launch = launch_for(x);
+  const int blocks = sample_blocks(args, launch);
+  const StoragePtr scratch = add_scratch(args, blocks, x.device(), launch);
+  launch_accuracy(float_code("accuracy", x.dtype()), args, result.raw_data(), blocks, launch);
+  check_launch("accuracy");
+}
+
+}  // namespace
+
+void register_loss_kernels() {
+  kernels::softmax_cross_entropy.provide<&cross_entropy>(DeviceType::kCuda, "cuda");
+  kernels::softmax_cross_entropy_grad.provide<&cross_entropy_grad>(DeviceType::kCuda, "cuda");
+  kernels::accuracy.provide<&accuracy>(DeviceType::kCuda, "cuda");
+}
+
+}  // namespace catena::gpu

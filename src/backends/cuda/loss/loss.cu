@@ -1,0 +1,320 @@
+// Softmax cross entropy and its gradient, accuracy, label range: one kernel each.
+//
+// A warp, a block or a thread takes a sample, depending on how its classes lie in memory. Results
+// of blocks are added by the last block to finish, always in the same order, so that equal calls
+// give equal bits.
+#include "backends/cuda/common/block_reduce.cuh"
+#include "backends/cuda/common/float_access.cuh"
+#include "backends/cuda/loss/loss.h"
+
+namespace catena::gpu {
+namespace {
+
+enum Sharing { kWarpRow, kBlockRow, kThreadColumn };
+
+constexpr int64_t kThreadClasses = 32;
+constexpr int64_t kWarpClasses = 1024;    // more classes than this share a block
+constexpr int64_t kOneBlockWork = 16384;  // fewer elements than this are one block's work
+constexpr int kThreads = 256, kOneBlockThreads = 1024;
+
+__host__ __device__ inline Sharing sharing_of(const SampleArgs& s) {
+  if (s.inner > 1) return kThreadColumn;
+  return s.classes <= kWarpClasses ? kWarpRow : kBlockRow;
+}
+
+// The same where a block has a thread for every sample: few classes are then read one by one.
+__host__ __device__ inline Sharing small_sharing_of(const SampleArgs& s) {
+  const bool thread_each = s.classes <= kThreadClasses && s.outer * s.inner <= kOneBlockThreads;
+  return thread_each ? kThreadColumn : sharing_of(s);
+}
+
+__device__ inline int64_t first_element(const SampleArgs& s, int64_t sample) {
+  if (s.inner == 1) return sample * s.classes;
+  return sample / s.inner * s.classes * s.inner + sample % s.inner;
+}
+
+// Calls f(sample) in every thread of the group that shares the sample.
+template <Sharing kSharing, class F>
+__device__ void for_samples(const SampleArgs& s, F f) {
+  const int64_t samples = s.outer * s.inner;
+  const int per_block = kSharing == kWarpRow    ? blockDim.x / 32
+                        : kSharing == kBlockRow ? 1
+                                                : blockDim.x;
+  const int mine = kSharing == kWarpRow    ? threadIdx.x / 32
+                   : kSharing == kBlockRow ? 0
+                                           : threadIdx.x;
+  for (int64_t i = int64_t(blockIdx.x) * per_block + mine; i < samples;
+       i += int64_t(gridDim.x) * per_block)
+    f(i);
+}
+
+// Whether this thread speaks for the group, and its place in it.
+template <Sharing kSharing>
+__device__ int place() {
+  return kSharing == kWarpRow ? threadIdx.x % 32 : kSharing == kBlockRow ? threadIdx.x : 0;
+}
+
+// Log of the sum of exponentials of one sample's classes; the group's threads all get it.
+template <class T, Sharing kSharing>
+__device__ Compute<T> log_sum_exp(const T* x, int64_t classes, int64_t step, Compute<T>* shared) {
+  using C = Compute<T>;
+  if constexpr (kSharing == kWarpRow) {
+    C maximum = lowest<C>(), sum = C(0);
+    for (int i = place<kSharing>(); i < classes; i += 32)
+      maximum = MaxOp()(maximum, C(widen(x[i])));
+    maximum = warp_reduce(maximum, MaxOp());
+    for (int i = place<kSharing>(); i < classes; i += 32) sum += exp_of(widen(x[i]) - maximum);
+    return maximum + log_of(warp_reduce(sum, AddOp()));
+  } else if constexpr (kSharing == kBlockRow) {
+    LogSum<C> s;
+    for (int64_t i = threadIdx.x; i < classes; i += blockDim.x) s.add(widen(x[i]));
+    return block_log_sum(s, shared).value();
+  } else if (classes <= kThreadClasses) {
+    C maximum = lowest<C>(), sum = C(0);
+    for (int i = 0; i < classes; ++i) maximum = MaxOp()(maximum, C(widen(x[i * step])));
+    for (int i = 0; i < classes; ++i) sum += exp_of(widen(x[i * step]) - maximum);
+    return maximum + log_of(sum);
+  } else {
+    LogSum<C> s;
+    for (int64_t i = 0; i < classes; ++i) s.add(widen(x[i * step]));
+    return s.value();
+  }
+}
+
+// Adds the threads' numbers over all blocks; f(total) runs in one thread of the last block.
+template <class F>
+__device__ void add_up(double sum, long long valid, const SampleArgs& s, F f) {
+  __shared__ double sums[32];
+  __shared__ long long counts[32];
+  __shared__ bool last;
+  sum = block_reduce(sum, AddOp(), sums);
+  valid = block_reduce(valid, AddOp(), counts);
+  if (gridDim.x > 1) {
+    if (threadIdx.x == 0) {
+      s.tallies[blockIdx.x] = {sum, valid};
+      __threadfence();
+      last = atomicAdd(s.finished_blocks, 1u) == gridDim.x - 1;
+    }
+    __syncthreads();
+    if (!last) return;
+    __threadfence();
+    sum = 0;
+    valid = 0;
+    for (unsigned b = threadIdx.x; b < gridDim.x; b += blockDim.x) {
+      const volatile Tally* tally = &s.tallies[b];
+      sum += tally->sum;
+      valid += tally->valid;
+    }
+    sum = block_reduce(sum, AddOp(), sums);
+    valid = block_reduce(valid, AddOp(), counts);
+  }
+  if (threadIdx.x == 0) f(Tally{sum, valid});
+}
+
+template <class T, Sharing kSharing>
+__global__ void __launch_bounds__(kOneBlockThreads) cross_entropy_kernel(CrossEntropyArgs args) {
+  using C = Compute<T>;
+  __shared__ C shared[64];
+  const SampleArgs& s = args.samples;
+  double sum = 0;
+  long long valid = 0;
+  for_samples<kSharing>(s, [&](int64_t i) {
+    const T* x = static_cast<const T*>(s.x) + first_element(s, i);
+    const C lse = log_sum_exp<T, kSharing>(x, s.classes, s.inner, shared);
+    if (place<kSharing>() != 0) return;
+    static_cast<C*>(args.lse)[i] = lse;
+    const int32_t label = s.t[i];
+    if (label == s.ignore_label) return;
+    ++valid;
+    if (label < 0 || label >= s.classes)
+      sum = not_a_number<double>();
+    else
+      sum += double(lse) - double(widen(x[label * s.inner]));
+  });
+  add_up(sum, valid, s, [&](Tally total) {
+    const long long divisor = args.normalize ? total.valid : s.outer;
+    const double count = double(divisor > 1 ? divisor : 1);
+    *static_cast<C*>(args.count) = C(count);
+    *static_cast<T*>(args.loss) = Narrow<T>::from(C(total.sum / count));
+  });
+}
+
+// Elements of a row in packs of N; with kThreadColumn one element at a time over everything.
+template <class T, Sharing kSharing, int N>
+__global__ void __launch_bounds__(kThreads) cross_entropy_grad_kernel(CrossEntropyArgs args) {
+  using C = Compute<T>;
+  using P = Pack<T, N>;
+  const SampleArgs& s = args.samples;
+  const T* x = static_cast<const T*>(s.x);
+  T* gx = static_cast<T*>(args.gx);
+  const C* lse = static_cast<const C*>(args.lse);
+  const C factor = widen(*static_cast<const T*>(args.gloss)) / *static_cast<const C*>(args.count);
+  auto value = [&](C v, C row_lse, int32_t label, int64_t index) {
+    if (label == s.ignore_label) return C(0);
+    const C g = exp_of(v - row_lse) * factor;
+    return index == label ? g - factor : g;
+  };
+  if constexpr (kSharing == kThreadColumn) {
+    const int64_t size = s.outer * s.classes * s.inner, stride = int64_t(gridDim.x) * blockDim.x;
+    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < size; i += stride) {
+      const int64_t column = i % s.inner, rest = i / s.inner;
+      const int64_t sample = rest / s.classes * s.inner + column;
+      gx[i] = Narrow<T>::from(value(widen(x[i]), lse[sample], s.t[sample], rest % s.classes));
+    }
+  } else {
+    const int members = kSharing == kWarpRow ? 32 : blockDim.x;
+    for_samples<kSharing>(s, [&](int64_t row) {
+      const C row_lse = lse[row];
+      const int32_t label = s.t[row];
+      const P* from = reinterpret_cast<const P*>(x + row * s.classes);
+      P* to = reinterpret_cast<P*>(gx + row * s.classes);
+      for (int64_t i = place<kSharing>(); i < s.classes / N; i += members) {
+        P v = from[i];
+#pragma unroll
+        for (int k = 0; k < N; ++k)
+          v.v[k] = Narrow<T>::from(value(widen(v.v[k]), row_lse, label, i * N + k));
+        to[i] = v;
+      }
+    });
+  }
+}
+
+// The first of the largest; NaN is larger than everything.
+template <class C>
+struct Best {
+  C value;
+  int64_t index;
+
+  __device__ void merge(C v, int64_t i) {
+    const bool nan = v != v, own_nan = value != value;
+    const bool equal = v == value || (nan && own_nan);
+    if (equal ? i < index : nan || (!own_nan && v > value)) {
+      value = v;
+      index = i;
+    }
+  }
+};
+
+template <class C>
+__device__ Best<C> warp_best(Best<C> b) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) {
+    const C value = __shfl_xor_sync(kAllLanes, b.value, offset);
+    const long long index = __shfl_xor_sync(kAllLanes, (long long)b.index, offset);
+    b.merge(value, index);
+  }
+  return b;
+}
+
+template <class T, Sharing kSharing>
+__device__ int64_t arg_max(const T* x, int64_t classes, int64_t step) {
+  using C = Compute<T>;
+  __shared__ C values[32];
+  __shared__ int64_t indices[32];
+  Best<C> best{lowest<C>(), classes};
+  const int members = kSharing == kWarpRow ? 32 : kSharing == kBlockRow ? blockDim.x : 1;
+  for (int64_t i = place<kSharing>(); i < classes; i += members) best.merge(widen(x[i * step]), i);
+  if constexpr (kSharing != kThreadColumn) best = warp_best(best);
+  if constexpr (kSharing == kBlockRow) {
+    if (threadIdx.x % 32 == 0) {
+      values[threadIdx.x / 32] = best.value;
+      indices[threadIdx.x / 32] = best.index;
+    }
+    __syncthreads();
+    for (int w = 0; w < int(blockDim.x / 32); ++w) best.merge(values[w], indices[w]);
+    __syncthreads();
+  }
+  return best.index;
+}
+
+template <class T, Sharing kSharing>
+__global__ void __launch_bounds__(kOneBlockThreads) accuracy_kernel(SampleArgs s, void* result) {
+  double correct = 0;
+  long long valid = 0;
+  for_samples<kSharing>(s, [&](int64_t i) {
+    const int64_t best =
+        arg_max<T, kSharing>(static_cast<const T*>(s.x) + first_element(s, i), s.classes, s.inner);
+    if (place<kSharing>() != 0 || (s.has_ignore && s.t[i] == s.ignore_label)) return;
+    ++valid;
+    if (best == s.t[i]) correct += 1;
+  });
+  add_up(correct, valid, s, [&](Tally total) {
+    const double share = total.sum / double(total.valid > 1 ? total.valid : 1);
+    *static_cast<Compute<T>*>(result) = Compute<T>(share);
+  });
+}
+
+// Runs the statement with kSharing known to the compiler.
+#define CATENA_SHARING_SWITCH(sharing, ...)       \
+  switch (sharing) {                              \
+    case kWarpRow: {                              \
+      constexpr Sharing kSharing = kWarpRow;      \
+      __VA_ARGS__;                                \
+      break;                                      \
+    }                                             \
+    case kBlockRow: {                             \
+      constexpr Sharing kSharing = kBlockRow;     \
+      __VA_ARGS__;                                \
+      break;                                      \
+    }                                             \
+    case kThreadColumn: {                         \
+      constexpr Sharing kSharing = kThreadColumn; \
+      __VA_ARGS__;                                \
+      break;                                      \
+    }                                             \
+  }
+
+int threads_for(int blocks) { return blocks == 1 ? kOneBlockThreads : kThreads; }
+
+}  // namespace
+
+int sample_blocks(const SampleArgs& s, const Launch& launch) {
+  const int64_t samples = s.outer * s.inner;
+  if (samples * s.classes <= kOneBlockWork) return 1;
+  const Sharing sharing = sharing_of(s);
+  const int64_t per_block = sharing == kWarpRow    ? kThreads / 32
+                            : sharing == kBlockRow ? 1
+                                                   : kThreads;
+  const int64_t wanted = (samples + per_block - 1) / per_block,
+                most = int64_t(launch.multiprocessors) * 8;
+  return int(wanted < most ? wanted : most);
+}
+
+void launch_cross_entropy(Float type, const CrossEntropyArgs& args, int blocks,
+                          const Launch& launch) {
+  CATENA_FLOAT_SWITCH(
+      type, CATENA_SHARING_SWITCH(small_sharing_of(args.samples),
+                                  (cross_entropy_kernel<T, kSharing>
+                                   <<<blocks, threads_for(blocks), 0, launch.stream>>>(args))))
+}
+
+void launch_cross_entropy_grad(Float type, const CrossEntropyArgs& args, const Launch& launch) {
+  const SampleArgs& s = args.samples;
+  const Sharing sharing = sharing_of(s);
+  const int64_t samples = s.outer * s.inner;
+  const int64_t wanted = sharing == kWarpRow    ? (samples + 7) / 8
+                         : sharing == kBlockRow ? samples
+                                                : (samples * s.classes + kThreads - 1) / kThreads;
+  const int64_t most = int64_t(launch.multiprocessors) * 16;
+  const unsigned blocks = unsigned(wanted < most ? wanted : most);
+  CATENA_FLOAT_SWITCH(type, {
+    if (sharing != kThreadColumn && args.aligned && s.classes % kPack<T> == 0) {
+      CATENA_SHARING_SWITCH(sharing, (cross_entropy_grad_kernel<T, kSharing, kPack<T>>
+                                      <<<blocks, kThreads, 0, launch.stream>>>(args)))
+    } else {
+      CATENA_SHARING_SWITCH(sharing, (cross_entropy_grad_kernel<T, kSharing, 1>
+                                      <<<blocks, kThreads, 0, launch.stream>>>(args)))
+    }
+  })
+}
+
+void launch_accuracy(Float type, const SampleArgs& args, void* result, int blocks,
+                     const Launch& launch) {
+  CATENA_FLOAT_SWITCH(
+      type,
+      CATENA_SHARING_SWITCH(small_sharing_of(args),
+                            (accuracy_kernel<T, kSharing>
+                             <<<blocks, threads_for(blocks), 0, launch.stream>>>(args, result))))
+}
+
+}  // namespace catena::gpu

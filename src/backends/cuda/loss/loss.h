@@ -1,0 +1,48 @@
+// Softmax cross entropy, accuracy and label ranges: plain arguments.
+#pragma once
+
+#include "backends/cuda/runtime/launch.h"
+
+namespace catena::gpu {
+
+// What one block found; the last block to finish adds them up in order.
+struct Tally {
+  double sum;
+  long long valid;
+};
+
+// Samples are the (outer, inner) positions of x (outer, classes, inner) and of t.
+struct SampleArgs {
+  const void* x;
+  const int32_t* t;
+  int64_t outer, classes, inner;
+  bool has_ignore;
+  int32_t ignore_label;
+  // Scratch for several blocks: one tally a block and a counter that starts at zero.
+  Tally* tallies;
+  unsigned* finished_blocks;
+};
+
+struct CrossEntropyArgs {
+  SampleArgs samples;
+  bool normalize;
+  void* lse;    // compute type
+  void* count;  // compute type
+  void* loss;   // storage type
+  // Gradient only.
+  const void* gloss;  // storage type
+  void* gx;
+  bool aligned;  // x and gx are multiples of 16
+};
+
+// Blocks that a reduction over these samples uses; with one, no scratch is needed.
+int sample_blocks(const SampleArgs& samples, const Launch& launch);
+
+void launch_cross_entropy(Float type, const CrossEntropyArgs& args, int blocks,
+                          const Launch& launch);
+void launch_cross_entropy_grad(Float type, const CrossEntropyArgs& args, const Launch& launch);
+// result: float32, or float64 when x is.
+void launch_accuracy(Float type, const SampleArgs& args, void* result, int blocks,
+                     const Launch& launch);
+
+}  // namespace catena::gpu

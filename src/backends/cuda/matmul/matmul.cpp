@@ -1,0 +1,170 @@
+// Glue of the matmul slot: chooses between cuBLASLt and the kernels of our own.
+#include "backends/cuda/matmul/matmul.h"
+
+#include <optional>
+
+#include "backends/cuda/matmul/cublaslt.h"
+#include "backends/cuda/register.h"
+#include "backends/cuda/runtime/glue.h"
+#include "catena/core/config.h"
+#include "catena/kernels/matmul.h"
+
+namespace catena::gpu {
+namespace {
+
+Matrix matrix_of(const Array& a) {
+  const int axis = a.ndim() - 2;
+  const int64_t size = a.itemsize();
+  const Strides& s = a.strides();
+  return {a.raw_data(), s[size_t(axis)] / size, s[size_t(axis) + 1] / size,
+          axis == 1 ? s[0] / size : 0};
+}
+
+Product product_of(const MatmulCall& call) {
+  Product p{};
+  const Array& c = *call.output;
+  const int axis = c.ndim() - 2;
+  p.m = c.shape()[size_t(axis)];
+  p.n = c.shape()[size_t(axis) + 1];
+  p.k = call.a->shape()[size_t(axis) + 1];
+  p.batch = axis == 1 ? c.shape()[0] : 1;
+  p.a = matrix_of(*call.a);
+  p.b = matrix_of(*call.b);
+  p.c = matrix_of(c);
+  p.bias = call.bias ? call.bias->raw_data() : nullptr;
+  p.relu = call.activation == Activation::kRelu;
+  p.accumulate = call.accumulate;
+  return p;
+}
+
+Number number_code(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kBool:
+      return Number::kBool;
+    case Dtype::kInt8:
+    case Dtype::kUInt8:
+      return Number::kI8;
+    case Dtype::kInt16:
+    case Dtype::kUInt16:
+      return Number::kI16;
+    case Dtype::kInt32:
+    case Dtype::kUInt32:
+      return Number::kI32;
+    case Dtype::kInt64:
+    case Dtype::kUInt64:
+      return Number::kI64;
+    case Dtype::kFloat16:
+      return Number::kF16;
+    case Dtype::kBFloat16:
+      return Number::kBf16;
+    case Dtype::kFloat32:
+      return Number::kF32;
+    case Dtype::kFloat64:
+      return Number::kF64;
+  }
+  fail<DtypeError>("invalid dtype");
+}
+
+// A row-major matrix is the column-major form of its transpose. The result for an operand that must
+// appear as `lines` x `line` with the elements of a line adjacent; empty when it is laid out
+// otherwise.
+std::optional<int64_t> leading(int64_t lines, int64_t line, int64_t line_step,
+                               int64_t element_step) {
+  if (element_step != 1 && line > 1) return {};
+  if (lines == 1) return std::max<int64_t>(line, 1);
+  if (line_step < std::max<int64_t>(line, 1)) return {};
+  return line_step;
+}
+
+// rows x columns as the library sees its transpose: plain when row-major, transposed otherwise.
+std::optional<LibraryMatrix> library_view(const Matrix& m, int64_t rows, int64_t columns) {
+  if (const auto ld = leading(rows, columns, m.row_step, m.column_step)) {
+    return LibraryMatrix{m.data, *ld, m.batch_step, false};
+  }
+  if (const auto ld = leading(columns, rows, m.column_step, m.row_step)) {
+    return LibraryMatrix{m.data, *ld, m.batch_step, true};
+  }
+  return {};
+}
+
+// c = a b in row-major order is c' = b' a' in the library's column-major order, with the bias along
+// the rows of c'.
+std::optional<LibraryProduct> library_product(const Product& p) {
+  const auto a = library_view(p.a, p.m, p.k), b = library_view(p.b, p.k, p.n),
+             c = library_view(p.c, p.m, p.n);
+  if (!a || !b || !c) return {};
+  if (!c->transposed)
+    return LibraryProduct{p.n, p.m, p.k, p.batch, *b, *a, *c, p.bias, p.relu, p.accumulate};
+  if (p.bias) return {};  // the library adds it along the other axis only
+  LibraryMatrix left = *a, right = *b, result = *c;
+  left.transposed = !left.transposed;
+  right.transposed = !right.transposed;
+  result.transposed = false;
+  return LibraryProduct{p.m, p.n, p.k, p.batch, left, right, result, nullptr, p.relu, p.accumulate};
+}
+
+bool run_library(const Product& p, Dtype dtype, int device, const Launch& launch) {
+  const Precision precision = config().matmul_precision;
+  auto library = library_product(p);
+  if (!library || p.batch > INT32_MAX) return false;
+  if (library_matmul(dtype, precision, *library, device, launch.stream)) return true;
+  if ((!p.bias && !p.relu) || p.accumulate) return false;
+  library->bias = nullptr;
+  library->relu = false;
+  if (!library_matmul(dtype, precision, *library, device, launch.stream)) return false;
+  launch_bias_activation(float_code("matmul", dtype), p, launch);
+  return true;
+}
+
+// Small products by kernels of our own. False when this one is for the library.
+bool run_small(const Product& p, Dtype dtype, const Launch& launch) {
+  const bool single = dtype == Dtype::kFloat32;
+  if ((!single && dtype != Dtype::kFloat64) || p.k == 0) return false;
+  if (single && fits_thin_matmul(p, launch)) {
+    launch_thin_matmul(p, launch);
+  } else if (fits_tiny_matmul(p, launch)) {
+    launch_tiny_matmul(!single, p, launch);
+  } else {
+    return false;
+  }
+  check_launch("matmul (small)");
+  return true;
+}
+
+// The providers, in the order in which they are asked. -------------------------------------------
+
+bool is_empty(const Product& p) { return p.m == 0 || p.n == 0 || p.batch == 0; }
+
+bool small_matmul(const MatmulCall& call) {
+  const Product p = product_of(call);
+  return is_empty(p) || run_small(p, call.output->dtype(), launch_for(*call.output));
+}
+
+bool cublaslt_matmul(const MatmulCall& call) {
+  const Product p = product_of(call);
+  const Dtype dtype = call.output->dtype();
+  if (is_empty(p)) return true;
+  if (!is_float(dtype) || p.k == 0) return false;
+  const int device = call.output->device().index();
+  return run_library(p, dtype, device, launch_for(*call.output));
+}
+
+// Any product, by simple tiles.
+void simple_matmul(const MatmulCall& call) {
+  Product p = product_of(call);
+  const Dtype dtype = call.output->dtype();
+  if (is_empty(p)) return;
+  if (is_unsigned_int(dtype)) p.relu = false;  // changes nothing there
+  launch_simple_matmul(number_code(dtype), p, launch_for(*call.output));
+  check_launch("matmul (simple)");
+}
+
+}  // namespace
+
+void register_matmul_kernels() {
+  kernels::matmul.provide(DeviceType::kCuda, "small", &small_matmul, 2);
+  kernels::matmul.provide(DeviceType::kCuda, "cublaslt", &cublaslt_matmul, 1);
+  kernels::matmul.provide<&simple_matmul>(DeviceType::kCuda, "simple");
+}
+
+}  // namespace catena::gpu

@@ -1,0 +1,170 @@
+// Batch normalization, forward: statistics of a batch (it is read once), and their application (it
+// is read and written once).
+#include "backends/cuda/normalization/normalization.h"
+
+#include "backends/cuda/normalization/normalization.cuh"
+
+namespace catena::gpu {
+namespace {
+
+constexpr int kStatisticsPacks = 16, kApplyPacks = 8;    // a thread takes at least as many
+constexpr int kStatisticsBlocks = 8, kApplyBlocks = 16;  // a multiprocessor takes at most
+
+// Mean (a) and sum of squared deviations (b) of n numbers, merged by the formula of Chan et al.
+template <class C>
+struct Moments {
+  C n, a, b;
+  __device__ void merge(const Moments& other) {
+    if (other.n == C(0)) return;
+    const C total = n + other.n, delta = other.a - a, share = other.n / total;
+    a = fused(delta, share, a);
+    b += other.b + delta * delta * (n * share);
+    n = total;
+  }
+};
+
+// Sums of what a thread sees, relative to its first number: as that is one of the numbers, their
+// squares cannot cancel more than the count of the numbers.
+template <class C>
+struct ShiftedSums {
+  C shift = C(0), d = C(0), dd = C(0);
+  int n = 0;
+  __device__ void add(C x) {
+    if (n == 0) shift = x;
+    const C t = x - shift;
+    d += t;
+    dd = fused(t, t, dd);
+    ++n;
+  }
+  __device__ Moments<C> moments() const {
+    if (n == 0) return {C(0), C(0), C(0)};
+    const C step = d / C(n), squares = dd - d * step;
+    return {C(n), shift + step, squares < C(0) ? C(0) : squares};
+  }
+};
+
+template <class T, int N, int kChannels>
+struct StatisticsBody {
+  using C = Compute<T>;
+  const void* x;
+  ShiftedSums<C> sums[kChannels];
+
+  __device__ StatisticsBody(const NormalizationArgs& args, int64_t, bool) : x(args.x) {}
+  __device__ void visit(int64_t i) {
+    const Pack<T, N> p = load_pack<T, N>(x, i);
+#pragma unroll
+    for (int k = 0; k < N; ++k) sums[k % kChannels].add(widen(p.v[k]));
+  }
+  __device__ void found(Moments<C> (&values)[kChannels]) const {
+#pragma unroll
+    for (int k = 0; k < kChannels; ++k) values[k] = sums[k].moments();
+  }
+  __device__ void finish(const NormalizationArgs& args, int64_t channel, int part, int parts) {
+    Moments<C> values[kChannels];
+    found(values);
+    store_rows<C>(args.partials, args.channels, channel, part, parts, values);
+  }
+  __device__ void finish(const NormalizationArgs& args, int64_t channel, int part, int parts,
+                         int across, bool active) {
+    Moments<C> values[kChannels];
+    found(values);
+    store_columns<C>(args.partials, args.channels, channel, part, parts, across, active, values);
+  }
+};
+
+template <class C>
+__global__ void __launch_bounds__(kFinishThreads)
+    finish_statistics(NormalizationArgs args, int64_t unit) {
+  const int64_t channel = finish_channel();
+  if (channel >= args.channels) return;  // whole warps
+  const Moments<C> all = all_parts<C, Moments<C>>(args, channel, unit);
+  if (threadIdx.x % 32 != 0) return;
+  const C m = C(args.outer * args.inner);
+  static_cast<C*>(args.mean)[channel] = all.a;
+  static_cast<C*>(args.inverse_deviation)[channel] = C(1) / root(all.b / m + C(args.eps));
+  if (args.running_mean == nullptr) return;
+  const double decay = args.updates ? 1 - 1 / double(*args.updates) : args.decay;
+  const auto move = [&](void* average, C value) {
+    C& target = static_cast<C*>(average)[channel];
+    target = C(decay * double(target) + (1 - decay) * double(value));
+  };
+  move(args.running_mean, all.a);
+  move(args.running_variance, all.b / (m - C(1)));
+}
+
+template <class T, int N, int kChannels>
+struct ApplyBody {
+  using C = Compute<T>;
+  const void *x, *residual;
+  void* y;
+  bool relu;
+  C mean[kChannels], scale[kChannels], shift[kChannels];
+
+  __device__ ApplyBody(const NormalizationArgs& args, int64_t channel, bool active)
+      : x(args.x), residual(args.residual), y(args.y), relu(args.relu) {
+    if (!active) return;
+#pragma unroll
+    for (int k = 0; k < kChannels; ++k) {
+      const int64_t c = channel + k;
+      mean[k] = number_at(args.mean, c, C(0));
+      const C inverse = args.inverse_deviation
+                            ? number_at(args.inverse_deviation, c, C(0))
+                            : C(1) / root(number_at(args.variance, c, C(0)) + C(args.eps));
+      scale[k] = number_at(args.gamma, c, C(1)) * inverse;
+      shift[k] = number_at(args.beta, c, C(0));
+    }
+  }
+  __device__ void visit(int64_t i) {
+    const Pack<T, N> p = load_pack<T, N>(x, i);
+    Pack<T, N> added, result;
+    if (residual) added = load_pack<T, N>(residual, i);
+#pragma unroll
+    for (int k = 0; k < N; ++k) {
+      const int c = k % kChannels;
+      C v = fused(widen(p.v[k]) - mean[c], scale[c], shift[c]);
+      if (residual) v += widen(added.v[k]);
+      if (relu) v = v <= C(0) ? C(0) : v;
+      result.v[k] = Narrow<T>::from(v);
+    }
+    static_cast<Pack<T, N>*>(y)[i] = result;
+  }
+  __device__ void finish(const NormalizationArgs&, int64_t, int, int) {}
+  __device__ void finish(const NormalizationArgs&, int64_t, int, int, int, bool) {}
+};
+
+Walk statistics_walk(int64_t outer, int64_t channels, int64_t inner, bool aligned, int pack,
+                     const Launch& launch) {
+  return Walk(outer, channels, inner, aligned, pack, kStatisticsPacks, kStatisticsBlocks, launch);
+}
+
+}  // namespace
+
+int normalization_splits(Float type, int64_t outer, int64_t channels, int64_t inner, bool aligned,
+                         const Launch& launch) {
+  CATENA_FLOAT_SWITCH(
+      type, return statistics_walk(outer, channels, inner, aligned, kPack<T>, launch).parts)
+  return 1;
+}
+
+void launch_normalization_statistics(Float type, const NormalizationArgs& args,
+                                     const Launch& launch) {
+  CATENA_FLOAT_SWITCH(type, {
+    Walk walk =
+        statistics_walk(args.outer, args.channels, args.inner, args.aligned, kPack<T>, launch);
+    walk.parts = args.splits;
+    run_walk<T, StatisticsBody>(walk, args, launch);
+    const int64_t unit = walk.columns || !walk.packed ? 1 : kPack<T>;
+    finish_statistics<Compute<T>>
+        <<<finish_blocks(args.channels), kFinishThreads, 0, launch.stream>>>(args, unit);
+  })
+}
+
+void launch_normalization_apply(Float type, const NormalizationArgs& args, const Launch& launch) {
+  CATENA_FLOAT_SWITCH(type, {
+    const Walk walk(args.outer, args.channels, args.inner, args.aligned, kPack<T>, kApplyPacks,
+                    kApplyBlocks, launch);
+    run_walk<T, ApplyBody>(walk, args, launch);
+  })
+}
+
+}  // namespace catena::gpu

@@ -1,0 +1,225 @@
+// How the kernels of batch normalization walk over a batch (outer, channels, inner): so that a
+// thread stays with its channels, whose constants it keeps in registers. Sums are made in a fixed
+// order.
+#pragma once
+
+#include "backends/cuda/common/block_reduce.cuh"
+#include "backends/cuda/common/float_access.cuh"
+#include "backends/cuda/runtime/launch.h"
+
+namespace catena::gpu {
+namespace {
+
+constexpr int kWalkThreads = 256;
+
+__device__ inline float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+__device__ inline double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
+__device__ inline float root(float v) { return sqrtf(v); }
+__device__ inline double root(double v) { return sqrt(v); }
+
+// Where the work of one part of a channel begins; part `parts` is the end.
+__device__ inline int64_t part_begin(int64_t units, int64_t part, int64_t parts) {
+  return units * part / parts;
+}
+
+// The two walks. A body is made for its first channel and keeps kChannels of them; visit(i) is
+// called for packs i of N elements, of which element k is of channel k % kChannels of the body;
+// finish(channel, part, parts) is called by all threads of the block when all is visited.
+
+// Channels first: a block takes a part of the rows of one channel, which are contiguous runs of
+// `inner` elements. Grid: channels * parts.
+template <int N, class Body, class Args>
+__global__ void __launch_bounds__(kWalkThreads) walk_rows(Args args, int parts) {
+  const int64_t channel = blockIdx.x % args.channels, part = blockIdx.x / args.channels;
+  const int64_t row_packs = args.inner / N, units = args.outer * row_packs;
+  const int64_t end = part_begin(units, part + 1, parts);
+  Body body(args, channel, true);
+  int64_t i = part_begin(units, part, parts) + threadIdx.x;
+  int64_t row = i / row_packs, column = i % row_packs;
+  const int64_t row_step = kWalkThreads / row_packs, column_step = kWalkThreads % row_packs;
+  for (; i < end; i += kWalkThreads) {
+    body.visit((row * args.channels + channel) * row_packs + column);
+    row += row_step;
+    column += column_step;
+    if (column >= row_packs) {
+      column -= row_packs;
+      ++row;
+    }
+  }
+  body.finish(args, channel, int(part), parts);
+}
+
+// Channels last (inner is 1): a thread takes N neighbouring channels, `across` threads lie side by
+// side in a row, and the block's lines of threads take one row after the other. Grid: (packs of
+// channels / across, parts).
+template <int N, class Body, class Args>
+__global__ void __launch_bounds__(kWalkThreads) walk_columns(Args args, int parts, int across) {
+  const int64_t row_packs = args.channels / N;
+  const int64_t column = int64_t(blockIdx.x) * across + threadIdx.x % across;
+  const bool active = column < row_packs;
+  const int64_t end = active ? part_begin(args.outer, blockIdx.y + 1, parts) : 0;
+  Body body(args, column * N, active);
+  const int lines = kWalkThreads / across;
+  int64_t row = part_begin(args.outer, blockIdx.y, parts) + threadIdx.x / across;
+  for (; row < end; row += lines) body.visit(row * row_packs + column);
+  body.finish(args, column * N, int(blockIdx.y), parts, across, active);
+}
+
+inline int power_of_two_from(int64_t n, int most) {
+  int power = 1;
+  while (power < n && power < most) power *= 2;
+  return power;
+}
+
+// Where and how often the work of a channel is cut, for visits of `packs` packs a thread.
+struct Walk {
+  bool columns, packed;
+  int parts;
+  int across;       // threads side by side, of columns
+  unsigned strips;  // blocks side by side, of columns
+
+  Walk(int64_t outer, int64_t channels, int64_t inner, bool aligned, int pack, int packs,
+       int blocks_each, const Launch& launch) {
+    columns = inner == 1;
+    packed = aligned && (columns ? channels : inner) % pack == 0;
+    const int n = packed ? pack : 1;
+    across = columns ? power_of_two_from(channels / n, 32) : kWalkThreads;
+    strips = columns ? unsigned((channels / n + across - 1) / across) : unsigned(channels);
+    const int64_t units = columns ? outer : outer * inner / n;
+    const int64_t lines = columns ? kWalkThreads / across : kWalkThreads;
+    const int64_t wanted = (units + lines * packs - 1) / (lines * packs);
+    const int64_t room = int64_t(launch.multiprocessors) * blocks_each / strips;
+    const int64_t most = room < 1 ? 1 : room;
+    parts = int(wanted < most ? wanted : most);
+  }
+};
+
+// Body<T, N, kChannels> over all of the batch.
+template <class T, template <class, int, int> class Body, class Args>
+void run_walk(const Walk& walk, const Args& args, const Launch& launch) {
+  constexpr int N = kPack<T>;
+  const dim3 grid(walk.strips, unsigned(walk.parts));
+  const unsigned blocks = walk.strips * unsigned(walk.parts);
+  if (walk.columns && walk.packed)
+    walk_columns<N, Body<T, N, N>>
+        <<<grid, kWalkThreads, 0, launch.stream>>>(args, walk.parts, walk.across);
+  else if (walk.columns)
+    walk_columns<1, Body<T, 1, 1>>
+        <<<grid, kWalkThreads, 0, launch.stream>>>(args, walk.parts, walk.across);
+  else if (walk.packed)
+    walk_rows<N, Body<T, N, 1>><<<blocks, kWalkThreads, 0, launch.stream>>>(args, walk.parts);
+  else
+    walk_rows<1, Body<T, 1, 1>><<<blocks, kWalkThreads, 0, launch.stream>>>(args, walk.parts);
+}
+
+template <class T, int N>
+__device__ Pack<T, N> load_pack(const void* base, int64_t i) {
+  return static_cast<const Pack<T, N>*>(base)[i];
+}
+template <class C>
+__device__ C number_at(const void* base, int64_t channel, C otherwise) {
+  return base == nullptr ? otherwise : static_cast<const C*>(base)[channel];
+}
+
+// Merging what threads found about a channel. Value has n, a and b of type C and merge(other).
+
+template <class Value>
+__device__ Value warp_merge(Value v) {
+#pragma unroll
+  for (int offset = 16; offset > 0; offset /= 2) {
+    Value other;
+    other.n = __shfl_down_sync(kAllLanes, v.n, offset);
+    other.a = __shfl_down_sync(kAllLanes, v.a, offset);
+    other.b = __shfl_down_sync(kAllLanes, v.b, offset);
+    v.merge(other);
+  }
+  return v;  // of the first lane
+}
+
+// Of all threads of the block, in the first thread.
+template <class Value>
+__device__ Value block_merge(Value v) {
+  __shared__ Value shared[kWalkThreads / 32];
+  v = warp_merge(v);
+  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
+  __syncthreads();
+  for (int warp = 1; threadIdx.x == 0 && warp < kWalkThreads / 32; ++warp) v.merge(shared[warp]);
+  return v;
+}
+
+// Of the lines of the block, in the first one; `values` are of the thread's channels.
+template <class C, int kChannels, class Value>
+__device__ void line_merge(Value (&values)[kChannels], int across) {
+  __shared__ C n[kWalkThreads], a[kChannels][kWalkThreads], b[kChannels][kWalkThreads];
+  const int me = threadIdx.x, line = threadIdx.x / across;
+  for (int half = kWalkThreads / across / 2; half >= 1; half /= 2) {
+    // The upper half of the lines that are left hands over to the lower one.
+    if (line >= half && line < 2 * half) {
+      n[me] = values[0].n;
+#pragma unroll
+      for (int k = 0; k < kChannels; ++k) {
+        a[k][me] = values[k].a;
+        b[k][me] = values[k].b;
+      }
+    }
+    __syncthreads();
+    if (line < half) {
+      const int other = me + half * across;
+#pragma unroll
+      for (int k = 0; k < kChannels; ++k) values[k].merge({n[other], a[k][other], b[k][other]});
+    }
+    __syncthreads();
+  }
+}
+
+// partials[0][channel][part] = a, partials[1][channel][part] = b.
+template <class C, class Value>
+__device__ void store_partial(void* partials, int64_t channels, int64_t channel, int part,
+                              int parts, const Value& v) {
+  C* to = static_cast<C*>(partials) + channel * parts + part;
+  to[0] = v.a;
+  to[channels * parts] = v.b;
+}
+
+// The end of a walk that has found values[kChannels].
+template <class C, int kChannels, class Value>
+__device__ void store_rows(void* partials, int64_t channels, int64_t channel, int part, int parts,
+                           Value (&values)[kChannels]) {
+  const Value v = block_merge(values[0]);
+  if (threadIdx.x == 0) store_partial<C>(partials, channels, channel, part, parts, v);
+}
+template <class C, int kChannels, class Value>
+__device__ void store_columns(void* partials, int64_t channels, int64_t channel, int part,
+                              int parts, int across, bool active, Value (&values)[kChannels]) {
+  line_merge<C>(values, across);
+  if (!active || threadIdx.x >= across) return;
+  for (int k = 0; k < kChannels; ++k)
+    store_partial<C>(partials, channels, channel + k, part, parts, values[k]);
+}
+
+// What all parts found about a channel, by one warp; in the first lane. `unit` elements are never
+// cut apart.
+template <class C, class Value, class Args>
+__device__ Value all_parts(const Args& args, int64_t channel, int64_t unit) {
+  const int64_t units = args.outer * args.inner / unit;
+  const C* from = static_cast<const C*>(args.partials) + channel * args.splits;
+  Value v{};
+  for (int part = threadIdx.x % 32; part < args.splits; part += 32) {
+    const int64_t count =
+        part_begin(units, part + 1, args.splits) - part_begin(units, part, args.splits);
+    v.merge({C(count * unit), from[part], from[part + args.channels * args.splits]});
+  }
+  return warp_merge(v);
+}
+
+constexpr int kFinishThreads = 128;  // four channels a block
+inline unsigned finish_blocks(int64_t channels) {
+  constexpr int kChannels = kFinishThreads / 32;
+  return unsigned((channels + kChannels - 1) / kChannels);
+}
+__device__ inline int64_t finish_channel() {
+  return int64_t(blockIdx.x) * (kFinishThreads / 32) + threadIdx.x / 32;
+}
+
+}  // namespace
+}  // namespace catena::gpu

@@ -1,0 +1,65 @@
+// Batch normalization: plain arguments. Names as in catena/kernels/normalization.h.
+#pragma once
+
+#include "backends/cuda/runtime/launch.h"
+
+namespace catena::gpu {
+
+// Channel arrays and scratch are of the compute type: double for doubles, else float.
+struct NormalizationArgs {
+  int64_t outer, channels, inner;
+  bool aligned;  // all batch addresses are multiples of 16
+  const void* x;
+  const void* gamma;  // may be null
+  const void* beta;   // may be null
+  const void* residual;
+  void* y;
+  void* mean;
+  void* inverse_deviation;  // null: made of `variance`
+  const void* variance;     // given statistics
+  double eps;
+  bool relu;
+  void* running_mean;  // null: none
+  void* running_variance;
+  double decay;
+  const int64_t* updates;
+  int splits;      // blocks that share the statistics of a channel
+  void* partials;  // 2 * channels * splits numbers
+};
+
+struct NormalizationGradArgs {
+  int64_t outer, channels, inner;
+  bool aligned;
+  const void* x;
+  const void* gy;
+  const void* y;      // null: no relu
+  const void* gamma;  // may be null
+  const void* mean;
+  const void* inverse_deviation;
+  bool fixed;
+  void* gx;
+  void* g_residual;  // null: not wanted
+  void* g_gamma;     // null: not wanted
+  void* g_beta;      // null: not wanted
+  bool accumulate_gamma, accumulate_beta;
+  int splits;
+  void* partials;  // 2 * channels * splits numbers
+  void* sums;      // 2 * channels numbers: sum of g, sum of g * (x - mean); null: not made
+};
+
+// How many blocks should share a channel's statistics.
+int normalization_splits(Float type, int64_t outer, int64_t channels, int64_t inner, bool aligned,
+                         const Launch& launch);
+
+// mean, inverse_deviation and the running statistics from x.
+void launch_normalization_statistics(Float type, const NormalizationArgs& args,
+                                     const Launch& launch);
+// y by the statistics of `args`.
+void launch_normalization_apply(Float type, const NormalizationArgs& args, const Launch& launch);
+// sums, g_gamma and g_beta.
+void launch_normalization_sums(Float type, const NormalizationGradArgs& args, const Launch& launch);
+// gx and g_residual, from `sums` unless the statistics were given.
+void launch_normalization_gradient(Float type, const NormalizationGradArgs& args,
+                                   const Launch& launch);
+
+}  // namespace catena::gpu

@@ -1,0 +1,99 @@
+// Glue of the optimizer slots.
+#include "backends/cuda/optimizer/optimizer.h"
+
+#include "backends/cuda/register.h"
+#include "backends/cuda/runtime/glue.h"
+#include "catena/kernels/optimizer.h"
+
+namespace catena::gpu {
+namespace {
+
+StepNumber step_number(const StepValue& value) {
+  StepNumber result{value.value, nullptr, nullptr};
+  if (!value.device_value) return result;
+  const Array& a = *value.device_value;
+  CATENA_CHECK(DeviceError, a.device().is_cuda(),
+               "optimizer_update: a step value must be on the GPU, it is on ", a.device());
+  if (a.dtype() == Dtype::kInt64) {
+    result.integer_address = static_cast<const int64_t*>(a.raw_data());
+  } else {
+    CATENA_CHECK(DtypeError, a.dtype() == Dtype::kFloat64,
+                 "optimizer_update: a step value must be float64 or int64, got ", a.dtype());
+    result.float_address = static_cast<const double*>(a.raw_data());
+  }
+  return result;
+}
+
+// Numbers that kernels keep on the device, float64 next to each other.
+double* device_numbers(const char* who, const char* what, const Array& a, int64_t count,
+                       Device device) {
+  CATENA_CHECK(ValueError,
+               a.device() == device && a.dtype() == Dtype::kFloat64 && a.size() == count &&
+                   a.is_contiguous(),
+               who, ": ", what, " must be ", count, " contiguous numbers of float64 on ", device,
+               ", got ", a.dtype(), " ", a.shape(), " on ", a.device());
+  return static_cast<double*>(a.raw_data());
+}
+
+// The address of an array of the call, which counts for `aligned`.
+void* address(const Array* array, OptimizerArgs& args) {
+  if (array == nullptr) return nullptr;
+  args.aligned = args.aligned && aligned16(array->raw_data());
+  return array->raw_data();
+}
+
+void optimizer_update(const OptimizerCall& call) {
+  const char* who = "optimizer_update";
+  const Device device = call.parameter->device();
+  OptimizerArgs args{};
+  args.aligned = true;
+  args.parameter = address(call.parameter, args);
+  args.gradient = address(call.gradient, args);
+  args.master = static_cast<float*>(address(call.master, args));
+  for (int k = 0; k < kMaxRuleStates; ++k) args.states[k] = address(call.states[k], args);
+  args.count = call.parameter->size();
+  args.learning_rate = step_number(call.learning_rate);
+  args.step = step_number(call.step);
+  args.gradient_scale = step_number(call.gradient_scale);
+  if (call.counter)
+    args.counter = reinterpret_cast<UpdateCounter*>(
+        device_numbers(who, "the counter", *call.counter, 2, device));
+  args.counts = call.counts;
+  if (call.skip) args.skip = device_numbers(who, "skip", *call.skip, 1, device);
+  args.weight_decay = call.weight_decay;
+  for (int k = 0; k < kMaxRuleNumbers; ++k) args.numbers[k] = call.numbers[k];
+  launch_optimizer(call.rule->id, float_code(who, call.parameter->dtype()), args,
+                   launch_for(*call.parameter));
+  check_launch(who);
+}
+
+void find_nonfinite(const NonFiniteCall& call) {
+  const char* who = "find_nonfinite";
+  double* found = device_numbers(who, "found", *call.found, 1, call.values->device());
+  launch_find_nonfinite(float_code(who, call.values->dtype()), call.values->raw_data(),
+                        call.values->size(), found, launch_for(*call.values));
+  check_launch(who);
+}
+
+void advance_loss_scale(const LossScaleCall& call) {
+  const char* who = "advance_loss_scale";
+  const LossScaleArgs args{device_numbers(who, "the state", *call.state, 5, call.state->device()),
+                           static_cast<float*>(call.scale32->raw_data()),
+                           call.growth,
+                           call.backoff,
+                           call.least,
+                           call.most,
+                           call.interval};
+  launch_advance_loss_scale(args, launch_for(*call.state));
+  check_launch(who);
+}
+
+}  // namespace
+
+void register_optimizer_kernels() {
+  kernels::optimizer_update.provide<&optimizer_update>(DeviceType::kCuda, "cuda");
+  kernels::find_nonfinite.provide<&find_nonfinite>(DeviceType::kCuda, "cuda");
+  kernels::advance_loss_scale.provide<&advance_loss_scale>(DeviceType::kCuda, "cuda");
+}
+
+}  // namespace catena::gpu

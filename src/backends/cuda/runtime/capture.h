@@ -1,0 +1,51 @@
+// The graph that the calling thread records, and what may not happen meanwhile.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <memory>
+#include <vector>
+
+#include "backends/cuda/companion.h"
+#include "backends/cuda/runtime/pool.h"
+#include "catena/core/backend.h"
+
+namespace catena {
+
+// One graph from begin_capture to destroy_graph.
+struct GraphState {
+  int device = 0;
+  Stream stream;                             // the one that was captured
+  std::unique_ptr<gpu::PrivatePool> memory;  // what the step allocated
+  std::vector<gpu::Block*> kept_blocks;      // older blocks that the step let go: replays use them
+  std::vector<StoragePtr> kept_storages;     // used by other streams of the capture
+  std::vector<StreamState*> kept_streams;    // streams the step made and let go
+  std::vector<std::shared_ptr<void>> kept_functions;  // that replays call on the host
+  cudaGraphExec_t executable = nullptr;
+  cudaEvent_t last_launch = nullptr;
+};
+
+}  // namespace catena
+
+namespace catena::gpu {
+
+// The graph the calling thread records, or null.
+GraphState* thread_capture();
+
+// Throws Error naming `call` when the calling thread records a graph.
+void refuse_during_capture(const char* call);
+
+// RelaxedMode for as long as the calling thread records a graph; free where it does not.
+class RelaxedCapture : public RelaxedMode {
+ public:
+  RelaxedCapture() : RelaxedMode(thread_capture() != nullptr) {}
+};
+
+void begin_capture(int index, const Stream& stream);
+GraphState* end_capture(const Stream& stream);
+void abort_capture(const Stream& stream) noexcept;
+void launch_graph(GraphState& graph, const Stream& stream);
+void destroy_graph(GraphState* graph) noexcept;
+bool is_capturing(const Stream& stream);
+
+}  // namespace catena::gpu

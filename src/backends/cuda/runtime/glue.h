@@ -1,0 +1,39 @@
+// Helpers of the host glue between slots and hand-written kernels.
+#pragma once
+
+#include "backends/cuda/runtime/cuda_check.h"
+#include "backends/cuda/runtime/device.h"
+#include "backends/cuda/runtime/launch.h"
+#include "backends/cuda/runtime/streams.h"
+#include "catena/array/array.h"
+#include "catena/kernels/slot.h"
+
+namespace catena::gpu {
+
+// The calling thread's current stream of the array's device, with that device made current.
+inline Launch launch_for(const Array& array) {
+  const int index = array.device().index();
+  return {launch_stream(array.device()), device_info(index).multiprocessors};
+}
+
+// Throws DtypeError naming `who` for anything but the four floating types.
+inline Float float_code(const char* who, Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kFloat16:
+      return Float::kF16;
+    case Dtype::kBFloat16:
+      return Float::kBf16;
+    case Dtype::kFloat32:
+      return Float::kF32;
+    case Dtype::kFloat64:
+      return Float::kF64;
+    default:
+      fail<DtypeError>(who, ": expected a floating dtype, got ", dtype);
+  }
+}
+
+inline bool aligned16(const void* pointer) {
+  return (reinterpret_cast<uintptr_t>(pointer) & 15) == 0;
+}
+
+}  // namespace catena::gpu

@@ -1,0 +1,345 @@
+#include "backends/cuda/runtime/pool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <new>
+
+#include "backends/cuda/runtime/pool_arena.h"
+#include "catena/core/error.h"
+
+namespace catena::gpu {
+namespace {
+
+// A miss looks at blocks that wait for events; so does every call once this many wait.
+constexpr size_t kPollThreshold = 64;
+constexpr size_t kBlockChunk = 64;  // block records made at once
+
+std::atomic<Pool::ReleaseHook> g_release_hook{nullptr};
+
+size_t round_up(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+size_t segment_size(size_t size, bool exact) {
+  if (size <= kSmallLimit) return kSmallSegment;
+  if (size <= kMediumLimit && !exact) return kMediumSegment;
+  return round_up(size, kLargeUnit);
+}
+
+}  // namespace
+
+Pool::Pool(std::string name, Device device, bool pinned, StreamState* home,
+           std::unique_ptr<RawMemory> raw)
+    : name_(std::move(name)), device_(device), pinned_(pinned), home_(home), raw_(std::move(raw)) {}
+
+// Live storages must be gone. Reached only in tests: pools of devices live as long as the process.
+Pool::~Pool() {
+  poll(true);
+  for (auto& [stream, arena] : arenas_) {
+    arena->large.clear();
+    for (auto& segment : arena->segments) raw_->release(segment->memory);
+  }
+}
+
+void Pool::set_release_hook(ReleaseHook hook) { g_release_hook.store(hook); }
+
+Arena& Pool::arena_of(StreamState* stream, PrivatePool* graph) {
+  if (!graph && last_arena_ && stream == last_stream_) [[likely]]
+    return *last_arena_;
+  auto& slot = (graph ? graph->arenas_ : arenas_)[stream];
+  if (!slot) {
+    slot = std::make_unique<Arena>();
+    slot->stream = stream;
+    // A graph's memory outlives side streams of its step, and a new stream must not get their name.
+    if (graph) slot->keep = IntrusivePtr<StreamState>(stream);
+  }
+  if (!graph) {
+    last_stream_ = stream;
+    last_arena_ = slot.get();
+  }
+  return *slot;
+}
+
+StoragePtr Pool::allocate(size_t bytes, StreamState* stream, PrivatePool* graph) {
+  const size_t size = round_up(std::max<size_t>(bytes, 1), kUnit);
+  Block* block;
+  {
+    std::lock_guard lock(mutex_);
+    if (size < bytes) out_of_memory(bytes);
+    Arena& arena = arena_of(stream, graph);
+    if (pending_.size() >= kPollThreshold) [[unlikely]]
+      poll(false);
+    block = take(arena, size);
+    if (!block) [[unlikely]] {
+      poll(false);
+      block = take(arena, size);
+      if (!block) block = grow(arena, size, false);
+      if (!block && !raw_->capturing()) {
+        poll(true);
+        release_segments();
+        block = grow(arena, size, true);
+      }
+      if (!block) out_of_memory(bytes);
+    }
+    statistics_.in_use += block->size;
+    statistics_.peak_in_use = std::max(statistics_.peak_in_use, statistics_.in_use);
+    ++statistics_.allocations;
+  }
+  auto* storage = new (block->storage) Storage;
+  storage->device = device_;
+  storage->pinned = pinned_;
+  storage->data = block->address;
+  storage->bytes = block->size;
+  storage->block = block;
+  storage->deleter = &Pool::delete_storage;
+  return StoragePtr(storage);
+}
+
+Block* Pool::take(Arena& arena, size_t size) {
+  Block* block = arena.best_fit(size);
+  if (!block) return nullptr;
+  arena.erase(*block);
+  split(*block, size);
+  return block;
+}
+
+// Cuts the rest off a block that is not in a free list. Large blocks keep a small rest.
+void Pool::split(Block& block, size_t size) {
+  const size_t rest = block.size - size;
+  if (rest == 0 || (!block.segment->small && rest <= kSmallLimit)) return;
+  Block* tail = new_block();
+  tail->segment = block.segment;
+  tail->address = block.address + size;
+  tail->size = rest;
+  tail->previous = &block;
+  tail->next = block.next;
+  if (tail->next) tail->next->previous = tail;
+  block.next = tail;
+  block.size = size;
+  block.segment->arena->insert(*tail);
+}
+
+// A block from a new segment, or null when the device or the limit refuses it.
+Block* Pool::grow(Arena& arena, size_t size, bool exact) {
+  size_t bytes = segment_size(size, exact);
+  const size_t limit = statistics_.limit;
+  if (limit && reserved_ + bytes > limit) return nullptr;
+  void* memory = raw_->allocate(bytes);
+  if (!memory) return nullptr;
+  ++statistics_.device_allocations;
+  reserved_ += bytes;
+  auto segment = std::make_unique<Segment>(
+      Segment{this, &arena, static_cast<char*>(memory), bytes, size <= kSmallLimit});
+  Block* block = new_block();
+  block->segment = segment.get();
+  block->address = segment->memory;
+  block->size = bytes;
+  arena.segments.push_back(std::move(segment));
+  split(*block, size);
+  return block;
+}
+
+void Pool::record_use(Block& block, const Stream& stream) {
+  std::lock_guard lock(mutex_);
+  if (stream.state() == block.segment->arena->stream) return;
+  for (const Stream& used : block.uses) {
+    if (used == stream) return;
+  }
+  block.uses.push_back(stream);
+}
+
+void Pool::delete_storage(Storage* storage) {
+  Block& block = block_of(*storage);
+  const ReleaseHook hook = g_release_hook.load(std::memory_order_acquire);
+  if (hook && hook(block)) return;
+  give_back(block);
+}
+
+void Pool::give_back(Block& block) noexcept { block.segment->pool->release(block); }
+
+void Pool::release(Block& block) noexcept {
+  std::launder(reinterpret_cast<Storage*>(block.storage))->~Storage();
+  // Streams are let go after the lock: the last handle of one calls retire_stream.
+  Uses uses = std::move(block.uses);
+  block.uses.clear();
+  Pending pending{&block, {}};
+  for (const Stream& stream : uses) {
+    if (void* event = raw_->record(stream)) pending.events.push_back(event);
+  }
+  std::lock_guard lock(mutex_);
+  statistics_.in_use -= block.size;
+  if (pending.events.empty())
+    put_back(block);
+  else
+    pending_.push_back(std::move(pending));
+}
+
+// Joins a block with its free neighbours and files it.
+void Pool::put_back(Block& block) noexcept {
+  Arena& arena = *block.segment->arena;
+  Block* merged = &block;
+  if (Block* before = block.previous; before && before->free) {
+    arena.erase(*before);
+    before->size += block.size;
+    before->next = block.next;
+    if (before->next) before->next->previous = before;
+    recycle_block(block);
+    merged = before;
+  }
+  if (Block* after = merged->next; after && after->free) {
+    arena.erase(*after);
+    merged->size += after->size;
+    merged->next = after->next;
+    if (merged->next) merged->next->previous = merged;
+    recycle_block(*after);
+  }
+  arena.insert(*merged);
+}
+
+// Takes back blocks whose events are done; waits for all of them when asked.
+void Pool::poll(bool wait) noexcept {
+  size_t kept = 0;
+  for (Pending& pending : pending_) {
+    bool done = true;
+    while (!pending.events.empty()) {
+      void* event = pending.events.back();
+      if (!raw_->done(event)) {
+        if (!wait) {
+          done = false;
+          break;
+        }
+        raw_->wait(event);
+      }
+      raw_->recycle(event);
+      pending.events.pop_back();
+    }
+    if (done) {
+      put_back(*pending.block);
+    } else {
+      if (&pending_[kept] != &pending) pending_[kept] = std::move(pending);
+      ++kept;
+    }
+  }
+  pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(kept), pending_.end());
+}
+
+// Gives wholly free segments back. Work of any stream may still use their bytes: wait for it first.
+void Pool::release_segments() {
+  bool waited = false;
+  auto release_one = [&](Arena& arena, std::unique_ptr<Segment>& segment, Block& block) {
+    if (!waited) raw_->synchronize();
+    waited = true;
+    arena.erase(block);
+    recycle_block(block);
+    raw_->release(segment->memory);
+    reserved_ -= segment->size;
+    segment = nullptr;
+  };
+  for (auto& [stream, arena] : arenas_) {
+    for (auto& segment : arena->segments) {
+      // A wholly free segment is one block of its full size.
+      if (segment->small) {
+        for (Block* b = arena->small.best_fit(segment->size); b; b = b->bin_next) {
+          if (b->segment == segment.get()) {
+            release_one(*arena, segment, *b);
+            break;
+          }
+        }
+      } else {
+        Block probe;
+        probe.size = segment->size;
+        probe.address = segment->memory;
+        const auto found = arena->large.find(probe);
+        if (found != arena->large.end()) release_one(*arena, segment, *found);
+      }
+    }
+    std::erase(arena->segments, nullptr);
+  }
+}
+
+void Pool::free_all_blocks() {
+  std::lock_guard lock(mutex_);
+  poll(true);
+  release_segments();
+}
+
+void Pool::set_limit(size_t bytes) {
+  std::lock_guard lock(mutex_);
+  statistics_.limit = bytes;
+}
+
+PoolStatistics Pool::statistics() const {
+  std::lock_guard lock(mutex_);
+  PoolStatistics result = statistics_;
+  result.cached = reserved_ - statistics_.in_use;
+  result.free_blocks = pending_.size();
+  for (const auto& [stream, arena] : arenas_) result.free_blocks += arena->free_blocks;
+  return result;
+}
+
+// Moves every segment of one arena, free blocks included, into another.
+void Pool::adopt(Arena& from, Arena& into) {
+  while (Block* block = from.small.best_fit(kUnit)) {
+    from.erase(*block);
+    into.insert(*block);
+  }
+  while (!from.large.empty()) {
+    Block& block = *from.large.begin();
+    from.erase(block);
+    into.insert(block);
+  }
+  for (auto& segment : from.segments) {
+    segment->arena = &into;
+    into.segments.push_back(std::move(segment));
+  }
+  from.segments.clear();
+}
+
+void Pool::retire_stream(StreamState* stream) noexcept {
+  std::lock_guard lock(mutex_);
+  const auto found = arenas_.find(stream);
+  if (stream == home_ || found == arenas_.end()) return;
+  adopt(*found->second, arena_of(home_, nullptr));
+  if (last_stream_ == stream) last_arena_ = nullptr;
+  arenas_.erase(stream);
+}
+
+Block* Pool::new_block() {
+  if (!spare_blocks_) {
+    block_chunks_.push_back(std::make_unique<Block[]>(kBlockChunk));
+    for (size_t i = 0; i < kBlockChunk; ++i) recycle_block(block_chunks_.back()[i]);
+  }
+  Block* block = spare_blocks_;
+  spare_blocks_ = block->next;
+  block->previous = block->next = nullptr;
+  return block;
+}
+
+void Pool::recycle_block(Block& block) {
+  block.next = spare_blocks_;
+  spare_blocks_ = &block;
+}
+
+void Pool::out_of_memory(size_t asked) {
+  fail<OutOfMemoryError>(
+      "out of memory on ", name_, ": asked for ", asked, " bytes; in use ", statistics_.in_use,
+      ", cached ", reserved_ - statistics_.in_use, ", free ", raw_->free_bytes(), ", ",
+      statistics_.limit == 0 ? "no limit set" : message("limit ", statistics_.limit),
+      raw_->capturing() ? "; a graph is being captured, so that cached memory could"
+                          " not be given back"
+                        : "");
+}
+
+PrivatePool::PrivatePool(Pool& pool) : pool_(pool) {}
+
+PrivatePool::~PrivatePool() {
+  std::lock_guard lock(pool_.mutex_);
+  Arena& home = pool_.arena_of(pool_.home_, nullptr);
+  for (auto& [stream, arena] : arenas_) pool_.adopt(*arena, home);
+}
+
+bool PrivatePool::owns(const Block& block) const {
+  std::lock_guard lock(pool_.mutex_);
+  const auto found = arenas_.find(block.segment->arena->stream);
+  return found != arenas_.end() && found->second.get() == block.segment->arena;
+}
+
+}  // namespace catena::gpu

@@ -1,0 +1,204 @@
+#include "backends/cuda/runtime/streams.h"
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "backends/cuda/runtime/capture.h"
+#include "backends/cuda/runtime/cuda_check.h"
+#include "backends/cuda/runtime/device.h"
+#include "backends/cuda/runtime/memory_pools.h"
+
+namespace catena::gpu {
+namespace {
+
+// Never destroyed: arrays and streams may outlive static objects.
+struct State {
+  std::atomic<StreamState*> defaults[kMaxDevices]{};
+  std::mutex mutex;
+  std::vector<cudaEvent_t> events[kMaxDevices];
+  std::vector<Stream> released;  // by callbacks, which may not destroy a stream
+};
+State& state() {
+  static State* instance = new State;
+  return *instance;
+}
+
+StreamState* make_stream(int index, int priority, bool blocking) {
+  device_info(index);
+  RelaxedCapture relaxed;
+  UseDevice use(index);
+  int least = 0, greatest = 0;
+  CATENA_CUDA_CHECK(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+  cudaStream_t native;
+  CATENA_CUDA_CHECK(
+      cudaStreamCreateWithPriority(&native, blocking ? cudaStreamDefault : cudaStreamNonBlocking,
+                                   std::clamp(priority, greatest, least)));
+  auto* made = new StreamState;
+  made->device = cuda_device(index);
+  made->native = native;
+  return made;
+}
+
+struct GpuEvent : EventState {
+  bool plain = false;  // goes back to the kept ones
+};
+
+EventState* make_event(int index, cudaEvent_t native, bool timing, bool plain) {
+  auto* made = new GpuEvent;
+  made->device = cuda_device(index);
+  made->native = native;
+  made->timing = timing;
+  made->plain = plain;
+  return made;
+}
+
+struct CallbackData {
+  Stream stream;
+  Stream::Callback callback;
+};
+
+// Called by a thread of the driver.
+void CUDART_CB run_callback(cudaStream_t, cudaError_t error, void* data) {
+  const std::unique_ptr<CallbackData> call(static_cast<CallbackData*>(data));
+  call->callback(call->stream, error == cudaSuccess ? std::string() : describe_cuda_error(error));
+  std::lock_guard lock(state().mutex);
+  state().released.push_back(std::move(call->stream));
+}
+
+// Lets go of the streams that callbacks held.
+void drop_released() {
+  std::vector<Stream> released;  // outlives the lock: the end of a stream takes it
+  std::lock_guard lock(state().mutex);
+  released.swap(state().released);
+}
+
+using HostFunction = std::function<void()>;
+void CUDART_CB run_host_function(void* data) {
+  const std::unique_ptr<HostFunction> function(static_cast<HostFunction*>(data));
+  (*function)();
+}
+// In a graph: runs with every launch.
+void CUDART_CB run_captured_function(void* data) { (*static_cast<HostFunction*>(data))(); }
+
+}  // namespace
+
+cudaStream_t launch_stream(Device device) {
+  use_device(device.index());
+  return static_cast<cudaStream_t>(current_native_stream(device));
+}
+
+StreamState* default_stream(int index) {
+  State& s = state();
+  if (StreamState* found = s.defaults[index].load(std::memory_order_acquire)) return found;
+  std::lock_guard lock(s.mutex);
+  if (StreamState* found = s.defaults[index].load(std::memory_order_acquire)) return found;
+  StreamState* made = make_stream(index, 0, false);
+  made->is_default = true;
+  made->retain();  // lives as long as the process
+  s.defaults[index].store(made, std::memory_order_release);
+  return made;
+}
+
+StreamState* create_stream(int index, int priority, bool blocking) {
+  return make_stream(index, priority, blocking);
+}
+
+void destroy_stream(StreamState* stream) noexcept {
+  const auto native = static_cast<cudaStream_t>(stream->native);
+  if (GraphState* capture = thread_capture()) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    cudaStreamIsCapturing(native, &status);
+    if (status != cudaStreamCaptureStatusNone) {
+      capture->kept_streams.push_back(stream);
+      return;
+    }
+  }
+  RelaxedCapture relaxed;
+  const int index = stream->device.index();
+  cudaStreamSynchronize(native);
+  device_pool(index).retire_stream(stream);
+  cudaStreamDestroy(native);
+  cudaGetLastError();
+  delete stream;
+}
+
+cudaEvent_t take_event(int index) {
+  State& s = state();
+  {
+    std::lock_guard lock(s.mutex);
+    if (!s.events[index].empty()) {
+      cudaEvent_t event = s.events[index].back();
+      s.events[index].pop_back();
+      return event;
+    }
+  }
+  RelaxedCapture relaxed;
+  UseDevice use(index);
+  cudaEvent_t event;
+  CATENA_CUDA_CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  return event;
+}
+
+void return_event(int index, cudaEvent_t event) noexcept {
+  State& s = state();
+  std::lock_guard lock(s.mutex);
+  s.events[index].push_back(event);
+}
+
+EventState* create_event(int index, const EventOptions& options) {
+  device_info(index);
+  const bool plain = !options.timing && !options.blocking && !options.interprocess;
+  if (plain) return make_event(index, take_event(index), false, true);
+  unsigned flags = options.timing ? cudaEventDefault : cudaEventDisableTiming;
+  if (options.blocking) flags |= cudaEventBlockingSync;
+  if (options.interprocess) flags |= cudaEventInterprocess;
+  RelaxedCapture relaxed;
+  UseDevice use(index);
+  cudaEvent_t native;
+  CATENA_CUDA_CHECK(cudaEventCreateWithFlags(&native, flags));
+  return make_event(index, native, options.timing, false);
+}
+
+EventState* adopt_event(int index, cudaEvent_t native) {
+  return make_event(index, native, false, false);
+}
+
+void destroy_event(EventState* event) noexcept {
+  auto* own = static_cast<GpuEvent*>(event);
+  const auto native = static_cast<cudaEvent_t>(own->native);
+  if (own->plain) {
+    return_event(own->device.index(), native);
+  } else {
+    cudaEventDestroy(native);
+    cudaGetLastError();
+  }
+  delete own;
+}
+
+void add_callback(StreamState* state, Stream::Callback callback) {
+  drop_released();
+  use_device(state->device.index());
+  auto data = std::make_unique<CallbackData>(CallbackData{Stream(state), std::move(callback)});
+  CATENA_CUDA_CHECK(cudaStreamAddCallback(static_cast<cudaStream_t>(state->native), &run_callback,
+                                          data.get(), 0));
+  (void)data.release();  // the callback's now
+}
+
+void launch_host_func(StreamState* state, std::function<void()> function) {
+  use_device(state->device.index());
+  const auto native = static_cast<cudaStream_t>(state->native);
+  if (GraphState* capture = thread_capture()) {
+    auto kept = std::make_shared<HostFunction>(std::move(function));
+    CATENA_CUDA_CHECK(cudaLaunchHostFunc(native, &run_captured_function, kept.get()));
+    capture->kept_functions.push_back(std::move(kept));
+    return;
+  }
+  auto data = std::make_unique<HostFunction>(std::move(function));
+  CATENA_CUDA_CHECK(cudaLaunchHostFunc(native, &run_host_function, data.get()));
+  (void)data.release();  // the function's now
+}
+
+}  // namespace catena::gpu

@@ -1,0 +1,97 @@
+// Glue of the nonzero_count, nonzero, bincount and histogram slots.
+#include "backends/cuda/scan/counting.h"
+
+#include <algorithm>
+
+#include "backends/cuda/register.h"
+#include "backends/cuda/runtime/glue.h"
+#include "catena/kernels/count.h"
+
+namespace catena::gpu {
+namespace {
+
+NonzeroArgs nonzero_args(const Array& a) {
+  return {a.raw_data(), static_cast<int>(a.itemsize()), is_float(a.dtype()), a.size()};
+}
+
+void nonzero_count(const NonzeroCountCall& call) {
+  const auto& [a, count] = call;
+  CATENA_CUDA_CHECK(launch_nonzero_count(nonzero_args(a), count.data<int64_t>(), launch_for(a)));
+  check_launch("nonzero_count");
+}
+
+void nonzero(const NonzeroCall& call) {
+  const auto& [a, positions] = call;
+  const NonzeroArgs args = nonzero_args(a);
+  const Launch launch = launch_for(a);
+  const size_t scratch = nonzero_scratch_bytes(args), header = 256;
+  const StoragePtr memory = allocate(a.device(), header + scratch);
+  char* base = static_cast<char*>(memory->data);
+  CATENA_CUDA_CHECK(launch_nonzero(args, positions.data<int64_t>(),
+                                   reinterpret_cast<int64_t*>(base), base + header, scratch,
+                                   launch));
+  if (a.ndim() > 1) {
+    UnravelArgs unravel{};
+    unravel.positions = positions.data<int64_t>();
+    unravel.count = positions.shape()[1];
+    unravel.ndim = a.ndim();
+    std::copy(a.shape().begin(), a.shape().end(), unravel.shape);
+    launch_unravel(unravel, launch);
+  }
+  check_launch("nonzero");
+}
+
+CountType count_type(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kBool:
+    case Dtype::kUInt8:
+      return CountType::kU8;
+    case Dtype::kInt8:
+      return CountType::kI8;
+    case Dtype::kUInt16:
+      return CountType::kU16;
+    case Dtype::kInt16:
+      return CountType::kI16;
+    case Dtype::kUInt32:
+      return CountType::kU32;
+    case Dtype::kInt32:
+      return CountType::kI32;
+    case Dtype::kUInt64:
+      return CountType::kU64;
+    case Dtype::kInt64:
+      return CountType::kI64;
+    case Dtype::kFloat32:
+      return CountType::kF32;
+    case Dtype::kFloat64:
+      return CountType::kF64;
+    default:
+      fail<DtypeError>("no kernel for ", dtype);
+  }
+}
+
+void bincount(const BincountCall& call) {
+  const auto& [x, counts] = call;
+  CATENA_CUDA_CHECK(launch_bincount(count_type(x.dtype()), x.raw_data(), x.size(),
+                                    counts.data<int64_t>(), counts.size(), launch_for(x)));
+  check_launch("bincount");
+}
+
+void histogram(const HistogramCall& call) {
+  const HistogramArgs args{call.input->raw_data(), call.input->size(),
+                           call.edges->raw_data(), call.counts->size(),
+                           call.uniform,           call.counts->data<int64_t>()};
+  CATENA_CUDA_CHECK(
+      launch_histogram(count_type(call.input->dtype()), args, launch_for(*call.input)));
+  check_launch("histogram");
+}
+
+}  // namespace
+
+void register_counting_kernels() {
+  kernels::nonzero_count.provide<&nonzero_count>(DeviceType::kCuda, "cuda");
+  kernels::nonzero.provide<&nonzero>(DeviceType::kCuda, "cuda");
+  kernels::bincount.provide<&bincount>(DeviceType::kCuda, "cuda");
+  kernels::histogram.provide<&histogram>(DeviceType::kCuda, "cuda");
+}
+
+}  // namespace catena::gpu
