@@ -9,6 +9,7 @@
 
 namespace catena {
 
+// Arrays with their names, in the order in which they were listed.
 using NamedArrays = std::vector<std::pair<std::string, Array>>;
 
 }  // namespace catena
