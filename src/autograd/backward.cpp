@@ -194,8 +194,9 @@ void check_recorded(const Variable& v, int index) {
                "Volatile::off where gradients are wanted");
   CATENA_CHECK(GradientError, v.creator() || v.requires_grad(),
                "backward: nothing was recorded for ", shown(index),
-               ": it was computed under NoBackprop, from constants alone, or by a function "
-               "without a gradient");
+               ": it was computed under NoBackprop, from constants alone (an array given as a "
+               "variable is one; Variable(array) wants a gradient), or by a function without a "
+               "gradient");
 }
 
 Array ones_for_one_element(const Variable& v, int index) {
