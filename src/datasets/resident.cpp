@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/datasets/prefetch.h"
 
@@ -19,6 +20,7 @@ ResidentIterator::ResidentIterator(const DatasetPtr& dataset, SerialIterator ord
 }
 
 Array ResidentIterator::order_of(int64_t epoch) const {
+  if (!shuffles_) return arange(0, size(), 1, {Dtype::kInt64, device()});
   return epoch_order(seed_, epoch, size(), device());
 }
 

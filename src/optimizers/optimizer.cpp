@@ -162,6 +162,7 @@ void Optimizer::set_lr(double lr) {
 
 void Optimizer::zero_grads() {
   require_setup("zero_grads");
+  unscaled_in_memory_ = false;
   for (const auto& stage : stages_) stage->discard(*this);
   for (const Parameter& p : layout_.parameters()) p.zero_grad();
 }
@@ -203,6 +204,7 @@ void Optimizer::accumulate_grads(const Arrays& gradients) {
 // What the gradients in memory are to be multiplied by, as 0-d float64; undefined for one.
 Array Optimizer::gradient_factor(Device device) const {
   Array product;
+  if (unscaled_in_memory_) return product;
   for (const auto& stage : stages_) {
     const Array factor = stage->gradient_factor(device);
     if (factor.defined()) product = product.defined() ? multiply(product, factor) : factor;

@@ -57,7 +57,10 @@ void UpdateContext::apply() {
   const std::vector<ParameterArena>& arenas = optimizer_.layout().arenas();
   for (size_t i = 0; i < arenas.size(); ++i) {
     const Array& g = arenas[i].gradient();
-    if (const Array* pending = factor(i)) multiply(g, pending->astype(g.dtype(), false), g);
+    if (const Array* pending = factor(i)) {
+      multiply(g, pending->astype(wide_dtype(g.dtype()), false), g);  // rounded once, into g
+      optimizer_.unscaled_in_memory_ = true;
+    }
     if (decay_ != 0) add_decayed(arenas[i], decay_);
   }
   scale_.clear();

@@ -89,7 +89,9 @@ void GradientReducer::update_buckets() {
   device_weights_.clear();
   for (const auto& arena : arenas) {
     if (!arena.device().is_cuda()) continue;
-    device_weights_.push_back(scalar_array(weight_, {arena.dtype(), arena.device()}));
+    // A weight such as 1/3 is not rounded to 16 bits: the weights of all ranks add up to one.
+    const Dtype dtype = arena.dtype() == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32;
+    device_weights_.push_back(scalar_array(weight_, {dtype, arena.device()}));
   }
 }
 

@@ -57,9 +57,10 @@ void CapturedUpdater::step_at_cursor() {
 // The first step, a new epoch and a resumed run begin elsewhere than where the last step ended.
 void CapturedUpdater::place_cursor() {
   const datasets::IteratorState& at = data_.state();
-  if (order_epoch_ != at.epoch) order_.assign(data_.order_of(at.epoch));
+  if (order_epoch_ != at.epoch || order_seed_ != at.seed) order_.assign(data_.order_of(at.epoch));
   if (cursor_at_ != at.position) cursor_.fill(at.position);
   order_epoch_ = at.epoch;
+  order_seed_ = at.seed;
   cursor_at_ = at.position;
 }
 
@@ -75,7 +76,8 @@ void CapturedUpdater::replay() {
 
 void CapturedUpdater::update(Means& means) {
   datasets::IteratorState at = data_.state();
-  if (at.position + data_.batch() > data_.size()) return StandardUpdater::update(means);
+  const bool ended = !data_.repeats() && at.epoch > 0;  // which the eager step refuses
+  if (ended || at.position + data_.batch() > data_.size()) return StandardUpdater::update(means);
   place_cursor();
   if (eager_steps_ < kEagerSteps) {
     step_at_cursor();

@@ -201,6 +201,15 @@ TEST(PrefetchIterator, ArgumentsAreChecked) {
   EXPECT_THROW(ResidentIterator(numbered(5), SerialIterator(5, 2), cpu(0), {0, 0}), ValueError);
 }
 
+TEST(ResidentIterator, TellsTheOrderOfAnEpoch) {
+  const ResidentIterator serial(numbered(5), SerialIterator(5, 2, true), cpu(1));
+  EXPECT_EQ(serial.order_of(3).to_vector<int64_t>(), (std::vector<int64_t>{0, 1, 2, 3, 4}));
+  EXPECT_TRUE(serial.repeats());
+  ResidentIterator shuffled(numbered(5), ShuffledIterator(5, 5, 1), cpu(1));
+  const auto order = shuffled.order_of(0).to_vector<int64_t>();
+  expect_batch(*shuffled.next(), order, cpu(1));
+}
+
 TEST(Dataset, OutputsAreChecked) {
   const DatasetPtr data = numbered(5);
   const int64_t positions[] = {0, 5};

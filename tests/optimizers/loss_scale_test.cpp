@@ -217,6 +217,35 @@ TEST(LossScale, HooksMaySeeTheGradients) {
   EXPECT_EQ(seen, 0.25);
 }
 
+// A clipped factor of 2^-26 is zero in float16, the gradients that it makes are not.
+TEST(LossScale, FactorsAreNotRoundedTo16Bits) {
+  for (const Device device : catena::testing::test_devices()) {
+    for (const Dtype dtype : {dtype::float16, dtype::bfloat16}) {
+      Model model(dtype);
+      model.to(device);
+      SGD sgd(0.1);
+      sgd.setup(model);
+      const auto scale = add_loss_scale(sgd, {.initial = 0x1p24});
+      int64_t count = 0;
+      for (const Parameter& p : model.parameters()) {
+        count += p.size();
+        p.set_grad(full(p.shape(), 4096, {dtype, device}));
+      }
+      const double norm = 0x1p-12 * std::sqrt(double(count));
+      double seen = 0, clipped = 0;
+      sgd.add_hook("look", [&](UpdateContext& update) {
+        update.clip_norm(norm / 4);
+        update.apply();
+        seen = model.l1.W.grad().to_vector<double>()[0];
+        clipped = sgd.compute_grads_norm();  // of what is in memory now
+      });
+      sgd.update();
+      EXPECT_NEAR(seen / 0x1p-14, 1, 0.01) << dtype;
+      EXPECT_NEAR(clipped / (norm / 4), 1, 0.01) << dtype;
+    }
+  }
+}
+
 TEST(LossScale, OneDeviceSkipsForAll) {
   Model model;
   model.l1.to(cpu(1));

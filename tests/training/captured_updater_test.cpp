@@ -15,7 +15,9 @@ struct Training {
   optimizers::Adam optimizer{0.01};
   datasets::ResidentIterator batches;
   explicit Training(Device device, int64_t batch)
-      : batches(make_data(), datasets::ShuffledIterator(kSamples, batch, 1), device) {
+      : Training(device, datasets::ShuffledIterator(kSamples, batch, 1)) {}
+  Training(Device device, const datasets::SerialIterator& order)
+      : batches(make_data(), order, device) {
     model.to(device);
     optimizer.setup(model);
   }
@@ -48,6 +50,26 @@ TEST(CapturedUpdater, EqualsTheEagerStep) {
     EXPECT_NEAR(others.value("loss"), means.value("loss"), 1e-5);
     EXPECT_NEAR(others.value("accuracy"), means.value("accuracy"), 1e-6);
     EXPECT_EQ(captured.optimizer.t(), eager.optimizer.t());
+  }
+}
+
+// Without shuffling, and to the end of an order that does not repeat.
+TEST(CapturedUpdater, TakesSerialOrders) {
+  CATENA_NEEDS_GPU();
+  const datasets::SerialIterator repeated(kSamples, 5, true), once(kSamples, 1);
+  for (const datasets::SerialIterator& order : {repeated, once}) {
+    Training eager(cuda_device(), order), captured(cuda_device(), order);
+    StandardUpdater one(eager.batches, eager.step());
+    CapturedUpdater other(captured.batches, captured.optimizer, captured.step());
+    Means means({"loss", "accuracy"}), others({"loss", "accuracy"});
+    while (eager.batches.epoch() < (order.repeats() ? 2 : 1)) {
+      one.update(means);
+      other.update(others);
+    }
+    expect_near(numbers_of(captured.model), numbers_of(eager.model));
+    if (!order.repeats()) {
+      EXPECT_THROW(other.update(others), ValueError);
+    }
   }
 }
 

@@ -118,6 +118,7 @@ class ResidentIterator final : public BatchIterator {
   // samples), for loops that replay a captured step and advance a cursor by themselves.
   const std::vector<Array>& columns() const { return columns_; }
   int64_t batch() const { return batch_; }  // samples of a full batch, over all ranks
+  bool repeats() const { return repeat_; }  // whether epochs follow one another without end
   RankOf who() const { return who_; }
   Array order_of(int64_t epoch) const;
 

@@ -221,6 +221,8 @@ class Optimizer {
   std::vector<Arrays> states_;        // by position in declaration
   std::vector<std::pair<std::string, Hook>> hooks_;
   bool warned_ = false;  // see warn_without_gradients
+  // A hook has let UpdateContext::apply() multiply the gradients in memory by their factors.
+  bool unscaled_in_memory_ = false;
   int64_t t_ = 0;
   bool device_values_everywhere_ = false;
   std::vector<std::shared_ptr<UpdateStage>> stages_;

@@ -41,6 +41,7 @@ class CapturedUpdater final : public StandardUpdater {
   Array order_, cursor_, offsets_;
   Arrays sums_;
   int64_t order_epoch_ = -1, cursor_at_ = -1;  // what order_ and cursor_ hold
+  uint64_t order_seed_ = 0;
   int64_t eager_steps_ = 0;
   int64_t summed_ = 0;  // steps in sums_
   cuda::Graph graph_;

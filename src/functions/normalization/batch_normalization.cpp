@@ -288,11 +288,14 @@ class BatchNormalizationNode final : public FunctionNode {
   void backward_by_kernel(BackwardContext& context, const Array& g) const {
     const Array x = laid_out(plan_, context.input(0).data());
     const bool wants_statistics = wants(context, at_.mean) || wants(context, at_.var);
+    // The kernel writes both at once, so that one parameter as gamma and beta needs two places.
+    const bool shared = wants(context, at_.gamma) && wants(context, at_.beta) &&
+                        inputs()[size_t(at_.gamma)] == inputs()[size_t(at_.beta)];
+    const bool own_beta = wants_statistics || shared;
     // The gradients of given statistics are made of those of gamma and beta.
     const Target g_gamma = wants_statistics ? Target{channel_array(plan_, x)}
                                             : target(context, at_.gamma, x),
-                 g_beta = wants_statistics ? Target{channel_array(plan_, x)}
-                                           : target(context, at_.beta, x);
+                 g_beta = own_beta ? Target{channel_array(plan_, x)} : target(context, at_.beta, x);
     const Array y = plan_.relu ? context.output().data() : Array();
     const bool masked = plan_.relu && wants(context, at_.residual);
     const Array gx = context.needs(0) || masked ? batch_array(plan_, x) : Array();

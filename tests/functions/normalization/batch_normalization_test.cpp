@@ -228,6 +228,24 @@ TEST_P(BatchNormalization, GradientsAddUp) {
   EXPECT_EQ(testing::difference(bn.beta.grad(), b * 2, 1e-12, 1e-12), "");
 }
 
+// Both gradients of it come from one kernel.
+TEST_P(BatchNormalization, OneParameterAsGammaAndBeta) {
+  const Case c = cases()[2];
+  const F::BatchNormalization bn = layer(c);
+  const Parameter both(bn.gamma.data().copy()), gamma(bn.gamma.data().copy()),
+      beta(bn.gamma.data().copy());
+  const auto backward = [&](const Parameter& first, const Parameter& second) {
+    first.zero_grad();
+    second.zero_grad();
+    const Variable y = F::batch_normalization(Variable(batch(c)), first, second);
+    y.set_grad(batch(c, 4));
+    y.backward();
+  };
+  backward(both, both);
+  backward(gamma, beta);
+  EXPECT_EQ(testing::difference(both.grad(), gamma.grad() + beta.grad(), 1e-12, 1e-12), "");
+}
+
 TEST_P(BatchNormalization, AveragesMoveWithDecay) {
   for (const Case& c : cases()) {
     SCOPED_TRACE(c.name);

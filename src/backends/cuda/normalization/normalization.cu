@@ -18,7 +18,7 @@ struct Moments {
     if (other.n == C(0)) return;
     const C total = n + other.n, delta = other.a - a, share = other.n / total;
     a = fused(delta, share, a);
-    b += other.b + delta * delta * (n * share);
+    b += other.b + delta * (delta * (n * share));  // 0 without numbers, however large delta is
     n = total;
   }
 };

@@ -107,7 +107,9 @@ struct GradientBody {
       of_x[k] = constant[k] = C(0);
       if (args.fixed) continue;
       constant[k] = -of_g[k] * (number_at(args.sums, c, C(0)) / m);
-      of_x[k] = -of_g[k] * inverse * inverse * (number_at(args.sums, args.channels + c, C(0)) / m);
+      // In this order no part overflows that the whole does not.
+      of_x[k] =
+          -of_g[k] * (inverse * (number_at(args.sums, args.channels + c, C(0)) / m)) * inverse;
     }
   }
   __device__ void visit(int64_t i) {

@@ -43,6 +43,8 @@ std::vector<BundleItem> core_programs() {
     for (const ElementwiseOp op : kFloatOps) list.push_back(map_item(op, d));
     for (const ReduceOp op : kFloatReductions) list.push_back(reduce_item(op, d, d));
   }
+  for (const Dtype d : {kFloat16, kBFloat16})  // norms of 16-bit gradients
+    list.push_back(reduce_item(ReduceOp::kSumOfSquares, d, kFloat32));
   for (const auto& [op, d] : kOtherOps) list.push_back(map_item(op, d));
   for (const auto& [from, to] : kCasts) list.push_back(cast_item(from, to));
   // Copies and fills move words.
