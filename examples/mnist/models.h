@@ -10,12 +10,15 @@
 namespace mnist {
 
 namespace F = catena::functions;
+using catena::Dtype;
 using catena::Variable;
 
 // 784-1000-1000-10 with relu.
 struct Mlp : catena::FunctionSet {
-  F::Linear l1{784, 1000}, l2{1000, 1000}, l3{1000, 10};
+  F::Linear l1, l2, l3;
   CATENA_FUNCTIONS(l1, l2, l3)
+  explicit Mlp(Dtype d = Dtype::kFloat32)
+      : l1(784, 1000, {.dtype = d}), l2(1000, 1000, {.dtype = d}), l3(1000, 10, {.dtype = d}) {}
   Variable operator()(const Variable& x) { return l3(F::relu(l2(F::relu(l1(x))))); }
 };
 
@@ -26,8 +29,8 @@ struct ResidualBlock : catena::FunctionSet {
     F::Convolution2D conv;
     F::BatchNormalization bn;
     CATENA_FUNCTIONS(conv, bn)
-    Projection(int64_t in, int64_t out, int64_t stride)
-        : conv(in, out, 1, {.stride = stride, .nobias = true}), bn(out) {}
+    Projection(int64_t in, int64_t out, int64_t stride, Dtype d)
+        : conv(in, out, 1, {.stride = stride, .nobias = true, .dtype = d}), bn(out) {}
     Variable operator()(const Variable& x) { return bn(conv(x)); }
   };
   F::Convolution2D conv1, conv2;
@@ -35,12 +38,12 @@ struct ResidualBlock : catena::FunctionSet {
   std::vector<Projection> shortcut;  // one, or none: x itself
   CATENA_FUNCTIONS(conv1, bn1, conv2, bn2, shortcut)
 
-  ResidualBlock(int64_t in, int64_t out, int64_t stride)
-      : conv1(in, out, 3, {.stride = stride, .pad = 1, .nobias = true}),
-        conv2(out, out, 3, {.pad = 1, .nobias = true}),
+  ResidualBlock(int64_t in, int64_t out, int64_t stride, Dtype d)
+      : conv1(in, out, 3, {.stride = stride, .pad = 1, .nobias = true, .dtype = d}),
+        conv2(out, out, 3, {.pad = 1, .nobias = true, .dtype = d}),
         bn1(out),
         bn2(out) {
-    if (stride != 1 || in != out) shortcut.emplace_back(in, out, stride);
+    if (stride != 1 || in != out) shortcut.emplace_back(in, out, stride, d);
   }
   Variable operator()(const Variable& x) {
     const Variable h = conv2(bn1.relu(conv1(x)));
@@ -49,19 +52,21 @@ struct ResidualBlock : catena::FunctionSet {
 };
 
 // A residual network for images of 28 x 28: three stages of two blocks, with 32 channels at 28 x
-// 28, 64 at 14 x 14 and 128 at 7 x 7, and the mean over each channel. 0.7 million weights.
+// 28, 64 at 14 x 14 and 128 at 7 x 7, and the mean over each channel. 0.7 million weights. In
+// bfloat16 the normalizations keep their numbers in float32.
 struct ResNet : catena::FunctionSet {
-  F::Convolution2D stem{1, 32, 3, {.pad = 1, .nobias = true}};
+  F::Convolution2D stem;
   F::BatchNormalization bn{32};
   std::vector<ResidualBlock> blocks;
-  F::Linear classes{128, 10};
+  F::Linear classes;
   CATENA_FUNCTIONS(stem, bn, blocks, classes)
 
-  ResNet() {
+  explicit ResNet(Dtype d)
+      : stem(1, 32, 3, {.pad = 1, .nobias = true, .dtype = d}), classes(128, 10, {.dtype = d}) {
     int64_t in = 32;
     for (const int64_t out : {32, 64, 128}) {
-      blocks.emplace_back(in, out, out == in ? 1 : 2);
-      blocks.emplace_back(out, out, 1);
+      blocks.emplace_back(in, out, out == in ? 1 : 2, d);
+      blocks.emplace_back(out, out, 1, d);
       in = out;
     }
   }
@@ -75,12 +80,15 @@ struct ResNet : catena::FunctionSet {
 // The network that --model names, as one type, so that programs are written once.
 class Network : public catena::Parameterized {
  public:
-  // "mlp" or "resnet".
-  explicit Network(const std::string& name) {
-    if (name == "resnet") model_.emplace<ResNet>();
+  // "mlp" or "resnet", with weights of that dtype, in which it computes.
+  Network(const std::string& name, Dtype dtype) : dtype_(dtype), model_(Mlp(dtype)) {
+    if (name == "resnet") model_.emplace<ResNet>(dtype);
   }
+  // Scores in float32, which a loss needs.
   Variable operator()(const Variable& x) {
-    return std::visit([&](auto& model) { return model(x); }, model_);
+    const Variable input = x.astype(dtype_);
+    const Variable y = std::visit([&](auto& model) { return model(input); }, model_);
+    return y.astype(Dtype::kFloat32);
   }
   void visit_parameters(const Visitor& visitor, const std::string& prefix = "") override {
     std::visit([&](auto& model) { model.visit_parameters(visitor, prefix); }, model_);
@@ -94,6 +102,7 @@ class Network : public catena::Parameterized {
   }
 
  private:
+  Dtype dtype_;
   std::variant<Mlp, ResNet> model_;
 };
 

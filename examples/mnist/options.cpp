@@ -7,6 +7,7 @@
 
 #include "catena/comm/run_main.h"
 #include "catena/optimizers/adam.h"
+#include "catena/optimizers/adamw.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/schedules.h"
 #include "catena/optimizers/sgd.h"
@@ -59,7 +60,7 @@ std::vector<catena::Device> to_devices(const std::vector<std::string>& names) {
 Options parse_options(int argc, char** argv, const std::string& description, Devices devices) {
   Options o;
   std::vector<std::string> names;
-  std::string schedule = "constant";
+  std::string schedule = "constant", dtype = "float32";
   CLI::App app(description);
   app.add_option("--data", o.data,
                  "folder of MNIST-format idx files, gzipped or not [the packaged Fashion-MNIST]");
@@ -82,10 +83,16 @@ Options parse_options(int argc, char** argv, const std::string& description, Dev
   app.add_option("--model", o.model, "784-1000-1000-10 network or residual network")
       ->check(CLI::IsMember({"mlp", "resnet"}))
       ->capture_default_str();
-  app.add_option("--optimizer", o.optimizer, "update rule")
-      ->check(CLI::IsMember({"sgd", "momentum", "adam"}))
+  app.add_option("--dtype", dtype,
+                 "of weights and of what passes between layers; bfloat16 weights have float32 "
+                 "master copies")
+      ->check(CLI::IsMember({"float32", "bfloat16"}))
       ->capture_default_str();
-  app.add_option("--lr", o.lr, "learning rate [0.1 for sgd, 0.01 for momentum, 0.001 for adam]")
+  app.add_option("--optimizer", o.optimizer, "update rule")
+      ->check(CLI::IsMember({"sgd", "momentum", "adam", "adamw"}))
+      ->capture_default_str();
+  app.add_option("--lr", o.lr,
+                 "learning rate [0.1 for sgd, 0.01 for momentum, 0.001 for adam and adamw]")
       ->check(kRate);
   app.add_option("--schedule", schedule, "how the learning rate goes from epoch to epoch")
       ->check(CLI::IsMember({"constant", "cosine"}))
@@ -108,6 +115,7 @@ Options parse_options(int argc, char** argv, const std::string& description, Dev
   }
   o.devices = to_devices(names);
   o.cosine = schedule == "cosine";
+  if (dtype == "bfloat16") o.dtype = catena::Dtype::kBFloat16;
   return o;
 }
 
@@ -131,6 +139,7 @@ std::unique_ptr<catena::Optimizer> make_optimizer(const Options& o) {
   const double rate = first_rate(o);
   if (o.optimizer == "sgd") return std::make_unique<rules::SGD>(rate);
   if (o.optimizer == "momentum") return std::make_unique<rules::MomentumSGD>(rate, 0.9);
+  if (o.optimizer == "adamw") return std::make_unique<rules::AdamW>(rate);
   return std::make_unique<rules::Adam>(rate);
 }
 

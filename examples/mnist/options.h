@@ -17,6 +17,7 @@ struct Options {
   int64_t batch = 100;  // global: divided over the ranks or replicas
   std::vector<catena::Device> devices;
   std::string model = "mlp";  // see Network in models.h
+  catena::Dtype dtype = catena::Dtype::kFloat32;
   std::string optimizer = "adam";
   double lr = 0;        // 0: the rule's default
   bool cosine = false;  // the learning rate falls along a cosine
@@ -36,7 +37,7 @@ Options parse_options(int argc, char** argv, const std::string& description, Dev
 // epochs to a hundredth. 0: the optimizer's own stays.
 double learning_rate(const Options& options, int64_t epoch);
 
-// SGD (0.1), momentum (0.01, 0.9) or Adam (0.001), by options.optimizer.
+// SGD (0.1), momentum (0.01, 0.9), Adam or AdamW (0.001), by options.optimizer.
 std::unique_ptr<catena::Optimizer> make_optimizer(const Options& options);
 
 }  // namespace mnist

@@ -30,6 +30,8 @@ int body(int argc, char** argv) {
                options.model, "'");
   const auto devices = two_devices(options);
   catena::random::seed(options.seed);
+  CATENA_CHECK(ValueError, options.dtype == catena::Dtype::kFloat32,
+               "--dtype: this program trains in float32, got ", options.dtype);
   mnist::ParallelMlp model;
   model.place(devices[0], devices[1]);
   const auto optimizer = mnist::make_optimizer(options);

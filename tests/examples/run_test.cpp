@@ -38,20 +38,24 @@ void expect_equal_files(const std::string& path_a, const std::string& path_b) {
 class ResumeTest : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(ResumeTest, TwoEpochsAndThreeEqualFive) {
-  const std::string rule = GetParam();
+  const std::string rule = GetParam(), dtype = rule == "adamw" ? "bfloat16" : "float32";
   const TempFolder folder;
   const std::string whole = folder / "whole", parts = folder / "parts";
-  expect_trained(run(train("train_mnist", whole, {"--epochs", "5", "--optimizer", rule})));
-  expect_trained(run(train("train_mnist", parts, {"--epochs", "2", "--optimizer", rule})));
+  const auto options = [&](const char* epochs) {
+    return Words{"--epochs", epochs, "--optimizer", rule, "--dtype", dtype};
+  };
+  expect_trained(run(train("train_mnist", whole, options("5"))));
+  expect_trained(run(train("train_mnist", parts, options("2"))));
   // The test can fail: two epochs are not five.
   const Array early = load_npz(parts + "/model.npz").at("l1/W");
   EXPECT_NE(testing::difference(early, load_npz(whole + "/model.npz").at("l1/W")), "");
-  expect_trained(
-      run(train("train_mnist", parts, {"--epochs", "5", "--optimizer", rule, "--resume"})));
+  Words more = options("5");
+  more.push_back("--resume");
+  expect_trained(run(train("train_mnist", parts, more)));
   expect_equal_files(whole + "/model.npz", parts + "/model.npz");
   expect_equal_files(whole + "/checkpoint.npz", parts + "/checkpoint.npz");
 }
-INSTANTIATE_TEST_SUITE_P(Rules, ResumeTest, ::testing::Values("sgd", "adam"));
+INSTANTIATE_TEST_SUITE_P(Rules, ResumeTest, ::testing::Values("sgd", "adam", "adamw"));
 
 // The averages of its normalizations are part of the model and of the checkpoint.
 TEST(ExamplesTest, ResidualNetworkResumes) {
