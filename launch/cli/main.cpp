@@ -1,3 +1,4 @@
+// catena-run: what a command line asks for, and the exit code.
 #include <fcntl.h>
 #include <unistd.h>
 

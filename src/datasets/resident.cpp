@@ -1,3 +1,4 @@
+// ResidentIterator: batches of a data set that lies on the device.
 #include <algorithm>
 
 #include "catena/array/creation.h"

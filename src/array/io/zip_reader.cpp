@@ -1,3 +1,4 @@
+// Reading of zip archives, those larger than 4 GiB included: the directory, then members on demand.
 #include <zlib.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Writing of zip archives, member by member, with 64-bit sizes where they are needed.
 #include <zlib.h>
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// run_threads: a function as several ranks, each a thread of this process.
 #include <exception>
 #include <thread>
 
