@@ -24,6 +24,7 @@
 #include "catena/kernels/scan.h"
 #include "catena/kernels/softmax.h"
 #include "catena/kernels/sort.h"
+#include "core/compute_dtype.h"
 #include "functions/checks.h"
 
 namespace catena::functions {
@@ -45,9 +46,6 @@ template <class MakeNode>
 Variable record(const char* who, const Variable& input, const Array& output, MakeNode make) {
   return record(who, std::span<const Variable>(&input, 1), output, make);
 }
-
-// Type in which sums of d are kept.
-inline Dtype compute_dtype(Dtype d) { return d == Dtype::kFloat64 ? d : Dtype::kFloat32; }
 
 // A row of the table that other functions use for their gradients: y > 0 ? gy : 0.
 Variable relu_grad(const VariableOperand& gy, const VariableOperand& y);

@@ -4,17 +4,13 @@
 #include "catena/array/math.h"
 #include "catena/kernels/reduce.h"
 #include "catena/optimizers/arena.h"
+#include "core/compute_dtype.h"
 
 namespace catena::optimizers {
 
-// What numbers of this dtype are multiplied in: factors may be too small for 16 bits.
-inline Dtype wide_dtype(Dtype dtype) {
-  return dtype == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32;
-}
-
 // Sum of squares of a whole arena's block as a 0-d array, accumulated in float32 or float64.
 inline Array sum_of_squares(const Array& flat) {
-  Array result = Array::uninitialized({1}, wide_dtype(flat.dtype()), flat.device());
+  Array result = Array::uninitialized({1}, compute_dtype(flat.dtype()), flat.device());
   kernels::reduce(flat.device(), ReduceCall{ReduceOp::kSumOfSquares, &flat, &result, 1});
   return result.reshape({});
 }
@@ -22,7 +18,7 @@ inline Array sum_of_squares(const Array& flat) {
 // gradient += rate * parameter, where the gradients in memory are those wanted divided by `factor`,
 // a 0-d float64 or undefined.
 inline void add_decayed(const ParameterArena& arena, double rate, const Array& factor = {}) {
-  Array addend = multiply(arena.data().astype(wide_dtype(arena.dtype()), false), rate);
+  Array addend = multiply(arena.data().astype(compute_dtype(arena.dtype()), false), rate);
   if (factor.defined()) addend = divide(addend, factor.astype(addend.dtype(), false));
   add(arena.gradient(), addend, arena.gradient());
 }

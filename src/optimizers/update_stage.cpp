@@ -58,7 +58,7 @@ void UpdateContext::apply() {
   for (size_t i = 0; i < arenas.size(); ++i) {
     const Array& g = arenas[i].gradient();
     if (const Array* pending = factor(i)) {
-      multiply(g, pending->astype(wide_dtype(g.dtype()), false), g);  // rounded once, into g
+      multiply(g, pending->astype(compute_dtype(g.dtype()), false), g);  // rounded once, into g
       optimizer_.unscaled_in_memory_ = true;
     }
     if (decay_ != 0) add_decayed(arenas[i], decay_);

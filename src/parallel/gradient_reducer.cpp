@@ -8,6 +8,7 @@
 #include "catena/core/graph.h"
 #include "catena/parallel/no_sync.h"
 #include "catena/parallel/persistents.h"
+#include "core/compute_dtype.h"
 #include "core/text_hash.h"
 #include "equal_states.h"
 
@@ -90,8 +91,8 @@ void GradientReducer::update_buckets() {
   for (const auto& arena : arenas) {
     if (!arena.device().is_cuda()) continue;
     // A weight such as 1/3 is not rounded to 16 bits: the weights of all ranks add up to one.
-    const Dtype dtype = arena.dtype() == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32;
-    device_weights_.push_back(scalar_array(weight_, {dtype, arena.device()}));
+    device_weights_.push_back(
+        scalar_array(weight_, {compute_dtype(arena.dtype()), arena.device()}));
   }
 }
 

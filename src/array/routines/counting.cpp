@@ -12,6 +12,7 @@
 #include "catena/core/entry_scope.h"
 #include "catena/kernels/count.h"
 #include "catena/kernels/index.h"
+#include "core/compute_dtype.h"
 
 namespace catena {
 namespace {
@@ -90,7 +91,7 @@ Array even_edges(double first, double last, int64_t bins, Dtype dtype) {
 
 // The dtype in which elements and edges are compared on the way to counts.
 Dtype comparison_dtype(Dtype d) {
-  if (is_float(d)) return d == Dtype::kFloat64 ? d : Dtype::kFloat32;
+  if (is_float(d)) return compute_dtype(d);
   return d == Dtype::kUInt64 ? d : Dtype::kInt64;
 }
 

@@ -72,23 +72,6 @@ constexpr ParameterRange kDeviations{"deviations of at least 0", 0, true, HUGE_V
 constexpr ParameterRange kScales{"scales of at least 0", 0, true, HUGE_VAL};
 constexpr ParameterRange kExponents{"exponents above 0", 0, false, HUGE_VAL};
 
-// What a draw begins with: its device is the current one as long as this lives.
-class Draw {
- public:
-  Draw(const DrawShape& given, std::initializer_list<Operand> parameters, Dtype dtype,
-       const std::optional<Device>& device)
-      : working_(working_dtype(dtype)),
-        scope_(device_of(parameters, device)),
-        shape_(shape_of_draw(given, parameters)) {}
-  const Shape& shape() const { return shape_; }
-  Dtype working() const { return working_; }
-
- private:
-  Dtype working_;
-  DeviceScope scope_;
-  Shape shape_;
-};
-
 // A scale in float64, in which most are computed.
 DrawParameter scale_of(const Operand& scale) {
   return DrawParameter(scale, Dtype::kFloat64).check(kScales);
@@ -138,27 +121,25 @@ Array triangular_numbers(const Array& u, const P& left, const P& mode, const P& 
 Array RandomState::uniform(const DrawShape& given, const Operand& low, const Operand& high,
                            const ArrayOptions& options) {
   const EntryScope call("uniform");
-  const Dtype dtype = options.dtype.value_or(default_float());
-  const Draw draw(given, {low, high}, dtype, options.device);
+  const FloatDraw draw(given, {low, high}, options);
   const DrawParameter from(low, draw.working()), to(high, draw.working());
   if (!from.is_array() && !to.is_array())
-    return uniform(draw.shape(), from.number(), to.number(), dtype);
+    return uniform(draw.shape(), from.number(), to.number(), draw.dtype());
   const Array first = from.array(draw.working()), limit = to.array(draw.working());
   const Array numbers = first + uniform(draw.shape(), 0, 1, draw.working()) * (limit - first);
-  return kept_off(numbers.astype(dtype, false), first.astype(dtype, false),
-                  limit.astype(dtype, false));
+  return kept_off(numbers.astype(draw.dtype(), false), first.astype(draw.dtype(), false),
+                  limit.astype(draw.dtype(), false));
 }
 
 Array RandomState::normal(const DrawShape& given, const Operand& mean, const Operand& deviation,
                           const ArrayOptions& options) {
   const EntryScope call("normal");
-  const Dtype dtype = options.dtype.value_or(default_float());
-  const Draw draw(given, {mean, deviation}, dtype, options.device);
+  const FloatDraw draw(given, {mean, deviation}, options);
   const DrawParameter location(mean, draw.working()), scale(deviation, draw.working());
   scale.check(kDeviations);
   if (!location.is_array() && !scale.is_array())
-    return normal(draw.shape(), location.number(), scale.number(), dtype);
-  return moved(location, scale, normal(draw.shape(), 0, 1, draw.working()), dtype);
+    return normal(draw.shape(), location.number(), scale.number(), draw.dtype());
+  return moved(location, scale, normal(draw.shape(), 0, 1, draw.working()), draw.dtype());
 }
 
 Array RandomState::lognormal(const DrawShape& given, const Operand& mean, const Operand& sigma,
@@ -172,76 +153,69 @@ Array RandomState::lognormal(const DrawShape& given, const Operand& mean, const 
 Array RandomState::exponential(const DrawShape& given, const Operand& scale,
                                const ArrayOptions& options) {
   const EntryScope call("exponential");
-  const Dtype dtype = options.dtype.value_or(default_float());
-  const Draw draw(given, {scale}, dtype, options.device);
+  const FloatDraw draw(given, {scale}, options);
   const DrawParameter times(scale, draw.working());
   times.check(kScales);
   const Array numbers = log(above_zero(*this, draw.shape(), draw.working()));
-  return multiply(numbers, times.map([](const auto& x) { return -x; })).astype(dtype, false);
+  return multiply(numbers, times.map([](const auto& x) { return -x; })).astype(draw.dtype(), false);
 }
 
 Array RandomState::gumbel(const DrawShape& given, const Operand& location, const Operand& scale,
                           const ArrayOptions& options) {
   const EntryScope call("gumbel");
-  const Dtype dtype = options.dtype.value_or(default_float());
-  const Draw draw(given, {location, scale}, dtype, options.device);
+  const FloatDraw draw(given, {location, scale}, options);
   const DrawParameter at(location, Dtype::kFloat64), times = scale_of(scale);
   const Array numbers = log(-log(inside_unit(*this, draw.shape())));
-  return subtract(at, multiply(times, numbers)).astype(dtype, false);
+  return subtract(at, multiply(times, numbers)).astype(draw.dtype(), false);
 }
 
 Array RandomState::laplace(const DrawShape& given, const Operand& location, const Operand& scale,
                            const ArrayOptions& options) {
   const EntryScope call("laplace");
-  const Dtype dtype = options.dtype.value_or(default_float());
-  const Draw draw(given, {location, scale}, dtype, options.device);
+  const FloatDraw draw(given, {location, scale}, options);
   const DrawParameter at(location, Dtype::kFloat64), times = scale_of(scale);
   const Array u = inside_unit(*this, draw.shape());
   const Array below = log(u * 2), above = -log((1 - u) * 2);
-  return moved(at, times, where(u < 0.5, below, above), dtype);
+  return moved(at, times, where(u < 0.5, below, above), draw.dtype());
 }
 
 Array RandomState::logistic(const DrawShape& given, const Operand& location, const Operand& scale,
                             const ArrayOptions& options) {
   const EntryScope call("logistic");
-  const Dtype dtype = options.dtype.value_or(default_float());
-  const Draw draw(given, {location, scale}, dtype, options.device);
+  const FloatDraw draw(given, {location, scale}, options);
   const DrawParameter at(location, Dtype::kFloat64), times = scale_of(scale);
   const Array u = inside_unit(*this, draw.shape());
-  return moved(at, times, log(u) - log(1 - u), dtype);
+  return moved(at, times, log(u) - log(1 - u), draw.dtype());
 }
 
 Array RandomState::rayleigh(const DrawShape& given, const Operand& scale,
                             const ArrayOptions& options) {
   const EntryScope call("rayleigh");
-  const Dtype dtype = options.dtype.value_or(default_float());
-  const Draw draw(given, {scale}, dtype, options.device);
+  const FloatDraw draw(given, {scale}, options);
   const DrawParameter times = scale_of(scale);
-  return multiply(times, sqrt(-2 * log(inside_unit(*this, draw.shape())))).astype(dtype, false);
+  return multiply(times, sqrt(-2 * log(inside_unit(*this, draw.shape()))))
+      .astype(draw.dtype(), false);
 }
 
 Array RandomState::weibull(const DrawShape& given, const Operand& a, const ArrayOptions& options) {
   const EntryScope call("weibull");
-  const Dtype dtype = options.dtype.value_or(default_float());
-  const Draw draw(given, {a}, dtype, options.device);
+  const FloatDraw draw(given, {a}, options);
   const DrawParameter root = exponent_of(a).map([](const auto& x) { return 1 / x; });
-  return catena::power(-log(inside_unit(*this, draw.shape())), root).astype(dtype, false);
+  return catena::power(-log(inside_unit(*this, draw.shape())), root).astype(draw.dtype(), false);
 }
 
 Array RandomState::pareto(const DrawShape& given, const Operand& a, const ArrayOptions& options) {
   const EntryScope call("pareto");
-  const Dtype dtype = options.dtype.value_or(default_float());
-  const Draw draw(given, {a}, dtype, options.device);
+  const FloatDraw draw(given, {a}, options);
   const DrawParameter root = exponent_of(a).map([](const auto& x) { return -1 / x; });
-  return expm1(multiply(log(inside_unit(*this, draw.shape())), root)).astype(dtype, false);
+  return expm1(multiply(log(inside_unit(*this, draw.shape())), root)).astype(draw.dtype(), false);
 }
 
 Array RandomState::power(const DrawShape& given, const Operand& a, const ArrayOptions& options) {
   const EntryScope call("power");
-  const Dtype dtype = options.dtype.value_or(default_float());
-  const Draw draw(given, {a}, dtype, options.device);
+  const FloatDraw draw(given, {a}, options);
   const DrawParameter root = exponent_of(a).map([](const auto& x) { return 1 / x; });
-  return catena::power(inside_unit(*this, draw.shape()), root).astype(dtype, false);
+  return catena::power(inside_unit(*this, draw.shape()), root).astype(draw.dtype(), false);
 }
 
 Array RandomState::standard_cauchy(const Shape& shape, const ArrayOptions& options) {
@@ -255,19 +229,19 @@ Array RandomState::standard_cauchy(const Shape& shape, const ArrayOptions& optio
 Array RandomState::triangular(const DrawShape& given, const Operand& left, const Operand& mode,
                               const Operand& right, const ArrayOptions& options) {
   const EntryScope call("triangular");
-  const Dtype dtype = options.dtype.value_or(default_float());
   constexpr Dtype kWorking = Dtype::kFloat64;
-  const Draw draw(given, {left, mode, right}, dtype, options.device);
+  const FloatDraw draw(given, {left, mode, right}, options);
   const DrawParameter from(left, kWorking), peak(mode, kWorking), to(right, kWorking);
   if (!from.is_array() && !peak.is_array() && !to.is_array()) {
     const double a = from.number(), b = peak.number(), c = to.number();
     CATENA_CHECK(ValueError, a <= b && b <= c && a < c,
                  "expected left <= mode <= right and left < right, got ", a, ", ", b, ", ", c);
-    return triangular_numbers(inside_unit(*this, draw.shape()), a, b, c).astype(dtype, false);
+    return triangular_numbers(inside_unit(*this, draw.shape()), a, b, c)
+        .astype(draw.dtype(), false);
   }
   const Array a = from.array(kWorking), b = peak.array(kWorking), c = to.array(kWorking);
   if (!cuda::is_capturing(a.device())) check_ascending(a, b, c);
-  return triangular_numbers(inside_unit(*this, draw.shape()), a, b, c).astype(dtype, false);
+  return triangular_numbers(inside_unit(*this, draw.shape()), a, b, c).astype(draw.dtype(), false);
 }
 
 }  // namespace catena

@@ -6,13 +6,14 @@
 
 #include "catena/array/math.h"
 #include "catena/array/random.h"
+#include "core/compute_dtype.h"
 
 namespace catena {
 
 // 16-bit results are rounded once, at the end.
 inline Dtype working_dtype(Dtype dtype) {
   CATENA_CHECK(DtypeError, is_float(dtype), "expected a floating dtype, got ", dtype);
-  return dtype == Dtype::kFloat64 ? dtype : Dtype::kFloat32;
+  return compute_dtype(dtype);
 }
 
 // Uniform numbers of (0, 1], whose logarithm is finite.
@@ -33,6 +34,28 @@ Device device_of(std::initializer_list<Operand> operands, const std::optional<De
 // The shape given, to which the parameters must broadcast (ShapeError), or the one they broadcast
 // to.
 Shape shape_of_draw(const DrawShape& given, std::initializer_list<Operand> parameters);
+
+// What a draw of floats begins with: its device is the current one as long as this lives.
+// DtypeError unless the dtype is floating, and the errors of the two above.
+class FloatDraw {
+ public:
+  FloatDraw(const DrawShape& given, std::initializer_list<Operand> parameters,
+            const ArrayOptions& options)
+      : dtype_(options.dtype.value_or(default_float())),
+        working_(working_dtype(dtype_)),
+        scope_(device_of(parameters, options.device)),
+        shape_(shape_of_draw(given, parameters)) {}
+  const Shape& shape() const { return shape_; }
+  Dtype dtype() const { return dtype_; }      // of the result
+  Dtype working() const { return working_; }  // of what it is made of
+  // Numbers computed for it, in any shape of as many elements.
+  Array finish(const Array& numbers) const { return numbers.reshape(shape_).astype(dtype_, false); }
+
+ private:
+  Dtype dtype_, working_;
+  DeviceScope scope_;
+  Shape shape_;
+};
 
 // The values that a parameter may have.
 struct ParameterRange {

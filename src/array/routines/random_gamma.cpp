@@ -102,25 +102,19 @@ GammaDraw checked_gamma(RandomState& state, const char* what, const Operand& par
   return draw_gamma(state, given.times(times), element_count(shape));
 }
 
-Array finish(const Array& flat, const Shape& shape, Dtype dtype) {
-  return flat.reshape(shape).astype(dtype, false);
-}
-
 }  // namespace
 
 Array RandomState::gamma(const DrawShape& given, const Operand& k, const Operand& scale,
                          const ArrayOptions& options) {
   const EntryScope call("gamma");
-  const Dtype dtype = options.dtype.value_or(default_float());
-  working_dtype(dtype);
-  const DeviceScope scope(device_of({k, scale}, options.device));
-  const Shape shape = shape_of_draw(given, {k, scale});
+  const FloatDraw draw(given, {k, scale}, options);
+  const Shape& shape = draw.shape();
   const RandomParameter times(scale, shape), of(k, shape);
   refuse_capture(of.value());
   times.check({"scales of at least 0", 0, true, kLargest});
   of.check({"shape parameters of at least 0", 0, true, kLargest});
-  const GammaDraw draw = draw_gamma(*this, of, element_count(shape));
-  return finish(draw.number() * times.value(), shape, dtype);
+  const GammaDraw drawn = draw_gamma(*this, of, element_count(shape));
+  return draw.finish(drawn.number() * times.value());
 }
 
 Array RandomState::standard_gamma(const DrawShape& shape, const Operand& k,
@@ -132,53 +126,45 @@ Array RandomState::standard_gamma(const DrawShape& shape, const Operand& k,
 Array RandomState::beta(const DrawShape& given, const Operand& a, const Operand& b,
                         const ArrayOptions& options) {
   const EntryScope call("beta");
-  const Dtype dtype = options.dtype.value_or(default_float());
-  working_dtype(dtype);
-  const DeviceScope scope(device_of({a, b}, options.device));
-  const Shape shape = shape_of_draw(given, {a, b});
+  const FloatDraw draw(given, {a, b}, options);
+  const Shape& shape = draw.shape();
   const GammaDraw x = checked_gamma(*this, "a above 0", a, shape),
                   y = checked_gamma(*this, "b above 0", b, shape);
   // x / (x + y), also where both are too small for a double.
-  return finish(sigmoid(x.logarithm() - y.logarithm()), shape, dtype);
+  return draw.finish(sigmoid(x.logarithm() - y.logarithm()));
 }
 
 Array RandomState::chisquare(const DrawShape& given, const Operand& df,
                              const ArrayOptions& options) {
   const EntryScope call("chisquare");
-  const Dtype dtype = options.dtype.value_or(default_float());
-  working_dtype(dtype);
-  const DeviceScope scope(device_of({df}, options.device));
-  const Shape shape = shape_of_draw(given, {df});
+  const FloatDraw draw(given, {df}, options);
+  const Shape& shape = draw.shape();
   const char* what = "degrees of freedom above 0";
-  return finish(checked_gamma(*this, what, df, shape, 0.5).number() * 2, shape, dtype);
+  return draw.finish(checked_gamma(*this, what, df, shape, 0.5).number() * 2);
 }
 
 Array RandomState::f(const DrawShape& given, const Operand& dfnum, const Operand& dfden,
                      const ArrayOptions& options) {
   const EntryScope call("f");
-  const Dtype dtype = options.dtype.value_or(default_float());
-  working_dtype(dtype);
-  const DeviceScope scope(device_of({dfnum, dfden}, options.device));
-  const Shape shape = shape_of_draw(given, {dfnum, dfden});
+  const FloatDraw draw(given, {dfnum, dfden}, options);
+  const Shape& shape = draw.shape();
   const char* what = "degrees of freedom above 0";
   const GammaDraw above = checked_gamma(*this, what, dfnum, shape, 0.5),
                   below = checked_gamma(*this, what, dfden, shape, 0.5);
   const Array ratio = RandomParameter(dfden, shape).value() / RandomParameter(dfnum, shape).value();
   // Both may be too small for a double.
-  return finish(exp(above.logarithm() - below.logarithm()) * ratio, shape, dtype);
+  return draw.finish(exp(above.logarithm() - below.logarithm()) * ratio);
 }
 
 Array RandomState::standard_t(const DrawShape& given, const Operand& df,
                               const ArrayOptions& options) {
   const EntryScope call("standard_t");
-  const Dtype dtype = options.dtype.value_or(default_float());
-  working_dtype(dtype);
-  const DeviceScope scope(device_of({df}, options.device));
-  const Shape shape = shape_of_draw(given, {df});
+  const FloatDraw draw(given, {df}, options);
+  const Shape& shape = draw.shape();
   const Array z = normal({element_count(shape)}, 0, 1, Dtype::kFloat64);
   const GammaDraw g = checked_gamma(*this, "degrees of freedom above 0", df, shape, 0.5);
   const Array half = RandomParameter(df, shape).value() * 0.5;
-  return finish(z * sqrt(half / g.number()), shape, dtype);
+  return draw.finish(z * sqrt(half / g.number()));
 }
 
 Array RandomState::dirichlet(const Shape& shape, const Array& alpha, const ArrayOptions& options) {

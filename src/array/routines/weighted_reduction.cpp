@@ -6,6 +6,7 @@
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
 #include "catena/core/entry_scope.h"
+#include "core/compute_dtype.h"
 
 namespace catena {
 namespace {
@@ -79,7 +80,7 @@ Array nanmean(const Array& a, const ReduceOptions& options) {
   ReduceOptions plain = options;
   plain.out = nullptr;
   const Array total = nansum(a, plain);
-  plain.dtype = total.dtype() == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32;
+  plain.dtype = compute_dtype(total.dtype());
   const Array count = sum(logical_not(isnan(a)), plain);
   Out out;
   if (options.out)

@@ -4,21 +4,17 @@
 #include "backends/cuda/register.h"
 #include "backends/cuda/runtime/glue.h"
 #include "catena/kernels/normalization.h"
+#include "core/compute_dtype.h"
 
 namespace catena::gpu {
 namespace {
 
-const void* data_of(const Array* a) { return a ? a->raw_data() : nullptr; }
-void* target_of(const Array* a) { return a ? a->raw_data() : nullptr; }
+void* data_of(const Array* a) { return a ? a->raw_data() : nullptr; }
 
 // A null pointer is aligned.
 template <class... Pointers>
 bool all_aligned(const Pointers*... pointers) {
   return (aligned16(pointers) && ...);
-}
-
-Dtype compute_dtype(Dtype batch) {
-  return batch == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32;
 }
 
 // `numbers` for each channel, of the compute type, for the kernels of one call.
@@ -53,8 +49,8 @@ void batch_normalization(const BatchNormalizationCall& call) {
   const Float type = float_code("batch_normalization", call.x->dtype());
   NormalizationArgs args = arguments(call);
   args.inverse_deviation = call.inverse_deviation->raw_data();
-  args.running_mean = target_of(call.running_mean);
-  args.running_variance = target_of(call.running_variance);
+  args.running_mean = data_of(call.running_mean);
+  args.running_variance = data_of(call.running_variance);
   args.decay = call.decay;
   args.updates = call.updates ? call.updates->data<int64_t>() : nullptr;
   const Launch launch = launch_for(*call.x);
@@ -86,10 +82,10 @@ NormalizationGradArgs arguments(const BatchNormalizationGradCall& call) {
   args.mean = call.mean->raw_data();
   args.inverse_deviation = call.inverse_deviation->raw_data();
   args.fixed = call.fixed;
-  args.gx = target_of(call.gx);
-  args.g_residual = target_of(call.g_residual);
-  args.g_gamma = target_of(call.g_gamma);
-  args.g_beta = target_of(call.g_beta);
+  args.gx = data_of(call.gx);
+  args.g_residual = data_of(call.g_residual);
+  args.g_gamma = data_of(call.g_gamma);
+  args.g_beta = data_of(call.g_beta);
   args.accumulate_gamma = call.accumulate_gamma;
   args.accumulate_beta = call.accumulate_beta;
   args.aligned = all_aligned(args.x, args.gy, args.y, static_cast<const void*>(args.gx),
