@@ -8,12 +8,10 @@ that load of the machine hits both alike; the best time of each counts.
   convolution_peers.py build/bin/bench_convolution --device cpu:0 --threads 1
   convolution_peers.py build/bin/bench_convolution --device cuda:0 --dtypes float32,tf32,bfloat16
 """
-import argparse
 import os
 import sys
-import time
 
-from peer_worker import Worker
+from peer_worker import Worker, best_of, parse_options, served_torch, torch_worker
 
 # name: channels, height, filters, kernel, stride, pad, batch on the CPU, on a GPU
 LAYERS = {
@@ -27,17 +25,13 @@ PASSES = ("forward", "grad_x", "grad_w")
 
 def serve_torch(threads):
     """Answers the requests of bench_convolution.cpp; PROVIDER is not read."""
-    try:
-        import torch
-    except ImportError as error:
-        print(f"-{error}", flush=True)
+    torch = served_torch(threads)
+    if torch is None:
         return 0
-    torch.set_num_threads(threads)
     torch.set_flush_denormal(True)
     tf32 = os.environ.get("CATENA_MATMUL_PRECISION") == "tf32"
     torch.backends.cudnn.allow_tf32 = tf32
     torch.backends.cudnn.benchmark = False
-    print(f"PyTorch {torch.__version__}", flush=True)
     for line in sys.stdin:
         word = line.split()
         device, dtype, last = word[1].replace("cpu:0", "cpu"), getattr(torch, word[2]), word[3] == "1"
@@ -59,40 +53,14 @@ def serve_torch(threads):
     return 0
 
 
-def best_of(seconds, call, device, torch):
-    def timed(calls):
-        if device == "cpu":
-            start = time.perf_counter()
-            for _ in range(calls):
-                call()
-            return (time.perf_counter() - start) / calls
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        for _ in range(calls):
-            call()
-        end.record()
-        end.synchronize()
-        return begin.elapsed_time(end) * 1e-3 / calls
-    timed(2)
-    calls = max(1, int(2e-3 / timed(1)))
-    best, end, runs = 1e30, time.perf_counter() + seconds, 0
-    while runs < 3 or time.perf_counter() < end:
-        best = min(best, timed(calls))
-        runs += 1
-    return best
-
-
 def table(options, name, rows):
     precision = "tf32" if name == "tf32" else "float32"
     dtype = "float32" if name == "tf32" else name
-    catena = Worker([options.bench_convolution], options.threads, "catena", CATENA_MATMUL_PRECISION=precision)
+    catena = Worker([options.program], options.threads, "catena", CATENA_MATMUL_PRECISION=precision)
     providers = catena.ask(f"providers {options.device}").split()
     columns = [(p, catena, p) for p in providers]
-    torch = Worker([sys.executable, __file__, "--serve", "--threads", str(options.threads)], options.threads,
-                   CATENA_MATMUL_PRECISION=precision)
-    if torch.name.startswith("-"):
-        print(f"PyTorch is left out: {torch.name[1:]}", file=sys.stderr)
-    else:
+    torch = torch_worker(__file__, options.threads, CATENA_MATMUL_PRECISION=precision)
+    if torch:
         columns.append((torch.name, torch, "-"))
     print(f"\nConvolutions, GFLOP/s, {name}, {options.device}, {options.threads} threads\n")
     print("| layer, batch, layout | pass | " + " | ".join(c[0] for c in columns) + " |")
@@ -117,20 +85,9 @@ def table(options, name, rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bench_convolution", nargs="?")
-    parser.add_argument("--device", default="cpu:0")
-    parser.add_argument("--dtypes", default="float32", help="float32, tf32, bfloat16, float16, float64; by commas")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--batch", type=int, help="instead of each layer's own")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.05, help="of one library at a time")
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parse_options(__doc__, "bench_convolution", "float32, tf32, bfloat16, float16, float64")
     if options.serve:
         return serve_torch(options.threads)
-    if not options.bench_convolution:
-        parser.error("name the program bench_convolution")
     for name in options.dtypes.split(","):
         table(options, name, LAYERS.items())
     return 0

@@ -10,11 +10,9 @@ times; the last column is the time that copies of that many bytes would take.
   normalization_peers.py build/bin/bench_normalization --device cpu:0 --threads 1
   normalization_peers.py build/bin/bench_normalization --device cuda:0 --dtypes float32,bfloat16
 """
-import argparse
 import sys
 
-from convolution_peers import best_of
-from peer_worker import Worker
+from peer_worker import Worker, best_of, parse_options, served_torch, torch_worker
 
 # channels, height, batch on the CPU, on a GPU
 SHAPES = {"64x56^2": (64, 56, 8, 256), "256x56^2": (256, 56, 4, 64), "512x7^2": (512, 7, 32, 256),
@@ -25,14 +23,10 @@ TRAFFIC = {"plain": (3, 8), "relu": (3, 10), "add_relu": (4, 13)}
 
 def serve_torch(threads):
     """Answers the requests of bench_normalization.cpp but copies."""
-    try:
-        import torch
-    except ImportError as error:
-        print(f"-{error}", flush=True)
+    torch = served_torch(threads)
+    if torch is None:
         return 0
     functional = torch.nn.functional
-    torch.set_num_threads(threads)
-    print(f"PyTorch {torch.__version__}", flush=True)
     for line in sys.stdin:
         word = line.split()
         device, dtype, last = word[1].replace("cpu:0", "cpu"), getattr(torch, word[2]), word[3] == "1"
@@ -58,12 +52,10 @@ def serve_torch(threads):
 
 
 def table(options, dtype):
-    catena = Worker([options.bench_normalization], options.threads, "catena")
-    torch = Worker([sys.executable, __file__, "--serve", "--threads", str(options.threads)], options.threads)
+    catena = Worker([options.program], options.threads, "catena")
+    torch = torch_worker(__file__, options.threads)
     columns = [("catena", catena)]
-    if torch.name.startswith("-"):
-        print(f"PyTorch is left out: {torch.name[1:]}", file=sys.stderr)
-    else:
+    if torch:
         columns.append((torch.name, torch))
     print(f"\nBatch normalization (training), ms, {dtype}, {options.device}, {options.threads} threads\n")
     print("| shape, batch, layout | form | pass | " + " | ".join(c[0] for c in columns) + " | copies |")
@@ -86,20 +78,9 @@ def table(options, dtype):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("bench_normalization", nargs="?")
-    parser.add_argument("--device", default="cpu:0")
-    parser.add_argument("--dtypes", default="float32", help="float32, bfloat16, float16, float64; by commas")
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--batch", type=int, help="instead of each shape's own")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.05, help="of one library at a time")
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    options = parser.parse_args()
+    options = parse_options(__doc__, "bench_normalization", "float32, bfloat16, float16, float64")
     if options.serve:
         return serve_torch(options.threads)
-    if not options.bench_normalization:
-        parser.error("name the program bench_normalization")
     for dtype in options.dtypes.split(","):
         table(options, dtype)
     return 0

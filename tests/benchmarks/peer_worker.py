@@ -1,6 +1,11 @@
-"""A process that times one library: it answers each line of a request with one line."""
+"""What comparisons with PyTorch share: processes that time one library each, and their options.
+
+A process answers each line of a request with one line."""
+import argparse
 import os
 import subprocess
+import sys
+import time
 
 
 class Worker:
@@ -24,3 +29,63 @@ class Worker:
         if not answer:
             raise RuntimeError(f"{self.name} ended at: {request}")
         return answer
+
+
+def parse_options(description, program, dtypes):
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program", nargs="?", metavar=program)
+    parser.add_argument("--device", default="cpu:0")
+    parser.add_argument("--dtypes", default="float32", help=dtypes + "; by commas")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--batch", type=int, help="instead of each one's own")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.05, help="of one library at a time")
+    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if not options.serve and not options.program:
+        parser.error(f"name the program {program}")
+    return options
+
+
+def torch_worker(script, threads, **settings):
+    """The script as the process that serves PyTorch, or None where there is none."""
+    worker = Worker([sys.executable, script, "--serve", "--threads", str(threads)], threads, **settings)
+    if not worker.name.startswith("-"):
+        return worker
+    print(f"PyTorch is left out: {worker.name[1:]}", file=sys.stderr)
+    return None
+
+
+def served_torch(threads):
+    """In the serving process: the module, and its name as the first line, or None and the reason."""
+    try:
+        import torch
+    except ImportError as error:
+        print(f"-{error}", flush=True)
+        return None
+    torch.set_num_threads(threads)
+    print(f"PyTorch {torch.__version__}", flush=True)
+    return torch
+
+
+def best_of(seconds, call, device, torch):
+    def timed(calls):
+        if device == "cpu":
+            start = time.perf_counter()
+            for _ in range(calls):
+                call()
+            return (time.perf_counter() - start) / calls
+        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        begin.record()
+        for _ in range(calls):
+            call()
+        end.record()
+        end.synchronize()
+        return begin.elapsed_time(end) * 1e-3 / calls
+    timed(2)
+    calls = max(1, int(2e-3 / timed(1)))
+    best, end, runs = 1e30, time.perf_counter() + seconds, 0
+    while runs < 3 or time.perf_counter() < end:
+        best = min(best, timed(calls))
+        runs += 1
+    return best
