@@ -30,6 +30,9 @@ endif()
 if(CATENA_SANITIZE)
   # -O1 and line numbers are enough for reports, and take half the time to compile.
   add_compile_options(-fsanitize=${CATENA_SANITIZE} -fno-omit-frame-pointer -O1 -g1)
+  if(CATENA_SANITIZE_NOT)
+    add_compile_options(-fno-sanitize=${CATENA_SANITIZE_NOT})
+  endif()
   add_link_options(-fsanitize=${CATENA_SANITIZE})
 endif()
 

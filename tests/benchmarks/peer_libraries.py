@@ -223,7 +223,7 @@ class Torch(Library):
         return self.t.stack(arrays, axis)
 
     def split_copy(self, a):
-        return [part.contiguous() for part in self.t.chunk(a, 4, 1)]
+        return [part.clone(memory_format=self.t.contiguous_format) for part in self.t.chunk(a, 4, 1)]
 
     def rand(self, n):
         return self.t.rand(n, device=self.device)
