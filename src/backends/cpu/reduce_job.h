@@ -28,10 +28,9 @@ struct ReduceJob {
   bool pairwise;  // combine partial results as a tree
   CastLoop cast;  // input -> loop_dtype; used if `convert` is set or strides need it
   bool convert;
-  ReduceRow unconverted_row =
-      nullptr;                       // reads elements of the input without conversion; may be null
-  int64_t input_item;                // their size
-  bool cached;                       // the input is so small that a cache may hold it
+  ReduceRow unconverted_row = nullptr;  // reads unconverted elements; may be null
+  int64_t input_item;                   // their size
+  bool cached;                          // the input is so small that a cache may hold it
   ReduceSource* computed = nullptr;  // values that are not in memory: addresses only count elements
   const char* input;
   char* output;

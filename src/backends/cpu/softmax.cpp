@@ -21,8 +21,7 @@ const SoftmaxLoops<double>& loops() {
   return tables().softmax_double;
 }
 
-constexpr int64_t kExpCost =
-    4;  // nanoseconds an element, estimated; used to choose the number of threads
+constexpr int64_t kExpCost = 4;  // nanoseconds an element, estimated, for the number of threads
 
 // Rows of (outer, classes, inner): sample s = outer * inner + j starts at first(s).
 struct Rows {

@@ -124,8 +124,7 @@ void check_operands(const std::string& name, size_t count) {
 void run_on_host(const ElementwiseKernel::Definition& kernel,
                  std::span<const KernelArgument> arguments, const Shape& shape) {
   const size_t outputs = kernel.outputs.size(), inputs = kernel.inputs.size();
-  const auto argument =
-      [&](size_t k) -> const KernelArgument& {  // in the order of the lambda's parameters
+  const auto argument = [&](size_t k) -> const KernelArgument& {  // in the order of parameters
     return arguments[k < inputs ? outputs + k : k - inputs];
   };
   const HostElementwise* host = nullptr;
