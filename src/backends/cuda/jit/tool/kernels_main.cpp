@@ -1,5 +1,5 @@
-// catena-kernels: compiles standard kernels ahead of time, by NVRTC, several at a time. The build
-// makes its bundles with it, which needs no GPU; users call it as `catena-run --prepare`.
+// catena-kernels: compiles standard kernels ahead of time with NVRTC, several at a time. The build
+// makes its bundles with it, which needs no GPU. Users run it as `catena-run --prepare`.
 #include <unistd.h>
 
 #include <algorithm>
@@ -108,7 +108,7 @@ std::vector<const BundleItem*> missing_in(const Bundle* bundle, const std::vecto
   return missing;
 }
 
-// What is in `bundle` and still a program of this version.
+// The kernels of `bundle` that are still programs of this version.
 std::map<Hash128, std::string> still_valid(const Bundle* bundle, int arch) {
   std::map<Hash128, std::string> cubins;
   if (bundle == nullptr) return cubins;
@@ -139,7 +139,7 @@ void make_bundle(const Options& options) {
               double(fs::file_size(options.out)) / 1048576, seconds_since(start));
 }
 
-// The bundle that lies where this build or installation has its plug-ins, if there is one.
+// The bundle beside the plug-ins of this build or installation, if there is one.
 std::unique_ptr<Bundle> own_bundle(int arch) {
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path().parent_path();
