@@ -1,5 +1,4 @@
-// Programs of operations of the table: a table for calls, which asks the compiler for what it
-// lacks.
+// Programs of operations of the table: found among those in use, otherwise compiled.
 #pragma once
 
 #include "backends/cuda/jit/compile/source.h"

@@ -1,6 +1,5 @@
-// How the kernels of batch normalization walk over a batch (outer, channels, inner): so that a
-// thread stays with its channels, whose constants it keeps in registers. Sums are made in a fixed
-// order.
+// How the kernels of batch normalization walk over a batch (outer, channels, inner). A thread keeps
+// to its channels, whose constants stay in registers. Sums are added in a fixed order.
 #pragma once
 
 #include "backends/cuda/common/block_reduce.cuh"
@@ -17,14 +16,14 @@ __device__ inline double fused(double a, double b, double c) { return __fma_rn(a
 __device__ inline float root(float v) { return sqrtf(v); }
 __device__ inline double root(double v) { return sqrt(v); }
 
-// Where the work of one part of a channel begins; part `parts` is the end.
+// Where part `part` of a channel's work begins; part `parts` is the end.
 __device__ inline int64_t part_begin(int64_t units, int64_t part, int64_t parts) {
   return units * part / parts;
 }
 
-// The two walks. A body is made for its first channel and keeps kChannels of them; visit(i) is
-// called for packs i of N elements, of which element k is of channel k % kChannels of the body;
-// finish(channel, part, parts) is called by all threads of the block when all is visited.
+// The two walks. A body is constructed for its first channel and handles kChannels of them.
+// visit(i) is called for packs i of N elements; element k of a pack belongs to channel k %
+// kChannels of the body. All threads of the block call finish(channel, part, parts) at the end.
 
 // Channels first: a block takes a part of the rows of one channel, which are contiguous runs of
 // `inner` elements. Grid: channels * parts.
@@ -49,9 +48,9 @@ __global__ void __launch_bounds__(kWalkThreads) walk_rows(Args args, int parts) 
   body.finish(args, channel, int(part), parts);
 }
 
-// Channels last (inner is 1): a thread takes N neighbouring channels, `across` threads lie side by
-// side in a row, and the block's lines of threads take one row after the other. Grid: (packs of
-// channels / across, parts).
+// Channels last (inner is 1): a thread takes N adjacent channels, and `across` threads are side by
+// side in a row. The block's lines of threads take the rows in turn. Grid: (packs of channels /
+// across, parts).
 template <int N, class Body, class Args>
 __global__ void __launch_bounds__(kWalkThreads) walk_columns(Args args, int parts, int across) {
   const int64_t row_packs = args.channels / N;
@@ -71,7 +70,7 @@ inline int power_of_two_from(int64_t n, int most) {
   return power;
 }
 
-// Where and how often the work of a channel is cut, for visits of `packs` packs a thread.
+// How the work of a channel is divided, for `packs` visits a thread.
 struct Walk {
   bool columns, packed;
   int parts;
@@ -94,7 +93,7 @@ struct Walk {
   }
 };
 
-// Body<T, N, kChannels> over all of the batch.
+// Runs Body<T, N, kChannels> over the whole batch.
 template <class T, template <class, int, int> class Body, class Args>
 void run_walk(const Walk& walk, const Args& args, const Launch& launch) {
   constexpr int N = kPack<T>;
@@ -121,7 +120,7 @@ __device__ C number_at(const void* base, int64_t channel, C otherwise) {
   return base == nullptr ? otherwise : static_cast<const C*>(base)[channel];
 }
 
-// Merging what threads found about a channel. Value has n, a and b of type C and merge(other).
+// Merges the results of threads for a channel. Value has n, a and b of type C, and merge(other).
 
 template <class Value>
 __device__ Value warp_merge(Value v) {
@@ -133,10 +132,10 @@ __device__ Value warp_merge(Value v) {
     other.b = __shfl_down_sync(kAllLanes, v.b, offset);
     v.merge(other);
   }
-  return v;  // of the first lane
+  return v;  // valid in the first lane
 }
 
-// Of all threads of the block, in the first thread.
+// Over all threads of the block; valid in the first thread.
 template <class Value>
 __device__ Value block_merge(Value v) {
   __shared__ Value shared[kWalkThreads / 32];
@@ -147,13 +146,13 @@ __device__ Value block_merge(Value v) {
   return v;
 }
 
-// Of the lines of the block, in the first one; `values` are of the thread's channels.
+// Over the lines of the block; valid in the first one. `values` belong to the thread's channels.
 template <class C, int kChannels, class Value>
 __device__ void line_merge(Value (&values)[kChannels], int across) {
   __shared__ C n[kWalkThreads], a[kChannels][kWalkThreads], b[kChannels][kWalkThreads];
   const int me = threadIdx.x, line = threadIdx.x / across;
   for (int half = kWalkThreads / across / 2; half >= 1; half /= 2) {
-    // The upper half of the lines that are left hands over to the lower one.
+    // The upper half of the remaining lines passes its values to the lower half.
     if (line >= half && line < 2 * half) {
       n[me] = values[0].n;
 #pragma unroll
@@ -181,7 +180,7 @@ __device__ void store_partial(void* partials, int64_t channels, int64_t channel,
   to[channels * parts] = v.b;
 }
 
-// The end of a walk that has found values[kChannels].
+// The end of a walk: stores values[kChannels].
 template <class C, int kChannels, class Value>
 __device__ void store_rows(void* partials, int64_t channels, int64_t channel, int part, int parts,
                            Value (&values)[kChannels]) {
@@ -197,8 +196,8 @@ __device__ void store_columns(void* partials, int64_t channels, int64_t channel,
     store_partial<C>(partials, channels, channel + k, part, parts, values[k]);
 }
 
-// What all parts found about a channel, by one warp; in the first lane. `unit` elements are never
-// cut apart.
+// One warp merges the results of all parts of a channel; valid in the first lane. Parts begin at
+// multiples of `unit` elements.
 template <class C, class Value, class Args>
 __device__ Value all_parts(const Args& args, int64_t channel, int64_t unit) {
   const int64_t units = args.outer * args.inner / unit;
@@ -212,7 +211,7 @@ __device__ Value all_parts(const Args& args, int64_t channel, int64_t unit) {
   return warp_merge(v);
 }
 
-constexpr int kFinishThreads = 128;  // four channels a block
+constexpr int kFinishThreads = 128;  // a warp for each of four channels
 inline unsigned finish_blocks(int64_t channels) {
   constexpr int kChannels = kFinishThreads / 32;
   return unsigned((channels + kChannels - 1) / kChannels);

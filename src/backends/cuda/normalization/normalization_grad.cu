@@ -1,5 +1,5 @@
-// Batch normalization, backward: the sums of a channel (x and the gradient are read once), and the
-// gradient of x (they are read again and it is written).
+// Batch normalization, backward: the sums of each channel, which read x and the gradient once, and
+// the gradient of x, which reads them again and writes gx.
 #include "backends/cuda/normalization/normalization.cuh"
 #include "backends/cuda/normalization/normalization.h"
 
@@ -19,7 +19,7 @@ struct Sums {
   }
 };
 
-// The gradients of a pack from behind the relu.
+// The gradients of a pack, taken back through the relu.
 template <class T, int N>
 __device__ void load_gradients(const void* gy, const void* y, int64_t i, Compute<T> (&g)[N]) {
   const Pack<T, N> from = load_pack<T, N>(gy, i);
@@ -75,7 +75,7 @@ __device__ void store_gradient(void* to, int64_t channel, C value, bool accumula
 template <class C>
 __global__ void __launch_bounds__(kFinishThreads) finish_sums(NormalizationGradArgs args) {
   const int64_t channel = finish_channel();
-  if (channel >= args.channels) return;  // whole warps
+  if (channel >= args.channels) return;  // whole warps leave
   const Sums<C> all = all_parts<C, Sums<C>>(args, channel, 1);
   if (threadIdx.x % 32 != 0) return;
   C* sums = static_cast<C*>(args.sums);
@@ -107,7 +107,7 @@ struct GradientBody {
       of_x[k] = constant[k] = C(0);
       if (args.fixed) continue;
       constant[k] = -of_g[k] * (number_at(args.sums, c, C(0)) / m);
-      // In this order no part overflows that the whole does not.
+      // In this order no intermediate result overflows unless the final one does.
       of_x[k] =
           -of_g[k] * (inverse * (number_at(args.sums, args.channels + c, C(0)) / m)) * inverse;
     }

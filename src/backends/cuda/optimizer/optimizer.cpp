@@ -1,4 +1,4 @@
-// Glue of the optimizer slots.
+// Host glue of the optimizer slots.
 #include "backends/cuda/optimizer/optimizer.h"
 
 #include "backends/cuda/register.h"
@@ -24,7 +24,7 @@ StepNumber step_number(const StepValue& value) {
   return result;
 }
 
-// Numbers that kernels keep on the device, float64 next to each other.
+// Numbers that kernels keep on the device, as adjacent float64.
 double* device_numbers(const char* who, const char* what, const Array& a, int64_t count,
                        Device device) {
   CATENA_CHECK(ValueError,
@@ -35,7 +35,7 @@ double* device_numbers(const char* who, const char* what, const Array& a, int64_
   return static_cast<double*>(a.raw_data());
 }
 
-// The address of an array of the call, which counts for `aligned`.
+// The address of an array of the call; clears `aligned` if the address is not aligned.
 void* address(const Array* array, OptimizerArgs& args) {
   if (array == nullptr) return nullptr;
   args.aligned = args.aligned && aligned16(array->raw_data());
