@@ -105,10 +105,9 @@ Tables make_tables() {
   Tables tables{};
   const int level = best_level(),
             possible = level_of_kernels(level_of_processor(), nullptr, kLevels);
-  CATENA_CHECK(DeviceError, level != 0,
-               "the CPU loops of this build are for processors of x86-64-v", kLevels.front(),
-               " and later, this one is x86-64-v", level_of_processor(),
-               ": catena was built on another machine; build it on this one, or for all processors "
+  CATENA_CHECK(DeviceError, level != 0, "the CPU kernels of this build need x86-64-v",
+               kLevels.front(), ", this processor has x86-64-v", level_of_processor(),
+               ": catena was built for other machines; build it on this one, or for all processors "
                "with -DCATENA_CPU_ISA=all");
   if (level < possible)
     logging::warning("CATENA_CPU_ISA=", std::getenv("CATENA_CPU_ISA"),

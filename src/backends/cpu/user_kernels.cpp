@@ -116,7 +116,7 @@ std::vector<char*> addresses(const std::vector<Array>& operands) {
 
 void check_operands(const std::string& name, size_t count) {
   CATENA_CHECK(ValueError, count <= size_t(kMaxLoopOperands), name, ": ", count,
-               " arguments that are not raw; at most ", kMaxLoopOperands, " on a CPU");
+               " arguments that are not raw; expected at most ", kMaxLoopOperands, " on a CPU");
 }
 
 }  // namespace

@@ -113,8 +113,9 @@ bool grad_w(const ConvolutionGradWCall& c) {
 
 void check_version() {
   const int loaded = dnnl_version()->major;
-  CATENA_CHECK(DeviceError, loaded == DNNL_VERSION_MAJOR, "oneDNN: the library loaded is version ",
-               loaded, ", the plug-in was built for ", DNNL_VERSION_MAJOR);
+  CATENA_CHECK(DeviceError, loaded == DNNL_VERSION_MAJOR, "oneDNN: the library loaded has version ",
+               loaded, ", the plug-in was built for version ", DNNL_VERSION_MAJOR,
+               "; build catena again");
 }
 
 void register_convolutions() {

@@ -282,7 +282,7 @@ void launch_map(const MapLaunch& call) {
     case 10:
       return run<10>(call);
     default:
-      fail<Error>(call.program->what, ": ", call.operands, " operands");
+      fail<Error>(call.program->what, ": ", call.operands, " operands; expected 2 to 10");
   }
 }
 

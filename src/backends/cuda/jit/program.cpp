@@ -53,7 +53,7 @@ const Driver& driver() {
     functions.get(d.get_global, "cuLibraryGetGlobal");
     functions.get(d.error_name, "cuGetErrorName");
     functions.get(d.error_string, "cuGetErrorString");
-    CATENA_CHECK(DeviceError, functions.missing().empty(), "cuda: the driver has no ",
+    CATENA_CHECK(DeviceError, functions.missing().empty(), "cuda: the driver lacks ",
                  functions.missing(), "; catena needs a driver for CUDA 12 or newer");
     return d;
   }();
@@ -125,10 +125,10 @@ Program* load(const std::string& what, std::string_view cubin,
 void refuse_cold(const std::string& what) {
   const GraphState* graph = gpu::thread_capture();
   if (graph == nullptr) return;
-  fail<Error>(
-      what,
-      ": its kernel is not loaded yet, and it cannot be while a CUDA graph is captured on cuda:",
-      graph->device, "; run the step once before capturing it");
+  fail<Error>(what,
+              ": its kernel is not loaded yet, and none can be loaded while a CUDA graph is "
+              "captured on cuda:",
+              graph->device, "; run the step once before capturing it");
 }
 
 // g_loading is held. The cubin's bytes may point into the bundle or into `buffer`.
@@ -182,8 +182,8 @@ int arch_slot(int device) {
   size_t slot = 0;
   while (slot < archs.size() && archs[slot] != arch) ++slot;
   if (slot == archs.size()) {
-    CATENA_CHECK(DeviceError, slot < size_t(kMaxArchs), "cuda: GPUs of more than ", kMaxArchs,
-                 " architectures in one process");
+    CATENA_CHECK(DeviceError, slot < size_t(kMaxArchs), "cuda: a process supports GPUs of at most ",
+                 kMaxArchs, " architectures; choose GPUs with CUDA_VISIBLE_DEVICES");
     archs.push_back(arch);
   }
   slots[size_t(device)].store(static_cast<int>(slot) + 1, std::memory_order_relaxed);
@@ -280,7 +280,7 @@ void launch_program(Program& program, int index, int device, uint64_t blocks_x, 
   if (!((program.ready.load(std::memory_order_relaxed) >> device) & 1)) [[unlikely]]
     prepare_program(program, device);
   CATENA_CHECK(Error, blocks_x < 0x80000000u, program.what, ": ", blocks_x,
-               " blocks are more than one launch takes");
+               " blocks are more than one launch can take");
   static const auto launch_kernel = driver().launch;
   const CUresult error = launch_kernel(static_cast<CUfunction>(program.kernels[size_t(index)]),
                                        static_cast<unsigned>(blocks_x), blocks_y, 1, threads, 1, 1,

@@ -56,11 +56,10 @@ void reduce(const ReduceCall& call) {
     again.input = &dense;
     return reduce(again);
   }
-  CATENA_CHECK(ShapeError, plan.fits, kReduceNames[int(call.op)], ": a reduction of shape ",
-               input.shape(),
-               " over these axes has more than 2^31 results, or more than 2^31 scattered elements "
-               "each; reduce the"
-               " axes one after the other");
+  CATENA_CHECK(
+      ShapeError, plan.fits, kReduceNames[int(call.op)], ": a reduction of shape ", input.shape(),
+      " over these axes has more than 2^31 results, or more than 2^31 elements that are not "
+      "contiguous for each; reduce one axis after the other");
   ReduceArgs& args = plan.args;
   args.input = input.raw_data();
   args.output = call.output->raw_data();
@@ -113,7 +112,7 @@ void arg_reduce(const ArgReduceCall& call) {
     return arg_reduce(again);
   }
   CATENA_CHECK(ShapeError, plan.fits, "argmax/argmin: shape ", input.shape(),
-               " has more than 2^31 results");
+               " has more than 2^31 results; divide the array");
   ArgReduceArgs args{};
   args.input = input.raw_data();
   args.output = call.output->raw_data();

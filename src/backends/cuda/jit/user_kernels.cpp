@@ -146,7 +146,7 @@ UserOperands::UserOperands(const std::string& who, std::span<const KernelArgumen
       continue;
     }
     CATENA_CHECK(ValueError, count < kMaxUserOperands, who, ": ", arguments.size(),
-                 " arguments; at most ", kMaxUserOperands, " that are not raw");
+                 " arguments; expected at most ", kMaxUserOperands, " that are not raw");
     list[count++] = &argument;
   }
 }

@@ -30,7 +30,7 @@ double* device_numbers(const char* who, const char* what, const Array& a, int64_
   CATENA_CHECK(ValueError,
                a.device() == device && a.dtype() == Dtype::kFloat64 && a.size() == count &&
                    a.is_contiguous(),
-               who, ": ", what, " must be ", count, " contiguous numbers of float64 on ", device,
+               who, ": ", what, " must be ", count, " contiguous float64 numbers on ", device,
                ", got ", a.dtype(), " ", a.shape(), " on ", a.device());
   return static_cast<double*>(a.raw_data());
 }

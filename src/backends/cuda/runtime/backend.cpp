@@ -153,8 +153,9 @@ class CudaBackend final : public Backend {
   }
   void destroy_event(EventState* state) override { gpu::destroy_event(state); }
   void record_event(EventState* state, StreamState* stream) override {
-    CATENA_CHECK(DeviceError, state->device == stream->device, "Event::record: the event is of ",
-                 state->device, ", the stream of ", stream->device);
+    CATENA_CHECK(DeviceError, state->device == stream->device,
+                 "Event::record: the event belongs to ", state->device, ", the stream to ",
+                 stream->device);
     use_device(state->device.index());
     CATENA_CUDA_CHECK(cudaEventRecord(native(state), native(stream)));
   }

@@ -168,9 +168,10 @@ StoragePtr allocate_device(int index, size_t bytes) {
   GraphState* capture = thread_capture();
   if (!capture) [[likely]]
     return pool.allocate(bytes, stream);
-  CATENA_CHECK(DeviceError, capture->device == index, "allocate: memory of cuda:", index,
-               " was asked for while a CUDA graph is captured on cuda:", capture->device,
-               "; a graph records one device, move the other's work out of the captured step");
+  CATENA_CHECK(
+      DeviceError, capture->device == index, "allocate: memory on cuda:", index,
+      " was requested while a CUDA graph is captured on cuda:", capture->device,
+      "; a graph records one device, so move the work on the other one out of the captured step");
   return pool.allocate(bytes, stream, capture->memory.get());
 }
 
@@ -185,9 +186,8 @@ StoragePtr allocate_unpooled(int index, size_t bytes) {
     size_t free = 0, total = 0;
     cudaMemGetInfo(&free, &total);
     fail<OutOfMemoryError>("out of memory on cuda:", index, ": asked for ", bytes,
-                           " bytes past the pool, which holds ",
-                           device_pool(index).statistics().cached, " free ones; free ", free,
-                           " of ", total);
+                           " bytes outside the pool, which caches ",
+                           device_pool(index).statistics().cached, "; free ", free, " of ", total);
   }
   return borrow(cuda_device(index), memory, bytes, std::shared_ptr<void>(memory, [](void* p) {
                   RelaxedCapture inside;

@@ -325,8 +325,8 @@ void Pool::out_of_memory(size_t asked) {
       "out of memory on ", name_, ": asked for ", asked, " bytes; in use ", statistics_.in_use,
       ", cached ", reserved_ - statistics_.in_use, ", free ", raw_->free_bytes(), ", ",
       statistics_.limit == 0 ? "no limit set" : message("limit ", statistics_.limit),
-      raw_->capturing() ? "; a graph is being captured, so that cached memory could"
-                          " not be given back"
+      raw_->capturing() ? "; a graph is being captured, so cached memory could not"
+                          " be returned to the device"
                         : "");
 }
 

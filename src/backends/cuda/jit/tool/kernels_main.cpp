@@ -88,7 +88,7 @@ Options parse(int argc, char** argv) {
     if (i + 1 == argc) fail_usage("'" + name + "' is not an option, or its value is missing");
     set_option(options, name, argv[++i]);
   }
-  if (options.prepare == !options.out.empty()) fail_usage("give one of --prepare and --out");
+  if (options.prepare == !options.out.empty()) fail_usage("expected either --prepare or --out");
   if (!options.prepare && options.arch == 0) fail_usage("--out needs --arch");
   if (options.prepare && options.cache.empty()) options.cache = catena::cache_folder();
   if (options.prepare && options.cache.empty())
@@ -158,7 +158,7 @@ void prepare(const Options& options) {
   fs::create_directories(options.cache + "/kernels", error);
   CATENA_CHECK(IoError, access((options.cache + "/kernels").c_str(), W_OK) == 0,
                "catena-kernels: the kernel cache '", options.cache,
-               "' cannot be written; set CATENA_CACHE_DIR to a folder that can");
+               "' cannot be written; set CATENA_CACHE_DIR to a folder that you can write");
   for (const int arch : archs) {
     const auto start = std::chrono::steady_clock::now();
     const auto list = options.core_only ? core_programs() : full_programs();
