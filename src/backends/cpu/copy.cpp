@@ -25,8 +25,7 @@ struct CopyJob {
   const char* source;
 };
 
-// The dimension along which the source is contiguous, if the destination is contiguous along
-// another one; otherwise -1.
+// The fastest dimension of the source in memory, if the destination has another one; otherwise -1.
 int transposed_dimension(const LoopPlan& plan) {
   int best = -1;
   int64_t stride = std::abs(plan.inner_stride(1));

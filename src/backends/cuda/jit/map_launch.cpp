@@ -180,7 +180,7 @@ void launch_strided(const Shared& shared, const Loop& loop) {
          args, shared.call.stream);
 }
 
-// Halves (or unrolls) the outermost dimension until the parts fit one launch.
+// Halves the outermost dimension, or takes its indices one by one, until the parts fit one launch.
 template <int N>
 void run_loop(const Shared& shared, const Loop& loop);
 template <int N>

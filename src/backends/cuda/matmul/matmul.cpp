@@ -95,7 +95,7 @@ std::optional<LibraryProduct> library_product(const Product& p) {
   if (!a || !b || !c) return {};
   if (!c->transposed)
     return LibraryProduct{p.n, p.m, p.k, p.batch, *b, *a, *c, p.bias, p.relu, p.accumulate};
-  if (p.bias) return {};  // the library's bias has one element for each line of the other axis
+  if (p.bias) return {};  // the library adds a bias along the other axis only
   LibraryMatrix left = *a, right = *b, result = *c;
   left.transposed = !left.transposed;
   right.transposed = !right.transposed;
