@@ -1,6 +1,6 @@
-// Matrix products of the sizes that layers have at small batches: the kernels of our own, where the
-// product goes to one, against cuBLASLt for the same product. Decides what fits_tiny_matmul
-// claims.
+// Matrix products of the sizes that layers have at small batches, as catena computes them (by a
+// kernel of its own or by cuBLASLt), against cuBLASLt for the same product. Decides which products
+// the kernels of our own take (fits_thin_matmul, fits_tiny_matmul).
 #include "catena/array/creation.h"
 #include "catena/array/random.h"
 #include "catena/core/backend.h"
@@ -14,6 +14,7 @@ namespace {
 using namespace bench;
 using catena::Array;
 using catena::Device;
+using catena::MatmulCall;
 
 enum class Use { kForward, kInputGradient, kWeightGradient };
 
@@ -40,15 +41,16 @@ struct Bench {
   }
 
   // Device time in a graph of 20 such products, so that the host's share is out of it.
-  double time(const Problem& p, const char* provider) {
+  // multiply(call) enqueues one.
+  template <class Multiply>
+  double time(const Problem& p, Multiply multiply) {
     const Array x = uniform(p.m, p.k), w = uniform(p.n, p.k), y = uniform(p.m, p.n);
     Array a = x, b = w.T(), out = y;
     if (p.use == Use::kInputGradient) a = y, b = w, out = x;
     if (p.use == Use::kWeightGradient) a = y.T(), b = x, out = w;
-    const auto product = catena::kernels::matmul.provider(catena::DeviceType::kCuda, provider);
     constexpr int kProducts = 20;
     auto body = [&] {
-      for (int i = 0; i < kProducts; ++i) product({&a, &b, &out});
+      for (int i = 0; i < kProducts; ++i) multiply(MatmulCall{&a, &b, &out});
     };
     body();
     catena::cuda::Graph graph = catena::cuda::Graph::capture(device, body);
@@ -57,7 +59,10 @@ struct Bench {
 
   void compare(const Problem& p, catena::Precision precision) {
     catena::config().matmul_precision = precision;
-    const double ours = time(p, "catena"), library = time(p, "cublaslt");
+    const auto cublaslt = catena::kernels::matmul.provider(device.type(), "cublaslt");
+    const double library = time(p, cublaslt);
+    const double ours =
+        time(p, [&](const MatmulCall& call) { catena::kernels::matmul(device, call); });
     table.row({.name = std::to_string(p.m) + " x " + std::to_string(p.n) + " x " +
                        std::to_string(p.k) + ", " + name_of(p.use),
                .precision = precision == catena::Precision::kTf32 ? "tf32" : "float32",

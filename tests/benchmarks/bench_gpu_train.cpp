@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "catena/array/creation.h"
+#include "catena/autograd/parameter.h"
 #include "catena/core/backend.h"
 #include "catena/core/config.h"
 #include "catena/core/graph.h"
@@ -32,6 +33,8 @@ struct Bench {
   void chain();
   void mnist(const std::string& rule, int64_t batch, bool tf32, const Goals& goals);
   void linear_stack();
+  void update(catena::Dtype dtype);
+  void residual(catena::Dtype dtype);
   // The matrix products of a step called back to back, then the update's pass over memory.
   double products_us(const std::vector<int64_t>& widths, int64_t batch, bool tf32, double update,
                      const Sampling& sampling) const;
@@ -142,6 +145,47 @@ void Bench::linear_stack() {
              .limit_name = "23 products + one pass"});
 }
 
+// One update by AdamW, of parameters that are float32, or 16-bit with float32 copies in the
+// optimizer: either moves 28 bytes for each.
+void Bench::update(catena::Dtype dtype) {
+  const int64_t count = int64_t(1) << (quick ? 22 : 26);
+  catena::Parameter p(catena::zeros({count}, {dtype, device}), "p");
+  const auto optimizer = make_rule("AdamW");
+  optimizer->setup(catena::Parameters{p});
+  p.set_grad(catena::ones({count}, {dtype, device}));
+  const double seconds = device_time({5, runs, 20}, device, [&] { optimizer->update(); }).median;
+  table.row({.name = "AdamW update, 2^" + std::to_string(quick ? 22 : 26) + " parameters",
+             .precision = catena::name(dtype),
+             .value = seconds * 1e6,
+             .unit = "us",
+             .limit = update_bytes("AdamW", count) / bytes_per_second * 1e6,
+             .limit_name = "one pass",
+             .goal = {}});
+}
+
+void Bench::residual(catena::Dtype dtype) {
+  set_precision(false);
+  constexpr int64_t kBatch = 256;
+  ResidualStep residual(device, kBatch, dtype);
+  const auto optimizer = make_rule("AdamW");
+  optimizer->setup(residual.model());
+  const Sampling sampling{10, quick ? 3 : 7, 20};
+  const std::string name = "residual network, batch " + std::to_string(kBatch) + ", AdamW";
+  const double eager = wall_time(sampling, device, [&] { residual.step(*optimizer); }).median;
+  table.row({.name = name + ", eager",
+             .precision = catena::name(dtype),
+             .value = eager * 1e6,
+             .unit = "us"});
+  optimizer->prepare_for_capture();
+  catena::cuda::Graph graph =
+      catena::cuda::Graph::capture(device, [&] { residual.step(*optimizer); });
+  const double replayed = wall_time(sampling, device, [&] { graph.launch(); }).median;
+  table.row({.name = name + ", replayed",
+             .precision = catena::name(dtype),
+             .value = replayed * 1e6,
+             .unit = "us"});
+}
+
 int body(int argc, char** argv) {
   const Arguments arguments(argc, argv, "Training steps on cuda:0, eager and replayed.");
   if (!have_gpu("bench_gpu_train")) return 0;
@@ -161,6 +205,10 @@ int body(int argc, char** argv) {
   bench.mnist("SGD", 1000, false, {{}, 320});
   bench.mnist("SGD", 1000, true, {{}, 170});
   bench.linear_stack();
+  for (const catena::Dtype dtype : {catena::Dtype::kFloat32, catena::Dtype::kBFloat16}) {
+    bench.update(dtype);
+    bench.residual(dtype);
+  }
   return 0;
 }
 

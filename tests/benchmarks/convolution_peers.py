@@ -17,6 +17,9 @@ from peer_worker import Worker, best_of, parse_options, served_torch, torch_work
 LAYERS = {
     "3x3 64->64 56^2": (64, 56, 64, 3, 1, 1, 16, 256),
     "1x1 256->64 56^2": (256, 56, 64, 1, 1, 0, 16, 256),
+    "1x1 64->256 56^2": (64, 56, 256, 1, 1, 0, 16, 256),
+    "1x1 1024->256 14^2": (1024, 14, 256, 1, 1, 0, 16, 256),
+    "1x1 512->2048 7^2": (512, 7, 2048, 1, 1, 0, 16, 256),
     "7x7/2 3->64 224^2": (3, 224, 64, 7, 2, 3, 16, 256),
     "5x5 1->20 28^2": (1, 28, 20, 5, 1, 0, 100, 100),
 }
@@ -56,7 +59,8 @@ def serve_torch(threads):
 def table(options, name, rows):
     precision = "tf32" if name == "tf32" else "float32"
     dtype = "float32" if name == "tf32" else name
-    catena = Worker([options.program], options.threads, "catena", CATENA_MATMUL_PRECISION=precision)
+    catena = Worker([options.program], options.threads, "catena", CATENA_MATMUL_PRECISION=precision,
+                    CATENA_CUDNN="always")
     providers = catena.ask(f"providers {options.device}").split()
     columns = [(p, catena, p) for p in providers]
     torch = torch_worker(__file__, options.threads, CATENA_MATMUL_PRECISION=precision)

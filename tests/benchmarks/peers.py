@@ -102,6 +102,9 @@ def torch_cases(cases, quick):
                               ("SGD", 1000, False), ("SGD", 1000, True)):
         torch_mnist(torch, cases, quick, rule, batch, tf32)
     torch_stack(torch, cases, quick)
+    torch_update(torch, cases, quick)
+    for precision in ("float32", "bfloat16"):
+        torch_residual(torch, cases, quick, precision)
 
 
 def eager_and_graph(torch, cases, name, precision, step, sampling):
@@ -137,6 +140,8 @@ def torch_chain(torch, cases, quick):
 
 def rule_of(torch, rule, model):
     """The fastest form of each rule that can be captured."""
+    if rule == "AdamW":
+        return torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True, capturable=True)
     if rule == "Adam":
         return torch.optim.Adam(model.parameters(), lr=1e-3, fused=True, capturable=True)
     return torch.optim.SGD(model.parameters(), lr=1e-2, fused=True)
@@ -180,6 +185,70 @@ def torch_stack(torch, cases, quick):
 
     seconds = median_seconds(step, torch.cuda.synchronize, 5, 3 if quick else 7, 20)
     cases.add(f"8 x Linear({width}, {width}), batch 1024, SGD, eager", "tf32", "PyTorch eager", f"{seconds * 1e3:.3f} ms")
+
+
+def torch_update(torch, cases, quick):
+    """PyTorch keeps the parameters in float32 for mixed precision: one row stands beside both of ours."""
+    log2 = 22 if quick else 26
+    parameter = torch.nn.Parameter(torch.zeros(1 << log2, device="cuda"))
+    parameter.grad = torch.ones_like(parameter)
+    optimizer = torch.optim.AdamW([parameter], lr=1e-3, fused=True, capturable=True)
+    seconds = median_seconds(optimizer.step, torch.cuda.synchronize, 5, 3 if quick else 9, 20)
+    for precision in ("float32", "bfloat16"):
+        cases.add(f"AdamW update, 2^{log2} parameters", precision, "PyTorch eager", us(seconds))
+
+
+def residual_network(torch):
+    """The network of examples/mnist/models.h."""
+    nn = torch.nn
+
+    class Block(nn.Module):
+        def __init__(self, inputs, outputs, stride):
+            super().__init__()
+            self.conv1 = nn.Conv2d(inputs, outputs, 3, stride, 1, bias=False)
+            self.conv2 = nn.Conv2d(outputs, outputs, 3, 1, 1, bias=False)
+            self.bn1, self.bn2 = nn.BatchNorm2d(outputs), nn.BatchNorm2d(outputs)
+            self.shortcut = nn.Identity()
+            if stride != 1 or inputs != outputs:
+                self.shortcut = nn.Sequential(nn.Conv2d(inputs, outputs, 1, stride, bias=False), nn.BatchNorm2d(outputs))
+
+        def forward(self, x):
+            h = self.bn2(self.conv2(torch.relu(self.bn1(self.conv1(x)))))
+            return torch.relu(h + self.shortcut(x))
+
+    layers, inputs = [nn.Conv2d(1, 32, 3, 1, 1, bias=False), nn.BatchNorm2d(32), nn.ReLU()], 32
+    for outputs in (32, 64, 128):
+        layers += [Block(inputs, outputs, 1 if outputs == inputs else 2), Block(outputs, outputs, 1)]
+        inputs = outputs
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 10))
+
+
+def torch_residual(torch, cases, quick, precision):
+    """bfloat16 by autocast; the faster of its two layouts counts."""
+    batch = 256
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cudnn.benchmark = True
+    labels = torch.randint(0, 10, (batch,), device="cuda")
+    for layout in ("contiguous_format", "channels_last"):
+        memory_format = getattr(torch, layout)
+        model = residual_network(torch).cuda().to(memory_format=memory_format)
+        optimizer = rule_of(torch, "AdamW", model)
+        x = torch.rand(batch, 1, 28, 28, device="cuda").to(memory_format=memory_format)
+
+        def step():
+            optimizer.zero_grad(set_to_none=True)
+            with torch.autocast("cuda", torch.bfloat16, enabled=precision == "bfloat16", cache_enabled=False):
+                loss = torch.nn.functional.cross_entropy(model(x).float(), labels)
+            loss.backward()
+            optimizer.step()
+
+        of_layout = Cases()
+        eager_and_graph(torch, of_layout, f"residual network, batch {batch}, AdamW", precision, step, (10, 3 if quick else 7, 20))
+        for (case, _), cells in of_layout.rows.items():
+            for column, text in cells.items():
+                before = cases.rows.get((case, precision), {}).get(column)
+                if before is None or float(text.split()[0]) < float(before.split()[0]):
+                    cases.add(case, precision, column, text)
 
 
 def cupy_cases(cases, quick):

@@ -5,6 +5,7 @@
 #include "catena/array/math.h"
 #include "catena/array/random.h"
 #include "catena/optimizers/adam.h"
+#include "catena/optimizers/adamw.h"
 #include "catena/optimizers/sgd.h"
 
 namespace bench {
@@ -65,6 +66,20 @@ void MnistStep::step_at_cursor(catena::Optimizer& optimizer) {
   cursor_ += batch_;
 }
 
+ResidualStep::ResidualStep(Device device, int64_t batch, catena::Dtype dtype)
+    : model_("resnet", dtype),
+      x_(uniform({batch, 784}, 0, 1, device)),
+      t_(catena::random::default_state(device).integers({batch}, 0, 10,
+                                                        {catena::dtype::int32, device})) {
+  model_.to(device);
+}
+
+void ResidualStep::step(catena::Optimizer& optimizer) {
+  optimizer.zero_grads();
+  F::softmax_cross_entropy(model_(x_), t_).backward();
+  optimizer.update();
+}
+
 LinearStack::LinearStack(Device device, int layers, int64_t width, int64_t batch)
     : x_(uniform({batch, width}, -1, 1, device)),
       target_(catena::zeros({batch, width}, {catena::dtype::float32, device})) {
@@ -94,11 +109,12 @@ void SharedWeightChain::step() {
 
 std::unique_ptr<catena::Optimizer> make_rule(const std::string& name) {
   if (name == "Adam") return std::make_unique<catena::optimizers::Adam>(0.001);
+  if (name == "AdamW") return std::make_unique<catena::optimizers::AdamW>(0.001);
   return std::make_unique<catena::optimizers::SGD>(0.01);
 }
 
 double update_bytes(const std::string& rule, int64_t parameters) {
-  return 4.0 * double(parameters) * (rule == "Adam" ? 7 : 3);
+  return 4.0 * double(parameters) * (rule == "SGD" ? 3 : 7);
 }
 
 }  // namespace bench

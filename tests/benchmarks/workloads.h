@@ -8,6 +8,7 @@
 #include "catena/array/array.h"
 #include "catena/functions/functions.h"
 #include "catena/optimizers/optimizer.h"
+#include "models.h"
 
 namespace bench {
 
@@ -41,6 +42,18 @@ class MnistStep {
   catena::Variable loss_;
 };
 
+// The residual network of examples/mnist in that dtype, on one fixed batch of images of 28 x 28.
+class ResidualStep {
+ public:
+  ResidualStep(catena::Device device, int64_t batch, catena::Dtype dtype);
+  catena::Parameterized& model() { return model_; }
+  void step(catena::Optimizer& optimizer);
+
+ private:
+  mnist::Network model_;
+  catena::Array x_, t_;
+};
+
 // n x Linear(width, width) with relu between, mean squared error against zeros, on one fixed batch.
 class LinearStack {
  public:
@@ -72,10 +85,11 @@ class SharedWeightChain {
   catena::Array x_;
 };
 
-// optimizers::SGD(0.01) or optimizers::Adam(0.001), by the names "SGD" and "Adam".
+// optimizers::SGD(0.01), optimizers::Adam(0.001) or optimizers::AdamW(0.001), by the names "SGD",
+// "Adam" and "AdamW".
 std::unique_ptr<catena::Optimizer> make_rule(const std::string& name);
-// Bytes an update moves for each parameter element: SGD reads two and writes one value, Adam reads
-// four and writes three.
+// Bytes that an update of float32 parameters moves: SGD reads two and writes one value for each,
+// Adam and AdamW read four and write three.
 double update_bytes(const std::string& rule, int64_t parameters);
 
 }  // namespace bench

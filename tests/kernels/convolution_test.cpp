@@ -46,6 +46,16 @@ void for_each_provider(
         body(pass, provider.name, device);
 }
 
+// config().use_cudnn while it lives: cuDNN leaves some cases to others unless it is kAlways.
+class CudnnScope {
+ public:
+  explicit CudnnScope(UseCudnn use) : before_(config().use_cudnn) { config().use_cudnn = use; }
+  ~CudnnScope() { config().use_cudnn = before_; }
+
+ private:
+  UseCudnn before_;
+};
+
 // Cases for each provider and pass; CATENA_CONVOLUTION_CASES=2000 looks further.
 int case_count() {
   const char* text = std::getenv("CATENA_CONVOLUTION_CASES");
@@ -71,6 +81,7 @@ void check_random_cases(const PassName& pass, const std::string& provider, Devic
 }
 
 TEST(Convolution, AgreesWithItsDefinition) {
+  const CudnnScope always(UseCudnn::kAlways);
   for_each_provider([](const PassName& pass, const std::string& provider, Device device) {
     check_random_cases(pass, provider, device, Dtype::kFloat32, case_count(), 1);
     for (const Dtype dtype : {Dtype::kFloat64, Dtype::kFloat16, Dtype::kBFloat16})
@@ -101,6 +112,7 @@ std::vector<ConvolutionCase> wide_cases() {
 }
 
 TEST(Convolution, TakesWideOnesInAllLayouts) {
+  const CudnnScope always(UseCudnn::kAlways);
   for_each_provider([](const PassName& pass, const std::string& provider, Device device) {
     for (const Dtype dtype : {Dtype::kFloat32, Dtype::kBFloat16, Dtype::kFloat16}) {
       for (ConvolutionCase c : wide_cases()) {
@@ -193,6 +205,36 @@ TEST(Convolution, CudnnObeysTheSettings) {
     config().use_cudnn = UseCudnn::kNever;
     EXPECT_EQ(check_convolution(pass.pass, provider, device, c, 8, &why), Outcome::kDeclined)
         << why;
+    config() = before;
+  });
+}
+
+TEST(Convolution, CudnnLeavesExactProductsToTheBuiltInProvider) {
+  CATENA_NEEDS_GPU();
+  const Config before = config();
+  ConvolutionCase product;
+  product.window = {{1, 1}, {1, 1}, {0, 0}, {1, 1}};
+  product.channels_last = true;
+  ConvolutionCase small_image = product;
+  small_image.channels_last = false;
+  ConvolutionCase strided;
+  strided.window = {{1, 1}, {2, 2}, {0, 0}, {1, 1}};
+  for_each_provider([&](const PassName& pass, const std::string& provider, Device device) {
+    if (provider != "cudnn") return;
+    std::string why;
+    const auto outcome = [&](const ConvolutionCase& c) {
+      return check_convolution(pass.pass, provider, device, c, 8, &why);
+    };
+    EXPECT_EQ(outcome(product), Outcome::kDeclined) << why;
+    EXPECT_EQ(outcome(small_image),
+              pass.pass == Pass::kForward ? Outcome::kTaken : Outcome::kDeclined)
+        << why;
+    EXPECT_EQ(outcome(strided), Outcome::kTaken) << why;
+    config().matmul_precision = Precision::kTf32;
+    EXPECT_EQ(outcome(product), Outcome::kTaken) << why;
+    config() = before;
+    config().use_cudnn = UseCudnn::kAlways;
+    EXPECT_EQ(outcome(product), Outcome::kTaken) << why;
     config() = before;
   });
 }

@@ -11,8 +11,8 @@ namespace catena {
 // How float32 products and convolutions may compute on a GPU: exactly, or with inputs rounded to
 // TF32 or bfloat16.
 enum class Precision : uint8_t { kFloat32, kTf32, kBf16 };
-// Whether cuDNN's kernels are used where the cudnn plug-in is there: kAuto where they are expected
-// to be faster, which today is wherever cuDNN has one, as with kAlways.
+// Whether cuDNN's kernels are used where the cudnn plug-in is there: kAlways wherever cuDNN has
+// one, kAuto unless ours are faster (convolutions in exact float32 with a 1x1 window).
 enum class UseCudnn : uint8_t { kNever, kAuto, kAlways };
 
 // The settings of a process. Environment variables give their first values.

@@ -3,7 +3,7 @@
 // With channels first, a position of the result is a column of the product, and the patches of an
 // image are (channels * taps, positions). With channels last it is a row, and the patches of many
 // images are one matrix (images * positions, taps * channels). Patches are made for as many images
-// at a time as fit into a buffer of kBufferBytes. A 1 x 1 window needs none.
+// at a time as fit into a buffer of kCpuBufferBytes or kGpuBufferBytes. A 1 x 1 window needs none.
 #include <algorithm>
 
 #include "backends/common/composed.h"
@@ -91,11 +91,13 @@ bool is_pointwise(const Group& z) {
 // The patches of some images in separate memory, in the order that the products need.
 class Patches {
  public:
-  Patches(const Group& z, const Array& like, bool last)
+  // `moves`: the caller copies the images as well, and the same limit applies to the copies.
+  Patches(const Group& z, const Array& like, bool last, bool moves = false)
       : z_(z), last_(last), pointwise_(is_pointwise(z)) {
     const int64_t limit = like.device().is_cpu() ? kCpuBufferBytes : kGpuBufferBytes;
-    const int64_t bytes = z.depth() * z.positions() * like.itemsize();
-    at_once_ = pointwise_ ? z.batch : std::clamp<int64_t>(limit / bytes, 1, z.batch);
+    const int64_t widest = std::max(z.depth(), moves ? z.filters : 0);
+    const int64_t bytes = std::max<int64_t>(widest * z.positions() * like.itemsize(), 1);
+    at_once_ = pointwise_ && !moves ? z.batch : std::clamp<int64_t>(limit / bytes, 1, z.batch);
     if (!pointwise_)
       memory_ =
           Array::uninitialized({at_once_, z.depth() * z.positions()}, like.dtype(), like.device());
@@ -195,9 +197,9 @@ void convolve_grad_w(const ConvolutionGradWCall& call) {
   const Group z = group_of(*call.x, *call.gy, call.window, call.groups);
   const bool last =
       has_channels_last(*call.x) || has_channels_last(*call.gy) || !call.x->device().is_cpu();
-  const Array all_gy =
-      last && !has_channels_last(*call.gy) ? with_channels_last(*call.gy) : *call.gy;
-  const Patches patches(z, *call.x, last);
+  const bool move_x = last && is_pointwise(z) && !has_channels_last(*call.x);
+  const bool move_gy = last && !has_channels_last(*call.gy);
+  const Patches patches(z, *call.x, last, move_x || move_gy);
   for (int g = 0; g < call.groups; ++g) {
     const Array target =
         view(*call.gW, {z.filters, z.depth()}, {z.depth(), 1}, g * z.filters * z.depth());
@@ -208,11 +210,10 @@ void convolve_grad_w(const ConvolutionGradWCall& call) {
     bool add_up = direct && call.accumulate;
     for (int64_t first = 0; first < z.batch; first += patches.at_once()) {
       const int64_t count = std::min(patches.at_once(), z.batch - first);
-      Array part = part_of(*call.x, first, count, z.channels, g);
-      if (last && patches.is_image() && !has_channels_last(*call.x))
-        part = with_channels_last(part);
-      const Array x = patches.of(part);
-      const Array gy = as_matrix(part_of(all_gy, first, count, z.filters, g), last);
+      const Array x_part = part_of(*call.x, first, count, z.channels, g);
+      const Array gy_part = part_of(*call.gy, first, count, z.filters, g);
+      const Array x = patches.of(move_x ? with_channels_last(x_part) : x_part);
+      const Array gy = as_matrix(move_gy ? with_channels_last(gy_part) : gy_part, last);
       if (last) {
         multiply(gy.T(), x, gW, add_up);
         add_up = true;

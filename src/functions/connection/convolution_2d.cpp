@@ -296,6 +296,15 @@ Array initial_filters(int64_t in, int64_t out, const Extent2D& ksize,
                         o.wscale * std::sqrt(1 / fan_in));
 }
 
+class ChannelsLastNode final : public FunctionNode {
+ public:
+  std::string label() const override { return "ChannelsLast"; }
+  void backward(BackwardContext& context) override {
+    const Variable gy = context.grad_output();
+    if (gy.defined()) context.set_grad(0, gy);
+  }
+};
+
 }  // namespace
 
 Variable convolution_2d(const VariableOperand& x, const VariableOperand& W,
@@ -307,6 +316,12 @@ Variable convolution_2d(const VariableOperand& x, const VariableOperand& W,
                         const VariableOperand& b, const ConvolutionOptions& options) {
   return apply(x.variable("convolution_2d"), W.variable("convolution_2d"),
                &b.variable("convolution_2d"), options);
+}
+
+Variable channels_last(const Variable& images) {
+  Checks("ChannelsLast").require(TypeOf(images.data(), 0).ndim() == 4);
+  return record("channels_last", images, channels_last(images.data()),
+                [] { return make_node<ChannelsLastNode>(); });
 }
 
 Array channels_last(const Array& images) {

@@ -122,10 +122,28 @@ FunctionRecord convolution_record(const char* variant, Shapes shapes,
   return r;
 }
 
+FunctionRecord channels_last_record() {
+  FunctionRecord r;
+  r.function = "channels_last";
+  r.shapes = {{{2, 3, 4, 5}}, {{2, 1, 4, 1}}, {{0, 3, 2, 2}}};
+  r.call = unary([](const Variable& v) { return F::channels_last(v); });
+  r.reference = [](const Plains& in) { return in; };
+  r.forward_launches = 1;
+  r.backward_launches = 0;
+  r.errors = {type_error(
+      "ChannelsLast",
+      [](const Draw& draw) {
+        F::channels_last(Variable(draw({2, 3, 4})));
+      },
+      "Expect: in_types[0].ndim == 4\nActual: 3 != 4")};
+  return r;
+}
+
 }  // namespace
 
 FunctionRecords connection_records() {
-  return {linear_record(true),
+  return {channels_last_record(),
+          linear_record(true),
           linear_record(false),
           linear_errors(),
           linear_relu_record(),

@@ -84,6 +84,9 @@ TEST_P(Convolution, IsItsDefinitionInEveryLayout) {
 TEST_P(Convolution, KeepsTheLayout) {
   const Case c = cases()[0];
   const Array y = F::convolution_2d(F::channels_last(image(c)), weight(c)).data();
+  const Variable x(image(c));
+  const Array from_variable = F::convolution_2d(F::channels_last(x), weight(c)).data();
+  EXPECT_EQ(from_variable.strides(), y.strides());
   EXPECT_TRUE(y.transpose({0, 2, 3, 1}).is_contiguous());
   EXPECT_TRUE(F::convolution_2d(image(c), weight(c)).data().is_contiguous());
 }

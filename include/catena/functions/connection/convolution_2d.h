@@ -46,6 +46,9 @@ Variable convolution_2d(const VariableOperand& x, const VariableOperand& W,
 // 16-bit and tf32 convolutions on a GPU and all on a CPU with oneDNN run faster on. A copy, unless
 // they already are.
 Array channels_last(const Array& images);
+// The same for a network: convolutions and normalizations behind it keep the layout. The gradient
+// passes as it is. InvalidType unless the images have four axes.
+Variable channels_last(const Variable& images);
 
 // Initial values and dtype of a Convolution2D; stride, pad, dilation, groups and cover_all as in
 // ConvolutionOptions.

@@ -7,8 +7,10 @@
 namespace catena::gpu {
 namespace {
 
-constexpr int kStatisticsPacks = 16, kApplyPacks = 8;    // the least that a thread takes
-constexpr int kStatisticsBlocks = 8, kApplyBlocks = 16;  // the most for a multiprocessor
+constexpr int kStatisticsPacks = 16, kApplyPacks = 8;  // the least that a thread takes
+// The most blocks for a multiprocessor. Those of the statistics all run at once; with more, the last
+// ones would use the memory alone.
+constexpr int kStatisticsBlocks = 4, kApplyBlocks = 16;
 
 // Mean (a) and sum of squared deviations (b) of n numbers, merged by the formula of Chan et al.
 template <class C>
@@ -23,20 +25,17 @@ struct Moments {
   }
 };
 
-// Sums over a thread's numbers, relative to its first number. That is one of the numbers, so their
-// squares cannot cancel by more than the count of the numbers.
+// Sums over a thread's numbers, relative to the first number, `shift`. That is one of the numbers,
+// so their squares cannot cancel by more than the count of the numbers.
 template <class C>
 struct ShiftedSums {
   C shift = C(0), d = C(0), dd = C(0);
-  int n = 0;
   __device__ void add(C x) {
-    if (n == 0) shift = x;
     const C t = x - shift;
     d += t;
     dd = fused(t, t, dd);
-    ++n;
   }
-  __device__ Moments<C> moments() const {
+  __device__ Moments<C> moments(int n) const {  // of n numbers
     if (n == 0) return {C(0), C(0), C(0)};
     const C step = d / C(n), squares = dd - d * step;
     return {C(n), shift + step, squares < C(0) ? C(0) : squares};
@@ -46,18 +45,28 @@ struct ShiftedSums {
 template <class T, int N, int kChannels>
 struct StatisticsBody {
   using C = Compute<T>;
+  static constexpr int kAhead = packs_ahead<N, kChannels>(1), kResident = kStatisticsBlocks;
   const void* x;
+  int packs = 0;  // visited
   ShiftedSums<C> sums[kChannels];
 
   __device__ StatisticsBody(const NormalizationArgs& args, int64_t, bool) : x(args.x) {}
-  __device__ void visit(int64_t i) {
-    const Pack<T, N> p = load_pack<T, N>(x, i);
+  template <int U>
+  __device__ void visit(const int64_t (&at)[U]) {
+    Pack<T, N> p[U];
+    load_packs(x, at, p);
+    if (packs == 0)
 #pragma unroll
-    for (int k = 0; k < N; ++k) sums[k % kChannels].add(widen(p.v[k]));
+      for (int k = 0; k < kChannels; ++k) sums[k].shift = widen(p[0].v[k]);
+    packs += U;
+#pragma unroll
+    for (int u = 0; u < U; ++u)
+#pragma unroll
+      for (int k = 0; k < N; ++k) sums[k % kChannels].add(widen(p[u].v[k]));
   }
   __device__ void found(Moments<C> (&values)[kChannels]) const {
 #pragma unroll
-    for (int k = 0; k < kChannels; ++k) values[k] = sums[k].moments();
+    for (int k = 0; k < kChannels; ++k) values[k] = sums[k].moments(packs * (N / kChannels));
   }
   __device__ void finish(const NormalizationArgs& args, int64_t channel, int part, int parts) {
     Moments<C> values[kChannels];
@@ -95,6 +104,7 @@ __global__ void __launch_bounds__(kFinishThreads)
 template <class T, int N, int kChannels>
 struct ApplyBody {
   using C = Compute<T>;
+  static constexpr int kAhead = packs_ahead<N, kChannels>(2), kResident = 4;
   const void *x, *residual;
   void* y;
   bool relu;
@@ -114,19 +124,24 @@ struct ApplyBody {
       shift[k] = number_at(args.beta, c, C(0));
     }
   }
-  __device__ void visit(int64_t i) {
-    const Pack<T, N> p = load_pack<T, N>(x, i);
-    Pack<T, N> added, result;
-    if (residual) added = load_pack<T, N>(residual, i);
+  template <int U>
+  __device__ void visit(const int64_t (&at)[U]) {
+    Pack<T, N> p[U], added[U];
+    load_packs(x, at, p);
+    if (residual) load_packs(residual, at, added);
 #pragma unroll
-    for (int k = 0; k < N; ++k) {
-      const int c = k % kChannels;
-      C v = fused(widen(p.v[k]) - mean[c], scale[c], shift[c]);
-      if (residual) v += widen(added.v[k]);
-      if (relu) v = v <= C(0) ? C(0) : v;
-      result.v[k] = Narrow<T>::from(v);
+    for (int u = 0; u < U; ++u) {
+      Pack<T, N> result;
+#pragma unroll
+      for (int k = 0; k < N; ++k) {
+        const int c = k % kChannels;
+        C v = fused(widen(p[u].v[k]) - mean[c], scale[c], shift[c]);
+        if (residual) v += widen(added[u].v[k]);
+        if (relu) v = v <= C(0) ? C(0) : v;
+        result.v[k] = Narrow<T>::from(v);
+      }
+      static_cast<Pack<T, N>*>(y)[at[u]] = result;
     }
-    static_cast<Pack<T, N>*>(y)[i] = result;
   }
   __device__ void finish(const NormalizationArgs&, int64_t, int, int) {}
   __device__ void finish(const NormalizationArgs&, int64_t, int, int, int, bool) {}

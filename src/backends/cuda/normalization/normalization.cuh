@@ -22,28 +22,47 @@ __device__ inline int64_t part_begin(int64_t units, int64_t part, int64_t parts)
 }
 
 // The two walks. A body is constructed for its first channel and handles kChannels of them.
-// visit(i) is called for packs i of N elements; element k of a pack belongs to channel k %
-// kChannels of the body. All threads of the block call finish(channel, part, parts) at the end.
+// visit(at) is called for packs at[0], at[1], ... of N elements; element k of a pack belongs to
+// channel k % kChannels of the body. All threads of the block call finish(channel, part, parts) at
+// the end. A visit loads all of its packs before it uses one: Body::kAhead packs, so that enough
+// loads are in flight to use the memory's full rate, then single packs for the rest.
+// Body::kResident blocks fit on a multiprocessor at a time.
 
 // Channels first: a block takes a part of the rows of one channel, which are contiguous runs of
 // `inner` elements. Grid: channels * parts.
 template <int N, class Body, class Args>
-__global__ void __launch_bounds__(kWalkThreads) walk_rows(Args args, int parts) {
+__global__ void __launch_bounds__(kWalkThreads, Body::kResident) walk_rows(Args args, int parts) {
   const int64_t channel = blockIdx.x % args.channels, part = blockIdx.x / args.channels;
   const int64_t row_packs = args.inner / N, units = args.outer * row_packs;
   const int64_t end = part_begin(units, part + 1, parts);
   Body body(args, channel, true);
   int64_t i = part_begin(units, part, parts) + threadIdx.x;
-  int64_t row = i / row_packs, column = i % row_packs;
+  // The pack at `i` of the channel is the pack at `at` of the batch.
   const int64_t row_step = kWalkThreads / row_packs, column_step = kWalkThreads % row_packs;
-  for (; i < end; i += kWalkThreads) {
-    body.visit((row * args.channels + channel) * row_packs + column);
-    row += row_step;
+  const int64_t step = row_step * args.channels * row_packs + column_step;
+  const int64_t to_next_row = (args.channels - 1) * row_packs;
+  int64_t column = i % row_packs;
+  int64_t at = (i / row_packs * args.channels + channel) * row_packs + column;
+  const auto next = [&] {
+    const int64_t here = at;
+    i += kWalkThreads;
+    at += step;
     column += column_step;
     if (column >= row_packs) {
       column -= row_packs;
-      ++row;
+      at += to_next_row;
     }
+    return here;
+  };
+  while (i + (Body::kAhead - 1) * kWalkThreads < end) {
+    int64_t ahead[Body::kAhead];
+#pragma unroll
+    for (int64_t& a : ahead) a = next();
+    body.visit(ahead);
+  }
+  while (i < end) {
+    const int64_t one[1] = {next()};
+    body.visit(one);
   }
   body.finish(args, channel, int(part), parts);
 }
@@ -52,7 +71,8 @@ __global__ void __launch_bounds__(kWalkThreads) walk_rows(Args args, int parts) 
 // side in a row. The block's lines of threads take the rows in turn. Grid: (packs of channels /
 // across, parts).
 template <int N, class Body, class Args>
-__global__ void __launch_bounds__(kWalkThreads) walk_columns(Args args, int parts, int across) {
+__global__ void __launch_bounds__(kWalkThreads, Body::kResident)
+    walk_columns(Args args, int parts, int across) {
   const int64_t row_packs = args.channels / N;
   const int64_t column = int64_t(blockIdx.x) * across + threadIdx.x % across;
   const bool active = column < row_packs;
@@ -60,8 +80,25 @@ __global__ void __launch_bounds__(kWalkThreads) walk_columns(Args args, int part
   Body body(args, column * N, active);
   const int lines = kWalkThreads / across;
   int64_t row = part_begin(args.outer, blockIdx.y, parts) + threadIdx.x / across;
-  for (; row < end; row += lines) body.visit(row * row_packs + column);
+  for (; row + (Body::kAhead - 1) * lines < end; row += Body::kAhead * lines) {
+    int64_t ahead[Body::kAhead];
+#pragma unroll
+    for (int u = 0; u < Body::kAhead; ++u) ahead[u] = (row + u * lines) * row_packs + column;
+    body.visit(ahead);
+  }
+  for (; row < end; row += lines) {
+    const int64_t one[1] = {row * row_packs + column};
+    body.visit(one);
+  }
   body.finish(args, column * N, int(blockIdx.y), parts, across, active);
+}
+
+// Packs that a body which keeps `channels` of them loads ahead, from each of `streams` arrays: so
+// many that a multiprocessor has 32 KiB and more on their way, as registers allow.
+template <int kPackSize, int kChannels>
+constexpr int packs_ahead(int streams) {
+  if (kPackSize == 1) return streams == 1 ? 8 : 4;
+  return streams == 1 ? 4 : kChannels > 4 ? 1 : 2;
 }
 
 inline int power_of_two_from(int64_t n, int most) {
@@ -114,6 +151,11 @@ void run_walk(const Walk& walk, const Args& args, const Launch& launch) {
 template <class T, int N>
 __device__ Pack<T, N> load_pack(const void* base, int64_t i) {
   return static_cast<const Pack<T, N>*>(base)[i];
+}
+template <class T, int N, int U>
+__device__ void load_packs(const void* base, const int64_t (&at)[U], Pack<T, N> (&packs)[U]) {
+#pragma unroll
+  for (int u = 0; u < U; ++u) packs[u] = load_pack<T, N>(base, at[u]);
 }
 template <class C>
 __device__ C number_at(const void* base, int64_t channel, C otherwise) {
@@ -203,6 +245,7 @@ __device__ Value all_parts(const Args& args, int64_t channel, int64_t unit) {
   const int64_t units = args.outer * args.inner / unit;
   const C* from = static_cast<const C*>(args.partials) + channel * args.splits;
   Value v{};
+#pragma unroll 4  // so that loads do not wait for one another
   for (int part = threadIdx.x % 32; part < args.splits; part += 32) {
     const int64_t count =
         part_begin(units, part + 1, args.splits) - part_begin(units, part, args.splits);

@@ -19,20 +19,29 @@ struct Sums {
   }
 };
 
-// The gradients of a pack, taken back through the relu.
-template <class T, int N>
-__device__ void load_gradients(const void* gy, const void* y, int64_t i, Compute<T> (&g)[N]) {
-  const Pack<T, N> from = load_pack<T, N>(gy, i);
-  Pack<T, N> mask;
-  if (y) mask = load_pack<T, N>(y, i);
-#pragma unroll
-  for (int k = 0; k < N; ++k)
-    g[k] = y == nullptr || widen(mask.v[k]) > Compute<T>(0) ? widen(from.v[k]) : Compute<T>(0);
-}
+// Packs of x and of the gradients, which are taken back through the relu that made y.
+template <class T, int N, int U>
+struct LoadedPacks {
+  using C = Compute<T>;
+  Pack<T, N> x[U], gy[U], y[U];
+  bool relu;
+
+  __device__ LoadedPacks(const void* x_base, const void* gy_base, const void* y_base,
+                         const int64_t (&at)[U])
+      : relu(y_base != nullptr) {
+    load_packs(x_base, at, x);
+    load_packs(gy_base, at, gy);
+    if (relu) load_packs(y_base, at, y);
+  }
+  __device__ C gradient(int u, int k) const {
+    return !relu || widen(y[u].v[k]) > C(0) ? widen(gy[u].v[k]) : C(0);
+  }
+};
 
 template <class T, int N, int kChannels>
 struct SumsBody {
   using C = Compute<T>;
+  static constexpr int kAhead = packs_ahead<N, kChannels>(2), kResident = kChannels > 4 ? 3 : 4;
   const void *x, *gy, *y;
   C mean[kChannels];
   Sums<C> sums[kChannels];
@@ -45,16 +54,18 @@ struct SumsBody {
       sums[k] = {C(0), C(0), C(0)};
     }
   }
-  __device__ void visit(int64_t i) {
-    const Pack<T, N> p = load_pack<T, N>(x, i);
-    C g[N];
-    load_gradients<T, N>(gy, y, i, g);
+  template <int U>
+  __device__ void visit(const int64_t (&at)[U]) {
+    const LoadedPacks<T, N, U> p(x, gy, y, at);
 #pragma unroll
-    for (int k = 0; k < N; ++k) {
-      const int c = k % kChannels;
-      sums[c].a += g[k];
-      sums[c].b = fused(g[k], widen(p.v[k]) - mean[c], sums[c].b);
-    }
+    for (int u = 0; u < U; ++u)
+#pragma unroll
+      for (int k = 0; k < N; ++k) {
+        const int c = k % kChannels;
+        const C g = p.gradient(u, k);
+        sums[c].a += g;
+        sums[c].b = fused(g, widen(p.x[u].v[k]) - mean[c], sums[c].b);
+      }
   }
   __device__ void finish(const NormalizationGradArgs& args, int64_t channel, int part, int parts) {
     store_rows<C>(args.partials, args.channels, channel, part, parts, sums);
@@ -90,6 +101,7 @@ __global__ void __launch_bounds__(kFinishThreads) finish_sums(NormalizationGradA
 template <class T, int N, int kChannels>
 struct GradientBody {
   using C = Compute<T>;
+  static constexpr int kAhead = packs_ahead<N, kChannels>(2), kResident = kChannels > 4 ? 3 : 4;
   const void *x, *gy, *y;
   void *gx, *g_residual;
   C mean[kChannels], of_g[kChannels], of_x[kChannels], constant[kChannels];
@@ -112,20 +124,23 @@ struct GradientBody {
           -of_g[k] * (inverse * (number_at(args.sums, args.channels + c, C(0)) / m)) * inverse;
     }
   }
-  __device__ void visit(int64_t i) {
-    const Pack<T, N> p = load_pack<T, N>(x, i);
-    C g[N];
-    load_gradients<T, N>(gy, y, i, g);
-    Pack<T, N> result, kept;
+  template <int U>
+  __device__ void visit(const int64_t (&at)[U]) {
+    const LoadedPacks<T, N, U> p(x, gy, y, at);
 #pragma unroll
-    for (int k = 0; k < N; ++k) {
-      const int c = k % kChannels;
-      const C rest = fused(of_x[c], widen(p.v[k]) - mean[c], constant[c]);
-      result.v[k] = Narrow<T>::from(fused(of_g[c], g[k], rest));
-      kept.v[k] = Narrow<T>::from(g[k]);
+    for (int u = 0; u < U; ++u) {
+      Pack<T, N> result, kept;
+#pragma unroll
+      for (int k = 0; k < N; ++k) {
+        const int c = k % kChannels;
+        const C g = p.gradient(u, k);
+        const C rest = fused(of_x[c], widen(p.x[u].v[k]) - mean[c], constant[c]);
+        result.v[k] = Narrow<T>::from(fused(of_g[c], g, rest));
+        kept.v[k] = Narrow<T>::from(g);
+      }
+      static_cast<Pack<T, N>*>(gx)[at[u]] = result;
+      if (g_residual) static_cast<Pack<T, N>*>(g_residual)[at[u]] = kept;
     }
-    static_cast<Pack<T, N>*>(gx)[i] = result;
-    if (g_residual) static_cast<Pack<T, N>*>(g_residual)[i] = kept;
   }
   __device__ void finish(const NormalizationGradArgs&, int64_t, int, int) {}
   __device__ void finish(const NormalizationGradArgs&, int64_t, int, int, int, bool) {}
