@@ -48,9 +48,9 @@ Problem problem_of(Operation operation, const Array& x, const Array& y, const Wi
 // Images of fewer positions make products with channels first too thin.
 constexpr int64_t kWideImage = 1024;
 
-// Whether the convolution is one matrix product that the built-in provider computes faster. In exact
-// float32 its products reach 1.1 to 3 times the rate of cuDNN's engines, except in the forward pass
-// of small images with channels first (docs/benchmarks.md, Convolutions).
+// Whether the convolution is one matrix product that the built-in provider computes faster. In
+// exact float32 its products reach 1.1 to 3 times the rate of cuDNN's engines, except in the
+// forward pass of small images with channels first (docs/benchmarks.md, Convolutions).
 bool better_as_product(const Problem& p) {
   const auto all = [](const auto& numbers, int64_t value) {
     return numbers[0] == value && numbers[1] == value;

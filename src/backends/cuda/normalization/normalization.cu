@@ -8,8 +8,8 @@ namespace catena::gpu {
 namespace {
 
 constexpr int kStatisticsPacks = 16, kApplyPacks = 8;  // the least that a thread takes
-// The most blocks for a multiprocessor. Those of the statistics all run at once; with more, the last
-// ones would use the memory alone.
+// The most blocks for a multiprocessor. Those of the statistics all run at once; with more, the
+// last ones would use the memory alone.
 constexpr int kStatisticsBlocks = 4, kApplyBlocks = 16;
 
 // Mean (a) and sum of squared deviations (b) of n numbers, merged by the formula of Chan et al.
