@@ -93,8 +93,8 @@ __global__ void __launch_bounds__(kWalkThreads, Body::kResident)
   body.finish(args, column * N, int(blockIdx.y), parts, across, active);
 }
 
-// How many packs a body of `channels` channels loads ahead from each of `streams` arrays: enough for
-// a multiprocessor to have at least 32 KiB in flight, as far as registers allow.
+// How many packs a body of `channels` channels loads ahead from each of `streams` arrays: enough
+// for a multiprocessor to have at least 32 KiB in flight, as far as registers allow.
 template <int kPackSize, int kChannels>
 constexpr int packs_ahead(int streams) {
   if (kPackSize == 1) return streams == 1 ? 8 : 4;
