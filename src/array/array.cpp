@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t kBodiesKept = 256;  // per thread
 
-// Array bodies are made and dropped with every operation, so each thread keeps some.
+// Array bodies are made and destroyed with every operation, so each thread keeps some for reuse.
 struct BodyCache {
   std::vector<ArrayBody*> free;
   ~BodyCache();
@@ -51,7 +51,7 @@ Array make_view(const Array& base, int64_t offset, Shape shape, Strides strides,
   return Array(body);
 }
 
-// Elements of GPUs must lie at multiples of their size, and vector loops of CPUs expect it too.
+// Elements on GPUs must be at multiples of their size; vector loops of CPUs expect it too.
 void check_aligned(const void* data, const Shape& shape, const Strides& strides, Dtype dtype) {
   if (element_count(shape) == 0) return;
   auto bits = reinterpret_cast<uintptr_t>(data);
@@ -90,7 +90,7 @@ Shape infer_shape(const Shape& wanted, int64_t size) {
   return shape;
 }
 
-// Strides of a reshaped view, or false when the layout needs a copy. Groups of old axes that form
+// Strides of a reshaped view; returns false if the layout needs a copy. Groups of old axes that are
 // one run in memory are matched with groups of new axes of the same size.
 bool view_strides(const Shape& old_shape, const Strides& old_strides, const Shape& shape,
                   Strides& strides) {
@@ -239,7 +239,7 @@ bool Array::is_fortran_contiguous() const {
 
 bool Array::shares_memory_with(const Array& other) const {
   if (size() == 0 || other.size() == 0) return false;
-  // Blocks of the pools are distinct; borrowed memory may lie in any of them.
+  // Blocks of the pools are distinct, but borrowed memory may be inside any of them.
   const bool distinct = storage()->deleter && other.storage()->deleter;
   if (distinct && storage() != other.storage()) return false;
   auto range = [](const Array& a) {
@@ -251,7 +251,7 @@ bool Array::shares_memory_with(const Array& other) const {
   const auto [a_low, a_high] = range(*this);
   const auto [b_low, b_high] = range(other);
   return a_low < b_high &&
-         b_low < a_high;  // touching ranges may still interleave: treated as shared
+         b_low < a_high;  // ranges that share bytes may still interleave: treated as shared
 }
 
 Array Array::reshape(const Shape& wanted) const {
@@ -392,12 +392,12 @@ Array Array::view(Dtype to) const {
 
 namespace {
 
-// Axes an index entry uses up.
+// The number of axes that an index entry consumes.
 bool consumes_axis(const Index& index) {
   return std::holds_alternative<int64_t>(index) || std::holds_alternative<Slice>(index);
 }
 
-// Python's slice rules: the first element and the number of elements.
+// Python's slice rules: gives the first element and the number of elements.
 std::pair<int64_t, int64_t> resolve_slice(const Slice& s, int64_t extent) {
   CATENA_CHECK(ValueError, s.step != 0, "slice step must not be zero");
   const bool down = s.step < 0;

@@ -1,4 +1,4 @@
-// Copies, casts, transfers between devices, writing and reading of arrays.
+// Copies, casts and transfers between devices; writing to and reading from arrays.
 #include <cstring>
 
 #include "catena/array/array.h"
@@ -25,7 +25,7 @@ void transfer(const Array& source, const Array& target) {
   if (between_gpus) stream.wait(current_stream(from));
   b.copy_bytes(target.raw_data(), to, source.raw_data(), from, bytes, stream);
   if (between_gpus) {
-    // The source may be overwritten or freed on its own stream once we return.
+    // The caller may overwrite or free the source on its own stream when this returns.
     record_use(*source.storage(), stream);
     current_stream(from).wait(stream);
   } else if (to.is_cpu() || source.storage()->pinned) {
@@ -33,7 +33,7 @@ void transfer(const Array& source, const Array& target) {
   }
 }
 
-// The operation a copy between layouts or dtypes on one device needs.
+// The operation that a copy between layouts or dtypes on one device needs.
 void copy_on_device(const Array& source, const Array& target) {
   if (target.size() > 0) kernels::copy(target.device(), {source, target});
 }
@@ -90,7 +90,7 @@ void Array::assign(const Array& source) const {
   if (from.same_body(to)) return;
   if (from.shares_memory_with(to)) from = from.copy();
   if (from.shape() != to.shape()) {
-    // NumPy lets leading extents of 1 fall away in an assignment.
+    // NumPy drops leading extents of 1 in an assignment.
     while (from.ndim() > to.ndim() && from.shape()[0] == 1) from = from[0];
     CATENA_CHECK(ShapeError, broadcast_shapes(from.shape(), to.shape()) == to.shape(),
                  "source of shape ", source.shape(), " does not broadcast to ", to.shape());

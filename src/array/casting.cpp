@@ -39,7 +39,7 @@ Dtype common_type(std::initializer_list<Array> arrays) {
 
 namespace {
 
-// The source as an array that may be assigned.
+// The source as an array that can be assigned.
 Array castable(const Array& destination, const Operand& source, Casting casting) {
   const Dtype to = destination.dtype();
   if (const Array* a = source.array()) {

@@ -19,7 +19,7 @@ Device device_of(const ArrayOptions& options) {
 Dtype dtype_of_options(const ArrayOptions& options) {
   return options.dtype ? *options.dtype : config().default_dtype;
 }
-// That of a number of the program, which has none of its own.
+// The dtype of a number of the program, which has none itself.
 Dtype dtype_of_number(const Scalar& value) {
   return value.kind() == DtypeKind::kFloat ? default_float() : value.default_dtype();
 }
@@ -92,7 +92,7 @@ Array full_like(const Array& like, const Scalar& value, const ArrayOptions& opti
 
 namespace {
 
-// A whole number away from 0 by `size`, to either side: what int64 and uint64 hold together.
+// A whole number as sign and magnitude, which covers both int64 and uint64.
 struct Whole {
   bool negative;
   uint64_t size;
@@ -103,7 +103,7 @@ Whole whole(const Scalar& value) {
   return {number < 0, number < 0 ? -static_cast<uint64_t>(number) : static_cast<uint64_t>(number)};
 }
 
-// How many of start, start + step, ... come before stop; exact for all integers.
+// How many of start, start + step, ... are before stop; exact for all integers.
 uint64_t steps_between(const Scalar& start, const Scalar& stop, const Scalar& step) {
   Whole a = whole(start), b = whole(stop);
   const Whole d = whole(step);
@@ -234,7 +234,7 @@ Array diagflat(const Array& v, int64_t k) {
 
 namespace {
 
-// Whether element (i, j) lies at or below the k-th diagonal, rows x columns.
+// Whether element (i, j) is on or below the k-th diagonal, rows x columns.
 Array lower_triangle(int64_t rows, int64_t columns, int64_t k, Device device) {
   const Array i = arange(k, rows + k, 1, device), j = arange(columns, device);
   return greater_equal(i.expand_dims(1), j);
@@ -338,7 +338,7 @@ Array borrow_array(void* data, const Shape& shape, Dtype dtype, Device device,
 
 namespace {
 
-// Calls a deleter when nothing queued on the device's current streams uses the memory any more.
+// Calls a deleter when nothing enqueued on the device's current streams uses the memory any more.
 class Adopted {
  public:
   Adopted(void* data, std::function<void(void*)> deleter)
@@ -358,7 +358,7 @@ class Adopted {
       stream_.synchronize();
       current_stream(stream_.device()).synchronize();
     } catch (const std::exception&) {
-      // The driver is shutting down or a graph is being captured: nothing can be waited for.
+      // The driver is shutting down, or a graph is being captured: waiting is impossible.
     }
   }
 
@@ -383,7 +383,7 @@ Array adopt_array(void* data, const Shape& shape, Dtype dtype, Device device,
 
 namespace {
 
-// `host`, which nobody else has, as the options want it.
+// `host`, to which nobody else refers, converted as the options say.
 Array finish_array(const Array& host, const ArrayOptions& options) {
   return host.astype(options.dtype.value_or(host.dtype()), false).to(device_of(options));
 }

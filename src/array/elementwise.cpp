@@ -9,7 +9,7 @@
 namespace catena {
 namespace {
 
-// The operands of a call that computes in a dtype given by the caller.
+// The operands of a call whose compute dtype the caller has chosen.
 void check_operands_in(const ElementwiseInfo& op, const ElementwiseCall& call, Dtype dtype) {
   for (int k = op.first_is_bool() ? 1 : 0; k < op.inputs; ++k) {
     if (call.arrays[k]) {
@@ -19,15 +19,14 @@ void check_operands_in(const ElementwiseInfo& op, const ElementwiseCall& call, D
     const Scalar& number = call.scalars[k];
     CATENA_CHECK(DtypeError, number.kind() <= kind_of(dtype), "the number ", number,
                  " cannot be cast to ", dtype, ", the dtype to compute in");
-    promote(dtype, number);  // throws when it does not fit
+    promote(dtype, number);  // throws if the number does not fit
   }
 }
 
-// Whether the call compares an array with an integer that its dtype does not hold. The answer is
-// the same for all elements, as is that of what is put in its place: the array compared with
-// itself.
+// Whether the call compares an array with an integer that its dtype cannot hold. The answer is the
+// same for all elements. So is that of the replacement, a comparison of the array with itself.
 bool compares_out_of_range(ElementwiseCall& call) {
-  const int at = call.arrays[0] ? 1 : 0;  // of the number
+  const int at = call.arrays[0] ? 1 : 0;  // the number's operand
   const Array* a = call.arrays[1 - at];
   if (call.input_count != 2 || call.arrays[at] || a == nullptr) return false;
   const auto truth = comparison_out_of_range(call.op, at, a->dtype(), call.scalars[at]);
@@ -51,8 +50,8 @@ void broadcast_inputs(ElementwiseCall& call, const Shape& shape, Prepared& prepa
   }
 }
 
-// Inputs that overlap the output other than exactly are copied first, so that the result is that of
-// reading everything before writing.
+// Inputs that overlap the output without being equal to it are copied first, so that the result is
+// the same as if everything were read before anything is written.
 void separate_overlaps(ElementwiseCall& call, Prepared& prepared) {
   const Array& out = *call.output;
   for (int k = 0; k < call.input_count; ++k) {
@@ -64,7 +63,7 @@ void separate_overlaps(ElementwiseCall& call, Prepared& prepared) {
   }
 }
 
-// The operation where out.where is true; elsewhere out keeps what it holds.
+// Stores the operation's result where out.where is true; elsewhere out keeps its elements.
 Array masked_elementwise(ElementwiseOp op, std::initializer_list<Operand> operands,
                          const Out& out) {
   CATENA_CHECK(ValueError, out.array != nullptr,

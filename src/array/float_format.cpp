@@ -8,7 +8,7 @@
 namespace catena {
 namespace {
 
-// The quotient as arithmetic in dtype d gives it.
+// The quotient as arithmetic in dtype d computes it.
 double quotient(double a, double b, Dtype d) {
   if (d == Dtype::kFloat16) return float(float16(a / b));
   if (d == Dtype::kBFloat16) return float(bfloat16(a / b));
@@ -60,7 +60,7 @@ bool FloatFormat::needs_exponent(const std::vector<double>& finite) const {
          (smallest < rounded_to(1e-4, dtype_) || quotient(largest, smallest, dtype_) > 1000);
 }
 
-// Digits behind the point of the shortest text that reads back.
+// The digits after the point of the shortest text that reads back.
 int FloatFormat::unique_fraction(double value, bool scientific) const {
   const text::Digits d = text::shortest_digits(value, dtype_);
   const int count = static_cast<int>(d.digits.size());
@@ -79,7 +79,7 @@ static std::string printed(double value, int fraction, bool scientific) {
   return out;
 }
 
-// The shortest text with at most `precision` digits behind the point, without zeros at the end.
+// The shortest text with at most `precision` digits after the point, without trailing zeros.
 std::string FloatFormat::trimmed(double value, bool scientific) const {
   int fraction = unique_fraction(value, scientific);
   if (options_.floatmode != FloatMode::kUnique) fraction = std::min(fraction, options_.precision);

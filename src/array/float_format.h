@@ -1,4 +1,4 @@
-// The common layout of the floats of an array, as NumPy chooses it.
+// The common format of the floats of an array, chosen as in NumPy.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace catena {
 
 class FloatFormat {
  public:
-  // `values` are those that will be shown, elements of dtype d.
+  // `values` are the elements that will be printed, of dtype d.
   FloatFormat(const std::vector<double>& values, Dtype d, const PrintOptions& options);
   std::string operator()(double value) const;
 
@@ -26,8 +26,8 @@ class FloatFormat {
   Dtype dtype_;
   const PrintOptions& options_;
   bool scientific_ = false;
-  bool equal_fraction_ = false;  // all numbers have `fraction_` digits; else blanks fill up
-  size_t left_ = 0, right_ = 0;  // characters before and behind the point
+  bool equal_fraction_ = false;  // all numbers get `fraction_` digits; otherwise blanks fill up
+  size_t left_ = 0, right_ = 0;  // characters before and after the point
   int fraction_ = 0, exponent_digits_ = 2;
 };
 

@@ -1,4 +1,4 @@
-// Lines and brackets as NumPy's array2string sets them.
+// Lines and brackets as in NumPy's array2string.
 #include "catena/array/format.h"
 
 #include <algorithm>
@@ -19,7 +19,7 @@ PrintOptions& options_of_process() {
   return options;
 }
 
-// Of the innermost PrintOptionsScope of this thread.
+// The options of the innermost PrintOptionsScope of this thread.
 thread_local PrintOptionsScope* t_scope = nullptr;
 
 std::string without_end_blanks(std::string text) {
@@ -29,7 +29,7 @@ std::string without_end_blanks(std::string text) {
 
 class Printer {
  public:
-  // `prefix` characters stand before the text, `suffix` behind it.
+  // `prefix` characters precede the text, `suffix` characters follow it.
   Printer(const Array& host, const PrintOptions& options, std::string separator, size_t prefix,
           size_t suffix)
       : a_(host),
@@ -57,7 +57,7 @@ class Printer {
   }
 
  private:
-  // Positions along an axis that are shown; -1 stands for the dots.
+  // The positions along an axis that are printed; -1 stands for the dots.
   std::vector<int64_t> shown(int64_t extent) const {
     std::vector<int64_t> positions;
     const int64_t edge = options_.edgeitems;

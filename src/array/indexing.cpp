@@ -15,7 +15,7 @@
 namespace catena {
 namespace {
 
-// What a result with a given destination is written into, and brings it there.
+// Writes a result into the array that the caller gave, if any.
 Array finish_into(const Array& result, const Array* out) {
   if (out == nullptr) return result;
   CATENA_CHECK(ShapeError, out->shape() == result.shape(), "the output has shape ", out->shape(),
@@ -103,7 +103,7 @@ void put(const Array& a, const Array& indices, const Operand& operand, OutOfRang
   Array v = values.ravel();
   if (v.size() < positions.size() && v.size() > 1) v = tile(v, {positions.size() / v.size() + 1});
   if (v.size() > positions.size()) v = v(Slice(0, positions.size()));
-  // Without a flat view of its elements the array is written in a copy.
+  // An array that has no flat view is written through a copy.
   const Array flat = a.reshape({-1});
   const AnyIndex where(positions);
   index_put(flat, {&where, 1}, v, mode);
@@ -128,7 +128,7 @@ Array compress(const Array& condition, const Array& a, std::optional<int64_t> ax
   const int ax = axis ? normalize_axis(*axis, x.ndim()) : 0;
   const Array positions = flatnonzero(condition);
   const bool longer = condition.size() > x.shape()[ax];
-  // A longer condition is allowed as long as what lies beyond is false.
+  // A longer condition is allowed if all its elements beyond the axis are false.
   return take(x, positions, ax, longer ? OutOfRange::kRaise : OutOfRange::kWrap);
 }
 
@@ -191,7 +191,7 @@ Array choose(const Array& a, std::span<const Array> choices) {
   std::vector<Array> all(choices.begin(), choices.end());
   all.push_back(a);
   const auto views = broadcast_arrays(all);
-  if (views.back().size() > 0) {  // as in NumPy, positions that choose nothing are not looked at
+  if (views.back().size() > 0) {  // as in NumPy, positions that choose nothing are not checked
     const auto low = amin(which).item<int64_t>(), high = amax(which).item<int64_t>();
     CATENA_CHECK(IndexError, low >= 0 && high < static_cast<int64_t>(choices.size()),
                  low < 0 ? low : high, " is out of bounds for ", choices.size(), " choices");

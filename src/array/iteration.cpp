@@ -1,4 +1,4 @@
-// Collapsing of loop nests. See iteration.h.
+// Collapses loop nests. See iteration.h.
 #include "array/iteration.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ void broadcast_strides(const LoopOperand& operand, const Shape& extents, int64_t
   }
 }
 
-// Whether dimension a must lie outside dimension b.
+// Whether dimension a must be outside dimension b.
 bool goes_outside(const LoopPlan& plan, int a, int b) {
   for (int k = 0; k < plan.operands; ++k) {
     const int64_t x = std::abs(plan.strides[k][a]), y = std::abs(plan.strides[k][b]);
@@ -72,7 +72,7 @@ LoopPlan plan_loop(std::span<const LoopOperand> operands) {
     ++kept;
   }
   plan.ndim = kept;
-  // Insertion sort: few dimensions, nearly always sorted already.
+  // Insertion sort, because there are few dimensions and they are nearly always sorted.
   for (int d = 1; d < kept; ++d) {
     for (int e = d; e > 0 && !goes_outside(plan, e - 1, e); --e) swap_dims(plan, e - 1, e);
   }

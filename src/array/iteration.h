@@ -1,5 +1,5 @@
-// The shape algebra of element-wise loops, for every device: several operands of one shape become
-// the smallest number of dimensions that visits the same elements.
+// The shape algebra of element-wise loops, for every device. It reduces several operands of one
+// shape to the smallest number of dimensions that visits the same elements.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace catena {
 
-inline constexpr int kMaxLoopOperands = 10;  // results and inputs of any call, fused ones too
+inline constexpr int kMaxLoopOperands = 10;  // outputs and inputs of any call, including fused ones
 
 // One operand of a loop. A shape with fewer dimensions or extents of 1 is broadcast to operand 0's.
 struct LoopOperand {
@@ -31,21 +31,21 @@ struct LoopPlan {
   int64_t inner_stride(int operand) const { return strides[operand][ndim - 1]; }
 };
 
-// Operand 0 gives the extents (the output). Extents of 1 are dropped, the dimension with operand
-// 0's smallest stride goes innermost (ties: the next operands'), and neighbours that all operands
-// step through evenly are merged. Throws ShapeError when an operand does not broadcast to operand
-// 0.
+// The extents are those of operand 0 (the output). Extents of 1 are dropped. The dimension with the
+// smallest stride of operand 0 becomes the innermost one (ties: the next operands' strides).
+// Adjacent dimensions through which all operands step evenly are merged. Throws ShapeError if an
+// operand does not broadcast to operand 0.
 LoopPlan plan_loop(std::span<const LoopOperand> operands);
 
-// Byte offsets of all operands at element `index` (C order of the plan), and a counter that steps
-// over all but the innermost dimension.
+// Byte offsets of all operands at element `index` (C order of the plan). It counts over all
+// dimensions but the innermost one.
 class LoopCursor {
  public:
   LoopCursor(const LoopPlan& plan, int64_t row);  // row: index over the outer dimensions
   int64_t offset(int operand) const { return offsets_[operand]; }
   void next_row();
-  // How many rows, this one included, lie evenly apart (by the strides of dimension ndim - 2), and
-  // a step over `count` of these at once.
+  // How many rows, including this one, are at equal distances (the strides of dimension ndim - 2),
+  // and a step over `count` of them.
   int64_t even_rows() const {
     return plan_.ndim < 2 ? 1 : plan_.shape[plan_.ndim - 2] - position_[plan_.ndim - 2];
   }

@@ -15,14 +15,14 @@ Array isclose(const Operand& first, const Operand& second, std::optional<double>
   const EntryScope call("isclose");
   const Dtype common = result_type({first, second});
   const Dtype d = is_float(common) ? common : Dtype::kFloat64;
-  // A number goes to the device of the array it is compared with.
+  // A number is placed on the device of the array with which it is compared.
   const Array* given = first.array() ? first.array() : second.array();
   const Device device = given ? given->device() : current_device();
   auto as_array = [&](const Operand& operand) {
     return operand.array() ? *operand.array() : full({}, operand.scalar(), {d, device});
   };
   const Array x = as_array(first), y = as_array(second);
-  // Infinite differences and bounds do not count: those elements are compared as they are.
+  // Infinite differences and bounds are ignored: those elements are compared directly.
   const Array distance = absolute(subtract(x, y, d)),
               bound = add(multiply(absolute(y, d), rtol.value_or(1e-5)), atol.value_or(1e-8));
   const Array within =

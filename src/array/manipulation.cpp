@@ -47,7 +47,7 @@ Array moveaxis(const Array& a, const Axes& sources, const Axes& destinations) {
                destinations.size(), " places; expected lists of one length");
   if (sources.empty()) return a;
   const Axes taken = normalize_axes(sources, a.ndim());
-  normalize_axes(destinations, a.ndim());  // refuses a place named twice
+  normalize_axes(destinations, a.ndim());  // refuses a position named twice
   Axes order(size_t(a.ndim()), -1);
   for (size_t k = 0; k < sources.size(); ++k) {
     order[size_t(normalize_axis(destinations[k], a.ndim()))] = normalize_axis(sources[k], a.ndim());
@@ -148,7 +148,7 @@ Array as_mat(const Array& a) {
 
 namespace {
 
-// All arrays as one flattened one.
+// All arrays, each flattened, joined into one.
 Array concatenate_flat(std::span<const Array> arrays, const Out& out) {
   std::vector<Array> flat;
   for (const Array& a : arrays) flat.push_back(a.ravel());
@@ -216,7 +216,7 @@ Array stack(std::span<const Array> arrays, int64_t axis, const Out& out) {
 
 namespace {
 
-// Views between consecutive cut positions of one axis.
+// Views between consecutive split positions of one axis.
 std::vector<Array> cut(const Array& a, int axis, const Axes& positions) {
   std::vector<Array> parts;
   int64_t start = 0;
@@ -282,7 +282,7 @@ std::vector<Array> array_split(const Array& a, const Axes& positions, int64_t ax
 
 namespace {
 
-// The axis of vsplit, hsplit and dsplit.
+// The axis along which vsplit, hsplit and dsplit split.
 int split_axis(const Array& a, int axis, int least) {
   CATENA_CHECK(ShapeError, a.ndim() >= least, "expected at least ", least, " axes, got shape ",
                a.shape());
@@ -380,7 +380,7 @@ Array rot90(const Array& a, std::optional<int64_t> times, const Axes& axes) {
   const EntryScope call("rot90");
   CATENA_CHECK(ShapeError, a.ndim() >= 2, "expected at least 2 axes, got ", a.shape());
   CATENA_CHECK(ValueError, axes.size() == 2, "expected two axes, got ", axes);
-  normalize_axes(axes, a.ndim());  // refuses one axis twice
+  normalize_axes(axes, a.ndim());  // refuses an axis named twice
   const int64_t from = axes[0], to = axes[1];
   switch (((times.value_or(1) % 4) + 4) % 4) {
     case 1:

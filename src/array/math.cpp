@@ -19,7 +19,7 @@ namespace catena {
   Array name(const Operand& x1, const Operand& x2, const Operand& x3, const Out& out) { \
     return elementwise(ElementwiseOp::k##name, {x1, x2, x3}, out);                      \
   }
-// where() is declared in indexing.h with its own argument list.
+// indexing.h declares where() with another argument list.
 static Array where(const Operand& c, const Operand& x, const Operand& y, const Out& out);
 #include "catena/kernels/detail/elementwise_arithmetic.def"
 #include "catena/kernels/detail/elementwise_logic.def"

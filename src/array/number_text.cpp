@@ -54,7 +54,7 @@ std::string float_text(double value, Dtype d) {
   const Digits digits = shortest_digits(value, d);
   const int count = static_cast<int>(digits.digits.size()), e = digits.exponent;
   std::string text = digits.negative ? "-" : "";
-  const double size = std::fabs(value);  // not the digits: float32(1e-4) is below 1e-4
+  const double size = std::fabs(value);  // not from the digits: float32(1e-4) is below 1e-4
   if (size != 0 && (size < 1e-4 || size >= 1e16)) {
     text += digits.digits[0];
     if (count > 1) text += "." + digits.digits.substr(1);
@@ -68,7 +68,7 @@ std::string float_text(double value, Dtype d) {
   return text + digits.digits.substr(0, whole) + "." + digits.digits.substr(whole);
 }
 
-// printf with the C locale's point, whatever the process has chosen.
+// printf with the point of the C locale, whatever locale the process has set.
 template <class T>
 void append_printf(const std::string& options, const char* length, char letter, T value,
                    std::string& out) {
@@ -83,7 +83,7 @@ void append_printf(const std::string& options, const char* length, char letter, 
   ::uselocale(before);
 }
 
-// Python fills infinities and NaNs with zeros, too, where the flag asks for it; printf with blanks.
+// With the flag for zeros, Python also fills infinities and NaNs with zeros; printf uses blanks.
 void append_not_finite(const Conversion& c, double value, std::string& out) {
   std::string text;
   append_printf(c.options, "", c.letter, value, text);
@@ -100,7 +100,7 @@ void append_not_finite(const Conversion& c, double value, std::string& out) {
   out += text;
 }
 
-// printf knows no signs of unsigned numbers; a long double holds all of them.
+// printf has no sign flags for unsigned numbers; a long double holds all of them.
 static_assert(std::numeric_limits<long double>::digits >= 64);
 void append_unsigned(const Conversion& c, uint64_t value, std::string& out) {
   if (value <= uint64_t{INT64_MAX})
@@ -128,7 +128,7 @@ std::string parse_integer(std::string_view word, Dtype d, char* element) {
   if (whole && error == std::errc::result_out_of_range)
     return message("is out of the range of ", d);
   if (!whole || error != std::errc()) {
-    // A negative number is a number, but not one of an unsigned type.
+    // A negative number is valid, but not for an unsigned type.
     int64_t negative = 0;
     const auto again = std::from_chars(word.data(), word.data() + word.size(), negative);
     if (std::is_unsigned_v<T> && again.ptr == word.data() + word.size() && word[0] == '-')
@@ -279,7 +279,7 @@ void append_number(const char* who, const Conversion& c, const char* element, Dt
 
 std::string parse_number(std::string_view word, Dtype d, char* element) {
   if (word.empty()) return "is empty";
-  // from_chars knows no plus sign.
+  // from_chars does not accept a plus sign.
   if (word.size() > 1 && word[0] == '+' && word[1] != '-') word.remove_prefix(1);
   if (d == Dtype::kBool) return parse_bool(word, element);
   if (is_float(d)) return parse_float(word, d, element);

@@ -1,5 +1,5 @@
-// Numbers as text and back: shortest digits, printf conversions checked before they are used, and
-// parsing that knows the range of a dtype. Independent of the process's locale.
+// Numbers as text and back: the shortest digits, printf conversions that are checked before use,
+// and parsing that respects the range of a dtype. Independent of the process's locale.
 #pragma once
 
 #include <string>
@@ -32,14 +32,15 @@ struct NumberFormat {
   std::vector<Conversion> conversions;
   std::string after;
 };
-// ValueError naming `who` for conversions that numbers cannot have.
+// Throws ValueError naming `who` for conversions that do not apply to numbers.
 NumberFormat parse_format(const char* who, const std::string& format);
-// Appends the element; %s is its shortest text. ValueError naming `who` for %d of NaN or infinity.
+// Appends the element; %s gives its shortest text. Throws ValueError naming `who` for %d of NaN or
+// infinity.
 void append_number(const char* who, const Conversion& conversion, const char* element, Dtype d,
                    std::string& out);
 
-// Writes the number that `word` is into an element of dtype d. Nothing on success, else what is
-// wrong ("is no int8", "is out of the range of int8").
+// Parses `word` into an element of dtype d. Returns nothing on success, else what is wrong ("is no
+// int8", "is out of the range of int8").
 std::string parse_number(std::string_view word, Dtype d, char* element);
 
 }  // namespace catena::text

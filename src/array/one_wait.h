@@ -1,4 +1,4 @@
-// For routines that read a few numbers back from the device.
+// For routines that read a few numbers back from the device, which needs one wait.
 #pragma once
 
 #include "catena/array/array.h"
@@ -7,7 +7,7 @@
 
 namespace catena {
 
-// Throws Error naming the running EntryScope while the calling thread captures a graph on the
+// Throws Error, naming the running EntryScope, if the calling thread captures a graph on the
 // array's device.
 inline void refuse_capture(const Array& a) {
   CATENA_CHECK(Error, !cuda::is_capturing(a.device()), called_function(),

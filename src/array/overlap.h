@@ -1,4 +1,4 @@
-// Inputs that share memory with what is written.
+// Inputs that share memory with the output.
 #pragma once
 
 #include "catena/array/array.h"
@@ -6,7 +6,7 @@
 namespace catena {
 
 // Whether writing `output` element by element may change elements of `input` that are read later:
-// both share memory, and not by being the same elements in the same places.
+// they share memory, and they are not the same elements in the same order.
 inline bool overlaps(const Array& input, const Array& output) {
   const bool same = input.raw_data() == output.raw_data() && input.strides() == output.strides() &&
                     input.shape() == output.shape() && input.dtype() == output.dtype();

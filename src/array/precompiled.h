@@ -1,5 +1,5 @@
-// What most files of the library begin with, compiled once for all of them (CATENA_PCH). Files must
-// not rely on it: builds with ccache do without.
+// The headers that most files of the library include, compiled once for all of them (CATENA_PCH).
+// Files must not rely on it, because builds with ccache do not use it.
 #pragma once
 
 #include <algorithm>

@@ -1,26 +1,26 @@
-// The dtype that an element-wise operation computes in, for arrays and for values of a fused chain,
-// and which dtypes its arguments and its result may be brought to.
+// The dtype in which an element-wise operation computes, for arrays and for values of a fused
+// chain, and the dtypes to which its arguments and its result may be cast.
 #pragma once
 
 #include "catena/array/elementwise.h"
 
 namespace catena {
 
-// The dtype the operation computes in for inputs promoted to d. Throws DtypeError naming it.
+// The dtype in which the operation computes for inputs promoted to d. Throws DtypeError naming it.
 Dtype dtype_in_class(const ElementwiseInfo& op, Dtype d);
 
-// NumPy's same_kind rule, as DtypeErrors: for storing a result of dtype `from` into
-// an array of dtype `to`, and for computing with an input of dtype `from` in dtype `to`.
+// NumPy's same_kind rule, as DtypeErrors: for storing a result of dtype `from` in an array of dtype
+// `to`, and for computing with an input of dtype `from` in dtype `to`.
 void check_storable(Dtype from, Dtype to);
 void check_computable(Dtype from, Dtype to);
 
-// What a comparison of elements of dtype d with an integer that d does not hold says of every
-// element; nothing for other operations and numbers. The number is operand `place`, 0 or 1.
+// The result, for every element, of comparing elements of dtype d with an integer that d cannot
+// hold. Nothing for other operations and numbers. The number is operand `place`, 0 or 1.
 std::optional<bool> comparison_out_of_range(ElementwiseOp op, int place, Dtype d,
                                             const Scalar& number);
 
-// The dtype of a float operation on integers: that of the narrowest loop which every operand fits,
-// as in NumPy, and not the one of their common integer type.
+// The dtype of a float operation on integers: as in NumPy the dtype of the narrowest loop that
+// every operand fits, not the floating dtype of their common integer type.
 template <class List>
 Dtype float_of_integers(const ElementwiseInfo& op, const List& list) {
   Dtype d = Dtype::kFloat16;
@@ -28,8 +28,8 @@ Dtype float_of_integers(const ElementwiseInfo& op, const List& list) {
   return d;
 }
 
-// The common dtype of the operands: list[k].array() points to something with a dtype(), or is null
-// and list[k].scalar() is a weak number.
+// The common dtype of the operands. list[k].array() points to an object with a dtype(), or is null,
+// and then list[k].scalar() is a weak number.
 template <class List>
 Dtype promoted_dtype(const ElementwiseInfo& op, const List& list) {
   bool any = false, all = true;

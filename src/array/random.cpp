@@ -27,7 +27,7 @@ Array run(RandomState& state, const Shape& shape, Dtype dtype, std::optional<Dev
   return result;
 }
 
-// The neighbour of v towards minus or plus infinity among the numbers of type T.
+// The next number of type T after v, towards minus or plus infinity.
 template <class T>
 T neighbour(T v, bool upwards) {
   if constexpr (sizeof(T) >= 4) {
@@ -42,9 +42,9 @@ T neighbour(T v, bool upwards) {
   }
 }
 
-// The number next to `high` on the side of `low`, where rounding may carry a uniform number to
-// `high` itself. Kernels compute low + u * (high - low) in C and round that to T, both of which
-// keep order, so it is enough to look at the largest u. Nothing where no number of T lies between.
+// The number next to `high` on the side of `low`, if rounding may carry a uniform number to `high`
+// itself. Kernels compute low + u * (high - low) in C and round to T. Both preserve order, so it
+// suffices to check the largest u. Nothing if no number of T is between.
 template <class T>
 std::optional<double> uniform_bound(double from, double to) {
   using C = compute_t<T>;
@@ -57,8 +57,9 @@ std::optional<double> uniform_bound(double from, double to) {
   return double(compute_t<T>(neighbour(T(C(to)), !upwards)));
 }
 
-// Keeps uniform numbers off `high`; by a pass of its own, and only where rounding may reach it, so
-// that the numbers are the same on every device and float32 and float64 of [0, 1) cost nothing.
+// Keeps uniform numbers off `high`. It is a separate pass, used only where rounding may reach
+// `high`, so that the numbers are the same on every device, and float32 and float64 of [0, 1) cost
+// nothing.
 void keep_below(const Array& numbers, double low, double high) {
   const std::optional<double> bound = visit_float("uniform", numbers.dtype(), [&](auto tag) {
     return uniform_bound<typename decltype(tag)::type>(low, high);
@@ -91,7 +92,7 @@ uint64_t entropy() {
   return (uint64_t{device()} << 32) | device();
 }
 
-// That of the environment, else by chance.
+// The seed of the environment, else a random one.
 uint64_t initial_seed() {
   for (const char* name : {"CATENA_SEED", "CHAINER_SEED"}) {
     const char* text = std::getenv(name);
@@ -118,15 +119,15 @@ Defaults& defaults() {
 
 }  // namespace
 
-// What one captured graph draws: its kernels read `base`, which every launch sets to the stream's
-// position and moves on by `blocks`.
+// The draws of one captured graph. Its kernels read `base`, which every launch sets to the stream's
+// position and advances by `blocks`.
 struct CapturedDraws {
   Array base;
   uint64_t blocks = 0;
 };
 
 struct RandomState::Shared {
-  // Of threads that draw at once each gets numbers of its own.
+  // Each of several threads that draw at once gets different numbers.
   RandomBits reserve(uint64_t blocks) {
     const std::lock_guard lock(mutex_);
     const RandomBits bits{state_.seed, state_.offset, nullptr};

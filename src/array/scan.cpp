@@ -38,7 +38,7 @@ Array cumulate(bool product, const Array& a, std::optional<int64_t> axis,
   return result_into(result, out);
 }
 
-// (max(ndim, 1), count) positions, C order.
+// Positions as (max(ndim, 1), count), in C order.
 Array positions_of(const Array& a) {
   const int64_t rows = std::max(a.ndim(), 1);
   if (a.size() == 0) return empty({rows, 0}, {Dtype::kInt64, a.device()});

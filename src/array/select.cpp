@@ -14,13 +14,13 @@
 namespace catena {
 namespace {
 
-// A view of `a` with extents and strides of its own.
+// A view of `a` with other extents and strides.
 Array restride(const Array& a, const Shape& shape, const Strides& strides) {
   const int64_t offset = static_cast<char*>(a.raw_data()) - static_cast<char*>(a.storage()->data);
   return Array::from_storage(a.storage(), offset, shape, strides, a.dtype());
 }
 
-// `lists[first...]` as one list of byte offsets, for more lists than a kernel takes.
+// Combines `lists[first...]` into one list of byte offsets, for more lists than a kernel takes.
 PositionList fold_lists(const Selection& s, size_t first, OutOfRange mode) {
   Array offsets;
   for (size_t k = first; k < s.lists.size(); ++k) {
@@ -87,19 +87,20 @@ Shape around_axis(const Shape& shape, int axis) {
   return result;
 }
 
-// Whether one list takes slices out of a contiguous array: the take slot's case.
+// Whether one list takes slices from a contiguous array, which is the case of the take slot.
 bool is_plain_take(const Selection& s) {
   return s.lists.size() == 1 && s.base.is_contiguous() && s.place == s.axes[0] &&
          s.lists[0].array.is_contiguous();
 }
 
-// The target of writes with the selected axes as one, in the middle of (outer, extent, inner), and
-// positions and values to match: what kernels with a rule for repeated positions need.
+// The target of writes with the selected axes merged into the middle one of (outer, extent, inner),
+// and positions and values to match. Kernels with a rule for repeated positions need it.
 struct MergedTarget {
   Array target;     // contiguous
   Array positions;  // 1-d
   Array values;     // (outer, positions, inner), contiguous
-  Array moved;      // the view of base to bring `target` back to; undefined when it is a view
+  Array moved;  // the view of base into which `target` is copied back; undefined if `target` is a
+                // view
 };
 
 Array flat_positions(const Selection& s, OutOfRange mode) {
@@ -137,7 +138,7 @@ MergedTarget merge_target(const Selection& s, OutOfRange mode, const Array& valu
   inner = element_count(rest);
   m.moved = s.base.transpose(order);
   m.target = m.moved.copy().reshape({1, extent, inner});
-  Array v = values;  // the broadcast axes to the front
+  Array v = values;  // moves the broadcast axes to the front
   for (int d = 0; d < s.broadcast.ndim(); ++d) v = moveaxis(v, s.place + d, d);
   m.values = v.contiguous().reshape({1, m.positions.size(), inner});
   return m;
@@ -160,13 +161,13 @@ Array values_for(const Array& a, const Operand& values, const Shape& shape) {
     v = full({}, values.scalar(), {a.dtype(), a.device()});
   }
   while (v.ndim() > shape.ndim() && v.shape()[0] == 1) v = v[0];  // as in any assignment
-  if (v.size() != 1 && !v.is_contiguous()) v = v.copy();          // the order of repeated positions
+  if (v.size() != 1 && !v.is_contiguous()) v = v.copy();  // fixes the order of repeated positions
   CATENA_CHECK(ShapeError, broadcast_shapes(v.shape(), shape) == shape, "values of shape ",
                v.shape(), " do not broadcast to the indexed shape ", shape);
   return v.broadcast_to(shape);
 }
 
-// a[mask] = one value writes through where(): nothing needs to be counted.
+// a[mask] = one value is written with where(), which need not count the true elements.
 bool put_by_mask(const Array& a, std::span<const AnyIndex> indices, const Operand& values) {
   if (indices.size() != 1 || !indices[0].is_array()) return false;
   const Array& mask = indices[0].array();
@@ -183,7 +184,7 @@ bool put_by_mask(const Array& a, std::span<const AnyIndex> indices, const Operan
   return true;
 }
 
-// Positions in storage that the write will change are read first.
+// Positions stored in memory that the write will change are copied first.
 void separate_lists(Selection& s) {
   for (PositionList& list : s.lists) {
     if (list.array.shares_memory_with(s.base) ||
@@ -196,7 +197,7 @@ std::span<const AnyIndex> span_of(std::initializer_list<AnyIndex> indices) {
   return {indices.begin(), indices.size()};
 }
 
-// The basic entries, when there is no array among them.
+// The basic entries, if there is no array among them.
 bool all_basic(std::span<const AnyIndex> indices, std::vector<Index>& basic) {
   for (const AnyIndex& index : indices) {
     if (index.is_array()) return false;
@@ -249,7 +250,7 @@ void index_put(const Array& a, std::span<const AnyIndex> indices, const Operand&
   separate_lists(s);
   PreparedSelect p;
   if (config().deterministic && s.may_repeat && !a.device().is_cpu()) {
-    // One list along one axis: then the kernel finds the last value of each element.
+    // One list along one axis: the kernel then finds the last value for each element.
     const MergedTarget m = merge_target(s, mode, v);
     Selection flat;
     flat.base = m.target;

@@ -1,4 +1,4 @@
-// From the entries of an index to lists of positions along axes. See selection.h.
+// Turns the entries of an index into lists of positions along axes. See selection.h.
 #include "array/selection.h"
 
 #include <algorithm>
@@ -19,14 +19,14 @@ int axes_used(const AnyIndex& index) {
   return std::holds_alternative<int64_t>(basic) || std::holds_alternative<Slice>(basic);
 }
 
-// An array among the entries, and the first axis of the view of the basic entries it belongs to.
+// An array among the entries, and the first axis that it indexes in the view of the basic entries.
 struct Pick {
   const AnyIndex* index;
   int view_axis;
   int array_axis;
 };
 
-// The entries walked from left to right.
+// Visits the entries from left to right.
 class Walk {
  public:
   Walk(const Array& a, std::span<const AnyIndex> indices) : a_(a) {
@@ -46,7 +46,7 @@ class Walk {
     if (index.is_array()) return step_array(index);
     const Index& entry = index.basic();
     if (std::holds_alternative<int64_t>(entry)) {
-      note_array();  // beside arrays an integer counts as one
+      note_array();  // beside arrays an integer counts as an array
       basic.push_back(entry);
       ++axis_;
       return;
@@ -94,16 +94,17 @@ class Walk {
   const Array& a_;
   int unused_ = 0;
   int axis_ = 0, view_axis_ = 0, result_axis_ = 0;
-  int place_ = -1;          // where the arrays began
-  bool left_ = false;       // something else came after them
-  bool separated_ = false;  // and then another array
+  int place_ = -1;          // the result axis where the arrays begin
+  bool left_ = false;       // another entry followed them
+  bool separated_ = false;  // and after it another array
 };
 
-// Axes [first, first + count) as one, if the strides allow it; undefined otherwise.
+// Merges axes [first, first + count) into one if the strides allow it; else returns an undefined
+// array.
 Array merge_axes(const Array& a, int first, int count) {
   Shape shape(a.shape().begin(), a.shape().begin() + first);
   Strides strides(a.strides().begin(), a.strides().begin() + first);
-  int64_t extent = 1, stride = 0;  // of what is merged so far, from the last axis
+  int64_t extent = 1, stride = 0;  // of the axes merged so far, from the last one
   for (int d = first + count - 1; d >= first; --d) {
     const int64_t e = a.shape()[size_t(d)], s = a.strides()[size_t(d)];
     if (e == 1) continue;
@@ -121,8 +122,8 @@ Array merge_axes(const Array& a, int first, int count) {
   return Array::from_storage(a.storage(), offset, shape, strides, a.dtype());
 }
 
-// Adds the positions of a mask: along one merged axis, or one list an axis. Returns the number of
-// axes that fell away.
+// Adds the positions of a mask: one list along a merged axis, or one list for each axis. Returns
+// the number of axes that were removed.
 int add_mask(Selection& s, const Array& mask, int axis, int array_axis) {
   const Array flat = flatnonzero(mask);
   const int count = mask.ndim();
@@ -149,7 +150,7 @@ void add_list(Selection& s, const AnyIndex& index, int axis, int array_axis) {
   const int64_t extent = s.base.shape()[size_t(axis)];
   Array array = index.array();
   const bool known = index.on_host();
-  if (known) {  // looked at here, where it costs nothing
+  if (known) {  // checked here, where it costs nothing
     check_positions(array, extent, array_axis);
     array = array.to(s.base.device());
   }

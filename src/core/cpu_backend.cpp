@@ -43,7 +43,7 @@ class CpuBackend final : public Backend {
     const size_t rounded = (bytes + 63) / 64 * 64 + (bytes == 0 ? 64 : 0);
     void* memory = rounded < bytes ? nullptr : std::aligned_alloc(64, rounded);
     CATENA_CHECK(OutOfMemoryError, memory != nullptr, "out of memory on ", cpu(index),
-                 ": asked for ", bytes, " bytes past the pool");
+                 ": asked for ", bytes, " bytes outside the pool");
     return borrow(cpu(index), memory, bytes, std::shared_ptr<void>(memory, &std::free));
   }
   void record_use(const Storage&, const Stream&) override {}

@@ -1,4 +1,4 @@
-// output[i] = start + i * step. NVRTC only; the text before this file gives Output.
+// output[i] = start + i * step. NVRTC only; the text before this file defines Output.
 #pragma once
 
 #include "device/args.h"
@@ -7,7 +7,7 @@
 namespace catena {
 namespace jit {
 
-// Integers count in int64, floats in double, as on the CPU.
+// Integers are computed in int64 and floats in double, as on the CPU.
 CATENA_KERNEL __launch_bounds__(kMapThreads) catena_arange(const __grid_constant__ ArangeArgs a) {
   constexpr bool kFloating =
       IsNarrow<Output>::value || IsSame<Output, float>::value || IsSame<Output, double>::value;

@@ -1,5 +1,6 @@
-// Positions of extreme elements along one axis. NVRTC only; the text before this file gives Input.
-// NaN counts as extreme; of equal elements the first counts, so the order of combining is free.
+// Positions of extreme elements along one axis. NVRTC only; the text before this file defines
+// Input. NaN counts as extreme, and the first of equal elements wins, so the order of combining
+// does not matter.
 #pragma once
 
 #include "device/args.h"
@@ -23,8 +24,8 @@ CATENA_FN Candidate better(const Candidate& a, const Candidate& b, bool maximum)
   return (a.value > b.value) == maximum ? a : b;
 }
 
-// The best of 2^shift neighbouring threads, in the first of them. All threads of the block take
-// part.
+// The best of 2^shift adjacent threads, valid in the first of them. All threads of the block must
+// take part.
 CATENA_FN Candidate best_of_group(Candidate x, int shift, bool maximum) {
   __shared__ Candidate warps[kReduceThreads / 32];
   const int group = 1 << shift;
@@ -64,8 +65,8 @@ union ArgVector {
   }
 };
 
-// The best of what one thread sees, in ascending order, from element `begin` of the axis on.
-// Positions count from there: 32 bits are enough for a split.
+// The best of one thread's elements, which are visited in ascending order from element `begin` of
+// the axis on. Positions count from there: 32 bits are enough for a split.
 struct Best {
   typename Compute<Input>::type value;
   int position;  // -1: none yet
@@ -74,8 +75,8 @@ struct Best {
     value = widen(x);
     position = at;
   }
-  // A later element must be better than the best so far, and nothing is better than NaN. Not before
-  // start().
+  // A later element replaces the best one only if it is better; nothing is better than NaN. Must
+  // follow start().
   template <bool kMaximum>
   CATENA_FN void take(int at, Input x) {
     const typename Compute<Input>::type other = widen(x);
@@ -95,7 +96,7 @@ CATENA_FN int split_count(const ArgReduceArgs& a, int64_t begin) {
   return int(begin + a.per_split < a.reduced ? a.per_split : a.reduced - begin);
 }
 
-// One thread's share of the `count` elements behind an output that a split has.
+// One thread's share of the `count` elements of an output in one split.
 template <bool kMaximum>
 CATENA_FN Best best_of_range(const ArgReduceArgs& a, const char* p, int count, int lane,
                              int group) {
@@ -167,7 +168,7 @@ CATENA_KERNEL __launch_bounds__(kReduceThreads)
   }
 }
 
-// The rows `first`, first + height ... of kOutputs neighbouring columns.
+// The rows `first`, first + height, ... of kOutputs adjacent columns.
 template <int kOutputs, bool kMaximum>
 CATENA_FN void best_of_columns(const ArgReduceArgs& a, const char* p, int count, int first,
                                int height, Best* best) {
@@ -215,8 +216,8 @@ CATENA_FN void store_columns(const ArgReduceArgs& a, int64_t output, char* to,
     *reinterpret_cast<int64_t*>(to + v * a.result_stride[0]) = found[v].position;
 }
 
-// A block of 2^group_shift threads along the columns, kOutputs columns each, and the others along
-// the axis.
+// A block has 2^group_shift threads along the columns, kOutputs columns each, and the other threads
+// along the axis.
 template <int kOutputs>
 CATENA_FN void arg_columns(const ArgReduceArgs& a) {
   __shared__ Candidate shared[kReduceThreads];

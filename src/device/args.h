@@ -1,5 +1,5 @@
-// Arguments of synthesised kernels: plain structs passed by value, laid out alike by g++, nvcc and
-// NVRTC. Strides are bytes; operand 0 (and further outputs) come before the inputs.
+// Arguments of generated kernels: plain structs passed by value, with the same layout in g++, nvcc
+// and NVRTC. Strides are in bytes. Operand 0 (and further outputs) come before the inputs.
 #pragma once
 
 #include "device/index.h"
@@ -7,9 +7,9 @@
 namespace catena {
 namespace jit {
 
-constexpr int kMapDims = 8;       // collapsed dimensions a kernel takes; the host splits off more
-constexpr int kReduceDims = 12;   // kept, and reduced: alternating axes of the largest array
-constexpr int kMapThreads = 128;  // threads of a block of flat, rows and strided
+constexpr int kMapDims = 8;       // collapsed dimensions of a kernel; the host splits off more
+constexpr int kReduceDims = 12;   // kept, and reduced: an array of alternating axes has the most
+constexpr int kMapThreads = 128;  // threads of a block of flat, rows and strided kernels
 constexpr int kTileThreads = 256;
 constexpr int kReduceThreads = 256;
 
@@ -19,10 +19,10 @@ struct MapOperands {
   void* pointer[N];    // first element
   uint64_t value[N];   // storage bits of an operand that is a host number
   uint32_t immediate;  // bit k: operand k is value[k]
-  uint32_t uniform;    // bit k: operand k is one element of device memory
+  uint32_t uniform;    // bit k: operand k is one element in device memory
 };
 
-// Every array contiguous in the same order.
+// Every array is contiguous in the same order.
 template <int N>
 struct FlatArgs {
   MapOperands<N> op;
@@ -39,16 +39,16 @@ struct RowsArgs {
   int64_t columns, rows;
   int64_t row_stride[N];
   int64_t outer_stride[kMapDims - 2][N];
-  Divider outer[kMapDims - 2];  // extents outside `rows`, innermost first
+  Divider outer[kMapDims - 2];  // extents other than `rows`, innermost first
   Divider segments;             // blocks along a row
   Divider groups;               // blocks along the rows
   int32_t outer_dims;
   int32_t width_shift;  // log2 of the threads along a row
-  int32_t vectors;      // every row of every operand is aligned, columns divide
+  int32_t vectors;      // every row of every operand is aligned, in whole vectors
   uint32_t splat;       // bit k: stride 0 along the columns
 };
 
-// Outputs are contiguous along `columns`; inputs in `staged` are along `rows`.
+// Outputs are contiguous along `columns`, inputs in `staged` along `rows`.
 template <int N>
 struct TiledArgs {
   MapOperands<N> op;
@@ -62,7 +62,7 @@ struct TiledArgs {
   uint32_t staged;
 };
 
-// Elements of a strided loop that a thread has in hand at a time, a block apart.
+// Elements of a strided loop that a thread processes together, one block apart.
 constexpr int kStridedUnroll = 2;
 
 // Any layout; fewer than 2^31 elements.
@@ -75,15 +75,15 @@ struct StridedArgs {
   int32_t ndim;
 };
 
-// A reduction: output o = reduce over r of input(o, r). Partial results go to `partial`
-// [split][output] when splits > 1 and are joined by the finishing kernel.
+// A reduction: output o = reduce over r of input(o, r). If splits > 1, partial results are written
+// to `partial` [split][output] and combined by the finishing kernel.
 struct ReduceArgs {
   const void* input;
   void* output;
   void* partial;
   int64_t outputs;                      // number of results
-  int64_t reduced;                      // elements behind each
-  int64_t per_split;                    // of them, for one split
+  int64_t reduced;                      // elements of each output
+  int64_t per_split;                    // of these, in one split
   int64_t kept_stride[kReduceDims];     // input, innermost first
   int64_t result_stride[kReduceDims];   // output
   int64_t reduced_stride[kReduceDims];  // row kernel with vectors: [0] counts vectors
@@ -92,10 +92,10 @@ struct ReduceArgs {
   double scale;
   int32_t kept_dims, reduced_dims;
   int32_t splits;
-  int32_t group_shift;  // row: log2 of the threads that share an output; column: width
+  int32_t group_shift;  // rows: log2 of the threads that share an output; columns: width
   int32_t vectors;
   int32_t accumulate;
-  Divider blocks;  // column kernel: blocks along the innermost kept dimension; short: threads
+  Divider blocks;  // columns: blocks along the innermost kept dimension; short: threads
 };
 
 struct ArgReduceArgs {
@@ -112,7 +112,7 @@ struct ArgReduceArgs {
   int32_t splits;
   int32_t group_shift;
   int32_t maximum;
-  // Aligned vectors of 16 bytes hold neighbouring elements of an output, or of columns.
+  // Aligned vectors of 16 bytes hold adjacent elements of an output, or of columns.
   int32_t vectors;
 };
 
@@ -123,21 +123,22 @@ struct ArangeArgs {
   double start, step;
 };
 
-// A user's element-wise kernel: operands that take part in broadcasting.
+// A user's element-wise kernel: the operands that take part in broadcasting.
 constexpr int kUserDims = 24;
-// D: most dimensions of the loop; kUserDims, or 1, for fewer bytes make the launch faster.
+// D: the most dimensions of the loop. It is kUserDims, or 1, because fewer bytes make the launch
+// faster.
 template <int N, int D = kUserDims>
 struct UserArgs {
   void* pointer[N];
   uint64_t value[N];  // storage bits of an operand that is a host number
   int64_t size;
-  int64_t stride[D][N];  // bytes, innermost first; those of [0] are always there
+  int64_t stride[D][N];  // bytes, innermost first; those of [0] are always set
   int64_t extent[D];
-  Divider divider[D];  // the same, used below 2^31 elements
+  Divider divider[D];  // the same extents, used below 2^31 elements
   uint32_t immediate;  // bit k: operand k is value[k]
   int32_t ndim;
 };
-// An argument that the user indexes.
+// An argument that the user's code indexes.
 struct UserRaw {
   void* data;
   int64_t size;

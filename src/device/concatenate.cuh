@@ -1,5 +1,5 @@
 // Joins up to kConcatInputs contiguous inputs along an axis in one launch. NVRTC only; the text
-// before this file gives ConcatWord, an unsigned word of 1 to 16 bytes.
+// before this file defines ConcatWord, an unsigned word of 1 to 16 bytes.
 #pragma once
 
 #include "device/args.h"
@@ -10,7 +10,8 @@ namespace jit {
 
 constexpr int kConcatUnroll = 4;
 
-// Every input has blocks of its own; block b of it moves words b * kMapThreads * kConcatUnroll ...
+// Every input has its own blocks; block b of an input moves the words from b * kMapThreads *
+// kConcatUnroll on.
 CATENA_KERNEL __launch_bounds__(kMapThreads)
     catena_concatenate(const __grid_constant__ ConcatArgs a) {
   int k = 0;

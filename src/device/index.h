@@ -1,5 +1,5 @@
-// Index arithmetic of kernels: division by run-time constants and decomposition of linear indices.
-// Plain C++ that g++, nvcc and NVRTC compile alike, so that tests run it on the host. The includer
+// Index arithmetic of kernels: division by run-time constants, and decomposition of linear indices.
+// Plain C++ that g++, nvcc and NVRTC all compile, so that tests run it on the host. The includer
 // defines CATENA_FN (function qualifiers).
 #pragma once
 
@@ -43,15 +43,15 @@ CATENA_FN uint32_t divide(uint32_t n, const Divider& d) {
   return (high + n) >> d.shift;
 }
 
-// Splits n into quotient (returned) and remainder.
+// Returns the quotient of n and stores the remainder.
 CATENA_FN uint32_t divide(uint32_t n, const Divider& d, uint32_t& remainder) {
   const uint32_t quotient = divide(n, d);
   remainder = n - quotient * d.divisor;
   return quotient;
 }
 
-// The block of a flat loop over `size` elements in tiles: block 0 takes the `head` elements before
-// the first aligned one, if there are any. Returns the number of elements, from `begin`.
+// The block of a flat loop over `size` elements in tiles. Block 0 takes the `head` elements before
+// the first aligned one, if there are any. Returns the number of elements, from `begin` on.
 CATENA_FN int32_t flat_tile(int64_t block, int64_t size, int64_t head, int32_t tile,
                             int64_t& begin) {
   int64_t limit = size;
@@ -66,9 +66,8 @@ CATENA_FN int32_t flat_tile(int64_t block, int64_t size, int64_t head, int32_t t
   return left < tile ? int32_t(left) : tile;
 }
 
-// Position of element `element` (0 .. kVector * kUnroll - 1) of a thread inside a flat tile:
-// vectors lie one behind the other over the threads; without vectors neighbouring threads take
-// neighbours.
+// The position of element `element` (0 .. kVector * kUnroll - 1) of a thread inside a flat tile.
+// With vectors, adjacent threads take adjacent vectors; without, adjacent elements.
 CATENA_FN int32_t flat_position(bool vectors, int32_t thread, int32_t threads, int32_t element,
                                 int32_t vector) {
   if (!vectors) return element * threads + thread;

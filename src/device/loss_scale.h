@@ -1,5 +1,5 @@
-// How a loss scale moves on after an update, compiled by g++ and nvcc alike; LossScaleCall
-// (catena/kernels/optimizer.h) says what the numbers are. Includes nothing; the includer defines
+// How a loss scale changes after an update, compiled by g++ and nvcc alike. LossScaleCall
+// (catena/kernels/optimizer.h) describes the numbers. Includes nothing; the includer defines
 // CATENA_FN.
 #pragma once
 

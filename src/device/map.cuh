@@ -149,7 +149,8 @@ CATENA_KERNEL __launch_bounds__(kMapThreads)
 
 // ---- rows ---------------------------------------------------------------------------------------
 
-// The part of a row that a block covers: `width` threads with kVector elements each, `count` valid.
+// The part of a row that a block covers: `width` threads with kVector elements each; `count`
+// elements are valid.
 struct RowSpan {
   bool vectors;
   int lane, width, count;
@@ -172,7 +173,7 @@ CATENA_FN void load_row(Slot<T>& slot, const char* pointer, bool splat, const Ro
     }
   }
 }
-// The rows that a thread has in hand, `step` bytes apart.
+// The rows that a thread processes together, `step` bytes apart.
 template <class T>
 CATENA_FN void load_rows(Slot<T>* slots, const char* pointer, int64_t step, bool splat,
                          const RowSpan& span, int64_t rows_left, int thread_rows) {
@@ -194,8 +195,8 @@ CATENA_FN void store_row(const Slot<T>& slot, char* pointer, const RowSpan& span
   }
 }
 
-// A block takes kUnroll rows a thread of one segment, and no more: blocks that run at a time then
-// lie side by side in memory, which is worth more than loading a broadcast row less often.
+// A block takes kUnroll rows a thread of one segment, and no more. Blocks that run at the same time
+// then access adjacent memory, which gains more than loading a broadcast row less often.
 CATENA_KERNEL __launch_bounds__(kMapThreads)
     catena_rows(const __grid_constant__ RowsArgs<CATENA_N> a) {
   uint32_t segment, group;

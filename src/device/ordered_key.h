@@ -1,5 +1,5 @@
-// Unsigned integers that are ordered as the elements whose bits they come from, compiled by g++ and
-// nvcc alike. Includes nothing; CATENA_FN as in scalar_ops.h.
+// Unsigned integers with the same order as the elements whose bits they are made of, compiled by
+// g++ and nvcc alike. Includes nothing; CATENA_FN as in scalar_ops.h.
 #pragma once
 
 namespace catena {
@@ -7,7 +7,7 @@ namespace order {
 
 enum Kind { kUnsigned, kSigned, kFloat };
 
-// U: unsigned type of the element's size; infinity: bits of +infinity for floats.
+// U: the unsigned type of the element's size. infinity: for floats the bits of +infinity.
 template <class U_, Kind kKind, unsigned long long kInfinity = 0>
 struct Ordered {
   using U = U_;
@@ -15,14 +15,14 @@ struct Ordered {
   static constexpr U kLast = U(~U(0));
   static constexpr bool kIsFloat = kKind == kFloat;
 
-  // One to one. NaNs of either sign come after +infinity, -0 right before 0. V: U, or a vector of
-  // it.
+  // One to one. NaNs of either sign come after +infinity, and -0 comes directly before 0. V: U, or
+  // a vector of U.
   template <class V>
   static CATENA_FN V encode(V bits) {
     if (kKind == kUnsigned) return bits;
     if (kKind == kSigned) return V(bits ^ kSign);
     const V flipped = V((bits & kSign) != 0 ? V(~bits) : V(bits ^ kSign));
-    return V(flipped - kLowest);  // NaNs with a sign, which lie before -infinity, wrap to the end
+    return V(flipped - kLowest);  // NaNs with a sign, which are below -infinity, wrap to the end
   }
   template <class V>
   static CATENA_FN V decode(V key) {
@@ -34,7 +34,7 @@ struct Ordered {
   static CATENA_FN bool is_nan(U bits) {
     return kKind == kFloat && U(bits & U(~kSign)) > U(kInfinity);
   }
-  // Equal for equal elements: NaNs share the last key, -0 has that of 0.
+  // Equal for equal elements: NaNs share the last key, and -0 has the key of 0.
   static CATENA_FN U rank(U bits) {
     if (kKind != kFloat) return encode(bits);
     if (is_nan(bits)) return kLast;

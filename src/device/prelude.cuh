@@ -1,4 +1,4 @@
-// What every NVRTC kernel text starts with: function qualifiers, elementary functions, the 16-bit
+// The beginning of every NVRTC kernel text: function qualifiers, elementary functions, the 16-bit
 // floats and the conversions between storage types. No CUDA header is needed at run time.
 #pragma once
 
@@ -28,9 +28,10 @@ CATENA_M2(pow) CATENA_M2(atan2) CATENA_M2(hypot) CATENA_M2(fmod) CATENA_M2(copys
   return __float_as_int(x) < 0;
 }
 CATENA_FN bool signbit(double x) { return __double_as_longlong(x) < 0; }
-// The compiler's division sends zeros in the numerator, of which relu makes many, through a slow
-// subroutine. It gets 2^-64 in their place, whose quotient by any number but 0 is finite, in a
-// register that the compiler cannot see through, or it would divide the zero after all.
+// The compiler's division sends zero numerators, which relu makes many of, through a slow
+// subroutine. They are replaced by 2^-64, whose quotient by any number but 0 is finite. The value
+// is in a register that the compiler cannot see through, because otherwise it would divide the zero
+// after all.
 CATENA_FN float divide(float a, float b) {
   float numerator = a == 0 ? 5.421010862427522e-20f : a;
   asm("" : "+f"(numerator));
@@ -88,7 +89,8 @@ struct Narrow<BFloat16> {
       y.bits = (unsigned short)((u + 0x7fffu + ((u >> 16) & 1u)) >> 16);
     return y;
   }
-  // One rounding: the float in between is rounded to odd, which no second rounding can undo.
+  // One rounding: the intermediate float is rounded to odd, so that the second rounding gives the
+  // right result.
   static CATENA_FN BFloat16 from(double x) {
     float f = __double2float_rz(x);
     if (x == x && double(f) != x) f = __uint_as_float(__float_as_uint(f) | 1u);
@@ -129,7 +131,7 @@ struct IsSame<A, A> {
   static constexpr bool value = true;
 };
 
-// The value a kernel computes with.
+// The value with which a kernel computes.
 template <class T>
 CATENA_FN typename Compute<T>::type widen(T x) {
   if constexpr (IsNarrow<T>::value)
@@ -138,8 +140,8 @@ CATENA_FN typename Compute<T>::type widen(T x) {
     return x;
 }
 
-// Conversion between storage types, as the host's: to bool by comparison with zero, integers to
-// 16-bit floats through float, from double with one rounding.
+// Conversion between storage types, the same as on the host: to bool by comparison with zero, from
+// integers to 16-bit floats through float, from double with one rounding.
 template <class To, class From>
 CATENA_FN To convert(From x) {
   if constexpr (IsSame<To, From>::value) {

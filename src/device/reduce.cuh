@@ -1,8 +1,8 @@
 // Reductions over any set of axes. NVRTC only. Deterministic: every result is combined in an order
 // that depends on shapes alone.
 //
-// The text before this file gives the types Input, Output (storage) and Accumulator, and the struct
-// Reduction with identity(), map(Input), combine(a, b) and kScaled (whether scale applies).
+// The text before this file defines the types Input, Output (storage) and Accumulator, and the
+// struct Reduction with identity(), map(Input), combine(a, b) and kScaled (whether scale applies).
 #pragma once
 
 #include "device/args.h"
@@ -21,8 +21,8 @@ union InputVector {
 
 CATENA_FN Accumulator reduce_pair(Accumulator a, Accumulator b) { return Reduction::combine(a, b); }
 
-// Combines the values of 2^shift neighbouring threads; the first of them gets the result. All
-// threads of the block take part.
+// Combines the values of 2^shift adjacent threads; the first of them gets the result. All threads
+// of the block must take part.
 CATENA_FN Accumulator reduce_group(Accumulator x, int shift) {
   __shared__ Accumulator warps[kReduceThreads / 32];
   const int group = 1 << shift;
@@ -46,7 +46,7 @@ CATENA_FN Accumulator scaled(const ReduceArgs& a, Accumulator x) {
     return x;
 }
 
-// Result number `output` whose place is `offset` bytes into the output array.
+// Result number `output`, which is `offset` bytes into the output array.
 CATENA_FN void store_result(const ReduceArgs& a, int64_t offset, Accumulator x) {
   Output* place = reinterpret_cast<Output*>(static_cast<char*>(a.output) + offset);
   x = scaled(a, x);
@@ -60,7 +60,7 @@ CATENA_FN void store_result(const ReduceArgs& a, int64_t output, int64_t offset,
     store_result(a, offset, x);
 }
 
-// Offset of element r behind an output.
+// The offset of element r of an output.
 CATENA_FN int64_t reduced_offset(const ReduceArgs& a, int64_t r) {
   if (a.reduced_dims == 1) return r * a.reduced_stride[0];
   int64_t offset = 0;
@@ -79,9 +79,9 @@ CATENA_FN void add_vector(Accumulator* parts, const InputVector& loaded) {
     parts[v] = reduce_pair(parts[v], Reduction::map(loaded.value[v]));
 }
 
-// One thread's share of the elements behind an output, 16 bytes at a time: reduced_extent[0] and
+// One thread's share of the elements of an output, 16 bytes at a time: reduced_extent[0] and
 // reduced_stride[0] count vectors. The splits take tiles in turn, so that blocks that run at the
-// same time read neighbouring memory.
+// same time read adjacent memory.
 CATENA_FN Accumulator reduce_vectors(const ReduceArgs& a, const char* p, int lane, int group) {
   Accumulator parts[kReduceVector];
 #pragma unroll
@@ -109,7 +109,7 @@ CATENA_FN Accumulator reduce_vectors(const ReduceArgs& a, const char* p, int lan
       }
     }
   }
-  // What is left of a single contiguous dimension.
+  // The remainder of a single contiguous dimension.
   if (blockIdx.y == 0) {
     for (int64_t r = vectors * kReduceVector + lane; r < a.reduced; r += group)
       parts[0] = reduce_pair(parts[0], Reduction::map(reinterpret_cast<const Input*>(p)[r]));
@@ -120,7 +120,7 @@ CATENA_FN Accumulator reduce_vectors(const ReduceArgs& a, const char* p, int lan
   return x;
 }
 
-// The same one element at a time, a range of them a split.
+// The same one element at a time; each split is a range of elements.
 CATENA_FN Accumulator reduce_elements(const ReduceArgs& a, const char* p, int lane, int group) {
   Accumulator x = Reduction::identity();
   const int64_t begin = int64_t(blockIdx.y) * a.per_split;
@@ -141,7 +141,7 @@ CATENA_FN Accumulator reduce_elements(const ReduceArgs& a, const char* p, int la
   return x;
 }
 
-// 2^group_shift threads share an output; with vectors its elements lie in aligned vectors.
+// 2^group_shift threads share an output. With vectors its elements are in aligned vectors.
 CATENA_KERNEL __launch_bounds__(kReduceThreads)
     catena_reduce_rows(const __grid_constant__ ReduceArgs a) {
   const int group = 1 << a.group_shift, lane = threadIdx.x & (group - 1);
@@ -165,8 +165,8 @@ CATENA_KERNEL __launch_bounds__(kReduceThreads)
   if (lane == 0 && output < a.outputs) store_result(a, output, result_offset, x);
 }
 
-// The innermost kept dimension is contiguous: threads lie along it (2^group_shift of them, a vector
-// each) and over the reduced elements, whose partial results meet in shared memory.
+// The innermost kept dimension is contiguous. 2^group_shift threads are along it, a vector each,
+// and the others along the reduced elements; their partial results are combined in shared memory.
 CATENA_KERNEL __launch_bounds__(kReduceThreads)
     catena_reduce_columns(const __grid_constant__ ReduceArgs a) {
   __shared__ Accumulator shared[kReduceThreads * kReduceVector];
@@ -238,9 +238,9 @@ CATENA_KERNEL __launch_bounds__(kReduceThreads)
   }
 }
 
-// Few elements behind each of many outputs, whose innermost dimension is contiguous: a thread
-// computes neighbouring outputs, a vector of them or one. `blocks` divides by the threads along the
-// innermost dimension.
+// Few elements for each of many outputs, whose innermost dimension is contiguous. A thread computes
+// one output or a vector of adjacent ones. `blocks` divides by the threads along the innermost
+// dimension.
 template <int kOutputs>
 CATENA_FN void reduce_short(const ReduceArgs& a) {
   const int64_t place = int64_t(blockIdx.x) * kReduceThreads + threadIdx.x;
@@ -310,7 +310,7 @@ CATENA_KERNEL __launch_bounds__(kReduceThreads)
     reduce_short<1>(a);
 }
 
-// Joins the partial results of all splits, 2^group_shift threads an output.
+// Combines the partial results of all splits, with 2^group_shift threads for each output.
 CATENA_KERNEL __launch_bounds__(kReduceThreads)
     catena_reduce_finish(const __grid_constant__ ReduceArgs a) {
   const int group = 1 << a.group_shift, lane = threadIdx.x & (group - 1);

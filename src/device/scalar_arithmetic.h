@@ -80,7 +80,8 @@ struct Reciprocal {
       return a == T(0) ? T(0) : T(T(1) / a);
   }
 };
-// Integer division rounds down; a zero divisor gives 0; the most negative number by -1 wraps.
+// Integer division rounds down. A zero divisor gives 0, and the most negative number divided by -1
+// wraps.
 struct FloorDivide {
   template <class T>
   static CATENA_FN T apply(T a, T b) {
@@ -102,7 +103,7 @@ struct FloorDivide {
     }
   }
 };
-// Sign of the divisor, as Python.
+// The sign of the divisor, as in Python.
 struct Remainder {
   template <class T>
   static CATENA_FN T apply(T a, T b) {
@@ -120,7 +121,7 @@ struct Remainder {
     }
   }
 };
-// Sign of the dividend, as C.
+// The sign of the dividend, as in C.
 struct Fmod {
   template <class T>
   static CATENA_FN T apply(T a, T b) {
@@ -152,8 +153,8 @@ struct Power {
   }
 };
 // NaN wins in maximum and minimum and loses in fmax and fmin. The first selection is one
-// instruction of most processors; selections one after the other stay selections where they are
-// nested (Clip), while a condition of two parts becomes branches there.
+// instruction on most processors. Consecutive selections stay selections where they are nested
+// (Clip), while a condition of two parts becomes branches there.
 struct Maximum {
   template <class T>
   static CATENA_FN T apply(T a, T b) {

@@ -157,7 +157,7 @@ struct Erf {
 struct Sigmoid {
   template <class T>
   static CATENA_FN T apply(T x) {
-    const T e = m::exp(-m::fabs(x));  // of -x it would overflow where the result is still a number
+    const T e = m::exp(-m::fabs(x));  // exp(x) would overflow where the result is finite
     return (x < T(0) ? e : T(1)) / (T(1) + e);
   }
 };
@@ -187,7 +187,7 @@ struct Hypot {
     return m::hypot(a, b);
   }
 };
-// No call stands inside a condition here and below, so that loops over these vectorise.
+// Here and below no condition contains a function call, so that loops over these vectorise.
 struct Logaddexp {
   template <class T>
   static CATENA_FN T apply(T a, T b) {

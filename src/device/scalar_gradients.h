@@ -1,4 +1,5 @@
-// Scalar functors: gradients. gy comes first, then what the operation saved. See scalar_ops.h.
+// Scalar functors: gradients. gy comes first, then the values that the operation saved. See
+// scalar_ops.h.
 #pragma once
 
 namespace catena {
@@ -53,7 +54,7 @@ struct ReciprocalGrad {
     return -gy * y * y;
   }
 };
-struct ClipGrad {  // y = clip(x): equal inside the bounds and on them
+struct ClipGrad {  // y = clip(x): they are equal inside the bounds and on them
   template <class T>
   static CATENA_FN T apply(T gy, T x, T y) {
     return x == y ? gy : T(0);

@@ -9,8 +9,8 @@
 // signed integers wrap.
 //
 // For NVRTC single functors are cut out of the texts of the files that are included here
-// (functor_text in src/backends/cuda/jit/compile/source.h): one struct each, in which other
-// functors appear as Name::apply only.
+// (functor_text in src/backends/cuda/jit/compile/source.h). A functor is one struct, in which other
+// functors appear only as Name::apply.
 #pragma once
 
 #include "device/scalar_arithmetic.h"

@@ -1,4 +1,4 @@
-// What the scalar functors ask of their type. See scalar_ops.h.
+// What the scalar functors need to know about their type. See scalar_ops.h.
 #pragma once
 
 namespace catena {

@@ -1,4 +1,4 @@
-// Values of any type moved between the threads of a warp.
+// Moves values of any type between the threads of a warp.
 #pragma once
 
 #include "device/prelude.cuh"
@@ -6,7 +6,7 @@
 namespace catena {
 namespace jit {
 
-// The value of the thread `distance` places further; all threads of the warp take part.
+// The value of the thread `distance` lanes further; all threads of the warp must take part.
 template <class T>
 CATENA_FN T shuffle_down(T x, int distance) {
   union {

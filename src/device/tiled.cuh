@@ -1,18 +1,20 @@
-// The element-wise kernel for operands that disagree on the fastest axis: the others' tiles go
-// through shared memory, so that every access to global memory is coalesced. Comes after map.cuh.
+// The element-wise kernel for operands with different fastest axes. Tiles of the operands that
+// differ from the output go through shared memory, so that every access to global memory is
+// coalesced. Follows map.cuh.
 #pragma once
 
 namespace catena {
 namespace jit {
 
-// Edge of a square tile, by the widest operand and the number of inputs (48 KiB of shared memory).
+// The edge of a square tile, from the widest operand and the number of inputs (48 KiB of shared
+// memory).
 CATENA_FN constexpr int tile_edge() {
   if (CATENA_N - CATENA_OUTPUTS > 5) return 16;
   if (CATENA_N - CATENA_OUTPUTS > 2 || largest_operand() == 8) return 32;
   return largest_operand() == 1 && CATENA_N - CATENA_OUTPUTS == 1 ? 128 : 64;
 }
 constexpr int kEdge = tile_edge();
-constexpr int kTileRows = kTileThreads / kEdge;  // rows a block touches at a time
+constexpr int kTileRows = kTileThreads / kEdge;  // rows that a block accesses at a time
 constexpr int kTileSteps = kEdge / kTileRows;
 constexpr int kTileBatch = kTileSteps < 8 ? kTileSteps : 8;
 template <class T>

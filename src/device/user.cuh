@@ -1,4 +1,4 @@
-// What the texts of users' element-wise and reduction kernels build on. NVRTC only.
+// What the texts of users' element-wise and reduction kernels use. NVRTC only.
 #pragma once
 
 #include "device/args.h"
@@ -46,7 +46,7 @@ CATENA_FN S user_load(const UserArgs<N, D>& a, int k, int64_t offset) {
   if ((a.immediate >> k) & 1) return from_bits<S>(a.value[k]);
   return *reinterpret_cast<const S*>(static_cast<const char*>(a.pointer[k]) + offset);
 }
-// Four elements from `first` on of operand k, which lie side by side and aligned, or are a number.
+// Four elements from `first` on of operand k, which are contiguous and aligned, or a number.
 template <class S>
 struct __align__(sizeof(S) * 4 < 16 ? sizeof(S) * 4 : 16) UserFour {
   S value[4];
@@ -56,7 +56,7 @@ CATENA_FN UserFour<S> user_load_four(const UserArgs<N, D>& a, int k, int64_t off
                                      int64_t first) {
   const S number = from_bits<S>(a.value[k]);
   UserFour<S> four = {number, number, number, number};
-  // No other branch: loads of all operands are to be in flight together.
+  // No other branch, so that loads of all operands are in flight together.
   if (!((a.immediate >> k) & 1))
     four = *reinterpret_cast<const UserFour<S>*>(static_cast<const char*>(a.pointer[k]) + offset +
                                                  first * int64_t(sizeof(S)));
@@ -67,7 +67,7 @@ CATENA_FN S& user_place(const UserArgs<N, D>& a, int k, int64_t offset) {
   return *reinterpret_cast<S*>(static_cast<char*>(a.pointer[k]) + offset);
 }
 
-// An element of a 16-bit array that reads and writes as float.
+// An element of a 16-bit array, read and written as float.
 template <class S>
 struct NarrowReference {
   S* place;
@@ -107,7 +107,7 @@ struct RawElement<BFloat16> {
   }
 };
 
-// A raw argument: indexed by a C-order linear index, or by one index a dimension.
+// A raw argument: indexed by a linear index in C order, or by one index for each dimension.
 template <class S>
 class RawArray {
  public:

@@ -1,5 +1,5 @@
-// The enumerators of ElementwiseOp, ElementwiseOp::kadd: one a row. Includes the whole table, so
-// that it is for the few files that are made of rows; others take names from
+// The enumerators of ElementwiseOp, such as ElementwiseOp::kadd: one for each row. It includes the
+// whole table, so it is for the few files that need rows. Other files take names from
 // kernels/elementwise_ops.h.
 #pragma once
 

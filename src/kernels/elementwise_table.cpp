@@ -1,5 +1,5 @@
-// The element-wise table: what the rows say of each operation, and the operations' names. Needs
-// nothing else of the library: the kernel tool is built with a copy.
+// The element-wise table: what the rows say about each operation, and the operations' names. It
+// needs nothing else of the library, because the kernel tool is built with a copy of it.
 #include <array>
 
 #include "catena/kernels/elementwise_ops.h"

@@ -30,19 +30,19 @@ void apply_rules_to_all() {
   for (SlotBase* slot : copy_of_slot_list()) slot->apply_rules();
 }
 
-// The CPU kernels are part of this library: they are registered when a slot first finds no
-// provider. The companions of the CPU come with them, as those of a GPU with its plug-in.
+// The CPU kernels are part of this library. They are registered when a slot first finds no
+// provider. The companions of the CPU are loaded with them, as those of a GPU are with its plug-in.
 void register_builtin_kernels() {
   static std::once_flag once;
   std::call_once(once, [] {
-    config();  // its rules from the environment come before anybody hears of changes
+    config();  // reads its rules from the environment before changes are announced
     on_provider_rules(&apply_rules_to_all);
     register_cpu_kernels();
     load_companions(DeviceType::kCpu);
   });
 }
 
-// The use of those that are asked: where one is forced, only such.
+// The use that a provider must have to be asked: kOnly if any provider is forced, else kOn.
 ProviderUse use_of_asked(const std::vector<ProviderInfo>& providers) {
   const bool forced = std::any_of(providers.begin(), providers.end(), [](const ProviderInfo& p) {
     return p.use == ProviderUse::kOnly;
@@ -99,8 +99,8 @@ void SlotBase::publish(DeviceType type) {
   tables_[static_cast<int>(type)].store(keep(std::move(table)), std::memory_order_release);
 }
 
-// Tables are never freed: a call of another thread may be walking one. Equal ones are made once, so
-// that rules may change as often as they like.
+// Tables are never freed, because a call of another thread may be reading one. Equal tables are
+// made once, so rules may change any number of times.
 const SlotBase::AnyFunction* SlotBase::keep(Table table) {
   static auto* kept = new std::vector<std::unique_ptr<const Table>>;
   const auto same =
@@ -122,7 +122,7 @@ SlotBase::AnyFunction SlotBase::find(DeviceType type, std::string_view provider)
 
 const SlotBase::AnyFunction* SlotBase::load_or_fail(Device device) const {
   register_builtin_kernels();
-  require_device(device);  // loads the plug-in; says why there is none
+  require_device(device);  // loads the plug-in, or says why there is none
   const AnyFunction* table =
       tables_[static_cast<int>(device.type())].load(std::memory_order_acquire);
   if (table == nullptr) refuse(device);

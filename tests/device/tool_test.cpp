@@ -78,7 +78,7 @@ TEST(KernelsTool, RefusesWrongOptions) {
        {std::pair{"--out x", "--out needs --arch"},
         {"--arch many --out x", "--arch 'many': expected a number above 0"},
         {"--arch 90 --programs some --out x", "'some': expected core or full"},
-        {"--arch 90", "give one of --prepare and --out"},
+        {"--arch 90", "expected either --prepare or --out"},
         {"--colour red", "unknown option '--colour'"},
         {"--prepare --arch", "'--arch' is not an option, or its value is missing"}}) {
     const Result result = run(CATENA_KERNELS " " + std::string(words));

@@ -19,7 +19,7 @@ bool is_ideep_available() { return load_plugin("onednn").empty(); }
 namespace cuda {
 namespace {
 
-// Where results go that the caller said nothing about.
+// The device of results for which the caller named none.
 Device chosen(const std::optional<Device>& device) { return device ? *device : current_gpu(); }
 ArrayOptions on_chosen(ArrayOptions options) {
   options.device = chosen(options.device);
@@ -29,7 +29,8 @@ ArrayOptions as_float32(const ArrayOptions& options) {
   return {options.dtype.value_or(Dtype::kFloat32), chosen(options.device)};
 }
 
-// Runs work on a stream of `device` between what the current stream holds now and what follows.
+// Runs work on a stream of `device`, after the work enqueued on the current stream and before later
+// work there.
 template <class F>
 Array on_stream(const char* who, Device device, const std::optional<Stream>& stream, const F& f) {
   if (!stream) return f();
@@ -49,7 +50,7 @@ Array on_stream(const char* who, Device device, const std::optional<Stream>& str
   return result;
 }
 
-// f for every array, once for those that are the same.
+// Calls f once for each different array.
 template <class F>
 std::vector<Array> each_once(const std::vector<Array>& arrays, const F& f) {
   std::vector<Array> results;
@@ -253,7 +254,7 @@ size_t get_max_workspace_size() { return config().max_workspace_size; }
 
 namespace {
 
-// What is sent of an array; strings of the same build on both sides.
+// What is sent for an array. Both processes must be of the same build.
 struct ArrayWire {
   char magic[8];
   Backend::IpcMemory memory;

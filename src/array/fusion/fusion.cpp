@@ -39,7 +39,7 @@ CallTypes describe(std::span<const Operand> arguments) {
   return call;
 }
 
-// The plan of some outputs for the arguments' dtypes, made at the first call.
+// The plan of some outputs for the arguments' dtypes, made at its first use.
 const FusionPlan& plan_of(FusionState& state, FusionTraceResult& trace, const CallTypes& call,
                           uint32_t outputs, std::span<const Operand> arguments) {
   const std::lock_guard lock(state.mutex);
@@ -83,7 +83,7 @@ struct BoundInputs {
       const Operand& argument = arguments[size_t(input.argument)];
       call.inputs[k] = nullptr;
       if (input.number) {
-        // An integer that does not fit the dtype it meets is refused as in a separate call.
+        // An integer that does not fit the dtype of its partner is refused, as in a separate call.
         if (!argument.scalar().fits(input.dtype)) {
           const EntryScope call("fuse");
           (void)promote(input.dtype, argument.scalar());
@@ -104,7 +104,7 @@ Dtype sum_dtype(Dtype d) {
   return is_unsigned_int(d) ? Dtype::kUInt64 : Dtype::kInt64;
 }
 
-// As the function of this name on arrays.
+// Like the function of this name on arrays.
 void describe_reduction(const FusionNode& node, Dtype input, FusedCall& call, Dtype& result) {
   const std::string_view name = node.name;
   result = input;

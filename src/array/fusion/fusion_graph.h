@@ -1,4 +1,4 @@
-// What a fused function recorded, before dtypes are known.
+// What a fused function has recorded, before dtypes are known.
 #pragma once
 
 #include <mutex>
@@ -26,14 +26,14 @@ struct FusionGraph {
   std::vector<FusionNode> nodes;
 };
 
-// A program for the outputs that run in one kernel.
+// A program for those outputs that run in one kernel.
 struct FusionPlan {
-  uint64_t types;    // 5 bits an argument: dtype, or 16 + default dtype of a number
+  uint64_t types;    // 5 bits for each argument: a dtype, or 16 + a number's default dtype
   uint32_t outputs;  // bit k: output k
   FusedProgram program;
 };
 
-// One number of arguments of one fused function.
+// One number of arguments of a fused function.
 struct FusionTraceResult {
   std::shared_ptr<FusionGraph> graph;
   std::vector<int> outputs;  // nodes
@@ -46,7 +46,7 @@ struct FusionState {
   std::array<std::atomic<bool>, kMaxFusedOperands> traced{};
 };
 
-// Decides all dtypes. `numbers` gives a number for each argument that is one.
+// Decides all dtypes. `numbers` has a number for each argument that is one.
 void resolve_program(const FusionGraph& graph, std::span<const int> outputs,
                      std::span<const Operand> arguments, FusedProgram& program);
 

@@ -1,4 +1,4 @@
-// Recording of fused functions: the stand-ins' operations become nodes.
+// Records fused functions: operations on the stand-ins become nodes.
 #include "array/fusion/fusion_graph.h"
 
 namespace catena::detail {

@@ -1,4 +1,5 @@
-// Dtypes of fused functions: the same promotion as separate calls, with every conversion a step.
+// Decides the dtypes of fused functions: the same promotion as in separate calls, with a step for
+// every conversion.
 #include <algorithm>
 #include <cstring>
 #include <map>
@@ -12,9 +13,10 @@ namespace catena::detail {
 
 namespace {
 
-// What promotion needs to know about a node; looks like an Operand to promoted_dtype.
+// What promotion needs to know about a node, with the interface that promoted_dtype expects of an
+// Operand.
 struct NodeType {
-  bool number = false;  // weak: an argument, a constant, or computed from such alone
+  bool number = false;  // weak: an argument, a constant, or computed only from such numbers
   Dtype type{};
   Scalar value;
 
@@ -72,10 +74,10 @@ class Resolver {
     return add(value);
   }
 
-  // The node's value in a dtype, converted once for all its uses.
+  // The node's value in a dtype. It is converted once for all uses.
   int value_as(int node, Dtype dtype) {
     const NodeType& type = types_[size_t(node)];
-    const int own = computed_[size_t(node)];  // none of numbers that are not computed
+    const int own = computed_[size_t(node)];  // -1 for numbers that are not computed
     if (own >= 0 && type.type == dtype) return own;
     const auto [place, fresh] = converted_.try_emplace({node, dtype}, -1);
     if (!fresh) return place->second;
@@ -114,7 +116,7 @@ class Resolver {
         type.value = node.scalar;
         return;
       case FusionNode::kCast:
-      case FusionNode::kReduction:  // its own dtype is the reduction's business
+      case FusionNode::kReduction:  // the reduction itself decides its dtype
         type.type = node.kind == FusionNode::kCast ? node.dtype : own_dtype(node.source[0]);
         computed_[n] = value_as(node.source[0], type.type);
         return;
@@ -128,7 +130,7 @@ class Resolver {
     return computed_[size_t(node)] < 0 ? type.value.default_dtype() : type.type;
   }
 
-  // As for arrays; of numbers that are arguments a program must not know more than the kind.
+  // As for arrays. For arguments that are numbers a program may depend on their kind only.
   bool compares_out_of_range(size_t n, const NodeType (&operands)[3], FusedValue& value) {
     const FusionNode& node = graph_.nodes[n];
     for (int k = 0; info(node.op).inputs == 2 && k < 2; ++k) {
@@ -170,13 +172,13 @@ class Resolver {
     computed_[n] = add(value);
   }
 
-  // Stands for a number that only the kernel knows: promotion asks for the kind alone.
+  // Stands for a number that only the kernel knows, because promotion needs its kind only.
   static Scalar zero_of(Dtype dtype) {
     return is_float(dtype) ? Scalar(0.0) : dtype == Dtype::kBool ? Scalar(false) : Scalar(0);
   }
 
-  // Whether an integer computed in the kernel fits a narrower dtype is not known before it runs:
-  // beside integer arrays it keeps its own, so that nothing wraps unseen.
+  // Whether a computed integer fits a narrower dtype is not known before the kernel runs. Beside
+  // integer arrays it keeps its own dtype, so that nothing wraps unnoticed.
   void keep_computed_integers(const FusionNode& node, NodeType (&operands)[3], int count) const {
     const bool beside = std::any_of(operands, operands + count, [](const NodeType& operand) {
       return !operand.number && !is_float(operand.type);

@@ -52,7 +52,7 @@ Device device_of(DLDevice device) {
   }
 }
 
-// What an exported tensor owns. The tensor comes first, so that the deleter finds the rest.
+// What an exported tensor owns. The tensor is the first member, so that the deleter finds the rest.
 template <class Managed>
 struct Lent {
   Managed tensor{};
@@ -62,7 +62,7 @@ struct Lent {
   static void release(Managed* tensor) { delete reinterpret_cast<Lent*>(tensor); }
 };
 
-// Byte strides as element strides; the stride of an axis that is not stepped along does not matter.
+// Byte strides as element strides. The stride of an axis with at most one element does not matter.
 Strides element_strides(const char* who, const Array& a) {
   Strides strides = a.strides();
   const Strides dense = contiguous_strides(a.shape(), 1);
@@ -105,7 +105,7 @@ Managed* lend(const char* who, const Array& a, const std::optional<Stream>& cons
   return &lent.release()->tensor;
 }
 
-// Calls the deleter of an imported tensor once nothing of ours works on its memory.
+// Calls the deleter of an imported tensor when no work of catena uses its memory any more.
 template <class Managed>
 class Borrowed {
  public:
@@ -127,7 +127,7 @@ class Borrowed {
       wait_for(at_import_);
       if (now != at_import_) wait_for(now);
     } catch (const std::exception&) {
-      // The driver is shutting down or a graph is being captured: nothing can be waited for.
+      // The driver is shutting down, or a graph is being captured: waiting is impossible.
     }
   }
   void wait_for(const Stream& stream) const {
@@ -205,8 +205,8 @@ Array take_over(Managed* tensor, bool read_only, const std::optional<Stream>& pr
                  device, ", the producer's stream on ", producer->device());
     current_stream(device).wait(*producer);
   }
-  // An owner that is made but not used would call the deleter of a tensor that stays the caller's:
-  // nothing below it throws but for lack of memory.
+  // An owner that is made but not used would call the deleter of a tensor that still belongs to the
+  // caller. Below this line only a lack of memory throws.
   auto owner = std::make_shared<Borrowed<Managed>>(tensor, device, producer);
   StoragePtr storage =
       borrow(device, first + extent.low, static_cast<size_t>(extent.bytes), std::move(owner));

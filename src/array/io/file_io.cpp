@@ -29,7 +29,7 @@ std::string system_text(int error_number) {
   return strerror_r(error_number, buffer, sizeof buffer);  // the GNU form
 }
 
-// The file behind symbolic links, so that a rename replaces the file and not the link.
+// The file to which symbolic links lead, so that a rename replaces the file and not the link.
 std::string resolve_links(const std::string& path) {
   std::unique_ptr<char, void (*)(void*)> resolved(::realpath(path.c_str(), nullptr), ::free);
   return resolved ? std::string(resolved.get()) : path;
@@ -41,8 +41,8 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// What the names of this host's temporary files for a target begin with, folder excluded:
-// ".NAME.tmp.HOST."; the process and a number follow.
+// The prefix of this host's temporary files for a target, without the folder: ".NAME.tmp.HOST.";
+// the process and a number follow.
 std::string temporary_prefix(const std::string& target) {
   char host[256] = {};
   ::gethostname(host, sizeof host - 1);
@@ -56,7 +56,7 @@ std::string temporary_name(const std::string& target) {
                  static_cast<long>(::getpid()), ".", counter.fetch_add(1));
 }
 
-// Files that processes of this host were writing for the same target when they were killed: nobody
+// Files that processes of this host were writing for the same target when they were killed. Nobody
 // else would ever remove them.
 void remove_left_over(const std::string& target) {
   const std::string folder = folder_of(target), prefix = temporary_prefix(target);
@@ -72,7 +72,7 @@ void remove_left_over(const std::string& target) {
     const std::string path = folder + "/" + entry->d_name;
     const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
     if (file < 0) continue;
-    // A process of another container with this host name holds the lock while it writes.
+    // The lock is held by a process of another container with this host name that is still writing.
     if (::flock(file, LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
     ::close(file);
   }
@@ -90,9 +90,9 @@ AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(resolve_l
     if (descriptor_ < 0) fail_with("open it for writing", errno);
     return;
   }
-  // The folder alone would allow the rename, but a file that was made read-only is to stay.
+  // The folder would allow the rename, but a read-only file must stay.
   if (exists && ::access(target_.c_str(), W_OK) != 0) fail_with("open it for writing", errno);
-  if (exists) remove_left_over(target_);  // reads the folder: not for each of many new files
+  if (exists) remove_left_over(target_);  // reads the folder, so not for each of many new files
   temporary_ = temporary_name(target_);
   descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
   if (descriptor_ < 0) {
@@ -118,7 +118,7 @@ void AtomicFile::fail_with(const char* action, int error_number) {
                      : error_number == ENOSPC ? "; free some space and save again"
                                               : "";
   const char* old = temporary_.empty() ? "" : " (a file that was there before is unchanged)";
-  abandon();  // a constructor that throws runs no destructor
+  abandon();  // because a constructor that throws runs no destructor
   fail<IoError>("writing '", path_, "': cannot ", action, ": ", system_text(error_number), hint,
                 old);
 }
@@ -138,14 +138,14 @@ void AtomicFile::write(const void* data, size_t bytes) {
 }
 
 void AtomicFile::commit() {
-  // Devices and pipes know no fsync.
+  // Devices and pipes do not support fsync.
   if (!temporary_.empty() && ::fsync(descriptor_) != 0) fail_with("flush it to the disk", errno);
   const int descriptor = std::exchange(descriptor_, -1);
   if (::close(descriptor) != 0) fail_with("close it", errno);
   if (temporary_.empty()) return;
   if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_with("rename", errno);
   temporary_.clear();
-  // Makes the rename itself durable; some file systems cannot, and the data is complete either way.
+  // Makes the rename itself durable. Some file systems cannot; the data is complete either way.
   const int folder = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {
     (void)::fsync(folder);
@@ -154,7 +154,7 @@ void AtomicFile::commit() {
 }
 
 InputFile::InputFile(const std::string& path) : path_(path) {
-  // Non-blocking, so that a pipe without a writer is refused below instead of waited for.
+  // Non-blocking, so that a pipe without a writer is refused below and does not block.
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor_ < 0) fail<IoError>("reading '", path, "': cannot open it: ", system_text(errno));
   struct stat status {};

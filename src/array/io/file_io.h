@@ -1,5 +1,4 @@
-// Files as the readers and writers of the array layer see them: bounded reads, all-or-nothing
-// writes.
+// Files for the readers and writers of the array layer: bounded reads, all-or-nothing writes.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +12,11 @@ namespace catena::io {
 
 // A file that appears under its name complete or not at all.
 //
-// Bytes go to a temporary file in the same folder; commit() makes them durable and renames it over
-// `path`. Without commit() the destructor removes it, and an existing file keeps its content; what
-// a killed process of this host left behind goes when the file is next replaced. What is no
-// regular file (a device, a pipe) is written directly. All failures are IoErrors with the path and
-// the system's reason.
+// Bytes are written to a temporary file in the same folder; commit() makes them durable and renames
+// it to `path`. Without commit() the destructor removes it, and an existing file keeps its content.
+// What a killed process of this host has left behind is removed when the file is next replaced.
+// Anything other than a regular file (a device, a pipe) is written directly. All failures are
+// IoErrors with the path and the system's reason.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
@@ -50,7 +49,8 @@ class InputFile {
 
   const std::string& path() const { return path_; }
   uint64_t size() const { return size_; }
-  // Exactly `bytes` bytes from `offset`; IoError naming the offset when the file ends earlier.
+  // Reads exactly `bytes` bytes from `offset`. Throws IoError naming the offset if the file ends
+  // earlier.
   void read_at(uint64_t offset, void* destination, size_t bytes) const;
 
  private:
@@ -69,11 +69,11 @@ class Source {
   uint64_t size() const { return size_; }
   uint64_t position() const { return position_; }
   uint64_t remaining() const { return size_ - position_; }
-  // Exactly `bytes` bytes; IoError when fewer remain.
+  // Reads exactly `bytes` bytes. Throws IoError if fewer remain.
   void read(void* destination, size_t bytes);
 
  protected:
-  virtual void read_some(void* destination, size_t bytes) = 0;  // all of them
+  virtual void read_some(void* destination, size_t bytes) = 0;  // reads all of them
 
  private:
   std::string name_;

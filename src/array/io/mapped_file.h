@@ -1,4 +1,4 @@
-// A file in memory by mmap.
+// A file mapped into memory.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace catena::io {
 
-// Maps a regular file as a whole; the destructor unmaps it. IoErrors name the path and the system's
+// Maps a whole regular file; the destructor unmaps it. IoErrors name the path and the system's
 // reason.
 class MappedFile {
  public:

@@ -33,7 +33,7 @@ std::optional<Dtype> dtype_of_descr(std::string_view kind_and_size) {
   return {};
 }
 
-// Reads the subset of Python literals that headers use.
+// Parses the subset of Python literals that headers use.
 class HeaderParser {
  public:
   HeaderParser(std::string_view text, const std::string& name) : text_(text), name_(name) {}
@@ -142,7 +142,7 @@ class HeaderParser {
       bad("unsupported dtype '" + text + "' (expected bool, integer or floating)");
     }
     header.dtype = *dtype;
-    // Raw bytes ('V2') have no order.
+    // Raw bytes ('V2') have no byte order.
     header.swapped = marked && text[0] == '>' && text[1] != 'V' && itemsize(*dtype) > 1;
   }
 
@@ -174,7 +174,7 @@ NpyHeader parse_header(Source& source) {
   return HeaderParser(text, source.name()).parse();
 }
 
-// The product of extents times the item size, or nothing when it does not fit.
+// The product of extents times the item size, or nothing if it overflows.
 std::optional<uint64_t> byte_count(const NpyHeader& header) {
   uint64_t bytes = itemsize(header.dtype);
   for (const int64_t extent : header.shape) {
@@ -191,7 +191,7 @@ void swap_bytes(char* data, uint64_t bytes, size_t item) {
   for (uint64_t i = 0; i < bytes; i += item) std::reverse(data + i, data + i + item);
 }
 
-// The elements that the header speaks of, at which the source stands.
+// Reads the elements that the header describes; the source must be at the first of them.
 Array read_elements(Source& source, NpyHeader& header) {
   const uint64_t bytes = header.bytes;
   if (header.fortran) std::reverse(header.shape.begin(), header.shape.end());
@@ -232,7 +232,7 @@ NpyImage make_npy(const Array& a) {
 NpyHeader read_npy_header(Source& source) {
   NpyHeader header = parse_header(source);
   const auto bytes = byte_count(header);
-  // Compared before anything is allocated: a small hostile file must not ask for much memory.
+  // Compared before any allocation, so that a small hostile file cannot ask for much memory.
   CATENA_CHECK(IoError, bytes && *bytes <= source.remaining(), "reading ", source.name(),
                ": shape ", header.shape, " of ", header.dtype, " needs ",
                bytes ? message(*bytes) : "too many", " bytes at offset ", source.position(),

@@ -10,7 +10,7 @@
 
 namespace catena::io {
 
-// One array ready to be written: header, then `data` (contiguous, on the CPU).
+// One array that is ready to be written: the header, then `data` (contiguous, on the CPU).
 struct NpyImage {
   std::string header;
   Array data;
@@ -18,7 +18,7 @@ struct NpyImage {
 };
 NpyImage make_npy(const Array& a);
 
-// What a .npy header says.
+// The content of a .npy header.
 struct NpyHeader {
   Dtype dtype = Dtype::kFloat64;
   bool swapped = false;  // big-endian elements
@@ -26,15 +26,15 @@ struct NpyHeader {
   Shape shape;
   uint64_t bytes = 0;  // of all elements
 };
-// Reads the header and checks that its elements follow; the source then stands at the first. More
-// may stand behind them, as after several np.save into one file.
+// Reads the header and checks that its elements follow. The source is then at the first one. More
+// bytes may follow the elements, as after several np.save into one file.
 NpyHeader read_npy_header(Source& source);
 
 // Reads the source's first array onto cpu:0. Fortran-ordered files give a transposed view.
 // Throws IoError naming the source, the offset, what was found and what was expected.
 Array read_npy(Source& source);
-// The same of a source that holds nothing else: a member of an archive, where more bytes are
-// damage.
+// The same for a source that holds nothing else, such as a member of an archive, where further
+// bytes mean damage.
 Array read_npy_exactly(Source& source);
 
 }  // namespace catena::io

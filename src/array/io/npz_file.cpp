@@ -1,4 +1,4 @@
-// Reading .npz archives: one array at a time, or all.
+// Reads .npz archives: one array at a time, or all.
 #include <algorithm>
 #include <set>
 

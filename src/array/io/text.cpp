@@ -9,9 +9,9 @@ namespace catena {
 namespace {
 
 constexpr std::string_view kSpace = " \t\r\v\f";
-constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // of UTF-8, as some editors put first
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // of UTF-8; some editors write it
 
-// A header or footer: each line behind the comment mark.
+// A header or footer: each line after the comment character.
 std::string commented(const std::string& text, const SaveTextOptions& options) {
   if (text.empty()) return "";
   std::string result = options.comments;
@@ -28,7 +28,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(kSpace) - first + 1);
 }
 
-// Cuts a line into words; with a delimiter empty words are kept.
+// Splits a line into words. With a delimiter empty words are kept.
 void split(std::string_view line, const std::string& delimiter,
            std::vector<std::string_view>& words) {
   words.clear();

@@ -12,8 +12,8 @@
 
 namespace catena::io {
 
-// Writes members one after the other; finish() writes the directory. Bytes are the same for the
-// same input: no time stamps.
+// Writes members in order; finish() writes the directory. The same input gives the same bytes,
+// because there are no time stamps.
 class ZipWriter {
  public:
   // Sizes and offsets from `zip64_from` on use the 64-bit fields; tests pass a small number.
@@ -42,7 +42,7 @@ class ZipWriter {
 // The directory of an archive, checked against the size of the file.
 class ZipReader {
  public:
-  // Throws IoError when the file is no archive or its directory is damaged.
+  // Throws IoError if the file is not an archive or its directory is damaged.
   explicit ZipReader(const InputFile& file);
 
   struct Member {
@@ -52,7 +52,8 @@ class ZipReader {
     uint64_t stored, size, offset;  // offset: of the local header
   };
   const std::vector<Member>& members() const { return members_; }
-  // The content of a member, decompressed. The checksum is compared when its last byte is read.
+  // Reads the content of a member, decompressed. Its checksum is compared when the last byte is
+  // read.
   std::unique_ptr<Source> open(const Member& member) const;
 
  private:

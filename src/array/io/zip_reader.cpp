@@ -1,4 +1,4 @@
-// Reading of zip archives, those larger than 4 GiB included: the directory, then members on demand.
+// Reads zip archives, including those larger than 4 GiB: the directory, then members on demand.
 #include <zlib.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ uint64_t get(const char* data, int bytes) {
   return value;
 }
 
-// The bytes of a member as they lie in the file, with their checksum.
+// The bytes of a member as stored in the file, with their checksum.
 class StoredSource final : public Source {
  public:
   StoredSource(const InputFile& file, std::string name, uint64_t offset, uint64_t size,
@@ -99,7 +99,7 @@ class InflatedSource final : public Source {
   z_stream stream_{};
 };
 
-// Position of the last "end of central directory" record; a comment may follow it.
+// The position of the last "end of central directory" record; a comment may follow it.
 uint64_t find_end(const InputFile& file) {
   const uint64_t window = std::min<uint64_t>(file.size(), kEndSize + kMax16);
   std::vector<char> tail(static_cast<size_t>(window));
@@ -115,8 +115,7 @@ uint64_t find_end(const InputFile& file) {
                 "found at its end: it is cut or of another format");
 }
 
-// Replaces the fields that are all ones by those of the zip64 extra field, in the order of the
-// format.
+// Replaces fields that are all ones by those of the zip64 extra field, in the order of the format.
 bool apply_zip64(const char* extra, uint64_t extra_size, std::initializer_list<uint64_t*> fields) {
   for (uint64_t at = 0; extra_size - at >= 4;) {
     const uint64_t id = get(extra + at, 2), bytes = get(extra + at + 2, 2);
@@ -134,7 +133,7 @@ bool apply_zip64(const char* extra, uint64_t extra_size, std::initializer_list<u
     }
     at += bytes;
   }
-  return true;  // no such field: the 32-bit values are meant
+  return true;  // no such field: the 32-bit values hold
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Writing of zip archives, member by member, with 64-bit sizes where they are needed.
+// Writes zip archives, member by member, with 64-bit sizes where they are needed.
 #include <zlib.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t kMax32 = 0xFFFFFFFF;
 constexpr uint16_t kMax16 = 0xFFFF;
 constexpr uint16_t kStored = 0, kDeflated = 8;
-constexpr uint16_t kFirstDay = 0x21;  // 1980-01-01, the earliest date there is
+constexpr uint16_t kFirstDay = 0x21;  // 1980-01-01, the earliest possible date
 constexpr uint16_t kUtf8Names = 0x800;
 
 void put(std::string& out, uint64_t value, int bytes) {

@@ -13,14 +13,14 @@
 namespace catena {
 namespace {
 
-// A 1-d array along axis `axis` of `ndim`.
+// A 1-d array, reshaped to run along axis `axis` of `ndim`.
 Array along(const Array& line, size_t axis, size_t ndim) {
   Shape shape(ndim, 1);
   shape[axis] = line.size();
   return line.reshape(shape);
 }
 
-// The positions along an axis with those of all other axes beside them.
+// An index for the positions along an axis and all positions of the other axes.
 std::vector<AnyIndex> line_positions(const Array& a, const Array& indices, int axis) {
   CATENA_CHECK(ShapeError, indices.ndim() == a.ndim(), "positions of shape ", indices.shape(),
                " for an array of shape ", a.shape(), "; expected as many axes");
@@ -193,7 +193,7 @@ Array select(std::initializer_list<Array> conditions, std::initializer_list<Arra
 
 namespace {
 
-// The user's function, whose errors are its own.
+// Calls the user's function, outside this EntryScope so that errors are the function's own.
 Array call_back(const std::function<Array(const Array&)>& function, const Array& x) {
   const CallbackScope callback;
   return function(x);

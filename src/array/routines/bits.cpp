@@ -11,13 +11,13 @@
 namespace catena {
 namespace {
 
-// The place of each of eight elements in its byte.
+// The bit of each of eight elements in its byte.
 Array places(Device device, BitOrder order) {
   const Array ascending = arange(8, {Dtype::kUInt8, device});
   return order == BitOrder::kLittle ? ascending : flip(ascending).copy();
 }
 
-// `a` with the axis at the end; none: flattened.
+// `a` with the axis moved to the end; without an axis flattened.
 Array to_end(const Array& a, std::optional<int64_t> axis) {
   return axis ? moveaxis(a, normalize_axis(*axis, a.ndim()), -1) : a.ravel();
 }
@@ -25,7 +25,7 @@ Array from_end(const Array& a, std::optional<int64_t> axis) {
   return axis ? moveaxis(a, -1, *axis).contiguous() : a;
 }
 
-// Zeros behind the last axis, up to `length`.
+// Appends zeros along the last axis, up to `length`.
 Array lengthened(const Array& a, int64_t length) {
   Shape shape = a.shape();
   shape.back() = length - shape.back();
@@ -68,8 +68,8 @@ Array unpackbits(const Array& a, std::optional<int64_t> axis, std::optional<int6
 Array bitwise_count(const Array& a) {
   const EntryScope call("bitwise_count");
   CATENA_CHECK(DtypeError, !is_float(a.dtype()), "expected integers, got ", a.dtype());
-  // Sums of neighbours: of bits, of pairs, of fours, then of bytes. The magnitude of the lowest
-  // number of a signed dtype is right as an unsigned one.
+  // Sums of adjacent bits, then pairs, fours and bytes. The magnitude of the lowest number of a
+  // signed dtype is right when read as unsigned.
   Array x = (a.dtype() == Dtype::kBool ? a : absolute(a)).astype(Dtype::kUInt64);
   const int64_t bits = 8 * itemsize(a.dtype());
   if (bits < 64) x = bitwise_and(x, (uint64_t{1} << bits) - 1);

@@ -29,7 +29,7 @@ Array last(const Array& a, std::optional<int64_t> from, std::optional<int64_t> t
   return a(ellipsis, Slice(from, to));
 }
 
-// Distances of neighbours from 1-d coordinates of n samples.
+// Distances between adjacent points, from 1-d coordinates of n samples.
 Array distances(const Array& coordinates, int64_t n) {
   require_vector("coordinates", coordinates);
   CATENA_CHECK(ShapeError, coordinates.size() == n, coordinates.size(), " coordinates for ", n,
@@ -38,12 +38,12 @@ Array distances(const Array& coordinates, int64_t n) {
   return is_float(d.dtype()) ? d : d.astype(Dtype::kFloat64);
 }
 
-// Central differences along the last axis where samples lie `h` apart.
+// Central differences along the last axis, for samples at distance `h`.
 Array inner_even(const Array& f, const Scalar& h) {
   return divide(subtract(last(f, 2, none), last(f, none, -2)), 2 * h.to_double());
 }
 
-// The same for the given distances of neighbours: the parabola through three samples.
+// The same for given distances: the parabola through three samples.
 Array inner_uneven(const Array& f, const Array& d) {
   const Array before = last(d, none, -1), after = last(d, 1, none), both = add(before, after);
   const Array a = negative(divide(after, multiply(before, both))),
@@ -53,13 +53,14 @@ Array inner_uneven(const Array& f, const Array& d) {
              multiply(c, last(f, 2, none)));
 }
 
-// The derivative at both ends along the last axis for distances d (1-d, of neighbours) or h.
+// The derivative at both ends along the last axis, for distances d (1-d, between adjacent samples)
+// or h.
 std::pair<Array, Array> linear_ends(const Array& f, const Operand& first, const Operand& final) {
   return {divide(subtract(last(f, 1, 2), last(f, 0, 1)), first),
           divide(subtract(last(f, -1, none), last(f, -2, -1)), final)};
 }
 
-// Of the parabola through three samples: weights for the distance d1 next to the end and d2 behind.
+// Weights of the parabola through three samples, for distance d1 next to the end and d2 after it.
 Array parabolic_end(const Array& end, const Array& next, const Array& third, const Array& d1,
                     const Array& d2) {
   const Array both = add(d1, d2);
@@ -69,7 +70,7 @@ Array parabolic_end(const Array& end, const Array& next, const Array& third, con
 }
 
 std::pair<Array, Array> parabolic_ends(const Array& f, const Array& d) {
-  const Array back = negative(d);  // distances seen from the last sample
+  const Array back = negative(d);  // distances, seen from the last sample
   return {parabolic_end(last(f, 0, 1), last(f, 1, 2), last(f, 2, 3), last(d, 0, 1), last(d, 1, 2)),
           parabolic_end(last(f, -1, none), last(f, -2, -1), last(f, -3, -2), last(back, -1, none),
                         last(back, -2, -1))};
@@ -101,7 +102,7 @@ Array correlate_part(const Array& a, const Array& v, int64_t begin, int64_t coun
   return result;
 }
 
-// The part of the correlation that the mode asks for; v is not longer than a.
+// The part of the correlation that the mode selects; v is not longer than a.
 Array correlate_longer(const Array& a, const Array& v, Overlap mode) {
   const int64_t n = a.size(), m = v.size();
   if (mode == Overlap::kFull) return correlate_part(a, v, 0, n + m - 1);
@@ -120,7 +121,7 @@ std::pair<Array, Array> sequences(const Array& a, const Array& v) {
   return {a.astype(dtype, false).contiguous(), v.astype(dtype, false).contiguous()};
 }
 
-// What goes in front of or behind `a`: as it is, or one element along the axis.
+// What to put before or after `a`: an array as it is, a number as one element along the axis.
 Array as_piece(const Array& a, const Operand& operand, int axis) {
   const Array piece = operand.array() ? *operand.array()
                                       : full({}, operand.scalar(),
@@ -159,7 +160,7 @@ Array diff(const Array& a, int64_t n, int64_t axis, const std::optional<Operand>
 
 namespace {
 
-// Values at x of the function that repeats after a period.
+// Values at x of a periodic function.
 Array interp_periodic(const Array& points, const Array& xp, const Array& fp, double period) {
   CATENA_CHECK(ValueError, std::isfinite(period) && period != 0,
                "expected a period other than 0, got ", period);
@@ -198,19 +199,19 @@ Array interp(const Operand& where_, const Array& xp, const Array& fp, std::optio
   const auto pick = [](const Array& list, const Array& i) {
     return take(list, i, 0, OutOfRange::kClip);
   };
-  // The last point at or before x; kClip: the first one for x before all.
+  // The last point at or before x. kClip: the first one for an x before all points.
   const Array below = subtract(searchsorted(at, x, true), 1), above = add(below, 1);
   const Array x0 = pick(at, below), x1 = pick(at, above), y0 = pick(value, below),
               y1 = pick(value, above);
   const Array slope = divide(subtract(y1, y0), subtract(x1, x0));
   Array y = add(multiply(slope, subtract(x, x0)), y0);
-  // Infinities: from the other end, and level lines.
+  // Infinities: computed from the other end, and constant between equal values.
   y = where(isnan(y), add(multiply(slope, subtract(x, x1)), y1), y);
   y = where(logical_and(isnan(y), equal(y0, y1)), y0, y);
   y = where(logical_or(equal(x, x0), greater_equal(below, n - 1)), y0, y);
   y = where(less(x, at[0]), left ? full({}, *left, {x.device()}) : value[0], y);
   y = where(greater(x, at[n - 1]), right ? full({}, *right, {x.device()}) : value[n - 1], y);
-  return n == 1 ? y : where(isnan(x), x, y);  // a single point: its value for NaN, as NumPy
+  return n == 1 ? y : where(isnan(x), x, y);  // NumPy gives a single point's value for NaN too
 }
 
 Array gradient(const Array& f, const Operand& spacing, int64_t axis, EdgeOrder edges) {
@@ -269,7 +270,7 @@ Array unwrap(const Array& a, std::optional<double> discontinuity, int64_t axis, 
   const double half = period / 2;
   const Array steps = diff(x);
   Array wrapped = subtract(remainder(add(steps, half), period), half);
-  // Half a period up stays half a period up.
+  // A step of exactly half a period upwards keeps its sign.
   wrapped = where(logical_and(equal(wrapped, -half), greater(steps, 0)), half, wrapped);
   const Array jumps =
       where(less(absolute(steps), discontinuity.value_or(half)), 0.0, subtract(wrapped, steps));
@@ -285,7 +286,7 @@ Array vander(const Array& x, std::optional<int64_t> columns, bool increasing) {
   CATENA_CHECK(ShapeError, n >= 0, "expected at least 0 columns, got ", n);
   const Array result = empty({x.size(), n}, {dtype, x.device()});
   const Array powers = increasing ? result : flip(result, Axes{1}), base = x.astype(dtype, false);
-  // Products of neighbours, as NumPy: not the power function's rounding.
+  // Products of adjacent numbers, as in NumPy; the power function would round differently.
   for (int64_t k = 0; k < n; ++k) {
     const Array column = powers(Slice(), k);
     if (k == 0)

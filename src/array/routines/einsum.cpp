@@ -12,7 +12,7 @@
 namespace catena {
 namespace {
 
-// Names of axes: letters, and kRest + i for the i-th axis of "...", counted from the last.
+// Names of axes: letters, and kRest + i for the i-th axis of "...", counted from the last one.
 using Label = int;
 using Labels = std::vector<Label>;
 constexpr Label kRest = 1000;
@@ -23,7 +23,7 @@ bool contains(const Labels& labels, Label label) {
 
 struct Term {
   Array array;
-  Labels labels;  // one an axis, different
+  Labels labels;  // one for each axis, all different
 };
 
 class Parser {
@@ -56,7 +56,7 @@ class Parser {
     CATENA_CHECK(ValueError, good, "'", text_, "': ", what);
   }
 
-  // Labels of a term of which "..." stands for `rest` axes.
+  // The labels of a term in which "..." stands for `rest` axes.
   Labels parse(const std::string& part, int rest) const {
     Labels labels;
     bool dots = false;
@@ -85,7 +85,7 @@ class Parser {
     add_diagonals(array, parse(part, rest));
   }
 
-  // A name that occurs twice is the diagonal of its axes.
+  // A name that occurs twice selects the diagonal of its axes.
   void add_diagonals(Array array, Labels labels) {
     for (Label label : labels) occurrences_.push_back(label);
     for (size_t i = 0; i < labels.size();) {
@@ -102,7 +102,7 @@ class Parser {
       const Label label = labels[i];
       labels.erase(twin);
       labels.erase(labels.begin() + int64_t(i));
-      labels.push_back(label);  // the diagonal comes last; the axis now at i is looked at next
+      labels.push_back(label);  // the diagonal is last; the axis now at i is next
     }
     terms.push_back({array, labels});
   }
@@ -156,7 +156,7 @@ Term sum_others(const Term& term, const Labels& kept) {
   }
   if (options.axes.empty()) return term;
   options.dtype = term.array.dtype();
-  // Truth values add up as "or".
+  // The sum of truth values is "or".
   if (term.array.dtype() == Dtype::kBool) return {any(term.array, options), labels};
   return {sum(term.array, options), labels};
 }
@@ -166,7 +166,7 @@ int64_t extent_of(const Term& term, Label label) {
   return place == term.labels.end() ? 1 : term.array.shape()[size_t(place - term.labels.begin())];
 }
 
-// Extents of both terms for the labels of a group; broadcast.
+// The broadcast extents of both terms for the labels of a group.
 Shape joint_extents(std::string_view text, const Term& a, const Term& b, const Labels& group) {
   Shape shape;
   for (Label label : group) {
@@ -190,7 +190,7 @@ Labels joined(std::initializer_list<Labels> parts) {
   return all;
 }
 
-// The product of two terms, summed over what `kept` does not name.
+// The product of two terms, summed over the axes that `kept` does not name.
 Term contract(std::string_view text, Term a, Term b, const Labels& kept) {
   const Labels both_kept = joined({kept, b.labels}), other_kept = joined({kept, a.labels});
   a = sum_others(a, both_kept);
@@ -214,7 +214,7 @@ Term contract(std::string_view text, Term a, Term b, const Labels& kept) {
   const Array x = arrange(a, joined({batch, left, summed}));
   const Labels labels = joined({batch, left, right});
   const Shape shape = joined({batch_shape, left_shape, right_shape});
-  if (summed.empty()) {  // nothing to add up: an element-wise product
+  if (summed.empty()) {  // no sum: an element-wise product
     const Array y = arrange(b, joined({batch, right}));
     Shape x_shape = x.shape(), y_shape(y.shape().begin(), y.shape().begin() + batch_shape.ndim());
     x_shape.insert(x_shape.end(), right.size(), 1);

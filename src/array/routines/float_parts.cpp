@@ -1,4 +1,5 @@
-// Works on the bits of IEEE numbers by integer views, so that no device's library decides.
+// Computes on the bits of IEEE numbers through integer views, so that results do not depend on a
+// device's math library.
 #include "catena/array/float_parts.h"
 
 #include "array/promotion.h"
@@ -12,7 +13,7 @@
 namespace catena {
 namespace {
 
-// How a float is made of bits: sign, exponent, `mantissa` bits.
+// The bit layout of a float: sign, exponent, `mantissa` bits.
 struct Format {
   Dtype bits;  // signed integer of the same width
   int mantissa;
@@ -32,7 +33,7 @@ Format format_of(Dtype dtype) {
   }
 }
 
-// As math.h promotes operands of float functions.
+// Promotes operands like the float functions of math.h.
 Dtype float_of(Dtype dtype) {
   if (is_float(dtype)) return dtype;
   switch (itemsize(dtype)) {
@@ -45,21 +46,21 @@ Dtype float_of(Dtype dtype) {
   }
 }
 
-// The operand as an array; a number has no axes and goes where the other operand is.
+// The operand as an array. A number becomes 0-d on the device of the other operand.
 Array as_array(const Operand& x, const Operand& other) {
   if (x.array()) return *x.array();
   const Device device = other.array() ? other.array()->device() : current_device();
   return scalar_array(x.scalar(), {x.scalar().default_dtype(), device});
 }
 
-// The dtype to compute in that the caller gave.
+// The compute dtype that the caller has chosen.
 Dtype given_dtype(Dtype dtype, const Operand& x) {
   CATENA_CHECK(DtypeError, is_float(dtype), "computes in floating dtypes, got ", dtype);
   check_computable(x.array() ? x.array()->dtype() : x.scalar().default_dtype(), dtype);
   return dtype;
 }
 
-// The operand in the dtype that the function computes in.
+// The operand in the compute dtype.
 Array as_float(const Operand& x, const std::optional<Dtype>& given) {
   const Array value = as_array(x, x);
   return value.astype(given ? given_dtype(*given, x) : float_of(value.dtype()), false);
@@ -73,7 +74,7 @@ Array store(const Array& result, const Array* out) {
   return result_into(result, out);
 }
 
-// Both checked before either is written.
+// Both are checked before either is written.
 std::pair<Array, Array> store(const Array& first, const Array& second, const OutPair& out) {
   for (const auto& [result, target] : {std::pair(&first, out.first), {&second, out.second}}) {
     if (target == nullptr) continue;
@@ -137,7 +138,7 @@ namespace {
 // value * 2^exponent in `dtype`, rounded once; value is float64.
 Array scaled(const Array& value, const Array& exponent, Dtype dtype) {
   if (dtype != Dtype::kFloat64) {
-    // Exact in float64, whatever the exponent of the narrower type.
+    // Exact in float64 for every exponent of the narrower type.
     const Array n = clip(exponent.astype(Dtype::kInt64, false), int64_t{-400}, int64_t{400});
     return (value * power_of_two(n)).astype(dtype);
   }
@@ -167,7 +168,7 @@ Array ldexp(const Operand& x, const Operand& exponent, const Out& out) {
 
 namespace {
 
-// The dtype in which neighbours are looked for: a number takes that of the array.
+// The dtype in which neighbours are computed: a number takes the array's dtype.
 Dtype common_float(const Operand& x1, const Operand& x2) {
   if (x1.array() && x2.array())
     return promote(float_of(x1.array()->dtype()), float_of(x2.array()->dtype()));
@@ -177,9 +178,9 @@ Dtype common_float(const Operand& x1, const Operand& x2) {
   return float_of(promote(array.array()->dtype(), number.scalar()));
 }
 
-// The next number after `from` towards `to`, of one floating dtype and shape.
+// The number next to `from` in the direction of `to`; both have one floating dtype and shape.
 Array neighbour(const Array& from, const Array& to, Dtype dtype) {
-  // Bits counted so that neighbours differ by one and both zeros are 0. Integers wrap.
+  // The bits as integers in which neighbours differ by one and both zeros are 0. Integers wrap.
   const Dtype bits_dtype = format_of(dtype).bits;
   const int64_t lowest = bits_dtype == Dtype::kInt16   ? INT16_MIN
                          : bits_dtype == Dtype::kInt32 ? INT32_MIN

@@ -12,20 +12,20 @@
 namespace catena {
 namespace {
 
-// An operand as an array of a dtype, on the device of the other one when it is a number.
+// An operand as an array of a dtype. A number is placed on the other operand's device.
 Array as_array(const Operand& x, const Operand& other, Dtype dtype) {
   if (x.array()) return x.array()->astype(dtype, false);
   const Device device = other.array() ? other.array()->device() : current_device();
   return full({}, x.scalar(), {dtype, device});
 }
 
-// A result where `out` wants it.
+// Writes a result into `out` if the caller gave one.
 Array finish(const Array& result, const Out& out) {
   return out.array || out.dtype ? positive(result, out) : result;
 }
 
-// The steps Euclid's algorithm may take: numbers of n bits that need k of them are at least as
-// large as the Fibonacci numbers k and k + 1.
+// The most steps of Euclid's algorithm: n-bit numbers that need k steps are at least as large as
+// the Fibonacci numbers k and k + 1.
 int64_t euclid_steps(Dtype dtype) {
   return static_cast<int64_t>(std::ceil(8.0 * static_cast<double>(itemsize(dtype)) * 1.4405)) + 2;
 }

@@ -11,7 +11,7 @@ namespace {
 
 int64_t modulo(int64_t i, int64_t n) { return ((i % n) + n) % n; }
 
-// The element of [0, n) that stands at position i of an axis extended without end.
+// The element of [0, n) at position i of an axis that is extended without end.
 int64_t source_of(int64_t i, int64_t n, PadMode mode) {
   switch (mode) {
     case PadMode::kReflect: {

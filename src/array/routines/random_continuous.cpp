@@ -1,4 +1,4 @@
-// Continuous distributions that are a standard one computed with: location and scale, exponents.
+// Continuous distributions that transform a standard one: location and scale, exponents.
 #include <cmath>
 
 #include "array/routines/random_draws.h"
@@ -72,7 +72,7 @@ constexpr ParameterRange kDeviations{"deviations of at least 0", 0, true, HUGE_V
 constexpr ParameterRange kScales{"scales of at least 0", 0, true, HUGE_VAL};
 constexpr ParameterRange kExponents{"exponents above 0", 0, false, HUGE_VAL};
 
-// A scale in float64, in which most are computed.
+// A scale in float64, in which most distributions are computed.
 DrawParameter scale_of(const Operand& scale) {
   return DrawParameter(scale, Dtype::kFloat64).check(kScales);
 }
@@ -85,14 +85,15 @@ Array moved(const DrawParameter& location, const DrawParameter& scale, const Arr
   return add(location, multiply(scale, numbers)).astype(dtype, false);
 }
 
-// Numbers that rounding carried to `limit` become the ones next to it on the side of `first`.
+// Replaces numbers that rounding carried to `limit` by those next to it on the side of `first`.
 Array kept_off(const Array& numbers, const Array& first, const Array& limit) {
   const Array bound = catena::nextafter(limit, first);
   return where(first < limit, minimum(numbers, bound),
                where(first > limit, maximum(numbers, bound), numbers));
 }
 
-// ValueError with the first element of triangular's parameters that do not ascend.
+// Throws ValueError with the first elements of triangular's parameters that are not in ascending
+// order.
 void check_ascending(const Array& left, const Array& mode, const Array& right) {
   const Array wrong =
       logical_not(logical_and(logical_and(left <= mode, mode <= right), left < right));

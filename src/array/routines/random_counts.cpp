@@ -1,7 +1,8 @@
 // Distributions of counts: Poisson, binomial, geometric, negative binomial, multinomial.
 //
-// With one parameter for all numbers they are drawn by inversion: a uniform number is looked up in
-// the distribution function, which the host tabulates. So they are equal bit for bit everywhere.
+// If all numbers share one parameter they are drawn by inversion: a uniform number is looked up in
+// the distribution function, which the host tabulates. The numbers are therefore equal bit for bit
+// on every device.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -17,14 +18,14 @@
 namespace catena {
 namespace {
 
-// The distribution function at first, first + 1, ...; the last is 1.
+// The distribution function at first, first + 1, ...; the last value is 1.
 struct Table {
   int64_t first;
   std::vector<double> cumulated;
 };
 
-// Of weights around the mode by their ratios: up(k) = w(k + 1) / w(k), 0 at the end; down(k) =
-// w(k - 1) / w(k). Weights below 2^-70 of the largest could not be met with 53 bits.
+// Tabulates from the ratios of weights around the mode: up(k) = w(k + 1) / w(k), 0 at the end;
+// down(k) = w(k - 1) / w(k). Weights below 2^-70 of the largest one cannot be drawn with 53 bits.
 template <class Up, class Down>
 Table tabulate(int64_t mode, Up up, Down down) {
   constexpr double negligible = 0x1p-70;
@@ -54,12 +55,13 @@ Table poisson_table(double rate) {
       [&](int64_t k) { return k > 0 ? double(k) / rate : 0.0; });
 }
 
-// Rates of up to 10, by adding up the probabilities until they pass a uniform number.
+// For rates of up to 10: sums the probabilities until they exceed a uniform number.
 Array poisson_by_search(RandomState& state, Array rate) {
   const Array result = empty({rate.size()}, Dtype::kFloat64);
   Array u = state.uniform({rate.size()}, 0, 1, Dtype::kFloat64), term = exp(-rate), sum = term;
   Array count = zeros({rate.size()}, Dtype::kFloat64), open;
-  // Beyond 80 there is less than 1e-40; rounding may keep a sum below the largest u.
+  // The probabilities beyond 80 are below 1e-40 in total; rounding may keep a sum below the largest
+  // u.
   for (int k = 1; k <= 80 && rate.size() > 0; ++k) {
     count = count + (u >= sum);
     term = term * rate / k;
@@ -74,7 +76,7 @@ Array poisson_by_search(RandomState& state, Array rate) {
   return result;
 }
 
-// log(k!) less Stirling's formula, for whole k of at least 1 (0 gives that of 1).
+// log(k!) minus Stirling's formula, for whole k of at least 1 (0 gives the value for 1).
 Array stirling_rest(const Array& k) {
   constexpr int kTabulated = 16;
   std::vector<double> table(kTabulated);
@@ -91,9 +93,9 @@ Array stirling_rest(const Array& k) {
                series);
 }
 
-// log of the probability of k (whole, not negative): deviation from the rate and Stirling's
-// formula, which do not cancel for large rates (Loader, "Fast and accurate computation of binomial
-// probabilities", 2000).
+// The log of the probability of k (whole, not negative), from the deviation from the rate and
+// Stirling's formula, which do not cancel for large rates (Loader, "Fast and accurate computation
+// of binomial probabilities", 2000).
 Array log_poisson(const Array& k, const Array& rate) {
   const Array t = (k - rate) / rate;
   const Array deviation = rate * ((t + 1) * log1p(t) - t);
@@ -101,8 +103,8 @@ Array log_poisson(const Array& k, const Array& rate) {
   return where(k < 1, -rate, -(deviation + rest));
 }
 
-// Rates of at least 10: transformed rejection, PTRS of Hörmann, "The transformed rejection method
-// for generating Poisson random variables", 1993, without its squeezes.
+// For rates of at least 10: transformed rejection, PTRS of Hörmann, "The transformed rejection
+// method for generating Poisson random variables", 1993, without its squeezes.
 Array poisson_by_transformation(RandomState& state, const Array& rates) {
   const RandomParameter rate(rates);
   const int64_t count = rates.size();
@@ -165,7 +167,7 @@ Array RandomState::binomial(const Shape& shape, int64_t n, double p) {
                "expected n below 2^53 and n p (1 - p) of at most 1e10, got n = ", n, ", p = ", p,
                "; at that size take a rounded normal distribution");
   if (p == 0 || p == 1) {
-    uniform(shape);  // the next numbers do not depend on p
+    uniform(shape);  // later numbers do not depend on p
     return full(shape, p == 0 ? 0 : n, Dtype::kInt64);
   }
   const double odds = p / (1 - p);
@@ -212,7 +214,7 @@ Array RandomState::multinomial(const Shape& shape, int64_t n, const Array& p) {
   CATENA_CHECK(ValueError, n >= 0, "expected at least 0 trials, got ", n);
   refuse_capture(p);
   const int64_t rows = element_count(shape), kinds = p.size();
-  if (rows == 0 || n == 0) choice(kinds, Shape{0}, true, p);  // looks at p in any case
+  if (rows == 0 || n == 0) choice(kinds, Shape{0}, true, p);  // checks p in any case
   const Array counts = zeros({rows, kinds}, Dtype::kInt64);
   constexpr int64_t kAtOnce = int64_t{1} << 22;  // bounds the memory of draws
   const int64_t trials = std::min(n, kAtOnce), together = std::max<int64_t>(1, kAtOnce / (n + 1));

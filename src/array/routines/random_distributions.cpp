@@ -1,4 +1,4 @@
-// Integers, choices and draws made of the basic ones of RandomState, and the module's functions.
+// Integers, choices and draws made from the basic ones of RandomState, and the module's functions.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -62,7 +62,7 @@ AliasTables alias_tables(const std::vector<double>& p) {
       small.push_back(l);
     }
   }
-  // What rounding left over is 1, unless it never had any weight.
+  // What rounding leaves over gets probability 1, unless it had no weight from the start.
   for (size_t k : small) {
     if (p[k] > 0) continue;
     t.keep[k] = 0;
@@ -82,8 +82,9 @@ Array weighted(RandomState& state, const std::vector<double>& p, const Shape& sh
   return where(u < keep, column, alias);
 }
 
-// Exponential waiting times with rates p: the first `count` to ring (Efraimidis & Spirakis 2006).
-// Computed on the host, so that the result does not depend on the device's logarithm.
+// Exponential waiting times with rates p; the first `count` to end are chosen (Efraimidis &
+// Spirakis 2006). Computed on the host, so that the result does not depend on the device's
+// logarithm.
 Array weighted_without_replacement(RandomState& state, const std::vector<double>& p,
                                    const Shape& shape) {
   const auto count = static_cast<size_t>(element_count(shape));

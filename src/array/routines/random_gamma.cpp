@@ -1,4 +1,4 @@
-// The gamma distribution and those made of it: beta, chi-square, F, Student's t, Dirichlet.
+// The gamma distribution and those derived from it: beta, chi-square, F, Student's t, Dirichlet.
 #include <cmath>
 
 #include "array/one_wait.h"
@@ -58,8 +58,8 @@ void store_round(const Array& result, const Array& open, const Array& values) {
 
 namespace {
 
-// Marsaglia & Tsang, "A simple method for generating gamma variables", 2000, for k of at least 1:
-// d (1 + c z)^3 with a normal z is taken in more than 95 of 100 cases. Each round draws for the
+// Marsaglia & Tsang, "A simple method for generating gamma variables", 2000, for k of at least 1: d
+// (1 + c z)^3 with a normal z is accepted in more than 95 of 100 cases. Each round draws for the
 // elements that have no number yet.
 Array gamma_of_at_least_one(RandomState& state, const RandomParameter& k, int64_t count) {
   const RandomParameter d(k.value() - 1.0 / 3), c(rsqrt(d.value() * 9));
@@ -69,7 +69,7 @@ Array gamma_of_at_least_one(RandomState& state, const RandomParameter& k, int64_
     const Array here = d.at(open), z = state.normal({left}, 0, 1, Dtype::kFloat64);
     const Array u = above_zero(state, {left}, Dtype::kFloat64);
     const Array root = c.at(open) * z + 1, v = root * root * root;
-    // A negative v has no logarithm and is left.
+    // A negative v has no logarithm and is rejected.
     const Array taken = log(u) < z * z * 0.5 + here * (1 - v + log(v));
     store_round(result, open, here * v);
     open = still_open(open, logical_not(taken));
@@ -82,7 +82,7 @@ Array gamma_of_at_least_one(RandomState& state, const RandomParameter& k, int64_
 GammaDraw draw_gamma(RandomState& state, const RandomParameter& k, int64_t count) {
   const bool boosted = !k.number() || *k.number() < 1;
   if (!boosted) return {gamma_of_at_least_one(state, k, count), {}};
-  // A number for k + 1 times u^(1/k) is one for k.
+  // A number for k + 1 times u^(1/k) is distributed as one for k.
   const Array low = k.value() < 1;
   const RandomParameter raised(where(low, k.value() + 1, k.value()));
   const Array factor = gamma_of_at_least_one(state, raised, count);

@@ -1,4 +1,4 @@
-// The distributions of namespace random: those of the default generators.
+// The distributions of namespace random, which use the default generators.
 #include "array/routines/random_draws.h"
 #include "catena/core/entry_scope.h"
 

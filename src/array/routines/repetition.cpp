@@ -1,4 +1,4 @@
-// Repeating, inserting and leaving out elements, and joining blocks.
+// Repeats, inserts and deletes elements, and joins blocks.
 #include <algorithm>
 #include <numeric>
 
@@ -16,7 +16,7 @@ Array tile(const Array& a, const Shape& repetitions) {
   Shape reps = repetitions;
   while (x.ndim() < reps.ndim()) x = x.expand_dims(0);
   while (reps.ndim() < x.ndim()) reps.insert(reps.begin(), 1);
-  Shape spread, view_shape, result;  // (r0, n0, r1, n1, ...) written through a broadcast
+  Shape spread, view_shape, result;  // (r0, n0, r1, n1, ...), written through a broadcast
   for (int i = 0; i < x.ndim(); ++i) {
     CATENA_CHECK(ValueError, reps[i] >= 0, "negative repetition in ", repetitions);
     spread.push_back(reps[i]);
@@ -107,7 +107,7 @@ Array insertable(const Array& a, const Operand& operand) {
   return values.astype(a.dtype(), false);
 }
 
-// a with values[k] (along the axis) before its element positions[k], for positions of [-n, n].
+// a with values[k] (along the axis) inserted before element positions[k]; positions in [-n, n].
 Array insert_each(const Array& a, std::vector<int64_t> positions, const Array& values, int axis) {
   const int64_t extent = a.shape()[size_t(axis)], added = int64_t(positions.size());
   for (int64_t& p : positions) {
@@ -117,7 +117,8 @@ Array insert_each(const Array& a, std::vector<int64_t> positions, const Array& v
   }
   Shape shape = a.shape();
   shape[size_t(axis)] = added;
-  // Where each element of (a, values) goes: a value before the element of its position.
+  // The final position of each element of (a, values): a value precedes the element at its
+  // position.
   std::vector<int64_t> order(size_t(extent + added));
   std::iota(order.begin(), order.end(), 0);
   const auto key = [&](int64_t i) { return i < extent ? i : positions[size_t(i - extent)]; };
@@ -146,7 +147,7 @@ Array insert(const Array& a, const std::vector<int64_t>& positions, const Operan
   const int ax = normalize_axis(axis.value_or(0), x.ndim());
   const Array v = insertable(x, values);
   if (positions.size() != 1) return insert_each(x, positions, v, ax);
-  const auto added = size_t(v.shape()[size_t(ax)]);  // one position takes them all
+  const auto added = size_t(v.shape()[size_t(ax)]);  // one position gets all of them
   return insert_each(x, std::vector<int64_t>(added, positions[0]), v, ax);
 }
 

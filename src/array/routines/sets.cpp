@@ -10,7 +10,7 @@
 namespace catena {
 namespace {
 
-// Distinct elements of both, sorted together: those of both sets stand twice.
+// The distinct elements of both arrays, sorted together: elements of both sets occur twice.
 Array merged(const Array& a, const Array& b) {
   check_same_device(a, b);
   return sort(concatenate({unique(a).values, unique(b).values}));
@@ -25,7 +25,7 @@ Array isin(const Array& elements, const Array& candidates, bool invert) {
   const Dtype dtype = promote(elements.dtype(), candidates.dtype());
   const Array x = elements.astype(dtype, false),
               sorted = sort(candidates.ravel().astype(dtype, false));
-  // The only place where an equal element can be.
+  // The only position where an equal element can be.
   const Array found = take(sorted, searchsorted(sorted, x), 0, OutOfRange::kClip);
   return invert ? not_equal(found, x) : equal(found, x);
 }
@@ -57,7 +57,7 @@ Array setxor1d(const Array& a, const Array& b) {
   const Array both = merged(a, b);
   const int64_t n = both.size();
   if (n == 0) return both;
-  // Another number than both neighbours.
+  // Keeps numbers that differ from both neighbours.
   const Array changes = ones({n + 1}, {Dtype::kBool, both.device()});
   changes(Slice(1, n)).assign(not_equal(both(Slice(1, none)), both(Slice(0, n - 1))));
   return extract(logical_and(changes(Slice(0, n)), changes(Slice(1, none))), both);

@@ -17,7 +17,7 @@
 namespace catena {
 namespace {
 
-// An array as contiguous rows along one axis, and the way back for results of `keep` columns.
+// An array as contiguous rows along one axis, and the inverse for results of `keep` columns.
 class Rows {
  public:
   Rows(const Array& a, std::optional<int64_t> axis) {
@@ -35,7 +35,7 @@ class Rows {
   Array make(int64_t keep, Dtype dtype) const {
     return Array::uninitialized({rows_, keep}, dtype, input_.device());
   }
-  // Rows of results with their axis where it was.
+  // Moves the axis of result rows back to its position.
   Array restore(const Array& rows) const {
     Shape shape = shape_;
     shape.back() = rows.shape().back();
@@ -68,7 +68,7 @@ Array sort(const Array& a, std::optional<int64_t> axis, const Out& out) {
 
 Array argsort(const Array& a, std::optional<int64_t> axis) {
   const EntryScope call("argsort");
-  // NumPy counts a 0-d array as one element here, though not in sort.
+  // Here NumPy treats a 0-d array as one element, but not in sort.
   const Rows rows(a.ndim() ? a : a.reshape({1}), axis);
   const Array positions = rows.make(rows.extent(), Dtype::kInt64);
   if (positions.size() > 0)
@@ -144,10 +144,10 @@ Array digitize(const Array& x, const Array& bins, bool right) {
 
 namespace {
 
-// Numbers of occurrences from the positions of the first ones among n sorted.
+// The counts, from the positions of first occurrences among n sorted elements.
 Array run_lengths(const Array& first, int64_t n) { return diff(first, 1, 0, {}, Operand(n)); }
 
-// Distinct slices: rows sorted by their elements, the first one being the most significant.
+// Distinct slices: rows sorted by their elements, the first element being the most significant one.
 Unique unique_slices(const Array& a, const UniqueOptions& options) {
   const int axis = normalize_axis(*options.axis, a.ndim());
   const Array moved = moveaxis(a, axis, 0);
@@ -200,7 +200,7 @@ Unique unique(const Array& a, const UniqueOptions& options) {
   if (options.return_counts) result.counts = run_lengths(first, n);
   if (options.return_inverse) {
     result.inverse = zeros({n}, {Dtype::kInt64, a.device()});
-    // Each position occurs once: adding is setting.
+    // Each position occurs once, so adding stores the value.
     if (n > 0)
       kernels::scatter_add(a.device(), {result.inverse.reshape({1, n, 1}), order,
                                         subtract(cumsum(starts), 1).reshape({1, n, 1})});

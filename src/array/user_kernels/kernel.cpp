@@ -1,4 +1,4 @@
-// Users' kernels up to the compiler: parameter lists, dtypes, broadcasting, outputs.
+// Users' kernels before compilation: parameter lists, dtypes, broadcasting, outputs.
 #include "catena/array/kernel.h"
 
 #include <algorithm>
@@ -44,7 +44,7 @@ class Letters {
                  " is decided by no argument; give an array");
     return *known;
   }
-  // Numbers alone decide a letter by their own dtype.
+  // If a letter has only numbers, their own dtype decides.
   void bind_scalar(const KernelParameter& parameter, const Scalar& value) {
     if (parameter.letter != 0 && find(parameter.letter) == nullptr)
       add(parameter.letter, value.default_dtype());
@@ -61,7 +61,7 @@ class Letters {
   void add(char letter, Dtype dtype) { bound_[count_++] = {letter, dtype}; }
 
   const std::string& kernel_;
-  std::pair<char, Dtype> bound_[2 * 26];  // every letter there is
+  std::pair<char, Dtype> bound_[2 * 26];  // for every letter
   size_t count_ = 0;
 };
 
@@ -79,7 +79,7 @@ Device common_device(const std::string& who, std::span<const Operand> arguments)
   return first ? first->device() : current_device();
 }
 
-// The compiler of a GPU; null where a lambda runs instead.
+// The compiler of a GPU; null if a lambda runs.
 KernelCompiler* compiler_or_host(const std::string& who, Device device, bool has_host,
                                  bool has_text) {
   if (device.is_cpu() && has_host) return nullptr;
@@ -90,7 +90,7 @@ KernelCompiler* compiler_or_host(const std::string& who, Device device, bool has
   return &compiler_of(who, device, ", or give the kernel a lambda for the CPU with on_cpu");
 }
 
-// The arguments of an old form: pointers take arrays, everything else numbers.
+// The arguments of an old form: pointers take arrays, all other parameters take numbers.
 void check_old_form(const std::string& who, const std::vector<KernelParameter>& parameters,
                     const std::vector<Operand>& arguments, const Axes& axes) {
   CATENA_CHECK(ValueError, axes.empty(), who,
@@ -111,7 +111,7 @@ int64_t first_array_size(const std::string& who, std::span<const Operand> argume
   fail<ValueError>(who, ": at least one argument must be an array");
 }
 
-// Copies an input that overlaps an output, so that the loop reads what was there before it.
+// Copies an input that overlaps an output, so that the loop reads the original elements.
 void separate(Array& input, const std::vector<KernelParameter>& parameters,
               const std::vector<Array>& outputs) {
   for (size_t k = 0; k < outputs.size(); ++k) {
@@ -186,8 +186,8 @@ ElementwiseKernel ElementwiseKernel::of_c_arguments(const std::string& arguments
 
 namespace {
 
-// One call of an element-wise kernel. Small calls are counted in microseconds: one block of memory
-// for the arguments and one for the results.
+// One call of an element-wise kernel. Small calls take microseconds, so all arguments are in one
+// block of memory and all results in another.
 class ElementwiseCall {
  public:
   ElementwiseCall(const ElementwiseKernel::Definition& kernel, std::span<const Operand> arguments)
@@ -223,7 +223,7 @@ class ElementwiseCall {
   }
 
  private:
-  // Outputs first: they decide a letter before the inputs do.
+  // Outputs first, because they decide a letter before the inputs do.
   void bind_letters() {
     for (size_t k = 0; k < outputs_.size(); ++k) {
       const Array* given = outputs_[k].array();
@@ -374,7 +374,7 @@ ReductionKernel ReductionKernel::of_c_arguments(const std::string& arguments, st
 
 namespace {
 
-// Which axes are reduced, and the results' shapes.
+// The axes that are reduced, and the results' shapes.
 struct ReducedShape {
   uint32_t mask = 0;
   Shape kept, squeezed;
@@ -391,7 +391,7 @@ struct ReducedShape {
   bool leading() const { return (mask & (mask + 1)) == 0; }
 };
 
-// The result as the caller wants it; `out` receives a copy unless it was written itself.
+// The result for the caller. `out` receives a copy unless it was written directly.
 Array delivered(const Array& result, const ReducedShape& reduced, bool keepdims, const Array* out) {
   const Array shaped = keepdims ? result : result.reshape(reduced.squeezed);
   if (out == nullptr) return shaped;

@@ -1,4 +1,4 @@
-// What the array layer asks of the plug-in that compiles users' kernels.
+// The interface of the plug-in that compiles users' kernels, for the array layer.
 #pragma once
 
 #include <mutex>
@@ -8,7 +8,7 @@
 
 namespace catena {
 
-// What a plug-in compiled for a kernel, by the dtypes of its arguments.
+// What a plug-in has compiled for a kernel, by the dtypes of its arguments.
 class KernelPrograms {
  public:
   // Calls make() for a new key.
@@ -35,7 +35,7 @@ struct ElementwiseKernel::Definition {
   std::vector<KernelParameter> inputs, outputs;
   std::string operation, name;
   KernelOptions options;
-  bool old_form = false;  // the loop's size is that of the first array
+  bool old_form = false;  // the loop has the size of the first array
   std::vector<std::shared_ptr<const detail::HostElementwise>> host;
   std::shared_ptr<KernelPrograms> programs = std::make_shared<KernelPrograms>();
 };
@@ -45,7 +45,7 @@ struct ReductionKernel::Definition {
   std::string map, reduce, post_map, identity, name, reduce_type, preamble;
   bool reduce_dims = true;
   std::vector<std::string> options;
-  bool old_form = false;  // over the elements of the first array, whose index is i in the map
+  bool old_form = false;  // over the elements of the first array; the map sees their index as i
   std::vector<std::shared_ptr<const detail::HostReduction>> host;
   std::shared_ptr<KernelPrograms> programs = std::make_shared<KernelPrograms>();
 };
@@ -56,7 +56,7 @@ struct KernelArgument {
   Dtype dtype;
   Array array;  // null: `scalar`
   Scalar scalar;
-  std::optional<uint64_t> bits = {};  // of the number in dtype, where they are known already
+  std::optional<uint64_t> bits = {};  // the number's bits in dtype, if they are known already
 };
 
 class KernelCompiler {
@@ -67,8 +67,8 @@ class KernelCompiler {
                            std::span<const KernelArgument> arguments,
                            std::span<const std::pair<char, Dtype>> letters, int64_t size,
                            Device device) = 0;
-  // Outputs first, then inputs. Inputs that are not raw have one shape; outputs have extent 1 at
-  // every reduced axis (bit k of axes).
+  // Outputs first, then inputs. Inputs that are not raw have the same shape. Outputs have extent 1
+  // at every reduced axis (bit k of axes).
   virtual void reduction(const ReductionKernel::Definition& kernel,
                          std::span<const KernelArgument> arguments,
                          std::span<const std::pair<char, Dtype>> letters, const Shape& shape,
@@ -83,18 +83,18 @@ class KernelCompiler {
 };
 // "float* y, const float* x, int64_t count" as parameters: pointers are raw. Throws ValueError.
 std::vector<KernelParameter> parse_c_arguments(const std::string& text);
-// ValueError unless all parameters of a kernel have different names.
+// Throws ValueError unless all parameters of a kernel have different names.
 void check_parameters(const std::string& who, const std::vector<KernelParameter>& inputs,
                       const std::vector<KernelParameter>& outputs);
 
 // Called by a plug-in's entry function.
 void register_kernel_compiler(DeviceType type, KernelCompiler* compiler);
-// The compiler of a device; DeviceError that names `who` when it has none, and says what else may
+// The compiler of a device. If it has none, throws DeviceError, which names `who` and says what can
 // be done for arrays of a CPU.
 KernelCompiler& compiler_of(const std::string& who, Device device, const char* instead = "");
 
-// The lambda of these arguments' dtypes over arrays of a CPU, outputs first; DeviceError when the
-// kernel has none.
+// The lambda for the arguments' dtypes (outputs first) over arrays of a CPU. Throws DeviceError if
+// the kernel has none.
 void run_on_host(const ElementwiseKernel::Definition& kernel,
                  std::span<const KernelArgument> arguments, const Shape& shape);
 void run_on_host(const ReductionKernel::Definition& kernel,

@@ -1,4 +1,4 @@
-// Lambdas of users' kernels for arrays of a CPU: whether they fit the kernel's parameters.
+// Checks whether lambdas of users' kernels, for arrays of a CPU, fit the kernel's parameters.
 #include "array/user_kernels/kernel_compiler.h"
 
 namespace catena {
@@ -9,7 +9,7 @@ KernelParameter host_parameter(Dtype dtype, bool raw, size_t number) {
   return {raw, 0, dtype, "argument" + std::to_string(number + 1)};
 }
 
-// Whether a lambda's parameter can stand for a parameter of the text.
+// Whether a lambda's parameter is compatible with a parameter of the text.
 void check_host_parameter(const std::string& who, const KernelParameter& parameter, Dtype dtype,
                           bool raw, bool output, bool is_output) {
   CATENA_CHECK(ValueError, raw == parameter.raw, who, ": on_cpu: parameter ", parameter.name,

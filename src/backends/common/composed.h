@@ -1,5 +1,5 @@
-// Providers that are made of other slots and therefore serve every device type. Backends register
-// them beside their own kernels.
+// Providers that use other slots and therefore serve every device type. Backends register them
+// beside their own kernels.
 #pragma once
 
 #include "catena/core/device.h"

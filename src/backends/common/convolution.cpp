@@ -1,10 +1,9 @@
 // Convolutions as matrix products: y = W @ patches. Any layout, window and number of groups.
 //
-// With the channels first, a position of the result is a column of the product and the patches of
-// an image are (channels * taps, positions). With the channels last it is a row, and the patches of
-// many images are one matrix (images * positions, taps * channels). Patches are made for as many
-// images at a time as a buffer of kCpuBufferBytes or kGpuBufferBytes holds. A 1 x 1 window needs
-// none.
+// With channels first, a position of the result is a column of the product, and the patches of an
+// image are (channels * taps, positions). With channels last it is a row, and the patches of many
+// images are one matrix (images * positions, taps * channels). Patches are made for as many images
+// at a time as fit into a buffer of kCpuBufferBytes or kGpuBufferBytes. A 1 x 1 window needs none.
 #include <algorithm>
 
 #include "backends/common/composed.h"
@@ -20,7 +19,7 @@
 namespace catena {
 namespace {
 
-// Larger ones leave the caches of a CPU and win nothing on a GPU.
+// Larger buffers do not fit the caches of a CPU, and gain nothing on a GPU.
 constexpr int64_t kCpuBufferBytes = int64_t{1} << 20, kGpuBufferBytes = int64_t{64} << 20;
 
 // A view with strides counted in elements.
@@ -36,7 +35,7 @@ bool has_channels_last(const Array& a) {
   return !a.is_contiguous() && a.strides()[1] == a.itemsize();
 }
 
-// One group of a convolution: `channels` and `filters` are those of the group.
+// One group of a convolution: `channels` and `filters` are the numbers of one group.
 struct Group : ConvolutionSizes {
   int64_t positions() const { return out_height * out_width; }
   int64_t taps() const { return kernel[0] * kernel[1]; }
@@ -69,14 +68,14 @@ Array as_matrix(const Array& part, bool last) {
   const Shape& s = part.shape();
   const int64_t item = part.itemsize(), image = part.strides()[0] / item,
                 channel = part.strides()[1] / item, positions = s[2] * s[3];
-  // The stride of an axis of one element means nothing.
+  // The stride of an axis with one element has no meaning.
   const size_t axis = s[3] > 1 ? 3 : s[2] > 1 ? 2 : 0;
   const int64_t position = last ? part.strides()[axis] / item : 1;
   if (last) return view(part, {s[0] * positions, s[1]}, {position, channel});
   return view(part, {s[0], s[1], positions}, {image, channel, position});
 }
 
-// One group of W as (outputs, depth), in the order in which the patches have the depth.
+// One group of W as (outputs, depth), with the depth in the order of the patches.
 Array weight_matrix(const Array& W, const Group& z, int g, bool last) {
   const Array part = view(W, {z.filters, z.channels, z.kernel[0], z.kernel[1]},
                           {z.depth(), z.taps(), z.kernel[1], 1}, g * z.filters * z.depth());
@@ -89,10 +88,10 @@ bool is_pointwise(const Group& z) {
          z.out_height == z.height && z.out_width == z.width;
 }
 
-// Patches of some images in memory of their own, in the order that products want.
+// The patches of some images in separate memory, in the order that the products need.
 class Patches {
  public:
-  // `moves` tells that the caller copies the images as well, which are then limited alike.
+  // `moves`: the caller copies the images as well, and the same limit applies to the copies.
   Patches(const Group& z, const Array& like, bool last, bool moves = false)
       : z_(z), last_(last), pointwise_(is_pointwise(z)) {
     const int64_t limit = like.device().is_cpu() ? kCpuBufferBytes : kGpuBufferBytes;
@@ -112,7 +111,7 @@ class Patches {
     kernels::patches(part.device(), {&part, &windows, z_});
     return matrix(part.shape()[0]);
   }
-  // Room for the patches of a gradient; `add_to` sums them up into the image part.
+  // Memory for the patches of a gradient; `add_to` sums them into the image part.
   Array room_for(const Array& part) const {
     return pointwise_ ? as_matrix(part, last_) : matrix(part.shape()[0]);
   }
@@ -121,7 +120,7 @@ class Patches {
     const Array windows = as_windows(part.shape()[0]);
     kernels::patch_sums(part.device(), {&windows, &part, z_, accumulate});
   }
-  // Whether room_for() is the image itself, to which the product must add.
+  // Whether room_for() is the image itself, so that the product must accumulate into it.
   bool is_image() const { return pointwise_; }
 
  private:
@@ -147,7 +146,7 @@ void multiply(const Array& a, const Array& b, const Array& output, bool accumula
   kernels::matmul(output.device(), {.a = &a, .b = &b, .output = &output, .accumulate = accumulate});
 }
 
-// The matrix m for each of `images`.
+// The matrix m, repeated for each of `images`.
 Array for_each_image(const Array& m, int64_t images) {
   const int64_t item = m.itemsize();
   return view(m, {images, m.shape()[0], m.shape()[1]},
@@ -191,9 +190,9 @@ void convolve_grad_x(const ConvolutionGradXCall& call) {
   }
 }
 
-// Images one after the other: their products are added in place, so that the order of the sum does
-// not depend on the number of threads. A GPU gets one product of all positions instead, for which
-// the channels of gy must come last.
+// The products of the images are added in place, one image at a time, so the order of the sum does
+// not depend on the number of threads. A GPU computes one product of all positions, for which the
+// channels of gy must be last.
 void convolve_grad_w(const ConvolutionGradWCall& call) {
   const Group z = group_of(*call.x, *call.gy, call.window, call.groups);
   const bool last =

@@ -1,7 +1,7 @@
 // Positions of extremes along one axis.
 //
-// Where the axis is the fastest in memory, or few elements are kept, row by row; otherwise the best
-// of many columns and their positions are carried along from row to row.
+// The axis is reduced row by row where it is the fastest in memory, or where few elements are kept.
+// Otherwise the best elements of many columns, and their positions, are updated from row to row.
 #include <cstdlib>
 
 #include "array/iteration.h"
@@ -14,7 +14,7 @@ namespace catena::host {
 namespace {
 
 constexpr int64_t kBlock = 2048;          // elements or columns that are converted together
-constexpr int64_t kFewColumns = 8;        // below, columns are not worth their own loop
+constexpr int64_t kFewColumns = 8;        // with fewer columns a column loop does not pay
 constexpr int64_t kMaxRows = 0x7fffffff;  // positions of columns are int32
 
 struct ArgJob {

@@ -29,7 +29,7 @@ class Elements {
     load_(base_ + first * item_, step * item_, reinterpret_cast<char*>(buffer()), sizeof(C), n);
     return buffer_.get();
   }
-  // Where to put n elements; commit() brings them home.
+  // Memory for n elements; commit() writes them to the array.
   C* write(int64_t first, int64_t step) {
     return direct_ && step == 1 ? reinterpret_cast<C*>(base_) + first : buffer();
   }

@@ -7,7 +7,7 @@ namespace catena::host {
 
 namespace {
 
-// What the inputs leave for one row of the output: `bytes` from each, `pitch` apart.
+// The part of an output row that each input fills: `bytes` each, `pitch` apart.
 struct Joined {
   const std::vector<Array>* inputs;
   int64_t rows, pitch;
@@ -15,9 +15,9 @@ struct Joined {
 };
 
 constexpr int64_t kSmall = 8;            // bytes of a piece that is moved as one number
-constexpr int64_t kRowsTogether = 2048;  // rows all inputs fill before the next rows
+constexpr int64_t kRowsTogether = 2048;  // rows that all inputs fill before the next rows begin
 
-// Row by row from kCount inputs of one element each: an interleaving the compiler turns into
+// Row by row from kCount inputs of one element each. The compiler turns this interleaving into
 // shuffles.
 template <class Item, int kCount>
 void interleave(const char* const* inputs, char* output, int64_t begin, int64_t end) {
@@ -78,7 +78,7 @@ bool join_elements(const Joined& job, int axis) {
   return true;
 }
 
-// memcpy of a few bytes without its call.
+// memcpy of a few bytes without the function call.
 inline void copy_piece(char* to, const char* from, int64_t bytes) {
   if (bytes > 64) {
     std::memcpy(to, from, size_t(bytes));
@@ -111,7 +111,7 @@ void concatenate(const ConcatenateCall& call) {
                           copy_piece(begin + i * row, from + i * bytes, bytes);
                       });
     } else {
-      // A view of the output where this input goes.
+      // A view of the part of the output that this input fills.
       const int64_t offset = begin - static_cast<char*>(output.storage()->data);
       copy({input, Array::from_storage(output.storage(), offset, input.shape(), output.strides(),
                                        output.dtype())});

@@ -13,7 +13,7 @@ namespace catena::host {
 namespace {
 
 constexpr int64_t kTile = 64;             // elements along both sides of a transposition's tile
-constexpr int64_t kFetchedColumns = 256;  // of tiles that are read into the cache first
+constexpr int64_t kFetchedColumns = 256;  // of tiles that are first read into the cache
 
 struct CopyJob {
   LoopPlan plan;  // operand 0: destination, 1: source
@@ -25,8 +25,7 @@ struct CopyJob {
   const char* source;
 };
 
-// Where the source runs fastest along another dimension than the destination, that dimension;
-// otherwise -1.
+// The fastest dimension of the source in memory, if the destination has another one; otherwise -1.
 int transposed_dimension(const LoopPlan& plan) {
   int best = -1;
   int64_t stride = std::abs(plan.inner_stride(1));
@@ -40,15 +39,15 @@ int transposed_dimension(const LoopPlan& plan) {
   return plan.inner() >= 4 ? best : -1;
 }
 
-// Makes dimension d the last but one; the order of the others does not matter to a copy.
+// Makes dimension d the last but one. A copy may visit the other dimensions in any order.
 void move_before_inner(LoopPlan& plan, int d) {
   const int last = plan.ndim - 2;
   std::swap(plan.shape[d], plan.shape[last]);
   for (int k = 0; k < plan.operands; ++k) std::swap(plan.strides[k][d], plan.strides[k][last]);
 }
 
-// Tiles of the two last dimensions go through a buffer: the source is read along its fast
-// dimension, the destination written along its own, so that every cache line is used whole at once.
+// Tiles of the two last dimensions go through a buffer. The source is read along its fast dimension
+// and the destination is written along its own, so each cache line is used as a whole.
 void copy_tile(const CopyJob& job, const char* from, char* to, int64_t rows, int64_t columns) {
   const int d = job.plan.ndim - 2;
   const int64_t pitch = kTile * job.item;
@@ -63,20 +62,20 @@ void copy_tile(const CopyJob& job, const char* from, char* to, int64_t rows, int
   }
 }
 
-// Whether the two last dimensions are a transposition of elements without gaps.
+// Whether the two last dimensions are a plain transposition, without gaps between elements.
 bool only_transposes(const CopyJob& job) {
   return job.same && job.plan.inner_stride(0) == job.item &&
          job.plan.strides[1][job.plan.ndim - 2] == job.item;
 }
 
-// Reads a tile, which is `columns` pieces of memory of `bytes` each, in the order in which it lies.
-// Reading a line of one piece after a line of another, as a transposition does, takes more than
-// twice as long where memory must be waited for.
+// Brings a tile, `columns` runs of `bytes` bytes each, into the cache in memory order. A
+// transposition reads one cache line of each run in turn, which takes more than twice as long when
+// the lines come from memory.
 void fetch_tile(const char* from, int64_t distance, int64_t columns, int64_t bytes) {
   for (int64_t j = 0; j < columns; ++j, from += distance) {
     for (int64_t k = 0; k < bytes; k += 64) {
       char line = from[k];
-      asm volatile("" : "+r"(line));  // a read that stays
+      asm volatile("" : "+r"(line));  // keeps the read
     }
   }
 }
@@ -126,11 +125,11 @@ void copy_tiled(const CopyJob& job) {
   });
 }
 
-// Rows of a constant number of 16-byte pieces and a rest, `distance` bytes apart.
+// Rows of a constant number of 16-byte words and a remainder, `distance` bytes apart.
 template <int kPieces>
 void move_rows(const char* from, int64_t from_distance, char* to, int64_t to_distance, int64_t rows,
                int64_t bytes) {
-  const int64_t last = bytes - 16;  // the last piece overlaps the one before it
+  const int64_t last = bytes - 16;  // the last word overlaps the one before it
   for (int64_t i = 0; i < rows; ++i, from += from_distance, to += to_distance) {
     for (int k = 0; k < kPieces; ++k) std::memcpy(to + 16 * k, from + 16 * k, 16);
     std::memcpy(to + last, from + last, 16);
@@ -138,7 +137,7 @@ void move_rows(const char* from, int64_t from_distance, char* to, int64_t to_dis
 }
 using MoveRows = void (*)(const char*, int64_t, char*, int64_t, int64_t, int64_t);
 constexpr int64_t kShortRow = 256;
-// The loop for rows of `bytes` bytes; null where a call of memcpy for each costs little.
+// The loop for rows of `bytes` bytes; null where calling memcpy for each row is cheap enough.
 MoveRows short_row_loop(int64_t bytes) {
   static constexpr MoveRows kLoops[] = {
       &move_rows<0>,  &move_rows<1>,  &move_rows<2>,  &move_rows<3>, &move_rows<4>,  &move_rows<5>,
@@ -147,7 +146,7 @@ MoveRows short_row_loop(int64_t bytes) {
   return bytes >= 16 && bytes <= kShortRow ? kLoops[(bytes - 1) / 16] : nullptr;
 }
 
-// Short rows without gaps and without a cast; false where they are not that.
+// Copies short rows without gaps and without a cast. Returns false for anything else.
 bool copy_short_rows(const CopyJob& job) {
   const LoopPlan& plan = job.plan;
   const int64_t inner = plan.inner(), bytes = inner * job.item;
@@ -265,7 +264,7 @@ void arange(const ArangeCall& call) {
       const double first = start.to_double(), delta = step.to_double();
       for (int64_t i = 0; i < n; ++i) out[i] = T(first + double(i) * delta);
     } else {
-      // Unsigned, as the distance of two numbers may be more than the largest int64.
+      // Unsigned, because the difference of two numbers may exceed the largest int64.
       const uint64_t first = start.to<uint64_t>(), delta = step.to<uint64_t>();
       for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(first + uint64_t(i) * delta);
     }

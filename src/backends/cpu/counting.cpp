@@ -10,9 +10,9 @@ namespace catena::host {
 
 namespace {
 
-constexpr int64_t kChunk = 1 << 16;  // elements counted at a time
+constexpr int64_t kChunk = 1 << 16;  // elements counted together
 
-// Calls f(U{}, mask): an element is not zero when its bits, as a U, have one of the mask's.
+// Calls f(U{}, mask). An element is nonzero if its bits, as a U, have a bit of the mask.
 template <class F>
 void visit_bits(Dtype dtype, const F& f) {
   const bool signless = is_float(dtype);  // -0 is zero
@@ -32,7 +32,7 @@ template <class U>
 int64_t count(const U* x, U mask, int64_t n) {
   int64_t total = 0;
   for (int64_t i = 0; i < n;) {
-    // Short sums in 32 bits, which vectorise better.
+    // Partial sums in 32 bits, because they vectorise better.
     const int64_t end = std::min(n, i + 4096);
     uint32_t part = 0;
     for (; i < end; ++i) part += (x[i] & mask) != 0;
@@ -52,7 +52,7 @@ std::vector<int64_t> counts_by_chunk(const Array& a) {
   return counts;
 }
 
-// Flat positions of one chunk, without a branch an element.
+// Flat positions of one chunk, without a branch for each element.
 template <class U>
 void write_positions(const U* x, U mask, int64_t first, int64_t n, int64_t* out) {
   constexpr int64_t kBlock = 512;
@@ -85,7 +85,7 @@ void unravel(const Shape& shape, const Array& positions) {
   });
 }
 
-// Number of the bin of x, or -1. edges: bins + 1.
+// The bin of x, or -1. `edges` has bins + 1 elements.
 template <class T>
 int64_t bin_of(T x, const T* edges, int64_t bins, bool uniform, double scale) {
   if (!(x >= edges[0] && x <= edges[bins])) return -1;
@@ -106,7 +106,7 @@ void count_bins(const HistogramCall& call) {
   const int64_t n = call.input->size(), bins = call.counts->size();
   const T *x = call.input->data<T>(), *edges = call.edges->data<T>();
   int64_t* counts = call.counts->data<int64_t>();
-  // Bins a unit; without a usable number the edges are searched.
+  // Bins per unit. Where this is not a usable number the edges are searched.
   const double scale = call.uniform ? double(bins) / (double(edges[bins]) - double(edges[0])) : 0;
   const bool even = call.uniform && std::isfinite(scale);
   const int threads = bins <= 4096 ? threads_for(n * 4) : 1;

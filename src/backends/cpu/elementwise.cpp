@@ -1,5 +1,6 @@
-// The elementwise slot: finds the loop of an operation, walks the collapsed dimensions, converts
-// block by block where dtypes or layouts do not fit the loop, and spreads large calls over threads.
+// The elementwise slot. It finds the loop of an operation and walks the collapsed dimensions. Where
+// dtypes or layouts do not fit the loop it converts block by block, and large calls run on several
+// threads.
 #include <cstdlib>
 
 #include "array/iteration.h"
@@ -16,10 +17,10 @@ constexpr int kOperands = kMaxElementwiseInputs + 1;
 static_assert(kOperands <= kMaxLoopOperands);
 
 constexpr int64_t kBlock = 512;      // elements a conversion buffer holds
-constexpr int64_t kHeavyWeight = 8;  // nanoseconds an element of an approximated function, roughly
+constexpr int64_t kHeavyWeight = 8;  // ns an element of an approximated function, estimated
 
 int index_of(Dtype d) { return static_cast<int>(d); }
-// The dtype of the loops: 16-bit floats compute in float32.
+// The dtype in which the loops compute: float32 for 16-bit floats.
 Dtype loop_dtype(Dtype d) { return is_float(d) && itemsize(d) == 2 ? Dtype::kFloat32 : d; }
 
 const LoopEntry& find_loop(ElementwiseOp op, Dtype dtype) {
@@ -29,12 +30,12 @@ const LoopEntry& find_loop(ElementwiseOp op, Dtype dtype) {
   return entry;
 }
 
-// The loop for operands that take so many bytes together.
+// The loop for operands of `bytes` bytes in total.
 Loop loop_for(const LoopEntry& entry, int64_t bytes) {
   return bytes >= kPastCoreCaches && entry.streaming != nullptr ? entry.streaming : entry.loop;
 }
 
-// The scalar in dtype d, in 8 bytes.
+// The scalar in dtype d, as 8 bytes.
 struct ScalarBits {
   alignas(8) char bytes[8];
 };
@@ -46,12 +47,12 @@ void store_scalar(const Scalar& value, Dtype d, ScalarBits& bits) {
   });
 }
 
-// How one operand gets from memory to the loop (inputs) or back (the output).
+// How one operand gets from memory to the loop (inputs) or back (output).
 struct Conversion {
-  bool direct = false;        // memory as it is: right dtype and, below, a stride the loop takes
-  bool constant = false;      // one element for the whole call, converted once
-  CastLoop first = nullptr;   // memory -> loop (inputs), loop -> memory (output) ...
-  CastLoop second = nullptr;  // ... when it needs two steps: through a 16-bit float
+  bool direct = false;       // used in memory: right dtype and, below, a stride that the loop takes
+  bool constant = false;     // one element for the whole call, converted once
+  CastLoop first = nullptr;  // memory -> loop (inputs), loop -> memory (output) ...
+  CastLoop second = nullptr;  // ... if it needs two steps, through a 16-bit float
   int64_t item = 0;           // bytes of an element in the loop
   int64_t middle = 0;         // bytes of the element between two steps
 };
@@ -62,13 +63,13 @@ struct Job {
   int operands;
   char* base[kOperands];
   Conversion conversions[kOperands];
-  int64_t loop_strides[kOperands];  // what the loop is told
+  int64_t loop_strides[kOperands];  // what the loop gets
   bool direct = true;               // no operand needs a buffer
-  bool past_caches = false;         // the output gets one all the same: see past_caches.h
+  bool past_caches = false;         // the output gets a buffer all the same: see past_caches.h
   ScalarBits scalars[kOperands];
 };
 
-// Inputs that are not of the operation's dtype are rounded to it first, then widened.
+// Inputs of another dtype are rounded to the operation's dtype first, then widened.
 Conversion input_conversion(Dtype from, Dtype operand) {
   const Dtype loop = loop_dtype(operand);
   const auto& casts = tables().casts;
@@ -122,8 +123,8 @@ void store(const Conversion& c, const char* buffer, char* destination, int64_t s
   }
 }
 
-// Elements [begin, end) of one row, block by block; `row` holds the operands' addresses at its
-// first element. `filled` counts the elements of the buffers of constants that are valid already.
+// Elements [begin, end) of one row, block by block. `row` holds the operands' addresses at the
+// row's first element. `filled` counts the valid elements in the buffers of constants.
 void run_row(const Job& job, char* const* row, int64_t begin, int64_t end, Buffers& buffers,
              int64_t& filled) {
   for (int64_t at = begin; at < end; at += kBlock) {
@@ -149,8 +150,8 @@ void run_row(const Job& job, char* const* row, int64_t begin, int64_t end, Buffe
   }
 }
 
-// `rows` whole rows that lie evenly apart, the first one at `first`; no operand needs a buffer.
-// The addresses stay in registers: reading back what was just written in other widths would take
+// `rows` whole rows at equal distances, starting at `first`; no operand needs a buffer. The
+// addresses stay in registers: storing them and loading them again with another width would take
 // longer than a short row.
 template <int kCount>
 void run_even_rows(const Job& job, char* const* first, int64_t rows) {
@@ -217,7 +218,7 @@ bool in_place(char* const* pointers, int inputs) {
   return std::find(pointers + 1, pointers + 1 + inputs, pointers[0]) != pointers + 1 + inputs;
 }
 
-// Elements [begin, end) of contiguous operands, whose result goes past the caches.
+// Elements [begin, end) of contiguous operands, with non-temporal stores.
 void run_past_caches(Loop loop, char* const* pointers, const int64_t* strides, int operands,
                      int64_t begin, int64_t end) {
   compute_past_caches(pointers[0], strides[0], begin, end,
@@ -228,8 +229,8 @@ void run_past_caches(Loop loop, char* const* pointers, const int64_t* strides, i
                       });
 }
 
-// One call of the loop when every operand is contiguous (or a number the loop understands) and of
-// the right dtype. False when it is not that simple.
+// Calls the loop once if every operand is contiguous (or a scalar that the loop takes) and of the
+// right dtype. Returns false otherwise.
 bool run_directly(const ElementwiseCall& call) {
   const Array& output = *call.output;
   const ElementwiseInfo& row = info(call.op);
@@ -313,7 +314,7 @@ void run_planned(const ElementwiseCall& call, const LoopEntry& entry) {
   }
   const int64_t n = job.plan.size;
   job.loop = loop_for(entry, n * call.output->itemsize() * job.operands);
-  // Rows of neighbouring elements alone, of which one operand repeats, became slower by it.
+  // Not for whole rows without buffers, for example a row added to each row: they became slower.
   const bool plain_rows =
       job.direct && std::none_of(job.loop_strides, job.loop_strides + job.operands,
                                  [](int64_t s) { return s == 0; });
@@ -332,7 +333,7 @@ namespace {
 constexpr int64_t kTransposedSize =
     65536;  // elements from which a transposed input is worth a copy
 
-// Large transposed inputs are first laid out like a contiguous output: the copy goes tile by tile.
+// Large transposed inputs are first copied to the layout of the output, tile by tile.
 bool run_with_copies(const ElementwiseCall& call) {
   if (call.output->size() < kTransposedSize || !call.output->is_contiguous()) return false;
   ElementwiseCall changed = call;

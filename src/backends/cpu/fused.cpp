@@ -1,4 +1,4 @@
-// The slot of fused chains: blocks over threads, and reductions of what the blocks compute.
+// The slot of fused chains: runs blocks on threads, and reduces what the blocks compute.
 #include <atomic>
 #include <cstring>
 #include <optional>
@@ -30,8 +30,8 @@ void run_map(const FusedCall& call) {
       });
 }
 
-// Gives a reduction the program's values. Short pieces that follow each other are served from
-// blocks computed ahead.
+// Gives a reduction the program's values. Short consecutive ranges are served from blocks that were
+// computed ahead.
 class FusedSource final : public ReduceSource {
  public:
   explicit FusedSource(const BlockProgram& program) : program_(program), id_(++ids()) {}
@@ -78,8 +78,8 @@ class FusedSource final : public ReduceSource {
   uint64_t id_;
 };
 
-// Whether reduced elements lie in short runs far from each other, which would be computed one by
-// one: the values are stored first.
+// Whether the reduced elements are short runs far from each other. Computing these one by one is
+// slow, so all values are stored first.
 bool is_scattered(const FusedCall& call) {
   constexpr int64_t kShort = 64;
   bool outer_reduced = false, kept_between = false;

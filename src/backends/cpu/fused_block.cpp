@@ -9,9 +9,9 @@ namespace catena::host {
 
 namespace {
 
-constexpr int64_t kCacheBytes = 32 * 1024;  // of the first level, for registers
+constexpr int64_t kCacheBytes = 32 * 1024;  // of the first-level cache, for registers
 constexpr int64_t kLeastBlock = 256, kMostBlock = 4096;
-constexpr int64_t kHeavy = 8;  // nanoseconds an element of an approximated function, roughly
+constexpr int64_t kHeavy = 8;  // nanoseconds an element of an approximated function, estimated
 
 int index_of(Dtype d) { return static_cast<int>(d); }
 bool is_narrow(Dtype d) { return is_float(d) && itemsize(d) == 2; }
@@ -130,14 +130,14 @@ void BlockProgram::add_outputs(const std::vector<Dtype>& wanted, const FusedProg
   }
 }
 
-// A register for every value that is not an output, reused after its last use.
+// Gives every value that is not an output a register, which is reused after the value's last use.
 void BlockProgram::place_registers() {
   std::vector<size_t> last(steps_.size(), 0);
   for (size_t v = 0; v < steps_.size(); ++v) {
     for (int k = 0; k < steps_[v].source_count; ++k) last[size_t(steps_[v].sources[k])] = v;
   }
   for (const BlockOutput& output : outputs_) last[size_t(output.value)] = steps_.size();
-  std::vector<bool> whole(steps_.size());  // constants that someone reads element by element
+  std::vector<bool> whole(steps_.size());  // constants that some step reads element by element
   for (const BlockStep& step : steps_) {
     for (int k = 0; k < step.source_count; ++k)
       if (!step.takes_scalars) whole[size_t(step.sources[k])] = true;
@@ -145,7 +145,7 @@ void BlockProgram::place_registers() {
   for (const BlockOutput& output : outputs_) whole[size_t(output.value)] = true;
   int singles = 0;
   std::vector<int> free;
-  int count = 1;  // register 0 is the place between two casts
+  int count = 1;  // register 0 holds the intermediate of a two-step cast
   for (size_t v = 0; v < steps_.size(); ++v) {
     BlockStep& step = steps_[v];
     const bool constant = step.input >= 0 && inputs_[size_t(step.input)].constant;
@@ -161,14 +161,15 @@ void BlockProgram::place_registers() {
         free.pop_back();
       }
     }
-    // Sources are freed after the result has its place: a loop never writes over what it reads.
+    // A source's register is freed only after the result has one, so a loop never overwrites what
+    // it reads.
     for (int k = 0; k < step.source_count; ++k) {
       const size_t source = size_t(step.sources[k]);
       const BlockStep& from = steps_[source];
       if (from.single) step.source_items[k] = 0;
       if (last[source] != v || from.place < 0) continue;
       if (from.input >= 0 && inputs_[size_t(from.input)].constant) continue;
-      last[source] = steps_.size() + 1;  // once
+      last[source] = steps_.size() + 1;  // free it once
       free.push_back(from.place);
     }
   }

@@ -1,6 +1,6 @@
-// Fused chains on the CPU: the program interpreted block by block. A block's values lie in the
-// first-level cache, so that memory is passed once; the steps are the loops of the single
-// operations, so that results are theirs bit for bit.
+// Fused chains on the CPU: the program is interpreted block by block. The values of a block stay in
+// the first-level cache, so memory is read and written once. Each step runs the loop of the single
+// operation, so the results are the same bits.
 #pragma once
 
 #include <memory>
@@ -15,43 +15,43 @@ namespace catena::host {
 struct BlockInput {
   const char* base = nullptr;
   CastLoop load = nullptr;  // memory -> the dtype of the loops
-  bool direct = false;      // may be read where it is
-  bool constant = false;    // one element for all
+  bool direct = false;      // may be read in memory
+  bool constant = false;    // one element for the whole call
   int64_t item = 0;         // in memory
   int ndim = 0;             // collapsed dimensions, outermost first
   int64_t shape[kMaxDims], strides[kMaxDims];
 };
 
 struct BlockStep {
-  Loop loop = nullptr;                         // null: a cast by `first` and `second`, or an input
-  CastLoop first = nullptr, second = nullptr;  // of a cast; of a loop's result: its rounding
-  int64_t middle = 0;                          // bytes of an element between the two
+  Loop loop = nullptr;                         // null: an input, or a cast by `first` and `second`
+  CastLoop first = nullptr, second = nullptr;  // steps of a cast, or rounding of a result
+  int64_t middle = 0;                          // bytes of an element between `first` and `second`
   int input = -1;
   int sources[3] = {-1, -1, -1};
   int source_count = 0;
   int64_t source_items[3] = {0, 0, 0};
-  int64_t item = 0;  // of the result, in the loops
-  int place = -1;    // register; -1: none needed
-  int output = -1;   // its result is this output as it is
+  int64_t item = 0;  // bytes of an element of the result, in the loops
+  int place = -1;    // register; -1: none
+  int output = -1;   // the step writes this output directly
   bool takes_scalars = false;
-  bool single = false;  // a constant that is only read by loops that repeat one element
+  bool single = false;  // a constant that is only read by loops that take scalars
 };
 
 struct BlockOutput {
   int value;
-  CastLoop store;  // null: the step has written it
+  CastLoop store;  // null: the step has already written it
   int64_t item;
 };
 
 // A program bound to the arrays of one call; shared by the call's threads.
 class BlockProgram {
  public:
-  // `output` gives the dtype in which each output is wanted.
+  // `wanted` is the dtype of each output.
   BlockProgram(const FusedCall& call, const std::vector<Dtype>& wanted);
 
   int64_t size() const { return size_; }
   int64_t block() const { return block_; }    // elements
-  int64_t weight() const { return weight_; }  // nanoseconds an element, roughly
+  int64_t weight() const { return weight_; }  // nanoseconds an element, estimated
   size_t scratch_bytes() const { return scratch_bytes_; }
 
  private:
@@ -61,7 +61,7 @@ class BlockProgram {
   void add_outputs(const std::vector<Dtype>& wanted, const FusedProgram& program);
   void place_registers();
 
-  std::vector<BlockStep> steps_;  // one a value
+  std::vector<BlockStep> steps_;  // one for each value
   std::vector<BlockInput> inputs_;
   std::vector<BlockOutput> outputs_;
   Shape shape_;
@@ -74,7 +74,7 @@ class BlockProgram {
 class BlockRun {
  public:
   explicit BlockRun(const BlockProgram& program);
-  // Elements [first, first + n) into outputs[k], which are those of element `first`.
+  // Computes elements [first, first + n) into outputs[k], which points to element `first`.
   void run(int64_t first, int64_t n, char* const* outputs);
 
  private:

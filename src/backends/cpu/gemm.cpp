@@ -1,4 +1,4 @@
-// Cuts products into the pieces of loops/products.cpp, and into parts for threads. See gemm.h.
+// Cuts products into the tiles of loops/products.cpp, and into parts for threads. See gemm.h.
 #include "backends/cpu/gemm.h"
 
 #include <algorithm>
@@ -13,15 +13,15 @@ namespace catena::host {
 
 namespace {
 
-// Multiplications and additions below which a further thread costs more than it saves, of all and
-// of one thread's part (docs/decisions.md).
+// Numbers of multiplications and additions, for a whole product and for one thread's part. Below
+// them another thread costs more than it saves (docs/decisions.md).
 constexpr int64_t kParallelProduct = int64_t{1} << 20, kPartOfProduct = int64_t{1} << 19;
 
-constexpr int64_t kDepth = 384;  // of a packed block, in float; half of it in double
-// Rows of a that are used together: they stay in the second cache beside what is fetched of b. Up
-// to kOneBlock rows are not divided, for then no packed b has to be kept.
+constexpr int64_t kDepth = 384;  // of a packed block of float; half of it for double
+// Rows of a that are used together: they stay in the second-level cache beside the lines that are
+// fetched from b. Up to kOneBlock rows are one block, because then b need not be kept packed.
 constexpr int64_t kBlockRows = 224, kOneBlock = 448;
-constexpr int64_t kBlockColumns = 2048;  // of b, where they serve several blocks of rows
+constexpr int64_t kBlockColumns = 2048;  // of b, if several blocks of rows use them
 constexpr int64_t kWriting = 160, kSecondCache = int64_t{1} << 20;  // lines; bytes
 constexpr int64_t kFewDots = 12, kDotDepth = 2048;  // rows or columns; elements that stay in caches
 
@@ -30,7 +30,7 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 const GemmLoops<float>& loops_of(float) { return tables().gemm_float; }
 const GemmLoops<double>& loops_of(double) { return tables().gemm_double; }
 
-// Memory of a thread for packed blocks, kept for the next product.
+// A thread's memory for packed blocks, kept for the next product.
 class Scratch {
  public:
   template <class T>
@@ -52,14 +52,14 @@ class Scratch {
   size_t size_ = 0;
 };
 
-// `total` in equal parts, the i-th from begin(i) to begin(i + 1), all of them at most `most` long.
+// `total` in equal parts of at most `most`; part i is from begin(i) to begin(i + 1).
 struct Even {
   int64_t total, parts;
   Even(int64_t total, int64_t most) : total(total), parts(ceil_div(total, most)) {}
   int64_t begin(int64_t i) const { return total * i / parts; }
 };
 
-// One thread's part of a product, c by rows.
+// One thread's part of a product; c is stored by rows.
 template <class T>
 class Part {
  public:
@@ -83,8 +83,8 @@ class Part {
   }
 
  private:
-  // A packed row of a is used by each panel of b: with few of them it is read where it lies. So is
-  // a matrix b that is used few times, or that the first cache or the registers hold.
+  // Each panel of b uses a packed row of a. With few panels a is read unpacked. So is b if it is
+  // used few times, or if the first-level cache or the registers hold it.
   static constexpr int64_t kAcrossPanels = 4, kRowPanels = 48, kSmallMatrix = 8192;
 
   const T* a_at(int64_t i, int64_t l) const { return g_.a + i * g_.a_row + l * g_.a_column; }
@@ -92,11 +92,11 @@ class Part {
 
   void block(int64_t j, int64_t columns, int64_t l, int64_t depth) {
     if (g_.k <= loops_.shallow && !a_across_) return shallow(j, columns);
-    // Tiles of little depth write more than they read: they go along the rows of c, by all of b.
+    // Tiles of little depth write more than they read, so a row of tiles is multiplied by all of b.
     if (depth <= kWriting && columns * depth * int64_t(sizeof(T)) <= kSecondCache)
       return along_rows(j, columns, l, depth);
     const Even rows(g_.m, g_.m <= kOneBlock ? kOneBlock : kBlockRows);
-    // With one block of rows a panel of b is used up before the next one is packed.
+    // With one block of rows each panel of b is finished before the next one is packed.
     const bool one = rows.parts == 1;
     Right right = right_block(j, columns, l, depth, one ? 1 : ceil_div(columns, unit_));
     for (int64_t part = 0; part < rows.parts; ++part) {
@@ -112,8 +112,8 @@ class Part {
       }
     }
   }
-  // A result in far memory is written along its rows, a few at a time: pieces of all rows would
-  // take five times as long.
+  // A result larger than the cache is written a few rows at a time. Writing panel by panel over all
+  // rows would take five times as long.
   void shallow(int64_t j, int64_t columns) {
     const bool near = g_.m * columns * int64_t(sizeof(T)) <= kSecondCache;
     const Right right = right_block(j, columns, 0, g_.k, ceil_div(columns, unit_));
@@ -139,7 +139,8 @@ class Part {
     }
   }
 
-  // Columns j.. and lines l.. of b, whose panels are packed into slots as they are met.
+  // Columns from j and lines from l of b. Their panels are packed into slots when they are first
+  // used.
   struct Right {
     int64_t j, columns, l, depth, slot_size;
     T* slots;
@@ -152,15 +153,15 @@ class Part {
     const T* data;
     int64_t row, j, width;
   };
-  // The part of the rows of tile t + 1 that comes while tile t passes by panel p. Rows that the
-  // second cache holds come fast enough by themselves.
+  // The share of the rows of tile t + 1 to prefetch while tile t is multiplied by panel p. Rows
+  // that fit the second-level cache need no prefetch.
   Ahead<T> next_rows(const Even& tiles, int64_t t, int64_t p, int64_t l, int64_t depth) const {
     const bool near = g_.m * g_.k * int64_t(sizeof(T)) <= kSecondCache;
     if (near || a_across_ || t + 1 == tiles.parts || p * unit_ >= depth) return {};
     const int64_t i = tiles.begin(t + 1);
     return {a_at(i, l + p * unit_), g_.a_row, tiles.begin(t + 2) - i};
   }
-  // The t-th of `parts` of the lines from which panel p will be packed or read.
+  // The t-th of `parts` shares of the lines from which panel p will be packed or read.
   Ahead<T> next_panel(const Right& r, int64_t slot, int64_t p, bool pack, int64_t t,
                       int64_t parts) const {
     if (p * unit_ >= r.columns) return {};
@@ -217,14 +218,14 @@ class Part {
   T* packed_a_ = nullptr;
 };
 
-// The same product as c^T = b^T a^T.
+// The same product, written as c^T = b^T a^T.
 template <class T>
 Gemm<T> transposed(const Gemm<T>& g) {
   return {g.n,        g.m,     g.k, g.b,        g.b_column, g.b_row,     g.a,
           g.a_column, g.a_row, g.c, g.c_column, g.c_row,    g.accumulate};
 }
 
-// A row of the result, c by rows: memory passes by once, b in the direction in which it lies.
+// A row of the result. Memory is read once, b in its storage order.
 template <class T>
 void vector_product(const Gemm<T>& g) {
   std::unique_ptr<T[]> copy;
@@ -245,15 +246,16 @@ void vector_product(const Gemm<T>& g) {
   });
 }
 
-// Whether the rows of a times the columns of b, both contiguous along the depth, are a matter of
-// dot products: tiles of so few columns would leave parts of their vectors empty.
+// Whether to compute the product as dot products of rows of a and columns of b, which are both
+// contiguous along the depth. With so few rows or columns tiles would leave parts of their vectors
+// empty.
 template <class T>
 bool few_dots(const Gemm<T>& g) {
   return g.a_column == 1 && g.b_row == 1 && std::min(g.m, g.n) <= kFewDots &&
          g.k >= 16 * loops_of(T{}).lanes;
 }
 
-// Rows begin to end of c, which are more than its columns.
+// Rows [begin, end) of c, which has more rows than columns.
 template <class T>
 void dot_tiles(const Gemm<T>& g, int64_t begin, int64_t end) {
   const GemmLoops<T>& loops = loops_of(T{});
@@ -315,8 +317,8 @@ Parts parts_of_product(int64_t m, int64_t n, int64_t k, int64_t unit, int thread
   const double work = double(m) * double(n) * double(k);
   if (threads <= 1 || work < double(kParallelProduct)) return {1, 1};
   threads = int(std::min<double>(threads, work / double(kPartOfProduct)));
-  // The largest part decides; each packs its operands by itself, which costs as much as some
-  // multiplications an element.
+  // The largest part decides. Each part packs its own operands, which costs as much as several
+  // multiplications for each element.
   constexpr double kPacking = 10;
   Parts best{1, 1};
   double least = 0;

@@ -22,13 +22,13 @@ struct Gemm {
 void gemm(const Gemm<float>& g);
 void gemm(const Gemm<double>& g);
 
-// How many parts a product is cut into, each for a thread: rows times columns.
+// How many parts a product is cut into, one for each thread: rows times columns.
 struct Parts {
   int rows, columns;
   int count() const { return rows * columns; }
 };
-// The cut for at most `threads` threads: one part where the product is too small for more. Columns
-// are cut at multiples of `unit`.
+// The partition for at most `threads` threads: one part if the product is too small for more.
+// Columns are cut at multiples of `unit`.
 Parts parts_of_product(int64_t m, int64_t n, int64_t k, int64_t unit, int threads);
 
 }  // namespace catena::host

@@ -10,8 +10,8 @@ namespace catena::host {
 
 namespace {
 
-constexpr int64_t kShortStrip = 8;     // elements not worth the call of a loop
-constexpr int64_t kTakeBlock = 65536;  // positions worth keeping for the next row
+constexpr int64_t kShortStrip = 8;     // elements for which calling a loop does not pay
+constexpr int64_t kTakeBlock = 65536;  // positions that are kept for the next row
 
 // to[j] = from[positions[j]], positions inside the extent.
 template <class Item>
@@ -59,14 +59,14 @@ void take(const TakeCall& call) {
   char* to = static_cast<char*>(output.raw_data());
   const OutOfRange rule = static_cast<OutOfRange>(mode);
   const int threads = threads_for(outer * count * (1 + bytes / 8));
-  // A short list that is used often is resolved once, a long one piece by piece.
+  // A short list that is used often is resolved once, a long one in pieces.
   std::vector<int64_t> resolved(outer > 1 && count <= kTakeBlock ? size_t(count) : 0);
   with_indices(indices, [&](const auto* positions) {
     if (!resolved.empty()) {
       const int64_t* places = resolve_all(positions, count, extent, rule, resolved.data());
       if (places != resolved.data()) std::copy_n(places, count, resolved.data());
     }
-    // Flat over (outer, position), so that a single long list is shared out too.
+    // Flat over (outer, position), so that threads also share a single long list.
     parallel_ranges(outer * count, 256, threads, [&](int64_t begin, int64_t end) {
       int64_t block[kPositionPiece];
       for (int64_t at = begin; at < end;) {
@@ -86,7 +86,7 @@ void take(const TakeCall& call) {
 
 namespace {
 
-// Elements of one strip of slices, position by position: to[p, k] += from[j, k].
+// One strip of the slices, position by position: to[p, k] += from[j, k].
 template <class T, class I>
 void add_slices(T* to, const I* positions, int64_t count, int64_t extent, const T* from,
                 int64_t inner, int64_t begin, int64_t end) {
@@ -129,8 +129,8 @@ void scatter_add(const ScatterAddCall& call) {
     T* to = target.data<T>();
     const T* from = values.data<T>();
     with_indices(indices, [&](const auto* positions) {
-      // Threads share out the columns of the slices: no two write one element, and repeated
-      // positions add up in the order of the indices.
+      // Threads share the columns of the slices. No two threads write one element, and repeated
+      // positions are added in the order of the indices.
       const int threads = threads_for(values.size() * 2);
       const int64_t strip = std::max<int64_t>(16, (inner + threads - 1) / threads);
       const int64_t strips = (inner + strip - 1) / strip;

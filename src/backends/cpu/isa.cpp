@@ -63,8 +63,8 @@ int best_level() {
 }
 
 #ifdef CATENA_HAVE_STREAMING_v3
-// Vectors of 256 bits where memory is the limit: they pass large operands on faster than those of
-// 512 (docs/decisions.md). The results are the same bits.
+// Where memory is the limit, vectors of 256 bits are faster on large operands than vectors of 512
+// (docs/decisions.md). The results are the same bits.
 void use_narrower_vectors(Tables& tables) {
   static Tables narrower;
   v3::fill_arithmetic_int(narrower);
@@ -90,8 +90,8 @@ void use_narrower_vectors(Tables& tables) {
 }
 #endif
 
-// Builds for this machine alone that have tests also have the products of older processors, so that
-// CATENA_CPU_ISA chooses those there.
+// Native builds with tests also have the products of older processors, so that CATENA_CPU_ISA can
+// choose them.
 void use_older_products([[maybe_unused]] Tables& tables) {
 #ifdef CATENA_HAVE_OLDER_PRODUCTS
   const std::vector<int> levels = {2, 3, 4};
@@ -105,10 +105,9 @@ Tables make_tables() {
   Tables tables{};
   const int level = best_level(),
             possible = level_of_kernels(level_of_processor(), nullptr, kLevels);
-  CATENA_CHECK(DeviceError, level != 0,
-               "the CPU loops of this build are for processors of x86-64-v", kLevels.front(),
-               " and later, this one is x86-64-v", level_of_processor(),
-               ": catena was built on another machine; build it on this one, or for all processors "
+  CATENA_CHECK(DeviceError, level != 0, "the CPU kernels of this build need x86-64-v",
+               kLevels.front(), ", this processor has x86-64-v", level_of_processor(),
+               ": catena was built for other machines; build it on this one, or for all processors "
                "with -DCATENA_CPU_ISA=all");
   if (level < possible)
     logging::warning("CATENA_CPU_ISA=", std::getenv("CATENA_CPU_ISA"),
@@ -138,7 +137,7 @@ Tables make_tables() {
   return tables;
 }
 
-// By the level of tables(), which fails where this build has none for the processor.
+// Follows the level of tables(), which fails if this build has none for the processor.
 NormalizationTables make_normalization_tables() {
   NormalizationTables made{};
   tables();

@@ -24,14 +24,14 @@ if(CATENA_SANITIZE)
 else()
   set(optimization -O3)
 endif()
-# Loops that wait for memory are those of v3 where v4 is used (see isa.cpp): on the native build of
-# such a processor nothing else of v3 is compiled.
+# On processors of v4, loops that are bound by memory use the v3 build (see isa.cpp). A native build
+# for such a processor compiles nothing else of v3.
 set(CATENA_ISA_STREAMING)
 if(CATENA_ISA_LEVELS STREQUAL "v4")
   set(CATENA_ISA_STREAMING v3)
 endif()
 
-# Tests run the products of older processors, too.
+# Tests also run the products of older processors.
 set(CATENA_ISA_PRODUCTS)
 if(CATENA_TESTS AND CATENA_ISA_LEVELS STREQUAL "v4" AND NOT CATENA_SANITIZE)
   set(CATENA_ISA_PRODUCTS v2 v3)

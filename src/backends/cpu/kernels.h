@@ -1,4 +1,4 @@
-// The CPU providers of the slots; the headers of catena/kernels say what each does.
+// The CPU providers of the slots. The headers of catena/kernels say what each one does.
 #pragma once
 
 #include "catena/array/array.h"
@@ -21,8 +21,8 @@ namespace catena::host {
 
 void elementwise(const ElementwiseCall& call);
 void fused(const FusedCall& call);
-// Whether walking the array in C order jumps from cache line to cache line though another order
-// would not: a large one is copied first, tile by tile.
+// Whether walking the array in C order jumps from cache line to cache line although another order
+// would not. A large array of this kind is copied first, tile by tile.
 bool is_transposed(const Array& input);
 void copy(const CopyCall& call);
 void fill(const FillCall& call);

@@ -1,4 +1,5 @@
-// The matmul slot: floats by gemm.h (16-bit ones through float buffers), integers and bool by rows.
+// The matmul slot: gemm.h for floats (16-bit ones through float buffers), rows for integers and
+// bool.
 #include <memory>
 
 #include "backends/cpu/gemm.h"
@@ -33,7 +34,7 @@ CastLoop cast(Dtype from, Dtype to) {
   return tables().casts[static_cast<int>(from)][static_cast<int>(to)];
 }
 
-// Rows of m one after the other, converted.
+// The rows of m in order, converted.
 template <class T>
 std::unique_ptr<T[]> packed(const Matrix& m, Dtype from, Dtype to) {
   std::unique_ptr<T[]> result(new T[size_t(m.rows * m.columns)]);
@@ -99,7 +100,7 @@ void multiply_float(const Product& p) {
   finish<T>(c, p.c.rows, p.c.columns, c_row, c_column, reinterpret_cast<const T*>(p.bias), p.relu);
 }
 
-// In float, rounded once at the end.
+// Computes in float and rounds once at the end.
 void multiply_half(const Product& p) {
   const auto a = packed<float>(p.a, p.dtype, Dtype::kFloat32),
              b = packed<float>(p.b, p.dtype, Dtype::kFloat32);
@@ -189,7 +190,7 @@ void matmul(const MatmulCall& call) {
   };
   const Product first = product(0);
   const int64_t work = first.c.rows * first.c.columns * std::max<int64_t>(first.a.columns, 1) / 8;
-  // Small matrices of a batch go to threads one by one, large ones share all threads.
+  // Each small matrix of a batch is computed by one thread; all threads share a large one.
   const int threads = batch > 1 && work < 2 * kParallelWork ? threads_for(batch * work) : 1;
   parallel_for(batch, threads, [&](int64_t i) { multiply(product(i)); });
 }

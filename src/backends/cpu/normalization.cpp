@@ -1,5 +1,5 @@
 // Batch normalization. A batch is cut into pieces of fixed sizes, whose statistics are merged in
-// order: results do not depend on the number of threads.
+// order, so the results do not depend on the number of threads.
 #include <cmath>
 #include <vector>
 
@@ -23,22 +23,23 @@ const NormalizationLoops<double>& loops() {
   return normalization_tables().of_double;
 }
 
-// Rows of a piece whose columns are the channels: few enough to stay in a core's caches, enough to
-// make the statistics of a piece small beside it.
+// Rows of a piece whose columns are the channels: few enough to stay in a core's caches, and enough
+// that the statistics of a piece are small compared with it.
 int64_t rows_of_piece(int64_t channels) {
   constexpr int64_t kElements = 8192, kFewest = 64;
   return std::clamp(kElements / channels, kFewest, kLongestPiece);
 }
 
 struct Piece {
-  int64_t first;  // element
+  int64_t first;  // position of the first element
   int64_t rows, columns;
-  int64_t channel;  // the first
-  int64_t partial;  // where the piece's statistics go, of one channel or of `columns`
+  int64_t channel;  // the first channel
+  int64_t partial;  // index of the piece's statistics, one or `columns` of them
   int64_t size() const { return rows * columns; }
 };
 
-// The pieces of a batch, and where their statistics are kept: `partials()` numbers a statistic.
+// The pieces of a batch and the layout of their statistics; partials() is the number of each
+// statistic.
 class Pieces {
  public:
   explicit Pieces(const ChannelLayout& layout) : l_(layout) {
@@ -49,7 +50,7 @@ class Pieces {
     per_row_ = (extent + step_ - 1) / step_;
     count_ = columns_ ? per_row_ : l_.outer * l_.channels * per_row_;
   }
-  // Which of the loops takes them.
+  // Index of the loop that takes these pieces.
   int kind() const { return columns_; }
   int64_t longest() const { return columns_ ? step_ * l_.channels : std::min(step_, l_.inner); }
   int64_t partials() const { return columns_ ? count_ * l_.channels : count_; }
@@ -67,13 +68,13 @@ class Pieces {
   void parallel(const F& body) const {
     parallel_ranges(count_, 1, threads_for(l_.count() * l_.channels), body);
   }
-  // Calls body(channel) for all channels; each goes over its partials.
+  // Calls body(channel) for all channels; each call reads the channel's partials.
   template <class F>
   void each_channel(const F& body) const {
     constexpr int64_t kMergeCost = 4;
     parallel_for(l_.channels, threads_for(partials() * kMergeCost), body);
   }
-  // Calls merge(partial, elements) for those of a channel, in order.
+  // Calls merge(partial, elements) for the partials of a channel, in order.
   template <class F>
   void of_channel(int64_t channel, const F& merge) const {
     if (columns_) {
@@ -93,7 +94,7 @@ class Pieces {
   int64_t step_, per_row_, count_;
 };
 
-// Statistics of n numbers; merging is Chan's formula (see loops/normalization.cpp).
+// Statistics of n numbers, merged with Chan's formula (see loops/normalization.cpp).
 struct Moments {
   double n = 0, mean = 0, squares = 0;
   void merge(double other_n, double other_mean, double other_squares) {
@@ -124,7 +125,7 @@ std::vector<Moments> moments_of(const Pieces& pieces, const Array& x, int64_t ch
   return result;
 }
 
-// One number a channel, or the same number for all where there is no array.
+// One number for each channel, or the same number for all if there is no array.
 template <class C>
 class PerChannel {
  public:
@@ -154,7 +155,7 @@ void store_statistics(const BatchNormalizationCall& call, const std::vector<Mome
   }
 }
 
-// What an element goes through, whatever the statistics are from.
+// What is applied to each element, for batch and for running statistics alike.
 struct Application {
   const Array *x, *residual, *y;
   bool relu;
@@ -209,7 +210,7 @@ void normalize_fixed(const FixedBatchNormalizationCall& call) {
            shift.data());
 }
 
-// Sums over a channel of g, and of g * (x - mean).
+// Sums of g and of g * (x - mean) over each channel.
 struct GradientSums {
   double g = 0, gx = 0;
 };

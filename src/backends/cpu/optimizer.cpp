@@ -1,4 +1,4 @@
-// One step of an update rule over contiguous parameters, and what belongs to loss scales.
+// One step of an update rule over contiguous parameters, and the kernels of loss scaling.
 #include <atomic>
 
 #include "backends/cpu/kernels.h"
@@ -23,7 +23,7 @@ double step_of(const OptimizerCall& call) {
   return call.counter ? *call.counter->data<double>() + 1 : number(call.step);
 }
 
-// Position among the floating dtypes; DtypeError for others.
+// Index among the floating dtypes; DtypeError for others.
 int float_index(const char* who, Dtype dtype) {
   static_assert(kFirstFloatDtype == static_cast<int>(Dtype::kFloat16) &&
                 kFirstFloatDtype + kFloatDtypes - 1 == static_cast<int>(Dtype::kFloat64));
@@ -38,7 +38,7 @@ char* address(const Array* array, int64_t element) {
                           : static_cast<char*>(array->raw_data()) + element * array->itemsize();
 }
 
-// Elements from `begin` on.
+// The elements from `begin` on.
 RuleBlock block_at(const OptimizerCall& call, int64_t begin) {
   RuleBlock block{};
   block.parameter = address(call.parameter, begin);

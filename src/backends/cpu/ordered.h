@@ -8,7 +8,7 @@
 
 namespace catena::host {
 
-// Calls f(O{}) with the order of a dtype's elements.
+// Calls f(O{}) with the order O of a dtype's elements.
 template <class F>
 void visit_order(Dtype dtype, const F& f) {
   switch (dtype) {

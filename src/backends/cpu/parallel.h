@@ -9,15 +9,15 @@
 
 namespace catena::host {
 
-// Number of threads worth using for `work` units of about a nanosecond each; 1 inside a parallel
-// region. Below the threshold nothing but one comparison is paid.
+// The number of threads that pays for `work` units of about a nanosecond each; 1 inside a parallel
+// region. Small work costs one comparison.
 inline constexpr int64_t kParallelWork = 65536;
 inline int threads_for(int64_t work) {
   if (work < kParallelWork || in_parallel()) return 1;
   return static_cast<int>(std::min<int64_t>(cpu_threads(), work / (kParallelWork / 4)));
 }
 
-// Calls f(i) for i of [0, n), spread over `threads`. f must not throw.
+// Calls f(i) for i of [0, n) on `threads` threads. f must not throw.
 template <class F>
 void parallel_for(int64_t n, int threads, const F& f) {
   const int pieces = int(std::min<int64_t>({n, threads, kMaxPieces}));
@@ -38,7 +38,7 @@ void parallel_for(int64_t n, int threads, const F& f) {
   run_pieces(pieces, piece, &job);
 }
 
-// Calls f(begin, end) for at most `threads` ranges that together are [0, n); their inner bounds are
+// Calls f(begin, end) for at most `threads` ranges that together are [0, n). Their inner bounds are
 // multiples of `unit`.
 template <class F>
 void parallel_ranges(int64_t n, int64_t unit, int threads, const F& f) {

@@ -1,5 +1,5 @@
-// Sizes from which memory is the limit, and stores that go past the caches: for results that would
-// not stay there, of which memory then need not be read first.
+// Non-temporal stores for results that the caches would not hold, which saves reading the old lines
+// from memory; and the sizes from which memory is the limit.
 #pragma once
 
 #include <algorithm>
@@ -12,13 +12,14 @@
 
 namespace catena::host {
 
-// Bytes that do not stay in the caches of a core: loops and tiles for memory are taken from here.
+// From this size on an operand does not stay in a core's caches, and loops and tiles for memory are
+// used.
 inline constexpr int64_t kPastCoreCaches = int64_t{4} << 20;
-// Bytes of a result that no cache holds.
+// From this size on no cache holds a result.
 inline constexpr int64_t kPastCaches = int64_t{32} << 20;
 
-// Copies from a buffer. Whole lines only are written past the caches: a line is written in one of
-// the two ways, and parts of lines stay for what is written next to them.
+// Copies from a buffer, with non-temporal stores for whole cache lines. Partial lines are stored
+// normally, because one line must not be written both ways.
 inline void store_past_caches(char* to, const char* from, int64_t bytes) {
 #ifdef __SSE2__
   constexpr int64_t kLine = 64;
@@ -37,15 +38,15 @@ inline void store_past_caches(char* to, const char* from, int64_t bytes) {
   std::memcpy(to, from, size_t(bytes));
 }
 
-// After the last store of a thread, so that others see them in order.
+// To be called after a thread's last store, so that other threads see the stores in order.
 inline void finish_past_caches() {
 #ifdef __SSE2__
   _mm_sfence();
 #endif
 }
 
-// Elements [begin, end) of a result of `item` bytes each: compute(buffer, first, n) puts n of them
-// into a buffer from which they are written.
+// Writes elements [begin, end) of a result, `item` bytes each. compute(buffer, first, n) computes n
+// of them into a buffer.
 template <class F>
 void compute_past_caches(char* result, int64_t item, int64_t begin, int64_t end, const F& compute) {
   constexpr int64_t kBytes = 4096;

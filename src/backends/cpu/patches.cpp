@@ -1,5 +1,5 @@
-// The windows of a convolution as a matrix, and their sums back into the image: plain copies and
-// additions, in the order in which the patches lie in memory. See catena/kernels/convolution.h.
+// The windows of a convolution as a matrix, and their sums added back into the image. Both are
+// plain copies and additions in the memory order of the patches. See catena/kernels/convolution.h.
 #include <cstring>
 #include <memory>
 
@@ -29,7 +29,7 @@ struct Layout {
     }
   }
   int64_t row(int64_t i, int64_t y) const { return y * stride[0] - pad[0] + i * dilation[0]; }
-  // Positions [begin, end) of a row of the result that see columns of the image at tap j.
+  // The positions [begin, end) of a result row that read columns of the image at tap j.
   void inside(int64_t j, int64_t& begin, int64_t& end) const {
     const int64_t shift = j * dilation[1] - pad[1];  // column = x * stride + shift
     begin = shift >= 0 ? 0 : std::min(out[1], (-shift + stride[1] - 1) / stride[1]);
@@ -52,7 +52,7 @@ void zero_line(T* to, int64_t step, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i * step] = T{};
 }
 
-// Row y of the result at tap (i, j) of channel c: along the columns.
+// Row y of the result at tap (i, j) of channel c, along the columns.
 template <class T>
 void gather_row(const Layout& l, const T* image, T* patches, int64_t i, int64_t j, int64_t y) {
   T* const to = patches + i * l.at[2] + j * l.at[3] + y * l.at[4];
@@ -67,7 +67,7 @@ void gather_row(const Layout& l, const T* image, T* patches, int64_t i, int64_t 
   zero_line(to + end * l.at[5], l.at[5], l.out[1] - end);
 }
 
-// All channels that position (y, x) sees at each tap: along the channels.
+// All channels that position (y, x) reads at each tap, along the channels.
 template <class T>
 void gather_position(const Layout& l, const T* image, T* patches, int64_t y, int64_t x) {
   for (int64_t i = 0; i < l.kernel[0]; ++i) {
@@ -103,7 +103,7 @@ void gather(const Layout& l, const T* image, T* patches) {
   });
 }
 
-// The sums of one image, channels [first, first + count), in the compute type.
+// Sums over one image, channels [first, first + count), in the compute type.
 template <class T, class Sum>
 void add_patches(const Layout& l, const T* patches, int64_t count, Sum* sums, int64_t channel_step,
                  int64_t row_step, int64_t column_step) {
@@ -140,7 +140,7 @@ void store_sums(const Layout& l, const Sum* sums, T* image, int64_t count, bool 
       }
 }
 
-// Channels are added together where they lie side by side, else each is a piece of its own.
+// Adjacent channels are added together; otherwise each channel is a piece of its own.
 template <class T, class Sum>
 void scatter(const Layout& l, const T* patches, T* image, bool accumulate) {
   const int64_t together = l.channels_last() ? l.channels : 1;

@@ -7,7 +7,7 @@
 
 namespace catena::host {
 
-// A position of the index array as one inside [0, extent).
+// The position in [0, extent) that an element of the index array stands for.
 inline int64_t resolve(int64_t index, int64_t extent, OutOfRange mode) {
   if (index >= 0 && index < extent) return index;
   if (mode == OutOfRange::kClip) return index < 0 ? 0 : extent - 1;
@@ -18,8 +18,8 @@ inline int64_t resolve(int64_t index, int64_t extent, OutOfRange mode) {
 
 inline constexpr int64_t kPositionPiece = 512;  // positions resolved at a time
 
-// Resolves n positions into `places`; returns these, or the positions where all are fine as they
-// are. The sign of position | (extent - 1 - position) tells whether one is not.
+// Resolves n positions into `places` and returns them. Returns the given positions if none needs
+// resolving: the sign of position | (extent - 1 - position) says whether one does.
 template <class I>
 const int64_t* resolve_all(const I* positions, int64_t n, int64_t extent, OutOfRange mode,
                            int64_t* places) {

@@ -10,14 +10,15 @@
 
 namespace catena::host {
 
-// Positions among equal bytes of every thread's share of the items.
+// The next position for each byte value, of one thread.
 struct RadixCounts {
   int64_t of[256];
 };
 
-// `load(i)` gives item i of the input, `key(item)` its key, and store(place, item) puts it where it
-// belongs. Two buffers of n items are passed through in turn, the last of them is `first`, so that
-// `second` may be where store() writes to. Bytes that agree in all keys are left out.
+// load(i) returns item i of the input, key(item) its key, and store(place, item) writes it to its
+// sorted position. Passes alternate between two buffers of n items and the last buffer is `first`,
+// so `second` may be the memory that store() writes to. Bytes that are equal in all keys are
+// skipped.
 template <class Item, class Key, class Load, class KeyOf, class Store>
 class RadixSort {
  public:
@@ -41,7 +42,8 @@ class RadixSort {
   }
 
  private:
-  // Two passes or more: the first loads, the last stores, and between them items move to and fro.
+  // Two passes or more: the first one loads, the last one stores, and those between alternate
+  // between the buffers.
   void run_passes(const int* shifts, int passes, Item* first, Item* second) {
     const Item* from = nullptr;
     for (int p = 0; p < passes; ++p) {
@@ -67,11 +69,11 @@ class RadixSort {
     });
   }
 
-  // How often each byte occurs at each place, over all items: 32 bits where they do.
+  // Counts every byte value of every byte of the keys over all items, with 32-bit counters.
   void count_all() {
     std::unique_ptr<uint32_t[][kBytes][256]> counts(new uint32_t[size_t(threads_)][kBytes][256]());
     for (auto& byte : total_) std::fill(byte, byte + 256, 0);
-    // In shares that cannot overflow the counters.
+    // In ranges that cannot overflow the counters.
     constexpr int64_t kShare = int64_t{1} << 31;
     for (int64_t start = 0; start < n_; start += kShare * threads_) {
       const int64_t size = std::min(n_ - start, kShare * threads_);

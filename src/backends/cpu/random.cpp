@@ -14,7 +14,7 @@ namespace catena::host {
 namespace {
 
 constexpr int64_t kBlock = 1024;
-constexpr int64_t kDrawCost = 8;  // nanoseconds a block, roughly
+constexpr int64_t kDrawCost = 8;  // nanoseconds a block, estimated
 
 uint64_t first_block(const RandomBits& bits) {
   return bits.offset + (bits.base != nullptr ? *bits.base->data<uint64_t>() : 0);
@@ -34,7 +34,7 @@ void bits64(const RandomCall& call, uint64_t first) {
 }
 
 // f(first block, out, n) draws numbers of type C, which are rounded to the output's dtype. Ranges
-// begin at multiples of kBlock elements, so at a block's first.
+// begin at multiples of kBlock elements, so they begin with a block's first element.
 template <class C, class F>
 void floats(const RandomCall& call, uint64_t first, const F& f) {
   constexpr int64_t per = sizeof(C) == 8 ? 2 : 4;
@@ -80,7 +80,7 @@ void normal(const RandomCall& c, uint64_t first) {
   }
 }
 
-// Stores f(64 bits of element i) as T.
+// Stores f(64 random bits of element i) as T.
 template <class T, class F>
 void from_bits(const RandomCall& call, uint64_t first, const F& f) {
   T* out = call.output->data<T>();

@@ -1,4 +1,4 @@
-// Routines around sorting: elements of given ranks, places in sorted arrays, starts of runs.
+// Routines around sorting: elements of given ranks, positions in sorted arrays, starts of runs.
 #include <vector>
 
 #include "backends/cpu/ordered.h"
@@ -8,7 +8,7 @@ namespace catena::host {
 
 namespace {
 
-// Keys of the wanted ranks, by repeated partition of what lies above the one before.
+// Keys of the wanted ranks. Each rank partitions the elements above the previous one.
 template <class O>
 void pick_ranks(const typename O::U* row, int64_t n, const std::vector<int64_t>& ranks,
                 typename O::U* keys, typename O::U* out) {
@@ -33,7 +33,7 @@ void search(const Array& sorted, const Array& values, bool right, const Array& o
                     for (int64_t i = begin; i < end; ++i) {
                       const U key = O::rank(wanted[i]);
                       const U* base = in;
-                      // Halves without a branch that could be guessed wrong.
+                      // A binary search without a branch that could be mispredicted.
                       for (int64_t length = n; length > 0;) {
                         const int64_t half = (length + 1) / 2;
                         const U at = O::rank(base[half - 1]);

@@ -1,11 +1,12 @@
 // Reductions over any set of axes.
 //
-// The work is cut into segments of a fixed number of elements, whose results are combined in order:
-// a result depends neither on the number of threads nor on timing. Three forms: when a reduced axis
-// is the fastest in memory, whole rows are reduced; when a kept one is, rows of kept columns are
-// accumulated; when kept axes lie between reduced ones, the results of short rows are the columns,
-// so that memory is read in its order. Sums of doubles are combined pairwise, those of narrower
-// floats run in double, after some have been added in float (loops/reduce.cpp).
+// The work is cut into segments of a fixed number of elements, whose results are combined in order.
+// A result depends neither on the number of threads nor on timing. There are three forms. If a
+// reduced axis is the fastest in memory, whole rows are reduced. If a kept axis is the fastest,
+// rows of kept columns are accumulated. If kept axes are between reduced ones, the results of short
+// rows are the columns, so that memory is read in its order. Sums of doubles are combined pairwise.
+// Sums of narrower floats run in double, after a few elements have been added in float
+// (loops/reduce.cpp).
 #include <cstdlib>
 #include <vector>
 
@@ -14,7 +15,8 @@
 
 namespace catena::host {
 
-// Accumulators, which are lost, to output elements: scaled, added to what is there, rounded once.
+// Writes accumulators, which it overwrites, to output elements: scaled, added to the old value on
+// request, rounded once.
 void store_results(const ReduceJob& job, char* accumulators, char* output, int64_t stride,
                    int64_t n) {
   const auto sums = reinterpret_cast<double*>(accumulators);
@@ -78,7 +80,7 @@ ReduceLoopOp loop_op(ReduceOp op) {
 }
 bool is_sum(ReduceOp op) { return op == ReduceOp::kSum || op == ReduceOp::kSumOfSquares; }
 
-// Whether nothing that follows can change the result: a false in kAll, a true in kAny.
+// Whether no further element can change the result: a false in kAll, a true in kAny.
 bool decided(const ReduceJob& job, const char* partial) {
   return (job.op == ReduceOp::kAll && *partial == 0) || (job.op == ReduceOp::kAny && *partial != 0);
 }
@@ -120,7 +122,7 @@ void for_each_kept(const ReduceJob& job, int threads, const F& body) {
   });
 }
 
-// Rows of one piece that need no conversion: many results are stored at once.
+// Rows of one piece that need no conversion. Many results are stored together.
 void reduce_short_rows(const ReduceJob& job) {
   constexpr int64_t kRows = 256;
   const LoopPlan& kept = job.kept;
@@ -182,7 +184,7 @@ void reduce_rows(const ReduceJob& job) {
   });
 }
 
-// The identity of the operation everywhere, for an input without elements.
+// Stores the identity of the operation, for an input without elements.
 void reduce_nothing(const ReduceJob& job, const ReduceCall& call) {
   if (call.accumulate) return;
   fill({*call.output, Scalar(job.op == ReduceOp::kProd || job.op == ReduceOp::kAll ? 1 : 0)});
@@ -211,9 +213,9 @@ ReduceJob make_job(const ReduceCall& call, Dtype input) {
   return job;
 }
 
-// Where kept axes lie between reduced ones: the innermost reduced dimension leaves the plan and
-// becomes the rows whose results are columns. Long rows are read fast enough one by one, and rows
-// of booleans may be decided by their beginning.
+// For kept axes between reduced ones. The innermost reduced dimension is removed from the plan and
+// becomes the rows whose results are columns. Not for long rows, which are read fast enough one by
+// one, nor for all and any, which may stop early in a row.
 bool take_rows_as_columns(ReduceJob& job, int64_t kept_step) {
   constexpr int64_t kLongRow = 16384;
   LoopPlan& plan = job.reduced;
@@ -227,7 +229,7 @@ bool take_rows_as_columns(ReduceJob& job, int64_t kept_step) {
   return true;
 }
 
-// The kept and the reduced loops over an input of this shape, then the reduction itself.
+// Plans the kept and the reduced loops over an input of this shape, then runs the reduction.
 void run(ReduceJob& job, const ReduceCall& call, const Shape& shape, const Strides& strides) {
   Shape kept_shape, reduced_shape;
   Strides kept_in, kept_out, reduced_in;
@@ -274,7 +276,7 @@ void reduce_computed(const ReduceCall& call, const Shape& shape, ReduceSource& s
   job.computed = &source;
   job.convert = true;
   source.item = job.item;
-  // Addresses of an array that does not exist: only their differences are used.
+  // Addresses of an array that does not exist. Only their differences are used.
   job.input = reinterpret_cast<const char*>(uintptr_t{1} << 32);
   run(job, call, shape, contiguous_strides(shape, job.item));
 }

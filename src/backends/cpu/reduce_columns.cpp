@@ -9,15 +9,15 @@ namespace catena::host {
 namespace {
 
 constexpr int64_t kColumnBlock = 2048;  // columns accumulated together
-constexpr int64_t kColumnRows = 128;    // rows accumulated one by one before going pairwise
+constexpr int64_t kColumnRows = 128;  // rows accumulated in order before sums are combined pairwise
 
-// Address of element `index` (C order) of the reduced dimensions.
+// The address of element `index` (C order) of the reduced dimensions.
 class ReducedRows {
  public:
   ReducedRows(const LoopPlan& plan, int64_t index)
       : plan_(plan), cursor_(plan, index / plan.inner()), column_(index % plan.inner()) {}
   int64_t offset() const { return cursor_.offset(0) + column_ * plan_.inner_stride(0); }
-  // How many elements from here on lie evenly apart; advance() takes at most so many.
+  // How many elements from here on are at equal distances; advance() takes at most so many.
   int64_t even() const { return plan_.inner() - column_; }
   void advance(int64_t count) {
     column_ += count;
@@ -40,7 +40,7 @@ void set_identity(const ReduceJob& job, char* accumulators, int64_t n) {
                                                          accumulators, job.accumulator_size, n);
 }
 
-// One row of the form whose columns are results of rows.
+// Reduces one inner row, in the form whose columns are results of rows.
 void reduce_inner_row(const ReduceJob& job, const char* source, char* result) {
   alignas(64) char buffer[kRowBlock * 8];
   if (job.row_size <= job.row_block)
@@ -55,7 +55,7 @@ void reduce_inner_row(const ReduceJob& job, const char* source, char* result) {
   combiner.finish(result);
 }
 
-// Rows [begin, end) of n columns, each the result of an inner row, into accumulators.
+// Accumulates rows [begin, end) of n columns, where each element is the result of an inner row.
 void reduce_rows_of_rows(const ReduceJob& job, const char* base, int64_t n, int64_t begin,
                          int64_t end, char* accumulators) {
   const int64_t stride = job.kept.inner_stride(0), size = job.accumulator_size;
@@ -69,13 +69,14 @@ void reduce_rows_of_rows(const ReduceJob& job, const char* base, int64_t n, int6
   }
 }
 
-// Rows [begin, end) of n columns into accumulators.
+// Accumulates rows [begin, end) of n columns.
 void reduce_column_rows(const ReduceJob& job, const char* base, int64_t n, int64_t begin,
                         int64_t end, char* accumulators) {
   if (job.row_size > 1) return reduce_rows_of_rows(job, base, n, begin, end, accumulators);
   const int64_t stride = job.kept.inner_stride(0);
   const bool direct = !job.convert && (stride == job.item || n == 1);
-  // Eight rows in a buffer: the loops take so many at once, with another rounding than one by one.
+  // Eight rows in a buffer, because the loops add eight rows together and round differently than
+  // one by one.
   constexpr int64_t kBufferRows = 8;
   alignas(64) char buffer[kBufferRows * kColumnBlock * 8];
   ReducedRows rows(job.reduced, begin);
@@ -136,7 +137,7 @@ void reduce_columns(const ReduceJob& job) {
   const auto output = [&](int64_t row, int64_t block) {
     return const_cast<char*>(address(job.output, 1, row, block));
   };
-  // Partial results of (row, block, segment) lie one after the other in that order.
+  // Partial results are stored in the order (row, block, segment).
   const auto partial = [&](int64_t row, int64_t block, int64_t segment) {
     return partials.data() +
            ((row * columns + block * most) * segments + segment * width(block)) * size;

@@ -1,4 +1,4 @@
-// What the forms of a reduction share: the job, the order in which partial results are combined,
+// What all forms of a reduction share: the job, the order in which partial results are combined,
 // and how a result is written.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace catena::host {
 
-// Elements that one call of a row loop takes, where blocks are not combined pairwise.
+// Elements of one call of a row loop, where blocks are not combined pairwise.
 inline constexpr int64_t kLongRowBlock = 8 * kRowBlock;
 // Elements of a segment, the unit of work.
 inline constexpr int64_t kSegment = int64_t{1} << 17;
@@ -26,12 +26,12 @@ struct ReduceJob {
   Dtype accumulator;  // dtype of the accumulators
   int64_t accumulator_size;
   bool pairwise;  // combine partial results as a tree
-  CastLoop cast;  // input -> loop_dtype; used where `convert` or strides ask for it
+  CastLoop cast;  // input -> loop_dtype; used if `convert` is set or strides need it
   bool convert;
-  ReduceRow unconverted_row = nullptr;  // takes elements of the input itself, where there is one
+  ReduceRow unconverted_row = nullptr;  // reads unconverted elements; may be null
   int64_t input_item;                   // their size
   bool cached;                          // the input is so small that a cache may hold it
-  ReduceSource* computed = nullptr;  // the input is not in memory: its addresses are only counted
+  ReduceSource* computed = nullptr;  // values that are not in memory: addresses only count elements
   const char* input;
   char* output;
   Dtype output_dtype;
@@ -40,10 +40,10 @@ struct ReduceJob {
   LoopPlan kept;     // operand 0: input, 1: output
   LoopPlan reduced;  // operand 0: input; without its inner dimension where rows are columns
   int64_t row_block = kRowBlock;
-  int64_t row_size = 1;  // elements of the rows whose results are columns, and their distance
+  int64_t row_size = 1;  // elements of the rows whose results are columns; their stride is below
   int64_t row_stride = 0;
 
-  // n elements from `source` on, as the loops read them.
+  // Reads n elements from `source` on, in the dtype of the loops.
   void read(const char* source, int64_t stride, char* buffer, int64_t n) const {
     if (computed)
       computed->read((source - input) / computed->item, buffer, n);
@@ -52,8 +52,8 @@ struct ReduceJob {
   }
 };
 
-// Combines partial results (vectors of `width` accumulators) in order, as a balanced tree where the
-// job asks for it: level k holds the result of 2^k pieces.
+// Combines partial results (vectors of `width` accumulators) in order, or as a balanced tree where
+// the job is pairwise: level k holds the result of 2^k pieces.
 class Combiner {
  public:
   Combiner(const ReduceJob& job, int64_t width)
@@ -79,7 +79,7 @@ class Combiner {
     ++count_;
   }
 
-  // Into `result`; at least one piece was added.
+  // Writes the total to `result`. At least one piece must have been added.
   void finish(char* result) {
     bool first = true;
     for (int k = 0; k < 64; ++k) {
@@ -107,15 +107,16 @@ class Combiner {
   std::vector<char> many_;
 };
 
-// Accumulators, which are lost, to output elements: scaled, added to what is there, rounded once.
+// Writes accumulators, which it overwrites, to output elements: scaled, added to the old value on
+// request, rounded once.
 void store_results(const ReduceJob& job, char* accumulators, char* output, int64_t stride,
                    int64_t n);
-// loops->row of n elements `stride` bytes apart, through a buffer of kRowBlock elements where they
-// do not lie as the loops read them.
+// Calls loops->row for n elements `stride` bytes apart. Elements that the loop cannot read directly
+// go through a buffer of kRowBlock elements.
 void reduce_block(const ReduceJob& job, const char* source, int64_t stride, int64_t n, char* buffer,
                   char* result);
 
-// The form whose accumulators are neighbouring kept elements, or the results of rows of row_size.
+// The form whose accumulators are adjacent kept elements, or the results of rows of row_size.
 void reduce_columns(const ReduceJob& job);
 
 }  // namespace catena::host

@@ -1,4 +1,4 @@
-// Reductions of values that are computed on the way instead of read from an array.
+// Reductions of values that are computed when they are needed, not read from an array.
 #pragma once
 
 #include "catena/array/array.h"
@@ -6,18 +6,18 @@
 
 namespace catena::host {
 
-// Gives the elements of an input in C order; called from several threads at a time.
+// Computes elements of an input in C order. Several threads call it at a time.
 class ReduceSource {
  public:
   virtual ~ReduceSource() = default;
-  // Elements [first, first + n) in reduce_loop_dtype of the call, one after the other.
+  // Elements [first, first + n) in order, in reduce_loop_dtype of the call.
   virtual void read(int64_t first, char* buffer, int64_t n) = 0;
   int64_t item = 0;  // bytes of an element; set by reduce_computed
 };
 
-// The dtype the loops of a reduction read.
+// The dtype that the loops of a reduction read.
 Dtype reduce_loop_dtype(ReduceOp op, Dtype output);
-// As reduce, over an input of `shape` (not empty) that `source` computes; call.input is not used.
+// Like reduce, over an input of `shape` (not empty) that `source` computes. call.input is not used.
 void reduce_computed(const ReduceCall& call, const Shape& shape, ReduceSource& source);
 
 }  // namespace catena::host

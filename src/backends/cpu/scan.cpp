@@ -8,9 +8,10 @@ namespace catena::host {
 
 namespace {
 
-constexpr int64_t kColumns = 512;  // accumulated at a time
+constexpr int64_t kColumns = 512;  // accumulated together
 
-// In which elements of T accumulate: float32 in double (rounded once an element), see cumsum.
+// The type in which elements of T accumulate. float32 uses double, rounded for each element: see
+// cumsum.
 template <class T>
 struct RunningType {
   using type = compute_t<T>;
@@ -28,7 +29,7 @@ A combine(bool product, A a, A b) {
     return static_cast<A>(product ? a * b : a + b);
 }
 
-// One column or row: n elements that are `step` apart.
+// One column or row: n elements, `step` apart.
 template <bool kProduct, class I, class O>
 void scan_line(const I* in, O* out, int64_t n) {
   using A = typename RunningType<O>::type;

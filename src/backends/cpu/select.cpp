@@ -21,7 +21,7 @@ LoopPlan plan_select(const SelectCall& call) {
   return plan_loop({operands, size_t(kFirstList + call.count)});
 }
 
-// Bytes from the base element to the chosen one.
+// The distance in bytes from the base element to the chosen one.
 template <class I>
 int64_t displacement(const SelectCall& call, const char* const* lists) {
   int64_t offset = 0;
@@ -41,7 +41,7 @@ void move_item(char* values, char* base) {
     *reinterpret_cast<Item*>(values) = *reinterpret_cast<const Item*>(base);
 }
 
-// One run of the innermost dimension along which no position changes.
+// One run along the innermost dimension in which no position changes.
 template <bool kScatter, class Item>
 void move_run(char* values, int64_t value_stride, char* base, int64_t base_stride, int64_t n) {
   constexpr int64_t kItem = sizeof(Item);
@@ -53,8 +53,8 @@ void move_run(char* values, int64_t value_stride, char* base, int64_t base_strid
     move_item<kScatter, Item>(values + i * value_stride, base + i * base_stride);
 }
 
-// n elements of one contiguous list of positions, `stride` bytes apart in the base, to or from
-// contiguous values.
+// n elements of one contiguous list of positions, `stride` bytes apart in the base. They are copied
+// to or from contiguous values.
 template <bool kScatter, class Item, class I>
 void move_listed(const SelectCall& call, char* values, char* base, const I* positions, int64_t n) {
   const int64_t stride = call.strides[0], extent = call.extents[0];
@@ -66,7 +66,7 @@ void move_listed(const SelectCall& call, char* values, char* base, const I* posi
     if (extent > 0)
       places =
           resolve_all(positions + first, count, extent, static_cast<OutOfRange>(call.mode), block);
-    else  // they need no wrapping
+    else  // in range: no wrapping needed
       std::copy_n(positions + first, count, block);
     const auto at = [&](int64_t j) {
       return reinterpret_cast<Item*>(
@@ -81,7 +81,7 @@ void move_listed(const SelectCall& call, char* values, char* base, const I* posi
   }
 }
 
-// Elements [begin, end) of the row the cursor stands at.
+// Elements [begin, end) of the cursor's row.
 template <bool kScatter, class Item, class I>
 void move_row_part(const SelectCall& call, const LoopPlan& plan, const LoopCursor& cursor,
                    int64_t begin, int64_t end) {
@@ -120,8 +120,8 @@ void move_rows(const SelectCall& call, const LoopPlan& plan, int64_t first, int6
     move_row_part<kScatter, Item, I>(call, plan, cursor, 0, plan.inner());
 }
 
-// Whether different values of the outermost dimension go to different elements, so that threads may
-// share it out.
+// Whether different indices of the outermost dimension write different elements, so that threads
+// may share it.
 bool outermost_is_base(const SelectCall& call, const LoopPlan& plan) {
   if (plan.ndim < 2 || plan.strides[1][0] == 0) return false;
   for (int k = 0; k < call.count; ++k) {
@@ -135,7 +135,7 @@ void run(const SelectCall& call) {
   const LoopPlan plan = plan_select(call);
   const int64_t rows = plan.size / plan.inner();
   int threads = threads_for(plan.size * (1 + call.count));
-  if (!kScatter && plan.ndim == 1) {  // one long list: shared out by its elements
+  if (!kScatter && plan.ndim == 1) {  // threads share the elements of one long list
     parallel_ranges(plan.inner(), 256, threads, [&](int64_t begin, int64_t end) {
       move_row_part<kScatter, Item, I>(call, plan, LoopCursor(plan, 0), begin, end);
     });
@@ -143,7 +143,7 @@ void run(const SelectCall& call) {
   }
   int64_t unit = 1;
   if (kScatter) {
-    // Repeated positions are written in their order: by one thread.
+    // One thread writes repeated positions, in their order.
     if (outermost_is_base(call, plan))
       unit = rows / plan.shape[0];
     else

@@ -21,7 +21,7 @@ const SoftmaxLoops<double>& loops() {
   return tables().softmax_double;
 }
 
-constexpr int64_t kExpCost = 4;  // nanoseconds an element, roughly, for the choice of threads
+constexpr int64_t kExpCost = 4;  // nanoseconds an element, estimated, for the number of threads
 
 // Rows of (outer, classes, inner): sample s = outer * inner + j starts at first(s).
 struct Rows {
@@ -101,7 +101,7 @@ void cross_entropy_rows(const CrossEntropyCall& call) {
       lse[s] = shift + std::log(f.sum_exp_shifted(from, shift, n));
     }
   });
-  // In order and in double: the loss does not depend on the threads.
+  // Summed in order and in double, so the loss does not depend on the number of threads.
   const Elements<C> in(*call.x, n);
   const int32_t* t = call.t->data<int32_t>();
   double loss = 0;

@@ -1,5 +1,5 @@
-// Sorting of rows with positions: a radix sort of ordered keys, or for a few wanted elements a
-// selection.
+// Sorting of rows with positions: a radix sort of ordered keys, or a selection if few elements are
+// wanted.
 #include "backends/cpu/ordered.h"
 #include "backends/cpu/radix_sort.h"
 #include "backends/cpu/sort_rows.h"
@@ -18,7 +18,7 @@ struct Item {
   }
 };
 
-// Where the elements of a row and their positions go.
+// Where a row's elements and their positions are written.
 template <class U>
 struct RowOutput {
   const U* input;
@@ -50,7 +50,8 @@ void sort_positions(int64_t n, int threads, char* memory, typename O::U mask,
   for (int64_t i = 0; i < n; ++i) store(i, items[i]);
 }
 
-// The first `keep` of n: candidates are collected and thinned out whenever there are enough.
+// Selects the first `keep` of n. Candidates are collected, and reduced to the best whenever the
+// buffer is full.
 template <class O, class It>
 void select_positions(int64_t n, int64_t keep, char* memory, typename O::U mask,
                       const RowOutput<typename O::U>& out) {
@@ -58,7 +59,7 @@ void select_positions(int64_t n, int64_t keep, char* memory, typename O::U mask,
   It* items = reinterpret_cast<It*>(memory);
   const int64_t capacity = std::min(n, 4 * keep + 64);
   int64_t count = 0;
-  U worst = O::kLast;  // an item that comes later must be better than this one to matter
+  U worst = O::kLast;  // later items must be smaller than this
   bool full = false;
   for (int64_t i = 0; i < n; ++i) {
     const U key = U(O::rank(out.input[i]) ^ mask);
@@ -89,7 +90,7 @@ void sort_pairs(const SortCall& call) {
              if (call.values) out.values = static_cast<U*>(call.values->raw_data()) + r * keep;
              if (few) return select_positions<O, It>(n, keep, memory, mask, out);
              if (keep == n) return sort_positions<O, It>(n, threads, memory, mask, out);
-             // Sorted whole, and what is wanted of it taken.
+             // Sort the whole row, then copy what is wanted.
              std::unique_ptr<int64_t[]> all(new int64_t[size_t(n)]);
              sort_positions<O, It>(n, threads, memory, mask, {out.input, nullptr, all.get()});
              for (int64_t i = 0; i < keep; ++i) out.put(i, all[size_t(i)]);
@@ -110,7 +111,7 @@ void sort(const SortCall& call) {
   const Array& input = *call.input;
   if (!call.positions && !call.descending && call.values->shape() == input.shape())
     return sort_values(input, *call.values);
-  // Part of the order, or the reverse one: by way of positions.
+  // Part of the order, or the reverse order: sort with positions.
   Array positions;
   if (!call.positions)
     positions = Array::uninitialized(call.values->shape(), Dtype::kInt64, input.device());

@@ -1,4 +1,4 @@
-// Rows of sorting routines, shared among threads.
+// Rows of sorting routines, distributed over threads.
 #pragma once
 
 #include <algorithm>
@@ -9,11 +9,11 @@
 namespace catena::host {
 
 inline constexpr int64_t kFewItems = 64;  // sorted by comparisons
-// Threads share a row of this length, for which it pays that they wait for each other twice a
-// byte; else they share the rows.
+// Threads share a row from this length on. A shared sort has two barriers for each byte of the
+// keys, which does not pay for shorter rows; of these each thread takes its own.
 inline constexpr int64_t kLongRow = int64_t{1} << 21;
 
-// Runs f(row, scratch, threads) for all rows with `bytes` of scratch memory each.
+// Calls f(row, scratch, threads) for all rows, with `bytes` of scratch memory each.
 template <class F>
 void for_rows(Device device, int64_t rows, int64_t n, int64_t bytes, const F& f) {
   const bool shared = n >= kLongRow;
@@ -31,7 +31,7 @@ void for_rows(Device device, int64_t rows, int64_t n, int64_t bytes, const F& f)
   });
 }
 
-// Each row of `values` becomes the row of `input`, ascending.
+// Sorts each row of `input` in ascending order into `values`.
 void sort_values(const Array& input, const Array& values);
 
 }  // namespace catena::host

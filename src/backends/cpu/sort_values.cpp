@@ -1,4 +1,4 @@
-// Sorting of the values of rows alone; see sort.cpp.
+// Sorting of rows without positions; see sort.cpp.
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/ordered.h"
 #include "backends/cpu/radix_sort.h"
@@ -25,8 +25,8 @@ void sort_ordered(const Array& input, const Array& values) {
   });
 }
 
-// Several rows at a time, for which all take as long as one: worth it for few elements, or several
-// rows.
+// Whether to sort several rows together in the lanes of vectors, which takes as long as one row. It
+// pays for short rows, or if there are several rows.
 bool worth_network(int64_t rows, int64_t n) {
   return n <= kFewItems || (n <= kShortSortRow && rows >= kSeveralRows);
 }

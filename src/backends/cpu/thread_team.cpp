@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-// Programs that use OpenMP bring it; the library does not need it.
+// Defined if the program uses OpenMP. The library does not need it.
 extern "C" int omp_in_parallel() __attribute__((weak));
 
 namespace catena::host {
@@ -24,7 +24,7 @@ void pause() {
 #endif
 }
 
-// Grows with every fork() of this process: workers of before it exist in the parent alone.
+// Counts the fork() calls of this process. Workers started before a fork exist in the parent only.
 std::atomic<int> forks{0};
 
 int available_cores() {
@@ -35,8 +35,8 @@ int available_cores() {
 thread_local bool inside = false;
 
 // What the workers of a team share. A job is open while its next piece is less than its number of
-// pieces; all three numbers are in one word, so that nobody can take a piece of a job that has
-// ended for one of the next.
+// pieces. All three numbers are in one word, so no worker can take a piece of an ended job and run
+// it for the next one.
 class Team {
  public:
   ~Team() {
@@ -73,7 +73,7 @@ class Team {
         if (workers() + 1 > cores_) spins_ = std::min<int64_t>(spins_, kCrowdedSpins);
       }
     } catch (const std::system_error&) {
-      // No more threads: those that are there take more pieces.
+      // No more threads can be started: the existing ones take more pieces.
     }
   }
 
@@ -111,7 +111,7 @@ class Team {
   std::atomic<void (*)(void*, int)> piece_{nullptr};
   std::atomic<void*> context_{nullptr};
   std::atomic<int> left_{0};
-  std::atomic<uint32_t> round_{0};  // what sleeping workers wait for
+  std::atomic<uint32_t> round_{0};  // sleeping workers wait for it to change
   std::atomic<bool> stop_{false};
   std::atomic<int64_t> spins_{
       spins_before_sleep(std::getenv("OMP_WAIT_POLICY"), std::getenv("GOMP_SPINCOUNT"))};
@@ -120,7 +120,7 @@ class Team {
   std::vector<std::thread> workers_;
 };
 
-// The team of a thread; none any more while the thread ends.
+// The team of a thread; null again while the thread ends.
 class Own {
  public:
   ~Own() {
@@ -144,7 +144,7 @@ class Own {
   }
 
  private:
-  // In the child nobody can wait for the parent's workers: the object stays as it is.
+  // The child cannot wait for the parent's workers, so the object is left as it is.
   void drop_after_fork() {
     if (team_ != nullptr && forks_ != forks.load(std::memory_order_relaxed)) team_ = nullptr;
   }

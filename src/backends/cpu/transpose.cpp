@@ -1,6 +1,6 @@
-// Square blocks of as many elements as a vector has are transposed in registers into a buffer of
-// the destination's layout, whose rows are then written in long pieces, past the caches where
-// asked.
+// Square blocks, as many rows as a vector has elements, are transposed in registers into a buffer
+// with the destination's layout. The rows of the buffer are then written in long runs, with
+// non-temporal stores on request.
 #include "backends/cpu/transpose.h"
 
 #include <cstring>
@@ -19,7 +19,7 @@ struct Block {
   typedef W Unaligned __attribute__((vector_size(16), aligned(1), may_alias));
 };
 
-// The lanes of two vectors by turns, from the first or from the second halves of both.
+// The lanes of two vectors alternately, from the first or the second halves of both.
 template <class W, int... kLane>
 inline typename Block<W>::Vector interleave(typename Block<W>::Vector a,
                                             typename Block<W>::Vector b, bool second,
@@ -36,7 +36,7 @@ struct Buffer {
   alignas(64) W words[kRows][kColumns];
 };
 
-// Interleaving rows i and i + half as often as halves can be taken is a transposition.
+// Interleaving rows i and i + half, log2(rows) times, is a transposition.
 template <class W>
 inline void transpose_block(const char* from, int64_t from_row, Buffer<W>& to, int64_t row,
                             int64_t column) {
@@ -70,7 +70,7 @@ template <class W>
 void transpose_words(const char* from, int64_t from_row, char* to, int64_t to_row, int64_t rows,
                      int64_t columns, bool stream) {
   constexpr int64_t size = sizeof(W), side = Block<W>::kSide;
-  // Rows that begin anywhere would fill few lines wholly.
+  // Unaligned rows would fill few cache lines completely.
   stream &= to_row % 16 == 0;
   Buffer<W> buffer;
   const int64_t whole_rows = rows / side * side;

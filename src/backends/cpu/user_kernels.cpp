@@ -1,4 +1,4 @@
-// Users' lambdas over arrays of a CPU: the loops around them.
+// Runs users' lambdas over arrays of a CPU.
 #include <atomic>
 #include <cstdlib>
 #include <exception>
@@ -16,7 +16,7 @@ using detail::HostElementwise;
 using detail::HostReduction;
 using detail::HostRow;
 
-// The first exception of a parallel loop, thrown behind it.
+// The first exception of a parallel loop, thrown again after the loop.
 class Failure {
  public:
   template <class F>
@@ -37,7 +37,7 @@ class Failure {
   std::exception_ptr error_;
 };
 
-// A number as an array of one element, seen as the whole loop.
+// A number as an array of one element, broadcast to the shape of the loop.
 Array looped_array(const KernelArgument& argument, const Shape& shape, Device device) {
   if (argument.array.defined()) return argument.array;
   return full({}, argument.scalar, {argument.dtype, device}).broadcast_to(shape);
@@ -53,7 +53,8 @@ std::string dtypes_of(std::span<const KernelArgument> arguments, size_t outputs)
   return text;
 }
 
-// The loop in C order, for lambdas that ask where they are: neighbours are merged, never swapped.
+// The loop in C order, for lambdas that read their position. Adjacent dimensions are merged, never
+// swapped.
 LoopPlan c_order_plan(const Shape& shape, const std::vector<Array>& operands) {
   LoopPlan plan;
   plan.operands = static_cast<int>(operands.size());
@@ -115,7 +116,7 @@ std::vector<char*> addresses(const std::vector<Array>& operands) {
 
 void check_operands(const std::string& name, size_t count) {
   CATENA_CHECK(ValueError, count <= size_t(kMaxLoopOperands), name, ": ", count,
-               " arguments that are not raw; at most ", kMaxLoopOperands, " on a CPU");
+               " arguments that are not raw; expected at most ", kMaxLoopOperands, " on a CPU");
 }
 
 }  // namespace
@@ -123,7 +124,7 @@ void check_operands(const std::string& name, size_t count) {
 void run_on_host(const ElementwiseKernel::Definition& kernel,
                  std::span<const KernelArgument> arguments, const Shape& shape) {
   const size_t outputs = kernel.outputs.size(), inputs = kernel.inputs.size();
-  const auto argument = [&](size_t k) -> const KernelArgument& {  // in the lambda's order
+  const auto argument = [&](size_t k) -> const KernelArgument& {  // in the order of parameters
     return arguments[k < inputs ? outputs + k : k - inputs];
   };
   const HostElementwise* host = nullptr;
@@ -184,7 +185,8 @@ struct HostReduceJob {
   }
 };
 
-// Each result is folded from segments of fixed size in order, whatever the number of threads.
+// Each result is folded from segments of fixed size in order, so it does not depend on the number
+// of threads.
 void reduce_rows(const HostReduceJob& job) {
   const int64_t n = job.reduced.size, results = job.kept.size;
   const int64_t segments = (n + kSegment - 1) / kSegment;
@@ -218,7 +220,7 @@ void reduce_rows(const HostReduceJob& job) {
   failure.rethrow();
 }
 
-// Neighbouring results together, so that rows of kept elements are read as they lie.
+// Adjacent results are computed together, so that rows of kept elements are read in memory order.
 void reduce_columns(const HostReduceJob& job) {
   const int64_t columns = job.kept.inner(), blocks = (columns + kColumns - 1) / kColumns;
   const int64_t outer = job.kept.size / columns;
@@ -292,7 +294,7 @@ void run_on_host(const ReductionKernel::Definition& kernel,
   for (const Strides& s : reduced) reduced_list.push_back({&reduced_shape, &s});
   HostReduceJob job{*host, plan_loop(kept_list), plan_loop(reduced_list), addresses(operands),
                     inputs};
-  if (element_count(reduced_shape) == 0) {  // the identity alone
+  if (element_count(reduced_shape) == 0) {  // the result is the identity
     std::vector<char> accumulator(host->accumulator_bytes);
     host->fill(accumulator.data(), 1);
     for (int64_t at = 0; at < job.kept.size; ++at)

@@ -1,5 +1,5 @@
-// What plug-ins beside libcatena_cuda need of CUDA's runtime. It uses nothing of that library, so
-// that they include it without being linked to it; tests/layers_test allows them this one header.
+// What the other plug-ins need of CUDA's runtime. It uses nothing of libcatena_cuda, so that they
+// can include it without being linked to it; tests/layers_test allows them this one header.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -11,20 +11,21 @@
 
 namespace catena::gpu {
 
-// The calling thread's current stream of a GPU, which becomes the thread's current device.
+// The calling thread's current stream of a GPU. Makes the GPU the thread's current device.
 inline cudaStream_t companion_stream(Device device) {
   backend(device.type()).make_current(device.index());
   return static_cast<cudaStream_t>(current_native_stream(device));
 }
 
-// Memory of the GPU for one call: let it go as soon as the work is enqueued, for later work of the
-// stream waits for that anyway. From the captured graph's own memory while one is recorded.
+// Memory of the GPU for one call. It may be released as soon as the work is enqueued, because later
+// work of the stream waits for that work anyway. While a graph is captured it comes from the
+// graph's own memory.
 inline StoragePtr scratch_memory(Device device, size_t bytes) {
   return bytes > 0 ? allocate(device, bytes) : StoragePtr();
 }
 
-// Lets a thread that captures a graph call what CUDA otherwise forbids it (cudaMalloc, loading of
-// modules, ...): used where the call does not concern the captured streams.
+// Lets a thread that captures a graph make calls that CUDA otherwise forbids during a capture
+// (cudaMalloc, loading of modules, ...). For calls that do not concern the captured streams.
 class RelaxedMode {
  public:
   explicit RelaxedMode(bool active = true) : active_(active) {
@@ -41,12 +42,12 @@ class RelaxedMode {
   cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
 };
 
-// What each GPU has once for all threads, such as a library's handle: made when it is first asked
-// for, never destroyed, because arrays and streams may outlive static objects.
+// An object that all threads share, one for each GPU, such as a library's handle. It is made at its
+// first use and never destroyed, because arrays and streams may outlive static objects.
 template <class T>
 class OncePerDevice {
  public:
-  // make() returns a T* of new and may throw; the GPU is the thread's current device.
+  // make() returns a pointer from new and may throw; the GPU is the thread's current device.
   template <class Make>
   T& of(int device, Make make) {
     if (T* found = made_[device].load(std::memory_order_acquire)) [[likely]]

@@ -7,7 +7,8 @@
 #include "backends/cuda/runtime/device.h"
 #include "catena/core/error.h"
 
-// The providers alone, which needs no GPU: the completeness test asks for them on any machine.
+// Registers the providers alone, which needs no GPU: the completeness test asks for them on any
+// machine.
 extern "C" __attribute__((visibility("default"))) void catena_plugin_kernels() {
   using namespace catena;
   gpu::register_matmul_kernels();
@@ -29,6 +30,6 @@ extern "C" __attribute__((visibility("default"))) void catena_plugin_kernels() {
 CATENA_PLUGIN(cuda) {
   using namespace catena;
   CATENA_CHECK(DeviceError, gpu::device_count() > 0, gpu::no_device_reason());
-  catena_plugin_kernels();  // before the backend, with which other threads find the device
+  catena_plugin_kernels();  // before the backend, through which other threads find the device
   gpu::register_cuda_backend();
 }

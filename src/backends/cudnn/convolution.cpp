@@ -27,7 +27,7 @@ bool allowed(Dtype dtype) {
           dtype == Dtype::kFloat64);
 }
 
-// Everything but accumulation, bias and the alignments of what is not x or y.
+// Everything except accumulation, bias and the alignments of arrays other than x and y.
 Problem problem_of(Operation operation, const Array& x, const Array& y, const Window& window,
                    int groups) {
   Problem p{convolution_sizes(x, y, window, groups)};
@@ -35,7 +35,7 @@ Problem problem_of(Operation operation, const Array& x, const Array& y, const Wi
   p.dtype = x.dtype();
   p.precision = p.dtype == Dtype::kFloat32 ? config().matmul_precision : Precision::kFloat32;
   p.deterministic = config().deterministic;
-  // Arrays that may be read both ways count as contiguous.
+  // Arrays that fit both layouts count as contiguous.
   p.channels_last = !(x.is_contiguous() && y.is_contiguous());
   p.device = x.device().index();
   p.alignment_x = alignment_of(x.raw_data());
@@ -48,9 +48,9 @@ Problem problem_of(Operation operation, const Array& x, const Array& y, const Wi
 // Images of fewer positions make products with channels first too thin.
 constexpr int64_t kWideImage = 1024;
 
-// A convolution that is one matrix product. In exact float32 the products of the built-in provider
-// reach 1.1 to 3 times the rate of cuDNN's engines, but for the forward pass of small images with
-// channels first (docs/benchmarks.md, Convolutions).
+// Whether the convolution is one matrix product that the built-in provider computes faster. In
+// exact float32 its products reach 1.1 to 3 times the rate of cuDNN's engines, except in the
+// forward pass of small images with channels first (docs/benchmarks.md, Convolutions).
 bool better_as_product(const Problem& p) {
   const auto all = [](const auto& numbers, int64_t value) {
     return numbers[0] == value && numbers[1] == value;
@@ -62,7 +62,7 @@ bool better_as_product(const Problem& p) {
           p.height * p.width >= kWideImage);
 }
 
-// Whether weights in the layout of channels-last images lie otherwise than contiguous ones.
+// Whether weights in the layout of channels-last images differ from contiguous ones.
 bool weights_move(const Problem& p) {
   return p.channels_last && p.channels != p.groups && p.kernel[0] * p.kernel[1] > 1;
 }
@@ -74,7 +74,8 @@ Array uninitialized_weights(const Problem& p, Device device) {
       .transpose({0, 3, 1, 2});
 }
 
-// The weights in the layout of the images; small beside them, so that a copy costs one launch.
+// The weights in the layout of the images. They are small compared with the images, so a copy costs
+// about one launch.
 Array weights_for(const Problem& p, const Array& w) {
   if (!weights_move(p)) return w;
   Array moved = uninitialized_weights(p, w.device());
@@ -82,13 +83,13 @@ Array weights_for(const Problem& p, const Array& w) {
   return moved;
 }
 
-// One plan, made when it is first wanted. Null where cuDNN has none.
+// A plan, made at its first use. Null if cuDNN has none.
 const Plan* usable_plan(const Problem& p, Handle& handle) {
   const Plan& plan = plan_of(p, handle);
   return plan.usable() ? &plan : nullptr;
 }
 
-// Where a bias in the graph has a chance: fused engines work on tensor cores with channels last.
+// Whether a bias in the graph may succeed: fused engines use tensor cores and channels last.
 bool may_fuse_bias(const Problem& p) {
   const bool exact = p.dtype == Dtype::kFloat32 && p.precision == Precision::kFloat32;
   return p.channels_last && !exact && p.dtype != Dtype::kFloat64;
@@ -122,8 +123,8 @@ bool forward(const ConvolutionCall& c) {
   return true;
 }
 
-// Runs a gradient into `result`, adding to it where the call says so: by the engine if there is one
-// that adds, else through an array of the same layout that `make_scratch` gives.
+// Computes a gradient into `result`, adding to it if the call says so: with an engine that adds if
+// there is one, else through an array of the same layout from `make_scratch`.
 template <class MakeScratch>
 bool run_gradient(Problem& p, bool accumulate, const Array& result, Pointers pointers,
                   void* Pointers::*target, int64_t Problem::*alignment, Handle& handle,
@@ -151,7 +152,7 @@ bool grad_x(const ConvolutionGradXCall& c) {
   gpu::companion_stream(device);
   Handle& handle = handle_of(device);
   p.alignment_w = weights_move(p) ? 32 : alignment_of(c.W->raw_data());
-  // Asked before the weights are moved for nothing.
+  // Checked first, so that the weights are not copied in vain.
   if (!c.accumulate && !usable_plan(p, handle)) return false;
   const Array w = weights_for(p, *c.W);
   return run_gradient(p, c.accumulate, *c.gx,

@@ -8,11 +8,11 @@
 
 namespace catena::cudnn {
 
-// cuDNN cannot do this: a shape, layout or type without an engine. Never leaves the plug-in.
+// cuDNN cannot do this: it has no engine for a shape, layout or type. Never leaves the plug-in.
 struct NotSupported {};
 
-// Throws NotSupported where the status says that cuDNN does not offer what was asked, else
-// DeviceError with the call and cuDNN's own text.
+// Throws NotSupported if the status says that cuDNN does not offer what was asked, else DeviceError
+// with the call and cuDNN's text.
 [[noreturn, gnu::cold]] void fail_cudnn(cudnnStatus_t status, const char* call);
 
 #define CATENA_CUDNN_CHECK(call)                                  \

@@ -17,15 +17,15 @@ cudnnDataType_t data_type(Dtype dtype) {
       return CUDNN_DATA_FLOAT;
   }
 }
-// Sums of 16-bit floats are made in float.
+// Sums of 16-bit floats are computed in float.
 cudnnDataType_t compute_type(Dtype dtype) {
   return dtype == Dtype::kFloat64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
 }
 
 using Extents = std::array<int64_t, 4>;
 
-// Strides of elements by the extents (n, c, h, w) alone: those that arrays have for extents of 1
-// are arbitrary, and engines look at them.
+// Strides in elements, computed from the extents (n, c, h, w) alone. Arrays may have any stride
+// where the extent is 1, and engines read these strides.
 Extents strides_of(const Extents& d, bool channels_last) {
   if (channels_last) return {d[1] * d[2] * d[3], 1, d[3] * d[1], d[1]};
   return {d[1] * d[2] * d[3], d[2] * d[3], d[3], 1};
@@ -45,8 +45,8 @@ Descriptor tensor(int64_t id, const Extents& extents, cudnnDataType_t type, bool
   return t;
 }
 
-// Whether the same padding on both sides gives the extents wanted. Engines take other padding
-// behind the image too, but gradients of weights came out wrong with it (cuDNN 9.19 on an H200).
+// Whether equal padding on both sides gives the wanted extents. Engines accept other padding behind
+// the image too, but gradients of weights were wrong with it (cuDNN 9.19 on an H200).
 bool is_symmetric(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t pad,
                   int64_t dilation) {
   const int64_t range = (kernel - 1) * dilation + 1;
@@ -145,7 +145,7 @@ Graph make_graph(const Problem& p, cudnnHandle_t handle) {
   const cudnnDataType_t type = data_type(p.dtype);
   Descriptor x =
       tensor(kX, {p.batch, p.channels, p.height, p.width}, type, p.channels_last, p.alignment_x);
-  // The number of groups is that of the channels of x for each of the weights.
+  // The group count follows from the channels of x and those of the weights.
   Descriptor w = tensor(kW, {p.filters, p.channels / p.groups, p.kernel[0], p.kernel[1]}, type,
                         p.channels_last, p.alignment_w);
   Descriptor y =

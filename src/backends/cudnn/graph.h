@@ -9,16 +9,16 @@
 
 namespace catena::cudnn {
 
-// Ids of the tensors that a call brings: x or gx, W or gW, the bias, y or gy.
+// Ids of the tensors of a call: x or gx, W or gW, the bias, y or gy.
 enum TensorId : int64_t { kX = 1, kW = 2, kB = 3, kY = 4 };
 
-// Descriptors refer to others that must live as long as they do.
+// Descriptors refer to others, which must live as long.
 struct Graph {
   std::vector<Descriptor> parts;
   Descriptor whole;
 };
 
-// Throws NotSupported where cuDNN knows no such convolution.
+// Throws NotSupported if cuDNN has no such convolution.
 Graph make_graph(const Problem& problem, cudnnHandle_t handle);
 
 }  // namespace catena::cudnn

@@ -9,10 +9,10 @@
 
 namespace catena::cudnn {
 
-// A handle is for one thread at a time: it holds the stream of the call.
+// A handle serves one thread at a time, because it holds the stream of the call.
 struct Handle {
   cudnnHandle_t native = nullptr;
-  std::mutex mutex;  // held while the handle is used, which is for a launch or while a plan is made
+  std::mutex mutex;  // held during a launch, or while a plan is made
 };
 
 // The GPU is the thread's current device.

@@ -13,11 +13,11 @@
 namespace catena::cudnn {
 namespace {
 
-// Asking for all candidates costs a millisecond; the first ones nearly always have one that fits.
+// Asking for all candidates takes a millisecond, and one of the first nearly always fits.
 constexpr int64_t kFirstCandidates = 4;
 constexpr int64_t kMostCandidates = 100;
 
-// Configurations of engines, best first; fewer than `wanted` where cuDNN has no more.
+// Configurations of engines, best first. Fewer than `wanted` if cuDNN has no more.
 std::vector<Descriptor> candidates(const Graph& graph, cudnnBackendHeurMode_t mode,
                                    int64_t wanted) {
   Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -38,8 +38,8 @@ std::vector<Descriptor> candidates(const Graph& graph, cudnnBackendHeurMode_t mo
   return found;
 }
 
-// Whether the engine computes as the settings say: floats exactly, sums of 16-bit floats in float,
-// the same bits every time where that is wanted.
+// Whether the engine computes according to the settings: floats exactly, sums of 16-bit floats in
+// float, and the same bits every time if that is wanted.
 bool is_allowed(const Descriptor& configuration, const Problem& p) {
   Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t native = engine.native();
@@ -54,7 +54,7 @@ bool is_allowed(const Descriptor& configuration, const Problem& p) {
   for (int64_t i = 0; i < std::min<int64_t>(count, CUDNN_NUMERICAL_NOTE_TYPE_COUNT); ++i) {
     if (notes[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && p.deterministic) return false;
     if (notes[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) return false;
-    // A tensor core has no exact product of floats.
+    // Tensor cores do not multiply floats exactly.
     if (exact && (notes[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE ||
                   notes[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS))
       return false;
@@ -62,14 +62,14 @@ bool is_allowed(const Descriptor& configuration, const Problem& p) {
   return true;
 }
 
-// The plan of one candidate; unusable where it cannot be made here or wants too much memory.
+// The plan of one candidate. It is unusable if it cannot be made here or needs too much memory.
 Plan try_candidate(const Descriptor& configuration, const Problem& p, cudnnHandle_t handle) {
   Plan plan;
   Descriptor native(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   native.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
   native.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
-  // The heuristics name engines that this GPU, driver or shape turns out not to have: whatever the
-  // reason, the next one is tried.
+  // The heuristics name engines that this GPU, driver or shape may not support. Whatever the
+  // reason, the next candidate is tried.
   const cudnnStatus_t status = cudnnBackendFinalize(native.native());
   if (status != CUDNN_STATUS_SUCCESS) {
     logging::debug("cuDNN: an engine is left out: ", cudnnGetErrorString(status));
@@ -92,13 +92,13 @@ Plan first_usable(const std::vector<Descriptor>& configurations, size_t begin, c
       Plan plan = try_candidate(configurations[i], p, handle);
       if (plan.usable()) return plan;
     } catch (const NotSupported&) {
-      // This candidate alone.
+      // Only this candidate is left out.
     }
   }
   return {};
 }
 
-// Candidates of one kind of heuristics, which may have none at all.
+// The candidates of one kind of heuristics, which may have none.
 std::vector<Descriptor> ask(const Graph& graph, cudnnBackendHeurMode_t mode, int64_t wanted) {
   try {
     return candidates(graph, mode, wanted);
@@ -152,7 +152,7 @@ const Plan& plan_of(const Problem& problem, Handle& handle) {
     *made = make_plan(problem, handle.native);
   }
   std::lock_guard lock(mutex);
-  return *plans->emplace(key, std::move(made)).first->second;  // another thread's, if it was first
+  return *plans->emplace(key, std::move(made)).first->second;  // or that of a faster thread
 }
 
 bool run_plan(const Plan& plan, const Pointers& pointers, Device device, Handle& handle) {
@@ -166,12 +166,13 @@ bool run_plan(const Plan& plan, const Pointers& pointers, Device device, Handle&
   try {
     const Descriptor pack = variant_pack(plan, pointers, workspace ? workspace->data : nullptr);
     std::lock_guard lock(handle.mutex);
-    // An engine loads its kernels when it first runs, which may be inside of a captured step.
+    // An engine loads its kernels at its first run, which may be inside a captured step.
     gpu::RelaxedMode relaxed;
     CATENA_CUDNN_CHECK(cudnnSetStream(handle.native, stream));
     CATENA_CUDNN_CHECK(cudnnBackendExecute(handle.native, plan.native.native(), pack.native()));
   } catch (const NotSupported&) {
-    // Its own checks come before the first launch; that a plan is refused only now is a bug of one.
+    // cuDNN checks a plan before its first launch. Refusing it only now is a bug of cuDNN or of
+    // this file.
     char detail[512] = "";
     cudnnGetLastErrorString(detail, sizeof detail);
     fail<DeviceError>("cuDNN refused to run a plan that it had made: ", detail,

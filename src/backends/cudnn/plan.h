@@ -24,12 +24,12 @@ struct Pointers {
   void* y;
 };
 
-// The plan of the problem, made at its first call by any thread. Made outside of whatever graph the
-// thread captures. The GPU is the thread's current device.
+// The plan of the problem, made at the first call by any thread, outside the graph that the thread
+// may be capturing. The GPU is the thread's current device.
 const Plan& plan_of(const Problem& problem, Handle& handle);
 
-// Enqueues the plan on the current stream of the device. False, with nothing enqueued, when there
-// is no memory for its workspace.
+// Enqueues the plan on the current stream of the device. Returns false, with nothing enqueued, if
+// there is no memory for its workspace.
 bool run_plan(const Plan& plan, const Pointers& pointers, Device device, Handle& handle);
 
 }  // namespace catena::cudnn

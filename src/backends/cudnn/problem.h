@@ -1,4 +1,4 @@
-// All that decides how cuDNN computes a convolution.
+// Everything that decides how cuDNN computes a convolution.
 #pragma once
 
 #include <array>

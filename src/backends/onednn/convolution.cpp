@@ -14,7 +14,8 @@
 namespace catena::onednn {
 namespace {
 
-// Plans a thread keeps; a program whose shapes change all the time begins anew behind them.
+// The most plans that a thread keeps. When a program with ever new shapes exceeds it, the thread
+// starts again with none.
 constexpr size_t kMostPlans = 1024;
 
 struct KeyHash {
@@ -25,8 +26,8 @@ struct KeyHash {
   }
 };
 
-// The threads of oneDNN's loops while it lives. Inside of a parallel region OpenMP gives one
-// anyway.
+// Sets the number of threads of oneDNN's loops for its lifetime. Inside a parallel region OpenMP
+// uses one anyway.
 class ThreadCount {
  public:
   explicit ThreadCount(int count) : before_(omp_get_max_threads()) {
@@ -43,13 +44,13 @@ class ThreadCount {
   int before_, count_;
 };
 
-// Arrays that may be read both ways (one channel) count as contiguous.
+// Arrays that fit both layouts (one channel) count as contiguous.
 bool channels_last(const Array& x, const Array& y) {
   return !(x.is_contiguous() && y.is_contiguous());
 }
 
-// Waking a thread of OpenMP takes about as long as these multiply-adds, and far longer on a busy
-// core.
+// Waking a thread of OpenMP takes about as long as this many multiply-adds, and far longer on a
+// busy core.
 int64_t threads_for(double multiply_adds) {
   constexpr double kOfAThread = 1 << 20;
   return std::clamp<int64_t>(static_cast<int64_t>(multiply_adds / kOfAThread), 1, cpu_threads());
@@ -62,8 +63,8 @@ Problem problem_of(Operation operation, const Array& x, const Array& y, const Wi
   return p;
 }
 
-// Each thread has its plans: they hold the addresses of the call that runs. oneDNN itself keeps
-// compiled primitives for all threads, so that the second one's plans cost little.
+// Each thread has its own plans, because a plan holds the addresses of the running call. oneDNN
+// shares compiled primitives among threads, so the plans of a second thread cost little.
 Plan& plan_of(const Problem& problem) {
   thread_local std::unordered_map<Problem::Key, std::unique_ptr<Plan>, KeyHash> plans;
   const Problem::Key key = problem.key();
@@ -112,8 +113,9 @@ bool grad_w(const ConvolutionGradWCall& c) {
 
 void check_version() {
   const int loaded = dnnl_version()->major;
-  CATENA_CHECK(DeviceError, loaded == DNNL_VERSION_MAJOR, "oneDNN: the library loaded is version ",
-               loaded, ", the plug-in was built for ", DNNL_VERSION_MAJOR);
+  CATENA_CHECK(DeviceError, loaded == DNNL_VERSION_MAJOR, "oneDNN: the library loaded has version ",
+               loaded, ", the plug-in was built for version ", DNNL_VERSION_MAJOR,
+               "; build catena again");
 }
 
 void register_convolutions() {

@@ -3,7 +3,7 @@
 
 namespace catena::onednn {
 
-// Throws DeviceError when the loaded library has another API than the one compiled against.
+// Throws DeviceError if the loaded library has another API than the one compiled against.
 void check_version();
 void register_convolutions();
 

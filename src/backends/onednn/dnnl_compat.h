@@ -1,12 +1,13 @@
-// What differs between oneDNN's API 2 (Debian 12 has 2.6) and 3 (Ubuntu 24.04 has 3.1): version 2
-// makes primitive descriptors from operation descriptors, version 3 from the same arguments.
+// The differences between oneDNN's API 2 (Debian 12 has 2.6) and 3 (Ubuntu 24.04 has 3.1). Version
+// 2 makes primitive descriptors from operation descriptors, version 3 makes them directly from the
+// same arguments.
 #pragma once
 
 #include <dnnl.hpp>
 
 namespace catena::onednn {
 
-// Windows of a convolution as oneDNN counts them: a dilation of 0 has no gaps.
+// Windows of a convolution in oneDNN's convention: a dilation of 0 has no gaps.
 struct Geometry {
   dnnl::memory::dims strides, dilates, pad_left, pad_right;
 };

@@ -11,16 +11,17 @@ namespace {
 using dnnl::memory;
 using Tag = memory::format_tag;
 
-// Forward passes with fewer multiply-adds for each element of x and y do not earn their reorders.
+// The least multiply-adds for each element of x and y with which a forward pass gains more than its
+// reorders cost.
 constexpr double kWorthReordering = 32;
-// Beginnings of scratch blocks: a page, so that vectors do not straddle lines.
+// Scratch blocks begin at pages, so that vectors do not straddle cache lines.
 constexpr size_t kScratchAlignment = 4096;
 
 const dnnl::engine& engine() {
   static const auto* made = new dnnl::engine(dnnl::engine::kind::cpu, 0);
   return *made;
 }
-// Streams of the CPU hold nothing; each thread has its own, as they are not made for sharing.
+// Streams of the CPU hold nothing. Each thread has its own, because they must not be shared.
 dnnl::stream& stream() {
   thread_local dnnl::stream made(engine());
   return made;
@@ -46,19 +47,19 @@ Geometry geometry(const Problem& p) {
     g.strides.push_back(p.stride[i]);
     g.dilates.push_back(p.dilation[i] - 1);
     g.pad_left.push_back(p.pad[i]);
-    // What the last position sees behind the image; negative where the stride leaves a rest.
+    // How far the last position reads behind the image; negative if the stride leaves a remainder.
     const int64_t seen = (out[i] - 1) * p.stride[i] + (p.kernel[i] - 1) * p.dilation[i] + 1;
     g.pad_right.push_back(seen - in[i] - p.pad[i]);
   }
   return g;
 }
 
-// Whether a plain NCHW convolution is faster in a layout of oneDNN's choice, reorders included:
-// twice as fast where the plain one copies patches for a matrix product. A 1x1 kernel is that
-// product without patches, and gradients of few channels waste most of a block. (Measured on
-// AVX-512, one thread; docs/decisions.md.)
+// Whether a plain NCHW convolution is faster in a layout that oneDNN chooses, including the
+// reorders. It is twice as fast if the plain one copies patches for a matrix product. A 1x1 kernel
+// is that product without patches, and gradients of few channels waste most of a block. (Measured
+// on AVX-512, one thread; docs/decisions.md.)
 bool blocked_is_faster(const Problem& p) {
-  if (p.groups > 1) return true;  // the plain one is a loop of small products
+  if (p.groups > 1) return true;  // the plain one loops over small products
   const bool pointwise =
       p.kernel[0] * p.kernel[1] == 1 && p.stride[0] * p.stride[1] == 1 && p.pad[0] + p.pad[1] == 0;
   if (pointwise) return false;
@@ -68,7 +69,8 @@ bool blocked_is_faster(const Problem& p) {
   return p.operation == Operation::kGradW || p.multiply_adds() >= kWorthReordering * moved;
 }
 
-// Descriptors of the arrays as they lie (plain) and of what the primitive may choose (any).
+// Descriptors of the arrays in their own layout (plain), and of layouts that the primitive may
+// choose (any).
 struct Layouts {
   explicit Layouts(const Problem& p)
       : type(data_type(p.dtype)),
@@ -99,7 +101,7 @@ dnnl::primitive_attr own_scratchpad() {
   return attributes;
 }
 
-// The forward convolution that oneDNN wants to see for a gradient.
+// The forward convolution that oneDNN needs as a hint for a gradient.
 Forward hint(const Layouts& l, const Geometry& g) {
   return make_forward(engine(), dnnl::prop_kind::forward_training, l.any_x, l.any_w, MemoryDesc(),
                       l.any_y, g, own_scratchpad());
@@ -142,7 +144,7 @@ void Plan::build(const Problem& p) {
   }
 }
 
-// Takes over the primitive, unless it is the plain loops that only check the others.
+// Accepts the primitive, unless it is oneDNN's slow reference loop.
 template <class Descriptor>
 bool Plan::accept(const Descriptor& descriptor) {
   if (std::string_view(descriptor.impl_info_str()).starts_with("ref")) return false;
@@ -196,8 +198,8 @@ void Plan::reserve(size_t bytes, size_t* offset) {
   scratch_bytes_ += (bytes + kScratchAlignment - 1) / kScratchAlignment * kScratchAlignment;
 }
 
-// Gradients are added by the reorder that brings the result home: no primitive of oneDNN adds to
-// its result in a backward pass.
+// Gradients are accumulated by the reorder that writes the result, because no primitive of oneDNN
+// adds to its result in a backward pass.
 void Plan::add(int name, void* Pointers::*pointer, const MemoryDesc& given, const MemoryDesc& inner,
                bool is_result, bool accumulate) {
   Argument a{name, pointer, is_result};

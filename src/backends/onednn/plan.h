@@ -1,4 +1,5 @@
-// A convolution that is ready to run: oneDNN's primitive and what brings arrays into its layouts.
+// A convolution that is ready to run: oneDNN's primitive, and the reorders between the arrays and
+// its layouts.
 #pragma once
 
 #include <array>
@@ -14,7 +15,7 @@ namespace catena::onednn {
 
 enum class Operation : uint8_t { kForward, kGradX, kGradW };
 
-// All that decides how a convolution is computed.
+// Everything that decides how a convolution is computed.
 struct Problem : ConvolutionSizes {
   Operation operation;
   Dtype dtype;
@@ -34,11 +35,11 @@ struct Pointers {
   void* y;
 };
 
-// Used by one thread only: it holds the addresses of the call that runs.
+// Used by one thread only, because it holds the addresses of the running call.
 class Plan {
  public:
   explicit Plan(const Problem& problem);
-  // False where oneDNN has no implementation, or only its slow plain loops.
+  // False if oneDNN has no implementation, or only its slow reference loops.
   bool usable() const { return usable_; }
   void run(const Pointers& pointers);
 
@@ -47,9 +48,9 @@ class Plan {
     int name;  // DNNL_ARG_...
     void* Pointers::*pointer;
     bool is_result;
-    dnnl::memory given;       // as the array lies
-    dnnl::memory inner;       // as the primitive wants it; empty when it takes the array itself
-    dnnl::primitive reorder;  // from the one to the other; for results back
+    dnnl::memory given;       // in the array's layout
+    dnnl::memory inner;       // in the primitive's layout; empty if it takes the array itself
+    dnnl::primitive reorder;  // from one to the other; for results the way back
     size_t offset = 0;        // of inner in the scratch memory
   };
   void build(const Problem& problem);

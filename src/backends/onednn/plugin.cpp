@@ -1,4 +1,4 @@
-// Entry point of libcatena_onednn: it puts oneDNN before the built-in kernels of the CPU.
+// Entry point of libcatena_onednn, which puts oneDNN before the built-in kernels of the CPU.
 #include "catena/core/plugin.h"
 
 #include "backends/onednn/convolution.h"

@@ -36,8 +36,9 @@ inline __attribute__((always_inline)) bool contains(const T* x, T value) {
   return found != 0;
 }
 
-// Position of the first element that equals `value` (is NaN where that is), or n. Asking a vector
-// whether one of its comparisons held takes longer than the comparison: long stretches come first.
+// The position of the first element that equals `value` (or is NaN if `value` is), or n. Testing
+// whether any comparison of a vector held takes longer than the comparison, so long stretches are
+// tested first.
 template <class T>
 int64_t find(const T* x, int64_t n, T value) {
   using Flag = typename FlagOf<sizeof(T)>::Type;
@@ -75,7 +76,7 @@ int64_t arg_row(const char* source, int64_t n) {
   }
   return block + find(x + block, n - block, best);
 }
-// Of bytes of 0 or 1: where the first 1 (maximum) or 0 is.
+// For bytes of 0 or 1: the position of the first 1 (maximum) or 0 (minimum).
 template <bool kMaximum>
 int64_t arg_truth(const char* source, int64_t n) {
   const int64_t at = find(reinterpret_cast<const uint8_t*>(source), n, uint8_t(kMaximum));
@@ -90,7 +91,7 @@ void arg_columns(const char* row, int64_t n, int32_t position, char* best, int32
   for (int64_t j = 0; j < n; ++j) {
     const T value = x[j], old = top[j];
     const T chosen = Op::step(old, value);
-    const bool beaten = (chosen != old) & (old == old);  // not by an equal one, nor NaN by NaN
+    const bool beaten = (chosen != old) & (old == old);  // not by an equal element, nor NaN by NaN
     top[j] = beaten ? value : old;
     positions[j] = beaten ? position : positions[j];
   }

@@ -1,6 +1,6 @@
 // Arithmetic of contiguous 16-bit floats, kLanes elements at a time: converted to float, computed
-// and rounded back in registers. All else goes by blocks through buffers (elementwise.cpp), with
-// the same results. See loop.h about linkage.
+// and rounded back in registers. All other cases go block by block through buffers
+// (elementwise.cpp), with the same results. See loop.h about linkage.
 #define CATENA_TABLE "catena/kernels/detail/elementwise_arithmetic.def"
 #include "backends/cpu/loops/cast.h"
 #include "backends/cpu/loops/fill_rows.h"
@@ -12,7 +12,7 @@ struct Lanes {
   alignas(64) float x[kLanes];
 };
 
-// Half has the processor's own conversions or no loops here.
+// Half uses the processor's own conversions, or has no loops here.
 template <class T>
 CATENA_FN Lanes load_lanes(const T* from) {
   Lanes result;
@@ -26,7 +26,7 @@ CATENA_FN void store_lanes(T* to, const Lanes& lanes) {
     for (int64_t i = 0; i < kLanes; ++i) to[i] = Narrow<T>::from(lanes.x[i]);
 }
 
-// An input by kLanes: one after the other, or a number (step 0).
+// An input, kLanes elements at a time: contiguous, or one number (step 0).
 template <class T, int kStep>
 struct Input {
   const T* at;

@@ -11,7 +11,7 @@
 namespace catena::host {
 namespace {
 
-// How many leading elements of contiguous rows the processor's own conversions did.
+// Returns how many leading elements of a contiguous row the processor's own conversions have done.
 template <class From, class To>
 inline __attribute__((always_inline)) int64_t cast_by_instruction(const From*, To*, int64_t) {
   return 0;
@@ -72,9 +72,9 @@ void cast_loop(const char* source, int64_t source_stride, char* destination,
   }
 }
 
-// n elements with distances of elements, not bytes. Four at a time: the compiler does not unroll,
-// and one element a turn leaves half of the loads unused. Inlined with constant distances, the loop
-// becomes shuffles of vectors.
+// n elements; distances are in elements, not bytes. Four at a time, because the compiler does not
+// unroll, and one element an iteration leaves half of the loads unused. Inlined with constant
+// distances, the loop becomes vector shuffles.
 template <class T>
 inline __attribute__((always_inline)) void move_strided(const T* from, int64_t from_step, T* to,
                                                         int64_t to_step, int64_t n) {
@@ -97,7 +97,7 @@ inline __attribute__((always_inline)) void move_bytes_apart(const char* from, in
   for (int64_t i = 0; i < n; ++i) write(i, read(i));
 }
 
-// The same type: the bits.
+// Equal types: copies the bits.
 template <class T>
 void same_loop(const char* source, int64_t source_stride, char* destination,
                int64_t destination_stride, int64_t n) {
@@ -115,7 +115,7 @@ void same_loop(const char* source, int64_t source_stride, char* destination,
   }
 }
 
-// The 13 loops from From, in the order of catena::Dtype.
+// The 13 loops that cast from From, in the order of catena::Dtype.
 template <class From>
 void fill_casts_from(Tables& tables, int from) {
   CastLoop* row = tables.casts[from];

@@ -14,7 +14,7 @@ struct Brain {
   uint16_t bits;
 };
 
-// Storage of bool: loads of bool itself do not vectorise.
+// Storage of bool, because loads of bool do not vectorise.
 struct Truth {
   uint8_t byte;
 };
@@ -26,7 +26,7 @@ inline __attribute__((always_inline)) float bits_float(uint32_t x) {
   return __builtin_bit_cast(float, x);
 }
 
-// Written with selections instead of branches, so that loops vectorise.
+// Written with selections, not branches, so that loops vectorise.
 inline __attribute__((always_inline)) float half_to_float(Half h) {
   const uint32_t magnitude = h.bits & 0x7fffu, sign = uint32_t(h.bits & 0x8000u) << 16;
   const uint32_t finite = float_bits(bits_float(magnitude << 13) * 0x1p112f);
@@ -35,7 +35,7 @@ inline __attribute__((always_inline)) float half_to_float(Half h) {
 }
 inline __attribute__((always_inline)) Half float_to_half(float x) {
   const uint32_t u = float_bits(x), magnitude = u & 0x7fffffffu;
-  // Adding 0.5 moves a subnormal's last place to the end of the mantissa and rounds it to even.
+  // Adding 0.5 moves the last bit of a subnormal to the end of the mantissa and rounds it to even.
   const uint32_t small = float_bits(bits_float(magnitude) + 0.5f) - 0x3f000000u;
   const uint32_t normal = (magnitude + 0xfffu + ((magnitude >> 13) & 1u) - 0x38000000u) >> 13;
   const uint32_t nan = 0x7e00u | ((magnitude >> 13) & 0x3ffu);
@@ -62,7 +62,7 @@ inline __attribute__((always_inline)) float double_to_odd(double x) {
   return bits_float(inexact ? (truncated | 1u) : bits);
 }
 
-// The value of an element in the type it computes in.
+// The value of an element in its compute type.
 template <class T>
 inline __attribute__((always_inline)) T widen(T x) {
   return x;
@@ -78,8 +78,8 @@ inline constexpr bool kFloating<float> = true;
 template <>
 inline constexpr bool kFloating<double> = true;
 
-// One value as To: floats truncate towards zero and wrap through 32 or 64 bits, everything but zero
-// is true.
+// Converts one value to To. Floats truncate towards zero and wrap through 32 or 64 bits; every
+// nonzero value is true.
 template <class To>
 struct Narrow {
   template <class From>

@@ -1,4 +1,4 @@
-// What follows a matrix product in one pass: bias and relu. See loop.h about linkage.
+// What follows a matrix product, bias and relu, in one pass. See loop.h about linkage.
 #include "backends/cpu/loops/tables.h"
 
 namespace catena::host {
@@ -47,7 +47,7 @@ namespace CATENA_ISA {
 void fill_epilogue(Tables& tables) {
   tables.epilogue_float = &epilogue<float>;
   tables.epilogue_double = &epilogue<double>;
-  // Signed and unsigned integers wrap alike.
+  // Signed and unsigned integers wrap to the same bits.
   const AddScaled loops[4] = {&add_scaled<uint8_t>, &add_scaled<uint16_t>, &add_scaled<uint32_t>,
                               &add_scaled<uint64_t>};
   tables.add_scaled[0] = &or_scaled;

@@ -8,16 +8,16 @@
 namespace catena::host {
 namespace {
 
-// There are as many lanes on every level, so that which of several equal elements (0 and -0) comes
-// out does not depend on it.
+// Every level uses the same number of lanes, so the choice among equal elements (0 and -0) does not
+// depend on the level.
 constexpr int kLaneBytes = 256;
 template <class T>
 struct VectorOf {
   typedef T Type __attribute__((vector_size(kVectorBytes), aligned(sizeof(T)), may_alias));
 };
 
-// NaN wins: it replaces any accumulator and is never replaced. select() is one
-// instruction for vectors and right for numbers only.
+// NaN wins: it replaces any accumulator and is never replaced. select() is one instruction for
+// vectors, and right for numbers only.
 struct MaxOp {
   template <class T>
   static inline __attribute__((always_inline)) T select(T acc, T x) {
@@ -49,7 +49,7 @@ struct MinOp {
   }
 };
 
-// All of kLanes elements by halves, which leaves the result in the first.
+// Reduces kLanes elements by halves. The result is the first.
 template <int kLanes, class T, class Join>
 inline __attribute__((always_inline)) T fold_lanes(T* lanes, const Join& join) {
   if constexpr (kLanes > 1) {
@@ -70,15 +70,15 @@ inline __attribute__((always_inline)) T extreme_of_lanes(const T* x, int64_t n) 
   for (; i + kLanes <= n; i += kLanes) {
     for (int k = 0; k < kLanes; ++k) lanes[k] = Op::step(lanes[k], x[i + k]);
   }
-  if (i < n) {  // the last lanes see some elements twice, which does not matter
+  if (i < n) {  // the last lanes read some elements twice, which is harmless
     for (int k = 0; k < kLanes; ++k) lanes[k] = Op::step(lanes[k], x[n - kLanes + k]);
   }
   return fold_lanes<kLanes>(lanes, [](T a, T b) { return Op::step(a, b); });
 }
 
-// The extreme of n >= kLaneBytes / sizeof(T) numbers into *result; false when there may be a NaN
-// among them: sums of the elements tell, at one instruction a vector (infinities of both signs are
-// taken for one).
+// Writes the extreme of n >= kLaneBytes / sizeof(T) numbers to *result. Returns false if there may
+// be a NaN among them, which the sum of the elements shows at one instruction a vector (infinities
+// of both signs look like one).
 template <class Op, class T>
 inline __attribute__((always_inline)) bool extreme_of_numbers(const T* x, int64_t n, T* result) {
   using Vector = typename VectorOf<T>::Type;
@@ -108,7 +108,7 @@ inline __attribute__((always_inline)) bool extreme_of_numbers(const T* x, int64_
   return true;
 }
 
-// The extreme of n >= 1 elements; NaN when there is one.
+// The extreme of n >= 1 elements; NaN if there is one.
 template <class Op, class T>
 inline __attribute__((always_inline)) T extreme(const T* x, int64_t n) {
   constexpr int kMany = kLaneBytes / sizeof(T), kFew = 64 / sizeof(T);

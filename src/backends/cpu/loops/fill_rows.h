@@ -1,6 +1,6 @@
-// Walks one operation table: for_each_row calls something for its rows, fill_rows puts in the loops
-// of loop.h. A loop file defines CATENA_TABLE, the .def file to take, and includes this; see loop.h
-// about linkage.
+// Walks one operation table: for_each_row calls a function for each row, fill_rows stores the loops
+// of loop.h. A loop file defines CATENA_TABLE as its .def file and includes this; see loop.h about
+// linkage.
 #pragma once
 
 #include "backends/cpu/loops/loop.h"
@@ -8,8 +8,8 @@
 namespace catena::host {
 namespace {
 
-// Calls fill.row<functor, inputs, types, form, cost>(entries) for each row of the table; rows:
-// where its operations begin in Tables::loops.
+// Calls fill.row<functor, inputs, types, form, cost>(entries) for each row of the table. `rows` is
+// where the table's operations begin in Tables::loops.
 template <class Fill>
 void for_each_row(LoopEntry (*rows)[kDtypes], const Fill& fill) {
   using enum OpTypes;
@@ -36,7 +36,7 @@ struct RowsOfType {
   }
 };
 
-// Rows that do not compute in one of the types T are left alone there.
+// Rows that do not compute in one of the types T are left unchanged.
 template <class... T>
 void fill_rows(LoopEntry (*rows)[kDtypes]) {
   (for_each_row(rows, RowsOfType<T>()), ...);

@@ -6,8 +6,8 @@
 namespace catena::host {
 namespace {
 
-// kLanes sums side by side: a vector of the compiler, whatever the processor's width. Only passed
-// between functions that are always inlined (-Wno-psabi).
+// kLanes sums side by side, as a vector type of the compiler that does not depend on the
+// processor's width. It is only passed between functions that are always inlined (-Wno-psabi).
 template <class T>
 struct Lanes;
 template <>

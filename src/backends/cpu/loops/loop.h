@@ -151,7 +151,7 @@ constexpr bool kComputes = (kOpKinds[int(kTypes)] & (ops::IsFloat<T>::value  ? k
 template <OpCost kCost>
 constexpr bool kIsApproximated = (int(kCost) & kApproximated) != 0;
 
-// Whether operand 0 of the functor is a condition, which the row must say too.
+// Whether operand 0 of the functor is a condition, which the row must declare too.
 template <class Op>
 constexpr bool kTakesCondition = requires {
   static_cast<float (*)(bool, float, float)>(&Op::template apply<float>);
@@ -179,11 +179,11 @@ struct OperandTypes<T, OpForm::kChoice> {
 template <>
 struct OperandTypes<bool, OpForm::kChoice> {
   using First = bool;
-  using In = uint8_t;  // bytes that are moved
+  using In = uint8_t;  // bytes are moved, not converted
   using Out = uint8_t;
 };
 
-// How an operand lies in memory. Loads of bool do not vectorise, comparisons of bytes do.
+// How an operand is stored. Loads of bool do not vectorise, comparisons of bytes do.
 template <class T>
 struct Memory {
   using Type = T;
@@ -205,8 +205,8 @@ CATENA_FN Stored<T>* stored(T* p) {
   return reinterpret_cast<Stored<T>*>(p);
 }
 
-// The loops proper. Steps are 1 for contiguous inputs and 0 for repeated ones, compile-time
-// constants after inlining.
+// The loops themselves. Steps are 1 for contiguous inputs and 0 for repeated ones, and constants
+// after inlining.
 template <class Op, class In, class Out>
 CATENA_FN void run1(Out* out, const In* a, int64_t n) {
   const Stored<In>* from = stored(a);
@@ -269,8 +269,8 @@ void loop3(char* const* p, const int64_t*, int64_t n) {
            reinterpret_cast<const typename Types::In*>(p[3]), n);
 }
 
-// Loops whose functions are approximations: every element goes through the vector form, so that a
-// result does not depend on its position. The rest of a row is computed in a padded block.
+// Loops of approximated functions. Every element is computed in a vector, so a result does not
+// depend on its position. The end of a row is computed in a padded block.
 inline constexpr int64_t kLanes = 16;
 template <class T>
 CATENA_FN void load_padded(T* block, const T* source, int64_t count) {
@@ -321,7 +321,7 @@ void padded3(char* const* p, const int64_t*, int64_t n) {
   store_padded(out + whole, block[0], rest);
 }
 
-// Puts the loop for T into the row's entries where the row computes in T.
+// Stores the loop for T in the row's entries if the row computes in T.
 template <class Op, int kInputs, OpTypes kTypes, OpForm kForm, OpCost kCost, class T>
 void fill_row(LoopEntry (&row)[kDtypes]) {
   static_assert(kTakesCondition<Op> == (kForm == OpForm::kChoice),

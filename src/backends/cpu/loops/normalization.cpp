@@ -10,8 +10,8 @@ namespace {
 template <class T>
 using Vector = typename Lanes<T>::Vector;
 
-// Sums of d = x - shift and of d * d over n numbers. Where `shift` is near the mean, the first
-// corrects the mean and the second loses nothing by a mean far from zero (corrected two-pass
+// Sums of d = x - shift and of d * d over n numbers. If `shift` is near the mean, the first sum
+// corrects the mean, and the second one stays accurate for a mean far from zero (corrected two-pass
 // algorithm: T. Chan, G. Golub, R. LeVeque, Algorithms for computing the sample variance, 1983).
 template <class T>
 CATENA_FN void finish_moments(T shift, T d, T dd, int64_t n, double* mean, double* squares) {
@@ -75,7 +75,7 @@ void moments_of_columns(const T* x, int64_t rows, int64_t columns, double* mean,
   for (; j < columns; ++j) moments_of_column(x + j, rows, columns, mean + j, squares + j);
 }
 
-// The same with the choices known to the compiler; `c` is the channel of element j of a row.
+// The same, with the options as compile-time constants. `c` is the channel of element j of a row.
 template <bool kColumns, bool kResidual, bool kRelu, class T>
 CATENA_FN void apply_row(const typename NormalizationLoops<T>::Apply& a, int64_t at, int64_t n) {
   const T *x = a.x + at, *residual = kResidual ? a.residual + at : nullptr;
@@ -106,7 +106,7 @@ void apply(const typename NormalizationLoops<T>::Apply& a, int64_t rows, int64_t
   return apply_rows<kColumns, false, false, T>(a, rows, columns);
 }
 
-// The gradient that reaches the normalization from behind the relu.
+// The gradient of the normalization's output, taken back through the relu.
 template <bool kMask, class T>
 CATENA_FN T masked(T gy, const T* y, int64_t j) {
   return !kMask || y[j] > T(0) ? gy : T(0);

@@ -1,19 +1,19 @@
-// Table of the inner loops of batch normalization, compiled once for each x86-64 level. A header of
-// its own beside tables.h, so that a change here does not compile every other loop again; for what
-// it may include see there.
+// Table of the inner loops of batch normalization, compiled once for each x86-64 level. It is not
+// part of tables.h, so that a change here does not recompile all other loops. See there for what it
+// may include.
 #pragma once
 
 #include <cstdint>
 
 namespace catena::host {
 
-// A piece of a batch is `rows` rows of `columns` contiguous elements, one row behind the other. All
-// elements of a piece are of one channel (index 0 below), or column j is of channel j (index 1):
-// constants and results are one number a channel, from the piece's first channel on.
+// A piece of a batch is `rows` contiguous rows of `columns` elements. Either all elements of a
+// piece are of one channel (index 0 below), or column j is of channel j (index 1). Constants and
+// results are one number for each channel, from the piece's first channel on.
 template <class T>
 struct NormalizationLoops {
-  // Mean and sum of squared deviations from it, of pieces of at most kLongestPiece rows, or as many
-  // elements where they are of one channel.
+  // Mean and sum of squared deviations, for pieces of at most kLongestPiece rows, or as many
+  // elements if they are of one channel.
   void (*moments[2])(const T* x, int64_t rows, int64_t columns, double* mean, double* squares);
   // y = (x - mean) * scale + shift (+ residual), then relu on request. `residual` may be null.
   struct Apply {
@@ -41,7 +41,7 @@ struct NormalizationTables {
   NormalizationLoops<float> of_float;
   NormalizationLoops<double> of_double;
 };
-// Those of this processor, or of what CATENA_CPU_ISA allows.
+// The tables of this processor, or of the level that CATENA_CPU_ISA allows.
 const NormalizationTables& normalization_tables();
 
 namespace v2 {

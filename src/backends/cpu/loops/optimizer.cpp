@@ -1,5 +1,5 @@
 // Update rules on contiguous elements, made from the functors and rows that the CUDA kernels share,
-// and the look for elements that are not finite. All constants are rounded to the computing type
+// and the search for elements that are not finite. All constants are rounded to the compute type
 // once. See loop.h about linkage.
 #include "backends/cpu/loops/convert.h"
 #include "backends/cpu/loops/rule_loops.h"
@@ -29,7 +29,7 @@ struct ComputeOf<double> {
   using type = double;
 };
 
-// The value that the rule starts from: the master copy, unless somebody else has written the
+// The value from which the rule starts: the master copy, unless other code has written the
 // parameter since.
 template <class T>
 CATENA_FN float starting_value(float master, T parameter) {
@@ -72,7 +72,7 @@ void prepare(double rate, const double* numbers, double t, double* constants) {
   Rule::prepare(rate, numbers, t, constants);
 }
 
-// All bits of the exponent are ones.
+// Infinity and NaN: all bits of the exponent are ones.
 template <class Bits, Bits kExponent>
 bool any_nonfinite(const void* values, int64_t n) {
   const Bits* bits = static_cast<const Bits*>(values);

@@ -1,6 +1,6 @@
 // The inner loops of matrix products: tiles of the result that stay in registers, the packing that
-// feeds them, and products with a vector. backends/cpu/gemm.cpp cuts a product into these pieces.
-// The method is that of K. Goto and R. van de Geijn, Anatomy of high-performance matrix
+// supplies their operands, and products with a vector. backends/cpu/gemm.cpp cuts a product into
+// these pieces. The method is from K. Goto and R. van de Geijn, Anatomy of high-performance matrix
 // multiplication (ACM TOMS 34, 2008).
 #include <type_traits>
 
@@ -12,8 +12,8 @@ namespace {
 
 #define CATENA_INLINE inline __attribute__((always_inline))
 
-// Rows of a tile so that its sums, one row of b and one element of a fill the registers.
-// The same for tiles of dot products, and for the lines of b that shallow_rows keeps.
+// As many rows of a tile that its sums, one row of b and one element of a fill the registers.
+// The same for tiles of dot products, and for the lines of b that shallow_rows keeps in registers.
 #if defined(__AVX512F__)
 constexpr int kRows = 14, kDotSide = 5, kShallow = 14;
 #elif defined(__AVX2__)
@@ -23,8 +23,8 @@ constexpr int kRows = 4, kDotSide = 3, kShallow = 6;
 #endif
 constexpr int kVectors = 2;  // of a row of the tile
 
-// Element (i, step) of a: columns lie side by side in memory (kAcross), or each row by itself. In
-// the second case two pointers and four offsets reach up to 14 rows without a register for each.
+// Element (i, step) of a. Either columns are contiguous (kAcross), or each row is. For rows, two
+// pointers and four offsets address up to 14 rows without a register for each.
 template <class T, bool kAcross>
 struct Left {
   const char *first, *second;
@@ -78,8 +78,8 @@ void tile(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_row, T*
 #pragma GCC unroll 2
     for (int j = 0; j < N; ++j) sums[i][j] = S::all(0);
   Left<T, kAcross> left(a, a_stride);
-  // Meanwhile the tile comes into the cache, and what is needed after it, a row at a time: all at
-  // once would keep a and b waiting.
+  // The tile of c and what is needed next are prefetched meanwhile, one row at a time. Prefetching
+  // all of it at once would delay the loads of a and b.
   const T *fetched = c, *coming = ahead.at;
   int64_t rows = k < kShallow ? 0 : M, more = k < kShallow ? 0 : ahead.count;
   const int64_t pace = k < 128 ? (k + 15) / 16 : 8;
@@ -124,8 +124,8 @@ void fill_tiles(GemmLoops<T>& loops) {
   if constexpr (M > 1) fill_tiles<T, M - 1>(loops);
 }
 
-// A panel of b in registers, by which the rows of a and c pass: tiles of so little depth would
-// spend as much time between their loops as in them.
+// A panel of b stays in registers while the rows of a and c are streamed. Tiles of so little depth
+// would spend as much time between their loops as in them.
 template <class T, int N, int K>
 void shallow_rows(int64_t rows, const T* a, int64_t a_row, const T* b, int64_t b_row, T* c,
                   int64_t c_row, int64_t columns, bool accumulate) {
@@ -158,7 +158,8 @@ void fill_shallow(GemmLoops<T>& loops) {
 
 // Tiles of dot products ----------------------------------------------------------------------
 
-// The totals of 16 / sizeof(T) vectors. Each is added up in the same order, wherever it stands.
+// The totals of 16 / sizeof(T) vectors. Each total is added in the same order, whatever its
+// position.
 template <class T, int kDeep>
 CATENA_INLINE void totals(typename Simd<T>::Vector (&v)[kDeep], T* to) {
   typedef T Quarter __attribute__((vector_size(16)));
@@ -217,8 +218,8 @@ void fill_dots(GemmLoops<T>& loops) {
 
 // Packing ------------------------------------------------------------------------------------
 
-// At most one vector of rows, each contiguous along k, become columns: to[l * step + i]. Whole
-// vectors are stored; those behind the rows hold anything. 16 bytes of each row at a time.
+// Transposes at most one vector of rows, each contiguous along k: to[l * step + i], reading 16
+// bytes of each row at a time. Whole vectors are stored; elements behind the rows are undefined.
 template <class T>
 void pack_group(const T* from, int64_t stride, int64_t rows, int64_t k, T* to, int64_t step) {
   using S = Simd<T>;
@@ -238,8 +239,8 @@ void pack_group(const T* from, int64_t stride, int64_t rows, int64_t k, T* to, i
     for (int64_t i = 0; i < rows; ++i) to[l * step + i] = row[i][l];
 }
 
-// to[l * step + i] = row i at l. The last group first: what it stores behind its rows belongs to
-// the next column, whose groups come after it.
+// to[l * step + i] = row i at l. The last group goes first: what it stores behind its rows belongs
+// to the next column, whose groups are stored later.
 template <class T>
 void pack_rows(const T* from, int64_t stride, int64_t rows, int64_t k, T* to, int64_t step) {
   constexpr int64_t kLanes = Simd<T>::kLanes;
@@ -290,7 +291,7 @@ CATENA_INLINE void dot_rows(int64_t k, const T* a, int64_t a_row, const T* x, T*
                             bool accumulate) {
   using S = Simd<T>;
   constexpr int64_t kLanes = S::kLanes;
-  constexpr int kChains = M == 1 ? 4 : 1;  // sums side by side of one row
+  constexpr int kChains = M == 1 ? 4 : 1;  // independent sums of one row
   typename S::Vector sums[M][kChains];
   for (auto& row : sums)
     for (auto& sum : row) sum = S::all(0);
@@ -359,7 +360,7 @@ CATENA_INLINE void add_lines(int64_t n, const T* b, int64_t b_row, const T* x, T
 template <class T>
 void combine(int64_t k, int64_t n, const T* b, int64_t b_row, const T* x, T* y, bool accumulate) {
   constexpr int kTogether = 8;
-  constexpr int64_t kPart = 2048;  // elements of y that stay in the first cache
+  constexpr int64_t kPart = 2048;  // elements of y that stay in the first-level cache
   for (int64_t j = 0; j < n; j += kPart) {
     const int64_t count = n - j < kPart ? n - j : kPart;
     bool add = accumulate;

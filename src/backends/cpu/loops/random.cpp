@@ -1,5 +1,5 @@
-// Random numbers and dropout masks from Philox blocks; blocks in groups, so that everything
-// vectorises. See loop.h about linkage and about libmvec.
+// Random numbers and dropout masks from Philox blocks. Blocks are drawn in groups, so that all
+// loops vectorise. See loop.h about linkage and about libmvec.
 #include <immintrin.h>
 
 #include "backends/cpu/loops/loop.h"
@@ -10,11 +10,12 @@ namespace {
 
 constexpr double kTwoPi = 6.283185307179586476925286766559;
 
-// Blocks that are drawn together. More than GCC unrolls, which would make scalar code of the loops.
+// Blocks that are drawn together. More than GCC unrolls, because it would make scalar code of
+// unrolled loops.
 constexpr int64_t kGroup = 32;
 
-// Vectors of 64-bit lanes, and the product of their low halves. GCC would take the slow product of
-// whole lanes where there is one.
+// Vectors of 64-bit lanes, and the product of their low halves. GCC would choose the slow product
+// of whole lanes if there is one.
 #if defined(__AVX512F__)
 using Lanes = uint64_t __attribute__((vector_size(64)));
 inline __attribute__((always_inline)) Lanes product(Lanes a, Lanes b) {
@@ -40,8 +41,8 @@ inline __attribute__((always_inline)) Lanes product(Lanes a, Lanes b) {
 constexpr int64_t kLaneCount = sizeof(Lanes) / sizeof(uint64_t);
 static_assert(kGroup % kLaneCount == 0);
 
-// Both halves of kGroup blocks, one block after the other: philox::block with one block a lane. A
-// word is the low half of its lane; what the high half holds does not reach the results.
+// Both halves of kGroup blocks, in order: philox::block with one block a lane. A word is the low
+// half of its lane; the high half does not reach the results.
 inline __attribute__((always_inline)) void draw(uint64_t seed, uint64_t first,
                                                 uint64_t (&bits)[2 * kGroup]) {
   constexpr uint64_t kLow = 0xffffffff;
@@ -68,8 +69,8 @@ inline __attribute__((always_inline)) void draw(uint64_t seed, uint64_t first,
   }
 }
 
-// philox::unit53, in a form that vectorises without 64-bit conversions too: the number is below
-// 2^53, and its two parts are exact as mantissas beside 2^52 and 2^84.
+// philox::unit53 in a form that vectorises without 64-bit conversions: the number is below 2^53,
+// and its two parts are exact as mantissas beside 2^52 and 2^84.
 inline __attribute__((always_inline)) double unit53(uint64_t bits) {
   const uint64_t value = bits >> 11;
 #if defined(__AVX512DQ__)
@@ -87,8 +88,8 @@ inline __attribute__((always_inline)) float unit24(uint32_t word) {
   return float(int32_t(word >> 8)) * 0x1p-24f;
 }
 
-// Calls f(bits, values) for each group, which leaves `per` elements a block in values. The n
-// elements begin with a block's first.
+// Calls f(bits, values) for each group; f stores `per` elements a block in values. The n elements
+// begin with a block's first element.
 template <int per, class T, class F>
 inline __attribute__((always_inline)) void generate(uint64_t seed, uint64_t first, T* out,
                                                     int64_t n, F f) {
@@ -134,9 +135,10 @@ void uniform_double(uint64_t seed, uint64_t first, double low, double high, doub
   });
 }
 
-// The cosine and sine of 2 pi u, in a loop each: GCC makes a scalar sincos of a cosine and a sine
-// of one number, and no loop vectorises then. In float by quadrants, whose angles are exact before
-// they are multiplied by pi, as sincospif on GPUs has them: near the zeros nothing else is precise.
+// The cosine and sine of 2 pi u, in separate loops: GCC merges a cosine and a sine of one number
+// into a scalar sincos, and then no loop vectorises. In float by quadrants, whose angles are exact
+// before the multiplication by pi, as in sincospif on GPUs. Near the zeros no other form is
+// precise.
 template <int64_t pairs>
 inline __attribute__((always_inline)) void cos_sin(const float (&u)[pairs], float* cosine,
                                                    float* sine) {
@@ -165,7 +167,7 @@ inline __attribute__((always_inline)) void cos_sin(const double (&u)[pairs], dou
   for (int64_t i = 0; i < pairs; ++i) sine[i] = m::sin(angle[i]);
 }
 
-// Pairs of mean + deviation * r * (cos, sin).
+// Pairs: mean + deviation * r * (cos, sin).
 template <int64_t pairs, class T>
 inline __attribute__((always_inline)) void box_muller(const T (&u1)[pairs], const T (&u2)[pairs],
                                                       T mean, T deviation, T* out) {

@@ -1,9 +1,9 @@
 // Inner loops of reductions. See loop.h about linkage.
 //
-// Sums and products of float run in double, so that their error is that of few roundings; sums
-// first add eight values in float, because conversions would take longer than the additions, and
-// those of 16-bit floats a whole block. Those of double run in 32 interleaved sums over a block of
-// elements; the caller combines blocks pairwise. Integers wrap in their own type.
+// Sums and products of float run in double, so that their error is a few roundings. Sums first add
+// eight values in float, because conversions would take longer than the additions; sums of 16-bit
+// floats add a whole block. Sums of double run as 32 interleaved sums over a block of elements, and
+// the caller combines blocks pairwise. Integers wrap in their own type.
 #ifdef __F16C__
 #include <immintrin.h>
 #endif
@@ -15,11 +15,11 @@
 namespace catena::host {
 namespace {
 
-// The same 8 lanes on every level. Passed between functions that are always inlined only, so that
-// no calling convention is concerned.
+// The same 8 lanes on every level. Only passed between functions that are always inlined, so no
+// calling convention is involved.
 typedef float Float8 __attribute__((vector_size(32), aligned(4), may_alias));
 #if defined(__AVX2__) && !defined(__AVX512F__)
-// Vectors wider than the processor's would live in memory.
+// Vectors wider than the processor's would be kept in memory.
 typedef double Double4 __attribute__((vector_size(32), aligned(8), may_alias));
 struct Double8 {
   Double4 low, high;
@@ -111,7 +111,7 @@ struct SumOfSquaresOp {
   }
   static constexpr int kIdentity = 0;
 };
-// Lanes i and i + 4, of these i and i + 2, then the last two.
+// Adds lanes i and i + 4, of these i and i + 2, then the last two.
 template <class Op>
 inline __attribute__((always_inline)) double join_lanes(Double8 a, Double8 b, Double8 c,
                                                         Double8 d) {
@@ -132,8 +132,8 @@ inline __attribute__((always_inline)) double reduce_in_double(const T* x, int64_
   for (; i < n; ++i) rest = Op::step(rest, double(widen(x[i])));
   return Op::join(join_lanes<Op>(acc[0], acc[1], acc[2], acc[3]), rest);
 }
-// Blocks of kRowBlock elements one after the other: so that the result is that of a caller who has
-// to hand over a row in such blocks.
+// Blocks of kRowBlock elements in order, so that the result equals that of a caller who has to pass
+// a row in such blocks.
 template <class Op, class T, class F>
 inline __attribute__((always_inline)) void in_blocks(const char* source, int64_t n,
                                                      void* accumulator, const F& reduce_block) {
@@ -156,7 +156,7 @@ inline __attribute__((always_inline)) Float16 sixteen(const float* x) {
   return *reinterpret_cast<const Float16*>(x);
 }
 inline __attribute__((always_inline)) Float16 sixteen(const Half* x) {
-  // Not _mm512_cvtph_ps: GCC 12 warns of what its header leaves undefined.
+  // Not _mm512_cvtph_ps: GCC 12 warns about an undefined value in its header.
   return _mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)));
 }
 inline __attribute__((always_inline)) Float8 add_halves(Float16 v) {
@@ -183,7 +183,7 @@ inline __attribute__((always_inline)) Float16 sixteen(const T* x) {
 inline __attribute__((always_inline)) Float8 add_halves(Float16 v) { return v.low + v.high; }
 #endif
 
-// Eight values added in float, the sums of eight in double.
+// Adds eight values in float, and the sums of eight in double.
 template <class T>
 inline __attribute__((always_inline)) double sum_by_eight(const T* x, int64_t n) {
   const auto at = [x](int64_t i) { return sixteen(x + i); };
@@ -209,7 +209,8 @@ inline __attribute__((always_inline)) double sum_by_eight(const T* x, int64_t n)
   for (; i < n; ++i) rest += double(widen(x[i]));
   return join_lanes<SumOp>(a, b, fill(0), fill(0)) + rest;
 }
-// Of a block of 16-bit numbers, which are so much coarser than float that they add up there.
+// The sum of a block of 16-bit numbers, which are so much coarser than float that they are added in
+// float.
 template <class T>
 inline __attribute__((always_inline)) double sum_in_float(const T* x, int64_t n) {
   Float16 sums[4] = {};
@@ -227,12 +228,12 @@ template <class T>
 void sum_row(const char* source, int64_t n, void* accumulator) {
   in_blocks<SumOp, T>(source, n, accumulator, [](const T* x, int64_t m) {
     const double sum = sizeof(T) == 2 ? sum_in_float(x, m) : sum_by_eight(x, m);
-    // Sums in float may overflow where the whole sum does not.
+    // Sums in float may overflow although the whole sum does not.
     return __builtin_fabs(sum) <= __DBL_MAX__ ? sum : reduce_in_double<SumOp>(x, m);
   });
 }
 
-// kRows rows in one pass over the accumulators, in the order of the rows.
+// Adds kRows rows in one pass over the accumulators, in the order of the rows.
 template <class Op, int kRows, class T, class A>
 inline __attribute__((always_inline)) void add_rows(const char* source, int64_t stride, int64_t n,
                                                     A* acc) {
@@ -253,9 +254,9 @@ inline __attribute__((always_inline)) void add_all_rows(const char* source, int6
   if (rows > 0) add_rows<Op, 1, T>(source, stride, n, acc);
 }
 
-// The sums of eight rows in float, for at most kColumns columns: all rows at once, but neighbouring
-// rows that are not in a cache one after the other, for memory that is read at several places of a
-// page comes far slower.
+// The sums of eight rows in float, for at most kColumns columns: all rows at once. Adjacent rows
+// that are not in a cache are read one after the other, because memory that is read at several
+// positions of a page is far slower.
 constexpr int64_t kColumns = 2048;
 inline __attribute__((always_inline)) void sum_eight_rows(const char* source, int64_t stride,
                                                           int64_t n, float* sums, bool cached) {
@@ -276,7 +277,7 @@ inline __attribute__((always_inline)) void sum_eight_rows(const char* source, in
   for (int64_t i = 0; i < n; ++i)
     sums[i] = ((((((a[i] + b[i]) + c[i]) + d[i]) + e[i]) + f[i]) + g[i]) + h[i];
 }
-// Adds them to the accumulators. False, and nothing done, where one is not finite.
+// Adds them to the accumulators. If one of them is not finite it does nothing and returns false.
 inline __attribute__((always_inline)) bool add_eight_rows(const char* source, int64_t stride,
                                                           int64_t n, double* acc, bool cached) {
   alignas(64) float sums[kColumns];
@@ -316,7 +317,7 @@ void extreme_row(const char* source, int64_t n, void* accumulator) {
   *static_cast<T*>(accumulator) = extreme<Op>(reinterpret_cast<const T*>(source), n);
 }
 
-// Everything else: the compiler may reorder integer operations by itself.
+// All other operations: the compiler may reorder integer operations.
 template <class Op, class T>
 void plain_row(const char* source, int64_t n, void* accumulator) {
   const T* x = reinterpret_cast<const T*>(source);
@@ -382,13 +383,13 @@ void fill_reduce(Tables& tables) {
   fill_float<float>(tables, 11);
   tables.reductions[kLoopSum][11] = {&sum_row<float>, &sum_columns, &combine<SumOp, double>};
   fill_float<double>(tables, 12);
-  // Rows alone. Where there are none (columns, strided numbers, Half on v2) blocks are converted
-  // and added as float, which may differ in the last bits of a float.
+  // Rows only. All other cases (columns, strided numbers, Half on v2) are converted in blocks and
+  // added as float, which may differ in the last bits of a float.
 #ifdef __F16C__
   tables.reductions[kLoopSum][9].row = &sum_row<Half>;
 #endif
   tables.reductions[kLoopSum][10].row = &sum_row<Brain>;
-  // bool is a byte of 0 or 1: sums and maxima are "or", the others "and".
+  // bool is a byte of 0 or 1: sums and maxima are "or", products and minima "and".
   fill_extreme<MaxOp, uint8_t>(tables, kLoopSum, 0);
   fill_extreme<MinOp, uint8_t>(tables, kLoopProd, 0);
   fill_extreme<MaxOp, uint8_t>(tables, kLoopSumOfSquares, 0);

@@ -1,5 +1,5 @@
-// The loops of update rules, which are compiled once for each x86-64 level; see tables.h. A header
-// of its own, so that a new rule does not compile the other loops.
+// The loops of update rules, compiled once for each x86-64 level; see tables.h. It is not part of
+// tables.h, so that a new rule does not recompile the other loops.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace catena::host {
 
-// Part of an OptimizerCall: n elements.
+// A part of an OptimizerCall: n elements.
 struct RuleBlock {
   void* parameter;
   const void* gradient;
@@ -26,7 +26,7 @@ inline constexpr int kFirstFloatDtype = 9;  // position of float16 in catena::Dt
 struct RuleLoops {
   void (*prepare[kMaxRules])(double rate, const double* numbers, double t, double* constants);
   void (*step[kMaxRules][kFloatDtypes])(const RuleBlock& block);
-  // Whether there is an infinity or NaN among n contiguous elements.
+  // Whether n contiguous elements include an infinity or NaN.
   bool (*any_nonfinite[kFloatDtypes])(const void* values, int64_t n);
 };
 

@@ -1,8 +1,8 @@
 // The vectors of one instruction set, for the few loops whose registers are chosen by hand (matrix
-// products). Only functions that are always inlined: every level has its own copy.
+// products). All functions are always inlined, so every level has its own copy.
 #pragma once
 
-// GCC 12 warns of the undefined vectors in its own header.
+// GCC 12 warns about the undefined vectors in its own header.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -16,9 +16,9 @@
 namespace catena::host {
 namespace {
 
-// kLanes elements. load_part and store_part touch the first `count` < kLanes of them alone, the
-// others count as zero. quarters<deep>: of rows 0, deep, 2 * deep, ... 16 bytes from element l on;
-// transpose: `deep` such vectors, of rows 0, 1, ... on, become columns l, l + 1, ...
+// kLanes elements. load_part and store_part access only the first `count` < kLanes of them; the
+// others are zero. quarters<deep> loads 16 bytes from element l on, of rows 0, deep, 2 * deep, ...
+// transpose turns `deep` such vectors, of rows 0, 1, ..., into columns l, l + 1, ...
 template <class T>
 struct Simd;
 
@@ -148,7 +148,7 @@ struct Simd<double> {
   }
 };
 #else
-// SSE2: what every x86-64 processor has. No fused multiply-add.
+// SSE2, which every x86-64 processor has. It has no fused multiply-add.
 template <class T>
 struct SimdOfSse {
   typedef T Vector __attribute__((vector_size(16)));

@@ -1,5 +1,5 @@
-// Row loops of softmax and cross entropy. Sums run in lanes, exponentials through libmvec; every
-// element of a row takes the vector form. See loop.h about linkage.
+// Row loops of softmax and cross entropy. Sums run in lanes, exponentials use libmvec, and every
+// element of a row is computed in a vector. See loop.h about linkage.
 #include "backends/cpu/loops/lanes.h"
 
 namespace catena::host {
@@ -35,7 +35,7 @@ T row_max(const T* x, int64_t n) {
   return result;
 }
 
-// y = exp(x - shift), the last elements through a padded block.
+// y = exp(x - shift). The last elements are computed in a padded block.
 template <class T>
 void exp_block(const T* x, T shift, T* y, int64_t n) {
   const int64_t whole = n / kLanes * kLanes;
@@ -48,7 +48,7 @@ void exp_block(const T* x, T shift, T* y, int64_t n) {
   for (int64_t i = 0; i < kLanes; ++i) block[i] = m::exp(block[i] - shift);
   store_padded(y + whole, block, n - whole);
 }
-// Block by block, so that the sum finds its terms in the cache; y may be null.
+// Block by block, so that the sum reads its terms from the cache. y may be null.
 template <class T>
 T exp_row(const T* x, T shift, T* y, int64_t n) {
   constexpr int64_t kBlock = 512;

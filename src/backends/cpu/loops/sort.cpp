@@ -25,7 +25,7 @@ CATENA_FN void order_pair(V& low, V& high) {
   high = a < b ? b : a;
 }
 
-// v[0..n): each lane ascending.
+// Sorts v[0..n) in each lane.
 template <class V>
 CATENA_FN void sort_lanes(V* v, int64_t n) {
   for (int64_t p = 1; p < n; p *= 2) {
@@ -39,7 +39,7 @@ CATENA_FN void sort_lanes(V* v, int64_t n) {
   }
 }
 
-// The elements a and b alternately: of their first halves, or of their second ones.
+// The elements of a and b alternately, from their first or their second halves.
 template <class U, bool kSecond, int... kLane>
 CATENA_FN typename Lanes<U>::Vector interleave(typename Lanes<U>::Vector a,
                                                typename Lanes<U>::Vector b,
@@ -48,7 +48,7 @@ CATENA_FN typename Lanes<U>::Vector interleave(typename Lanes<U>::Vector a,
   return __builtin_shufflevector(a, b, (kFirst + kLane / 2 + (kLane % 2 ? kCount : 0))...);
 }
 
-// Rows become columns, of a square of vectors.
+// Transposes a square of vectors.
 template <class U>
 CATENA_FN void transpose(typename Lanes<U>::Vector* v) {
   constexpr int kCount = Lanes<U>::kCount;
@@ -63,7 +63,7 @@ CATENA_FN void transpose(typename Lanes<U>::Vector* v) {
   }
 }
 
-// A square of keys: of `width` elements of `count` rows of n, in the order of memory.
+// A square of keys: `width` elements of `count` rows of n, in memory order.
 template <class O>
 CATENA_FN void load_square(const typename O::U* from, int64_t n, int64_t count, int64_t width,
                            typename Lanes<typename O::U>::Vector* square) {

@@ -1,7 +1,7 @@
 // Tables of the inner loops, which are compiled once for each x86-64 level.
 //
-// Included by the loops themselves, so it must not bring in any inline function: the linker could
-// keep the copy that was compiled for a newer processor.
+// The loops themselves include this file, so it must not bring in any inline function: the linker
+// could keep the copy that was compiled for a newer processor.
 #pragma once
 
 #include <cstdint>
@@ -13,22 +13,22 @@ namespace catena::host {
 
 inline constexpr int kDtypes = 13;  // in the order of catena::Dtype
 
-// pointers[0] is the output, the inputs follow. All operands are contiguous (aligned to their
-// elements), or, for inputs of loops that say so, one repeated element (stride 0). The output may
-// be exactly one of the inputs.
+// pointers[0] is the output, the inputs follow. All operands are contiguous and aligned to their
+// elements. Inputs of loops with takes_scalars may also be one repeated element (stride 0). The
+// output may be exactly one of the inputs.
 using Loop = void (*)(char* const* pointers, const int64_t* strides, int64_t n);
 struct LoopEntry {
   Loop loop = nullptr;
-  Loop streaming = nullptr;    // the same for operands that the caches do not hold
-  bool takes_scalars = false;  // stride 0 is understood for inputs
-  bool heavy = false;          // many instructions an element: worth threads earlier
+  Loop streaming = nullptr;    // the same for operands larger than the caches
+  bool takes_scalars = false;  // inputs may have stride 0
+  bool heavy = false;          // many instructions an element: threads pay earlier
 };
 // Any strides in bytes, also 0 and negative.
 using CastLoop = void (*)(const char* source, int64_t source_stride, char* destination,
                           int64_t destination_stride, int64_t n);
 
-// Partial results of n contiguous elements. Sums of floats are in double, maxima and minima in the
-// dtype itself, integers in the dtype itself; stored as the accumulator type's 8-byte slot.
+// Partial results of n contiguous elements, stored in the 8-byte slot of the accumulator type:
+// double for sums of floats, the dtype itself for maxima, minima and integers.
 enum ReduceLoopOp {
   kLoopSum,
   kLoopProd,
@@ -41,13 +41,13 @@ enum ReduceLoopOp {
 };
 // *accumulator = reduction of n >= 1 contiguous elements.
 using ReduceRow = void (*)(const char* source, int64_t n, void* accumulator);
-// accumulators[j] = op(accumulators[j], row[j]) for n columns and, one after the other, `rows` rows
-// that lie `stride` bytes apart. What `cached` says about them changes the speed alone.
+// accumulators[j] = op(accumulators[j], row[j]) for n columns, for each of `rows` rows in order;
+// rows are `stride` bytes apart. `cached` says whether they are in a cache and only affects speed.
 using ReduceColumns = void (*)(const char* source, int64_t stride, int64_t rows, int64_t n,
                                void* accumulators, bool cached);
 // accumulators[j] = op(accumulators[j], others[j]): combines partial results.
 using ReduceCombine = void (*)(void* accumulators, const void* others, int64_t n);
-// Rows of floats are reduced by blocks of this size, in order.
+// Rows of floats are reduced in blocks of this size, in order.
 inline constexpr int64_t kRowBlock = 1024;
 
 struct ReduceEntry {
@@ -56,7 +56,7 @@ struct ReduceEntry {
   ReduceCombine combine = nullptr;
 };
 
-// Position of the first NaN, else of the first extreme, of n >= 1 contiguous elements.
+// The position of the first NaN, or else of the first extreme, of n >= 1 contiguous elements.
 using ArgRow = int64_t (*)(const char* source, int64_t n);
 // Where row[j] beats best[j], best[j] becomes row[j] and positions[j] becomes `position`.
 using ArgColumns = void (*)(const char* row, int64_t n, int32_t position, char* best,
@@ -88,8 +88,7 @@ struct SoftmaxLoops {
 // Loops of update rules: rule_loops.h.
 struct RuleLoops;
 
-// n elements from Philox block `first` on, under a seed. See RandomCall for the meaning of the
-// words.
+// n elements from Philox block `first` on, with the given seed. RandomCall describes the words.
 struct RandomLoops {
   void (*bits)(uint64_t seed, uint64_t first, uint64_t* out, int64_t n);    // words 0,1 of each
   void (*halves)(uint64_t seed, uint64_t first, uint64_t* out, int64_t n);  // words 0,1 and 2,3
@@ -108,19 +107,19 @@ struct RandomLoops {
                          double* y, int64_t n);
 };
 
-// sums[j] += factor * row[j] of n integers (bool: or of ands).
+// sums[j] += factor * row[j] for n integers (bool: "or" of "and").
 using AddScaled = void (*)(const char* row, const void* factor, char* sums, int64_t n);
 
-// Rows of 1 <= n <= kShortSortRow contiguous elements, ascending; the destination may be the
-// source. The scratch memory of kSortScratch bytes is aligned to 64.
+// Sorts rows of 1 <= n <= kShortSortRow contiguous elements. The destination may be the source. The
+// scratch memory of kSortScratch bytes is aligned to 64.
 using SortRows = void (*)(const char* source, int64_t rows, int64_t n, char* destination,
                           void* scratch);
 inline constexpr int64_t kShortSortRow = 256, kSortScratch = kShortSortRow * 64;
 
 // Pieces of matrix products; T is float or double. A panel holds `lanes` or 2 * lanes columns of b,
-// row after row.
+// row by row.
 inline constexpr int kMaxTileRows = 14, kMaxShallow = 14, kMaxDotSide = 5;
-// What a tile brings into the cache for later: two lines of cache at each of `count` addresses.
+// What a tile prefetches for later: two cache lines at each of `count` addresses.
 template <class T>
 struct Ahead {
   const T* at;
@@ -128,8 +127,8 @@ struct Ahead {
 };
 template <class T>
 struct GemmLoops {
-  int rows;   // of a tile at most
-  int lanes;  // elements of a vector; a tile has at most two vectors of columns
+  int rows;   // the most rows of a tile
+  int lanes;  // elements of a vector; a tile is one or two vectors wide
   // tile[vectors - 1][across][m - 1]: the first `columns` of (m, vectors * lanes) elements of c,
   // (+)= the product of m rows of a and k lines of b, `b_row` elements apart, all of which have
   // vectors * lanes elements to read. `across`: element (i, l) of a is a[l * a_stride + i], else
@@ -137,7 +136,7 @@ struct GemmLoops {
   void (*tile[2][2][kMaxTileRows])(int64_t k, const T* a, int64_t a_stride, const T* b,
                                    int64_t b_row, T* c, int64_t c_row, int64_t columns,
                                    bool accumulate, const Ahead<T>& ahead);
-  // The same for any number of rows of a panel whose depth, k <= shallow, fits into the registers:
+  // The same for any number of rows, if the panel's depth k <= shallow fits the registers:
   // shallow_rows[vectors - 1][k - 1]. Rows of a are contiguous.
   int shallow;
   void (*shallow_rows[2][kMaxShallow])(int64_t rows, const T* a, int64_t a_row, const T* b,
@@ -150,9 +149,9 @@ struct GemmLoops {
                                              int64_t b_row, T* c, int64_t c_row, int64_t c_column,
                                              bool accumulate);
   // to[l * step + i] = from[i * stride + l] for i < rows, l < k. Up to rows + lanes - 1 elements
-  // are written at each l; those behind `rows` hold anything.
+  // are written at each l; those behind `rows` are undefined.
   void (*pack_rows)(const T* from, int64_t stride, int64_t rows, int64_t k, T* to, int64_t step);
-  // to[l * step + i] = from[l * stride + i] for i < count, l < k; the rest as above.
+  // to[l * step + i] = from[l * stride + i] for i < count, l < k; otherwise as above.
   void (*pack_lines)(const T* from, int64_t stride, int64_t count, int64_t k, T* to, int64_t step);
   // y[i] (+)= row i of a, k contiguous elements, times x.
   void (*dots)(int64_t rows, int64_t k, const T* a, int64_t a_row, const T* x, T* y,
@@ -163,11 +162,12 @@ struct GemmLoops {
 };
 
 struct Tables {
-  // Of float16 and bfloat16 few, and of contiguous operands: else they go by the loops of float32.
+  // float16 and bfloat16 have few, for contiguous operands only; otherwise they use the loops of
+  // float32.
   LoopEntry loops[kElementwiseRows][kDtypes];
   CastLoop casts[kDtypes][kDtypes];  // [from][to]
   ReduceEntry reductions[kReduceLoops][kDtypes];
-  ArgEntry arg_extremes[2][kDtypes];  // [maximum]; none for the 16-bit floats
+  ArgEntry arg_extremes[2][kDtypes];  // [maximum]; null for the 16-bit floats
   SoftmaxLoops<float> softmax_float;
   SoftmaxLoops<double> softmax_double;
   const RuleLoops* rules;
@@ -182,13 +182,13 @@ struct Tables {
   const char* isa;
 };
 
-// The tables of this processor, or of what CATENA_CPU_ISA allows ("v2", "v3", "v4").
+// The tables of this processor, or of the level that CATENA_CPU_ISA allows ("v2", "v3", "v4").
 const Tables& tables();
-// The x86-64 level that is chosen among `built` (ascending): the best that the processor has and
-// that the wish ("v3") allows, else the lowest that the processor has; 0 when it has none.
+// The x86-64 level to use of those in `built` (ascending): the best that the processor has and that
+// the wish ("v3") allows, else the lowest that the processor has; 0 if it has none.
 int level_of_kernels(int processor, const char* wish, const std::vector<int>& built);
 
-// Each loop file fills its part, once for each level.
+// Each loop file fills its part of the tables, once for each level.
 #define CATENA_DECLARE_FILLS(level)           \
   namespace level {                           \
   void fill_arithmetic_int(Tables& tables);   \

@@ -1,4 +1,4 @@
-// The size of the vectors of the level that is compiled for; internal linkage (see loop.h).
+// The size of the vectors of the level being compiled; internal linkage (see loop.h).
 #pragma once
 
 namespace catena::host {

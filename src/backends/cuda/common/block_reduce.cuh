@@ -29,8 +29,8 @@ __device__ C warp_reduce(C value, Op op) {
   return value;
 }
 
-// The same over a whole block of full warps, a power of two of them; every thread gets the result.
-// `shared` holds one C a warp and may be used again after the call.
+// The same over a whole block; its number of full warps is a power of two. Every thread gets the
+// result. `shared` holds one C for each warp and may be used again after the call.
 template <class C, class Op>
 __device__ C block_reduce(C value, Op op, C* shared) {
   value = warp_reduce(value, op);
@@ -45,7 +45,7 @@ __device__ C block_reduce(C value, Op op, C* shared) {
   return value;
 }
 
-// Over the threads that share a row: a warp, or the block.
+// The reduction over the threads that share a row: a warp, or the block.
 template <bool kWarp, class C, class Op>
 __device__ C group_reduce(C value, Op op, C* shared) {
   if constexpr (kWarp)
@@ -103,7 +103,7 @@ template <class C>
 __device__ LogSum<C> warp_log_sum(LogSum<C> s) {
 #pragma unroll
   for (int offset = 16; offset > 0; offset /= 2) {
-    // The lower lane's pair goes first on both sides, so that both compute the same bits.
+    // Both lanes put the lower lane's pair first, so that both compute the same bits.
     const C maximum = __shfl_xor_sync(kAllLanes, s.maximum, offset);
     const C sum = __shfl_xor_sync(kAllLanes, s.sum, offset);
     if (threadIdx.x & unsigned(offset)) {
@@ -117,7 +117,7 @@ __device__ LogSum<C> warp_log_sum(LogSum<C> s) {
   return s;
 }
 
-// `shared` holds two C a warp.
+// `shared` holds two C for each warp.
 template <class C>
 __device__ LogSum<C> block_log_sum(LogSum<C> s, C* shared) {
   s = warp_log_sum(s);

@@ -1,5 +1,5 @@
-// Loads and stores of the four floating storage types in the type a kernel computes in, and 16-byte
-// packs of them.
+// Loads and stores of the four floating storage types, converted to the type in which a kernel
+// computes, and 16-byte packs of them.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -1,4 +1,4 @@
-// Glue of the slots of patches.
+// Host glue of the patch slots.
 #include "backends/cuda/convolution/patches.h"
 
 #include "backends/cuda/register.h"

@@ -1,5 +1,5 @@
-// One thread an element of what is written. Sums gather what sees the element, in a fixed order, so
-// that they need no atomic additions.
+// One thread for each element that is written. Sums gather everything that contributes to the
+// element, in a fixed order, so they need no atomic additions.
 #include "backends/cuda/common/float_access.cuh"
 #include "backends/cuda/convolution/patches.h"
 
@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kThreads = 256;
 
-// Takes the last coordinate off an index.
+// Removes the last coordinate from an index.
 template <class Index>
 __device__ Index take_off(Index& index, int64_t extent) {
   const Index coordinate = index % Index(extent);
@@ -39,7 +39,7 @@ __global__ void __launch_bounds__(kThreads) patches_kernel(PatchArgs a, Index co
   }
 }
 
-// The position that sees `place` at a tap, or -1.
+// The position that reads `place` at a tap, or -1.
 __device__ inline int64_t position_of(int64_t place, int64_t stride, int64_t positions) {
   if (place < 0 || place % stride != 0) return -1;
   const int64_t position = place / stride;
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kThreads) patch_sums_kernel(PatchArgs a, Index
   }
 }
 
-// Runs kernel<T, Index, kLast> with the narrower index where it is enough.
+// Runs kernel<T, Index, kLast> with the narrower index type where it suffices.
 #define CATENA_PATCH_LAUNCH(kernel, args, count)                                                 \
   do {                                                                                           \
     const unsigned blocks = loop_blocks(count, kThreads, launch, 32);                            \

@@ -1,5 +1,5 @@
 // Windows of convolutions as matrices, and their sums: plain arguments.
-// catena/kernels/convolution.h says what comes out.
+// catena/kernels/convolution.h defines the results.
 #pragma once
 
 #include "backends/cuda/runtime/launch.h"
@@ -13,7 +13,7 @@ struct PatchArgs {
   int64_t images, channels, height, width, kernel[2], out[2];
   int64_t image[4], patches[6];
   int64_t stride[2], pad[2], dilation[2];
-  bool channels_last;  // of the memory that is written: neighbouring threads take channels
+  bool channels_last;  // of the memory that is written: adjacent threads take channels
   bool accumulate;     // sums only
 };
 

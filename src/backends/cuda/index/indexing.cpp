@@ -1,4 +1,4 @@
-// Glue of the take and scatter_add slots.
+// Host glue of the take and scatter_add slots.
 #include "backends/cuda/index/indexing.h"
 
 #include "backends/cuda/register.h"
@@ -15,7 +15,7 @@ Positions positions_of(const Array& indices, bool clip) {
   return {indices.raw_data(), indices.dtype() == Dtype::kInt64, clip, indices.size()};
 }
 
-// The largest unit of copying that divides the slices and the addresses.
+// The largest copying unit that divides the slices and the addresses.
 int copy_unit(int64_t slice_bytes, const void* source, const void* output) {
   const uint64_t bits = uint64_t(slice_bytes) | reinterpret_cast<uintptr_t>(source) |
                         reinterpret_cast<uintptr_t>(output);

@@ -8,8 +8,8 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kTakeInFlight = 4, kColumnsInFlight = 8;
 
-// A thread computes kTakeInFlight units of the output, which lie a block apart, so that their
-// positions and then their values are loaded together.
+// A thread computes kTakeInFlight units of the output, one block apart, so that all their positions
+// and then all their values are loaded at once.
 template <class Unit, class I, class By>
 __global__ void __launch_bounds__(kThreads)
     take_kernel(TakeArgs args, By by_units, By by_count, int64_t units, int64_t total) {
@@ -37,9 +37,9 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// The same where many rows share few columns (units of the chosen slices): a thread keeps a column,
-// whose place in a source row it works out once, and goes down the rows. 2^shift threads of a block
-// lie along the columns.
+// The same where many rows share few columns (units of the chosen slices). A thread keeps one
+// column, computes its place in a source row once, and moves down the rows. 2^shift threads of a
+// block are side by side along the columns.
 template <class Unit, class I>
 __global__ void __launch_bounds__(kThreads)
     take_columns_kernel(TakeArgs args, int64_t units, int shift, int64_t block_rows) {
@@ -69,7 +69,8 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// How take_columns_kernel cuts its work; not `fits` where too many of its threads would be idle.
+// How take_columns_kernel divides its work. `fits` is false if too many of its threads would be
+// idle.
 struct ColumnsPlan {
   bool fits = false;
   int shift = 8;

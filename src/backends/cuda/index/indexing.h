@@ -5,7 +5,8 @@
 
 namespace catena::gpu {
 
-// Positions count from the end when negative; what is out of range then is clipped or wraps around.
+// Negative positions count from the end. Positions that are still out of range are clipped or wrap
+// around.
 struct Positions {
   const void* data;
   bool wide;  // int64, else int32
@@ -31,8 +32,8 @@ struct ScatterArgs {
   const void* values;
   Positions positions;
   int64_t outer, extent, inner;
-  // Null, or the positions as places in [0, extent) in ascending order, equal ones in the order of
-  // the list, and where in the list each of them stands.
+  // Null, or the positions in [0, extent) in ascending order, equal ones in the order of the list,
+  // and the index of each one in the list.
   const void* sorted;
   const int64_t* numbers;
 };
@@ -40,14 +41,14 @@ struct ScatterArgs {
 constexpr bool sorted_positions_are_wide(int64_t extent) { return extent > int64_t(1) << 32; }
 
 // With `ordered`, repeated positions are added in their order, which gives the same bits every
-// time. Otherwise by atomic additions, where the type has them.
+// time. Otherwise additions are atomic, where the type has atomic additions.
 void launch_scatter_add(ScatterType type, bool ordered, const ScatterArgs& args,
                         const Launch& launch);
 
-// Whether the call should be given `sorted`: additions in order look at all positions for each
-// place otherwise.
+// Whether to give the call `sorted`. Without it an ordered addition scans all positions for each
+// target element.
 bool scatter_wants_sorted(ScatterType type, bool ordered, const ScatterArgs& args);
-// places[i] = positions[i] counted from 0, of the type of `sorted`.
+// places[i] = positions[i] counted from 0, in the type of `sorted`.
 void launch_resolve_positions(const Positions& positions, int64_t extent, void* places,
                               const Launch& launch);
 

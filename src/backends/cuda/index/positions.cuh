@@ -10,7 +10,7 @@
 
 namespace catena::gpu {
 
-// Divide the number of an element by an extent: 32-bit ones by a multiplication.
+// Divide the number of an element by an extent; 32-bit numbers by a multiplication.
 struct Narrow32 {
   using Place = uint32_t;
   jit::Divider divider;
@@ -26,7 +26,7 @@ struct Wide {
     return n / divisor;
   }
 };
-// Calls f(by_a, by_b) with what divides numbers below `total` by a and by b.
+// Calls f(by_a, by_b) with dividers by a and by b for numbers below `total`.
 template <class F>
 void with_dividers(int64_t total, int64_t a, int64_t b, const F& f) {
   if (total < (int64_t(1) << 31))
@@ -35,7 +35,7 @@ void with_dividers(int64_t total, int64_t a, int64_t b, const F& f) {
     f(Wide{a}, Wide{b});
 }
 
-// A position as one inside [0, extent): clipped, or counted from the end and wrapped around.
+// The position in [0, extent): clipped, or counted from the end and wrapped around.
 template <class I>
 __device__ inline int64_t resolve(I position, int64_t extent, bool clip) {
   int64_t p = position;

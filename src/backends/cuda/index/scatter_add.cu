@@ -1,6 +1,6 @@
-// Adding slices to places along one axis, in one of three ways: by atomic additions where the type
-// has them and any order will do; else in the order of the positions, by a look through all of them
-// for each place where that is little work, and by sorting them where it is not.
+// Adds slices to target elements along one axis, in one of three ways. Atomic additions are used if
+// the type has them and any order will do. Otherwise slices are added in the order of the
+// positions: each target scans all positions if that is little work, else the positions are sorted.
 #include <type_traits>
 
 #include "backends/cuda/common/block_reduce.cuh"
@@ -14,7 +14,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
 
-// S: in which elements of T add up.
+// S: the type in which elements of T are summed.
 template <class T>
 struct Adder {
   using S = T;
@@ -62,8 +62,8 @@ __device__ inline void atomic_add(float4* to, float4 v) {
 
 constexpr int kAddsInFlight = 4;
 
-// A thread adds kAddsInFlight units of the values, which lie a block apart, so that their positions
-// and then their values are loaded together. `units` are those of a slice.
+// A thread adds kAddsInFlight units of the values, one block apart, so that all their positions and
+// then all their values are loaded at once. `units` is the number of units in a slice.
 template <class Unit, class I, class By>
 __global__ void __launch_bounds__(kThreads)
     atomic_kernel(ScatterArgs args, By by_units, By by_count, int64_t units, int64_t total) {
@@ -115,10 +115,9 @@ void launch_atomic(const ScatterArgs& args, const Launch& launch) {
 
 // ---- in order -----------------------------------------------------------------------------------
 
-constexpr int kChunk = 128;  // elements of a slice that one warp adds up at a time
+constexpr int kChunk = 128;  // elements of a slice that one warp sums at a time
 
-// The sums of one warp over its chunk of a slice of the target; element q * 32 + lane is the
-// lane's.
+// The sums of one warp over its chunk of a target slice. Element q * 32 + lane belongs to the lane.
 template <class T>
 struct ChunkSums {
   using A = Adder<T>;
@@ -145,7 +144,7 @@ struct ChunkSums {
   }
 };
 
-// The chunks of a slice are shared out over the grid's y, of which there are at most 65535.
+// The chunks of a slice are distributed over the grid's y, which has at most 65535 blocks.
 template <class F>
 __device__ void for_chunks(int64_t inner, const F& f) {
   for (int64_t first = int64_t(blockIdx.y) * kChunk; first < inner;
@@ -157,8 +156,8 @@ unsigned chunk_blocks(int64_t inner) {
   return unsigned(chunks < 65535 ? chunks : 65535);
 }
 
-// A warp a slice of the target: it looks through the positions in order, 32 at a time, and adds the
-// slices that belong here.
+// A warp for each slice of the target. It scans the positions in order, 32 at a time, and adds the
+// slices that belong to its target.
 template <class T, class I>
 __global__ void __launch_bounds__(kThreads) searching_kernel(ScatterArgs args) {
   const I* positions = static_cast<const I*>(args.positions.data);
@@ -185,7 +184,8 @@ __global__ void __launch_bounds__(kThreads) searching_kernel(ScatterArgs args) {
   }
 }
 
-// Of the sorted positions from `j`, the numbers of up to 32 that are `own`; lane l has the l-th.
+// Of the sorted positions from `j` on, the numbers of up to 32 that equal `own`; lane l has the
+// l-th.
 struct Run {
   int length;
   int64_t number;
@@ -199,7 +199,7 @@ __device__ Run run_from(const ScatterArgs& args, int64_t j, K own, int lane) {
   return {ended ? __ffs(int(ended)) - 1 : 32, same ? args.numbers[mine] : 0};
 }
 
-// A warp a run of equal positions and a chunk of their slices, for slices of some length.
+// A warp for each run of equal positions and chunk of their slices, for slices that are not short.
 template <class T, class K>
 __global__ void __launch_bounds__(kThreads) sorted_kernel(ScatterArgs args) {
   const K* sorted = static_cast<const K*>(args.sorted);
@@ -209,7 +209,7 @@ __global__ void __launch_bounds__(kThreads) sorted_kernel(ScatterArgs args) {
        w += int64_t(gridDim.x) * kWarps) {
     const int64_t row = w / count, begin = w - row * count;
     const K own = sorted[begin];
-    if (begin > 0 && sorted[begin - 1] == own) continue;  // not where a run begins
+    if (begin > 0 && sorted[begin - 1] == own) continue;  // not the beginning of a run
     const T* slices = static_cast<const T*>(args.values) + row * count * args.inner;
     T* slice = static_cast<T*>(args.target) + (row * args.extent + int64_t(own)) * args.inner;
     for_chunks(args.inner, [&](int64_t first) {
@@ -228,8 +228,8 @@ __global__ void __launch_bounds__(kThreads) sorted_kernel(ScatterArgs args) {
   }
 }
 
-// The same for short slices: the lanes load the elements of 32 slices together, which are then
-// added in order.
+// The same for short slices: the lanes load the elements of 32 slices at once, which are then added
+// in order.
 template <class T, class K>
 __global__ void __launch_bounds__(kThreads) sorted_short_kernel(ScatterArgs args) {
   using A = Adder<T>;
@@ -316,7 +316,7 @@ void launch_positions(ScatterType type, bool ordered, const ScatterArgs& args,
   }
 }
 
-// Positions as numbers of places, which can be sorted.
+// Positions as numbers from 0, which can be sorted.
 template <class I, class K>
 __global__ void resolve_kernel(const I* positions, int64_t count, int64_t extent, K* places) {
   for (int64_t i = int64_t(blockIdx.x) * kThreads + threadIdx.x; i < count;
@@ -338,7 +338,7 @@ void resolve_to(const Positions& positions, int64_t extent, void* places, const 
 
 }  // namespace
 
-// From about 2^20 looks at 32 positions on, sorting takes less time.
+// From about 2^20 scans of 32 positions on, sorting takes less time.
 constexpr int64_t kManyLooks = int64_t(1) << 20;
 
 bool scatter_wants_sorted(ScatterType type, bool ordered, const ScatterArgs& args) {

@@ -1,4 +1,4 @@
-// Glue of the gather and scatter slots.
+// Host glue of the gather and scatter slots.
 #include "backends/cuda/index/select.h"
 
 #include "array/iteration.h"
@@ -22,8 +22,8 @@ LoopPlan plan_select(const SelectCall& call) {
   return plan_loop({operands, size_t(2 + call.count)});
 }
 
-// The largest unit of copying: more than an element where runs of the innermost dimension are
-// contiguous on both sides and everything that displaces them is a multiple of it.
+// The largest copying unit. It is more than an element where runs of the innermost dimension are
+// contiguous on both sides and all strides and offsets are multiples of it.
 int copy_unit(const LoopPlan& plan, const SelectCall& call, int64_t item) {
   uint64_t bits = uint64_t(plan.inner() * item) |
                   reinterpret_cast<uintptr_t>(call.values->raw_data()) |
@@ -79,7 +79,7 @@ void scatter(const SelectCall& call) {
   const Launch launch = launch_for(*call.base);
   StoragePtr last;
   if (config().deterministic && call.count == 1 && call.extents[0] > 0) {
-    // The caller gives one list that varies along one axis, without gaps.
+    // The caller passes one list that varies along one axis, without gaps.
     const Array& list = *call.positions[0];
     int64_t count = 1;
     for (int d = 0; d < list.ndim(); ++d) {

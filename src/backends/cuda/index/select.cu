@@ -7,7 +7,7 @@ namespace {
 
 constexpr int kThreads = 256, kMostBlocks = 32;
 
-// Bytes from the base element to the chosen one; `offsets` are those of the lists.
+// The distance in bytes from the base element to the chosen one; `offsets` belong to the lists.
 template <int kLists, class I>
 __device__ int64_t displacement(const SelectArgs& args, const int64_t* offsets) {
   int64_t bytes = 0;
@@ -20,7 +20,7 @@ __device__ int64_t displacement(const SelectArgs& args, const int64_t* offsets) 
   return bytes;
 }
 
-// A thread a unit of the values; N is the type that unit numbers fit in.
+// One thread for each unit of the values. N is a type that holds the numbers of all units.
 template <bool kScatter, int kLists, class Unit, class I, class N>
 __global__ void select_kernel(const __grid_constant__ SelectArgs args) {
   const N size = N(args.size), stride = N(gridDim.x) * kThreads;
@@ -41,7 +41,7 @@ __global__ void select_kernel(const __grid_constant__ SelectArgs args) {
     Unit* element = reinterpret_cast<Unit*>(args.pointers[1] + offsets[1] + bytes);
     if constexpr (kScatter) {
       if constexpr (kLists == 1) {
-        // Number of this position in its list, which is contiguous when `last` is given.
+        // The index of this position in its list, which is contiguous when `last` is given.
         if (args.last && args.last[bytes / args.steps[0]] != offsets[2] / int64_t(sizeof(I)))
           continue;
       }
@@ -55,7 +55,7 @@ __global__ void select_kernel(const __grid_constant__ SelectArgs args) {
 template <bool kScatter, int kLists, class Unit, class I>
 void launch_size(const SelectArgs& args, const Launch& launch) {
   const unsigned blocks = loop_blocks(args.size, kThreads, launch, kMostBlocks);
-  // Room for one more stride, so that the loop's counter does not wrap.
+  // Leaves room for one more stride, so that the loop's counter does not wrap.
   if (args.size < (int64_t(1) << 31))
     select_kernel<kScatter, kLists, Unit, I, uint32_t>
         <<<blocks, kThreads, 0, launch.stream>>>(args);

@@ -1,5 +1,5 @@
-// The slots copy, fill, arange and concatenate on a GPU. Copies and fills are the operation
-// `positive`: with different dtypes a cast, on unsigned words of the items' size otherwise.
+// The slots copy, fill, arange and concatenate on a GPU. Copies and fills run the operation
+// `positive`: as a cast if the dtypes differ, otherwise on unsigned words of the items' size.
 #include <algorithm>
 
 #include "backends/cuda/jit/host_args.h"
@@ -49,7 +49,7 @@ void copy(const CopyCall& call) {
   launch_map(launch);
 }
 
-// Whether all bytes of the pattern are equal, so that a memset does.
+// Whether all bytes of the pattern are equal, so that memset can fill it.
 bool one_byte(uint64_t bits, int64_t itemsize) {
   for (int64_t b = 1; b < itemsize; ++b) {
     if (((bits >> (8 * b)) & 255) != (bits & 255)) return false;
@@ -112,11 +112,11 @@ Array output_part(const Array& output, int axis, int64_t start, int64_t extent) 
   return Array::from_storage(output.storage(), offset, shape, output.strides(), output.dtype());
 }
 
-// Up to kConcatInputs contiguous inputs, of which input k starts at columns[k] bytes of a row.
+// Up to kConcatInputs contiguous inputs; input k starts at byte columns[k] of a row.
 void launch_concatenate(const std::vector<const Array*>& inputs,
                         const std::vector<int64_t>& columns, int64_t rows, int64_t row_bytes,
                         const Array& output) {
-  // The widest word that divides every row and address.
+  // The widest word that divides every row and every address.
   uint64_t bits = uint64_t(row_bytes) | reinterpret_cast<uintptr_t>(output.raw_data()) | 16;
   for (size_t k = 0; k < inputs.size(); ++k) {
     bits |= reinterpret_cast<uintptr_t>(inputs[k]->raw_data()) | uint64_t(columns[k]) |

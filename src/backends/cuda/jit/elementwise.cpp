@@ -34,7 +34,7 @@ void launch_call(const ElementwiseCall& call, const ElementwiseInfo& row, Progra
   launch_map(launch);
 }
 
-// The same operation with every operand converted first: the kernels of the bundle suffice.
+// Converts every operand first, then runs the operation: the kernels of the bundle suffice for it.
 void run_with_casts(const ElementwiseCall& call, const ElementwiseInfo& row) {
   ElementwiseCall plain = call;
   Array converted[kMaxElementwiseInputs], result;
@@ -55,7 +55,7 @@ void run_with_casts(const ElementwiseCall& call, const ElementwiseInfo& row) {
   if (result.defined()) kernels::copy(result.device(), {result, *call.output});
 }
 
-// Whether this combination has come up often enough to compile the fused kernel.
+// Whether this combination of dtypes has been used often enough to compile a fused kernel for it.
 bool worth_compiling(const MapSpec& spec) {
   constexpr uint32_t kUsesBefore = 3;
   static std::array<std::atomic<uint8_t>, 4096> uses;

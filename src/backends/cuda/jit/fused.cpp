@@ -1,4 +1,4 @@
-// The slot of fused chains on a GPU: one synthesised kernel a call.
+// The slot of fused chains on a GPU: one generated kernel for each call.
 #include "backends/cuda/jit/compile/fused_source.h"
 #include "backends/cuda/jit/map_launch.h"
 #include "backends/cuda/jit/register.h"
@@ -12,8 +12,8 @@ namespace {
 
 static_assert(kMaxFusedOperands <= kMaxMapOperands);
 
-// What is kept with a FusedProgram for each architecture. Reductions depend on the call too: a
-// program belongs to one output, so that there is one reduction for it.
+// What is kept with a FusedProgram for each architecture. A reduction depends on the call too, but
+// a program has one output, so there is one reduction for it.
 struct CompiledMap {
   Program* program;
 };

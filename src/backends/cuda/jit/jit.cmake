@@ -1,5 +1,5 @@
-# The NVRTC half of the cuda plug-in: kernel texts embedded as data, and the bundle of compiled
-# kernels that lies beside the plug-in. Included from src/backends/cuda/CMakeLists.txt.
+# The NVRTC part of the cuda plug-in: kernel texts embedded as data, and the bundle of compiled
+# kernels, which is stored beside the plug-in. Included from src/backends/cuda/CMakeLists.txt.
 set(jit_dir ${CMAKE_CURRENT_SOURCE_DIR}/jit)
 file(GLOB kernel_texts CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/device/*.h ${PROJECT_SOURCE_DIR}/src/device/*.cuh)
 set(jit_texts_cpp ${CMAKE_CURRENT_BINARY_DIR}/jit_texts.cpp)
@@ -8,8 +8,9 @@ add_custom_command(OUTPUT ${jit_texts_cpp}
   DEPENDS ${kernel_texts} ${PROJECT_SOURCE_DIR}/src/cmake/embed_texts.cmake
   COMMENT "Embedding kernel texts" VERBATIM)
 
-# Generator, compiler and bundle files: what the plug-in, the bundle tool and the tests share. Needs no
-# GPU, no driver and nothing of libcatena but its error texts, names of dtypes and the element-wise table.
+# Generator, compiler and bundle files, which the plug-in, the bundle tool and the tests share. They
+# need no GPU and no driver, and of libcatena only error texts, names of dtypes and the element-wise
+# table.
 add_library(catena_jit_text STATIC ${jit_texts_cpp}
   ${jit_dir}/compile/type_names.cpp ${jit_dir}/compile/source.cpp ${jit_dir}/compile/reduce_source.cpp ${jit_dir}/compile/user_source.cpp
   ${jit_dir}/compile/fused_source.cpp
@@ -21,7 +22,7 @@ target_include_directories(catena_jit_text PUBLIC ${PROJECT_SOURCE_DIR}/src ${PR
 target_link_libraries(catena_jit_text PUBLIC Boost::headers ${CMAKE_DL_LIBS})
 target_link_libraries(catena_cuda PRIVATE catena_jit_text)
 
-# Compiles kernels ahead of time: for the build, and installed for `catena-run --prepare`.
+# Compiles kernels ahead of time: for the build, and, once installed, for `catena-run --prepare`.
 add_executable(catena_kernels ${jit_dir}/tool/kernels_main.cpp ${jit_dir}/tool/compile_jobs.cpp
   ${jit_dir}/tool/gpu_archs.cpp ${jit_dir}/tool/bundle_list.cpp ${jit_dir}/tool/core_programs.cpp
   ${PROJECT_SOURCE_DIR}/src/core/dtype.cpp ${PROJECT_SOURCE_DIR}/src/core/error.cpp ${PROJECT_SOURCE_DIR}/src/core/shape.cpp
@@ -32,8 +33,8 @@ target_compile_definitions(catena_kernels PRIVATE CATENA_INSTALL_LIBDIR="${CMAKE
 set_target_properties(catena_kernels PROPERTIES OUTPUT_NAME catena-kernels)
 install(TARGETS catena_kernels RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 
-# One bundle per architecture. The tool takes unchanged kernels from the previous bundle and from the
-# cache in the build tree, which the tests of the kernel texts share.
+# One bundle for each architecture. The tool takes unchanged kernels from the previous bundle and
+# from the cache in the build tree, which the tests of the kernel texts use too.
 find_library(CATENA_NVRTC_LIBRARY nvrtc HINTS ${CUDAToolkit_LIBRARY_DIR} REQUIRED)
 set(CATENA_KERNEL_BUNDLE "core" CACHE STRING
   "Kernels compiled at build time: core (those of ordinary training), full (all standard ones), off")

@@ -1,4 +1,4 @@
-// Filling the arguments of element-wise kernels and launching them. See map_launch.h.
+// Fills the arguments of element-wise kernels and launches them. See map_launch.h.
 #include "backends/cuda/jit/map_launch.h"
 
 #include <algorithm>
@@ -11,7 +11,8 @@ namespace catena::jit {
 
 namespace {
 
-// A loop and where its operands start; parts of a loop too large for one launch are loops again.
+// A loop and the addresses of its operands. A loop too large for one launch is divided into loops
+// of the same kind.
 struct Loop {
   LoopPlan plan;
   char* pointer[kMaxMapOperands];
@@ -23,7 +24,7 @@ struct Shared {
   int largest = 1;  // bytes of the widest operand
   int itemsize[kMaxMapOperands];
   int vector() const { return 16 / largest; }
-  int unroll() const { return vector() >= 16 ? 1 : 2; }  // as map.cuh
+  int unroll() const { return vector() >= 16 ? 1 : 2; }  // as in map.cuh
 };
 
 Shared describe(const MapLaunch& call) {
@@ -46,7 +47,8 @@ void fill_operands(MapOperands<N>& op, const Shared& shared, char* const* pointe
   op.uniform = 0;
 }
 
-// Elements before the first one at which every array is aligned to a vector; -1 when there is none.
+// The number of elements before the first one at which every array is aligned to a vector; -1 if
+// there is none.
 int64_t aligned_head(const Shared& shared, char* const* pointers, uint32_t repeated, int64_t size) {
   const int vector = shared.vector();
   int64_t head = -1;
@@ -178,12 +180,12 @@ void launch_strided(const Shared& shared, const Loop& loop) {
          args, shared.call.stream);
 }
 
-// Halves (or peels) the outermost dimension until the parts fit one launch.
+// Halves the outermost dimension, or takes its indices one by one, until the parts fit one launch.
 template <int N>
 void run_loop(const Shared& shared, const Loop& loop);
 template <int N>
 void split_loop(const Shared& shared, const Loop& loop) {
-  const bool peel = loop.plan.ndim > kMapDims;  // too many dimensions: one launch an index
+  const bool peel = loop.plan.ndim > kMapDims;  // too many dimensions: one launch for each index
   int64_t at = 0;
   const int64_t extent = loop.plan.shape[0], step = peel ? 1 : (extent + 1) / 2;
   const int64_t part_size = loop.plan.size / extent;
@@ -219,7 +221,7 @@ void run_loop(const Shared& shared, const Loop& loop) {
     }
     return launch_flat<N>(shared, loop.pointer, repeated & arrays, plan.size);
   }
-  // Every extent but the two walked with 64 bits goes through 32-bit division.
+  // All extents but the two that are walked with 64 bits use 32-bit division.
   if (plan.ndim > kMapDims || plan.size >= (int64_t(1) << 31)) return split_loop<N>(shared, loop);
   if (layout.kernel == kRowsKernel) return launch_rows<N>(shared, loop);
   if (layout.kernel == kTiledKernel) return launch_tiled<N>(shared, loop, layout);
@@ -237,7 +239,7 @@ void run(const MapLaunch& call) {
     const Array* a = call.operand[k].array;
     loop.pointer[k] = a ? static_cast<char*>(a->raw_data()) : nullptr;
     if (a == nullptr || a->is_contiguous()) continue;
-    // One element for all: every stride is 0.
+    // One element for the whole call: every stride is 0.
     const bool single = k > 0 && std::all_of(a->strides().begin(), a->strides().end(),
                                              [](int64_t s) { return s == 0; });
     if (single) repeated |= 1u << k;
@@ -280,7 +282,7 @@ void launch_map(const MapLaunch& call) {
     case 10:
       return run<10>(call);
     default:
-      fail<Error>(call.program->what, ": ", call.operands, " operands");
+      fail<Error>(call.program->what, ": ", call.operands, " operands; expected 2 to 10");
   }
 }
 

@@ -1,4 +1,5 @@
-// Launching element-wise programs over operands of any layout: picks flat, rows, tiled or strided.
+// Launches element-wise programs over operands of any layout, by the flat, rows, tiled or strided
+// kernel.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -28,13 +29,13 @@ struct MapLaunch {
   cudaStream_t stream;
   int operands;
   MapOperand operand[kMaxMapOperands];
-  int outputs = 1;  // contiguous all, when there are several
+  int outputs = 1;  // contiguous if there are several
 };
 
-// All arrays have the output's shape (stride 0 where broadcast), which is not empty.
+// All arrays have the output's shape, which is not empty; the stride is 0 where they are broadcast.
 void launch_map(const MapLaunch& call);
 
-// How a plan is run; exposed for tests.
+// How a plan is executed; declared here for tests.
 struct MapLayout {
   MapKernel kernel;
   int staged_dim = -1;  // tiled: the dimension of the plan along which staged inputs are contiguous

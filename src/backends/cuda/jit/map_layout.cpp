@@ -1,4 +1,4 @@
-// The choice of an element-wise kernel for a loop plan. See map_launch.h.
+// Chooses the element-wise kernel for a loop plan. See map_launch.h.
 #include "backends/cuda/jit/map_launch.h"
 
 #include "backends/cuda/jit/host_args.h"
@@ -11,7 +11,8 @@ namespace {
 constexpr int64_t kLeastColumns = 4;
 constexpr int64_t kLeastTile = 16;
 
-// The dimension along which most inputs that are not contiguous along the innermost are.
+// The dimension along which most inputs are contiguous, of those that are not contiguous along the
+// innermost one.
 int staging_dim(const LoopPlan& plan, const int* itemsize, uint32_t crosswise) {
   for (int k = 1; k < plan.operands; ++k) {
     if (!((crosswise >> k) & 1)) continue;
@@ -26,7 +27,7 @@ int staging_dim(const LoopPlan& plan, const int* itemsize, uint32_t crosswise) {
 
 MapLayout choose_layout(const LoopPlan& plan, const int* itemsize, uint32_t is_array) {
   const int inner = plan.ndim - 1;
-  uint32_t crosswise = 0;  // inputs that jump along the innermost dimension
+  uint32_t crosswise = 0;  // inputs that are not contiguous along the innermost dimension
   for (int k = 0; k < plan.operands; ++k) {
     if (!((is_array >> k) & 1)) continue;
     const int64_t stride = plan.strides[k][inner];

@@ -1,4 +1,4 @@
-// Programs of table operations: from the table of the call path down to the compiler.
+// Programs of operations of the table: found among those in use, otherwise compiled.
 #pragma once
 
 #include "backends/cuda/jit/compile/source.h"
@@ -6,10 +6,10 @@
 
 namespace catena::jit {
 
-// The program of an operation whose operands all have the dtypes natural to `compute`.
+// The program of an operation whose operands all have the dtypes that belong to `compute`.
 Program& same_dtype_program(int device, ElementwiseOp op, Dtype compute);
-// The program of any combination of dtypes; null when it would have to be compiled and
-// `may_compile` is false.
+// The program of any combination of dtypes; null if it is not compiled yet and `may_compile` is
+// false.
 Program* map_program(int device, const MapSpec& spec, bool may_compile);
 
 // The bits of a number in a storage type.

@@ -1,4 +1,4 @@
-// Finding, loading and launching programs. See program.h.
+// Finds, loads and launches programs. See program.h.
 #include "backends/cuda/jit/program.h"
 
 #include <cuda.h>
@@ -21,7 +21,7 @@ namespace catena::jit {
 
 namespace {
 
-// Driver functions, looked up at run time: the plug-in must load where there is no driver.
+// Driver functions, looked up at run time, because the plug-in must load where there is no driver.
 struct Driver {
   decltype(&cuLibraryLoadData) library_load = nullptr;
   decltype(&cuLibraryGetKernel) get_kernel = nullptr;
@@ -53,7 +53,7 @@ const Driver& driver() {
     functions.get(d.get_global, "cuLibraryGetGlobal");
     functions.get(d.error_name, "cuGetErrorName");
     functions.get(d.error_string, "cuGetErrorString");
-    CATENA_CHECK(DeviceError, functions.missing().empty(), "cuda: the driver has no ",
+    CATENA_CHECK(DeviceError, functions.missing().empty(), "cuda: the driver lacks ",
                  functions.missing(), "; catena needs a driver for CUDA 12 or newer");
     return d;
   }();
@@ -84,7 +84,7 @@ std::string bundle_path(int arch) {
   return plugin_folder() + "/catena_kernels_" + std::to_string(arch) + ".bundle";
 }
 
-// The bundle of an architecture, opened once; null when there is none. Under g_loading.
+// The bundle of an architecture, opened once; null if there is none. g_loading is held.
 Bundle* bundle_of(int arch) {
   static std::map<int, std::unique_ptr<Bundle>> bundles;
   const auto found = bundles.find(arch);
@@ -125,13 +125,13 @@ Program* load(const std::string& what, std::string_view cubin,
 void refuse_cold(const std::string& what) {
   const GraphState* graph = gpu::thread_capture();
   if (graph == nullptr) return;
-  fail<Error>(
-      what,
-      ": its kernel is not loaded yet, and it cannot be while a CUDA graph is captured on cuda:",
-      graph->device, "; run the step once before capturing it");
+  fail<Error>(what,
+              ": its kernel is not loaded yet, and none can be loaded while a CUDA graph is "
+              "captured on cuda:",
+              graph->device, "; run the step once before capturing it");
 }
 
-// g_loading is held. The cubin's bytes may be a view of the bundle or of `buffer`.
+// g_loading is held. The cubin's bytes may point into the bundle or into `buffer`.
 bool find_cubin(int arch, const std::string& source, std::string& buffer, std::string_view& cubin,
                 const CompileOptions& options = {}) {
   const Hash128 key = kernel_key(source, arch, options);
@@ -171,7 +171,7 @@ int device_arch(int device) {
 }
 
 int arch_slot(int device) {
-  static std::array<std::atomic<int>, kMaxDevices> slots;  // slot + 1; 0: not looked at
+  static std::array<std::atomic<int>, kMaxDevices> slots;  // slot + 1; 0: not determined yet
   const int known = slots[size_t(device)].load(std::memory_order_relaxed);
   if (known != 0) [[likely]]
     return known - 1;
@@ -182,8 +182,8 @@ int arch_slot(int device) {
   size_t slot = 0;
   while (slot < archs.size() && archs[slot] != arch) ++slot;
   if (slot == archs.size()) {
-    CATENA_CHECK(DeviceError, slot < size_t(kMaxArchs), "cuda: GPUs of more than ", kMaxArchs,
-                 " architectures in one process");
+    CATENA_CHECK(DeviceError, slot < size_t(kMaxArchs), "cuda: a process supports GPUs of at most ",
+                 kMaxArchs, " architectures; choose GPUs with CUDA_VISIBLE_DEVICES");
     archs.push_back(arch);
   }
   slots[size_t(device)].store(static_cast<int>(slot) + 1, std::memory_order_relaxed);
@@ -230,7 +230,7 @@ Program* load_image(int device, const std::string& what, const std::string& imag
 
 std::pair<void*, size_t> program_global(Program& program, int device, const std::string& name) {
   gpu::use_device(device);
-  CATENA_CUDA_CHECK(cudaFree(nullptr));  // makes the device's context
+  CATENA_CUDA_CHECK(cudaFree(nullptr));  // creates the device's context
   CUdeviceptr address = 0;
   size_t bytes = 0;
   const CUresult error =
@@ -242,7 +242,8 @@ std::pair<void*, size_t> program_global(Program& program, int device, const std:
 Program* ProgramTable::get(uint64_t key, const std::function<Program*()>& make) {
   static std::mutex mutex;
   if (Program* program = find(key)) return program;
-  // Made without the lock: compiling takes long, and of two programs of one key one is kept unused.
+  // Made without the lock, because compiling takes long. If two threads make the same program, one
+  // of the two is never used.
   Program* program = make();
   if (program == nullptr) return nullptr;
   const std::lock_guard lock(mutex);
@@ -264,7 +265,7 @@ Program* program_kernel(const Program& library, const std::string& name) {
 void prepare_program(Program& program, int device) {
   refuse_cold(program.what);
   gpu::use_device(device);
-  CATENA_CUDA_CHECK(cudaFree(nullptr));  // makes the device's context
+  CATENA_CUDA_CHECK(cudaFree(nullptr));  // creates the device's context
   for (void* kernel : program.kernels) {
     if (kernel == nullptr) continue;
     CUfunction function = nullptr;
@@ -279,7 +280,7 @@ void launch_program(Program& program, int index, int device, uint64_t blocks_x, 
   if (!((program.ready.load(std::memory_order_relaxed) >> device) & 1)) [[unlikely]]
     prepare_program(program, device);
   CATENA_CHECK(Error, blocks_x < 0x80000000u, program.what, ": ", blocks_x,
-               " blocks are more than one launch takes");
+               " blocks are more than one launch can take");
   static const auto launch_kernel = driver().launch;
   const CUresult error = launch_kernel(static_cast<CUfunction>(program.kernels[size_t(index)]),
                                        static_cast<unsigned>(blocks_x), blocks_y, 1, threads, 1, 1,

@@ -1,5 +1,5 @@
 // Loaded programs (cubins) and their launch. A program belongs to an architecture, not to a device:
-// its kernels are context independent and load on each device when first used there.
+// its kernels are context-independent and load on each device at their first use there.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -30,32 +30,32 @@ struct JitStatistics {
   uint64_t bundle_hits = 0, disk_hits = 0, compiled = 0, missing = 0;
 };
 JitStatistics jit_statistics();
-// Where kernels come from, in words: bundle file and number of entries, cache folder, NVRTC.
+// Describes where kernels come from: bundle file and number of entries, cache folder, NVRTC.
 std::string describe_jit(int device);
 
-// Architecture of a device, 90 for 9.0, and a small number that equal architectures share.
+// The architecture of a device, 90 for 9.0, and a small number for each architecture in use.
 int device_arch(int device);
 inline constexpr int kMaxArchs = 4;
 int arch_slot(int device);
 
-// Finds the text's cubin in the bundle, the disk cache, or compiles it, and loads it. Throws what
-// compile() throws, and Error while the thread captures a graph. Programs live for the process.
-// `options` go to the compiler beside the library's own.
+// Finds the text's cubin in the bundle or the disk cache, or compiles it, and loads it. Throws what
+// compile() throws, and Error while the thread captures a graph. Programs live as long as the
+// process. `options` are passed to the compiler after the library's own.
 Program* make_program(int device, const std::string& what, const std::string& source,
                       std::initializer_list<const char*> kernels,
                       const std::vector<std::string>& options = {});
-// A cubin, fatbin or PTX that someone else made; `image` must stay.
+// Loads a cubin, fatbin or PTX from another source; `image` must stay alive.
 Program* load_image(int device, const std::string& what, const std::string& image,
                     std::initializer_list<const char*> kernels);
-// One kernel of a loaded program as a program of its own, which shares its variables.
+// One kernel of a loaded program as a separate program that shares its variables.
 Program* program_kernel(const Program& library, const std::string& name);
-// Address and bytes of a variable of a program on a device; DeviceError when it has none.
+// The address and size in bytes of a variable of a program on a device; DeviceError if it has none.
 std::pair<void*, size_t> program_global(Program& program, int device, const std::string& name);
-// The same without compiling: null when neither bundle nor disk cache has it.
+// Like make_program without compiling: null if neither bundle nor disk cache has the cubin.
 Program* find_program(int device, const std::string& what, const std::string& source,
                       std::initializer_list<const char*> kernels);
 
-// Programs by a 64-bit key: read without locks, filled under one.
+// Programs by a 64-bit key. Reading takes no lock, filling takes one.
 class ProgramTable {
  public:
   Program* find(uint64_t key) const {
@@ -65,7 +65,7 @@ class ProgramTable {
       if (stored == 0) return nullptr;
     }
   }
-  // Calls make() unless another thread did so first; a null result is not kept.
+  // Calls make() unless another thread has done so; a null result is not stored.
   Program* get(uint64_t key, const std::function<Program*()>& make);
 
  private:
@@ -78,7 +78,7 @@ class ProgramTable {
   std::atomic<uint64_t> used_{0};
 };
 
-// First use on a device: loads the kernels there. Throws Error during capture.
+// The first use on a device: loads the kernels there. Throws Error during a capture.
 void prepare_program(Program& program, int device);
 
 // Enqueues kernel `index` with one struct argument (and more, if given).
@@ -88,7 +88,7 @@ void launch_program(Program& program, int index, int device, uint64_t blocks_x, 
 struct LaunchDims {
   unsigned x = 1, y = 1, z = 1;
 };
-// A user's own kernel with a grid, blocks and shared memory as given.
+// Launches a user's kernel with the given grid, blocks and shared memory.
 void launch_raw(Program& program, int device, LaunchDims grid, LaunchDims block,
                 unsigned shared_memory, void** arguments, cudaStream_t stream);
 

@@ -51,16 +51,15 @@ void reduce(const ReduceCall& call) {
                     gpu::device_info(device).multiprocessors};
   ReducePlan plan = plan_reduce(shape);
   if (!plan.fits && !input.is_contiguous()) {
-    ReduceCall again = call;  // as a contiguous array it collapses further
+    ReduceCall again = call;  // a contiguous array collapses further
     const Array dense = input.copy();
     again.input = &dense;
     return reduce(again);
   }
-  CATENA_CHECK(ShapeError, plan.fits, kReduceNames[int(call.op)], ": a reduction of shape ",
-               input.shape(),
-               " over these axes has more than 2^31 results, or more than 2^31 scattered elements "
-               "each; reduce the"
-               " axes one after the other");
+  CATENA_CHECK(
+      ShapeError, plan.fits, kReduceNames[int(call.op)], ": a reduction of shape ", input.shape(),
+      " over these axes has more than 2^31 results, or more than 2^31 elements that are not "
+      "contiguous for each; reduce one axis after the other");
   ReduceArgs& args = plan.args;
   args.input = input.raw_data();
   args.output = call.output->raw_data();
@@ -74,7 +73,7 @@ void reduce(const ReduceCall& call) {
   launch(program, plan.kernel, device, plan.blocks, static_cast<unsigned>(args.splits),
          kReduceThreads, args, stream);
   if (args.splits > 1) {
-    // The finishing kernel stores results even though there are several splits.
+    // The finishing kernel stores the results even if there are several splits.
     args.group_shift = plan.finish_shift;
     launch(program, kReduceFinish, device, plan.finish_blocks, 1, kReduceThreads, args, stream);
   }
@@ -113,7 +112,7 @@ void arg_reduce(const ArgReduceCall& call) {
     return arg_reduce(again);
   }
   CATENA_CHECK(ShapeError, plan.fits, "argmax/argmin: shape ", input.shape(),
-               " has more than 2^31 results");
+               " has more than 2^31 results; divide the array");
   ArgReduceArgs args{};
   args.input = input.raw_data();
   args.output = call.output->raw_data();
@@ -136,7 +135,7 @@ void arg_reduce(const ArgReduceCall& call) {
     workspace = allocate(input.device(), plan.partial_bytes);
     args.partial = workspace->data;
   }
-  // The kernels of a program are numbered as those of a reduction.
+  // The kernels of a program have the same numbers as those of a reduction.
   launch(program, plan.kernel, device, plan.blocks, static_cast<unsigned>(args.splits),
          kReduceThreads, args, stream);
   if (args.splits > 1) {

@@ -1,4 +1,4 @@
-// Planning of reductions. See reduce_plan.h.
+// Plans reductions. See reduce_plan.h.
 #include "backends/cuda/jit/reduce_plan.h"
 
 #include <algorithm>
@@ -12,7 +12,7 @@ struct Dim {
   int64_t extent, input, output;
 };
 
-// A list of dimensions, innermost first, neighbours merged.
+// A list of dimensions, innermost first, adjacent ones merged.
 struct DimList {
   Dim dim[kMaxDims];
   int count = 0;
@@ -98,13 +98,13 @@ struct Planner {
     if (a.reduced_dims == 0) a.reduced_dims = 1;  // one element (or none) at offset 0
   }
 
-  // Splits the reduced elements over gridDim.y: as many as fill the device with `resident` blocks a
-  // multiprocessor, each with `least` at least.
+  // Splits the reduced elements over gridDim.y. There are as many splits as fill the device with
+  // `resident` blocks a multiprocessor, with at least `least` elements each.
   void split(int64_t blocks, int64_t least, int64_t multiple, int resident = 16) {
     const int64_t wanted = ceil_div(int64_t(shape.multiprocessors) * resident, blocks);
     const int64_t possible = plan.args.reduced / least;
     int64_t splits = std::min(wanted, possible);
-    // Where that leaves few waves of blocks, long ranges are cut further, so that the last wave is
+    // If that gives few waves of blocks, long ranges are divided further, so that the last wave is
     // a small part of the whole.
     if (wanted > 1 && blocks >= shape.multiprocessors)
       splits = std::max(splits, std::min(4 * wanted, possible / 4));
@@ -131,7 +131,7 @@ struct Planner {
     const int64_t lanes = ceil_div(extent, vector);
     int shift = log2_ceil(lanes, 5);
     const auto blocks = [&] { return ceil_div(lanes, int64_t(1) << shift) * outer; };
-    // Narrower blocks, down to 128 bytes, where wide ones are too few for a small array.
+    // Narrower blocks, down to 128 bytes, if a small array has too few wide ones.
     while (shift > 3 && blocks() < 2 * shape.multiprocessors && reduced.size < 4096) --shift;
     plan.args.group_shift = shift;
     plan.args.blocks = make_divider(uint32_t(ceil_div(lanes, int64_t(1) << shift)));
@@ -140,12 +140,13 @@ struct Planner {
     split(blocks(), height * 16, 1);
   }
 
-  // Few elements behind each of so many outputs that a thread an output fills the device.
+  // Few elements for each output, and so many outputs that one thread for each fills the device.
   bool is_short() const {
     return reduced.size <= 64 && kept.size / vector >= int64_t(shape.multiprocessors) * 512;
   }
 
-  // A vector of neighbouring columns or one, for kernels whose threads find their own.
+  // One column or a vector of adjacent columns, for kernels whose threads compute their own
+  // columns.
   int64_t columns_of_a_thread() {
     const int64_t extent = kept.dim[0].extent;
     plan.args.vectors = columns_in_vectors();
@@ -154,7 +155,7 @@ struct Planner {
     return each;
   }
 
-  // Every thread finds its own columns, also across the end of a row.
+  // Every thread computes its own columns, also across the end of a row.
   void position_columns() {
     plan.kernel = kReduceColumns;
     const int64_t each = columns_of_a_thread();
@@ -173,8 +174,9 @@ struct Planner {
     plan.args.splits = 1;
   }
 
-  // Whether the elements behind an output can be read 16 bytes at a time. With several reduced
-  // dimensions the innermost must consist of whole vectors; a single one may leave a rest.
+  // Whether the elements of an output can be read 16 bytes at a time. With several reduced
+  // dimensions the innermost one must consist of whole vectors; a single dimension may leave a
+  // remainder.
   bool in_vectors() const {
     if (reduced.count == 0 || reduced.dim[0].input != shape.input_itemsize) return false;
     if (reduced.size < vector || !aligned(kept, 0)) return false;
@@ -192,20 +194,21 @@ struct Planner {
       if (reduced.count > 1)
         plan.args.reduced_extent[0] = make_divider(uint32_t(reduced.dim[0].extent / vector));
     }
-    // Neighbouring outputs that lie closer than neighbouring elements: a thread each.
+    // One thread for each output, if adjacent outputs are closer in memory than adjacent elements.
     const bool across = kept.count > 0 && reduced.count > 0 &&
                         std::abs(kept.dim[0].input) < std::abs(reduced.dim[0].input);
-    // Four steps a thread, or eight where that lets a warp do without the others.
+    // Four steps for each thread, or eight if one warp then suffices.
     const int64_t each = steps > 128 ? 8 : 4;
     int shift = across && kept.size >= 32 ? 0 : log2_ceil(ceil_div(steps, each), 8);
-    // Few outputs: more threads each.
+    // Few outputs: more threads for each.
     while (shift < 8 && (int64_t(1) << shift) < steps &&
            (kept.size << shift) < int64_t(shape.multiprocessors) * 512)
       ++shift;
     plan.args.group_shift = shift;
     plan.blocks = uint64_t(ceil_div(kept.size, kReduceThreads >> shift));
-    // Splits that take tiles in turn all run at once and end together: of four blocks a
-    // multiprocessor none waits for a second wave, which would begin when most of them are done.
+    // Splits that take tiles in turn all run at once and end together. With four blocks a
+    // multiprocessor none of them waits for a second wave, which would begin when most of them are
+    // done.
     const bool in_turn =
         plan.args.vectors && !shape.positions && int64_t(plan.blocks) * 8 <= shape.multiprocessors;
     split(int64_t(plan.blocks), (int64_t(1) << shift) * per_step * 16, per_step, in_turn ? 4 : 16);
@@ -224,7 +227,7 @@ struct Planner {
       columns();
     else
       rows();
-    // Positions within a split have 32 bits, the step past its end included.
+    // Positions within a split have 32 bits, including the step past its end.
     constexpr int64_t kMost = (int64_t(1) << 31) - 4 * kReduceThreads;
     if (shape.positions && plan.args.per_split > kMost) plan.fits = false;
     return plan;

@@ -1,4 +1,4 @@
-// How a reduction is cut into threads, blocks and splits. Pure arithmetic, tested on the host.
+// How a reduction is divided into threads, blocks and splits. Pure arithmetic, tested on the host.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct ReduceShape {
   int input_itemsize, output_itemsize, accumulator_bytes;
   uintptr_t address;  // of the input, for alignment
   int multiprocessors;
-  bool positions = false;  // of extreme elements: splits are ranges, no kReduceShort
+  bool positions = false;  // of extreme elements: splits are ranges, kReduceShort is not used
 };
 
 struct ReducePlan {
@@ -27,7 +27,7 @@ struct ReducePlan {
   uint64_t partial_bytes = 0;  // workspace, when args.splits > 1
   uint64_t finish_blocks = 0;
   int32_t finish_shift = 0;
-  bool fits = true;  // false: more dimensions or elements than the kernels take
+  bool fits = true;  // false: more dimensions or elements than the kernels support
 };
 ReducePlan plan_reduce(const ReduceShape& shape);
 

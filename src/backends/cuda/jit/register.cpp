@@ -1,4 +1,4 @@
-// Registration of synthesised kernels. See register.h.
+// Registers generated kernels. See register.h.
 #include "backends/cuda/jit/register.h"
 
 namespace catena {

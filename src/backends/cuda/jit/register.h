@@ -1,4 +1,4 @@
-// Registers the slots of synthesised kernels: elementwise, fused, copy, fill, arange, concatenate,
+// Registers the slots of generated kernels: elementwise, fused, copy, fill, arange, concatenate,
 // reduce, arg_reduce.
 #pragma once
 

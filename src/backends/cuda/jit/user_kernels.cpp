@@ -22,8 +22,9 @@ constexpr unsigned kUserThreads = 128;
 constexpr size_t kMaxUserOperands = 32;
 static_assert(kUserDims >= kMaxDims);
 
-// Blocks of a loop: few elements are spread over the device, one a thread; of more a thread takes
-// the four that it reads at once, for what it computes before its first is worth several elements.
+// The number of blocks of a loop. Few elements are spread over the device, one for each thread.
+// With more elements a thread takes the four that it reads at once, because its start-up costs as
+// much as several elements.
 int64_t blocks_for(int64_t size, int64_t multiprocessors) {
   const int64_t ones = (size + kUserThreads - 1) / kUserThreads, spread = multiprocessors * 8;
   return std::clamp((ones + 3) / 4, std::min(ones, spread), multiprocessors * 64);
@@ -45,15 +46,16 @@ struct UserOperands {
   }
 };
 
-// Dimensions of a loop, innermost first. No memory is taken: launches are counted in microseconds.
+// Dimensions of a loop, innermost first. It allocates no memory, because a launch takes
+// microseconds.
 struct UserLoop {
   int ndim = 0;
   int64_t size = 1;
   int64_t extent[kUserDims];
   int64_t stride[kUserDims][kMaxUserOperands];  // bytes
 
-  // Goes from the last axis to the first: call with axes in descending order. stride_of(k) gives
-  // the stride of operand k. A dimension that continues the one before is joined to it.
+  // Called for the axes in descending order. stride_of(k) is the stride of operand k. A dimension
+  // that continues the previous one is merged with it if `join`.
   template <class StrideOf>
   void add(int64_t length, size_t operands, const StrideOf& stride_of, bool join) {
     size *= length;
@@ -70,7 +72,7 @@ struct UserLoop {
   }
 };
 
-// UserArgs<N, D> of numbers known at run time only: the same layout in a buffer.
+// UserArgs<N, D> with numbers known only at run time: the same layout in a buffer.
 class UserArgsBuffer {
  public:
   UserArgsBuffer(size_t operands, int dims)
@@ -144,12 +146,12 @@ UserOperands::UserOperands(const std::string& who, std::span<const KernelArgumen
       continue;
     }
     CATENA_CHECK(ValueError, count < kMaxUserOperands, who, ": ", arguments.size(),
-                 " arguments; at most ", kMaxUserOperands, " that are not raw");
+                 " arguments; expected at most ", kMaxUserOperands, " that are not raw");
     list[count++] = &argument;
   }
 }
 
-// The arguments as the texts know them.
+// The arguments as the kernel texts see them.
 std::vector<UserParameter> parameters_of(std::span<const KernelArgument> arguments) {
   std::vector<UserParameter> result;
   for (const KernelArgument& argument : arguments)
@@ -157,7 +159,7 @@ std::vector<UserParameter> parameters_of(std::span<const KernelArgument> argumen
   return result;
 }
 
-// Where a kernel's programs are kept: architecture and dtypes.
+// The key under which a kernel's programs are kept: architecture and dtypes.
 std::string program_key(int device, std::span<const KernelArgument> arguments) {
   std::string key(1, static_cast<char>(arch_slot(device)));
   for (const KernelArgument& argument : arguments) key += static_cast<char>(argument.dtype);
@@ -185,8 +187,8 @@ Program& raw_program(int device, const RawKernel::Source& source) {
   return *kernel;
 }
 
-// Whether the reduced elements of every input that is not a number lie side by side, and any four
-// of them from a multiple of four on are aligned.
+// Whether the reduced elements of every array are contiguous, and every run of four that starts at
+// a multiple of four is aligned.
 bool in_runs_of_four(const UserOperands& operands, size_t outputs, const UserLoop& kept,
                      const UserLoop& reduced) {
   if (reduced.ndim != 1) return false;
@@ -210,7 +212,7 @@ void launch_user_reduction(const UserReductionLaunch& launch) {
   UserOperands operands(launch.program->what, launch.arguments);
   UserLoop kept_loop, reduced_loop;
   const Shape& shape = launch.shape;
-  bool neighbours = false;  // results lie closer together than the elements behind one
+  bool neighbours = false;  // adjacent results are closer in memory than the elements of one
   for (int d = shape.ndim() - 1; d >= 0; --d) {
     const bool is_reduced = (launch.axes >> d) & 1;
     const auto stride_of = [&](size_t k) -> int64_t {

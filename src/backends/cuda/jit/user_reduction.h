@@ -1,4 +1,4 @@
-// Reductions whose map is a text: users' and fused ones.
+// Reductions whose map is a kernel text, for users' kernels and fused chains.
 #pragma once
 
 #include "array/user_kernels/kernel_compiler.h"
@@ -14,7 +14,7 @@ Program* make_reduction_program(int device, const ReductionKernel::Definition& k
 
 struct UserReductionLaunch {
   Program* program = nullptr;
-  int partial_bytes = 0;                      // of a partial result; 0: not known
+  int partial_bytes = 0;                      // of a partial result; 0: unknown
   std::span<const KernelArgument> arguments;  // outputs first
   size_t outputs = 1;
   Shape shape;  // not empty results

@@ -1,4 +1,5 @@
-// How a reduction with a map of text is cut into threads, blocks and splits. Pure arithmetic.
+// How a reduction with a map from a kernel text is divided into threads, blocks and splits. Pure
+// arithmetic.
 #pragma once
 
 #include <algorithm>
@@ -8,15 +9,15 @@ namespace catena::jit {
 
 struct UserReducePlan {
   int threads = 32;       // of a block
-  int width = 1;          // neighbouring results of a block; the threads of one are threads / width
+  int width = 1;          // adjacent results of a block, each by threads / width threads
   int64_t blocks = 1;     // along the results
-  int splits = 1;         // of the elements behind a result
-  int64_t per_split = 0;  // elements of one
+  int splits = 1;         // of the elements of a result
+  int64_t per_split = 0;  // elements of one split
   int64_t finish_blocks = 1;
 };
 
-// `neighbours`: results lie closer in memory than the elements behind one. Without partial_bytes
-// there is one split.
+// `neighbours`: adjacent results are closer in memory than the elements of one. Without
+// partial_bytes there is one split.
 inline UserReducePlan plan_user_reduction(int64_t results, int64_t reduced, bool neighbours,
                                           int partial_bytes, int multiprocessors) {
   UserReducePlan plan;

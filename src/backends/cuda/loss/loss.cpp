@@ -1,4 +1,4 @@
-// Glue of the loss and accuracy slots.
+// Host glue of the loss and accuracy slots.
 #include "backends/cuda/loss/loss.h"
 
 #include "backends/cuda/register.h"
@@ -18,8 +18,8 @@ SampleArgs samples_of(const Array& x, const Array& t) {
   return s;
 }
 
-// Gives scratch memory to a reduction of several blocks; the storage may go when the kernel is
-// queued, as later users of the memory come after it in the stream.
+// Gives scratch memory to a reduction of several blocks. The storage may be released when the
+// kernel is queued, because later users of the memory follow it in the stream.
 StoragePtr add_scratch(SampleArgs& s, int blocks, Device device, const Launch& launch) {
   if (blocks == 1) return {};
   const size_t tally_bytes = static_cast<size_t>(blocks) * sizeof(Tally);

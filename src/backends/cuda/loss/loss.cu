@@ -1,7 +1,7 @@
 // Softmax cross entropy and its gradient, accuracy, label range: one kernel each.
 //
-// A warp, a block or a thread takes a sample, depending on how its classes lie in memory. Results
-// of blocks are added by the last block to finish, always in the same order, so that equal calls
+// A warp, a block or a thread computes a sample, depending on the layout of its classes. The last
+// block to finish adds the results of all blocks, always in the same order, so that equal calls
 // give equal bits.
 #include "backends/cuda/common/block_reduce.cuh"
 #include "backends/cuda/common/float_access.cuh"
@@ -13,8 +13,8 @@ namespace {
 enum Sharing { kWarpRow, kBlockRow, kThreadColumn };
 
 constexpr int64_t kThreadClasses = 32;
-constexpr int64_t kWarpClasses = 1024;    // more classes than this share a block
-constexpr int64_t kOneBlockWork = 16384;  // fewer elements than this are one block's work
+constexpr int64_t kWarpClasses = 1024;    // samples with more classes are shared by a block
+constexpr int64_t kOneBlockWork = 16384;  // fewer elements are the work of one block
 constexpr int kThreads = 256, kOneBlockThreads = 1024;
 
 __host__ __device__ inline Sharing sharing_of(const SampleArgs& s) {
@@ -22,7 +22,7 @@ __host__ __device__ inline Sharing sharing_of(const SampleArgs& s) {
   return s.classes <= kWarpClasses ? kWarpRow : kBlockRow;
 }
 
-// The same where a block has a thread for every sample: few classes are then read one by one.
+// The same, if one block has a thread for every sample. Few classes are then read one by one.
 __host__ __device__ inline Sharing small_sharing_of(const SampleArgs& s) {
   const bool thread_each = s.classes <= kThreadClasses && s.outer * s.inner <= kOneBlockThreads;
   return thread_each ? kThreadColumn : sharing_of(s);
@@ -48,13 +48,14 @@ __device__ void for_samples(const SampleArgs& s, F f) {
     f(i);
 }
 
-// Whether this thread speaks for the group, and its place in it.
+// Whether this thread writes the group's result, and its index in the group.
 template <Sharing kSharing>
 __device__ int place() {
   return kSharing == kWarpRow ? threadIdx.x % 32 : kSharing == kBlockRow ? threadIdx.x : 0;
 }
 
-// Log of the sum of exponentials of one sample's classes; the group's threads all get it.
+// The logarithm of the sum of exponentials of one sample's classes. All threads of the group get
+// it.
 template <class T, Sharing kSharing>
 __device__ Compute<T> log_sum_exp(const T* x, int64_t classes, int64_t step, Compute<T>* shared) {
   using C = Compute<T>;
@@ -81,7 +82,7 @@ __device__ Compute<T> log_sum_exp(const T* x, int64_t classes, int64_t step, Com
   }
 }
 
-// Adds the threads' numbers over all blocks; f(total) runs in one thread of the last block.
+// Sums the threads' numbers over all blocks. f(total) runs in one thread of the last block.
 template <class F>
 __device__ void add_up(double sum, long long valid, const SampleArgs& s, F f) {
   __shared__ double sums[32];
@@ -139,7 +140,7 @@ __global__ void __launch_bounds__(kOneBlockThreads) cross_entropy_kernel(CrossEn
   });
 }
 
-// Elements of a row in packs of N; with kThreadColumn one element at a time over everything.
+// Elements of a row in packs of N. With kThreadColumn all elements are read one at a time.
 template <class T, Sharing kSharing, int N>
 __global__ void __launch_bounds__(kThreads) cross_entropy_grad_kernel(CrossEntropyArgs args) {
   using C = Compute<T>;
@@ -179,7 +180,7 @@ __global__ void __launch_bounds__(kThreads) cross_entropy_grad_kernel(CrossEntro
   }
 }
 
-// The first of the largest; NaN is larger than everything.
+// The first of the largest elements. NaN counts as larger than everything.
 template <class C>
 struct Best {
   C value;
@@ -244,7 +245,7 @@ __global__ void __launch_bounds__(kOneBlockThreads) accuracy_kernel(SampleArgs s
   });
 }
 
-// Runs the statement with kSharing known to the compiler.
+// Runs the statement with kSharing as a compile-time constant.
 #define CATENA_SHARING_SWITCH(sharing, ...)       \
   switch (sharing) {                              \
     case kWarpRow: {                              \

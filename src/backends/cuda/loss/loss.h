@@ -5,7 +5,7 @@
 
 namespace catena::gpu {
 
-// What one block found; the last block to finish adds them up in order.
+// The results of one block. The last block to finish sums them in order.
 struct Tally {
   double sum;
   long long valid;
@@ -18,7 +18,7 @@ struct SampleArgs {
   int64_t outer, classes, inner;
   bool has_ignore;
   int32_t ignore_label;
-  // Scratch for several blocks: one tally a block and a counter that starts at zero.
+  // Scratch memory for several blocks: one tally for each block, and a counter that starts at zero.
   Tally* tallies;
   unsigned* finished_blocks;
 };
@@ -32,10 +32,10 @@ struct CrossEntropyArgs {
   // Gradient only.
   const void* gloss;  // storage type
   void* gx;
-  bool aligned;  // x and gx are multiples of 16
+  bool aligned;  // x and gx are aligned to 16 bytes
 };
 
-// Blocks that a reduction over these samples uses; with one, no scratch is needed.
+// The number of blocks of a reduction over these samples; one block needs no scratch memory.
 int sample_blocks(const SampleArgs& samples, const Launch& launch);
 
 void launch_cross_entropy(Float type, const CrossEntropyArgs& args, int blocks,

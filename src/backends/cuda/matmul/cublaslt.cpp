@@ -35,7 +35,7 @@ constexpr int kTunedCandidates = 8;
       fail_cublas(catena_status, #call);                     \
   } while (false)
 
-// Everything that decides how a product runs.
+// Everything that decides which algorithm computes a product.
 struct Key {
   std::array<int64_t, 12> words;  // the last one is the device
   friend bool operator==(const Key&, const Key&) = default;
@@ -107,7 +107,7 @@ struct Choice {
   size_t workspace = 0;
 };
 
-// A problem ready to run. Belongs to one thread, because the bias address is part of the
+// A problem that is ready to run. It belongs to one thread, because the bias address is part of the
 // descriptor.
 struct Plan {
   Key key;
@@ -175,7 +175,7 @@ std::vector<cublasLtMatmulHeuristicResult_t> ask_heuristic(Plan& plan, Dtype dty
   };
   auto alignment = [](const void* pointer) { return uint32_t{1} << alignment_code(pointer); };
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, kMostWorkspace);
-  // Parts of a sum over the depth are added up in float, not in the 16 bits of the result.
+  // Partial sums over the depth are added in float, not in the 16 bits of the result.
   if (itemsize(dtype) == 2)
     set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
         uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
@@ -206,7 +206,7 @@ void run(Plan& plan, const Choice& choice, Dtype dtype, const LibraryProduct& p,
   const bool is_double = dtype == Dtype::kFloat64;
   const void* alpha = is_double ? static_cast<const void*>(&one) : &one_f;
   const void* none = is_double ? static_cast<const void*>(&zero) : &zero_f;
-  // The workspace goes back at once: later work of this stream waits for this product anyway.
+  // The workspace is released at once: later work of this stream waits for this product anyway.
   StoragePtr workspace;
   if (choice.workspace) workspace = allocate_device(device, choice.workspace);
   CATENA_CUBLAS_CHECK(cublasLtMatmul(
@@ -223,13 +223,13 @@ bool tuning_wanted() {
   return wanted && !config().deterministic;
 }
 
-// Bytes from the first to behind the last element of the result.
+// The bytes from the first element of the result to the end of the last one.
 size_t output_bytes(Dtype dtype, const LibraryProduct& p) {
   const int64_t last = (p.batch - 1) * p.c.batch_step + (p.columns - 1) * p.c.leading + p.rows;
   return static_cast<size_t>(last) * itemsize(dtype);
 }
 
-// The position of the fastest candidate, timed with a scratch result.
+// The index of the fastest candidate, timed with a scratch result.
 size_t fastest(Plan& plan, const std::vector<Choice>& candidates, Dtype dtype,
                const LibraryProduct& p, int device, cudaStream_t stream) {
   StoragePtr scratch = allocate_device(device, output_bytes(dtype, p));
@@ -252,14 +252,15 @@ std::vector<Choice> candidates_of(Plan& plan, Dtype dtype, const LibraryProduct&
   return result;
 }
 
-// The problem without the device's number, and the library that numbers the algorithms.
+// The problem without the device index, and the version of the library, which numbers the
+// algorithms.
 std::string problem_text(const Key& key) {
   std::string text = message("cublaslt ", cublasLtGetVersion(), ", parts in float,");
   for (size_t i = 0; i + 1 < key.words.size(); ++i) text += message(" ", key.words[i]);
   return text;
 }
 
-// A remembered algorithm, if the library still takes it for this problem.
+// A remembered algorithm, if the library still accepts it for this problem.
 Choice read_pick(const std::string& bytes, Plan& plan, int device) {
   Choice choice;
   if (bytes.size() != sizeof choice.algorithm) return choice;
@@ -283,7 +284,7 @@ Choice choose(Plan& plan, Dtype dtype, const LibraryProduct& p, int device, cuda
       return std::string(reinterpret_cast<const char*>(&best.algorithm), sizeof best.algorithm);
     };
     const std::string problem = problem_text(plan.key);
-    // A capture cannot wait for timings, but it takes what was found before.
+    // A capture cannot wait for timings, but it uses choices that were made before.
     const std::string pick = thread_capture() ? remembered_pick(device, problem, nullptr)
                                               : remembered_pick(device, problem, tune);
     const Choice choice = read_pick(pick, plan, device);
@@ -303,13 +304,13 @@ Choice decide(Plan& plan, Dtype dtype, const LibraryProduct& p, int device, cuda
   }
   const Choice choice = choose(plan, dtype, p, device, stream);
   std::lock_guard lock(mutex);
-  return choices->emplace(plan.key, choice).first->second;  // another thread's, if it was first
+  return choices->emplace(plan.key, choice).first->second;  // or that of a faster thread
 }
 
-// Plans of one thread by open addressing.
+// The plans of one thread, in a hash table with open addressing.
 class PlanTable {
  public:
-  // The entry of the key, or the empty one where it belongs.
+  // The entry of the key, or the empty entry where it would be inserted.
   std::unique_ptr<Plan>& find(const Key& key) {
     if (2 * (count_ + 1) > slots_.size()) grow();
     return slot_of(key);

@@ -7,8 +7,8 @@
 
 namespace catena::gpu {
 
-// How cuBLASLt sees one operand: rows by columns in memory, adjacent along rows' elements
-// (column-major), possibly to be transposed.
+// One operand as cuBLASLt sees it: a column-major matrix of rows by columns, to be transposed on
+// request.
 struct LibraryMatrix {
   void* data;
   int64_t leading;     // elements from one column to the next
@@ -16,8 +16,8 @@ struct LibraryMatrix {
   bool transposed;
 };
 
-// c (rows x columns, column-major) = activation(op(a) op(b) + bias) + (accumulate ? c : 0); the
-// bias runs along the rows of c.
+// c (rows x columns, column-major) = activation(op(a) op(b) + bias) + (accumulate ? c : 0). The
+// bias has one element for each row of c.
 struct LibraryProduct {
   int64_t rows, columns, depth, batch;
   LibraryMatrix a, b, c;
@@ -25,12 +25,12 @@ struct LibraryProduct {
   bool relu, accumulate;
 };
 
-// Enqueues the product; false when cuBLASLt has no algorithm for it (nothing was done then).
+// Enqueues the product. Returns false, with nothing enqueued, if cuBLASLt has no algorithm for it.
 //
-// The first result of the library's heuristic is used; with CATENA_MATMUL_TUNE=1 and without
-// config().deterministic the fastest of its first results, timed when a problem is met for the
-// first time and remembered in the cache folder, so that later runs and other ranks take the same.
-// A choice holds for the life of the process, so that eager and captured execution agree.
+// The first result of the library's heuristic is used. With CATENA_MATMUL_TUNE=1, and without
+// config().deterministic, the fastest of its first results is used. It is timed when a problem
+// first occurs and kept in the cache folder, so that later runs and other ranks use the same one. A
+// choice holds for the life of the process, so that eager and captured execution agree.
 bool library_matmul(Dtype dtype, Precision precision, const LibraryProduct& product, int device,
                     cudaStream_t stream);
 

@@ -1,4 +1,4 @@
-// Glue of the matmul slot: chooses between cuBLASLt and the kernels of our own.
+// Host glue of the matmul slot: chooses between cuBLASLt and catena's own kernels.
 #include "backends/cuda/matmul/matmul.h"
 
 #include <optional>
@@ -65,9 +65,8 @@ Number number_code(Dtype dtype) {
   fail<DtypeError>("invalid dtype");
 }
 
-// A row-major matrix is the column-major form of its transpose. The result for an operand that must
-// appear as `lines` x `line` with the elements of a line adjacent; empty when it is laid out
-// otherwise.
+// A row-major matrix is the column-major form of its transpose. Returns the form of an operand that
+// must be `lines` x `line` with contiguous lines; empty if its layout is different.
 std::optional<int64_t> leading(int64_t lines, int64_t line, int64_t line_step,
                                int64_t element_step) {
   if (element_step != 1 && line > 1) return {};
@@ -76,7 +75,8 @@ std::optional<int64_t> leading(int64_t lines, int64_t line, int64_t line_step,
   return line_step;
 }
 
-// rows x columns as the library sees its transpose: plain when row-major, transposed otherwise.
+// rows x columns as the library sees its transpose: not transposed if it is row-major, else
+// transposed.
 std::optional<LibraryMatrix> library_view(const Matrix& m, int64_t rows, int64_t columns) {
   if (const auto ld = leading(rows, columns, m.row_step, m.column_step)) {
     return LibraryMatrix{m.data, *ld, m.batch_step, false};
@@ -95,7 +95,7 @@ std::optional<LibraryProduct> library_product(const Product& p) {
   if (!a || !b || !c) return {};
   if (!c->transposed)
     return LibraryProduct{p.n, p.m, p.k, p.batch, *b, *a, *c, p.bias, p.relu, p.accumulate};
-  if (p.bias) return {};  // the library adds it along the other axis only
+  if (p.bias) return {};  // the library adds a bias along the other axis only
   LibraryMatrix left = *a, right = *b, result = *c;
   left.transposed = !left.transposed;
   right.transposed = !right.transposed;
@@ -116,7 +116,7 @@ bool run_library(const Product& p, Dtype dtype, int device, const Launch& launch
   return true;
 }
 
-// Small products by kernels of our own. False when this one is for the library.
+// Small products by catena's own kernels. Returns false if the library is to compute this one.
 bool run_small(const Product& p, Dtype dtype, const Launch& launch) {
   const bool single = dtype == Dtype::kFloat32;
   if ((!single && dtype != Dtype::kFloat64) || p.k == 0) return false;
@@ -154,7 +154,7 @@ void simple_matmul(const MatmulCall& call) {
   Product p = product_of(call);
   const Dtype dtype = call.output->dtype();
   if (is_empty(p)) return;
-  if (is_unsigned_int(dtype)) p.relu = false;  // changes nothing there
+  if (is_unsigned_int(dtype)) p.relu = false;  // unsigned integers are never negative
   launch_simple_matmul(number_code(dtype), p, launch_for(*call.output));
   check_launch("matmul (simple)");
 }

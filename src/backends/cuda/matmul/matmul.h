@@ -1,4 +1,4 @@
-// A matrix product as plain numbers, and the kernels of our own that compute one.
+// A matrix product as plain numbers, and catena's own kernels for it.
 #pragma once
 
 #include "backends/cuda/runtime/launch.h"
@@ -21,15 +21,15 @@ struct Product {
 
 enum class Number : uint8_t { kF16, kBf16, kF32, kF64, kI8, kI16, kI32, kI64, kBool };
 
-// Any type (unsigned integers as signed ones: the bits are the same), any steps, k may be 0.
+// Any type (unsigned integers as signed ones, which gives the same bits) and any steps; k may be 0.
 void launch_simple_matmul(Number type, const Product& product, const Launch& launch);
-// float32 and float64 where a few small tiles are all the work: runs at the cost of a launch.
+// float32 and float64, for products of a few small tiles: takes about as long as a launch.
 bool fits_tiny_matmul(const Product& product, const Launch& launch);
 void launch_tiny_matmul(bool is_double, const Product& product, const Launch& launch);
-// float32 with at most 16 rows or columns in the result and both operands adjacent along k.
+// float32, for results of at most 16 rows or columns, with both operands contiguous along k.
 bool fits_thin_matmul(const Product& product, const Launch& launch);
 void launch_thin_matmul(const Product& product, const Launch& launch);
-// c = activation(c + bias) for types whose library epilogue is missing.
+// c = activation(c + bias), for types for which the library has no epilogue.
 void launch_bias_activation(Float type, const Product& product, const Launch& launch);
 
 }  // namespace catena::gpu

@@ -1,5 +1,5 @@
-// Matrix products of any type and layout by 16 x 16 tiles: integers, bool, and what cuBLASLt
-// refuses.
+// Matrix products of any type and layout by 16 x 16 tiles: integers, bool, and products that
+// cuBLASLt refuses.
 #include "backends/cuda/common/float_access.cuh"
 #include "backends/cuda/matmul/matmul.h"
 
@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kTile = 16;
 
-// Storage type, and the type sums are kept in. Integers wrap, so that they are summed unsigned.
+// Storage type and type of the sums. Integers wrap, so they are summed as unsigned.
 template <class T>
 struct Sum {
   using type = Compute<T>;

@@ -1,8 +1,8 @@
 // float32 products in which one operand has few lines: the last layer of a classifier (n = 10), or
-// a small batch (m = 1 to 16). A library's square tiles leave most of the GPU idle there.
+// a small batch (m = 1 to 16). The square tiles of a library leave most of the GPU idle there.
 //
-// A block computes one line of the result: its threads share k, every element of the long operand
-// is read once, the short operand comes from the caches. Sums are added in a fixed order.
+// A block computes one line of the result. Its threads share k, every element of the long operand
+// is read once, and the short operand comes from the caches. Sums are added in a fixed order.
 #include "backends/cuda/common/block_reduce.cuh"
 #include "backends/cuda/matmul/matmul.h"
 
@@ -12,7 +12,7 @@ namespace {
 constexpr int kThreads = 128, kWarps = kThreads / 32, kMostFew = 16;
 constexpr int64_t kLeastDepth = 256, kMostDepth = 8192, kMostLinesPerProcessor = 4;
 
-// out(i, j) = sum over k of many[i][k] * few[j][k]; k adjacent in both.
+// out(i, j) = sum over k of many[i][k] * few[j][k]; both are contiguous along k.
 struct Thin {
   const float *many, *few;
   int64_t many_step, few_step;
@@ -20,7 +20,7 @@ struct Thin {
   int64_t out_many_step, out_few_step;
   int lines, few_lines, depth;
   const float* bias;
-  bool bias_of_few;  // one bias element a line of `few`, or of `many`
+  bool bias_of_few;  // one bias element for each line of `few`, or of `many`
   bool relu, accumulate;
 };
 

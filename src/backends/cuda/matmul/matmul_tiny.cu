@@ -1,9 +1,9 @@
 // Products of small matrices in one short kernel: a library call costs more than the work here.
 //
-// A block computes 16 x 16 elements of the result. All its loads of 128 steps of k are in flight at
-// once, and those of the next 128 steps while it computes: a kernel this short is all latency. Its
-// four groups of 64 threads take every fourth step of k, each thread 2 x 2 elements; the groups are
-// added in a fixed order at the end.
+// A block computes 16 x 16 elements of the result. It issues all its loads of 128 steps of k at
+// once, and those of the next 128 steps while it computes, because latency dominates such a short
+// kernel. Each of its four groups of 64 threads takes every fourth step of k, each thread 2 x 2
+// elements. At the end the groups are added in a fixed order.
 #include "backends/cuda/matmul/matmul.h"
 
 namespace catena::gpu {
@@ -12,7 +12,7 @@ namespace {
 constexpr int kTile = 16, kDepth = 128, kGroups = 4, kThreads = 256;
 constexpr int kLoads =
     kTile * kDepth / kThreads;  // elements of an operand a thread loads at a time
-// Larger problems keep the library's kernels busy enough to win.
+// Larger problems keep the library's kernels busy enough to be faster.
 constexpr int64_t kMostDepth = 512, kMostWorkPerProcessor = 4;
 
 __device__ inline float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
@@ -23,8 +23,8 @@ struct alignas(2 * sizeof(T)) Two {
   T x, y;
 };
 
-// One operand of a tile: line l, step k at l * line_step + k * k_step. A thread loads the same
-// places of every chunk of kDepth steps: neighbours along the adjacent axis.
+// One operand of a tile: line l, step k is at l * line_step + k * k_step. A thread loads the same
+// elements of every chunk of kDepth steps; adjacent threads load along the contiguous axis.
 template <class T>
 struct Operand {
   const T* from;
@@ -96,7 +96,8 @@ __global__ void __launch_bounds__(kThreads) tiny_kernel(Product p) {
   sums[group][r + 1][c] = s10;
   sums[group][r + 1][c + 1] = s11;
   __syncthreads();
-  // One thread an element of the tile, neighbours along the axis of the result that is adjacent.
+  // One thread for each element of the tile; adjacent threads along the contiguous axis of the
+  // result.
   const bool by_rows = p.c.column_step == 1;
   const int row = by_rows ? threadIdx.x / kTile : threadIdx.x % kTile;
   const int column = by_rows ? threadIdx.x % kTile : threadIdx.x / kTile;

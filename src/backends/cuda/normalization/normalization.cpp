@@ -1,4 +1,4 @@
-// Glue of the batch normalization slots.
+// Host glue of the batch normalization slots.
 #include "backends/cuda/normalization/normalization.h"
 
 #include "backends/cuda/register.h"
@@ -11,18 +11,18 @@ namespace {
 
 void* data_of(const Array* a) { return a ? a->raw_data() : nullptr; }
 
-// A null pointer is aligned.
+// A null pointer counts as aligned.
 template <class... Pointers>
 bool all_aligned(const Pointers*... pointers) {
   return (aligned16(pointers) && ...);
 }
 
-// `numbers` for each channel, of the compute type, for the kernels of one call.
+// Memory of one call for `numbers` numbers of the compute type for each channel.
 Array scratch(const Array& x, const ChannelLayout& layout, int64_t numbers) {
   return Array::uninitialized({numbers, layout.channels}, compute_dtype(x.dtype()), x.device());
 }
 
-// What training and fixed statistics share.
+// The arguments that training and fixed statistics share.
 template <class Call>
 NormalizationArgs arguments(const Call& call) {
   NormalizationArgs args{};

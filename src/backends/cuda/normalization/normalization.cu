@@ -1,5 +1,5 @@
-// Batch normalization, forward: statistics of a batch (it is read once), and their application (it
-// is read and written once).
+// Batch normalization, forward: the statistics of a batch, which is read once, and their
+// application, which reads and writes it once.
 #include "backends/cuda/normalization/normalization.h"
 
 #include "backends/cuda/normalization/normalization.cuh"
@@ -7,9 +7,9 @@
 namespace catena::gpu {
 namespace {
 
-constexpr int kStatisticsPacks = 16, kApplyPacks = 8;  // a thread takes at least as many
-// Blocks for a multiprocessor at most. Those of the statistics all run at once; more would leave
-// the last of them alone with the memory.
+constexpr int kStatisticsPacks = 16, kApplyPacks = 8;  // the least that a thread takes
+// The most blocks for a multiprocessor. Those of the statistics all run at once; with more, the
+// last ones would use the memory alone.
 constexpr int kStatisticsBlocks = 4, kApplyBlocks = 16;
 
 // Mean (a) and sum of squared deviations (b) of n numbers, merged by the formula of Chan et al.
@@ -20,13 +20,13 @@ struct Moments {
     if (other.n == C(0)) return;
     const C total = n + other.n, delta = other.a - a, share = other.n / total;
     a = fused(delta, share, a);
-    b += other.b + delta * (delta * (n * share));  // 0 without numbers, however large delta is
+    b += other.b + delta * (delta * (n * share));  // 0 if n or other.n is 0, even for a huge delta
     n = total;
   }
 };
 
-// Sums of what a thread sees, relative to the first number, `shift`: as that is one of the numbers,
-// their squares cannot cancel more than the count of the numbers.
+// Sums over a thread's numbers, relative to the first number, `shift`. That is one of the numbers,
+// so their squares cannot cancel by more than the count of the numbers.
 template <class C>
 struct ShiftedSums {
   C shift = C(0), d = C(0), dd = C(0);
@@ -85,7 +85,7 @@ template <class C>
 __global__ void __launch_bounds__(kFinishThreads)
     finish_statistics(NormalizationArgs args, int64_t unit) {
   const int64_t channel = finish_channel();
-  if (channel >= args.channels) return;  // whole warps
+  if (channel >= args.channels) return;  // whole warps leave
   const Moments<C> all = all_parts<C, Moments<C>>(args, channel, unit);
   if (threadIdx.x % 32 != 0) return;
   const C m = C(args.outer * args.inner);

@@ -1,6 +1,5 @@
-// How the kernels of batch normalization walk over a batch (outer, channels, inner): so that a
-// thread stays with its channels, whose constants it keeps in registers. Sums are made in a fixed
-// order.
+// How the kernels of batch normalization walk over a batch (outer, channels, inner). A thread keeps
+// to its channels, whose constants stay in registers. Sums are added in a fixed order.
 #pragma once
 
 #include "backends/cuda/common/block_reduce.cuh"
@@ -17,17 +16,17 @@ __device__ inline double fused(double a, double b, double c) { return __fma_rn(a
 __device__ inline float root(float v) { return sqrtf(v); }
 __device__ inline double root(double v) { return sqrt(v); }
 
-// Where the work of one part of a channel begins; part `parts` is the end.
+// Where part `part` of a channel's work begins; part `parts` is the end.
 __device__ inline int64_t part_begin(int64_t units, int64_t part, int64_t parts) {
   return units * part / parts;
 }
 
-// The two walks. A body is made for its first channel and keeps kChannels of them; visit(at) is
-// called for packs at[0], at[1], ... of N elements, of which element k is of channel k % kChannels
-// of the body; finish(channel, part, parts) is called by all threads of the block when all is
-// visited. A visit loads all of its packs before it uses one: Body::kAhead packs, so that enough
-// loads are on their way to use the memory's rate, then single ones for the rest. Body::kResident
-// blocks fit on a multiprocessor at a time.
+// The two walks. A body is constructed for its first channel and handles kChannels of them.
+// visit(at) is called for packs at[0], at[1], ... of N elements; element k of a pack belongs to
+// channel k % kChannels of the body. All threads of the block call finish(channel, part, parts) at
+// the end. A visit loads all of its packs before it uses one: Body::kAhead packs, so that enough
+// loads are in flight to use the memory's full rate, then single packs for the rest.
+// Body::kResident blocks fit on a multiprocessor at a time.
 
 // Channels first: a block takes a part of the rows of one channel, which are contiguous runs of
 // `inner` elements. Grid: channels * parts.
@@ -68,9 +67,9 @@ __global__ void __launch_bounds__(kWalkThreads, Body::kResident) walk_rows(Args 
   body.finish(args, channel, int(part), parts);
 }
 
-// Channels last (inner is 1): a thread takes N neighbouring channels, `across` threads lie side by
-// side in a row, and the block's lines of threads take one row after the other. Grid: (packs of
-// channels / across, parts).
+// Channels last (inner is 1): a thread takes N adjacent channels, and `across` threads are side by
+// side in a row. The block's lines of threads take the rows in turn. Grid: (packs of channels /
+// across, parts).
 template <int N, class Body, class Args>
 __global__ void __launch_bounds__(kWalkThreads, Body::kResident)
     walk_columns(Args args, int parts, int across) {
@@ -94,8 +93,8 @@ __global__ void __launch_bounds__(kWalkThreads, Body::kResident)
   body.finish(args, column * N, int(blockIdx.y), parts, across, active);
 }
 
-// Packs that a body which keeps `channels` of them loads ahead, from each of `streams` arrays: so
-// many that a multiprocessor has 32 KiB and more on their way, as registers allow.
+// How many packs a body of `channels` channels loads ahead from each of `streams` arrays: enough
+// for a multiprocessor to have at least 32 KiB in flight, as far as registers allow.
 template <int kPackSize, int kChannels>
 constexpr int packs_ahead(int streams) {
   if (kPackSize == 1) return streams == 1 ? 8 : 4;
@@ -108,7 +107,7 @@ inline int power_of_two_from(int64_t n, int most) {
   return power;
 }
 
-// Where and how often the work of a channel is cut, for visits of `packs` packs a thread.
+// How the work of a channel is divided, for `packs` visits a thread.
 struct Walk {
   bool columns, packed;
   int parts;
@@ -131,7 +130,7 @@ struct Walk {
   }
 };
 
-// Body<T, N, kChannels> over all of the batch.
+// Runs Body<T, N, kChannels> over the whole batch.
 template <class T, template <class, int, int> class Body, class Args>
 void run_walk(const Walk& walk, const Args& args, const Launch& launch) {
   constexpr int N = kPack<T>;
@@ -163,7 +162,7 @@ __device__ C number_at(const void* base, int64_t channel, C otherwise) {
   return base == nullptr ? otherwise : static_cast<const C*>(base)[channel];
 }
 
-// Merging what threads found about a channel. Value has n, a and b of type C and merge(other).
+// Merges the results of threads for a channel. Value has n, a and b of type C, and merge(other).
 
 template <class Value>
 __device__ Value warp_merge(Value v) {
@@ -175,10 +174,10 @@ __device__ Value warp_merge(Value v) {
     other.b = __shfl_down_sync(kAllLanes, v.b, offset);
     v.merge(other);
   }
-  return v;  // of the first lane
+  return v;  // valid in the first lane
 }
 
-// Of all threads of the block, in the first thread.
+// Over all threads of the block; valid in the first thread.
 template <class Value>
 __device__ Value block_merge(Value v) {
   __shared__ Value shared[kWalkThreads / 32];
@@ -189,13 +188,13 @@ __device__ Value block_merge(Value v) {
   return v;
 }
 
-// Of the lines of the block, in the first one; `values` are of the thread's channels.
+// Over the lines of the block; valid in the first one. `values` belong to the thread's channels.
 template <class C, int kChannels, class Value>
 __device__ void line_merge(Value (&values)[kChannels], int across) {
   __shared__ C n[kWalkThreads], a[kChannels][kWalkThreads], b[kChannels][kWalkThreads];
   const int me = threadIdx.x, line = threadIdx.x / across;
   for (int half = kWalkThreads / across / 2; half >= 1; half /= 2) {
-    // The upper half of the lines that are left hands over to the lower one.
+    // The upper half of the remaining lines passes its values to the lower half.
     if (line >= half && line < 2 * half) {
       n[me] = values[0].n;
 #pragma unroll
@@ -223,7 +222,7 @@ __device__ void store_partial(void* partials, int64_t channels, int64_t channel,
   to[channels * parts] = v.b;
 }
 
-// The end of a walk that has found values[kChannels].
+// The end of a walk: stores values[kChannels].
 template <class C, int kChannels, class Value>
 __device__ void store_rows(void* partials, int64_t channels, int64_t channel, int part, int parts,
                            Value (&values)[kChannels]) {
@@ -239,8 +238,8 @@ __device__ void store_columns(void* partials, int64_t channels, int64_t channel,
     store_partial<C>(partials, channels, channel + k, part, parts, values[k]);
 }
 
-// What all parts found about a channel, by one warp; in the first lane. `unit` elements are never
-// cut apart.
+// One warp merges the results of all parts of a channel; valid in the first lane. Parts begin at
+// multiples of `unit` elements.
 template <class C, class Value, class Args>
 __device__ Value all_parts(const Args& args, int64_t channel, int64_t unit) {
   const int64_t units = args.outer * args.inner / unit;
@@ -255,7 +254,7 @@ __device__ Value all_parts(const Args& args, int64_t channel, int64_t unit) {
   return warp_merge(v);
 }
 
-constexpr int kFinishThreads = 128;  // four channels a block
+constexpr int kFinishThreads = 128;  // a warp for each of four channels
 inline unsigned finish_blocks(int64_t channels) {
   constexpr int kChannels = kFinishThreads / 32;
   return unsigned((channels + kChannels - 1) / kChannels);

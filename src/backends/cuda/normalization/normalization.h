@@ -15,15 +15,15 @@ struct NormalizationArgs {
   const void* residual;
   void* y;
   void* mean;
-  void* inverse_deviation;  // null: made of `variance`
+  void* inverse_deviation;  // null: computed from `variance`
   const void* variance;     // given statistics
   double eps;
   bool relu;
-  void* running_mean;  // null: none
+  void* running_mean;  // null: not wanted
   void* running_variance;
   double decay;
   const int64_t* updates;
-  int splits;      // blocks that share the statistics of a channel
+  int splits;      // blocks that share a channel's statistics
   void* partials;  // 2 * channels * splits numbers
 };
 
@@ -44,21 +44,21 @@ struct NormalizationGradArgs {
   bool accumulate_gamma, accumulate_beta;
   int splits;
   void* partials;  // 2 * channels * splits numbers
-  void* sums;      // 2 * channels numbers: sum of g, sum of g * (x - mean); null: not made
+  void* sums;      // 2 * channels numbers: sums of g and of g * (x - mean); may be null
 };
 
 // How many blocks should share a channel's statistics.
 int normalization_splits(Float type, int64_t outer, int64_t channels, int64_t inner, bool aligned,
                          const Launch& launch);
 
-// mean, inverse_deviation and the running statistics from x.
+// Computes mean, inverse_deviation and the running statistics from x.
 void launch_normalization_statistics(Float type, const NormalizationArgs& args,
                                      const Launch& launch);
-// y by the statistics of `args`.
+// Computes y with the statistics of `args`.
 void launch_normalization_apply(Float type, const NormalizationArgs& args, const Launch& launch);
-// sums, g_gamma and g_beta.
+// Computes sums, g_gamma and g_beta.
 void launch_normalization_sums(Float type, const NormalizationGradArgs& args, const Launch& launch);
-// gx and g_residual, from `sums` unless the statistics were given.
+// Computes gx and g_residual, using `sums` unless the statistics were given.
 void launch_normalization_gradient(Float type, const NormalizationGradArgs& args,
                                    const Launch& launch);
 

@@ -1,5 +1,5 @@
-// Batch normalization, backward: the sums of a channel (x and the gradient are read once), and the
-// gradient of x (they are read again and it is written).
+// Batch normalization, backward: the sums of each channel, which read x and the gradient once, and
+// the gradient of x, which reads them again and writes gx.
 #include "backends/cuda/normalization/normalization.cuh"
 #include "backends/cuda/normalization/normalization.h"
 
@@ -19,7 +19,7 @@ struct Sums {
   }
 };
 
-// Packs of x and of the gradients, which have come through the relu that made y.
+// Packs of x and of the gradients, which are taken back through the relu that made y.
 template <class T, int N, int U>
 struct LoadedPacks {
   using C = Compute<T>;
@@ -86,7 +86,7 @@ __device__ void store_gradient(void* to, int64_t channel, C value, bool accumula
 template <class C>
 __global__ void __launch_bounds__(kFinishThreads) finish_sums(NormalizationGradArgs args) {
   const int64_t channel = finish_channel();
-  if (channel >= args.channels) return;  // whole warps
+  if (channel >= args.channels) return;  // whole warps leave
   const Sums<C> all = all_parts<C, Sums<C>>(args, channel, 1);
   if (threadIdx.x % 32 != 0) return;
   C* sums = static_cast<C*>(args.sums);
@@ -119,7 +119,7 @@ struct GradientBody {
       of_x[k] = constant[k] = C(0);
       if (args.fixed) continue;
       constant[k] = -of_g[k] * (number_at(args.sums, c, C(0)) / m);
-      // In this order no part overflows that the whole does not.
+      // In this order no intermediate result overflows unless the final one does.
       of_x[k] =
           -of_g[k] * (inverse * (number_at(args.sums, args.channels + c, C(0)) / m)) * inverse;
     }

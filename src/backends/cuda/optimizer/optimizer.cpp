@@ -1,4 +1,4 @@
-// Glue of the optimizer slots.
+// Host glue of the optimizer slots.
 #include "backends/cuda/optimizer/optimizer.h"
 
 #include "backends/cuda/register.h"
@@ -24,18 +24,18 @@ StepNumber step_number(const StepValue& value) {
   return result;
 }
 
-// Numbers that kernels keep on the device, float64 next to each other.
+// Numbers that kernels keep on the device, as adjacent float64.
 double* device_numbers(const char* who, const char* what, const Array& a, int64_t count,
                        Device device) {
   CATENA_CHECK(ValueError,
                a.device() == device && a.dtype() == Dtype::kFloat64 && a.size() == count &&
                    a.is_contiguous(),
-               who, ": ", what, " must be ", count, " contiguous numbers of float64 on ", device,
+               who, ": ", what, " must be ", count, " contiguous float64 numbers on ", device,
                ", got ", a.dtype(), " ", a.shape(), " on ", a.device());
   return static_cast<double*>(a.raw_data());
 }
 
-// The address of an array of the call, which counts for `aligned`.
+// The address of an array of the call; clears `aligned` if the address is not aligned.
 void* address(const Array* array, OptimizerArgs& args) {
   if (array == nullptr) return nullptr;
   args.aligned = args.aligned && aligned16(array->raw_data());

@@ -1,8 +1,8 @@
 // Update rules, each one pass over parameters, gradients and states, made from the functors and
-// rows that the CPU loops share; the look for gradients that are not finite; the loss scale.
+// rows that the CPU loops share; the search for gradients that are not finite; the loss scale.
 //
-// Step numbers that come from the host and those read from the device take the same path through
-// the same expressions, so that a replayed graph gives the bits of the eager step.
+// Step numbers from the host and step numbers read from the device go through the same expressions,
+// so that a replayed graph gives the same bits as the eager step.
 #include "backends/cuda/common/float_access.cuh"
 #include "backends/cuda/optimizer/optimizer.h"
 
@@ -13,7 +13,7 @@ namespace m {
 namespace {
 CATENA_FN float sqrt(float v) { return ::sqrtf(v); }
 CATENA_FN double sqrt(double v) { return ::sqrt(v); }
-// b^t for a whole t by repeated squaring: few roundings, and far cheaper than pow() in double.
+// b^t for an integer t by repeated squaring: few roundings, and far cheaper than pow() in double.
 CATENA_FN double power(double b, double t) {
   double result = 1;
   for (unsigned long long n = (unsigned long long)t; n; n >>= 1) {
@@ -40,7 +40,7 @@ __device__ double read(const StepNumber& n) {
   return n.value;
 }
 
-// The step's numbers in the type that the rule computes in, worked out once a block.
+// The numbers of the step in the compute type of the rule, calculated once for each block.
 template <class C, class Rule>
 struct Numbers {
   C scale, decay, constants[Rule::kConstants];
@@ -57,7 +57,7 @@ __device__ void prepare(const OptimizerArgs& args, Numbers<C, Rule>& n) {
   n.decay = C(args.weight_decay);
 }
 
-// The value that the rule starts from: the master copy, unless somebody else has written the
+// The value from which the rule starts: the master copy, unless other code has written the
 // parameter since.
 template <class T>
 __device__ __forceinline__ float starting_value(float master, T parameter) {
@@ -67,10 +67,10 @@ __device__ __forceinline__ float starting_value(float master, T parameter) {
   return same ? master : widen(parameter);
 }
 
-// Counts this update, once in a launch and after all blocks have read the count.
+// Counts this update, once for each launch, after all blocks have read the count.
 template <class Rule>
 __device__ void advance(UpdateCounter* counter) {
-  if (!Rule::kReadsStep) {  // nobody reads it
+  if (!Rule::kReadsStep) {  // the rule does not read the count
     if (blockIdx.x == 0) counter->updates += 1;
     return;
   }
@@ -80,7 +80,7 @@ __device__ void advance(UpdateCounter* counter) {
   counter->updates += 1;
 }
 
-// N neighbouring elements of a call, in registers.
+// N adjacent elements of a call, in registers.
 template <class T, class Rule, int N>
 struct Elements {
   using C = Compute<T>;
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(kThreads) optimizer_kernel(OptimizerArgs args)
   if (args.counter && args.counts && threadIdx.x == 0) advance<Rule>(args.counter);
 }
 
-// Elements of a pack: 16 bytes of the type that the rule computes in.
+// Elements of a pack: 16 bytes of the rule's compute type.
 template <class T>
 constexpr int kElements = 16 / sizeof(Compute<T>);
 
@@ -154,7 +154,7 @@ void launch_rule(const OptimizerArgs& args, const Launch& launch) {
   const int64_t packs = (args.count + kElements<T> - 1) / kElements<T>;
   const int64_t wanted = ((args.aligned ? packs : args.count) + kThreads - 1) / kThreads;
   const int64_t most = int64_t(launch.multiprocessors) * 8;
-  // One block without elements counts the update.
+  // Without elements one block still counts the update.
   const int blocks = wanted == 0 ? 1 : int(wanted < most ? wanted : most);
   if (args.aligned)
     optimizer_kernel<T, Rule, kElements<T>><<<blocks, kThreads, 0, launch.stream>>>(args);
@@ -168,7 +168,7 @@ void launch_dtype(Float type, const OptimizerArgs& args, const Launch& launch){
 
 // Values that are not finite ------------------------------------------------------------------
 
-// All bits of the exponent are ones.
+// Infinity and NaN: all bits of the exponent are ones.
 __device__ inline bool is_nonfinite(float v) {
   return (__float_as_uint(v) & 0x7f800000u) == 0x7f800000u;
 }
@@ -190,7 +190,7 @@ __global__ void __launch_bounds__(kThreads)
   }
   const int64_t tail = packs * N + first;
   if (N > 1 && tail < count) any |= is_nonfinite(widen(values[tail]));
-  if (__syncthreads_or(any) && threadIdx.x == 0) *found = 1;  // the same from every block
+  if (__syncthreads_or(any) && threadIdx.x == 0) *found = 1;  // every block stores the same value
 }
 
 template <class T>

@@ -1,5 +1,5 @@
-// Update rules over one contiguous range of parameters, and what belongs to loss scales: plain
-// arguments of the kernels.
+// Update rules over one contiguous range of parameters, and the kernels of loss scaling: plain
+// arguments.
 #pragma once
 
 #include "backends/cuda/runtime/launch.h"
@@ -7,16 +7,16 @@
 
 namespace catena::gpu {
 
-// A number that is the host's, or read from the device when the kernel runs.
+// A number from the host, or one that the kernel reads from the device when it runs.
 struct StepNumber {
   double value;
   const double* float_address;  // one of these, or neither
   const int64_t* integer_address;
 };
 
-// OptimizerCall::counter as the kernels see it. Between kernels `arrived` is 0.
+// OptimizerCall::counter for the kernels. `arrived` is 0 between kernels.
 struct UpdateCounter {
-  double updates;    // done before
+  double updates;    // completed before this kernel
   unsigned arrived;  // blocks of the running kernel that have read `updates`
 };
 
@@ -26,11 +26,11 @@ struct OptimizerArgs {
   float* master;  // of 16-bit parameters
   void* states[kMaxRuleStates];
   int64_t count;
-  bool aligned;  // all addresses are multiples of 16
+  bool aligned;  // all addresses are aligned to 16 bytes
   StepNumber learning_rate, step, gradient_scale;
-  UpdateCounter* counter;  // or null; t comes from it then, and `step` is not used
+  UpdateCounter* counter;  // or null; if given, t comes from it and `step` is unused
   bool counts;             // the kernel stores t in the counter
-  const double* skip;      // or null: unless 0, nothing happens
+  const double* skip;      // or null; if nonzero, nothing is updated
   double weight_decay;
   double numbers[kMaxRuleNumbers];
 };
@@ -42,7 +42,7 @@ void launch_optimizer(int rule, Float type, const OptimizerArgs& args, const Lau
 void launch_find_nonfinite(Float type, const void* values, int64_t count, double* found,
                            const Launch& launch);
 
-// LossScaleCall; `state` has five numbers.
+// The kernel of a LossScaleCall; `state` has five numbers.
 struct LossScaleArgs {
   double* state;
   float* scale32;

@@ -1,4 +1,4 @@
-// Glue of the random, permutation and dropout slots.
+// Host glue of the random, permutation and dropout slots.
 #include "backends/cuda/random/random.h"
 
 #include "backends/cuda/register.h"
@@ -50,7 +50,8 @@ void permutation(const PermutationCall& call) {
   if (n == 0) return;
   const Launch launch = launch_for(output);
   const size_t column = static_cast<size_t>(n) * 8, scratch = permutation_scratch_bytes(n);
-  // One block for all of it; it may go at once, later users of the memory come after the sort.
+  // One block of memory for everything. It may be released at once, because later users of the
+  // memory follow the sort in the stream.
   const StoragePtr memory = allocate(output.device(), 3 * column + 512 + scratch);
   auto* base = static_cast<char*>(memory->data);
   PermutationArgs args{};

@@ -1,4 +1,5 @@
-// Random arrays and dropout. Which block an element comes from does not depend on the launch.
+// Random arrays and dropout. The block from which an element is drawn does not depend on the
+// launch.
 #include "backends/cuda/common/float_access.cuh"
 #include "backends/cuda/common/philox_source.cuh"
 
@@ -8,7 +9,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr double kTwoPi = 6.283185307179586476925286766559;
 
-// Uniform numbers of a block: two of 53 bits or four of 24.
+// The uniform numbers of a block: two of 53 bits or four of 24.
 template <class C>
 struct Uniforms;
 template <>
@@ -39,11 +40,11 @@ __device__ inline Pair32 box_muller(float u1, float u2) {
 __device__ inline Pair64 box_muller(double u1, double u2) {
   const double r = sqrt(-2.0 * log(u1));
   double sine, cosine;
-  sincos(kTwoPi * u2, &sine, &cosine);  // as the CPU, whose angle is rounded
+  sincos(kTwoPi * u2, &sine, &cosine);  // like the CPU, which rounds the angle
   return {r * cosine, r * sine};
 }
 
-// The elements of one block, stored at once where the output's alignment allows.
+// The elements of one block, stored at once if the output's alignment allows it.
 template <class T, int count>
 struct alignas(sizeof(T) * count) Group {
   T value[count];
@@ -63,7 +64,7 @@ __device__ void store(void* output, int64_t size, int64_t block, const Group<T, 
   }
 }
 
-// Stores `count` elements a block: make(block) gives a Group.
+// Stores `count` elements for each block; make(block) returns a Group.
 template <class T, int count, class F>
 __device__ void for_groups(const RandomArgs& args, F make) {
   for_blocks(args.source, (args.count + count - 1) / count, [&](int64_t i, const philox::Block& b) {

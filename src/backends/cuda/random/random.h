@@ -1,4 +1,4 @@
-// Random numbers from Philox blocks: plain arguments. catena/kernels/random.h says which numbers.
+// Random numbers from Philox blocks: plain arguments. catena/kernels/random.h defines the numbers.
 #pragma once
 
 #include "backends/cuda/runtime/launch.h"
@@ -35,7 +35,7 @@ struct DropoutArgs {
 };
 void launch_dropout(Float type, const DropoutArgs& args, const Launch& launch);
 
-// Sorting 0 .. count-1 by 64 random bits of each; equal bits stay in order.
+// Sorts 0 .. count-1 by 64 random bits of each; elements with equal bits stay in order.
 struct PermutationArgs {
   RandomSource source;
   int64_t* output;

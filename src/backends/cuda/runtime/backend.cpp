@@ -1,4 +1,4 @@
-// The cuda Backend: hands the core's calls to the parts of the plug-in.
+// The cuda Backend: passes the core's calls to the parts of the plug-in.
 #include "catena/core/backend.h"
 
 #include <cuda_runtime_api.h>
@@ -20,7 +20,7 @@ namespace {
 cudaStream_t native(const StreamState* state) { return static_cast<cudaStream_t>(state->native); }
 cudaEvent_t native(const EventState* state) { return static_cast<cudaEvent_t>(state->native); }
 
-// True when the work is done, false when not yet, an exception for an error.
+// Returns true if the work is done and false if not yet; throws for an error.
 bool answer(cudaError_t error, const char* call) {
   if (error == cudaSuccess) return true;
   if (error != cudaErrorNotReady) fail_cuda(error, call);
@@ -28,7 +28,8 @@ bool answer(cudaError_t error, const char* call) {
   return false;
 }
 
-// A wait of the host, with those told who may know that it cannot end (see wait_hook.h).
+// A wait of the host. It is announced to the wait hook, which may know that the wait cannot end
+// (see wait_hook.h).
 template <class Wait>
 void wait_on_host(int index, Wait wait) {
   const WaitHook hook = wait_hook().load(std::memory_order_acquire);
@@ -120,7 +121,7 @@ class CudaBackend final : public Backend {
   }
   bool query_stream(StreamState* state) override {
     refuse_during_capture("Stream::query");
-    use_device(state->device.index());  // the legacy stream is the current device's
+    use_device(state->device.index());  // the legacy stream belongs to the current device
     return answer(cudaStreamQuery(native(state)), "cudaStreamQuery");
   }
   void stream_wait_event(StreamState* state, EventState* event) override {
@@ -152,8 +153,9 @@ class CudaBackend final : public Backend {
   }
   void destroy_event(EventState* state) override { gpu::destroy_event(state); }
   void record_event(EventState* state, StreamState* stream) override {
-    CATENA_CHECK(DeviceError, state->device == stream->device, "Event::record: the event is of ",
-                 state->device, ", the stream of ", stream->device);
+    CATENA_CHECK(DeviceError, state->device == stream->device,
+                 "Event::record: the event belongs to ", state->device, ", the stream to ",
+                 stream->device);
     use_device(state->device.index());
     CATENA_CUDA_CHECK(cudaEventRecord(native(state), native(stream)));
   }
@@ -199,7 +201,7 @@ class CudaBackend final : public Backend {
 }  // namespace
 
 void register_cuda_backend() {
-  static CudaBackend* instance = new CudaBackend;  // as long as the process
+  static CudaBackend* instance = new CudaBackend;  // lives as long as the process
   register_backend(DeviceType::kCuda, instance);
 }
 

@@ -11,14 +11,14 @@ namespace {
 
 thread_local GraphState* t_capture = nullptr;
 
-// Blocks from before the capture must not be reused while replays read them.
+// Blocks from before the capture must not be reused, because replays read them.
 bool keep_released_block(Block& block) {
   if (!t_capture || t_capture->memory->owns(block)) return false;
   t_capture->kept_blocks.push_back(&block);
   return true;
 }
 
-// Ends recording on the stream; null when CUDA found the capture invalid.
+// Ends the capture on the stream. Returns null if CUDA found the capture invalid.
 cudaGraph_t stop_recording(const Stream& stream, cudaError_t* error) {
   cudaGraph_t graph = nullptr;
   *error = cudaStreamEndCapture(native_stream(stream), &graph);
@@ -26,13 +26,13 @@ cudaGraph_t stop_recording(const Stream& stream, cudaError_t* error) {
   return graph;
 }
 
-// A wait that may need another rank: communicators watch it from here on.
+// Reports a wait that may need another rank: communicators watch it from here on.
 void tell_watchers(int device) noexcept {
   try {
     if (const WaitHook hook = wait_hook().load(std::memory_order_acquire))
       hook(cuda_device(device), WaitPhase::kBegin);
   } catch (const std::exception&) {
-    // What failed is reported where the result is wanted.
+    // The failure is reported where the result is used.
   }
 }
 
@@ -101,7 +101,7 @@ void launch_graph(GraphState& graph, const Stream& stream) {
   refuse_during_capture("Graph::launch");
   use_device(graph.device);
   CATENA_CUDA_CHECK(cudaGraphLaunch(graph.executable, native_stream(stream)));
-  // Launches of one graph run one after the other, so that the last one stands for all.
+  // Launches of one graph run in order, so the event of the last one covers all.
   CATENA_CUDA_CHECK(cudaEventRecord(graph.last_launch, native_stream(stream)));
 }
 
@@ -119,7 +119,7 @@ void destroy_graph(GraphState* graph) noexcept {
   graph->memory.reset();
   for (StreamState* stream : graph->kept_streams) destroy_stream(stream);
   delete graph;
-  cudaGetLastError();  // at process end the driver may be gone already
+  cudaGetLastError();  // at process end the driver may be unloaded
 }
 
 bool is_capturing(const Stream& stream) {

@@ -1,4 +1,4 @@
-// The graph that the calling thread records, and what may not happen meanwhile.
+// The graph that the calling thread captures, and what is forbidden meanwhile.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -15,12 +15,12 @@ namespace catena {
 // One graph from begin_capture to destroy_graph.
 struct GraphState {
   int device = 0;
-  Stream stream;                             // the one that was captured
+  Stream stream;                             // the captured stream
   std::unique_ptr<gpu::PrivatePool> memory;  // what the step allocated
-  std::vector<gpu::Block*> kept_blocks;      // older blocks that the step let go: replays use them
-  std::vector<StoragePtr> kept_storages;     // used by other streams of the capture
-  std::vector<StreamState*> kept_streams;    // streams the step made and let go
-  std::vector<std::shared_ptr<void>> kept_functions;  // that replays call on the host
+  std::vector<gpu::Block*> kept_blocks;    // older blocks that the step released; replays use them
+  std::vector<StoragePtr> kept_storages;   // used by other streams of the capture
+  std::vector<StreamState*> kept_streams;  // streams that the step created and released
+  std::vector<std::shared_ptr<void>> kept_functions;  // functions that replays call on the host
   cudaGraphExec_t executable = nullptr;
   cudaEvent_t last_launch = nullptr;
 };
@@ -29,13 +29,13 @@ struct GraphState {
 
 namespace catena::gpu {
 
-// The graph the calling thread records, or null.
+// The graph that the calling thread captures, or null.
 GraphState* thread_capture();
 
-// Throws Error naming `call` when the calling thread records a graph.
+// Throws Error naming `call` if the calling thread captures a graph.
 void refuse_during_capture(const char* call);
 
-// RelaxedMode for as long as the calling thread records a graph; free where it does not.
+// A RelaxedMode while the calling thread captures a graph; costs nothing otherwise.
 class RelaxedCapture : public RelaxedMode {
  public:
   RelaxedCapture() : RelaxedMode(thread_capture() != nullptr) {}

@@ -55,11 +55,12 @@ Access enable_access(int index, int peer) {
     cudaGetLastError();
     return kDirect;
   }
-  cudaGetLastError();  // for example too many peers: slower, not wrong
+  cudaGetLastError();  // for example too many peers: slower, but not wrong
   return kStaged;
 }
 
-// The stream on which a GPU sends bytes to the host for another GPU. One of a GPU, never destroyed.
+// The stream on which a GPU sends bytes to the host for another GPU; one for each GPU, never
+// destroyed.
 const Stream& staging_stream(int index) {
   static std::mutex mutex;
   static Stream* streams[kMaxDevices] = {};
@@ -68,7 +69,7 @@ const Stream& staging_stream(int index) {
   return *streams[index];
 }
 
-// From one GPU to pinned memory to the other GPU, in pieces, each on a stream of its own GPU.
+// Copies from one GPU through pinned memory to another GPU, in pieces, each on a stream of its GPU.
 void copy_staged(char* dst, int dst_index, const char* src, int src_index, size_t bytes,
                  const Stream& stream) {
   const bool pull = stream.device().index() == dst_index;
@@ -103,7 +104,7 @@ void copy_between_gpus(void* dst, int dst_index, const void* src, int src_index,
                        const Stream& stream) {
   const int here = stream.device().index();
   const int there = here == dst_index ? src_index : dst_index;
-  // Both ways: which engine moves the bytes is the driver's choice.
+  // Both directions, because the driver chooses which engine moves the bytes.
   if (!peer_access(here, there) || !peer_access(there, here)) {
     copy_staged(static_cast<char*>(dst), dst_index, static_cast<const char*>(src), src_index, bytes,
                 stream);
@@ -140,10 +141,10 @@ void copy_bytes(void* dst, Device dst_device, const void* src, Device src_device
   const cudaStream_t native = native_stream(stream);
   if (dst_device.is_cpu()) {
     refuse_during_capture("copy from a GPU to the host");
-    // To memory that is not pinned this returns when the bytes are there.
+    // A copy to memory that is not pinned returns when the bytes have arrived.
     CATENA_CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, native));
   } else if (src_device.is_cpu()) {
-    // A replay would read the host memory again, which is soon somebody else's.
+    // A replay would read the host memory again, which may be reused by then.
     if (thread_capture() && !is_pinned(src)) {
       refuse_during_capture("copy from host memory that is not pinned to a GPU");
     }

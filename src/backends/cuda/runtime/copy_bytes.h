@@ -11,10 +11,10 @@ namespace catena::gpu {
 void copy_bytes(void* dst, Device dst_device, const void* src, Device src_device, size_t bytes,
                 const Stream& stream);
 
-// Whether GPU `index` reads the memory of GPU `peer` directly. Switches the access on at the first
-// question. False where the hardware cannot, and when CATENA_P2P=0.
+// Whether GPU `index` reads the memory of GPU `peer` directly. The first call enables the access.
+// False if the hardware cannot do it, and with CATENA_P2P=0.
 bool peer_access(int index, int peer);
-// Whether peer_access could be enabled; enables nothing.
+// Whether peer_access could enable access; enables nothing.
 bool can_reach_peer(int index, int peer);
 
 }  // namespace catena::gpu

@@ -7,7 +7,7 @@ std::string describe_cuda_error(cudaError_t error) {
 }
 
 void fail_cuda(cudaError_t error, const char* call) {
-  cudaGetLastError();  // an error that is not sticky must not show up in the next, unrelated check
+  cudaGetLastError();  // a non-sticky error must not appear in the next, unrelated check
   if (error == cudaErrorMemoryAllocation) {
     fail<OutOfMemoryError>("CUDA call failed: ", call, ": ", describe_cuda_error(error));
   }

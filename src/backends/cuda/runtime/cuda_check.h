@@ -1,4 +1,4 @@
-// Turns error codes of the CUDA runtime into exceptions that carry the call's own text.
+// Turns error codes of the CUDA runtime into exceptions that carry CUDA's own text.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,8 +9,8 @@
 
 namespace catena::gpu {
 
-// Throws DeviceError (OutOfMemoryError for cudaErrorMemoryAllocation) with the call, CUDA's name of
-// the error and its message, and clears the runtime's pending error.
+// Throws DeviceError (OutOfMemoryError for cudaErrorMemoryAllocation) with the call and CUDA's name
+// and text of the error, and clears the runtime's pending error.
 [[noreturn, gnu::cold]] void fail_cuda(cudaError_t error, const char* call);
 // "cudaErrorNoDevice: no CUDA-capable device is detected"
 std::string describe_cuda_error(cudaError_t error);

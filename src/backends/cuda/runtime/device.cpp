@@ -61,7 +61,7 @@ Devices find_devices() {
     for (int i = 0; i < count; ++i) found.list.push_back(read_info(i));
   } catch (const std::exception& e) {
     found.list.clear();
-    found.reason = message("the GPUs of this machine cannot be read: ", e.what());
+    found.reason = message("the GPUs of this machine cannot be queried: ", e.what());
   }
   return found;
 }

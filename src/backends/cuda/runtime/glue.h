@@ -10,7 +10,7 @@
 
 namespace catena::gpu {
 
-// The calling thread's current stream of the array's device, with that device made current.
+// The calling thread's current stream of the array's device. Makes that device current.
 inline Launch launch_for(const Array& array) {
   const int index = array.device().index();
   return {launch_stream(array.device()), device_info(index).multiprocessors};

@@ -18,7 +18,7 @@ static_assert(sizeof(cudaIpcEventHandle_t) == sizeof(Backend::IpcEvent::handle))
 Backend::IpcMemory export_memory(const Storage& storage, const void* memory) {
   refuse_during_capture("IPCArrayHandle");
   UseDevice use(storage.device.index());
-  // CUDA exports whole allocations: a segment of the pool, or the block that is one by itself.
+  // CUDA exports whole allocations: a segment of the pool, or a block that is an allocation.
   char* base = Pool::made(storage) ? Pool::block_of(storage).segment->memory
                                    : static_cast<char*>(storage.data);
   cudaIpcMemHandle_t handle;
@@ -40,7 +40,7 @@ StoragePtr import_memory(int index, const Backend::IpcMemory& memory, size_t byt
   const std::shared_ptr<void> owner(base, [index](void* opened) {
     RelaxedCapture relaxed;
     UseDevice inside(index);
-    cudaDeviceSynchronize();  // work that reads it was enqueued, not waited for
+    cudaDeviceSynchronize();  // enqueued work may still read the memory
     cudaIpcCloseMemHandle(opened);
     cudaGetLastError();
   });

@@ -1,4 +1,4 @@
-// Events and memory of GPUs that another process opens.
+// Events and memory of GPUs that are shared with another process.
 #pragma once
 
 #include "catena/core/backend.h"

@@ -14,7 +14,7 @@
 namespace catena::gpu {
 namespace {
 
-// Events and waiting, the same for both kinds of memory.
+// Events and waits, the same for both kinds of memory.
 class CudaMemory : public RawMemory {
  public:
   void* record(const Stream& stream) noexcept override {
@@ -27,7 +27,7 @@ class CudaMemory : public RawMemory {
         return new Mark{index, event};
       return_event(index, event);
     } catch (const std::exception&) {
-      // The driver is shutting down: nothing runs any more.
+      // The driver is shutting down, and no work runs any more.
     }
     cudaGetLastError();
     return nullptr;
@@ -39,7 +39,7 @@ class CudaMemory : public RawMemory {
       cudaGetLastError();
       return false;
     }
-    return true;  // an error means that the context is lost: waiting longer does not help
+    return true;  // an error means a lost context, and waiting would not help
   }
   void wait(void* event) noexcept override {
     RelaxedCapture relaxed;
@@ -59,7 +59,7 @@ class CudaMemory : public RawMemory {
   };
 };
 
-// Null when there is no more memory, an exception for anything else.
+// Returns null if there is no more memory; throws for any other error.
 void* checked(cudaError_t error, void* memory, const char* call) {
   if (error == cudaSuccess) return memory;
   if (error != cudaErrorMemoryAllocation) fail_cuda(error, call);
@@ -94,7 +94,7 @@ class DeviceMemory final : public CudaMemory {
   const int index_;
 };
 
-// Blocks of pinned memory belong to no stream; every use is recorded, and the pool waits for it.
+// Blocks of pinned memory belong to no stream. Every use is recorded, and the pool waits for it.
 class PinnedMemory final : public CudaMemory {
  public:
   void* allocate(size_t bytes) override {
@@ -104,8 +104,8 @@ class PinnedMemory final : public CudaMemory {
     return checked(error, memory, "cudaHostAlloc");
   }
   void release(void* memory) noexcept override { cudaFreeHost(memory); }
-  size_t free_bytes() noexcept override { return 0; }  // the host's to know
-  void synchronize() noexcept override {}              // free blocks are past their events
+  size_t free_bytes() noexcept override { return 0; }  // only the host's operating system knows
+  void synchronize() noexcept override {}              // free blocks have no pending events
 };
 
 // Never destroyed: arrays may outlive static objects.
@@ -123,7 +123,7 @@ Pools& pools() {
 
 namespace {
 
-// The limit that the environment sets: 0 for none.
+// The limit set by the environment; 0 for none.
 size_t initial_limit(int index) {
   for (const char* name : {"CATENA_GPU_MEMORY_LIMIT", "CUPY_GPU_MEMORY_LIMIT"}) {
     const char* text = std::getenv(name);
@@ -168,9 +168,10 @@ StoragePtr allocate_device(int index, size_t bytes) {
   GraphState* capture = thread_capture();
   if (!capture) [[likely]]
     return pool.allocate(bytes, stream);
-  CATENA_CHECK(DeviceError, capture->device == index, "allocate: memory of cuda:", index,
-               " was asked for while a CUDA graph is captured on cuda:", capture->device,
-               "; a graph records one device, move the other's work out of the captured step");
+  CATENA_CHECK(
+      DeviceError, capture->device == index, "allocate: memory on cuda:", index,
+      " was requested while a CUDA graph is captured on cuda:", capture->device,
+      "; a graph records one device, so move the work on the other one out of the captured step");
   return pool.allocate(bytes, stream, capture->memory.get());
 }
 
@@ -185,9 +186,8 @@ StoragePtr allocate_unpooled(int index, size_t bytes) {
     size_t free = 0, total = 0;
     cudaMemGetInfo(&free, &total);
     fail<OutOfMemoryError>("out of memory on cuda:", index, ": asked for ", bytes,
-                           " bytes past the pool, which holds ",
-                           device_pool(index).statistics().cached, " free ones; free ", free,
-                           " of ", total);
+                           " bytes outside the pool, which caches ",
+                           device_pool(index).statistics().cached, "; free ", free, " of ", total);
   }
   return borrow(cuda_device(index), memory, bytes, std::shared_ptr<void>(memory, [](void* p) {
                   RelaxedCapture inside;
@@ -207,10 +207,10 @@ StoragePtr allocate_pinned(Device cpu_device, size_t bytes) {
 }
 
 void record_use(const Storage& storage, const Stream& stream) {
-  if (!Pool::made(storage)) return;  // borrowed memory is its owner's to keep
+  if (!Pool::made(storage)) return;  // the owner of borrowed memory keeps it alive
   Block& block = Pool::block_of(storage);
   if (GraphState* capture = thread_capture()) {
-    // Events of a capture say nothing about replays: the memory stays with the graph.
+    // Events of a capture do not cover replays, so the memory is kept with the graph.
     if (stream == capture->stream && capture->memory->owns(block)) return;
     capture->kept_storages.emplace_back(const_cast<Storage*>(&storage));
     return;

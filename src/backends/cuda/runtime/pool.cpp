@@ -10,9 +10,10 @@
 namespace catena::gpu {
 namespace {
 
-// A miss looks at blocks that wait for events; so does every call once this many wait.
+// A request without a fitting free block polls the blocks that wait for events. So does every call
+// once this many blocks wait.
 constexpr size_t kPollThreshold = 64;
-constexpr size_t kBlockChunk = 64;  // block records made at once
+constexpr size_t kBlockChunk = 64;  // block records allocated at once
 
 std::atomic<Pool::ReleaseHook> g_release_hook{nullptr};
 
@@ -30,7 +31,7 @@ Pool::Pool(std::string name, Device device, bool pinned, StreamState* home,
            std::unique_ptr<RawMemory> raw)
     : name_(std::move(name)), device_(device), pinned_(pinned), home_(home), raw_(std::move(raw)) {}
 
-// Live storages must be gone. Reached only in tests: pools of devices live as long as the process.
+// No storage may be alive. Only tests call this: the pools of devices live as long as the process.
 Pool::~Pool() {
   poll(true);
   for (auto& [stream, arena] : arenas_) {
@@ -48,7 +49,7 @@ Arena& Pool::arena_of(StreamState* stream, PrivatePool* graph) {
   if (!slot) {
     slot = std::make_unique<Arena>();
     slot->stream = stream;
-    // A graph's memory outlives side streams of its step, and a new stream must not get their name.
+    // A graph's memory outlives side streams of its step, and no new stream may get their address.
     if (graph) slot->keep = IntrusivePtr<StreamState>(stream);
   }
   if (!graph) {
@@ -101,7 +102,7 @@ Block* Pool::take(Arena& arena, size_t size) {
   return block;
 }
 
-// Cuts the rest off a block that is not in a free list. Large blocks keep a small rest.
+// Splits the rest off a block that is not in a free list. Large blocks keep a small rest.
 void Pool::split(Block& block, size_t size) {
   const size_t rest = block.size - size;
   if (rest == 0 || (!block.segment->small && rest <= kSmallLimit)) return;
@@ -157,7 +158,7 @@ void Pool::give_back(Block& block) noexcept { block.segment->pool->release(block
 
 void Pool::release(Block& block) noexcept {
   std::launder(reinterpret_cast<Storage*>(block.storage))->~Storage();
-  // Streams are let go after the lock: the last handle of one calls retire_stream.
+  // Streams are released after the lock, because releasing the last handle calls retire_stream.
   Uses uses = std::move(block.uses);
   block.uses.clear();
   Pending pending{&block, {}};
@@ -172,7 +173,7 @@ void Pool::release(Block& block) noexcept {
     pending_.push_back(std::move(pending));
 }
 
-// Joins a block with its free neighbours and files it.
+// Merges a block with its free neighbours and puts it into its free list.
 void Pool::put_back(Block& block) noexcept {
   Arena& arena = *block.segment->arena;
   Block* merged = &block;
@@ -194,7 +195,7 @@ void Pool::put_back(Block& block) noexcept {
   arena.insert(*merged);
 }
 
-// Takes back blocks whose events are done; waits for all of them when asked.
+// Takes back blocks whose events are done, or waits for all of them on request.
 void Pool::poll(bool wait) noexcept {
   size_t kept = 0;
   for (Pending& pending : pending_) {
@@ -221,7 +222,8 @@ void Pool::poll(bool wait) noexcept {
   pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(kept), pending_.end());
 }
 
-// Gives wholly free segments back. Work of any stream may still use their bytes: wait for it first.
+// Returns completely free segments to the device. Work of any stream may still use their bytes, so
+// this waits for it first.
 void Pool::release_segments() {
   bool waited = false;
   auto release_one = [&](Arena& arena, std::unique_ptr<Segment>& segment, Block& block) {
@@ -235,7 +237,7 @@ void Pool::release_segments() {
   };
   for (auto& [stream, arena] : arenas_) {
     for (auto& segment : arena->segments) {
-      // A wholly free segment is one block of its full size.
+      // A completely free segment is one block of its full size.
       if (segment->small) {
         for (Block* b = arena->small.best_fit(segment->size); b; b = b->bin_next) {
           if (b->segment == segment.get()) {
@@ -323,8 +325,8 @@ void Pool::out_of_memory(size_t asked) {
       "out of memory on ", name_, ": asked for ", asked, " bytes; in use ", statistics_.in_use,
       ", cached ", reserved_ - statistics_.in_use, ", free ", raw_->free_bytes(), ", ",
       statistics_.limit == 0 ? "no limit set" : message("limit ", statistics_.limit),
-      raw_->capturing() ? "; a graph is being captured, so that cached memory could"
-                          " not be given back"
+      raw_->capturing() ? "; a graph is being captured, so cached memory could not"
+                          " be returned to the device"
                         : "");
 }
 

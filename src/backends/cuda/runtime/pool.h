@@ -1,9 +1,9 @@
 // Caching memory pool of one device (or of pinned host memory).
 //
 // Memory comes from the device in segments and is handed out in blocks. A block belongs to the
-// stream it was allocated on and is reused in that stream's order, so that reuse needs no waiting;
-// streams that used it besides are recorded on it, and then it is reused only after their events.
-// The pool knows CUDA only through RawMemory, so that its logic is tested without a GPU.
+// stream on which it was allocated and is reused in that stream's order, which needs no waiting.
+// Other streams that used a block are recorded on it, and it is reused only after their events. The
+// pool uses CUDA only through RawMemory, so that its logic is tested without a GPU.
 #pragma once
 
 #include <boost/container/small_vector.hpp>
@@ -19,21 +19,21 @@
 
 namespace catena::gpu {
 
-// What the pool asks of the device. Functions marked noexcept run in destructors.
+// What the pool needs from the device. Functions marked noexcept run in destructors.
 class RawMemory {
  public:
   virtual ~RawMemory() = default;
   virtual void* allocate(size_t bytes) = 0;  // null: the device has no more
   virtual void release(void* memory) noexcept = 0;
   virtual size_t free_bytes() noexcept = 0;  // left on the device
-  virtual void synchronize() noexcept = 0;   // all work that may use the memory is done
-  // A point in a stream's work. Null when the stream can no longer be asked (at process end); that
-  // counts as done.
+  virtual void synchronize() noexcept = 0;   // returns when no work uses the memory
+  // An event after the stream's enqueued work. Null if the stream cannot be used any more (at
+  // process end); null counts as done.
   virtual void* record(const Stream& stream) noexcept = 0;
   virtual bool done(void* event) noexcept = 0;
   virtual void wait(void* event) noexcept = 0;
   virtual void recycle(void* event) noexcept = 0;
-  // Whether the calling thread captures a graph: nothing may be waited for or given back then.
+  // Whether the calling thread captures a graph: nothing may be waited for or returned then.
   virtual bool capturing() noexcept = 0;
 };
 
@@ -61,7 +61,7 @@ struct Block : boost::intrusive::set_base_hook<> {
   };
 };
 
-// Memory that allocations of one graph capture come from; goes back to the pool with the graph.
+// Memory for the allocations of one graph capture. It returns to the pool with the graph.
 class PrivatePool {
  public:
   explicit PrivatePool(Pool& pool);
@@ -78,31 +78,31 @@ class PrivatePool {
 
 class Pool {
  public:
-  // `name` stands in messages; `home` is the stream that inherits blocks of streams and graphs that
-  // went (the device's default stream; null for host memory).
+  // `name` appears in messages. `home` is the stream that inherits the blocks of destroyed streams
+  // and graphs (the device's default stream; null for host memory).
   Pool(std::string name, Device device, bool pinned, StreamState* home,
        std::unique_ptr<RawMemory> raw);
   ~Pool();
 
   // A block for work on `stream`; from `graph` when given. Throws OutOfMemoryError.
   StoragePtr allocate(size_t bytes, StreamState* stream, PrivatePool* graph = nullptr);
-  // The block of a storage this pool made, without looking at who made it.
+  // The block of a storage made by this pool; does not check that.
   static Block& block_of(const Storage& storage) { return *static_cast<Block*>(storage.block); }
   void record_use(Block& block, const Stream& stream);
-  // Whether a pool of this kind made the storage (and not borrow() or another device's pool).
+  // Whether a pool of this kind made the storage (as opposed to borrow() or another device's pool).
   static bool made(const Storage& storage) { return storage.deleter == &Pool::delete_storage; }
-  // Ends the storage in the block and gives the block back to the pool it came from.
+  // Destroys the storage in the block and returns the block to its pool.
   static void give_back(Block& block) noexcept;
   // The same for a block of this pool.
   void release(Block& block) noexcept;
-  // Called instead of release() when a storage goes, if set: graph capture keeps blocks with it.
-  // Returns true when it took the block over.
+  // If set, this is called instead of release() when a storage is destroyed: graph capture keeps
+  // blocks with it. It returns true if it has taken the block over.
   using ReleaseHook = bool (*)(Block&);
   static void set_release_hook(ReleaseHook hook);
 
-  // The stream is about to be destroyed and has finished its work.
+  // Called when the stream is about to be destroyed and has finished its work.
   void retire_stream(StreamState* stream) noexcept;
-  // Waits for recorded uses and gives all free segments back to the device.
+  // Waits for recorded uses and returns all free segments to the device.
   void free_all_blocks();
   void set_limit(size_t bytes);
   PoolStatistics statistics() const;
@@ -136,7 +136,7 @@ class Pool {
 
   mutable std::mutex mutex_;
   std::unordered_map<StreamState*, std::unique_ptr<Arena>> arenas_;
-  StreamState* last_stream_ = nullptr;  // of the arena below: most calls ask for the same one
+  StreamState* last_stream_ = nullptr;  // of last_arena_, as most calls use the same stream
   Arena* last_arena_ = nullptr;
   std::vector<Pending> pending_;
   std::vector<std::unique_ptr<Block[]>> block_chunks_;

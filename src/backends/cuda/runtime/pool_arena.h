@@ -11,7 +11,7 @@
 namespace catena::gpu {
 
 inline constexpr size_t kUnit = 512;                      // sizes are multiples of this
-inline constexpr size_t kSmallSegment = size_t{2} << 20;  // small blocks are carved from these
+inline constexpr size_t kSmallSegment = size_t{2} << 20;  // small blocks are cut from these
 inline constexpr size_t kSmallLimit = size_t{1}
                                       << 20;  // larger requests have segments of their own
 inline constexpr size_t kMediumLimit = size_t{10} << 20;  // up to here they share segments of
@@ -26,7 +26,8 @@ struct Segment {
   bool small;
 };
 
-// Small blocks by exact size in lists with a two-level bitmap: the best fit in a few instructions.
+// Small blocks in lists by exact size, with a two-level bitmap: a best fit takes a few
+// instructions.
 class SmallBins {
  public:
   void insert(Block& block) {

@@ -19,7 +19,7 @@ struct State {
   std::atomic<StreamState*> defaults[kMaxDevices]{};
   std::mutex mutex;
   std::vector<cudaEvent_t> events[kMaxDevices];
-  std::vector<Stream> released;  // by callbacks, which may not destroy a stream
+  std::vector<Stream> released;  // by callbacks, which must not destroy a stream
 };
 State& state() {
   static State* instance = new State;
@@ -43,7 +43,7 @@ StreamState* make_stream(int index, int priority, bool blocking) {
 }
 
 struct GpuEvent : EventState {
-  bool plain = false;  // goes back to the kept ones
+  bool plain = false;  // kept for reuse when it is released
 };
 
 EventState* make_event(int index, cudaEvent_t native, bool timing, bool plain) {
@@ -68,9 +68,9 @@ void CUDART_CB run_callback(cudaStream_t, cudaError_t error, void* data) {
   state().released.push_back(std::move(call->stream));
 }
 
-// Lets go of the streams that callbacks held.
+// Releases the streams that callbacks held.
 void drop_released() {
-  std::vector<Stream> released;  // outlives the lock: the end of a stream takes it
+  std::vector<Stream> released;  // outlives the lock, which destroying a stream takes
   std::lock_guard lock(state().mutex);
   released.swap(state().released);
 }
@@ -80,7 +80,7 @@ void CUDART_CB run_host_function(void* data) {
   const std::unique_ptr<HostFunction> function(static_cast<HostFunction*>(data));
   (*function)();
 }
-// In a graph: runs with every launch.
+// In a graph this runs with every launch.
 void CUDART_CB run_captured_function(void* data) { (*static_cast<HostFunction*>(data))(); }
 
 }  // namespace
@@ -184,7 +184,7 @@ void add_callback(StreamState* state, Stream::Callback callback) {
   auto data = std::make_unique<CallbackData>(CallbackData{Stream(state), std::move(callback)});
   CATENA_CUDA_CHECK(cudaStreamAddCallback(static_cast<cudaStream_t>(state->native), &run_callback,
                                           data.get(), 0));
-  (void)data.release();  // the callback's now
+  (void)data.release();  // the callback owns it now
 }
 
 void launch_host_func(StreamState* state, std::function<void()> function) {
@@ -198,7 +198,7 @@ void launch_host_func(StreamState* state, std::function<void()> function) {
   }
   auto data = std::make_unique<HostFunction>(std::move(function));
   CATENA_CUDA_CHECK(cudaLaunchHostFunc(native, &run_host_function, data.get()));
-  (void)data.release();  // the function's now
+  (void)data.release();  // the function owns it now
 }
 
 }  // namespace catena::gpu

@@ -10,13 +10,13 @@ namespace catena::gpu {
 inline cudaStream_t native_stream(const Stream& stream) {
   return static_cast<cudaStream_t>(stream.native());
 }
-// The calling thread's current stream of a GPU, which becomes the thread's current device.
+// The calling thread's current stream of a GPU. Makes the GPU the thread's current device.
 cudaStream_t launch_stream(Device device);
 
 StreamState* default_stream(int index);
-// Blocking: the legacy stream waits for it, and it for the legacy stream.
+// `blocking`: the stream and the legacy stream wait for each other.
 StreamState* create_stream(int index, int priority, bool blocking = false);
-// Waits for the stream's work; its cached memory goes to the device's default stream.
+// Waits for the stream's work. Its cached memory moves to the device's default stream.
 void destroy_stream(StreamState* state) noexcept;
 
 // Events without timing are kept for reuse.
@@ -24,7 +24,7 @@ cudaEvent_t take_event(int index);
 void return_event(int index, cudaEvent_t event) noexcept;
 
 EventState* create_event(int index, const EventOptions& options);
-// Takes over an event that another process made.
+// Wraps an event from another process.
 EventState* adopt_event(int index, cudaEvent_t native);
 void destroy_event(EventState* state) noexcept;
 

@@ -8,7 +8,7 @@ namespace catena::gpu {
 namespace {
 
 constexpr int kRepeats = 10;
-constexpr int kRounds = 3;  // the best of these counts: other work on the GPU only makes it slower
+constexpr int kRounds = 3;  // the best one counts: other work on the GPU only makes runs slower
 
 struct TimingEvent {
   cudaEvent_t event = nullptr;

@@ -1,4 +1,4 @@
-// Picking the fastest of several ways to run something on a GPU, and remembering the pick.
+// Picks the fastest of several ways to run something on a GPU, and remembers the choice.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,14 +10,14 @@
 namespace catena::gpu {
 
 // Runs each of `count` candidates a few times on the stream and returns the fastest. Waits for the
-// stream. `microseconds` (may be null) gets the time of one run of it.
+// stream. `microseconds` (may be null) gets the time of one run of that candidate.
 size_t fastest_candidate(size_t count, cudaStream_t stream, const std::function<void(size_t)>& run,
                          double* microseconds);
 
-// The pick for a problem, as bytes: from the cache folder on disk, else made by `make` and stored
-// there, so that later runs and other ranks pick the same and results stay the same bits. Of
-// several processes one makes it and the others wait. A null `make` only looks, and an unknown pick
-// is "".
+// The choice for a problem, as bytes. It comes from the cache folder on disk, or else from `make`,
+// whose result is stored there, so that later runs and other ranks make the same choice and results
+// are the same bits. If several processes ask, one calls `make` and the others wait. With a null
+// `make` it only reads, and an unknown choice is "".
 std::string remembered_pick(int device, std::string_view problem,
                             const std::function<std::string()>& make);
 

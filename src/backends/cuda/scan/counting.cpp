@@ -1,4 +1,4 @@
-// Glue of the nonzero_count, nonzero, bincount and histogram slots.
+// Host glue of the nonzero_count, nonzero, bincount and histogram slots.
 #include "backends/cuda/scan/counting.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Counting of elements by value or by bin: in shared memory where the counters fit there.
+// Counts elements by value or by bin, in shared memory if the counters fit there.
 #include "backends/cuda/scan/counting.h"
 
 namespace catena::gpu {
@@ -15,7 +15,7 @@ struct ValueBin {
   __device__ int64_t operator()(int64_t i) const { return int64_t(x[i]); }
 };
 
-// As on the CPU: a guess where the edges are even, put right by the edges themselves.
+// As on the CPU: a guess for even edges, corrected with the edges themselves.
 template <class T>
 struct EdgeBin {
   const T *x, *edges;
@@ -36,7 +36,7 @@ struct EdgeBin {
     while (i < bins - 1 && value >= edges[i + 1]) ++i;
     return i;
   }
-  // The last edge that is not greater.
+  // The last edge that is not greater than x.
   __device__ int64_t search(T value) const {
     int64_t low = 0, high = bins;
     while (low < high) {
@@ -84,7 +84,7 @@ cudaError_t count(const Bin& bin, int64_t n, int64_t* result, int64_t bins, cons
   const int64_t wanted = (n + kThreads * 8 - 1) / (kThreads * 8),
                 most = int64_t(launch.multiprocessors) * 8;
   const unsigned blocks = unsigned(wanted < most ? wanted : most);
-  // A block's counters hold what it sees: fewer than 2^32 of n < 2^40 elements.
+  // A block's counters cannot overflow: a block counts fewer than 2^32 of n < 2^40 elements.
   if (bins <= kSharedBins && n < (int64_t(1) << 40))
     shared_kernel<<<blocks, kThreads, size_t(bins) * sizeof(unsigned), launch.stream>>>(
         bin, n, int(bins), counts);

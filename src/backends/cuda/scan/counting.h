@@ -12,11 +12,11 @@ struct NonzeroArgs {
   bool signless;
   int64_t count;
 };
-// *result = how many; cleared by the call.
+// *result = the number of nonzero elements; the call clears it first.
 cudaError_t launch_nonzero_count(const NonzeroArgs& args, int64_t* result, const Launch& launch);
 
 size_t nonzero_scratch_bytes(const NonzeroArgs& args);
-// Flat positions in order; `found` (one number in device memory) receives how many.
+// Flat positions in order. `found` (one number in device memory) receives their number.
 cudaError_t launch_nonzero(const NonzeroArgs& args, int64_t* positions, int64_t* found,
                            void* scratch, size_t scratch_bytes, const Launch& launch);
 
@@ -31,7 +31,7 @@ void launch_unravel(const UnravelArgs& args, const Launch& launch);
 
 enum class CountType : uint8_t { kU8, kI8, kU16, kI16, kU32, kI32, kU64, kI64, kF32, kF64 };
 
-// counts are cleared by the calls.
+// The calls clear `counts` first.
 cudaError_t launch_bincount(CountType type, const void* x, int64_t n, int64_t* counts, int64_t bins,
                             const Launch& launch);
 

@@ -1,4 +1,4 @@
-// One line of a scan by CUB; a file for sums and one for products.
+// The scan of one line by CUB. Sums and products are compiled in separate files.
 #pragma once
 
 #include <cub/device/device_scan.cuh>

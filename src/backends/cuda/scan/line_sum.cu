@@ -1,4 +1,4 @@
-// Running sums of one line, and the choice between sums and products.
+// Running sums of one line, and the dispatch between sums and products.
 #include "backends/cuda/scan/line_scan.cuh"
 
 namespace catena::gpu {

@@ -1,4 +1,4 @@
-// How many elements are not zero, and where.
+// How many elements are nonzero, and their positions.
 #include <cub/device/device_select.cuh>
 #include <iterator>
 

@@ -1,4 +1,4 @@
-// Glue of the scan slot.
+// Host glue of the scan slot.
 #include "backends/cuda/scan/scan.h"
 
 #include "backends/cuda/register.h"
@@ -10,9 +10,9 @@
 namespace catena::gpu {
 namespace {
 
-// Below this many lines the multiprocessors are busier with one line at a time.
+// With fewer lines the multiprocessors are better used by one line at a time.
 constexpr int64_t kFewLines = 32, kLongLine = 1 << 16;
-// Up to this length one block is done before a second kernel would have begun.
+// Up to this length one block ends before a second kernel would have begun.
 constexpr int64_t kShortLine = 4096;
 constexpr int64_t kFewColumns = 4096, kLongColumn = 512;
 
@@ -77,13 +77,14 @@ void scan(const ScanCall& call) {
   const Array &input = *call.input, &output = *call.output;
   const int64_t outer = input.shape()[0], count = input.shape()[1], inner = input.shape()[2];
   if (itemsize(output.dtype()) < 8 && !is_float(output.dtype())) {
-    // Narrow integers wrap as 64 bits cut off; for bool, not zero is or, the product is and.
+    // Narrow integers wrap when their 64 bits are truncated. For bool a nonzero sum is "or", the
+    // product is "and".
     const Array wide = Array::uninitialized(output.shape(), Dtype::kInt64, output.device());
     scan(ScanCall{call.product, &input, &wide});
     return kernels::copy(output.device(), {wide, output});
   }
   if (inner > 1 && outer * inner < kFewColumns && count >= kLongColumn) {
-    // Too few columns for a thread each: as lines.
+    // Too few columns for one thread each: they are scanned like lines.
     const Array lines = input.swapaxes(1, 2).copy().reshape({outer * inner, count, 1});
     const Array sums = Array::uninitialized(lines.shape(), output.dtype(), output.device());
     scan(ScanCall{call.product, &lines, &sums});

@@ -1,4 +1,4 @@
-// Scans along one of several axes, and those that must add up in one order.
+// Scans along one of several axes, and scans that must add in a fixed order.
 #include "backends/cuda/common/block_reduce.cuh"
 #include "backends/cuda/scan/scan_types.cuh"
 
@@ -23,7 +23,7 @@ __device__ A warp_scan(A value, int lane) {
   return value;
 }
 
-// A block a line: tiles of the block's size, one after the other.
+// A block for each line: tiles of the block's size, in order.
 template <bool kProduct, class A, class In, class Out>
 __global__ void line_kernel(In input, Out* output, int64_t outer, int64_t count) {
   __shared__ A totals[kWarps];
@@ -49,7 +49,7 @@ __global__ void line_kernel(In input, Out* output, int64_t outer, int64_t count)
   }
 }
 
-// A thread a column of (count, inner).
+// A thread for each column of (count, inner).
 template <bool kProduct, class A, class In, class Out>
 __global__ void column_kernel(In input, Out* output, int64_t outer, int64_t count, int64_t inner) {
   const Combine<A, kProduct> combine;
@@ -67,8 +67,8 @@ __global__ void column_kernel(In input, Out* output, int64_t outer, int64_t coun
 
 constexpr int kStripGroups = 16, kStripRows = 8, kStripThreads = 32 * kStripGroups;
 
-// A block a strip of 32 columns of (count, inner): every warp scans the next rows of a tile, to
-// which the tile's earlier warps then add theirs. Elements are read and written once.
+// A block for each strip of 32 columns of (count, inner). Every warp scans the next rows of a tile
+// and then adds the sums of the tile's earlier warps. Elements are read and written once.
 template <bool kProduct, class A, class In, class Out>
 __global__ void __launch_bounds__(kStripThreads)
     strip_kernel(In input, Out* output, int64_t outer, int64_t count, int64_t inner) {

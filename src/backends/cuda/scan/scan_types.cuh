@@ -11,7 +11,7 @@
 
 namespace catena::gpu {
 
-// In which elements of T accumulate.
+// The type in which elements of T accumulate.
 template <class T>
 struct RunningType {
   using type = float;
@@ -49,7 +49,7 @@ __device__ inline uint64_t widen_integer(const void* data, Narrower type, int64_
   }
 }
 
-// Narrow integers read as 64 bits.
+// Reads narrow integers as 64 bits.
 struct NarrowInput {
   using value_type = uint64_t;
   using reference = uint64_t;

@@ -1,4 +1,4 @@
-// Glue of the softmax slots.
+// Host glue of the softmax slots.
 #include "backends/cuda/softmax/softmax.h"
 
 #include "backends/cuda/register.h"

@@ -1,8 +1,8 @@
 // Softmax and log-softmax, forward and gradient.
 //
-// Rows whose elements lie side by side are read once, kept in registers and written once: a warp or
-// a block a row. Longer rows are read twice. Where the classes are not the last axis, neighbouring
-// threads take neighbouring columns.
+// Rows with contiguous elements are read once, kept in registers and written once, by a warp or a
+// block for each row. Longer rows are read twice. If the classes are not the last axis, adjacent
+// threads take adjacent columns.
 #include "backends/cuda/common/block_reduce.cuh"
 #include "backends/cuda/common/float_access.cuh"
 #include "backends/cuda/softmax/softmax.h"
@@ -10,11 +10,11 @@
 namespace catena::gpu {
 namespace {
 
-constexpr int kRowPacks = 8;  // packs a thread keeps in registers
-constexpr int kWarpRows = 4;  // rows a block takes when a warp takes one
+constexpr int kRowPacks = 8;  // packs that a thread keeps in registers
+constexpr int kWarpRows = 4;  // rows of a block, if a warp takes one
 constexpr int kMostThreads = 1024;
 
-// The sums a row needs: of exp(x - maximum), or of what the gradient subtracts.
+// The sums that a row needs: of exp(x - maximum), or of the terms that the gradient subtracts.
 template <class C, bool kLog>
 __device__ C forward_value(C x, C maximum, C sum, C log_sum) {
   if (kLog) return (x - maximum) - log_sum;
@@ -37,7 +37,7 @@ __global__ void __launch_bounds__(kWarp ? 32 * kWarpRows : kMostThreads / 2, kWa
   __shared__ C shared[32];
   const int members = kWarp ? 32 : blockDim.x, me = kWarp ? threadIdx.x % 32 : threadIdx.x;
   const int64_t row = kWarp ? int64_t(blockIdx.x) * kWarpRows + threadIdx.x / 32 : blockIdx.x;
-  if (row >= args.outer) return;  // whole groups at a time
+  if (row >= args.outer) return;  // whole groups leave
   const int packs = int(args.classes / N);
   const P* x = reinterpret_cast<const P*>(static_cast<const T*>(args.x) + row * args.classes);
   P* y = reinterpret_cast<P*>(static_cast<T*>(args.y) + row * args.classes);
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(kWarp ? 32 * kWarpRows : kMostThreads / 2, kWa
   }
 }
 
-// A block a row, the row read twice.
+// A block for each row; the row is read twice.
 template <class T, bool kLog, bool kGrad>
 __global__ void __launch_bounds__(kMostThreads) long_row_kernel(SoftmaxArgs args) {
   using C = Compute<T>;
@@ -120,7 +120,7 @@ __global__ void __launch_bounds__(kMostThreads) long_row_kernel(SoftmaxArgs args
   }
 }
 
-// A thread a column of (classes) elements that are `inner` apart.
+// A thread for each column of `classes` elements, which are `inner` apart.
 template <class T, bool kLog, bool kGrad>
 __global__ void __launch_bounds__(256) column_kernel(SoftmaxArgs args) {
   using C = Compute<T>;

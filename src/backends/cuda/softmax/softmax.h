@@ -11,7 +11,7 @@ struct SoftmaxArgs {
   void* y;         // result
   int64_t outer, classes, inner;
   bool log;
-  bool aligned;  // all addresses are multiples of 16
+  bool aligned;  // all addresses are aligned to 16 bytes
 };
 
 void launch_softmax(Float type, const SoftmaxArgs& args, const Launch& launch);

@@ -1,4 +1,4 @@
-// Glue of the sort, order_statistics, searchsorted and run_starts slots.
+// Host glue of the sort, order_statistics, searchsorted and run_starts slots.
 #include "backends/cuda/sort/sort.h"
 
 #include <algorithm>
@@ -46,7 +46,7 @@ void sort_values(const Array& input, const Array& values) {
   const Launch launch = launch_for(input);
   SortKeysArgs args{input.raw_data(), values.raw_data(), input.size(), nullptr,
                     sort_keys_scratch_bytes(order, input.size())};
-  // It may go at once: later users of the memory come after the sort.
+  // It may be released at once: later users of the memory follow the sort in the stream.
   const StoragePtr scratch = allocate(input.device(), args.scratch_bytes);
   args.scratch = scratch->data;
   CATENA_CUDA_CHECK(launch_sort_keys(order, args, launch));

@@ -1,5 +1,5 @@
-// Sorting, and searching in sorted arrays: plain arguments. catena/kernels/sort.h says what comes
-// out.
+// Sorting, and searching in sorted arrays: plain arguments. catena/kernels/sort.h defines the
+// results.
 #pragma once
 
 #include "backends/cuda/runtime/launch.h"

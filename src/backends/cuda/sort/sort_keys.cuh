@@ -1,5 +1,6 @@
-// Sorting of elements alone: CUB's radix sort on the elements' own type, in as many passes as it
-// needs. What it orders otherwise is put right behind it: NaNs with a sign come out first.
+// Sorts elements without positions, with CUB's radix sort on the elements' type, in as many passes
+// as it needs. Its order differs in one point, which is corrected afterwards: NaNs with a sign come
+// first.
 #pragma once
 
 #include <cub/device/device_radix_sort.cuh>
@@ -30,7 +31,8 @@ cudaError_t run_sort_keys(const SortKeysArgs& args, const Launch& launch) {
   return sort_keys<T>(args.scratch, bytes, args, launch.stream);
 }
 
-// Parts of sort_keys_scratch_bytes and launch_sort_keys: every type takes seconds to compile.
+// Parts of sort_keys_scratch_bytes and launch_sort_keys, in several files because every type takes
+// seconds to compile.
 // Integers of 8 and 16 bits; float numbers.
 size_t narrow_keys_scratch_bytes(Order order, int64_t count);
 cudaError_t launch_narrow_keys(Order order, const SortKeysArgs& args, const Launch& launch);

@@ -9,13 +9,13 @@ namespace catena::gpu {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr size_t kHeader = 16;  // of the scratch memory after the sort: the number of NaNs in front
+constexpr size_t kHeader = 16;  // scratch memory after the sort: the number of NaNs in front
 
-// Number of NaNs at the front of a row that is sorted but for them.
+// The number of NaNs at the front of a row, which is sorted apart from them.
 template <class O>
 __device__ int64_t front_nans(const typename O::U* x, int64_t n) {
   if (!O::is_nan(x[0])) return 0;
-  int64_t low = 1, high = n;  // the first that is none lies in [low, high]
+  int64_t low = 1, high = n;  // the first element that is not NaN is in [low, high]
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
     if ((x[middle] & O::kSign) && O::is_nan(x[middle]))

@@ -1,4 +1,4 @@
-// Integers of 32 and 64 bits, and the choice among all types.
+// Integers of 32 and 64 bits, and the dispatch on all types.
 #include "backends/cuda/sort/sort_keys.cuh"
 
 namespace catena::gpu {

@@ -1,6 +1,6 @@
-// Stable sorting of rows with the elements' positions: CUB's radix sort of keys in which the number
-// of the row stands above the rank of the element. Where both do not fit in 64 bits, elements are
-// sorted by rank and then by row.
+// Stable sorting of rows with the elements' positions: CUB's radix sort of keys with the row number
+// in the high bits and the element's rank in the low bits. If both do not fit into 64 bits,
+// elements are sorted by rank and then by row.
 #include <cub/device/device_radix_sort.cuh>
 
 #include "backends/cuda/sort/ordered.cuh"
@@ -17,7 +17,7 @@ int bits_for(int64_t count) {
   return bits;
 }
 
-// How a call is carried out, and where its scratch memory begins: keys and indices twice, CUB's.
+// How a call is executed, and the layout of its scratch memory: keys and indices twice, then CUB's.
 struct Plan {
   int key_bits, row_bits;
   bool wide_key, wide_index, two_sorts;
@@ -66,7 +66,7 @@ Plan plan_of(Order order, int64_t rows, int64_t columns) {
   return plan;
 }
 
-// Keys and positions of all elements; row_shift is negative when the row is left out.
+// Keys and positions of all elements. A negative row_shift leaves out the row.
 template <class U, class K, class I>
 __global__ void prepare_kernel(Order order, const U* input, int64_t n, int64_t columns, U mask,
                                int row_shift, K* keys, I* indices) {

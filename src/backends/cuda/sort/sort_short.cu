@@ -1,7 +1,7 @@
-// Stable sorting of short rows, one kernel for all of them: a bitonic network over the ranks of the
-// elements and, where those are equal, their positions. A thread has kItems neighbours in
-// registers; pairs lie in one thread, in two lanes of a warp, or are exchanged through shared
-// memory.
+// Stable sorting of short rows, all in one kernel: a bitonic network over the ranks of the elements
+// and, for equal ranks, their positions. A thread has kItems adjacent entries in registers. The two
+// entries of a pair are in one thread or in two lanes of a warp, or they are exchanged through
+// shared memory.
 #include "backends/cuda/common/block_reduce.cuh"
 #include "backends/cuda/sort/ordered.cuh"
 #include "backends/cuda/sort/rank.cuh"
@@ -12,8 +12,8 @@ namespace {
 constexpr int kItems = 4;
 constexpr int kMinThreads = 128, kMaxThreads = int(kShortRow / kItems);
 
-// An element on its way: compared by rank, then by position in the row. Without branches, for every
-// other lane would go another way.
+// An entry, compared by rank, then by position in the row. Without branches, because neighbouring
+// lanes would diverge.
 template <bool kWide>
 struct Entry {
   uint64_t key;  // rank and position
@@ -45,15 +45,15 @@ struct Entry<true> {
   }
 };
 
-// The entries of a block: item r of thread t is number t * kItems + r. Every 2^shift of them are a
-// row.
+// The entries of a block: item r of thread t is number t * kItems + r. Every 2^shift of them are
+// one row.
 template <class E>
 struct Network {
   E item[kItems];
-  E* exchange;  // kItems * blockDim.x entries; item r of thread t lies at r * blockDim.x + t
+  E* exchange;  // kItems * blockDim.x entries; item r of thread t is at r * blockDim.x + t
   int row_mask;
 
-  // Whether item r comes before its partner `apart` further on in a run that is built.
+  // Whether item r comes before its partner, which is `apart` further on in the run being built.
   __device__ bool ascending(int r, int run) const {
     return ((int(threadIdx.x) * kItems + r) & row_mask & run) == 0;
   }
@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(kMaxThreads)
                               : E::last();
     }
     network.sort();
-    // Through shared memory, so that neighbouring threads write neighbouring elements.
+    // Through shared memory, so that adjacent threads write adjacent elements.
     network.put_items();
     __syncthreads();
     for (int e = int(threadIdx.x); e < all; e += threads) {

@@ -1,6 +1,6 @@
-// The kernel bundle: one indexed file of cubins per architecture, made by the build, mapped into
-// memory and read entry by entry. Entries are found by kernel_key(), so a stale bundle is simply
-// missed.
+// The kernel bundle: one indexed file of cubins for each architecture. The build makes it; the
+// process maps it into memory and reads single entries. Entries are found by kernel_key(), so
+// entries of an outdated bundle are simply not found.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ class Bundle {
   Bundle(const Bundle&) = delete;
   Bundle& operator=(const Bundle&) = delete;
 
-  // Null when there is no such file or it is not a whole bundle; `why` then says so.
+  // Null if there is no such file or it is incomplete; `why` then says so.
   static std::unique_ptr<Bundle> open(const std::string& path, std::string* why = nullptr);
   // The cubin of a key; the bytes live as long as the bundle.
   std::optional<std::string_view> find(const Hash128& key) const;
@@ -38,7 +38,7 @@ class Bundle {
   size_t count_ = 0;
 };
 
-// Writes the file under another name and renames it into place. Throws IoError.
+// Writes the file under another name, then renames it. Throws IoError.
 void write_bundle(const std::string& path, const std::map<Hash128, std::string>& cubins);
 
 }  // namespace catena::jit

@@ -1,5 +1,6 @@
-// The kernel cache on disk. See disk_cache.h. A file is a magic number, the hash of the value and
-// the value; it appears under its name whole (rename) and one lock file a key serialises writers.
+// The kernel cache on disk. See disk_cache.h. A file is a magic number, the hash of the value, and
+// the value. It appears under its name as a whole (rename), and one lock file for each key
+// serialises writers.
 #include "backends/cuda/jit/compile/disk_cache.h"
 
 #include <fcntl.h>
@@ -20,7 +21,7 @@ namespace {
 
 constexpr char kMagic[8] = {'c', 'a', 't', 'e', 'n', 'a', 'c', '1'};
 
-// An exclusive lock on a file, or nothing where it cannot be created.
+// An exclusive lock on a file, or nothing if the file cannot be created.
 class FileLock {
  public:
   explicit FileLock(const std::string& path)
@@ -55,7 +56,7 @@ void DiskCache::count(uint64_t Uses::*which) const {
   Uses now;
   if (pread(lock.file(), &now, sizeof(now), 0) != sizeof(now)) now = {};
   ++(now.*which);
-  // A number that is not written is lost; nothing depends on it.
+  // A count that is not written is lost; nothing depends on it.
   [[maybe_unused]] const ssize_t written = pwrite(lock.file(), &now, sizeof(now), 0);
 }
 
@@ -90,7 +91,7 @@ void DiskCache::write(const Hash128& key, const std::string& value) const {
   file.write(reinterpret_cast<const char*>(&hash), sizeof(hash));
   file.write(value.data(), static_cast<std::streamsize>(value.size()));
   file.close();
-  // A full or read-only disk costs the next run a compilation, nothing else.
+  // If the disk is full or read-only the next run compiles again; nothing else is lost.
   if (!file || std::rename(temporary.c_str(), path(key, ".cubin").c_str()) != 0)
     std::remove(temporary.c_str());
 }

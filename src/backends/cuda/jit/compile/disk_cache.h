@@ -1,4 +1,4 @@
-// The kernel cache on disk: compiled kernels that are not in the bundle, kept between runs.
+// The kernel cache on disk: compiled kernels that are not in the bundle, kept for later runs.
 #pragma once
 
 #include <cstdint>
@@ -12,18 +12,18 @@ namespace catena::jit {
 
 class DiskCache {
  public:
-  // An empty folder name keeps nothing.
+  // With an empty folder name nothing is kept.
   explicit DiskCache(std::string folder) : folder_(std::move(folder)) {}
 
-  // The value of `key` if it is there and whole; a damaged file counts as absent.
+  // The value of `key`, if it exists and is complete. A damaged file counts as absent.
   bool read(const Hash128& key, std::string& value) const;
-  // read(), else the result of `make`, which is stored. Of several processes (and threads) that ask
-  // for one key at a time, one calls `make` and the others wait for its file. Where the folder
-  // cannot be written, every one makes its own. Sets *made.
+  // read(), or else the result of `make`, which is stored. If several processes (or threads) ask
+  // for one key at a time, one calls `make` and the others wait for its file. If the folder cannot
+  // be written, each makes its own. Sets *made.
   std::string get(const Hash128& key, const std::function<std::string()>& make, bool* made) const;
   const std::string& folder() const { return folder_; }
 
-  // How often values were found and made by all processes so far. Zeros where the folder cannot be
+  // How many values all processes have found and made so far. Zeros if the folder cannot be
   // written.
   using Uses = CacheUses;
   Uses uses() const { return read_cache_uses(folder_); }

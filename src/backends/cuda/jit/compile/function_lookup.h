@@ -1,4 +1,4 @@
-// Functions that are looked up by name at run time, in libraries that need not be there.
+// Functions looked up by name at run time, in libraries that may be absent.
 #pragma once
 
 #include <functional>
@@ -7,7 +7,7 @@
 
 namespace catena::jit {
 
-// Fills function pointers, whose declared types are trusted, and remembers what was not found.
+// Fills function pointers and remembers what was not found. The declared types are trusted.
 class FunctionLookup {
  public:
   // The address of a function, or null.
@@ -19,7 +19,7 @@ class FunctionLookup {
     function = reinterpret_cast<Function>(find_(name));
     if (function == nullptr && missing_.empty()) missing_ = name;
   }
-  // The first name that was not found; empty when all were.
+  // The first name that was not found; empty if all were found.
   const std::string& missing() const { return missing_; }
 
  private:

@@ -1,4 +1,5 @@
-// Texts of fused chains: one statement a value, each rounded to its own dtype. See fused_source.h.
+// Texts of fused chains: one statement for each value, rounded to the value's dtype. See
+// fused_source.h.
 #include "backends/cuda/jit/compile/fused_source.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ std::string number_text(const FusedValue& value) {
          "ull)";
 }
 
-// Operations whose code is long are called: one function for each and the dtype it computes in.
+// Operations with long code are called: one function for each operation and compute dtype.
 std::string call_name(const FusedValue& value) {
   return std::string("fused_") + info(value.op).name + "_" + name(value.compute);
 }
@@ -35,7 +36,7 @@ std::string call_definition(const FusedValue& value) {
          arguments + "); }\n";
 }
 
-// The right side of the statement of one value.
+// The right-hand side of the statement of one value.
 std::string expression(const FusedValue& value, const std::vector<std::string>& inputs) {
   switch (value.kind) {
     case FusedValue::kInput:
@@ -131,7 +132,7 @@ ReductionKernel::Definition fused_reduction(const FusedProgram& program, ReduceO
   const std::string result = value_name(program.outputs[0]);
   const bool logical = op == ReduceOp::kAll || op == ReduceOp::kAny;
   const Dtype last = program.values[size_t(program.outputs[0])].dtype;
-  // Values of another dtype are not rounded to that of a 16-bit result on the way.
+  // Values of another dtype are not rounded to the 16-bit dtype of the result first.
   const bool narrows = is_float(output) && itemsize(output) == 2 && last != output;
   const std::string mapped =
       logical   ? "convert<bool>(" + result + ")"

@@ -8,12 +8,12 @@
 
 namespace catena::jit {
 
-// Kernels as map_source's; operands are the program's outputs, then its inputs.
+// The same kernels as map_source(). The operands are the program's outputs, then its inputs.
 std::string fused_source(const FusedProgram& program);
 // The chain as the map of a reduction kernel with parameters x0, x1, ... and y.
 ReductionKernel::Definition fused_reduction(const FusedProgram& program, ReduceOp op, bool mean,
                                             Dtype output);
-// "fused add, multiply, sqrt", for errors.
+// "fused add, multiply, sqrt", for error messages.
 std::string fused_name(const FusedProgram& program);
 
 }  // namespace catena::jit

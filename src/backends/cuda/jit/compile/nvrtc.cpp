@@ -115,7 +115,7 @@ std::string compile(const std::string& source, int arch, const char* what,
   if (!api.error.empty()) {
     fail<DeviceError>(
         what,
-        ": this kernel is neither in the bundle nor in the disk cache and has to be compiled, "
+        ": this kernel is neither in the bundle nor in the disk cache and must be compiled, "
         "but NVRTC cannot be used: ",
         api.error,
         ". Install the CUDA toolkit's NVRTC library "
@@ -145,8 +145,8 @@ std::string compile(const std::string& source, int arch, const char* what,
     api.destroy(&program);
   }
   if (status != NVRTC_SUCCESS) {
-    fail<ValueError>(what, ": NVRTC ", api.version_text, " refused the kernel for sm_", arch, ": ",
-                     api.error_string(status), log.empty() ? "" : "\n", log);
+    fail<ValueError>(what, ": NVRTC ", api.version_text, " could not compile the kernel for sm_",
+                     arch, ": ", api.error_string(status), log.empty() ? "" : "\n", log);
   }
   return cubin;
 }

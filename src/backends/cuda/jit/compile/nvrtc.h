@@ -1,5 +1,6 @@
-// The run-time compiler. NVRTC is opened on first use only: a machine without it runs every kernel
-// of the bundle and of the disk cache. CATENA_NVRTC names the library's file instead of a search.
+// The run-time compiler. NVRTC is opened at its first use, so a machine without it can run every
+// kernel of the bundle and of the disk cache. CATENA_NVRTC names the library's file; without it the
+// library is searched for.
 #pragma once
 
 #include <string>
@@ -11,21 +12,21 @@
 namespace catena::jit {
 
 // Compiles a kernel text to a cubin for sm_<arch> (90: Hopper). `what` names the kernel in errors.
-// Throws DeviceError when NVRTC cannot be opened (with the loader's text), ValueError with the
-// compiler's log when the text is wrong. `options` come behind compile_options().
+// Throws DeviceError with the loader's text if NVRTC cannot be opened, ValueError with the
+// compiler's log if the text is wrong. `options` follow compile_options().
 using CompileOptions = std::vector<std::string>;
 std::string compile(const std::string& source, int arch, const char* what,
                     const CompileOptions& options = {});
 
-// "13.0", or "" when NVRTC cannot be opened; never throws.
+// "13.0", or "" if NVRTC cannot be opened. Never throws.
 std::string nvrtc_version();
-// Opens this file instead of searching; the bundle tool's --nvrtc.
+// Opens this file without searching; for the bundle tool's --nvrtc.
 void set_nvrtc_path(const std::string& path);
 
-// Key of a text compiled with compile_options() and `options` for an architecture.
+// The key of a text compiled with compile_options() and `options` for an architecture.
 Hash128 kernel_key(std::string_view source, int arch, const CompileOptions& options = {});
-// The key of the same kernel in the disk cache, which adds the compiler's version where there is
-// one.
+// The key of the same kernel in the disk cache. It includes the compiler's version if there is a
+// compiler.
 Hash128 disk_key(const Hash128& kernel_key);
 
 }  // namespace catena::jit

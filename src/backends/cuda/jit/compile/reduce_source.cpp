@@ -74,7 +74,7 @@ const char* identity_text(ReduceOp op) {
 
 std::string reduce_source(ReduceOp op, Dtype input, Dtype output) {
   const std::string accumulator = accumulator_type(output);
-  // Inputs of another dtype are not rounded to that of a 16-bit result on the way.
+  // Inputs of another dtype are not rounded to the 16-bit dtype of the result first.
   const bool narrows = is_float(output) && itemsize(output) == 2 && input != output;
   const bool logical = op == ReduceOp::kAll || op == ReduceOp::kAny;
   const bool scaled = is_float(output) && (op == ReduceOp::kSum || op == ReduceOp::kSumOfSquares);

@@ -28,7 +28,7 @@ std::string operand_macros(int outputs, int operands) {
          macro_list("CATENA_EACH_INPUT", outputs, operands);
 }
 
-// The parts of map.cuh and of what it includes, trimmed once.
+// The parts of map.cuh and of the files that it includes, trimmed once.
 const std::string& common_text() {
   static const std::string text = strip_text(kernel_text("prelude.cuh")) +
                                   strip_text(kernel_text("index.h")) +
@@ -45,7 +45,7 @@ bool is_heavy(const ElementwiseInfo& row, Dtype compute) {
 }
 
 const std::vector<std::string>& compile_options() {
-  // No contraction and full-precision division and roots: + - * / sqrt are those of the CPU.
+  // No contraction, full-precision division and square roots: + - * / sqrt equal those of the CPU.
   static const std::vector<std::string> options = {"--std=c++17", "--fmad=false", "--minimal",
                                                    "--diag-suppress=177"};
   return options;
@@ -68,7 +68,7 @@ std::string map_source(const MapSpec& spec) {
     text += "typedef " + std::string(type_name(spec.memory[k])) + " Operand" + std::to_string(k) +
             ";\n";
   }
-  // The operation on computed values, rounded to the dtype it has by itself.
+  // The operation on computed values, rounded to its own result dtype.
   std::string parameters, arguments, widened;
   for (int k = 0; k < row.inputs; ++k) {
     const std::string number = std::to_string(k),

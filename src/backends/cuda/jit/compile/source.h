@@ -1,6 +1,6 @@
-// Texts of synthesised kernels. Pure functions from a specification to CUDA C++ for NVRTC: the
-// bundle tool and the running library call the same ones, so that a bundled kernel is found by the
-// hash of its text.
+// Texts of generated kernels. Pure functions from a specification to CUDA C++ for NVRTC. The bundle
+// tool and the running library call the same ones, so a bundled kernel is found by the hash of its
+// text.
 #pragma once
 
 #include <span>
@@ -13,14 +13,14 @@
 
 namespace catena::jit {
 
-// An element-wise table operation: the dtype it computes in, and what lies in memory (operand 0 is
-// the output). Host numbers have the operand's own dtype.
+// An element-wise operation of the table: the dtype in which it computes, and the dtypes in memory
+// (operand 0 is the output). Host numbers have the operand's own dtype.
 struct MapSpec {
   ElementwiseOp op;
   Dtype compute;
   Dtype memory[1 + kMaxElementwiseInputs];
 };
-// Every operand of the dtype that the operation has when it computes in d.
+// Every operand has the dtype that the operation gives it when it computes in d.
 MapSpec same_dtype_spec(ElementwiseOp op, Dtype d);
 
 // Kernels catena_flat, catena_rows, catena_tiled, catena_strided.
@@ -29,8 +29,8 @@ std::string map_source(const MapSpec& spec);
 std::string reduce_source(ReduceOp op, Dtype input, Dtype output);
 // What a reduction does with two values, as an expression of a and b.
 const char* combine_text(ReduceOp op);
-// What it begins with; null for extremes, which begin with the first element or the type's last
-// value.
+// The initial value of the reduction. Null for extremes, which begin with the first element or the
+// type's last value.
 const char* identity_text(ReduceOp op);
 // Kernels catena_arg_reduce, catena_arg_reduce_columns, catena_arg_reduce_finish.
 std::string arg_reduce_source(Dtype input);
@@ -44,18 +44,19 @@ const std::vector<std::string>& compile_options();
 
 // Texts of src/device, embedded by the build: "map.cuh", "scalar_ops.h", ...
 std::string_view kernel_text(std::string_view file);
-// One functor of the files of scalar_ops.h with everything it refers to.
+// One functor of the files of scalar_ops.h, with everything that it refers to.
 std::string functor_text(std::string_view functor);
-// Several, each once.
+// Several functors, each once.
 std::string functor_texts(std::span<const std::string_view> list);
-// Whether an operation is called rather than copied into every unrolled element: its cost column.
+// Whether an operation is a function call and not inlined into every unrolled element; see its cost
+// column.
 bool is_heavy(const ElementwiseInfo& row, Dtype compute);
 // The macros of map.cuh that list the operands, and the parts of the element-wise kernels' texts
-// before and after what is particular to a program.
+// before and after the part of a single program.
 std::string operand_macros(int outputs, int operands);
 const std::string& common_text();
 std::string map_kernels_text();
-// Includes, pragmas and comments removed; the kernels' texts without them compile faster.
+// The text without includes, pragmas and comments, which compiles faster.
 std::string strip_text(std::string_view text);
 
 }  // namespace catena::jit

@@ -1,4 +1,4 @@
-// Picking and trimming the embedded kernel texts. See source.h.
+// Selects and trims the embedded kernel texts. See source.h.
 #include "backends/cuda/jit/compile/texts.h"
 
 #include <cctype>
@@ -50,7 +50,7 @@ std::string scalar_ops_text() {
   return text;
 }
 
-// Their struct definitions by name, each from its first line to its closing brace.
+// The struct definitions of a text by name, each from its first line to its closing brace.
 struct Functors {
   std::string traits;  // IsFloat, IsBool, IsSigned
   std::map<std::string, std::string, std::less<>> by_name;
@@ -96,7 +96,7 @@ void append_functor(std::string_view functor, std::vector<std::string>& done, st
     throw Error("jit: the files of scalar_ops.h have no functor " + std::string(functor));
   }
   done.emplace_back(functor);
-  // What it calls first: other functors appear as Name::apply.
+  // The functors that it calls come first: they appear as Name::apply.
   const std::string& text = found->second;
   for (size_t at = text.find("::apply"); at != std::string::npos;
        at = text.find("::apply", at + 1)) {

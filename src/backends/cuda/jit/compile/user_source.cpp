@@ -7,7 +7,7 @@ namespace catena::jit {
 
 namespace {
 
-// The type user code sees: 16-bit floats compute in float.
+// The type that user code sees; 16-bit floats compute in float.
 std::string seen_type(Dtype d) { return is_float(d) && itemsize(d) == 2 ? "float" : type_name(d); }
 std::string stored_type(Dtype d) {
   return is_float(d) && itemsize(d) == 2 ? std::string("catena::jit::") + type_name(d)
@@ -15,11 +15,11 @@ std::string stored_type(Dtype d) {
 }
 bool is_narrow(Dtype d) { return is_float(d) && itemsize(d) == 2; }
 
-// Elements that a thread has in hand at a time.
+// The number of elements that a thread processes together.
 constexpr const char* kBatch = "4";
 
-// Common texts, the placeholder types and the preamble. #line makes the compiler name the user's
-// own lines.
+// Common texts, the placeholder types and the preamble. #line makes the compiler report the lines
+// of the user's code.
 std::string head(UserLetters letters, const std::string& preamble) {
   std::string text;
   for (const char* file : {"prelude.cuh", "index.h", "args.h", "user.cuh"})
@@ -89,8 +89,8 @@ std::string user_elementwise_source(const ElementwiseKernel::Definition& kernel,
       ") {\n  const long long n = _args.size;\n  const catena::jit::UserIndex _ind = {n};\n" + raws;
   if (!kernel.options.loop_prep.empty())
     text += user_code("loop_prep", kernel.options.loop_prep + ";");
-  // Inputs of several elements, a grid apart, are read before any of them is computed: more reads
-  // are in flight.
+  // Inputs of several elements, one grid apart, are read before any of them is computed, so that
+  // more reads are in flight.
   const std::string each = std::string("#pragma unroll\n    for (int _u = 0; _u < ") + kBatch +
                            "; ++_u) {\n      const long long i = _first + _u * _step;\n"
                            "      if (i >= n) break;\n";
@@ -126,7 +126,8 @@ std::string reduction_head(const char* name, const std::string& count, size_t ra
          raws;
 }
 
-// Folds the values of the threads that share a result: thread _column + _lane * _width.
+// Folds the values of the threads that share a result; they are the threads _column + _lane *
+// _width.
 const char* fold_block() {
   return "    _values[threadIdx.x] = _value;\n    _filled[threadIdx.x] = _any;\n"
          "    __syncthreads();\n"
@@ -137,7 +138,7 @@ const char* fold_block() {
          "      __syncthreads();\n    }\n";
 }
 
-// The post-map of result _i, with its outputs declared before and stored behind it.
+// The post-map of result _i: its outputs are declared before it and stored after it.
 std::string finish(const ReductionKernel::Definition& kernel,
                    const std::vector<UserParameter>& outputs) {
   std::string text =
@@ -226,8 +227,8 @@ std::string element_text(const ReductionKernel::Definition& kernel, const Reduct
 }
 
 // A thread's elements from _begin to _end of the result at _at, eight at a time. With _wide it
-// reads runs of four while the tile is whole, else single ones. Whole tiles have a loop of their
-// own, for asking each element whether it is there costs more than what most maps do with it.
+// reads runs of four while the tile is whole, otherwise single elements. Whole tiles have a
+// separate loop, because a bounds check for each element costs more than what most maps do with it.
 std::string tile_loop(const ReductionKernel::Definition& kernel, const ReductionParts& parts) {
   const std::string element = element_text(kernel, parts);
   return "      for (long long _r = _begin; _r < _end; _r += 8 * _lanes) {\n" + parts.batches +
@@ -276,7 +277,7 @@ std::string reduce_kernel(const ReductionKernel::Definition& kernel,
          finish(kernel, outputs) + "      }\n    }\n    __syncthreads();\n  }\n}\n";
 }
 
-// Joins the partial results of all splits.
+// Combines the partial results of all splits.
 std::string finish_kernel(const ReductionKernel::Definition& kernel,
                           const std::vector<UserParameter>& outputs, const ReductionParts& parts) {
   return reduction_head("catena_user_finish", parts.count, parts.raw_count, parts.raws,

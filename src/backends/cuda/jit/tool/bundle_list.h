@@ -12,13 +12,13 @@ struct BundleItem {
   std::string what, source;
 };
 
-// What ordinary training requests, see core_programs.cpp: every build compiles these.
+// The programs that ordinary training requests, see core_programs.cpp. Every build compiles these.
 std::vector<BundleItem> core_programs();
-// All standard programs, the core among them: every table operation in every dtype it computes in,
-// the usual casts, copies and fills, reductions, arange and concatenate.
+// All standard programs, including the core: every operation of the table in every dtype in which
+// it computes, the usual casts, copies and fills, reductions, arange and concatenate.
 std::vector<BundleItem> full_programs();
 
-// One program each, named for messages.
+// Single programs, named for messages.
 BundleItem map_item(ElementwiseOp op, Dtype compute);
 BundleItem mixed_item(const MapSpec& spec);
 BundleItem cast_item(Dtype from, Dtype to);

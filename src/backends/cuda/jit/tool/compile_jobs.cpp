@@ -1,4 +1,4 @@
-// Compiling in child processes, for NVRTC compiles one program at a time in a process. See
+// Compiles in child processes, because NVRTC compiles one program at a time in a process. See
 // compile_jobs.h.
 #include "backends/cuda/jit/tool/compile_jobs.h"
 
@@ -50,7 +50,7 @@ std::string compile_one(const CompileJobs& jobs, const BundleItem& item, Shared&
   return cubin;
 }
 
-// Runs in a child: takes items until none is left. Returns the exit status.
+// Runs in a child process: takes items until none is left. Returns the exit status.
 int compile_items(const CompileJobs& jobs, Items items, Shared& shared, int process) {
   std::map<Hash128, std::string> cubins;
   try {
@@ -77,7 +77,7 @@ void print_progress(const CompileJobs& jobs, size_t done, size_t count) {
                count, terminal && done < count ? "" : "\n");
 }
 
-// Whether all children ended well.
+// Whether all child processes succeeded.
 bool wait_for(const CompileJobs& jobs, std::vector<pid_t> children, const Shared& shared,
               size_t count) {
   bool good = true;

@@ -1,4 +1,4 @@
-// Compiling many programs at once, each in one of several processes.
+// Compiles many programs at once, in several processes.
 #pragma once
 
 #include <map>
@@ -13,15 +13,16 @@ namespace catena::jit {
 struct CompileJobs {
   int arch = 0;
   int processes = 1;
-  const DiskCache* cache = nullptr;  // looked into first and filled, if given
-  std::string scratch;               // begin of the names of temporary files
-  bool progress = false;             // counts on standard error
+  const DiskCache* cache = nullptr;  // if given, it is searched first and filled
+  std::string scratch;               // prefix of the names of temporary files
+  bool progress = false;             // reports progress on standard error
 };
 struct Compiled {
   std::map<Hash128, std::string> cubins;  // by kernel_key()
-  size_t made = 0;                        // of them compiled now, not found in the cache
+  size_t made = 0;                        // compiled now, not found in the cache
 };
-// The programs, each once. Error when one cannot be compiled; the reason stands on standard error.
+// Compiles the programs, each once. Throws Error if one cannot be compiled; the reason is on
+// standard error.
 Compiled compile_programs(const CompileJobs& jobs, std::span<const BundleItem* const> items);
 
 }  // namespace catena::jit

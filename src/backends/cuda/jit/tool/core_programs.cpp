@@ -1,6 +1,6 @@
 // The core of the kernel bundle: what the layers, losses, optimizers, iterators and hooks of the
 // library request while they train in one of the floating dtypes. tests/device/core_programs_test
-// records the requests and fails when one of them is not here.
+// records the requests and fails if one of them is missing here.
 #include "backends/cuda/jit/tool/bundle_list.h"
 #include "kernels/elementwise_rows.h"
 

@@ -1,4 +1,4 @@
-// Asking the driver for the GPUs of this machine. See gpu_archs.h.
+// Asks the driver for the GPUs of this machine. See gpu_archs.h.
 #include "backends/cuda/jit/tool/gpu_archs.h"
 
 #include <cuda.h>

@@ -1,12 +1,12 @@
-// Which GPUs this machine has, asked of the driver.
+// Which GPUs this machine has, according to the driver.
 #pragma once
 
 #include <vector>
 
 namespace catena::jit {
 
-// Architectures of the visible GPUs, e.g. {90}, each once. DeviceError, with what to do, when there
-// is no driver or no GPU.
+// The architectures of the visible GPUs, for example {90}, each once. Throws DeviceError, which
+// says what to do, if there is no driver or no GPU.
 std::vector<int> gpu_archs();
 
 }  // namespace catena::jit

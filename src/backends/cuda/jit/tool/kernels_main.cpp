@@ -1,5 +1,5 @@
-// catena-kernels: compiles standard kernels ahead of time, by NVRTC, several at a time. The build
-// makes its bundles with it, which needs no GPU; users call it as `catena-run --prepare`.
+// catena-kernels: compiles standard kernels ahead of time with NVRTC, several at a time. The build
+// makes its bundles with it, which needs no GPU. Users run it as `catena-run --prepare`.
 #include <unistd.h>
 
 #include <algorithm>
@@ -88,7 +88,7 @@ Options parse(int argc, char** argv) {
     if (i + 1 == argc) fail_usage("'" + name + "' is not an option, or its value is missing");
     set_option(options, name, argv[++i]);
   }
-  if (options.prepare == !options.out.empty()) fail_usage("give one of --prepare and --out");
+  if (options.prepare == !options.out.empty()) fail_usage("expected either --prepare or --out");
   if (!options.prepare && options.arch == 0) fail_usage("--out needs --arch");
   if (options.prepare && options.cache.empty()) options.cache = catena::cache_folder();
   if (options.prepare && options.cache.empty())
@@ -108,7 +108,7 @@ std::vector<const BundleItem*> missing_in(const Bundle* bundle, const std::vecto
   return missing;
 }
 
-// What is in `bundle` and still a program of this version.
+// The kernels of `bundle` that are still programs of this version.
 std::map<Hash128, std::string> still_valid(const Bundle* bundle, int arch) {
   std::map<Hash128, std::string> cubins;
   if (bundle == nullptr) return cubins;
@@ -139,7 +139,7 @@ void make_bundle(const Options& options) {
               double(fs::file_size(options.out)) / 1048576, seconds_since(start));
 }
 
-// The bundle that lies where this build or installation has its plug-ins, if there is one.
+// The bundle beside the plug-ins of this build or installation, if there is one.
 std::unique_ptr<Bundle> own_bundle(int arch) {
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path().parent_path();
@@ -158,7 +158,7 @@ void prepare(const Options& options) {
   fs::create_directories(options.cache + "/kernels", error);
   CATENA_CHECK(IoError, access((options.cache + "/kernels").c_str(), W_OK) == 0,
                "catena-kernels: the kernel cache '", options.cache,
-               "' cannot be written; set CATENA_CACHE_DIR to a folder that can");
+               "' cannot be written; set CATENA_CACHE_DIR to a folder that you can write");
   for (const int arch : archs) {
     const auto start = std::chrono::steady_clock::now();
     const auto list = options.core_only ? core_programs() : full_programs();
