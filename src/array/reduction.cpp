@@ -58,6 +58,14 @@ struct Request {
   bool needs_folding() const { return has_where() || (options && options->initial); }
 };
 
+// A new contiguous array under another shape; a view of it would cost a second description.
+Array reshaped(const Array& fresh, const Shape& shape) {
+  ArrayBody& body = *fresh.body();
+  body.strides = contiguous_strides(shape, fresh.itemsize());
+  body.shape = shape;
+  return fresh;
+}
+
 Array reduce(ReduceOp op, const Array& a, const Request& asked, Dtype dtype, double scale = 1) {
   const uint32_t mask = axis_mask(normalize_axes(asked.axes, a.ndim()));
   const Shape kept = reduced_shape(a.shape(), mask, true);
@@ -77,7 +85,7 @@ Array reduce(ReduceOp op, const Array& a, const Request& asked, Dtype dtype, dou
     target.fill(std::numeric_limits<double>::quiet_NaN());  // the mean of nothing
   else if (target.size() > 0)
     kernels::reduce(a.device(), ReduceCall{op, &a, &target, mask, scale, false});
-  if (!out) return target.reshape(wanted);
+  if (!out) return asked.keepdims ? target : reshaped(target, wanted);
   if (direct)
     out->note_write();
   else

@@ -108,6 +108,20 @@ TEST_P(ReductionForms, ArgumentsByName) {
   EXPECT_EQ(nansum(a, {.axes = 2}).shape(), (Shape{2, 3}));
 }
 
+// A result of its own is no view, whatever its shape.
+TEST_P(ReductionForms, ResultsOwnTheirElements) {
+  const Array a = counting({2, 3, 4});
+  for (const bool keepdims : {false, true}) {
+    for (const Axes& axes : {Axes{}, Axes{1}, Axes{0, 2}}) {
+      const Array y = sum(a, axes, keepdims);
+      EXPECT_TRUE(y.flags().owndata);
+      EXPECT_TRUE(y.is_contiguous());
+      EXPECT_EQ(values(y.ravel()), values(y));
+      EXPECT_EQ(y.strides(), contiguous_strides(y.shape(), y.itemsize()));
+    }
+  }
+}
+
 TEST_P(ReductionForms, KeepdimsAndDdofAfterTheAxes) {
   const Array a = numbers({1, 2, 3, 4, 5, 9}).reshape({2, 3});
   EXPECT_EQ(sum(a, 1, true).shape(), (Shape{2, 1}));
