@@ -298,7 +298,7 @@ Array Array::swapaxes(int64_t axis1, int64_t axis2) const {
   return make_view(*this, 0, std::move(shape), std::move(new_strides), dtype());
 }
 
-Array Array::squeeze(const Axes& axes) const {
+Array Array::squeeze(const AxisList& axes) const {
   const EntryScope call("squeeze");
   uint32_t drop = 0;
   if (axes.empty()) {

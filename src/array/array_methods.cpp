@@ -171,26 +171,58 @@ Array Array::take(std::initializer_list<int64_t> indices, std::optional<int64_t>
                   const Out& out) const {
   return catena::take(*this, indices, axis, OutOfRange::kRaise, out);
 }
+Array Array::sum(const ReduceAxes& axes, YesNo keepdims) const {
+  return catena::sum(*this, axes, keepdims);
+}
 Array Array::sum(const ReduceOptions& options) const { return catena::sum(*this, options); }
+Array Array::prod(const ReduceAxes& axes, YesNo keepdims) const {
+  return catena::prod(*this, axes, keepdims);
+}
 Array Array::prod(const ReduceOptions& options) const { return catena::prod(*this, options); }
+Array Array::mean(const ReduceAxes& axes, YesNo keepdims) const {
+  return catena::mean(*this, axes, keepdims);
+}
 Array Array::mean(const ReduceOptions& options) const { return catena::mean(*this, options); }
+Array Array::var(const ReduceAxes& axes, YesNo keepdims, int64_t ddof) const {
+  return catena::var(*this, axes, keepdims, ddof);
+}
 Array Array::var(const ReduceOptions& options, int64_t ddof) const {
   return catena::var(*this, options, ddof);
+}
+Array Array::std(const ReduceAxes& axes, YesNo keepdims, int64_t ddof) const {
+  return catena::std(*this, axes, keepdims, ddof);
 }
 Array Array::std(const ReduceOptions& options, int64_t ddof) const {
   return catena::std(*this, options, ddof);
 }
+Array Array::max(const ReduceAxes& axes, YesNo keepdims) const {
+  return amax(*this, axes, keepdims);
+}
 Array Array::max(const ReduceOptions& options) const { return amax(*this, options); }
+Array Array::min(const ReduceAxes& axes, YesNo keepdims) const {
+  return amin(*this, axes, keepdims);
+}
 Array Array::min(const ReduceOptions& options) const { return amin(*this, options); }
+Array Array::ptp(const ReduceAxes& axes, YesNo keepdims) const {
+  return catena::ptp(*this, axes, keepdims);
+}
 Array Array::ptp(const ReduceOptions& options) const { return catena::ptp(*this, options); }
+Array Array::all(const ReduceAxes& axes, YesNo keepdims) const {
+  return catena::all(*this, axes, keepdims);
+}
 Array Array::all(const ReduceOptions& options) const { return catena::all(*this, options); }
+Array Array::any(const ReduceAxes& axes, YesNo keepdims) const {
+  return catena::any(*this, axes, keepdims);
+}
 Array Array::any(const ReduceOptions& options) const { return catena::any(*this, options); }
-Array Array::argmax(std::optional<int64_t> axis, YesNo keepdims, const Out& out) const {
-  return catena::argmax(*this, axis, keepdims, out);
+Array Array::argmax(const ReduceAxes& axes, YesNo keepdims) const {
+  return catena::argmax(*this, axes, keepdims);
 }
-Array Array::argmin(std::optional<int64_t> axis, YesNo keepdims, const Out& out) const {
-  return catena::argmin(*this, axis, keepdims, out);
+Array Array::argmax(const ReduceOptions& options) const { return catena::argmax(*this, options); }
+Array Array::argmin(const ReduceAxes& axes, YesNo keepdims) const {
+  return catena::argmin(*this, axes, keepdims);
 }
+Array Array::argmin(const ReduceOptions& options) const { return catena::argmin(*this, options); }
 Array Array::clip(const Operand& low, const Operand& high, const Out& out) const {
   return catena::clip(*this, low, high, out);
 }

@@ -227,9 +227,8 @@ Array trace(const Array& a, int64_t offset, int64_t axis1, int64_t axis2, const 
   CATENA_CHECK(ShapeError, a.ndim() >= 2, "expected at least 2 axes, got ", a.shape());
   const Axes axes = positions(Axes{axis1, axis2}, a.ndim());
   CATENA_CHECK(ValueError, axes[0] != axes[1], "both axes are ", axes[0]);
-  ReduceOptions options(-1);
-  options.dtype = out.dtype;
-  options.out = out.array;
+  ReduceOptions options{.axes = -1, .dtype = out.dtype};
+  if (out.array) options.out = *out.array;
   return sum(a.diagonal(offset, axis1, axis2), options);
 }
 

@@ -24,7 +24,7 @@ Array transpose(const Array& a, const Axes& axes) {
   return a.transpose(axes);
 }
 Array swapaxes(const Array& a, int64_t axis1, int64_t axis2) { return a.swapaxes(axis1, axis2); }
-Array squeeze(const Array& a, const Axes& axes) { return a.squeeze(axes); }
+Array squeeze(const Array& a, const AxisList& axes) { return a.squeeze(axes); }
 Array broadcast_to(const Array& a, const Shape& shape) {
   const EntryScope call("broadcast_to");
   return a.broadcast_to(shape);
@@ -359,7 +359,7 @@ Array roll(const Array& a, const Axes& shifts, const Axes& axes) {
   return result.same_body(a) ? a.copy() : result;
 }
 
-Array flip(const Array& a, const Axes& axes) {
+Array flip(const Array& a, const AxisList& axes) {
   const EntryScope call("flip");
   std::vector<Index> index(size_t(a.ndim()), Slice());
   for (int64_t axis : normalize_axes(axes, a.ndim())) index[size_t(axis)] = Slice(none, none, -1);

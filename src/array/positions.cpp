@@ -25,12 +25,8 @@ void check_positions(std::span<const PositionList> lists) {
                                             unknown.front()->array.device());
   for (size_t k = 0; k < unknown.size(); ++k) {
     const Array low = limits[2 * int64_t(k)], high = limits[2 * int64_t(k) + 1];
-    ReduceOptions options;
-    options.dtype = Dtype::kInt64;
-    options.out = &low;
-    amin(unknown[k]->array, options);
-    options.out = &high;
-    amax(unknown[k]->array, options);
+    amin(unknown[k]->array, {.dtype = Dtype::kInt64, .out = low});
+    amax(unknown[k]->array, {.dtype = Dtype::kInt64, .out = high});
   }
   const auto values = limits.to_vector<int64_t>();
   for (size_t k = 0; k < unknown.size(); ++k) {

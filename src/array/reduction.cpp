@@ -40,32 +40,57 @@ int64_t reduced_count(const Shape& shape, uint32_t mask) {
   return count;
 }
 
-Array reduce(ReduceOp op, const Array& a, const ReduceOptions& options, Dtype dtype,
-             double scale = 1) {
-  const uint32_t mask = axis_mask(normalize_axes(options.axes, a.ndim()));
-  const Shape kept = reduced_shape(a.shape(), mask, true);
-  const Shape wanted = options.keepdims ? kept : reduced_shape(a.shape(), mask, false);
-  Array target;
-  if (options.out) {
-    check_same_device(a, *options.out);
-    check_writable(*options.out);
-    CATENA_CHECK(ShapeError, options.out->shape() == wanted, "the output has shape ",
-                 options.out->shape(), ", expected ", wanted);
-    if (options.out->dtype() == dtype && !options.out->shares_memory_with(a))
-      target = options.out->reshape(kept);
+// What a call asks for: its options, or axes and keepdims alone, which are not copied.
+struct Request {
+  Request(const ReduceOptions& options)
+      : axes(options.axes), keepdims(options.keepdims), options(&options) {}
+  Request(const ReduceAxes& over, bool keep) : axes(over.axes), keepdims(keep || over.keepdims) {}
+
+  const Axes& axes;
+  bool keepdims;
+  const ReduceOptions* options = nullptr;
+
+  Dtype dtype_or(Dtype natural) const {
+    return options ? options->dtype.value_or(natural) : natural;
   }
-  const bool direct = target.defined() && target.storage() == options.out->storage();
+  const Array* out() const { return options && options->out.defined() ? &options->out : nullptr; }
+  bool has_where() const { return options && options->where.defined(); }
+  bool needs_folding() const { return has_where() || (options && options->initial); }
+};
+
+// A new contiguous array under another shape; a view of it would cost a second description.
+Array reshaped(const Array& fresh, const Shape& shape) {
+  ArrayBody& body = *fresh.body();
+  body.strides = contiguous_strides(shape, fresh.itemsize());
+  body.shape = shape;
+  return fresh;
+}
+
+Array reduce(ReduceOp op, const Array& a, const Request& asked, Dtype dtype, double scale = 1) {
+  const uint32_t mask = axis_mask(normalize_axes(asked.axes, a.ndim()));
+  const Shape kept = reduced_shape(a.shape(), mask, true);
+  const Shape wanted = asked.keepdims ? kept : reduced_shape(a.shape(), mask, false);
+  const Array* const out = asked.out();
+  Array target;
+  if (out) {
+    check_same_device(a, *out);
+    check_writable(*out);
+    CATENA_CHECK(ShapeError, out->shape() == wanted, "the output has shape ", out->shape(),
+                 ", expected ", wanted);
+    if (out->dtype() == dtype && !out->shares_memory_with(a)) target = out->reshape(kept);
+  }
+  const bool direct = target.defined() && target.storage() == out->storage();
   if (!direct) target = Array::uninitialized(kept, dtype, a.device());
   if (target.size() > 0 && a.size() == 0 && !std::isfinite(scale))
     target.fill(std::numeric_limits<double>::quiet_NaN());  // the mean of nothing
   else if (target.size() > 0)
     kernels::reduce(a.device(), ReduceCall{op, &a, &target, mask, scale, false});
-  if (!options.out) return target.reshape(wanted);
+  if (!out) return asked.keepdims ? target : reshaped(target, wanted);
   if (direct)
-    options.out->note_write();
+    out->note_write();
   else
-    options.out->assign(target.reshape(wanted));
-  return *options.out;
+    out->assign(target.reshape(wanted));
+  return *out;
 }
 
 Dtype sum_dtype(Dtype d) {
@@ -75,8 +100,8 @@ Dtype sum_dtype(Dtype d) {
 
 Dtype mean_dtype(Dtype d) { return is_float(d) ? d : Dtype::kFloat64; }
 
-void require_elements(const Array& a, const ReduceOptions& options) {
-  const uint32_t mask = axis_mask(normalize_axes(options.axes, a.ndim()));
+void require_elements(const Array& a, const Axes& axes) {
+  const uint32_t mask = axis_mask(normalize_axes(axes, a.ndim()));
   CATENA_CHECK(ValueError, reduced_count(a.shape(), mask) > 0,
                "no elements along the reduced axes of shape ", a.shape());
 }
@@ -111,9 +136,7 @@ Array checked_mask(const Array& a, const Array& mask) {
 
 // The options without what was dealt with already.
 ReduceOptions plain_options(const ReduceOptions& options) {
-  ReduceOptions plain(options.axes, options.keepdims);
-  plain.dtype = options.dtype;
-  return plain;
+  return {.axes = options.axes, .keepdims = options.keepdims, .dtype = options.dtype};
 }
 
 bool is_extreme(ReduceOp op) { return op == ReduceOp::kMax || op == ReduceOp::kMin; }
@@ -123,8 +146,8 @@ Array fold(const Folding& f, const Array& a, const ReduceOptions& options, Dtype
                "a reduction with `where` needs `initial`, the result where no element counts");
   const Array start = full({}, options.initial.value_or(f.identity), {dtype, a.device()});
   Array x = a;
-  if (options.where) {
-    const Array mask = checked_mask(a, *options.where);
+  if (options.where.defined()) {
+    const Array mask = checked_mask(a, options.where);
     x = is_extreme(f.op) ? where(mask, a.astype(dtype, false), start)
                          : where(mask, a, full({}, f.identity, {a.dtype(), a.device()}));
   }
@@ -137,13 +160,11 @@ Array fold(const Folding& f, const Array& a, const ReduceOptions& options, Dtype
   return result_into(result, options.out);
 }
 
-bool needs_folding(const ReduceOptions& options) { return options.where || options.initial; }
-
 // How many elements the mask leaves, as numbers of a float dtype.
 Array counted(const Array& a, const ReduceOptions& options, Dtype dtype) {
   ReduceOptions plain = plain_options(options);
   plain.dtype = dtype;
-  return sum(checked_mask(a, *options.where), plain);
+  return sum(checked_mask(a, options.where), plain);
 }
 
 Array masked_mean(const Array& a, const ReduceOptions& options, Dtype dtype) {
@@ -157,9 +178,8 @@ Array masked_mean(const Array& a, const ReduceOptions& options, Dtype dtype) {
 
 Array masked_variance(const Array& a, const ReduceOptions& options, int64_t ddof, Dtype dtype) {
   const Dtype wide = unrounded(dtype);
-  ReduceOptions inner(options.axes, true);
-  inner.where = options.where;
-  inner.dtype = wide;
+  ReduceOptions inner{
+      .axes = options.axes, .keepdims = true, .dtype = wide, .where = options.where};
   const Array deviation = subtract(a, masked_mean(a, inner, wide), Out(wide));
   inner.keepdims = options.keepdims;
   const Array count = maximum(subtract(counted(a, options, wide), ddof), 0);
@@ -170,13 +190,13 @@ Array masked_variance(const Array& a, const ReduceOptions& options, int64_t ddof
 // The mean of squared deviations from the mean, in two passes, rounded once.
 Array variance(const Array& a, const ReduceOptions& options, int64_t ddof, Dtype dtype) {
   refuse_initial(options);
-  if (options.where) return masked_variance(a, options, ddof, dtype);
+  if (options.where.defined()) return masked_variance(a, options, ddof, dtype);
   const uint32_t mask = axis_mask(normalize_axes(options.axes, a.ndim()));
   const auto divisor = static_cast<double>(reduced_count(a.shape(), mask) - ddof);
   ReduceOptions inner = options;
   inner.keepdims = true;
   inner.dtype = unrounded(dtype);
-  inner.out = nullptr;
+  inner.out = {};
   const Array deviation = subtract(a, mean(a, inner), Out(*inner.dtype));
   if (*inner.dtype != dtype)
     return reduce(ReduceOp::kSum, square(deviation, deviation), options, dtype,
@@ -185,57 +205,116 @@ Array variance(const Array& a, const ReduceOptions& options, int64_t ddof, Dtype
   return divide(result, std::max(divisor, 0.0), result);
 }
 
-Array arg_reduce(bool maximum, const Array& a, std::optional<int64_t> axis, bool keepdims,
-                 const Array* out) {
-  const Array x = axis || a.ndim() == 1 ? a : a.ravel();
+Array sum_of(const Array& a, const Request& asked) {
+  const EntryScope call("sum");
+  const Dtype dtype = asked.dtype_or(sum_dtype(a.dtype()));
+  if (asked.needs_folding()) return fold({ReduceOp::kSum, 0, add}, a, *asked.options, dtype);
+  return reduce(ReduceOp::kSum, a, asked, dtype);
+}
+
+Array product_of(const Array& a, const Request& asked) {
+  const EntryScope call("prod");
+  const Dtype dtype = asked.dtype_or(sum_dtype(a.dtype()));
+  if (asked.needs_folding()) return fold({ReduceOp::kProd, 1, multiply}, a, *asked.options, dtype);
+  return reduce(ReduceOp::kProd, a, asked, dtype);
+}
+
+Array mean_of(const Array& a, const Request& asked) {
+  const EntryScope call("mean");
+  const Dtype dtype = asked.dtype_or(mean_dtype(a.dtype()));
+  CATENA_CHECK(DtypeError, is_float(dtype), "expected a floating dtype for the result, got ",
+               dtype);
+  if (asked.options) refuse_initial(*asked.options);
+  if (asked.has_where()) return masked_mean(a, *asked.options, dtype);
+  const int64_t n = reduced_count(a.shape(), axis_mask(normalize_axes(asked.axes, a.ndim())));
+  return reduce(ReduceOp::kSum, a, asked, dtype,
+                n ? 1.0 / static_cast<double>(n) : std::numeric_limits<double>::quiet_NaN());
+}
+
+// The largest or the smallest elements.
+Array extreme_of(bool largest, const Array& a, const Request& asked) {
+  const EntryScope call(largest ? "amax" : "amin");
+  const ReduceOp op = largest ? ReduceOp::kMax : ReduceOp::kMin;
+  const Dtype dtype = asked.dtype_or(a.dtype());
+  if (asked.needs_folding())
+    return fold({op, 0, largest ? maximum : minimum}, a, *asked.options, dtype);
+  require_elements(a, asked.axes);
+  return reduce(op, a, asked, dtype);
+}
+
+// Whether all elements, or any, are true.
+Array truth_of(bool every, const Array& a, const Request& asked) {
+  const EntryScope call(every ? "all" : "any");
+  const ReduceOp op = every ? ReduceOp::kAll : ReduceOp::kAny;
+  if (asked.options) refuse_initial(*asked.options);
+  if (asked.has_where()) return fold({op, every, nullptr}, a, *asked.options, Dtype::kBool);
+  return reduce(op, a, asked, Dtype::kBool);
+}
+
+// Positions of the largest or the smallest elements.
+Array positions_of(bool largest, const Array& a, const Request& asked) {
+  const EntryScope call(largest ? "argmax" : "argmin");
+  if (asked.options) refuse_mask(*asked.options);
+  CATENA_CHECK(ValueError, asked.axes.size() <= 1, "takes one axis, got ", asked.axes.size());
+  const bool flat = asked.axes.empty();
+  const Array x = flat && a.ndim() != 1 ? a.ravel() : a;
   CATENA_CHECK(ShapeError, x.ndim() > 0, "a 0-d array has no axis");
-  const int ax = axis ? normalize_axis(*axis, x.ndim()) : 0;
+  const int ax = flat ? 0 : normalize_axis(asked.axes[0], x.ndim());
   CATENA_CHECK(ValueError, x.shape()[ax] > 0, "no elements along axis ", ax, " of shape ",
                x.shape());
   Shape kept = x.shape();
   kept[ax] = 1;
   Array result = Array::uninitialized(kept, Dtype::kInt64, x.device());
-  if (result.size() > 0) kernels::arg_reduce(x.device(), ArgReduceCall{maximum, &x, ax, &result});
-  if (!axis)
-    result = result.reshape(keepdims ? Shape(size_t(a.ndim()), 1) : Shape{});
-  else if (!keepdims)
-    result = result.squeeze({ax});
-  return result_into(result, out);
-}
-
-Array arg_reduce(bool maximum, const Array& a, std::optional<int64_t> axis, bool keepdims,
-                 const Out& out) {
-  refuse_mask(out);
-  const Array result = arg_reduce(maximum, a, axis, keepdims, out.array);
-  return out.dtype && out.array == nullptr ? result.astype(*out.dtype, false) : result;
+  if (result.size() > 0) kernels::arg_reduce(x.device(), ArgReduceCall{largest, &x, ax, &result});
+  if (flat)
+    result = result.reshape(asked.keepdims ? Shape(size_t(a.ndim()), 1) : Shape{});
+  else if (!asked.keepdims)
+    result = result.squeeze(ax);
+  if (const Array* out = asked.out()) return result_into(result, *out);
+  return result.astype(asked.dtype_or(Dtype::kInt64), false);
 }
 
 }  // namespace
 
-Array sum(const Array& a, const ReduceOptions& options) {
-  const EntryScope call("sum");
-  const Dtype dtype = options.dtype.value_or(sum_dtype(a.dtype()));
-  if (needs_folding(options)) return fold({ReduceOp::kSum, 0, add}, a, options, dtype);
-  return reduce(ReduceOp::kSum, a, options, dtype);
+Array sum(const Array& a, const ReduceOptions& options) { return sum_of(a, options); }
+Array sum(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
+  return sum_of(a, {axes, keepdims});
 }
-
-Array prod(const Array& a, const ReduceOptions& options) {
-  const EntryScope call("prod");
-  const Dtype dtype = options.dtype.value_or(sum_dtype(a.dtype()));
-  if (needs_folding(options)) return fold({ReduceOp::kProd, 1, multiply}, a, options, dtype);
-  return reduce(ReduceOp::kProd, a, options, dtype);
+Array prod(const Array& a, const ReduceOptions& options) { return product_of(a, options); }
+Array prod(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
+  return product_of(a, {axes, keepdims});
 }
-
-Array mean(const Array& a, const ReduceOptions& options) {
-  const EntryScope call("mean");
-  const Dtype dtype = options.dtype.value_or(mean_dtype(a.dtype()));
-  CATENA_CHECK(DtypeError, is_float(dtype), "expected a floating dtype for the result, got ",
-               dtype);
-  refuse_initial(options);
-  if (options.where) return masked_mean(a, options, dtype);
-  const int64_t n = reduced_count(a.shape(), axis_mask(normalize_axes(options.axes, a.ndim())));
-  return reduce(ReduceOp::kSum, a, options, dtype,
-                n ? 1.0 / static_cast<double>(n) : std::numeric_limits<double>::quiet_NaN());
+Array mean(const Array& a, const ReduceOptions& options) { return mean_of(a, options); }
+Array mean(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
+  return mean_of(a, {axes, keepdims});
+}
+Array amax(const Array& a, const ReduceOptions& options) { return extreme_of(true, a, options); }
+Array amax(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
+  return extreme_of(true, a, {axes, keepdims});
+}
+Array amin(const Array& a, const ReduceOptions& options) { return extreme_of(false, a, options); }
+Array amin(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
+  return extreme_of(false, a, {axes, keepdims});
+}
+Array all(const Array& a, const ReduceOptions& options) { return truth_of(true, a, options); }
+Array all(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
+  return truth_of(true, a, {axes, keepdims});
+}
+Array any(const Array& a, const ReduceOptions& options) { return truth_of(false, a, options); }
+Array any(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
+  return truth_of(false, a, {axes, keepdims});
+}
+Array argmax(const Array& a, const ReduceOptions& options) {
+  return positions_of(true, a, options);
+}
+Array argmax(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
+  return positions_of(true, a, {axes, keepdims});
+}
+Array argmin(const Array& a, const ReduceOptions& options) {
+  return positions_of(false, a, options);
+}
+Array argmin(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
+  return positions_of(false, a, {axes, keepdims});
 }
 
 Array var(const Array& a, const ReduceOptions& options, int64_t ddof) {
@@ -247,63 +326,25 @@ Array std(const Array& a, const ReduceOptions& options, int64_t ddof) {
   const EntryScope call("std");
   const Dtype dtype = spread_dtype(a, options), wide = unrounded(dtype);
   ReduceOptions inner = options;
-  inner.out = nullptr;
+  inner.out = {};
   const Array v = variance(a, inner, ddof, wide);
-  if (options.out) {
-    CATENA_CHECK(ShapeError, options.out->shape() == v.shape(), "the output has shape ",
-                 options.out->shape(), ", the result has ", v.shape());
-    return sqrt(v, *options.out);
+  if (options.out.defined()) {
+    CATENA_CHECK(ShapeError, options.out.shape() == v.shape(), "the output has shape ",
+                 options.out.shape(), ", the result has ", v.shape());
+    return sqrt(v, options.out);
   }
   return sqrt(v, dtype == wide ? v : Array::uninitialized(v.shape(), dtype, v.device()));
-}
-
-Array amax(const Array& a, const ReduceOptions& options) {
-  const EntryScope call("amax");
-  const Dtype dtype = options.dtype.value_or(a.dtype());
-  if (needs_folding(options)) return fold({ReduceOp::kMax, 0, maximum}, a, options, dtype);
-  require_elements(a, options);
-  return reduce(ReduceOp::kMax, a, options, dtype);
-}
-
-Array amin(const Array& a, const ReduceOptions& options) {
-  const EntryScope call("amin");
-  const Dtype dtype = options.dtype.value_or(a.dtype());
-  if (needs_folding(options)) return fold({ReduceOp::kMin, 0, minimum}, a, options, dtype);
-  require_elements(a, options);
-  return reduce(ReduceOp::kMin, a, options, dtype);
 }
 
 Array ptp(const Array& a, const ReduceOptions& options) {
   const EntryScope call("ptp");
   refuse_mask(options);
-  require_elements(a, options);
+  require_elements(a, options.axes);
   ReduceOptions plain = options;
-  plain.out = nullptr;
+  plain.out = {};
   const Array high = amax(a, plain);
-  return options.out ? subtract(high, amin(a, plain), *options.out)
-                     : subtract(high, amin(a, plain));
-}
-
-Array all(const Array& a, const ReduceOptions& options) {
-  const EntryScope call("all");
-  refuse_initial(options);
-  if (options.where) return fold({ReduceOp::kAll, 1, nullptr}, a, options, Dtype::kBool);
-  return reduce(ReduceOp::kAll, a, options, Dtype::kBool);
-}
-Array any(const Array& a, const ReduceOptions& options) {
-  const EntryScope call("any");
-  refuse_initial(options);
-  if (options.where) return fold({ReduceOp::kAny, 0, nullptr}, a, options, Dtype::kBool);
-  return reduce(ReduceOp::kAny, a, options, Dtype::kBool);
-}
-
-Array argmax(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Out& out) {
-  const EntryScope call("argmax");
-  return arg_reduce(true, a, axis, keepdims, out);
-}
-Array argmin(const Array& a, std::optional<int64_t> axis, YesNo keepdims, const Out& out) {
-  const EntryScope call("argmin");
-  return arg_reduce(false, a, axis, keepdims, out);
+  return options.out.defined() ? subtract(high, amin(a, plain), options.out)
+                               : subtract(high, amin(a, plain));
 }
 
 int64_t count_nonzero(const Array& a) {
@@ -316,6 +357,20 @@ Array count_nonzero(const Array& a, const ReduceOptions& options) {
   ReduceOptions counting = options;
   counting.dtype = Dtype::kInt64;
   return sum(not_equal(a, 0), counting);
+}
+
+// The forms with axes and keepdims alone.
+Array var(const Array& a, const ReduceAxes& axes, YesNo keepdims, int64_t ddof) {
+  return var(a, ReduceOptions::over(axes, keepdims), ddof);
+}
+Array std(const Array& a, const ReduceAxes& axes, YesNo keepdims, int64_t ddof) {
+  return std(a, ReduceOptions::over(axes, keepdims), ddof);
+}
+Array ptp(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
+  return ptp(a, ReduceOptions::over(axes, keepdims));
+}
+Array count_nonzero(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
+  return count_nonzero(a, ReduceOptions::over(axes, keepdims));
 }
 
 Array sum_to(const Array& a, const Shape& shape) {
@@ -331,9 +386,7 @@ Array sum_to(const Array& a, const Shape& shape) {
     if (i < lead || (to == 1 && a.shape()[i] != 1)) axes.push_back(i);
   }
   if (axes.empty()) return a.reshape(shape);
-  ReduceOptions options(axes, true);
-  options.dtype = a.dtype();
-  return sum(a, options).reshape(shape);
+  return sum(a, {.axes = axes, .keepdims = true, .dtype = a.dtype()}).reshape(shape);
 }
 
 }  // namespace catena

@@ -5,16 +5,20 @@
 
 namespace catena {
 
-// `result`, or *out holding it. Throws ShapeError, DeviceError and ValueError (read-only);
-// the elements are cast.
-inline Array result_into(const Array& result, const Array* out) {
-  if (out == nullptr) return result;
-  CATENA_CHECK(ShapeError, out->shape() == result.shape(), "the output has shape ", out->shape(),
+// `result`, or `out` holding it if it is defined. Throws ShapeError, DeviceError and ValueError
+// (read-only); the elements are cast.
+inline Array result_into(const Array& result, const Array& out) {
+  if (!out.defined()) return result;
+  CATENA_CHECK(ShapeError, out.shape() == result.shape(), "the output has shape ", out.shape(),
                ", the result has ", result.shape());
-  check_same_device(result, *out);
-  check_writable(*out);
-  out->assign(result);
-  return *out;
+  check_same_device(result, out);
+  check_writable(out);
+  out.assign(result);
+  return out;
+}
+// The same with an array that may be null.
+inline Array result_into(const Array& result, const Array* out) {
+  return out == nullptr ? result : result_into(result, *out);
 }
 
 // Throws ValueError for arguments of reductions that a function does not take.
@@ -22,7 +26,7 @@ inline void refuse_initial(const ReduceOptions& options) {
   CATENA_CHECK(ValueError, !options.initial, "takes no `initial`");
 }
 inline void refuse_mask(const ReduceOptions& options) {
-  CATENA_CHECK(ValueError, options.where == nullptr,
+  CATENA_CHECK(ValueError, !options.where.defined(),
                "takes no `where`; select the elements with a(mask) or where() first");
   refuse_initial(options);
 }

@@ -21,7 +21,7 @@ Variable Variable::transpose(const Axes& axes) const { return F::transpose(*this
 Variable Variable::swapaxes(int64_t axis1, int64_t axis2) const {
   return F::swapaxes(*this, axis1, axis2);
 }
-Variable Variable::squeeze(const Axes& axes) const { return F::squeeze(*this, axes); }
+Variable Variable::squeeze(const AxisList& axes) const { return F::squeeze(*this, axes); }
 Variable Variable::expand_dims(int64_t axis) const { return F::expand_dims(*this, axis); }
 Variable Variable::broadcast_to(const Shape& shape) const { return F::broadcast_to(*this, shape); }
 Variable Variable::astype(Dtype dtype) const { return F::cast(*this, dtype); }

@@ -128,8 +128,8 @@ TEST_P(Casts, MethodsTakeOut) {
   const Array row = numbers({0, 0, 0}), pair = ints({0, 0});
   EXPECT_EQ(written(row, a.take(ints({5, 0, 2}), none, row)), (V{4, 3, 2}));
   EXPECT_EQ(written(row, a.take({1, 1, 4}, none, row)), (V{1, 1, 5}));
-  EXPECT_EQ(written(pair, a.argmax(1, false, pair)), (V{0, 1}));
-  EXPECT_EQ(written(pair, a.argmin(1, false, pair)), (V{1, 0}));
+  EXPECT_EQ(written(pair, a.argmax({.axes = 1, .out = pair})), (V{0, 1}));
+  EXPECT_EQ(written(pair, a.argmin({.axes = 1, .out = pair})), (V{1, 0}));
   const Array all_of = a.copy();
   EXPECT_EQ(written(all_of, a.clip(1, 4, all_of)), (V{3, 1, 2, 1, 4, 4}));
   EXPECT_EQ(a.clip(1, 4, Dtype::kFloat32).dtype(), Dtype::kFloat32);

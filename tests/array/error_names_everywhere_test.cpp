@@ -126,28 +126,17 @@ TEST(ErrorNamesEverywhere, Reductions) {
       CATENA_REDUCTION(count_nonzero, false),
   };
   for (const Reduction& f : all_of) {
-    expect_named(f.name, "axis", [&] { f.call(o.a, 5); });
-    expect_named(f.name, "axis twice", [&] { f.call(o.a, {0, 0}); });
+    expect_named(f.name, "axis", [&] { f.call(o.a, {.axes = 5}); });
+    expect_named(f.name, "axis twice", [&] { f.call(o.a, {.axes = {0, 0}}); });
     expect_named(f.name, "no value", [&] { f.call(o.none_at_all, {}); });
-    ReduceOptions with;
-    with.out = &o.b;
-    expect_named(f.name, "shape of out", [&] { f.call(o.a, with); });
-    with.out = &o.none_at_all;
-    expect_named(f.name, "no out", [&] { f.call(o.a, with); });
-    with = {};
-    with.where = &o.b;
-    expect_named(f.name, "where", [&] { f.call(o.a, with); });
-    with.where = &o.a;
-    expect_named(f.name, "dtype of where", [&] { f.call(o.a, with); });
+    expect_named(f.name, "shape of out", [&] { f.call(o.a, {.out = o.b}); });
+    expect_named(f.name, "where", [&] { f.call(o.a, {.where = o.b}); });
+    expect_named(f.name, "dtype of where", [&] { f.call(o.a, {.where = o.a}); });
     if (!f.takes_initial) {
-      with = {};
-      with.initial = 1;
-      expect_named(f.name, "initial", [&] { f.call(o.a, with); });
+      expect_named(f.name, "initial", [&] { f.call(o.a, {.initial = 1}); });
     } else {
-      with = {};
-      with.initial = 1000;
-      with.dtype = Dtype::kInt8;
-      expect_named(f.name, "initial that does not fit", [&] { f.call(o.bytes, with); });
+      const ReduceOptions large{.dtype = Dtype::kInt8, .initial = 1000};
+      expect_named(f.name, "initial that does not fit", [&] { f.call(o.bytes, large); });
     }
   }
 }
@@ -321,7 +310,7 @@ const Mistake kMistakes[] = {
     CATENA_MISTAKE("argmax", argmax(o.a, 5)),
     CATENA_MISTAKE("argmax", argmax(o.empty)),
     CATENA_MISTAKE("argmax", argmax(o.none_at_all)),
-    CATENA_MISTAKE("argmin", argmin(o.a, 0, false, o.b)),
+    CATENA_MISTAKE("argmin", argmin(o.a, {.axes = 0, .out = o.b})),
     CATENA_MISTAKE("cumsum", cumsum(o.a, 5)),
     CATENA_MISTAKE("cumsum", cumsum(o.none_at_all)),
     CATENA_MISTAKE("cumsum", cumsum(o.a, 0, {}, o.b)),
@@ -376,8 +365,8 @@ const Mistake kMistakes[] = {
     CATENA_MISTAKE("nextafter", nextafter(o.a, o.there)),
     CATENA_MISTAKE("nextafter", nextafter(o.v, 1, o.there)),
     CATENA_MISTAKE("divmod", divmod(o.a, o.there)),
-    CATENA_MISTAKE("argmax", argmax(o.a, 0, false, Out(o.there))),
-    CATENA_MISTAKE("argmin", argmin(o.a, 7, false, Dtype::kInt32)),
+    CATENA_MISTAKE("argmax", argmax(o.a, {.axes = 0, .out = o.there})),
+    CATENA_MISTAKE("argmin", argmin(o.a, {.axes = 7, .dtype = Dtype::kInt32})),
     CATENA_MISTAKE("as_vec", as_vec(o.none_at_all)),
     CATENA_MISTAKE("as_mat", as_mat(o.none_at_all)),
     CATENA_MISTAKE("atleast_2d", atleast_2d({o.a, o.none_at_all})),

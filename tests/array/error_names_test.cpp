@@ -86,7 +86,7 @@ const Mistake kMistakes[] = {
     CATENA_MISTAKE("nanmean", nanmean(o.a, 5)),
     CATENA_MISTAKE("nanmax", nanmax(o.empty_list)),
     CATENA_MISTAKE("nanmin", nanmin(o.a, 5)),
-    CATENA_MISTAKE("ptp", ptp(o.a, ReduceArgs{.out = o.b}.options())),
+    CATENA_MISTAKE("ptp", ptp(o.a, {.out = o.b})),
     CATENA_MISTAKE("average", average(o.a, o.a, 5)),
     CATENA_MISTAKE("average", average(o.a, o.there)),
     CATENA_MISTAKE("count_nonzero", count_nonzero(o.a, 5)),

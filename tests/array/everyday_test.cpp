@@ -249,7 +249,7 @@ TEST_P(Everyday, StatisticsWithoutNan) {
   EXPECT_EQ(nanargmax(ints({1, 3, 2})).item<int64_t>(), 1);
   expect_contains(error_of<ValueError>([&] { nanargmax(a, 1); }), {"nanargmax", "NaN"});
   const Array mask = on(array({true, true, false, true}));
-  expect_close(nanvar(a[0], ReduceArgs{.where = mask}.options()), {2.25});
+  expect_close(nanvar(a[0], {.where = mask}), {2.25});
 }
 
 TEST_P(Everyday, Covariances) {

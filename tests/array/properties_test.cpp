@@ -117,20 +117,20 @@ TEST_P(Properties, NestedLists) {
 
 TEST_P(Properties, ArgumentsOfExtremesInAnotherDtype) {
   const Array a = on(array({{3.0, 7.0, 7.0}, {9.0, -1.0, 2.0}}));
-  const Array low = argmin(a, 1, false, Dtype::kInt32);
+  const Array low = argmin(a, {.axes = 1, .dtype = Dtype::kInt32});
   EXPECT_EQ(low.dtype(), Dtype::kInt32);
   EXPECT_EQ(values(low), (V{0, 1}));
-  EXPECT_EQ(argmax(a, none, true, Dtype::kUInt8).shape(), (Shape{1, 1}));
-  EXPECT_EQ(argmax(a, 0, false, Dtype::kFloat64).dtype(), Dtype::kFloat64);
+  EXPECT_EQ(argmax(a, {.keepdims = true, .dtype = Dtype::kUInt8}).shape(), (Shape{1, 1}));
+  EXPECT_EQ(argmax(a, {.axes = 0, .dtype = Dtype::kFloat64}).dtype(), Dtype::kFloat64);
   const Array out = zeros({2, 1}, {Dtype::kInt8, GetParam()});
-  EXPECT_TRUE(argmax(a, 1, true, out).same_body(out));
+  EXPECT_TRUE(argmax(a, {.axes = 1, .keepdims = true, .out = out}).same_body(out));
   EXPECT_EQ(values(out), (V{1, 0}));
-  EXPECT_TRUE(a.argmin(1, true, out).same_body(out));
+  EXPECT_TRUE(a.argmin({.axes = 1, .keepdims = true, .out = out}).same_body(out));
   EXPECT_EQ(values(out), (V{0, 1}));
-  EXPECT_EQ(a.argmax(1, false, Dtype::kInt16).dtype(), Dtype::kInt16);
+  EXPECT_EQ(a.argmax({.axes = 1, .dtype = Dtype::kInt16}).dtype(), Dtype::kInt16);
   EXPECT_EQ(argmax(a, 1).dtype(), Dtype::kInt64);
-  EXPECT_THROW(argmax(a, 1, false, out), ShapeError);
-  EXPECT_THROW(argmax(a, 1, true, Out(out, out)), ValueError) << "takes no mask";
+  EXPECT_THROW(argmax(a, {.axes = 1, .out = out}), ShapeError);
+  EXPECT_THROW(argmax(a, {.axes = 1, .where = out}), ValueError) << "takes no mask";
 }
 
 // Host memory of a copy in the order asked for, with the elements of `a`.

@@ -23,9 +23,15 @@ class ReductionForms : public OnDevice {};
 // A number is no bool: {0, 1} cannot mean axis 0 with keepdims.
 static_assert(!std::is_constructible_v<YesNo, int>);
 static_assert(std::is_constructible_v<YesNo, bool>);
-static_assert(!std::is_constructible_v<ReduceOptions, Axes, int>);
-static_assert(std::is_constructible_v<ReduceOptions, int, bool>);
-static_assert(!std::is_convertible_v<bool, ReduceOptions>);
+static_assert(!std::is_constructible_v<ReduceAxes, Axes, int>);
+static_assert(std::is_constructible_v<ReduceAxes, int, bool>);
+static_assert(!std::is_convertible_v<bool, ReduceAxes>);
+static_assert(!std::is_convertible_v<bool, AxisList>);
+static_assert(!std::is_constructible_v<AxisList, int, bool>);
+// Options are given by name: nothing converts to them.
+static_assert(std::is_aggregate_v<ReduceOptions>);
+static_assert(!std::is_convertible_v<int, ReduceOptions>);
+static_assert(!std::is_convertible_v<Axes, ReduceOptions>);
 
 TEST_P(ReductionForms, NumbersInBracesAreAxes) {
   const Array a = counting({2, 3, 4});
@@ -62,6 +68,28 @@ TEST_P(ReductionForms, NoAxesAreAllAxes) {
   EXPECT_EQ(sum(a, none).item<double>(), 15);
   EXPECT_EQ(sum(a, {}).item<double>(), 15);
   EXPECT_EQ(sum(a, {0}).shape(), Shape{3});
+  EXPECT_EQ(sum(a, std::optional<int64_t>()).shape(), Shape{});
+  EXPECT_EQ(a.sum({}).shape(), Shape{});
+}
+
+// A Shape, a vector and an axis that may be left out name axes too, in every function that takes
+// them.
+TEST_P(ReductionForms, AxesInVariables) {
+  const Array a = counting({2, 1, 3});
+  const Axes axes{0, 2};
+  const std::vector<int> list{0, 2};
+  const std::optional<int64_t> one = 2;
+  EXPECT_EQ(sum(a, axes).shape(), Shape{1});
+  EXPECT_EQ(sum(a, list, true).shape(), (Shape{1, 1, 1}));
+  EXPECT_EQ(sum(a, {axes, true}).shape(), (Shape{1, 1, 1}));
+  EXPECT_EQ(sum(a, one).shape(), (Shape{2, 1}));
+  EXPECT_EQ(sum(a, {.axes = axes}).shape(), Shape{1});
+  EXPECT_EQ(argmax(a, one, true).shape(), (Shape{2, 1, 1}));
+  EXPECT_EQ(a.squeeze(1).shape(), (Shape{2, 3}));
+  EXPECT_EQ(squeeze(a, {1}).shape(), (Shape{2, 3}));
+  EXPECT_EQ(values(flip(a, {0, 2})), (V{5, 4, 3, 2, 1, 0}));
+  EXPECT_EQ(values(flip(a, list)), (V{5, 4, 3, 2, 1, 0}));
+  EXPECT_EQ(linalg::norm(a, {}, {0, 2}, true).shape(), (Shape{1, 1, 1}));
 }
 
 TEST_P(ReductionForms, ArgumentsByName) {
@@ -72,6 +100,37 @@ TEST_P(ReductionForms, ArgumentsByName) {
   EXPECT_EQ(mean(a, {.dtype = Dtype::kFloat32}).dtype(), Dtype::kFloat32);
   EXPECT_EQ(amax(a, {.where = a < 5, .initial = -1}).item<double>(), 4);
   EXPECT_EQ(var(counting({4}), {.axes = {0}}, 1).item<double>(), 5.0 / 3);
+  EXPECT_EQ(a.sum({.axes = 1, .dtype = Dtype::kFloat32}).dtype(), Dtype::kFloat32);
+  EXPECT_TRUE(a.max({.axes = {0, 1}, .keepdims = true, .out = out}).same_body(out));
+  EXPECT_EQ(median(a, {.axes = none, .keepdims = true}).shape(), (Shape{1, 1, 1}));
+  EXPECT_EQ(quantile(a, {0.5}, {.axes = 0, .keepdims = true}).shape(), (Shape{1, 1, 3, 4}));
+  EXPECT_EQ(average(a, a + 1, {.axes = 2}).shape(), (Shape{2, 3}));
+  EXPECT_EQ(nansum(a, {.axes = 2}).shape(), (Shape{2, 3}));
+}
+
+// A result of its own is no view, whatever its shape.
+TEST_P(ReductionForms, ResultsOwnTheirElements) {
+  const Array a = counting({2, 3, 4});
+  for (const bool keepdims : {false, true}) {
+    for (const Axes& axes : {Axes{}, Axes{1}, Axes{0, 2}}) {
+      const Array y = sum(a, axes, keepdims);
+      EXPECT_TRUE(y.flags().owndata);
+      EXPECT_TRUE(y.is_contiguous());
+      EXPECT_EQ(values(y.ravel()), values(y));
+      EXPECT_EQ(y.strides(), contiguous_strides(y.shape(), y.itemsize()));
+    }
+  }
+}
+
+TEST_P(ReductionForms, KeepdimsAndDdofAfterTheAxes) {
+  const Array a = numbers({1, 2, 3, 4, 5, 9}).reshape({2, 3});
+  EXPECT_EQ(sum(a, 1, true).shape(), (Shape{2, 1}));
+  EXPECT_EQ(median(a, {0, 1}, true).shape(), (Shape{1, 1}));
+  EXPECT_EQ(values(var(a, 1, 1)), (V{1, 7}));
+  EXPECT_EQ(values(var(a, 1, true, 1)), (V{1, 7}));
+  EXPECT_EQ(var(a, 1, true).shape(), (Shape{2, 1}));
+  EXPECT_EQ(values(a.std(1, 1))[0], 1);
+  EXPECT_EQ(values(nanvar(a, {1, true}, 1)), (V{1, 7}));
 }
 
 TEST_P(ReductionForms, WhereLeavesElementsOut) {
@@ -129,8 +188,9 @@ TEST_P(ReductionForms, MistakesAreNamed) {
   expect_contains(error_of<ValueError>([&] { mean(a, {.initial = 1}); }), {"mean", "initial"});
   expect_contains(error_of<ValueError>([&] { all(a, {.initial = 1}); }), {"all", "initial"});
   expect_contains(error_of<ValueError>([&] { ptp(a, {.where = mask}); }), {"ptp", "where"});
-  ReduceOptions masked;
-  masked.where = &mask;
+  const ReduceOptions masked{.where = mask};
+  expect_contains(error_of<ValueError>([&] { argmax(a, masked); }), {"argmax", "where"});
+  expect_contains(error_of<ValueError>([&] { argmin(a, {0, 1}); }), {"argmin", "one axis", "2"});
   expect_contains(error_of<ValueError>([&] { median(a, masked); }), {"median", "where"});
   expect_contains(error_of<ValueError>([&] { average(a, a, masked); }), {"average", "where"});
   const auto fused = fuse([&](Fused x) { return sum(x * 2, masked); });
@@ -139,11 +199,12 @@ TEST_P(ReductionForms, MistakesAreNamed) {
 
 TEST_P(ReductionForms, OutOfPositionsAndCounts) {
   const Array a = numbers({3, 1, 2, 0, 5, 4}).reshape({2, 3}), out = zeros({2}, {GetParam()});
-  argmax(a, 1, false, out);
+  argmax(a, {.axes = 1, .out = out});
   EXPECT_EQ(values(out), (V{0, 1}));
-  argmin(a, 1, false, out);
+  argmin(a, {.axes = 1, .out = out});
   EXPECT_EQ(values(out), (V{1, 0}));
-  expect_contains(error_of<ShapeError>([&] { argmin(a, 0, false, out); }), {"argmin", "(2,)"});
+  expect_contains(error_of<ShapeError>([&] { argmin(a, {.axes = 0, .out = out}); }),
+                  {"argmin", "(2,)"});
   EXPECT_EQ(values(count_nonzero(a, 0)), (V{1, 2, 2}));
   EXPECT_EQ(count_nonzero(a, {1, true}).shape(), (Shape{2, 1}));
   EXPECT_EQ(count_nonzero(a), 5);

@@ -76,7 +76,7 @@ TEST(CudaFusion, Reductions) {
                 y = remainder(whole_numbers({shape[2]}, Dtype::kFloat32), 2);
     for (const Axes& axes :
          {Axes{}, Axes{0}, Axes{1}, Axes{2}, Axes{0, 1}, Axes{1, 2}, Axes{0, 2}}) {
-      const ReduceOptions options(axes, axes.size() == 1);
+      const ReduceOptions options{.axes = axes, .keepdims = axes.size() == 1};
       const std::string what = message(shape, " over ", axes);
       check(
           what + ", sum", [&](auto p, auto q) { return sum(p * q + p, options); }, x, y);
@@ -92,8 +92,7 @@ TEST(CudaFusion, Reductions) {
         message(shape, " transposed"), [](auto p) { return sum(p * 2, 0); }, x.T());
   }
   const Array big = remainder(whole_numbers({1 << 22}, Dtype::kFloat16), 2);
-  ReduceOptions wide;
-  wide.dtype = Dtype::kFloat32;
+  const ReduceOptions wide{.dtype = Dtype::kFloat32};
   check(
       "all of a large array", [&](auto p) { return sum(p * p, wide); }, big);
 }
@@ -101,8 +100,7 @@ TEST(CudaFusion, Reductions) {
 // Read in runs of four, from an odd place on, and beside a number; what is left over at the end.
 TEST(CudaFusion, ReductionsOfRuns) {
   CATENA_NEEDS_GPUS(1);
-  ReduceOptions wide, rows(1);
-  wide.dtype = rows.dtype = Dtype::kFloat64;
+  const ReduceOptions wide{.dtype = Dtype::kFloat64}, rows{.axes = 1, .dtype = Dtype::kFloat64};
   const auto dot = [&](auto p, auto q, auto number) { return sum(p * number + q, wide); };
   const auto doubled = [&](auto p) { return sum(p + p, rows); };
   for (const Dtype dtype : {Dtype::kInt8, Dtype::kFloat16, Dtype::kFloat32, Dtype::kFloat64}) {
@@ -123,8 +121,7 @@ TEST(CudaFusion, ReductionsOfRuns) {
 
 TEST(CudaFusion, SumsOf16BitsDoNotRoundWiderValues) {
   CATENA_NEEDS_GPUS(1);
-  ReduceOptions narrow;
-  narrow.dtype = Dtype::kFloat16;
+  const ReduceOptions narrow{.dtype = Dtype::kFloat16};
   const Array x = full({2000}, 1.0004f, Dtype::kFloat32).to(kGpu);
   EXPECT_EQ(fuse([&](Fused p) { return sum(p * 1.f, narrow); })(x).item<float>(), 2001);
 }

@@ -50,7 +50,7 @@ const std::vector<Method> kMethods = {
     METHOD(sum(-1, true), sum(x, -1, true)),
     METHOD(sum({{0, 2}, true}), sum(x, {0, 2}, true)),
     METHOD(mean(1), mean(x, 1)),
-    METHOD(mean({none, true}), mean(x, {}, true)),
+    METHOD(mean({none, true}), mean(x, none, true)),
     METHOD(max(0), max(x, 0)),
     METHOD(max({0, 2}), max(x, {0, 2})),
     METHOD(min(2, true), min(x, 2, true)),

@@ -13,7 +13,7 @@ namespace catena::oracle {
 namespace {
 
 ReduceOptions options_of(const Call& c) {
-  return ReduceOptions(c.dims("axis"), c.flag("keepdims"));
+  return {.axes = c.dims("axis"), .keepdims = c.flag("keepdims")};
 }
 
 std::string name_of(const Call& c) { return c.parameter("name").text; }
@@ -29,7 +29,7 @@ std::vector<int64_t> list_of(const Call& c, const char* name) {
 
 Results masked_reduction(const Call& c) {
   ReduceOptions options = options_of(c);
-  if (c.count() > 1) options.where = &c.array(1);
+  if (c.count() > 1) options.where = c.array(1);
   if (c.has("initial")) options.initial = c.integer("initial");
   const Array& x = c.array(0);
   const std::string name = name_of(c);

@@ -7,9 +7,19 @@ namespace catena::oracle {
 namespace {
 
 ReduceOptions options_of(const Call& c) {
-  ReduceOptions options(c.dims("axis"), c.flag("keepdims"));
-  options.dtype = c.dtype();
-  options.out = c.out_array();
+  ReduceOptions options{.keepdims = c.flag("keepdims"), .dtype = c.dtype()};
+  if (const Array* out = c.out_array()) options.out = *out;
+  return options;
+}
+// Of a reduction over `axis`, and of one along it.
+ReduceOptions over_axes(const Call& c) {
+  ReduceOptions options = options_of(c);
+  options.axes = c.dims("axis");
+  return options;
+}
+ReduceOptions along_axis(const Call& c) {
+  ReduceOptions options = options_of(c);
+  options.axes = c.optional_integer("axis");
   return options;
 }
 
@@ -17,7 +27,7 @@ ReduceOptions options_of(const Call& c) {
 
 void add_reduction(Routines& r) {
 #define CATENA_REDUCTION(name) \
-  r[#name] = [](const Call& c) { return Results{catena::name(c.array(0), options_of(c))}; };
+  r[#name] = [](const Call& c) { return Results{catena::name(c.array(0), over_axes(c))}; };
   CATENA_REDUCTION(sum)
   CATENA_REDUCTION(prod)
   CATENA_REDUCTION(mean)
@@ -27,21 +37,13 @@ void add_reduction(Routines& r) {
   CATENA_REDUCTION(any)
 #undef CATENA_REDUCTION
   r["var"] = [](const Call& c) {
-    return Results{var(c.array(0), options_of(c), c.integer("ddof", 0))};
+    return Results{var(c.array(0), over_axes(c), c.integer("ddof", 0))};
   };
   r["std"] = [](const Call& c) {
-    return Results{catena::std(c.array(0), options_of(c), c.integer("ddof", 0))};
+    return Results{catena::std(c.array(0), over_axes(c), c.integer("ddof", 0))};
   };
-  r["argmax"] = [](const Call& c) {
-    if (c.has("dtype") || c.has("out"))
-      return Results{argmax(c.array(0), c.optional_integer("axis"), c.flag("keepdims"), c.out())};
-    return Results{argmax(c.array(0), c.optional_integer("axis"), c.flag("keepdims"))};
-  };
-  r["argmin"] = [](const Call& c) {
-    if (c.has("dtype") || c.has("out"))
-      return Results{argmin(c.array(0), c.optional_integer("axis"), c.flag("keepdims"), c.out())};
-    return Results{argmin(c.array(0), c.optional_integer("axis"), c.flag("keepdims"))};
-  };
+  r["argmax"] = [](const Call& c) { return Results{argmax(c.array(0), along_axis(c))}; };
+  r["argmin"] = [](const Call& c) { return Results{argmin(c.array(0), along_axis(c))}; };
   r["count_nonzero"] = [](const Call& c) {
     return Results{scalar_array(count_nonzero(c.array(0)))};
   };

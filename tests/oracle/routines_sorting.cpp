@@ -7,7 +7,7 @@ namespace catena::oracle {
 namespace {
 
 ReduceOptions options_of(const Call& c) {
-  return ReduceOptions(c.dims("axis"), c.flag("keepdims"));
+  return {.axes = c.dims("axis"), .keepdims = c.flag("keepdims")};
 }
 
 std::vector<double> reals(const Value& value) {

@@ -1,4 +1,4 @@
-// How a caller names axes: of a reduction ReduceAxes, of one axis an integer that is not a bool.
+// How a caller names axes: one convention for reductions and all other functions that take a list.
 #pragma once
 
 #include <concepts>
@@ -8,6 +8,9 @@
 #include "catena/core/shape.h"
 
 namespace catena {
+
+// "Nothing", for an axis, a bound of a Slice, or another optional argument: all axes, the default.
+inline constexpr std::nullopt_t none = std::nullopt;
 
 // A yes or no that takes bools alone: a number in its place is a mistake.
 class YesNo {
@@ -24,25 +27,38 @@ class YesNo {
 template <class T>
 concept AxisNumber = std::integral<T> && !std::same_as<T, bool>;
 
+// Axes; negative ones count from the end. In the place of one:
+//   nothing, {} or none   no axes, which most functions take for all
+//   0                     one axis
+//   {0, 1}, a Shape, a std::vector of integers   several
+class AxisList : public Axes {
+ public:
+  AxisList() = default;
+  AxisList(std::nullopt_t) {}
+  template <AxisNumber... T>
+  requires(sizeof...(T) > 0) AxisList(T... axes) : Axes{static_cast<int64_t>(axes)...} {}
+  // An axis that may be left out. A template, for a number would fit this and the one above.
+  template <std::same_as<std::optional<int64_t>> T>
+  AxisList(const T& axis) {
+    if (axis) push_back(*axis);
+  }
+  template <class T>
+  requires std::convertible_to<const T&, Axes> AxisList(const T& axes) : Axes(axes) {}
+};
+
 // The axes that a reduction of arrays or variables removes, and whether they stay with extent 1
 // (keepdims). In the place of one:
-//   nothing, {} or none   all axes
-//   0                     one axis; negative ones count from the end
-//   {0, 1}                several
-//   {0, true}, {{0, 1}, true}, {none, true}   with keepdims
+//   an AxisList                                its axes; none are all
+//   {0, true}, {{0, 1}, true}, {none, true}    with keepdims
 struct ReduceAxes {
-  Axes axes;              // empty: all
+  AxisList axes;          // empty: all
   bool keepdims = false;  // whether the axes stay, with extent 1
 
-  ReduceAxes() = default;
-  template <AxisNumber T>
-  ReduceAxes(T axis, YesNo keep = false) : axes{static_cast<int64_t>(axis)}, keepdims(keep) {}
-  template <AxisNumber T, AxisNumber U, AxisNumber... More>
-  ReduceAxes(T first, U second, More... more)
-      : axes{static_cast<int64_t>(first), static_cast<int64_t>(second),
-             static_cast<int64_t>(more)...} {}
-  ReduceAxes(Axes list, YesNo keep = false) : axes(std::move(list)), keepdims(keep) {}
-  ReduceAxes(std::nullopt_t, YesNo keep = false) : keepdims(keep) {}
+  template <AxisNumber... T>
+  requires(sizeof...(T) > 0) ReduceAxes(T... list) : axes(list...) {}
+  template <class T>
+  requires std::constructible_from<AxisList, const T&> ReduceAxes(const T& list) : axes(list) {}
+  ReduceAxes(AxisList list, YesNo keep = false) : axes(std::move(list)), keepdims(keep) {}
 };
 
 }  // namespace catena

@@ -156,17 +156,15 @@ class ReductionKernel {
   ReductionKernel& operator=(const ReductionKernel&) = default;
 
   // One input over the given axes (empty: all).
-  Array operator()(const Operand& input, const Axes& axes = {}, bool keepdims = false) const {
+  Array operator()(const Operand& input, const AxisList& axes = none,
+                   YesNo keepdims = false) const {
     return call({input}, axes, keepdims);
-  }
-  Array operator()(const Operand& input, int64_t axis, bool keepdims = false) const {
-    return call({input}, Axes{axis}, keepdims);
   }
   // All inputs; those that are not raw are broadcast together. With a raw input the reduced axes
   // must be the leading ones, so that _j is its C-order index. `out` receives the result of a
   // kernel with one output. ValueError, DtypeError, ShapeError, DeviceError.
-  KernelOutputs call(const std::vector<Operand>& inputs, const Axes& axes = {},
-                     bool keepdims = false, const Out& out = {}) const;
+  KernelOutputs call(const std::vector<Operand>& inputs, const AxisList& axes = none,
+                     YesNo keepdims = false, const Out& out = {}) const;
 
   // The same kernel with lambdas for arrays of a CPU; one set for each list of dtypes. `map` takes
   // the inputs by value and gives an accumulator (of identity's type), `fold` joins two, `post`
@@ -237,10 +235,10 @@ requires(sizeof...(A) >= 2 &&
 //
 //   Array dots = reduce({x, y}, 0.0, [](float a, float b) { return double(a) * b; },
 //                       [](double a, double b) { return a + b; },
-//                       [](double a) { return float(a); }, Axes{1});
+//                       [](double a) { return float(a); }, 1);
 template <class A, class Map, class Fold, class Post>
 KernelOutputs reduce(const std::vector<Operand>& arrays, A identity, Map map, Fold fold, Post post,
-                     const Axes& axes = {}, bool keepdims = false) {
+                     const AxisList& axes = none, YesNo keepdims = false) {
   return ReductionKernel::of_host(detail::make_host_reduction(identity, std::move(map),
                                                               std::move(fold), std::move(post)),
                                   "reduce")

@@ -66,12 +66,8 @@ struct NormOrder {
 // smallest magnitude. Two axes (or a 2-d array): "fro"; +-1 and +-infinity, the largest or smallest
 // sum of magnitudes of a column or row. The 2-norm and nuclear norm of matrices need a
 // decomposition, which is not there (ValueError). Integers give float64.
-Array norm(const Array& x, const NormOrder& order = {}, const Axes& axes = {},
-           bool keepdims = false);
-template <AxisNumber T>
-Array norm(const Array& x, const NormOrder& order, T axis, bool keepdims = false) {
-  return norm(x, order, Axes{static_cast<int64_t>(axis)}, keepdims);
-}
+Array norm(const Array& x, const NormOrder& order = {}, const AxisList& axes = none,
+           YesNo keepdims = false);
 
 }  // namespace linalg
 

@@ -23,11 +23,7 @@ Array moveaxis(const Array& a, int64_t source, int64_t destination);
 // Each axis of `sources` to the place of the same number in `destinations`; the others keep their
 // order. ValueError for lists of different lengths and for an axis twice.
 Array moveaxis(const Array& a, const Axes& sources, const Axes& destinations);
-Array squeeze(const Array& a, const Axes& axes = {});
-template <AxisNumber T>
-Array squeeze(const Array& a, T axis) {
-  return squeeze(a, Axes{static_cast<int64_t>(axis)});
-}
+Array squeeze(const Array& a, const AxisList& axes = none);
 template <std::integral T>
 Array expand_dims(const Array& a, T axis) {
   return a.expand_dims(static_cast<int64_t>(axis));
@@ -190,11 +186,7 @@ Array roll(const Array& a, int64_t shift, int64_t axis);
 Array roll(const Array& a, int64_t shift);  // the flattened array, in its old shape
 // Each axis by its shift; shifts of an axis given twice add up.
 Array roll(const Array& a, const Axes& shifts, const Axes& axes);
-Array flip(const Array& a, const Axes& axes = {});
-template <AxisNumber T>
-Array flip(const Array& a, T axis) {
-  return flip(a, Axes{static_cast<int64_t>(axis)});
-}
+Array flip(const Array& a, const AxisList& axes = none);
 Array flipud(const Array& a);
 Array fliplr(const Array& a);
 // By quarter turns (one without a number) from the first towards the second of two axes.

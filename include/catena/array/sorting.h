@@ -77,38 +77,43 @@ enum class QuantileMethod : uint8_t {
   kMidpoint,  // their mean
 };
 
-// Order statistics over the given axes (none given: all), keepdims as in other reductions. Floats
-// keep their dtype, integers give float64; `options.dtype` chooses another float to compute in,
-// `options.out` receives the result (shape checked, cast). A slice with a NaN gives NaN.
+// Which quantiles: a number, a list {0.25, 0.75}, or an array. Lists and arrays give their shape to
+// the first axes of the result.
+class Quantiles {
+ public:
+  template <class T>
+  requires std::is_arithmetic_v<T> Quantiles(T q) : list_{static_cast<double>(q)} {}
+  Quantiles(std::initializer_list<double> q) : Quantiles(std::vector<double>(q)) {}
+  Quantiles(std::vector<double> q) : shape_{static_cast<int64_t>(q.size())}, list_(std::move(q)) {}
+  Quantiles(const Array& q) : array_(q) {}
+
+  // Their shape, 0-d for a number, and all of them in C order. Reading an array waits for a GPU.
+  Shape shape() const { return array_ ? array_->shape() : shape_; }
+  std::vector<double> values() const;
+
+ private:
+  std::optional<Array> array_;
+  Shape shape_;  // of the list
+  std::vector<double> list_;
+};
+
+// Order statistics over the given axes (none given: all), with the two forms of other reductions.
+// Floats keep their dtype, integers give float64; `dtype` of the options chooses another float to
+// compute in, `out` receives the result (shape checked, cast). A slice with a NaN gives NaN.
 // The middle element, or the mean of the two; NaN for an empty slice. bool counts as 0 and 1.
-Array median(const Array& a, const ReduceOptions& options = {});
+Array median(const Array& a, const ReduceAxes& axes = none, YesNo keepdims = false);
+Array median(const Array& a, const ReduceOptions& options);
 // The q-quantile, q of [0, 1] (ValueError otherwise), by linear interpolation between the elements
 // around position q (n - 1), or by another method; NumPy's formula, so an infinite neighbour of
-// weight 0 gives NaN. The list form has the results along a new first axis, the form with an array
-// (which is read: waits once for a GPU) along new first axes of its shape. An empty slice is a
-// ValueError, bool a DtypeError.
-Array quantile(const Array& a, double q, const ReduceOptions& options = {},
+// weight 0 gives NaN. An empty slice is a ValueError, bool a DtypeError.
+Array quantile(const Array& a, const Quantiles& q, const ReduceAxes& axes = none,
                QuantileMethod method = QuantileMethod::kLinear);
-Array quantile(const Array& a, const std::vector<double>& q, const ReduceOptions& options = {},
-               QuantileMethod method = QuantileMethod::kLinear);
-inline Array quantile(const Array& a, std::initializer_list<double> q,
-                      const ReduceOptions& options = {},
-                      QuantileMethod method = QuantileMethod::kLinear) {
-  return quantile(a, std::vector<double>(q), options, method);
-}
-Array quantile(const Array& a, const Array& q, const ReduceOptions& options = {},
+Array quantile(const Array& a, const Quantiles& q, const ReduceOptions& options,
                QuantileMethod method = QuantileMethod::kLinear);
 // The same with q of [0, 100].
-Array percentile(const Array& a, double q, const ReduceOptions& options = {},
+Array percentile(const Array& a, const Quantiles& q, const ReduceAxes& axes = none,
                  QuantileMethod method = QuantileMethod::kLinear);
-Array percentile(const Array& a, const std::vector<double>& q, const ReduceOptions& options = {},
-                 QuantileMethod method = QuantileMethod::kLinear);
-inline Array percentile(const Array& a, std::initializer_list<double> q,
-                        const ReduceOptions& options = {},
-                        QuantileMethod method = QuantileMethod::kLinear) {
-  return percentile(a, std::vector<double>(q), options, method);
-}
-Array percentile(const Array& a, const Array& q, const ReduceOptions& options = {},
+Array percentile(const Array& a, const Quantiles& q, const ReduceOptions& options,
                  QuantileMethod method = QuantileMethod::kLinear);
 
 }  // namespace catena

@@ -15,35 +15,38 @@
 namespace catena {
 
 // var and std of the elements that are not NaN; NaN for a slice with at most `ddof` of them.
-Array nanvar(const Array& a, const ReduceOptions& options = {}, int64_t ddof = 0);
-Array nanstd(const Array& a, const ReduceOptions& options = {}, int64_t ddof = 0);
+Array nanvar(const Array& a, const ReduceAxes& axes = none, YesNo keepdims = false,
+             int64_t ddof = 0);
+Array nanvar(const Array& a, const ReduceOptions& options, int64_t ddof = 0);
+template <AxisNumber T>
+Array nanvar(const Array& a, const ReduceAxes& axes, T ddof) {
+  return nanvar(a, axes, false, static_cast<int64_t>(ddof));
+}
+Array nanstd(const Array& a, const ReduceAxes& axes = none, YesNo keepdims = false,
+             int64_t ddof = 0);
+Array nanstd(const Array& a, const ReduceOptions& options, int64_t ddof = 0);
+template <AxisNumber T>
+Array nanstd(const Array& a, const ReduceAxes& axes, T ddof) {
+  return nanstd(a, axes, false, static_cast<int64_t>(ddof));
+}
 
 // median, quantile and percentile of the elements that are not NaN; NaN for a slice without any.
 // Dtypes and options as there.
-Array nanmedian(const Array& a, const ReduceOptions& options = {});
-Array nanquantile(const Array& a, double q, const ReduceOptions& options = {},
+Array nanmedian(const Array& a, const ReduceAxes& axes = none, YesNo keepdims = false);
+Array nanmedian(const Array& a, const ReduceOptions& options);
+Array nanquantile(const Array& a, const Quantiles& q, const ReduceAxes& axes = none,
                   QuantileMethod method = QuantileMethod::kLinear);
-Array nanquantile(const Array& a, const std::vector<double>& q, const ReduceOptions& options = {},
+Array nanquantile(const Array& a, const Quantiles& q, const ReduceOptions& options,
                   QuantileMethod method = QuantileMethod::kLinear);
-inline Array nanquantile(const Array& a, std::initializer_list<double> q,
-                         const ReduceOptions& options = {},
-                         QuantileMethod method = QuantileMethod::kLinear) {
-  return nanquantile(a, std::vector<double>(q), options, method);
-}
-Array nanpercentile(const Array& a, double q, const ReduceOptions& options = {},
+Array nanpercentile(const Array& a, const Quantiles& q, const ReduceAxes& axes = none,
                     QuantileMethod method = QuantileMethod::kLinear);
-Array nanpercentile(const Array& a, const std::vector<double>& q, const ReduceOptions& options = {},
+Array nanpercentile(const Array& a, const Quantiles& q, const ReduceOptions& options,
                     QuantileMethod method = QuantileMethod::kLinear);
-inline Array nanpercentile(const Array& a, std::initializer_list<double> q,
-                           const ReduceOptions& options = {},
-                           QuantileMethod method = QuantileMethod::kLinear) {
-  return nanpercentile(a, std::vector<double>(q), options, method);
-}
 
 // argmax and argmin that pass NaN over. ValueError for a slice of nothing but NaN: waits once for a
 // GPU when the dtype is a float.
-Array nanargmax(const Array& a, std::optional<int64_t> axis = {}, YesNo keepdims = false);
-Array nanargmin(const Array& a, std::optional<int64_t> axis = {}, YesNo keepdims = false);
+Array nanargmax(const Array& a, const ReduceAxes& axes = none, YesNo keepdims = false);
+Array nanargmin(const Array& a, const ReduceAxes& axes = none, YesNo keepdims = false);
 
 // cumsum and cumprod with NaN as 0 and as 1.
 Array nancumsum(const Array& a, std::optional<int64_t> axis = {}, std::optional<Dtype> dtype = {});

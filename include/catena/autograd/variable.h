@@ -155,16 +155,16 @@ class Variable {
   Variable transpose(const Axes& axes = {}) const;  // empty: reversed
   Variable T() const { return transpose(); }
   Variable swapaxes(int64_t axis1, int64_t axis2) const;
-  Variable squeeze(const Axes& axes = {}) const;  // empty: all of extent 1
+  Variable squeeze(const AxisList& axes = none) const;  // none: all of extent 1
   Variable expand_dims(int64_t axis) const;
   Variable broadcast_to(const Shape& shape) const;
   Variable astype(Dtype dtype) const;
   // On another device; the gradient comes back to where this variable is.
   Variable to(Device device) const;
-  Variable sum(const ReduceAxes& axes = {}, YesNo keepdims = false) const;
-  Variable mean(const ReduceAxes& axes = {}, YesNo keepdims = false) const;
-  Variable max(const ReduceAxes& axes = {}, YesNo keepdims = false) const;
-  Variable min(const ReduceAxes& axes = {}, YesNo keepdims = false) const;
+  Variable sum(const ReduceAxes& axes = none, YesNo keepdims = false) const;
+  Variable mean(const ReduceAxes& axes = none, YesNo keepdims = false) const;
+  Variable max(const ReduceAxes& axes = none, YesNo keepdims = false) const;
+  Variable min(const ReduceAxes& axes = none, YesNo keepdims = false) const;
   Variable clip(const Operand& low, const Operand& high) const;
 
   // "(2, 5), float32"; the dtype alone for 0-d: the caption in drawings of the graph.

@@ -43,9 +43,8 @@ Array packbits(const Array& a, std::optional<int64_t> axis, BitOrder order) {
   shape.back() = bytes;
   shape.push_back(8);
   const Array bits = lengthened(lines, bytes * 8).reshape(shape).astype(Dtype::kUInt8);
-  ReduceOptions last(-1);
-  last.dtype = Dtype::kUInt8;
-  return from_end(sum(left_shift(bits, places(a.device(), order)), last), axis);
+  return from_end(
+      sum(left_shift(bits, places(a.device(), order)), {.axes = -1, .dtype = Dtype::kUInt8}), axis);
 }
 
 Array unpackbits(const Array& a, std::optional<int64_t> axis, std::optional<int64_t> count,

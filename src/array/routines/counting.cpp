@@ -22,11 +22,8 @@ std::pair<Scalar, Scalar> extremes(const Array& a) {
   refuse_capture(a);
   const Array both = empty({2}, {a.dtype(), a.device()});
   const Array low = both[0], high = both[1];
-  ReduceOptions to_low, to_high;
-  to_low.out = &low;
-  to_high.out = &high;
-  amin(a, to_low);
-  amax(a, to_high);
+  amin(a, {.out = low});
+  amax(a, {.out = high});
   const Array host = both.to_cpu();
   return {host[0].item(), host[1].item()};
 }

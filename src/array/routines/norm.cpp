@@ -9,23 +9,22 @@
 namespace catena::linalg {
 namespace {
 
-Array euclidean(const Array& x, const Axes& axes, bool keepdims) {
+Array euclidean(const Array& x, const ReduceAxes& axes) {
   // Squares of 16-bit floats would leave their range: added up as float32.
-  ReduceOptions options(axes, keepdims);
   const bool narrow = x.itemsize() == 2;
   const Array wide = narrow ? x.astype(Dtype::kFloat32) : x;
-  const Array result = sqrt(sum(square(wide), options));
+  const Array result = sqrt(sum(square(wide), axes));
   return narrow ? result.astype(x.dtype()) : result;
 }
 
 Array vector_norm(const Array& x, double p, int64_t axis, bool keepdims) {
-  const ReduceOptions options(axis, keepdims);
-  if (p == 2) return euclidean(x, {axis}, keepdims);
+  const ReduceAxes axes(axis, keepdims);
+  if (p == 2) return euclidean(x, axes);
   const Array magnitude = absolute(x);
-  if (std::isinf(p)) return p > 0 ? amax(magnitude, options) : amin(magnitude, options);
-  if (p == 0) return sum(not_equal(x, 0), options).astype(x.dtype());
-  if (p == 1) return sum(magnitude, options);
-  return power(sum(power(magnitude, p), options), 1 / p);
+  if (std::isinf(p)) return p > 0 ? amax(magnitude, axes) : amin(magnitude, axes);
+  if (p == 0) return sum(not_equal(x, 0), axes).astype(x.dtype());
+  if (p == 1) return sum(magnitude, axes);
+  return power(sum(power(magnitude, p), axes), 1 / p);
 }
 
 Array matrix_norm(const Array& x, double p, int64_t rows, int64_t columns, bool keepdims) {
@@ -33,9 +32,9 @@ Array matrix_norm(const Array& x, double p, int64_t rows, int64_t columns, bool 
   CATENA_CHECK(ValueError, by_column || std::isinf(p), "order ", p,
                " of a matrix is not there; expected none, \"fro\", 1, -1 or an infinity");
   // The sums keep their axis, so that the other keeps its number.
-  const Array sums = sum(absolute(x), ReduceOptions(by_column ? rows : columns, true));
-  const ReduceOptions options(Axes{rows, columns}, keepdims);
-  return p > 0 ? amax(sums, options) : amin(sums, options);
+  const Array sums = sum(absolute(x), by_column ? rows : columns, true);
+  const ReduceAxes axes({rows, columns}, keepdims);
+  return p > 0 ? amax(sums, axes) : amin(sums, axes);
 }
 
 }  // namespace
@@ -46,10 +45,10 @@ NormOrder::NormOrder(const char* name) : kind(kFrobenius) {
                "'; expected \"fro\" or a number");
 }
 
-Array norm(const Array& a, const NormOrder& order, const Axes& given, bool keepdims) {
+Array norm(const Array& a, const NormOrder& order, const AxisList& given, YesNo keepdims) {
   const EntryScope call("linalg::norm");
   const Array x = is_float(a.dtype()) ? a : a.astype(Dtype::kFloat64);
-  if (order.kind == NormOrder::kDefault) return euclidean(x, given, keepdims);
+  if (order.kind == NormOrder::kDefault) return euclidean(x, {given, keepdims});
   Axes axes = given;
   if (axes.empty()) {
     for (int d = 0; d < x.ndim(); ++d) axes.push_back(d);
@@ -60,7 +59,7 @@ Array norm(const Array& a, const NormOrder& order, const Axes& given, bool keepd
                a.shape());
   if (axes.size() == 2) {
     CATENA_CHECK(ValueError, axes[0] != axes[1], "axis ", axes[0], " is given twice");
-    if (order.kind == NormOrder::kFrobenius) return euclidean(x, axes, keepdims);
+    if (order.kind == NormOrder::kFrobenius) return euclidean(x, {axes, keepdims});
     return matrix_norm(x, order.p, axes[0], axes[1], keepdims);
   }
   CATENA_CHECK(ValueError, order.kind == NormOrder::kNumber,

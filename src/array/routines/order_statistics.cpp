@@ -98,9 +98,10 @@ Array interpolate(const Array& table, const std::vector<int64_t>& ranks, Place p
   return t < 0.5 ? add(a, multiply(step, t)) : subtract(b, multiply(step, 1 - t));
 }
 
-Array quantiles(const Array& a, const std::vector<double>& q, double scale,
-                const ReduceOptions& options, QuantileMethod method, const Shape& lead) {
+Array quantiles(const Array& a, const Quantiles& asked, double scale, const ReduceOptions& options,
+                QuantileMethod method) {
   check_defined(a);
+  const std::vector<double> q = asked.values();
   CATENA_CHECK(DtypeError, a.dtype() != Dtype::kBool,
                "elements of bool cannot be interpolated; convert them with astype");
   const Slices slices(a, options);
@@ -116,6 +117,7 @@ Array quantiles(const Array& a, const std::vector<double>& q, double scale,
   }
   sort_ranks(ranks);
   Shape shape = slices.result;
+  const Shape lead = asked.shape();
   shape.insert(shape.begin(), lead.begin(), lead.end());
   const Array results =
       empty({static_cast<int64_t>(q.size()), rows}, {slices.input.dtype(), a.device()});
@@ -130,6 +132,12 @@ Array quantiles(const Array& a, const std::vector<double>& q, double scale,
 }
 
 }  // namespace
+
+std::vector<double> Quantiles::values() const {
+  if (!array_) return list_;
+  refuse_capture(*array_);
+  return array_->to_vector<double>();
+}
 
 Array median(const Array& a, const ReduceOptions& options) {
   const EntryScope call("median");
@@ -185,15 +193,17 @@ Array number_quantile(const NumberRows& rows, double q, QuantileMethod method) {
   return where(equal(rows.count, 0), std::numeric_limits<double>::quiet_NaN(), value);
 }
 
-Array number_quantiles(const Array& a, const std::vector<double>& q, double scale,
-                       const ReduceOptions& options, QuantileMethod method, const Shape& lead) {
+Array number_quantiles(const Array& a, const Quantiles& asked, double scale,
+                       const ReduceOptions& options, QuantileMethod method) {
   check_defined(a);
+  const std::vector<double> q = asked.values();
   CATENA_CHECK(DtypeError, a.dtype() != Dtype::kBool,
                "elements of bool cannot be interpolated; convert them with astype");
   const Slices slices(a, options);
   const Dtype dtype = slices.input.dtype();
   const int64_t rows = slices.input.shape()[0];
   Shape shape = slices.result;
+  const Shape lead = asked.shape();
   shape.insert(shape.begin(), lead.begin(), lead.end());
   const Array results = full({int64_t(q.size()), rows, 1}, std::numeric_limits<double>::quiet_NaN(),
                              {dtype, a.device()});
@@ -225,38 +235,50 @@ Array nanmedian(const Array& a, const ReduceOptions& options) {
   return deliver(where(equal(rows.count, 0), nan, value), slices.result, options);
 }
 
-#define CATENA_NAN_QUANTILE(name, scale)                                                      \
-  Array name(const Array& a, double q, const ReduceOptions& options, QuantileMethod method) { \
-    const EntryScope call(#name);                                                             \
-    return number_quantiles(a, {q}, scale, options, method, {});                              \
-  }                                                                                           \
-  Array name(const Array& a, const std::vector<double>& q, const ReduceOptions& options,      \
-             QuantileMethod method) {                                                         \
-    const EntryScope call(#name);                                                             \
-    return number_quantiles(a, q, scale, options, method, {static_cast<int64_t>(q.size())});  \
-  }
-CATENA_NAN_QUANTILE(nanquantile, 1)
-CATENA_NAN_QUANTILE(nanpercentile, 100)
-#undef CATENA_NAN_QUANTILE
+Array quantile(const Array& a, const Quantiles& q, const ReduceOptions& options,
+               QuantileMethod method) {
+  const EntryScope call("quantile");
+  return quantiles(a, q, 1, options, method);
+}
+Array quantile(const Array& a, const Quantiles& q, const ReduceAxes& axes, QuantileMethod method) {
+  return quantile(a, q, ReduceOptions::over(axes), method);
+}
 
-#define CATENA_QUANTILE(name, scale)                                                          \
-  Array name(const Array& a, double q, const ReduceOptions& options, QuantileMethod method) { \
-    const EntryScope call(#name);                                                             \
-    return quantiles(a, {q}, scale, options, method, {});                                     \
-  }                                                                                           \
-  Array name(const Array& a, const std::vector<double>& q, const ReduceOptions& options,      \
-             QuantileMethod method) {                                                         \
-    const EntryScope call(#name);                                                             \
-    return quantiles(a, q, scale, options, method, {static_cast<int64_t>(q.size())});         \
-  }                                                                                           \
-  Array name(const Array& a, const Array& q, const ReduceOptions& options,                    \
-             QuantileMethod method) {                                                         \
-    const EntryScope call(#name);                                                             \
-    refuse_capture(q);                                                                        \
-    return quantiles(a, q.to_vector<double>(), scale, options, method, q.shape());            \
-  }
-CATENA_QUANTILE(quantile, 1)
-CATENA_QUANTILE(percentile, 100)
-#undef CATENA_QUANTILE
+Array percentile(const Array& a, const Quantiles& q, const ReduceOptions& options,
+                 QuantileMethod method) {
+  const EntryScope call("percentile");
+  return quantiles(a, q, 100, options, method);
+}
+Array percentile(const Array& a, const Quantiles& q, const ReduceAxes& axes,
+                 QuantileMethod method) {
+  return percentile(a, q, ReduceOptions::over(axes), method);
+}
+
+Array nanquantile(const Array& a, const Quantiles& q, const ReduceOptions& options,
+                  QuantileMethod method) {
+  const EntryScope call("nanquantile");
+  return number_quantiles(a, q, 1, options, method);
+}
+Array nanquantile(const Array& a, const Quantiles& q, const ReduceAxes& axes,
+                  QuantileMethod method) {
+  return nanquantile(a, q, ReduceOptions::over(axes), method);
+}
+
+Array nanpercentile(const Array& a, const Quantiles& q, const ReduceOptions& options,
+                    QuantileMethod method) {
+  const EntryScope call("nanpercentile");
+  return number_quantiles(a, q, 100, options, method);
+}
+Array nanpercentile(const Array& a, const Quantiles& q, const ReduceAxes& axes,
+                    QuantileMethod method) {
+  return nanpercentile(a, q, ReduceOptions::over(axes), method);
+}
+
+Array median(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
+  return median(a, ReduceOptions::over(axes, keepdims));
+}
+Array nanmedian(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
+  return nanmedian(a, ReduceOptions::over(axes, keepdims));
+}
 
 }  // namespace catena

@@ -177,7 +177,7 @@ Array RandomState::dirichlet(const Shape& shape, const Array& alpha, const Array
   Shape wide = shape;
   wide.push_back(alpha.size());
   const Array logs = checked_gamma(*this, "alphas above 0", alpha, wide).logarithm().reshape(wide);
-  const ReduceOptions rows(-1, true);
+  const ReduceAxes rows(-1, true);
   const Array parts = exp(logs - amax(logs, rows));
   return (parts / sum(parts, rows)).astype(dtype, false);
 }

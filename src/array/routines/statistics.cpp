@@ -20,9 +20,10 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 // The elements that are numbers, among those of options.where.
 Array numbers_of(const Array& a, const ReduceOptions& options) {
   const Array numbers = logical_not(isnan(a));
-  CATENA_CHECK(DtypeError, !options.where || options.where->dtype() == Dtype::kBool,
-               "expected a bool array as `where`, got ", options.where->dtype());
-  return options.where ? logical_and(numbers, *options.where) : numbers;
+  if (!options.where.defined()) return numbers;
+  CATENA_CHECK(DtypeError, options.where.dtype() == Dtype::kBool,
+               "expected a bool array as `where`, got ", options.where.dtype());
+  return logical_and(numbers, options.where);
 }
 
 using Spread = Array (*)(const Array&, const ReduceOptions&, int64_t);
@@ -32,23 +33,23 @@ Array spread(Spread function, const Array& a, const ReduceOptions& options, int6
   refuse_initial(options);
   if (!is_float(a.dtype())) return function(a, options, ddof);
   const Array numbers = numbers_of(a, options);
-  ReduceOptions inner(options.axes, options.keepdims);
+  ReduceOptions inner{.axes = options.axes, .keepdims = options.keepdims};
+  const Array count = sum(numbers, inner);
   inner.dtype = options.dtype;
-  inner.where = &numbers;
+  inner.where = numbers;
   const Array result = function(a, inner, ddof);
-  const Array count = sum(numbers, ReduceOptions(options.axes, options.keepdims));
   return result_into(where(less_equal(count, ddof), kNan, result), options.out);
 }
 
-Array arg_extreme(bool maximum, const Array& a, std::optional<int64_t> axis, bool keepdims) {
-  if (!is_float(a.dtype())) return maximum ? argmax(a, axis, keepdims) : argmin(a, axis, keepdims);
+Array arg_extreme(bool maximum, const Array& a, const ReduceAxes& axes, bool keepdims) {
+  if (!is_float(a.dtype())) return maximum ? argmax(a, axes, keepdims) : argmin(a, axes, keepdims);
   const double last = std::numeric_limits<double>::infinity();
   const Array nan = isnan(a), x = where(nan, maximum ? -last : last, a);
   refuse_capture(a);
-  const Array empty = axis ? all(nan, *axis) : all(nan);
+  const Array empty = all(nan, axes);
   CATENA_CHECK(ValueError, a.size() == 0 || !any(empty).item<bool>(),
                "a slice holds nothing but NaN");
-  return maximum ? argmax(x, axis, keepdims) : argmin(x, axis, keepdims);
+  return maximum ? argmax(x, axes, keepdims) : argmin(x, axes, keepdims);
 }
 
 // Variables as rows, in float64.
@@ -92,13 +93,20 @@ Array nanstd(const Array& a, const ReduceOptions& options, int64_t ddof) {
   return spread(catena::std, a, options, ddof);
 }
 
-Array nanargmax(const Array& a, std::optional<int64_t> axis, YesNo keepdims) {
-  const EntryScope call("nanargmax");
-  return arg_extreme(true, a, axis, keepdims);
+Array nanvar(const Array& a, const ReduceAxes& axes, YesNo keepdims, int64_t ddof) {
+  return nanvar(a, ReduceOptions::over(axes, keepdims), ddof);
 }
-Array nanargmin(const Array& a, std::optional<int64_t> axis, YesNo keepdims) {
+Array nanstd(const Array& a, const ReduceAxes& axes, YesNo keepdims, int64_t ddof) {
+  return nanstd(a, ReduceOptions::over(axes, keepdims), ddof);
+}
+
+Array nanargmax(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
+  const EntryScope call("nanargmax");
+  return arg_extreme(true, a, axes, keepdims);
+}
+Array nanargmin(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
   const EntryScope call("nanargmin");
-  return arg_extreme(false, a, axis, keepdims);
+  return arg_extreme(false, a, axes, keepdims);
 }
 
 Array nancumsum(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype) {

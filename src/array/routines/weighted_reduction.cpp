@@ -33,7 +33,7 @@ Array without_nan(const Array& a, const Scalar& replacement) {
 // NaN where every element along the axes is NaN.
 Array mark_empty(const Array& a, const ReduceOptions& options, const Array& result) {
   ReduceOptions plain = options;
-  plain.out = nullptr;
+  plain.out = {};
   plain.dtype.reset();
   const Array empty = all(isnan(a), plain);
   const Array marked = where(empty, std::numeric_limits<double>::quiet_NaN(), result);
@@ -50,13 +50,13 @@ Array average(const Array& a, const Array& weights, const ReduceOptions& options
   if (!is_float(dtype)) dtype = Dtype::kFloat64;
   const Array w = spread_weights(a, weights, options).astype(dtype, false);
   ReduceOptions plain = options;
-  plain.out = nullptr;
+  plain.out = {};
   plain.dtype = dtype;
   const Array total = sum(w, plain);
   CATENA_CHECK(ValueError, total.size() == 0 || !any(equal(total, 0)).item<bool>(),
                "the weights sum to zero");
   const Array weighted = sum(multiply(a, w, Out(dtype)), plain);
-  return options.out ? divide(weighted, total, *options.out) : divide(weighted, total);
+  return options.out.defined() ? divide(weighted, total, options.out) : divide(weighted, total);
 }
 
 Array average(const Array& a, const ReduceOptions& options) {
@@ -78,16 +78,11 @@ Array nanmean(const Array& a, const ReduceOptions& options) {
   refuse_initial(options);
   if (!is_float(a.dtype())) return mean(a, options);
   ReduceOptions plain = options;
-  plain.out = nullptr;
+  plain.out = {};
   const Array total = nansum(a, plain);
   plain.dtype = compute_dtype(total.dtype());
   const Array count = sum(logical_not(isnan(a)), plain);
-  Out out;
-  if (options.out)
-    out = Out(*options.out);
-  else
-    out = Out(total.dtype());
-  return divide(total, count, out);
+  return divide(total, count, options.out.defined() ? Out(options.out) : Out(total.dtype()));
 }
 
 Array nanmax(const Array& a, const ReduceOptions& options) {
@@ -96,7 +91,7 @@ Array nanmax(const Array& a, const ReduceOptions& options) {
   if (options.initial)
     return amax(without_nan(a, -std::numeric_limits<double>::infinity()), options);
   ReduceOptions plain = options;
-  plain.out = nullptr;
+  plain.out = {};
   return mark_empty(a, options,
                     amax(without_nan(a, -std::numeric_limits<double>::infinity()), plain));
 }
@@ -106,9 +101,32 @@ Array nanmin(const Array& a, const ReduceOptions& options) {
   if (options.initial)
     return amin(without_nan(a, std::numeric_limits<double>::infinity()), options);
   ReduceOptions plain = options;
-  plain.out = nullptr;
+  plain.out = {};
   return mark_empty(a, options,
                     amin(without_nan(a, std::numeric_limits<double>::infinity()), plain));
+}
+
+// The forms with axes and keepdims alone.
+Array average(const Array& a, const Array& weights, const ReduceAxes& axes, YesNo keepdims) {
+  return average(a, weights, ReduceOptions::over(axes, keepdims));
+}
+Array average(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
+  return average(a, ReduceOptions::over(axes, keepdims));
+}
+Array nansum(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
+  return nansum(a, ReduceOptions::over(axes, keepdims));
+}
+Array nanprod(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
+  return nanprod(a, ReduceOptions::over(axes, keepdims));
+}
+Array nanmean(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
+  return nanmean(a, ReduceOptions::over(axes, keepdims));
+}
+Array nanmax(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
+  return nanmax(a, ReduceOptions::over(axes, keepdims));
+}
+Array nanmin(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
+  return nanmin(a, ReduceOptions::over(axes, keepdims));
 }
 
 }  // namespace catena

@@ -407,8 +407,8 @@ const Array* destination_of(const std::string& kernel, const Out& given) {
 
 }  // namespace
 
-KernelOutputs ReductionKernel::call(const std::vector<Operand>& inputs, const Axes& axes,
-                                    bool keepdims, const Out& given) const {
+KernelOutputs ReductionKernel::call(const std::vector<Operand>& inputs, const AxisList& axes,
+                                    YesNo keepdims, const Out& given) const {
   const Definition& kernel = *definition_;
   const Array* const out = destination_of(kernel.name, given);
   CATENA_CHECK(ValueError, inputs.size() == kernel.inputs.size(), kernel.name,

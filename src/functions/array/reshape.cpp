@@ -52,7 +52,7 @@ Variable expand_dims(const VariableOperand& operand, int64_t axis) {
   return record_reshape(x, x.data().expand_dims(axis));
 }
 
-Variable squeeze(const VariableOperand& operand, const Axes& axes) {
+Variable squeeze(const VariableOperand& operand, const AxisList& axes) {
   const Variable& x = operand.variable("squeeze");
   return record_reshape(x, x.data().squeeze(axes));
 }

@@ -27,12 +27,11 @@ class ExtremeNode final : public FunctionNode {
 };
 
 Variable apply_extreme(const char* label, bool maximum, const VariableOperand& operand,
-                       const Axes& axes, bool keepdims) {
+                       const ReduceAxes& over, bool keepdims) {
   const Variable& x = operand.variable(label);
-  check_axes(label, x.data(), axes);
-  const Shape kept = with_ones(x.shape(), normalize_axes(label, axes, x.ndim()));
-  const ReduceOptions options(axes, keepdims);
-  const Array y = maximum ? amax(x.data(), options) : amin(x.data(), options);
+  check_axes(label, x.data(), over.axes);
+  const Shape kept = with_ones(x.shape(), normalize_axes(label, over.axes, x.ndim()));
+  const Array y = maximum ? amax(x.data(), over, keepdims) : amin(x.data(), over, keepdims);
   return record(label, x, y, [&] {
     auto node = make_node<ExtremeNode>(kept, label);
     node->save_input(0, x);
@@ -44,10 +43,10 @@ Variable apply_extreme(const char* label, bool maximum, const VariableOperand& o
 }  // namespace
 
 Variable max(const VariableOperand& x, const ReduceAxes& axes, YesNo keepdims) {
-  return apply_extreme("Max", true, x, axes.axes, keepdims || axes.keepdims);
+  return apply_extreme("Max", true, x, axes, keepdims);
 }
 Variable min(const VariableOperand& x, const ReduceAxes& axes, YesNo keepdims) {
-  return apply_extreme("Min", false, x, axes.axes, keepdims || axes.keepdims);
+  return apply_extreme("Min", false, x, axes, keepdims);
 }
 
 }  // namespace catena::functions

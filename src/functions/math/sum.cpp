@@ -29,14 +29,14 @@ class SumNode final : public FunctionNode {
   const char* label_;
 };
 
-Variable apply_sum(const char* label, const VariableOperand& operand, const Axes& axes,
+Variable apply_sum(const char* label, const VariableOperand& operand, const ReduceAxes& over,
                    bool keepdims, bool average) {
   const Variable& x = operand.variable(label);
-  check_axes(label, x.data(), axes);
-  const Axes all = normalize_axes(label, axes, x.ndim());
+  check_axes(label, x.data(), over.axes);
+  const Axes all = normalize_axes(label, over.axes, x.ndim());
   const Shape kept = with_ones(x.shape(), all);
-  const ReduceOptions options(axes, keepdims);
-  const Array y = average ? catena::mean(x.data(), options) : catena::sum(x.data(), options);
+  const Array y =
+      average ? catena::mean(x.data(), over, keepdims) : catena::sum(x.data(), over, keepdims);
   const double scale =
       average && x.size() > 0 ? static_cast<double>(y.size()) / static_cast<double>(x.size()) : 1;
   return record(label, x, y, [&] { return make_node<SumNode>(kept, scale, label); });
@@ -45,10 +45,10 @@ Variable apply_sum(const char* label, const VariableOperand& operand, const Axes
 }  // namespace
 
 Variable sum(const VariableOperand& x, const ReduceAxes& axes, YesNo keepdims) {
-  return apply_sum("Sum", x, axes.axes, keepdims || axes.keepdims, false);
+  return apply_sum("Sum", x, axes, keepdims, false);
 }
 Variable mean(const VariableOperand& x, const ReduceAxes& axes, YesNo keepdims) {
-  return apply_sum("Mean", x, axes.axes, keepdims || axes.keepdims, true);
+  return apply_sum("Mean", x, axes, keepdims, true);
 }
 Variable sum_to(const VariableOperand& operand, const Shape& shape) {
   const Variable& x = operand.variable("sum_to");

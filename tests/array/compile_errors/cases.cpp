@@ -1,6 +1,7 @@
 // Uses that must be refused by a sentence; see CMakeLists.txt.
 #include "catena/array/fusion.h"
 #include "catena/array/kernel.h"
+#include "catena/array/reduction.h"
 #include "catena/autograd/type_check.h"
 
 using namespace catena;
@@ -26,5 +27,11 @@ void use(const Array& x) {
   type_check::expect(TypeInfoTuple({x})[0].ndim());
 #elif CASE == 9
   x[0, 1];
+#elif CASE == 10
+  sum(x, true);
+#elif CASE == 11
+  sum(x, 0, 1);
+#elif CASE == 12
+  x.argmax({0, 1, true});
 #endif
 }

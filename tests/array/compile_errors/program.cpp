@@ -58,6 +58,8 @@ void options() {
 
 void run(const Array& a) {
   sum(a, {.keepdims = true});
+  a.max({.axes = {0, 1}, .out = a});
+  amax(a, 1, true);
   elementwise(a, [](double z) { return z + 1; });
   fuse([](Fused p, Fused q) { return (p == q) + p; })(a, a);
   call(Square{}, Variable(a));

@@ -181,7 +181,7 @@ TEST(Fusion, ReductionsAtTheEnd) {
       const Array x = numbers(shape, d), y = numbers({shape[2]}, d, 1);
       for (const Axes& a : axes) {
         for (const bool keep : {false, true}) {
-          const ReduceOptions options(a, keep);
+          const ReduceOptions options{.axes = a, .keepdims = keep};
           const std::string what = message(d, ' ', shape, " over ", a);
           check(
               what + " sum", [&](auto p, auto q) { return sum(p * q + p, options); }, x, y);
@@ -205,8 +205,7 @@ TEST(Fusion, ReductionsAtTheEnd) {
   const Array big = numbers({1 << 20}, Dtype::kFloat32);
   check(
       "all of a large array", [](auto p) { return sum(p * p); }, big);
-  ReduceOptions wide(0);
-  wide.dtype = Dtype::kFloat64;
+  const ReduceOptions wide{.axes = 0, .dtype = Dtype::kFloat64};
   check(
       "dtype", [&](auto p) { return sum(p * p, wide); }, big);
   check(

@@ -268,7 +268,7 @@ TEST_P(Sorting, MedianAndQuantilesOverAxes) {
     for (const Axes& axes : {Axes{}, Axes{0}, Axes{-1}, Axes{0, 2}, Axes{1, 2}}) {
       for (bool keepdims : {false, true}) {
         SCOPED_TRACE(message(dtype, " axes ", axes));
-        const ReduceOptions options(axes, keepdims);
+        const ReduceOptions options{.axes = axes, .keepdims = keepdims};
         const Array a = in_layout(host.to(device), 1), m = median(a, options);
         const Array reference = sum(host, options);
         ASSERT_EQ(m.shape(), reference.shape());
@@ -325,8 +325,7 @@ TEST_P(Sorting, OrderStatisticsAtTheEdges) {
   EXPECT_TRUE(std::isnan(percentile(array({1., inf}, device), 0).item<double>()));
   // The result goes where it is told to.
   const Array out = zeros({2}, {Dtype::kFloat32, device});
-  ReduceOptions options(1);
-  options.out = &out;
+  const ReduceOptions options{.axes = 1, .out = out};
   median(array({{1., 2., 9.}, {4., 4., 5.}}, device), options);
   EXPECT_EQ(out.to_vector<float>(), (std::vector<float>{2, 4}));
   EXPECT_ERROR(ShapeError, "median: the output has shape (2,), the result has (3,)",

@@ -11,10 +11,6 @@ Variable reshape(const VariableOperand& x, const Shape& shape);
 // A new axis of extent 1. IndexError for one out of range, also below.
 Variable expand_dims(const VariableOperand& x, int64_t axis);
 // Without the given axes, which have extent 1; without axes: all of extent 1.
-Variable squeeze(const VariableOperand& x, const Axes& axes = {});
-template <AxisNumber T>
-Variable squeeze(const VariableOperand& x, T axis) {
-  return squeeze(x, Axes{static_cast<int64_t>(axis)});
-}
+Variable squeeze(const VariableOperand& x, const AxisList& axes = none);
 
 }  // namespace catena::functions

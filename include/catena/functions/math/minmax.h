@@ -8,7 +8,7 @@ namespace catena::functions {
 
 // axes and keepdims as ReduceAxes says, or keepdims by itself: max(x, 0, true). The gradient goes
 // to every element that equals the extreme. Floats, and axes that x has, else InvalidType.
-Variable max(const VariableOperand& x, const ReduceAxes& axes = {}, YesNo keepdims = false);
-Variable min(const VariableOperand& x, const ReduceAxes& axes = {}, YesNo keepdims = false);
+Variable max(const VariableOperand& x, const ReduceAxes& axes = none, YesNo keepdims = false);
+Variable min(const VariableOperand& x, const ReduceAxes& axes = none, YesNo keepdims = false);
 
 }  // namespace catena::functions

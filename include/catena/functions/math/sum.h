@@ -8,9 +8,9 @@ namespace catena::functions {
 
 // axes and keepdims as ReduceAxes says, or keepdims by itself: sum(x, 0, true). Floats, and axes
 // that x has, else InvalidType. One kernel forward; the gradient is a view.
-Variable sum(const VariableOperand& x, const ReduceAxes& axes = {}, YesNo keepdims = false);
-Variable mean(const VariableOperand& x, const ReduceAxes& axes = {}, YesNo keepdims = false);
-inline Variable average(const VariableOperand& x, const ReduceAxes& axes = {},
+Variable sum(const VariableOperand& x, const ReduceAxes& axes = none, YesNo keepdims = false);
+Variable mean(const VariableOperand& x, const ReduceAxes& axes = none, YesNo keepdims = false);
+inline Variable average(const VariableOperand& x, const ReduceAxes& axes = none,
                         YesNo keepdims = false) {
   return mean(x, axes, keepdims);
 }

@@ -1,0 +1,68 @@
+// What functions on arrays take beside arrays: operands, options of reductions and of copies.
+#pragma once
+
+#include <optional>
+#include <type_traits>
+
+#include "catena/array/array_class.h"
+
+namespace catena {
+
+// An argument of an element-wise operation: an array, or a host number (weak in promotion).
+// Refers to the array; only for the duration of a call.
+class Operand {
+ public:
+  Operand(const Array& array) : array_(&array) {}
+  Operand(const Scalar& scalar) : scalar_(scalar) {}
+  template <class T>
+  requires std::is_arithmetic_v<T> Operand(T value) : scalar_(value) {}
+
+  // The array, null for a number, and the number.
+  const Array* array() const { return array_; }
+  const Scalar& scalar() const { return scalar_; }
+
+ private:
+  const Array* array_ = nullptr;
+  Scalar scalar_;
+};
+
+namespace detail {
+// The first member of options that are given by name alone: no value converts to it.
+struct ByName {
+  constexpr ByName() {}
+};
+}  // namespace detail
+
+// All that a reduction takes, by name: sum(a, {.axes = {0, 1}, .keepdims = true, .out = c}). A call
+// with axes and keepdims alone can give them directly, as ReduceAxes says: sum(a, {0, 1}, true).
+// Reductions that do not take `where` or `initial` throw ValueError when they are given.
+struct ReduceOptions {
+  [[no_unique_address]] detail::ByName by_name = {};
+  AxisList axes = {};               // empty: all
+  YesNo keepdims = false;           // whether the axes stay, with extent 1
+  std::optional<Dtype> dtype = {};  // of the accumulation and the result
+  Array out = {};                   // receives the result, which is cast; undefined: a new array
+  Array where = {};                 // mask that broadcasts to the input: only these elements count
+  std::optional<Scalar> initial = {};  // one more element of every slice
+
+  // Those of a call with axes and keepdims alone; either asks to keep them.
+  static ReduceOptions over(const ReduceAxes& axes, bool keepdims = false) {
+    return {.axes = axes.axes, .keepdims = keepdims || axes.keepdims};
+  }
+};
+
+// How Array::get() copies to the host; every member may be left out, a.get({.order = 'F'}).
+struct GetOptions {
+  // Of the copy in memory: 'C', 'F', or 'A' for 'F' where the array is Fortran- and not
+  // C-contiguous. Anything else is a ValueError.
+  char order = 'C';
+  // Receives the elements: a host array of the same dtype (DtypeError) and shape (ShapeError),
+  // contiguous in C or Fortran order (ValueError). `order` is its own then.
+  Array out = {};
+  // Of the array's device (DeviceError); its current stream when left out.
+  std::optional<Stream> stream = {};
+  // Whether to wait for the copy. Without: read it when the stream has come there.
+  bool blocking = true;
+};
+
+}  // namespace catena

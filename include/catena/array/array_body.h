@@ -1,0 +1,36 @@
+// What an Array handle points to: the description of elements in shared storage.
+#pragma once
+
+#include "catena/core/device.h"
+#include "catena/core/dtype.h"
+#include "catena/core/intrusive.h"
+#include "catena/core/memory.h"
+#include "catena/core/shape.h"
+
+namespace catena {
+
+// What Array::flags() tells.
+struct ArrayFlags {
+  bool c_contiguous, f_contiguous;
+  bool owndata;  // made with its storage, not as a view of another array or of foreign memory
+};
+
+// What an Array handle points to. Immutable but for the bytes it views.
+struct ArrayBody : RefCounted {
+  Dtype dtype = Dtype::kFloat64;
+  bool contiguous = true;  // C order without gaps
+  bool is_view = true;
+  bool repeats = false;  // a broadcast view (or a view of one): several elements share memory
+  Device device;
+  int64_t size = 0;
+  char* data = nullptr;  // first element
+  StoragePtr storage;
+  Shape shape;
+  Strides strides;  // bytes
+
+  // From and to a list that each thread keeps.
+  static ArrayBody* create();
+  static void destroy(ArrayBody* body);
+};
+
+}  // namespace catena

@@ -1,0 +1,215 @@
+// RandomState: a stream of random numbers from Philox4x32-10 (Salmon et al., "Parallel random
+// numbers: as easy as 1, 2, 3", SC 2011): counter-based, so that raw bits, integers, uniform,
+// bernoulli and permutation are identical on every device and for every launch shape; normal agrees
+// within 4 ulp.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "catena/array/array.h"
+#include "catena/array/options.h"
+#include "catena/core/config.h"
+#include "catena/kernels/random.h"
+
+namespace catena {
+
+// Integers that may stand for the shape of a 1-d result.
+template <class T>
+concept RandomLength = std::integral<T> && !std::same_as<T, bool>;
+
+// The shape of what is drawn: {2, 3}, x.shape(), or `none` for the shape that the arrays among the
+// distribution's parameters broadcast to (0-d when all are numbers), as size=None of NumPy.
+class DrawShape {
+ public:
+  DrawShape() = default;  // 0-d
+  DrawShape(std::initializer_list<int64_t> extents) : shape_(extents) {}
+  DrawShape(const Shape& shape) : shape_(shape) {}
+  template <RandomLength I>
+  DrawShape(const std::vector<I>& extents) : shape_(extents) {}
+  DrawShape(std::nullopt_t) : of_parameters_(true) {}
+
+  // Whether the shape is that of the parameters; else the shape.
+  bool of_parameters() const { return of_parameters_; }
+  const Shape& shape() const { return shape_; }
+
+ private:
+  Shape shape_;
+  bool of_parameters_ = false;
+};
+
+// A stream of random numbers; default ones exist per device. Threads may draw from one at once:
+// each call gets numbers of its own, but which ones depends on who comes first. For numbers that
+// can be repeated give each thread a RandomState.
+//
+// The shape comes first and may be left out for a 0-d result, the options come last: a dtype, a
+// device, or both, normal({2}, 0, 1, {dtype::float32, "cuda:0"}). Arrays are made on the device
+// given, else on current_device(), and drawn on its current stream: StreamScope binds draws to a
+// stream (CuPy's set_stream). What a seed gives does not depend on device, stream, threads or
+// launch shape: integers, uniform and bernoulli numbers bit for bit, those made of logarithms,
+// square roots and cosines within the rounding of these functions (4 ulp each).
+//
+// Without a dtype floats are made in default_float() (config.h), integers in int64, those of
+// randint and random_integers in int32.
+class RandomState {
+ public:
+  RandomState();  // from the system's entropy
+  explicit RandomState(uint64_t seed);
+  void seed(uint64_t seed);
+  void seed();  // from the system's entropy
+
+  // [low, high), and (high, low] when high is lower; high is 1 and deviation 1 unless given.
+  // float16, bfloat16, float32 (24 bits) or float64 (53 bits). What rounding would carry to `high`
+  // becomes the number of the dtype before it.
+  Array uniform(const Shape& shape = {}, double low = 0, std::optional<double> high = {},
+                const ArrayOptions& options = {});
+  // Box-Muller on pairs of the same bits. ValueError for a negative deviation.
+  Array normal(const Shape& shape = {}, double mean = 0, std::optional<double> deviation = {},
+               const ArrayOptions& options = {});
+  // Integers of [low, high), unbiased; ValueError when the range is empty or does not fit dtype.
+  Array integers(const Shape& shape, int64_t low, int64_t high, const ArrayOptions& options = {});
+  // true with probability p.
+  Array bernoulli(const Shape& shape, double p, std::optional<Device> device = {});
+  // 0 .. n-1 in random order, int64.
+  Array permutation(int64_t n, std::optional<Device> device = {});
+
+  // NumPy's and CuPy's names and further distributions -----------------------------------------
+  // uniform of [0, 1) and normal with mean 0 and deviation 1.
+  Array random_sample(const Shape& shape = {}, const ArrayOptions& options = {});
+  Array standard_normal(const Shape& shape = {}, const ArrayOptions& options = {});
+  Array rand(const Shape& shape = {}, const ArrayOptions& options = {});
+  Array randn(const Shape& shape = {}, const ArrayOptions& options = {});
+  // Of [low, high), or [0, low) without high. ValueError "low >= high". One range for all numbers:
+  // for ranges by element round down uniform(none, low, high).
+  Array randint(int64_t low, std::optional<int64_t> high = {}, const Shape& shape = {},
+                const ArrayOptions& options = {});
+  // Of [low, high], or [1, low] without high.
+  Array random_integers(int64_t low, std::optional<int64_t> high = {}, const Shape& shape = {},
+                        const ArrayOptions& options = {});
+  // int32 of [0, largest]; ValueError when largest is negative.
+  Array interval(int32_t largest, const Shape& shape = {});
+  // Density 1 / (pi (1 + x^2)).
+  Array standard_cauchy(const Shape& shape = {}, const ArrayOptions& options = {});
+
+  // Parameters of the following are each one number or an array. Arrays broadcast against each
+  // other and to `shape` (else ShapeError), and the numbers are made on their device (DeviceError
+  // for options with another one). A parameter
+  // out of its range, or NaN, is a ValueError: to check arrays waits for a GPU. Locations have no
+  // range and are not looked at, nor are the bounds of uniform.
+  //
+  // Those up to triangular draw the standard distribution and compute with it, so that equal
+  // elements give what the one number gives: the same bits for uniform and normal, within 4 ulp the
+  // others. Arrays are not checked while a graph is captured. uniform has no range to check.
+  Array uniform(const DrawShape& shape, const Operand& low, const Operand& high = 1,
+                const ArrayOptions& options = {});
+  Array normal(const DrawShape& shape, const Operand& mean, const Operand& deviation = 1,
+               const ArrayOptions& options = {});
+  // exp(normal).
+  Array lognormal(const DrawShape& shape = {}, const Operand& mean = 0, const Operand& sigma = 1,
+                  const ArrayOptions& options = {});
+  // Density exp(-x / scale) / scale on [0, inf). ValueError for a negative scale, as all below.
+  Array exponential(const DrawShape& shape = {}, const Operand& scale = 1,
+                    const ArrayOptions& options = {});
+  // Location + scale * -log(-log(u)).
+  Array gumbel(const DrawShape& shape = {}, const Operand& location = 0, const Operand& scale = 1,
+               const ArrayOptions& options = {});
+  // Location +- exponential(scale).
+  Array laplace(const DrawShape& shape = {}, const Operand& location = 0, const Operand& scale = 1,
+                const ArrayOptions& options = {});
+  // Location + scale * log(u / (1 - u)).
+  Array logistic(const DrawShape& shape = {}, const Operand& location = 0, const Operand& scale = 1,
+                 const ArrayOptions& options = {});
+  // Scale * sqrt(-2 log(u)).
+  Array rayleigh(const DrawShape& shape = {}, const Operand& scale = 1,
+                 const ArrayOptions& options = {});
+  // With distribution functions 1 - exp(-x^a), 1 - (1 + x)^-a, x^a on [0, 1]. ValueError unless
+  // a > 0.
+  Array weibull(const DrawShape& shape, const Operand& a, const ArrayOptions& options = {});
+  Array pareto(const DrawShape& shape, const Operand& a, const ArrayOptions& options = {});
+  Array power(const DrawShape& shape, const Operand& a, const ArrayOptions& options = {});
+  // Density rising from left to mode and falling to right; ValueError unless they ascend.
+  Array triangular(const DrawShape& shape, const Operand& left, const Operand& mode,
+                   const Operand& right, const ArrayOptions& options = {});
+
+  // Computed in float64.
+  //
+  // Made by rejection: about one number in twenty is drawn again, round by round, and each round
+  // waits for a GPU once to learn how many are left (4 to 6 rounds for a million); so they are an
+  // Error during graph capture. A comparison of doubles decides, so devices whose logarithms round
+  // differently may differ in one number of some 10^13.
+  //
+  // Density x^(k - 1) exp(-x / scale) / (scale^k Gamma(k)); k, scale of [0, 1e300], as all below.
+  Array gamma(const DrawShape& shape, const Operand& k, const Operand& scale = 1,
+              const ArrayOptions& options = {});
+  Array standard_gamma(const DrawShape& shape, const Operand& k, const ArrayOptions& options = {});
+  // Density proportional to x^(a - 1) (1 - x)^(b - 1) on [0, 1]; a, b > 0.
+  Array beta(const DrawShape& shape, const Operand& a, const Operand& b,
+             const ArrayOptions& options = {});
+  // Chi-square, F and Student's t distributions; degrees of freedom > 0.
+  Array chisquare(const DrawShape& shape, const Operand& df, const ArrayOptions& options = {});
+  Array f(const DrawShape& shape, const Operand& dfnum, const Operand& dfden,
+          const ArrayOptions& options = {});
+  Array standard_t(const DrawShape& shape, const Operand& df, const ArrayOptions& options = {});
+  // Shares that add up to 1, (shape..., length of alpha); alpha is 1-d, its elements > 0.
+  Array dirichlet(const Shape& shape, const Array& alpha, const ArrayOptions& options = {});
+  // int64 failures before success n (n > 0 need not be whole) where each try succeeds with
+  // probability p of (0, 1].
+  Array negative_binomial(const DrawShape& shape, const Operand& n, const Operand& p);
+
+  // int64 numbers of events at a rate lam of 0 to 1e15. One number up to 1e6: by inversion, the
+  // same everywhere bit for bit; else by rejection, as above. An Error during graph capture.
+  Array poisson(const DrawShape& shape, const Operand& lam);
+  // int64 successes of n trials with probability p each, by inversion as above: one n and one p,
+  // for their table is made on the host. ValueError where n p (1 - p) passes 1e10: the table grows
+  // with its square root.
+  Array binomial(const Shape& shape, int64_t n, double p);
+  // int64 trials up to the first success, at least 1; p of [1e-17, 1].
+  Array geometric(const DrawShape& shape, const Operand& p);
+  // How often each kind comes in n draws with probabilities p (as for choice): int64 (shape...,
+  // length of p). Draws all n for each row; waits for a GPU.
+  Array multinomial(const Shape& shape, int64_t n, const Array& p);
+
+  // int64 positions of [0, n), each equally likely, or with the probabilities p (1-d of length n,
+  // not negative; their sum may differ from 1 by the square root of the epsilon of their dtype, for
+  // integers that of float64, as in NumPy, and is made 1; else ValueError). Without replacement all
+  // are different, and more than n (or than there are positive probabilities) is a ValueError.
+  // Weighted draws build their tables on the host: an array p on a GPU is waited for.
+  Array choice(int64_t n, const Shape& shape = {}, YesNo replace = true, const Array& p = {});
+  // Elements (along the first axis) of an array, on its device.
+  Array choice(const Array& a, const Shape& shape = {}, YesNo replace = true, const Array& p = {});
+  // choice(5, 3) as in NumPy: one number is the shape of a 1-d result.
+  template <class Population, RandomLength T>
+  Array choice(const Population& population, T count, YesNo replace = true, const Array& p = {}) {
+    return choice(population, Shape{static_cast<int64_t>(count)}, replace, p);
+  }
+  // A copy whose first axis is in random order. ShapeError for 0-d.
+  Array permutation(const Array& a);
+  // The same in place.
+  void shuffle(const Array& a);
+  // Random bytes on the host.
+  std::vector<uint8_t> bytes(int64_t count);
+
+  // Reserves the numbers of `blocks` Philox blocks for work on `device`. While a graph is captured
+  // there, the numbers are those of each launch: a replayed step draws what an eager one would.
+  RandomBits reserve(uint64_t blocks, Device device = current_device());
+  // Everything needed to continue the stream elsewhere (seed, offset).
+  struct State {
+    uint64_t seed, offset;
+  };
+  // The state, and going on from one: later numbers are those that followed it.
+  State state() const;
+  void set_state(State state);
+
+  // Copies continue independently from the same state. Captured graphs keep the state they use.
+  RandomState(const RandomState& other);
+  RandomState& operator=(const RandomState& other);
+
+ private:
+  struct Shared;  // also held by the graphs that draw from it
+  std::shared_ptr<Shared> shared_;
+};
+
+}  // namespace catena
