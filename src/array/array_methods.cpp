@@ -164,11 +164,10 @@ void Array::set(const Array& host, const Stream& stream) const {
   note_write();
 }
 
-Array Array::take(const Array& indices, std::optional<int64_t> axis, const Out& out) const {
+Array Array::take(const Array& indices, OptionalAxis axis, const Out& out) const {
   return catena::take(*this, indices, axis, OutOfRange::kRaise, out);
 }
-Array Array::take(std::initializer_list<int64_t> indices, std::optional<int64_t> axis,
-                  const Out& out) const {
+Array Array::take(std::initializer_list<int64_t> indices, OptionalAxis axis, const Out& out) const {
   return catena::take(*this, indices, axis, OutOfRange::kRaise, out);
 }
 Array Array::sum(const ReduceAxes& axes, YesNo keepdims) const {

@@ -29,7 +29,7 @@ Array finish_into(const Array& result, const Array* out) {
 
 }  // namespace
 
-Array take(const Array& a, const Array& indices, std::optional<int64_t> axis, OutOfRange mode,
+Array take(const Array& a, const Array& indices, OptionalAxis axis, OutOfRange mode,
            const Out& given) {
   const EntryScope call("take");
   const Array* const out = destination(given);
@@ -66,8 +66,7 @@ Array take(const Array& a, const Array& indices, std::optional<int64_t> axis, Ou
   return result;
 }
 
-Array take(const Array& a, int64_t index, std::optional<int64_t> axis, OutOfRange mode,
-           const Out& given) {
+Array take(const Array& a, int64_t index, OptionalAxis axis, OutOfRange mode, const Out& given) {
   const EntryScope call("take");
   const Array* const out = destination(given);
   const Array x = axis ? a : a.ravel();
@@ -84,11 +83,11 @@ Array take(const Array& a, int64_t index, std::optional<int64_t> axis, OutOfRang
   return out ? finish_into(view, out) : view.copy();
 }
 
-Array take(const Array& a, const std::vector<int64_t>& indices, std::optional<int64_t> axis,
-           OutOfRange mode, const Out& out) {
+Array take(const Array& a, const std::vector<int64_t>& indices, OptionalAxis axis, OutOfRange mode,
+           const Out& out) {
   return take(a, array(indices, a.device()), axis, mode, out);
 }
-Array take(const Array& a, std::initializer_list<int64_t> indices, std::optional<int64_t> axis,
+Array take(const Array& a, std::initializer_list<int64_t> indices, OptionalAxis axis,
            OutOfRange mode, const Out& out) {
   return take(a, array(indices, a.device()), axis, mode, out);
 }
@@ -120,7 +119,7 @@ void scatter_add(const Array& a, const Array& indices, const Operand& values, in
   index_add(a, entries, values, mode);
 }
 
-Array compress(const Array& condition, const Array& a, std::optional<int64_t> axis) {
+Array compress(const Array& condition, const Array& a, OptionalAxis axis) {
   const EntryScope call("compress");
   CATENA_CHECK(ShapeError, condition.ndim() == 1, "expected a 1-d condition, got shape ",
                condition.shape());

@@ -157,7 +157,7 @@ Array concatenate_flat(std::span<const Array> arrays, const Out& out) {
 
 }  // namespace
 
-Array concatenate(std::span<const Array> arrays, std::optional<int64_t> axis, const Out& given) {
+Array concatenate(std::span<const Array> arrays, OptionalAxis axis, const Out& given) {
   const EntryScope call("concatenate");
   const Array* const out = destination(given);
   CATENA_CHECK(ValueError, !arrays.empty(), "expected at least one array");
@@ -191,8 +191,7 @@ Array concatenate(std::span<const Array> arrays, std::optional<int64_t> axis, co
   return result_into(result, out);
 }
 
-Array concatenate(std::initializer_list<Array> arrays, std::optional<int64_t> axis,
-                  const Out& out) {
+Array concatenate(std::initializer_list<Array> arrays, OptionalAxis axis, const Out& out) {
   return concatenate(std::span<const Array>(arrays.begin(), arrays.size()), axis, out);
 }
 
@@ -327,7 +326,7 @@ Array column_stack(std::span<const Array> arrays) {
                      1);
 }
 
-Array append(const Array& a, const Array& b, std::optional<int64_t> axis) {
+Array append(const Array& a, const Array& b, OptionalAxis axis) {
   const EntryScope call("append");
   return axis ? concatenate({a, b}, *axis) : concatenate({a.ravel(), b.ravel()});
 }

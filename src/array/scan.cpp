@@ -18,8 +18,8 @@ Dtype cumulative_dtype(Dtype d) {
   return is_unsigned_int(d) ? Dtype::kUInt64 : Dtype::kInt64;
 }
 
-Array cumulate(bool product, const Array& a, std::optional<int64_t> axis,
-               std::optional<Dtype> dtype, const Out& given) {
+Array cumulate(bool product, const Array& a, OptionalAxis axis, std::optional<Dtype> dtype,
+               const Out& given) {
   const Array* const out = destination(given);
   check_defined(a);
   const Array x = a.ndim() == 1 || (axis && a.ndim()) ? a : a.ravel();
@@ -52,13 +52,11 @@ Array positions_of(const Array& a) {
 
 }  // namespace
 
-Array cumsum(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype,
-             const Out& out) {
+Array cumsum(const Array& a, OptionalAxis axis, std::optional<Dtype> dtype, const Out& out) {
   const EntryScope call("cumsum");
   return cumulate(false, a, axis, dtype, out);
 }
-Array cumprod(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype,
-              const Out& out) {
+Array cumprod(const Array& a, OptionalAxis axis, std::optional<Dtype> dtype, const Out& out) {
   const EntryScope call("cumprod");
   return cumulate(true, a, axis, dtype, out);
 }

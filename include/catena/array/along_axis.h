@@ -21,12 +21,12 @@ namespace catena {
 // result[.., i, ..] = a[.., indices[.., i, ..], ..] along the axis: takes what argsort, argmax with
 // keepdims and the like give. `indices` has as many axes as `a` (ShapeError) and broadcasts with it
 // outside the axis; `none`: both flattened. IndexError, DtypeError (positions of floats).
-Array take_along_axis(const Array& a, const Array& indices, std::optional<int64_t> axis,
+Array take_along_axis(const Array& a, const Array& indices, OptionalAxis axis,
                       OutOfRange mode = OutOfRange::kRaise);
 // a[.., indices[.., i, ..], ..] = values, which broadcast to the indices and are cast. Which of
 // several values for one element stays: see index_put.
-void put_along_axis(const Array& a, const Array& indices, const Operand& values,
-                    std::optional<int64_t> axis, OutOfRange mode = OutOfRange::kRaise);
+void put_along_axis(const Array& a, const Array& indices, const Operand& values, OptionalAxis axis,
+                    OutOfRange mode = OutOfRange::kRaise);
 
 // Writing by masks. Elements of `values` repeat as often as needed and are cast. A mask of another
 // shape than `a` is a ShapeError; other dtypes than bool count as "not 0".

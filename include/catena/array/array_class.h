@@ -218,8 +218,8 @@ class Array {
   void set(const Array& host, const Stream& stream) const;
 
   // Reductions and other routines as methods; the free functions of the same names say more -----
-  Array take(const Array& indices, std::optional<int64_t> axis = {}, const Out& out = {}) const;
-  Array take(std::initializer_list<int64_t> indices, std::optional<int64_t> axis = {},
+  Array take(const Array& indices, OptionalAxis axis = none, const Out& out = {}) const;
+  Array take(std::initializer_list<int64_t> indices, OptionalAxis axis = none,
              const Out& out = {}) const;
   // Over axes, x.sum(1, true), or with all that reductions take, x.sum({.axes = 1, .out = y}).
   Array sum(const ReduceAxes& axes = none, YesNo keepdims = false) const;

@@ -27,6 +27,16 @@ class YesNo {
 template <class T>
 concept AxisNumber = std::integral<T> && !std::same_as<T, bool>;
 
+// An axis that may be left out; each function says what it does then. Negative ones count from the
+// end.
+struct OptionalAxis : std::optional<int64_t> {
+  OptionalAxis() = default;
+  OptionalAxis(std::nullopt_t) {}
+  template <AxisNumber T>
+  OptionalAxis(T axis) : std::optional<int64_t>(static_cast<int64_t>(axis)) {}
+  OptionalAxis(const std::optional<int64_t>& axis) : std::optional<int64_t>(axis) {}
+};
+
 // Axes; negative ones count from the end. In the place of one:
 //   nothing, {} or none   no axes, which most functions take for all
 //   0                     one axis
@@ -37,8 +47,8 @@ class AxisList : public Axes {
   AxisList(std::nullopt_t) {}
   template <AxisNumber... T>
   requires(sizeof...(T) > 0) AxisList(T... axes) : Axes{static_cast<int64_t>(axes)...} {}
-  // An axis that may be left out. A template, for a number would fit this and the one above.
-  template <std::same_as<std::optional<int64_t>> T>
+  // A template, for a number would fit this and the one above.
+  template <std::derived_from<std::optional<int64_t>> T>
   AxisList(const T& axis) {
     if (axis) push_back(*axis);
   }

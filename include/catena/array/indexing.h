@@ -46,14 +46,14 @@ void index_add(const Array& a, std::span<const AnyIndex> indices, const Operand&
 
 // Elements (without an axis: of the flattened array) at the given integer positions; the result has
 // the shape of `indices` in place of the axis. `out`: shape of the result, dtype of a (DtypeError).
-Array take(const Array& a, const Array& indices, std::optional<int64_t> axis = {},
+Array take(const Array& a, const Array& indices, OptionalAxis axis = none,
            OutOfRange mode = OutOfRange::kRaise, const Out& out = {});
-Array take(const Array& a, std::initializer_list<int64_t> indices, std::optional<int64_t> axis = {},
+Array take(const Array& a, std::initializer_list<int64_t> indices, OptionalAxis axis = none,
            OutOfRange mode = OutOfRange::kRaise, const Out& out = {});
-Array take(const Array& a, const std::vector<int64_t>& indices, std::optional<int64_t> axis = {},
+Array take(const Array& a, const std::vector<int64_t>& indices, OptionalAxis axis = none,
            OutOfRange mode = OutOfRange::kRaise, const Out& out = {});
 // One position: the axis falls away.
-Array take(const Array& a, int64_t index, std::optional<int64_t> axis = {},
+Array take(const Array& a, int64_t index, OptionalAxis axis = none,
            OutOfRange mode = OutOfRange::kRaise, const Out& out = {});
 // Writes values (a number, or an array repeated as often as needed; cast) to positions of the
 // flattened array.
@@ -65,7 +65,7 @@ void scatter_add(const Array& a, const Array& indices, const Operand& values, in
                  OutOfRange mode = OutOfRange::kRaise);
 // Slices of a along `axis` (without one: elements of the flattened array) where the 1-d condition,
 // which may be shorter, is true. One synchronisation, as for every mask.
-Array compress(const Array& condition, const Array& a, std::optional<int64_t> axis = {});
+Array compress(const Array& condition, const Array& a, OptionalAxis axis = none);
 // Elements of a where the condition of the same size is true, flattened.
 Array extract(const Array& condition, const Array& a);
 

@@ -73,10 +73,8 @@ Array as_mat(const Array& a);
 
 // Arrays that agree in all axes but `axis`, one after the other; dtypes are promoted. `none`: all
 // of them flattened. `out`: shape of the result; it is cast.
-Array concatenate(std::span<const Array> arrays, std::optional<int64_t> axis = 0,
-                  const Out& out = {});
-Array concatenate(std::initializer_list<Array> arrays, std::optional<int64_t> axis = 0,
-                  const Out& out = {});
+Array concatenate(std::span<const Array> arrays, OptionalAxis axis = 0, const Out& out = {});
+Array concatenate(std::initializer_list<Array> arrays, OptionalAxis axis = 0, const Out& out = {});
 // Along a new axis.
 Array stack(std::span<const Array> arrays, int64_t axis = 0, const Out& out = {});
 Array stack(std::initializer_list<Array> arrays, int64_t axis = 0, const Out& out = {});
@@ -101,7 +99,7 @@ inline Array column_stack(std::initializer_list<Array> arrays) {
   return column_stack(std::span(arrays.begin(), arrays.size()));
 }
 // b after a along `axis`; without one both flattened.
-Array append(const Array& a, const Array& b, std::optional<int64_t> axis = {});
+Array append(const Array& a, const Array& b, OptionalAxis axis = none);
 
 // Views: equal parts (ShapeError if the extent does not divide), or cuts at the given positions.
 // A number is one of parts and a list in braces holds positions, also a list of one: split(x, 400)
@@ -159,29 +157,27 @@ Array tile(const Array& a, const Shape& repetitions);
 // times.
 Array repeat(const Array& a, int64_t count, int64_t axis);
 Array repeat(const Array& a, int64_t count);
-Array repeat(const Array& a, const std::vector<int64_t>& counts, std::optional<int64_t> axis = {});
+Array repeat(const Array& a, const std::vector<int64_t>& counts, OptionalAxis axis = none);
 // Counts from an array of integers, which is read: waits once for a GPU.
-Array repeat(const Array& a, const Array& counts, std::optional<int64_t> axis = {});
+Array repeat(const Array& a, const Array& counts, OptionalAxis axis = none);
 // Elements of the flattened array, again from the start when there are too few, in a new shape.
 Array resize(const Array& a, const Shape& shape);
 // Without the given positions of the axis (negative ones count from the end); without an axis, of
 // the flattened array.
-Array delete_at(const Array& a, const std::vector<int64_t>& positions,
-                std::optional<int64_t> axis = {});
+Array delete_at(const Array& a, const std::vector<int64_t>& positions, OptionalAxis axis = none);
 template <std::integral T>
-Array delete_at(const Array& a, T position, std::optional<int64_t> axis = {}) {
+Array delete_at(const Array& a, T position, OptionalAxis axis = none) {
   return delete_at(a, std::vector<int64_t>{static_cast<int64_t>(position)}, axis);
 }
 // With values (cast to a's dtype) before the element at `position` of the axis, of extent n: -n to
 // n, n appends. Values broadcast to the other axes and have the axis itself as NumPy has it: along
 // their first axis for one position. Without an axis the array is flattened. IndexError,
 // ShapeError.
-Array insert(const Array& a, int64_t position, const Operand& values,
-             std::optional<int64_t> axis = {});
+Array insert(const Array& a, int64_t position, const Operand& values, OptionalAxis axis = none);
 // One value before each position, all of them positions of `a`; for one position as above, but with
 // the values in the axes of `a`.
 Array insert(const Array& a, const std::vector<int64_t>& positions, const Operand& values,
-             std::optional<int64_t> axis = {});
+             OptionalAxis axis = none);
 Array roll(const Array& a, int64_t shift, int64_t axis);
 Array roll(const Array& a, int64_t shift);  // the flattened array, in its old shape
 // Each axis by its shift; shifts of an axis given twice add up.

@@ -23,9 +23,9 @@ namespace catena {
 // log n roundings), whose order may differ from run to run unless config().deterministic. float64
 // is NumPy's result bit for bit on the CPU. Products of blocks may overflow on a GPU where the
 // product in order would not.
-Array cumsum(const Array& a, std::optional<int64_t> axis = {}, std::optional<Dtype> dtype = {},
+Array cumsum(const Array& a, OptionalAxis axis = none, std::optional<Dtype> dtype = {},
              const Out& out = {});
-Array cumprod(const Array& a, std::optional<int64_t> axis = {}, std::optional<Dtype> dtype = {},
+Array cumprod(const Array& a, OptionalAxis axis = none, std::optional<Dtype> dtype = {},
               const Out& out = {});
 
 // The n-th difference a[i+1] - a[i] along an axis (bool: not equal), after `prepend` and `append`,

@@ -20,10 +20,10 @@ namespace catena {
 
 // A sorted copy along one axis. A 0-d array has no axis but `none`: IndexError. `out`: shape of the
 // result, may be `a` itself; it is cast.
-Array sort(const Array& a, std::optional<int64_t> axis = -1, const Out& out = {});
+Array sort(const Array& a, OptionalAxis axis = -1, const Out& out = {});
 // int64 positions that sort `a` along the axis. Always stable: equal elements, -0 and 0, and all
 // NaNs stay in their order. A 0-d array gives {0}, as in NumPy.
-Array argsort(const Array& a, std::optional<int64_t> axis = -1);
+Array argsort(const Array& a, OptionalAxis axis = -1);
 
 // int64 positions that sort by several keys of one shape along an axis: by the last key, where it
 // is equal by the one before, and so on; stable. ValueError without a key.
@@ -33,7 +33,7 @@ Array lexsort(std::initializer_list<Array> keys, int64_t axis = -1);
 // The k largest (or smallest) elements along an axis, best first, and their int64 positions; equal
 // elements come in the order of their positions. NaN counts as larger than any number. ValueError
 // unless 0 <= k <= extent.
-std::pair<Array, Array> topk(const Array& a, int64_t k, std::optional<int64_t> axis = -1,
+std::pair<Array, Array> topk(const Array& a, int64_t k, OptionalAxis axis = -1,
                              YesNo largest = true);
 
 // Positions at which `values` go into the 1-d array `sorted` (ascending) so that it stays sorted:
@@ -53,7 +53,7 @@ struct UniqueOptions {
   bool return_inverse = false;  // position in `values` of each element
   bool return_counts = false;   // number of occurrences
   // Distinct slices along this axis in place of distinct elements.
-  std::optional<int64_t> axis = {};
+  OptionalAxis axis = none;
 };
 // The result of unique; arrays that were not asked for are undefined.
 struct Unique {

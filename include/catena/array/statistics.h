@@ -49,8 +49,8 @@ Array nanargmax(const Array& a, const ReduceAxes& axes = none, YesNo keepdims = 
 Array nanargmin(const Array& a, const ReduceAxes& axes = none, YesNo keepdims = false);
 
 // cumsum and cumprod with NaN as 0 and as 1.
-Array nancumsum(const Array& a, std::optional<int64_t> axis = {}, std::optional<Dtype> dtype = {});
-Array nancumprod(const Array& a, std::optional<int64_t> axis = {}, std::optional<Dtype> dtype = {});
+Array nancumsum(const Array& a, OptionalAxis axis = none, std::optional<Dtype> dtype = {});
+Array nancumprod(const Array& a, OptionalAxis axis = none, std::optional<Dtype> dtype = {});
 
 // How cov and corrcoef read and weight their argument.
 struct CovarianceOptions {

@@ -62,8 +62,7 @@ Array main_diagonal(const Array& a) {
 
 }  // namespace
 
-Array take_along_axis(const Array& a, const Array& indices, std::optional<int64_t> axis,
-                      OutOfRange mode) {
+Array take_along_axis(const Array& a, const Array& indices, OptionalAxis axis, OutOfRange mode) {
   const EntryScope call("take_along_axis");
   if (!axis) return take_along_axis(a.ravel(), indices.ravel(), 0, mode);
   const int ax = normalize_axis(*axis, a.ndim());
@@ -71,8 +70,8 @@ Array take_along_axis(const Array& a, const Array& indices, std::optional<int64_
   return index_get(a, std::span<const AnyIndex>(entries), mode);
 }
 
-void put_along_axis(const Array& a, const Array& indices, const Operand& values,
-                    std::optional<int64_t> axis, OutOfRange mode) {
+void put_along_axis(const Array& a, const Array& indices, const Operand& values, OptionalAxis axis,
+                    OutOfRange mode) {
   const EntryScope call("put_along_axis");
   if (!axis) {
     const Array flat = a.reshape({-1});

@@ -18,10 +18,10 @@ Array places(Device device, BitOrder order) {
 }
 
 // `a` with the axis moved to the end; without an axis flattened.
-Array to_end(const Array& a, std::optional<int64_t> axis) {
+Array to_end(const Array& a, OptionalAxis axis) {
   return axis ? moveaxis(a, normalize_axis(*axis, a.ndim()), -1) : a.ravel();
 }
-Array from_end(const Array& a, std::optional<int64_t> axis) {
+Array from_end(const Array& a, OptionalAxis axis) {
   return axis ? moveaxis(a, -1, *axis).contiguous() : a;
 }
 
@@ -34,7 +34,7 @@ Array lengthened(const Array& a, int64_t length) {
 
 }  // namespace
 
-Array packbits(const Array& a, std::optional<int64_t> axis, BitOrder order) {
+Array packbits(const Array& a, OptionalAxis axis, BitOrder order) {
   const EntryScope call("packbits");
   CATENA_CHECK(DtypeError, !is_float(a.dtype()), "expected integers or bool, got ", a.dtype());
   const Array lines = not_equal(to_end(a, axis), 0);
@@ -47,8 +47,7 @@ Array packbits(const Array& a, std::optional<int64_t> axis, BitOrder order) {
       sum(left_shift(bits, places(a.device(), order)), {.axes = -1, .dtype = Dtype::kUInt8}), axis);
 }
 
-Array unpackbits(const Array& a, std::optional<int64_t> axis, std::optional<int64_t> count,
-                 BitOrder order) {
+Array unpackbits(const Array& a, OptionalAxis axis, std::optional<int64_t> count, BitOrder order) {
   const EntryScope call("unpackbits");
   CATENA_CHECK(DtypeError, a.dtype() == Dtype::kUInt8, "expected uint8, got ", a.dtype());
   const Array lines = to_end(a, axis);

@@ -41,7 +41,7 @@ Array repeat(const Array& a, int64_t count, int64_t axis) {
 
 Array repeat(const Array& a, int64_t count) { return repeat(a.ravel(), count, 0); }
 
-Array repeat(const Array& a, const std::vector<int64_t>& counts, std::optional<int64_t> axis) {
+Array repeat(const Array& a, const std::vector<int64_t>& counts, OptionalAxis axis) {
   const EntryScope call("repeat");
   const Array x = axis ? a : a.ravel();
   const int ax = axis ? normalize_axis(*axis, x.ndim()) : 0;
@@ -67,8 +67,7 @@ Array resize(const Array& a, const Shape& shape) {
   return enough(Slice(0, size)).copy().reshape(shape);
 }
 
-Array delete_at(const Array& array, const std::vector<int64_t>& positions,
-                std::optional<int64_t> axis) {
+Array delete_at(const Array& array, const std::vector<int64_t>& positions, OptionalAxis axis) {
   const EntryScope call("delete_at");
   const Array a = axis ? array : array.ravel();
   const int ax = normalize_axis(axis.value_or(0), a.ndim());
@@ -86,7 +85,7 @@ Array delete_at(const Array& array, const std::vector<int64_t>& positions,
   return take(a, catena::array(kept, a.device()), ax, OutOfRange::kWrap);
 }
 
-Array repeat(const Array& a, const Array& counts, std::optional<int64_t> axis) {
+Array repeat(const Array& a, const Array& counts, OptionalAxis axis) {
   const EntryScope call("repeat");
   CATENA_CHECK(DtypeError, is_int(counts.dtype()), "counts must be integers, got ", counts.dtype());
   CATENA_CHECK(ShapeError, counts.ndim() <= 1, "expected 1-d counts, got shape ", counts.shape());
@@ -131,7 +130,7 @@ Array insert_each(const Array& a, std::vector<int64_t> positions, const Array& v
 
 }  // namespace
 
-Array insert(const Array& a, int64_t position, const Operand& values, std::optional<int64_t> axis) {
+Array insert(const Array& a, int64_t position, const Operand& values, OptionalAxis axis) {
   const EntryScope call("insert");
   const Array x = axis ? a : a.ravel();
   const int ax = normalize_axis(axis.value_or(0), x.ndim());
@@ -141,7 +140,7 @@ Array insert(const Array& a, int64_t position, const Operand& values, std::optio
 }
 
 Array insert(const Array& a, const std::vector<int64_t>& positions, const Operand& values,
-             std::optional<int64_t> axis) {
+             OptionalAxis axis) {
   const EntryScope call("insert");
   const Array x = axis ? a : a.ravel();
   const int ax = normalize_axis(axis.value_or(0), x.ndim());

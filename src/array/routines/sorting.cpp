@@ -20,7 +20,7 @@ namespace {
 // An array as contiguous rows along one axis, and the inverse for results of `keep` columns.
 class Rows {
  public:
-  Rows(const Array& a, std::optional<int64_t> axis) {
+  Rows(const Array& a, OptionalAxis axis) {
     const Array x = axis ? a : a.ravel();
     axis_ = normalize_axis(axis.value_or(0), x.ndim());
     const Array moved = axis_ == x.ndim() - 1 ? x : moveaxis(x, axis_, -1);
@@ -56,7 +56,7 @@ void require_vector(const char* what, const Array& a) {
 
 }  // namespace
 
-Array sort(const Array& a, std::optional<int64_t> axis, const Out& out) {
+Array sort(const Array& a, OptionalAxis axis, const Out& out) {
   const EntryScope call("sort");
   const Array* const into = destination(out);
   const Rows rows(a, axis);
@@ -66,7 +66,7 @@ Array sort(const Array& a, std::optional<int64_t> axis, const Out& out) {
   return result_into(rows.restore(values), into);
 }
 
-Array argsort(const Array& a, std::optional<int64_t> axis) {
+Array argsort(const Array& a, OptionalAxis axis) {
   const EntryScope call("argsort");
   // Here NumPy treats a 0-d array as one element, but not in sort.
   const Rows rows(a.ndim() ? a : a.reshape({1}), axis);
@@ -96,8 +96,7 @@ Array lexsort(std::initializer_list<Array> keys, int64_t axis) {
   return lexsort(std::span<const Array>(keys.begin(), keys.size()), axis);
 }
 
-std::pair<Array, Array> topk(const Array& a, int64_t k, std::optional<int64_t> axis,
-                             YesNo largest) {
+std::pair<Array, Array> topk(const Array& a, int64_t k, OptionalAxis axis, YesNo largest) {
   const EntryScope call("topk");
   const Rows rows(a, axis);
   CATENA_CHECK(ValueError, k >= 0 && k <= rows.extent(), "expected k of 0 to ", rows.extent(),

@@ -109,11 +109,11 @@ Array nanargmin(const Array& a, const ReduceAxes& axes, YesNo keepdims) {
   return arg_extreme(false, a, axes, keepdims);
 }
 
-Array nancumsum(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype) {
+Array nancumsum(const Array& a, OptionalAxis axis, std::optional<Dtype> dtype) {
   const EntryScope call("nancumsum");
   return cumsum(is_float(a.dtype()) ? where(isnan(a), 0, a) : a, axis, dtype);
 }
-Array nancumprod(const Array& a, std::optional<int64_t> axis, std::optional<Dtype> dtype) {
+Array nancumprod(const Array& a, OptionalAxis axis, std::optional<Dtype> dtype) {
   const EntryScope call("nancumprod");
   return cumprod(is_float(a.dtype()) ? where(isnan(a), 1, a) : a, axis, dtype);
 }
