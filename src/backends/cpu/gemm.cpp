@@ -105,10 +105,18 @@ class Part {
       if (pack_a_)
         for (int64_t t = 0; t < tiles.parts; ++t) pack_left(first, tiles, t, l, depth);
       for (int64_t p = 0; p * unit_ < columns; ++p) {
-        const Panel b = right_panel(right, one ? 0 : p, p, part == 0);
-        for (int64_t t = 0; t < tiles.parts; ++t)
-          tile(first, tiles, t, l, depth, b,
-               next_panel(right, one ? 0 : p + 1, p + 1, part == 0, t, tiles.parts));
+        const int64_t slot = one ? 0 : p;
+        // The first tile packs whole panels on its way.
+        const bool packing = part == 0 && packs_lines(right, p);
+        const Panel b = right_panel(right, slot, p, part == 0 && !packing);
+        for (int64_t t = 0; t < tiles.parts; ++t) {
+          const Ahead<T> ahead =
+              next_panel(right, one ? 0 : p + 1, p + 1, part == 0, t, tiles.parts);
+          if (packing && t == 0)
+            first_tile(first, tiles, l, depth, right, slot, p, ahead);
+          else
+            tile(first, tiles, t, l, depth, b, ahead);
+        }
       }
     }
   }
@@ -192,14 +200,34 @@ class Part {
       loops_.pack_rows(a_at(first + i, l), g_.a_row, count, depth, to, count);
   }
 
+  struct Rows {
+    const T* data;
+    int64_t stride, count;
+  };
+  Rows left_rows(int64_t first, const Even& tiles, int64_t t, int64_t l, int64_t depth) const {
+    const int64_t i = tiles.begin(t), count = tiles.begin(t + 1) - i;
+    if (pack_a_) return {packed_a_ + i * depth, count, count};
+    return {a_at(first + i, l), a_across_ ? g_.a_column : g_.a_row, count};
+  }
+
   void tile(int64_t first, const Even& tiles, int64_t t, int64_t l, int64_t depth, const Panel& b,
             const Ahead<T>& ahead) const {
-    const int64_t i = tiles.begin(t), count = tiles.begin(t + 1) - i;
-    const T* a = pack_a_ ? packed_a_ + i * depth : a_at(first + i, l);
-    const int64_t stride = pack_a_ ? count : a_across_ ? g_.a_column : g_.a_row;
-    loops_.tile[b.width > loops_.lanes][pack_a_ || a_across_][count - 1](
-        depth, a, stride, b.data, b.row, g_.c + (first + i) * g_.c_row + b.j, g_.c_row, b.width,
-        g_.accumulate || l > 0, ahead);
+    const Rows a = left_rows(first, tiles, t, l, depth);
+    loops_.tile[b.width > loops_.lanes][pack_a_ || a_across_][a.count - 1](
+        depth, a.data, a.stride, b.data, b.row, g_.c + (first + tiles.begin(t)) * g_.c_row + b.j,
+        g_.c_row, b.width, g_.accumulate || l > 0, ahead);
+  }
+  // Tiles of more than half as many rows as there can be, as pack_b_ has it.
+  bool packs_lines(const Right& r, int64_t p) const {
+    return pack_b_ && b_by_lines_ && r.columns - p * unit_ >= unit_;
+  }
+  void first_tile(int64_t first, const Even& tiles, int64_t l, int64_t depth, const Right& r,
+                  int64_t slot, int64_t p, const Ahead<T>& ahead) const {
+    const Rows a = left_rows(first, tiles, 0, l, depth);
+    const int64_t j = r.j + p * unit_;
+    loops_.packing_tile[pack_a_ || a_across_][a.count - 1](
+        depth, a.data, a.stride, b_at(l, j), g_.b_row, g_.c + first * g_.c_row + j, g_.c_row, unit_,
+        g_.accumulate || l > 0, ahead, r.slots + slot * r.slot_size);
   }
 
   static Scratch& a_scratch() {

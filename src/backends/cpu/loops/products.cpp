@@ -68,9 +68,14 @@ CATENA_INLINE void store_tile(const typename Simd<T>::Vector (&sums)[M][N], T* c
   }
 }
 
-template <class T, int M, int N, bool kAcross>
-void tile(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_row, T* c, int64_t c_row,
-          int64_t columns, bool accumulate, const Ahead<T>& ahead) {
+// Lines of b that a packing tile asks for ahead of its use: they lie far apart, where the processor
+// foresees nothing.
+constexpr int64_t kLinesAhead = 8;
+
+template <class T, int M, int N, bool kAcross, bool kPacks>
+CATENA_INLINE void run_tile(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_row,
+                            T* c, int64_t c_row, int64_t columns, bool accumulate,
+                            const Ahead<T>& ahead, T* packed) {
   using S = Simd<T>;
   typename S::Vector sums[M][N];
 #pragma GCC unroll 16
@@ -102,6 +107,14 @@ void tile(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_row, T*
       typename S::Vector right[N];
 #pragma GCC unroll 2
       for (int j = 0; j < N; ++j) right[j] = S::load(b + j * S::kLanes);
+      if constexpr (kPacks) {
+#pragma GCC unroll 2
+        for (int j = 0; j < N; ++j) {
+          S::store(packed + j * S::kLanes, right[j]);
+          __builtin_prefetch(b + kLinesAhead * b_row + j * S::kLanes);
+        }
+        packed += N * S::kLanes;
+      }
 #pragma GCC unroll 16
       for (int i = 0; i < M; ++i) {
         const auto x = S::all(left.at(i));
@@ -115,12 +128,30 @@ void tile(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_row, T*
   store_tile<T, M, N>(sums, c, c_row, columns, accumulate);
 }
 
+template <class T, int M, int N, bool kAcross>
+void tile(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_row, T* c, int64_t c_row,
+          int64_t columns, bool accumulate, const Ahead<T>& ahead) {
+  run_tile<T, M, N, kAcross, false>(k, a, a_stride, b, b_row, c, c_row, columns, accumulate, ahead,
+                                    nullptr);
+}
+template <class T, int M, bool kAcross>
+void packing_tile(int64_t k, const T* a, int64_t a_stride, const T* b, int64_t b_row, T* c,
+                  int64_t c_row, int64_t columns, bool accumulate, const Ahead<T>& ahead,
+                  T* packed) {
+  run_tile<T, M, kVectors, kAcross, true>(k, a, a_stride, b, b_row, c, c_row, columns, accumulate,
+                                          ahead, packed);
+}
+
 template <class T, int M>
 void fill_tiles(GemmLoops<T>& loops) {
   loops.tile[0][0][M - 1] = &tile<T, M, 1, false>;
   loops.tile[0][1][M - 1] = &tile<T, M, 1, true>;
   loops.tile[1][0][M - 1] = &tile<T, M, 2, false>;
   loops.tile[1][1][M - 1] = &tile<T, M, 2, true>;
+  if constexpr (2 * M > kRows) {
+    loops.packing_tile[0][M - 1] = &packing_tile<T, M, false>;
+    loops.packing_tile[1][M - 1] = &packing_tile<T, M, true>;
+  }
   if constexpr (M > 1) fill_tiles<T, M - 1>(loops);
 }
 

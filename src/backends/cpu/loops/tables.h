@@ -136,6 +136,11 @@ struct GemmLoops {
   void (*tile[2][2][kMaxTileRows])(int64_t k, const T* a, int64_t a_stride, const T* b,
                                    int64_t b_row, T* c, int64_t c_row, int64_t columns,
                                    bool accumulate, const Ahead<T>& ahead);
+  // The same with two vectors, for m > rows / 2: leaves the lines of b in `packed` as well, one
+  // after the other, so that packing them takes little time of its own.
+  void (*packing_tile[2][kMaxTileRows])(int64_t k, const T* a, int64_t a_stride, const T* b,
+                                        int64_t b_row, T* c, int64_t c_row, int64_t columns,
+                                        bool accumulate, const Ahead<T>& ahead, T* packed);
   // The same for any number of rows, if the panel's depth k <= shallow fits the registers:
   // shallow_rows[vectors - 1][k - 1]. Rows of a are contiguous.
   int shallow;
