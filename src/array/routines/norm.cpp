@@ -30,7 +30,7 @@ Array vector_norm(const Array& x, double p, int64_t axis, bool keepdims) {
 Array matrix_norm(const Array& x, double p, int64_t rows, int64_t columns, bool keepdims) {
   const bool by_column = std::abs(p) == 1;
   CATENA_CHECK(ValueError, by_column || std::isinf(p), "order ", p,
-               " of a matrix is not there; expected none, \"fro\", 1, -1 or an infinity");
+               " is not defined for a matrix; expected none, \"fro\", 1, -1 or an infinity");
   // The sums keep their axis, so that the other keeps its number.
   const Array sums = sum(absolute(x), by_column ? rows : columns, true);
   const ReduceAxes axes({rows, columns}, keepdims);
