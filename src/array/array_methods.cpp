@@ -1,4 +1,4 @@
-// Members of Array that are other names of free functions, and asynchronous host transfers.
+// Members of Array that forward to free functions, and asynchronous host transfers.
 #include "catena/array/array.h"
 #include "catena/array/indexing.h"
 #include "catena/array/linalg.h"
@@ -11,7 +11,7 @@
 namespace catena {
 namespace {
 
-// Enqueues the bytes of `source` into `target`, one of which is on the stream's device.
+// Enqueues a copy of the bytes of `source` to `target`. One of the two is on the stream's device.
 void enqueue_bytes(const Array& source, const Array& target, const Stream& stream) {
   if (source.size() == 0) return;
   const Device gpu = stream.device();
@@ -43,10 +43,10 @@ void check_settable(const Array& a, const Array& host) {
                " with strides ", a.strides(), "; use assign");
 }
 
-// The same memory in C order: axes of a Fortran-contiguous array reversed.
+// A C-contiguous view of the same memory: a Fortran-contiguous array has its axes reversed.
 Array in_memory_order(const Array& a) { return a.is_contiguous() ? a : a.transpose(); }
 
-// Where get() copies to, and whether in Fortran order.
+// Whether get() copies in Fortran order.
 bool wants_fortran(const Array& a, char order) {
   CATENA_CHECK(ValueError, order == 'C' || order == 'F' || order == 'A', "order '",
                std::string(1, order), "' is none of 'C', 'F' and 'A'");
@@ -97,7 +97,7 @@ Array Array::reduced_view() const {
 
 Array Array::reduced_view(Dtype other) const {
   const Array merged = reduced_view();
-  // One element is a 0-d view, whose bytes no axis could take.
+  // A single element merges to a 0-d view, which has no last axis for view(dtype).
   return (merged.ndim() == 0 ? merged.reshape({1}) : merged).view(other).reduced_view();
 }
 
@@ -131,7 +131,7 @@ Array Array::get(const GetOptions& options) const {
   const bool fortran =
       wants_fortran(*this, options.order) || (given && !options.out.is_contiguous());
   const Array source = (fortran ? transpose() : *this).contiguous();
-  Array host;  // laid out as the source
+  Array host;  // in the layout of `source`
   if (given)
     host = in_memory_order(options.out);
   else if (device().is_cpu() || options.blocking)
@@ -158,7 +158,7 @@ void Array::set(const Array& host, const Stream& stream) const {
   check_settable(*this, host);
   check_stream(*this, stream);
   check_writable(*this);
-  stream.wait(current_stream(device()));  // what still reads the old elements
+  stream.wait(current_stream(device()));  // earlier work may still read the old elements
   const Array target = in_memory_order(*this);
   enqueue_bytes((is_contiguous() ? host : host.transpose()).contiguous(), target, stream);
   note_write();

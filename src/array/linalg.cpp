@@ -14,7 +14,8 @@
 namespace catena {
 namespace {
 
-// Whether a matrix can go to BLAS as it is: one of its axes has unit stride, the other room for it.
+// Whether BLAS takes the matrix without a copy: one axis has unit stride, and rows (or columns)
+// do not overlap.
 bool is_blas_layout(const Array& m) {
   const int n = m.ndim();
   const int64_t rows = m.shape()[n - 2], columns = m.shape()[n - 1], item = m.itemsize();
@@ -39,7 +40,7 @@ Array as_batch(const Array& a, const Shape& batch) {
   return a.broadcast_to(full).reshape({element_count(batch), a.shape(-2), a.shape(-1)});
 }
 
-// Whether the array may receive a result of this shape and dtype.
+// Throws unless `output` can receive a result of this shape and dtype.
 void check_output(const Array& a, const Array& output, const Shape& shape, Dtype dtype) {
   CATENA_CHECK(ShapeError, output.shape() == shape, "the output has shape ", output.shape(),
                ", expected ", shape);
@@ -48,7 +49,7 @@ void check_output(const Array& a, const Array& output, const Shape& shape, Dtype
   check_storable(dtype, output.dtype());
 }
 
-// A result that was computed apart, where `out` wants it.
+// Stores a result in the array of `out`, if there is one.
 Array into(const Array& result, const Out& out) {
   if (out.array == nullptr) return result;
   check_output(result, *out.array, result.shape(), result.dtype());
@@ -56,7 +57,7 @@ Array into(const Array& result, const Out& out) {
   return *out.array;
 }
 
-// The dtype of a product, which the caller may have chosen.
+// The dtype of a product: out.dtype if given, else the promoted dtype.
 Dtype product_dtype(const Array& a, const Array& b, const Out& out) {
   if (!out.dtype) return promote(a.dtype(), b.dtype());
   check_computable(a.dtype(), *out.dtype);
@@ -91,7 +92,7 @@ Array run_matmul(const Array& a, const Array& b, const Shape& shape, Dtype dtype
   return result;
 }
 
-// matmul for all functions made of it.
+// matmul, shared by all functions that build on it.
 Array product(const Array& a, const Array& b, const Out& out = {}) {
   refuse_mask(out);
   CATENA_CHECK(ShapeError, a.ndim() > 0 && b.ndim() > 0, "0-d operands are not allowed, got ",
@@ -113,14 +114,14 @@ Array product(const Array& a, const Array& b, const Out& out = {}) {
   return into(result, out);
 }
 
-// The positions of the axes in an array of this rank.
+// The axes of an array of this rank, negative ones resolved.
 Axes positions(const Axes& axes, int ndim) {
   Axes result;
   for (const int64_t axis : axes) result.push_back(normalize_axis(axis, ndim));
   return result;
 }
 
-// tensordot for all functions made of it.
+// tensordot, shared by all functions that build on it.
 Array contract(const Array& a, const Array& b, const Axes& axes_a, const Axes& axes_b) {
   CATENA_CHECK(ValueError, axes_a.size() == axes_b.size(), axes_a.size(), " axes against ",
                axes_b.size());

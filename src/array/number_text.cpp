@@ -145,7 +145,7 @@ std::string parse_bool(std::string_view word, char* element) {
   } else if (word == "False" || word == "0") {
     *element = 0;
   } else {
-    return "is no bool (expected True, False, 1 or 0)";
+    return "is not a bool (expected True, False, 1 or 0)";
   }
   return "";
 }

@@ -20,7 +20,7 @@ void check_positions(std::span<const PositionList> lists) {
     if (!list.in_range && list.array.size() > 0) unknown.push_back(&list);
   }
   if (unknown.empty()) return;
-  // All extremes in one array, so that they come to the host together.
+  // All extremes in one array: a single copy brings them to the host.
   const Array limits = Array::uninitialized({2 * int64_t(unknown.size())}, Dtype::kInt64,
                                             unknown.front()->array.device());
   for (size_t k = 0; k < unknown.size(); ++k) {

@@ -101,7 +101,7 @@ uint64_t initial_seed() {
     uint64_t seed = 0;
     const auto result = std::from_chars(text, end, seed);
     CATENA_CHECK(ValueError, result.ec == std::errc() && result.ptr == end, name, "='", text,
-                 "' is no seed; expected a whole number from 0 to 18446744073709551615");
+                 "' is not a seed; expected a whole number from 0 to 18446744073709551615");
     return seed;
   }
   return entropy();

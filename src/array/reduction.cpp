@@ -40,7 +40,7 @@ int64_t reduced_count(const Shape& shape, uint32_t mask) {
   return count;
 }
 
-// What a call asks for: its options, or axes and keepdims alone, which are not copied.
+// The arguments of a call: its options, or only axes and keepdims. Nothing is copied.
 struct Request {
   Request(const ReduceOptions& options)
       : axes(options.axes), keepdims(options.keepdims), options(&options) {}
@@ -113,13 +113,13 @@ Dtype spread_dtype(const Array& a, const ReduceOptions& options) {
   return dtype;
 }
 
-// What intermediate arrays of a result are kept in: 16-bit floats would lose digits and overflow.
+// The dtype of intermediate arrays: float32 for 16-bit floats, which would lose digits or overflow.
 Dtype unrounded(Dtype dtype) { return itemsize(dtype) == 2 ? Dtype::kFloat32 : dtype; }
 
-// How a reduction with `where` or `initial` is put together.
+// How a reduction with `where` or `initial` is computed.
 struct Folding {
   ReduceOp op;
-  int identity;  // what stands in for the elements left out
+  int identity;  // replaces the elements that the mask excludes
   Array (*combine)(const Operand&, const Operand&, const Out&);
 };
 
@@ -134,7 +134,7 @@ Array checked_mask(const Array& a, const Array& mask) {
   return mask.broadcast_to(a.shape());
 }
 
-// The options without what was dealt with already.
+// The options without `where`, `initial` and `out`, which the caller applies.
 ReduceOptions plain_options(const ReduceOptions& options) {
   return {.axes = options.axes, .keepdims = options.keepdims, .dtype = options.dtype};
 }
@@ -160,7 +160,7 @@ Array fold(const Folding& f, const Array& a, const ReduceOptions& options, Dtype
   return result_into(result, options.out);
 }
 
-// How many elements the mask leaves, as numbers of a float dtype.
+// The number of elements that the mask selects, in a float dtype.
 Array counted(const Array& a, const ReduceOptions& options, Dtype dtype) {
   ReduceOptions plain = plain_options(options);
   plain.dtype = dtype;
@@ -359,7 +359,7 @@ Array count_nonzero(const Array& a, const ReduceOptions& options) {
   return sum(not_equal(a, 0), counting);
 }
 
-// The forms with axes and keepdims alone.
+// The overloads that take only axes and keepdims.
 Array var(const Array& a, const ReduceAxes& axes, YesNo keepdims, int64_t ddof) {
   return var(a, ReduceOptions::over(axes, keepdims), ddof);
 }

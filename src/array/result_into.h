@@ -1,12 +1,12 @@
-// Bringing a result that was computed on its own into the array that a caller named.
+// Stores a result that was computed separately in the output array of the caller.
 #pragma once
 
 #include "catena/array/array.h"
 
 namespace catena {
 
-// `result`, or `out` holding it if it is defined. Throws ShapeError, DeviceError and ValueError
-// (read-only); the elements are cast.
+// Casts `result` into `out` and returns `out` if it is defined, else returns `result`. Throws
+// ShapeError, DeviceError and ValueError (read-only).
 inline Array result_into(const Array& result, const Array& out) {
   if (!out.defined()) return result;
   CATENA_CHECK(ShapeError, out.shape() == result.shape(), "the output has shape ", out.shape(),
@@ -16,12 +16,12 @@ inline Array result_into(const Array& result, const Array& out) {
   out.assign(result);
   return out;
 }
-// The same with an array that may be null.
+// The same for a pointer that may be null.
 inline Array result_into(const Array& result, const Array* out) {
   return out == nullptr ? result : result_into(result, *out);
 }
 
-// Throws ValueError for arguments of reductions that a function does not take.
+// Throw ValueError for arguments of reductions that a function does not take.
 inline void refuse_initial(const ReduceOptions& options) {
   CATENA_CHECK(ValueError, !options.initial, "takes no `initial`");
 }
@@ -35,7 +35,7 @@ inline void refuse_mask(const Out& out) {
   CATENA_CHECK(ValueError, out.where == nullptr,
                "takes no `where`; store the result with copyto(out, result, casting, &mask)");
 }
-// The array that `out` names, if any, for functions that take neither a mask nor a dtype there
+// The array of `out`, or null, for functions whose `out` takes neither a mask nor a dtype
 // (ValueError).
 inline const Array* destination(const Out& out) {
   refuse_mask(out);

@@ -1,4 +1,4 @@
-// What functions on arrays take beside arrays: operands, options of reductions and of copies.
+// Arguments of functions on arrays other than arrays: operands, options of reductions and copies.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 namespace catena {
 
 // An argument of an element-wise operation: an array, or a host number (weak in promotion).
-// Refers to the array; only for the duration of a call.
+// Refers to the array, so it is valid only for the duration of a call.
 class Operand {
  public:
   Operand(const Array& array) : array_(&array) {}
@@ -27,14 +27,14 @@ class Operand {
 };
 
 namespace detail {
-// The first member of options that are given by name alone: no value converts to it.
+// The first member of options that must be given by name: no value converts to it.
 struct ByName {
   constexpr ByName() {}
 };
 }  // namespace detail
 
-// All that a reduction takes, by name: sum(a, {.axes = {0, 1}, .keepdims = true, .out = c}). A call
-// with axes and keepdims alone can give them directly, as ReduceAxes says: sum(a, {0, 1}, true).
+// All options of a reduction, by name: sum(a, {.axes = {0, 1}, .keepdims = true, .out = c}). A call
+// with only axes and keepdims can give them directly, see ReduceAxes: sum(a, {0, 1}, true).
 // Reductions that do not take `where` or `initial` throw ValueError when they are given.
 struct ReduceOptions {
   [[no_unique_address]] detail::ByName by_name = {};
@@ -45,23 +45,23 @@ struct ReduceOptions {
   Array where = {};                 // mask that broadcasts to the input: only these elements count
   std::optional<Scalar> initial = {};  // one more element of every slice
 
-  // Those of a call with axes and keepdims alone; either asks to keep them.
+  // The options of a call with only axes and keepdims; either argument can request keepdims.
   static ReduceOptions over(const ReduceAxes& axes, bool keepdims = false) {
     return {.axes = axes.axes, .keepdims = keepdims || axes.keepdims};
   }
 };
 
-// How Array::get() copies to the host; every member may be left out, a.get({.order = 'F'}).
+// How Array::get() copies to the host; every member may be left out: a.get({.order = 'F'}).
 struct GetOptions {
-  // Of the copy in memory: 'C', 'F', or 'A' for 'F' where the array is Fortran- and not
-  // C-contiguous. Anything else is a ValueError.
+  // The layout of the copy: 'C', 'F', or 'A' ('F' if the array is Fortran- but not C-contiguous,
+  // else 'C'). Anything else is a ValueError.
   char order = 'C';
   // Receives the elements: a host array of the same dtype (DtypeError) and shape (ShapeError),
-  // contiguous in C or Fortran order (ValueError). `order` is its own then.
+  // contiguous in C or Fortran order (ValueError). Its layout then overrides `order`.
   Array out = {};
-  // Of the array's device (DeviceError); its current stream when left out.
+  // A stream of the array's device (DeviceError); by default the current one.
   std::optional<Stream> stream = {};
-  // Whether to wait for the copy. Without: read it when the stream has come there.
+  // Whether to wait for the copy. If false, read it when the stream has done the copy.
   bool blocking = true;
 };
 

@@ -1,4 +1,4 @@
-// What an Array handle points to: the description of elements in shared storage.
+// ArrayBody, which an Array handle points to: it describes elements in shared storage.
 #pragma once
 
 #include "catena/core/device.h"
@@ -9,13 +9,13 @@
 
 namespace catena {
 
-// What Array::flags() tells.
+// The result of Array::flags().
 struct ArrayFlags {
   bool c_contiguous, f_contiguous;
-  bool owndata;  // made with its storage, not as a view of another array or of foreign memory
+  bool owndata;  // allocated with its storage, not a view of another array or of foreign memory
 };
 
-// What an Array handle points to. Immutable but for the bytes it views.
+// The object that an Array handle points to. Immutable except for the bytes it views.
 struct ArrayBody : RefCounted {
   Dtype dtype = Dtype::kFloat64;
   bool contiguous = true;  // C order without gaps
@@ -28,7 +28,7 @@ struct ArrayBody : RefCounted {
   Shape shape;
   Strides strides;  // bytes
 
-  // From and to a list that each thread keeps.
+  // Bodies are recycled through a free list of each thread.
   static ArrayBody* create();
   static void destroy(ArrayBody* body);
 };

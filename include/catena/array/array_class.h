@@ -29,14 +29,14 @@ struct ReduceOptions;
 
 // A cheap handle (one pointer) to shared storage + dtype + shape + byte strides + offset + device.
 //
-// Copies of a handle and views share their elements, as in NumPy; constness of the handle says
-// nothing about the elements. Operations run on the current stream of the array's device and return
+// Copies of a handle and views share their elements, as in NumPy; a const handle does not make
+// the elements const. Operations run on the current stream of the array's device and return
 // without waiting for a GPU. Operations on arrays of different devices are DeviceErrors that name
-// both; copy with to(device). A default-constructed Array is undefined: everything but defined()
-// and assignment is a ValueError then.
+// both; copy with to(device). A default-constructed Array is undefined: everything except
+// defined() and assignment then throws ValueError.
 //
-// `x = y` lets the handle x mean y's elements; assign() and fill() write elements. So a temporary,
-// as in x(0) = y, cannot be assigned to: write x(0).assign(y).
+// `x = y` makes the handle x refer to y's elements; assign() and fill() write elements. So a
+// temporary, as in x(0) = y, cannot be assigned to: write x(0).assign(y).
 class Array {
  public:
   Array() = default;
@@ -46,7 +46,7 @@ class Array {
   ~Array() = default;
   Array& operator=(const Array&) & = default;
   Array& operator=(Array&&) & noexcept = default;
-  void operator=(const Array&) && = delete;  // x(0) = y writes nothing: use x(0).assign(y)
+  void operator=(const Array&) && = delete;  // x(0) = y would write nothing: use x(0).assign(y)
   // Uninitialised elements on `device`.
   static Array uninitialized(const Shape& shape, Dtype dtype, Device device);
   static Array uninitialized(const Shape& shape, Dtype dtype) {
@@ -56,15 +56,15 @@ class Array {
   static Array from_storage(StoragePtr storage, int64_t offset, const Shape& shape,
                             const Strides& strides, Dtype dtype);
 
-  // Whether the handle has an array; a default-constructed or moved-from one has none.
+  // Whether the handle refers to an array; a default-constructed or moved-from handle does not.
   bool defined() const { return bool(body_); }
   explicit operator bool() const = delete;  // ambiguous: use defined(), truth(), all(), any()
   // NumPy's bool(): whether the only element is true (not 0); false for no elements. ValueError for
   // more than one. Waits for the device.
   bool truth() const;
 
-  // Properties; none waits for the device, all are a ValueError for an undefined array. Strides and
-  // nbytes() count bytes, nbytes() without gaps; shape(axis) takes negative axes and throws
+  // Properties. None waits for the device; all throw ValueError for an undefined array. Strides are
+  // in bytes; nbytes() does not count gaps. shape(axis) takes negative axes and throws
   // IndexError.
   Dtype dtype() const { return known().dtype; }
   const Shape& shape() const { return known().shape; }
@@ -75,13 +75,13 @@ class Array {
   int64_t size() const { return known().size; }
   int64_t itemsize() const { return static_cast<int64_t>(catena::itemsize(dtype())); }
   int64_t nbytes() const { return size() * itemsize(); }
-  // Extent of the first axis; TypeError-like ShapeError for 0-d.
+  // Extent of the first axis; ShapeError for 0-d (where Python raises TypeError).
   int64_t length() const;
   bool is_contiguous() const { return known().contiguous; }
   bool is_fortran_contiguous() const;
   ArrayFlags flags() const { return {is_contiguous(), is_fortran_contiguous(), !known().is_view}; }
-  // Undefined for an array that owns its storage; for a view the whole storage it lies in, as a 1-d
-  // array of this dtype (chains of views end at the owner of the memory).
+  // Undefined for an array that owns its storage. For a view, its whole storage as a 1-d array of
+  // this dtype (a view of a view gives the owner of the memory, too).
   Array base() const;
   const StoragePtr& storage() const { return known().storage; }
   ArrayBody* body() const { return body_.get(); }
@@ -90,8 +90,8 @@ class Array {
 
   // Address of the first element in the memory of device().
   void* raw_data() const { return known().data; }
-  // The same typed; DtypeError when T is not the dtype. No synchronisation: for CPU arrays and for
-  // passing to kernels.
+  // The same as a T*; DtypeError when T is not the dtype. Does not synchronise: for CPU arrays and
+  // for passing to kernels.
   template <class T>
   T* data() const {
     CATENA_CHECK(DtypeError, dtype_of<T> == dtype(), "Array::data: the array holds ", dtype(),
@@ -102,7 +102,7 @@ class Array {
   // The elements of a contiguous array on a CPU device in C order. DtypeError when T (or const T)
   // is not the dtype, DeviceError for a GPU, ShapeError for a view with gaps, ValueError when the
   // array is read-only and T is not const. Other layouts: HostView in host_view.h.
-  // Not of a temporary, whose elements may go before the span does: keep the array in a variable.
+  // Not for a temporary, whose elements may be freed before the span: keep the array in a variable.
   template <class T>
   std::span<T> span() const& {
     check_span(std::is_const_v<T>);
@@ -110,8 +110,8 @@ class Array {
   }
   template <class T>
   std::span<T> span() const&& = delete;
-  // Whether the memory may be written: false for files mapped, tensors lent for reading and
-  // broadcast views, whose elements lie in memory once.
+  // Whether the memory may be written: false for files mapped read-only, tensors lent for reading,
+  // and broadcast views, whose elements share memory.
   bool is_writable() const { return !known().storage->read_only && !known().repeats; }
 
   // Views -----------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ class Array {
   Selected select(std::initializer_list<AnyIndex> indices) const;  // index_get
   // x.set_at({rows, Slice(0, 3)}, values): assigns to the indexed elements; see index_put.
   void set_at(std::initializer_list<AnyIndex> indices, const Operand& values) const;
-  // The same adding, repeated positions as often as they occur; see index_add.
+  // Adds to the indexed elements; repeated positions add up. See index_add.
   void add_at(std::initializer_list<AnyIndex> indices, const Operand& values) const;
   // One -1 is inferred. A view where the strides allow it, else a copy.
   Array reshape(const Shape& shape) const;
@@ -156,7 +156,7 @@ class Array {
   requires(sizeof...(I) > 0) Array reshape(I... extents)
   const { return reshape(Shape{static_cast<int64_t>(extents)...}); }
   // Gives this handle another shape, one -1 inferred, without copying: ShapeError where reshape
-  // would copy. Other handles of the same elements keep theirs.
+  // would copy. Other handles of the same elements keep their shape.
   void set_shape(const Shape& shape) &;
   Array ravel() const { return reshape({-1}); }
   Array flatten() const;                         // always a copy
@@ -174,7 +174,7 @@ class Array {
   // The same elements in C order with neighbouring axes merged wherever the strides allow it and
   // extents of 1 dropped: the fewest dimensions that visit them.
   Array reduced_view() const;
-  // The same of the memory read as another dtype; errors as view(dtype).
+  // The same for the memory read as another dtype; throws as view(dtype) does.
   Array reduced_view(Dtype dtype) const;
 
   // Copies ----------------------------------------------------------------------------------
@@ -184,10 +184,10 @@ class Array {
   // On another device; *this when it is there already. Ordered on both devices' current streams:
   // when it returns, source and result may be used, written or freed on their own streams.
   Array to(Device device) const;
-  // Always a new array, also on the same device.
+  // Always a new array, even on the same device.
   Array copy_to(Device device) const;
-  // The array itself on any CPU device, else a copy on cpu:0: to(cpu(0)) brings it there from
-  // cpu:1.
+  // The array itself on any CPU device, else a copy on cpu:0. To move from cpu:1 to cpu:0 use
+  // to(cpu(0)).
   Array to_cpu() const { return device().is_cpu() ? *this : to(cpu(0)); }
   // On the current GPU (GPU 0 while a CPU is current), or on the given one.
   Array to_gpu() const { return to(current_gpu()); }
@@ -199,29 +199,29 @@ class Array {
   void assign(const Array& source) const;
   void assign(const Scalar& value) const;
   void fill(const Scalar& value) const;
-  // Tells autograd that the bytes were changed by other means than an Array operation.
+  // Informs autograd that the bytes were changed by other means than an Array operation.
   void note_write() const { known().storage->version.fetch_add(1, std::memory_order_relaxed); }
 
   // Between host and device, also asynchronously -----------------------------------------------
   // A new contiguous array on cpu:0; waits for the device.
   Array get() const;
   // The same without waiting, on a stream of the array's device after the work queued on the
-  // current one: read the result when the stream has come there (it is in pinned memory).
+  // current one: read the result when the stream has done the copy (it is in pinned memory).
   Array get(const Stream& stream) const;
   Array get(const GetOptions& options) const;
-  // Copies a host array of the same dtype (DtypeError) and shape (ShapeError), of any layout, into
-  // this array, which is contiguous in C or Fortran order (ValueError).
+  // Copies a host array of the same dtype (DtypeError) and shape (ShapeError), in any layout, into
+  // this array, which must be contiguous in C or Fortran order (ValueError).
   void set(const Array& host) const;
-  // The same on a stream, on which this array's current stream does not wait: order them before
-  // using it. Keep the host array unchanged until then if it is pinned; other memory is read before
-  // the call returns.
+  // The same on a stream. The array's current stream does not wait for it: order the two before
+  // using the array. Keep a pinned host array unchanged until the copy is done; other memory is
+  // read before the call returns.
   void set(const Array& host, const Stream& stream) const;
 
-  // Reductions and other routines as methods; the free functions of the same names say more -----
+  // Reductions and other routines as methods; see the free functions of the same names -----------
   Array take(const Array& indices, OptionalAxis axis = none, const Out& out = {}) const;
   Array take(std::initializer_list<int64_t> indices, OptionalAxis axis = none,
              const Out& out = {}) const;
-  // Over axes, x.sum(1, true), or with all that reductions take, x.sum({.axes = 1, .out = y}).
+  // Over axes, x.sum(1, true), or with all options of reductions, x.sum({.axes = 1, .out = y}).
   Array sum(const ReduceAxes& axes = none, YesNo keepdims = false) const;
   Array sum(const ReduceOptions& options) const;
   Array prod(const ReduceAxes& axes = none, YesNo keepdims = false) const;
@@ -259,8 +259,8 @@ class Array {
   Array dot(const Array& other, const Out& out = {}) const;
 
   // Reading ---------------------------------------------------------------------------------
-  // The only element (ShapeError otherwise); waits for the device. As a C++ type: a fraction is cut
-  // off by an integer type, and a number out of its range is a ValueError.
+  // The only element (ShapeError otherwise); waits for the device. As a C++ type: an integer type
+  // truncates fractions, and a number out of its range is a ValueError.
   Scalar item() const;
   template <class T>
   T item() const {

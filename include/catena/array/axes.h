@@ -1,4 +1,4 @@
-// How a caller names axes: one convention for reductions and all other functions that take a list.
+// Arguments that name axes: one convention for reductions and all functions that take a list.
 #pragma once
 
 #include <concepts>
@@ -9,10 +9,10 @@
 
 namespace catena {
 
-// "Nothing", for an axis, a bound of a Slice, or another optional argument: all axes, the default.
+// No value, for an axis, a bound of a Slice, or another optional argument: all axes, the default.
 inline constexpr std::nullopt_t none = std::nullopt;
 
-// A yes or no that takes bools alone: a number in its place is a mistake.
+// A bool that no number converts to: a number given here is a mistake.
 class YesNo {
  public:
   template <std::same_as<bool> T>
@@ -23,12 +23,12 @@ class YesNo {
   bool value_;
 };
 
-// A number that names an axis: true is none.
+// A number that names an axis; a bool does not.
 template <class T>
 concept AxisNumber = std::integral<T> && !std::same_as<T, bool>;
 
-// An axis that may be left out; each function says what it does then. Negative ones count from the
-// end.
+// An axis that may be left out; each function documents what that means. Negative axes count from
+// the end.
 struct OptionalAxis : std::optional<int64_t> {
   OptionalAxis() = default;
   OptionalAxis(std::nullopt_t) {}
@@ -37,7 +37,7 @@ struct OptionalAxis : std::optional<int64_t> {
   OptionalAxis(const std::optional<int64_t>& axis) : std::optional<int64_t>(axis) {}
 };
 
-// Axes; negative ones count from the end. In the place of one:
+// Axes; negative ones count from the end. Accepts:
 //   nothing, {} or none   no axes, which most functions take for all
 //   0                     one axis
 //   {0, 1}, a Shape, a std::vector of integers   several
@@ -47,7 +47,7 @@ class AxisList : public Axes {
   AxisList(std::nullopt_t) {}
   template <AxisNumber... T>
   requires(sizeof...(T) > 0) AxisList(T... axes) : Axes{static_cast<int64_t>(axes)...} {}
-  // A template, for a number would fit this and the one above.
+  // A template, because a number would match both this constructor and the one above.
   template <std::derived_from<std::optional<int64_t>> T>
   AxisList(const T& axis) {
     if (axis) push_back(*axis);
@@ -57,8 +57,8 @@ class AxisList : public Axes {
 };
 
 // The axes that a reduction of arrays or variables removes, and whether they stay with extent 1
-// (keepdims). In the place of one:
-//   an AxisList                                its axes; none are all
+// (keepdims). Accepts:
+//   an AxisList                                its axes; an empty list means all
 //   {0, true}, {{0, 1}, true}, {none, true}    with keepdims
 struct ReduceAxes {
   AxisList axes;          // empty: all

@@ -1,11 +1,11 @@
-// Checks of arguments that functions on arrays share.
+// Checks of arguments shared by functions on arrays.
 #pragma once
 
 #include "catena/array/array_class.h"
 
 namespace catena {
 
-// Checks of arguments. Their errors name the running EntryScope, without one `who`.
+// Checks of arguments. Their errors name the current EntryScope, or `who` if there is none.
 // Throws ValueError for a default-constructed array.
 [[noreturn, gnu::cold]] void fail_undefined(const char* who = nullptr);
 inline void check_defined(const char* who, const Array& a) {
@@ -13,8 +13,8 @@ inline void check_defined(const char* who, const Array& a) {
     fail_undefined(who);
 }
 inline void check_defined(const Array& a) { check_defined(nullptr, a); }
-// Every operation that writes into an array which was made elsewhere asks first: ValueError with
-// the reason unless the array may be written.
+// Called by every operation that writes into an array it did not make. Throws ValueError with the
+// reason unless the array may be written.
 [[noreturn, gnu::cold]] void fail_not_writable(const char* who, const Array& a);
 inline void check_writable(const char* who, const Array& a) {
   if (!a.is_writable()) [[unlikely]]

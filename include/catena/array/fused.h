@@ -1,4 +1,4 @@
-// Fused: what stands for an array while a fused function (fusion.h) is recorded.
+// Fused: the stand-in for an array while a fused function (fusion.h) is recorded.
 #pragma once
 
 #include <initializer_list>
@@ -18,7 +18,7 @@ class Fused;
 namespace detail {
 struct FusionGraph;
 
-// What a stand-in does, as it is recorded.
+// The recorded node of a stand-in, or a number.
 struct FusedRef {
   std::shared_ptr<FusionGraph> graph;  // null: a number
   int node = -1;
@@ -44,13 +44,13 @@ class FusedOperand {
   detail::FusedRef ref_;
 };
 
-// A stand-in for an array inside a fused function: every element-wise function of math.h, the
-// operators, where, clip, isclose and astype, and sum, prod, mean, amax, amin, all, any as the last
-// step.
+// A stand-in for an array inside a fused function. It takes every element-wise function of
+// math.h, the operators, where, clip, isclose and astype, and sum, prod, mean, amax, amin, all, any
+// as the last step.
 //
-// It has no elements and no shape: whatever asks for a value (a condition, item) is a ValueError,
-// and so is an operation that is not element-wise; both are named. Operations on a reduced value
-// are refused too: do them on the result.
+// It has no elements and no shape. Whatever reads a value (a condition, item) throws a ValueError
+// that names it, and so does an operation that is not element-wise. Operations on a reduced value
+// are errors too: apply them to the result.
 class Fused {
  public:
   Fused() = default;
@@ -98,7 +98,7 @@ class Fused {
     return detail::record(ops::name, {x1.ref(), x2.ref()});                      \
   }
 #include "catena/array/detail/operators.def"
-  // In a fused function these make a new value; nothing is written.
+  // In a fused function these create a new value; no array is written.
 #define CATENA_INPLACE(symbol, name)                                 \
   friend Fused& operator symbol(Fused& x1, const FusedOperand& x2) { \
     return x1 = detail::record(ops::name, {x1.ref(), x2.ref()});     \
@@ -145,7 +145,7 @@ class Fused {
   CATENA_REDUCTION(any)
 #undef CATENA_REDUCTION
 
-  // Not element-wise: refused by name rather than by the compiler's list of candidates.
+  // Not element-wise: the error names the function instead of listing the compiler's candidates.
 #define CATENA_REFUSE(name)                         \
   template <class... Rest>                          \
   friend Fused name(const Fused&, const Rest&...) { \

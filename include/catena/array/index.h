@@ -8,7 +8,7 @@
 
 namespace catena {
 
-// One dimension of a slice: start:stop:step with Python's meaning; absent bounds run to the end.
+// One dimension of a slice: start:stop:step as in Python, where bounds may be left out.
 struct Slice {
   std::optional<int64_t> start, stop;
   int64_t step = 1;

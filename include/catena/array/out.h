@@ -9,13 +9,13 @@ namespace catena {
 
 class Array;
 
-// Where a result goes, out = {} in declarations: nothing given makes a new array. Refers to the
-// arrays; only for the duration of a call.
+// The destination of a result. The default, out = {}, makes a new array. Refers to the arrays, so
+// it is valid only for the duration of a call.
 struct Out {
   const Array* array = nullptr;  // must have the shape of the result, which is cast on store
   std::optional<Dtype> dtype;    // computes in (and returns) this dtype
   // Element-wise functions: a mask that broadcasts with the operands; where it is false the array
-  // keeps what it holds. ValueError without an array, and in functions that are not element-wise.
+  // keeps its elements. ValueError without an array, and in functions that are not element-wise.
   const Array* where = nullptr;
 
   Out() = default;

@@ -17,12 +17,12 @@
 
 namespace catena {
 
-// Integers that may stand for the shape of a 1-d result.
+// Integers accepted as the shape of a 1-d result.
 template <class T>
 concept RandomLength = std::integral<T> && !std::same_as<T, bool>;
 
-// The shape of what is drawn: {2, 3}, x.shape(), or `none` for the shape that the arrays among the
-// distribution's parameters broadcast to (0-d when all are numbers), as size=None of NumPy.
+// The shape of a draw: {2, 3}, x.shape(), or `none` for the shape that the distribution's array
+// parameters broadcast to (0-d when all are numbers), as size=None in NumPy.
 class DrawShape {
  public:
   DrawShape() = default;  // 0-d
@@ -32,7 +32,7 @@ class DrawShape {
   DrawShape(const std::vector<I>& extents) : shape_(extents) {}
   DrawShape(std::nullopt_t) : of_parameters_(true) {}
 
-  // Whether the shape is that of the parameters; else the shape.
+  // Whether the parameters determine the shape; if not, the shape.
   bool of_parameters() const { return of_parameters_; }
   const Shape& shape() const { return shape_; }
 
@@ -41,19 +41,19 @@ class DrawShape {
   bool of_parameters_ = false;
 };
 
-// A stream of random numbers; default ones exist per device. Threads may draw from one at once:
-// each call gets numbers of its own, but which ones depends on who comes first. For numbers that
-// can be repeated give each thread a RandomState.
+// A stream of random numbers; each device has a default one. Threads may draw from one at once:
+// each call gets different numbers, but which ones depends on the order of the calls. For
+// reproducible numbers give each thread a separate RandomState.
 //
-// The shape comes first and may be left out for a 0-d result, the options come last: a dtype, a
-// device, or both, normal({2}, 0, 1, {dtype::float32, "cuda:0"}). Arrays are made on the device
-// given, else on current_device(), and drawn on its current stream: StreamScope binds draws to a
-// stream (CuPy's set_stream). What a seed gives does not depend on device, stream, threads or
-// launch shape: integers, uniform and bernoulli numbers bit for bit, those made of logarithms,
-// square roots and cosines within the rounding of these functions (4 ulp each).
+// The shape comes first and may be left out for a 0-d result. The options come last: a dtype, a
+// device, or both, normal({2}, 0, 1, {dtype::float32, "cuda:0"}). Arrays are made on the given
+// device, else on current_device(), and drawn on its current stream: StreamScope binds draws to a
+// stream (CuPy's set_stream). The numbers of a seed do not depend on device, stream, threads or
+// launch shape: integers, uniform and bernoulli numbers agree bit for bit, numbers computed with
+// logarithms, square roots and cosines within the rounding of these functions (4 ulp each).
 //
-// Without a dtype floats are made in default_float() (config.h), integers in int64, those of
-// randint and random_integers in int32.
+// Without a dtype, floats are drawn in default_float() (config.h), integers in int64, and randint
+// and random_integers in int32.
 class RandomState {
  public:
   RandomState();  // from the system's entropy
@@ -62,8 +62,8 @@ class RandomState {
   void seed();  // from the system's entropy
 
   // [low, high), and (high, low] when high is lower; high is 1 and deviation 1 unless given.
-  // float16, bfloat16, float32 (24 bits) or float64 (53 bits). What rounding would carry to `high`
-  // becomes the number of the dtype before it.
+  // float16, bfloat16, float32 (24 bits) or float64 (53 bits). A number that would round to `high`
+  // becomes the value of the dtype just before it.
   Array uniform(const Shape& shape = {}, double low = 0, std::optional<double> high = {},
                 const ArrayOptions& options = {});
   // Box-Muller on pairs of the same bits. ValueError for a negative deviation.
@@ -83,7 +83,7 @@ class RandomState {
   Array rand(const Shape& shape = {}, const ArrayOptions& options = {});
   Array randn(const Shape& shape = {}, const ArrayOptions& options = {});
   // Of [low, high), or [0, low) without high. ValueError "low >= high". One range for all numbers:
-  // for ranges by element round down uniform(none, low, high).
+  // for a range per element take floor(uniform(none, low, high)).
   Array randint(int64_t low, std::optional<int64_t> high = {}, const Shape& shape = {},
                 const ArrayOptions& options = {});
   // Of [low, high], or [1, low] without high.
@@ -94,15 +94,14 @@ class RandomState {
   // Density 1 / (pi (1 + x^2)).
   Array standard_cauchy(const Shape& shape = {}, const ArrayOptions& options = {});
 
-  // Parameters of the following are each one number or an array. Arrays broadcast against each
-  // other and to `shape` (else ShapeError), and the numbers are made on their device (DeviceError
-  // for options with another one). A parameter
-  // out of its range, or NaN, is a ValueError: to check arrays waits for a GPU. Locations have no
-  // range and are not looked at, nor are the bounds of uniform.
+  // Each parameter of the following is a number or an array. Arrays broadcast against each other
+  // and to `shape` (else ShapeError), and the numbers are drawn on their device (DeviceError if
+  // the options name another). A parameter out of its range, or NaN, is a ValueError; checking
+  // arrays waits for a GPU. Locations and the bounds of uniform have no range and are not checked.
   //
-  // Those up to triangular draw the standard distribution and compute with it, so that equal
-  // elements give what the one number gives: the same bits for uniform and normal, within 4 ulp the
-  // others. Arrays are not checked while a graph is captured. uniform has no range to check.
+  // The functions up to triangular draw from the standard distribution and transform the result. So
+  // an array of equal elements gives the same numbers as one number: the same bits for uniform and
+  // normal, within 4 ulp for the others. Arrays are not checked while a graph is captured.
   Array uniform(const DrawShape& shape, const Operand& low, const Operand& high = 1,
                 const ArrayOptions& options = {});
   Array normal(const DrawShape& shape, const Operand& mean, const Operand& deviation = 1,
@@ -136,10 +135,10 @@ class RandomState {
 
   // Computed in float64.
   //
-  // Made by rejection: about one number in twenty is drawn again, round by round, and each round
-  // waits for a GPU once to learn how many are left (4 to 6 rounds for a million); so they are an
-  // Error during graph capture. A comparison of doubles decides, so devices whose logarithms round
-  // differently may differ in one number of some 10^13.
+  // Drawn by rejection: about one number in twenty is drawn again, round by round. Each round waits
+  // for a GPU once to learn how many are left (4 to 6 rounds for a million), so these functions
+  // throw Error during graph capture. A comparison of doubles decides, so devices whose logarithms
+  // round differently may differ in one number of some 10^13.
   //
   // Density x^(k - 1) exp(-x / scale) / (scale^k Gamma(k)); k, scale of [0, 1e300], as all below.
   Array gamma(const DrawShape& shape, const Operand& k, const Operand& scale = 1,
@@ -159,33 +158,34 @@ class RandomState {
   // probability p of (0, 1].
   Array negative_binomial(const DrawShape& shape, const Operand& n, const Operand& p);
 
-  // int64 numbers of events at a rate lam of 0 to 1e15. One number up to 1e6: by inversion, the
-  // same everywhere bit for bit; else by rejection, as above. An Error during graph capture.
+  // int64 numbers of events at a rate lam of 0 to 1e15. A single lam up to 1e6: by inversion, the
+  // same bit for bit on every device; else by rejection, as above. An Error during graph capture.
   Array poisson(const DrawShape& shape, const Operand& lam);
-  // int64 successes of n trials with probability p each, by inversion as above: one n and one p,
-  // for their table is made on the host. ValueError where n p (1 - p) passes 1e10: the table grows
-  // with its square root.
+  // int64 successes of n trials with probability p each, by inversion as above. n and p are single
+  // numbers, because their table is made on the host. ValueError if n p (1 - p) exceeds 1e10: the
+  // table grows with its square root.
   Array binomial(const Shape& shape, int64_t n, double p);
   // int64 trials up to the first success, at least 1; p of [1e-17, 1].
   Array geometric(const DrawShape& shape, const Operand& p);
-  // How often each kind comes in n draws with probabilities p (as for choice): int64 (shape...,
-  // length of p). Draws all n for each row; waits for a GPU.
+  // The count of each outcome in n draws with probabilities p (as for choice): int64 (shape...,
+  // length of p). Makes all n draws for each row; waits for a GPU.
   Array multinomial(const Shape& shape, int64_t n, const Array& p);
 
-  // int64 positions of [0, n), each equally likely, or with the probabilities p (1-d of length n,
-  // not negative; their sum may differ from 1 by the square root of the epsilon of their dtype, for
-  // integers that of float64, as in NumPy, and is made 1; else ValueError). Without replacement all
-  // are different, and more than n (or than there are positive probabilities) is a ValueError.
-  // Weighted draws build their tables on the host: an array p on a GPU is waited for.
+  // int64 positions of [0, n), each equally likely, or with the probabilities p: 1-d of length n,
+  // not negative, with a sum of 1 (else ValueError). As in NumPy, the sum may differ from 1 by the
+  // square root of the epsilon of the dtype (float64 for integers); it is then normalised. Without
+  // replacement all positions differ; drawing more than n, or more than there are positive
+  // probabilities, is a ValueError. Weighted draws build their tables on the host, so an array p on
+  // a GPU is waited for.
   Array choice(int64_t n, const Shape& shape = {}, YesNo replace = true, const Array& p = {});
-  // Elements (along the first axis) of an array, on its device.
+  // Chooses elements of an array along its first axis, on its device.
   Array choice(const Array& a, const Shape& shape = {}, YesNo replace = true, const Array& p = {});
   // choice(5, 3) as in NumPy: one number is the shape of a 1-d result.
   template <class Population, RandomLength T>
   Array choice(const Population& population, T count, YesNo replace = true, const Array& p = {}) {
     return choice(population, Shape{static_cast<int64_t>(count)}, replace, p);
   }
-  // A copy whose first axis is in random order. ShapeError for 0-d.
+  // A copy with the first axis in random order. ShapeError for 0-d.
   Array permutation(const Array& a);
   // The same in place.
   void shuffle(const Array& a);
@@ -199,11 +199,11 @@ class RandomState {
   struct State {
     uint64_t seed, offset;
   };
-  // The state, and going on from one: later numbers are those that followed it.
+  // Reads the state, or continues from one: the same numbers follow as when it was read.
   State state() const;
   void set_state(State state);
 
-  // Copies continue independently from the same state. Captured graphs keep the state they use.
+  // A copy continues independently from the same state. Captured graphs keep the state they use.
   RandomState(const RandomState& other);
   RandomState& operator=(const RandomState& other);
 

@@ -1,5 +1,5 @@
-// What a kernel written as a C++ lambda may take beside elements: a raw array, the position in the
-// loop.
+// Parameters of a kernel written as a C++ lambda other than elements: a raw array, the position in
+// the loop.
 #pragma once
 
 #include <concepts>
@@ -9,13 +9,13 @@
 
 namespace catena {
 
-// Where the loop stands: element i (C order) of n. For an element-wise lambda's first parameter.
+// The position in the loop: element i (C order) of n. For an element-wise lambda's first parameter.
 struct KernelIndex {
   int64_t i, n;
 };
 
-// An argument that takes no part in broadcasting: indexed by a C-order linear index or by one
-// index a dimension, as `raw` arguments in CUDA text.
+// An argument that does not broadcast: indexed by a C-order linear index or by one index per
+// dimension, like `raw` arguments in CUDA source.
 template <class T>
 class RawView {
  public:

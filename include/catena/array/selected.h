@@ -1,4 +1,4 @@
-// Indices that select by arrays, and what they give: x(rows), x[mask].
+// Indices that select by arrays, and their results: x(rows), x[mask].
 #pragma once
 
 #include <concepts>
@@ -11,23 +11,23 @@
 namespace catena {
 
 // One entry of an index that may select by arrays: an integer, a slice, newaxis, ellipsis, an
-// array of integer positions (negative ones count from the end), a bool array (the positions where
-// it is true, in place of as many axes as it has), or a host list of positions.
+// array of integer positions (negative ones count from the end), a bool array (selects where it is
+// true and indexes as many axes as it has), or a host list of positions.
 class AnyIndex {
  public:
   template <class T>
   requires std::is_constructible_v<Index, const T&> AnyIndex(const T& basic) : basic_(basic) {}
-  AnyIndex(const Array& positions);  // an array without a value is a ValueError
+  AnyIndex(const Array& positions);  // an undefined array is a ValueError
   AnyIndex(const std::vector<int64_t>& positions);
   template <std::integral I>
   requires(!std::same_as<I, bool>) AnyIndex(const std::vector<I>& positions)
       : AnyIndex(std::vector<int64_t>(positions.begin(), positions.end())) {}
 
-  // What it holds: a basic index, or an array of positions or a mask.
+  // The content: a basic index, or an array of positions or a mask.
   const Index& basic() const { return basic_; }
   bool is_array() const { return array_.defined(); }
   const Array& array() const { return array_; }
-  bool on_host() const { return on_host_; }  // a list: goes to the device of the indexed array
+  bool on_host() const { return on_host_; }  // a list, copied to the device of the indexed array
 
  private:
   Index basic_;
@@ -35,13 +35,13 @@ class AnyIndex {
   bool on_host_ = false;
 };
 
-// What x(mask), x(rows) and x[mask] give: a copy of the selected elements. As a temporary it also
-// writes to where they came from, as NumPy's x[mask] += 1 does:
+// The result of x(mask), x(rows) and x[mask]: a copy of the selected elements. A temporary also
+// writes back to the elements of x, as NumPy's x[mask] += 1 does:
 //
 //   x(mask) += 1;  x(mask).fill(0);  x(rows, 0).assign(values);
 //
-// (values of repeated positions do not add up: add_at does that). In a variable it is an array of
-// its own and x stays as it is: Array y = x(mask); y += 1. Such a variable declared with auto keeps
+// (values of repeated positions do not add up: add_at does that). In a variable it is a separate
+// array and x does not change: Array y = x(mask); y += 1. Such a variable declared with auto keeps
 // x alive.
 class Selected : public Array {
  public:
@@ -65,11 +65,11 @@ class Selected : public Array {
   void assign(const Array& values) const& { Array::assign(values); }
   void assign(const Scalar& value) const& { Array::assign(value); }
   void fill(const Scalar& value) const& { Array::fill(value); }
-  // Broadcast and cast as index_put does; the errors are its own.
+  // Broadcasts, casts and throws as index_put does.
   void assign(const Array& values) &&;
   void assign(const Scalar& value) &&;
   void fill(const Scalar& value) &&;
-  // Writes these elements to where they came from, after an in-place operation on the copy.
+  // Writes the copy back to the selected elements, after an in-place operation on it.
   void write_back() const;
 
  private:

@@ -1,18 +1,18 @@
-// Expressions over the types of arrays that are evaluated when they are asked: the language in
-// which type checks (type_check.h) say what they expect.
+// Lazily evaluated expressions over the types of arrays: the language in which type checks
+// (type_check.h) state what they expect.
 //
-// An expression is a value type: a leaf (Variable, Constant) or an operation with its operands
-// inside. Building one evaluates nothing and allocates nothing, so that a check that passes costs a
-// few comparisons. eval() computes, str() writes the source form with the parentheses that are
-// needed. Expressions hold what they need: they may be kept, copied and evaluated in any thread.
+// An expression is a value type: a leaf (Variable, Constant) or an operation that stores its
+// operands. Building one evaluates nothing and allocates nothing, so a check that passes costs a
+// few comparisons. eval() computes, str() prints the source form with only the necessary
+// parentheses. Expressions own their operands: they may be kept, copied and used in any thread.
 //
 //   x.shape(0) * 4 + 1, -n, pow(n, 2), x.shape()[Slice(1, none)], prod(x.shape()), f(x.ndim(), 2)
 //
 // Operators, their priorities and texts are Python's: | ^ & << >> + - * / % - + ~ pow, comparisons.
-// `/` of integers rounds down and is written //, true_divide is written /, pow is written ** and is
+// `/` of integers rounds down and prints as //, true_divide prints as /, pow prints as ** and is
 // right associative. Integers are int64 and wrap. Division by zero, negative exponents of integers
 // and shifts by less than 0 or more than 63 are an InvalidType. Operands may be numbers, dtypes,
-// kinds ('f'), texts and shapes as well as expressions.
+// kinds ('f'), strings and shapes as well as expressions.
 #pragma once
 
 #include <memory>
@@ -24,8 +24,8 @@
 
 namespace catena::type_check {
 
-// Any expression of one value type, for where the operations are not known when the program is
-// compiled: Expr<int64_t> n = wide ? x.shape(0) * 2 : x.shape(0) + 1. Allocates.
+// Any expression of one value type, for operations that are chosen at run time:
+// Expr<int64_t> n = wide ? x.shape(0) * 2 : x.shape(0) + 1. Allocates.
 template <class T>
 class Expr : public Lazy<Expr<T>> {
  public:
@@ -90,7 +90,7 @@ CATENA_TYPE_BINARY(true_divide, TrueDivide)
 CATENA_TYPE_BINARY(pow, Power)
 CATENA_TYPE_BINARY(floor_divide, FloorDivide)
 #undef CATENA_TYPE_BINARY
-// Of integers floor_divide, else true_divide.
+// floor_divide for integers, else true_divide.
 template <class L, class R>
 requires(Expression<L> || Expression<R>) &&
     detail::Operands<detail::TrueDivide, L, R> auto operator/(L&& l, R&& r) {
@@ -101,7 +101,7 @@ requires(Expression<L> || Expression<R>) &&
     return true_divide(std::forward<L>(l), std::forward<R>(r));
 }
 
-// Comparisons, whose results are what expect() takes.
+// Comparisons, the arguments of expect().
 #define CATENA_TYPE_COMPARISON(symbol, Op)                                       \
   template <class L, class R>                                                    \
   requires(Expression<L> || Expression<R>) &&                                    \

@@ -1,5 +1,5 @@
-// Lazy, the base of the expressions of type_expression.h, and their leaves: values that are written
-// as they are (Constant) or as a name (Variable).
+// Lazy, the base of the expressions of type_expression.h, and their leaves: values that print as
+// the value (Constant) or as a name (Variable).
 #pragma once
 
 #include <initializer_list>
@@ -22,7 +22,7 @@ class Call;
 
 namespace detail {
 
-// An operand as an expression: a number, a dtype, a text, ... is a Constant.
+// An operand as an expression: a number, a dtype, a string, ... becomes a Constant.
 template <class T>
 using Lifted =
     std::conditional_t<Expression<T>, std::remove_cvref_t<T>, Constant<Stored<std::decay_t<T>>>>;
@@ -45,7 +45,7 @@ concept CallableWith = !std::same_as<ValueOf<F>, Array> &&
 template <class Self>
 class Lazy : public detail::Node {
  public:
-  // The value now.
+  // The current value.
   auto eval() const { return self().get(); }
   // The source form: "in_types[0].shape[1] * 4".
   std::string str() const {
@@ -53,13 +53,13 @@ class Lazy : public detail::Node {
     self().print(text);
     return text;
   }
-  // Neither `if (e)` nor e && f nor !e: an expression is no value.
+  // `if (e)`, e && f and !e do not compile: an expression is not a value.
   explicit operator bool() const = delete;  // for its value write e.eval()
 
   // Attributes of types and of arrays: shape, ndim, size (elements; of a TypeInfoTuple: types),
   // dtype, and kind of a dtype: 'b', 'i', 'u', 'f'. shape(i) is shape()[i]; negative axes count
-  // from the end; an axis that is not there is an InvalidType on evaluation.
-  // (Templates, for clang 14 would decide on the conditions before Self is complete.)
+  // from the end; an axis that does not exist is an InvalidType on evaluation.
+  // (Templates, because clang 14 would check the constraints before Self is complete.)
 #define CATENA_TYPE_ATTRIBUTE(name, Getter, Having)                     \
   template <class S = Self>                                             \
   auto name() const& requires detail::Having<S> {                       \
@@ -83,7 +83,7 @@ class Lazy : public detail::Node {
       auto shape(int64_t axis) && requires detail::TypeLike<S> {
     return std::move(*this).shape()[axis];
   }
-  // Any other one: attr("pad", &Options::pad), or with a function of the value.
+  // Any other attribute: attr("pad", &Options::pad), or with a function of the value.
   template <class Getter>
   auto attr(const char* name, Getter getter) const {
     return GetAttr<Self, Getter>(self(), name, std::move(getter));
@@ -117,7 +117,7 @@ class Lazy : public detail::Node {
   Self& self() { return static_cast<Self&>(*this); }
 };
 
-// A value that is written as it is.
+// A value that prints as the value.
 template <class T>
 class Constant : public Lazy<Constant<T>> {
  public:
@@ -133,7 +133,7 @@ class Constant : public Lazy<Constant<T>> {
   T value_;
 };
 
-// A value that is written as a name: a number, a shape, an array, a function, ...
+// A value that prints as a name: a number, a shape, an array, a function, ...
 //   Variable(in_size_, "in_size"), Variable(Shape{2, 3}, "wanted"), Variable(W, "W"),
 //   const Variable sum([](const Shape& s) { ... }, "sum"); expect(sum(in[0].shape()) == 10);
 template <class T>
@@ -148,7 +148,7 @@ class Variable : public Lazy<Variable<T>> {
   T value_;
   std::string name_;
 };
-// What Variable(value, name) holds: a copy of the value, or a Shape for a list in braces.
+// Variable(value, name) holds a copy of the value, or a Shape for a list in braces.
 template <class T>
 Variable(T, std::string) -> Variable<detail::Stored<T>>;
 Variable(std::initializer_list<int64_t>, std::string)->Variable<Shape>;

@@ -1,5 +1,5 @@
 // The operations of type_expression.h: attributes, elements, calls, operators and comparisons, each
-// with its operands inside.
+// storing its operands.
 #pragma once
 
 #include <functional>
@@ -13,7 +13,7 @@ namespace catena::type_check {
 
 namespace detail {
 
-// The text of an operand within an operator of this priority.
+// Prints an operand of an operator of this priority.
 template <class E>
 void append(std::string& text, const E& operand, int priority) {
   const bool wrapped = operand.priority() < priority;
@@ -32,7 +32,7 @@ class GetAttr : public Lazy<GetAttr<E, Getter>> {
       : object_(std::move(object)), name_(name), getter_(std::move(getter)) {}
   decltype(auto) get() const {
     using Result = decltype(std::invoke(getter_, object_.get()));
-    // A part of a temporary must be copied.
+    // A member of a temporary must be copied.
     if constexpr (std::is_lvalue_reference_v<decltype(object_.get())>)
       return static_cast<Result>(std::invoke(getter_, object_.get()));
     else
@@ -43,7 +43,7 @@ class GetAttr : public Lazy<GetAttr<E, Getter>> {
     text.append(".").append(name_);
   }
   int priority() const { return detail::kAtom; }
-  // "x.ndim": what says how many elements x.shape has.
+  // "x.ndim": the text for the number of elements of x.shape.
   std::string length_text() const requires std::same_as<Getter, detail::ShapeOf> {
     return GetAttr<E, detail::NdimOf>(object_, "ndim", {}).str();
   }
@@ -157,7 +157,7 @@ class BinaryOperator : public Lazy<BinaryOperator<Op, L, R>> {
   R right_;
 };
 
-// a == b, ...: what expect() takes.
+// a == b, ...: the arguments of expect().
 template <class Op, class L, class R>
 class Comparison : public Lazy<Comparison<Op, L, R>>, public detail::Condition {
  public:

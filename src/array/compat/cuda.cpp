@@ -153,7 +153,7 @@ Array copy(const Array& array, const Array& out, std::optional<Device> out_devic
   CATENA_CHECK(ValueError, array.defined(), "copy: the array is undefined");
   const Device target = out.defined() ? out.device() : out_device.value_or(array.device());
   CATENA_CHECK(DeviceError, !out_device || *out_device == target, "copy: the output is on ", target,
-               ", but the device asked for is ", out_device.value_or(target));
+               ", but the given device is ", out_device.value_or(target));
   return on_stream("copy", target, stream, [&] {
     if (!out.defined()) return array.copy_to(target);
     CATENA_CHECK(ShapeError, out.shape() == array.shape(), "copy: the array has shape ",

@@ -70,7 +70,7 @@ Strides element_strides(const char* who, const Array& a) {
     int64_t& stride = strides[size_t(i)];
     const bool whole = stride % a.itemsize() == 0;
     CATENA_CHECK(ValueError, whole || a.shape()[size_t(i)] <= 1 || a.size() == 0, who, ": stride ",
-                 stride, " of axis ", i, " is no multiple of the ", a.itemsize(), " bytes of ",
+                 stride, " of axis ", i, " is not a multiple of the ", a.itemsize(), " bytes of ",
                  a.dtype(), ", which DLPack cannot say; export a copy()");
     stride = whole ? stride / a.itemsize() : dense[size_t(i)];
   }

@@ -15,7 +15,7 @@ struct NpzFile::Impl {
     for (const auto& member : zip.members()) {
       if (!member.name.ends_with(".npy")) {
         logging::warning("reading '", path, "': member '", member.name,
-                         "' is no .npy array; left out");
+                         "' is not an .npy array; left out");
         continue;
       }
       CATENA_CHECK(IoError, seen.insert(member.name).second, "reading '", path,

@@ -1,4 +1,4 @@
-// How often values occur: bincount and histograms of one variable.
+// Counts of values: bincount and histograms of one variable.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,7 +17,7 @@
 namespace catena {
 namespace {
 
-// Smallest and largest element, read with one wait.
+// The smallest and the largest element, read with a single synchronisation.
 std::pair<Scalar, Scalar> extremes(const Array& a) {
   refuse_capture(a);
   const Array both = empty({2}, {a.dtype(), a.device()});
@@ -40,7 +40,7 @@ Array bincount(const Array& x, const std::optional<Array>& weights, int64_t minl
     CATENA_CHECK(ShapeError, weights->shape() == x.shape(), "weights of shape ", weights->shape(),
                  " for an array of shape ", x.shape());
   }
-  // NumPy's result for no elements is of integers with weights too.
+  // For an empty array NumPy returns integers, even with weights.
   if (x.size() == 0) return zeros({minlength}, {Dtype::kInt64, x.device()});
   const auto [low, high] = extremes(x);
   CATENA_CHECK(ValueError, low.to_double() >= 0, "expected no negative element, got ", low);
@@ -60,7 +60,7 @@ Array bincount(const Array& x, const std::optional<Array>& weights, int64_t minl
 
 namespace {
 
-// Rounds to what the dtype can hold.
+// Rounds to the nearest value of the dtype.
 double rounded(double value, Dtype dtype) {
   switch (dtype) {
     case Dtype::kFloat16:
@@ -74,8 +74,8 @@ double rounded(double value, Dtype dtype) {
   }
 }
 
-// linspace(first, last, bins + 1) with every step of it rounded to the dtype, as NumPy computes it
-// from bounds of that dtype. (Sums and products of float32 are rounded correctly by way of double.)
+// linspace(first, last, bins + 1) with every operation rounded to the dtype, as NumPy computes it
+// from bounds of that dtype. (Computing in double rounds float32 sums and products correctly.)
 Array even_edges(double first, double last, int64_t bins, Dtype dtype) {
   const auto r = [&](double v) { return rounded(v, dtype); };
   const double step = r(r(last - first) / double(bins));
@@ -86,7 +86,7 @@ Array even_edges(double first, double last, int64_t bins, Dtype dtype) {
   return edges;
 }
 
-// The dtype in which elements and edges are compared on the way to counts.
+// The dtype in which elements are compared with edges.
 Dtype comparison_dtype(Dtype d) {
   if (is_float(d)) return compute_dtype(d);
   return d == Dtype::kUInt64 ? d : Dtype::kInt64;
@@ -102,14 +102,14 @@ Array count_in_bins(const Array& a, const Array& edges, bool uniform) {
   return counts;
 }
 
-// Sums of weights in place of counts. An element's bin is found among the edges.
+// The sum of the weights in each bin, instead of counts. searchsorted finds an element's bin.
 Array weights_in_bins(const Array& a, const Array& edges, const Array& weights) {
   check_same_device(a, weights);
   CATENA_CHECK(ShapeError, weights.shape() == a.shape(), "weights of shape ", weights.shape(),
                " for an array of shape ", a.shape());
   const int64_t bins = std::max<int64_t>(edges.size() - 1, 0);
   const Dtype dtype = weights.dtype() == Dtype::kBool ? Dtype::kFloat64 : weights.dtype();
-  // Bin 0 takes what lies before the first edge, bin bins + 1 what lies behind the last, and NaN.
+  // Bin 0 receives elements before the first edge; bin bins + 1, elements after the last and NaN.
   const Array sums = zeros({1, bins + 2, 1}, {Dtype::kFloat64, a.device()});
   if (bins > 0 && a.size() > 0) {
     const Dtype compared = comparison_dtype(promote(a.dtype(), edges.dtype()));
@@ -156,7 +156,7 @@ std::pair<Array, Array> histogram(const Array& a, int64_t bins,
                last, "]", range ? "" : " of the elements", " is not finite");
   CATENA_CHECK(ValueError, first <= last, "expected an ascending range, got [", first, ", ", last,
                "]");
-  // Bounds taken from elements have their dtype; given ones are exact until the edges are rounded.
+  // Bounds taken from elements have their dtype. Given bounds are exact until edges are rounded.
   const Dtype steps = range ? Dtype::kFloat64 : dtype;
   if (first == last) {
     first = rounded(first - 0.5, steps);

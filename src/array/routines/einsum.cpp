@@ -69,7 +69,7 @@ class Parser {
         continue;
       }
       check(std::isalpha(static_cast<unsigned char>(part[i])) != 0,
-            message("'", part.substr(i, 1), "' is no letter"));
+            message("'", part.substr(i, 1), "' is not a letter"));
       labels.push_back(part[i]);
     }
     return labels;

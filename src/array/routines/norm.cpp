@@ -10,7 +10,7 @@ namespace catena::linalg {
 namespace {
 
 Array euclidean(const Array& x, const ReduceAxes& axes) {
-  // Squares of 16-bit floats would leave their range: added up as float32.
+  // Squares of 16-bit floats would overflow, so they are summed in float32.
   const bool narrow = x.itemsize() == 2;
   const Array wide = narrow ? x.astype(Dtype::kFloat32) : x;
   const Array result = sqrt(sum(square(wide), axes));
@@ -30,8 +30,8 @@ Array vector_norm(const Array& x, double p, int64_t axis, bool keepdims) {
 Array matrix_norm(const Array& x, double p, int64_t rows, int64_t columns, bool keepdims) {
   const bool by_column = std::abs(p) == 1;
   CATENA_CHECK(ValueError, by_column || std::isinf(p), "order ", p,
-               " of a matrix is not there; expected none, \"fro\", 1, -1 or an infinity");
-  // The sums keep their axis, so that the other keeps its number.
+               " is not defined for a matrix; expected none, \"fro\", 1, -1 or an infinity");
+  // keepdims, so that the number of the other axis stays valid.
   const Array sums = sum(absolute(x), by_column ? rows : columns, true);
   const ReduceAxes axes({rows, columns}, keepdims);
   return p > 0 ? amax(sums, axes) : amin(sums, axes);

@@ -1,4 +1,4 @@
-// median, quantile, percentile, and those that leave NaN out.
+// median, quantile, percentile, and their variants that ignore NaN.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -17,9 +17,9 @@
 namespace catena {
 namespace {
 
-// The reduced axes as contiguous rows of (kept elements, extent), and the shapes of results.
+// The input as a contiguous matrix, one row for each result, and the shape of the results.
 struct Slices {
-  Array input;   // (rows, n), in the dtype the result is computed in
+  Array input;   // (rows, n), in the dtype of the computation
   Shape result;  // of one statistic
   int64_t n = 1;
 
@@ -58,7 +58,7 @@ Array column(const Array& table, const std::vector<int64_t>& ranks, int64_t rank
   return table(Slice(), int64_t(place));
 }
 
-// NaN comes last, so one look tells whether a row has any.
+// NaN sorts last, so the last element of a row is NaN if any element is.
 Array spread_nan(const Array& value, const Array& last) { return where(isnan(last), last, value); }
 
 void sort_ranks(std::vector<int64_t>& ranks) {
@@ -70,7 +70,7 @@ Array deliver(const Array& value, const Shape& shape, const ReduceOptions& optio
   return result_into(value.reshape(shape), options.out);
 }
 
-// Where a quantile lies: `t` of the way from element `below` to the next.
+// The position of a quantile: a fraction `t` of the way from element `below` to the next.
 struct Place {
   int64_t below;
   double t;
@@ -87,12 +87,12 @@ Place place_of(double q, int64_t n, QuantileMethod method) {
   return {below, position - static_cast<double>(below)};
 }
 
-// Between the neighbours of a place, by NumPy's formula.
+// Interpolates between the neighbours of a position by NumPy's formula.
 Array interpolate(const Array& table, const std::vector<int64_t>& ranks, Place place, int64_t n,
                   QuantileMethod method) {
   const auto [below, t] = place;
   const Array a = column(table, ranks, below), b = column(table, ranks, std::min(below + 1, n - 1));
-  // One element, which may be infinite.
+  // Exactly one element: with an infinite neighbour the formula would give NaN.
   if (t == 0 && method != QuantileMethod::kLinear && method != QuantileMethod::kMidpoint) return a;
   const Array step = subtract(b, a);
   return t < 0.5 ? add(a, multiply(step, t)) : subtract(b, multiply(step, 1 - t));
@@ -153,7 +153,7 @@ Array median(const Array& a, const ReduceOptions& options) {
   const Array table = ranked(slices, ranks);
   Array middle = column(table, ranks, n / 2);
   if (n % 2 == 0) {
-    // 16-bit floats round once, as the mean does.
+    // 16-bit floats are rounded once, as in mean.
     const Dtype wide = middle.itemsize() == 2 ? Dtype::kFloat32 : middle.dtype();
     middle = divide(add(column(table, ranks, n / 2 - 1), middle, Out(wide)), 2)
                  .astype(middle.dtype(), false);
@@ -168,13 +168,13 @@ struct NumberRows {
   Array sorted, count;
   explicit NumberRows(const Array& rows)
       : sorted(sort(rows)), count(sum(logical_not(isnan(rows)), {1, true})) {}
-  // The element of each row at a position; the first or last one for a position outside.
+  // The element of each row at a position. Positions out of range give the first or last element.
   Array at(const Array& positions) const {
     return take_along_axis(sorted, positions, 1, OutOfRange::kClip);
   }
 };
 
-// The q-quantile of the numbers of each row; NaN where there is none.
+// The q-quantile of the numbers of each row; NaN for a row without numbers.
 Array number_quantile(const NumberRows& rows, double q, QuantileMethod method) {
   Array position = multiply(subtract(rows.count, 1).astype(Dtype::kFloat64), q);
   if (method == QuantileMethod::kLower) position = floor(position);

@@ -25,8 +25,8 @@ Device device_of(std::initializer_list<Operand> operands, const std::optional<De
       check_same_device(*first, *x.array());
   }
   if (first == nullptr) return asked ? *asked : current_device();
-  CATENA_CHECK(DeviceError, !asked || *asked == first->device(), "numbers on ", *asked,
-               " were asked for, but the parameters are on ", first->device(),
+  CATENA_CHECK(DeviceError, !asked || *asked == first->device(), "the options name ", *asked,
+               ", but the parameters are on ", first->device(),
                "; move them with to() or leave the device out");
   return first->device();
 }

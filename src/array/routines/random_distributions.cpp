@@ -90,9 +90,8 @@ Array weighted_without_replacement(RandomState& state, const std::vector<double>
   const auto count = static_cast<size_t>(element_count(shape));
   const auto possible =
       static_cast<size_t>(std::count_if(p.begin(), p.end(), [](double v) { return v > 0; }));
-  CATENA_CHECK(ValueError, count <= possible, count,
-               " different positions were asked for, but only ", possible,
-               " have a positive probability");
+  CATENA_CHECK(ValueError, count <= possible, "expected at most ", possible,
+               " positions without replacement, the number of positive probabilities, got ", count);
   const std::vector<double> u =
       state.uniform({int64_t(p.size())}, 0, 1, {Dtype::kFloat64, cpu(0)}).to_vector<double>();
   std::vector<double> time(p.size());
@@ -153,8 +152,8 @@ Array RandomState::choice(int64_t n, const Shape& shape, YesNo replace, const Ar
   const EntryScope call("choice");
   CATENA_CHECK(ValueError, n > 0, "expected at least 1 position to choose from, got ", n);
   const int64_t count = element_count(shape);
-  CATENA_CHECK(ValueError, replace || count <= n, count,
-               " different positions were asked for, there are ", n);
+  CATENA_CHECK(ValueError, replace || count <= n, "expected at most ", n,
+               " positions without replacement, got ", count);
   if (p.defined()) {
     const std::vector<double> weights = probabilities(p, n);
     return replace ? weighted(*this, weights, shape)

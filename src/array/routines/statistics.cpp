@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// The elements that are numbers, among those of options.where.
+// A mask of the elements that are not NaN and are selected by options.where.
 Array numbers_of(const Array& a, const ReduceOptions& options) {
   const Array numbers = logical_not(isnan(a));
   if (!options.where.defined()) return numbers;
@@ -28,7 +28,7 @@ Array numbers_of(const Array& a, const ReduceOptions& options) {
 
 using Spread = Array (*)(const Array&, const ReduceOptions&, int64_t);
 
-// var or std of the numbers.
+// var or std of the elements that are not NaN.
 Array spread(Spread function, const Array& a, const ReduceOptions& options, int64_t ddof) {
   refuse_initial(options);
   if (!is_float(a.dtype())) return function(a, options, ddof);
@@ -141,7 +141,7 @@ Array histogramdd(const Array& samples, const std::vector<Array>& edges,
   CATENA_CHECK(ShapeError, samples.ndim() == 2 && samples.shape(1) == int64_t(edges.size()),
                "samples of shape ", samples.shape(), " for ", edges.size(),
                " lists of edges; expected (elements, axes)");
-  // Cells in the order of the result; elements outside share one cell behind all of them.
+  // Cells are numbered in C order of the result; elements outside share one cell after the last.
   Array cell = zeros({samples.shape(0)}, {Dtype::kInt64, samples.device()}), inside;
   Shape shape;
   for (int64_t k = 0; k < samples.shape(1); ++k) {

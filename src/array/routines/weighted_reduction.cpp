@@ -1,4 +1,4 @@
-// Averages with weights and reductions that leave NaN out.
+// Weighted averages, and reductions that ignore NaN.
 #include <limits>
 
 #include "array/result_into.h"
@@ -25,12 +25,12 @@ Array spread_weights(const Array& a, const Array& weights, const ReduceOptions& 
   return weights.reshape(shape).broadcast_to(a.shape());
 }
 
-// a with another number in place of NaN; a itself when it holds none by its dtype.
+// `a` with NaN replaced by another number; `a` itself when its dtype has no NaN.
 Array without_nan(const Array& a, const Scalar& replacement) {
   return is_float(a.dtype()) ? where(isnan(a), replacement, a) : a;
 }
 
-// NaN where every element along the axes is NaN.
+// The result, with NaN where every element along the axes is NaN.
 Array mark_empty(const Array& a, const ReduceOptions& options, const Array& result) {
   ReduceOptions plain = options;
   plain.out = {};
@@ -106,7 +106,7 @@ Array nanmin(const Array& a, const ReduceOptions& options) {
                     amin(without_nan(a, std::numeric_limits<double>::infinity()), plain));
 }
 
-// The forms with axes and keepdims alone.
+// The overloads that take only axes and keepdims.
 Array average(const Array& a, const Array& weights, const ReduceAxes& axes, YesNo keepdims) {
   return average(a, weights, ReduceOptions::over(axes, keepdims));
 }

@@ -99,7 +99,7 @@ void check_old_form(const std::string& who, const std::vector<KernelParameter>& 
   for (size_t k = 0; k < parameters.size(); ++k) {
     const Array* array = arguments[k].array();
     CATENA_CHECK(ValueError, array == nullptr || parameters[k].raw, who, ": argument ",
-                 parameters[k].name, " is no pointer and takes a number, got an array of shape ",
+                 parameters[k].name, " is not a pointer and takes a number, got an array of shape ",
                  array->shape());
   }
 }

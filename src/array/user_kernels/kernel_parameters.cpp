@@ -33,7 +33,7 @@ Dtype dtype_named(const std::string& type, const std::string& text) {
     if (type == name(static_cast<Dtype>(d))) return static_cast<Dtype>(d);
   }
   fail<DtypeError>("kernel parameter '", trim(text), "': '", type,
-                   "' is no type; expected the full name of a dtype, such as float32, or one "
+                   "' is not a type; expected the full name of a dtype, such as float32, or one "
                    "letter");
 }
 

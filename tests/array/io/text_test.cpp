@@ -91,7 +91,7 @@ TEST_F(TextTest, ErrorsNameLineAndColumn) {
                   {"column 2", "out of the range of uint8"});
   expect_contains(refused("-1", {.dtype = dtype::uint8}), {"out of the range of uint8"});
   expect_contains(refused("1.5", {.dtype = dtype::int32}), {"is no int32"});
-  expect_contains(refused("2", {.dtype = dtype::bool_}), {"is no bool"});
+  expect_contains(refused("2", {.dtype = dtype::bool_}), {"is not a bool"});
   expect_contains(refused("1\x01", {}), {"'1?'"});
   EXPECT_THROW(read("1", {.delimiter = "\n"}), ValueError);
 }

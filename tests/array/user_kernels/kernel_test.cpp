@@ -45,7 +45,7 @@ TEST(KernelParameters, WrongOnesAreRefused) {
        {"T i", "T n", "T _x", "T", "raw T", "T x y", "T x,,T y", "f4 x", "raw raw T x"}) {
     EXPECT_THROW(parse_kernel_parameters(text), Error) << text;
   }
-  expect_error<DtypeError>({"kernel parameter 'nonsense x'", "'nonsense' is no type", "float32"},
+  expect_error<DtypeError>({"kernel parameter 'nonsense x'", "'nonsense' is not a type", "float32"},
                            [] { parse_kernel_parameters("nonsense x"); });
   expect_error<ValueError>({"kernel parameters 'T x,'", "comma"},
                            [] { parse_kernel_parameters(" T x, "); });
@@ -392,7 +392,7 @@ TEST(UserKernels, OldFormReductions) {
   const Array x = floats({3});
   expect_error<DeviceError>({"old_dot", "cpu:0", "reduce()"}, [&] { dot.call({x, x, 2}); });
   expect_error<ValueError>({"old_dot", "expected 3", "got 1"}, [&] { dot(x); });
-  expect_error<ValueError>({"old_dot", "c is no pointer", "(3,)"}, [&] { dot.call({x, x, x}); });
+  expect_error<ValueError>({"old_dot", "c is not a pointer", "(3,)"}, [&] { dot.call({x, x, x}); });
   expect_error<ValueError>({"old_dot", "all elements", "(0,)"}, [&] { dot.call({x, x, 2}, {0}); });
   expect_error<ValueError>({"old_dot", "two lists"}, [&] {
     dot.on_cpu(

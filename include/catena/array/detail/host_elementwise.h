@@ -21,7 +21,7 @@ class HostElementwise {
   virtual ~HostElementwise() = default;
   virtual void run(const HostRow& row, const Array* raws) const = 0;
   std::vector<HostParameter> parameters;
-  bool indexed = false;  // asks for KernelIndex: rows come in C order
+  bool indexed = false;  // takes a KernelIndex: rows come in C order
 };
 
 template <class P>
@@ -59,7 +59,7 @@ class HostElementwiseOf final : public HostElementwise {
   }
 
  private:
-  // Of parameter k: its place among the looped operands, or among the raw ones.
+  // The index of parameter k among the looped operands, or among the raw ones.
   static constexpr size_t operand_of(size_t k) {
     constexpr bool looped[] = {(!HostTraits<P>::kRaw && !HostTraits<P>::kIndex)...};
     size_t at = 0;
@@ -81,7 +81,7 @@ class HostElementwiseOf final : public HostElementwise {
       parameters.push_back({dtype_of<typename T::Value>, T::kRaw, T::kOutput});
   }
 
-  // What stays the same over a row: a typed address, a view, nothing.
+  // What is constant over a row: a typed address, a view, nothing.
   template <class Q, size_t k>
   static auto prepare(const HostRow& row, const Array* raws) {
     using T = HostTraits<Q>;

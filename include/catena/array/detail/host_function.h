@@ -1,12 +1,12 @@
-// The functions behind host_kernel.h: the types of a lambda's parameters, calls from several
-// threads, and the rows of a loop that they are called over.
+// Helpers of host_kernel.h: the types of a lambda's parameters, calls from several threads, and the
+// rows of a loop over which a lambda is called.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 #include <utility>
 
-// The steps of the loop that follows do not depend on each other. host_kernel.h undefines it.
+// Declares that the iterations of the next loop are independent. host_kernel.h undefines it.
 #ifdef __clang__
 #define CATENA_IVDEP _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -23,7 +23,7 @@ struct HostRow {
   int64_t first, size;  // C-order index of the first element, elements of the loop
 };
 
-// What is called for one element, as `R(P...)`.
+// The signature of the call for one element, as `R(P...)`.
 template <class F>
 struct FunctionOf;
 template <class R, class... P, bool no_throw>
@@ -55,7 +55,7 @@ constexpr auto function_of() {
 template <class F>
 using FunctionType = typename decltype(function_of<F>())::Type;
 
-// A mutable lambda as a constant function.
+// A mutable lambda as a const function: each call uses a fresh copy.
 template <class F>
 struct FreshCopy {
   F function;
@@ -64,7 +64,7 @@ struct FreshCopy {
     return F(function)(std::forward<A>(arguments)...);
   }
 };
-// Something that may be called with these arguments from several threads.
+// A function object that several threads may call with these arguments.
 template <class... A, class F>
 auto constant_function(F function) {
   if constexpr (std::is_invocable_v<const F&, A...>)

@@ -18,7 +18,7 @@ class HostReduction {
  public:
   virtual ~HostReduction() = default;
   virtual void fill(void* accumulators, int64_t n) const = 0;
-  // All n elements into one accumulator; element j into accumulator j.
+  // Folds all n elements into one accumulator; folds element j into accumulator j.
   virtual void fold_row(const HostRow& row, void* accumulator) const = 0;
   virtual void fold_columns(const HostRow& row, void* accumulators) const = 0;
   virtual void combine(void* accumulator, const void* other) const = 0;
@@ -67,7 +67,7 @@ class HostReductionOf<A, Map, Fold, Post, std::tuple<In...>, std::tuple<Out...>>
   }
   template <size_t... K>
   void fold_row(const HostRow& row, A& a, std::index_sequence<K...> all) const {
-    // Several accumulators, so that a step does not wait for the one before.
+    // Several accumulators, so that a step does not depend on the previous one.
     constexpr int kLanes = 16;
     A lanes[kLanes];
     fill(lanes, kLanes);
