@@ -54,7 +54,7 @@ struct ResidualBlock : catena::FunctionSet {
 // A residual network for images of 28 x 28: three stages of two blocks, with 32 channels at 28 x
 // 28, 64 at 14 x 14 and 128 at 7 x 7, and the mean over each channel. 0.7 million weights. In
 // bfloat16 the normalizations keep their numbers in float32, and the images have their channels
-// last, on which tensor cores are fastest.
+// last, on which 16-bit convolutions are fastest.
 struct ResNet : catena::FunctionSet {
   F::Convolution2D stem;
   F::BatchNormalization bn{32};

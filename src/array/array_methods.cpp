@@ -126,7 +126,7 @@ Array Array::get(const GetOptions& options) const {
   const EntryScope call("Array::get");
   check_defined(*this);
   if (options.stream) check_stream(*this, *options.stream);
-  const bool given = options.out.defined();
+  const bool given = options.out.given();
   if (given) check_destination(*this, options.out);
   const bool fortran =
       wants_fortran(*this, options.order) || (given && !options.out.is_contiguous());

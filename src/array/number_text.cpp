@@ -133,7 +133,7 @@ std::string parse_integer(std::string_view word, Dtype d, char* element) {
     const auto again = std::from_chars(word.data(), word.data() + word.size(), negative);
     if (std::is_unsigned_v<T> && again.ptr == word.data() + word.size() && word[0] == '-')
       return message("is out of the range of ", d);
-    return message("is no ", d);
+    return message("is not a valid ", d);
   }
   std::memcpy(element, &value, sizeof value);
   return "";
@@ -153,12 +153,12 @@ std::string parse_bool(std::string_view word, char* element) {
 std::string parse_float(std::string_view word, Dtype d, char* element) {
   double value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (end != word.data() + word.size()) return message("is no ", d);
+  if (end != word.data() + word.size()) return message("is not a valid ", d);
   if (error == std::errc::result_out_of_range) {  // rounds to infinity or zero
     static const locale_t c_locale = ::newlocale(LC_ALL_MASK, "C", nullptr);
     value = ::strtod_l(std::string(word).c_str(), nullptr, c_locale);
   } else if (error != std::errc()) {
-    return message("is no ", d);
+    return message("is not a valid ", d);
   }
   visit_float("parse_number", d, [&](auto tag) {
     using T = typename decltype(tag)::type;

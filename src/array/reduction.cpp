@@ -53,8 +53,8 @@ struct Request {
   Dtype dtype_or(Dtype natural) const {
     return options ? options->dtype.value_or(natural) : natural;
   }
-  const Array* out() const { return options && options->out.defined() ? &options->out : nullptr; }
-  bool has_where() const { return options && options->where.defined(); }
+  const Array* out() const { return options && options->out.given() ? &options->out : nullptr; }
+  bool has_where() const { return options && options->where.given(); }
   bool needs_folding() const { return has_where() || (options && options->initial); }
 };
 
@@ -146,7 +146,7 @@ Array fold(const Folding& f, const Array& a, const ReduceOptions& options, Dtype
                "a reduction with `where` needs `initial`, the result where no element counts");
   const Array start = full({}, options.initial.value_or(f.identity), {dtype, a.device()});
   Array x = a;
-  if (options.where.defined()) {
+  if (options.where.given()) {
     const Array mask = checked_mask(a, options.where);
     x = is_extreme(f.op) ? where(mask, a.astype(dtype, false), start)
                          : where(mask, a, full({}, f.identity, {a.dtype(), a.device()}));
@@ -190,7 +190,7 @@ Array masked_variance(const Array& a, const ReduceOptions& options, int64_t ddof
 // The mean of squared deviations from the mean, in two passes, rounded once.
 Array variance(const Array& a, const ReduceOptions& options, int64_t ddof, Dtype dtype) {
   refuse_initial(options);
-  if (options.where.defined()) return masked_variance(a, options, ddof, dtype);
+  if (options.where.given()) return masked_variance(a, options, ddof, dtype);
   const uint32_t mask = axis_mask(normalize_axes(options.axes, a.ndim()));
   const auto divisor = static_cast<double>(reduced_count(a.shape(), mask) - ddof);
   ReduceOptions inner = options;
@@ -328,7 +328,7 @@ Array std(const Array& a, const ReduceOptions& options, int64_t ddof) {
   ReduceOptions inner = options;
   inner.out = {};
   const Array v = variance(a, inner, ddof, wide);
-  if (options.out.defined()) {
+  if (options.out.given()) {
     CATENA_CHECK(ShapeError, options.out.shape() == v.shape(), "the output has shape ",
                  options.out.shape(), ", the result has ", v.shape());
     return sqrt(v, options.out);
@@ -343,8 +343,8 @@ Array ptp(const Array& a, const ReduceOptions& options) {
   ReduceOptions plain = options;
   plain.out = {};
   const Array high = amax(a, plain);
-  return options.out.defined() ? subtract(high, amin(a, plain), options.out)
-                               : subtract(high, amin(a, plain));
+  return options.out.given() ? subtract(high, amin(a, plain), options.out)
+                             : subtract(high, amin(a, plain));
 }
 
 int64_t count_nonzero(const Array& a) {

@@ -5,10 +5,10 @@
 
 namespace catena {
 
-// Casts `result` into `out` and returns `out` if it is defined, else returns `result`. Throws
-// ShapeError, DeviceError and ValueError (read-only).
+// Casts `result` into `out` and returns `out`. Throws ShapeError, DeviceError and ValueError
+// (read-only, without a value).
 inline Array result_into(const Array& result, const Array& out) {
-  if (!out.defined()) return result;
+  check_defined(out);
   CATENA_CHECK(ShapeError, out.shape() == result.shape(), "the output has shape ", out.shape(),
                ", the result has ", result.shape());
   check_same_device(result, out);
@@ -16,7 +16,10 @@ inline Array result_into(const Array& result, const Array& out) {
   out.assign(result);
   return out;
 }
-// The same for a pointer that may be null.
+// The same for an `out` that may be left out; returns `result` then.
+inline Array result_into(const Array& result, const OptionalArray& out) {
+  return out.given() ? result_into(result, static_cast<const Array&>(out)) : result;
+}
 inline Array result_into(const Array& result, const Array* out) {
   return out == nullptr ? result : result_into(result, *out);
 }
@@ -26,7 +29,7 @@ inline void refuse_initial(const ReduceOptions& options) {
   CATENA_CHECK(ValueError, !options.initial, "takes no `initial`");
 }
 inline void refuse_mask(const ReduceOptions& options) {
-  CATENA_CHECK(ValueError, !options.where.defined(),
+  CATENA_CHECK(ValueError, !options.where.given(),
                "takes no `where`; select the elements with a(mask) or where() first");
   refuse_initial(options);
 }

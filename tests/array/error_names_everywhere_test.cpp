@@ -130,6 +130,8 @@ TEST(ErrorNamesEverywhere, Reductions) {
     expect_named(f.name, "axis twice", [&] { f.call(o.a, {.axes = {0, 0}}); });
     expect_named(f.name, "no value", [&] { f.call(o.none_at_all, {}); });
     expect_named(f.name, "shape of out", [&] { f.call(o.a, {.out = o.b}); });
+    expect_named(f.name, "no out", [&] { f.call(o.a, {.out = o.none_at_all}); });
+    expect_named(f.name, "no where", [&] { f.call(o.a, {.where = o.none_at_all}); });
     expect_named(f.name, "where", [&] { f.call(o.a, {.where = o.b}); });
     expect_named(f.name, "dtype of where", [&] { f.call(o.a, {.where = o.a}); });
     if (!f.takes_initial) {

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "catena/array/array_class.h"
+#include "catena/array/checks.h"
 
 namespace catena {
 
@@ -26,6 +27,23 @@ class Operand {
   Scalar scalar_;
 };
 
+// An array that may be left out. To give one without a value is a mistake, not a way to leave it
+// out.
+class OptionalArray : public Array {
+ public:
+  OptionalArray() = default;
+  OptionalArray(const Array& array) : Array(array), given_(true) {}
+
+  // Whether there is one. ValueError, which names the running call, if it has no value.
+  bool given() const {
+    if (given_) check_defined(*this);
+    return given_;
+  }
+
+ private:
+  bool given_ = false;
+};
+
 namespace detail {
 // The first member of options that must be given by name: no value converts to it.
 struct ByName {
@@ -41,8 +59,8 @@ struct ReduceOptions {
   AxisList axes = {};               // empty: all
   YesNo keepdims = false;           // whether the axes stay, with extent 1
   std::optional<Dtype> dtype = {};  // of the accumulation and the result
-  Array out = {};                   // receives the result, which is cast; undefined: a new array
-  Array where = {};                 // mask that broadcasts to the input: only these elements count
+  OptionalArray out = {};           // receives the result, which is cast; else a new array
+  OptionalArray where = {};         // mask that broadcasts to the input: only these elements count
   std::optional<Scalar> initial = {};  // one more element of every slice
 
   // The options of a call with only axes and keepdims; either argument can request keepdims.
@@ -58,7 +76,7 @@ struct GetOptions {
   char order = 'C';
   // Receives the elements: a host array of the same dtype (DtypeError) and shape (ShapeError),
   // contiguous in C or Fortran order (ValueError). Its layout then overrides `order`.
-  Array out = {};
+  OptionalArray out = {};
   // A stream of the array's device (DeviceError); by default the current one.
   std::optional<Stream> stream = {};
   // Whether to wait for the copy. If false, read it when the stream has done the copy.

@@ -1,4 +1,4 @@
-// Arguments that name axes: one convention for reductions and all functions that take a list.
+// Arguments that name axes. One that must be given, and stands alone, is a plain int64_t instead.
 #pragma once
 
 #include <concepts>

@@ -23,7 +23,8 @@ struct Config {
   Precision matmul_precision = Precision::kFloat32;  // CATENA_MATMUL_PRECISION=float32|tf32|bf16
   bool deterministic = false;            // CATENA_DETERMINISTIC=1: no atomics, fixed algorithms
   UseCudnn use_cudnn = UseCudnn::kAuto;  // CATENA_CUDNN=never|auto|always, or 0 for never
-  // Bytes of scratch memory that one call of the cudnn plug-in may take; given back with the call.
+  // Bytes of scratch memory that one convolution may take, of cuDNN or of our own; given back with
+  // the call. Our own takes what one image needs at least, and 1 to 256 MiB at most.
   size_t max_workspace_size = size_t{1} << 30;
   ProviderRules providers;  // CATENA_PROVIDERS=cudnn:off,...; 'catena-run --check' lists them
   bool type_check = true;   // CATENA_TYPE_CHECK=0 turns Function type checks off

@@ -66,9 +66,9 @@ Fused record_cast(const FusedRef& x, Dtype dtype) {
 
 Fused record_reduction(const char* name, const FusedRef& x, const ReduceOptions& options) {
   CATENA_CHECK(ValueError, x.graph != nullptr, "fuse: ", name, " of a stand-in never assigned");
-  CATENA_CHECK(ValueError, !options.out.defined(), "fuse: ", name,
+  CATENA_CHECK(ValueError, !options.out.given(), "fuse: ", name,
                " takes no `out` in a fused function; its result is a new array");
-  CATENA_CHECK(ValueError, !options.where.defined() && !options.initial, "fuse: ", name,
+  CATENA_CHECK(ValueError, !options.where.given() && !options.initial, "fuse: ", name,
                " takes no `where` or `initial` in a fused function; use where() on its argument");
   FusionNode node;
   node.kind = FusionNode::kReduction;

@@ -20,7 +20,7 @@ constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 // A mask of the elements that are not NaN and are selected by options.where.
 Array numbers_of(const Array& a, const ReduceOptions& options) {
   const Array numbers = logical_not(isnan(a));
-  if (!options.where.defined()) return numbers;
+  if (!options.where.given()) return numbers;
   CATENA_CHECK(DtypeError, options.where.dtype() == Dtype::kBool,
                "expected a bool array as `where`, got ", options.where.dtype());
   return logical_and(numbers, options.where);

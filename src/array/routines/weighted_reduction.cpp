@@ -56,7 +56,7 @@ Array average(const Array& a, const Array& weights, const ReduceOptions& options
   CATENA_CHECK(ValueError, total.size() == 0 || !any(equal(total, 0)).item<bool>(),
                "the weights sum to zero");
   const Array weighted = sum(multiply(a, w, Out(dtype)), plain);
-  return options.out.defined() ? divide(weighted, total, options.out) : divide(weighted, total);
+  return options.out.given() ? divide(weighted, total, options.out) : divide(weighted, total);
 }
 
 Array average(const Array& a, const ReduceOptions& options) {
@@ -82,7 +82,7 @@ Array nanmean(const Array& a, const ReduceOptions& options) {
   const Array total = nansum(a, plain);
   plain.dtype = compute_dtype(total.dtype());
   const Array count = sum(logical_not(isnan(a)), plain);
-  return divide(total, count, options.out.defined() ? Out(options.out) : Out(total.dtype()));
+  return divide(total, count, options.out.given() ? Out(options.out) : Out(total.dtype()));
 }
 
 Array nanmax(const Array& a, const ReduceOptions& options) {

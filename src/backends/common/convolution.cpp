@@ -9,8 +9,10 @@
 #include "backends/common/composed.h"
 #include "backends/common/convolution_sizes.h"
 #include "catena/array/array.h"
+#include "catena/array/creation.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
+#include "catena/core/config.h"
 #include "catena/kernels/convolution.h"
 #include "catena/kernels/copy.h"
 #include "catena/kernels/matmul.h"
@@ -21,6 +23,8 @@ namespace {
 
 // Larger buffers do not fit the caches of a CPU, and gain nothing on a GPU.
 constexpr int64_t kCpuBufferBytes = int64_t{1} << 20, kGpuBufferBytes = int64_t{64} << 20;
+// Images that are copied into another layout alone are read and written once whatever their number.
+constexpr int64_t kMovedBytes = int64_t{256} << 20;
 
 // A view with strides counted in elements.
 Array view(const Array& a, const Shape& shape, std::initializer_list<int64_t> steps,
@@ -94,7 +98,11 @@ class Patches {
   // `moves`: the caller copies the images as well, and the same limit applies to the copies.
   Patches(const Group& z, const Array& like, bool last, bool moves = false)
       : z_(z), last_(last), pointwise_(is_pointwise(z)) {
-    const int64_t limit = like.device().is_cpu() ? kCpuBufferBytes : kGpuBufferBytes;
+    const int64_t usual = like.device().is_cpu() ? kCpuBufferBytes
+                          : pointwise_           ? kMovedBytes
+                                                 : kGpuBufferBytes;
+    const int64_t limit =
+        std::min<uint64_t>(static_cast<uint64_t>(usual), config().max_workspace_size);
     const int64_t widest = std::max(z.depth(), moves ? z.filters : 0);
     const int64_t bytes = std::max<int64_t>(widest * z.positions() * like.itemsize(), 1);
     at_once_ = pointwise_ && !moves ? z.batch : std::clamp<int64_t>(limit / bytes, 1, z.batch);
@@ -190,8 +198,33 @@ void convolve_grad_x(const ConvolutionGradXCall& call) {
   }
 }
 
-// The products of the images are added in place, one image at a time, so the order of the sum does
-// not depend on the number of threads. A GPU computes one product of all positions, for which the
+// The sum of the products of all images. In 16 bits it is kept in float32: added to a large sum,
+// the share of one image of hundreds would be rounded away.
+class WeightSum {
+ public:
+  WeightSum(const Array& target, bool accumulate, bool several)
+      : target_(target), add_up_(accumulate) {
+    if (!several || target.itemsize() != 2) return;
+    total_ = accumulate ? target.astype(Dtype::kFloat32)
+                        : zeros(target.shape(), {Dtype::kFloat32, target.device()});
+  }
+  void add_product(const Array& a, const Array& b) {
+    const bool wide = total_.defined();
+    multiply(a, b, target_, add_up_ && !wide);
+    if (wide) add(total_, target_, total_);
+    add_up_ = true;
+  }
+  void finish() const {
+    if (total_.defined()) target_.assign(total_);
+  }
+
+ private:
+  Array target_, total_;
+  bool add_up_;
+};
+
+// The products of the images are added one image at a time, so the order of the sum does not depend
+// on the number of threads. A GPU computes products of the positions of many images, for which the
 // channels of gy must be last.
 void convolve_grad_w(const ConvolutionGradWCall& call) {
   const Group z = group_of(*call.x, *call.gy, call.window, call.groups);
@@ -207,7 +240,8 @@ void convolve_grad_w(const ConvolutionGradWCall& call) {
     const Array gW =
         direct ? target
                : Array::uninitialized({z.filters, z.depth()}, target.dtype(), target.device());
-    bool add_up = direct && call.accumulate;
+    const int64_t products = last ? (z.batch + patches.at_once() - 1) / patches.at_once() : z.batch;
+    WeightSum sum(gW, direct && call.accumulate, products > 1);
     for (int64_t first = 0; first < z.batch; first += patches.at_once()) {
       const int64_t count = std::min(patches.at_once(), z.batch - first);
       const Array x_part = part_of(*call.x, first, count, z.channels, g);
@@ -215,12 +249,12 @@ void convolve_grad_w(const ConvolutionGradWCall& call) {
       const Array x = patches.of(move_x ? with_channels_last(x_part) : x_part);
       const Array gy = as_matrix(move_gy ? with_channels_last(gy_part) : gy_part, last);
       if (last) {
-        multiply(gy.T(), x, gW, add_up);
-        add_up = true;
+        sum.add_product(gy.T(), x);
         continue;
       }
-      for (int64_t n = 0; n < count; ++n, add_up = true) multiply(gy(n), x(n).T(), gW, add_up);
+      for (int64_t n = 0; n < count; ++n) sum.add_product(gy(n), x(n).T());
     }
+    sum.finish();
     if (direct) continue;
     const Array ordered =
         gW.reshape({z.filters, z.kernel[0], z.kernel[1], z.channels}).transpose({0, 3, 1, 2});

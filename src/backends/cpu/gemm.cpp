@@ -15,7 +15,10 @@ namespace {
 
 // Numbers of multiplications and additions, for a whole product and for one thread's part. Below
 // them another thread costs more than it saves (docs/decisions.md).
-constexpr int64_t kParallelProduct = int64_t{1} << 20, kPartOfProduct = int64_t{1} << 19;
+constexpr int64_t kParallelProduct = int64_t{3} << 18, kPartOfProduct = int64_t{3} << 17;
+// A product with a vector takes as long as it takes to read the matrix: so many times as long as
+// other products of as many multiplications.
+constexpr int64_t kVectorWork = 4;
 
 constexpr int64_t kDepth = 384;  // of a packed block of float; half of it for double
 // Rows of a that are used together: they stay in the second-level cache beside the lines that are
@@ -264,7 +267,9 @@ void vector_product(const Gemm<T>& g) {
     x = copy.get();
   }
   const GemmLoops<T>& loops = loops_of(T{});
-  const int threads = parts_of_product(1, g.n, g.k, loops.lanes, threads_for(g.n * g.k)).columns;
+  const int64_t depth = kVectorWork * g.k;
+  const int threads =
+      parts_of_product(1, g.n, depth, loops.lanes, threads_for(g.n * depth)).columns;
   parallel_ranges(g.n, loops.lanes, threads, [&](int64_t begin, int64_t end) {
     if (g.b_column == 1)
       loops.combine(g.k, end - begin, g.b + begin, g.b_row, x, g.c + begin, g.accumulate);

@@ -47,19 +47,25 @@ Problem problem_of(Operation operation, const Array& x, const Array& y, const Wi
 
 // Images of fewer positions make products with channels first too thin.
 constexpr int64_t kWideImage = 1024;
+// Of fewer positions in all cuDNN's one launch costs the host less than the launches of a product.
+constexpr int64_t kManyPositions = 4096;
 
 // Whether the convolution is one matrix product that the built-in provider computes faster. In
 // exact float32 its products reach 1.1 to 3 times the rate of cuDNN's engines, except in the
 // forward pass of small images with channels first (docs/benchmarks.md, Convolutions).
-bool better_as_product(const Problem& p) {
+bool better_as_product(const Problem& p, const SlotBase& slot) {
   const auto all = [](const auto& numbers, int64_t value) {
     return numbers[0] == value && numbers[1] == value;
   };
-  return config().use_cudnn == UseCudnn::kAuto && p.dtype == Dtype::kFloat32 &&
-         p.precision == Precision::kFloat32 && p.groups == 1 && all(p.kernel, 1) &&
-         all(p.stride, 1) && all(p.pad, 0) && p.out_height == p.height && p.out_width == p.width &&
-         (p.operation != Operation::kForward || p.channels_last ||
-          p.height * p.width >= kWideImage);
+  const bool exact = p.dtype == Dtype::kFloat32 && p.precision == Precision::kFloat32;
+  if (!exact || p.groups != 1 || !all(p.kernel, 1) || !all(p.stride, 1) || !all(p.pad, 0) ||
+      p.out_height != p.height || p.out_width != p.width)
+    return false;
+  const int64_t positions = p.height * p.width;
+  const bool thin =
+      p.operation == Operation::kForward && !p.channels_last && positions < kWideImage;
+  return !thin && p.batch * positions >= kManyPositions && config().use_cudnn == UseCudnn::kAuto &&
+         config().providers.use(slot.name(), "cudnn") != ProviderUse::kOnly;
 }
 
 // Whether weights in the layout of channels-last images differ from contiguous ones.
@@ -98,7 +104,7 @@ bool may_fuse_bias(const Problem& p) {
 bool forward(const ConvolutionCall& c) {
   if (!allowed(c.x->dtype())) return false;
   Problem p = problem_of(Operation::kForward, *c.x, *c.y, c.window, c.groups);
-  if (better_as_product(p)) return false;
+  if (better_as_product(p, kernels::convolution)) return false;
   const Device device = c.x->device();
   gpu::companion_stream(device);
   Handle& handle = handle_of(device);
@@ -147,7 +153,7 @@ bool run_gradient(Problem& p, bool accumulate, const Array& result, Pointers poi
 bool grad_x(const ConvolutionGradXCall& c) {
   if (!allowed(c.gx->dtype())) return false;
   Problem p = problem_of(Operation::kGradX, *c.gx, *c.gy, c.window, c.groups);
-  if (better_as_product(p)) return false;
+  if (better_as_product(p, kernels::convolution_grad_x)) return false;
   const Device device = c.gx->device();
   gpu::companion_stream(device);
   Handle& handle = handle_of(device);
@@ -168,7 +174,7 @@ bool grad_x(const ConvolutionGradXCall& c) {
 bool grad_w(const ConvolutionGradWCall& c) {
   if (!allowed(c.x->dtype())) return false;
   Problem p = problem_of(Operation::kGradW, *c.x, *c.gy, c.window, c.groups);
-  if (better_as_product(p)) return false;
+  if (better_as_product(p, kernels::convolution_grad_w)) return false;
   const Device device = c.x->device();
   gpu::companion_stream(device);
   Handle& handle = handle_of(device);

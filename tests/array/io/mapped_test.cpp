@@ -189,7 +189,7 @@ TEST_F(MappedTest, TextOfRawFiles) {
                   {"separator ';'", "offset 3"});
   write_file(path, "1;x;3");
   expect_contains(error_of<IoError>([&] { fromfile(path, {.separator = ";"}); }),
-                  {"offset 2", "is no float64"});
+                  {"offset 2", "is not a valid float64"});
   EXPECT_THROW(tofile(path, a, ",", "%d %d"), ValueError);
 }
 

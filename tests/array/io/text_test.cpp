@@ -83,14 +83,15 @@ TEST_F(TextTest, AxesAsNumPy) {
 }
 
 TEST_F(TextTest, ErrorsNameLineAndColumn) {
-  expect_contains(refused("1 2\n\n3 x\n"), {"t.txt", "line 3, column 2", "'x' is no float64"});
+  expect_contains(refused("1 2\n\n3 x\n"),
+                  {"t.txt", "line 3, column 2", "'x' is not a valid float64"});
   expect_contains(refused("1,2\n3,,\n", {.delimiter = ","}), {"line 2 has 3 columns, expected 2"});
   expect_contains(refused("1,2\n3,\n", {.delimiter = ","}), {"line 2, column 2", "is empty"});
   expect_contains(refused("1 2\n3\n"), {"line 2 has 1 columns, expected 2 as line 1"});
   expect_contains(refused("7 300", {.dtype = dtype::uint8}),
                   {"column 2", "out of the range of uint8"});
   expect_contains(refused("-1", {.dtype = dtype::uint8}), {"out of the range of uint8"});
-  expect_contains(refused("1.5", {.dtype = dtype::int32}), {"is no int32"});
+  expect_contains(refused("1.5", {.dtype = dtype::int32}), {"is not a valid int32"});
   expect_contains(refused("2", {.dtype = dtype::bool_}), {"is not a bool"});
   expect_contains(refused("1\x01", {}), {"'1?'"});
   EXPECT_THROW(read("1", {.delimiter = "\n"}), ValueError);

@@ -122,6 +122,34 @@ FunctionRecord convolution_record(const char* variant, Shapes shapes,
   return r;
 }
 
+FunctionRecord convolution_errors() {
+  FunctionRecord r = convolution_record("errors", {{2, 3, 4, 3}, {4, 3, 3, 2}, {4}}, {});
+  const auto call = [](Shape x, Shape W, F::ConvolutionOptions options = {}) {
+    return [=](const Draw& draw) { F::convolution_2d(draw(x), draw(W), options); };
+  };
+  r.errors = {
+      type_error("Convolution2D", call({2, 4, 5, 6}, {4, 3, 3, 2}),
+                 "Expect: in_types[0].shape[1] == W.shape[1]\nActual: 4 != 3"),
+      type_error("Convolution2D", call({2, 4, 5, 6}, {4, 3, 3, 2}, {.groups = 2}),
+                 "Expect: in_types[0].shape[1] == W.shape[1] * groups\nActual: 4 != 6"),
+      type_error("Convolution2D", call({2, 6, 5, 6}, {3, 3, 3, 2}, {.groups = 2}),
+                 "Expect: W.shape[0] % groups == 0\nActual: 1 != 0"),
+      type_error(
+          "Convolution2D",
+          [](const Draw& draw) {
+            F::convolution_2d(draw({2, 3, 5, 6}), draw({4, 3, 3, 2}), draw({3}));
+          },
+          "Expect: in_types[2].shape[0] == in_types[1].shape[0]\nActual: 3 != 4"),
+      error<ShapeError>(call({2, 3, 2, 2}, {4, 3, 3, 2}),
+                        "convolution_2d: a window of (3, 2) with dilation (1, 1) does not fit into "
+                        "an image of (2, 2) with pad (0, 0); use a larger image, more padding or a "
+                        "smaller window"),
+      error<ValueError>(call({2, 3, 5, 6}, {4, 3, 3, 2}, {.stride = 0}),
+                        "convolution_2d: expected a stride of at least 1, got (0, 0)"),
+  };
+  return r;
+}
+
 FunctionRecord channels_last_record() {
   FunctionRecord r;
   r.function = "channels_last";
@@ -148,6 +176,8 @@ FunctionRecords connection_records() {
           linear_errors(),
           linear_relu_record(),
           convolution_record("bias", {{2, 3, 4, 3}, {4, 3, 3, 2}, {4}}, {}),
+          convolution_errors(),
+          convolution_record("one product", {{2, 3, 3, 4}, {4, 3, 1, 1}, {4}}, {}),
           convolution_record("stride and pad", {{2, 2, 5, 4}, {3, 2, 3, 3}},
                              {.stride = {2, 1}, .pad = {1, 2}}),
           convolution_record("groups and dilation", {{1, 4, 5, 4}, {2, 2, 2, 2}, {2}},

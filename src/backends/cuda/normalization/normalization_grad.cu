@@ -41,7 +41,7 @@ struct LoadedPacks {
 template <class T, int N, int kChannels>
 struct SumsBody {
   using C = Compute<T>;
-  static constexpr int kAhead = packs_ahead<N, kChannels>(2), kResident = kChannels > 4 ? 3 : 4;
+  static constexpr int kAhead = packs_ahead<N, kChannels>(2), kResident = 4;
   const void *x, *gy, *y;
   C mean[kChannels];
   Sums<C> sums[kChannels];
