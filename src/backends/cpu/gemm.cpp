@@ -13,12 +13,18 @@ namespace catena::host {
 
 namespace {
 
-// Numbers of multiplications and additions, for a whole product and for one thread's part. Below
-// them another thread costs more than it saves (docs/decisions.md).
+// Numbers of multiplications and additions of floats, for a whole product and for one thread's
+// part. Below them another thread costs more than it saves (docs/decisions.md).
 constexpr int64_t kParallelProduct = int64_t{3} << 18, kPartOfProduct = int64_t{3} << 17;
 // A product with a vector takes as long as it takes to read the matrix: so many times as long as
 // other products of as many multiplications.
 constexpr int64_t kVectorWork = 4;
+
+// The depth of a product of floats that takes as long as one of T.
+template <class T>
+int64_t depth_in_floats(int64_t k) {
+  return k * int64_t(sizeof(T) / sizeof(float));
+}
 
 constexpr int64_t kDepth = 384;  // of a packed block of float; half of it for double
 // Rows of a that are used together: they stay in the second-level cache beside the lines that are
@@ -267,7 +273,7 @@ void vector_product(const Gemm<T>& g) {
     x = copy.get();
   }
   const GemmLoops<T>& loops = loops_of(T{});
-  const int64_t depth = kVectorWork * g.k;
+  const int64_t depth = kVectorWork * depth_in_floats<T>(g.k);
   const int threads =
       parts_of_product(1, g.n, depth, loops.lanes, threads_for(g.n * depth)).columns;
   parallel_ranges(g.n, loops.lanes, threads, [&](int64_t begin, int64_t end) {
@@ -308,7 +314,8 @@ void dot_tiles(const Gemm<T>& g, int64_t begin, int64_t end) {
 template <class T>
 void dot_product(const Gemm<T>& g) {
   if (g.m < g.n) return dot_product(transposed(g));
-  const int threads = parts_of_product(g.m, g.n, g.k, g.n, threads_for(g.m * g.n * g.k)).rows;
+  const int64_t depth = depth_in_floats<T>(g.k);
+  const int threads = parts_of_product(g.m, g.n, depth, g.n, threads_for(g.m * g.n * depth)).rows;
   parallel_ranges(g.m, loops_of(T{}).dot_side, threads,
                   [&](int64_t begin, int64_t end) { dot_tiles(g, begin, end); });
 }
@@ -316,7 +323,8 @@ void dot_product(const Gemm<T>& g) {
 template <class T>
 void parallel_product(const Gemm<T>& g) {
   const int64_t unit = 2 * loops_of(T{}).lanes;
-  const Parts parts = parts_of_product(g.m, g.n, g.k, unit, threads_for(g.m * g.n * g.k));
+  const int64_t depth = depth_in_floats<T>(g.k);
+  const Parts parts = parts_of_product(g.m, g.n, depth, unit, threads_for(g.m * g.n * depth));
   const int64_t panels = ceil_div(g.n, unit);
   parallel_for(parts.count(), parts.count(), [&](int64_t part) {
     const int64_t i = part / parts.columns, j = part % parts.columns;
