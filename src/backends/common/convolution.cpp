@@ -17,6 +17,7 @@
 #include "catena/kernels/copy.h"
 #include "catena/kernels/matmul.h"
 #include "catena/kernels/reduce.h"
+#include "core/compute_dtype.h"
 
 namespace catena {
 namespace {
@@ -85,11 +86,6 @@ Array weight_matrix(const Array& W, const Group& z, int g, bool last) {
                           {z.depth(), z.taps(), z.kernel[1], 1}, g * z.filters * z.depth());
   if (!last || z.taps() == 1) return view(part, {z.filters, z.depth()}, {z.depth(), 1});
   return part.transpose({0, 2, 3, 1}).contiguous().reshape({z.filters, z.depth()});
-}
-
-bool is_pointwise(const Group& z) {
-  return z.taps() == 1 && z.stride[0] == 1 && z.stride[1] == 1 && z.pad[0] == 0 && z.pad[1] == 0 &&
-         z.out_height == z.height && z.out_width == z.width;
 }
 
 // The patches of some images in separate memory, in the order that the products need.
@@ -204,9 +200,9 @@ class WeightSum {
  public:
   WeightSum(const Array& target, bool accumulate, bool several)
       : target_(target), add_up_(accumulate) {
-    if (!several || target.itemsize() != 2) return;
-    total_ = accumulate ? target.astype(Dtype::kFloat32)
-                        : zeros(target.shape(), {Dtype::kFloat32, target.device()});
+    const Dtype wide = compute_dtype(target.dtype());
+    if (!several || wide == target.dtype()) return;
+    total_ = accumulate ? target.astype(wide) : zeros(target.shape(), {wide, target.device()});
   }
   void add_product(const Array& a, const Array& b) {
     const bool wide = total_.defined();

@@ -21,4 +21,10 @@ inline ConvolutionSizes convolution_sizes(const Array& x, const Array& y, const 
   return {window, xs[0], xs[1], xs[2], xs[3], ys[1], ys[2], ys[3], groups};
 }
 
+// Whether the convolution is one product of channels for each position, without patches.
+inline bool is_pointwise(const ConvolutionSizes& z) {
+  return z.kernel[0] == 1 && z.kernel[1] == 1 && z.stride[0] == 1 && z.stride[1] == 1 &&
+         z.pad[0] == 0 && z.pad[1] == 0 && z.out_height == z.height && z.out_width == z.width;
+}
+
 }  // namespace catena

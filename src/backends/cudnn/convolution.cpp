@@ -54,13 +54,8 @@ constexpr int64_t kManyPositions = 4096;
 // exact float32 its products reach 1.1 to 3 times the rate of cuDNN's engines, except in the
 // forward pass of small images with channels first (docs/benchmarks.md, Convolutions).
 bool better_as_product(const Problem& p, const SlotBase& slot) {
-  const auto all = [](const auto& numbers, int64_t value) {
-    return numbers[0] == value && numbers[1] == value;
-  };
   const bool exact = p.dtype == Dtype::kFloat32 && p.precision == Precision::kFloat32;
-  if (!exact || p.groups != 1 || !all(p.kernel, 1) || !all(p.stride, 1) || !all(p.pad, 0) ||
-      p.out_height != p.height || p.out_width != p.width)
-    return false;
+  if (!exact || p.groups != 1 || !is_pointwise(p)) return false;
   const int64_t positions = p.height * p.width;
   const bool thin =
       p.operation == Operation::kForward && !p.channels_last && positions < kWideImage;
