@@ -288,7 +288,7 @@ Array Array::transpose(const Axes& axes) const {
   return make_view(*this, 0, std::move(shape), std::move(new_strides), dtype());
 }
 
-Array Array::swapaxes(int64_t axis1, int64_t axis2) const {
+Array Array::swapaxes(Axis axis1, Axis axis2) const {
   const EntryScope call("swapaxes");
   Shape shape = this->shape();
   Strides new_strides = strides();
@@ -320,7 +320,7 @@ Array Array::squeeze(const AxisList& axes) const {
   return make_view(*this, 0, std::move(kept), std::move(kept_strides), dtype());
 }
 
-Array Array::expand_dims(int64_t axis) const {
+Array Array::expand_dims(Axis axis) const {
   const EntryScope call("expand_dims");
   const int a = normalize_axis(axis, ndim() + 1);
   Shape shape = this->shape();
@@ -348,7 +348,7 @@ Array Array::broadcast_to(const Shape& shape) const {
   return result;
 }
 
-Array Array::diagonal(int64_t offset, int64_t axis1, int64_t axis2) const {
+Array Array::diagonal(int64_t offset, Axis axis1, Axis axis2) const {
   const EntryScope call("diagonal");
   CATENA_CHECK(ShapeError, ndim() >= 2, "expected at least 2 axes, got ", shape());
   const int a = normalize_axis(axis1, ndim()), b = normalize_axis(axis2, ndim());

@@ -225,7 +225,7 @@ Array Array::argmin(const ReduceOptions& options) const { return catena::argmin(
 Array Array::clip(const Operand& low, const Operand& high, const Out& out) const {
   return catena::clip(*this, low, high, out);
 }
-Array Array::trace(int64_t offset, int64_t axis1, int64_t axis2, const Out& out) const {
+Array Array::trace(int64_t offset, Axis axis1, Axis axis2, const Out& out) const {
   return catena::trace(*this, offset, axis1, axis2, out);
 }
 Array Array::dot(const Array& other, const Out& out) const {

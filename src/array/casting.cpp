@@ -57,14 +57,15 @@ Array castable(const Array& destination, const Operand& source, Casting casting)
 
 }  // namespace
 
-void copyto(const Array& destination, const Operand& source, Casting casting, const Array* where) {
+void copyto(const Array& destination, const Operand& source, Casting casting,
+            const OptionalArray& where) {
   const EntryScope call("copyto");
   const Array from = castable(destination, source, casting);
-  if (where == nullptr) return destination.assign(from);
-  CATENA_CHECK(DtypeError, where->dtype() == Dtype::kBool, "expected a bool mask, got ",
-               where->dtype());
+  if (!where.given()) return destination.assign(from);
+  CATENA_CHECK(DtypeError, where.dtype() == Dtype::kBool, "expected a bool mask, got ",
+               where.dtype());
   check_same_device(destination, from);
-  const Array mask = where->broadcast_to(destination.shape());
+  const Array mask = where.broadcast_to(destination.shape());
   elementwise(ops::where,
               {mask, from.astype(destination.dtype(), false).broadcast_to(destination.shape()),
                destination},

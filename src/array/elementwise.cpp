@@ -82,7 +82,7 @@ Array masked_elementwise(ElementwiseOp op, std::initializer_list<Operand> operan
   const Shape shape = broadcast_shapes(result.shape(), mask.shape());
   CATENA_CHECK(ShapeError, target.shape() == shape, "the output has shape ", target.shape(),
                ", expected ", shape);
-  copyto(target, result, Casting::kSameKind, &mask);
+  copyto(target, result, Casting::kSameKind, mask);
   return target;
 }
 

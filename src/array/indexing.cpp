@@ -109,7 +109,7 @@ void put(const Array& a, const Array& indices, const Operand& operand, OutOfRang
   if (flat.storage() != a.storage()) a.assign(flat.reshape(a.shape()));
 }
 
-void scatter_add(const Array& a, const Array& indices, const Operand& values, int64_t axis,
+void scatter_add(const Array& a, const Array& indices, const Operand& values, Axis axis,
                  OutOfRange mode) {
   const EntryScope call("scatter_add");
   std::vector<AnyIndex> entries(size_t(normalize_axis(axis, a.ndim())), AnyIndex(Slice()));

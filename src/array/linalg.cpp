@@ -222,7 +222,7 @@ Array tensordot(const Array& a, const Array& b, const Axes& axes_a, const Axes& 
   return contract(a, b, axes_a, axes_b);
 }
 
-Array trace(const Array& a, int64_t offset, int64_t axis1, int64_t axis2, const Out& out) {
+Array trace(const Array& a, int64_t offset, Axis axis1, Axis axis2, const Out& out) {
   const EntryScope call("trace");
   refuse_mask(out);
   CATENA_CHECK(ShapeError, a.ndim() >= 2, "expected at least 2 axes, got ", a.shape());

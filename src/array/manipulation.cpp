@@ -23,7 +23,7 @@ Array transpose(const Array& a, const Axes& axes) {
   const EntryScope call("transpose");
   return a.transpose(axes);
 }
-Array swapaxes(const Array& a, int64_t axis1, int64_t axis2) { return a.swapaxes(axis1, axis2); }
+Array swapaxes(const Array& a, Axis axis1, Axis axis2) { return a.swapaxes(axis1, axis2); }
 Array squeeze(const Array& a, const AxisList& axes) { return a.squeeze(axes); }
 Array broadcast_to(const Array& a, const Shape& shape) {
   const EntryScope call("broadcast_to");
@@ -70,7 +70,7 @@ Array expand_dims(const Array& a, const Axes& axes) {
   return result;
 }
 
-Array rollaxis(const Array& a, int64_t axis, int64_t start) {
+Array rollaxis(const Array& a, Axis axis, int64_t start) {
   const EntryScope call("rollaxis");
   const int from = normalize_axis(axis, a.ndim()), n = a.ndim();
   CATENA_CHECK(IndexError, start >= -n && start <= n, "start ", start, " is out of range for ", n,
@@ -195,12 +195,12 @@ Array concatenate(std::initializer_list<Array> arrays, OptionalAxis axis, const 
   return concatenate(std::span<const Array>(arrays.begin(), arrays.size()), axis, out);
 }
 
-Array stack(std::initializer_list<Array> arrays, int64_t axis, const Out& out) {
+Array stack(std::initializer_list<Array> arrays, Axis axis, const Out& out) {
   const EntryScope call("stack");
   return stack(std::span<const Array>(arrays.begin(), arrays.size()), axis, out);
 }
 
-Array stack(std::span<const Array> arrays, int64_t axis, const Out& out) {
+Array stack(std::span<const Array> arrays, Axis axis, const Out& out) {
   const EntryScope call("stack");
   CATENA_CHECK(ValueError, !arrays.empty(), "expected at least one array");
   std::vector<Array> expanded;
@@ -250,7 +250,7 @@ Array dstack(std::span<const Array> arrays) {
   return concatenate(atleast_3d(arrays), 2);
 }
 
-std::vector<Array> array_split(const Array& a, int64_t sections, int64_t axis) {
+std::vector<Array> array_split(const Array& a, int64_t sections, Axis axis) {
   const EntryScope call("array_split");
   CATENA_CHECK(ValueError, sections > 0, "expected at least one section, got ", sections);
   const int ax = normalize_axis(axis, a.ndim());
@@ -260,7 +260,7 @@ std::vector<Array> array_split(const Array& a, int64_t sections, int64_t axis) {
   return cut(a, ax, positions);
 }
 
-std::vector<Array> split(const Array& a, int64_t sections, int64_t axis) {
+std::vector<Array> split(const Array& a, int64_t sections, Axis axis) {
   const EntryScope call("split");
   const int ax = normalize_axis(axis, a.ndim());
   CATENA_CHECK(ShapeError, sections > 0 && a.shape()[ax] % sections == 0, "axis ", ax, " of ",
@@ -269,12 +269,12 @@ std::vector<Array> split(const Array& a, int64_t sections, int64_t axis) {
   return array_split(a, sections, ax);
 }
 
-std::vector<Array> split(const Array& a, const Axes& positions, int64_t axis) {
+std::vector<Array> split(const Array& a, const Axes& positions, Axis axis) {
   const EntryScope call("split");
   return cut(a, normalize_axis(axis, a.ndim()), positions);
 }
 
-std::vector<Array> array_split(const Array& a, const Axes& positions, int64_t axis) {
+std::vector<Array> array_split(const Array& a, const Axes& positions, Axis axis) {
   const EntryScope call("array_split");
   return split(a, positions, axis);
 }
@@ -331,7 +331,7 @@ Array append(const Array& a, const Array& b, OptionalAxis axis) {
   return axis ? concatenate({a, b}, *axis) : concatenate({a.ravel(), b.ravel()});
 }
 
-Array roll(const Array& a, int64_t shift, int64_t axis) {
+Array roll(const Array& a, int64_t shift, Axis axis) {
   const EntryScope call("roll");
   const int ax = normalize_axis(axis, a.ndim());
   const int64_t extent = a.shape()[ax];

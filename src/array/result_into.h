@@ -36,7 +36,7 @@ inline void refuse_mask(const ReduceOptions& options) {
 // The same for functions that are not element-wise.
 inline void refuse_mask(const Out& out) {
   CATENA_CHECK(ValueError, out.where == nullptr,
-               "takes no `where`; store the result with copyto(out, result, casting, &mask)");
+               "takes no `where`; store the result with copyto(out, result, casting, mask)");
 }
 // The array of `out`, or null, for functions whose `out` takes neither a mask nor a dtype
 // (ValueError).

@@ -1,5 +1,6 @@
 // The collectives of Communicator: checks of shapes, dtypes, devices and overlap.
 #include "catena/array/creation.h"
+#include "catena/core/entry_scope.h"
 #include "communicator_state.h"
 
 namespace catena::comm {
@@ -49,6 +50,21 @@ void check_out(const char* who, const Array& out, const Shape& shape, Dtype dtyp
                ", the input ", dtype, "; both must be equal");
 }
 
+// Whether the caller gave an output. ValueError if that has no value.
+bool is_given(const char* who, const OptionalArray& out) {
+  const EntryScope call(who);
+  return out.given();
+}
+
+// The output of a call with x: `out` if given, which must have that shape and x's dtype and device,
+// else a new array.
+Array output_of(const char* who, const OptionalArray& out, const Shape& shape, const Array& x) {
+  if (!is_given(who, out)) return Array::uninitialized(shape, x.dtype(), x.device());
+  check_out(who, out, shape, x.dtype());
+  check_same_device(who, x, out);
+  return out;
+}
+
 // The first axis of one of `pieces` equal pieces.
 int64_t piece_of(const char* who, const Array& x, int pieces) {
   CATENA_CHECK(ShapeError, x.ndim() > 0 && x.shape()[0] % pieces == 0, who,
@@ -81,20 +97,12 @@ void Communicator::check_other(const char* who, int peer, const char* role) cons
       "wait for ever; put both into one group(...), or copy the value");
 }
 
-Array Communicator::all_reduce(const Array& x, const Reduce& op, const Array& out) {
+Array Communicator::all_reduce(const Array& x, const Reduce& op, const OptionalArray& out) {
   constexpr const char* kWho = "all_reduce";
   check_array(kWho, x);
   check_reduction(kWho, x.dtype(), op);
-  Array result = out;
-  if (out.defined()) {
-    check_out(kWho, out, x.shape(), x.dtype());
-    if (!out.same_body(x)) {
-      check_same_device(kWho, x, out);
-      check_overlap(kWho, x, out, 0, 0);
-    }
-  } else {
-    result = Array::uninitialized(x.shape(), x.dtype(), x.device());
-  }
+  Array result = output_of(kWho, out, x.shape(), x);
+  check_overlap(kWho, x, result, 0, 0);
   Request request{.who = kWho,
                   .call = {.op = CommOp::kAllReduce,
                            .dtype = x.dtype(),
@@ -106,16 +114,14 @@ Array Communicator::all_reduce(const Array& x, const Reduce& op, const Array& ou
   return submit(request);
 }
 
-Array Communicator::reduce(const Array& x, const Reduce& op, int root, const Array& out) {
+Array Communicator::reduce(const Array& x, const Reduce& op, int root, const OptionalArray& out) {
   constexpr const char* kWho = "reduce";
   check_array(kWho, x);
   check_peer(kWho, root, "root");
   check_reduction(kWho, x.dtype(), op);
   Array result;
   if (rank() == root) {
-    result = out.defined() ? out : Array::uninitialized(x.shape(), x.dtype(), x.device());
-    check_out(kWho, result, x.shape(), x.dtype());
-    check_same_device(kWho, x, result);
+    result = output_of(kWho, out, x.shape(), x);
     check_overlap(kWho, x, result, 0, 0);
   }
   Request request{.who = kWho,
@@ -130,14 +136,12 @@ Array Communicator::reduce(const Array& x, const Reduce& op, int root, const Arr
   return submit(request);
 }
 
-Array Communicator::reduce_scatter(const Array& x, const Reduce& op, const Array& out) {
+Array Communicator::reduce_scatter(const Array& x, const Reduce& op, const OptionalArray& out) {
   constexpr const char* kWho = "reduce_scatter";
   check_array(kWho, x);
   check_reduction(kWho, x.dtype(), op);
   const Shape shape = with_first_axis(x, piece_of(kWho, x, size()));
-  const Array result = out.defined() ? out : Array::uninitialized(shape, x.dtype(), x.device());
-  check_out(kWho, result, shape, x.dtype());
-  check_same_device(kWho, x, result);
+  const Array result = output_of(kWho, out, shape, x);
   check_overlap(kWho, x, result, rank() * result.nbytes(), 0);
   Request request{.who = kWho,
                   .call = {.op = CommOp::kReduceScatter,
@@ -150,13 +154,11 @@ Array Communicator::reduce_scatter(const Array& x, const Reduce& op, const Array
   return submit(request);
 }
 
-Array Communicator::all_gather(const Array& x, const Array& out) {
+Array Communicator::all_gather(const Array& x, const OptionalArray& out) {
   constexpr const char* kWho = "all_gather";
   check_array(kWho, x);
   const Shape shape = with_first_axis(x, first_axis(x) * size());
-  const Array result = out.defined() ? out : Array::uninitialized(shape, x.dtype(), x.device());
-  check_out(kWho, result, shape, x.dtype());
-  check_same_device(kWho, x, result);
+  const Array result = output_of(kWho, out, shape, x);
   check_overlap(kWho, x, result, 0, rank() * x.nbytes());
   Request request{.who = kWho,
                   .call = {.op = CommOp::kAllGather, .dtype = x.dtype(), .count = x.size()},
@@ -165,16 +167,14 @@ Array Communicator::all_gather(const Array& x, const Array& out) {
   return submit(request);
 }
 
-Array Communicator::gather(const Array& x, int root, const Array& out) {
+Array Communicator::gather(const Array& x, int root, const OptionalArray& out) {
   constexpr const char* kWho = "gather";
   check_array(kWho, x);
   check_peer(kWho, root, "root");
   Array result;
   if (rank() == root) {
     const Shape shape = with_first_axis(x, first_axis(x) * size());
-    result = out.defined() ? out : Array::uninitialized(shape, x.dtype(), x.device());
-    check_out(kWho, result, shape, x.dtype());
-    check_same_device(kWho, x, result);
+    result = output_of(kWho, out, shape, x);
     check_overlap(kWho, x, result, 0, rank() * x.nbytes());
   }
   Request request{
@@ -185,13 +185,11 @@ Array Communicator::gather(const Array& x, int root, const Array& out) {
   return submit(request);
 }
 
-Array Communicator::broadcast(const Array& x, int root, const Array& out) {
+Array Communicator::broadcast(const Array& x, int root, const OptionalArray& out) {
   constexpr const char* kWho = "broadcast";
   check_array(kWho, x);
   check_peer(kWho, root, "root");
-  const Array& result = out.defined() ? out : x;
-  check_out(kWho, result, x.shape(), x.dtype());
-  check_same_device(kWho, x, result);
+  const Array result = is_given(kWho, out) ? output_of(kWho, out, x.shape(), x) : x;
   check_overlap(kWho, x, result, 0, 0);
   Request request{
       .who = kWho,
@@ -222,13 +220,11 @@ Array Communicator::scatter(const Array& x, const Array& out, int root) {
   return submit(request);
 }
 
-Array Communicator::all_to_all(const Array& x, const Array& out) {
+Array Communicator::all_to_all(const Array& x, const OptionalArray& out) {
   constexpr const char* kWho = "all_to_all";
   check_array(kWho, x);
   piece_of(kWho, x, size());
-  const Array result = out.defined() ? out : Array::uninitialized(x.shape(), x.dtype(), x.device());
-  check_out(kWho, result, x.shape(), x.dtype());
-  check_same_device(kWho, x, result);
+  const Array result = output_of(kWho, out, x.shape(), x);
   CATENA_CHECK(ValueError, !overlap(x, result), kWho,
                ": the output must not share memory with the input");
   Request request{.who = kWho,

@@ -1,6 +1,7 @@
 #include "functions/support.h"
 
 #include "catena/array/reduction.h"
+#include "catena/kernels/reduce.h"
 
 namespace catena::functions {
 namespace {

@@ -18,11 +18,11 @@ namespace F = functions;
 Variable Variable::at(std::span<const Index> indices) const { return F::get_item(*this, indices); }
 Variable Variable::reshape(const Shape& shape) const { return F::reshape(*this, shape); }
 Variable Variable::transpose(const Axes& axes) const { return F::transpose(*this, axes); }
-Variable Variable::swapaxes(int64_t axis1, int64_t axis2) const {
+Variable Variable::swapaxes(Axis axis1, Axis axis2) const {
   return F::swapaxes(*this, axis1, axis2);
 }
 Variable Variable::squeeze(const AxisList& axes) const { return F::squeeze(*this, axes); }
-Variable Variable::expand_dims(int64_t axis) const { return F::expand_dims(*this, axis); }
+Variable Variable::expand_dims(Axis axis) const { return F::expand_dims(*this, axis); }
 Variable Variable::broadcast_to(const Shape& shape) const { return F::broadcast_to(*this, shape); }
 Variable Variable::astype(Dtype dtype) const { return F::cast(*this, dtype); }
 Variable Variable::to(Device device) const { return F::copy(*this, device); }

@@ -1,7 +1,7 @@
 // Whether a rank lives and can continue, judged by its slot and its process. See status_board.h.
 #include <cmath>
 #include <fstream>
-#include <iterator>
+#include <string>
 
 #include "status_board.h"
 
@@ -74,7 +74,10 @@ bool is_stopped(const SlotSnapshot& slot) {
 
 char process_state(int pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  // The read fails when the process ends after the file was opened: getline notes that in the
+  // stream, where iterators of the buffer would throw.
+  std::string text;
+  std::getline(file, text, '\0');
   // "123 (name) S ...", and the name may hold anything.
   const std::size_t name_ends = text.rfind(')');
   return name_ends == std::string::npos || name_ends + 2 >= text.size() ? '\0'

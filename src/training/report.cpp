@@ -3,11 +3,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 #include <iostream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "catena/array/io.h"
@@ -111,7 +112,9 @@ void Report::restore(double epoch) {
   struct stat status {};
   if (options_.log.empty() || ::stat(options_.log.c_str(), &status) != 0) return;
   std::ifstream in(options_.log, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  std::string text;
+  std::getline(in, text, '\0');
+  CATENA_CHECK(IoError, !in.bad(), "'", options_.log, "' cannot be read: ", std::strerror(errno));
   const Json list = Json::parse(text, nullptr, false);
   CATENA_CHECK(IoError, list.is_array(), "'", options_.log,
                "': expected the JSON list of an earlier run; delete it or choose another --out");

@@ -32,12 +32,12 @@ TEST_P(Casts, CopytoRefusesWhatNumPyRefuses) {
   EXPECT_THROW(copyto(a.astype(Dtype::kUInt8), 300), ValueError);
   EXPECT_THROW(copyto(a, counting({2}).astype(Dtype::kInt32)), ShapeError);
   const Array mask = greater(a, 7);
-  copyto(a, -1, Casting::kSameKind, &mask);
+  copyto(a, -1, Casting::kSameKind, mask);
   EXPECT_EQ(values(a), (V{7, -1, -1, 7, -1, -1}));
   const Array row = equal(ints({1, 0, 0}), 1);
-  copyto(a, counting({2, 1}, Dtype::kInt8), Casting::kSafe, &row);
+  copyto(a, counting({2, 1}, Dtype::kInt8), Casting::kSafe, row);
   EXPECT_EQ(values(a), (V{0, -1, -1, 1, -1, -1}));
-  EXPECT_THROW(copyto(a, 1, Casting::kSafe, &f), DtypeError);
+  EXPECT_THROW(copyto(a, 1, Casting::kSafe, f), DtypeError);
   copyto(a, array({1}, cpu(1)));  // from another device
   EXPECT_EQ(values(a), V(6, 1));
 }

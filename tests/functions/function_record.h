@@ -84,7 +84,7 @@ struct FunctionRecord {
   std::vector<Shapes> shapes;      // the inputs' shapes; everything is checked with each
   std::function<Variables(const Variables& inputs)> call;
   std::function<Plains(const Plains& inputs)> reference;
-  // Kernels that a call with the first shapes runs, and its first-order backward.
+  // Kernels that a call with the first shapes calls, and its first-order backward.
   std::optional<int> forward_launches = {}, backward_launches = {};
   // Largest error of values and gradients in float32; 500 times that in float16, 4000 in bfloat16.
   double error = 2e-5;

@@ -1,7 +1,9 @@
-// How many kernels a first-order backward runs, counted by providers put before the built-in ones.
+// How many kernels a function and its first-order backward call, counted by providers put before
+// the others. What a kernel calls on its part does not count.
 #include "functions/function_record.h"
 
 #include "catena/autograd/function_set.h"
+#include "catena/kernels/convolution.h"
 #include "catena/kernels/copy.h"
 #include "catena/kernels/elementwise.h"
 #include "catena/kernels/loss.h"
@@ -21,42 +23,56 @@ namespace {
 
 int g_launches = 0;
 
-// A provider that is asked first, counts the call and leaves it to the next.
-template <class Call>
-bool count_call(const Call&) {
+Device g_device;
+
+// A provider that is asked first, counts the call and leaves it to the others.
+template <auto& kSlot, class Call>
+bool count_call(const Call& call) {
   ++g_launches;
-  return false;
+  const ProviderScope others("counting:off");
+  kSlot(g_device, call);
+  return true;
 }
-template <class Call>
-void count(Slot<Call>& slot, DeviceType type) {
+template <auto& kSlot, class Call>
+void count_calls_of(Slot<Call>& slot, DeviceType type) {
   slot.providers(type);  // loads them, so that this one comes before all
-  slot.provide(type, "counting", &count_call<Call>, 1000);
+  slot.provide(type, "counting", &count_call<kSlot, Call>, 1000);
+}
+template <auto& kSlot>
+void count(DeviceType type) {
+  count_calls_of<kSlot>(kSlot, type);
 }
 
 void count_all(DeviceType type) {
   static bool done[kDeviceTypeCount] = {};
   if (std::exchange(done[static_cast<int>(type)], true)) return;
-  count(kernels::elementwise, type);
-  count(kernels::copy, type);
-  count(kernels::fill, type);
-  count(kernels::reduce, type);
-  count(kernels::matmul, type);
-  count(kernels::concatenate, type);
-  count(kernels::dropout, type);
-  count(kernels::accuracy, type);
-  count(kernels::softmax, type);
-  count(kernels::softmax_grad, type);
-  count(kernels::softmax_cross_entropy, type);
-  count(kernels::softmax_cross_entropy_grad, type);
-  count(kernels::batch_normalization, type);
-  count(kernels::fixed_batch_normalization, type);
-  count(kernels::batch_normalization_grad, type);
-  count(kernels::optimizer_update, type);
+  count<kernels::elementwise>(type);
+  count<kernels::copy>(type);
+  count<kernels::fill>(type);
+  count<kernels::reduce>(type);
+  count<kernels::matmul>(type);
+  count<kernels::concatenate>(type);
+  count<kernels::convolution>(type);
+  count<kernels::convolution_grad_x>(type);
+  count<kernels::convolution_grad_w>(type);
+  count<kernels::dropout>(type);
+  count<kernels::accuracy>(type);
+  count<kernels::softmax>(type);
+  count<kernels::softmax_grad>(type);
+  count<kernels::softmax_cross_entropy>(type);
+  count<kernels::softmax_cross_entropy_grad>(type);
+  count<kernels::batch_normalization>(type);
+  count<kernels::fixed_batch_normalization>(type);
+  count<kernels::batch_normalization_grad>(type);
+  count<kernels::optimizer_update>(type);
 }
 
 class Launches : public OnDevice {
  protected:
-  void SetUp() override { count_all(device().type()); }
+  void SetUp() override {
+    count_all(device().type());
+    g_device = device();
+  }
   // Kernels of the forward call, and of backward from a given gradient.
   struct Count {
     int forward, backward;
@@ -173,6 +189,16 @@ TEST_P(Launches, LinearWritesStraightIntoTheGradients) {
   EXPECT_LAUNCHES(1, 3, l(x));         // gx, gW, gb
   EXPECT_LAUNCHES(1, 3, l(x));         // accumulated in the kernels
   EXPECT_LAUNCHES(1, 2, l(x.data()));  // no gx
+}
+
+TEST_P(Launches, ConvolutionWritesStraightIntoTheGradients) {
+  DeviceScope scope(device());
+  F::Convolution2D conv(3, 5, 2, {.dtype = Dtype::kFloat64});
+  const Variable x = variable({2, 3, 4, 4});
+  conv.zero_grads();
+  EXPECT_LAUNCHES(1, 3, conv(x));         // gx, gW, gb
+  EXPECT_LAUNCHES(1, 3, conv(x));         // accumulated in the kernels
+  EXPECT_LAUNCHES(1, 2, conv(x.data()));  // no gx
 }
 
 // The averages, relu and the residual cost no further call, and gradients go where they belong.

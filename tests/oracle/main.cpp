@@ -1,8 +1,10 @@
 // Computes the cases of a file that generate.py wrote, on one device, and compares. Usage:
-//   test_oracle FILE [--device NAME] [--partial]
+//   test_oracle FILE [--device NAME] [--partial] [--share I/N]
 //   test_oracle --available NAME
-// --partial: the file need not have cases for every routine. --available: only look for the device.
-// Exit status: 0 all passed, 1 some failed, 2 wrong usage or file, 77 the device is not there.
+// --partial: the file need not have cases for every routine. --share: only every N-th case, from
+// the I-th on; N processes with I from 0 to N - 1 compute all. --available: only look for the
+// device. Exit status: 0 all passed, 1 some failed, 2 wrong usage or file, 77 the device is not
+// there.
 #include <cstdio>
 #include <cstring>
 #include <set>
@@ -66,17 +68,38 @@ class Report {
   size_t failed_ = 0;
 };
 
-int run(const std::string& path, Device device, bool partial) {
+// The cases of one of several processes.
+struct Share {
+  size_t index = 0, count = 1;
+  bool has(size_t i) const { return i % count == index; }
+  bool is_valid() const { return index < count; }
+};
+
+// Names the routines that the file has no case for, and counts them.
+size_t print_unused(const Routines& routines, const CaseFile& file) {
+  std::set<std::string> used;
+  for (const Case& c : file.cases) used.insert(c.routine);
+  size_t unused = 0;
+  for (const auto& [name, routine] : routines) {
+    if (used.count(name)) continue;
+    ++unused;
+    std::printf("FAILED: no case was generated for %s\n", name.c_str());
+  }
+  return unused;
+}
+
+int run(const std::string& path, Device device, bool partial, Share share) {
   const CaseFile file = read_case_file(path);
   const Routines routines = all_routines();
   std::printf("%zu cases of NumPy %s, seed %s, on %s\n", file.cases.size(), file.numpy.c_str(),
               file.seed.c_str(), device.name().c_str());
   Report report;
-  std::set<std::string> used;
+  size_t computed = 0;
   for (size_t i = 0; i < file.cases.size(); ++i) {
+    if (!share.has(i)) continue;
+    ++computed;
     const Case& c = file.cases[i];
     const auto routine = routines.find(c.routine);
-    used.insert(c.routine);
     if (routine == routines.end()) {
       report.add(c, i, {"missing", "no entry of this name in the tables of C++"});
       continue;
@@ -89,15 +112,9 @@ int run(const std::string& path, Device device, bool partial) {
       throw;
     }
   }
-  size_t unused = 0;
-  for (const auto& [name, routine] : routines) {
-    if (partial || used.count(name)) continue;
-    ++unused;
-    std::printf("FAILED: no case was generated for %s\n", name.c_str());
-  }
+  const size_t unused = partial || share.index > 0 ? 0 : print_unused(routines, file);
   report.print_kinds();
-  std::printf("%zu passed, %zu failed\n", file.cases.size() - report.failed(),
-              report.failed() + unused);
+  std::printf("%zu passed, %zu failed\n", computed - report.failed(), report.failed() + unused);
   return report.failed() + unused > 0 ? 1 : 0;
 }
 
@@ -112,7 +129,7 @@ int available(const std::string& name) {
 
 int usage() {
   std::fprintf(stderr,
-               "usage: test_oracle FILE [--device NAME] [--partial]\n"
+               "usage: test_oracle FILE [--device NAME] [--partial] [--share I/N]\n"
                "       test_oracle --available NAME\n");
   return 2;
 }
@@ -120,11 +137,15 @@ int usage() {
 int command(int argc, char** argv) {
   std::string path, device = "cpu:0";
   bool partial = false, ask = false;
+  Share share;
   for (int i = 1; i < argc; ++i) {
     const bool named = !std::strcmp(argv[i], "--available");
     if ((named || !std::strcmp(argv[i], "--device")) && i + 1 < argc) {
       device = argv[++i];
       ask = named;
+    } else if (!std::strcmp(argv[i], "--share") && i + 1 < argc) {
+      if (std::sscanf(argv[++i], "%zu/%zu", &share.index, &share.count) != 2 || !share.is_valid())
+        return usage();
     } else if (!std::strcmp(argv[i], "--partial")) {
       partial = true;
     } else if (argv[i][0] != '-' && path.empty()) {
@@ -135,7 +156,7 @@ int command(int argc, char** argv) {
   }
   if (ask != path.empty()) return usage();
   const int status = available(device);
-  return status || ask ? status : run(path, device, partial);
+  return status || ask ? status : run(path, device, partial, share);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <string>
+#include <thread>
 
 #include "status/printable.h"
 #include "status/status_board.h"
@@ -69,6 +70,17 @@ TEST(StatusLife, StoppedProcessesAreSeen) {
   child.end();
   EXPECT_EQ(process_state(child.pid()), '\0');
   EXPECT_EQ(process_state(getpid()), 'R');
+}
+
+// Between opening and reading its file the process may end; the read fails with ESRCH then.
+TEST(StatusLife, ProcessesThatEndMeanwhileAreSeen) {
+  for (int round = 0; round < 100; ++round) {
+    testing::StoppedChild child;
+    std::thread ending([&child] { child.end(); });
+    char state = 'T';
+    EXPECT_NO_THROW(while (state) state = process_state(child.pid()));
+    ending.join();
+  }
 }
 
 TEST(StatusLife, TextsOfOthersCannotControlATerminal) {

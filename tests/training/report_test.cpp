@@ -89,6 +89,7 @@ TEST(Report, Errors) {
     write_file(folder / "log.json", text);
     EXPECT_THROW(Report({.log = folder / "log.json"}).restore(3), IoError) << text;
   }
+  EXPECT_THROW(Report({.log = folder.path()}).restore(3), IoError) << "a folder";
   write_file(folder / "log.json", "[{\"loss\": 1}]");
   EXPECT_THROW(Report({.log = folder / "log.json"}).restore(3), ValueError);
 }

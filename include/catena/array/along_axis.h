@@ -92,7 +92,7 @@ Array piecewise(const Array& x, std::initializer_list<Array> conditions,
 // The results of a function of 1-d arrays for each line along the axis, in place of that axis; all
 // have one shape (ShapeError) and dtype (DtypeError). Calls it for each line: prefer functions with
 // an axis of their own. ValueError without any line.
-Array apply_along_axis(const std::function<Array(const Array&)>& function, int64_t axis,
+Array apply_along_axis(const std::function<Array(const Array&)>& function, Axis axis,
                        const Array& a);
 
 // Without the zeros at the front and the back of a 1-d array: a view. Waits for a GPU.

@@ -68,7 +68,7 @@ class Array {
   // IndexError.
   Dtype dtype() const { return known().dtype; }
   const Shape& shape() const { return known().shape; }
-  int64_t shape(int axis) const { return known().shape[normalize_axis("shape", axis, ndim())]; }
+  int64_t shape(Axis axis) const { return known().shape[normalize_axis("shape", axis, ndim())]; }
   const Strides& strides() const { return known().strides; }
   Device device() const { return known().device; }
   int ndim() const { return known().shape.ndim(); }
@@ -162,12 +162,12 @@ class Array {
   Array flatten() const;                         // always a copy
   Array transpose(const Axes& axes = {}) const;  // empty: reversed
   Array T() const { return transpose(); }
-  Array swapaxes(int64_t axis1, int64_t axis2) const;
+  Array swapaxes(Axis axis1, Axis axis2) const;
   Array squeeze(const AxisList& axes = none) const;  // none: all of extent 1
-  Array expand_dims(int64_t axis) const;
+  Array expand_dims(Axis axis) const;
   // The array itself when the shapes agree, else a view; read-only when elements repeat.
   Array broadcast_to(const Shape& shape) const;
-  Array diagonal(int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1) const;
+  Array diagonal(int64_t offset = 0, Axis axis1 = 0, Axis axis2 = 1) const;
   // The bytes of a contiguous last axis as another dtype; ValueError where they are not aligned.
   Array view(Dtype dtype) const;
   Array view() const { return view(dtype()); }
@@ -255,7 +255,7 @@ class Array {
   Array argmin(const ReduceAxes& axes = none, YesNo keepdims = false) const;
   Array argmin(const ReduceOptions& options) const;
   Array clip(const Operand& low, const Operand& high, const Out& out = {}) const;
-  Array trace(int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1, const Out& out = {}) const;
+  Array trace(int64_t offset = 0, Axis axis1 = 0, Axis axis2 = 1, const Out& out = {}) const;
   Array dot(const Array& other, const Out& out = {}) const;
 
   // Reading ---------------------------------------------------------------------------------

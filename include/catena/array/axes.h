@@ -1,4 +1,4 @@
-// Arguments that name axes. One that must be given, and stands alone, is a plain int64_t instead.
+// Arguments that name axes. Negative axes count from the end.
 #pragma once
 
 #include <concepts>
@@ -23,12 +23,23 @@ class YesNo {
   bool value_;
 };
 
+class Axis;
 // A number that names an axis; a bool does not.
 template <class T>
-concept AxisNumber = std::integral<T> && !std::same_as<T, bool>;
+concept AxisNumber = (std::integral<T> && !std::same_as<T, bool>) || std::same_as<T, Axis>;
 
-// An axis that may be left out; each function documents what that means. Negative axes count from
-// the end.
+// One axis. Each function checks its range (IndexError).
+class Axis {
+ public:
+  template <AxisNumber T>
+  constexpr Axis(T axis) : axis_(static_cast<int64_t>(axis)) {}
+  constexpr operator int64_t() const { return axis_; }
+
+ private:
+  int64_t axis_;
+};
+
+// An axis that may be left out; each function documents what that means.
 struct OptionalAxis : std::optional<int64_t> {
   OptionalAxis() = default;
   OptionalAxis(std::nullopt_t) {}
@@ -37,7 +48,7 @@ struct OptionalAxis : std::optional<int64_t> {
   OptionalAxis(const std::optional<int64_t>& axis) : std::optional<int64_t>(axis) {}
 };
 
-// Axes; negative ones count from the end. Accepts:
+// Axes. Accepts:
 //   nothing, {} or none   no axes, which most functions take for all
 //   0                     one axis
 //   {0, 1}, a Shape, a std::vector of integers   several

@@ -23,7 +23,7 @@ enum class EdgeOrder : uint8_t { kFirst = 1, kSecond = 2 };
 // The derivative along one axis: second-order central differences, one-sided ones at both ends.
 // `spacing` is the distance of samples, or their 1-d coordinates. Integers give float64. ValueError
 // for fewer than 2 samples (3 with kSecond), ShapeError for coordinates of another length.
-Array gradient(const Array& f, const Operand& spacing, int64_t axis,
+Array gradient(const Array& f, const Operand& spacing, Axis axis,
                EdgeOrder edges = EdgeOrder::kFirst);
 // Along every axis with one spacing.
 std::vector<Array> gradient(const Array& f, double spacing = 1,
@@ -36,7 +36,7 @@ Array ediff1d(const Array& a, const std::vector<Scalar>& to_end = {},
 // Adds multiples of the period along an axis so that neighbours differ by at most half of it, where
 // they differ by more than `discontinuity` (absent: half the period). Integers give float64.
 // ValueError unless period > 0.
-Array unwrap(const Array& a, std::optional<double> discontinuity = {}, int64_t axis = -1,
+Array unwrap(const Array& a, std::optional<double> discontinuity = {}, Axis axis = -1,
              double period = 6.283185307179586);
 
 // Powers of the elements of a 1-d array as columns, (length, columns): from the highest to 0, or
@@ -48,8 +48,8 @@ Array polyval(const Array& p, const Operand& x);
 
 // The integral along an axis by the trapezoidal rule. `spacing` as above; coordinates may also have
 // the shape of y. Integers give float64.
-Array trapezoid(const Array& y, const Operand& spacing = 1.0, int64_t axis = -1);
-inline Array trapz(const Array& y, const Operand& spacing = 1.0, int64_t axis = -1) {
+Array trapezoid(const Array& y, const Operand& spacing = 1.0, Axis axis = -1);
+inline Array trapz(const Array& y, const Operand& spacing = 1.0, Axis axis = -1) {
   return trapezoid(y, spacing, axis);
 }
 
@@ -67,6 +67,6 @@ Array correlate(const Array& a, const Array& v, Overlap mode = Overlap::kValid);
 
 // Cross products of vectors of 3 elements along an axis of both; the other axes broadcast. Vectors
 // of 2 elements give the third component alone, without the axis. ShapeError for others.
-Array cross(const Array& a, const Array& b, int64_t axis = -1);
+Array cross(const Array& a, const Array& b, Axis axis = -1);
 
 }  // namespace catena

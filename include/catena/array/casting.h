@@ -20,6 +20,6 @@ inline bool can_cast(const Array& from, Dtype to, Casting casting = Casting::kSa
 // true. The devices may differ without a mask. Throws DtypeError naming both dtypes and the rule
 // when it does not allow the cast; a host integer must fit the destination (ValueError).
 void copyto(const Array& destination, const Operand& source, Casting casting = Casting::kSameKind,
-            const Array* where = nullptr);
+            const OptionalArray& where = {});
 
 }  // namespace catena

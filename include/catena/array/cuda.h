@@ -71,9 +71,9 @@ Array to_gpu_async(const Array& array, const Stream& stream);
 Array to_cpu_async(const Array& array, const Stream& stream);
 // A copy: into `out`, or on `out_device`, or on the array's own device. Both given must agree
 // (DeviceError). On a stream of the destination, as to_gpu.
-Array copy(const Array& array, const Array& out = {}, std::optional<Device> out_device = {},
+Array copy(const Array& array, const OptionalArray& out = {}, std::optional<Device> out_device = {},
            std::optional<Stream> stream = {});
-inline Array copy_async(const Array& array, const Array& out = {},
+inline Array copy_async(const Array& array, const OptionalArray& out = {},
                         std::optional<Device> out_device = {}, std::optional<Stream> stream = {}) {
   return copy(array, out, out_device, std::move(stream));
 }

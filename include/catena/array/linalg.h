@@ -28,7 +28,7 @@ Array tensordot(const Array& a, const Array& b, const Axes& axes_a, const Axes& 
 // Kronecker product; the array with fewer axes gets ones before its own.
 Array kron(const Array& a, const Array& b);
 // Sum of a diagonal. An out dtype is that of the sum and the result.
-Array trace(const Array& a, int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1,
+Array trace(const Array& a, int64_t offset = 0, Axis axis1 = 0, Axis axis2 = 1,
             const Out& out = {});
 
 // Einstein's summation, "ij,jk->ik": letters name axes, axes of one name have one extent (or 1,

@@ -16,9 +16,9 @@ namespace catena {
 Array reshape(const Array& a, const Shape& shape);
 Array ravel(const Array& a);
 Array transpose(const Array& a, const Axes& axes = {});
-Array swapaxes(const Array& a, int64_t axis1, int64_t axis2);
+Array swapaxes(const Array& a, Axis axis1, Axis axis2);
 // Moves `axis` to the end / to `start`, as NumPy's rollaxis.
-Array rollaxis(const Array& a, int64_t axis, int64_t start = 0);
+Array rollaxis(const Array& a, Axis axis, int64_t start = 0);
 Array moveaxis(const Array& a, int64_t source, int64_t destination);
 // Each axis of `sources` to the place of the same number in `destinations`; the others keep their
 // order. ValueError for lists of different lengths and for an axis twice.
@@ -76,8 +76,8 @@ Array as_mat(const Array& a);
 Array concatenate(std::span<const Array> arrays, OptionalAxis axis = 0, const Out& out = {});
 Array concatenate(std::initializer_list<Array> arrays, OptionalAxis axis = 0, const Out& out = {});
 // Along a new axis.
-Array stack(std::span<const Array> arrays, int64_t axis = 0, const Out& out = {});
-Array stack(std::initializer_list<Array> arrays, int64_t axis = 0, const Out& out = {});
+Array stack(std::span<const Array> arrays, Axis axis = 0, const Out& out = {});
+Array stack(std::initializer_list<Array> arrays, Axis axis = 0, const Out& out = {});
 // Rows of blocks side by side, the rows one below the other: the last axis joins the blocks of a
 // row, the second last the rows. Blocks with fewer axes get ones before their own.
 Array block(const std::vector<std::vector<Array>>& rows);
@@ -104,17 +104,17 @@ Array append(const Array& a, const Array& b, OptionalAxis axis = none);
 // Views: equal parts (ShapeError if the extent does not divide), or cuts at the given positions.
 // A number is one of parts and a list in braces holds positions, also a list of one: split(x, 400)
 // gives 400 parts, split(x, {400}) the two before and after position 400.
-std::vector<Array> split(const Array& a, int64_t sections, int64_t axis = 0);
-std::vector<Array> split(const Array& a, const Axes& positions, int64_t axis = 0);
+std::vector<Array> split(const Array& a, int64_t sections, Axis axis = 0);
+std::vector<Array> split(const Array& a, const Axes& positions, Axis axis = 0);
 inline std::vector<Array> split(const Array& a, std::initializer_list<int64_t> positions,
-                                int64_t axis = 0) {
+                                Axis axis = 0) {
   return split(a, Axes(positions), axis);
 }
 // As split, but the first extent % sections parts are one longer.
-std::vector<Array> array_split(const Array& a, int64_t sections, int64_t axis = 0);
-std::vector<Array> array_split(const Array& a, const Axes& positions, int64_t axis = 0);
+std::vector<Array> array_split(const Array& a, int64_t sections, Axis axis = 0);
+std::vector<Array> array_split(const Array& a, const Axes& positions, Axis axis = 0);
 inline std::vector<Array> array_split(const Array& a, std::initializer_list<int64_t> positions,
-                                      int64_t axis = 0) {
+                                      Axis axis = 0) {
   return array_split(a, Axes(positions), axis);
 }
 // Along axis 0 (at least 2-d), axis 1 (1-d: axis 0), axis 2 (at least 3-d).
@@ -155,7 +155,7 @@ Array pad(const Array& a, int64_t width, PadMode mode = PadMode::kConstant,
 Array tile(const Array& a, const Shape& repetitions);
 // Every element `count` times, along an axis or of the flattened array; or element i counts[i]
 // times.
-Array repeat(const Array& a, int64_t count, int64_t axis);
+Array repeat(const Array& a, int64_t count, Axis axis);
 Array repeat(const Array& a, int64_t count);
 Array repeat(const Array& a, const std::vector<int64_t>& counts, OptionalAxis axis = none);
 // Counts from an array of integers, which is read: waits once for a GPU.
@@ -178,7 +178,7 @@ Array insert(const Array& a, int64_t position, const Operand& values, OptionalAx
 // the values in the axes of `a`.
 Array insert(const Array& a, const std::vector<int64_t>& positions, const Operand& values,
              OptionalAxis axis = none);
-Array roll(const Array& a, int64_t shift, int64_t axis);
+Array roll(const Array& a, int64_t shift, Axis axis);
 Array roll(const Array& a, int64_t shift);  // the flattened array, in its old shape
 // Each axis by its shift; shifts of an axis given twice add up.
 Array roll(const Array& a, const Axes& shifts, const Axes& axes);

@@ -32,7 +32,7 @@ Array cumprod(const Array& a, OptionalAxis axis = none, std::optional<Dtype> dty
 // which have a's shape outside the axis or are 0-d or numbers (weak in promotion) and count as one
 // element. n = 0 returns `a`.
 // ShapeError for a 0-d array, ValueError for n < 0.
-Array diff(const Array& a, int64_t n = 1, int64_t axis = -1,
+Array diff(const Array& a, int64_t n = 1, Axis axis = -1,
            const std::optional<Operand>& prepend = {}, const std::optional<Operand>& append = {});
 
 // Positions of the elements that are not zero (NaN is not), in C order: one int64 array for each

@@ -27,8 +27,8 @@ Array argsort(const Array& a, OptionalAxis axis = -1);
 
 // int64 positions that sort by several keys of one shape along an axis: by the last key, where it
 // is equal by the one before, and so on; stable. ValueError without a key.
-Array lexsort(std::span<const Array> keys, int64_t axis = -1);
-Array lexsort(std::initializer_list<Array> keys, int64_t axis = -1);
+Array lexsort(std::span<const Array> keys, Axis axis = -1);
+Array lexsort(std::initializer_list<Array> keys, Axis axis = -1);
 
 // The k largest (or smallest) elements along an axis, best first, and their int64 positions; equal
 // elements come in the order of their positions. NaN counts as larger than any number. ValueError

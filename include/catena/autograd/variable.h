@@ -120,7 +120,7 @@ class Variable {
   // Properties of data().
   Dtype dtype() const { return known("Variable::dtype").data.dtype(); }
   const Shape& shape() const { return known("Variable::shape").data.shape(); }
-  int64_t shape(int axis) const { return known("Variable::shape").data.shape(axis); }
+  int64_t shape(Axis axis) const { return known("Variable::shape").data.shape(axis); }
   int ndim() const { return known("Variable::ndim").data.ndim(); }
   int64_t size() const { return known("Variable::size").data.size(); }
   Device device() const { return known("Variable::device").data.device(); }
@@ -154,9 +154,9 @@ class Variable {
   Variable flatten() const { return reshape({-1}); }
   Variable transpose(const Axes& axes = {}) const;  // empty: reversed
   Variable T() const { return transpose(); }
-  Variable swapaxes(int64_t axis1, int64_t axis2) const;
+  Variable swapaxes(Axis axis1, Axis axis2) const;
   Variable squeeze(const AxisList& axes = none) const;  // none: all of extent 1
-  Variable expand_dims(int64_t axis) const;
+  Variable expand_dims(Axis axis) const;
   Variable broadcast_to(const Shape& shape) const;
   Variable astype(Dtype dtype) const;
   // On another device; the gradient comes back to where this variable is.

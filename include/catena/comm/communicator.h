@@ -23,6 +23,7 @@
 #include <string_view>
 #include <vector>
 
+#include "catena/array/arguments.h"
 #include "catena/array/array.h"
 #include "catena/comm/objects.h"
 #include "catena/comm/reduction.h"
@@ -62,29 +63,29 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   // rank with a negative color gets null. Collective.
   CommunicatorPtr split(int color, int key = 0);
 
-  // Collectives on arrays. All return the output.
+  // Collectives on arrays. All return the output: `out`, or a new array when it is left out.
 
   // Combines the arrays of all ranks element by element; every rank gets the same bits. Elements
   // meet in row-major order, as in flat buffers: their number must be equal on all ranks, shapes
   // may differ ((2, 3) on one rank, (3, 2) on another), and each result has its own x's shape.
-  Array all_reduce(const Array& x, const Reduce& op = {}, const Array& out = {});
+  Array all_reduce(const Array& x, const Reduce& op = {}, const OptionalArray& out = {});
   // The same; only the root gets a result, the others an undefined Array.
-  Array reduce(const Array& x, const Reduce& op = {}, int root = 0, const Array& out = {});
+  Array reduce(const Array& x, const Reduce& op = {}, int root = 0, const OptionalArray& out = {});
   // Combines, then rank r keeps the r-th of size() equal pieces of the first axis.
   // In place: out is that piece of x. ShapeError when size() does not divide the first axis.
-  Array reduce_scatter(const Array& x, const Reduce& op = {}, const Array& out = {});
+  Array reduce_scatter(const Array& x, const Reduce& op = {}, const OptionalArray& out = {});
   // All ranks' arrays concatenated along the first axis (0-d arrays count as length 1).
   // In place: x is the rank-th piece of out.
-  Array all_gather(const Array& x, const Array& out = {});
+  Array all_gather(const Array& x, const OptionalArray& out = {});
   // The same; only the root gets a result.
-  Array gather(const Array& x, int root = 0, const Array& out = {});
+  Array gather(const Array& x, int root = 0, const OptionalArray& out = {});
   // The root's array, written into x of the others (into out when given).
-  Array broadcast(const Array& x, int root = 0, const Array& out = {});
+  Array broadcast(const Array& x, int root = 0, const OptionalArray& out = {});
   // Rank r receives into `out` the r-th of size() equal pieces of the root's x along the first
   // axis; x is ignored on the other ranks.
   Array scatter(const Array& x, const Array& out, int root = 0);
   // The j-th of size() equal pieces of x goes to rank j; piece j of the result came from rank j.
-  Array all_to_all(const Array& x, const Array& out = {});
+  Array all_to_all(const Array& x, const OptionalArray& out = {});
   // Host barrier: returns when all ranks have called it.
   void barrier();
 

@@ -6,6 +6,7 @@
 #include "catena/array/creation.h"
 #include "catena/core/backend.h"
 #include "catena/core/config.h"
+#include "catena/core/entry_scope.h"
 #include "catena/core/plugin.h"
 
 namespace catena {
@@ -148,18 +149,22 @@ Array to_cpu_async(const Array& array, const Stream& stream) {
   return result;
 }
 
-Array copy(const Array& array, const Array& out, std::optional<Device> out_device,
+Array copy(const Array& array, const OptionalArray& out, std::optional<Device> out_device,
            std::optional<Stream> stream) {
   CATENA_CHECK(ValueError, array.defined(), "copy: the array is undefined");
-  const Device target = out.defined() ? out.device() : out_device.value_or(array.device());
+  const bool given = [&out] {
+    const EntryScope call("copy");
+    return out.given();
+  }();
+  const Device target = given ? out.device() : out_device.value_or(array.device());
   CATENA_CHECK(DeviceError, !out_device || *out_device == target, "copy: the output is on ", target,
                ", but the given device is ", out_device.value_or(target));
   return on_stream("copy", target, stream, [&] {
-    if (!out.defined()) return array.copy_to(target);
+    if (!given) return array.copy_to(target);
     CATENA_CHECK(ShapeError, out.shape() == array.shape(), "copy: the array has shape ",
                  array.shape(), ", the output ", out.shape());
     out.assign(array);
-    return out;
+    return Array(out);
   });
 }
 

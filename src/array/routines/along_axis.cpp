@@ -92,7 +92,7 @@ void putmask(const Array& a, const Array& mask, const Operand& values) {
   CATENA_CHECK(ValueError, list.size() > 0, "no values for ", a.size(), " elements");
   const Array all = list.size() == 1 ? list : resize(list, a.shape());
   const Array where = mask.astype(Dtype::kBool, false);
-  copyto(a, all, Casting::kUnsafe, &where);
+  copyto(a, all, Casting::kUnsafe, where);
 }
 
 void place(const Array& a, const Array& mask, const Array& values) {
@@ -206,7 +206,7 @@ Array none_of(const Array& x, std::span<const Array> conditions) {
 }
 
 void put_number(const Array& y, const Array& mask, const Scalar& number) {
-  copyto(y, number, Casting::kUnsafe, &mask);
+  copyto(y, number, Casting::kUnsafe, mask);
 }
 
 void put_piece(const Array& y, const Array& x, const Array& mask, const Piece& piece) {
@@ -253,7 +253,7 @@ Array piecewise(const Array& x, std::initializer_list<Array> conditions,
                    std::span<const Piece>(pieces.begin(), pieces.size()));
 }
 
-Array apply_along_axis(const std::function<Array(const Array&)>& function, int64_t axis,
+Array apply_along_axis(const std::function<Array(const Array&)>& function, Axis axis,
                        const Array& a) {
   const EntryScope call("apply_along_axis");
   const int ax = normalize_axis(axis, a.ndim());

@@ -135,7 +135,7 @@ Array as_piece(const Array& a, const Operand& operand, int axis) {
 
 }  // namespace
 
-Array diff(const Array& a, int64_t n, int64_t axis, const std::optional<Operand>& prepend,
+Array diff(const Array& a, int64_t n, Axis axis, const std::optional<Operand>& prepend,
            const std::optional<Operand>& append) {
   const EntryScope call("diff");
   CATENA_CHECK(ValueError, n >= 0, "expected n >= 0, got ", n);
@@ -214,7 +214,7 @@ Array interp(const Operand& where_, const Array& xp, const Array& fp, std::optio
   return n == 1 ? y : where(isnan(x), x, y);  // NumPy gives a single point's value for NaN too
 }
 
-Array gradient(const Array& f, const Operand& spacing, int64_t axis, EdgeOrder edges) {
+Array gradient(const Array& f, const Operand& spacing, Axis axis, EdgeOrder edges) {
   const EntryScope call("gradient");
   const int ax = normalize_axis(axis, f.ndim());
   const Array x = floats_along(f, ax);
@@ -262,7 +262,7 @@ Array ediff1d(const Array& a, const std::vector<Scalar>& to_end,
   return concatenate({list(to_begin), steps, list(to_end)});
 }
 
-Array unwrap(const Array& a, std::optional<double> discontinuity, int64_t axis, double period) {
+Array unwrap(const Array& a, std::optional<double> discontinuity, Axis axis, double period) {
   const EntryScope call("unwrap");
   const int ax = normalize_axis(axis, a.ndim());
   CATENA_CHECK(ValueError, period > 0, "expected a period above 0, got ", period);
@@ -308,7 +308,7 @@ Array polyval(const Array& p, const Operand& x) {
   return y;
 }
 
-Array trapezoid(const Array& y, const Operand& spacing, int64_t axis) {
+Array trapezoid(const Array& y, const Operand& spacing, Axis axis) {
   const EntryScope call("trapezoid");
   const int ax = normalize_axis(axis, y.ndim());
   const Array samples = floats_along(y, ax);
@@ -342,7 +342,7 @@ Array correlate(const Array& a, const Array& v, Overlap mode) {
                               : flip(correlate_longer(y, x, mode)).copy();
 }
 
-Array cross(const Array& a, const Array& b, int64_t axis) {
+Array cross(const Array& a, const Array& b, Axis axis) {
   const EntryScope call("cross");
   check_same_device(a, b);
   const Array x = moveaxis(a, axis, -1), y = moveaxis(b, axis, -1);

@@ -17,7 +17,7 @@ Array euclidean(const Array& x, const ReduceAxes& axes) {
   return narrow ? result.astype(x.dtype()) : result;
 }
 
-Array vector_norm(const Array& x, double p, int64_t axis, bool keepdims) {
+Array vector_norm(const Array& x, double p, Axis axis, bool keepdims) {
   const ReduceAxes axes(axis, keepdims);
   if (p == 2) return euclidean(x, axes);
   const Array magnitude = absolute(x);

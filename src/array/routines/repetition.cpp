@@ -28,7 +28,7 @@ Array tile(const Array& a, const Shape& repetitions) {
   return x.reshape(view_shape).broadcast_to(spread).copy().reshape(result);
 }
 
-Array repeat(const Array& a, int64_t count, int64_t axis) {
+Array repeat(const Array& a, int64_t count, Axis axis) {
   const EntryScope call("repeat");
   CATENA_CHECK(ValueError, count >= 0, "expected a count of at least 0, got ", count);
   const int ax = normalize_axis(axis, a.ndim());

@@ -76,7 +76,7 @@ Array argsort(const Array& a, OptionalAxis axis) {
   return rows.restore(positions);
 }
 
-Array lexsort(std::span<const Array> keys, int64_t axis) {
+Array lexsort(std::span<const Array> keys, Axis axis) {
   const EntryScope call("lexsort");
   CATENA_CHECK(ValueError, !keys.empty(), "expected at least one key");
   Array order = argsort(keys.front(), axis);
@@ -91,7 +91,7 @@ Array lexsort(std::span<const Array> keys, int64_t axis) {
   }
   return order;
 }
-Array lexsort(std::initializer_list<Array> keys, int64_t axis) {
+Array lexsort(std::initializer_list<Array> keys, Axis axis) {
   const EntryScope call("lexsort");
   return lexsort(std::span<const Array>(keys.begin(), keys.size()), axis);
 }

@@ -8,6 +8,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/parallel.h"
+#include "catena/kernels/reduce.h"
 
 namespace catena::host {
 

@@ -2,6 +2,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/parallel.h"
+#include "catena/kernels/copy.h"
 
 namespace catena::host {
 

@@ -7,6 +7,7 @@
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/past_caches.h"
 #include "backends/cpu/transpose.h"
+#include "catena/kernels/copy.h"
 
 namespace catena::host {
 

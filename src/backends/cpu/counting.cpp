@@ -5,6 +5,7 @@
 
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/parallel.h"
+#include "catena/kernels/count.h"
 
 namespace catena::host {
 

@@ -8,6 +8,8 @@
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/past_caches.h"
+#include "catena/kernels/copy.h"
+#include "catena/kernels/elementwise.h"
 
 namespace catena::host {
 

@@ -8,6 +8,9 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/reduce_source.h"
+#include "catena/kernels/copy.h"
+#include "catena/kernels/elementwise.h"
+#include "catena/kernels/reduce.h"
 
 namespace catena::host {
 

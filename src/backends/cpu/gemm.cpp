@@ -115,8 +115,7 @@ class Part {
         for (int64_t t = 0; t < tiles.parts; ++t) pack_left(first, tiles, t, l, depth);
       for (int64_t p = 0; p * unit_ < columns; ++p) {
         const int64_t slot = one ? 0 : p;
-        // The first tile packs whole panels on its way.
-        const bool packing = part == 0 && packs_lines(right, p);
+        const bool packing = part == 0 && first_tile_packs(right, p);
         const Panel b = right_panel(right, slot, p, part == 0 && !packing);
         for (int64_t t = 0; t < tiles.parts; ++t) {
           const Ahead<T> ahead =
@@ -226,8 +225,10 @@ class Part {
         depth, a.data, a.stride, b.data, b.row, g_.c + (first + tiles.begin(t)) * g_.c_row + b.j,
         g_.c_row, b.width, g_.accumulate || l > 0, ahead);
   }
-  // Tiles of more than half as many rows as there can be, as pack_b_ has it.
-  bool packs_lines(const Right& r, int64_t p) const {
+  // Whether the first tile can pack panel p: the panel is whole, and b lies by lines. Only tiles of
+  // more than half of loops_.rows rows can do so. All tiles are, for pack_b_ requires more than two
+  // full tiles of rows, and Even shares them out evenly.
+  bool first_tile_packs(const Right& r, int64_t p) const {
     return pack_b_ && b_by_lines_ && r.columns - p * unit_ >= unit_;
   }
   void first_tile(int64_t first, const Even& tiles, int64_t l, int64_t depth, const Right& r,

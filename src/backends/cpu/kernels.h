@@ -1,23 +1,50 @@
-// The CPU providers of the slots. The headers of catena/kernels say what each one does.
+// The CPU providers of the slots. The headers of catena/kernels say what each one does; a provider
+// includes the one that it needs, so that changing a call compiles few objects.
 #pragma once
 
 #include "catena/array/array.h"
-#include "catena/kernels/convolution.h"
-#include "catena/kernels/copy.h"
-#include "catena/kernels/count.h"
-#include "catena/kernels/elementwise.h"
-#include "catena/kernels/index.h"
-#include "catena/kernels/loss.h"
-#include "catena/kernels/matmul.h"
-#include "catena/kernels/normalization.h"
-#include "catena/kernels/optimizer.h"
-#include "catena/kernels/random.h"
-#include "catena/kernels/reduce.h"
-#include "catena/kernels/scan.h"
-#include "catena/kernels/softmax.h"
-#include "catena/kernels/sort.h"
 
-namespace catena::host {
+namespace catena {
+
+struct AccuracyCall;
+struct ArangeCall;
+struct ArgReduceCall;
+struct BatchNormalizationCall;
+struct BatchNormalizationGradCall;
+struct BincountCall;
+struct ConcatenateCall;
+struct CopyCall;
+struct CrossEntropyCall;
+struct CrossEntropyGradCall;
+struct DropoutCall;
+struct ElementwiseCall;
+struct FillCall;
+struct FixedBatchNormalizationCall;
+struct FusedCall;
+struct HistogramCall;
+struct LossScaleCall;
+struct MatmulCall;
+struct NonFiniteCall;
+struct NonzeroCall;
+struct NonzeroCountCall;
+struct OptimizerCall;
+struct OrderStatisticsCall;
+struct PatchSumsCall;
+struct PatchesCall;
+struct PermutationCall;
+struct RandomCall;
+struct ReduceCall;
+struct RunStartsCall;
+struct ScanCall;
+struct ScatterAddCall;
+struct SearchSortedCall;
+struct SelectCall;
+struct SoftmaxCall;
+struct SoftmaxGradCall;
+struct SortCall;
+struct TakeCall;
+
+namespace host {
 
 void elementwise(const ElementwiseCall& call);
 void fused(const FusedCall& call);
@@ -61,4 +88,5 @@ void optimizer_update(const OptimizerCall& call);
 void find_nonfinite(const NonFiniteCall& call);
 void advance_loss_scale(const LossScaleCall& call);
 
-}  // namespace catena::host
+}  // namespace host
+}  // namespace catena

@@ -6,6 +6,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/parallel.h"
+#include "catena/kernels/matmul.h"
 
 namespace catena::host {
 

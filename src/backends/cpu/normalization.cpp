@@ -7,6 +7,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops/normalization.h"
 #include "backends/cpu/parallel.h"
+#include "catena/kernels/normalization.h"
 
 namespace catena::host {
 

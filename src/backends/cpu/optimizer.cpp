@@ -7,6 +7,7 @@
 #include "backends/cpu/parallel.h"
 
 #define CATENA_FN inline
+#include "catena/kernels/optimizer.h"
 #include "device/loss_scale.h"
 
 namespace catena::host {

@@ -6,6 +6,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/parallel.h"
 #include "catena/core/dtype_info.h"
+#include "catena/kernels/convolution.h"
 
 namespace catena::host {
 namespace {

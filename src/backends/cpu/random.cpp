@@ -8,6 +8,7 @@
 #include "backends/cpu/blocks.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/parallel.h"
+#include "catena/kernels/random.h"
 
 namespace catena::host {
 

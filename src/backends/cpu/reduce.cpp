@@ -12,6 +12,7 @@
 
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/reduce_job.h"
+#include "catena/kernels/copy.h"
 
 namespace catena::host {
 

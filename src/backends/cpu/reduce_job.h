@@ -10,6 +10,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/reduce_source.h"
+#include "catena/kernels/reduce.h"
 
 namespace catena::host {
 

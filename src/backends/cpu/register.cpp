@@ -3,6 +3,20 @@
 
 #include "backends/common/composed.h"
 #include "backends/cpu/kernels.h"
+#include "catena/kernels/convolution.h"
+#include "catena/kernels/copy.h"
+#include "catena/kernels/count.h"
+#include "catena/kernels/elementwise.h"
+#include "catena/kernels/index.h"
+#include "catena/kernels/loss.h"
+#include "catena/kernels/matmul.h"
+#include "catena/kernels/normalization.h"
+#include "catena/kernels/optimizer.h"
+#include "catena/kernels/random.h"
+#include "catena/kernels/reduce.h"
+#include "catena/kernels/scan.h"
+#include "catena/kernels/softmax.h"
+#include "catena/kernels/sort.h"
 
 namespace catena {
 

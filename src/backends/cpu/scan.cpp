@@ -3,6 +3,7 @@
 
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/parallel.h"
+#include "catena/kernels/scan.h"
 
 namespace catena::host {
 

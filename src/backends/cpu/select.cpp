@@ -5,6 +5,7 @@
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/positions.h"
+#include "catena/kernels/index.h"
 
 namespace catena::host {
 namespace {

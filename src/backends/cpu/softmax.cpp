@@ -5,6 +5,9 @@
 #include "backends/cpu/blocks.h"
 #include "backends/cpu/kernels.h"
 #include "backends/cpu/parallel.h"
+#include "catena/kernels/loss.h"
+#include "catena/kernels/reduce.h"
+#include "catena/kernels/softmax.h"
 
 namespace catena::host {
 

@@ -1,5 +1,6 @@
 // Sorting of rows with positions: a radix sort of ordered keys, or a selection if few elements are
 // wanted.
+#include "catena/kernels/sort.h"
 #include "backends/cpu/ordered.h"
 #include "backends/cpu/radix_sort.h"
 #include "backends/cpu/sort_rows.h"

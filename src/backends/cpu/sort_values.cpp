@@ -3,6 +3,7 @@
 #include "backends/cpu/ordered.h"
 #include "backends/cpu/radix_sort.h"
 #include "backends/cpu/sort_rows.h"
+#include "catena/kernels/sort.h"
 
 namespace catena::host {
 

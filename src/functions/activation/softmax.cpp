@@ -3,6 +3,7 @@
 
 #include "catena/core/memory_profile.h"
 #include "catena/functions/math/sum.h"
+#include "catena/kernels/softmax.h"
 #include "functions/support.h"
 
 namespace catena::functions {
@@ -44,7 +45,7 @@ void check_types(const char* label, const Array& x, int64_t axis) {
     checks.require(TypeOf(x, 0).ndim() >= -axis);
 }
 
-Variable apply_softmax(const char* label, const VariableOperand& operand, int64_t axis, bool log) {
+Variable apply_softmax(const char* label, const VariableOperand& operand, Axis axis, bool log) {
   const Variable& x = operand.variable(label);
   const CallScope scope(label);
   check_types(label, x.data(), axis);
@@ -61,10 +62,10 @@ Variable apply_softmax(const char* label, const VariableOperand& operand, int64_
 
 }  // namespace
 
-Variable softmax(const VariableOperand& x, int64_t axis) {
+Variable softmax(const VariableOperand& x, Axis axis) {
   return apply_softmax("Softmax", x, axis, false);
 }
-Variable log_softmax(const VariableOperand& x, int64_t axis) {
+Variable log_softmax(const VariableOperand& x, Axis axis) {
   return apply_softmax("LogSoftmax", x, axis, true);
 }
 

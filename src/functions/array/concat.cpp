@@ -59,11 +59,11 @@ void check_types(const Arrays& arrays, int axis) {
 
 }  // namespace
 
-Variable concat(const Variables& xs, int64_t axis) {
+Variable concat(const Variables& xs, Axis axis) {
   CATENA_CHECK(ValueError, !xs.empty(), "concat: expected at least one input");
   Arrays arrays;
   for (const Variable& x : xs) arrays.push_back(VariableOperand(x).variable("concat").data());
-  const int a = static_cast<int>(axis < 0 ? axis + arrays[0].ndim() : axis);
+  const int a = static_cast<int>(axis < 0 ? axis + arrays[0].ndim() : int64_t{axis});
   check_types(arrays, a);
   const Array y = concatenate(arrays, a);
   return record("concat", xs, y, [&] { return make_node<ConcatNode>(a); });

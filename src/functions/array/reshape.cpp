@@ -47,7 +47,7 @@ Variable reshape(const VariableOperand& operand, const Shape& shape) {
   return record_reshape(x, x.data().reshape(shape));
 }
 
-Variable expand_dims(const VariableOperand& operand, int64_t axis) {
+Variable expand_dims(const VariableOperand& operand, Axis axis) {
   const Variable& x = operand.variable("expand_dims");
   return record_reshape(x, x.data().expand_dims(axis));
 }

@@ -57,7 +57,7 @@ int checked_axis(const Array& x, int64_t axis) {
 
 }  // namespace
 
-Variables split_axis(const VariableOperand& operand, int64_t sections, int64_t axis) {
+Variables split_axis(const VariableOperand& operand, int64_t sections, Axis axis) {
   const Variable& x = operand.variable("split_axis");
   const int a = checked_axis(x.data(), axis);
   CATENA_CHECK(ValueError, sections > 0, "split_axis: expected at least one section, got ",
@@ -66,7 +66,7 @@ Variables split_axis(const VariableOperand& operand, int64_t sections, int64_t a
   return record_split(x, split(x.data(), sections, a), a);
 }
 
-Variables split_axis(const VariableOperand& operand, const Axes& positions, int64_t axis) {
+Variables split_axis(const VariableOperand& operand, const Axes& positions, Axis axis) {
   const Variable& x = operand.variable("split_axis");
   const int a = checked_axis(x.data(), axis);
   int64_t previous = 0;

@@ -40,7 +40,7 @@ Variable transpose(const VariableOperand& x, const Axes& axes) {
   return apply_transpose(x.variable("transpose"), axes, "Transpose");
 }
 
-Variable swapaxes(const VariableOperand& operand, int64_t axis1, int64_t axis2) {
+Variable swapaxes(const VariableOperand& operand, Axis axis1, Axis axis2) {
   const Variable& x = operand.variable("swapaxes");
   Axes order;
   for (int i = 0; i < x.ndim(); ++i) order.push_back(i);

@@ -6,43 +6,21 @@
 #include "catena/core/memory_profile.h"
 #include "catena/functions/array.h"
 #include "catena/kernels/convolution.h"
+#include "catena/kernels/reduce.h"
 #include "functions/advice.h"
+#include "functions/layout.h"
 #include "functions/support.h"
 #include "functions/weighted_layer.h"
 
 namespace catena::functions {
 namespace {
 
-// Whether the array is in one of the two layouts that kernels take: contiguous, or with `last` as
-// (n, height, width, channels). The stride of an axis of one element means nothing.
-bool has_layout(const Array& a, bool last) {
-  if (!last) return a.is_contiguous();
-  int64_t stride = a.itemsize();
-  for (const size_t axis : {1, 3, 2, 0}) {
-    if (a.shape()[axis] != 1 && a.strides()[axis] != stride) return false;
-    stride *= a.shape()[axis];
-  }
-  return true;
-}
-
-Array laid_out(const Array& a, bool last) {
-  if (has_layout(a, last)) return a;
-  return last ? channels_last(a) : a.contiguous();
-}
-
-// Uninitialised (n, channels, height, width).
-Array image_array(const Shape& shape, const Array& like, bool last) {
-  if (!last) return Array::uninitialized(shape, like.dtype(), like.device());
-  return Array::uninitialized({shape[0], shape[2], shape[3], shape[1]}, like.dtype(), like.device())
-      .transpose({0, 3, 1, 2});
-}
-
 // What a convolution of given operands is, decided once for its forward and backward passes.
 struct Plan {
   Window window;
   int groups;
   Shape x_shape, W_shape, y_shape;
-  bool last;  // channels last, in x, y and their gradients
+  BatchLayout layout;  // of x, y and their gradients
 };
 
 // Positions along one axis; below 1 where no window fits.
@@ -98,19 +76,19 @@ Plan plan_of(const Array& x, const Array& W, const ConvolutionOptions& o) {
           x.shape(),
           w,
           {x.shape()[0], w[0], oh, ow},
-          !x.is_contiguous() && has_layout(x, true)};
+          BatchLayout::of(x, 1)};
 }
 
 // The three products of a convolution on arrays ------------------------------------------------
 
 Array forward(const Plan& p, const Array& x, const Array& W, const Array* b) {
-  const Array y = image_array(p.y_shape, x, p.last);
+  const Array y = p.layout.uninitialized(p.y_shape, x);
   if (y.size() == 0) return y;
   if (p.W_shape[1] == 0) {
     y.fill(0);
     return b ? y + b->reshape({1, b->size(), 1, 1}) : y;
   }
-  const Array in = laid_out(x, p.last), weight = W.contiguous();
+  const Array in = p.layout.laid_out(x), weight = W.contiguous();
   const Array bias = b ? b->contiguous() : Array();
   kernels::convolution(x.device(), {&in, &weight, b ? &bias : nullptr, &y, p.window, p.groups});
   return y;
@@ -123,7 +101,7 @@ void write_grad_x(const Plan& p, const Array& gy, const Array& W, const Array& g
     if (!accumulate) gx.fill(0);
     return;
   }
-  const Array g = laid_out(gy, p.last), weight = W.contiguous();
+  const Array g = p.layout.laid_out(gy), weight = W.contiguous();
   kernels::convolution_grad_x(gy.device(), {&g, &weight, &gx, p.window, p.groups, accumulate});
 }
 
@@ -134,7 +112,7 @@ void write_grad_w(const Plan& p, const Array& x, const Array& gy, const Array& g
     if (!accumulate) gW.fill(0);
     return;
   }
-  const Array in = laid_out(x, p.last), g = laid_out(gy, p.last);
+  const Array in = p.layout.laid_out(x), g = p.layout.laid_out(gy);
   kernels::convolution_grad_w(gy.device(), {&in, &g, &gW, p.window, p.groups, accumulate});
 }
 
@@ -154,7 +132,7 @@ class ConvolutionNode final : public FunctionNode {
     const Variable gy = context.grad_output();
     if (!gy.defined()) return;
     if (context.create_graph()) return backward_recorded(context, gy);
-    const Array g = laid_out(gy.data(), plan_.last);
+    const Array g = plan_.layout.laid_out(gy.data());
     if (context.needs(0)) give_x(context, g);
     if (context.needs(1)) give_w(context, g);
     if (bias_ && context.needs(2)) give_b(context, g);
@@ -168,11 +146,11 @@ class ConvolutionNode final : public FunctionNode {
   }
   void give_x(BackwardContext& context, const Array& g) const {
     const auto to = context.destination(0);
-    if (to && to.array->dtype() == g.dtype() && has_layout(*to.array, plan_.last)) {
+    if (to && to.array->dtype() == g.dtype() && plan_.layout.fits(*to.array)) {
       write_grad_x(plan_, g, context.input(1).data(), *to.array, to.accumulate);
       return context.written(0);
     }
-    const Array gx = image_array(plan_.x_shape, g, plan_.last);
+    const Array gx = plan_.layout.uninitialized(plan_.x_shape, g);
     write_grad_x(plan_, g, context.input(1).data(), gx, false);
     context.set_grad(0, Variable::constant(gx));
   }
@@ -248,7 +226,7 @@ Variable record_product(const char* who, const Plan& plan, const Variable& a, co
 }
 
 Variable grad_x_of(const Plan& plan, const Variable& gy, const Variable& W) {
-  const Array gx = image_array(plan.x_shape, gy.data(), plan.last);
+  const Array gx = plan.layout.uninitialized(plan.x_shape, gy.data());
   write_grad_x(plan, gy.data(), W.data(), gx, false);
   return record_product<ConvolutionGradXNode>("convolution_2d", plan, gy, W, gx);
 }

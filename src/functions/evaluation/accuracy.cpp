@@ -2,6 +2,7 @@
 #include "catena/functions/evaluation/accuracy.h"
 
 #include "catena/core/memory_profile.h"
+#include "catena/kernels/loss.h"
 #include "functions/advice.h"
 #include "functions/labels.h"
 #include "functions/support.h"

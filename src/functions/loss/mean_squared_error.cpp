@@ -2,6 +2,7 @@
 #include "catena/functions/loss/mean_squared_error.h"
 
 #include "catena/core/memory_profile.h"
+#include "catena/kernels/reduce.h"
 #include "functions/advice.h"
 #include "functions/support.h"
 

@@ -5,6 +5,7 @@
 #include "catena/array/indexing.h"
 #include "catena/core/memory_profile.h"
 #include "catena/functions/activation/softmax.h"
+#include "catena/kernels/loss.h"
 #include "functions/advice.h"
 #include "functions/labels.h"
 #include "functions/support.h"

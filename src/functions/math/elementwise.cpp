@@ -7,6 +7,7 @@
 #include "catena/array/elementwise.h"
 #include "catena/functions/array/cast.h"
 #include "catena/functions/math/sum.h"
+#include "catena/kernels/elementwise.h"
 #include "functions/support.h"
 #include "kernels/elementwise_rows.h"
 

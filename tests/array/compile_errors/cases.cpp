@@ -3,6 +3,7 @@
 #include "catena/array/kernel.h"
 #include "catena/array/reduction.h"
 #include "catena/autograd/type_check.h"
+#include "catena/functions/activation/softmax.h"
 
 using namespace catena;
 
@@ -33,5 +34,9 @@ void use(const Array& x) {
   sum(x, 0, 1);
 #elif CASE == 12
   x.argmax({0, 1, true});
+#elif CASE == 13
+  functions::softmax(x, true);
+#elif CASE == 14
+  x.expand_dims(true);
 #endif
 }

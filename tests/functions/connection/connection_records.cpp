@@ -112,6 +112,8 @@ FunctionRecord convolution_record(const char* variant, Shapes shapes,
   r.function = "convolution_2d";
   r.variant = variant;
   r.shapes = {shapes};
+  r.forward_launches = 1;
+  r.backward_launches = int(shapes.size());  // a gradient each
   shapes[0][0] = 0;
   r.shapes.push_back(shapes);
   r.call = [=](const Variables& v) {

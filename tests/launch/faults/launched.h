@@ -15,7 +15,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -159,9 +159,12 @@ inline std::string report_of(const Result& result) {
   return at == std::string::npos ? "no report in: " + result.err : result.err.substr(at);
 }
 
+// "" when the file cannot be read, as those of a process that ends meanwhile.
 inline std::string read_file(const std::filesystem::path& path) {
   std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  std::ostringstream bytes;
+  bytes << file.rdbuf();
+  return bytes.str();
 }
 
 // Processes that carry the mark in their environment.

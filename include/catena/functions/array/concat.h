@@ -7,6 +7,6 @@ namespace catena::functions {
 
 // Inputs that agree in all but one axis, one after the other; else InvalidType. ValueError for no
 // input.
-Variable concat(const Variables& xs, int64_t axis = 1);
+Variable concat(const Variables& xs, Axis axis = 1);
 
 }  // namespace catena::functions

@@ -7,6 +7,6 @@ namespace catena::functions {
 
 // Without axes: reversed. IndexError for an axis out of range, also below.
 Variable transpose(const VariableOperand& x, const Axes& axes = {});
-Variable swapaxes(const VariableOperand& x, int64_t axis1, int64_t axis2);
+Variable swapaxes(const VariableOperand& x, Axis axis1, Axis axis2);
 
 }  // namespace catena::functions

@@ -8,8 +8,8 @@ namespace catena::gpu {
 namespace {
 
 constexpr int kStatisticsPacks = 16, kApplyPacks = 8;  // the least that a thread takes
-// The most blocks for a multiprocessor. Those of the statistics all run at once; with more, the
-// last ones would use the memory alone.
+// The most blocks for a multiprocessor. Those of the statistics all run at once (unless there are
+// more channels than room for blocks); with more, the last ones would use the memory alone.
 constexpr int kStatisticsBlocks = 4, kApplyBlocks = 16;
 
 // Mean (a) and sum of squared deviations (b) of n numbers, merged by the formula of Chan et al.
@@ -147,26 +147,20 @@ struct ApplyBody {
   __device__ void finish(const NormalizationArgs&, int64_t, int, int, int, bool) {}
 };
 
-Walk statistics_walk(int64_t outer, int64_t channels, int64_t inner, bool aligned, int pack,
-                     const Launch& launch) {
-  return Walk(outer, channels, inner, aligned, pack, kStatisticsPacks, kStatisticsBlocks, launch);
-}
-
 }  // namespace
 
 int normalization_splits(Float type, int64_t outer, int64_t channels, int64_t inner, bool aligned,
                          const Launch& launch) {
-  CATENA_FLOAT_SWITCH(
-      type, return statistics_walk(outer, channels, inner, aligned, kPack<T>, launch).parts)
+  CATENA_FLOAT_SWITCH(type, return Walk(outer, channels, inner, aligned, kPack<T>, kStatisticsPacks,
+                                        kStatisticsBlocks, launch)
+                                .parts)
   return 1;
 }
 
 void launch_normalization_statistics(Float type, const NormalizationArgs& args,
                                      const Launch& launch) {
   CATENA_FLOAT_SWITCH(type, {
-    Walk walk =
-        statistics_walk(args.outer, args.channels, args.inner, args.aligned, kPack<T>, launch);
-    walk.parts = args.splits;
+    const Walk walk(args.channels, args.inner, args.aligned, kPack<T>, args.splits);
     run_walk<T, StatisticsBody>(walk, args, launch);
     const int64_t unit = walk.columns || !walk.packed ? 1 : kPack<T>;
     finish_statistics<Compute<T>>

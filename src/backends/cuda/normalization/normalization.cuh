@@ -114,14 +114,20 @@ struct Walk {
   int across;       // threads side by side, of columns
   unsigned strips;  // blocks side by side, of columns
 
-  Walk(int64_t outer, int64_t channels, int64_t inner, bool aligned, int pack, int packs,
-       int blocks_each, const Launch& launch) {
+  // A channel in that many parts.
+  Walk(int64_t channels, int64_t inner, bool aligned, int pack, int parts_) : parts(parts_) {
     columns = inner == 1;
     packed = aligned && (columns ? channels : inner) % pack == 0;
     const int n = packed ? pack : 1;
     across = columns ? power_of_two_from(channels / n, 32) : kWalkThreads;
     strips = columns ? unsigned((channels / n + across - 1) / across) : unsigned(channels);
-    const int64_t units = columns ? outer : outer * inner / n;
+  }
+  // A channel in so many parts that a thread takes `packs` packs, but not so many that there are
+  // more than `blocks_each` blocks a multiprocessor.
+  Walk(int64_t outer, int64_t channels, int64_t inner, bool aligned, int pack, int packs,
+       int blocks_each, const Launch& launch)
+      : Walk(channels, inner, aligned, pack, 1) {
+    const int64_t units = columns ? outer : outer * inner / (packed ? pack : 1);
     const int64_t lines = columns ? kWalkThreads / across : kWalkThreads;
     const int64_t wanted = (units + lines * packs - 1) / (lines * packs);
     const int64_t room = int64_t(launch.multiprocessors) * blocks_each / strips;

@@ -6,8 +6,8 @@
 namespace catena::gpu {
 namespace {
 
-constexpr int kSumsPacks = 16, kGradientPacks = 8;
-constexpr int kGradientBlocks = 16;
+constexpr int kGradientPacks = 8;    // the least that a thread takes
+constexpr int kGradientBlocks = 16;  // the most for a multiprocessor
 
 // Sums of g (a) and of g * (x - mean) (b).
 template <class C>
@@ -151,8 +151,7 @@ struct GradientBody {
 void launch_normalization_sums(Float type, const NormalizationGradArgs& args,
                                const Launch& launch) {
   CATENA_FLOAT_SWITCH(type, {
-    Walk walk(args.outer, args.channels, args.inner, args.aligned, kPack<T>, kSumsPacks, 1, launch);
-    walk.parts = args.splits;
+    const Walk walk(args.channels, args.inner, args.aligned, kPack<T>, args.splits);
     run_walk<T, SumsBody>(walk, args, launch);
     finish_sums<Compute<T>>
         <<<finish_blocks(args.channels), kFinishThreads, 0, launch.stream>>>(args);

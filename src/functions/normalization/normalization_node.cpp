@@ -1,0 +1,206 @@
+#include "functions/normalization/normalization_node.h"
+
+#include "catena/functions/array.h"
+#include "functions/support.h"
+
+namespace catena::functions {
+
+NormalizationPlan::NormalizationPlan(const Array& x, const Shape& channels_, double eps_,
+                                     bool relu_)
+    : x_shape(x.shape()),
+      channels(channels_),
+      memory(BatchLayout::of(x, channels_.ndim())),
+      layout{1, 1, 1},
+      relu(relu_),
+      eps(eps_) {
+  for (const int64_t extent : channels) layout.channels *= extent;
+  layout.outer = x.shape()[0];
+  for (int i = 1 + channel_axes(); i < x.ndim(); ++i)
+    (memory.last ? layout.outer : layout.inner) *= x.shape()[size_t(i)];
+}
+
+Axes NormalizationPlan::summed_axes() const {
+  Axes axes{0};
+  for (int i = 1 + channel_axes(); i < x_shape.ndim(); ++i) axes.push_back(i);
+  return axes;
+}
+
+Shape NormalizationPlan::broadcast_shape() const {
+  Shape shape(size_t(x_shape.ndim()), 1);
+  for (int i = 0; i < channel_axes(); ++i) shape[size_t(i + 1)] = channels[size_t(i)];
+  return shape;
+}
+
+Array NormalizationPlan::channel_array(const Array& x) const {
+  return Array::uninitialized(channels, compute_dtype(x.dtype()), x.device());
+}
+
+namespace {
+
+// Where the operands are among the inputs of the node; -1 where there is none.
+struct Places {
+  int gamma = -1, beta = -1, residual = -1, mean = -1, var = -1;
+};
+
+// Gradients of a batch normalization. Its own statistics are kept; given ones (`fixed`) are inputs.
+class BatchNormalizationNode final : public FunctionNode {
+ public:
+  BatchNormalizationNode(const NormalizationPlan& plan, const Places& places,
+                         const BatchStatistics& own)
+      : plan_(plan), at_(places), own_(own) {}
+  std::string label() const override {
+    return fixed() ? "FixedBatchNormalization" : "BatchNormalization";
+  }
+
+  void backward(BackwardContext& context) override {
+    const Variable gy = context.grad_output();
+    if (!gy.defined()) return;
+    if (context.create_graph()) return backward_recorded(context, gy);
+    if (element_count(plan_.x_shape) == 0) return give_zeros(context);
+    backward_by_kernel(context, plan_.memory.laid_out(gy.data()));
+  }
+
+ private:
+  bool fixed() const { return at_.mean >= 0; }
+  bool wants(const BackwardContext& context, int place) const {
+    return place >= 0 && context.needs(place);
+  }
+
+  // A gradient of a channel operand: a new array, or the memory where the gradient shall be.
+  struct Target {
+    Array array;
+    bool accumulate = false, in_place = false;
+    const Array* pointer() const { return array.defined() ? &array : nullptr; }
+  };
+  Target target(BackwardContext& context, int place, const Array& x) const {
+    if (!wants(context, place)) return {};
+    const auto d = context.destination(place);
+    if (d && d.array->is_contiguous() && d.array->dtype() == compute_dtype(x.dtype()))
+      return {*d.array, d.accumulate, true};
+    return {plan_.channel_array(x)};
+  }
+  void give(BackwardContext& context, int place, const Target& t) const {
+    if (!t.array.defined()) return;
+    if (t.in_place)
+      context.written(place);
+    else
+      context.set_grad(place, Variable::constant(t.array));
+  }
+
+  void backward_by_kernel(BackwardContext& context, const Array& g) const {
+    const Array x = plan_.memory.laid_out(context.input(0).data());
+    const bool wants_statistics = wants(context, at_.mean) || wants(context, at_.var);
+    // The kernel writes both at once, so that one parameter as gamma and beta needs two places.
+    const bool shared = wants(context, at_.gamma) && wants(context, at_.beta) &&
+                        inputs()[size_t(at_.gamma)] == inputs()[size_t(at_.beta)];
+    const bool own_beta = wants_statistics || shared;
+    // The gradients of given statistics are made of those of gamma and beta.
+    const Target g_gamma = wants_statistics ? Target{plan_.channel_array(x)}
+                                            : target(context, at_.gamma, x),
+                 g_beta = own_beta ? Target{plan_.channel_array(x)} : target(context, at_.beta, x);
+    const Array y = plan_.relu ? context.output().data() : Array();
+    const bool masked = plan_.relu && wants(context, at_.residual);
+    const Array gx = context.needs(0) || masked ? plan_.batch_array(x) : Array();
+    const Array g_residual = masked ? plan_.batch_array(x) : Array();
+    const Array gamma = at_.gamma >= 0 ? context.input(at_.gamma).data().contiguous() : Array();
+    const BatchStatistics s = statistics(context);
+    const auto pointer = [](const Array& a) { return a.defined() ? &a : nullptr; };
+    kernels::batch_normalization_grad(
+        x.device(), {plan_.layout, &x, &g, pointer(y), pointer(gamma), &s.mean,
+                     &s.inverse_deviation, fixed(), pointer(gx), pointer(g_residual),
+                     g_gamma.pointer(), g_beta.pointer(), g_gamma.accumulate, g_beta.accumulate});
+    if (context.needs(0)) context.set_grad(0, Variable::constant(gx));
+    if (wants(context, at_.residual))
+      context.set_grad(at_.residual, Variable::constant(masked ? g_residual : g));
+    if (wants_statistics) give_statistics(context, s, gamma, g_gamma.array, g_beta.array);
+    if (wants(context, at_.gamma)) give(context, at_.gamma, g_gamma);
+    if (wants(context, at_.beta)) give(context, at_.beta, g_beta);
+  }
+
+  BatchStatistics statistics(BackwardContext& context) const {
+    if (!fixed()) return own_;
+    const Array var = context.input(at_.var).data();
+    return {context.input(at_.mean).data().contiguous(), 1 / catena::sqrt(var + plan_.eps)};
+  }
+  void give_statistics(BackwardContext& context, const BatchStatistics& s, const Array& gamma,
+                       const Array& g_gamma, const Array& g_beta) const {
+    const Array factor = gamma.defined() ? gamma * s.inverse_deviation : s.inverse_deviation;
+    if (wants(context, at_.mean))
+      context.set_grad(at_.mean, Variable::constant(-(factor * g_beta)));
+    if (wants(context, at_.var))
+      context.set_grad(at_.var, Variable::constant(factor * s.inverse_deviation * g_gamma * -0.5));
+  }
+
+  void give_zeros(BackwardContext& context) const {
+    for (size_t i = 0; i < inputs().size(); ++i) {
+      const VariableNode& input = *inputs()[i];
+      if (context.needs(int(i)))
+        context.set_grad(int(i),
+                         Variable::constant(zeros(input.shape, {input.dtype, input.device})));
+    }
+  }
+
+  // The same formulas on variables; the statistics of the batch are made anew, as functions of x.
+  void backward_recorded(BackwardContext& context, const Variable& gy) const {
+    const Variable masked = plan_.relu ? relu_grad(gy, context.output()) : gy;
+    const Dtype own = inputs()[0]->dtype, wide = compute_dtype(own);
+    const Variable x = cast(context.input(0), wide), g = cast(masked, wide);
+    const Axes axes = plan_.summed_axes();
+    const Shape kept = plan_.broadcast_shape();
+    const auto channel = [&](int place) { return reshape(context.input(place), kept); };
+    const Variable mean = fixed() ? channel(at_.mean) : functions::mean(x, axes, true);
+    const Variable centred = x - mean;
+    const Variable var = fixed() ? channel(at_.var) : functions::mean(square(centred), axes, true);
+    const Variable inverse = rsqrt(var + plan_.eps), xhat = centred * inverse;
+    const Variable factor = at_.gamma >= 0 ? channel(at_.gamma) * inverse : inverse;
+    const Variable g_beta = sum(g, axes, true), g_gamma = sum(g * xhat, axes, true);
+    const auto give_channel = [&](int place, const Variable& value) {
+      if (wants(context, place)) context.set_grad(place, reshape(value, plan_.channels));
+    };
+    give_channel(at_.gamma, g_gamma);
+    give_channel(at_.beta, g_beta);
+    if (fixed()) {
+      give_channel(at_.mean, -(factor * g_beta));
+      give_channel(at_.var, factor * inverse * g_gamma * -0.5);
+    }
+    if (wants(context, at_.residual)) context.set_grad(at_.residual, masked);
+    if (!context.needs(0)) return;
+    const double m = double(plan_.layout.count());
+    const Variable gx = fixed() ? factor * g : factor * (g - (g_beta + xhat * g_gamma) / m);
+    context.set_grad(0, cast(gx, own));
+  }
+
+  NormalizationPlan plan_;
+  Places at_;
+  BatchStatistics own_;
+};
+
+}  // namespace
+
+Variable record_normalization(const NormalizationPlan& plan, const NormalizationOperands& o,
+                              const BatchStatistics& own, const Array& y) {
+  Variable all[6] = {o.x};
+  int count = 1;
+  Places at;
+  const auto add = [&](const Variable* v, int& place) {
+    if (v == nullptr) return;
+    all[count] = *v;
+    place = count++;
+  };
+  add(o.gamma, at.gamma);
+  add(o.beta, at.beta);
+  add(o.residual, at.residual);
+  add(o.mean, at.mean);
+  add(o.var, at.var);
+  return record("batch_normalization", std::span<const Variable>(all, size_t(count)), y, [&] {
+    auto node = make_node<BatchNormalizationNode>(plan, at, own);
+    node->save_input(0, o.x);
+    if (o.gamma) node->save_input(at.gamma, *o.gamma);
+    if (o.mean) node->save_input(at.mean, *o.mean);
+    if (o.var) node->save_input(at.var, *o.var);
+    if (plan.relu) node->save_output(0, y);
+    return node;
+  });
+}
+
+}  // namespace catena::functions

@@ -1,0 +1,50 @@
+// What one batch normalization is, decided once for its forward and backward passes, and its record
+// in the graph.
+#pragma once
+
+#include "catena/array/array.h"
+#include "catena/autograd/variable.h"
+#include "catena/kernels/normalization.h"
+#include "functions/layout.h"
+
+namespace catena::functions {
+
+// Operands of one call; what is absent is null.
+struct NormalizationOperands {
+  Variable x;
+  const Variable* gamma = nullptr;
+  const Variable* beta = nullptr;
+  const Variable* residual = nullptr;
+  const Variable* mean = nullptr;  // given statistics
+  const Variable* var = nullptr;
+};
+
+// What the forward pass finds in x, for the backward pass.
+struct BatchStatistics {
+  Array mean, inverse_deviation;
+};
+
+struct NormalizationPlan {
+  NormalizationPlan(const Array& x, const Shape& channels, double eps, bool relu);
+
+  // Axes 1 to channel_axes() of x are the channels.
+  int channel_axes() const { return channels.ndim(); }
+  Axes summed_axes() const;
+  // The shape in which a channel array broadcasts to x.
+  Shape broadcast_shape() const;
+  // Uninitialised: of x's shape, layout, dtype and device; of a channel operand's.
+  Array batch_array(const Array& x) const { return memory.uninitialized(x_shape, x); }
+  Array channel_array(const Array& x) const;
+
+  Shape x_shape, channels;
+  BatchLayout memory;  // of x, y and their gradients
+  ChannelLayout layout;
+  bool relu;
+  double eps;
+};
+
+// y as a variable; `own` are the statistics of the batch, empty if the operands have given ones.
+Variable record_normalization(const NormalizationPlan& plan, const NormalizationOperands& operands,
+                              const BatchStatistics& own, const Array& y);
+
+}  // namespace catena::functions
