@@ -30,18 +30,7 @@ Array broadcast_to(const Array& a, const Shape& shape) {
   return a.broadcast_to(shape);
 }
 
-Array moveaxis(const Array& a, int64_t source, int64_t destination) {
-  const EntryScope call("moveaxis");
-  const int from = normalize_axis(source, a.ndim()), to = normalize_axis(destination, a.ndim());
-  Axes order;
-  for (int i = 0; i < a.ndim(); ++i) {
-    if (i != from) order.push_back(i);
-  }
-  order.insert(order.begin() + to, from);
-  return a.ndim() ? a.transpose(order) : a;
-}
-
-Array moveaxis(const Array& a, const Axes& sources, const Axes& destinations) {
+Array moveaxis(const Array& a, const AxisList& sources, const AxisList& destinations) {
   const EntryScope call("moveaxis");
   CATENA_CHECK(ValueError, sources.size() == destinations.size(), sources.size(), " axes to ",
                destinations.size(), " places; expected lists of one length");
@@ -61,7 +50,7 @@ Array moveaxis(const Array& a, const Axes& sources, const Axes& destinations) {
   return a.transpose(order);
 }
 
-Array expand_dims(const Array& a, const Axes& axes) {
+Array expand_dims(const Array& a, const AxisList& axes) {
   const EntryScope call("expand_dims");
   if (axes.empty()) return a;
   Array result = a;

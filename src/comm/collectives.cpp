@@ -1,6 +1,5 @@
 // The collectives of Communicator: checks of shapes, dtypes, devices and overlap.
 #include "catena/array/creation.h"
-#include "catena/core/entry_scope.h"
 #include "communicator_state.h"
 
 namespace catena::comm {
@@ -50,16 +49,10 @@ void check_out(const char* who, const Array& out, const Shape& shape, Dtype dtyp
                ", the input ", dtype, "; both must be equal");
 }
 
-// Whether the caller gave an output. ValueError if that has no value.
-bool is_given(const char* who, const OptionalArray& out) {
-  const EntryScope call(who);
-  return out.given();
-}
-
 // The output of a call with x: `out` if given, which must have that shape and x's dtype and device,
 // else a new array.
 Array output_of(const char* who, const OptionalArray& out, const Shape& shape, const Array& x) {
-  if (!is_given(who, out)) return Array::uninitialized(shape, x.dtype(), x.device());
+  if (!out.given(who)) return Array::uninitialized(shape, x.dtype(), x.device());
   check_out(who, out, shape, x.dtype());
   check_same_device(who, x, out);
   return out;
@@ -189,7 +182,7 @@ Array Communicator::broadcast(const Array& x, int root, const OptionalArray& out
   constexpr const char* kWho = "broadcast";
   check_array(kWho, x);
   check_peer(kWho, root, "root");
-  const Array result = is_given(kWho, out) ? output_of(kWho, out, x.shape(), x) : x;
+  const Array result = out.given(kWho) ? output_of(kWho, out, x.shape(), x) : x;
   check_overlap(kWho, x, result, 0, 0);
   Request request{
       .who = kWho,

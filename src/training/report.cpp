@@ -7,13 +7,13 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "catena/array/io.h"
 #include "catena/core/error.h"
 #include "catena/training/progress.h"
+#include "core/read_file.h"
 
 namespace catena::training {
 namespace {
@@ -111,10 +111,9 @@ void Report::restore(double epoch) {
   rows_.clear();
   struct stat status {};
   if (options_.log.empty() || ::stat(options_.log.c_str(), &status) != 0) return;
-  std::ifstream in(options_.log, std::ios::binary);
   std::string text;
-  std::getline(in, text, '\0');
-  CATENA_CHECK(IoError, !in.bad(), "'", options_.log, "' cannot be read: ", std::strerror(errno));
+  CATENA_CHECK(IoError, read_file(options_.log, text), "'", options_.log,
+               "' cannot be read: ", std::strerror(errno));
   const Json list = Json::parse(text, nullptr, false);
   CATENA_CHECK(IoError, list.is_array(), "'", options_.log,
                "': expected the JSON list of an earlier run; delete it or choose another --out");

@@ -38,6 +38,7 @@ TEST_P(Casts, CopytoRefusesWhatNumPyRefuses) {
   copyto(a, counting({2, 1}, Dtype::kInt8), Casting::kSafe, row);
   EXPECT_EQ(values(a), (V{0, -1, -1, 1, -1, -1}));
   EXPECT_THROW(copyto(a, 1, Casting::kSafe, f), DtypeError);
+  EXPECT_THROW(copyto(a, 1, Casting::kSafe, Array()), ValueError) << "a mask without a value";
   copyto(a, array({1}, cpu(1)));  // from another device
   EXPECT_EQ(values(a), V(6, 1));
 }

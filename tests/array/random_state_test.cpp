@@ -325,6 +325,7 @@ TEST(RandomChoice, RefusesWhatMakesNoSense) {
   EXPECT_THROW(r.choice(2, {2}, true, array({0.5, 0.6})), ValueError);
   EXPECT_THROW(r.choice(2, {2}, true, array({-0.5, 1.5})), ValueError);
   EXPECT_THROW(r.choice(3, {2}, false, array({1.0, 0.0, 0.0})), ValueError);
+  EXPECT_THROW(r.choice(2, {2}, true, Array()), ValueError) << "probabilities without a value";
   EXPECT_THROW(r.choice(scalar_array(3)), ShapeError);
   EXPECT_THROW(r.permutation(scalar_array(3)), ShapeError);
   EXPECT_THROW(r.shuffle(scalar_array(3)), ShapeError);

@@ -333,7 +333,10 @@ void argument_errors(Communicator& comm) {
                DtypeError);
   EXPECT_THROW(comm.all_reduce(make(comm, {3}, Dtype::kInt32, 0), Reduction::kMean), DtypeError);
   EXPECT_THROW(comm.all_reduce(Array()), ValueError);
-  EXPECT_THROW(comm.all_reduce(x, {}, Array()), ValueError) << "an output without a value";
+  const Array no_value;
+  EXPECT_THROW(comm.all_reduce(x, {}, no_value), ValueError);
+  EXPECT_THROW(comm.all_gather(x, no_value), ValueError);
+  EXPECT_THROW(comm.broadcast(x, 0, no_value), ValueError);
   EXPECT_THROW(comm.broadcast(x, comm.size()), ValueError);
   EXPECT_THROW(comm.broadcast(x, -1), ValueError);
   EXPECT_THROW(comm.send(x, comm.size()), ValueError);

@@ -22,56 +22,54 @@ namespace catena {
 namespace {
 
 int g_launches = 0;
+bool g_counting = false;
 
-Device g_device;
-
-// A provider that is asked first, counts the call and leaves it to the others.
-template <auto& kSlot, class Call>
+// A provider that is asked first. While kernels are counted it counts the call, and has the others
+// run it without counting.
+template <auto& kSlot, DeviceType kType, class Call>
 bool count_call(const Call& call) {
+  if (!g_counting) return false;
   ++g_launches;
-  const ProviderScope others("counting:off");
-  kSlot(g_device, call);
+  g_counting = false;
+  kSlot(Device(kType, 0), call);
+  g_counting = true;
   return true;
 }
-template <auto& kSlot, class Call>
-void count_calls_of(Slot<Call>& slot, DeviceType type) {
-  slot.providers(type);  // loads them, so that this one comes before all
-  slot.provide(type, "counting", &count_call<kSlot, Call>, 1000);
+template <auto& kSlot, DeviceType kType, class Call>
+void count(Slot<Call>& slot) {
+  slot.providers(kType);  // loads them, so that this one comes before all
+  slot.provide(kType, "counting", &count_call<kSlot, kType, Call>, 1000);
 }
-template <auto& kSlot>
-void count(DeviceType type) {
-  count_calls_of<kSlot>(kSlot, type);
+template <DeviceType kType, auto&... kSlots>
+void count_slots() {
+  (count<kSlots, kType>(kSlots), ...);
 }
 
-void count_all(DeviceType type) {
-  static bool done[kDeviceTypeCount] = {};
-  if (std::exchange(done[static_cast<int>(type)], true)) return;
-  count<kernels::elementwise>(type);
-  count<kernels::copy>(type);
-  count<kernels::fill>(type);
-  count<kernels::reduce>(type);
-  count<kernels::matmul>(type);
-  count<kernels::concatenate>(type);
-  count<kernels::convolution>(type);
-  count<kernels::convolution_grad_x>(type);
-  count<kernels::convolution_grad_w>(type);
-  count<kernels::dropout>(type);
-  count<kernels::accuracy>(type);
-  count<kernels::softmax>(type);
-  count<kernels::softmax_grad>(type);
-  count<kernels::softmax_cross_entropy>(type);
-  count<kernels::softmax_cross_entropy_grad>(type);
-  count<kernels::batch_normalization>(type);
-  count<kernels::fixed_batch_normalization>(type);
-  count<kernels::batch_normalization_grad>(type);
-  count<kernels::optimizer_update>(type);
+template <DeviceType kType>
+void count_all() {
+  static bool done = false;
+  if (std::exchange(done, true)) return;
+  count_slots<kType, kernels::elementwise, kernels::copy, kernels::fill, kernels::reduce,
+              kernels::matmul, kernels::concatenate, kernels::convolution,
+              kernels::convolution_grad_x, kernels::convolution_grad_w, kernels::dropout,
+              kernels::accuracy, kernels::softmax, kernels::softmax_grad,
+              kernels::softmax_cross_entropy, kernels::softmax_cross_entropy_grad,
+              kernels::batch_normalization, kernels::fixed_batch_normalization,
+              kernels::batch_normalization_grad, kernels::optimizer_update>();
+}
+
+int launches_of(const std::function<void()>& f) {
+  g_launches = 0;
+  g_counting = true;
+  f();
+  g_counting = false;
+  return g_launches;
 }
 
 class Launches : public OnDevice {
  protected:
   void SetUp() override {
-    count_all(device().type());
-    g_device = device();
+    device().is_cuda() ? count_all<DeviceType::kCuda>() : count_all<DeviceType::kCpu>();
   }
   // Kernels of the forward call, and of backward from a given gradient.
   struct Count {
@@ -79,13 +77,10 @@ class Launches : public OnDevice {
     bool operator==(const Count&) const = default;
   };
   static Count count(const std::function<Variable()>& f) {
-    g_launches = 0;
-    const Variable y = f();
-    const int forward = g_launches;
+    Variable y;
+    const int forward = launches_of([&] { y = f(); });
     y.set_grad(random_array(y.shape(), 1, 2, y.dtype(), y.device(), 3));
-    g_launches = 0;
-    y.backward();
-    return {forward, g_launches};
+    return {forward, launches_of([&] { y.backward(); })};
   }
   Variable variable(const Shape& shape, uint64_t seed = 1) const {
     return Variable(draw(shape, 0.5, 0.9, seed));
@@ -129,9 +124,7 @@ TEST_P(Launches, AreThoseOfTheRecords) {
       EXPECT_EQ(c.forward, record.forward_launches.value_or(c.forward));
       EXPECT_EQ(c.backward, *record.backward_launches);
     } else if (record.forward_launches) {
-      g_launches = 0;
-      record.call(inputs);
-      EXPECT_EQ(g_launches, *record.forward_launches);
+      EXPECT_EQ(launches_of([&] { record.call(inputs); }), *record.forward_launches);
     }
   }
 }
@@ -151,9 +144,7 @@ TEST_P(Launches, AnUpdateIsOneKernel) {
       rule.zero_grads();
       const Array x = random_array({2, 4}, -1, 1, dtype::float32, device(), 3);
       F::sum(net.l3(F::tanh(net.l2(F::tanh(net.l1(x)))))).backward();
-      g_launches = 0;
-      rule.update();
-      EXPECT_EQ(g_launches, 1) << name << ", step " << step;
+      EXPECT_EQ(launches_of([&] { rule.update(); }), 1) << name << ", step " << step;
     }
   };
   check(optimizers::SGD(0.1), "SGD");

@@ -34,9 +34,9 @@ class OptionalArray : public Array {
   OptionalArray() = default;
   OptionalArray(const Array& array) : Array(array), given_(true) {}
 
-  // Whether there is one. ValueError, which names the running call, if it has no value.
-  bool given() const {
-    if (given_) check_defined(*this);
+  // Whether there is one. ValueError, which names the running call or `who`, if it has no value.
+  bool given(const char* who = nullptr) const {
+    if (given_) check_defined(who, *this);
     return given_;
   }
 

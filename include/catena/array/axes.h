@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "catena/core/shape.h"
@@ -24,9 +25,10 @@ class YesNo {
 };
 
 class Axis;
-// A number that names an axis; a bool does not.
+// What names an axis: an Axis, or a number (enumerations that convert to one, too), but not a bool.
 template <class T>
-concept AxisNumber = (std::integral<T> && !std::same_as<T, bool>) || std::same_as<T, Axis>;
+concept AxisNumber = std::same_as<T, Axis> ||(std::integral<T> && !std::same_as<T, bool>) ||
+                     (std::is_enum_v<T> && std::convertible_to<T, int64_t>);
 
 // One axis. Each function checks its range (IndexError).
 class Axis {

@@ -19,17 +19,12 @@ Array transpose(const Array& a, const Axes& axes = {});
 Array swapaxes(const Array& a, Axis axis1, Axis axis2);
 // Moves `axis` to the end / to `start`, as NumPy's rollaxis.
 Array rollaxis(const Array& a, Axis axis, int64_t start = 0);
-Array moveaxis(const Array& a, int64_t source, int64_t destination);
 // Each axis of `sources` to the place of the same number in `destinations`; the others keep their
 // order. ValueError for lists of different lengths and for an axis twice.
-Array moveaxis(const Array& a, const Axes& sources, const Axes& destinations);
+Array moveaxis(const Array& a, const AxisList& sources, const AxisList& destinations);
 Array squeeze(const Array& a, const AxisList& axes = none);
-template <std::integral T>
-Array expand_dims(const Array& a, T axis) {
-  return a.expand_dims(static_cast<int64_t>(axis));
-}
 // Axes of extent 1 at these places of the result; none: a itself.
-Array expand_dims(const Array& a, const Axes& axes);
+Array expand_dims(const Array& a, const AxisList& axes);
 Array broadcast_to(const Array& a, const Shape& shape);
 // All arrays as views of their common shape, read-only where elements repeat.
 std::vector<Array> broadcast_arrays(std::span<const Array> arrays);

@@ -100,11 +100,13 @@ Array poisson(const DrawShape& shape, const Operand& lam);
 Array binomial(const Shape& shape, int64_t n, double p);
 Array geometric(const DrawShape& shape, const Operand& p);
 Array multinomial(const Shape& shape, int64_t n, const Array& p);
-Array choice(int64_t n, const Shape& shape = {}, YesNo replace = true, const Array& p = {});
+Array choice(int64_t n, const Shape& shape = {}, YesNo replace = true, const OptionalArray& p = {});
 // Of the array's device.
-Array choice(const Array& a, const Shape& shape = {}, YesNo replace = true, const Array& p = {});
+Array choice(const Array& a, const Shape& shape = {}, YesNo replace = true,
+             const OptionalArray& p = {});
 template <class Population, RandomLength T>
-Array choice(const Population& population, T count, YesNo replace = true, const Array& p = {}) {
+Array choice(const Population& population, T count, YesNo replace = true,
+             const OptionalArray& p = {}) {
   return choice(population, Shape{static_cast<int64_t>(count)}, replace, p);
 }
 Array permutation(const Array& a);

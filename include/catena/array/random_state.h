@@ -10,6 +10,7 @@
 #include <optional>
 #include <vector>
 
+#include "catena/array/arguments.h"
 #include "catena/array/array.h"
 #include "catena/array/options.h"
 #include "catena/core/config.h"
@@ -177,12 +178,15 @@ class RandomState {
   // replacement all positions differ; drawing more than n, or more than there are positive
   // probabilities, is a ValueError. Weighted draws build their tables on the host, so an array p on
   // a GPU is waited for.
-  Array choice(int64_t n, const Shape& shape = {}, YesNo replace = true, const Array& p = {});
+  Array choice(int64_t n, const Shape& shape = {}, YesNo replace = true,
+               const OptionalArray& p = {});
   // Chooses elements of an array along its first axis, on its device.
-  Array choice(const Array& a, const Shape& shape = {}, YesNo replace = true, const Array& p = {});
+  Array choice(const Array& a, const Shape& shape = {}, YesNo replace = true,
+               const OptionalArray& p = {});
   // choice(5, 3) as in NumPy: one number is the shape of a 1-d result.
   template <class Population, RandomLength T>
-  Array choice(const Population& population, T count, YesNo replace = true, const Array& p = {}) {
+  Array choice(const Population& population, T count, YesNo replace = true,
+               const OptionalArray& p = {}) {
     return choice(population, Shape{static_cast<int64_t>(count)}, replace, p);
   }
   // A copy with the first axis in random order. ShapeError for 0-d.

@@ -1,6 +1,6 @@
 // The name in front of error messages: that of the library function that the user called.
 //
-//   Array cross(const Array& a, const Array& b, int64_t axis) {
+//   Array cross(const Array& a, const Array& b, Axis axis) {
 //     const EntryScope call("cross");
 //     ...                                   // errors from here on begin with "cross: "
 //   }

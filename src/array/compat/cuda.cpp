@@ -6,7 +6,6 @@
 #include "catena/array/creation.h"
 #include "catena/core/backend.h"
 #include "catena/core/config.h"
-#include "catena/core/entry_scope.h"
 #include "catena/core/plugin.h"
 
 namespace catena {
@@ -152,10 +151,7 @@ Array to_cpu_async(const Array& array, const Stream& stream) {
 Array copy(const Array& array, const OptionalArray& out, std::optional<Device> out_device,
            std::optional<Stream> stream) {
   CATENA_CHECK(ValueError, array.defined(), "copy: the array is undefined");
-  const bool given = [&out] {
-    const EntryScope call("copy");
-    return out.given();
-  }();
+  const bool given = out.given("copy");
   const Device target = given ? out.device() : out_device.value_or(array.device());
   CATENA_CHECK(DeviceError, !out_device || *out_device == target, "copy: the output is on ", target,
                ", but the given device is ", out_device.value_or(target));

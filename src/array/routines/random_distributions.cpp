@@ -148,13 +148,13 @@ Array RandomState::interval(int32_t largest, const Shape& shape) {
   return integers(shape, 0, int64_t{largest} + 1, Dtype::kInt32);
 }
 
-Array RandomState::choice(int64_t n, const Shape& shape, YesNo replace, const Array& p) {
+Array RandomState::choice(int64_t n, const Shape& shape, YesNo replace, const OptionalArray& p) {
   const EntryScope call("choice");
   CATENA_CHECK(ValueError, n > 0, "expected at least 1 position to choose from, got ", n);
   const int64_t count = element_count(shape);
   CATENA_CHECK(ValueError, replace || count <= n, "expected at most ", n,
                " positions without replacement, got ", count);
-  if (p.defined()) {
+  if (p.given()) {
     const std::vector<double> weights = probabilities(p, n);
     return replace ? weighted(*this, weights, shape)
                    : weighted_without_replacement(*this, weights, shape);
@@ -163,7 +163,8 @@ Array RandomState::choice(int64_t n, const Shape& shape, YesNo replace, const Ar
   return permutation(n)(Slice(0, count)).reshape(shape).copy();
 }
 
-Array RandomState::choice(const Array& a, const Shape& shape, YesNo replace, const Array& p) {
+Array RandomState::choice(const Array& a, const Shape& shape, YesNo replace,
+                          const OptionalArray& p) {
   const EntryScope call("choice");
   CATENA_CHECK(ShapeError, a.ndim() > 0, "expected an array with an axis to choose along");
   const DeviceScope scope(a.device());
@@ -221,10 +222,10 @@ Array random_integers(int64_t low, std::optional<int64_t> high, const Shape& sha
                       const ArrayOptions& options) {
   return default_state(options.device_or_current()).random_integers(low, high, shape, options);
 }
-Array choice(int64_t n, const Shape& shape, YesNo replace, const Array& p) {
+Array choice(int64_t n, const Shape& shape, YesNo replace, const OptionalArray& p) {
   return default_state().choice(n, shape, replace, p);
 }
-Array choice(const Array& a, const Shape& shape, YesNo replace, const Array& p) {
+Array choice(const Array& a, const Shape& shape, YesNo replace, const OptionalArray& p) {
   const EntryScope call("choice");
   return default_state(device_of({a})).choice(a, shape, replace, p);
 }

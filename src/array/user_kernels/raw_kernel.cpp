@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <fstream>
+#include <cerrno>
+#include <cstring>
 #include <map>
-#include <sstream>
 
 #include "array/user_kernels/kernel_compiler.h"
 #include "catena/array/memoize.h"
+#include "core/read_file.h"
 
 namespace catena {
 
@@ -69,11 +70,10 @@ Module Module::load(std::string image) {
 }
 
 Module Module::load_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  CATENA_CHECK(IoError, file.is_open(), "Module::load_file: cannot read ", path);
-  std::ostringstream bytes;
-  bytes << file.rdbuf();
-  return load(bytes.str());
+  std::string bytes;
+  CATENA_CHECK(IoError, read_file(path, bytes), "Module::load_file: cannot read ", path, ": ",
+               std::strerror(errno));
+  return load(std::move(bytes));
 }
 
 RawKernel Module::get_function(const std::string& name) const {

@@ -361,15 +361,16 @@ Parts parts_of_product(int64_t m, int64_t n, int64_t k, int64_t unit, int thread
   threads = int(std::min<double>(threads, work / double(kPartOfProduct)));
   // The largest part decides. Each part packs its own operands, which costs as much as several
   // multiplications for each element.
-  constexpr double kPacking = 10;
+  // Of cuts that cost as much the one into more rows is faster, by 5 % for 1000 x 1000 x 100.
+  constexpr double kPacking = 10, kAsMuch = 0.998;
   Parts best{1, 1};
   double least = 0;
-  for (int rows = 1; rows <= threads; ++rows) {
+  for (int rows = threads; rows >= 1; --rows) {
     const Parts parts{rows, threads / rows};
     const double height = double(ceil_div(m, parts.rows)),
                  width = double(ceil_div(ceil_div(n, unit), parts.columns) * unit);
     const double cost = height * width + kPacking * (height + width);
-    if (rows > 1 && cost >= least) continue;
+    if (rows < threads && cost >= kAsMuch * least) continue;
     least = cost;
     best = parts;
   }

@@ -5,9 +5,9 @@
 #include "backends/cpu/loops/rule_loops.h"
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/parallel.h"
+#include "catena/kernels/optimizer.h"
 
 #define CATENA_FN inline
-#include "catena/kernels/optimizer.h"
 #include "device/loss_scale.h"
 
 namespace catena::host {

@@ -110,15 +110,15 @@ struct ChannelOperand {
 // y by the statistics of x, which are returned.
 BatchStatistics normalize(const NormalizationPlan& p, const NormalizationOperands& o,
                           const RunningStatistics& running, const Array& y) {
-  const Array x = p.memory.laid_out(o.x.data());
-  const Array residual = o.residual ? p.memory.laid_out(o.residual->data()) : Array();
+  const Array x = p.batch_layout.laid_out(o.x.data());
+  const Array residual = o.residual ? p.batch_layout.laid_out(o.residual->data()) : Array();
   const ChannelOperand gamma(o.gamma), beta(o.beta);
   const BatchStatistics made{p.channel_array(x), p.channel_array(x)};
   if (running.updates) catena::add(*running.updates, 1, *running.updates);
-  kernels::batch_normalization(
-      x.device(), {p.layout, &x, gamma.pointer(), beta.pointer(), o.residual ? &residual : nullptr,
-                   p.eps, p.relu, &y, &made.mean, &made.inverse_deviation, running.mean,
-                   running.var, running.decay, running.updates});
+  kernels::batch_normalization(x.device(), {p.channel_layout, &x, gamma.pointer(), beta.pointer(),
+                                            o.residual ? &residual : nullptr, p.eps, p.relu, &y,
+                                            &made.mean, &made.inverse_deviation, running.mean,
+                                            running.var, running.decay, running.updates});
   for (const Array* a : {running.mean, running.var})
     if (a != nullptr) a->note_write();
   return made;
@@ -126,12 +126,13 @@ BatchStatistics normalize(const NormalizationPlan& p, const NormalizationOperand
 
 void normalize_fixed(const NormalizationPlan& p, const NormalizationOperands& o, const Array& y) {
   if (y.size() == 0) return;
-  const Array x = p.memory.laid_out(o.x.data());
-  const Array residual = o.residual ? p.memory.laid_out(o.residual->data()) : Array();
+  const Array x = p.batch_layout.laid_out(o.x.data());
+  const Array residual = o.residual ? p.batch_layout.laid_out(o.residual->data()) : Array();
   const ChannelOperand gamma(o.gamma), beta(o.beta), mean(o.mean), var(o.var);
   kernels::fixed_batch_normalization(
-      x.device(), {p.layout, &x, gamma.pointer(), beta.pointer(), o.residual ? &residual : nullptr,
-                   mean.pointer(), var.pointer(), p.eps, p.relu, &y});
+      x.device(),
+      {p.channel_layout, &x, gamma.pointer(), beta.pointer(), o.residual ? &residual : nullptr,
+       mean.pointer(), var.pointer(), p.eps, p.relu, &y});
 }
 
 // 16-bit channel operands go to kernels in float32.
@@ -154,7 +155,7 @@ Variable apply_batch(NormalizationOperands o, const Shape& channels, double eps,
   check_devices(kWho, o);
   check_running(o.x.data(), channels, running);
   const NormalizationPlan plan(o.x.data(), channels, eps, relu);
-  CATENA_CHECK(ValueError, o.x.size() > 0 && plan.layout.count() > 1, kWho, ": x of shape ",
+  CATENA_CHECK(ValueError, o.x.size() > 0 && plan.channel_layout.count() > 1, kWho, ": x of shape ",
                o.x.shape(), " has ", o.x.size() == 0 ? "no values" : "one value a channel",
                ", which has no variance; use at least two samples, or given statistics "
                "(fixed_batch_normalization, a layer in test state)");
@@ -177,19 +178,21 @@ Variable apply_fixed(NormalizationOperands o, const Shape& channels, double eps,
   return record_normalization(plan, o, {}, y);
 }
 
-const Variable* optional_operand(const Variable& v) { return v.defined() ? &v : nullptr; }
+const Variable* optional_operand(const char* who, const std::optional<Variable>& v) {
+  return v ? &VariableOperand(*v).variable(who) : nullptr;
+}
 
 }  // namespace
 
 Variable batch_normalization(const VariableOperand& x, const VariableOperand& gamma,
                              const VariableOperand& beta, const NormalizationOptions& options) {
   constexpr const char* kWho = "batch_normalization";
-  const Array &mean = options.running_mean, &var = options.running_var;
+  const OptionalArray &mean = options.running_mean, &var = options.running_var;
   const Variable& scale = gamma.variable(kWho);
   return apply_batch(
-      {x.variable(kWho), &scale, &beta.variable(kWho), optional_operand(options.residual)},
+      {x.variable(kWho), &scale, &beta.variable(kWho), optional_operand(kWho, options.residual)},
       scale.shape(), options.eps, options.relu,
-      {mean.defined() ? &mean : nullptr, var.defined() ? &var : nullptr, options.decay});
+      {mean.given(kWho) ? &mean : nullptr, var.given(kWho) ? &var : nullptr, options.decay});
 }
 
 Variable fixed_batch_normalization(const VariableOperand& x, const VariableOperand& gamma,
@@ -199,7 +202,7 @@ Variable fixed_batch_normalization(const VariableOperand& x, const VariableOpera
   constexpr const char* kWho = "fixed_batch_normalization";
   const Variable& scale = gamma.variable(kWho);
   return apply_fixed(
-      {x.variable(kWho), &scale, &beta.variable(kWho), optional_operand(options.residual),
+      {x.variable(kWho), &scale, &beta.variable(kWho), optional_operand(kWho, options.residual),
        &mean.variable(kWho), &var.variable(kWho)},
       scale.shape(), options.eps, options.relu);
 }

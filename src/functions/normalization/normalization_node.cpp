@@ -9,14 +9,14 @@ NormalizationPlan::NormalizationPlan(const Array& x, const Shape& channels_, dou
                                      bool relu_)
     : x_shape(x.shape()),
       channels(channels_),
-      memory(BatchLayout::of(x, channels_.ndim())),
-      layout{1, 1, 1},
+      batch_layout(BatchLayout::of(x, channels_.ndim())),
+      channel_layout{1, 1, 1},
       relu(relu_),
       eps(eps_) {
-  for (const int64_t extent : channels) layout.channels *= extent;
-  layout.outer = x.shape()[0];
+  for (const int64_t extent : channels) channel_layout.channels *= extent;
+  channel_layout.outer = x.shape()[0];
   for (int i = 1 + channel_axes(); i < x.ndim(); ++i)
-    (memory.last ? layout.outer : layout.inner) *= x.shape()[size_t(i)];
+    (batch_layout.last ? channel_layout.outer : channel_layout.inner) *= x.shape()[size_t(i)];
 }
 
 Axes NormalizationPlan::summed_axes() const {
@@ -57,7 +57,7 @@ class BatchNormalizationNode final : public FunctionNode {
     if (!gy.defined()) return;
     if (context.create_graph()) return backward_recorded(context, gy);
     if (element_count(plan_.x_shape) == 0) return give_zeros(context);
-    backward_by_kernel(context, plan_.memory.laid_out(gy.data()));
+    backward_by_kernel(context, plan_.batch_layout.laid_out(gy.data()));
   }
 
  private:
@@ -88,7 +88,7 @@ class BatchNormalizationNode final : public FunctionNode {
   }
 
   void backward_by_kernel(BackwardContext& context, const Array& g) const {
-    const Array x = plan_.memory.laid_out(context.input(0).data());
+    const Array x = plan_.batch_layout.laid_out(context.input(0).data());
     const bool wants_statistics = wants(context, at_.mean) || wants(context, at_.var);
     // The kernel writes both at once, so that one parameter as gamma and beta needs two places.
     const bool shared = wants(context, at_.gamma) && wants(context, at_.beta) &&
@@ -106,7 +106,7 @@ class BatchNormalizationNode final : public FunctionNode {
     const BatchStatistics s = statistics(context);
     const auto pointer = [](const Array& a) { return a.defined() ? &a : nullptr; };
     kernels::batch_normalization_grad(
-        x.device(), {plan_.layout, &x, &g, pointer(y), pointer(gamma), &s.mean,
+        x.device(), {plan_.channel_layout, &x, &g, pointer(y), pointer(gamma), &s.mean,
                      &s.inverse_deviation, fixed(), pointer(gx), pointer(g_residual),
                      g_gamma.pointer(), g_beta.pointer(), g_gamma.accumulate, g_beta.accumulate});
     if (context.needs(0)) context.set_grad(0, Variable::constant(gx));
@@ -165,7 +165,7 @@ class BatchNormalizationNode final : public FunctionNode {
     }
     if (wants(context, at_.residual)) context.set_grad(at_.residual, masked);
     if (!context.needs(0)) return;
-    const double m = double(plan_.layout.count());
+    const double m = double(plan_.channel_layout.count());
     const Variable gx = fixed() ? factor * g : factor * (g - (g_beta + xhat * g_gamma) / m);
     context.set_grad(0, cast(gx, own));
   }

@@ -32,13 +32,14 @@ struct NormalizationPlan {
   Axes summed_axes() const;
   // The shape in which a channel array broadcasts to x.
   Shape broadcast_shape() const;
-  // Uninitialised: of x's shape, layout, dtype and device; of a channel operand's.
-  Array batch_array(const Array& x) const { return memory.uninitialized(x_shape, x); }
+  // Uninitialised, of the shape, layout, dtype and device of x.
+  Array batch_array(const Array& x) const { return batch_layout.uninitialized(x_shape, x); }
+  // Uninitialised, one number for each channel, of the dtype of the statistics of x.
   Array channel_array(const Array& x) const;
 
   Shape x_shape, channels;
-  BatchLayout memory;  // of x, y and their gradients
-  ChannelLayout layout;
+  BatchLayout batch_layout;  // of x, y and their gradients
+  ChannelLayout channel_layout;
   bool relu;
   double eps;
 };

@@ -109,6 +109,7 @@ TEST_P(CudaModule, CopytoTakesAnyCombination) {
     EXPECT_EQ(target.to_vector<int>(), (std::vector<int>{3, 4, 5, 3, 4, 5}));
     EXPECT_THROW(cuda::copyto(target, zeros({4}, from)), ShapeError);
     EXPECT_THROW(cuda::copyto(target, Array()), ValueError);
+    EXPECT_THROW(cuda::copy(source, Array()), ValueError) << "an output without a value";
     EXPECT_THROW(cuda::copyto(Array(), source), ValueError);
   }
 }

@@ -1,6 +1,7 @@
 // Uses that must be refused by a sentence; see CMakeLists.txt.
 #include "catena/array/fusion.h"
 #include "catena/array/kernel.h"
+#include "catena/array/manipulation.h"
 #include "catena/array/reduction.h"
 #include "catena/autograd/type_check.h"
 #include "catena/functions/activation/softmax.h"
@@ -38,5 +39,7 @@ void use(const Array& x) {
   functions::softmax(x, true);
 #elif CASE == 14
   x.expand_dims(true);
+#elif CASE == 15
+  moveaxis(x, true, 0);
 #endif
 }

@@ -416,6 +416,7 @@ TEST(RawKernels, NeedADevice) {
   expect_error<ValueError>({"linear_launch", "-1"},
                            [&] { kernel.linear_launch(-1, {floats({3})}); });
   expect_error<IoError>({"/nowhere/file.cubin"}, [] { Module::load_file("/nowhere/file.cubin"); });
+  expect_error<IoError>({"cannot read /proc"}, [] { Module::load_file("/proc"); });
   expect_error<ValueError>({"empty image"}, [] { Module::load(""); });
   const Module module = Module::compile("extern \"C\" __global__ void f() {}");
   EXPECT_EQ(module.get_function("f").name(), "f");

@@ -453,6 +453,11 @@ TEST_P(BatchNormalization, NamesWhatDoesNotFit) {
   EXPECT_EQ(
       message_of<ValueError>([&] { F::batch_normalization(batch(c), g, b, {.running_mean = b}); }),
       "batch_normalization: got running_mean without running_var; give both, or none");
+  const auto without_a_value = [&](const F::NormalizationOptions& options) {
+    EXPECT_THROW(F::batch_normalization(batch(c), g, b, options), ValueError);
+  };
+  without_a_value({.running_mean = Array(), .running_var = Array()});
+  without_a_value({.residual = Variable()});
   EXPECT_EQ(message_of<ShapeError>([&] {
               F::batch_normalization(batch(c), g, b, {.running_mean = b, .running_var = draw({4})});
             }),

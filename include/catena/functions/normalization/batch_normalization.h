@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "catena/array/arguments.h"
 #include "catena/autograd/function_set.h"
 #include "catena/autograd/variable.h"
 #include "catena/functions/variable_operand.h"
@@ -17,12 +18,12 @@ struct NormalizationOptions {
   // Averages over batches, of gamma's shape and on x's device, contiguous; both or none. A call
   // moves them in place: average = decay * average + (1 - decay) * statistic of this batch. The
   // variance that goes into running_var is the unbiased one (divided by m - 1).
-  Array running_mean = {}, running_var = {};
+  OptionalArray running_mean = {}, running_var = {};
   double decay = 0.9;  // of [0, 1]
   // y = relu(normalized + residual) in the same kernel; both are optional. The residual has x's
   // shape, dtype and device.
   bool relu = false;
-  Variable residual = {};
+  std::optional<Variable> residual = {};
 };
 
 // y = (x - mean) / sqrt(var + eps) * gamma + beta for each channel, with the mean and the (biased)
@@ -44,8 +45,8 @@ Variable batch_normalization(const VariableOperand& x, const VariableOperand& ga
 // How fixed_batch_normalization computes; the fields mean what they mean in NormalizationOptions.
 struct FixedNormalizationOptions {
   double eps = 2e-5;
-  bool relu = false;  // as in NormalizationOptions
-  Variable residual = {};
+  bool relu = false;
+  std::optional<Variable> residual = {};
 };
 
 // The same with given mean and var, (channels), of a dtype that gamma may have, as in test state.

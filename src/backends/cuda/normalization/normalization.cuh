@@ -107,7 +107,7 @@ inline int power_of_two_from(int64_t n, int most) {
   return power;
 }
 
-// How the work of a channel is divided, for `packs` visits a thread.
+// How the work of a channel is divided.
 struct Walk {
   bool columns, packed;
   int parts;
@@ -122,8 +122,8 @@ struct Walk {
     across = columns ? power_of_two_from(channels / n, 32) : kWalkThreads;
     strips = columns ? unsigned((channels / n + across - 1) / across) : unsigned(channels);
   }
-  // A channel in so many parts that a thread takes `packs` packs, but not so many that there are
-  // more than `blocks_each` blocks a multiprocessor.
+  // A channel in so many parts that a thread takes `packs` packs, but in no more than make
+  // `blocks_each` blocks for a multiprocessor; in one part at least.
   Walk(int64_t outer, int64_t channels, int64_t inner, bool aligned, int pack, int packs,
        int blocks_each, const Launch& launch)
       : Walk(channels, inner, aligned, pack, 1) {
