@@ -1,4 +1,4 @@
-// What reductions over axes share.
+// What functions with axes share.
 #pragma once
 
 #include "catena/array/array.h"
@@ -10,6 +10,16 @@ inline Shape with_ones(const Shape& shape, const Axes& axes) {
   Shape kept = shape;
   for (int64_t axis : axes) kept[size_t(axis)] = 1;
   return kept;
+}
+
+// The order that undoes a transposition by `order`, whose negative axes count from the end.
+inline Axes inverse_order(const Axes& order) {
+  Axes inverse(order.size(), int64_t{0});
+  for (size_t i = 0; i < order.size(); ++i) {
+    const int64_t axis = order[i] < 0 ? order[i] + order.ndim() : order[i];
+    inverse[size_t(axis)] = static_cast<int64_t>(i);
+  }
+  return inverse;
 }
 
 // InvalidType unless x is of a floating dtype and has all the axes.

@@ -1,5 +1,7 @@
 #include "functions/layout.h"
 
+#include "functions/axes.h"
+
 namespace catena::functions {
 namespace {
 
@@ -9,12 +11,6 @@ Axes channels_last_order(int ndim, int channel_axes) {
   for (int i = 1 + channel_axes; i < ndim; ++i) order.push_back(i);
   for (int i = 1; i <= channel_axes; ++i) order.push_back(i);
   return order;
-}
-
-Axes inverse_order(const Axes& order) {
-  Axes inverse(order.size(), int64_t{0});
-  for (size_t i = 0; i < order.size(); ++i) inverse[size_t(order[i])] = int64_t(i);
-  return inverse;
 }
 
 }  // namespace

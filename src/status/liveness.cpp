@@ -1,8 +1,8 @@
 // Whether a rank lives and can continue, judged by its slot and its process. See status_board.h.
 #include <cmath>
-#include <fstream>
 #include <string>
 
+#include "core/read_file.h"
 #include "status_board.h"
 
 namespace catena::comm {
@@ -73,11 +73,9 @@ bool is_stopped(const SlotSnapshot& slot) {
 }
 
 char process_state(int pid) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  // The read fails when the process ends after the file was opened: getline notes that in the
-  // stream, where iterators of the buffer would throw.
   std::string text;
-  std::getline(file, text, '\0');
+  // Fails also when the process ends after the file was opened.
+  if (!read_file("/proc/" + std::to_string(pid) + "/stat", text)) return '\0';
   // "123 (name) S ...", and the name may hold anything.
   const std::size_t name_ends = text.rfind(')');
   return name_ends == std::string::npos || name_ends + 2 >= text.size() ? '\0'

@@ -3,17 +3,15 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
 #include <cstdio>
-#include <cstring>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "array/io/file_io.h"
 #include "catena/array/io.h"
 #include "catena/core/error.h"
 #include "catena/training/progress.h"
-#include "core/read_file.h"
 
 namespace catena::training {
 namespace {
@@ -111,10 +109,7 @@ void Report::restore(double epoch) {
   rows_.clear();
   struct stat status {};
   if (options_.log.empty() || ::stat(options_.log.c_str(), &status) != 0) return;
-  std::string text;
-  CATENA_CHECK(IoError, read_file(options_.log, text), "'", options_.log,
-               "' cannot be read: ", std::strerror(errno));
-  const Json list = Json::parse(text, nullptr, false);
+  const Json list = Json::parse(io::read_whole_file(options_.log), nullptr, false);
   CATENA_CHECK(IoError, list.is_array(), "'", options_.log,
                "': expected the JSON list of an earlier run; delete it or choose another --out");
   for (const Json& object : list) {

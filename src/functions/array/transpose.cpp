@@ -1,6 +1,7 @@
 // transpose and swapaxes: views both ways.
 #include "catena/functions/array/transpose.h"
 
+#include "functions/axes.h"
 #include "functions/support.h"
 
 namespace catena::functions {
@@ -26,12 +27,7 @@ Variable apply_transpose(const Variable& x, const Axes& axes, const char* label)
     for (int i = x.ndim() - 1; i >= 0; --i) order.push_back(i);
   }
   const Array y = x.ndim() == 0 ? x.data() : x.data().transpose(order);
-  return record(label, x, y, [&] {
-    Axes inverse(order.size(), 0);
-    for (size_t i = 0; i < order.size(); ++i)
-      inverse[size_t(order[i] < 0 ? order[i] + x.ndim() : order[i])] = int64_t(i);
-    return make_node<TransposeNode>(inverse, label);
-  });
+  return record(label, x, y, [&] { return make_node<TransposeNode>(inverse_order(order), label); });
 }
 
 }  // namespace

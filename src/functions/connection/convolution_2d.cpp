@@ -305,7 +305,7 @@ Variable channels_last(const Variable& images) {
 Array channels_last(const Array& images) {
   CATENA_CHECK(ShapeError, images.ndim() == 4,
                "channels_last: expected (n, channels, height, width), got shape ", images.shape());
-  return images.transpose({0, 2, 3, 1}).contiguous().transpose({0, 3, 1, 2});
+  return BatchLayout{1, true}.laid_out(images);
 }
 
 Convolution2D::Convolution2D(int64_t in_channels, int64_t out_channels, Extent2D ksize,
