@@ -163,7 +163,8 @@ TEST(Normalization, TakesEveryShape) {
   const ChannelLayout layouts[] = {{2, 1, 1},     {1, 1, 2},     {1, 5, 2},     {2, 5, 1},
                                    {1, 1, 50000}, {50000, 1, 1}, {10000, 3, 1}, {3, 2, 9000},
                                    {2, 3000, 1},  {1, 1500, 3},  {30, 512, 1},  {2500, 64, 1},
-                                   {32, 16, 49},  {3, 33, 1024}, {9, 4, 1032}};
+                                   {32, 16, 49},  {3, 33, 1024}, {9, 4, 1032},  {300, 64, 49},
+                                   {64, 20, 2},   {5, 6, 63},    {40, 4, 1}};
   for_each_provider([&](const Pass& pass, const std::string& provider, Device device) {
     for (const ChannelLayout& layout : layouts) {
       NormalizationCase c;
@@ -175,6 +176,58 @@ TEST(Normalization, TakesEveryShape) {
       }
     }
   });
+}
+
+// The same numbers, dense, at an address where packs of 16 bytes begin, or at another.
+Array placed(const Array& batch, bool aligned) {
+  const int64_t skipped = aligned ? 0 : 1;
+  const Array memory = zeros({batch.size() + skipped}, {batch.dtype(), batch.device()});
+  const Array place = memory(Slice(skipped, memory.size()));
+  place.assign(batch.reshape({batch.size()}));
+  return place;
+}
+
+// The gradients are the same, bit by bit, with the mask that the forward call made as without it,
+// wherever the arrays of the two calls begin.
+TEST(Normalization, MasksSayWhereYIsPositive) {
+  const ChannelLayout layouts[] = {
+      {6, 5, 48},   {6, 3, 50}, {70, 8, 1},    {70, 24, 1},  {70, 12, 1},  {70, 4, 1},  {70, 7, 1},
+      {20, 16, 49}, {20, 4, 7}, {2500, 64, 1}, {300, 40, 1}, {64, 128, 9}, {30, 512, 1}};
+  for (const Device device : devices())
+    for (const ChannelLayout& layout : layouts)
+      for (const Dtype dtype :
+           {Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16, Dtype::kBFloat16})
+        for (int places = 0; places < 4; ++places) {
+          NormalizationCase c;
+          c.dtype = dtype;
+          c.layout = layout;
+          c.relu = c.residual = c.g_residual = true;
+          const NormalizationData d(c, device, 8);
+          const Array residual = placed(d.residual.array, places % 2 == 0),
+                      gy = placed(d.gy.array, places < 2);
+          const auto gradients = [&](const Array* mask) {
+            kernels::batch_normalization_grad(
+                device, {layout, &d.x.array, &gy, &d.y.array, nullptr, &d.mean.array,
+                         &d.inverse.array, false, &d.gx.array, &d.g_residual.array,
+                         &d.g_gamma.array, &d.g_beta.array, false, false, mask});
+            std::vector<double> all;
+            for (const Array& a : {d.gx.array, d.g_residual.array, d.g_gamma.array, d.g_beta.array})
+              for (const double v : testing::numbers_of(a)) all.push_back(v);
+            return all;
+          };
+          Array mask, fixed_mask;
+          kernels::batch_normalization(
+              device,
+              {layout, &d.x.array, nullptr, nullptr, &residual, testing::kCaseEps, true, &d.y.array,
+               &d.mean.array, &d.inverse.array, nullptr, nullptr, 0, nullptr, &mask});
+          EXPECT_EQ(mask.defined(), device.is_cuda()) << "on " << device;
+          EXPECT_EQ(gradients(&mask), gradients(nullptr)) << c.text() << ", places " << places;
+          kernels::fixed_batch_normalization(
+              device, {layout, &d.x.array, nullptr, nullptr, &residual, &d.mean.array,
+                       &d.variance.array, testing::kCaseEps, true, &d.y.array, &fixed_mask});
+          EXPECT_EQ(gradients(&fixed_mask), gradients(nullptr))
+              << c.text() << ", places " << places;
+        }
 }
 
 // The deviation is found where it is a ten-thousandth of the mean.

@@ -23,6 +23,10 @@ struct ChannelLayout {
 // batches are made in float32 or wider; a mean far from zero does not spoil the variance. Nothing
 // is empty. `gamma` null counts as 1, `beta` null as 0.
 
+// A forward call with relu may be given a `mask`, an empty Array. A provider can put one into it
+// from which its backward call sees where y is positive without reading y; the form is its own.
+// The backward call is given this mask, and y in any case.
+
 // Normalization by the statistics of x (S. Ioffe and C. Szegedy, Batch Normalization, ICML 2015):
 //   mean = sum x / m,  variance = sum (x - mean)^2 / m,  inverse_deviation = 1 / sqrt(variance +
 //   eps),  y = act((x - mean) * inverse_deviation * gamma + beta + residual)
@@ -46,6 +50,7 @@ struct BatchNormalizationCall {
   const Array* running_variance = nullptr;  // null if and only if running_mean is
   double decay = 0;
   const Array* updates = nullptr;
+  Array* mask = nullptr;  // null: not wanted
 };
 
 // The same y with given statistics.
@@ -60,6 +65,7 @@ struct FixedBatchNormalizationCall {
   double eps;
   bool relu;
   const Array* y;
+  Array* mask = nullptr;
 };
 
 // Gradients of both. With g = gy where y > 0 (everywhere without y), and xhat = (x - mean) *
@@ -81,6 +87,7 @@ struct BatchNormalizationGradCall {
   const Array* g_gamma;     // channel; null: not wanted
   const Array* g_beta;      // channel; null: not wanted
   bool accumulate_gamma = false, accumulate_beta = false;
+  const Array* mask = nullptr;  // null or empty: y is read
 };
 
 namespace kernels {

@@ -107,32 +107,35 @@ struct ChannelOperand {
   Array array;
 };
 
-// y by the statistics of x, which are returned.
-BatchStatistics normalize(const NormalizationPlan& p, const NormalizationOperands& o,
-                          const RunningStatistics& running, const Array& y) {
+// By the statistics of x.
+NormalizationResult normalize(const NormalizationPlan& p, const NormalizationOperands& o,
+                              const RunningStatistics& running) {
   const Array x = p.batch_layout.laid_out(o.x.data());
   const Array residual = o.residual ? p.batch_layout.laid_out(o.residual->data()) : Array();
   const ChannelOperand gamma(o.gamma), beta(o.beta);
-  const BatchStatistics made{p.channel_array(x), p.channel_array(x)};
+  NormalizationResult made{p.batch_array(x), {p.channel_array(x), p.channel_array(x)}, {}};
   if (running.updates) catena::add(*running.updates, 1, *running.updates);
-  kernels::batch_normalization(x.device(), {p.channel_layout, &x, gamma.pointer(), beta.pointer(),
-                                            o.residual ? &residual : nullptr, p.eps, p.relu, &y,
-                                            &made.mean, &made.inverse_deviation, running.mean,
-                                            running.var, running.decay, running.updates});
+  kernels::batch_normalization(
+      x.device(), {p.channel_layout, &x, gamma.pointer(), beta.pointer(),
+                   o.residual ? &residual : nullptr, p.eps, p.relu, &made.y, &made.own.mean,
+                   &made.own.inverse_deviation, running.mean, running.var, running.decay,
+                   running.updates, p.relu && is_recorded(o) ? &made.relu_mask : nullptr});
   for (const Array* a : {running.mean, running.var})
     if (a != nullptr) a->note_write();
   return made;
 }
 
-void normalize_fixed(const NormalizationPlan& p, const NormalizationOperands& o, const Array& y) {
-  if (y.size() == 0) return;
+NormalizationResult normalize_fixed(const NormalizationPlan& p, const NormalizationOperands& o) {
   const Array x = p.batch_layout.laid_out(o.x.data());
+  NormalizationResult made{p.batch_array(x), {}, {}};
+  if (x.size() == 0) return made;
   const Array residual = o.residual ? p.batch_layout.laid_out(o.residual->data()) : Array();
   const ChannelOperand gamma(o.gamma), beta(o.beta), mean(o.mean), var(o.var);
   kernels::fixed_batch_normalization(
-      x.device(),
-      {p.channel_layout, &x, gamma.pointer(), beta.pointer(), o.residual ? &residual : nullptr,
-       mean.pointer(), var.pointer(), p.eps, p.relu, &y});
+      x.device(), {p.channel_layout, &x, gamma.pointer(), beta.pointer(),
+                   o.residual ? &residual : nullptr, mean.pointer(), var.pointer(), p.eps, p.relu,
+                   &made.y, p.relu && is_recorded(o) ? &made.relu_mask : nullptr});
+  return made;
 }
 
 // 16-bit channel operands go to kernels in float32.
@@ -159,9 +162,7 @@ Variable apply_batch(NormalizationOperands o, const Shape& channels, double eps,
                o.x.shape(), " has ", o.x.size() == 0 ? "no values" : "one value a channel",
                ", which has no variance; use at least two samples, or given statistics "
                "(fixed_batch_normalization, a layer in test state)");
-  const Array y = plan.batch_array(o.x.data());
-  const BatchStatistics own = normalize(plan, o, running, y);
-  return record_normalization(plan, o, own, y);
+  return record_normalization(plan, o, normalize(plan, o, running));
 }
 
 Variable apply_fixed(NormalizationOperands o, const Shape& channels, double eps, bool relu) {
@@ -173,9 +174,7 @@ Variable apply_fixed(NormalizationOperands o, const Shape& channels, double eps,
   check_types(o, channels);
   check_devices(kWho, o);
   const NormalizationPlan plan(o.x.data(), channels, eps, relu);
-  const Array y = plan.batch_array(o.x.data());
-  normalize_fixed(plan, o, y);
-  return record_normalization(plan, o, {}, y);
+  return record_normalization(plan, o, normalize_fixed(plan, o));
 }
 
 const Variable* optional_operand(const char* who, const std::optional<Variable>& v) {

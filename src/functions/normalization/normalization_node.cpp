@@ -46,8 +46,8 @@ struct Places {
 class BatchNormalizationNode final : public FunctionNode {
  public:
   BatchNormalizationNode(const NormalizationPlan& plan, const Places& places,
-                         const BatchStatistics& own)
-      : plan_(plan), at_(places), own_(own) {}
+                         const NormalizationResult& result)
+      : plan_(plan), at_(places), own_(result.own), relu_mask_(result.relu_mask) {}
   std::string label() const override {
     return fixed() ? "FixedBatchNormalization" : "BatchNormalization";
   }
@@ -106,9 +106,10 @@ class BatchNormalizationNode final : public FunctionNode {
     const BatchStatistics s = statistics(context);
     const auto pointer = [](const Array& a) { return a.defined() ? &a : nullptr; };
     kernels::batch_normalization_grad(
-        x.device(), {plan_.channel_layout, &x, &g, pointer(y), pointer(gamma), &s.mean,
-                     &s.inverse_deviation, fixed(), pointer(gx), pointer(g_residual),
-                     g_gamma.pointer(), g_beta.pointer(), g_gamma.accumulate, g_beta.accumulate});
+        x.device(),
+        {plan_.channel_layout, &x, &g, pointer(y), pointer(gamma), &s.mean, &s.inverse_deviation,
+         fixed(), pointer(gx), pointer(g_residual), g_gamma.pointer(), g_beta.pointer(),
+         g_gamma.accumulate, g_beta.accumulate, &relu_mask_});
     if (context.needs(0)) context.set_grad(0, Variable::constant(gx));
     if (wants(context, at_.residual))
       context.set_grad(at_.residual, Variable::constant(masked ? g_residual : g));
@@ -173,32 +174,49 @@ class BatchNormalizationNode final : public FunctionNode {
   NormalizationPlan plan_;
   Places at_;
   BatchStatistics own_;
+  Array relu_mask_;
 };
 
-}  // namespace
+// The operands that there are, x first.
+struct Inputs {
+  explicit Inputs(const NormalizationOperands& o) : all{o.x} {
+    add(o.gamma, at.gamma);
+    add(o.beta, at.beta);
+    add(o.residual, at.residual);
+    add(o.mean, at.mean);
+    add(o.var, at.var);
+  }
+  std::span<const Variable> span() const { return {all, size_t(count)}; }
 
-Variable record_normalization(const NormalizationPlan& plan, const NormalizationOperands& o,
-                              const BatchStatistics& own, const Array& y) {
-  Variable all[6] = {o.x};
+  Variable all[6];
   int count = 1;
   Places at;
-  const auto add = [&](const Variable* v, int& place) {
+
+ private:
+  void add(const Variable* v, int& place) {
     if (v == nullptr) return;
     all[count] = *v;
     place = count++;
-  };
-  add(o.gamma, at.gamma);
-  add(o.beta, at.beta);
-  add(o.residual, at.residual);
-  add(o.mean, at.mean);
-  add(o.var, at.var);
-  return record("batch_normalization", std::span<const Variable>(all, size_t(count)), y, [&] {
-    auto node = make_node<BatchNormalizationNode>(plan, at, own);
+  }
+};
+
+constexpr const char* kWho = "batch_normalization";
+
+}  // namespace
+
+bool is_recorded(const NormalizationOperands& o) { return must_record(kWho, Inputs(o).span()); }
+
+Variable record_normalization(const NormalizationPlan& plan, const NormalizationOperands& o,
+                              const NormalizationResult& result) {
+  const Inputs inputs(o);
+  return record(kWho, inputs.span(), result.y, [&] {
+    const Places& at = inputs.at;
+    auto node = make_node<BatchNormalizationNode>(plan, at, result);
     node->save_input(0, o.x);
     if (o.gamma) node->save_input(at.gamma, *o.gamma);
     if (o.mean) node->save_input(at.mean, *o.mean);
     if (o.var) node->save_input(at.var, *o.var);
-    if (plan.relu) node->save_output(0, y);
+    if (plan.relu) node->save_output(0, result.y);
     return node;
   });
 }

@@ -19,9 +19,15 @@ struct NormalizationOperands {
   const Variable* var = nullptr;
 };
 
-// What the forward pass finds in x, for the backward pass.
 struct BatchStatistics {
   Array mean, inverse_deviation;
+};
+
+// What the forward pass leaves for the backward pass.
+struct NormalizationResult {
+  Array y;
+  BatchStatistics own;  // of the batch; empty if the operands have given ones
+  Array relu_mask;      // as in catena/kernels/normalization.h; may be empty
 };
 
 struct NormalizationPlan {
@@ -44,8 +50,11 @@ struct NormalizationPlan {
   double eps;
 };
 
-// y as a variable; `own` are the statistics of the batch, empty if the operands have given ones.
+// Whether the call is recorded for a backward pass.
+bool is_recorded(const NormalizationOperands& operands);
+
+// y as a variable.
 Variable record_normalization(const NormalizationPlan& plan, const NormalizationOperands& operands,
-                              const BatchStatistics& own, const Array& y);
+                              const NormalizationResult& result);
 
 }  // namespace catena::functions

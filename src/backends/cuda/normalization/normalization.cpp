@@ -17,9 +17,9 @@ bool all_aligned(const Pointers*... pointers) {
   return (aligned16(pointers) && ...);
 }
 
-// Memory of one call for `numbers` numbers of the compute type for each channel.
-Array scratch(const Array& x, const ChannelLayout& layout, int64_t numbers) {
-  return Array::uninitialized({numbers, layout.channels}, compute_dtype(x.dtype()), x.device());
+// Memory of one call for so many numbers of the compute type.
+Array scratch(const Array& x, int64_t numbers) {
+  return Array::uninitialized({numbers}, compute_dtype(x.dtype()), x.device());
 }
 
 // The arguments that training and fixed statistics share.
@@ -41,8 +41,25 @@ NormalizationArgs arguments(const Call& call) {
   return args;
 }
 
-int splits_for(Float type, const ChannelLayout& layout, bool aligned, const Launch& launch) {
-  return normalization_splits(type, layout.outer, layout.channels, layout.inner, aligned, launch);
+NormalizationWalk walk_for(Float type, const ChannelLayout& layout, bool aligned,
+                           const Launch& launch) {
+  return normalization_walk(type, layout.outer, layout.channels, layout.inner, aligned, launch);
+}
+
+// Memory for a mask of x's elements.
+Array mask_memory(const Array& x, int elements_of_byte) {
+  return Array::uninitialized({x.size() / elements_of_byte}, Dtype::kUInt8, x.device());
+}
+NormalizationMask mask_in(const Array& memory, int64_t size) {
+  return {memory.data<uint8_t>(), int(size / memory.size())};
+}
+
+// Makes the mask of a forward call, if it is wanted.
+template <class Call>
+NormalizationMask mask_for(const Call& call, const NormalizationWalk& walk) {
+  if (!call.relu || call.mask == nullptr) return {};
+  *call.mask = mask_memory(*call.x, walk.mask_elements);
+  return mask_in(*call.mask, call.x->size());
 }
 
 void batch_normalization(const BatchNormalizationCall& call) {
@@ -54,19 +71,23 @@ void batch_normalization(const BatchNormalizationCall& call) {
   args.decay = call.decay;
   args.updates = call.updates ? call.updates->data<int64_t>() : nullptr;
   const Launch launch = launch_for(*call.x);
-  args.splits = splits_for(type, call.layout, args.aligned, launch);
-  const Array partials = scratch(*call.x, call.layout, 2 * args.splits);
+  const NormalizationWalk walk = walk_for(type, call.layout, args.aligned, launch);
+  const Array partials = scratch(*call.x, walk.partials);
+  args.splits = walk.splits;
   args.partials = partials.raw_data();
+  args.mask = mask_for(call, walk);
   launch_normalization_statistics(type, args, launch);
   launch_normalization_apply(type, args, launch);
   check_launch("batch_normalization");
 }
 
 void fixed_batch_normalization(const FixedBatchNormalizationCall& call) {
+  const Float type = float_code("fixed_batch_normalization", call.x->dtype());
   NormalizationArgs args = arguments(call);
   args.variance = call.variance->raw_data();
-  launch_normalization_apply(float_code("fixed_batch_normalization", call.x->dtype()), args,
-                             launch_for(*call.x));
+  const Launch launch = launch_for(*call.x);
+  args.mask = mask_for(call, walk_for(type, call.layout, args.aligned, launch));
+  launch_normalization_apply(type, args, launch);
   check_launch("fixed_batch_normalization");
 }
 
@@ -77,7 +98,6 @@ NormalizationGradArgs arguments(const BatchNormalizationGradCall& call) {
   args.inner = call.layout.inner;
   args.x = call.x->raw_data();
   args.gy = call.gy->raw_data();
-  args.y = data_of(call.y);
   args.gamma = data_of(call.gamma);
   args.mean = call.mean->raw_data();
   args.inverse_deviation = call.inverse_deviation->raw_data();
@@ -88,22 +108,36 @@ NormalizationGradArgs arguments(const BatchNormalizationGradCall& call) {
   args.g_beta = data_of(call.g_beta);
   args.accumulate_gamma = call.accumulate_gamma;
   args.accumulate_beta = call.accumulate_beta;
-  args.aligned = all_aligned(args.x, args.gy, args.y, static_cast<const void*>(args.gx),
+  args.aligned = all_aligned(args.x, args.gy, static_cast<const void*>(args.gx),
                              static_cast<const void*>(args.g_residual));
   return args;
+}
+
+// The mask of the forward call, or a new one made from y; empty without relu.
+Array backward_mask(Float type, const BatchNormalizationGradCall& call,
+                    const NormalizationWalk& walk, const Launch& launch) {
+  if (call.y == nullptr) return {};
+  if (call.mask != nullptr && call.mask->defined()) return *call.mask;
+  const Array made = mask_memory(*call.x, walk.mask_elements);
+  const int64_t size = call.x->size();
+  launch_normalization_mask(type, call.y->raw_data(), size, mask_in(made, size), launch);
+  return made;
 }
 
 void batch_normalization_grad(const BatchNormalizationGradCall& call) {
   const Float type = float_code("batch_normalization_grad", call.x->dtype());
   NormalizationGradArgs args = arguments(call);
   const Launch launch = launch_for(*call.x);
-  args.splits = splits_for(type, call.layout, args.aligned, launch);
+  const NormalizationWalk walk = walk_for(type, call.layout, args.aligned, launch);
+  const Array mask = backward_mask(type, call, walk, launch);
+  if (mask.defined()) args.mask = mask_in(mask, call.x->size());
+  args.splits = walk.splits;
   const bool needs_sums = !call.fixed || call.g_gamma != nullptr || call.g_beta != nullptr;
-  const Array partials = needs_sums ? scratch(*call.x, call.layout, 2 * args.splits + 2) : Array();
+  const Array partials =
+      needs_sums ? scratch(*call.x, walk.partials + 2 * call.layout.channels) : Array();
   if (needs_sums) {
     args.partials = partials.raw_data();
-    args.sums = static_cast<char*>(args.partials) +
-                2 * args.splits * call.layout.channels * partials.itemsize();
+    args.sums = static_cast<char*>(args.partials) + walk.partials * partials.itemsize();
     launch_normalization_sums(type, args, launch);
   }
   if (call.gx != nullptr) launch_normalization_gradient(type, args, launch);

@@ -8,9 +8,9 @@ namespace catena::gpu {
 namespace {
 
 constexpr int kStatisticsPacks = 16, kApplyPacks = 8;  // the least that a thread takes
-// The most blocks for a multiprocessor. Those of the statistics all run at once (unless there are
-// more channels than room for blocks); with more, the last ones would use the memory alone.
-constexpr int kStatisticsBlocks = 4, kApplyBlocks = 16;
+// The most waves of blocks. With a second wave of statistics, its last blocks would use the memory
+// alone.
+constexpr int kStatisticsWaves = 1, kApplyWaves = 8;
 
 // Mean (a) and sum of squared deviations (b) of n numbers, merged by the formula of Chan et al.
 template <class C>
@@ -45,12 +45,12 @@ struct ShiftedSums {
 template <class T, int N, int kChannels>
 struct StatisticsBody {
   using C = Compute<T>;
-  static constexpr int kAhead = packs_ahead<N, kChannels>(1), kResident = kStatisticsBlocks;
+  static constexpr int kAhead = packs_ahead(sizeof(Pack<T, N>), 1);
   const void* x;
   int packs = 0;  // visited
   ShiftedSums<C> sums[kChannels];
 
-  __device__ StatisticsBody(const NormalizationArgs& args, int64_t, bool) : x(args.x) {}
+  __device__ StatisticsBody(const NormalizationArgs& args, int64_t, int64_t, bool) : x(args.x) {}
   template <int U>
   __device__ void visit(const int64_t (&at)[U]) {
     Pack<T, N> p[U];
@@ -71,23 +71,23 @@ struct StatisticsBody {
   __device__ void finish(const NormalizationArgs& args, int64_t channel, int part, int parts) {
     Moments<C> values[kChannels];
     found(values);
-    store_rows<C>(args.partials, args.channels, channel, part, parts, values);
+    store_rows<C>(args, channel, part, parts, values);
   }
-  __device__ void finish(const NormalizationArgs& args, int64_t channel, int part, int parts,
+  __device__ void finish(const NormalizationArgs& args, int64_t first, int part, int parts,
                          int across, bool active) {
     Moments<C> values[kChannels];
     found(values);
-    store_columns<C>(args.partials, args.channels, channel, part, parts, across, active, values);
+    store_columns<C>(args, first, part, parts, across, active, values);
   }
 };
 
 template <class C>
-__global__ void __launch_bounds__(kFinishThreads)
-    finish_statistics(NormalizationArgs args, int64_t unit) {
-  const int64_t channel = finish_channel();
-  if (channel >= args.channels) return;  // whole warps leave
-  const Moments<C> all = all_parts<C, Moments<C>>(args, channel, unit);
-  if (threadIdx.x % 32 != 0) return;
+__global__ void __launch_bounds__(kWalkThreads)
+    finish_statistics(NormalizationArgs args, Finish finish) {
+  wait_for_previous_kernel();
+  const Moments<C> all = merge_partials<C, Moments<C>>(args, finish);
+  if (threadIdx.x != 0) return;
+  const int64_t channel = blockIdx.x;
   const C m = C(args.outer * args.inner);
   static_cast<C*>(args.mean)[channel] = all.a;
   static_cast<C*>(args.inverse_deviation)[channel] = C(1) / root(all.b / m + C(args.eps));
@@ -104,25 +104,24 @@ __global__ void __launch_bounds__(kFinishThreads)
 template <class T, int N, int kChannels>
 struct ApplyBody {
   using C = Compute<T>;
-  static constexpr int kAhead = packs_ahead<N, kChannels>(2), kResident = 4;
+  static constexpr int kAhead = packs_ahead(sizeof(Pack<T, N>), 2);
   const void *x, *residual;
   void* y;
+  ReluMask<N> mask;
   bool relu;
   C mean[kChannels], scale[kChannels], shift[kChannels];
 
-  __device__ ApplyBody(const NormalizationArgs& args, int64_t channel, bool active)
-      : x(args.x), residual(args.residual), y(args.y), relu(args.relu) {
+  __device__ ApplyBody(const NormalizationArgs& args, int64_t first, int64_t inner, bool active)
+      : x(args.x), residual(args.residual), y(args.y), mask(args.mask), relu(args.relu) {
     if (!active) return;
-#pragma unroll
-    for (int k = 0; k < kChannels; ++k) {
-      const int64_t c = channel + k;
+    each_channel<kChannels>(first, inner, [&](int k, int64_t c) {
       mean[k] = number_at(args.mean, c, C(0));
       const C inverse = args.inverse_deviation
                             ? number_at(args.inverse_deviation, c, C(0))
                             : C(1) / root(number_at(args.variance, c, C(0)) + C(args.eps));
       scale[k] = number_at(args.gamma, c, C(1)) * inverse;
       shift[k] = number_at(args.beta, c, C(0));
-    }
+    });
   }
   template <int U>
   __device__ void visit(const int64_t (&at)[U]) {
@@ -141,39 +140,67 @@ struct ApplyBody {
         result.v[k] = Narrow<T>::from(v);
       }
       static_cast<Pack<T, N>*>(y)[at[u]] = result;
+      if (mask.bytes) mask.store(at[u], result);
     }
   }
   __device__ void finish(const NormalizationArgs&, int64_t, int, int) {}
   __device__ void finish(const NormalizationArgs&, int64_t, int, int, int, bool) {}
 };
 
+constexpr int kMaskThreads = 256;
+
+template <class T>
+__global__ void __launch_bounds__(kMaskThreads)
+    make_mask(const T* y, int64_t size, NormalizationMask mask) {
+  const int64_t step = int64_t(gridDim.x) * kMaskThreads;
+  for (int64_t i = int64_t(blockIdx.x) * kMaskThreads + threadIdx.x; i * mask.elements < size;
+       i += step) {
+    unsigned positive = 0;
+    for (int k = 0; k < mask.elements; ++k)
+      positive |= unsigned(widen(y[i * mask.elements + k]) > Compute<T>(0)) << k;
+    mask.bytes[i] = uint8_t(positive);
+  }
+}
+
 }  // namespace
 
-int normalization_splits(Float type, int64_t outer, int64_t channels, int64_t inner, bool aligned,
-                         const Launch& launch) {
-  CATENA_FLOAT_SWITCH(type, return Walk(outer, channels, inner, aligned, kPack<T>, kStatisticsPacks,
-                                        kStatisticsBlocks, launch)
-                                .parts)
-  return 1;
+NormalizationWalk normalization_walk(Float type, int64_t outer, int64_t channels, int64_t inner,
+                                     bool aligned, const Launch& launch) {
+  CATENA_FLOAT_SWITCH(type, {
+    const Walk walk = Walk(channels, inner, aligned, kPack<T>, kColumnPack<T>)
+                          .divide(outer, inner, kStatisticsPacks, kStatisticsWaves, launch);
+    const int64_t rows = walk.columns ? channels * inner : channels;
+    return {walk.parts, 2 * rows * walk.parts, walk.pack};
+  })
+  return {};
 }
 
 void launch_normalization_statistics(Float type, const NormalizationArgs& args,
                                      const Launch& launch) {
   CATENA_FLOAT_SWITCH(type, {
-    const Walk walk(args.channels, args.inner, args.aligned, kPack<T>, args.splits);
-    run_walk<T, StatisticsBody>(walk, args, launch);
-    const int64_t unit = walk.columns || !walk.packed ? 1 : kPack<T>;
-    finish_statistics<Compute<T>>
-        <<<finish_blocks(args.channels), kFinishThreads, 0, launch.stream>>>(args, unit);
+    Walk walk = walk_of<T>(args);
+    walk.parts = args.splits;
+    run_walk<T, StatisticsBody>(walk, args, launch, Begin::kInTurn);
+    const Finish finish(walk, args);
+    launch_kernel<finish_statistics<Compute<T>>>(Begin::kEarly, unsigned(args.channels),
+                                                 finish.threads, launch, args, finish);
   })
 }
 
 void launch_normalization_apply(Float type, const NormalizationArgs& args, const Launch& launch) {
+  const bool own_statistics = args.inverse_deviation != nullptr;
   CATENA_FLOAT_SWITCH(type, {
-    const Walk walk(args.outer, args.channels, args.inner, args.aligned, kPack<T>, kApplyPacks,
-                    kApplyBlocks, launch);
-    run_walk<T, ApplyBody>(walk, args, launch);
+    const Walk walk =
+        walk_of<T>(args).divide(args.outer, args.inner, kApplyPacks, kApplyWaves, launch);
+    run_walk<T, ApplyBody>(walk, args, launch, own_statistics ? Begin::kEarly : Begin::kInTurn);
   })
+}
+
+void launch_normalization_mask(Float type, const void* y, int64_t size,
+                               const NormalizationMask& mask, const Launch& launch) {
+  const unsigned blocks = loop_blocks(size / mask.elements, kMaskThreads, launch);
+  CATENA_FLOAT_SWITCH(type, make_mask<<<blocks, kMaskThreads, 0, launch.stream>>>(
+                                static_cast<const T*>(y), size, mask);)
 }
 
 }  // namespace catena::gpu

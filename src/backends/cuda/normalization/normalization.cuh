@@ -3,40 +3,49 @@
 #pragma once
 
 #include "backends/cuda/common/block_reduce.cuh"
+#include "backends/cuda/common/early_launch.cuh"
 #include "backends/cuda/common/float_access.cuh"
-#include "backends/cuda/runtime/launch.h"
+#include "backends/cuda/normalization/normalization.h"
 
 namespace catena::gpu {
 namespace {
 
-constexpr int kWalkThreads = 256;
+// Blocks of a walk. kResidentBlocks of them run on a multiprocessor at a time.
+constexpr int kWalkThreads = 256, kResidentBlocks = 4;
 
 __device__ inline float fused(float a, float b, float c) { return __fmaf_rn(a, b, c); }
 __device__ inline double fused(double a, double b, double c) { return __fma_rn(a, b, c); }
 __device__ inline float root(float v) { return sqrtf(v); }
 __device__ inline double root(double v) { return sqrt(v); }
 
-// Where part `part` of a channel's work begins; part `parts` is the end.
-__device__ inline int64_t part_begin(int64_t units, int64_t part, int64_t parts) {
-  return units * part / parts;
-}
+// A channel's work in parts whose sizes differ by one unit at most.
+struct Parts {
+  int64_t least, larger;  // units of a part; how many parts have one more
 
-// The two walks. A body is constructed for its first channel and handles kChannels of them.
-// visit(at) is called for packs at[0], at[1], ... of N elements; element k of a pack belongs to
-// channel k % kChannels of the body. All threads of the block call finish(channel, part, parts) at
-// the end. A visit loads all of its packs before it uses one: Body::kAhead packs, so that enough
-// loads are in flight to use the memory's full rate, then single packs for the rest.
-// Body::kResident blocks fit on a multiprocessor at a time.
+  __device__ Parts(int64_t units, int parts) : least(units / parts), larger(units % parts) {}
+  __device__ int64_t begin(int64_t part) const {  // also of the part after the last
+    return part * least + (part < larger ? part : larger);
+  }
+  __device__ int64_t size(int64_t part) const { return least + (part < larger); }
+};
+
+// The two walks. A body keeps constants for kChannels elements of a pack; it has one where the
+// whole pack is of one channel. visit(at) is called for packs at[0], at[1], ... of N elements, of
+// which element k has the constants k % kChannels. A visit loads all of its packs before it uses
+// one: Body::kAhead packs, so that enough loads are in flight to use the memory's full rate, then
+// single packs for the rest. All threads of the block call finish at the end.
 
 // Channels first: a block takes a part of the rows of one channel, which are contiguous runs of
 // `inner` elements. Grid: channels * parts.
 template <int N, class Body, class Args>
-__global__ void __launch_bounds__(kWalkThreads, Body::kResident) walk_rows(Args args, int parts) {
+__global__ void __launch_bounds__(kWalkThreads, kResidentBlocks) walk_rows(Args args, int parts) {
+  wait_for_previous_kernel();
   const int64_t channel = blockIdx.x % args.channels, part = blockIdx.x / args.channels;
-  const int64_t row_packs = args.inner / N, units = args.outer * row_packs;
-  const int64_t end = part_begin(units, part + 1, parts);
-  Body body(args, channel, true);
-  int64_t i = part_begin(units, part, parts) + threadIdx.x;
+  const int64_t row_packs = args.inner / N;
+  const Parts split(args.outer * row_packs, parts);
+  const int64_t end = split.begin(part + 1);
+  Body body(args, channel, 1, true);
+  int64_t i = split.begin(part) + threadIdx.x;
   // The pack at `i` of the channel is the pack at `at` of the batch.
   const int64_t row_step = kWalkThreads / row_packs, column_step = kWalkThreads % row_packs;
   const int64_t step = row_step * args.channels * row_packs + column_step;
@@ -67,19 +76,22 @@ __global__ void __launch_bounds__(kWalkThreads, Body::kResident) walk_rows(Args 
   body.finish(args, channel, int(part), parts);
 }
 
-// Channels last (inner is 1): a thread takes N adjacent channels, and `across` threads are side by
-// side in a row. The block's lines of threads take the rows in turn. Grid: (packs of channels /
-// across, parts).
+// Rows of channels * inner elements, where inner is 1 (channels last) or so small that the runs of
+// a channel do not fill packs (7 x 7 images with channels first): a thread takes N adjacent
+// positions of the row, and `across` threads are side by side. The block's lines of threads take
+// the rows in turn. Grid: (packs of a row / across, parts).
 template <int N, class Body, class Args>
-__global__ void __launch_bounds__(kWalkThreads, Body::kResident)
+__global__ void __launch_bounds__(kWalkThreads, kResidentBlocks)
     walk_columns(Args args, int parts, int across) {
-  const int64_t row_packs = args.channels / N;
+  wait_for_previous_kernel();
+  const int64_t row_packs = args.channels * args.inner / N;
   const int64_t column = int64_t(blockIdx.x) * across + threadIdx.x % across;
   const bool active = column < row_packs;
-  const int64_t end = active ? part_begin(args.outer, blockIdx.y + 1, parts) : 0;
-  Body body(args, column * N, active);
+  const Parts split(args.outer, parts);
+  const int64_t end = active ? split.begin(blockIdx.y + 1) : 0;
+  Body body(args, column * N, args.inner, active);
   const int lines = kWalkThreads / across;
-  int64_t row = part_begin(args.outer, blockIdx.y, parts) + threadIdx.x / across;
+  int64_t row = split.begin(blockIdx.y) + threadIdx.x / across;
   for (; row + (Body::kAhead - 1) * lines < end; row += Body::kAhead * lines) {
     int64_t ahead[Body::kAhead];
 #pragma unroll
@@ -93,12 +105,10 @@ __global__ void __launch_bounds__(kWalkThreads, Body::kResident)
   body.finish(args, column * N, int(blockIdx.y), parts, across, active);
 }
 
-// How many packs a body of `channels` channels loads ahead from each of `streams` arrays: enough
-// for a multiprocessor to have at least 32 KiB in flight, as far as registers allow.
-template <int kPackSize, int kChannels>
-constexpr int packs_ahead(int streams) {
-  if (kPackSize == 1) return streams == 1 ? 8 : 4;
-  return streams == 1 ? 4 : kChannels > 4 ? 1 : 2;
+// How many packs of so many bytes a body loads ahead from each of `streams` arrays: enough for a
+// multiprocessor to have at least 32 KiB in flight, as far as registers allow.
+constexpr int packs_ahead(int pack_bytes, int streams) {
+  return (pack_bytes == 16 ? 4 : 8) / streams;
 }
 
 inline int power_of_two_from(int64_t n, int most) {
@@ -107,51 +117,91 @@ inline int power_of_two_from(int64_t n, int most) {
   return power;
 }
 
+// Elements of a pack in walks over columns: of 16-bit floats four, since a thread has no registers
+// for the constants of eight channels and for enough loads in flight.
+template <class T>
+constexpr int kColumnPack = sizeof(T) == 2 ? 4 : kPack<T>;
+
+// Shorter runs of a channel are walked by columns if they do not fill packs.
+constexpr int64_t kShortRun = 64;
+
 // How the work of a channel is divided.
 struct Walk {
-  bool columns, packed;
-  int parts;
+  bool columns;
+  int pack;  // elements
+  int parts = 1;
   int across;       // threads side by side, of columns
-  unsigned strips;  // blocks side by side, of columns
+  unsigned strips;  // blocks side by side
 
-  // A channel in that many parts.
-  Walk(int64_t channels, int64_t inner, bool aligned, int pack, int parts_) : parts(parts_) {
-    columns = inner == 1;
-    packed = aligned && (columns ? channels : inner) % pack == 0;
-    const int n = packed ? pack : 1;
-    across = columns ? power_of_two_from(channels / n, 32) : kWalkThreads;
-    strips = columns ? unsigned((channels / n + across - 1) / across) : unsigned(channels);
+  Walk(int64_t channels, int64_t inner, bool aligned, int row_pack, int column_pack) {
+    const int64_t row = channels * inner;
+    columns = inner == 1 ||
+              (inner < kShortRun && inner % row_pack != 0 && row % column_pack == 0 && aligned);
+    pack = columns ? column_pack : row_pack;
+    if (!aligned || (columns ? row : inner) % pack != 0) pack = 1;
+    across = columns ? power_of_two_from(row / pack, 32) : kWalkThreads;
+    strips = columns ? unsigned((row / pack + across - 1) / across) : unsigned(channels);
   }
-  // A channel in so many parts that a thread takes `packs` packs, but in no more than make
-  // `blocks_each` blocks for a multiprocessor; in one part at least.
-  Walk(int64_t outer, int64_t channels, int64_t inner, bool aligned, int pack, int packs,
-       int blocks_each, const Launch& launch)
-      : Walk(channels, inner, aligned, pack, 1) {
-    const int64_t units = columns ? outer : outer * inner / (packed ? pack : 1);
-    const int64_t lines = columns ? kWalkThreads / across : kWalkThreads;
-    const int64_t wanted = (units + lines * packs - 1) / (lines * packs);
-    const int64_t room = int64_t(launch.multiprocessors) * blocks_each / strips;
-    const int64_t most = room < 1 ? 1 : room;
-    parts = int(wanted < most ? wanted : most);
+  // In so many parts that a thread takes `packs` packs, but in no more than make `waves` waves of
+  // blocks; in one part at least. Several waves are whole ones, so that no multiprocessor is idle
+  // in the last.
+  Walk& divide(int64_t outer, int64_t inner, int packs, int waves, const Launch& launch) {
+    const int64_t units = columns ? outer : outer * inner / pack;
+    const int64_t of_block = int64_t(kWalkThreads / (columns ? across : 1)) * packs;
+    const int64_t wanted = (units + of_block - 1) / of_block;
+    const int64_t wave = int64_t(launch.multiprocessors) * kResidentBlocks;  // blocks
+    const int64_t wanted_waves = (wanted * strips + wave / 2) / wave;
+    const int64_t most = (wanted_waves < 1       ? 1
+                          : wanted_waves < waves ? wanted_waves
+                                                 : waves) *
+                         wave / strips;
+    parts = int(most < 1 ? 1 : wanted < most ? wanted : most);
+    return *this;
   }
 };
 
+template <class T, class Args>
+Walk walk_of(const Args& args) {
+  return {args.channels, args.inner, args.aligned, kPack<T>, kColumnPack<T>};
+}
+
 // Runs Body<T, N, kChannels> over the whole batch.
 template <class T, template <class, int, int> class Body, class Args>
-void run_walk(const Walk& walk, const Args& args, const Launch& launch) {
-  constexpr int N = kPack<T>;
+void run_walk(const Walk& walk, const Args& args, const Launch& launch, Begin begin) {
+  constexpr int N = kPack<T>, M = kColumnPack<T>;
   const dim3 grid(walk.strips, unsigned(walk.parts));
   const unsigned blocks = walk.strips * unsigned(walk.parts);
-  if (walk.columns && walk.packed)
-    walk_columns<N, Body<T, N, N>>
-        <<<grid, kWalkThreads, 0, launch.stream>>>(args, walk.parts, walk.across);
+  if (walk.columns && walk.pack == M)
+    launch_kernel<walk_columns<M, Body<T, M, M>, Args>>(begin, grid, kWalkThreads, launch, args,
+                                                        walk.parts, walk.across);
   else if (walk.columns)
-    walk_columns<1, Body<T, 1, 1>>
-        <<<grid, kWalkThreads, 0, launch.stream>>>(args, walk.parts, walk.across);
-  else if (walk.packed)
-    walk_rows<N, Body<T, N, 1>><<<blocks, kWalkThreads, 0, launch.stream>>>(args, walk.parts);
+    launch_kernel<walk_columns<1, Body<T, 1, 1>, Args>>(begin, grid, kWalkThreads, launch, args,
+                                                        walk.parts, walk.across);
+  else if (walk.pack == N)
+    launch_kernel<walk_rows<N, Body<T, N, 1>, Args>>(begin, blocks, kWalkThreads, launch, args,
+                                                     walk.parts);
   else
-    walk_rows<1, Body<T, 1, 1>><<<blocks, kWalkThreads, 0, launch.stream>>>(args, walk.parts);
+    launch_kernel<walk_rows<1, Body<T, 1, 1>, Args>>(begin, blocks, kWalkThreads, launch, args,
+                                                     walk.parts);
+}
+
+// Calls f(k, channel) for elements k of a pack whose first is at position `first` of its row, where
+// each channel has `inner` positions.
+template <int kElements, class F>
+__device__ void each_channel(int64_t first, int64_t inner, F f) {
+  if (inner == 1) {
+#pragma unroll
+    for (int k = 0; k < kElements; ++k) f(k, first + k);
+    return;
+  }
+  int64_t channel = first / inner, position = first % inner;
+#pragma unroll
+  for (int k = 0; k < kElements; ++k) {
+    f(k, channel);
+    if (++position < inner) continue;
+    position = 0;
+    ++channel;
+  }
 }
 
 template <class T, int N>
@@ -168,6 +218,36 @@ __device__ C number_at(const void* base, int64_t channel, C otherwise) {
   return base == nullptr ? otherwise : static_cast<const C*>(base)[channel];
 }
 
+// Where y is positive, for packs of N elements: one bit an element.
+template <int N>
+struct ReluMask {
+  uint8_t* bytes;
+  int elements, shift;  // of a byte, a power of two; its logarithm
+
+  __device__ explicit ReluMask(const NormalizationMask& mask)
+      : bytes(mask.bytes),
+        elements(mask.elements),
+        shift((mask.elements > 1) + (mask.elements > 2) + (mask.elements > 4)) {}
+
+  // In the walk that normalization_walk() made the mask for, a byte holds a pack.
+  template <class T>
+  __device__ void store(int64_t at, const Pack<T, N>& y) const {
+    unsigned positive = 0;
+#pragma unroll
+    for (int k = 0; k < N; ++k) positive |= unsigned(widen(y.v[k]) > Compute<T>(0)) << k;
+    bytes[at] = uint8_t(positive);
+  }
+  // The backward pass may take other packs than made the mask, where arrays are not aligned.
+  __device__ unsigned load(int64_t at) const {
+    const int64_t first = at * N;
+    if (elements >= N) return bytes[first >> shift] >> (int(first) & (elements - 1));
+    unsigned positive = 0;  // one element a byte
+#pragma unroll
+    for (int k = 0; k < N; ++k) positive |= unsigned(bytes[first + k]) << k;
+    return positive;
+  }
+};
+
 // Merges the results of threads for a channel. Value has n, a and b of type C, and merge(other).
 
 template <class Value>
@@ -183,14 +263,16 @@ __device__ Value warp_merge(Value v) {
   return v;  // valid in the first lane
 }
 
-// Over all threads of the block; valid in the first thread.
+// Over all threads of the block, kWalkThreads at most; valid in the first thread.
 template <class Value>
 __device__ Value block_merge(Value v) {
   __shared__ Value shared[kWalkThreads / 32];
+  const int warps = int(blockDim.x) / 32;
   v = warp_merge(v);
+  if (warps == 1) return v;
   if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
   __syncthreads();
-  for (int warp = 1; threadIdx.x == 0 && warp < kWalkThreads / 32; ++warp) v.merge(shared[warp]);
+  for (int warp = 1; threadIdx.x == 0 && warp < warps; ++warp) v.merge(shared[warp]);
   return v;
 }
 
@@ -219,54 +301,64 @@ __device__ void line_merge(Value (&values)[kChannels], int across) {
   }
 }
 
-// partials[0][channel][part] = a, partials[1][channel][part] = b.
+// The partial results of a walk: partials[0][row][part] = a, partials[1][row][part] = b. A row is a
+// channel, in walks over columns a position of a row of the batch.
 template <class C, class Value>
-__device__ void store_partial(void* partials, int64_t channels, int64_t channel, int part,
-                              int parts, const Value& v) {
-  C* to = static_cast<C*>(partials) + channel * parts + part;
+__device__ void store_partial(void* partials, int64_t rows, int64_t row, int part, int parts,
+                              const Value& v) {
+  C* to = static_cast<C*>(partials) + row * parts + part;
   to[0] = v.a;
-  to[channels * parts] = v.b;
+  to[rows * parts] = v.b;
 }
 
 // The end of a walk: stores values[kChannels].
-template <class C, int kChannels, class Value>
-__device__ void store_rows(void* partials, int64_t channels, int64_t channel, int part, int parts,
+template <class C, int kChannels, class Value, class Args>
+__device__ void store_rows(const Args& args, int64_t channel, int part, int parts,
                            Value (&values)[kChannels]) {
   const Value v = block_merge(values[0]);
-  if (threadIdx.x == 0) store_partial<C>(partials, channels, channel, part, parts, v);
+  if (threadIdx.x == 0) store_partial<C>(args.partials, args.channels, channel, part, parts, v);
 }
-template <class C, int kChannels, class Value>
-__device__ void store_columns(void* partials, int64_t channels, int64_t channel, int part,
-                              int parts, int across, bool active, Value (&values)[kChannels]) {
+template <class C, int kChannels, class Value, class Args>
+__device__ void store_columns(const Args& args, int64_t first, int part, int parts, int across,
+                              bool active, Value (&values)[kChannels]) {
   line_merge<C>(values, across);
   if (!active || threadIdx.x >= across) return;
   for (int k = 0; k < kChannels; ++k)
-    store_partial<C>(partials, channels, channel + k, part, parts, values[k]);
+    store_partial<C>(args.partials, args.channels * args.inner, first + k, part, parts, values[k]);
 }
 
-// One warp merges the results of all parts of a channel; valid in the first lane. Parts begin at
-// multiples of `unit` elements.
+// How partial results add up to those of the channels: one block a channel, of as many threads as
+// there is work for.
+struct Finish {
+  int64_t units;  // of a row, in `parts` parts
+  int unit;       // elements
+  int rows;       // of a channel
+  int parts;
+  int threads;
+
+  template <class Args>
+  Finish(const Walk& walk, const Args& args)
+      : units(walk.columns ? args.outer : args.outer * args.inner / walk.pack),
+        unit(walk.columns ? 1 : walk.pack),
+        rows(walk.columns ? int(args.inner) : 1),
+        parts(args.splits),
+        threads(32 * power_of_two_from((int64_t(rows) * parts + 63) / 64, kWalkThreads / 32)) {}
+};
+
+// Merges the partial results of the block's channel; valid in the first thread.
 template <class C, class Value, class Args>
-__device__ Value all_parts(const Args& args, int64_t channel, int64_t unit) {
-  const int64_t units = args.outer * args.inner / unit;
-  const C* from = static_cast<const C*>(args.partials) + channel * args.splits;
+__device__ Value merge_partials(const Args& args, const Finish& f) {
+  const int64_t channel = blockIdx.x;
+  const int count = f.rows * f.parts;
+  const C* from = static_cast<const C*>(args.partials) + channel * count;
+  const Parts split(f.units, f.parts);
   Value v{};
 #pragma unroll 4  // so that loads do not wait for one another
-  for (int part = threadIdx.x % 32; part < args.splits; part += 32) {
-    const int64_t count =
-        part_begin(units, part + 1, args.splits) - part_begin(units, part, args.splits);
-    v.merge({C(count * unit), from[part], from[part + args.channels * args.splits]});
+  for (int i = int(threadIdx.x); i < count; i += int(blockDim.x)) {
+    const int part = f.rows == 1 ? i : i % f.parts;
+    v.merge({C(split.size(part) * f.unit), from[i], from[i + args.channels * count]});
   }
-  return warp_merge(v);
-}
-
-constexpr int kFinishThreads = 128;  // a warp for each of four channels
-inline unsigned finish_blocks(int64_t channels) {
-  constexpr int kChannels = kFinishThreads / 32;
-  return unsigned((channels + kChannels - 1) / kChannels);
-}
-__device__ inline int64_t finish_channel() {
-  return int64_t(blockIdx.x) * (kFinishThreads / 32) + threadIdx.x / 32;
+  return block_merge(v);
 }
 
 }  // namespace

@@ -5,6 +5,12 @@
 
 namespace catena::gpu {
 
+// Where y is positive, in the order of memory: bit i of a byte is its element i.
+struct NormalizationMask {
+  uint8_t* bytes = nullptr;  // null: no relu, or not wanted
+  int elements = 1;          // of a byte: 1, 2, 4 or 8
+};
+
 // Channel arrays and scratch are of the compute type: double for doubles, else float.
 struct NormalizationArgs {
   int64_t outer, channels, inner;
@@ -19,12 +25,13 @@ struct NormalizationArgs {
   const void* variance;     // given statistics
   double eps;
   bool relu;
-  void* running_mean;  // null: not wanted
+  NormalizationMask mask;  // written
+  void* running_mean;      // null: not wanted
   void* running_variance;
   double decay;
   const int64_t* updates;
-  int splits;      // blocks that share a channel's statistics
-  void* partials;  // 2 * channels * splits numbers
+  int splits;      // parts of a channel's statistics
+  void* partials;  // as many numbers as normalization_walk() says
 };
 
 struct NormalizationGradArgs {
@@ -32,7 +39,7 @@ struct NormalizationGradArgs {
   bool aligned;
   const void* x;
   const void* gy;
-  const void* y;      // null: no relu
+  NormalizationMask mask;
   const void* gamma;  // may be null
   const void* mean;
   const void* inverse_deviation;
@@ -43,23 +50,32 @@ struct NormalizationGradArgs {
   void* g_beta;      // null: not wanted
   bool accumulate_gamma, accumulate_beta;
   int splits;
-  void* partials;  // 2 * channels * splits numbers
-  void* sums;      // 2 * channels numbers: sums of g and of g * (x - mean); may be null
+  void* partials;
+  void* sums;  // 2 * channels numbers: sums of g and of g * (x - mean); may be null
 };
 
-// How many blocks should share a channel's statistics.
-int normalization_splits(Float type, int64_t outer, int64_t channels, int64_t inner, bool aligned,
-                         const Launch& launch);
+// How a batch is walked over.
+struct NormalizationWalk {
+  int splits;         // parts that a channel's statistics should be made in
+  int64_t partials;   // numbers for the results of the parts
+  int mask_elements;  // of a byte
+};
+NormalizationWalk normalization_walk(Float type, int64_t outer, int64_t channels, int64_t inner,
+                                     bool aligned, const Launch& launch);
 
 // Computes mean, inverse_deviation and the running statistics from x.
 void launch_normalization_statistics(Float type, const NormalizationArgs& args,
                                      const Launch& launch);
-// Computes y with the statistics of `args`.
+// Computes y with the statistics of `args`, which the kernel before it may have made.
 void launch_normalization_apply(Float type, const NormalizationArgs& args, const Launch& launch);
 // Computes sums, g_gamma and g_beta.
 void launch_normalization_sums(Float type, const NormalizationGradArgs& args, const Launch& launch);
 // Computes gx and g_residual, using `sums` unless the statistics were given.
 void launch_normalization_gradient(Float type, const NormalizationGradArgs& args,
                                    const Launch& launch);
+
+// Makes the mask from y, of `size` elements.
+void launch_normalization_mask(Float type, const void* y, int64_t size,
+                               const NormalizationMask& mask, const Launch& launch);
 
 }  // namespace catena::gpu

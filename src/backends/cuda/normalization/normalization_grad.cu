@@ -6,8 +6,8 @@
 namespace catena::gpu {
 namespace {
 
-constexpr int kGradientPacks = 8;    // the least that a thread takes
-constexpr int kGradientBlocks = 16;  // the most for a multiprocessor
+constexpr int kGradientPacks = 8;  // the least that a thread takes
+constexpr int kGradientWaves = 8;  // the most waves of blocks
 
 // Sums of g (a) and of g * (x - mean) (b).
 template <class C>
@@ -23,40 +23,40 @@ struct Sums {
 template <class T, int N, int U>
 struct LoadedPacks {
   using C = Compute<T>;
-  Pack<T, N> x[U], gy[U], y[U];
-  bool relu;
+  Pack<T, N> x[U], gy[U];
+  unsigned passed[U];  // a bit for each element
 
-  __device__ LoadedPacks(const void* x_base, const void* gy_base, const void* y_base,
-                         const int64_t (&at)[U])
-      : relu(y_base != nullptr) {
-    load_packs(x_base, at, x);
-    load_packs(gy_base, at, gy);
-    if (relu) load_packs(y_base, at, y);
+  template <class Args>
+  __device__ LoadedPacks(const Args& from, const int64_t (&at)[U]) {
+    load_packs(from.x, at, x);
+    load_packs(from.gy, at, gy);
+#pragma unroll
+    for (int u = 0; u < U; ++u) passed[u] = from.mask.bytes ? from.mask.load(at[u]) : ~0u;
   }
   __device__ C gradient(int u, int k) const {
-    return !relu || widen(y[u].v[k]) > C(0) ? widen(gy[u].v[k]) : C(0);
+    return passed[u] >> k & 1 ? widen(gy[u].v[k]) : C(0);
   }
 };
 
 template <class T, int N, int kChannels>
 struct SumsBody {
   using C = Compute<T>;
-  static constexpr int kAhead = packs_ahead<N, kChannels>(2), kResident = 4;
-  const void *x, *gy, *y;
+  static constexpr int kAhead = packs_ahead(sizeof(Pack<T, N>), 2);
+  const void *x, *gy;
+  ReluMask<N> mask;
   C mean[kChannels];
   Sums<C> sums[kChannels];
 
-  __device__ SumsBody(const NormalizationGradArgs& args, int64_t channel, bool active)
-      : x(args.x), gy(args.gy), y(args.y) {
-#pragma unroll
-    for (int k = 0; k < kChannels; ++k) {
-      mean[k] = active ? number_at(args.mean, channel + k, C(0)) : C(0);
+  __device__ SumsBody(const NormalizationGradArgs& args, int64_t first, int64_t inner, bool active)
+      : x(args.x), gy(args.gy), mask(args.mask) {
+    each_channel<kChannels>(first, inner, [&](int k, int64_t c) {
+      mean[k] = active ? number_at(args.mean, c, C(0)) : C(0);
       sums[k] = {C(0), C(0), C(0)};
-    }
+    });
   }
   template <int U>
   __device__ void visit(const int64_t (&at)[U]) {
-    const LoadedPacks<T, N, U> p(x, gy, y, at);
+    const LoadedPacks<T, N, U> p(*this, at);
 #pragma unroll
     for (int u = 0; u < U; ++u)
 #pragma unroll
@@ -68,11 +68,11 @@ struct SumsBody {
       }
   }
   __device__ void finish(const NormalizationGradArgs& args, int64_t channel, int part, int parts) {
-    store_rows<C>(args.partials, args.channels, channel, part, parts, sums);
+    store_rows<C>(args, channel, part, parts, sums);
   }
-  __device__ void finish(const NormalizationGradArgs& args, int64_t channel, int part, int parts,
+  __device__ void finish(const NormalizationGradArgs& args, int64_t first, int part, int parts,
                          int across, bool active) {
-    store_columns<C>(args.partials, args.channels, channel, part, parts, across, active, sums);
+    store_columns<C>(args, first, part, parts, across, active, sums);
   }
 };
 
@@ -84,11 +84,12 @@ __device__ void store_gradient(void* to, int64_t channel, C value, bool accumula
 }
 
 template <class C>
-__global__ void __launch_bounds__(kFinishThreads) finish_sums(NormalizationGradArgs args) {
-  const int64_t channel = finish_channel();
-  if (channel >= args.channels) return;  // whole warps leave
-  const Sums<C> all = all_parts<C, Sums<C>>(args, channel, 1);
-  if (threadIdx.x % 32 != 0) return;
+__global__ void __launch_bounds__(kWalkThreads)
+    finish_sums(NormalizationGradArgs args, Finish finish) {
+  wait_for_previous_kernel();
+  const Sums<C> all = merge_partials<C, Sums<C>>(args, finish);
+  if (threadIdx.x != 0) return;
+  const int64_t channel = blockIdx.x;
   C* sums = static_cast<C*>(args.sums);
   sums[channel] = all.a;
   sums[args.channels + channel] = all.b;
@@ -101,32 +102,32 @@ __global__ void __launch_bounds__(kFinishThreads) finish_sums(NormalizationGradA
 template <class T, int N, int kChannels>
 struct GradientBody {
   using C = Compute<T>;
-  static constexpr int kAhead = packs_ahead<N, kChannels>(2), kResident = kChannels > 4 ? 3 : 4;
-  const void *x, *gy, *y;
+  static constexpr int kAhead = packs_ahead(sizeof(Pack<T, N>), 2);
+  const void *x, *gy;
+  ReluMask<N> mask;
   void *gx, *g_residual;
   C mean[kChannels], of_g[kChannels], of_x[kChannels], constant[kChannels];
 
-  __device__ GradientBody(const NormalizationGradArgs& args, int64_t channel, bool active)
-      : x(args.x), gy(args.gy), y(args.y), gx(args.gx), g_residual(args.g_residual) {
+  __device__ GradientBody(const NormalizationGradArgs& args, int64_t first, int64_t inner,
+                          bool active)
+      : x(args.x), gy(args.gy), mask(args.mask), gx(args.gx), g_residual(args.g_residual) {
     if (!active) return;
     const C m = C(args.outer * args.inner);
-#pragma unroll
-    for (int k = 0; k < kChannels; ++k) {
-      const int64_t c = channel + k;
+    each_channel<kChannels>(first, inner, [&](int k, int64_t c) {
       const C inverse = number_at(args.inverse_deviation, c, C(0));
       mean[k] = number_at(args.mean, c, C(0));
       of_g[k] = number_at(args.gamma, c, C(1)) * inverse;
       of_x[k] = constant[k] = C(0);
-      if (args.fixed) continue;
+      if (args.fixed) return;
       constant[k] = -of_g[k] * (number_at(args.sums, c, C(0)) / m);
       // In this order no intermediate result overflows unless the final one does.
       of_x[k] =
           -of_g[k] * (inverse * (number_at(args.sums, args.channels + c, C(0)) / m)) * inverse;
-    }
+    });
   }
   template <int U>
   __device__ void visit(const int64_t (&at)[U]) {
-    const LoadedPacks<T, N, U> p(x, gy, y, at);
+    const LoadedPacks<T, N, U> p(*this, at);
 #pragma unroll
     for (int u = 0; u < U; ++u) {
       Pack<T, N> result, kept;
@@ -151,19 +152,22 @@ struct GradientBody {
 void launch_normalization_sums(Float type, const NormalizationGradArgs& args,
                                const Launch& launch) {
   CATENA_FLOAT_SWITCH(type, {
-    const Walk walk(args.channels, args.inner, args.aligned, kPack<T>, args.splits);
-    run_walk<T, SumsBody>(walk, args, launch);
-    finish_sums<Compute<T>>
-        <<<finish_blocks(args.channels), kFinishThreads, 0, launch.stream>>>(args);
+    Walk walk = walk_of<T>(args);
+    walk.parts = args.splits;
+    run_walk<T, SumsBody>(walk, args, launch, Begin::kInTurn);
+    const Finish finish(walk, args);
+    launch_kernel<finish_sums<Compute<T>>>(Begin::kEarly, unsigned(args.channels), finish.threads,
+                                           launch, args, finish);
   })
 }
 
 void launch_normalization_gradient(Float type, const NormalizationGradArgs& args,
                                    const Launch& launch) {
+  const bool after_sums = args.sums != nullptr;
   CATENA_FLOAT_SWITCH(type, {
-    const Walk walk(args.outer, args.channels, args.inner, args.aligned, kPack<T>, kGradientPacks,
-                    kGradientBlocks, launch);
-    run_walk<T, GradientBody>(walk, args, launch);
+    const Walk walk =
+        walk_of<T>(args).divide(args.outer, args.inner, kGradientPacks, kGradientWaves, launch);
+    run_walk<T, GradientBody>(walk, args, launch, after_sums ? Begin::kEarly : Begin::kInTurn);
   })
 }
 
