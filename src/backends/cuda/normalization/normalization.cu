@@ -10,7 +10,7 @@ namespace {
 constexpr int kStatisticsPacks = 16, kApplyPacks = 8;  // the least that a thread takes
 // The most waves of blocks. With a second wave of statistics, its last blocks would use the memory
 // alone.
-constexpr int kStatisticsWaves = 1, kApplyWaves = 8;
+constexpr int kStatisticsWaves = 1, kApplyWaves = 4;
 
 // Mean (a) and sum of squared deviations (b) of n numbers, merged by the formula of Chan et al.
 template <class C>

@@ -7,7 +7,7 @@ namespace catena::gpu {
 namespace {
 
 constexpr int kGradientPacks = 8;  // the least that a thread takes
-constexpr int kGradientWaves = 8;  // the most waves of blocks
+constexpr int kGradientWaves = 4;  // the most waves of blocks
 
 // Sums of g (a) and of g * (x - mean) (b).
 template <class C>
