@@ -7,6 +7,7 @@
 // recorded) or both (and backward). "cudnn" times cuDNN without the framework, in its faster mode;
 // the answer is inf where there is none. "copy" times a copy of x, the limit of the machine; it
 // reads neither FORM nor PASS.
+#include <algorithm>
 #include <iostream>
 #include <limits>
 #include <string>

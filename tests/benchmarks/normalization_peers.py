@@ -3,8 +3,9 @@
 
 catena and PyTorch work in processes of their own and are timed in turn, many times and briefly, so
 that load of the machine hits both alike; the best time of each counts. A training step reads and
-writes x's size 3 times forward and 5 times backward at least, with a residual 4 and 6 times; the last column is the time that copies of that many bytes would take. cuDNN is called
-without a framework, in its faster mode; "-" where it declines or there is none.
+writes x's size 3 times forward and 5 times backward at least, with a residual 4 and 6 times; the
+last column is the time that copies of that many bytes would take. cuDNN is called without a
+framework, in its faster mode; "-" where it declines or there is none.
 
   build/bin must hold bench_normalization:
   normalization_peers.py build/bin/bench_normalization --device cpu:0 --threads 1

@@ -80,7 +80,11 @@ size_t bytes_of(const NormalizationInputs& inputs) {
 
 // One number of float32 for each channel.
 struct OfChannels {
-  explicit OfChannels(size_t bytes)
+  explicit OfChannels(size_t channels) : OfChannels(channels, channels * sizeof(float)) {}
+  Memory gamma, beta, running_mean, running_variance, mean, inverse_std, ggamma, gbeta;
+
+ private:
+  OfChannels(size_t channels, size_t bytes)
       : gamma(bytes),
         beta(bytes),
         running_mean(bytes),
@@ -88,8 +92,10 @@ struct OfChannels {
         mean(bytes),
         inverse_std(bytes),
         ggamma(bytes),
-        gbeta(bytes) {}
-  Memory gamma, beta, running_mean, running_variance, mean, inverse_std, ggamma, gbeta;
+        gbeta(bytes) {
+    const std::vector<float> ones(channels, 1);
+    check(cudaMemcpy(gamma.get(), ones.data(), bytes, cudaMemcpyHostToDevice));
+  }
 };
 
 }  // namespace
@@ -101,7 +107,7 @@ struct CudnnNormalization::State {
         y(bytes_of(given)),
         gx(bytes_of(given)),
         gresidual(bytes_of(given)),
-        of_channels(static_cast<size_t>(given.extents[1]) * sizeof(float)) {
+        of_channels(static_cast<size_t>(given.extents[1])) {
     const auto [n, c, h, w] = given.extents;
     check(cudnnSetTensor4dDescriptor(images,
                                      given.channels_last ? CUDNN_TENSOR_NHWC : CUDNN_TENSOR_NCHW,
@@ -139,11 +145,16 @@ struct CudnnNormalization::State {
     return true;
   }
 
+  // False where cuDNN declines only now.
   bool runs(cudnnBatchNormMode_t mode) {
-    const bool done =
-        forward(mode) == CUDNN_STATUS_SUCCESS && backward(mode) == CUDNN_STATUS_SUCCESS;
+    for (const cudnnStatus_t status : {forward(mode), backward(mode)}) {
+      const int category = CUDNN_STATUS_CATEGORY(status);
+      if (category == CUDNN_STATUS_NOT_SUPPORTED || category == CUDNN_STATUS_BAD_PARAM)
+        return false;
+      check(status);
+    }
     check(cudaDeviceSynchronize());
-    return done;
+    return true;
   }
 
   cudnnStatus_t forward(cudnnBatchNormMode_t mode) const {

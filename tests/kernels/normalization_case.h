@@ -20,7 +20,9 @@ struct NormalizationCase {
   bool gamma = true, beta = true, residual = false, relu = false;
   bool running = false, count_updates = false;  // count_updates only with running
   bool gx = true, g_residual = false, g_gamma = true, g_beta = true, accumulate = false;
-  double offset = 0;  // of the batch's mean
+  double offset = 0;      // of the batch's mean
+  bool aligned = true;    // batch arrays begin where packs of 16 bytes may
+  bool in_place = false;  // y is x
 
   Dtype channel_dtype() const {
     return dtype == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32;
@@ -42,7 +44,9 @@ struct NormalizationCase {
                                                   {g_residual, "g_residual"},
                                                   {g_gamma, "g_gamma"},
                                                   {g_beta, "g_beta"},
-                                                  {accumulate, "accumulate"}};
+                                                  {accumulate, "accumulate"},
+                                                  {!aligned, "not aligned"},
+                                                  {in_place, "in place"}};
     for (const auto& [on, what] : flags)
       if (on) s << ' ' << what;
     if (offset != 0) s << " offset " << offset;
@@ -65,6 +69,7 @@ inline NormalizationCase random_normalization(std::mt19937& random) {
   c.running = coin(), c.count_updates = c.running && coin();
   c.gx = pick(0, 4) != 0, c.g_residual = c.gx && coin();
   c.g_gamma = coin(), c.g_beta = coin(), c.accumulate = coin();
+  c.aligned = pick(0, 3) != 0, c.in_place = pick(0, 3) == 0;
   return c;
 }
 
@@ -76,6 +81,15 @@ struct Numbers {
 
 inline std::vector<double> numbers_of(const Array& a) {
   return a.get().astype(Dtype::kFloat64).to_vector<double>();
+}
+
+// The same numbers, dense, at an address where packs of 16 bytes begin, or at another.
+inline Array placed(const Array& batch, bool aligned) {
+  const int64_t skipped = aligned ? 0 : 1;
+  const Array memory = zeros({batch.size() + skipped}, {batch.dtype(), batch.device()});
+  const Array place = memory(Slice(skipped, memory.size()));
+  place.assign(batch.reshape({batch.size()}));
+  return place.reshape(batch.shape());
 }
 
 inline Numbers random_numbers(std::mt19937& random, const Shape& shape, Dtype dtype, Device device,
@@ -93,7 +107,9 @@ struct NormalizationData {
     std::mt19937 random(seed);
     const Shape batch{c.layout.outer, c.layout.channels, c.layout.inner}, one{c.layout.channels};
     const auto of_batch = [&](double low, double high) {
-      return random_numbers(random, batch, c.dtype, device, low, high);
+      Numbers made = random_numbers(random, batch, c.dtype, device, low, high);
+      if (!c.aligned) made.array = placed(made.array, false);
+      return made;
     };
     const auto of_channel = [&](double low, double high) {
       return random_numbers(random, one, c.channel_dtype(), device, low, high);

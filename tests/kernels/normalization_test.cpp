@@ -39,9 +39,10 @@ const Array* if_wanted(bool wanted, const testing::Numbers& n) {
 
 Outcome run_training(const NormalizationCase& c, const NormalizationData& d, DeviceType type,
                      const std::string& provider) {
+  const Array& y = c.in_place ? d.x.array : d.y.array;
   const bool taken = kernels::batch_normalization.provider(
       type, provider)({c.layout, &d.x.array, if_wanted(c.gamma, d.gamma), if_wanted(c.beta, d.beta),
-                       if_wanted(c.residual, d.residual), testing::kCaseEps, c.relu, &d.y.array,
+                       if_wanted(c.residual, d.residual), testing::kCaseEps, c.relu, &y,
                        &d.mean.array, &d.inverse.array, if_wanted(c.running, d.running_mean),
                        if_wanted(c.running, d.running_variance), testing::kCaseDecay,
                        c.count_updates ? &d.updates : nullptr});
@@ -49,7 +50,7 @@ Outcome run_training(const NormalizationCase& c, const NormalizationData& d, Dev
   const Statistics s = testing::expected_statistics(c, d);
   const double batch = testing::batch_tolerance(c), channel = testing::channel_tolerance(c);
   Differences wrong;
-  wrong.add(testing::mismatch("y", d.y.array, testing::expected_y(c, d, s), batch));
+  wrong.add(testing::mismatch("y", y, testing::expected_y(c, d, s), batch));
   wrong.add(testing::mismatch("mean", d.mean.array, s.mean, channel));
   std::vector<double> inverse, mean, variance;
   const double m = double(c.layout.count());
@@ -69,14 +70,15 @@ Outcome run_training(const NormalizationCase& c, const NormalizationData& d, Dev
 
 Outcome run_fixed(const NormalizationCase& c, const NormalizationData& d, DeviceType type,
                   const std::string& provider) {
+  const Array& y = c.in_place ? d.x.array : d.y.array;
   const bool taken = kernels::fixed_batch_normalization.provider(
       type, provider)({c.layout, &d.x.array, if_wanted(c.gamma, d.gamma), if_wanted(c.beta, d.beta),
                        if_wanted(c.residual, d.residual), &d.mean.array, &d.variance.array,
-                       testing::kCaseEps, c.relu, &d.y.array});
+                       testing::kCaseEps, c.relu, &y});
   if (!taken) return {false, ""};
   const Statistics given{d.mean.values, d.variance.values};
-  return {true, testing::mismatch("y", d.y.array, testing::expected_y(c, d, given),
-                                  testing::batch_tolerance(c))};
+  return {true,
+          testing::mismatch("y", y, testing::expected_y(c, d, given), testing::batch_tolerance(c))};
 }
 
 Outcome run_gradient(const NormalizationCase& c, const NormalizationData& d, DeviceType type,
@@ -178,21 +180,25 @@ TEST(Normalization, TakesEveryShape) {
   });
 }
 
-// The same numbers, dense, at an address where packs of 16 bytes begin, or at another.
-Array placed(const Array& batch, bool aligned) {
-  const int64_t skipped = aligned ? 0 : 1;
-  const Array memory = zeros({batch.size() + skipped}, {batch.dtype(), batch.device()});
-  const Array place = memory(Slice(skipped, memory.size()));
-  place.assign(batch.reshape({batch.size()}));
-  return place;
+// Gradients of a call with relu and residual, all in one row.
+std::vector<double> gradients(const NormalizationCase& c, const NormalizationData& d,
+                              const Array& gy, const Array& mask) {
+  kernels::batch_normalization_grad(
+      gy.device(),
+      {c.layout, &d.x.array, &gy, &d.y.array, nullptr, &d.mean.array, &d.inverse.array, false,
+       &d.gx.array, &d.g_residual.array, &d.g_gamma.array, &d.g_beta.array, false, false, &mask});
+  std::vector<double> all;
+  for (const Array& a : {d.gx.array, d.g_residual.array, d.g_gamma.array, d.g_beta.array})
+    for (const double v : testing::numbers_of(a)) all.push_back(v);
+  return all;
 }
 
-// The gradients are the same, bit by bit, with the mask that the forward call made as without it,
-// wherever the arrays of the two calls begin.
-TEST(Normalization, MasksSayWhereYIsPositive) {
+// A mask that a forward call left says where its y was positive, whatever y holds afterwards:
+// backward calls with the mask equal, bit by bit, those with y, wherever the arrays of both begin.
+TEST(Normalization, MasksSayWhereYWasPositive) {
   const ChannelLayout layouts[] = {
-      {6, 5, 48},   {6, 3, 50}, {70, 8, 1},    {70, 24, 1},  {70, 12, 1},  {70, 4, 1},  {70, 7, 1},
-      {20, 16, 49}, {20, 4, 7}, {2500, 64, 1}, {300, 40, 1}, {64, 128, 9}, {30, 512, 1}};
+      {6, 5, 48},   {6, 3, 50}, {70, 8, 1},  {70, 24, 1},  {70, 12, 1},  {70, 4, 1},  {70, 7, 1},
+      {20, 16, 49}, {20, 4, 7}, {4, 16, 49}, {300, 40, 1}, {64, 128, 9}, {30, 512, 1}};
   for (const Device device : devices())
     for (const ChannelLayout& layout : layouts)
       for (const Dtype dtype :
@@ -203,31 +209,40 @@ TEST(Normalization, MasksSayWhereYIsPositive) {
           c.layout = layout;
           c.relu = c.residual = c.g_residual = true;
           const NormalizationData d(c, device, 8);
-          const Array residual = placed(d.residual.array, places % 2 == 0),
-                      gy = placed(d.gy.array, places < 2);
-          const auto gradients = [&](const Array* mask) {
-            kernels::batch_normalization_grad(
-                device, {layout, &d.x.array, &gy, &d.y.array, nullptr, &d.mean.array,
-                         &d.inverse.array, false, &d.gx.array, &d.g_residual.array,
-                         &d.g_gamma.array, &d.g_beta.array, false, false, mask});
-            std::vector<double> all;
-            for (const Array& a : {d.gx.array, d.g_residual.array, d.g_gamma.array, d.g_beta.array})
-              for (const double v : testing::numbers_of(a)) all.push_back(v);
-            return all;
+          const Array residual = testing::placed(d.residual.array, places % 2 == 0),
+                      gy = testing::placed(d.gy.array, places < 2);
+          Array mask;
+          const auto expect_the_mask = [&] {
+            const std::vector<double> by_y = gradients(c, d, gy, Array());
+            if (device.is_cuda()) d.y.array.fill(-1);  // the mask alone is read
+            EXPECT_EQ(mask.defined(), device.is_cuda()) << "on " << device;
+            EXPECT_EQ(gradients(c, d, gy, mask), by_y) << c.text() << ", places " << places;
           };
-          Array mask, fixed_mask;
           kernels::batch_normalization(
               device,
               {layout, &d.x.array, nullptr, nullptr, &residual, testing::kCaseEps, true, &d.y.array,
                &d.mean.array, &d.inverse.array, nullptr, nullptr, 0, nullptr, &mask});
-          EXPECT_EQ(mask.defined(), device.is_cuda()) << "on " << device;
-          EXPECT_EQ(gradients(&mask), gradients(nullptr)) << c.text() << ", places " << places;
+          expect_the_mask();
+          mask = Array();
           kernels::fixed_batch_normalization(
               device, {layout, &d.x.array, nullptr, nullptr, &residual, &d.mean.array,
-                       &d.variance.array, testing::kCaseEps, true, &d.y.array, &fixed_mask});
-          EXPECT_EQ(gradients(&fixed_mask), gradients(nullptr))
-              << c.text() << ", places " << places;
+                       &d.variance.array, testing::kCaseEps, true, &d.y.array, &mask});
+          expect_the_mask();
         }
+}
+
+// What another provider left is not taken for a mask.
+TEST(Normalization, IgnoresAForeignMask) {
+  for (const Device device : devices()) {
+    NormalizationCase c;
+    c.relu = c.residual = c.g_residual = true;
+    const NormalizationData d(c, device, 9);
+    const std::vector<double> by_y = gradients(c, d, d.gy.array, Array());
+    for (const Array& foreign :
+         {zeros({7}, {Dtype::kUInt8, device}), zeros({c.size()}, {Dtype::kFloat32, device}),
+          zeros({2 * c.size()}, {Dtype::kUInt8, device})})
+      EXPECT_EQ(gradients(c, d, d.gy.array, foreign), by_y) << "on " << device;
+  }
 }
 
 // The deviation is found where it is a ten-thousandth of the mean.

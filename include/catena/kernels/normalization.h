@@ -24,8 +24,9 @@ struct ChannelLayout {
 // is empty. `gamma` null counts as 1, `beta` null as 0.
 
 // A forward call with relu may be given a `mask`, an empty Array. A provider can put one into it
-// from which its backward call sees where y is positive without reading y; the form is its own.
-// The backward call is given this mask, and y in any case.
+// from which its backward call sees where y is positive without reading y; the form is its own. The
+// backward call is given this mask and y. Its provider may be another one: what it does not
+// recognise as its own mask it ignores, and uses y.
 
 // Normalization by the statistics of x (S. Ioffe and C. Szegedy, Batch Normalization, ICML 2015):
 //   mean = sum x / m,  variance = sum (x - mean)^2 / m,  inverse_deviation = 1 / sqrt(variance +
@@ -87,7 +88,7 @@ struct BatchNormalizationGradCall {
   const Array* g_gamma;     // channel; null: not wanted
   const Array* g_beta;      // channel; null: not wanted
   bool accumulate_gamma = false, accumulate_beta = false;
-  const Array* mask = nullptr;  // null or empty: y is read
+  const Array* mask = nullptr;  // null or empty: y is used
 };
 
 namespace kernels {

@@ -109,7 +109,7 @@ struct ChannelOperand {
 
 // By the statistics of x.
 NormalizationResult normalize(const NormalizationPlan& p, const NormalizationOperands& o,
-                              const RunningStatistics& running) {
+                              const RunningStatistics& running, bool recorded) {
   const Array x = p.batch_layout.laid_out(o.x.data());
   const Array residual = o.residual ? p.batch_layout.laid_out(o.residual->data()) : Array();
   const ChannelOperand gamma(o.gamma), beta(o.beta);
@@ -119,13 +119,14 @@ NormalizationResult normalize(const NormalizationPlan& p, const NormalizationOpe
       x.device(), {p.channel_layout, &x, gamma.pointer(), beta.pointer(),
                    o.residual ? &residual : nullptr, p.eps, p.relu, &made.y, &made.own.mean,
                    &made.own.inverse_deviation, running.mean, running.var, running.decay,
-                   running.updates, p.relu && is_recorded(o) ? &made.relu_mask : nullptr});
+                   running.updates, p.relu && recorded ? &made.relu_mask : nullptr});
   for (const Array* a : {running.mean, running.var})
     if (a != nullptr) a->note_write();
   return made;
 }
 
-NormalizationResult normalize_fixed(const NormalizationPlan& p, const NormalizationOperands& o) {
+NormalizationResult normalize_fixed(const NormalizationPlan& p, const NormalizationOperands& o,
+                                    bool recorded) {
   const Array x = p.batch_layout.laid_out(o.x.data());
   NormalizationResult made{p.batch_array(x), {}, {}};
   if (x.size() == 0) return made;
@@ -134,7 +135,7 @@ NormalizationResult normalize_fixed(const NormalizationPlan& p, const Normalizat
   kernels::fixed_batch_normalization(
       x.device(), {p.channel_layout, &x, gamma.pointer(), beta.pointer(),
                    o.residual ? &residual : nullptr, mean.pointer(), var.pointer(), p.eps, p.relu,
-                   &made.y, p.relu && is_recorded(o) ? &made.relu_mask : nullptr});
+                   &made.y, p.relu && recorded ? &made.relu_mask : nullptr});
   return made;
 }
 
@@ -162,7 +163,8 @@ Variable apply_batch(NormalizationOperands o, const Shape& channels, double eps,
                o.x.shape(), " has ", o.x.size() == 0 ? "no values" : "one value a channel",
                ", which has no variance; use at least two samples, or given statistics "
                "(fixed_batch_normalization, a layer in test state)");
-  return record_normalization(plan, o, normalize(plan, o, running));
+  const NormalizationInputs inputs(o);
+  return normalization_variable(plan, inputs, normalize(plan, o, running, inputs.recorded()));
 }
 
 Variable apply_fixed(NormalizationOperands o, const Shape& channels, double eps, bool relu) {
@@ -174,7 +176,8 @@ Variable apply_fixed(NormalizationOperands o, const Shape& channels, double eps,
   check_types(o, channels);
   check_devices(kWho, o);
   const NormalizationPlan plan(o.x.data(), channels, eps, relu);
-  return record_normalization(plan, o, normalize_fixed(plan, o));
+  const NormalizationInputs inputs(o);
+  return normalization_variable(plan, inputs, normalize_fixed(plan, o, inputs.recorded()));
 }
 
 const Variable* optional_operand(const char* who, const std::optional<Variable>& v) {

@@ -37,10 +37,7 @@ Array NormalizationPlan::channel_array(const Array& x) const {
 
 namespace {
 
-// Where the operands are among the inputs of the node; -1 where there is none.
-struct Places {
-  int gamma = -1, beta = -1, residual = -1, mean = -1, var = -1;
-};
+using Places = NormalizationInputs::Places;
 
 // Gradients of a batch normalization. Its own statistics are kept; given ones (`fixed`) are inputs.
 class BatchNormalizationNode final : public FunctionNode {
@@ -98,6 +95,7 @@ class BatchNormalizationNode final : public FunctionNode {
     const Target g_gamma = wants_statistics ? Target{plan_.channel_array(x)}
                                             : target(context, at_.gamma, x),
                  g_beta = own_beta ? Target{plan_.channel_array(x)} : target(context, at_.beta, x);
+    // Kernels that have a mask do not read y, but it is an error if y was written since.
     const Array y = plan_.relu ? context.output().data() : Array();
     const bool masked = plan_.relu && wants(context, at_.residual);
     const Array gx = context.needs(0) || masked ? plan_.batch_array(x) : Array();
@@ -177,48 +175,32 @@ class BatchNormalizationNode final : public FunctionNode {
   Array relu_mask_;
 };
 
-// The operands that there are, x first.
-struct Inputs {
-  explicit Inputs(const NormalizationOperands& o) : all{o.x} {
-    add(o.gamma, at.gamma);
-    add(o.beta, at.beta);
-    add(o.residual, at.residual);
-    add(o.mean, at.mean);
-    add(o.var, at.var);
-  }
-  std::span<const Variable> span() const { return {all, size_t(count)}; }
-
-  Variable all[6];
-  int count = 1;
-  Places at;
-
- private:
-  void add(const Variable* v, int& place) {
-    if (v == nullptr) return;
-    all[count] = *v;
-    place = count++;
-  }
-};
-
-constexpr const char* kWho = "batch_normalization";
-
 }  // namespace
 
-bool is_recorded(const NormalizationOperands& o) { return must_record(kWho, Inputs(o).span()); }
+NormalizationInputs::NormalizationInputs(const NormalizationOperands& o) : all_{o.x} {
+  add(o.gamma, at_.gamma);
+  add(o.beta, at_.beta);
+  add(o.residual, at_.residual);
+  add(o.mean, at_.mean);
+  add(o.var, at_.var);
+  recorded_ = must_record("batch_normalization", all());
+}
 
-Variable record_normalization(const NormalizationPlan& plan, const NormalizationOperands& o,
-                              const NormalizationResult& result) {
-  const Inputs inputs(o);
-  return record(kWho, inputs.span(), result.y, [&] {
-    const Places& at = inputs.at;
-    auto node = make_node<BatchNormalizationNode>(plan, at, result);
-    node->save_input(0, o.x);
-    if (o.gamma) node->save_input(at.gamma, *o.gamma);
-    if (o.mean) node->save_input(at.mean, *o.mean);
-    if (o.var) node->save_input(at.var, *o.var);
-    if (plan.relu) node->save_output(0, result.y);
-    return node;
-  });
+void NormalizationInputs::add(const Variable* operand, int& place) {
+  if (operand == nullptr) return;
+  all_[count_] = *operand;
+  place = count_++;
+}
+
+Variable normalization_variable(const NormalizationPlan& plan, const NormalizationInputs& inputs,
+                                const NormalizationResult& result) {
+  if (!inputs.recorded()) return unrecorded(inputs.all(), result.y);
+  const Places& at = inputs.places();
+  auto node = make_node<BatchNormalizationNode>(plan, at, result);
+  for (const int place : {0, at.gamma, at.mean, at.var})
+    if (place >= 0) node->save_input(place, inputs.all()[static_cast<size_t>(place)]);
+  if (plan.relu) node->save_output(0, result.y);
+  return node->connect(inputs.all(), result.y);
 }
 
 }  // namespace catena::functions

@@ -2,6 +2,8 @@
 // in the graph.
 #pragma once
 
+#include <span>
+
 #include "catena/array/array.h"
 #include "catena/autograd/variable.h"
 #include "catena/kernels/normalization.h"
@@ -50,11 +52,33 @@ struct NormalizationPlan {
   double eps;
 };
 
-// Whether the call is recorded for a backward pass.
-bool is_recorded(const NormalizationOperands& operands);
+// The operands that there are, x first, as inputs of a node; and whether the call is recorded for a
+// backward pass.
+class NormalizationInputs {
+ public:
+  // Throws GradientError where volatile and recorded variables are mixed.
+  explicit NormalizationInputs(const NormalizationOperands& operands);
+
+  bool recorded() const { return recorded_; }
+  std::span<const Variable> all() const { return {all_, static_cast<size_t>(count_)}; }
+
+  // Where the operands are among them; -1 where there is none.
+  struct Places {
+    int gamma = -1, beta = -1, residual = -1, mean = -1, var = -1;
+  };
+  const Places& places() const { return at_; }
+
+ private:
+  void add(const Variable* operand, int& place);
+
+  Variable all_[6];
+  int count_ = 1;
+  Places at_;
+  bool recorded_;
+};
 
 // y as a variable.
-Variable record_normalization(const NormalizationPlan& plan, const NormalizationOperands& operands,
-                              const NormalizationResult& result);
+Variable normalization_variable(const NormalizationPlan& plan, const NormalizationInputs& inputs,
+                                const NormalizationResult& result);
 
 }  // namespace catena::functions

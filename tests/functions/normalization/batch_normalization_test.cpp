@@ -334,6 +334,16 @@ TEST_P(BatchNormalization, RefusesAveragesThatMovedBeforeBackward) {
   EXPECT_THROW(y.backward(), GradientError);
 }
 
+// Also where the backward pass has kept what it needs of y.
+TEST_P(BatchNormalization, RefusesAResultWrittenBeforeBackward) {
+  const Case c = cases()[2];
+  const F::BatchNormalization bn = layer(c);
+  const Variable y = bn.relu(Variable(batch(c)));
+  y.data().fill(0);
+  y.set_grad(batch(c, 4));
+  EXPECT_THROW(y.backward(), GradientError);
+}
+
 TEST_P(BatchNormalization, WithoutGammaAndBeta) {
   const Case c = cases()[2];
   const Array x = batch(c);
@@ -501,6 +511,32 @@ TEST_P(BatchNormalization, IsCaptured) {
   EXPECT_EQ(bn.N.data().item<int64_t>(), 4);
   EXPECT_EQ(testing::difference(bn.avg_mean.data(), eager.avg_mean.data()), "");
   EXPECT_EQ(testing::difference(bn.avg_var.data(), eager.avg_var.data()), "");
+}
+
+// A replay computes results and gradients anew, with relu and residual fused.
+TEST_P(BatchNormalization, IsCapturedWithBackward) {
+  CATENA_NEEDS_GPU();
+  if (!device().is_cuda()) GTEST_SKIP() << "graphs need a GPU";
+  const Case c = cases()[2];
+  const Variable x(batch(c)), residual(batch(c, 1)), gamma(full(c.channels, 1.5)),
+      beta(full(c.channels, 0.25));
+  const Array gy = batch(c, 2);
+  const auto step = [&] {
+    const Variable y = F::batch_normalization(x, gamma, beta, {.relu = true, .residual = residual});
+    y.set_grad(gy);
+    y.backward();
+    return std::vector<Array>{y.data(), x.grad(), residual.grad(), gamma.grad(), beta.grad()};
+  };
+  step();
+  std::vector<Array> replayed;
+  cuda::Graph graph = cuda::Graph::capture(device(), [&] { replayed = step(); });
+  for (uint64_t replay = 3; replay < 6; ++replay) {
+    x.data().assign(batch(c, replay));
+    graph.launch();
+    const std::vector<Array> eager = step();
+    for (size_t i = 0; i < eager.size(); ++i)
+      EXPECT_EQ(testing::difference(replayed[i], eager[i]), "") << i << ", replay " << replay;
+  }
 }
 
 CATENA_ON_DEVICES(BatchNormalization);

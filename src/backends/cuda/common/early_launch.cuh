@@ -5,6 +5,8 @@
 
 #include <cuda_runtime.h>
 
+#include <atomic>
+
 #include "backends/cuda/runtime/launch.h"
 
 namespace catena::gpu {
@@ -18,14 +20,21 @@ __device__ inline void wait_for_previous_kernel() {
 #endif
 }
 
-// Whether the kernel was compiled with the wait: code for an older GPU may run on a newer one.
+// Whether the code of the kernel that the device loaded has the wait: on any device it may be code
+// for an older one. The answer is kept for each of the first devices; on others no kernel is early.
 template <auto kKernel>
-bool can_wait() {
-  static const bool answer = [] {
+bool can_wait(int device) {
+  enum : char { kUnknown, kNo, kYes };
+  static std::atomic<char> answers[16];
+  if (device >= 16) return false;
+  char answer = answers[device].load(std::memory_order_relaxed);
+  if (answer == kUnknown) {
     cudaFuncAttributes of_kernel{};
-    return cudaFuncGetAttributes(&of_kernel, kKernel) == cudaSuccess && of_kernel.ptxVersion >= 90;
-  }();
-  return answer;
+    if (cudaFuncGetAttributes(&of_kernel, kKernel) != cudaSuccess) return false;
+    answer = of_kernel.ptxVersion >= 90 ? kYes : kNo;
+    answers[device].store(answer, std::memory_order_relaxed);
+  }
+  return answer == kYes;
 }
 
 // When a kernel may be set up. kEarly only directly after another kernel of the same stream: a
@@ -42,8 +51,7 @@ void launch_kernel(Begin begin, dim3 grid, int threads, const Launch& launch, co
   config.blockDim = dim3(unsigned(threads));
   config.stream = launch.stream;
   config.attrs = &early;
-  config.numAttrs =
-      begin == Begin::kEarly && launch.can_overlap_kernels && can_wait<kKernel>() ? 1 : 0;
+  config.numAttrs = begin == Begin::kEarly && can_wait<kKernel>(launch.device) ? 1 : 0;
   cudaLaunchKernelEx(&config, kKernel, args...);  // check_launch() reports its error
 }
 

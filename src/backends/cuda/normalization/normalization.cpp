@@ -46,9 +46,10 @@ NormalizationWalk walk_for(Float type, const ChannelLayout& layout, bool aligned
   return normalization_walk(type, layout.outer, layout.channels, layout.inner, aligned, launch);
 }
 
-// Memory for a mask of x's elements.
-Array mask_memory(const Array& x, int elements_of_byte) {
-  return Array::uninitialized({x.size() / elements_of_byte}, Dtype::kUInt8, x.device());
+int64_t size_of(const ChannelLayout& layout) { return layout.count() * layout.channels; }
+
+Array mask_memory(const Array& x, int64_t bytes) {
+  return Array::uninitialized({bytes}, Dtype::kUInt8, x.device());
 }
 NormalizationMask mask_in(const Array& memory, int64_t size) {
   return {memory.data<uint8_t>(), int(size / memory.size())};
@@ -58,8 +59,9 @@ NormalizationMask mask_in(const Array& memory, int64_t size) {
 template <class Call>
 NormalizationMask mask_for(const Call& call, const NormalizationWalk& walk) {
   if (!call.relu || call.mask == nullptr) return {};
-  *call.mask = mask_memory(*call.x, walk.mask_elements);
-  return mask_in(*call.mask, call.x->size());
+  const int64_t size = size_of(call.layout);
+  *call.mask = mask_memory(*call.x, size / walk.mask_elements);
+  return mask_in(*call.mask, size);
 }
 
 void batch_normalization(const BatchNormalizationCall& call) {
@@ -113,13 +115,23 @@ NormalizationGradArgs arguments(const BatchNormalizationGradCall& call) {
   return args;
 }
 
-// The mask of the forward call, or a new one made from y; empty without relu.
+// Whether the mask has the form that mask_for() gives it. Another provider may have made it.
+bool is_own(const Array& mask, const Array& x, int64_t size) {
+  if (mask.dtype() != Dtype::kUInt8 || mask.device() != x.device() || mask.size() == 0)
+    return false;
+  const int64_t elements = size / mask.size();
+  return elements * mask.size() == size &&
+         (elements == 1 || elements == 2 || elements == 4 || elements == 8);
+}
+
+// The mask of the forward call, or a new one made from y, so that the kernels know only masks;
+// empty without relu.
 Array backward_mask(Float type, const BatchNormalizationGradCall& call,
                     const NormalizationWalk& walk, const Launch& launch) {
   if (call.y == nullptr) return {};
-  if (call.mask != nullptr && call.mask->defined()) return *call.mask;
-  const Array made = mask_memory(*call.x, walk.mask_elements);
-  const int64_t size = call.x->size();
+  const int64_t size = size_of(call.layout);
+  if (call.mask && call.mask->defined() && is_own(*call.mask, *call.x, size)) return *call.mask;
+  const Array made = mask_memory(*call.x, size / walk.mask_elements);
   launch_normalization_mask(type, call.y->raw_data(), size, mask_in(made, size), launch);
   return made;
 }
@@ -130,7 +142,7 @@ void batch_normalization_grad(const BatchNormalizationGradCall& call) {
   const Launch launch = launch_for(*call.x);
   const NormalizationWalk walk = walk_for(type, call.layout, args.aligned, launch);
   const Array mask = backward_mask(type, call, walk, launch);
-  if (mask.defined()) args.mask = mask_in(mask, call.x->size());
+  if (mask.defined()) args.mask = mask_in(mask, size_of(call.layout));
   args.splits = walk.splits;
   const bool needs_sums = !call.fixed || call.g_gamma != nullptr || call.g_beta != nullptr;
   const Array partials =

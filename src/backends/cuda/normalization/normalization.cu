@@ -2,7 +2,8 @@
 // application, which reads and writes it once.
 #include "backends/cuda/normalization/normalization.h"
 
-#include "backends/cuda/normalization/normalization.cuh"
+#include "backends/cuda/normalization/partials.cuh"
+#include "backends/cuda/normalization/relu_mask.cuh"
 
 namespace catena::gpu {
 namespace {
@@ -55,9 +56,10 @@ struct StatisticsBody {
   __device__ void visit(const int64_t (&at)[U]) {
     Pack<T, N> p[U];
     load_packs(x, at, p);
-    if (packs == 0)
+    if (packs == 0) {
 #pragma unroll
       for (int k = 0; k < kChannels; ++k) sums[k].shift = widen(p[0].v[k]);
+    }
     packs += U;
 #pragma unroll
     for (int u = 0; u < U; ++u)
@@ -85,9 +87,10 @@ template <class C>
 __global__ void __launch_bounds__(kWalkThreads)
     finish_statistics(NormalizationArgs args, Finish finish) {
   wait_for_previous_kernel();
-  const Moments<C> all = merge_partials<C, Moments<C>>(args, finish);
-  if (threadIdx.x != 0) return;
-  const int64_t channel = blockIdx.x;
+  const OfChannel<Moments<C>> merged = merge_partials<C, Moments<C>>(args, finish);
+  if (!merged.mine) return;
+  const int64_t channel = merged.channel;
+  const Moments<C>& all = merged.all;
   const C m = C(args.outer * args.inner);
   static_cast<C*>(args.mean)[channel] = all.a;
   static_cast<C*>(args.inverse_deviation)[channel] = C(1) / root(all.b / m + C(args.eps));
@@ -167,7 +170,7 @@ __global__ void __launch_bounds__(kMaskThreads)
 NormalizationWalk normalization_walk(Float type, int64_t outer, int64_t channels, int64_t inner,
                                      bool aligned, const Launch& launch) {
   CATENA_FLOAT_SWITCH(type, {
-    const Walk walk = Walk(channels, inner, aligned, kPack<T>, kColumnPack<T>)
+    const Walk walk = Walk(outer, channels, inner, aligned, kPack<T>, kColumnPack<T>)
                           .divide(outer, inner, kStatisticsPacks, kStatisticsWaves, launch);
     const int64_t rows = walk.columns ? channels * inner : channels;
     return {walk.parts, 2 * rows * walk.parts, walk.pack};
@@ -177,14 +180,8 @@ NormalizationWalk normalization_walk(Float type, int64_t outer, int64_t channels
 
 void launch_normalization_statistics(Float type, const NormalizationArgs& args,
                                      const Launch& launch) {
-  CATENA_FLOAT_SWITCH(type, {
-    Walk walk = walk_of<T>(args);
-    walk.parts = args.splits;
-    run_walk<T, StatisticsBody>(walk, args, launch, Begin::kInTurn);
-    const Finish finish(walk, args);
-    launch_kernel<finish_statistics<Compute<T>>>(Begin::kEarly, unsigned(args.channels),
-                                                 finish.threads, launch, args, finish);
-  })
+  CATENA_FLOAT_SWITCH(type,
+                      run_sums<T, StatisticsBody, finish_statistics<Compute<T>>>(args, launch);)
 }
 
 void launch_normalization_apply(Float type, const NormalizationArgs& args, const Launch& launch) {
@@ -199,8 +196,9 @@ void launch_normalization_apply(Float type, const NormalizationArgs& args, const
 void launch_normalization_mask(Float type, const void* y, int64_t size,
                                const NormalizationMask& mask, const Launch& launch) {
   const unsigned blocks = loop_blocks(size / mask.elements, kMaskThreads, launch);
-  CATENA_FLOAT_SWITCH(type, make_mask<<<blocks, kMaskThreads, 0, launch.stream>>>(
-                                static_cast<const T*>(y), size, mask);)
+  CATENA_FLOAT_SWITCH(type,
+                      launch_kernel<make_mask<T>>(Begin::kInTurn, blocks, kMaskThreads, launch,
+                                                  static_cast<const T*>(y), size, mask);)
 }
 
 }  // namespace catena::gpu

@@ -7,7 +7,7 @@ namespace catena::gpu {
 
 // Where y is positive, in the order of memory: bit i of a byte is its element i.
 struct NormalizationMask {
-  uint8_t* bytes = nullptr;  // null: no relu, or not wanted
+  uint8_t* bytes = nullptr;  // null: not wanted; in the backward pass: no relu
   int elements = 1;          // of a byte: 1, 2, 4 or 8
 };
 

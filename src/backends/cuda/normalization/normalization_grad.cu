@@ -1,7 +1,8 @@
 // Batch normalization, backward: the sums of each channel, which read x and the gradient once, and
 // the gradient of x, which reads them again and writes gx.
-#include "backends/cuda/normalization/normalization.cuh"
 #include "backends/cuda/normalization/normalization.h"
+#include "backends/cuda/normalization/partials.cuh"
+#include "backends/cuda/normalization/relu_mask.cuh"
 
 namespace catena::gpu {
 namespace {
@@ -87,9 +88,10 @@ template <class C>
 __global__ void __launch_bounds__(kWalkThreads)
     finish_sums(NormalizationGradArgs args, Finish finish) {
   wait_for_previous_kernel();
-  const Sums<C> all = merge_partials<C, Sums<C>>(args, finish);
-  if (threadIdx.x != 0) return;
-  const int64_t channel = blockIdx.x;
+  const OfChannel<Sums<C>> merged = merge_partials<C, Sums<C>>(args, finish);
+  if (!merged.mine) return;
+  const int64_t channel = merged.channel;
+  const Sums<C>& all = merged.all;
   C* sums = static_cast<C*>(args.sums);
   sums[channel] = all.a;
   sums[args.channels + channel] = all.b;
@@ -151,14 +153,7 @@ struct GradientBody {
 
 void launch_normalization_sums(Float type, const NormalizationGradArgs& args,
                                const Launch& launch) {
-  CATENA_FLOAT_SWITCH(type, {
-    Walk walk = walk_of<T>(args);
-    walk.parts = args.splits;
-    run_walk<T, SumsBody>(walk, args, launch, Begin::kInTurn);
-    const Finish finish(walk, args);
-    launch_kernel<finish_sums<Compute<T>>>(Begin::kEarly, unsigned(args.channels), finish.threads,
-                                           launch, args, finish);
-  })
+  CATENA_FLOAT_SWITCH(type, run_sums<T, SumsBody, finish_sums<Compute<T>>>(args, launch);)
 }
 
 void launch_normalization_gradient(Float type, const NormalizationGradArgs& args,

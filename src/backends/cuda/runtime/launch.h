@@ -13,7 +13,7 @@ enum class Float : uint8_t { kF16, kBf16, kF32, kF64 };
 struct Launch {
   cudaStream_t stream;
   int multiprocessors;
-  bool can_overlap_kernels;  // see common/early_launch.cuh
+  int device;  // the index, which is the current one
 };
 
 // The number of blocks for a grid-stride loop over `count` elements, where a block takes

@@ -1,8 +1,7 @@
 // How the kernels of batch normalization walk over a batch (outer, channels, inner). A thread keeps
-// to its channels, whose constants stay in registers. Sums are added in a fixed order.
+// to its channels, whose constants stay in registers.
 #pragma once
 
-#include "backends/cuda/common/block_reduce.cuh"
 #include "backends/cuda/common/early_launch.cuh"
 #include "backends/cuda/common/float_access.cuh"
 #include "backends/cuda/normalization/normalization.h"
@@ -105,8 +104,8 @@ __global__ void __launch_bounds__(kWalkThreads, kResidentBlocks)
   body.finish(args, column * N, int(blockIdx.y), parts, across, active);
 }
 
-// How many packs of so many bytes a body loads ahead from each of `streams` arrays: enough for a
-// multiprocessor to have at least 32 KiB in flight, as far as registers allow.
+// How many packs of so many bytes a body loads ahead from each of `streams` arrays: for whole packs
+// enough for a multiprocessor to have at least 32 KiB in flight, as far as registers allow.
 constexpr int packs_ahead(int pack_bytes, int streams) {
   return (pack_bytes == 16 ? 4 : 8) / streams;
 }
@@ -122,8 +121,9 @@ inline int power_of_two_from(int64_t n, int most) {
 template <class T>
 constexpr int kColumnPack = sizeof(T) == 2 ? 4 : kPack<T>;
 
-// Shorter runs of a channel are walked by columns if they do not fill packs.
-constexpr int64_t kShortRun = 64;
+// Shorter runs of a channel are walked by columns if they do not fill packs, unless there are few
+// of them: then the results of so many positions would be as large as the batch.
+constexpr int64_t kShortRun = 64, kLeastRuns = 16;
 
 // How the work of a channel is divided.
 struct Walk {
@@ -133,10 +133,11 @@ struct Walk {
   int across;       // threads side by side, of columns
   unsigned strips;  // blocks side by side
 
-  Walk(int64_t channels, int64_t inner, bool aligned, int row_pack, int column_pack) {
+  Walk(int64_t outer, int64_t channels, int64_t inner, bool aligned, int row_pack,
+       int column_pack) {
     const int64_t row = channels * inner;
-    columns = inner == 1 ||
-              (inner < kShortRun && inner % row_pack != 0 && row % column_pack == 0 && aligned);
+    const bool short_runs = inner < kShortRun && inner % row_pack != 0 && outer >= kLeastRuns;
+    columns = inner == 1 || (short_runs && row % column_pack == 0 && aligned);
     pack = columns ? column_pack : row_pack;
     if (!aligned || (columns ? row : inner) % pack != 0) pack = 1;
     across = columns ? power_of_two_from(row / pack, 32) : kWalkThreads;
@@ -162,7 +163,7 @@ struct Walk {
 
 template <class T, class Args>
 Walk walk_of(const Args& args) {
-  return {args.channels, args.inner, args.aligned, kPack<T>, kColumnPack<T>};
+  return {args.outer, args.channels, args.inner, args.aligned, kPack<T>, kColumnPack<T>};
 }
 
 // Runs Body<T, N, kChannels> over the whole batch.
@@ -216,149 +217,6 @@ __device__ void load_packs(const void* base, const int64_t (&at)[U], Pack<T, N> 
 template <class C>
 __device__ C number_at(const void* base, int64_t channel, C otherwise) {
   return base == nullptr ? otherwise : static_cast<const C*>(base)[channel];
-}
-
-// Where y is positive, for packs of N elements: one bit an element.
-template <int N>
-struct ReluMask {
-  uint8_t* bytes;
-  int elements, shift;  // of a byte, a power of two; its logarithm
-
-  __device__ explicit ReluMask(const NormalizationMask& mask)
-      : bytes(mask.bytes),
-        elements(mask.elements),
-        shift((mask.elements > 1) + (mask.elements > 2) + (mask.elements > 4)) {}
-
-  // In the walk that normalization_walk() made the mask for, a byte holds a pack.
-  template <class T>
-  __device__ void store(int64_t at, const Pack<T, N>& y) const {
-    unsigned positive = 0;
-#pragma unroll
-    for (int k = 0; k < N; ++k) positive |= unsigned(widen(y.v[k]) > Compute<T>(0)) << k;
-    bytes[at] = uint8_t(positive);
-  }
-  // The backward pass may take other packs than made the mask, where arrays are not aligned.
-  __device__ unsigned load(int64_t at) const {
-    const int64_t first = at * N;
-    if (elements >= N) return bytes[first >> shift] >> (int(first) & (elements - 1));
-    unsigned positive = 0;  // one element a byte
-#pragma unroll
-    for (int k = 0; k < N; ++k) positive |= unsigned(bytes[first + k]) << k;
-    return positive;
-  }
-};
-
-// Merges the results of threads for a channel. Value has n, a and b of type C, and merge(other).
-
-template <class Value>
-__device__ Value warp_merge(Value v) {
-#pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) {
-    Value other;
-    other.n = __shfl_down_sync(kAllLanes, v.n, offset);
-    other.a = __shfl_down_sync(kAllLanes, v.a, offset);
-    other.b = __shfl_down_sync(kAllLanes, v.b, offset);
-    v.merge(other);
-  }
-  return v;  // valid in the first lane
-}
-
-// Over all threads of the block, kWalkThreads at most; valid in the first thread.
-template <class Value>
-__device__ Value block_merge(Value v) {
-  __shared__ Value shared[kWalkThreads / 32];
-  const int warps = int(blockDim.x) / 32;
-  v = warp_merge(v);
-  if (warps == 1) return v;
-  if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
-  __syncthreads();
-  for (int warp = 1; threadIdx.x == 0 && warp < warps; ++warp) v.merge(shared[warp]);
-  return v;
-}
-
-// Over the lines of the block; valid in the first one. `values` belong to the thread's channels.
-template <class C, int kChannels, class Value>
-__device__ void line_merge(Value (&values)[kChannels], int across) {
-  __shared__ C n[kWalkThreads], a[kChannels][kWalkThreads], b[kChannels][kWalkThreads];
-  const int me = threadIdx.x, line = threadIdx.x / across;
-  for (int half = kWalkThreads / across / 2; half >= 1; half /= 2) {
-    // The upper half of the remaining lines passes its values to the lower half.
-    if (line >= half && line < 2 * half) {
-      n[me] = values[0].n;
-#pragma unroll
-      for (int k = 0; k < kChannels; ++k) {
-        a[k][me] = values[k].a;
-        b[k][me] = values[k].b;
-      }
-    }
-    __syncthreads();
-    if (line < half) {
-      const int other = me + half * across;
-#pragma unroll
-      for (int k = 0; k < kChannels; ++k) values[k].merge({n[other], a[k][other], b[k][other]});
-    }
-    __syncthreads();
-  }
-}
-
-// The partial results of a walk: partials[0][row][part] = a, partials[1][row][part] = b. A row is a
-// channel, in walks over columns a position of a row of the batch.
-template <class C, class Value>
-__device__ void store_partial(void* partials, int64_t rows, int64_t row, int part, int parts,
-                              const Value& v) {
-  C* to = static_cast<C*>(partials) + row * parts + part;
-  to[0] = v.a;
-  to[rows * parts] = v.b;
-}
-
-// The end of a walk: stores values[kChannels].
-template <class C, int kChannels, class Value, class Args>
-__device__ void store_rows(const Args& args, int64_t channel, int part, int parts,
-                           Value (&values)[kChannels]) {
-  const Value v = block_merge(values[0]);
-  if (threadIdx.x == 0) store_partial<C>(args.partials, args.channels, channel, part, parts, v);
-}
-template <class C, int kChannels, class Value, class Args>
-__device__ void store_columns(const Args& args, int64_t first, int part, int parts, int across,
-                              bool active, Value (&values)[kChannels]) {
-  line_merge<C>(values, across);
-  if (!active || threadIdx.x >= across) return;
-  for (int k = 0; k < kChannels; ++k)
-    store_partial<C>(args.partials, args.channels * args.inner, first + k, part, parts, values[k]);
-}
-
-// How partial results add up to those of the channels: one block a channel, of as many threads as
-// there is work for.
-struct Finish {
-  int64_t units;  // of a row, in `parts` parts
-  int unit;       // elements
-  int rows;       // of a channel
-  int parts;
-  int threads;
-
-  template <class Args>
-  Finish(const Walk& walk, const Args& args)
-      : units(walk.columns ? args.outer : args.outer * args.inner / walk.pack),
-        unit(walk.columns ? 1 : walk.pack),
-        rows(walk.columns ? int(args.inner) : 1),
-        parts(args.splits),
-        threads(32 * power_of_two_from((int64_t(rows) * parts + 63) / 64, kWalkThreads / 32)) {}
-};
-
-// Merges the partial results of the block's channel; valid in the first thread.
-template <class C, class Value, class Args>
-__device__ Value merge_partials(const Args& args, const Finish& f) {
-  const int64_t channel = blockIdx.x;
-  const int count = f.rows * f.parts;
-  const C* from = static_cast<const C*>(args.partials) + channel * count;
-  const Parts split(f.units, f.parts);
-  Value v{};
-#pragma unroll 4  // so that loads do not wait for one another
-  for (int i = int(threadIdx.x); i < count; i += int(blockDim.x)) {
-    const int part = f.rows == 1 ? i : i % f.parts;
-    v.merge({C(split.size(part) * f.unit), from[i], from[i + args.channels * count]});
-  }
-  return block_merge(v);
 }
 
 }  // namespace
