@@ -180,29 +180,39 @@ TEST(Normalization, TakesEveryShape) {
   });
 }
 
-// Gradients of a call with relu and residual, all in one row.
-std::vector<double> gradients(const NormalizationCase& c, const NormalizationData& d,
-                              const Array& gy, const Array& mask) {
-  kernels::batch_normalization_grad(
-      gy.device(),
-      {c.layout, &d.x.array, &gy, &d.y.array, nullptr, &d.mean.array, &d.inverse.array, false,
-       &d.gx.array, &d.g_residual.array, &d.g_gamma.array, &d.g_beta.array, false, false, &mask});
+// The gradients, all in one row.
+std::vector<double> all_numbers(const NormalizationData& d) {
   std::vector<double> all;
   for (const Array& a : {d.gx.array, d.g_residual.array, d.g_gamma.array, d.g_beta.array})
     for (const double v : testing::numbers_of(a)) all.push_back(v);
   return all;
 }
 
+// Of a call with relu and residual.
+std::vector<double> gradients(const NormalizationCase& c, const NormalizationData& d,
+                              const Array& gy, const Array& mask) {
+  kernels::batch_normalization_grad(
+      gy.device(),
+      {c.layout, &d.x.array, &gy, &d.y.array, nullptr, &d.mean.array, &d.inverse.array, false,
+       &d.gx.array, &d.g_residual.array, &d.g_gamma.array, &d.g_beta.array, false, false, &mask});
+  return all_numbers(d);
+}
+
+// Shapes and packs in which the backward pass may go other ways than the forward pass.
+std::vector<ChannelLayout> layouts_of_masks() {
+  return {{6, 5, 48},   {6, 3, 50},   {70, 8, 1},   {70, 24, 1}, {70, 12, 1},
+          {70, 4, 1},   {70, 7, 1},   {20, 16, 49}, {20, 4, 7},  {4, 16, 49},
+          {300, 40, 1}, {64, 128, 9}, {30, 512, 1}};
+}
+
+constexpr Dtype kFloats[] = {Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16, Dtype::kBFloat16};
+
 // A mask that a forward call left says where its y was positive, whatever y holds afterwards:
 // backward calls with the mask equal, bit by bit, those with y, wherever the arrays of both begin.
 TEST(Normalization, MasksSayWhereYWasPositive) {
-  const ChannelLayout layouts[] = {
-      {6, 5, 48},   {6, 3, 50}, {70, 8, 1},  {70, 24, 1},  {70, 12, 1},  {70, 4, 1},  {70, 7, 1},
-      {20, 16, 49}, {20, 4, 7}, {4, 16, 49}, {300, 40, 1}, {64, 128, 9}, {30, 512, 1}};
   for (const Device device : devices())
-    for (const ChannelLayout& layout : layouts)
-      for (const Dtype dtype :
-           {Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16, Dtype::kBFloat16})
+    for (const ChannelLayout& layout : layouts_of_masks())
+      for (const Dtype dtype : kFloats)
         for (int places = 0; places < 4; ++places) {
           NormalizationCase c;
           c.dtype = dtype;
@@ -228,6 +238,38 @@ TEST(Normalization, MasksSayWhereYWasPositive) {
               device, {layout, &d.x.array, nullptr, nullptr, &residual, &d.mean.array,
                        &d.variance.array, testing::kCaseEps, true, &d.y.array, &mask});
           expect_the_mask();
+        }
+}
+
+// Without a residual the GPU computes the sign of y once more from x, and not y itself is read.
+TEST(Normalization, TheSignOfYFollowsFromX) {
+  for (const Device device : devices())
+    for (const ChannelLayout& layout : layouts_of_masks())
+      for (const Dtype dtype : kFloats)
+        for (const bool with_gamma : {false, true}) {
+          NormalizationCase c;
+          c.dtype = dtype;
+          c.layout = layout;
+          c.relu = c.g_residual = true;
+          const NormalizationData d(c, device, 10);
+          const Array* gamma = if_wanted(with_gamma, d.gamma);
+          const Array* beta = if_wanted(with_gamma, d.beta);
+          Array mask;
+          kernels::batch_normalization(
+              device,
+              {layout, &d.x.array, gamma, beta, nullptr, testing::kCaseEps, true, &d.y.array,
+               &d.mean.array, &d.inverse.array, nullptr, nullptr, 0, nullptr, &mask});
+          EXPECT_FALSE(mask.defined());
+          const auto run = [&](bool follows) {
+            kernels::batch_normalization_grad(
+                device, {layout, &d.x.array, &d.gy.array, &d.y.array, gamma, &d.mean.array,
+                         &d.inverse.array, false, &d.gx.array, &d.g_residual.array,
+                         &d.g_gamma.array, &d.g_beta.array, false, false, &mask, follows, beta});
+            return all_numbers(d);
+          };
+          const std::vector<double> by_y = run(false);
+          if (device.is_cuda()) d.y.array.fill(-1);
+          EXPECT_EQ(run(true), by_y) << c.text() << (with_gamma ? "" : ", without gamma and beta");
         }
 }
 

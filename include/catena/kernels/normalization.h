@@ -89,6 +89,10 @@ struct BatchNormalizationGradCall {
   const Array* g_beta;      // channel; null: not wanted
   bool accumulate_gamma = false, accumulate_beta = false;
   const Array* mask = nullptr;  // null or empty: y is used
+  // Without a residual a provider may compute where y is positive once more, from x, gamma and
+  // beta.
+  bool y_follows_from_x = false;
+  const Array* beta = nullptr;  // of the forward call; read only if y_follows_from_x
 };
 
 namespace kernels {

@@ -39,6 +39,11 @@ namespace {
 
 using Places = NormalizationInputs::Places;
 
+// Whether a relu took y from x alone, so that kernels may compute again where it let y through.
+bool relu_of_x(const NormalizationPlan& plan, const Places& at) {
+  return plan.relu && at.residual < 0 && at.mean < 0;
+}
+
 // Gradients of a batch normalization. Its own statistics are kept; given ones (`fixed`) are inputs.
 class BatchNormalizationNode final : public FunctionNode {
  public:
@@ -100,7 +105,8 @@ class BatchNormalizationNode final : public FunctionNode {
     const bool masked = plan_.relu && wants(context, at_.residual);
     const Array gx = context.needs(0) || masked ? plan_.batch_array(x) : Array();
     const Array g_residual = masked ? plan_.batch_array(x) : Array();
-    const Array gamma = at_.gamma >= 0 ? context.input(at_.gamma).data().contiguous() : Array();
+    const Array gamma = channel_operand(context, at_.gamma),
+                beta = relu_of_x(plan_, at_) ? channel_operand(context, at_.beta) : Array();
     const BatchStatistics s = statistics(context);
     const auto pointer = [](const Array& a) { return a.defined() ? &a : nullptr; };
     kernels::batch_normalization_grad(
@@ -116,6 +122,9 @@ class BatchNormalizationNode final : public FunctionNode {
     if (wants(context, at_.beta)) give(context, at_.beta, g_beta);
   }
 
+  static Array channel_operand(BackwardContext& context, int place) {
+    return place >= 0 ? context.input(place).data().contiguous() : Array();
+  }
   BatchStatistics statistics(BackwardContext& context) const {
     if (!fixed()) return own_;
     const Array var = context.input(at_.var).data();
@@ -197,7 +206,7 @@ Variable normalization_variable(const NormalizationPlan& plan, const Normalizati
   if (!inputs.recorded()) return unrecorded(inputs.all(), result.y);
   const Places& at = inputs.places();
   auto node = make_node<BatchNormalizationNode>(plan, at, result);
-  for (const int place : {0, at.gamma, at.mean, at.var})
+  for (const int place : {0, at.gamma, relu_of_x(plan, at) ? at.beta : -1, at.mean, at.var})
     if (place >= 0) node->save_input(place, inputs.all()[static_cast<size_t>(place)]);
   if (plan.relu) node->save_output(0, result.y);
   return node->connect(inputs.all(), result.y);

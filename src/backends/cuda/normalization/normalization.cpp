@@ -55,7 +55,7 @@ NormalizationMask mask_in(const Array& memory, int64_t size) {
   return {memory.data<uint8_t>(), int(size / memory.size())};
 }
 
-// Makes the mask of a forward call, if it is wanted.
+// Makes the mask of a forward call, if it is wanted and the backward call cannot do without.
 template <class Call>
 NormalizationMask mask_for(const Call& call, const NormalizationWalk& walk) {
   if (!call.relu || call.mask == nullptr) return {};
@@ -77,7 +77,7 @@ void batch_normalization(const BatchNormalizationCall& call) {
   const Array partials = scratch(*call.x, walk.partials);
   args.splits = walk.splits;
   args.partials = partials.raw_data();
-  args.mask = mask_for(call, walk);
+  if (call.residual != nullptr) args.mask = mask_for(call, walk);
   launch_normalization_statistics(type, args, launch);
   launch_normalization_apply(type, args, launch);
   check_launch("batch_normalization");
@@ -101,6 +101,7 @@ NormalizationGradArgs arguments(const BatchNormalizationGradCall& call) {
   args.x = call.x->raw_data();
   args.gy = call.gy->raw_data();
   args.gamma = data_of(call.gamma);
+  args.beta = data_of(call.beta);
   args.mean = call.mean->raw_data();
   args.inverse_deviation = call.inverse_deviation->raw_data();
   args.fixed = call.fixed;
@@ -124,11 +125,15 @@ bool is_own(const Array& mask, const Array& x, int64_t size) {
          (elements == 1 || elements == 2 || elements == 4 || elements == 8);
 }
 
-// The mask of the forward call, or a new one made from y, so that the kernels know only masks;
-// empty without relu.
+// With given statistics the inverse deviation may be rounded otherwise than in the forward call.
+Relu way_through(const BatchNormalizationGradCall& call) {
+  if (call.y == nullptr) return Relu::kNone;
+  return call.y_follows_from_x && !call.fixed ? Relu::kFromX : Relu::kMask;
+}
+
+// The mask of the forward call, or a new one made from y, so that the kernels need not read y.
 Array backward_mask(Float type, const BatchNormalizationGradCall& call,
                     const NormalizationWalk& walk, const Launch& launch) {
-  if (call.y == nullptr) return {};
   const int64_t size = size_of(call.layout);
   if (call.mask && call.mask->defined() && is_own(*call.mask, *call.x, size)) return *call.mask;
   const Array made = mask_memory(*call.x, size / walk.mask_elements);
@@ -141,7 +146,8 @@ void batch_normalization_grad(const BatchNormalizationGradCall& call) {
   NormalizationGradArgs args = arguments(call);
   const Launch launch = launch_for(*call.x);
   const NormalizationWalk walk = walk_for(type, call.layout, args.aligned, launch);
-  const Array mask = backward_mask(type, call, walk, launch);
+  args.relu = way_through(call);
+  const Array mask = args.relu == Relu::kMask ? backward_mask(type, call, walk, launch) : Array();
   if (mask.defined()) args.mask = mask_in(mask, size_of(call.layout));
   args.splits = walk.splits;
   const bool needs_sums = !call.fixed || call.g_gamma != nullptr || call.g_beta != nullptr;

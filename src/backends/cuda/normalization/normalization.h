@@ -7,9 +7,12 @@ namespace catena::gpu {
 
 // Where y is positive, in the order of memory: bit i of a byte is its element i.
 struct NormalizationMask {
-  uint8_t* bytes = nullptr;  // null: not wanted; in the backward pass: no relu
+  uint8_t* bytes = nullptr;  // null: not wanted
   int elements = 1;          // of a byte: 1, 2, 4 or 8
 };
+
+// Where the backward pass finds where y is positive: no relu; in a mask; computed from x once more.
+enum class Relu : uint8_t { kNone, kMask, kFromX };
 
 // Channel arrays and scratch are of the compute type: double for doubles, else float.
 struct NormalizationArgs {
@@ -39,8 +42,10 @@ struct NormalizationGradArgs {
   bool aligned;
   const void* x;
   const void* gy;
-  NormalizationMask mask;
-  const void* gamma;  // may be null
+  Relu relu;
+  NormalizationMask mask;  // kMask
+  const void* gamma;       // may be null
+  const void* beta;        // kFromX; may be null
   const void* mean;
   const void* inverse_deviation;
   bool fixed;

@@ -20,52 +20,48 @@ struct Sums {
   }
 };
 
-// Packs of x and of the gradients, which are taken back through the relu that made y.
+// Packs of x and of the gradients of y.
 template <class T, int N, int U>
 struct LoadedPacks {
-  using C = Compute<T>;
   Pack<T, N> x[U], gy[U];
-  unsigned passed[U];  // a bit for each element
 
-  template <class Args>
-  __device__ LoadedPacks(const Args& from, const int64_t (&at)[U]) {
-    load_packs(from.x, at, x);
-    load_packs(from.gy, at, gy);
-#pragma unroll
-    for (int u = 0; u < U; ++u) passed[u] = from.mask.bytes ? from.mask.load(at[u]) : ~0u;
-  }
-  __device__ C gradient(int u, int k) const {
-    return passed[u] >> k & 1 ? widen(gy[u].v[k]) : C(0);
+  __device__ LoadedPacks(const void* from_x, const void* from_gy, const int64_t (&at)[U]) {
+    load_packs(from_x, at, x);
+    load_packs(from_gy, at, gy);
   }
 };
 
-template <class T, int N, int kChannels>
+template <class T, int N, int kChannels, Relu kRelu>
 struct SumsBody {
   using C = Compute<T>;
   static constexpr int kAhead = packs_ahead(sizeof(Pack<T, N>), 2);
   const void *x, *gy;
-  ReluMask<N> mask;
+  ReluGate<T, N, kChannels, kRelu> relu;
   C mean[kChannels];
   Sums<C> sums[kChannels];
 
   __device__ SumsBody(const NormalizationGradArgs& args, int64_t first, int64_t inner, bool active)
-      : x(args.x), gy(args.gy), mask(args.mask) {
+      : x(args.x), gy(args.gy), relu(args) {
     each_channel<kChannels>(first, inner, [&](int k, int64_t c) {
       mean[k] = active ? number_at(args.mean, c, C(0)) : C(0);
       sums[k] = {C(0), C(0), C(0)};
+      if (active) relu.prepare(k, c, args);
     });
   }
   template <int U>
   __device__ void visit(const int64_t (&at)[U]) {
-    const LoadedPacks<T, N, U> p(*this, at);
+    const LoadedPacks<T, N, U> p(x, gy, at);
+    unsigned passed[U];
+    relu.load(at, passed);
 #pragma unroll
     for (int u = 0; u < U; ++u)
 #pragma unroll
       for (int k = 0; k < N; ++k) {
         const int c = k % kChannels;
-        const C g = p.gradient(u, k);
+        const C centred = widen(p.x[u].v[k]) - mean[c];
+        const C g = relu.passes(passed[u], k, centred) ? widen(p.gy[u].v[k]) : C(0);
         sums[c].a += g;
-        sums[c].b = fused(g, widen(p.x[u].v[k]) - mean[c], sums[c].b);
+        sums[c].b = fused(g, centred, sums[c].b);
       }
   }
   __device__ void finish(const NormalizationGradArgs& args, int64_t channel, int part, int parts) {
@@ -101,23 +97,25 @@ __global__ void __launch_bounds__(kWalkThreads)
 }
 
 // gx = of_g * g + of_x * (x - mean) + constant.
-template <class T, int N, int kChannels>
+template <class T, int N, int kChannels, Relu kRelu>
 struct GradientBody {
   using C = Compute<T>;
-  static constexpr int kAhead = packs_ahead(sizeof(Pack<T, N>), 2);
+  // Of 16-bit packs fewer than packs_ahead() says: the constants leave no registers for more.
+  static constexpr int kAhead = N == 1 ? packs_ahead(sizeof(T), 2) : 2;
   const void *x, *gy;
-  ReluMask<N> mask;
+  ReluGate<T, N, kChannels, kRelu> relu;
   void *gx, *g_residual;
   C mean[kChannels], of_g[kChannels], of_x[kChannels], constant[kChannels];
 
   __device__ GradientBody(const NormalizationGradArgs& args, int64_t first, int64_t inner,
                           bool active)
-      : x(args.x), gy(args.gy), mask(args.mask), gx(args.gx), g_residual(args.g_residual) {
+      : x(args.x), gy(args.gy), relu(args), gx(args.gx), g_residual(args.g_residual) {
     if (!active) return;
     const C m = C(args.outer * args.inner);
     each_channel<kChannels>(first, inner, [&](int k, int64_t c) {
       const C inverse = number_at(args.inverse_deviation, c, C(0));
       mean[k] = number_at(args.mean, c, C(0));
+      relu.prepare(k, c, args);
       of_g[k] = number_at(args.gamma, c, C(1)) * inverse;
       of_x[k] = constant[k] = C(0);
       if (args.fixed) return;
@@ -129,15 +127,18 @@ struct GradientBody {
   }
   template <int U>
   __device__ void visit(const int64_t (&at)[U]) {
-    const LoadedPacks<T, N, U> p(*this, at);
+    const LoadedPacks<T, N, U> p(x, gy, at);
+    unsigned passed[U];
+    relu.load(at, passed);
 #pragma unroll
     for (int u = 0; u < U; ++u) {
       Pack<T, N> result, kept;
 #pragma unroll
       for (int k = 0; k < N; ++k) {
         const int c = k % kChannels;
-        const C g = p.gradient(u, k);
-        const C rest = fused(of_x[c], widen(p.x[u].v[k]) - mean[c], constant[c]);
+        const C centred = widen(p.x[u].v[k]) - mean[c];
+        const C g = relu.passes(passed[u], k, centred) ? widen(p.gy[u].v[k]) : C(0);
+        const C rest = fused(of_x[c], centred, constant[c]);
         result.v[k] = Narrow<T>::from(fused(of_g[c], g, rest));
         kept.v[k] = Narrow<T>::from(g);
       }
@@ -149,21 +150,56 @@ struct GradientBody {
   __device__ void finish(const NormalizationGradArgs&, int64_t, int, int, int, bool) {}
 };
 
-}  // namespace
+// The bodies for one way through the relu.
+template <Relu kRelu>
+struct Bodies {
+  template <class T, int N, int kChannels>
+  using Sums = SumsBody<T, N, kChannels, kRelu>;
+  template <class T, int N, int kChannels>
+  using Gradient = GradientBody<T, N, kChannels, kRelu>;
+};
 
-void launch_normalization_sums(Float type, const NormalizationGradArgs& args,
-                               const Launch& launch) {
-  CATENA_FLOAT_SWITCH(type, run_sums<T, SumsBody, finish_sums<Compute<T>>>(args, launch);)
+template <Relu kRelu>
+void launch_sums(Float type, const NormalizationGradArgs& args, const Launch& launch) {
+  CATENA_FLOAT_SWITCH(
+      type, run_sums<T, Bodies<kRelu>::template Sums, finish_sums<Compute<T>>>(args, launch);)
 }
 
-void launch_normalization_gradient(Float type, const NormalizationGradArgs& args,
-                                   const Launch& launch) {
+template <Relu kRelu>
+void launch_gradient(Float type, const NormalizationGradArgs& args, const Launch& launch) {
   const bool after_sums = args.sums != nullptr;
   CATENA_FLOAT_SWITCH(type, {
     const Walk walk =
         walk_of<T>(args).divide(args.outer, args.inner, kGradientPacks, kGradientWaves, launch);
-    run_walk<T, GradientBody>(walk, args, launch, after_sums ? Begin::kEarly : Begin::kInTurn);
+    run_walk<T, Bodies<kRelu>::template Gradient>(walk, args, launch,
+                                                  after_sums ? Begin::kEarly : Begin::kInTurn);
   })
+}
+
+}  // namespace
+
+void launch_normalization_sums(Float type, const NormalizationGradArgs& args,
+                               const Launch& launch) {
+  switch (args.relu) {
+    case Relu::kNone:
+      return launch_sums<Relu::kNone>(type, args, launch);
+    case Relu::kMask:
+      return launch_sums<Relu::kMask>(type, args, launch);
+    case Relu::kFromX:
+      return launch_sums<Relu::kFromX>(type, args, launch);
+  }
+}
+
+void launch_normalization_gradient(Float type, const NormalizationGradArgs& args,
+                                   const Launch& launch) {
+  switch (args.relu) {
+    case Relu::kNone:
+      return launch_gradient<Relu::kNone>(type, args, launch);
+    case Relu::kMask:
+      return launch_gradient<Relu::kMask>(type, args, launch);
+    case Relu::kFromX:
+      return launch_gradient<Relu::kFromX>(type, args, launch);
+  }
 }
 
 }  // namespace catena::gpu

@@ -1,8 +1,7 @@
-// The mask of a relu that was fused into batch normalization.
+// How the backward pass finds where a relu that was fused into batch normalization let y through.
 #pragma once
 
-#include "backends/cuda/common/float_access.cuh"
-#include "backends/cuda/normalization/normalization.h"
+#include "backends/cuda/normalization/walk.cuh"
 
 namespace catena::gpu {
 namespace {
@@ -40,6 +39,37 @@ struct ReluMask {
 
  private:
   __device__ int bit(int64_t element) const { return int(element) & (elements - 1); }
+};
+
+// The gradient's way through the relu of kChannels channels.
+template <class T, int N, int kChannels, Relu kRelu>
+struct ReluGate {
+  using C = Compute<T>;
+  ReluMask<N> mask;                      // kMask
+  C scale[kChannels], shift[kChannels];  // kFromX
+
+  __device__ explicit ReluGate(const NormalizationGradArgs& args) : mask(args.mask) {}
+  __device__ void prepare(int k, int64_t channel, const NormalizationGradArgs& args) {
+    if constexpr (kRelu == Relu::kFromX) {
+      scale[k] =
+          number_at(args.gamma, channel, C(1)) * number_at(args.inverse_deviation, channel, C(0));
+      shift[k] = number_at(args.beta, channel, C(0));
+    }
+  }
+  template <int U>
+  __device__ void load(const int64_t (&at)[U], unsigned (&passed)[U]) const {
+#pragma unroll
+    for (int u = 0; u < U; ++u) passed[u] = kRelu == Relu::kMask ? mask.load(at[u]) : 0;
+  }
+  // Of element k of a pack, with x - mean. kFromX rounds as the forward pass did.
+  __device__ bool passes(unsigned passed, int k, C centred) const {
+    if constexpr (kRelu == Relu::kMask) return passed >> k & 1;
+    if constexpr (kRelu == Relu::kFromX) {
+      const C y = fused(centred, scale[k % kChannels], shift[k % kChannels]);
+      return widen(Narrow<T>::from(y)) > C(0);
+    }
+    return true;
+  }
 };
 
 }  // namespace
