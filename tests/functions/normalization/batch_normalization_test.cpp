@@ -1,76 +1,18 @@
+// The functions batch_normalization and fixed_batch_normalization, and the layer's calls of them.
 #include "catena/functions/normalization/batch_normalization.h"
 
-#include "catena/autograd/test_scope.h"
 #include "catena/core/graph.h"
-#include "catena/serializers/npz.h"
 #include "catena/testing_markers.h"
-#include "functions/functions_test_util.h"
-#include "temp_folder.h"
+#include "functions/normalization/batch_normalization_cases.h"
 
 namespace catena {
 namespace {
 
-using F::BatchNormalizationOptions;
+using namespace testing::normalization;
 using F::FixedNormalizationOptions;
 using F::NormalizationOptions;
 
-struct Case {
-  const char* name;
-  Shape x, channels;
-  Axes axes;   // over which statistics are made
-  Shape kept;  // that of channels beside x
-};
-
-std::vector<Case> cases() {
-  return {
-      {"vectors", {7, 3}, {3}, {0}, {1, 3}},
-      {"sequences", {3, 4, 5}, {4}, {0, 2}, {1, 4, 1}},
-      {"images", {4, 3, 2, 5}, {3}, {0, 2, 3}, {1, 3, 1, 1}},
-      {"volumes", {2, 2, 3, 2, 4}, {2}, {0, 2, 3, 4}, {1, 2, 1, 1, 1}},
-      {"one_channel", {3, 1, 4}, {1}, {0, 2}, {1, 1, 1}},
-      {"one_sample", {1, 3, 4, 2}, {3}, {0, 2, 3}, {1, 3, 1, 1}},
-      {"two_channel_axes", {4, 3, 2, 5}, {3, 2}, {0, 3}, {1, 3, 2, 1}},
-  };
-}
-
-// The definition, in the dtype of x.
-Array normalized(const Case& c, const Array& x, const Array& mean, const Array& var, double eps) {
-  return (x - mean.reshape(c.kept)) / sqrt(var.reshape(c.kept) + eps);
-}
-Array batch_mean(const Case& c, const Array& x) { return mean(x, c.axes).reshape(c.channels); }
-Array batch_var(const Case& c, const Array& x) { return var(x, c.axes).reshape(c.channels); }
-double values_a_channel(const Case& c) {
-  return double(element_count(c.x)) / double(element_count(c.channels));
-}
-
-// The same elements with the channels last in memory.
-Array with_channels_last(const Case& c, const Array& x) {
-  Axes order{0}, inverse(size_t(x.ndim()), int64_t{0});
-  for (int i = 1 + c.channels.ndim(); i < x.ndim(); ++i) order.push_back(i);
-  for (int i = 1; i <= c.channels.ndim(); ++i) order.push_back(i);
-  for (size_t i = 0; i < order.size(); ++i) inverse[size_t(order[i])] = int64_t(i);
-  return x.transpose(order).copy().transpose(inverse);
-}
-
-class BatchNormalization : public OnDevice {
- protected:
-  Array batch(const Case& c, uint64_t seed = 1, Dtype dtype = Dtype::kFloat64) const {
-    return draw(c.x, -2, 3, seed, dtype);
-  }
-  Array gamma(const Case& c, Dtype dtype = Dtype::kFloat64) const {
-    return draw(c.channels, 0.5, 2, 2, dtype);
-  }
-  Array beta(const Case& c, Dtype dtype = Dtype::kFloat64) const {
-    return draw(c.channels, -1, 1, 3, dtype);
-  }
-  Array variance(const Case& c) const { return draw(c.channels, 0.5, 2, 5); }
-  // A layer of float64 on the test's device.
-  F::BatchNormalization layer(const Case& c, BatchNormalizationOptions options = {}) const {
-    options.dtype = Dtype::kFloat64;
-    DeviceScope scope(device());
-    return F::BatchNormalization(c.channels, options);
-  }
-};
+class BatchNormalization : public NormalizationOnDevice {};
 
 TEST_P(BatchNormalization, IsItsDefinitionInEveryLayout) {
   for (const Case& c : cases()) {
@@ -246,24 +188,6 @@ TEST_P(BatchNormalization, OneParameterAsGammaAndBeta) {
   EXPECT_EQ(testing::difference(both.grad(), gamma.grad() + beta.grad(), 1e-12, 1e-12), "");
 }
 
-TEST_P(BatchNormalization, AveragesMoveWithDecay) {
-  for (const Case& c : cases()) {
-    SCOPED_TRACE(c.name);
-    const F::BatchNormalization bn = layer(c, {.decay = 0.75});
-    const double m = values_a_channel(c);
-    Array mean = zeros(c.channels, device()), var = mean.copy();
-    for (uint64_t step = 0; step < 3; ++step) {
-      const Array x = batch(c, step);
-      bn(x);
-      mean = mean * 0.75 + batch_mean(c, x) * 0.25;
-      var = var * 0.75 + batch_var(c, x) * (0.25 * m / (m - 1));
-    }
-    EXPECT_EQ(testing::difference(bn.avg_mean.data(), mean, 1e-12, 1e-12), "");
-    EXPECT_EQ(testing::difference(bn.avg_var.data(), var, 1e-12, 1e-12), "");
-    EXPECT_EQ(bn.N.data().item<int64_t>(), 0);
-  }
-}
-
 // The function moves the arrays that it is given.
 TEST_P(BatchNormalization, FunctionMovesRunningStatistics) {
   const Case c = cases()[2];
@@ -273,65 +197,6 @@ TEST_P(BatchNormalization, FunctionMovesRunningStatistics) {
   EXPECT_EQ(testing::difference(mean, batch_mean(c, x) * 0.5 + 0.5, 1e-12), "");
   const double m = values_a_channel(c);
   EXPECT_EQ(testing::difference(var, batch_var(c, x) * (0.5 * m / (m - 1)) + 0.5, 1e-12), "");
-}
-
-TEST_P(BatchNormalization, FinetuneGivesThePopulationStatistics) {
-  const Case c = cases()[2];
-  const F::BatchNormalization bn = layer(c);
-  const double m = values_a_channel(c);
-  bn(batch(c, 7));  // forgotten by the first finetune
-  for (int round = 0; round < 2; ++round) {
-    bn.start_finetuning();
-    Array mean = zeros(c.channels, device()), var = mean.copy();
-    for (uint64_t step = 0; step < 4; ++step) {
-      const Array x = batch(c, step + 10 * uint64_t(round));
-      EXPECT_EQ(testing::difference(bn.finetune(x).data(),
-                                    normalized(c, x, batch_mean(c, x), batch_var(c, x), 2e-5),
-                                    1e-12, 1e-12),
-                "");
-      mean += batch_mean(c, x) / 4.0;
-      var += batch_var(c, x) * (m / (m - 1) / 4.0);
-    }
-    EXPECT_EQ(bn.N.data().item<int64_t>(), 4);
-    EXPECT_EQ(testing::difference(bn.avg_mean.data(), mean, 1e-12, 1e-12), "");
-    EXPECT_EQ(testing::difference(bn.avg_var.data(), var, 1e-12, 1e-12), "");
-  }
-}
-
-TEST_P(BatchNormalization, TestStateUsesTheAverages) {
-  const Case c = cases()[2];
-  F::BatchNormalization bn = layer(c, {.eps = 1e-3});
-  bn.avg_mean.copy_from(beta(c));
-  bn.avg_var.copy_from(variance(c));
-  const Array x = batch(c), by_averages = normalized(c, x, beta(c), variance(c), 1e-3),
-              by_batch = normalized(c, x, batch_mean(c, x), batch_var(c, x), 1e-3);
-  const auto is = [&](const Variable& y, const Array& expected) {
-    return testing::difference(y.data(), expected, 1e-12, 1e-12);
-  };
-  EXPECT_EQ(is(bn(x, false), by_averages), "");
-  bn.eval();
-  EXPECT_EQ(is(bn(x), by_averages), "");
-  EXPECT_EQ(testing::difference(bn.avg_mean.data(), beta(c)), "") << "left alone in test state";
-  EXPECT_EQ(is(bn(x, true), by_batch), "") << "the call overrides the state";
-  EXPECT_NE(testing::difference(bn.avg_mean.data(), beta(c)), "");
-  bn.train();
-  {
-    const TestScope scope(bn);
-    const Array before = bn.avg_mean.data().copy();
-    bn(x);
-    EXPECT_EQ(testing::difference(bn.avg_mean.data(), before), "");
-  }
-  EXPECT_EQ(is(bn(x), by_batch), "");
-}
-
-// What backward needs of the averages must not have moved since.
-TEST_P(BatchNormalization, RefusesAveragesThatMovedBeforeBackward) {
-  const Case c = cases()[2];
-  const F::BatchNormalization bn = layer(c);
-  const Variable y = bn(Variable(batch(c)), false);
-  bn(batch(c, 2), true);
-  y.set_grad(batch(c, 4));
-  EXPECT_THROW(y.backward(), GradientError);
 }
 
 // Also where the backward pass has kept what it needs of y.
@@ -364,56 +229,6 @@ TEST_P(BatchNormalization, WithoutGammaAndBeta) {
   expect_gradients(f(shifted), x, "beta");
 }
 
-TEST_P(BatchNormalization, LayerHasTheStartValuesThatItPromises) {
-  DeviceScope scope(device());
-  const F::BatchNormalization bn(5);
-  EXPECT_EQ(bn.eps(), 2e-5);
-  EXPECT_EQ(bn.decay(), 0.9);
-  EXPECT_EQ(bn.gamma.dtype(), Dtype::kFloat32);
-  EXPECT_EQ(testing::difference(bn.gamma.data(), ones({5}, {Dtype::kFloat32, device()})), "");
-  for (const Array& a : {bn.beta.data(), bn.avg_mean.data(), bn.avg_var.data()})
-    EXPECT_EQ(testing::difference(a, zeros({5}, {Dtype::kFloat32, device()})), "");
-  EXPECT_EQ(bn.persistent_names(), (std::vector<std::string>{"avg_mean", "avg_var", "N"}));
-  EXPECT_EQ(bn.avg_mean.over_ranks(), OverRanks::kMean);
-  const F::BatchNormalization half(5, {.dtype = Dtype::kFloat16});
-  EXPECT_EQ(half.gamma.dtype(), Dtype::kFloat16);
-  EXPECT_EQ(half.avg_mean.dtype(), Dtype::kFloat32);
-  const F::BatchNormalization shaped(Shape{3, 4});
-  EXPECT_EQ(shaped.gamma.shape(), (Shape{3, 4}));
-}
-
-struct Net : FunctionSet {
-  F::Linear l1{3, 4};
-  F::BatchNormalization bn{4};
-  CATENA_FUNCTIONS(l1, bn)
-  Variable operator()(const Variable& x) { return bn.relu(l1(x)); }
-};
-
-TEST_P(BatchNormalization, AveragesGoWhereTheModelGoes) {
-  DeviceScope scope(device());
-  const TempFolder folder;
-  const NoBackprop no_graph;
-  const Array x = draw({6, 3}, -1, 1, 1, Dtype::kFloat32);
-  Net net;
-  for (int step = 0; step < 3; ++step) net(Variable::constant(x));
-  net.eval();
-  const Array expected = net(Variable::constant(x)).data();
-  Net copied = net;
-  copied.bn(copied.l1(x), true);  // its own averages
-  EXPECT_EQ(testing::difference(net(Variable::constant(x)).data(), expected), "");
-  serializers::save(folder / "net.npz", net);
-  Net loaded;
-  serializers::load(folder / "net.npz", loaded);
-  loaded.eval();
-  EXPECT_EQ(testing::difference(loaded(Variable::constant(x)).data(), expected), "");
-  Net moved = std::move(net);
-  moved.to(cpu(1));
-  EXPECT_EQ(moved.bn.avg_var.device(), cpu(1));
-  const Array there = moved(Variable::constant(x.to(cpu(1)))).data();
-  EXPECT_EQ(testing::difference(there, expected, 1e-6, 1e-5), "");
-  EXPECT_THROW(net.bn(x), ValueError) << "moved from";
-}
-
 TEST_P(BatchNormalization, WithoutElements) {
   const Array x = zeros({0, 3, 2, 2}, {Dtype::kFloat64, device()});
   const Case c = cases()[2];
@@ -440,6 +255,11 @@ TEST_P(BatchNormalization, WithoutElements) {
   EXPECT_EQ(bn.N.data().item<int64_t>(), 0) << "a refused batch does not count";
   EXPECT_EQ(bn(draw({1, 3}), false).shape(), (Shape{1, 3}));
 }
+
+struct Net : FunctionSet {
+  F::BatchNormalization bn{4};
+  CATENA_FUNCTIONS(bn)
+};
 
 // Other errors are in the function's record.
 TEST_P(BatchNormalization, NamesWhatDoesNotFit) {
@@ -487,30 +307,6 @@ TEST_P(BatchNormalization, NamesWhatDoesNotFit) {
   EXPECT_THROW(F::BatchNormalization(3, {.decay = -0.5}), ValueError);
   EXPECT_THROW(F::BatchNormalization(3, {.dtype = Dtype::kInt32}), DtypeError);
   EXPECT_THROW(F::BatchNormalization(3, {.initial_gamma = draw({4})}), ShapeError);
-}
-
-// Replays move the averages, and count the batches of a finetuning, on the device.
-TEST_P(BatchNormalization, IsCaptured) {
-  CATENA_NEEDS_GPU();
-  if (!device().is_cuda()) GTEST_SKIP() << "graphs need a GPU";
-  const Case c = cases()[2];
-  const F::BatchNormalization bn = layer(c), eager = layer(c);
-  const Array x = batch(c);
-  const auto step = [&](const F::BatchNormalization& l) {
-    l(x);
-    l.finetune(x);
-  };
-  step(bn);
-  step(eager);
-  cuda::Graph graph = cuda::Graph::capture(device(), [&] { step(bn); });
-  for (uint64_t replay = 1; replay < 4; ++replay) {
-    x.assign(batch(c, replay));
-    graph.launch();
-    step(eager);
-  }
-  EXPECT_EQ(bn.N.data().item<int64_t>(), 4);
-  EXPECT_EQ(testing::difference(bn.avg_mean.data(), eager.avg_mean.data()), "");
-  EXPECT_EQ(testing::difference(bn.avg_var.data(), eager.avg_var.data()), "");
 }
 
 // A replay computes results and gradients anew, with relu and residual fused.
