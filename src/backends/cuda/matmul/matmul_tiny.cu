@@ -13,7 +13,7 @@ constexpr int kTile = 16, kDepth = 128, kGroups = 4, kThreads = 256;
 constexpr int kLoads =
     kTile * kDepth / kThreads;  // elements of an operand a thread loads at a time
 // Larger problems keep the library's kernels busy enough to be faster.
-constexpr int64_t kMostDepth = 512, kMostWorkPerProcessor = 4;
+constexpr int64_t kMostDepth = 512, kMostWorkPerProcessor = 4, kMostWorkBesideTf32 = 2;
 
 __device__ inline float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
 __device__ inline double multiply_add(double a, double b, double c) { return fma(a, b, c); }
@@ -114,9 +114,10 @@ __global__ void __launch_bounds__(kThreads) tiny_kernel(Product p) {
 
 }  // namespace
 
-bool fits_tiny_matmul(const Product& p, const Launch& launch) {
+bool fits_tiny_matmul(const Product& p, bool library_has_tf32, const Launch& launch) {
   if (p.k > kMostDepth || p.batch > 65535) return false;
-  const int64_t most = kMostWorkPerProcessor * launch.multiprocessors;
+  const int64_t most =
+      (library_has_tf32 ? kMostWorkBesideTf32 : kMostWorkPerProcessor) * launch.multiprocessors;
   const int64_t rows = (p.m + kTile - 1) / kTile, columns = (p.n + kTile - 1) / kTile;
   if (rows > most || columns > most) return false;
   return rows * columns * p.batch * ((p.k + kDepth - 1) / kDepth) <= most;
