@@ -30,7 +30,10 @@ bool can_wait(int device) {
   char answer = answers[device].load(std::memory_order_relaxed);
   if (answer == kUnknown) {
     cudaFuncAttributes of_kernel{};
-    if (cudaFuncGetAttributes(&of_kernel, kKernel) != cudaSuccess) return false;
+    if (cudaFuncGetAttributes(&of_kernel, kKernel) != cudaSuccess) {
+      cudaGetLastError();  // the launch will say what is wrong
+      return false;
+    }
     answer = of_kernel.ptxVersion >= 90 ? kYes : kNo;
     answers[device].store(answer, std::memory_order_relaxed);
   }
