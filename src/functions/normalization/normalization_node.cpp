@@ -113,7 +113,7 @@ class BatchNormalizationNode final : public FunctionNode {
         x.device(),
         {plan_.channel_layout, &x, &g, pointer(y), pointer(gamma), &s.mean, &s.inverse_deviation,
          fixed(), pointer(gx), pointer(g_residual), g_gamma.pointer(), g_beta.pointer(),
-         g_gamma.accumulate, g_beta.accumulate, &relu_mask_});
+         g_gamma.accumulate, g_beta.accumulate, &relu_mask_, relu_of_x(plan_, at_), pointer(beta)});
     if (context.needs(0)) context.set_grad(0, Variable::constant(gx));
     if (wants(context, at_.residual))
       context.set_grad(at_.residual, Variable::constant(masked ? g_residual : g));

@@ -1,7 +1,10 @@
 // The functions batch_normalization and fixed_batch_normalization, and the layer's calls of them.
 #include "catena/functions/normalization/batch_normalization.h"
 
+#include <set>
+
 #include "catena/core/graph.h"
+#include "catena/kernels/normalization.h"
 #include "catena/testing_markers.h"
 #include "functions/normalization/batch_normalization_cases.h"
 
@@ -168,6 +171,54 @@ TEST_P(BatchNormalization, GradientsAddUp) {
   backward();
   EXPECT_EQ(testing::difference(bn.gamma.grad(), g * 2, 1e-12, 1e-12), "");
   EXPECT_EQ(testing::difference(bn.beta.grad(), b * 2, 1e-12, 1e-12), "");
+}
+
+// What the last backward kernel was told of the relu, by a provider that is asked first and
+// declines.
+struct Told {
+  bool relu = false, follows_from_x = false, beta = false;
+  bool operator==(const Told&) const = default;
+};
+Told g_told;
+bool listen(const BatchNormalizationGradCall& call) {
+  g_told = {call.y != nullptr, call.y_follows_from_x, call.beta != nullptr};
+  return false;
+}
+
+// Kernels may find out where y is positive from x where nothing else went into y.
+TEST_P(BatchNormalization, TellsKernelsWhetherYFollowsFromX) {
+  auto& slot = kernels::batch_normalization_grad;
+  const DeviceType type = device().type();
+  static std::set<DeviceType> listening;
+  if (listening.insert(type).second) {
+    slot.providers(type);  // loads them, so that this one comes before all
+    slot.provide(type, "listening", &listen, 1000);
+  }
+  const Case c = cases()[2];
+  const Variable x(batch(c)), g(gamma(c)), b(beta(c));
+  const auto told = [](const Variable& y) {
+    y.set_grad(y.data());
+    y.backward();
+    return std::exchange(g_told, {});
+  };
+  EXPECT_EQ(told(F::batch_normalization(x, g, b)), (Told{false, false, false}));
+  EXPECT_EQ(told(F::batch_normalization(x, g, b, {.relu = true})), (Told{true, true, true}));
+  EXPECT_EQ(told(F::batch_normalization(x, g, b, {.relu = true, .residual = x})),
+            (Told{true, false, false}));
+  EXPECT_EQ(told(F::fixed_batch_normalization(x, g, b, b, variance(c), {.relu = true})),
+            (Told{true, false, false}));
+  const F::BatchNormalization plain = layer(c, {.use_gamma = false, .use_beta = false});
+  EXPECT_EQ(told(plain.relu(x)), (Told{true, true, false}));
+}
+
+// A beta written before backward would let other elements through.
+TEST_P(BatchNormalization, RefusesABetaWrittenBeforeBackward) {
+  const Case c = cases()[2];
+  const Variable x(batch(c)), g(gamma(c)), b(beta(c));
+  const Variable y = F::batch_normalization(x, g, b, {.relu = true});
+  b.data().fill(0);
+  y.set_grad(y.data());
+  EXPECT_THROW(y.backward(), GradientError);
 }
 
 // Both gradients of it come from one kernel.
