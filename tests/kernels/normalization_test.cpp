@@ -145,13 +145,14 @@ void check(const Pass& pass, const std::string& provider, Device device, const N
   EXPECT_TRUE(outcome.taken || !must_take) << provider << ": " << c.text();
 }
 
+constexpr Dtype kFloats[] = {Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16, Dtype::kBFloat16};
+
 TEST(Normalization, AgreesWithItsDefinition) {
   for_each_provider([](const Pass& pass, const std::string& provider, Device device) {
     std::mt19937 random(1);
     for (uint32_t i = 0; i < 40; ++i) {
       NormalizationCase c = testing::random_normalization(random);
-      for (const Dtype dtype :
-           {Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16, Dtype::kBFloat16}) {
+      for (const Dtype dtype : kFloats) {
         c.dtype = dtype;
         check(pass, provider, device, c, i);
         if (::testing::Test::HasFailure()) return;
@@ -204,8 +205,6 @@ std::vector<ChannelLayout> layouts_of_masks() {
           {70, 4, 1},   {70, 7, 1},   {20, 16, 49}, {20, 4, 7},  {4, 16, 49},
           {300, 40, 1}, {64, 128, 9}, {30, 512, 1}};
 }
-
-constexpr Dtype kFloats[] = {Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16, Dtype::kBFloat16};
 
 // A mask that a forward call left says where its y was positive, whatever y holds afterwards:
 // backward calls with the mask equal, bit by bit, those with y, wherever the arrays of both begin.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "catena/functions/normalization/batch_normalization.h"
+#include "functions/axes.h"
 #include "functions/functions_test_util.h"
 
 namespace catena::testing::normalization {
@@ -40,11 +41,10 @@ inline double values_a_channel(const Case& c) {
 
 // The same elements with the channels last in memory.
 inline Array with_channels_last(const Case& c, const Array& x) {
-  Axes order{0}, inverse(size_t(x.ndim()), int64_t{0});
+  Axes order{0};
   for (int i = 1 + c.channels.ndim(); i < x.ndim(); ++i) order.push_back(i);
   for (int i = 1; i <= c.channels.ndim(); ++i) order.push_back(i);
-  for (size_t i = 0; i < order.size(); ++i) inverse[size_t(order[i])] = int64_t(i);
-  return x.transpose(order).copy().transpose(inverse);
+  return x.transpose(order).copy().transpose(functions::inverse_order(order));
 }
 
 class NormalizationOnDevice : public OnDevice {

@@ -88,7 +88,8 @@ void fixed_batch_normalization(const FixedBatchNormalizationCall& call) {
   NormalizationArgs args = arguments(call);
   args.variance = call.variance->raw_data();
   const Launch launch = launch_for(*call.x);
-  args.mask = mask_for(call, walk_for(type, call.layout, args.aligned, launch));
+  if (call.mask != nullptr)
+    args.mask = mask_for(call, walk_for(type, call.layout, args.aligned, launch));
   launch_normalization_apply(type, args, launch);
   check_launch("fixed_batch_normalization");
 }

@@ -1,5 +1,7 @@
 // Batch normalization, backward: the sums of each channel, which read x and the gradient once, and
 // the gradient of x, which reads them again and writes gx.
+#include <type_traits>
+
 #include "backends/cuda/normalization/normalization.h"
 #include "backends/cuda/normalization/partials.cuh"
 #include "backends/cuda/normalization/relu_mask.cuh"
@@ -176,30 +178,31 @@ void launch_gradient(Float type, const NormalizationGradArgs& args, const Launch
   })
 }
 
+// Calls f with the way through the relu as a constant.
+template <class F>
+void with_constant(Relu relu, F f) {
+  switch (relu) {
+    case Relu::kNone:
+      return f(std::integral_constant<Relu, Relu::kNone>());
+    case Relu::kMask:
+      return f(std::integral_constant<Relu, Relu::kMask>());
+    case Relu::kFromX:
+      return f(std::integral_constant<Relu, Relu::kFromX>());
+  }
+}
+
 }  // namespace
 
 void launch_normalization_sums(Float type, const NormalizationGradArgs& args,
                                const Launch& launch) {
-  switch (args.relu) {
-    case Relu::kNone:
-      return launch_sums<Relu::kNone>(type, args, launch);
-    case Relu::kMask:
-      return launch_sums<Relu::kMask>(type, args, launch);
-    case Relu::kFromX:
-      return launch_sums<Relu::kFromX>(type, args, launch);
-  }
+  with_constant(args.relu,
+                [&](auto relu) { launch_sums<decltype(relu)::value>(type, args, launch); });
 }
 
 void launch_normalization_gradient(Float type, const NormalizationGradArgs& args,
                                    const Launch& launch) {
-  switch (args.relu) {
-    case Relu::kNone:
-      return launch_gradient<Relu::kNone>(type, args, launch);
-    case Relu::kMask:
-      return launch_gradient<Relu::kMask>(type, args, launch);
-    case Relu::kFromX:
-      return launch_gradient<Relu::kFromX>(type, args, launch);
-  }
+  with_constant(args.relu,
+                [&](auto relu) { launch_gradient<decltype(relu)::value>(type, args, launch); });
 }
 
 }  // namespace catena::gpu
