@@ -223,7 +223,8 @@ TEST(Normalization, MasksSayWhereYWasPositive) {
           Array mask;
           const auto expect_the_mask = [&] {
             const std::vector<double> by_y = gradients(c, d, gy, Array());
-            if (device.is_cuda()) d.y.array.fill(-1);  // the mask alone is read
+            // The mask alone is read, unless only one of the passes has aligned arrays.
+            if (device.is_cuda() && (places == 0 || places == 3)) d.y.array.fill(-1);
             EXPECT_EQ(mask.defined(), device.is_cuda()) << "on " << device;
             EXPECT_EQ(gradients(c, d, gy, mask), by_y) << c.text() << ", places " << places;
           };

@@ -365,14 +365,13 @@ TEST_P(BatchNormalization, IsCapturedWithBackward) {
   CATENA_NEEDS_GPU();
   if (!device().is_cuda()) GTEST_SKIP() << "graphs need a GPU";
   const Case c = cases()[2];
-  const Variable x(batch(c)), residual(batch(c, 1)), gamma(full(c.channels, 1.5)),
-      beta(full(c.channels, 0.25));
+  const Variable x(batch(c)), residual(batch(c, 1)), g(gamma(c)), b(beta(c));
   const Array gy = batch(c, 2);
   const auto step = [&] {
-    const Variable y = F::batch_normalization(x, gamma, beta, {.relu = true, .residual = residual});
+    const Variable y = F::batch_normalization(x, g, b, {.relu = true, .residual = residual});
     y.set_grad(gy);
     y.backward();
-    return std::vector<Array>{y.data(), x.grad(), residual.grad(), gamma.grad(), beta.grad()};
+    return std::vector<Array>{y.data(), x.grad(), residual.grad(), g.grad(), b.grad()};
   };
   step();
   std::vector<Array> replayed;

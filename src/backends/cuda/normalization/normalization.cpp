@@ -117,13 +117,11 @@ NormalizationGradArgs arguments(const BatchNormalizationGradCall& call) {
   return args;
 }
 
-// Whether the mask has the form that mask_for() gives it. Another provider may have made it.
-bool is_own(const Array& mask, const Array& x, int64_t size) {
-  if (mask.dtype() != Dtype::kUInt8 || mask.device() != x.device() || mask.size() == 0)
-    return false;
-  const int64_t elements = size / mask.size();
-  return elements * mask.size() == size &&
-         (elements == 1 || elements == 2 || elements == 4 || elements == 8);
+// Whether mask_for() may have made the mask for such a walk. Another provider may have made it, or
+// the forward pass have walked otherwise because its arrays were not aligned.
+bool fits(const Array& mask, const Array& x, int64_t size, const NormalizationWalk& walk) {
+  return mask.defined() && mask.dtype() == Dtype::kUInt8 && mask.device() == x.device() &&
+         mask.size() * walk.mask_elements == size;
 }
 
 // With given statistics the inverse deviation may be rounded otherwise than in the forward call.
@@ -136,7 +134,7 @@ Relu way_through(const BatchNormalizationGradCall& call) {
 Array backward_mask(Float type, const BatchNormalizationGradCall& call,
                     const NormalizationWalk& walk, const Launch& launch) {
   const int64_t size = size_of(call.layout);
-  if (call.mask && call.mask->defined() && is_own(*call.mask, *call.x, size)) return *call.mask;
+  if (call.mask && fits(*call.mask, *call.x, size, walk)) return *call.mask;
   const Array made = mask_memory(*call.x, size / walk.mask_elements);
   launch_normalization_mask(type, call.y->raw_data(), size, mask_in(made, size), launch);
   return made;

@@ -9,9 +9,6 @@ namespace catena::gpu {
 namespace {
 
 constexpr int kStatisticsPacks = 16, kApplyPacks = 8;  // the least that a thread takes
-// The most waves of blocks. With a second wave of statistics, its last blocks would use the memory
-// alone.
-constexpr int kStatisticsWaves = 1, kApplyWaves = 4;
 
 // Mean (a) and sum of squared deviations (b) of n numbers, merged by the formula of Chan et al.
 template <class C>
@@ -46,6 +43,7 @@ struct ShiftedSums {
 template <class T, int N, int kChannels>
 struct StatisticsBody {
   using C = Compute<T>;
+  static constexpr Order kOrder = Order::kForward;
   static constexpr int kAhead = packs_ahead(sizeof(Pack<T, N>), 1);
   const void* x;
   int packs = 0;  // visited
@@ -107,6 +105,7 @@ __global__ void __launch_bounds__(kWalkThreads)
 template <class T, int N, int kChannels>
 struct ApplyBody {
   using C = Compute<T>;
+  static constexpr Order kOrder = Order::kBackward;
   static constexpr int kAhead = packs_ahead(sizeof(Pack<T, N>), 2);
   const void *x, *residual;
   void* y;
@@ -115,7 +114,7 @@ struct ApplyBody {
   C mean[kChannels], scale[kChannels], shift[kChannels];
 
   __device__ ApplyBody(const NormalizationArgs& args, int64_t first, int64_t inner, bool active)
-      : x(args.x), residual(args.residual), y(args.y), mask(args.mask), relu(args.relu) {
+      : x(args.x), residual(args.residual), y(args.y), mask{args.mask.bytes}, relu(args.relu) {
     if (!active) return;
     each_channel<kChannels>(first, inner, [&](int k, int64_t c) {
       mean[k] = number_at(args.mean, c, C(0));
@@ -171,7 +170,7 @@ NormalizationWalk normalization_walk(Float type, int64_t outer, int64_t channels
                                      bool aligned, const Launch& launch) {
   CATENA_FLOAT_SWITCH(type, {
     const Walk walk = Walk(outer, channels, inner, aligned, kPack<T>, kColumnPack<T>)
-                          .divide(outer, inner, kStatisticsPacks, kStatisticsWaves, launch);
+                          .divide(outer, inner, kStatisticsPacks, launch);
     const int64_t rows = walk.columns ? channels * inner : channels;
     return {walk.parts, 2 * rows * walk.parts, walk.pack};
   })
@@ -187,8 +186,7 @@ void launch_normalization_statistics(Float type, const NormalizationArgs& args,
 void launch_normalization_apply(Float type, const NormalizationArgs& args, const Launch& launch) {
   const bool own_statistics = args.inverse_deviation != nullptr;
   CATENA_FLOAT_SWITCH(type, {
-    const Walk walk =
-        walk_of<T>(args).divide(args.outer, args.inner, kApplyPacks, kApplyWaves, launch);
+    const Walk walk = walk_of<T>(args).divide(args.outer, args.inner, kApplyPacks, launch);
     run_walk<T, ApplyBody>(walk, args, launch, own_statistics ? Begin::kEarly : Begin::kInTurn);
   })
 }

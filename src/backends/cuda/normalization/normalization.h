@@ -5,7 +5,8 @@
 
 namespace catena::gpu {
 
-// Where y is positive, in the order of memory: bit i of a byte is its element i.
+// Where y is positive, in the order of memory: bit i of a byte is its element i. A byte has as many
+// as normalization_walk() says of the pass that writes or reads the mask.
 struct NormalizationMask {
   uint8_t* bytes = nullptr;  // null: not wanted
   int elements = 1;          // of a byte: 1, 2, 4 or 8

@@ -10,7 +10,6 @@ namespace catena::gpu {
 namespace {
 
 constexpr int kGradientPacks = 8;  // the least that a thread takes
-constexpr int kGradientWaves = 4;  // the most waves of blocks
 
 // Sums of g (a) and of g * (x - mean) (b).
 template <class C>
@@ -36,6 +35,7 @@ struct LoadedPacks {
 template <class T, int N, int kChannels, Relu kRelu>
 struct SumsBody {
   using C = Compute<T>;
+  static constexpr Order kOrder = Order::kForward;
   static constexpr int kAhead = packs_ahead(sizeof(Pack<T, N>), 2);
   const void *x, *gy;
   ReluGate<T, N, kChannels, kRelu> relu;
@@ -102,6 +102,7 @@ __global__ void __launch_bounds__(kWalkThreads)
 template <class T, int N, int kChannels, Relu kRelu>
 struct GradientBody {
   using C = Compute<T>;
+  static constexpr Order kOrder = Order::kBackward;
   // Of 16-bit packs fewer than packs_ahead() says: the constants leave no registers for more.
   static constexpr int kAhead = N == 1 ? packs_ahead(sizeof(T), 2) : 2;
   const void *x, *gy;
@@ -171,8 +172,7 @@ template <Relu kRelu>
 void launch_gradient(Float type, const NormalizationGradArgs& args, const Launch& launch) {
   const bool after_sums = args.sums != nullptr;
   CATENA_FLOAT_SWITCH(type, {
-    const Walk walk =
-        walk_of<T>(args).divide(args.outer, args.inner, kGradientPacks, kGradientWaves, launch);
+    const Walk walk = walk_of<T>(args).divide(args.outer, args.inner, kGradientPacks, launch);
     run_walk<T, Bodies<kRelu>::template Gradient>(walk, args, launch,
                                                   after_sums ? Begin::kEarly : Begin::kInTurn);
   })

@@ -93,19 +93,19 @@ constexpr int kFinishThreads = 128;  // at least, for one or several channels
 
 // How partial results add up to those of the channels.
 struct Finish {
-  int64_t units;  // of a row, in `parts` parts
-  int unit;       // elements
-  int rows;       // of a channel
-  int parts;
+  Deal deal;    // of a row's units
+  int unit;     // elements
+  int rows;     // of a channel
   int threads;  // of a channel: as many as there is work for
 
   template <class Args>
   Finish(const Walk& walk, const Args& args)
-      : units(walk.columns ? args.outer : args.outer * args.inner / walk.pack),
+      : deal{walk.columns ? args.outer : args.outer * args.inner / walk.pack, args.splits,
+             walk.chunk()},
         unit(walk.columns ? 1 : walk.pack),
         rows(walk.columns ? int(args.inner) : 1),
-        parts(args.splits),
-        threads(32 * power_of_two_from((int64_t(rows) * parts + 63) / 64, kWalkThreads / 32)) {}
+        threads(32 * power_of_two_from((int64_t(rows) * deal.parts + 63) / 64, kWalkThreads / 32)) {
+  }
   int block() const { return threads > kFinishThreads ? threads : kFinishThreads; }
   unsigned blocks(int64_t channels) const {
     const int64_t of_block = block() / threads;
@@ -127,14 +127,13 @@ __device__ OfChannel<Value> merge_partials(const Args& args, const Finish& f) {
   const int group = int(threadIdx.x) / f.threads, lane = int(threadIdx.x) % f.threads;
   const int64_t channel = int64_t(blockIdx.x) * (int(blockDim.x) / f.threads) + group;
   const bool active = channel < args.channels;
-  const int count = f.rows * f.parts;
+  const int count = f.rows * f.deal.parts;
   const C* from = static_cast<const C*>(args.partials) + channel * count;
-  const Parts split(f.units, f.parts);
   Value v{};
 #pragma unroll 4  // so that loads do not wait for one another
   for (int i = active ? lane : count; i < count; i += f.threads) {
-    const int part = f.rows == 1 ? i : i % f.parts;
-    v.merge({C(split.size(part) * f.unit), from[i], from[i + args.channels * count]});
+    const int part = f.rows == 1 ? i : i % f.deal.parts;
+    v.merge({C(f.deal.size(part) * f.unit), from[i], from[i + args.channels * count]});
   }
   v = group_merge(v, f.threads);
   return {channel, active && lane == 0, v};

@@ -17,16 +17,24 @@ __device__ inline double fused(double a, double b, double c) { return __fma_rn(a
 __device__ inline float root(float v) { return sqrtf(v); }
 __device__ inline double root(double v) { return sqrt(v); }
 
-// A channel's work in parts whose sizes differ by one unit at most.
-struct Parts {
-  int64_t least, larger;  // units of a part; how many parts have one more
+// A channel's units of work, dealt out to `parts` parts in turn, `chunk` units at a time. All
+// blocks then read the same stretch of the batch at a time, and its end is what the cache holds
+// when they are done.
+struct Deal {
+  int64_t units;
+  int parts, chunk;
 
-  __device__ Parts(int64_t units, int parts) : least(units / parts), larger(units % parts) {}
-  __device__ int64_t begin(int64_t part) const {  // also of the part after the last
-    return part * least + (part < larger ? part : larger);
+  __device__ int64_t size(int part) const {
+    const int64_t round = int64_t(parts) * chunk, full = units / round;
+    const int64_t rest = units % round - int64_t(part) * chunk;
+    return full * chunk + (rest < 0 ? 0 : rest < chunk ? rest : chunk);
   }
-  __device__ int64_t size(int64_t part) const { return least + (part < larger); }
 };
+
+// Which end of the batch a walk begins at. The second kernel of a pass goes backward: it begins
+// with what the first one has left in the cache, and leaves the beginning of its results there for
+// the kernel that reads them next.
+enum class Order { kForward, kBackward };
 
 // The two walks. A body keeps constants for kChannels elements of a pack; it has one where the
 // whole pack is of one channel. visit(at) is called for packs at[0], at[1], ... of N elements, of
@@ -39,36 +47,46 @@ struct Parts {
 template <int N, class Body, class Args>
 __global__ void __launch_bounds__(kWalkThreads, kResidentBlocks) walk_rows(Args args, int parts) {
   wait_for_previous_kernel();
+  constexpr bool kBackward = Body::kOrder == Order::kBackward;
   const int64_t channel = blockIdx.x % args.channels, part = blockIdx.x / args.channels;
-  const int64_t row_packs = args.inner / N;
-  const Parts split(args.outer * row_packs, parts);
-  const int64_t end = split.begin(part + 1);
+  const int64_t row_packs = args.inner / N, packs = args.outer * row_packs;
   Body body(args, channel, 1, true);
-  int64_t i = split.begin(part) + threadIdx.x;
-  // The pack at `i` of the channel is the pack at `at` of the batch.
-  const int64_t row_step = kWalkThreads / row_packs, column_step = kWalkThreads % row_packs;
+  const int64_t stride = int64_t(parts) * kWalkThreads;
+  int64_t i = part * kWalkThreads + threadIdx.x;
+  // The pack at `first` of the channel is the pack at `at` of the batch.
+  const int64_t first = kBackward ? packs - 1 - i : i;
+  const int64_t row_step = stride / row_packs, column_step = stride % row_packs;
   const int64_t step = row_step * args.channels * row_packs + column_step;
   const int64_t to_next_row = (args.channels - 1) * row_packs;
-  int64_t column = i % row_packs;
-  int64_t at = (i / row_packs * args.channels + channel) * row_packs + column;
+  int64_t column = first % row_packs;
+  int64_t at = (first / row_packs * args.channels + channel) * row_packs + column;
   const auto next = [&] {
     const int64_t here = at;
-    i += kWalkThreads;
-    at += step;
-    column += column_step;
-    if (column >= row_packs) {
-      column -= row_packs;
-      at += to_next_row;
+    i += stride;
+    if (kBackward) {
+      at -= step;
+      column -= column_step;
+      if (column < 0) {
+        column += row_packs;
+        at -= to_next_row;
+      }
+    } else {
+      at += step;
+      column += column_step;
+      if (column >= row_packs) {
+        column -= row_packs;
+        at += to_next_row;
+      }
     }
     return here;
   };
-  while (i + (Body::kAhead - 1) * kWalkThreads < end) {
+  while (i + (Body::kAhead - 1) * stride < packs) {
     int64_t ahead[Body::kAhead];
 #pragma unroll
     for (int64_t& a : ahead) a = next();
     body.visit(ahead);
   }
-  while (i < end) {
+  while (i < packs) {
     const int64_t one[1] = {next()};
     body.visit(one);
   }
@@ -78,30 +96,33 @@ __global__ void __launch_bounds__(kWalkThreads, kResidentBlocks) walk_rows(Args 
 // Rows of channels * inner elements, where inner is 1 (channels last) or so small that the runs of
 // a channel do not fill packs (7 x 7 images with channels first): a thread takes N adjacent
 // positions of the row, and `across` threads are side by side. The block's lines of threads take
-// the rows in turn. Grid: (packs of a row / across, parts).
+// one row each at a time. Grid: (packs of a row / across, parts).
 template <int N, class Body, class Args>
 __global__ void __launch_bounds__(kWalkThreads, kResidentBlocks)
     walk_columns(Args args, int parts, int across) {
   wait_for_previous_kernel();
+  constexpr bool kBackward = Body::kOrder == Order::kBackward;
   const int64_t row_packs = args.channels * args.inner / N;
   const int64_t column = int64_t(blockIdx.x) * across + threadIdx.x % across;
   const bool active = column < row_packs;
-  const Parts split(args.outer, parts);
-  const int64_t end = active ? split.begin(blockIdx.y + 1) : 0;
+  const int64_t rows = active ? args.outer : 0;
   Body body(args, column * N, args.inner, active);
-  const int lines = kWalkThreads / across;
-  int64_t row = split.begin(blockIdx.y) + threadIdx.x / across;
-  for (; row + (Body::kAhead - 1) * lines < end; row += Body::kAhead * lines) {
+  const int lines = kWalkThreads / across, part = int(blockIdx.y);
+  const int64_t stride = int64_t(parts) * lines;
+  const int64_t begin = column + (kBackward ? (args.outer - 1) * row_packs : 0);
+  const int64_t step = kBackward ? -row_packs : row_packs;
+  int64_t row = int64_t(part) * lines + threadIdx.x / across;
+  for (; row + (Body::kAhead - 1) * stride < rows; row += Body::kAhead * stride) {
     int64_t ahead[Body::kAhead];
 #pragma unroll
-    for (int u = 0; u < Body::kAhead; ++u) ahead[u] = (row + u * lines) * row_packs + column;
+    for (int u = 0; u < Body::kAhead; ++u) ahead[u] = begin + (row + u * stride) * step;
     body.visit(ahead);
   }
-  for (; row < end; row += lines) {
-    const int64_t one[1] = {row * row_packs + column};
+  for (; row < rows; row += stride) {
+    const int64_t one[1] = {begin + row * step};
     body.visit(one);
   }
-  body.finish(args, column * N, int(blockIdx.y), parts, across, active);
+  body.finish(args, column * N, part, parts, across, active);
 }
 
 // How many packs of so many bytes a body loads ahead from each of `streams` arrays: for whole packs
@@ -143,22 +164,19 @@ struct Walk {
     across = columns ? power_of_two_from(row / pack, 32) : kWalkThreads;
     strips = columns ? unsigned((row / pack + across - 1) / across) : unsigned(channels);
   }
-  // In so many parts that a thread takes `packs` packs, but in no more than make `waves` waves of
-  // blocks; in one part at least. Several waves are whole ones, so that no multiprocessor is idle
-  // in the last.
-  Walk& divide(int64_t outer, int64_t inner, int packs, int waves, const Launch& launch) {
+  // In so many parts that a thread takes `packs` packs, but in no more than run at a time, and in
+  // one at least. Blocks of a second wave would go over the batch once more, and its last ones
+  // would use the memory alone.
+  Walk& divide(int64_t outer, int64_t inner, int packs, const Launch& launch) {
     const int64_t units = columns ? outer : outer * inner / pack;
-    const int64_t of_block = int64_t(kWalkThreads / (columns ? across : 1)) * packs;
+    const int64_t of_block = int64_t(chunk()) * packs;
     const int64_t wanted = (units + of_block - 1) / of_block;
-    const int64_t wave = int64_t(launch.multiprocessors) * kResidentBlocks;  // blocks
-    const int64_t wanted_waves = (wanted * strips + wave / 2) / wave;
-    const int64_t most = (wanted_waves < 1       ? 1
-                          : wanted_waves < waves ? wanted_waves
-                                                 : waves) *
-                         wave / strips;
+    const int64_t most = int64_t(launch.multiprocessors) * kResidentBlocks / strips;
     parts = int(most < 1 ? 1 : wanted < most ? wanted : most);
     return *this;
   }
+  // Units that a block takes at a time: packs, of columns rows.
+  int chunk() const { return columns ? kWalkThreads / across : kWalkThreads; }
 };
 
 template <class T, class Args>
