@@ -9,6 +9,7 @@ namespace jit {
 
 // Integers are computed in int64 and floats in double, as on the CPU.
 CATENA_KERNEL __launch_bounds__(kMapThreads) catena_arange(const __grid_constant__ ArangeArgs a) {
+  wait_for_previous_kernel();
   constexpr bool kFloating =
       IsNarrow<Output>::value || IsSame<Output, float>::value || IsSame<Output, double>::value;
   Output* output = static_cast<Output*>(a.output);

@@ -139,6 +139,7 @@ CATENA_FN Best best_of_range(const ArgReduceArgs& a, const char* p, int count, i
 
 CATENA_KERNEL __launch_bounds__(kReduceThreads)
     catena_arg_reduce(const __grid_constant__ ArgReduceArgs a) {
+  wait_for_previous_kernel();
   const int group = 1 << a.group_shift, lane = threadIdx.x & (group - 1);
   const int64_t output =
       int64_t(blockIdx.x) * (kReduceThreads >> a.group_shift) + (threadIdx.x >> a.group_shift);
@@ -267,6 +268,7 @@ CATENA_FN void arg_columns(const ArgReduceArgs& a) {
 // The innermost kept dimension is contiguous.
 CATENA_KERNEL __launch_bounds__(kReduceThreads)
     catena_arg_reduce_columns(const __grid_constant__ ArgReduceArgs a) {
+  wait_for_previous_kernel();
   if (a.vectors)
     arg_columns<kArgVector>(a);
   else
@@ -275,6 +277,7 @@ CATENA_KERNEL __launch_bounds__(kReduceThreads)
 
 CATENA_KERNEL __launch_bounds__(kReduceThreads)
     catena_arg_reduce_finish(const __grid_constant__ ArgReduceArgs a) {
+  wait_for_previous_kernel();
   const int group = 1 << a.group_shift, lane = threadIdx.x & (group - 1);
   const int64_t output =
       int64_t(blockIdx.x) * (kReduceThreads >> a.group_shift) + (threadIdx.x >> a.group_shift);

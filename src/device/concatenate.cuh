@@ -14,6 +14,7 @@ constexpr int kConcatUnroll = 4;
 // kConcatUnroll on.
 CATENA_KERNEL __launch_bounds__(kMapThreads)
     catena_concatenate(const __grid_constant__ ConcatArgs a) {
+  wait_for_previous_kernel();
   int k = 0;
   while (k + 1 < a.count && blockIdx.x >= a.first_block[k + 1]) ++k;
   const int64_t width = a.width[k], size = width * a.rows;

@@ -126,6 +126,7 @@ CATENA_FN void store_flat(const Slot<T>* slots, void* pointer, int64_t begin, bo
 
 CATENA_KERNEL __launch_bounds__(kMapThreads)
     catena_flat(const __grid_constant__ FlatArgs<CATENA_N> a) {
+  wait_for_previous_kernel();
   constexpr int kTile = kMapThreads * kVector * kUnroll;
   int64_t begin;
   const int count = flat_tile(blockIdx.x, a.size, a.head, kTile, begin);
@@ -199,6 +200,7 @@ CATENA_FN void store_row(const Slot<T>& slot, char* pointer, const RowSpan& span
 // then access adjacent memory, which gains more than loading a broadcast row less often.
 CATENA_KERNEL __launch_bounds__(kMapThreads)
     catena_rows(const __grid_constant__ RowsArgs<CATENA_N> a) {
+  wait_for_previous_kernel();
   uint32_t segment, group;
   uint32_t outer = divide(blockIdx.x, a.segments, segment);
   outer = divide(outer, a.groups, group);
@@ -261,6 +263,7 @@ CATENA_KERNEL __launch_bounds__(kMapThreads)
 
 CATENA_KERNEL __launch_bounds__(kMapThreads)
     catena_strided(const __grid_constant__ StridedArgs<CATENA_N> a) {
+  wait_for_previous_kernel();
   const int64_t stop = a.size;
 #pragma unroll 1
   for (int64_t first = int64_t(blockIdx.x) * kMapThreads * kStridedUnroll + threadIdx.x;

@@ -48,6 +48,14 @@ CATENA_FN double divide(double a, double b) {
 
 namespace jit {
 
+// The first statement of every kernel: on GPUs that have it, kernels are launched before the
+// previous one of the stream has ended (programmatic dependent launch, see launch_program()).
+CATENA_FN void wait_for_previous_kernel() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
 // ---- 16-bit floats: storage only, rounded to nearest even ---------------------------------------
 struct Half {
   unsigned short bits;

@@ -144,6 +144,7 @@ CATENA_FN Accumulator reduce_elements(const ReduceArgs& a, const char* p, int la
 // 2^group_shift threads share an output. With vectors its elements are in aligned vectors.
 CATENA_KERNEL __launch_bounds__(kReduceThreads)
     catena_reduce_rows(const __grid_constant__ ReduceArgs a) {
+  wait_for_previous_kernel();
   const int group = 1 << a.group_shift, lane = threadIdx.x & (group - 1);
   const int64_t output =
       int64_t(blockIdx.x) * (kReduceThreads >> a.group_shift) + (threadIdx.x >> a.group_shift);
@@ -169,6 +170,7 @@ CATENA_KERNEL __launch_bounds__(kReduceThreads)
 // and the others along the reduced elements; their partial results are combined in shared memory.
 CATENA_KERNEL __launch_bounds__(kReduceThreads)
     catena_reduce_columns(const __grid_constant__ ReduceArgs a) {
+  wait_for_previous_kernel();
   __shared__ Accumulator shared[kReduceThreads * kReduceVector];
   const int width = 1 << a.group_shift, lane = threadIdx.x & (width - 1),
             span = width * kReduceVector;
@@ -304,6 +306,7 @@ CATENA_FN void reduce_short(const ReduceArgs& a) {
 
 CATENA_KERNEL __launch_bounds__(kReduceThreads)
     catena_reduce_short(const __grid_constant__ ReduceArgs a) {
+  wait_for_previous_kernel();
   if (a.vectors)
     reduce_short<kReduceVector>(a);
   else
@@ -313,6 +316,7 @@ CATENA_KERNEL __launch_bounds__(kReduceThreads)
 // Combines the partial results of all splits, with 2^group_shift threads for each output.
 CATENA_KERNEL __launch_bounds__(kReduceThreads)
     catena_reduce_finish(const __grid_constant__ ReduceArgs a) {
+  wait_for_previous_kernel();
   const int group = 1 << a.group_shift, lane = threadIdx.x & (group - 1);
   const int64_t output =
       int64_t(blockIdx.x) * (kReduceThreads >> a.group_shift) + (threadIdx.x >> a.group_shift);

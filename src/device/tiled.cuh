@@ -46,6 +46,7 @@ CATENA_FN void stage_tile(T* tile, const char* p, int64_t row_stride, int64_t co
 
 CATENA_KERNEL __launch_bounds__(kTileThreads)
     catena_tiled(const __grid_constant__ TiledArgs<CATENA_N> a) {
+  wait_for_previous_kernel();
   uint32_t column_tile, row_tile;
   uint32_t outer = divide(blockIdx.x, a.column_tiles, column_tile);
   outer = divide(outer, a.row_tiles, row_tile);

@@ -1,5 +1,6 @@
 // One thread for each element that is written. Sums gather everything that contributes to the
 // element, in a fixed order, so they need no atomic additions.
+#include "backends/cuda/common/early_launch.cuh"
 #include "backends/cuda/common/float_access.cuh"
 #include "backends/cuda/convolution/patches.h"
 
@@ -18,6 +19,7 @@ __device__ Index take_off(Index& index, int64_t extent) {
 
 template <class T, class Index, bool kLast>
 __global__ void __launch_bounds__(kThreads) patches_kernel(PatchArgs a, Index count) {
+  wait_for_previous_kernel();
   const T* const from = static_cast<const T*>(a.from);
   T* const to = static_cast<T*>(a.to);
   const Index step = Index(gridDim.x) * kThreads;
@@ -48,6 +50,7 @@ __device__ inline int64_t position_of(int64_t place, int64_t stride, int64_t pos
 
 template <class T, class Index, bool kLast>
 __global__ void __launch_bounds__(kThreads) patch_sums_kernel(PatchArgs a, Index count) {
+  wait_for_previous_kernel();
   const T* const from = static_cast<const T*>(a.from);
   T* const to = static_cast<T*>(a.to);
   const Index step = Index(gridDim.x) * kThreads;
@@ -78,18 +81,18 @@ __global__ void __launch_bounds__(kThreads) patch_sums_kernel(PatchArgs a, Index
 }
 
 // Runs kernel<T, Index, kLast> with the narrower index type where it suffices.
-#define CATENA_PATCH_LAUNCH(kernel, args, count)                                                 \
-  do {                                                                                           \
-    const unsigned blocks = loop_blocks(count, kThreads, launch, 32);                            \
-    const bool small = (count) < INT32_MAX / 2;                                                  \
-    if (small && (args).channels_last)                                                           \
-      kernel<T, uint32_t, true><<<blocks, kThreads, 0, launch.stream>>>(args, uint32_t(count));  \
-    else if (small)                                                                              \
-      kernel<T, uint32_t, false><<<blocks, kThreads, 0, launch.stream>>>(args, uint32_t(count)); \
-    else if ((args).channels_last)                                                               \
-      kernel<T, uint64_t, true><<<blocks, kThreads, 0, launch.stream>>>(args, uint64_t(count));  \
-    else                                                                                         \
-      kernel<T, uint64_t, false><<<blocks, kThreads, 0, launch.stream>>>(args, uint64_t(count)); \
+#define CATENA_PATCH_LAUNCH(kernel, args, count)                                                  \
+  do {                                                                                            \
+    const unsigned blocks = loop_blocks(count, kThreads, launch, 32);                             \
+    const bool small = (count) < INT32_MAX / 2;                                                   \
+    if (small && (args).channels_last)                                                            \
+      launch_kernel<kernel<T, uint32_t, true>>(blocks, kThreads, launch, args, uint32_t(count));  \
+    else if (small)                                                                               \
+      launch_kernel<kernel<T, uint32_t, false>>(blocks, kThreads, launch, args, uint32_t(count)); \
+    else if ((args).channels_last)                                                                \
+      launch_kernel<kernel<T, uint64_t, true>>(blocks, kThreads, launch, args, uint64_t(count));  \
+    else                                                                                          \
+      launch_kernel<kernel<T, uint64_t, false>>(blocks, kThreads, launch, args, uint64_t(count)); \
   } while (false)
 
 }  // namespace

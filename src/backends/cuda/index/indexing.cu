@@ -1,4 +1,5 @@
 // Gather of slices along one axis.
+#include "backends/cuda/common/early_launch.cuh"
 #include "backends/cuda/index/indexing.h"
 #include "backends/cuda/index/positions.cuh"
 
@@ -13,6 +14,7 @@ constexpr int kTakeInFlight = 4, kColumnsInFlight = 8;
 template <class Unit, class I, class By>
 __global__ void __launch_bounds__(kThreads)
     take_kernel(TakeArgs args, By by_units, By by_count, int64_t units, int64_t total) {
+  wait_for_previous_kernel();
   using N = typename By::Place;
   const I* positions = static_cast<const I*>(args.positions.data);
   const Unit* source = static_cast<const Unit*>(args.source);
@@ -43,6 +45,7 @@ __global__ void __launch_bounds__(kThreads)
 template <class Unit, class I>
 __global__ void __launch_bounds__(kThreads)
     take_columns_kernel(TakeArgs args, int64_t units, int shift, int64_t block_rows) {
+  wait_for_previous_kernel();
   const int width = 1 << shift, height = kThreads >> shift;
   const int64_t columns = args.positions.count * units;
   const int64_t column = int64_t(blockIdx.x) * width + (threadIdx.x & (width - 1));
@@ -98,16 +101,15 @@ void launch_take_units(const TakeArgs& args, const Launch& launch) {
   const int64_t units = args.slice_bytes / int64_t(sizeof(Unit)), count = args.positions.count;
   const ColumnsPlan plan = plan_columns(count * units, args.outer, launch.multiprocessors);
   if (plan.fits) {
-    take_columns_kernel<Unit, I>
-        <<<dim3(plan.column_blocks, plan.row_blocks), kThreads, 0, launch.stream>>>(
-            args, units, plan.shift, plan.block_rows);
+    launch_kernel<take_columns_kernel<Unit, I>>(dim3(plan.column_blocks, plan.row_blocks), kThreads,
+                                                launch, args, units, plan.shift, plan.block_rows);
     return;
   }
   const int64_t total = args.outer * count * units;
   const unsigned blocks = loop_blocks(total, kThreads * kTakeInFlight, launch, 32);
   with_dividers(total, units, count, [&](auto by_units, auto by_count) {
-    take_kernel<Unit, I>
-        <<<blocks, kThreads, 0, launch.stream>>>(args, by_units, by_count, units, total);
+    launch_kernel<take_kernel<Unit, I, decltype(by_units)>>(blocks, kThreads, launch, args,
+                                                            by_units, by_count, units, total);
   });
 }
 

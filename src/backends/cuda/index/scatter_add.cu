@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "backends/cuda/common/block_reduce.cuh"
+#include "backends/cuda/common/early_launch.cuh"
 #include "backends/cuda/common/float_access.cuh"
 #include "backends/cuda/index/indexing.h"
 #include "backends/cuda/index/positions.cuh"
@@ -67,6 +68,7 @@ constexpr int kAddsInFlight = 4;
 template <class Unit, class I, class By>
 __global__ void __launch_bounds__(kThreads)
     atomic_kernel(ScatterArgs args, By by_units, By by_count, int64_t units, int64_t total) {
+  wait_for_previous_kernel();
   using N = typename By::Place;
   const I* positions = static_cast<const I*>(args.positions.data);
   const Unit* values = static_cast<const Unit*>(args.values);
@@ -98,8 +100,8 @@ void launch_atomic_units(const ScatterArgs& args, int64_t units, const Launch& l
   const int64_t count = args.positions.count, total = args.outer * count * units;
   const unsigned blocks = loop_blocks(total, kThreads * kAddsInFlight, launch, 32);
   with_dividers(total, units, count, [&](auto by_units, auto by_count) {
-    atomic_kernel<Unit, I>
-        <<<blocks, kThreads, 0, launch.stream>>>(args, by_units, by_count, units, total);
+    launch_kernel<atomic_kernel<Unit, I, decltype(by_units)>>(blocks, kThreads, launch, args,
+                                                              by_units, by_count, units, total);
   });
 }
 
@@ -160,6 +162,7 @@ unsigned chunk_blocks(int64_t inner) {
 // slices that belong to its target.
 template <class T, class I>
 __global__ void __launch_bounds__(kThreads) searching_kernel(ScatterArgs args) {
+  wait_for_previous_kernel();
   const I* positions = static_cast<const I*>(args.positions.data);
   const int lane = threadIdx.x % 32;
   const int64_t slices = args.outer * args.extent, count = args.positions.count;
@@ -202,6 +205,7 @@ __device__ Run run_from(const ScatterArgs& args, int64_t j, K own, int lane) {
 // A warp for each run of equal positions and chunk of their slices, for slices that are not short.
 template <class T, class K>
 __global__ void __launch_bounds__(kThreads) sorted_kernel(ScatterArgs args) {
+  wait_for_previous_kernel();
   const K* sorted = static_cast<const K*>(args.sorted);
   const int lane = threadIdx.x % 32;
   const int64_t count = args.positions.count;
@@ -232,6 +236,7 @@ __global__ void __launch_bounds__(kThreads) sorted_kernel(ScatterArgs args) {
 // in order.
 template <class T, class K>
 __global__ void __launch_bounds__(kThreads) sorted_short_kernel(ScatterArgs args) {
+  wait_for_previous_kernel();
   using A = Adder<T>;
   const K* sorted = static_cast<const K*>(args.sorted);
   const int lane = threadIdx.x % 32;
@@ -270,10 +275,10 @@ template <class T, class K>
 void launch_sorted(const ScatterArgs& args, const Launch& launch) {
   const unsigned blocks = warp_blocks(args.outer * args.positions.count);
   if (args.inner < kShortSlice) {
-    sorted_short_kernel<T, K><<<blocks, kThreads, 0, launch.stream>>>(args);
+    launch_kernel<sorted_short_kernel<T, K>>(blocks, kThreads, launch, args);
   } else {
     const dim3 grid(blocks, chunk_blocks(args.inner));
-    sorted_kernel<T, K><<<grid, kThreads, 0, launch.stream>>>(args);
+    launch_kernel<sorted_kernel<T, K>>(grid, kThreads, launch, args);
   }
 }
 
@@ -281,7 +286,7 @@ template <class T, class I>
 void launch_in_order(const ScatterArgs& args, const Launch& launch) {
   if (!args.sorted) {
     const dim3 grid(warp_blocks(args.outer * args.extent), chunk_blocks(args.inner));
-    searching_kernel<T, I><<<grid, kThreads, 0, launch.stream>>>(args);
+    launch_kernel<searching_kernel<T, I>>(grid, kThreads, launch, args);
   } else if (sorted_positions_are_wide(args.extent)) {
     launch_sorted<T, int64_t>(args, launch);
   } else {
@@ -319,6 +324,7 @@ void launch_positions(ScatterType type, bool ordered, const ScatterArgs& args,
 // Positions as numbers from 0, which can be sorted.
 template <class I, class K>
 __global__ void resolve_kernel(const I* positions, int64_t count, int64_t extent, K* places) {
+  wait_for_previous_kernel();
   for (int64_t i = int64_t(blockIdx.x) * kThreads + threadIdx.x; i < count;
        i += int64_t(gridDim.x) * kThreads)
     places[i] = K(resolve(positions[i], extent, false));
@@ -329,11 +335,11 @@ void resolve_to(const Positions& positions, int64_t extent, void* places, const 
   const I* data = static_cast<const I*>(positions.data);
   const unsigned blocks = loop_blocks(positions.count, kThreads, launch);
   if (sorted_positions_are_wide(extent))
-    resolve_kernel<<<blocks, kThreads, 0, launch.stream>>>(data, positions.count, extent,
-                                                           static_cast<int64_t*>(places));
+    launch_kernel<resolve_kernel<I, int64_t>>(blocks, kThreads, launch, data, positions.count,
+                                              extent, static_cast<int64_t*>(places));
   else
-    resolve_kernel<<<blocks, kThreads, 0, launch.stream>>>(data, positions.count, extent,
-                                                           static_cast<uint32_t*>(places));
+    launch_kernel<resolve_kernel<I, uint32_t>>(blocks, kThreads, launch, data, positions.count,
+                                               extent, static_cast<uint32_t*>(places));
 }
 
 }  // namespace

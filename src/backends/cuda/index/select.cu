@@ -1,4 +1,5 @@
 // Gather and scatter of elements chosen by several lists of positions.
+#include "backends/cuda/common/early_launch.cuh"
 #include "backends/cuda/index/positions.cuh"
 #include "backends/cuda/index/select.h"
 
@@ -23,6 +24,7 @@ __device__ int64_t displacement(const SelectArgs& args, const int64_t* offsets) 
 // One thread for each unit of the values. N is a type that holds the numbers of all units.
 template <bool kScatter, int kLists, class Unit, class I, class N>
 __global__ void select_kernel(const __grid_constant__ SelectArgs args) {
+  wait_for_previous_kernel();
   const N size = N(args.size), stride = N(gridDim.x) * kThreads;
   for (N i = N(blockIdx.x) * kThreads + threadIdx.x; i < size; i += stride) {
     int64_t offsets[2 + kLists] = {};
@@ -57,10 +59,11 @@ void launch_size(const SelectArgs& args, const Launch& launch) {
   const unsigned blocks = loop_blocks(args.size, kThreads, launch, kMostBlocks);
   // Leaves room for one more stride, so that the loop's counter does not wrap.
   if (args.size < (int64_t(1) << 31))
-    select_kernel<kScatter, kLists, Unit, I, uint32_t>
-        <<<blocks, kThreads, 0, launch.stream>>>(args);
+    launch_kernel<select_kernel<kScatter, kLists, Unit, I, uint32_t>>(blocks, kThreads, launch,
+                                                                      args);
   else
-    select_kernel<kScatter, kLists, Unit, I, int64_t><<<blocks, kThreads, 0, launch.stream>>>(args);
+    launch_kernel<select_kernel<kScatter, kLists, Unit, I, int64_t>>(blocks, kThreads, launch,
+                                                                     args);
 }
 
 template <bool kScatter, int kLists, class Unit>
@@ -102,6 +105,7 @@ void launch_lists(const SelectArgs& args, const Launch& launch) {
 template <class I>
 __global__ void last_positions_kernel(const I* positions, bool clip, int64_t count, int64_t extent,
                                       long long* last) {
+  wait_for_previous_kernel();
   const int64_t stride = int64_t(gridDim.x) * kThreads;
   for (int64_t i = int64_t(blockIdx.x) * kThreads + threadIdx.x; i < count; i += stride)
     atomicMax(last + resolve(positions[i], extent, clip), static_cast<long long>(i));
@@ -120,11 +124,13 @@ void launch_last_positions(const void* positions, bool wide, bool clip, int64_t 
                            int64_t extent, long long* last, const Launch& launch) {
   const unsigned blocks = loop_blocks(count, kThreads, launch, kMostBlocks);
   if (wide)
-    last_positions_kernel<<<blocks, kThreads, 0, launch.stream>>>(
-        static_cast<const int64_t*>(positions), clip, count, extent, last);
+    launch_kernel<last_positions_kernel<int64_t>>(blocks, kThreads, launch,
+                                                  static_cast<const int64_t*>(positions), clip,
+                                                  count, extent, last);
   else
-    last_positions_kernel<<<blocks, kThreads, 0, launch.stream>>>(
-        static_cast<const int32_t*>(positions), clip, count, extent, last);
+    launch_kernel<last_positions_kernel<int32_t>>(blocks, kThreads, launch,
+                                                  static_cast<const int32_t*>(positions), clip,
+                                                  count, extent, last);
 }
 
 }  // namespace catena::gpu

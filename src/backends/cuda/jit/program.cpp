@@ -28,6 +28,7 @@ struct Driver {
   decltype(&cuKernelGetFunction) get_function = nullptr;
   decltype(&cuKernelSetAttribute) set_attribute = nullptr;
   decltype(&cuLaunchKernel) launch = nullptr;
+  decltype(&cuLaunchKernelEx) launch_with = nullptr;
   decltype(&cuLibraryGetGlobal) get_global = nullptr;
   decltype(&cuGetErrorName) error_name = nullptr;
   decltype(&cuGetErrorString) error_string = nullptr;
@@ -50,6 +51,7 @@ const Driver& driver() {
     functions.get(d.get_function, "cuKernelGetFunction");
     functions.get(d.set_attribute, "cuKernelSetAttribute");
     functions.get(d.launch, "cuLaunchKernel");
+    functions.get(d.launch_with, "cuLaunchKernelEx");
     functions.get(d.get_global, "cuLibraryGetGlobal");
     functions.get(d.error_name, "cuGetErrorName");
     functions.get(d.error_string, "cuGetErrorString");
@@ -112,14 +114,19 @@ Program* kernels_of(CUlibrary library, const std::string& what,
   return program.release();
 }
 
+// The first architecture whose kernels can be launched early.
+constexpr int kFirstEarly = 90;
+
 Program* load(const std::string& what, std::string_view cubin,
-              std::initializer_list<const char*> kernels) {
+              std::initializer_list<const char*> kernels, int arch = 0) {
   gpu::RelaxedCapture relaxed;
   CUlibrary library = nullptr;
   const CUresult error =
       driver().library_load(&library, cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
   if (error != CUDA_SUCCESS) fail_driver(error, what, "cuLibraryLoadData");
-  return kernels_of(library, what, kernels);
+  Program* program = kernels_of(library, what, kernels);
+  program->early = arch >= kFirstEarly;
+  return program;
 }
 
 void refuse_cold(const std::string& what) {
@@ -197,8 +204,8 @@ Program* find_program(int device, const std::string& what, const std::string& so
   gpu::use_device(device);
   std::string buffer;
   std::string_view cubin;
-  return find_cubin(device_arch(device), source, buffer, cubin) ? load(what, cubin, kernels)
-                                                                : nullptr;
+  const int arch = device_arch(device);
+  return find_cubin(arch, source, buffer, cubin) ? load(what, cubin, kernels, arch) : nullptr;
 }
 
 Program* make_program(int device, const std::string& what, const std::string& source,
@@ -210,14 +217,14 @@ Program* make_program(int device, const std::string& what, const std::string& so
   const int arch = device_arch(device);
   std::string buffer;
   std::string_view cubin;
-  if (find_cubin(arch, source, buffer, cubin, options)) return load(what, cubin, kernels);
+  if (find_cubin(arch, source, buffer, cubin, options)) return load(what, cubin, kernels, arch);
   ++g_missing;
   bool made = false;
   buffer = disk_cache().get(
       disk_key(kernel_key(source, arch, options)),
       [&] { return compile(source, arch, what.c_str(), options); }, &made);
   ++(made ? g_compiled : g_disk_hits);
-  return load(what, buffer, kernels);
+  return load(what, buffer, kernels, arch);
 }
 
 Program* load_image(int device, const std::string& what, const std::string& image,
@@ -281,10 +288,20 @@ void launch_program(Program& program, int index, int device, uint64_t blocks_x, 
     prepare_program(program, device);
   CATENA_CHECK(Error, blocks_x < 0x80000000u, program.what, ": ", blocks_x,
                " blocks are more than one launch can take");
-  static const auto launch_kernel = driver().launch;
-  const CUresult error = launch_kernel(static_cast<CUfunction>(program.kernels[size_t(index)]),
-                                       static_cast<unsigned>(blocks_x), blocks_y, 1, threads, 1, 1,
-                                       0, stream, arguments, nullptr);
+  CUlaunchAttribute early{};
+  early.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+  early.value.programmaticStreamSerializationAllowed = 1;
+  CUlaunchConfig config{};
+  config.gridDimX = static_cast<unsigned>(blocks_x);
+  config.gridDimY = blocks_y;
+  config.blockDimX = threads;
+  config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+  config.hStream = stream;
+  config.attrs = &early;
+  config.numAttrs = program.early ? 1 : 0;
+  static const auto launch_kernel = driver().launch_with;
+  const CUresult error = launch_kernel(
+      &config, static_cast<CUfunction>(program.kernels[size_t(index)]), arguments, nullptr);
   if (error != CUDA_SUCCESS) [[unlikely]]
     fail_driver(error, program.what, "the launch");
 }

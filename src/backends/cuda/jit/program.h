@@ -24,6 +24,9 @@ struct Program {
   std::array<void*, kProgramKernels> kernels{};  // CUkernel
   std::atomic<uint64_t> ready{0};                // bit d: loaded on device d
   void* library = nullptr;                       // CUlibrary
+  // launch_program() may launch its kernels before the previous kernel of the stream has ended
+  // (programmatic dependent launch): they begin with wait_for_previous_kernel().
+  bool early = false;
 };
 
 struct JitStatistics {
@@ -40,7 +43,8 @@ int arch_slot(int device);
 
 // Finds the text's cubin in the bundle or the disk cache, or compiles it, and loads it. Throws what
 // compile() throws, and Error while the thread captures a graph. Programs live as long as the
-// process. `options` are passed to the compiler after the library's own.
+// process. `options` are passed to the compiler after the library's own. Kernels that
+// launch_program() will launch begin with wait_for_previous_kernel().
 Program* make_program(int device, const std::string& what, const std::string& source,
                       std::initializer_list<const char*> kernels,
                       const std::vector<std::string>& options = {});

@@ -4,6 +4,7 @@
 // block to finish adds the results of all blocks, always in the same order, so that equal calls
 // give equal bits.
 #include "backends/cuda/common/block_reduce.cuh"
+#include "backends/cuda/common/early_launch.cuh"
 #include "backends/cuda/common/float_access.cuh"
 #include "backends/cuda/loss/loss.h"
 
@@ -114,6 +115,7 @@ __device__ void add_up(double sum, long long valid, const SampleArgs& s, F f) {
 
 template <class T, Sharing kSharing>
 __global__ void __launch_bounds__(kOneBlockThreads) cross_entropy_kernel(CrossEntropyArgs args) {
+  wait_for_previous_kernel();
   using C = Compute<T>;
   __shared__ C shared[64];
   const SampleArgs& s = args.samples;
@@ -143,6 +145,7 @@ __global__ void __launch_bounds__(kOneBlockThreads) cross_entropy_kernel(CrossEn
 // Elements of a row in packs of N. With kThreadColumn all elements are read one at a time.
 template <class T, Sharing kSharing, int N>
 __global__ void __launch_bounds__(kThreads) cross_entropy_grad_kernel(CrossEntropyArgs args) {
+  wait_for_previous_kernel();
   using C = Compute<T>;
   using P = Pack<T, N>;
   const SampleArgs& s = args.samples;
@@ -230,6 +233,7 @@ __device__ int64_t arg_max(const T* x, int64_t classes, int64_t step) {
 
 template <class T, Sharing kSharing>
 __global__ void __launch_bounds__(kOneBlockThreads) accuracy_kernel(SampleArgs s, void* result) {
+  wait_for_previous_kernel();
   double correct = 0;
   long long valid = 0;
   for_samples<kSharing>(s, [&](int64_t i) {
@@ -283,10 +287,9 @@ int sample_blocks(const SampleArgs& s, const Launch& launch) {
 
 void launch_cross_entropy(Float type, const CrossEntropyArgs& args, int blocks,
                           const Launch& launch) {
-  CATENA_FLOAT_SWITCH(
-      type, CATENA_SHARING_SWITCH(small_sharing_of(args.samples),
-                                  (cross_entropy_kernel<T, kSharing>
-                                   <<<blocks, threads_for(blocks), 0, launch.stream>>>(args))))
+  CATENA_FLOAT_SWITCH(type, CATENA_SHARING_SWITCH(small_sharing_of(args.samples),
+                                                  (launch_kernel<cross_entropy_kernel<T, kSharing>>(
+                                                      blocks, threads_for(blocks), launch, args))))
 }
 
 void launch_cross_entropy_grad(Float type, const CrossEntropyArgs& args, const Launch& launch) {
@@ -300,11 +303,12 @@ void launch_cross_entropy_grad(Float type, const CrossEntropyArgs& args, const L
   const unsigned blocks = unsigned(wanted < most ? wanted : most);
   CATENA_FLOAT_SWITCH(type, {
     if (sharing != kThreadColumn && args.aligned && s.classes % kPack<T> == 0) {
-      CATENA_SHARING_SWITCH(sharing, (cross_entropy_grad_kernel<T, kSharing, kPack<T>>
-                                      <<<blocks, kThreads, 0, launch.stream>>>(args)))
+      CATENA_SHARING_SWITCH(sharing,
+                            (launch_kernel<cross_entropy_grad_kernel<T, kSharing, kPack<T>>>(
+                                blocks, kThreads, launch, args)))
     } else {
-      CATENA_SHARING_SWITCH(sharing, (cross_entropy_grad_kernel<T, kSharing, 1>
-                                      <<<blocks, kThreads, 0, launch.stream>>>(args)))
+      CATENA_SHARING_SWITCH(sharing, (launch_kernel<cross_entropy_grad_kernel<T, kSharing, 1>>(
+                                         blocks, kThreads, launch, args)))
     }
   })
 }
@@ -312,10 +316,9 @@ void launch_cross_entropy_grad(Float type, const CrossEntropyArgs& args, const L
 void launch_accuracy(Float type, const SampleArgs& args, void* result, int blocks,
                      const Launch& launch) {
   CATENA_FLOAT_SWITCH(
-      type,
-      CATENA_SHARING_SWITCH(small_sharing_of(args),
-                            (accuracy_kernel<T, kSharing>
-                             <<<blocks, threads_for(blocks), 0, launch.stream>>>(args, result))))
+      type, CATENA_SHARING_SWITCH(small_sharing_of(args),
+                                  (launch_kernel<accuracy_kernel<T, kSharing>>(
+                                      blocks, threads_for(blocks), launch, args, result))))
 }
 
 }  // namespace catena::gpu

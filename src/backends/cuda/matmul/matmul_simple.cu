@@ -1,5 +1,6 @@
 // Matrix products of any type and layout by 16 x 16 tiles: integers, bool, and products that
 // cuBLASLt refuses.
+#include "backends/cuda/common/early_launch.cuh"
 #include "backends/cuda/common/float_access.cuh"
 #include "backends/cuda/matmul/matmul.h"
 
@@ -71,6 +72,7 @@ struct Ops<bool> {
 
 template <class T>
 __global__ void simple_kernel(Product p) {
+  wait_for_previous_kernel();
   using O = Ops<T>;
   using S = typename Sum<T>::type;
   __shared__ S as[kTile][kTile + 1], bs[kTile][kTile + 1];
@@ -107,11 +109,12 @@ template <class T>
 void launch_typed(const Product& p, const Launch& launch) {
   const dim3 grid(unsigned((p.m + kTile - 1) / kTile), unsigned((p.n + kTile - 1) / kTile),
                   unsigned(p.batch < 65535 ? p.batch : 65535));
-  simple_kernel<T><<<grid, dim3(kTile, kTile), 0, launch.stream>>>(p);
+  launch_kernel<simple_kernel<T>>(grid, dim3(kTile, kTile), launch, p);
 }
 
 template <class T>
 __global__ void bias_activation_kernel(Product p) {
+  wait_for_previous_kernel();
   using O = Ops<T>;
   const int64_t count = p.m * p.n * p.batch, stride = int64_t(gridDim.x) * blockDim.x;
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
@@ -154,7 +157,7 @@ void launch_bias_activation(Float type, const Product& p, const Launch& launch) 
   const int64_t count = p.m * p.n * p.batch, most = int64_t(launch.multiprocessors) * 16;
   const int64_t wanted = (count + 255) / 256;
   const int blocks = int(wanted < most ? wanted : most);
-  CATENA_FLOAT_SWITCH(type, (bias_activation_kernel<T><<<blocks, 256, 0, launch.stream>>>(p)))
+  CATENA_FLOAT_SWITCH(type, (launch_kernel<bias_activation_kernel<T>>(blocks, 256, launch, p)))
 }
 
 }  // namespace catena::gpu

@@ -4,6 +4,7 @@
 // A block computes one line of the result. Its threads share k, every element of the long operand
 // is read once, and the short operand comes from the caches. Sums are added in a fixed order.
 #include "backends/cuda/common/block_reduce.cuh"
+#include "backends/cuda/common/early_launch.cuh"
 #include "backends/cuda/matmul/matmul.h"
 
 namespace catena::gpu {
@@ -37,6 +38,7 @@ __device__ void store(const Thin& t, int line, int j, float sum) {
 
 template <int kFew>
 __global__ void __launch_bounds__(kThreads) thin_kernel(Thin t) {
+  wait_for_previous_kernel();
   __shared__ float sums[kWarps][kFew];
   const int line = blockIdx.x;
   const float* many = t.many + line * t.many_step;
@@ -97,11 +99,11 @@ void launch_thin_matmul(const Product& p, const Launch& launch) {
   t.accumulate = p.accumulate;
   const unsigned blocks = unsigned(t.lines);
   if (t.few_lines == 1)
-    thin_kernel<1><<<blocks, kThreads, 0, launch.stream>>>(t);
+    launch_kernel<thin_kernel<1>>(blocks, kThreads, launch, t);
   else if (t.few_lines <= 4)
-    thin_kernel<4><<<blocks, kThreads, 0, launch.stream>>>(t);
+    launch_kernel<thin_kernel<4>>(blocks, kThreads, launch, t);
   else
-    thin_kernel<kMostFew><<<blocks, kThreads, 0, launch.stream>>>(t);
+    launch_kernel<thin_kernel<kMostFew>>(blocks, kThreads, launch, t);
 }
 
 }  // namespace catena::gpu

@@ -154,6 +154,7 @@ constexpr int kMaskThreads = 256;
 template <class T>
 __global__ void __launch_bounds__(kMaskThreads)
     make_mask(const T* y, int64_t size, NormalizationMask mask) {
+  wait_for_previous_kernel();
   const int64_t step = int64_t(gridDim.x) * kMaskThreads;
   for (int64_t i = int64_t(blockIdx.x) * kMaskThreads + threadIdx.x; i * mask.elements < size;
        i += step) {
@@ -184,19 +185,17 @@ void launch_normalization_statistics(Float type, const NormalizationArgs& args,
 }
 
 void launch_normalization_apply(Float type, const NormalizationArgs& args, const Launch& launch) {
-  const bool own_statistics = args.inverse_deviation != nullptr;
   CATENA_FLOAT_SWITCH(type, {
     const Walk walk = walk_of<T>(args).divide(args.outer, args.inner, kApplyPacks, launch);
-    run_walk<T, ApplyBody>(walk, args, launch, own_statistics ? Begin::kEarly : Begin::kInTurn);
+    run_walk<T, ApplyBody>(walk, args, launch);
   })
 }
 
 void launch_normalization_mask(Float type, const void* y, int64_t size,
                                const NormalizationMask& mask, const Launch& launch) {
   const unsigned blocks = loop_blocks(size / mask.elements, kMaskThreads, launch);
-  CATENA_FLOAT_SWITCH(type,
-                      launch_kernel<make_mask<T>>(Begin::kInTurn, blocks, kMaskThreads, launch,
-                                                  static_cast<const T*>(y), size, mask);)
+  CATENA_FLOAT_SWITCH(type, launch_kernel<make_mask<T>>(blocks, kMaskThreads, launch,
+                                                        static_cast<const T*>(y), size, mask);)
 }
 
 }  // namespace catena::gpu

@@ -170,11 +170,9 @@ void launch_sums(Float type, const NormalizationGradArgs& args, const Launch& la
 
 template <Relu kRelu>
 void launch_gradient(Float type, const NormalizationGradArgs& args, const Launch& launch) {
-  const bool after_sums = args.sums != nullptr;
   CATENA_FLOAT_SWITCH(type, {
     const Walk walk = walk_of<T>(args).divide(args.outer, args.inner, kGradientPacks, launch);
-    run_walk<T, Bodies<kRelu>::template Gradient>(walk, args, launch,
-                                                  after_sums ? Begin::kEarly : Begin::kInTurn);
+    run_walk<T, Bodies<kRelu>::template Gradient>(walk, args, launch);
   })
 }
 

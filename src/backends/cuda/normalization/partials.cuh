@@ -144,10 +144,9 @@ template <class T, template <class, int, int> class Body, auto kFinish, class Ar
 void run_sums(const Args& args, const Launch& launch) {
   Walk walk = walk_of<T>(args);
   walk.parts = args.splits;
-  run_walk<T, Body>(walk, args, launch, Begin::kInTurn);
+  run_walk<T, Body>(walk, args, launch);
   const Finish finish(walk, args);
-  launch_kernel<kFinish>(Begin::kEarly, finish.blocks(args.channels), finish.block(), launch, args,
-                         finish);
+  launch_kernel<kFinish>(finish.blocks(args.channels), finish.block(), launch, args, finish);
 }
 
 }  // namespace

@@ -186,21 +186,21 @@ Walk walk_of(const Args& args) {
 
 // Runs Body<T, N, kChannels> over the whole batch.
 template <class T, template <class, int, int> class Body, class Args>
-void run_walk(const Walk& walk, const Args& args, const Launch& launch, Begin begin) {
+void run_walk(const Walk& walk, const Args& args, const Launch& launch) {
   constexpr int N = kPack<T>, M = kColumnPack<T>;
   const dim3 grid(walk.strips, unsigned(walk.parts));
   const unsigned blocks = walk.strips * unsigned(walk.parts);
   if (walk.columns && walk.pack == M)
-    launch_kernel<walk_columns<M, Body<T, M, M>, Args>>(begin, grid, kWalkThreads, launch, args,
+    launch_kernel<walk_columns<M, Body<T, M, M>, Args>>(grid, kWalkThreads, launch, args,
                                                         walk.parts, walk.across);
   else if (walk.columns)
-    launch_kernel<walk_columns<1, Body<T, 1, 1>, Args>>(begin, grid, kWalkThreads, launch, args,
+    launch_kernel<walk_columns<1, Body<T, 1, 1>, Args>>(grid, kWalkThreads, launch, args,
                                                         walk.parts, walk.across);
   else if (walk.pack == N)
-    launch_kernel<walk_rows<N, Body<T, N, 1>, Args>>(begin, blocks, kWalkThreads, launch, args,
+    launch_kernel<walk_rows<N, Body<T, N, 1>, Args>>(blocks, kWalkThreads, launch, args,
                                                      walk.parts);
   else
-    launch_kernel<walk_rows<1, Body<T, 1, 1>, Args>>(begin, blocks, kWalkThreads, launch, args,
+    launch_kernel<walk_rows<1, Body<T, 1, 1>, Args>>(blocks, kWalkThreads, launch, args,
                                                      walk.parts);
 }
 

@@ -3,6 +3,7 @@
 //
 // Step numbers from the host and step numbers read from the device go through the same expressions,
 // so that a replayed graph gives the same bits as the eager step.
+#include "backends/cuda/common/early_launch.cuh"
 #include "backends/cuda/common/float_access.cuh"
 #include "backends/cuda/optimizer/optimizer.h"
 
@@ -131,6 +132,7 @@ __device__ __forceinline__ void update_at(const OptimizerArgs& args,
 
 template <class T, class Rule, int N>
 __global__ void __launch_bounds__(kThreads) optimizer_kernel(OptimizerArgs args) {
+  wait_for_previous_kernel();
   if (args.skip && *args.skip != 0) return;
   __shared__ Numbers<Compute<T>, Rule> numbers;
   if (threadIdx.x == 0) prepare(args, numbers);
@@ -157,9 +159,9 @@ void launch_rule(const OptimizerArgs& args, const Launch& launch) {
   // Without elements one block still counts the update.
   const int blocks = wanted == 0 ? 1 : int(wanted < most ? wanted : most);
   if (args.aligned)
-    optimizer_kernel<T, Rule, kElements<T>><<<blocks, kThreads, 0, launch.stream>>>(args);
+    launch_kernel<optimizer_kernel<T, Rule, kElements<T>>>(blocks, kThreads, launch, args);
   else
-    optimizer_kernel<T, Rule, 1><<<blocks, kThreads, 0, launch.stream>>>(args);
+    launch_kernel<optimizer_kernel<T, Rule, 1>>(blocks, kThreads, launch, args);
 }
 
 template <class Rule>
@@ -179,6 +181,7 @@ __device__ inline bool is_nonfinite(double v) {
 template <class T, int N>
 __global__ void __launch_bounds__(kThreads)
     nonfinite_kernel(const T* values, int64_t count, double* found) {
+  wait_for_previous_kernel();
   const int64_t packs = count / N;
   const int64_t stride = int64_t(gridDim.x) * kThreads;
   const int64_t first = int64_t(blockIdx.x) * kThreads + threadIdx.x;
@@ -196,14 +199,16 @@ __global__ void __launch_bounds__(kThreads)
 template <class T>
 void launch_nonfinite(const T* values, int64_t count, double* found, const Launch& launch) {
   if ((reinterpret_cast<uintptr_t>(values) & 15) == 0)
-    nonfinite_kernel<T, kPack<T>><<<loop_blocks(count, int64_t(kThreads) * kPack<T>, launch, 8),
-                                    kThreads, 0, launch.stream>>>(values, count, found);
+    launch_kernel<nonfinite_kernel<T, kPack<T>>>(
+        loop_blocks(count, int64_t(kThreads) * kPack<T>, launch, 8), kThreads, launch, values,
+        count, found);
   else
-    nonfinite_kernel<T, 1><<<loop_blocks(count, kThreads, launch, 8), kThreads, 0, launch.stream>>>(
-        values, count, found);
+    launch_kernel<nonfinite_kernel<T, 1>>(loop_blocks(count, kThreads, launch, 8), kThreads, launch,
+                                          values, count, found);
 }
 
 __global__ void loss_scale_kernel(LossScaleArgs args) {
+  wait_for_previous_kernel();
   auto& state = *reinterpret_cast<rules::LossScaleState*>(args.state);
   rules::advance_loss_scale(state,
                             {args.growth, args.backoff, args.least, args.most, args.interval});
@@ -229,7 +234,7 @@ void launch_find_nonfinite(Float type, const void* values, int64_t count, double
 }
 
 void launch_advance_loss_scale(const LossScaleArgs& args, const Launch& launch) {
-  loss_scale_kernel<<<1, 1, 0, launch.stream>>>(args);
+  launch_kernel<loss_scale_kernel>(1, 1, launch, args);
 }
 
 }  // namespace catena::gpu

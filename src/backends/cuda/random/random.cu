@@ -1,5 +1,6 @@
 // Random arrays and dropout. The block from which an element is drawn does not depend on the
 // launch.
+#include "backends/cuda/common/early_launch.cuh"
 #include "backends/cuda/common/float_access.cuh"
 #include "backends/cuda/common/philox_source.cuh"
 
@@ -74,6 +75,7 @@ __device__ void for_groups(const RandomArgs& args, F make) {
 }
 
 __global__ void bits_kernel(RandomArgs args) {
+  wait_for_previous_kernel();
   for_groups<uint64_t, 2>(args, [&](const philox::Block& b) {
     return Group<uint64_t, 2>{{philox::bits64(b, 0), philox::bits64(b, 1)}};
   });
@@ -81,6 +83,7 @@ __global__ void bits_kernel(RandomArgs args) {
 
 template <class T>
 __global__ void uniform_kernel(RandomArgs args) {
+  wait_for_previous_kernel();
   using C = Compute<T>;
   constexpr int count = Uniforms<C>::kCount;
   const C low = C(args.low), range = C(args.high) - low;
@@ -95,6 +98,7 @@ __global__ void uniform_kernel(RandomArgs args) {
 
 template <class T>
 __global__ void normal_kernel(RandomArgs args) {
+  wait_for_previous_kernel();
   using C = Compute<T>;
   constexpr int count = Uniforms<C>::kCount;
   const C mean = C(args.low), deviation = C(args.high);
@@ -111,6 +115,7 @@ __global__ void normal_kernel(RandomArgs args) {
 }
 
 __global__ void bernoulli_kernel(RandomArgs args) {
+  wait_for_previous_kernel();
   for_groups<bool, 2>(args, [&](const philox::Block& b) {
     return Group<bool, 2>{
         {Uniforms<double>::get(b, 0) < args.high, Uniforms<double>::get(b, 1) < args.high}};
@@ -119,6 +124,7 @@ __global__ void bernoulli_kernel(RandomArgs args) {
 
 template <class T>
 __global__ void integers_kernel(RandomArgs args) {
+  wait_for_previous_kernel();
   for_groups<T, 2>(args, [&](const philox::Block& b) {
     Group<T, 2> group;
 #pragma unroll
@@ -132,6 +138,7 @@ __global__ void integers_kernel(RandomArgs args) {
 
 template <class T>
 __global__ void dropout_kernel(DropoutArgs args) {
+  wait_for_previous_kernel();
   using C = Compute<T>;
   const float ratio = float(args.ratio);
   const C scale = C(args.scale);
@@ -146,45 +153,45 @@ __global__ void dropout_kernel(DropoutArgs args) {
 
 void launch_random_bits(const RandomArgs& args, const Launch& launch) {
   const unsigned blocks = loop_blocks((args.count + 1) / 2, kThreads, launch);
-  bits_kernel<<<blocks, kThreads, 0, launch.stream>>>(args);
+  launch_kernel<bits_kernel>(blocks, kThreads, launch, args);
 }
 
 void launch_uniform(Float type, const RandomArgs& args, const Launch& launch) {
   const unsigned blocks = loop_blocks((args.count + 1) / 2, kThreads, launch);
-  CATENA_FLOAT_SWITCH(type, (uniform_kernel<T><<<blocks, kThreads, 0, launch.stream>>>(args)))
+  CATENA_FLOAT_SWITCH(type, (launch_kernel<uniform_kernel<T>>(blocks, kThreads, launch, args)))
 }
 
 void launch_normal(Float type, const RandomArgs& args, const Launch& launch) {
   const unsigned blocks = loop_blocks((args.count + 1) / 2, kThreads, launch);
-  CATENA_FLOAT_SWITCH(type, (normal_kernel<T><<<blocks, kThreads, 0, launch.stream>>>(args)))
+  CATENA_FLOAT_SWITCH(type, (launch_kernel<normal_kernel<T>>(blocks, kThreads, launch, args)))
 }
 
 void launch_bernoulli(const RandomArgs& args, const Launch& launch) {
   const unsigned blocks = loop_blocks((args.count + 1) / 2, kThreads, launch);
-  bernoulli_kernel<<<blocks, kThreads, 0, launch.stream>>>(args);
+  launch_kernel<bernoulli_kernel>(blocks, kThreads, launch, args);
 }
 
 void launch_integers(int bytes, const RandomArgs& args, const Launch& launch) {
   const unsigned blocks = loop_blocks((args.count + 1) / 2, kThreads, launch);
   switch (bytes) {
     case 1:
-      integers_kernel<uint8_t><<<blocks, kThreads, 0, launch.stream>>>(args);
+      launch_kernel<integers_kernel<uint8_t>>(blocks, kThreads, launch, args);
       break;
     case 2:
-      integers_kernel<uint16_t><<<blocks, kThreads, 0, launch.stream>>>(args);
+      launch_kernel<integers_kernel<uint16_t>>(blocks, kThreads, launch, args);
       break;
     case 4:
-      integers_kernel<uint32_t><<<blocks, kThreads, 0, launch.stream>>>(args);
+      launch_kernel<integers_kernel<uint32_t>>(blocks, kThreads, launch, args);
       break;
     default:
-      integers_kernel<uint64_t><<<blocks, kThreads, 0, launch.stream>>>(args);
+      launch_kernel<integers_kernel<uint64_t>>(blocks, kThreads, launch, args);
       break;
   }
 }
 
 void launch_dropout(Float type, const DropoutArgs& args, const Launch& launch) {
   const unsigned blocks = loop_blocks(args.count, kThreads, launch);
-  CATENA_FLOAT_SWITCH(type, (dropout_kernel<T><<<blocks, kThreads, 0, launch.stream>>>(args)))
+  CATENA_FLOAT_SWITCH(type, (launch_kernel<dropout_kernel<T>>(blocks, kThreads, launch, args)))
 }
 
 }  // namespace catena::gpu

@@ -4,6 +4,7 @@
 // block for each row. Longer rows are read twice. If the classes are not the last axis, adjacent
 // threads take adjacent columns.
 #include "backends/cuda/common/block_reduce.cuh"
+#include "backends/cuda/common/early_launch.cuh"
 #include "backends/cuda/common/float_access.cuh"
 #include "backends/cuda/softmax/softmax.h"
 
@@ -32,6 +33,7 @@ __device__ C grad_value(C y, C gy, C sum) {
 template <class T, bool kLog, bool kGrad, int N, bool kWarp>
 __global__ void __launch_bounds__(kWarp ? 32 * kWarpRows : kMostThreads / 2, kWarp || kGrad ? 1 : 2)
     row_kernel(SoftmaxArgs args) {
+  wait_for_previous_kernel();
   using C = Compute<T>;
   using P = Pack<T, N>;
   __shared__ C shared[32];
@@ -93,6 +95,7 @@ __global__ void __launch_bounds__(kWarp ? 32 * kWarpRows : kMostThreads / 2, kWa
 // A block for each row; the row is read twice.
 template <class T, bool kLog, bool kGrad>
 __global__ void __launch_bounds__(kMostThreads) long_row_kernel(SoftmaxArgs args) {
+  wait_for_previous_kernel();
   using C = Compute<T>;
   __shared__ C shared[64];
   const T* x = static_cast<const T*>(args.x) + blockIdx.x * args.classes;
@@ -123,6 +126,7 @@ __global__ void __launch_bounds__(kMostThreads) long_row_kernel(SoftmaxArgs args
 // A thread for each column of `classes` elements, which are `inner` apart.
 template <class T, bool kLog, bool kGrad>
 __global__ void __launch_bounds__(256) column_kernel(SoftmaxArgs args) {
+  wait_for_previous_kernel();
   using C = Compute<T>;
   const int64_t columns = args.outer * args.inner, stride = int64_t(gridDim.x) * blockDim.x;
   for (int64_t c = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; c < columns; c += stride) {
@@ -155,14 +159,14 @@ bool launch_rows(const SoftmaxArgs& args, const Launch& launch) {
   const int64_t packs = args.classes / N;
   if (packs <= 32 * (kRowPacks / 2)) {
     const int64_t blocks = (args.outer + kWarpRows - 1) / kWarpRows;
-    row_kernel<T, kLog, kGrad, N, true>
-        <<<unsigned(blocks), 32 * kWarpRows, 0, launch.stream>>>(args);
+    launch_kernel<row_kernel<T, kLog, kGrad, N, true>>(unsigned(blocks), 32 * kWarpRows, launch,
+                                                       args);
     return true;
   }
   if (packs > int64_t(kMostThreads) / 2 * kRowPacks) return false;
   int threads = 64;
   while (int64_t(threads) * (kRowPacks / 2) < packs && threads < kMostThreads / 2) threads *= 2;
-  row_kernel<T, kLog, kGrad, N, false><<<unsigned(args.outer), threads, 0, launch.stream>>>(args);
+  launch_kernel<row_kernel<T, kLog, kGrad, N, false>>(unsigned(args.outer), threads, launch, args);
   return true;
 }
 
@@ -171,8 +175,8 @@ void launch_kind(const SoftmaxArgs& args, const Launch& launch) {
   if (args.inner > 1) {
     const int64_t wanted = (args.outer * args.inner + 255) / 256,
                   most = int64_t(launch.multiprocessors) * 16;
-    column_kernel<T, kLog, kGrad>
-        <<<unsigned(wanted < most ? wanted : most), 256, 0, launch.stream>>>(args);
+    launch_kernel<column_kernel<T, kLog, kGrad>>(unsigned(wanted < most ? wanted : most), 256,
+                                                 launch, args);
     return;
   }
   const bool packed = args.aligned && args.classes % kPack<T> == 0;
@@ -180,7 +184,7 @@ void launch_kind(const SoftmaxArgs& args, const Launch& launch) {
              : launch_rows<T, kLog, kGrad, 1>(args, launch)) {
     return;
   }
-  long_row_kernel<T, kLog, kGrad><<<unsigned(args.outer), kMostThreads, 0, launch.stream>>>(args);
+  launch_kernel<long_row_kernel<T, kLog, kGrad>>(unsigned(args.outer), kMostThreads, launch, args);
 }
 
 }  // namespace

@@ -15,6 +15,9 @@ std::string stored_type(Dtype d) {
 }
 bool is_narrow(Dtype d) { return is_float(d) && itemsize(d) == 2; }
 
+// The first statement of a kernel that launch_program() launches.
+constexpr const char* kWait = "  catena::jit::wait_for_previous_kernel();\n";
+
 // The number of elements that a thread processes together.
 constexpr const char* kBatch = "4";
 
@@ -85,8 +88,9 @@ std::string user_elementwise_source(const ElementwiseKernel::Definition& kernel,
   text +=
       "extern \"C\" __global__ void __launch_bounds__(128) catena_user(const __grid_constant__ "
       "catena::jit::UserArgs<" +
-      count + ", " + std::to_string(dims) + "> _args" + raws_parameter(raw_count) +
-      ") {\n  const long long n = _args.size;\n  const catena::jit::UserIndex _ind = {n};\n" + raws;
+      count + ", " + std::to_string(dims) + "> _args" + raws_parameter(raw_count) + ") {\n" +
+      kWait + "  const long long n = _args.size;\n  const catena::jit::UserIndex _ind = {n};\n" +
+      raws;
   if (!kernel.options.loop_prep.empty())
     text += user_code("loop_prep", kernel.options.loop_prep + ";");
   // Inputs of several elements, one grid apart, are read before any of them is computed, so that
@@ -120,10 +124,8 @@ std::string reduction_head(const char* name, const std::string& count, size_t ra
   return std::string("extern \"C\" __global__ void __launch_bounds__(256) ") + name +
          "(const __grid_constant__ catena::jit::UserArgs<" + count +
          "> _kept, const __grid_constant__ catena::jit::UserArgs<" + count +
-         "> _reduced, _Reduced* _partial, " + more + raws_parameter(raw_count) +
-         ") {\n"
-         "  __shared__ _Reduced _values[256];\n  __shared__ bool _filled[256];\n" +
-         raws;
+         "> _reduced, _Reduced* _partial, " + more + raws_parameter(raw_count) + ") {\n" + kWait +
+         "  __shared__ _Reduced _values[256];\n  __shared__ bool _filled[256];\n" + raws;
 }
 
 // Folds the values of the threads that share a result; they are the threads _column + _lane *
