@@ -21,14 +21,6 @@ __device__ inline void wait_for_previous_kernel() {
 #endif
 }
 
-// Lets the next kernel be set up while this one runs, not only while it ends. For kernels with few
-// blocks: those of the next one would take the place of others.
-__device__ inline void begin_next_kernel() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  cudaTriggerProgrammaticLaunchCompletion();
-#endif
-}
-
 // Whether the code of the kernel that the device loaded has the wait: on any device it may be code
 // for an older one. The answer is kept for each of the first devices; on others no kernel is early.
 template <auto kKernel>
