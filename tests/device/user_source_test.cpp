@@ -126,6 +126,27 @@ TEST_F(UserKernelTexts, OldFormReductions) {
             std::string::npos);
 }
 
+// They are launched before the previous kernel has ended.
+TEST_F(UserKernelTexts, KernelsBeginWithTheWait) {
+  const auto expect_waits = [](const std::string& source, int kernels) {
+    int found = 0;
+    for (size_t at = 0;
+         (at = source.find("extern \"C\" __global__ void __launch", at)) != std::string::npos;
+         ++at, ++found) {
+      const std::string body = source.substr(source.find(") {\n", at) + 4, 50);
+      EXPECT_EQ(body.find("  catena::jit::wait_for_previous_kernel();\n"), 0u) << body;
+    }
+    EXPECT_EQ(found, kernels);
+  };
+  expect_waits(user_elementwise_source(definition("z = x"), {{"z", Dtype::kFloat32, false}},
+                                       {{"x", Dtype::kFloat32, false}}, {}, 1),
+               1);
+  expect_waits(
+      user_reduction_source(reduction("x", "a + b", "z = a", "0"), {{"z", Dtype::kFloat32, false}},
+                            {{"x", Dtype::kFloat32, false}}, {}),
+      2);
+}
+
 TEST_F(UserKernelTexts, OptionsReachTheCompiler) {
   const std::string source =
       user_elementwise_source(definition("z = FACTOR * x"), {{"z", Dtype::kFloat32, false}},
