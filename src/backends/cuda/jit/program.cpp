@@ -114,18 +114,15 @@ Program* kernels_of(CUlibrary library, const std::string& what,
   return program.release();
 }
 
-// The first architecture whose kernels can be launched early.
-constexpr int kFirstEarly = 90;
-
 Program* load(const std::string& what, std::string_view cubin,
-              std::initializer_list<const char*> kernels, int arch = 0) {
+              std::initializer_list<const char*> kernels, bool early = false) {
   gpu::RelaxedCapture relaxed;
   CUlibrary library = nullptr;
   const CUresult error =
       driver().library_load(&library, cubin.data(), nullptr, nullptr, 0, nullptr, nullptr, 0);
   if (error != CUDA_SUCCESS) fail_driver(error, what, "cuLibraryLoadData");
   Program* program = kernels_of(library, what, kernels);
-  program->early = arch >= kFirstEarly;
+  program->early = early;
   return program;
 }
 
@@ -204,8 +201,9 @@ Program* find_program(int device, const std::string& what, const std::string& so
   gpu::use_device(device);
   std::string buffer;
   std::string_view cubin;
-  const int arch = device_arch(device);
-  return find_cubin(arch, source, buffer, cubin) ? load(what, cubin, kernels, arch) : nullptr;
+  return find_cubin(device_arch(device), source, buffer, cubin)
+             ? load(what, cubin, kernels, gpu::device_info(device).early_launches)
+             : nullptr;
 }
 
 Program* make_program(int device, const std::string& what, const std::string& source,
@@ -215,16 +213,17 @@ Program* make_program(int device, const std::string& what, const std::string& so
   const std::lock_guard lock(g_loading);
   gpu::use_device(device);
   const int arch = device_arch(device);
+  const bool early = gpu::device_info(device).early_launches;
   std::string buffer;
   std::string_view cubin;
-  if (find_cubin(arch, source, buffer, cubin, options)) return load(what, cubin, kernels, arch);
+  if (find_cubin(arch, source, buffer, cubin, options)) return load(what, cubin, kernels, early);
   ++g_missing;
   bool made = false;
   buffer = disk_cache().get(
       disk_key(kernel_key(source, arch, options)),
       [&] { return compile(source, arch, what.c_str(), options); }, &made);
   ++(made ? g_compiled : g_disk_hits);
-  return load(what, buffer, kernels, arch);
+  return load(what, buffer, kernels, early);
 }
 
 Program* load_image(int device, const std::string& what, const std::string& image,

@@ -31,6 +31,9 @@ DeviceInfo read_info(int index) {
   info.multiprocessors = properties.multiProcessorCount;
   info.total_memory = properties.totalGlobalMem;
   info.max_shared_memory = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, index);
+  int driver = 0;
+  CATENA_CUDA_CHECK(cudaDriverGetVersion(&driver));
+  info.early_launches = info.major >= 9 && driver >= 12030;
   return info;
 }
 

@@ -15,6 +15,9 @@ struct DeviceInfo {
   int multiprocessors = 0;
   size_t total_memory = 0;
   int max_shared_memory = 0;  // bytes that a block may opt into
+  // Whether kernels that wait for the one before them may be launched before it has ended, in
+  // captured graphs too: compute capability 9.0 and CUDA 12.3.
+  bool early_launches = false;
 };
 
 // The number of GPUs; 0 if there is no driver or no device. no_device_reason() then says why. Never

@@ -13,7 +13,8 @@ namespace catena::gpu {
 // The calling thread's current stream of the array's device. Makes that device current.
 inline Launch launch_for(const Array& array) {
   const int index = array.device().index();
-  return {launch_stream(array.device()), device_info(index).multiprocessors, index};
+  const DeviceInfo& info = device_info(index);
+  return {launch_stream(array.device()), info.multiprocessors, index, info.early_launches};
 }
 
 // Throws DtypeError naming `who` for anything but the four floating types.

@@ -14,6 +14,7 @@ struct Launch {
   cudaStream_t stream;
   int multiprocessors;
   int device;  // the index, which is the current one
+  bool early;  // see DeviceInfo::early_launches
 };
 
 // The number of blocks for a grid-stride loop over `count` elements, where a block takes
