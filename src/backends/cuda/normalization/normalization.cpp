@@ -51,17 +51,13 @@ int64_t size_of(const ChannelLayout& layout) { return layout.count() * layout.ch
 Array mask_memory(const Array& x, int64_t bytes) {
   return Array::uninitialized({bytes}, Dtype::kUInt8, x.device());
 }
-NormalizationMask mask_in(const Array& memory, int64_t size) {
-  return {memory.data<uint8_t>(), int(size / memory.size())};
-}
 
 // Makes the mask of a forward call, if it is wanted and the backward call cannot do without.
 template <class Call>
-NormalizationMask mask_for(const Call& call, const NormalizationWalk& walk) {
-  if (!call.relu || call.mask == nullptr) return {};
-  const int64_t size = size_of(call.layout);
-  *call.mask = mask_memory(*call.x, size / walk.mask_elements);
-  return mask_in(*call.mask, size);
+uint8_t* mask_for(const Call& call, const NormalizationWalk& walk) {
+  if (!call.relu || call.mask == nullptr) return nullptr;
+  *call.mask = mask_memory(*call.x, size_of(call.layout) / walk.mask_elements);
+  return call.mask->template data<uint8_t>();
 }
 
 void batch_normalization(const BatchNormalizationCall& call) {
@@ -136,7 +132,8 @@ Array backward_mask(Float type, const BatchNormalizationGradCall& call,
   const int64_t size = size_of(call.layout);
   if (call.mask && fits(*call.mask, *call.x, size, walk)) return *call.mask;
   const Array made = mask_memory(*call.x, size / walk.mask_elements);
-  launch_normalization_mask(type, call.y->raw_data(), size, mask_in(made, size), launch);
+  launch_normalization_mask(type, call.y->raw_data(), size, made.data<uint8_t>(),
+                            walk.mask_elements, launch);
   return made;
 }
 
@@ -147,7 +144,7 @@ void batch_normalization_grad(const BatchNormalizationGradCall& call) {
   const NormalizationWalk walk = walk_for(type, call.layout, args.aligned, launch);
   args.relu = way_through(call);
   const Array mask = args.relu == Relu::kMask ? backward_mask(type, call, walk, launch) : Array();
-  if (mask.defined()) args.mask = mask_in(mask, size_of(call.layout));
+  if (mask.defined()) args.mask = mask.data<uint8_t>();
   args.splits = walk.splits;
   const bool needs_sums = !call.fixed || call.g_gamma != nullptr || call.g_beta != nullptr;
   const Array partials =

@@ -114,7 +114,7 @@ struct ApplyBody {
   C mean[kChannels], scale[kChannels], shift[kChannels];
 
   __device__ ApplyBody(const NormalizationArgs& args, int64_t first, int64_t inner, bool active)
-      : x(args.x), residual(args.residual), y(args.y), mask{args.mask.bytes}, relu(args.relu) {
+      : x(args.x), residual(args.residual), y(args.y), mask{args.mask}, relu(args.relu) {
     if (!active) return;
     each_channel<kChannels>(first, inner, [&](int k, int64_t c) {
       mean[k] = number_at(args.mean, c, C(0));
@@ -153,15 +153,15 @@ constexpr int kMaskThreads = 256;
 
 template <class T>
 __global__ void __launch_bounds__(kMaskThreads)
-    make_mask(const T* y, int64_t size, NormalizationMask mask) {
+    make_mask(const T* y, int64_t size, uint8_t* mask, int elements) {
   wait_for_previous_kernel();
   const int64_t step = int64_t(gridDim.x) * kMaskThreads;
-  for (int64_t i = int64_t(blockIdx.x) * kMaskThreads + threadIdx.x; i * mask.elements < size;
+  for (int64_t i = int64_t(blockIdx.x) * kMaskThreads + threadIdx.x; i * elements < size;
        i += step) {
     unsigned positive = 0;
-    for (int k = 0; k < mask.elements; ++k)
-      positive |= unsigned(widen(y[i * mask.elements + k]) > Compute<T>(0)) << k;
-    mask.bytes[i] = uint8_t(positive);
+    for (int k = 0; k < elements; ++k)
+      positive |= unsigned(widen(y[i * elements + k]) > Compute<T>(0)) << k;
+    mask[i] = uint8_t(positive);
   }
 }
 
@@ -171,7 +171,7 @@ NormalizationWalk normalization_walk(Float type, int64_t outer, int64_t channels
                                      bool aligned, const Launch& launch) {
   CATENA_FLOAT_SWITCH(type, {
     const Walk walk = Walk(outer, channels, inner, aligned, kPack<T>, kColumnPack<T>)
-                          .divide(outer, inner, kStatisticsPacks, launch);
+                          .divide(outer, inner, kStatisticsPacks, 1, launch);
     const int64_t rows = walk.columns ? channels * inner : channels;
     return {walk.parts, 2 * rows * walk.parts, walk.pack};
   })
@@ -186,16 +186,18 @@ void launch_normalization_statistics(Float type, const NormalizationArgs& args,
 
 void launch_normalization_apply(Float type, const NormalizationArgs& args, const Launch& launch) {
   CATENA_FLOAT_SWITCH(type, {
-    const Walk walk = walk_of<T>(args).divide(args.outer, args.inner, kApplyPacks, launch);
+    const Walk walk =
+        walk_of<T>(args).divide(args.outer, args.inner, kApplyPacks, kMostWaves, launch);
     run_walk<T, ApplyBody>(walk, args, launch);
   })
 }
 
-void launch_normalization_mask(Float type, const void* y, int64_t size,
-                               const NormalizationMask& mask, const Launch& launch) {
-  const unsigned blocks = loop_blocks(size / mask.elements, kMaskThreads, launch);
-  CATENA_FLOAT_SWITCH(type, launch_kernel<make_mask<T>>(blocks, kMaskThreads, launch,
-                                                        static_cast<const T*>(y), size, mask);)
+void launch_normalization_mask(Float type, const void* y, int64_t size, uint8_t* mask, int elements,
+                               const Launch& launch) {
+  const unsigned blocks = loop_blocks(size / elements, kMaskThreads, launch);
+  CATENA_FLOAT_SWITCH(
+      type, launch_kernel<make_mask<T>>(blocks, kMaskThreads, launch, static_cast<const T*>(y),
+                                        size, mask, elements);)
 }
 
 }  // namespace catena::gpu

@@ -5,12 +5,8 @@
 
 namespace catena::gpu {
 
-// Where y is positive, in the order of memory: bit i of a byte is its element i. A byte has as many
-// as normalization_walk() says of the pass that writes or reads the mask.
-struct NormalizationMask {
-  uint8_t* bytes = nullptr;  // null: not wanted
-  int elements = 1;          // of a byte: 1, 2, 4 or 8
-};
+// A mask says where y is positive, in the order of memory: bit i of a byte is its element i. A byte
+// has as many elements as normalization_walk() says of the pass that writes or reads the mask.
 
 // Where the backward pass finds where y is positive: no relu; in a mask; computed from x once more.
 enum class Relu : uint8_t { kNone, kMask, kFromX };
@@ -29,8 +25,8 @@ struct NormalizationArgs {
   const void* variance;     // given statistics
   double eps;
   bool relu;
-  NormalizationMask mask;  // written
-  void* running_mean;      // null: not wanted
+  uint8_t* mask;       // written; null: not wanted
+  void* running_mean;  // null: not wanted
   void* running_variance;
   double decay;
   const int64_t* updates;
@@ -44,9 +40,9 @@ struct NormalizationGradArgs {
   const void* x;
   const void* gy;
   Relu relu;
-  NormalizationMask mask;  // kMask
-  const void* gamma;       // may be null
-  const void* beta;        // kFromX; may be null
+  const uint8_t* mask;  // kMask
+  const void* gamma;    // may be null
+  const void* beta;     // kFromX; may be null
   const void* mean;
   const void* inverse_deviation;
   bool fixed;
@@ -64,7 +60,7 @@ struct NormalizationGradArgs {
 struct NormalizationWalk {
   int splits;         // parts that a channel's statistics should be made in
   int64_t partials;   // numbers for the results of the parts
-  int mask_elements;  // of a byte
+  int mask_elements;  // of a byte: 1, 2, 4 or 8
 };
 NormalizationWalk normalization_walk(Float type, int64_t outer, int64_t channels, int64_t inner,
                                      bool aligned, const Launch& launch);
@@ -80,8 +76,8 @@ void launch_normalization_sums(Float type, const NormalizationGradArgs& args, co
 void launch_normalization_gradient(Float type, const NormalizationGradArgs& args,
                                    const Launch& launch);
 
-// Makes the mask from y, of `size` elements.
-void launch_normalization_mask(Float type, const void* y, int64_t size,
-                               const NormalizationMask& mask, const Launch& launch);
+// Makes a mask from y, of `size` elements, with `elements` of them in a byte.
+void launch_normalization_mask(Float type, const void* y, int64_t size, uint8_t* mask, int elements,
+                               const Launch& launch);
 
 }  // namespace catena::gpu

@@ -171,7 +171,8 @@ void launch_sums(Float type, const NormalizationGradArgs& args, const Launch& la
 template <Relu kRelu>
 void launch_gradient(Float type, const NormalizationGradArgs& args, const Launch& launch) {
   CATENA_FLOAT_SWITCH(type, {
-    const Walk walk = walk_of<T>(args).divide(args.outer, args.inner, kGradientPacks, launch);
+    const Walk walk =
+        walk_of<T>(args).divide(args.outer, args.inner, kGradientPacks, kMostWaves, launch);
     run_walk<T, Bodies<kRelu>::template Gradient>(walk, args, launch);
   })
 }

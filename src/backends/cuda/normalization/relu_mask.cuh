@@ -27,7 +27,7 @@ struct ReluGate {
   const uint8_t* mask;                   // kMask: a byte for each pack
   C scale[kChannels], shift[kChannels];  // kFromX
 
-  __device__ explicit ReluGate(const NormalizationGradArgs& args) : mask(args.mask.bytes) {}
+  __device__ explicit ReluGate(const NormalizationGradArgs& args) : mask(args.mask) {}
   __device__ void prepare(int k, int64_t channel, const NormalizationGradArgs& args) {
     if constexpr (kRelu == Relu::kFromX) {
       scale[k] =

@@ -33,7 +33,7 @@ DeviceInfo read_info(int index) {
   info.max_shared_memory = attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, index);
   int driver = 0;
   CATENA_CUDA_CHECK(cudaDriverGetVersion(&driver));
-  info.early_launches = info.major >= 9 && driver >= 12030;
+  info.early_launches = info.major >= 9 && driver >= 13000;
   return info;
 }
 

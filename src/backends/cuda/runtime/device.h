@@ -16,7 +16,7 @@ struct DeviceInfo {
   size_t total_memory = 0;
   int max_shared_memory = 0;  // bytes that a block may opt into
   // Whether kernels that wait for the one before them may be launched before it has ended, in
-  // captured graphs too: compute capability 9.0 and CUDA 12.3.
+  // captured graphs too: compute capability 9.0 and a driver for CUDA 13, the first tried.
   bool early_launches = false;
 };
 
