@@ -21,6 +21,19 @@ struct Moments {
     b += other.b + delta * (delta * (n * share));  // 0 if n or other.n is 0, even for a huge delta
     n = total;
   }
+  __device__ void store(const NormalizationArgs& args, int64_t channel) const {
+    const C m = C(args.outer * args.inner);
+    static_cast<C*>(args.mean)[channel] = a;
+    static_cast<C*>(args.inverse_deviation)[channel] = C(1) / root(b / m + C(args.eps));
+    if (args.running_mean == nullptr) return;
+    const double decay = args.updates ? 1 - 1 / double(*args.updates) : args.decay;
+    const auto move = [&](void* average, C value) {
+      C& target = static_cast<C*>(average)[channel];
+      target = C(decay * double(target) + (1 - decay) * double(value));
+    };
+    move(args.running_mean, a);
+    move(args.running_variance, b / (m - C(1)));
+  }
 };
 
 // Sums over a thread's numbers, relative to the first number, `shift`. That is one of the numbers,
@@ -81,27 +94,6 @@ struct StatisticsBody {
   }
 };
 
-template <class C>
-__global__ void __launch_bounds__(kWalkThreads)
-    finish_statistics(NormalizationArgs args, Finish finish) {
-  wait_for_previous_kernel();
-  const OfChannel<Moments<C>> merged = merge_partials<C, Moments<C>>(args, finish);
-  if (!merged.mine) return;
-  const int64_t channel = merged.channel;
-  const Moments<C>& all = merged.all;
-  const C m = C(args.outer * args.inner);
-  static_cast<C*>(args.mean)[channel] = all.a;
-  static_cast<C*>(args.inverse_deviation)[channel] = C(1) / root(all.b / m + C(args.eps));
-  if (args.running_mean == nullptr) return;
-  const double decay = args.updates ? 1 - 1 / double(*args.updates) : args.decay;
-  const auto move = [&](void* average, C value) {
-    C& target = static_cast<C*>(average)[channel];
-    target = C(decay * double(target) + (1 - decay) * double(value));
-  };
-  move(args.running_mean, all.a);
-  move(args.running_variance, all.b / (m - C(1)));
-}
-
 template <class T, int N, int kChannels>
 struct ApplyBody {
   using C = Compute<T>;
@@ -109,12 +101,12 @@ struct ApplyBody {
   static constexpr int kAhead = packs_ahead(sizeof(Pack<T, N>), 2);
   const void *x, *residual;
   void* y;
-  ReluMask<N> mask;
+  uint8_t* mask;  // a byte for each pack; null: not wanted
   bool relu;
   C mean[kChannels], scale[kChannels], shift[kChannels];
 
   __device__ ApplyBody(const NormalizationArgs& args, int64_t first, int64_t inner, bool active)
-      : x(args.x), residual(args.residual), y(args.y), mask{args.mask}, relu(args.relu) {
+      : x(args.x), residual(args.residual), y(args.y), mask(args.mask), relu(args.relu) {
     if (!active) return;
     each_channel<kChannels>(first, inner, [&](int k, int64_t c) {
       mean[k] = number_at(args.mean, c, C(0));
@@ -142,7 +134,7 @@ struct ApplyBody {
         result.v[k] = Narrow<T>::from(v);
       }
       static_cast<Pack<T, N>*>(y)[at[u]] = result;
-      if (mask.bytes) mask.store(at[u], result);
+      if (mask) mask[at[u]] = positive_bits(result.v, N);
     }
   }
   __device__ void finish(const NormalizationArgs&, int64_t, int, int) {}
@@ -158,10 +150,7 @@ __global__ void __launch_bounds__(kMaskThreads)
   const int64_t step = int64_t(gridDim.x) * kMaskThreads;
   for (int64_t i = int64_t(blockIdx.x) * kMaskThreads + threadIdx.x; i * elements < size;
        i += step) {
-    unsigned positive = 0;
-    for (int k = 0; k < elements; ++k)
-      positive |= unsigned(widen(y[i * elements + k]) > Compute<T>(0)) << k;
-    mask[i] = uint8_t(positive);
+    mask[i] = positive_bits(y + i * elements, elements);
   }
 }
 
@@ -170,8 +159,8 @@ __global__ void __launch_bounds__(kMaskThreads)
 NormalizationWalk normalization_walk(Float type, int64_t outer, int64_t channels, int64_t inner,
                                      bool aligned, const Launch& launch) {
   CATENA_FLOAT_SWITCH(type, {
-    const Walk walk = Walk(outer, channels, inner, aligned, kPack<T>, kColumnPack<T>)
-                          .divide(outer, inner, kStatisticsPacks, 1, launch);
+    const Walk walk =
+        walk_of<T>(outer, channels, inner, aligned).divide(kStatisticsPacks, 1, launch);
     const int64_t rows = walk.columns ? channels * inner : channels;
     return {walk.parts, 2 * rows * walk.parts, walk.pack};
   })
@@ -180,14 +169,12 @@ NormalizationWalk normalization_walk(Float type, int64_t outer, int64_t channels
 
 void launch_normalization_statistics(Float type, const NormalizationArgs& args,
                                      const Launch& launch) {
-  CATENA_FLOAT_SWITCH(type,
-                      run_sums<T, StatisticsBody, finish_statistics<Compute<T>>>(args, launch);)
+  CATENA_FLOAT_SWITCH(type, run_sums<T, StatisticsBody, Moments<Compute<T>>>(args, launch);)
 }
 
 void launch_normalization_apply(Float type, const NormalizationArgs& args, const Launch& launch) {
   CATENA_FLOAT_SWITCH(type, {
-    const Walk walk =
-        walk_of<T>(args).divide(args.outer, args.inner, kApplyPacks, kMostWaves, launch);
+    const Walk walk = walk_of<T>(args).divide(kApplyPacks, kMostWaves, launch);
     run_walk<T, ApplyBody>(walk, args, launch);
   })
 }

@@ -11,6 +11,13 @@ namespace {
 
 constexpr int kGradientPacks = 8;  // the least that a thread takes
 
+template <class C>
+__device__ void store_gradient(void* to, int64_t channel, C value, bool accumulate) {
+  if (to == nullptr) return;
+  C& target = static_cast<C*>(to)[channel];
+  target = accumulate ? target + value : value;
+}
+
 // Sums of g (a) and of g * (x - mean) (b).
 template <class C>
 struct Sums {
@@ -18,6 +25,14 @@ struct Sums {
   __device__ void merge(const Sums& other) {
     a += other.a;
     b += other.b;
+  }
+  __device__ void store(const NormalizationGradArgs& args, int64_t channel) const {
+    C* sums = static_cast<C*>(args.sums);
+    sums[channel] = a;
+    sums[args.channels + channel] = b;
+    const C inverse = static_cast<const C*>(args.inverse_deviation)[channel];
+    store_gradient(args.g_gamma, channel, b * inverse, args.accumulate_gamma);
+    store_gradient(args.g_beta, channel, a, args.accumulate_beta);
   }
 };
 
@@ -74,29 +89,6 @@ struct SumsBody {
     store_columns<C>(args, first, part, parts, across, active, sums);
   }
 };
-
-template <class C>
-__device__ void store_gradient(void* to, int64_t channel, C value, bool accumulate) {
-  if (to == nullptr) return;
-  C& target = static_cast<C*>(to)[channel];
-  target = accumulate ? target + value : value;
-}
-
-template <class C>
-__global__ void __launch_bounds__(kWalkThreads)
-    finish_sums(NormalizationGradArgs args, Finish finish) {
-  wait_for_previous_kernel();
-  const OfChannel<Sums<C>> merged = merge_partials<C, Sums<C>>(args, finish);
-  if (!merged.mine) return;
-  const int64_t channel = merged.channel;
-  const Sums<C>& all = merged.all;
-  C* sums = static_cast<C*>(args.sums);
-  sums[channel] = all.a;
-  sums[args.channels + channel] = all.b;
-  const C inverse = static_cast<const C*>(args.inverse_deviation)[channel];
-  store_gradient(args.g_gamma, channel, all.b * inverse, args.accumulate_gamma);
-  store_gradient(args.g_beta, channel, all.a, args.accumulate_beta);
-}
 
 // gx = of_g * g + of_x * (x - mean) + constant.
 template <class T, int N, int kChannels, Relu kRelu>
@@ -164,15 +156,14 @@ struct Bodies {
 
 template <Relu kRelu>
 void launch_sums(Float type, const NormalizationGradArgs& args, const Launch& launch) {
-  CATENA_FLOAT_SWITCH(
-      type, run_sums<T, Bodies<kRelu>::template Sums, finish_sums<Compute<T>>>(args, launch);)
+  CATENA_FLOAT_SWITCH(type,
+                      run_sums<T, Bodies<kRelu>::template Sums, Sums<Compute<T>>>(args, launch);)
 }
 
 template <Relu kRelu>
 void launch_gradient(Float type, const NormalizationGradArgs& args, const Launch& launch) {
   CATENA_FLOAT_SWITCH(type, {
-    const Walk walk =
-        walk_of<T>(args).divide(args.outer, args.inner, kGradientPacks, kMostWaves, launch);
+    const Walk walk = walk_of<T>(args).divide(kGradientPacks, kMostWaves, launch);
     run_walk<T, Bodies<kRelu>::template Gradient>(walk, args, launch);
   })
 }

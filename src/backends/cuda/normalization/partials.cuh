@@ -8,7 +8,8 @@
 namespace catena::gpu {
 namespace {
 
-// Merges the results of threads for a channel. Value has n, a and b of type C, and merge(other).
+// Merges the results of threads for a channel. Value has n, a and b of type C, merge(other), and
+// store(args, channel), which makes of the whole what the kernel is for.
 
 template <class Value>
 __device__ Value warp_merge(Value v) {
@@ -100,8 +101,7 @@ struct Finish {
 
   template <class Args>
   Finish(const Walk& walk, const Args& args)
-      : deal{walk.columns ? args.outer : args.outer * args.inner / walk.pack, args.splits,
-             walk.chunk()},
+      : deal{walk.units, args.splits, walk.chunk()},
         unit(walk.columns ? 1 : walk.pack),
         rows(walk.columns ? int(args.inner) : 1),
         threads(32 * power_of_two_from((int64_t(rows) * deal.parts + 63) / 64, kWalkThreads / 32)) {
@@ -113,17 +113,10 @@ struct Finish {
   }
 };
 
-// A channel's results, valid in the first of its threads.
-template <class Value>
-struct OfChannel {
-  int64_t channel;
-  bool mine;  // this thread is the one
-  Value all;
-};
-
-// Merges the partial results. All threads of the block call it.
+// Merges the partial results of each channel.
 template <class C, class Value, class Args>
-__device__ OfChannel<Value> merge_partials(const Args& args, const Finish& f) {
+__global__ void __launch_bounds__(kWalkThreads) finish_channels(Args args, Finish f) {
+  wait_for_previous_kernel();
   const int group = int(threadIdx.x) / f.threads, lane = int(threadIdx.x) % f.threads;
   const int64_t channel = int64_t(blockIdx.x) * (int(blockDim.x) / f.threads) + group;
   const bool active = channel < args.channels;
@@ -136,17 +129,18 @@ __device__ OfChannel<Value> merge_partials(const Args& args, const Finish& f) {
     v.merge({C(f.deal.size(part) * f.unit), from[i], from[i + args.channels * count]});
   }
   v = group_merge(v, f.threads);
-  return {channel, active && lane == 0, v};
+  if (active && lane == 0) v.store(args, channel);
 }
 
-// Runs Body over the batch in args.splits parts, then kFinish, which merges their results.
-template <class T, template <class, int, int> class Body, auto kFinish, class Args>
+// Runs Body over the batch in args.splits parts, then merges their results.
+template <class T, template <class, int, int> class Body, class Value, class Args>
 void run_sums(const Args& args, const Launch& launch) {
   Walk walk = walk_of<T>(args);
   walk.parts = args.splits;
   run_walk<T, Body>(walk, args, launch);
   const Finish finish(walk, args);
-  launch_kernel<kFinish>(finish.blocks(args.channels), finish.block(), launch, args, finish);
+  launch_kernel<finish_channels<Compute<T>, Value, Args>>(finish.blocks(args.channels),
+                                                          finish.block(), launch, args, finish);
 }
 
 }  // namespace

@@ -6,19 +6,14 @@
 namespace catena::gpu {
 namespace {
 
-// Where y is positive, a byte for each pack of N elements: one bit an element.
-template <int N>
-struct ReluMask {
-  uint8_t* bytes;
-
-  template <class T>
-  __device__ void store(int64_t at, const Pack<T, N>& y) const {
-    unsigned positive = 0;
+// A byte of a mask: bit i says whether y[i] is positive.
+template <class T>
+__device__ uint8_t positive_bits(const T* y, int elements) {
+  unsigned positive = 0;
 #pragma unroll
-    for (int k = 0; k < N; ++k) positive |= unsigned(widen(y.v[k]) > Compute<T>(0)) << k;
-    bytes[at] = uint8_t(positive);
-  }
-};
+  for (int k = 0; k < elements; ++k) positive |= unsigned(widen(y[k]) > Compute<T>(0)) << k;
+  return uint8_t(positive);
+}
 
 // The gradient's way through the relu of kChannels channels.
 template <class T, int N, int kChannels, Relu kRelu>

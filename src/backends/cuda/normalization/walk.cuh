@@ -158,6 +158,7 @@ struct Walk {
   int parts = 1;
   int across;       // threads side by side, of columns
   unsigned strips;  // blocks side by side
+  int64_t units;    // that the parts share: packs of a channel, of columns rows
 
   Walk(int64_t outer, int64_t channels, int64_t inner, bool aligned, int row_pack,
        int column_pack) {
@@ -168,12 +169,12 @@ struct Walk {
     if (!aligned || (columns ? row : inner) % pack != 0) pack = 1;
     across = columns ? power_of_two_from(row / pack, 32) : kWalkThreads;
     strips = columns ? unsigned((row / pack + across - 1) / across) : unsigned(channels);
+    units = columns ? outer : outer * inner / pack;
   }
   // In so many parts that a thread takes `packs` packs, but in no more than run at a time, and in
   // one at least. Blocks of a second wave go over the batch once more, and its last ones use the
   // memory alone: there are up to `waves` of them only where one would leave multiprocessors idle.
-  Walk& divide(int64_t outer, int64_t inner, int packs, int waves, const Launch& launch) {
-    const int64_t units = columns ? outer : outer * inner / pack;
+  Walk& divide(int packs, int waves, const Launch& launch) {
     const int64_t of_block = int64_t(chunk()) * packs;
     const int64_t wanted = (units + of_block - 1) / of_block;
     const int64_t wave = int64_t(launch.multiprocessors) * kResidentBlocks;  // blocks
@@ -189,13 +190,17 @@ struct Walk {
     parts = int(wanted < most ? wanted : most);
     return *this;
   }
-  // Units that a block takes at a time: packs, of columns rows.
+  // Units that a block takes at a time.
   int chunk() const { return columns ? kWalkThreads / across : kWalkThreads; }
 };
 
+template <class T>
+Walk walk_of(int64_t outer, int64_t channels, int64_t inner, bool aligned) {
+  return {outer, channels, inner, aligned, kPack<T>, kColumnPack<T>};
+}
 template <class T, class Args>
 Walk walk_of(const Args& args) {
-  return {args.outer, args.channels, args.inner, args.aligned, kPack<T>, kColumnPack<T>};
+  return walk_of<T>(args.outer, args.channels, args.inner, args.aligned);
 }
 
 // Runs Body<T, N, kChannels> over the whole batch.
