@@ -7,6 +7,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "backends/cuda/runtime/relaxed_mode.h"
 #include "catena/core/backend.h"
 
 namespace catena::gpu {
@@ -23,24 +24,6 @@ inline cudaStream_t companion_stream(Device device) {
 inline StoragePtr scratch_memory(Device device, size_t bytes) {
   return bytes > 0 ? allocate(device, bytes) : StoragePtr();
 }
-
-// Lets a thread that captures a graph make calls that CUDA otherwise forbids during a capture
-// (cudaMalloc, loading of modules, ...). For calls that do not concern the captured streams.
-class RelaxedMode {
- public:
-  explicit RelaxedMode(bool active = true) : active_(active) {
-    if (active_) cudaThreadExchangeStreamCaptureMode(&mode_);
-  }
-  ~RelaxedMode() {
-    if (active_) cudaThreadExchangeStreamCaptureMode(&mode_);
-  }
-  RelaxedMode(const RelaxedMode&) = delete;
-  RelaxedMode& operator=(const RelaxedMode&) = delete;
-
- private:
-  bool active_;
-  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
-};
 
 // An object that all threads share, one for each GPU, such as a library's handle. It is made at its
 // first use and never destroyed, because arrays and streams may outlive static objects.

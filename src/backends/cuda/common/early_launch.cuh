@@ -9,6 +9,7 @@
 #include <atomic>
 
 #include "backends/cuda/runtime/launch.h"
+#include "backends/cuda/runtime/relaxed_mode.h"
 
 namespace catena::gpu {
 namespace {
@@ -30,12 +31,9 @@ bool can_wait(int device) {
   if (device >= 16) return false;
   char answer = answers[device].load(std::memory_order_relaxed);
   if (answer == kUnknown) {
+    const RelaxedMode relaxed;  // the query may load the kernel
     cudaFuncAttributes of_kernel{};
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;  // the query may load the kernel
-    cudaThreadExchangeStreamCaptureMode(&mode);
-    const cudaError_t error = cudaFuncGetAttributes(&of_kernel, kKernel);
-    cudaThreadExchangeStreamCaptureMode(&mode);
-    if (error != cudaSuccess) {
+    if (cudaFuncGetAttributes(&of_kernel, kKernel) != cudaSuccess) {
       cudaGetLastError();  // the launch will say what is wrong
       return false;
     }
