@@ -1,5 +1,7 @@
 #include "job/job_watch.h"
 
+#include "job/rank_state.h"
+
 namespace catena::launch {
 namespace {
 
@@ -62,8 +64,8 @@ std::optional<Hang> JobWatch::check_rank(const RankOutcome& rank, const StatusBo
   Hang hang;
   hang.rank = rank.start->rank;
   hang.starter = starter;
-  const char state = comm::process_state(rank.start->pid);
-  hang.seconds = now - since(gone_, hang.rank, state == '\0' || state == 'Z', now);
+  const char state = state_of(*rank.start);
+  hang.seconds = now - since(gone_, hang.rank, has_ended(state), now);
   if (hang.seconds > kStarterDelay) {
     hang.kind = Hang::Kind::starter_keeps_end;
     hang.starter_stopped = is_stopped(comm::process_state(starter));

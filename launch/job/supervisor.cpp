@@ -21,6 +21,7 @@
 #include "job/console.h"
 #include "job/job_watch.h"
 #include "job/output.h"
+#include "job/rank_state.h"
 #include "job/report.h"
 #include "job/report_hosts.h"
 #include "job/starter_process.h"
@@ -290,8 +291,7 @@ void Supervisor::watch() {
 // Whether no rank process is left; a starter that is ending itself does not hand their reports on.
 bool Supervisor::all_gone() const {
   return std::all_of(outcome_.ranks.begin(), outcome_.ranks.end(), [this](const RankOutcome& rank) {
-    const char state = is_here(rank) ? comm::process_state(rank.start->pid) : 'R';
-    return state == '\0' || state == 'Z';
+    return is_here(rank) && has_ended(state_of(*rank.start));
   });
 }
 
@@ -461,7 +461,7 @@ void Supervisor::signal_all(int signal) {
 void Supervisor::signal_local(int signal) {
   if (starter_ended_) return;
   for (const RankOutcome& rank : outcome_.ranks)
-    if (is_here(rank)) kill(rank.start->pid, signal);
+    if (is_here(rank)) signal_rank(*rank.start, signal);
 }
 
 void Supervisor::enforce_stop() {

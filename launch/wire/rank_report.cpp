@@ -31,6 +31,7 @@ void each_field(const StartReport*, Visit&& visit) {
   visit("local_rank", &StartReport::local_rank);
   visit("local_size", &StartReport::local_size);
   visit("pid", &StartReport::pid);
+  visit("started", &StartReport::started);
   visit("host", &StartReport::host);
   visit("board", &StartReport::board);
   visit("log", &StartReport::log);

@@ -1,5 +1,6 @@
 // Whether a rank lives and can continue, judged by its slot and its process. See status_board.h.
 #include <cmath>
+#include <sstream>
 #include <string>
 
 #include "core/read_file.h"
@@ -16,6 +17,18 @@ double seconds_since(std::uint64_t since, std::uint64_t now) {
 std::string whole(double seconds) { return std::to_string(std::lround(seconds)); }
 
 std::string who(const SlotSnapshot& slot) { return "rank " + std::to_string(slot.rank); }
+
+// /proc/PID/stat from its third field, the state, on; "" when there is no such process. Reading
+// also fails when the process ends after the file was opened.
+std::string process_fields(int pid) {
+  std::string text;
+  if (!read_file("/proc/" + std::to_string(pid) + "/stat", text)) return "";
+  // "123 (name) S ...", and the name may hold anything.
+  const std::size_t name_ends = text.rfind(')');
+  return name_ends == std::string::npos || name_ends + 2 >= text.size()
+             ? ""
+             : text.substr(name_ends + 2);
+}
 
 const char* describe_stage(ExitStage stage) {
   switch (stage) {
@@ -73,13 +86,18 @@ bool is_stopped(const SlotSnapshot& slot) {
 }
 
 char process_state(int pid) {
-  std::string text;
-  // Fails also when the process ends after the file was opened.
-  if (!read_file("/proc/" + std::to_string(pid) + "/stat", text)) return '\0';
-  // "123 (name) S ...", and the name may hold anything.
-  const std::size_t name_ends = text.rfind(')');
-  return name_ends == std::string::npos || name_ends + 2 >= text.size() ? '\0'
-                                                                        : text[name_ends + 2];
+  const std::string fields = process_fields(pid);
+  return fields.empty() ? '\0' : fields[0];
+}
+
+std::uint64_t process_start(int pid) {
+  constexpr int kStart = 22 - 3;  // counted from the first of these fields
+  std::istringstream fields(process_fields(pid));
+  std::string field;
+  for (int i = 0; i < kStart; ++i) fields >> field;
+  std::uint64_t start = 0;
+  fields >> start;
+  return start;
 }
 
 }  // namespace catena::comm

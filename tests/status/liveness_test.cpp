@@ -72,6 +72,16 @@ TEST(StatusLife, StoppedProcessesAreSeen) {
   EXPECT_EQ(process_state(getpid()), 'R');
 }
 
+TEST(StatusLife, StartsTellProcessesApart) {
+  EXPECT_GT(process_start(getpid()), 0u);
+  EXPECT_EQ(process_start(getpid()), process_start(getpid()));
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));  // more than a tick
+  testing::StoppedChild child;
+  EXPECT_GT(process_start(child.pid()), process_start(getpid()));
+  child.end();
+  EXPECT_EQ(process_start(child.pid()), 0u);
+}
+
 // Between opening and reading its file the process may end; the read fails with ESRCH then.
 TEST(StatusLife, ProcessesThatEndMeanwhileAreSeen) {
   for (int round = 0; round < 100; ++round) {

@@ -34,11 +34,13 @@ TEST(RankReport, OfAStart) {
   StartReport start;
   start.rank = 0;
   start.pid = 77;
+  start.started = 1234567890123;
   start.board = "/proc/1/fd/3";
   start.digests = {{"a b=c", "9-1"}, {"libcatena.so", "5-5"}};
   const auto again = std::get<StartReport>(parse_rank_report(to_line(start)));
   EXPECT_EQ(to_line(again), to_line(start));
   EXPECT_EQ(again.rank, 0);
+  EXPECT_EQ(again.started, start.started);
   EXPECT_EQ(again.digests, start.digests);
 }
 

@@ -1,0 +1,15 @@
+#include "job/rank_state.h"
+
+#include <csignal>
+
+namespace catena::launch {
+
+char state_of(const StartReport& rank) {
+  return comm::process_start(rank.pid) == rank.started ? comm::process_state(rank.pid) : '\0';
+}
+
+void signal_rank(const StartReport& rank, int signal) {
+  if (!has_ended(state_of(rank))) kill(rank.pid, signal);
+}
+
+}  // namespace catena::launch
