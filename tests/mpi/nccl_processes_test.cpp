@@ -1,5 +1,6 @@
-// NCCL between processes, as catena-run starts them: one process a GPU. The suite of all
-// communicators, faults of ranks, and calls that differ, eagerly and when they are captured.
+// NCCL between two processes that catena-run starts, on a GPU each or, if need be, on one. The
+// suite of all communicators, faults of ranks, and calls that differ, eagerly and when they are
+// captured.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -20,27 +21,30 @@ const auto kName = [](const auto& tested) { return std::string(tested.param.name
 // Longer than NCCL takes to connect two GPUs at the first call, on a busy machine too.
 constexpr int kTimeout = 10;
 
-// Two ranks on the last two GPUs: other tests that run meanwhile begin with the first.
+// Two ranks on the last two GPUs: other tests that run meanwhile begin with the first. Two ranks on
+// one GPU, where there is only one: NCCL is told that they are on two hosts.
 Outcome launch(const std::string& program, int limit = 60) {
   const int gpus = device_count(DeviceType::kCuda);
-  const std::string options = " --gpus " + std::to_string(gpus - 2) + "," +
-                              std::to_string(gpus - 1) + " --timeout " + std::to_string(kTimeout) +
-                              " --start-timeout 40 ";
-  return mpi_test::shell("env -u CATENA_DEVICE", CATENA_TEST_LAUNCHER + options + program, limit);
+  const std::string limits = " --timeout " + std::to_string(kTimeout) + " --start-timeout 40 ";
+  const std::string start =
+      gpus == 1 ? " -n 2 --cpu" + limits +
+                      "sh -c 'CATENA_DEVICE=cuda:0 NCCL_HOSTID=$CATENA_RANK exec \"$@\"' rank "
+                : " --gpus " + std::to_string(gpus - 2) + "," + std::to_string(gpus - 1) + limits;
+  return mpi_test::shell("env -u CATENA_DEVICE", CATENA_TEST_LAUNCHER + start + program, limit);
 }
 Outcome launch_fault(const std::string& fault) {
   return launch(std::string(CATENA_TEST_PROGRAM) + " " + fault + " nccl");
 }
 
 TEST(NcclProcesses, GiveExactResults) {
-  CATENA_NEEDS_NCCL(2);
+  CATENA_NEEDS_NCCL(1);
   const Outcome o = launch(std::string(CATENA_TEST_SUITE) + " nccl --gtest_brief=1", 240);
   EXPECT_EQ(o.code, 0) << o.text;
   EXPECT_FALSE(holds(o, "[  FAILED  ]")) << o.text;
 }
 
 TEST(NcclProcesses, NoFault) {
-  CATENA_NEEDS_NCCL(2);
+  CATENA_NEEDS_NCCL(1);
   const Outcome o = launch_fault("none");
   EXPECT_EQ(o.code, 0) << o.text;
   EXPECT_TRUE(holds(o, "all went well over nccl")) << o.text;
@@ -48,7 +52,7 @@ TEST(NcclProcesses, NoFault) {
 
 class NcclFaults : public testing::TestWithParam<Case> {};
 TEST_P(NcclFaults, BlameTheRankAtFault) {
-  CATENA_NEEDS_NCCL(2);
+  CATENA_NEEDS_NCCL(1);
   mpi_test::expect_blamed(launch_fault(GetParam().fault), GetParam());
 }
 // Of two ranks that differ none is the odd one.
@@ -76,7 +80,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 class NcclMismatches : public testing::TestWithParam<comm_suite::MismatchCase> {};
 TEST_P(NcclMismatches, AreReported) {
-  CATENA_NEEDS_NCCL(2);
+  CATENA_NEEDS_NCCL(1);
   mpi_test::expect_named(launch_fault(std::string("mismatch:") + GetParam().name),
                          GetParam().words);
 }
@@ -84,13 +88,13 @@ INSTANTIATE_TEST_SUITE_P(All, NcclMismatches,
                          testing::ValuesIn(comm_suite::device_mismatch_cases()), kName);
 
 TEST(NcclMismatches, NoResultOfADifferentReductionIsRead) {
-  CATENA_NEEDS_NCCL(2);
+  CATENA_NEEDS_NCCL(1);
   mpi_test::expect_named(launch_fault("read"), {"call #4"});
 }
 
 class NcclCaptures : public testing::TestWithParam<comm_suite::CaptureCase> {};
 TEST_P(NcclCaptures, OfDifferentCallsAreReported) {
-  CATENA_NEEDS_NCCL(2);
+  CATENA_NEEDS_NCCL(1);
   mpi_test::expect_named(launch_fault(std::string("capture:") + GetParam().name), GetParam().words);
 }
 INSTANTIATE_TEST_SUITE_P(All, NcclCaptures, testing::ValuesIn(comm_suite::capture_cases()), kName);

@@ -2,8 +2,11 @@
 // communicator that the first argument names ("mpi").
 #include <gtest/gtest.h>
 
+#include "catena/array/math.h"
 #include "catena/comm/factory.h"
 #include "catena/comm/transport.h"
+#include "catena/core/graph.h"
+#include "catena/core/stream.h"
 #include "comm/suite.h"
 #include "error_text.h"
 
@@ -135,6 +138,36 @@ TEST(Process, ExceptionEndsTheOthers) {
 TEST(Process, CheckIsQuietWhenAllIsWell) {
   for (int i = 0; i < 1500; ++i) world().all_reduce_value(i);
   world().check();
+}
+
+// Kernels before, beside and after collectives of the current and of the side stream: what is
+// recorded between them must make each wait for what it reads.
+TEST(Process, ReplayedStepsGiveWhatEagerOnesGive) {
+  if (implementation != "nccl") GTEST_SKIP() << "SKIPPED over " << implementation << ": no graphs";
+  Communicator& comm = world();
+  for (const int64_t n : {1, 1000, 1 << 20}) {
+    const Array x = comm_suite::make(comm, {n}, Dtype::kFloat32, comm.rank());
+    const Array sum = zeros({n}, {Dtype::kFloat32, comm.device()});
+    const auto step = [&] {
+      const Array mine = x * 0.5f + 1.f;  // read by the side stream
+      const Event reduced = comm.all_reduce_async(mine, comm::Reduction::kSum, comm.side_stream());
+      const Array beside = x + 1.f;
+      current_stream(comm.device()).wait(reduced);
+      const Array joined = mine + beside;
+      comm.all_reduce(joined, comm::Reduction::kSum, joined);
+      x.assign(joined * 0.125f);
+      sum.assign(sum + x);
+    };
+    const auto run = [&](const std::function<void()>& once) {
+      x.assign(comm_suite::make(comm, {n}, Dtype::kFloat32, comm.rank()));
+      sum.fill(0);
+      for (int i = 0; i < 20; ++i) once();
+      return sum.to_vector<float>();
+    };
+    const std::vector<float> eager = run(step);
+    cuda::Graph graph = cuda::Graph::capture(comm.device(), step);
+    EXPECT_EQ(run([&] { graph.launch(); }), eager) << n;
+  }
 }
 
 #undef CATENA_MPI_ONLY

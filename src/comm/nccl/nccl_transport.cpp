@@ -1,8 +1,11 @@
 #include "nccl_transport.h"
 
+#include <cstdlib>
 #include <cstring>
 #include <map>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "watchdog.h"
 
@@ -46,21 +49,24 @@ bool is_simple(const Call& call) {
 // As Core::mark takes it.
 uint64_t number_among_all(const Call& call) { return is_message(call) ? 0 : call.sequence; }
 
+// What NCCL takes for the host of this rank. With NCCL_HOSTID ranks that share a GPU can pretend to
+// be on several hosts; NCCL then moves their data through sockets.
+std::string host_of(const Communicator& control) {
+  const char* id = std::getenv("NCCL_HOSTID");
+  return id && *id ? message("NCCL_HOSTID=", id) : message("host ", control.inter_rank());
+}
+
 void check_gpus(Communicator& control, Device device) {
-  struct Place {
-    int host;
-    char bus[32];
-  };
-  Place mine{control.inter_rank(), {}};
-  CATENA_NCCL_CUDA(cudaDeviceGetPCIBusId(mine.bus, sizeof mine.bus, device.index()));
-  const auto places = control.all_gather_object(mine);
+  char bus[32] = {};
+  CATENA_NCCL_CUDA(cudaDeviceGetPCIBusId(bus, sizeof bus, device.index()));
+  const std::vector<std::string> places =
+      control.all_gather_object(message(bus, " of ", host_of(control)));
   std::map<std::string, int> first;
   for (int r = 0; r < control.size(); ++r) {
-    const Place& place = places[size_t(r)];
-    const auto [entry, is_new] = first.emplace(message(place.host, " ", place.bus), r);
+    const auto [entry, is_new] = first.emplace(places[size_t(r)], r);
     CATENA_CHECK(
         DeviceError, is_new, "nccl: ranks ", entry->second, " and ", r,
-        " both use the GPU with PCI bus id ", place.bus,
+        " both use the GPU with PCI bus id ", places[size_t(r)],
         "; NCCL needs a separate GPU for every rank. Start at most as many ranks as the host has "
         "GPUs (catena-run does), leave the device to the communicator, or use \"mpi\"");
   }
