@@ -159,8 +159,7 @@ __global__ void __launch_bounds__(kMaskThreads)
 NormalizationWalk normalization_walk(Float type, int64_t outer, int64_t channels, int64_t inner,
                                      bool aligned, const Launch& launch) {
   CATENA_FLOAT_SWITCH(type, {
-    const Walk walk =
-        walk_of<T>(outer, channels, inner, aligned).divide(kStatisticsPacks, 1, launch);
+    const Walk walk = walk_of<T>(outer, channels, inner, aligned).divide(kStatisticsPacks, launch);
     const int64_t rows = walk.columns ? channels * inner : channels;
     return {walk.parts, 2 * rows * walk.parts, walk.pack};
   })
@@ -174,7 +173,7 @@ void launch_normalization_statistics(Float type, const NormalizationArgs& args,
 
 void launch_normalization_apply(Float type, const NormalizationArgs& args, const Launch& launch) {
   CATENA_FLOAT_SWITCH(type, {
-    const Walk walk = walk_of<T>(args).divide(kApplyPacks, kMostWaves, launch);
+    const Walk walk = walk_of<T>(args).divide(kApplyPacks, launch);
     run_walk<T, ApplyBody>(walk, args, launch);
   })
 }

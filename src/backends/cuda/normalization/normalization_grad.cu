@@ -163,7 +163,7 @@ void launch_sums(Float type, const NormalizationGradArgs& args, const Launch& la
 template <Relu kRelu>
 void launch_gradient(Float type, const NormalizationGradArgs& args, const Launch& launch) {
   CATENA_FLOAT_SWITCH(type, {
-    const Walk walk = walk_of<T>(args).divide(kGradientPacks, kMostWaves, launch);
+    const Walk walk = walk_of<T>(args).divide(kGradientPacks, launch);
     run_walk<T, Bodies<kRelu>::template Gradient>(walk, args, launch);
   })
 }

@@ -146,11 +146,6 @@ constexpr int kColumnPack = sizeof(T) == 2 ? 4 : kPack<T>;
 // of them: then the results of so many positions would be as large as the batch.
 constexpr int64_t kShortRun = 64, kLeastRuns = 16;
 
-// The most waves of blocks of the second kernel of a pass, and the share of the multiprocessors'
-// places that blocks have to take for one wave to be enough.
-constexpr int kMostWaves = 4;
-constexpr double kFullEnough = 0.85;
-
 // How the work of a channel is divided.
 struct Walk {
   bool columns;
@@ -172,22 +167,13 @@ struct Walk {
     units = columns ? outer : outer * inner / pack;
   }
   // In so many parts that a thread takes `packs` packs, but in no more than run at a time, and in
-  // one at least. Blocks of a second wave go over the batch once more, and its last ones use the
-  // memory alone: there are up to `waves` of them only where one would leave multiprocessors idle.
-  Walk& divide(int packs, int waves, const Launch& launch) {
+  // one at least. Blocks of a second wave would go over the batch once more, and its last ones
+  // would use the memory alone: that costs more than the places that a wave leaves empty.
+  Walk& divide(int packs, const Launch& launch) {
     const int64_t of_block = int64_t(chunk()) * packs;
     const int64_t wanted = (units + of_block - 1) / of_block;
-    const int64_t wave = int64_t(launch.multiprocessors) * kResidentBlocks;  // blocks
-    int64_t most = 1;
-    double best = 0;
-    for (int w = 1; w <= waves && best < kFullEnough; ++w) {
-      const int64_t fitting = w * wave / strips;
-      const double filled = double(fitting * strips) / double(w * wave);
-      if (filled <= best) continue;
-      best = filled;
-      most = fitting;
-    }
-    parts = int(wanted < most ? wanted : most);
+    const int64_t most = int64_t(launch.multiprocessors) * kResidentBlocks / strips;
+    parts = int(most < 1 ? 1 : wanted < most ? wanted : most);
     return *this;
   }
   // Units that a block takes at a time.
