@@ -81,7 +81,7 @@ int body(int argc, char** argv) {
       device, {5, 9, 5}, Table("Small products", catena::backend(device.type()).describe(0))};
   std::vector<Problem> problems;
   const std::vector<int64_t> batches =
-      arguments.quick() ? std::vector<int64_t>{100} : std::vector<int64_t>{20, 100, 256, 500};
+      arguments.quick() ? std::vector<int64_t>{100} : std::vector<int64_t>{20, 64, 100, 256, 500};
   for (const int64_t m : batches) {
     for (const auto& [n, k] : {std::pair<int64_t, int64_t>{1000, 784},
                                {1000, 1000},

@@ -120,10 +120,9 @@ bool run_library(const Product& p, Dtype dtype, int device, const Launch& launch
 bool run_small(const Product& p, Dtype dtype, const Launch& launch) {
   const bool single = dtype == Dtype::kFloat32;
   if ((!single && dtype != Dtype::kFloat64) || p.k == 0) return false;
-  const bool tf32 = single && config().matmul_precision == Precision::kTf32;
   if (single && fits_thin_matmul(p, launch)) {
     launch_thin_matmul(p, launch);
-  } else if (fits_tiny_matmul(p, tf32, launch)) {
+  } else if (fits_tiny_matmul(p, launch)) {
     launch_tiny_matmul(!single, p, launch);
   } else {
     return false;

@@ -23,9 +23,9 @@ enum class Number : uint8_t { kF16, kBf16, kF32, kF64, kI8, kI16, kI32, kI64, kB
 
 // Any type (unsigned integers as signed ones, which gives the same bits) and any steps; k may be 0.
 void launch_simple_matmul(Number type, const Product& product, const Launch& launch);
-// float32 and float64, for products of a few small tiles: takes about as long as a launch. Fewer
-// fit where the library may use tf32, which this kernel does not.
-bool fits_tiny_matmul(const Product& product, bool library_has_tf32, const Launch& launch);
+// float32 and float64, for products of a few small tiles: takes about as long as a launch. Always
+// in full precision.
+bool fits_tiny_matmul(const Product& product, const Launch& launch);
 void launch_tiny_matmul(bool is_double, const Product& product, const Launch& launch);
 // float32, for results of at most 16 rows or columns, with both operands contiguous along k.
 bool fits_thin_matmul(const Product& product, const Launch& launch);
