@@ -9,7 +9,8 @@ char state_of(const StartReport& rank) {
 }
 
 void signal_rank(const StartReport& rank, int signal) {
-  if (!has_ended(state_of(rank))) kill(rank.pid, signal);
+  const bool unknown = rank.started == 0;  // a host without /proc
+  if (rank.pid > 0 && (unknown || !has_ended(state_of(rank)))) kill(rank.pid, signal);
 }
 
 }  // namespace catena::launch

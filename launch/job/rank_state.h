@@ -10,7 +10,7 @@ namespace catena::launch {
 char state_of(const StartReport& rank);
 inline bool has_ended(char state) { return state == '\0' || state == 'Z'; }
 
-// Does nothing when the rank process has ended.
+// Does nothing when the rank process has ended, also when its number is another process's by now.
 void signal_rank(const StartReport& rank, int signal);
 
 }  // namespace catena::launch

@@ -2,6 +2,8 @@
 // communicator that the first argument names ("mpi").
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "catena/array/math.h"
 #include "catena/comm/factory.h"
 #include "catena/comm/transport.h"

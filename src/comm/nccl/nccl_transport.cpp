@@ -53,7 +53,7 @@ uint64_t number_among_all(const Call& call) { return is_message(call) ? 0 : call
 // be on several hosts; NCCL then moves their data through sockets.
 std::string host_of(const Communicator& control) {
   const char* id = std::getenv("NCCL_HOSTID");
-  return id && *id ? message("NCCL_HOSTID=", id) : message("host ", control.inter_rank());
+  return id ? message("NCCL_HOSTID=", id) : message("host ", control.inter_rank());
 }
 
 void check_gpus(Communicator& control, Device device) {

@@ -1,7 +1,7 @@
 // Products of small matrices in one short kernel: a library call costs more than the work here.
 //
-// A block computes 16 x 16 elements of the result. It issues all its loads of 32 or 128 steps of k
-// at once, and those of the next steps while it computes, because latency dominates such a short
+// A block computes 16 x 16 elements of the result. It issues all its loads of 32, 64 or 128 steps
+// of k at once, and those of the next 128 while it computes, because latency dominates such a short
 // kernel. Each of its four groups of 64 threads takes every fourth step of k, each thread 2 x 2
 // elements. At the end the groups are added in a fixed order.
 #include "backends/cuda/common/early_launch.cuh"
@@ -12,10 +12,10 @@ namespace {
 
 constexpr int kTile = 16, kPitch = kTile + 2, kGroups = 4, kThreads = 256;
 // The most steps of k that a block loads at a time. Products of fewer steps have kernels of their
-// own, which load 32 or 64: what loads, stores and skips nothing takes as long as the products do.
+// own, which load 32 or 64: loading and storing zeros would take as long as the products.
 constexpr int kMostSteps = 128;
-// Larger problems keep the library's kernels busy enough to be faster, in tf32 too. Chunks are of
-// kMostSteps and counted for each multiprocessor.
+// Larger problems keep the library's kernels busy enough to be faster, in tf32 too. kMostChunks is
+// chunks of kMostSteps, of all tiles together, for each multiprocessor.
 constexpr int64_t kMostDepth = 512, kMostChunks = 4;
 
 __device__ inline float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
@@ -152,7 +152,10 @@ bool fits_tiny_matmul(const Product& p, const Launch& launch) {
 }
 
 void launch_tiny_matmul(bool is_double, const Product& p, const Launch& launch) {
-  is_double ? launch_tiny<double>(p, launch) : launch_tiny<float>(p, launch);
+  if (is_double)
+    launch_tiny<double>(p, launch);
+  else
+    launch_tiny<float>(p, launch);
 }
 
 }  // namespace catena::gpu

@@ -168,7 +168,8 @@ struct Walk {
   }
   // In so many parts that a thread takes `packs` packs, but in no more than run at a time, and in
   // one at least. Blocks of a second wave would go over the batch once more, and its last ones
-  // would use the memory alone: that costs more than the places that a wave leaves empty.
+  // would use the memory alone: that costs more than the places that a wave leaves empty, unless
+  // that is half of them.
   Walk& divide(int packs, const Launch& launch) {
     const int64_t of_block = int64_t(chunk()) * packs;
     const int64_t wanted = (units + of_block - 1) / of_block;
