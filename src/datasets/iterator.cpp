@@ -20,36 +20,54 @@ IteratorState IteratorState::from_array(const Array& a) {
   return {v[0], static_cast<uint64_t>(v[1]), v[2], v[3]};
 }
 
-SerialIterator::SerialIterator(int64_t size, int64_t batch, bool repeat, bool shuffle,
-                               uint64_t seed)
-    : state_{size, seed, 0, 0}, batch_(batch), repeat_(repeat), shuffle_(shuffle) {
+SerialIterator::SerialIterator(int64_t size, int64_t batch, bool repeat, bool drop_last,
+                               bool shuffle, uint64_t seed)
+    : state_{size, seed, 0, 0},
+      batch_(batch),
+      repeat_(repeat),
+      drop_last_(drop_last),
+      shuffle_(shuffle) {
   CATENA_CHECK(ValueError, size > 0, "iterator: the data set has ", size,
                " samples, expected at least 1");
   CATENA_CHECK(ValueError, batch > 0, "iterator: the batch size is ", batch,
                ", expected at least 1");
+  CATENA_CHECK(ValueError, !drop_last || batch <= size, "iterator: with drop_last no batch of ",
+               batch, " samples is left of a data set of ", size, "; use smaller batches");
+}
+
+bool SerialIterator::ends_epoch() const {
+  const int64_t left = size() - state_.position;
+  return left == 0 || (drop_last_ && left < batch_);
+}
+
+void SerialIterator::begin_epoch() {
+  state_.position = 0;
+  ++state_.epoch;
+}
+
+SerialIterator::Stretch SerialIterator::skip() {
+  if (ends_epoch()) begin_epoch();  // resumed where larger batches would have left samples out
+  if (finished()) return {};
+  const Stretch batch{state_.epoch, state_.position, std::min(batch_, size() - state_.position)};
+  state_.position += batch.count;
+  is_new_epoch_ = ends_epoch();
+  if (is_new_epoch_) begin_epoch();
+  return batch;
 }
 
 std::span<const int64_t> SerialIterator::next() {
-  if (finished()) return {};
+  const Stretch batch = skip();
+  if (batch.count == 0) return {};
   if (order_.empty()) {
     order_.resize(static_cast<size_t>(size()));
     std::iota(order_.begin(), order_.end(), 0);
   }
-  if (shuffle_ && order_epoch_ != state_.epoch) {
-    const Array order = epoch_order(state_.seed, state_.epoch, size());
+  if (shuffle_ && order_epoch_ != batch.epoch) {
+    const Array order = epoch_order(state_.seed, batch.epoch, size());
     std::copy_n(order.data<int64_t>(), size(), order_.begin());
-    order_epoch_ = state_.epoch;
+    order_epoch_ = batch.epoch;
   }
-  const int64_t count = std::min(batch_, size() - state_.position);
-  const std::span<const int64_t> positions(order_.data() + state_.position,
-                                           static_cast<size_t>(count));
-  state_.position += count;
-  is_new_epoch_ = state_.position == size();
-  if (is_new_epoch_) {
-    state_.position = 0;
-    ++state_.epoch;
-  }
-  return positions;
+  return {order_.data() + batch.begin, static_cast<size_t>(batch.count)};
 }
 
 void SerialIterator::set_state(const IteratorState& state) {

@@ -75,7 +75,7 @@ void CapturedUpdater::replay() {
 }
 
 void CapturedUpdater::update(Means& means) {
-  datasets::IteratorState at = data_.state();
+  const datasets::IteratorState& at = data_.state();
   const bool ended = !data_.repeats() && at.epoch > 0;  // which the eager step refuses
   if (ended || at.position + data_.batch() > data_.size()) return StandardUpdater::update(means);
   place_cursor();
@@ -87,12 +87,7 @@ void CapturedUpdater::update(Means& means) {
   }
   ++summed_;
   cursor_at_ += data_.batch();
-  at.position = cursor_at_;
-  if (at.position == data_.size()) {
-    ++at.epoch;
-    at.position = 0;
-  }
-  data_.set_state(at);
+  data_.skip();
 }
 
 void CapturedUpdater::settle(Means& means) {

@@ -44,9 +44,49 @@ TEST(SerialIterator, Repeats) {
   EXPECT_FALSE(it.finished());
 }
 
+TEST(SerialIterator, DropsALastBatchThatIsNotFull) {
+  SerialIterator it(10, 4, {.repeat = true, .drop_last = true});
+  EXPECT_EQ(it.batches_per_epoch(), 2);
+  for (int epoch = 0; epoch < 3; ++epoch)
+    EXPECT_EQ(take_epoch(it), (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7})) << epoch;
+  EXPECT_EQ(it.epoch(), 3);
+  EXPECT_EQ(it.position(), 0);
+  SerialIterator once(10, 5, {.drop_last = true});
+  EXPECT_EQ(take_epoch(once).size(), 10u) << "the last batch is full";
+  EXPECT_TRUE(once.finished());
+  EXPECT_TRUE(once.next().empty());
+}
+
+TEST(SerialIterator, DropsWhatARunWithSmallerBatchesHasLeft) {
+  SerialIterator small(10, 3, true);
+  for (int i = 0; i < 3; ++i) small.next();
+  SerialIterator large(10, 4, {.repeat = true, .drop_last = true});
+  large.set_state(small.state());
+  EXPECT_EQ(large.next().front(), 0);
+  EXPECT_EQ(large.epoch(), 1);
+  EXPECT_EQ(large.position(), 4);
+}
+
+TEST(ShuffledIterator, DropsOtherSamplesInEachEpoch) {
+  ShuffledIterator it(10, 4, 1, {.drop_last = true});
+  const auto missing = [&] {
+    const std::vector<int64_t> seen = take_epoch(it);
+    EXPECT_EQ(seen.size(), 8u);
+    std::vector<int64_t> left;
+    for (int64_t i = 0; i < 10; ++i)
+      if (std::find(seen.begin(), seen.end(), i) == seen.end()) left.push_back(i);
+    EXPECT_EQ(left.size(), 2u);
+    return left;
+  };
+  const auto first = missing();
+  EXPECT_TRUE(missing() != first || missing() != first);
+  EXPECT_TRUE(it.repeats());
+}
+
 TEST(SerialIterator, ArgumentsAreChecked) {
   EXPECT_THROW(SerialIterator(0, 1), ValueError);
   EXPECT_THROW(SerialIterator(5, 0), ValueError);
+  EXPECT_THROW(SerialIterator(5, 6, {.drop_last = true}), ValueError) << "no batch is left";
 }
 
 TEST(ShuffledIterator, EachEpochIsAnotherPermutation) {

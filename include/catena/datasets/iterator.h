@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -22,21 +23,41 @@ struct IteratorState {
   static IteratorState from_array(const Array& a);
 };
 
+// How an iterator goes through the epochs.
+struct IteratorOptions {
+  // Whether epochs follow each other without end; unless given, as the iterator does by default.
+  std::optional<bool> repeat = {};
+  // Whether an epoch ends before a last batch that is not full. Its samples are left out, in a
+  // shuffled order other ones in each epoch. Batches of one sample have no variance, which batch
+  // normalization needs.
+  bool drop_last = false;
+};
+
 // Positions 0 .. size - 1 in order. The last batch of an epoch is shorter when the size does not
-// divide. With `repeat` epochs follow each other without end, else next() is empty after one.
+// divide, unless it is dropped. With `repeat` epochs follow each other without end, else next() is
+// empty after one. ValueError unless size and batch are positive, and where no batch is left.
 class SerialIterator {
  public:
   SerialIterator(int64_t size, int64_t batch, bool repeat = false)
-      : SerialIterator(size, batch, repeat, false, 0) {}
+      : SerialIterator(size, batch, repeat, false, false, 0) {}
+  SerialIterator(int64_t size, int64_t batch, const IteratorOptions& options)
+      : SerialIterator(size, batch, options.repeat.value_or(false), options.drop_last, false, 0) {}
 
   // The positions of the next batch, valid until the following call.
   std::span<const int64_t> next();
 
-  // Samples in the data set and in a batch, batches in an epoch (the short last one included), and
+  // The next batch without its positions: where it begins in its epoch, and its samples.
+  struct Stretch {
+    int64_t epoch = 0, begin = 0, count = 0;  // a count of 0: there is none
+  };
+  // Goes past the next batch.
+  Stretch skip();
+
+  // Samples in the data set and in a batch, batches in an epoch (a short last one included), and
   // completed epochs.
   int64_t size() const { return state_.size; }
   int64_t batch() const { return batch_; }
-  int64_t batches_per_epoch() const { return (size() + batch_ - 1) / batch_; }
+  int64_t batches_per_epoch() const { return (drop_last_ ? size() : size() + batch_ - 1) / batch_; }
   int64_t epoch() const { return state_.epoch; }
   // Whether the batch handed out last completed an epoch.
   bool is_new_epoch() const { return is_new_epoch_; }
@@ -46,6 +67,7 @@ class SerialIterator {
   bool finished() const { return !repeat_ && state_.epoch > 0; }
   bool shuffles() const { return shuffle_; }
   bool repeats() const { return repeat_; }
+  bool drops_last() const { return drop_last_; }
 
   // The position after the batch that was returned last.
   const IteratorState& state() const { return state_; }
@@ -54,12 +76,16 @@ class SerialIterator {
   void set_state(const IteratorState& state);
 
  protected:
-  SerialIterator(int64_t size, int64_t batch, bool repeat, bool shuffle, uint64_t seed);
+  SerialIterator(int64_t size, int64_t batch, bool repeat, bool drop_last, bool shuffle,
+                 uint64_t seed);
 
  private:
+  bool ends_epoch() const;
+  void begin_epoch();
+
   IteratorState state_;
   int64_t batch_;
-  bool repeat_, shuffle_;
+  bool repeat_, drop_last_, shuffle_;
   bool is_new_epoch_ = false;
   std::vector<int64_t> order_;
   int64_t order_epoch_ = -1;  // of which order_ is
@@ -70,7 +96,9 @@ class SerialIterator {
 class ShuffledIterator : public SerialIterator {
  public:
   ShuffledIterator(int64_t size, int64_t batch, uint64_t seed, bool repeat = true)
-      : SerialIterator(size, batch, repeat, true, seed) {}
+      : SerialIterator(size, batch, repeat, false, true, seed) {}
+  ShuffledIterator(int64_t size, int64_t batch, uint64_t seed, const IteratorOptions& options)
+      : SerialIterator(size, batch, options.repeat.value_or(true), options.drop_last, true, seed) {}
 };
 
 // The order of one epoch of a ShuffledIterator, int64 (size) on the device.

@@ -117,19 +117,21 @@ class ResidentIterator final : public BatchIterator {
   // The columns on the device, and the order of the current epoch there (int64, all ranks'
   // samples), for loops that replay a captured step and advance a cursor by themselves.
   const std::vector<Array>& columns() const { return columns_; }
-  int64_t batch() const { return batch_; }  // samples of a full batch, over all ranks
-  bool repeats() const { return repeat_; }  // whether epochs follow one another without end
+  int64_t batch() const { return order_.batch(); }  // samples of a full batch, over all ranks
+  bool repeats() const {
+    return order_.repeats();
+  }  // whether epochs follow one another without end
   RankOf who() const { return who_; }
   Array order_of(int64_t epoch) const;
+  // Goes past the next batch, for such loops.
+  void skip();
 
  private:
   std::vector<Array> columns_;
-  bool shuffles_, repeat_;
-  uint64_t seed_;
-  int64_t batch_;
+  SerialIterator order_;
   RankOf who_;
-  Array order_;  // of order_epoch_
-  int64_t order_epoch_ = -1;
+  Array positions_;  // of positions_epoch_
+  int64_t positions_epoch_ = -1;
 };
 
 }  // namespace catena::datasets
