@@ -9,19 +9,22 @@
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
 #include "catena/array/scan.h"
+#include "catena/core/dtype_info.h"
 #include "catena/core/entry_scope.h"
 #include "catena/kernels/index.h"
 
 namespace catena {
 namespace {
 
-// Writes a result into the array that the caller gave, if any.
+// Writes a result into the array that the caller gave, if any; cast as numpy's same_kind allows.
 Array finish_into(const Array& result, const Array* out) {
   if (out == nullptr) return result;
   CATENA_CHECK(ShapeError, out->shape() == result.shape(), "the output has shape ", out->shape(),
                ", the result has ", result.shape());
-  CATENA_CHECK(DtypeError, out->dtype() == result.dtype(), "the output has dtype ", out->dtype(),
-               ", the result has ", result.dtype());
+  CATENA_CHECK(DtypeError, can_cast(result.dtype(), out->dtype(), Casting::kSameKind),
+               "the result has dtype ", result.dtype(), ", which cannot be cast to the output's ",
+               out->dtype(), " (same_kind); give an output of dtype ", result.dtype(),
+               " or cast the result");
   check_same_device(result, *out);
   out->assign(result);
   return *out;

@@ -29,7 +29,7 @@ Dtype float_of_integers(const ElementwiseInfo& op, const List& list) {
 }
 
 // The common dtype of the operands. list[k].array() points to an object with a dtype(), or is null,
-// and then list[k].scalar() is a weak number.
+// and then list[k].scalar() is a weak number. Floats from numbers alone are default_float().
 template <class List>
 Dtype promoted_dtype(const ElementwiseInfo& op, const List& list) {
   bool any = false, all = true;
@@ -40,6 +40,10 @@ Dtype promoted_dtype(const ElementwiseInfo& op, const List& list) {
       d = any ? promote(d, a->dtype()) : a->dtype();
       any = true;
     }
+  }
+  if (!any) {
+    for (int k = first; k < op.inputs; ++k)
+      if (list[k].scalar().kind() == DtypeKind::kFloat) return default_float();
   }
   for (int k = first; k < op.inputs; ++k) {
     if (list[k].array()) continue;

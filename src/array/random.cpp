@@ -279,8 +279,12 @@ Array normal(const Shape& shape, double mean, std::optional<double> given,
 Array integers(const Shape& shape, int64_t low, int64_t high, const ArrayOptions& options) {
   return default_state(options.device_or_current()).integers(shape, low, high, options);
 }
-Array bernoulli(const Shape& shape, double p) { return default_state().bernoulli(shape, p); }
-Array permutation(int64_t n) { return default_state().permutation(n); }
+Array bernoulli(const Shape& shape, double p, std::optional<Device> device) {
+  return default_state(device.value_or(current_device())).bernoulli(shape, p, device);
+}
+Array permutation(int64_t n, std::optional<Device> device) {
+  return default_state(device.value_or(current_device())).permutation(n, device);
+}
 
 }  // namespace random
 

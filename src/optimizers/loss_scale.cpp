@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "catena/array/math.h"
+#include "catena/core/log.h"
 #include "catena/functions/array.h"
 #include "catena/functions/math.h"
 
@@ -65,6 +66,7 @@ void DynamicLossScale::prepare_for_capture(Optimizer& optimizer) {
 // A step ------------------------------------------------------------------------------------------
 
 Variable DynamicLossScale::scaled(const Variable& loss) {
+  scaled_ = true;
   const DeviceState& state = on(loss.device());
   if (loss.dtype() == Dtype::kFloat64)
     return functions::multiply(loss, Variable::constant(state.scale));
@@ -84,7 +86,17 @@ void DynamicLossScale::agree_on_found() {
   for (const DeviceState& state : states_) state.found.assign(total);
 }
 
+// Not after every update: a rank without samples in a step has no loss.
+void DynamicLossScale::warn_unless_scaled() {
+  if (scaled_ || warned_) return;
+  warned_ = true;
+  logging::warning(
+      "update: the optimizer has a loss scale, but no loss was multiplied by it, and the gradients "
+      "are divided by it: call backward of optimizer.scaled(loss)");
+}
+
 void DynamicLossScale::run(UpdateContext& update) {
+  warn_unless_scaled();
   const std::vector<ParameterArena>& arenas = update.optimizer().layout().arenas();
   for (const ParameterArena& arena : arenas)
     kernels::find_nonfinite(arena.device(), {&arena.gradient(), &on(arena.device()).found});

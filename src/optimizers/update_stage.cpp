@@ -91,6 +91,12 @@ std::vector<std::shared_ptr<UpdateStage>> Optimizer::built_in_stages() {
 
 // The list ----------------------------------------------------------------------------------------
 
+Variable Optimizer::scaled(const Variable& loss) const {
+  Variable result = loss;
+  for (const auto& stage : stages_) result = stage->scaled(result);
+  return result;
+}
+
 void Optimizer::insert_stage(const std::shared_ptr<UpdateStage>& stage) {
   CATENA_CHECK(ValueError, stage != nullptr, "add_stage: the stage is null");
   CATENA_CHECK(ValueError, std::find(stages_.begin(), stages_.end(), stage) == stages_.end(),

@@ -10,12 +10,12 @@ Arrays data_of(const Variables& numbers) {
   return arrays;
 }
 
-// Forward and backward; the numbers.
-Arrays learn(const Score& score, const datasets::Batch& batch) {
+// Forward and backward; the numbers, of which the loss is unscaled.
+Arrays learn(const Optimizer& optimizer, const Score& score, const datasets::Batch& batch) {
   const Variables numbers = score(batch);
   CATENA_CHECK(ValueError, !numbers.empty(),
                "training: the score of a batch is empty; return the loss as its first number");
-  numbers[0].backward();
+  optimizer.scaled(numbers[0]).backward();
   return data_of(numbers);
 }
 
@@ -24,7 +24,7 @@ Arrays learn(const Score& score, const datasets::Batch& batch) {
 Step make_step(Optimizer& optimizer, Score score) {
   return [&optimizer, score = std::move(score)](const datasets::Batch& batch) {
     optimizer.zero_grads();
-    Arrays numbers = learn(score, batch);
+    Arrays numbers = learn(optimizer, score, batch);
     optimizer.update();
     return numbers;
   };
@@ -35,7 +35,7 @@ Step make_step(parallel::MultiNodeOptimizer& optimizer, Score score) {
     optimizer.zero_grads();
     optimizer.set_batch_weight(batch.size(), batch.global_count);
     Arrays numbers;
-    if (batch.size() > 0) numbers = learn(score, batch);
+    if (batch.size() > 0) numbers = learn(*optimizer.operator->(), score, batch);
     optimizer.update();
     return numbers;
   };

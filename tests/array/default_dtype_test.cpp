@@ -8,6 +8,7 @@
 
 #include "catena/array/calculus.h"
 #include "catena/array/creation.h"
+#include "catena/array/indexing.h"
 #include "catena/array/io.h"
 #include "catena/array/math.h"
 #include "catena/array/random.h"
@@ -44,6 +45,9 @@ const Makers kFloats = {
     {"arange(0, 1, 0.5)", [] { return arange(0, 1, 0.5); }},
     {"full", [] { return full({1}, 2.5); }},
     {"full of a float", [] { return full({1}, 2.5f); }},
+    {"where of floats", [] { return where(ones({2}, dtype::bool_), 0.5, 1.5); }},
+    {"where of a float and an integer", [] { return where(ones({2}, dtype::bool_), 0.5, 1); }},
+    {"maximum of floats", [] { return maximum(0.5, 1.5); }},
     {"scalar_array", [] { return scalar_array(2.5); }},
     {"array of doubles", [] { return array({1.5}); }},
     {"array of rows of doubles",

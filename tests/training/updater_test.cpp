@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "catena/optimizers/loss_scale.h"
+
 #include "error_text.h"
 #include "training/problem.h"
 
@@ -38,6 +40,24 @@ TEST_F(Updaters, TrainOnOneBatchAStep) {
   EXPECT_EQ(updater.batches().epoch(), 1);
   EXPECT_EQ(means.count("loss"), kSamples);
   EXPECT_NEAR(means.value("loss"), total / kSamples, 1e-12);
+}
+
+// The loss scale multiplies the loss that backward begins with, not the one that is reported.
+TEST_F(Updaters, ScaleTheLossWhereTheOptimizerDoes) {
+  testing::Net twin = model;
+  optimizers::SGD unscaled(0.1);
+  unscaled.setup(twin);
+  optimizers::add_loss_scale(optimizer, {.initial = 1024});
+  StandardUpdater updater(batches, make_step(optimizer, score_of(model)));
+  datasets::ResidentIterator same(data, datasets::ShuffledIterator(kSamples, 5, 1), cpu(0));
+  StandardUpdater other(same, make_step(unscaled, score_of(twin)));
+  Means others{{"loss", "accuracy"}};
+  for (int i = 0; i < 5; ++i) {
+    updater.update(means);
+    other.update(others);
+  }
+  EXPECT_EQ(numbers_of(model), numbers_of(twin)) << "a power of two multiplies without rounding";
+  EXPECT_EQ(means.value("loss"), others.value("loss"));
 }
 
 TEST_F(Updaters, RefuseStepsWithoutTheNumbersThatWereNamed) {

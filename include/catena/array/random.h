@@ -30,8 +30,8 @@ Array uniform(const Shape& shape = {}, double low = 0, std::optional<double> hig
 Array normal(const Shape& shape = {}, double mean = 0, std::optional<double> deviation = {},
              const ArrayOptions& options = {});
 Array integers(const Shape& shape, int64_t low, int64_t high, const ArrayOptions& options = {});
-Array bernoulli(const Shape& shape, double p);
-Array permutation(int64_t n);
+Array bernoulli(const Shape& shape, double p, std::optional<Device> device = {});
+Array permutation(int64_t n, std::optional<Device> device = {});
 
 // Uniform numbers of [0, 1), by NumPy's names for them.
 Array random_sample(const Shape& shape = {}, const ArrayOptions& options = {});

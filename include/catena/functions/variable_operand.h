@@ -44,4 +44,23 @@ class VariableOperand {
   Scalar number_;
 };
 
+// A variable in an options struct that may be left out. An array is a constant here, too.
+class OptionalVariable {
+ public:
+  OptionalVariable() = default;
+  OptionalVariable(const Variable& variable) : variable_(variable), given_(true) {}
+  OptionalVariable(const Parameter& parameter) : OptionalVariable(parameter.variable()) {}
+  OptionalVariable(const Array& array)
+      : variable_(array.defined() ? Variable::constant(array) : Variable()), given_(true) {}
+
+  // The variable, or null. ValueError, which names `who`, if one was given that has no value.
+  const Variable* get(const char* who) const {
+    return given_ ? &VariableOperand(variable_).variable(who) : nullptr;
+  }
+
+ private:
+  Variable variable_;
+  bool given_ = false;
+};
+
 }  // namespace catena

@@ -25,14 +25,15 @@ struct LossScaleOptions {
 //   const auto scale = add_loss_scale(optimizer);
 //   ...
 //   optimizer.zero_grads();
-//   scale->scaled(loss).backward();
+//   scale->scaled(loss).backward();   // or optimizer.scaled(loss), as training::make_step does
 //   optimizer.update();
 //
-// The update looks at the gradients once, after ranks have averaged them, so that all ranks see the
-// same. If one is not finite, parameters, states and t stay as they are and the scale falls. Else
-// the rule gets the gradients divided by the scale, in the precision that it computes in. Scale and
-// counts live on the devices: nothing waits for them, and replays of a captured step go on scaling.
-// They are saved with the optimizer's state ("loss_scale/value"). Setup starts anew.
+// An update before any loss was scaled logs a warning, once: its gradients are divided all the
+// same. The update looks at the gradients once, after ranks have averaged them, so that all ranks
+// see the same. If one is not finite, parameters, states and t stay as they are and the scale
+// falls. Else the rule gets the gradients divided by the scale, in the precision that it computes
+// in. Scale and counts live on the devices: nothing waits for them, and replays of a captured step
+// go on scaling. They are saved with the optimizer's state ("loss_scale/value"). Setup starts anew.
 //
 // Between backward and update the gradients in memory are scaled ones. compute_grads_norm,
 // clip_grads and weight_decay know that; UpdateContext::apply, for hooks of one's own, divides in
@@ -44,7 +45,7 @@ class DynamicLossScale : public UpdateStage {
 
   // The loss times the scale, on the loss's device. A 16-bit loss becomes float32 first, which
   // holds the product.
-  Variable scaled(const Variable& loss);
+  Variable scaled(const Variable& loss) override;
   // The scale, good steps since it last changed, and skipped updates. These wait for the device.
   double value() const { return number(0); }
   int64_t good_steps() const { return static_cast<int64_t>(number(2)); }
@@ -73,8 +74,10 @@ class DynamicLossScale : public UpdateStage {
   static DeviceState make_state(const Array& block);
   double number(int index) const;
   void agree_on_found();
+  void warn_unless_scaled();
 
   LossScaleOptions options_;
+  bool scaled_ = false, warned_ = false;
   std::vector<DeviceState> states_;  // the first is the one that is saved
 };
 

@@ -100,6 +100,8 @@ class Optimizer {
   // IndexError when there is none.
   void remove_hook(const std::string& name);
 
+  // What backward is to begin from: the loss, times the loss scale if there is one.
+  Variable scaled(const Variable& loss) const;
   // Adds a stage to every update, behind those of its phase, and returns it. ValueError if it is
   // there already, or skips updates and the rule cannot.
   template <class Stage>

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "catena/array/named_arrays.h"
+#include "catena/autograd/variable.h"
 #include "catena/optimizers/arena.h"
 
 namespace catena::optimizers {
@@ -40,6 +41,8 @@ class UpdateStage {
   virtual void after_setup(Optimizer&) {}
   // Device values that a captured update needs are to be made now.
   virtual void prepare_for_capture(Optimizer&) {}
+  // What backward is to begin from instead of the loss.
+  virtual Variable scaled(const Variable& loss) { return loss; }
   // zero_grads was called.
   virtual void discard(Optimizer&) {}
   // Gradients of other replicas are about to be added; GradientError when it is too late for that.

@@ -13,7 +13,7 @@ namespace catena::training {
 // the trainer's metrics. The first is the loss. Serves training and test passes alike.
 //
 //   [&](const datasets::Batch& batch) -> Variables {
-//     const Variable y = model(Variable::constant(batch.x()));
+//     const Variable y = model(batch.x());
 //     return {F::softmax_cross_entropy(y, batch.t()), F::accuracy(y, batch.t())};
 //   }
 using Score = std::function<Variables(const datasets::Batch&)>;
@@ -22,7 +22,7 @@ using Score = std::function<Variables(const datasets::Batch&)>;
 // gets that has run out of samples, they are not asked for.
 using Step = std::function<Arrays(const datasets::Batch&)>;
 
-// zero_grads, backward from the loss, update. The optimizer must outlive the step. ValueError when
+// zero_grads, backward from the loss (times the optimizer's loss scale), update. The optimizer must outlive the step. ValueError when
 // the score is without numbers.
 Step make_step(Optimizer& optimizer, Score score);
 // The same on every rank: a rank counts by its samples, and one without joins the update.

@@ -180,10 +180,6 @@ Variable apply_fixed(NormalizationOperands o, const Shape& channels, double eps,
   return normalization_variable(plan, inputs, normalize_fixed(plan, o, inputs.recorded()));
 }
 
-const Variable* optional_operand(const char* who, const std::optional<Variable>& v) {
-  return v ? &VariableOperand(*v).variable(who) : nullptr;
-}
-
 }  // namespace
 
 Variable batch_normalization(const VariableOperand& x, const VariableOperand& gamma,
@@ -192,8 +188,8 @@ Variable batch_normalization(const VariableOperand& x, const VariableOperand& ga
   const OptionalArray &mean = options.running_mean, &var = options.running_var;
   const Variable& scale = gamma.variable(kWho);
   return apply_batch(
-      {x.variable(kWho), &scale, &beta.variable(kWho), optional_operand(kWho, options.residual)},
-      scale.shape(), options.eps, options.relu,
+      {x.variable(kWho), &scale, &beta.variable(kWho), options.residual.get(kWho)}, scale.shape(),
+      options.eps, options.relu,
       {mean.given(kWho) ? &mean : nullptr, var.given(kWho) ? &var : nullptr, options.decay});
 }
 
@@ -203,10 +199,9 @@ Variable fixed_batch_normalization(const VariableOperand& x, const VariableOpera
                                    const FixedNormalizationOptions& options) {
   constexpr const char* kWho = "fixed_batch_normalization";
   const Variable& scale = gamma.variable(kWho);
-  return apply_fixed(
-      {x.variable(kWho), &scale, &beta.variable(kWho), optional_operand(kWho, options.residual),
-       &mean.variable(kWho), &var.variable(kWho)},
-      scale.shape(), options.eps, options.relu);
+  return apply_fixed({x.variable(kWho), &scale, &beta.variable(kWho), options.residual.get(kWho),
+                      &mean.variable(kWho), &var.variable(kWho)},
+                     scale.shape(), options.eps, options.relu);
 }
 
 // The layer -------------------------------------------------------------------------------------

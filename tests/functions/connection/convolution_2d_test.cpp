@@ -160,7 +160,7 @@ TEST_P(Convolution, LayerHasTheStartValuesThatItPromises) {
   EXPECT_EQ(layer.W.dtype(), Dtype::kFloat32);
   EXPECT_NEAR(std(layer.W.data()).item<float>(), 2 * std::sqrt(1.0 / (16 * 3 * 5)), 5e-3);
   EXPECT_EQ(testing::difference(layer.b.data(), full({64}, 0.5, {Dtype::kFloat32, device()})), "");
-  const F::Convolution2D grouped(16, 64, 3, {.nobias = true, .groups = 4});
+  const F::Convolution2D grouped(16, 64, 3, {.groups = 4, .nobias = true});
   EXPECT_EQ(grouped.W.shape(), (Shape{64, 4, 3, 3}));
   EXPECT_FALSE(grouped.b.defined());
 }

@@ -107,6 +107,16 @@ TEST_P(BatchNormalization, GradientsThroughReluAndResidual) {
 }
 
 // Only some of the operands want a gradient.
+TEST_P(BatchNormalization, ArraysAreConstantsAsResidualsToo) {
+  const Array x = draw({4, 3}), ones3 = ones({3}, {x.dtype(), x.device()}),
+              zeros3 = zeros({3}, {x.dtype(), x.device()});
+  EXPECT_FALSE(F::batch_normalization(x, ones3, zeros3, {.residual = x}).requires_grad());
+  EXPECT_FALSE(F::fixed_batch_normalization(x, ones3, zeros3, zeros3, ones3, {.residual = x})
+                   .requires_grad());
+  const Variable quiet(x, Volatile::on);
+  EXPECT_NO_THROW(F::batch_normalization(quiet, ones3, zeros3, {.residual = x}));
+}
+
 TEST_P(BatchNormalization, GradientsOfSomeOperands) {
   const Case c = cases()[2];
   const auto constant = [](const Array& a) { return Variable::constant(a); };

@@ -55,15 +55,15 @@ Variable channels_last(const Variable& images);
 struct Convolution2DOptions {
   Extent2D stride = 1;
   Extent2D pad = 0;
+  Extent2D dilation = 1;
+  int64_t groups = 1;
+  bool cover_all = false;
   double wscale = 1;  // W ~ normal(0, wscale * sqrt(1 / (in / groups * kh * kw)))
   double bias = 0;    // initial value of b
   bool nobias = false;
   std::optional<Array> initialW = {};      // (out, in / groups, kh, kw)
   std::optional<Array> initial_bias = {};  // (out)
   std::optional<Dtype> dtype = {};         // float32, or that of initialW
-  Extent2D dilation = 1;
-  int64_t groups = 1;
-  bool cover_all = false;
 };
 
 // Convolutional layer on the current device. ShapeError for initial arrays of other shapes,

@@ -23,7 +23,7 @@ struct NormalizationOptions {
   // y = relu(normalized + residual) in the same kernel; both are optional. The residual has x's
   // shape, dtype and device.
   bool relu = false;
-  std::optional<Variable> residual = {};
+  OptionalVariable residual = {};
 };
 
 // y = (x - mean) / sqrt(var + eps) * gamma + beta for each channel, with the mean and the (biased)
@@ -46,7 +46,7 @@ Variable batch_normalization(const VariableOperand& x, const VariableOperand& ga
 struct FixedNormalizationOptions {
   double eps = 2e-5;
   bool relu = false;
-  std::optional<Variable> residual = {};
+  OptionalVariable residual = {};
 };
 
 // The same with given mean and var, (channels), of a dtype that gamma may have, as in test state.
