@@ -98,6 +98,10 @@ bool has_masters(const std::map<std::string, Array>& state) {
   return std::any_of(state.begin(), state.end(), [](const auto& e) { return is_master(e.first); });
 }
 
+bool has_loss_scale(const std::map<std::string, Array>& state) {
+  return state.contains("loss_scale/value");
+}
+
 // What does not fit, a line each, in a state that is to be loaded into `own`.
 std::string problems_of(const NamedArrays& own, const std::map<std::string, Array>& given) {
   std::string problems;
@@ -116,6 +120,11 @@ std::string problems_of(const NamedArrays& own, const std::map<std::string, Arra
     problems += message("\n  unknown: ", name, " ", array.shape());
   if (has_masters(unknown))
     problems += "\nMaster copies belong to 16-bit parameters; those of this model are not";
+  if (has_loss_scale(unknown))
+    problems += "\nThe state was saved with a loss scale: call add_loss_scale before it is loaded";
+  else if (!has_loss_scale(given) && has_loss_scale({own.begin(), own.end()}))
+    problems +=
+        "\nThe state was saved without a loss scale: call add_loss_scale after it is loaded";
   return problems;
 }
 

@@ -22,6 +22,24 @@ NamedArrays to_arrays(const Parameterized& model) {
   return arrays;
 }
 
+namespace {
+
+// A checkpoint has the model's arrays below a name: "model/l1/W".
+std::string advice_on_checkpoints(const std::map<std::string, Array>& arrays,
+                                  const Parameterized& model) {
+  const auto parameters = model.named_parameters();
+  if (parameters.empty()) return "";
+  const std::string end = "/" + parameters.front().first;
+  for (const auto& [name, array] : arrays) {
+    if (!name.ends_with(end)) continue;
+    return message("\nThe file has '", name,
+                   "': it may be a checkpoint, which serializers::Checkpoint loads");
+  }
+  return "";
+}
+
+}  // namespace
+
 void from_arrays(const std::map<std::string, Array>& arrays, Parameterized& model,
                  const std::string& source, bool strict) {
   std::string problems;
@@ -51,11 +69,14 @@ void from_arrays(const std::map<std::string, Array>& arrays, Parameterized& mode
   older = older && unknown.empty();
   for (const auto& [name, array] : unknown)
     problems += message("\n  unknown: ", name, " ", array.shape());
+  const bool nothing = pairs.empty() && !problems.empty();
   CATENA_CHECK(
-      IoError, !strict || problems.empty(), "load: ", source, " does not fit the model:", problems,
+      IoError, problems.empty() || (!strict && !nothing), "load: ", source,
+      nothing ? " has nothing that fits the model:" : " does not fit the model:", problems,
       older ? "\nThe parameters are all there. If the file is older than these persistent arrays, "
               "serializers::load of a model file with strict = false keeps the model's own"
-            : "");
+            : "",
+      nothing ? advice_on_checkpoints(arrays, model) : "");
   for (const auto& [own, saved] : pairs) own.assign(saved);
 }
 

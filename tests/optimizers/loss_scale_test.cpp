@@ -140,6 +140,18 @@ TEST(LossScale, KeepsSmallGradients) {
   }
 }
 
+TEST(LossScale, StatesWithoutItSayWhenToAddIt) {
+  Probe a(dtype::float32), b(dtype::float32);
+  Adam with, without;
+  with.setup(a.layer);
+  without.setup(b.layer);
+  add_loss_scale(with);
+  expect_contains(error_of<IoError>([&] { with.load_state(copied_state(without)); }),
+                  {"missing: loss_scale/value", "call add_loss_scale after it is loaded"});
+  expect_contains(error_of<IoError>([&] { without.load_state(copied_state(with)); }),
+                  {"unknown: loss_scale/value", "call add_loss_scale before it is loaded"});
+}
+
 TEST(LossScale, ScalesAndUnscalesExactly) {
   for (const Dtype dtype : {dtype::float32, dtype::float64}) {
     Probe a(dtype), b(dtype);

@@ -62,6 +62,18 @@ TEST(Npz, NamesEverythingThatDoesNotFit) {
       std::string::npos);
 }
 
+TEST(Npz, FilesOfWhichNothingFitsAreNoModels) {
+  const TempFolder folder;
+  Model model;
+  save_npz(folder / "other.npz", {{"conv/W", zeros({5, 3})}});
+  expect_contains(error_of<IoError>([&] { load(folder / "other.npz", model, false); }),
+                  {"has nothing that fits the model", "missing: l1/W", "unknown: conv/W"});
+  save_npz(folder / "run.npz", {{"model/l1/W", model.l1.W.data()}, {"t", zeros({})}});
+  for (const bool strict : {false, true})
+    expect_contains(error_of<IoError>([&] { load(folder / "run.npz", model, strict); }),
+                    {"has 'model/l1/W'", "serializers::Checkpoint"});
+}
+
 // Statistics and counts beside parameters, as of batch normalization.
 struct Norm : Parameterized {
   OwnedParameter gamma{ones({3}, dtype::float32)};

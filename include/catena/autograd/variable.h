@@ -66,7 +66,8 @@ struct GradientTarget {
 //   model(array)          a constant: data that no gradient flows to
 // An array is a constant wherever a variable is expected: as an argument, in braces of Variables,
 // as a returned value, in `Variable x = array`. Whoever wants its gradient writes Variable(array);
-// what constructs in place (emplace_back, std::optional, a range of iterators) does that too.
+// what constructs in place does that too: emplace_back, std::optional, std::pair, maps, a range of
+// iterators.
 //
 // A default-constructed or moved-from one is undefined:
 // it may be assigned, compared and asked whether it is defined(); anything else is a ValueError
@@ -152,6 +153,7 @@ class Variable {
   requires(sizeof...(I) > 0) Variable reshape(I... extents)
   const { return reshape(Shape{static_cast<int64_t>(extents)...}); }
   Variable flatten() const { return reshape({-1}); }
+  Variable ravel() const { return reshape({-1}); }
   Variable transpose(const Axes& axes = {}) const;  // empty: reversed
   Variable T() const { return transpose(); }
   Variable swapaxes(Axis axis1, Axis axis2) const;

@@ -22,7 +22,7 @@ void save(const std::string& path, const Parameterized& model, bool compressed =
 // dtypes are converted into each other; persistent arrays of other dtypes must have been saved as
 // such. IoError listing every name that is missing, of another shape or dtype, or unknown to the
 // model; the model is then unchanged. strict = false takes what fits and ignores the rest: so files
-// are read that were written before a layer had its persistent arrays.
+// are read that were written before a layer had its persistent arrays. IoError if nothing fits.
 void load(const std::string& path, Parameterized& model, bool strict = true);
 
 // States, t and hyper-parameters; the optimizer must have been set up (ValueError), for loading
