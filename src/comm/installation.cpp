@@ -21,11 +21,15 @@ static_assert(std::is_same_v<decltype(&catena_check_kernels), catena::comm::Chec
 
 namespace {
 
-// Rules as they are shown behind a provider.
-const char* mark_of(catena::ProviderUse use) {
-  return use == catena::ProviderUse::kOff    ? " off"
-         : use == catena::ProviderUse::kOnly ? " only"
-                                             : "";
+std::string shown(const catena::ProviderInfo& p) {
+  return p.name + (p.use == catena::ProviderUse::kOff    ? " off"
+                   : p.use == catena::ProviderUse::kOnly ? " only"
+                                                         : "");
+}
+
+std::string shown_absent(const std::string& plugin, const char* kernel) {
+  const bool forced = catena::config().providers.use(kernel, plugin) == catena::ProviderUse::kOnly;
+  return plugin + (forced ? " only, but not loaded" : " not loaded");
 }
 
 // "matmul (small, cublaslt, simple)"; "" with one provider.
@@ -33,9 +37,8 @@ std::string providers_of(const catena::SlotBase& slot, catena::DeviceType type) 
   const auto providers = slot.providers(type);
   std::vector<std::string> names;
   for (const std::string& plugin : catena::absent_companions(slot.name(), type, providers))
-    names.push_back(plugin + mark_of(catena::config().providers.use(slot.name(), plugin)) +
-                    " not loaded");
-  for (const catena::ProviderInfo& p : providers) names.push_back(p.name + mark_of(p.use));
+    names.push_back(shown_absent(plugin, slot.name()));
+  for (const catena::ProviderInfo& p : providers) names.push_back(shown(p));
   if (names.size() < 2) return {};
   std::string list;
   for (const std::string& name : names) list += (list.empty() ? "" : ", ") + name;

@@ -14,8 +14,6 @@
 namespace catena {
 namespace {
 
-// Rules for GPUs are no mistake where there is none. (A test compares this with the plug-in.)
-constexpr std::string_view kProvidersOfCuda[] = {"cuda", "nvrtc", "cublaslt", "small", "simple"};
 constexpr std::string_view kKernelsOfCompanions[] = {"convolution", "convolution_grad_x",
                                                      "convolution_grad_w"};
 
