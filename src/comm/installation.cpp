@@ -66,7 +66,7 @@ std::string problems_of_rules() {
   return text;
 }
 
-// Those who read it have been told already where to look.
+// It sends to --check, whose output this is.
 std::string without_hint(std::string text) {
   const std::string_view hint = catena::kPackagesHint;
   for (size_t at; (at = text.find(hint)) != std::string::npos;) text.erase(at, hint.size());

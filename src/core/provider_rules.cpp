@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
+#include <utility>
 
 #include "catena/core/error.h"
 #include "core/rule_text.h"
@@ -23,25 +25,25 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-bool read_use(std::string_view word, ProviderUse& use) {
-  if (word == "on") return use = ProviderUse::kOn, true;
-  if (word == "off") return use = ProviderUse::kOff, true;
-  if (word == "only") return use = ProviderUse::kOnly, true;
-  return false;
+std::optional<ProviderUse> use_from(std::string_view word) {
+  if (word == "on") return ProviderUse::kOn;
+  if (word == "off") return ProviderUse::kOff;
+  if (word == "only") return ProviderUse::kOnly;
+  return {};
 }
 
-// Whether the text is a rule.
-bool read_rule(std::string_view text, ProviderRule& rule) {
+// Nothing where the text is no rule.
+std::optional<ProviderRule> rule_from(std::string_view text) {
   const size_t colon = text.find(':');
-  if (colon == std::string_view::npos) return false;
+  if (colon == std::string_view::npos) return {};
   const std::string_view name = text.substr(0, colon);
   const size_t slash = name.find('/');
   const bool all = slash == std::string_view::npos;
-  rule.text = text;
-  rule.kernel = all ? std::string_view{} : name.substr(0, slash);
-  rule.provider = all ? name : name.substr(slash + 1);
-  const bool named = !rule.provider.empty() && (all || !rule.kernel.empty());
-  return named && read_use(text.substr(colon + 1), rule.use);
+  const std::string_view kernel = all ? std::string_view{} : name.substr(0, slash);
+  const std::string_view provider = all ? name : name.substr(slash + 1);
+  const auto use = use_from(text.substr(colon + 1));
+  if (provider.empty() || (kernel.empty() && !all) || !use) return {};
+  return ProviderRule{std::string(text), std::string(kernel), std::string(provider), *use};
 }
 
 }  // namespace
@@ -52,15 +54,15 @@ RuleText parse_rules(std::string_view text) {
     const size_t comma = rest.find(',');
     const std::string_view one = trimmed(rest.substr(0, comma));
     rest = comma == std::string_view::npos ? std::string_view{} : rest.substr(comma + 1);
-    ProviderRule rule;
-    if (!read_rule(one, rule)) {
+    auto rule = rule_from(one);
+    if (!rule) {
       parsed.problem = message(
           "'", one,
           "' is not a rule; expected [KERNEL/]PROVIDER:on, :off or :only, separated by commas, "
           "such as 'cudnn:off,matmul/cublaslt:only'");
       return parsed;
     }
-    parsed.rules.push_back(std::move(rule));
+    parsed.rules.push_back(std::move(*rule));
   }
   return parsed;
 }

@@ -14,6 +14,7 @@
 namespace catena {
 namespace {
 
+// A forced companion makes their calls fail where it is not loaded, so they are known without it.
 constexpr std::string_view kKernelsOfCompanions[] = {"convolution", "convolution_grad_x",
                                                      "convolution_grad_w"};
 
@@ -116,9 +117,13 @@ std::vector<RuleProblem> rule_problems(const std::vector<std::string_view>& kern
   std::vector<RuleProblem> problems;
   for (const ProviderRule& rule : parse_rules(config().providers.text()).rules) {
     RuleProblem problem = problem_of(rule, kernels);
-    const bool listed = std::any_of(problems.begin(), problems.end(),
-                                    [&](const RuleProblem& p) { return p.about == problem.about; });
-    if (!problem.text.empty() && !listed) problems.push_back(std::move(problem));
+    if (problem.text.empty()) continue;
+    const auto same = std::find_if(problems.begin(), problems.end(),
+                                   [&](const RuleProblem& p) { return p.about == problem.about; });
+    if (same == problems.end())
+      problems.push_back(std::move(problem));
+    else if (same->harmless)
+      *same = std::move(problem);
   }
   return problems;
 }

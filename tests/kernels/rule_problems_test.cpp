@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <string>
 
 #include "catena/core/backend.h"
@@ -24,21 +25,27 @@ std::string problem_of(const char* rules) {
   return problems.empty() ? "" : problems.front().text;
 }
 
-// What a convolution writes, in a process where oneDNN's plug-in is damaged; and whether it works.
+// What a process writes where the plug-ins of oneDNN and cuDNN are damaged and the one of GPUs does
+// nothing; and whether it works.
 struct Outcome {
   std::string text;
   bool works;
 };
-Outcome convolution_with(const std::string& variables) {
+Outcome run_with(const std::string& variables, const std::string& first) {
   const TempFolder folder;
-  write_file(folder / "libcatena_onednn.so", "no library");
+  for (const char* plugin : {"onednn", "cudnn"})
+    write_file(folder / (std::string("libcatena_") + plugin + ".so"), "no library");
+  std::filesystem::copy(TEST_PLUGINS "/libcatena_usable.so", folder / "libcatena_cuda.so");
   const std::string command = "env " + variables + " CATENA_PLUGIN_PATH=" + folder.path() + " " +
-                              kProgram + " convolution 2>&1";
+                              kProgram + " " + first + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   std::string text;
   char buffer[1024];
   while (size_t n = fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, n);
   return {text, pclose(pipe) == 0};
+}
+Outcome convolution_with(const std::string& variables) {
+  return run_with(variables, "convolution");
 }
 
 size_t count(const std::string& text, const std::string& part) {
@@ -97,6 +104,15 @@ TEST(RuleProblems, OtherRulesForItAreNone) {
   for (const char* rules :
        {"onednn:on", "onednn:only,onednn:off", "convolution_grad_x/onednn:only", "cudnn:only"})
     EXPECT_TRUE(convolution_with(std::string("CATENA_PROVIDERS=") + rules).works) << rules;
+}
+
+// They are loaded when the CPU's rules have long been judged.
+TEST(RuleProblems, CompanionsOfGpusAreWarnedOfWhenTheyFail) {
+  const auto [text, works] = run_with("CATENA_PROVIDERS=cudnn:only", "cuda");
+  EXPECT_TRUE(works) << text;
+  EXPECT_EQ(count(text, "names a provider that is not there: plug-in 'cudnn' does not load: "), 1u)
+      << text;
+  EXPECT_EQ(count(run_with("CATENA_PROVIDERS=cudnn:only", "layer").text, "warning"), 0u);
 }
 
 TEST(RuleProblems, AreWarnedOfOnce) {
