@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <utility>
 
 #include "../src/comm/installation.h"
 #include "../src/core/standard_folders.h"
@@ -169,6 +170,53 @@ std::string problem_of_plugin(const Library& catena, const char* name, const std
   return library.loaded() ? "" : "does not load: " + library.error();
 }
 
+// The apt packages of the library that a plug-in lacks, going by what is said of it.
+std::string packages_for(const std::string& problem) {
+  static const std::pair<const char*, const char*> packages[] = {
+      {"libdnnl.so", "libdnnl-dev"},  // the library's own package has another name on each system
+      {"libcudnn.so.9", "libcudnn9-cuda-13"}, {"libcublasLt.so", "cuda-toolkit-13-0"},
+      {"libcudart.so", "cuda-toolkit-13-0"},  {"libnccl.so", "libnccl2 libnccl-dev"},
+      {"libmpi.so", "libopenmpi-dev"}};
+  if (problem.find("cannot open shared object file") == std::string::npos) return "";
+  for (const auto& [library, names] : packages)
+    if (problem.find(library) != std::string::npos) return names;
+  return "";
+}
+
+std::string named_library(const std::string& name, int major, int minor, int patch,
+                          const std::string& file) {
+  return name + " " + std::to_string(major) + "." + std::to_string(minor) + "." +
+         std::to_string(patch) + " of " + file;
+}
+
+// "oneDNN 2.6.0 of /usr/lib/x86_64-linux-gnu/libdnnl.so.2"; "" for plug-ins of other libraries.
+// Symbols of a plug-in that is loaded are looked for in what it is linked to as well.
+std::string library_of_plugin(const std::string& path) {
+  const Library plugin({path});
+  if (const auto ask = plugin.find<const int* (*)()>("dnnl_version")) {
+    const int* v = ask();  // begins with major, minor and patch in every version
+    return named_library("oneDNN", v[0], v[1], v[2], plugin.path("dnnl_version"));
+  }
+  if (const auto ask = plugin.find<std::size_t (*)()>("cudnnGetVersion")) {
+    const int v = static_cast<int>(ask());
+    return named_library("cuDNN", v / 10000, v % 10000 / 100, v % 100,
+                         plugin.path("cudnnGetVersion"));
+  }
+  return "";
+}
+
+CheckItem item_of_plugin(const Library& catena, const Plugin& plugin, const std::string& path,
+                         bool has_gpus) {
+  const std::string name = std::string("libcatena_") + plugin.name;
+  const std::string problem = problem_of_plugin(catena, plugin.name, path);
+  if (problem.empty()) {
+    const std::string library = library_of_plugin(path);
+    return {State::good, name, library.empty() ? path : path + ", with " + library, ""};
+  }
+  if (plugin.for_gpus && !has_gpus) return {State::absent, name, problem, ""};
+  return {State::missing, name, problem, packages_for(problem)};
+}
+
 }  // namespace
 
 CheckItems probe_mpi_compiler(const CheckContext& context) {
@@ -209,12 +257,7 @@ CheckItems probe_plugins(const CheckContext& context) {
                        ""});
       continue;
     }
-    const std::string problem = problem_of_plugin(catena, plugin.name, path);
-    const State bad = plugin.for_gpus && !context.has_gpus() ? State::absent : State::missing;
-    if (problem.empty())
-      items.push_back({State::good, name, path, ""});
-    else
-      items.push_back({bad, name, problem, ""});
+    items.push_back(item_of_plugin(catena, plugin, path, context.has_gpus()));
   }
   return items;
 }
@@ -225,10 +268,10 @@ CheckItems probe_kernels(const CheckContext& context) {
   const auto gpu = catena.find<comm::CheckKernels>(comm::kCheckKernelsSymbol);
   if (const std::string text = gpu ? gpu() : ""; !text.empty())
     items.push_back({State::good, "GPU kernels", text, ""});
+  int good = 1, best = 0;
   const auto providers = catena.find<comm::CheckProviders>(comm::kCheckProvidersSymbol);
-  if (const std::string text = providers ? providers() : ""; !text.empty())
-    items.push_back({State::good, "providers", text, ""});
-  int best = 0;
+  if (const std::string text = providers ? providers(&good) : ""; !text.empty())
+    items.push_back({good ? State::good : State::missing, "providers", text, ""});
   if (const auto cpu = catena.find<comm::CheckCpu>(comm::kCheckCpuSymbol)) {
     const std::string text = cpu(&best);
     items.push_back({best ? State::good : State::missing, "CPU kernels", text, ""});

@@ -17,8 +17,10 @@ using CheckPlugin = const char* (*)(const char* name);
 // The kernel bundle, cache folder and compiler of the first GPU in words; "" where there is none.
 using CheckKernels = const char* (*)();
 // The providers of the kernels that have several, in the order in which they are asked, for each
-// kind of device that can be used; those that CATENA_PROVIDERS turns off are marked.
-using CheckProviders = const char* (*)();
+// kind of device that can be used; those that CATENA_PROVIDERS turns off are marked, and those
+// whose plug-in is not loaded. *good is 0 if a rule of CATENA_PROVIDERS is wrong, and the words
+// begin with what is.
+using CheckProviders = const char* (*)(int* good);
 // The instruction set of the CPU kernels in words; *best is 0 if this processor could run faster
 // ones, and the words say why it does not.
 using CheckCpu = const char* (*)(int* best);
@@ -30,5 +32,5 @@ extern "C" {
 __attribute__((visibility("default"))) const char* catena_check_version();
 __attribute__((visibility("default"))) const char* catena_check_plugin(const char* name);
 __attribute__((visibility("default"))) const char* catena_check_kernels();
-__attribute__((visibility("default"))) const char* catena_check_providers();
+__attribute__((visibility("default"))) const char* catena_check_providers(int* good);
 }

@@ -4,9 +4,11 @@
 #include <atomic>
 
 #include "catena/core/error.h"
+#include "catena/core/log.h"
 #include "catena/core/plugin.h"
 #include "core/cpu_backend.h"
 #include "core/hint.h"
+#include "core/rule_text.h"
 
 namespace catena {
 namespace {
@@ -56,7 +58,10 @@ std::span<const char* const> companions(DeviceType type) {
 }
 
 void load_companions(DeviceType type) {
-  for (const char* plugin : companions(type)) load_plugin(plugin);
+  for (const char* plugin : companions(type))
+    if (const std::string problem = load_plugin(plugin); !problem.empty())
+      logging::debug("kernels of ", plugin, " are left out: ", problem);
+  announce_providers();
 }
 
 Backend* find_backend(DeviceType type) {

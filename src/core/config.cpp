@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "catena/core/log.h"
+#include "core/rule_text.h"
 
 namespace catena {
 namespace {
@@ -43,11 +44,10 @@ UseCudnn cudnn_from_environment() {
 void providers_from_environment(ProviderRules& rules) {
   const char* text = std::getenv("CATENA_PROVIDERS");
   if (text == nullptr) return;
-  try {
+  if (const std::string problem = parse_rules(text).problem; !problem.empty())
+    logging::warning("CATENA_PROVIDERS is ignored: ", problem);
+  else
     rules = text;
-  } catch (const ValueError& e) {
-    logging::warning("CATENA_PROVIDERS is ignored: ", e.what());
-  }
 }
 
 int positive_number(const char* name) {

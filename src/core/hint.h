@@ -6,4 +6,7 @@ namespace catena {
 inline constexpr char kCheckHint[] =
     "; catena-run --check prints what this machine and this build offer";
 
+// What the reason ends with where a plug-in lacks a library. --check itself leaves it out.
+inline constexpr char kPackagesHint[] = " ('catena-run --check' names the packages)";
+
 }  // namespace catena

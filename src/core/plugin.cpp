@@ -11,6 +11,7 @@
 #include "catena/core/backend.h"
 #include "catena/core/error.h"
 #include "catena/core/log.h"
+#include "core/hint.h"
 #include "core/standard_folders.h"
 
 namespace catena {
@@ -45,9 +46,7 @@ std::filesystem::path library_folder() {
 std::string loader_text() {
   const std::string text = dlerror();
   if (text.find("cannot open shared object file") == std::string::npos) return text;
-  return text +
-         "; install this library, or set LD_LIBRARY_PATH to its folder ('catena-run --check' names "
-         "the packages)";
+  return text + "; install this library, or set LD_LIBRARY_PATH to its folder" + kPackagesHint;
 }
 
 // The caller holds the lock. Returns the reason of a failure, or nothing.

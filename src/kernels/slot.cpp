@@ -1,12 +1,15 @@
 #include "catena/kernels/slot.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <mutex>
 
 #include "backends/cpu/register.h"
 #include "catena/core/backend.h"
 #include "catena/core/error.h"
+#include "catena/core/plugin.h"
+#include "kernels/rule_problems.h"
 
 namespace catena {
 namespace {
@@ -26,8 +29,19 @@ std::vector<SlotBase*> copy_of_slot_list() {
   return slot_list();
 }
 
+// Set when the CPU's kernels and companions are there: before, rules cannot be judged.
+std::atomic<bool> g_registered{false};
+
+void judge_rules() {
+  if (!g_registered) return;
+  std::vector<std::string_view> kernels;
+  for (const SlotBase* slot : copy_of_slot_list()) kernels.push_back(slot->name());
+  warn_of_rules(kernels);
+}
+
 void apply_rules_to_all() {
   for (SlotBase* slot : copy_of_slot_list()) slot->apply_rules();
+  judge_rules();
 }
 
 // The CPU kernels are part of this library. They are registered when a slot first finds no
@@ -39,15 +53,35 @@ void register_builtin_kernels() {
     on_provider_rules(&apply_rules_to_all);
     register_cpu_kernels();
     load_companions(DeviceType::kCpu);
+    g_registered = true;
+    judge_rules();
   });
 }
 
+// The companions that the rules force although they are not there: no other provider is to serve.
+std::vector<std::string> forced_absent(const char* kernel, DeviceType type,
+                                       const std::vector<ProviderInfo>& providers) {
+  std::vector<std::string> absent = absent_companions(kernel, type, providers);
+  std::erase_if(absent, [&](const std::string& name) {
+    return config().providers.use(kernel, name) != ProviderUse::kOnly;
+  });
+  return absent;
+}
+
 // The use that a provider must have to be asked: kOnly if any provider is forced, else kOn.
-ProviderUse use_of_asked(const std::vector<ProviderInfo>& providers) {
+ProviderUse use_of_asked(const char* kernel, DeviceType type,
+                         const std::vector<ProviderInfo>& providers) {
   const bool forced = std::any_of(providers.begin(), providers.end(), [](const ProviderInfo& p) {
     return p.use == ProviderUse::kOnly;
   });
-  return forced ? ProviderUse::kOnly : ProviderUse::kOn;
+  return forced || !forced_absent(kernel, type, providers).empty() ? ProviderUse::kOnly
+                                                                   : ProviderUse::kOn;
+}
+
+// Why the plug-in is not there.
+std::string reason_of(const std::string& plugin) {
+  const std::string reason = plugin_error(plugin.c_str());
+  return reason.empty() ? message("plug-in '", plugin, "' is not loaded") : reason;
 }
 
 }  // namespace
@@ -84,6 +118,7 @@ void SlotBase::add(DeviceType type, const char* provider, int priority, AnyFunct
   const auto place = std::find_if(entries.begin(), entries.end(),
                                   [&](const Entry& e) { return e.priority < priority; });
   entries.insert(place, Entry{provider, priority, function});
+  note_provider(name_, provider);
   publish(type);
 }
 
@@ -91,7 +126,7 @@ void SlotBase::add(DeviceType type, const char* provider, int priority, AnyFunct
 void SlotBase::publish(DeviceType type) {
   const auto& entries = entries_[static_cast<int>(type)];
   const std::vector<ProviderInfo> all = listed(type);
-  const ProviderUse wanted = use_of_asked(all);
+  const ProviderUse wanted = use_of_asked(name_, type, all);
   Table table;
   for (size_t i = 0; i < entries.size(); ++i)
     if (all[i].use == wanted) table.push_back(entries[i].function);
@@ -132,6 +167,7 @@ const SlotBase::AnyFunction* SlotBase::load_or_fail(Device device) const {
 const SlotBase::AnyFunction* SlotBase::after_registration(Device device,
                                                           const AnyFunction* asked) const {
   register_builtin_kernels();
+  plugin_error("");  // waits for plug-ins that another thread loads
   const AnyFunction* now = tables_[static_cast<int>(device.type())].load(std::memory_order_acquire);
   return now == asked ? nullptr : now;
 }
@@ -140,16 +176,18 @@ void SlotBase::refuse(Device device) const {
   const auto all = providers(device.type());
   if (all.empty())
     fail<DeviceError>(name_, ": ", catena::name(device.type()), " has no such kernel");
-  const ProviderUse wanted = use_of_asked(all);
+  const ProviderUse wanted = use_of_asked(name_, device.type(), all);
   std::string asked, left_out;
   for (const ProviderInfo& p : all) {
     std::string& list = p.use == wanted ? asked : left_out;
     list += (list.empty() ? "" : ", ") + p.name;
   }
-  const std::string rules = left_out.empty()
-                                ? ""
-                                : message("; left out by the rules '", config().providers.text(),
-                                          "' (config().providers, CATENA_PROVIDERS): ", left_out);
+  std::string rules = left_out.empty()
+                          ? ""
+                          : message("; left out by the rules '", config().providers.text(),
+                                    "' (config().providers, CATENA_PROVIDERS): ", left_out);
+  for (const std::string& plugin : forced_absent(name_, device.type(), all))
+    rules += "; " + reason_of(plugin);
   fail<DeviceError>(name_, ": no provider takes this call on ", device,
                     "; asked: ", asked.empty() ? "none" : asked, rules);
 }

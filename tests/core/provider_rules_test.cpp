@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "catena/core/error.h"
+#include "core/rule_text.h"
 
 namespace catena {
 namespace {
@@ -30,6 +31,30 @@ TEST(ProviderRules, WrongTextChangesNothing) {
     EXPECT_THROW(rules = text, ValueError) << text;
   EXPECT_EQ(rules.text(), "cudnn:off");
   EXPECT_EQ(rules.use("matmul", "cudnn"), ProviderUse::kOff);
+}
+
+TEST(ProviderRules, KeepTheWordsOfEachRule) {
+  const RuleText parsed = parse_rules("cudnn:off, matmul/cublaslt:only");
+  EXPECT_EQ(parsed.problem, "");
+  ASSERT_EQ(parsed.rules.size(), 2u);
+  EXPECT_EQ(parsed.rules[0].text, "cudnn:off");
+  EXPECT_EQ(parsed.rules[0].kernel, "");
+  EXPECT_EQ(parsed.rules[1].text, "matmul/cublaslt:only");
+  EXPECT_EQ(parsed.rules[1].kernel, "matmul");
+  EXPECT_EQ(parsed.rules[1].provider, "cublaslt");
+  EXPECT_EQ(parsed.rules[1].use, ProviderUse::kOnly);
+}
+
+TEST(ProviderRules, ErrorNamesTheWrongRule) {
+  ProviderRules rules;
+  try {
+    rules = "cudnn:off,onednn=off";
+    FAIL();
+  } catch (const ValueError& e) {
+    EXPECT_STREQ(e.what(),
+                 "providers: 'onednn=off' is not a rule; expected [KERNEL/]PROVIDER:on, :off or "
+                 ":only, separated by commas, such as 'cudnn:off,matmul/cublaslt:only'");
+  }
 }
 
 }  // namespace

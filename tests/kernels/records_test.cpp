@@ -25,6 +25,7 @@
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/sgd.h"
 #include "catena/testing.h"
+#include "kernels/rule_problems.h"
 
 namespace catena {
 namespace {
@@ -378,6 +379,11 @@ TEST(Slots, HaveABuiltInProviderOnCuda) {
     entry();
   }
   expect_builtin_providers(DeviceType::kCuda);
+  for (const SlotBase* slot : all_slots())
+    for (const ProviderInfo& p : slot->providers(DeviceType::kCuda))
+      EXPECT_TRUE(p.priority >= kCompanionPriority ||
+                  std::ranges::find(kProvidersOfCuda, p.name) != std::end(kProvidersOfCuda))
+          << p.name << " is not in kProvidersOfCuda";
 }
 
 }  // namespace

@@ -15,8 +15,8 @@ enum class ProviderUse : uint8_t { kOn, kOff, kOnly };
 //   config().providers = "cudnn:off,matmul/cublaslt:only";
 // KERNEL is the name of a slot (headers of catena/kernels), PROVIDER one such as cpu, nvrtc,
 // cublaslt, cudnn, onednn or products; `catena-run --check` lists the kernels that have several.
-// Names that do not exist are not an error: a plug-in may be loaded later, or be missing.
-//
+// Rules that match nothing, or name a plug-in that does not load, are warned of. Where a plug-in
+// that is not there is forced, calls of its kernels fail.
 // Rules may be set and read by several threads at once.
 class ProviderRules {
  public:
@@ -40,7 +40,7 @@ class ProviderRules {
   std::vector<Rule> rules_;
 };
 
-// Called after every change of the rules; for the layer of the kernels.
+// Called when the rules change or plug-ins with kernels are loaded; for the layer of the kernels.
 void on_provider_rules(void (*changed)());
 
 }  // namespace catena

@@ -4,9 +4,13 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <utility>
+
+#include "temp_folder.h"
 
 namespace catena::launch {
 namespace {
@@ -88,6 +92,70 @@ TEST(Check, LibcatenaLoadsItsPlugins) {
 #endif
   // Without a GPU the cuda plug-in says so, which is no complaint here.
   EXPECT_NE(item_of(items, "libcatena_cuda").state, State::missing);
+}
+
+// What catena-run --check prints about `name`, in a process of its own: libcatena reads its
+// settings and loads a plug-in once.
+std::string line_of(const std::string& variables, const std::string& name) {
+  FILE* pipe = popen(("env " + variables + " " CATENA_RUN " --check 2>/dev/null").c_str(), "r");
+  std::string text;
+  char buffer[1024];
+  while (const std::size_t n = fread(buffer, 1, sizeof buffer, pipe)) text.append(buffer, n);
+  pclose(pipe);
+  const std::size_t at = text.find(name);
+  if (at == std::string::npos) return "no line '" + name + "':\n" + text;
+  const std::size_t line = text.rfind('\n', at) + 1;
+  return text.substr(line, text.find('\n', at) - line);
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(Check, WrongRulesOfProvidersAreNoGoodLine) {
+  const std::string form = line_of("CATENA_PROVIDERS=onednn=off", " providers ");
+  EXPECT_TRUE(form.starts_with("MISSING")) << form;
+  EXPECT_TRUE(contains(form, "CATENA_PROVIDERS is ignored: 'onednn=off' is not a rule")) << form;
+  EXPECT_TRUE(contains(form, "; cpu: convolution (")) << form;
+  const std::string typo = line_of("CATENA_PROVIDERS=onedn:off", " providers ");
+  EXPECT_TRUE(typo.starts_with("MISSING")) << typo;
+  EXPECT_TRUE(contains(typo, "'onedn:off' matches nothing")) << typo;
+  EXPECT_TRUE(line_of("CATENA_PROVIDERS=cublaslt:off", " providers ").starts_with("ok"));
+}
+
+// With a folder whose onednn plug-in needs a library that is not there.
+TEST(Check, CompanionWithoutItsLibraryNamesThePackage) {
+  const std::string file = "/libcatena_onednn.so";
+  if (!std::filesystem::exists(CATENA_FOLDER + file))
+    GTEST_SKIP() << "SKIPPED: no onednn plug-in in this build";
+  std::string bytes = read_file(CATENA_FOLDER + file);
+  const std::string needed = "libdnnl.so.";
+  for (std::size_t at = 0; (at = bytes.find(needed, at)) != std::string::npos;)
+    bytes[at += needed.size()] = '9';
+  const TempFolder folder;
+  write_file(folder / "libcatena_onednn.so", bytes);
+  const std::string variables = "CATENA_PLUGIN_PATH=" + folder.path();
+  const std::string plugin = line_of(variables, " libcatena_onednn ");
+  EXPECT_TRUE(plugin.starts_with("MISSING")) << plugin;
+  EXPECT_TRUE(contains(plugin, "libdnnl.so.9: cannot open shared object file")) << plugin;
+  EXPECT_FALSE(contains(plugin, "names the packages")) << plugin;
+  EXPECT_TRUE(contains(line_of(variables, "apt-get install"), "libdnnl-dev"));
+  const std::string providers = line_of(variables, " providers ");
+  EXPECT_TRUE(providers.starts_with("ok")) << providers;
+  EXPECT_TRUE(contains(providers, "cpu: convolution (onednn not loaded, products)")) << providers;
+  const std::string forced = line_of(variables + " CATENA_PROVIDERS=onednn:only", " providers ");
+  EXPECT_TRUE(forced.starts_with("MISSING")) << forced;
+  EXPECT_TRUE(contains(forced, "onednn only, but not loaded")) << forced;
+}
+
+TEST(Check, CompanionsNameTheLibraryThatTheyUse) {
+  for (const auto& [plugin, library] : {std::pair("libcatena_onednn", ", with oneDNN "),
+                                        std::pair("libcatena_cudnn", ", with cuDNN 9.")}) {
+    const std::string line = line_of("-u CATENA_PROVIDERS", std::string(" ") + plugin + " ");
+    if (!line.starts_with("ok")) continue;  // not built, or its library is not here
+    EXPECT_TRUE(contains(line, library)) << line;
+    EXPECT_TRUE(contains(line, " of /")) << line;
+  }
 }
 
 // Packages put libcatena.so into the development package, which programs do without.
