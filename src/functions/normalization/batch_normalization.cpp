@@ -31,34 +31,92 @@ struct ChannelType {
   }
 };
 
+// "2, 3"
+std::string joined(const Shape& extents) {
+  std::string text;
+  for (const int64_t extent : extents) text += message(text.empty() ? "" : ", ", extent);
+  return text;
+}
+
+// "3", of several axes "(2, 3)".
+std::string size_text(const Shape& channels) {
+  return channels.ndim() == 1 ? joined(channels) : to_string(channels);
+}
+
+// Names the layer for x, if x has axes for its channels.
+std::string other_layer(const Array& x, const Shape& channels) {
+  if (x.ndim() <= channels.ndim()) return {};
+  const Shape own(x.shape().begin() + 1, x.shape().begin() + 1 + channels.ndim());
+  const char *open = own.ndim() == 1 ? "(" : "({", *close = own.ndim() == 1 ? ")" : "})";
+  return message(", for which the layer is BatchNormalization", open, joined(own), close);
+}
+
+std::string input_advice(const Array& x, const Shape& channels) {
+  return message("The layer takes (n, ", joined(channels), ", ...), n samples of ",
+                 size_text(channels), " channels; the input has shape ", x.shape(),
+                 other_layer(x, channels), ".");
+}
+
+std::string operand_advice(const Array& x, const Shape& channels, Dtype dtype) {
+  return message("For x of ", x.dtype(), " with ", size_text(channels),
+                 " channels, gamma, beta, mean and var are expected as ", dtype, " ", channels,
+                 ".");
+}
+
+std::string residual_advice(const Array& x) {
+  return message("The residual is added to the normalized x: it has the shape and dtype of x, ",
+                 x.dtype(), " ", x.shape(), ".");
+}
+
+const Array* data_of(const Variable* v) { return v ? &v->data() : nullptr; }
+
 void check_types(const NormalizationOperands& o, const Shape& channels) {
   const ChannelType type{channels, compute_dtype(o.x.dtype())};
   const Variable* named = o.gamma ? o.gamma : o.beta;
   const auto label = [&] {
     return named ? layer_label("BatchNormalization", *named) : std::string("BatchNormalization");
   };
-  const auto advice = [&] {
-    const bool other = named && is_float(named->dtype()) && named->dtype() != type.dtype;
-    return other ? layer_advice(o.x.data(), named->data()) : std::string();
-  };
-  const Checks checks(label, advice);
-  const TypeOf x(o.x.data(), 0);
-  boost::container::small_vector<TypeOf, 4> operands;
-  for (const Variable* v : {o.gamma, o.beta, o.mean, o.var})
-    if (v != nullptr) operands.emplace_back(v->data(), static_cast<int>(operands.size()) + 1);
+  const Array& input = o.x.data();
+  const TypeOf x(input, "x"), gamma(data_of(o.gamma), "gamma"), beta(data_of(o.beta), "beta"),
+      mean(data_of(o.mean), "mean"), var(data_of(o.var), "var"),
+      residual(data_of(o.residual), "residual");
+  const TypeOf* const operands[] = {&gamma, &beta, &mean, &var};
+  const Checks checks(label, x, gamma, beta, mean, var, residual);
 
-  checks.require_float(o.x.data());
-  for (const TypeOf& operand : operands) checks.require(operand.dtype() == type.dtype);
-  checks.require(x.ndim() >= channels.ndim() + 1);
-  for (int i = 0; i < channels.ndim(); ++i) checks.require(x.shape(i + 1) == type.extent(i));
-  for (const TypeOf& operand : operands) {
-    checks.require(operand.ndim() == channels.ndim());
-    for (int i = 0; i < channels.ndim(); ++i) checks.require(operand.shape(i) == type.extent(i));
+  const auto dtypes = checks.advised([&] {
+    const bool other = named && is_float(named->dtype()) && named->dtype() != type.dtype;
+    if (other) return layer_dtype_advice(input, named->data());
+    return is_float(input.dtype()) ? operand_advice(input, channels, type.dtype) : std::string();
+  });
+  dtypes.require_float(x);
+  for (const TypeOf* operand : operands)
+    if (operand->array) dtypes.require(operand->dtype() == type.dtype);
+
+  const auto shapes = checks.advised([&] { return input_advice(input, channels); });
+  shapes.require(x.ndim() >= channels.ndim() + 1);
+  for (int i = 0; i < channels.ndim(); ++i) shapes.require(x.shape(i + 1) == type.extent(i));
+
+  const auto rows = checks.advised([&] { return operand_advice(input, channels, type.dtype); });
+  for (const TypeOf* operand : operands) {
+    if (operand->array == nullptr) continue;
+    rows.require(operand->ndim() == channels.ndim());
+    for (int i = 0; i < channels.ndim(); ++i) rows.require(operand->shape(i) == type.extent(i));
   }
   if (o.residual == nullptr) return;
-  const TypeOf residual(o.residual->data(), static_cast<int>(operands.size()) + 1);
-  checks.require(residual.dtype() == x.dtype(), residual.ndim() == x.ndim());
-  for (int i = 0; i < o.x.ndim(); ++i) checks.require(residual.shape(i) == x.shape(i));
+  const auto sum = checks.advised([&] { return residual_advice(input); });
+  sum.require(residual.dtype() == x.dtype(), residual.ndim() == x.ndim());
+  for (int i = 0; i < input.ndim(); ++i) sum.require(residual.shape(i) == x.shape(i));
+}
+
+void check_variance(const char* who, const NormalizationOperands& o, const NormalizationPlan& p) {
+  if (o.x.size() > 0 && p.channel_layout.count() > 1) [[likely]]
+    return;
+  const Variable* named = o.gamma ? o.gamma : o.beta;
+  fail<ValueError>(named ? layer_label(who, *named) : std::string(who), ": x of shape ",
+                   o.x.shape(), " has ", o.x.size() == 0 ? "no values" : "one value a channel",
+                   ", which has no variance; use at least two samples, or given statistics "
+                   "(fixed_batch_normalization, a layer in test state). Where the last batch of an "
+                   "epoch is one sample, drop the last batch (drop_last).");
 }
 
 void check_devices(const char* who, const NormalizationOperands& o) {
@@ -159,10 +217,7 @@ Variable apply_batch(NormalizationOperands o, const Shape& channels, double eps,
   check_devices(kWho, o);
   check_running(o.x.data(), channels, running);
   const NormalizationPlan plan(o.x.data(), channels, eps, relu);
-  CATENA_CHECK(ValueError, o.x.size() > 0 && plan.channel_layout.count() > 1, kWho, ": x of shape ",
-               o.x.shape(), " has ", o.x.size() == 0 ? "no values" : "one value a channel",
-               ", which has no variance; use at least two samples, or given statistics "
-               "(fixed_batch_normalization, a layer in test state)");
+  check_variance(kWho, o, plan);
   const NormalizationInputs inputs(o);
   return normalization_variable(plan, inputs, normalize(plan, o, running, inputs.recorded()));
 }
