@@ -112,11 +112,14 @@ void check_variance(const char* who, const NormalizationOperands& o, const Norma
   if (o.x.size() > 0 && p.channel_layout.count() > 1) [[likely]]
     return;
   const Variable* named = o.gamma ? o.gamma : o.beta;
+  const bool one_sample = o.x.shape()[0] == 1;
   fail<ValueError>(named ? layer_label(who, *named) : std::string(who), ": x of shape ",
                    o.x.shape(), " has ", o.x.size() == 0 ? "no values" : "one value a channel",
                    ", which has no variance; use at least two samples, or given statistics "
-                   "(fixed_batch_normalization, a layer in test state). Where the last batch of an "
-                   "epoch is one sample, drop the last batch (drop_last).");
+                   "(fixed_batch_normalization, a layer in test state)",
+                   one_sample ? ". If the last batch of an epoch has one sample, drop the last "
+                                "batch (drop_last)."
+                              : "");
 }
 
 void check_devices(const char* who, const NormalizationOperands& o) {
