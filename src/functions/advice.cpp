@@ -7,7 +7,10 @@ namespace catena::functions {
 std::string layer_label(const char* kind, const Variable& W) {
   const VariableNode* node = W.body()->node.get();
   if (node == nullptr || node->parameter == nullptr) return kind;
-  const std::string path = path_of(*node->parameter);
+  return layer_label(kind, path_of(*node->parameter));
+}
+
+std::string layer_label(const char* kind, const std::string& path) {
   const size_t end = path.rfind('/');
   return end == std::string::npos ? kind : message(kind, " '", path.substr(0, end), "'");
 }

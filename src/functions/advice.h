@@ -11,6 +11,8 @@ namespace catena::functions {
 // "Linear 'block/l1'" when W is a parameter that a model has listed (setup, to_gpu, load, ...),
 // else the kind alone.
 std::string layer_label(const char* kind, const Variable& W);
+// The same of the path that a model has for a part of the layer, "block/l1/W", or "".
+std::string layer_label(const char* kind, const std::string& path);
 // What to do about an input x of another dtype than that of a layer with weights W; "" where the
 // dtypes agree.
 std::string layer_dtype_advice(const Array& x, const Array& W);

@@ -68,14 +68,18 @@ std::string residual_advice(const Array& x) {
                  x.dtype(), " ", x.shape(), ".");
 }
 
+// "BatchNormalization 'block/bn'", if a model has listed the layer.
+std::string label_of(const char* kind, const NormalizationOperands& o) {
+  if (const Variable* named = o.gamma ? o.gamma : o.beta) return layer_label(kind, *named);
+  return layer_label(kind, o.average ? o.average->path() : std::string());
+}
+
 const Array* data_of(const Variable* v) { return v ? &v->data() : nullptr; }
 
 void check_types(const NormalizationOperands& o, const Shape& channels) {
   const ChannelType type{channels, compute_dtype(o.x.dtype())};
   const Variable* named = o.gamma ? o.gamma : o.beta;
-  const auto label = [&] {
-    return named ? layer_label("BatchNormalization", *named) : std::string("BatchNormalization");
-  };
+  const auto label = [&] { return label_of("BatchNormalization", o); };
   const Array& input = o.x.data();
   const TypeOf x(input, "x"), gamma(data_of(o.gamma), "gamma"), beta(data_of(o.beta), "beta"),
       mean(data_of(o.mean), "mean"), var(data_of(o.var), "var"),
@@ -111,10 +115,9 @@ void check_types(const NormalizationOperands& o, const Shape& channels) {
 void check_variance(const char* who, const NormalizationOperands& o, const NormalizationPlan& p) {
   if (o.x.size() > 0 && p.channel_layout.count() > 1) [[likely]]
     return;
-  const Variable* named = o.gamma ? o.gamma : o.beta;
   const bool one_sample = o.x.shape()[0] == 1;
-  fail<ValueError>(named ? layer_label(who, *named) : std::string(who), ": x of shape ",
-                   o.x.shape(), " has ", o.x.size() == 0 ? "no values" : "one value a channel",
+  fail<ValueError>(label_of(who, o), ": x of shape ", o.x.shape(), " has ",
+                   o.x.size() == 0 ? "no values" : "one value a channel",
                    ", which has no variance; use at least two samples, or given statistics "
                    "(fixed_batch_normalization, a layer in test state)",
                    one_sample ? ". If the last batch of an epoch has one sample, drop the last "
@@ -125,7 +128,7 @@ void check_variance(const char* who, const NormalizationOperands& o, const Norma
 void check_devices(const char* who, const NormalizationOperands& o) {
   for (const Variable* v : {o.gamma, o.beta, o.residual, o.mean, o.var}) {
     if (v == nullptr || v->device() == o.x.device()) continue;
-    check_same_device(o.gamma ? layer_label(who, *o.gamma).c_str() : who, o.x.data(), v->data());
+    check_same_device(label_of(who, o).c_str(), o.x.data(), v->data());
   }
 }
 
@@ -315,6 +318,7 @@ Variable BatchNormalization::apply(const VariableOperand& x, bool train, bool fi
                "BatchNormalization: this layer has no statistics; it was moved from");
   NormalizationOperands o{x.variable(kLayer), gamma.defined() ? &gamma.variable() : nullptr,
                           beta.defined() ? &beta.variable() : nullptr, fusion.residual};
+  o.average = &avg_mean;
   const Array &mean = avg_mean.data(), &var = avg_var.data(), &updates = N.data();
   if (train) {
     return apply_batch(std::move(o), mean.shape(), eps_, fusion.relu,

@@ -319,8 +319,8 @@ TEST_P(BatchNormalization, WithoutElements) {
 }
 
 struct Net : FunctionSet {
-  F::BatchNormalization bn{4};
-  CATENA_FUNCTIONS(bn)
+  F::BatchNormalization bn{4}, plain{4, {.use_gamma = false, .use_beta = false}};
+  CATENA_FUNCTIONS(bn, plain)
 };
 
 // Other errors are in the function's record.
@@ -344,6 +344,10 @@ TEST_P(BatchNormalization, NamesWhatDoesNotFit) {
   });
   EXPECT_EQ(one.find("batch_normalization 'bn': x of shape (1, 4) has one value a channel"), 0u)
       << one;
+  const std::string bare = message_of<InvalidType>([&] {
+    net.plain(draw({2, 5}, -1, 1, 1, Dtype::kFloat32));
+  });
+  EXPECT_NE(bare.find("BatchNormalization 'plain'"), std::string::npos) << bare;
 
   EXPECT_EQ(message_of<ValueError>([&] { F::batch_normalization(batch(c), g, b, {.eps = -1}); }),
             "batch_normalization: expected an eps of at least 0, got -1");
