@@ -107,23 +107,33 @@ struct ProductAdvice {
   }
 };
 
-Variable apply_matmul(const char* label, int axes, const Variable& a, const Variable& b,
-                      bool transa, bool transb) {
-  const TypeOf left(a.data(), "a"), right(b.data(), "b");
+// The operands of the kernel.
+struct Matrices {
+  Array a, b;
+};
+
+Matrices checked_matrices(const char* label, int axes, const Array& a, const Array& b, bool transa,
+                          bool transb) {
+  const TypeOf left(a, "a"), right(b, "b");
   const Checks checks(label, left, right);
-  const ProductAdvice advice{a.data(), b.data(), axes, transa, transb};
+  const ProductAdvice advice{a, b, axes, transa, transb};
   checks.require_float(left);
-  checks.advised([&] { return dtype_advice(a.data(), b.data()); })
-      .require(right.dtype() == left.dtype());
+  checks.advised([&] { return dtype_advice(a, b); }).require(right.dtype() == left.dtype());
   checks.advised([&] { return advice.of_axes(); })
       .require(left.ndim() >= axes - 1, left.ndim() <= axes, right.ndim() >= axes - 1,
                right.ndim() <= axes);
-  const Array A = as_matrix(a.data(), transa, axes), B = as_matrix(b.data(), transb, axes);
+  Matrices m{as_matrix(a, transa, axes), as_matrix(b, transb, axes)};
   checks.advised([&] { return advice.of_extents(); })
-      .require(shown(A.shape(-1), [&] { return inner_text(left, !transa, axes); }) ==
-               shown(B.shape(-2), [&] { return inner_text(right, transb, axes); }));
+      .require(shown(m.a.shape(-1), [&] { return inner_text(left, !transa, axes); }) ==
+               shown(m.b.shape(-2), [&] { return inner_text(right, transb, axes); }));
   if (axes == 3)
     checks.advised([&] { return advice.of_stacks(); }).require(left.shape(0) == right.shape(0));
+  return m;
+}
+
+Variable apply_matmul(const char* label, int axes, const Variable& a, const Variable& b,
+                      bool transa, bool transb) {
+  const auto [A, B] = checked_matrices(label, axes, a.data(), b.data(), transa, transb);
   const CallScope scope(label);
   check_same_device(label, a.data(), b.data());
   Shape shape = A.shape();

@@ -76,40 +76,71 @@ std::string label_of(const char* kind, const NormalizationOperands& o) {
 
 const Array* data_of(const Variable* v) { return v ? &v->data() : nullptr; }
 
-void check_types(const NormalizationOperands& o, const Shape& channels) {
-  const ChannelType type{channels, compute_dtype(o.x.dtype())};
-  const Variable* named = o.gamma ? o.gamma : o.beta;
-  const auto label = [&] { return label_of("BatchNormalization", o); };
-  const Array& input = o.x.data();
-  const TypeOf x(input, "x"), gamma(data_of(o.gamma), "gamma"), beta(data_of(o.beta), "beta"),
-      mean(data_of(o.mean), "mean"), var(data_of(o.var), "var"),
-      residual(data_of(o.residual), "residual");
-  const TypeOf* const operands[] = {&gamma, &beta, &mean, &var};
-  const Checks checks(label, x, gamma, beta, mean, var, residual);
-
-  const auto dtypes = checks.advised([&] {
-    const bool other = named && is_float(named->dtype()) && named->dtype() != type.dtype;
-    if (other) return layer_dtype_advice(input, named->data());
-    return is_float(input.dtype()) ? operand_advice(input, channels, type.dtype) : std::string();
-  });
-  dtypes.require_float(x);
-  for (const TypeOf* operand : operands)
-    if (operand->array) dtypes.require(operand->dtype() == type.dtype);
-
-  const auto shapes = checks.advised([&] { return input_advice(input, channels); });
-  shapes.require(x.ndim() >= channels.ndim() + 1);
-  for (int i = 0; i < channels.ndim(); ++i) shapes.require(x.shape(i + 1) == type.extent(i));
-
-  const auto rows = checks.advised([&] { return operand_advice(input, channels, type.dtype); });
-  for (const TypeOf* operand : operands) {
-    if (operand->array == nullptr) continue;
-    rows.require(operand->ndim() == channels.ndim());
-    for (int i = 0; i < channels.ndim(); ++i) rows.require(operand->shape(i) == type.extent(i));
+struct OperandTypes {
+  explicit OperandTypes(const NormalizationOperands& o)
+      : x(o.x.data(), "x"),
+        gamma(data_of(o.gamma), "gamma"),
+        beta(data_of(o.beta), "beta"),
+        mean(data_of(o.mean), "mean"),
+        var(data_of(o.var), "var"),
+        residual(data_of(o.residual), "residual") {}
+  // Calls visit(operand) for those with a number a channel that there are.
+  template <class Visit>
+  void each_channel_operand(Visit visit) const {
+    for (const TypeOf* operand : {&gamma, &beta, &mean, &var})
+      if (operand->array) visit(*operand);
   }
-  if (o.residual == nullptr) return;
-  const auto sum = checks.advised([&] { return residual_advice(input); });
-  sum.require(residual.dtype() == x.dtype(), residual.ndim() == x.ndim());
-  for (int i = 0; i < input.ndim(); ++i) sum.require(residual.shape(i) == x.shape(i));
+  TypeOf x, gamma, beta, mean, var, residual;
+};
+
+template <class Checks>
+void require_dtypes(const Checks& checks, const OperandTypes& types, const ChannelType& type) {
+  checks.require_float(types.x);
+  types.each_channel_operand(
+      [&](const TypeOf& operand) { checks.require(operand.dtype() == type.dtype); });
+}
+
+// The axes of `t` from `first` on are the channels.
+template <class Checks>
+void require_channels(const Checks& checks, const TypeOf& t, int first, const ChannelType& type) {
+  for (int i = 0; i < type.channels.ndim(); ++i)
+    checks.require(t.shape(first + i) == type.extent(i));
+}
+
+template <class Checks>
+void require_residual(const Checks& checks, const OperandTypes& types) {
+  const TypeOf &residual = types.residual, &x = types.x;
+  checks.require(residual.dtype() == x.dtype(), residual.ndim() == x.ndim());
+  for (int i = 0; i < x.array->ndim(); ++i) checks.require(residual.shape(i) == x.shape(i));
+}
+
+std::string dtype_advice(const NormalizationOperands& o, const ChannelType& type) {
+  const Variable* named = o.gamma ? o.gamma : o.beta;
+  if (named && is_float(named->dtype()) && named->dtype() != type.dtype)
+    return layer_dtype_advice(o.x.data(), named->data());
+  if (!is_float(o.x.dtype())) return {};
+  return operand_advice(o.x.data(), type.channels, type.dtype);
+}
+
+void check_types(const NormalizationOperands& o, const Shape& channels) {
+  const Array& input = o.x.data();
+  const ChannelType type{channels, compute_dtype(input.dtype())};
+  const OperandTypes t(o);
+  const Checks checks([&] { return label_of("BatchNormalization", o); }, t.x, t.gamma, t.beta,
+                      t.mean, t.var, t.residual);
+  require_dtypes(checks.advised([&] { return dtype_advice(o, type); }), t, type);
+
+  const auto of_x = checks.advised([&] { return input_advice(input, channels); });
+  of_x.require(t.x.ndim() >= channels.ndim() + 1);
+  require_channels(of_x, t.x, 1, type);
+
+  const auto of_operand =
+      checks.advised([&] { return operand_advice(input, channels, type.dtype); });
+  t.each_channel_operand([&](const TypeOf& operand) {
+    of_operand.require(operand.ndim() == channels.ndim());
+    require_channels(of_operand, operand, 0, type);
+  });
+  if (o.residual) require_residual(checks.advised([&] { return residual_advice(input); }), t);
 }
 
 void check_variance(const char* who, const NormalizationOperands& o, const NormalizationPlan& p) {
