@@ -9,6 +9,7 @@
 #include <string>
 
 #include "catena/core/backend.h"
+#include "catena/core/entry_scope.h"
 #include "catena/core/error.h"
 #include "catena/core/log.h"
 #include "core/hint.h"
@@ -71,6 +72,7 @@ std::string open_plugin(const std::string& name) {
                    "; rebuild the plug-in against this catena");
   }
   try {
+    const CallbackScope callback;  // the caller puts the function that was called before the text
     entry();
   } catch (const std::exception& e) {
     return message("plug-in '", name, "': ", e.what());

@@ -7,7 +7,10 @@ namespace catena::functions {
 std::string layer_label(const char* kind, const Variable& W) {
   const VariableNode* node = W.body()->node.get();
   if (node == nullptr || node->parameter == nullptr) return kind;
-  const std::string path = path_of(*node->parameter);
+  return layer_label(kind, path_of(*node->parameter));
+}
+
+std::string layer_label(const char* kind, const std::string& path) {
   const size_t end = path.rfind('/');
   return end == std::string::npos ? kind : message(kind, " '", path.substr(0, end), "'");
 }
@@ -25,16 +28,28 @@ std::string conversion(const char* what, Dtype from, Dtype to) {
 
 }  // namespace
 
+std::string layer_dtype_advice(const Array& x, const Array& W) {
+  if (x.dtype() == W.dtype()) return {};
+  return message("The input is ", x.dtype(), ", the layer ", W.dtype(), ": ",
+                 conversion("the input", x.dtype(), W.dtype()));
+}
+
 std::string layer_advice(const Array& x, const Array& W) {
-  if (x.dtype() != W.dtype())
-    return message("The input is ", x.dtype(), ", the layer ", W.dtype(), ": ",
-                   conversion("the input", x.dtype(), W.dtype()));
-  if (W.ndim() != 2) return {};
+  if (x.dtype() != W.dtype()) return layer_dtype_advice(x, W);
+  if (W.ndim() != 2) return "The weights W are expected as (out, in), a matrix.";
   const std::string takes = message("The layer takes (n, ", W.shape()[1], "), n samples of ",
                                     W.shape()[1], " numbers each; the input has shape ", x.shape());
   if (x.ndim() == 1 && x.size() == W.shape()[1])
     return takes + ": one sample is x.reshape({1, -1}).";
   return takes + ".";
+}
+
+std::string bias_advice(const Array& b, const Array& W) {
+  if (b.dtype() != W.dtype())
+    return message("The bias is ", b.dtype(), ", the weights ", W.dtype(), ": ",
+                   conversion("the bias", b.dtype(), W.dtype()));
+  return message("The bias has one number for each of the ", W.shape()[0], " outputs of W, shape ",
+                 Shape{W.shape()[0]}, "; b has shape ", b.shape(), ".");
 }
 
 std::string dtype_advice(const Array& x0, const Array& x1) {
@@ -62,17 +77,13 @@ std::string label_hint(const char* who, const Array& x, const Array& t) {
 }  // namespace
 
 std::string label_advice(const char* who, const Array& x, const Array& t) {
-  std::string text = message("Scores of shape ", x.shape(), " in ", x.dtype(),
-                             " came with labels of shape ", t.shape(), " in ", t.dtype(), ". ");
-  if (is_float(x.dtype()) && x.ndim() >= 2) {
-    Shape labels = x.shape();
-    labels.erase(labels.begin() + 1);
-    text += message("Expected are class numbers of 0 to ", x.shape()[1] - 1,
-                    " in int32 or int64, of shape ", labels, ".");
-  } else {
-    text += "Expected are floating scores (n, classes) and class numbers (n) in int32 or int64.";
-  }
-  return text + label_hint(who, x, t);
+  if (!is_float(x.dtype()) || x.ndim() < 2)
+    return "Expected are floating scores (n, classes) and class numbers (n) in int32 or int64." +
+           label_hint(who, x, t);
+  Shape labels = x.shape();
+  labels.erase(labels.begin() + 1);
+  return message("Expected as labels are class numbers of 0 to ", x.shape()[1] - 1,
+                 " in int32 or int64, of shape ", labels, ".", label_hint(who, x, t));
 }
 
 }  // namespace catena::functions

@@ -11,12 +11,19 @@ namespace catena::functions {
 // "Linear 'block/l1'" when W is a parameter that a model has listed (setup, to_gpu, load, ...),
 // else the kind alone.
 std::string layer_label(const char* kind, const Variable& W);
-// What to do about an input x that a layer with weights W, (out, in), does not take.
+// The same of the path that a model has for a part of the layer, "block/l1/W", or "".
+std::string layer_label(const char* kind, const std::string& path);
+// What to do about an input x of another dtype than that of a layer with weights W; "" where the
+// dtypes agree.
+std::string layer_dtype_advice(const Array& x, const Array& W);
+// As that, else what a layer with weights W, (out, in), takes, and how x, if it can, becomes that.
 std::string layer_advice(const Array& x, const Array& W);
+// What the bias of a layer with weights W, (out, ...), must be.
+std::string bias_advice(const Array& b, const Array& W);
 // What to do about inputs of different floating dtypes, float64 data beside float32 results of
 // layers most of all; "" for others.
 std::string dtype_advice(const Array& x0, const Array& x1);
-// As layer_advice for scores x, (n, classes, ...), and labels t.
+// What is expected of labels t for scores x, (n, classes, ...), and how others become that.
 std::string label_advice(const char* who, const Array& x, const Array& t);
 
 }  // namespace catena::functions

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "catena/array/array.h"
+#include "functions/checks.h"
 
 namespace catena::functions {
 
@@ -20,6 +21,19 @@ inline Axes inverse_order(const Axes& order) {
     inverse[size_t(axis)] = static_cast<int64_t>(i);
   }
   return inverse;
+}
+
+// Which axes the input has.
+std::string axis_advice(const NamedInput& input, int64_t axis);
+
+// The input must have the axis. `hint` may add a sentence about it, after a space.
+template <class Checks>
+void require_axis(const Checks& checks, const TypeOf& input, int64_t axis, const char* hint = "") {
+  const auto advised = checks.advised([&] { return axis_advice(input, axis) + hint; });
+  if (axis >= 0)
+    advised.require(input.ndim() > shown(axis, "axis"));
+  else
+    advised.require(input.ndim() >= shown(-axis, "-axis"));
 }
 
 // InvalidType unless x is of a floating dtype and has all the axes.

@@ -16,6 +16,13 @@ const Array& single(const std::string& name, const std::map<std::string, Array>&
   return found->second;
 }
 
+// The error of an entry that does not load, with the entry's name once: objects of that kind may
+// begin their errors with it.
+std::string text_of(const std::string& name, const std::exception& error) {
+  const std::string text = error.what(), named = name + ": ";
+  return text.starts_with(named) ? text : named + text;
+}
+
 }  // namespace
 
 void Checkpoint::add_entry(Entry entry) {
@@ -141,9 +148,9 @@ void Checkpoint::load(const std::string& path, const Share& share) const {
     try {
       entry.load(groups.at(entry.name));
     } catch (const IoError& e) {
-      fail<IoError>(path, ", ", entry.name, ": ", e.what());
+      fail<IoError>(path, ", ", text_of(entry.name, e));
     } catch (const ValueError& e) {
-      fail<ValueError>(path, ", ", entry.name, ": ", e.what());
+      fail<ValueError>(path, ", ", text_of(entry.name, e));
     }
   }
 }

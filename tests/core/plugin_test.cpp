@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "catena/core/entry_scope.h"
 #include "temp_folder.h"
 
 namespace catena {
@@ -47,7 +48,9 @@ TEST_F(PluginTest, OfAnotherBuildNamesBothAndWhatToDo) {
                    "0.0.9-0123456789abcdef", abi_tag(), "rebuild the plug-in"});
 }
 
+// Also below a function whose name begins its errors: it puts the name in front once.
 TEST_F(PluginTest, ThatRefusesKeepsItsReason) {
+  const EntryScope call("to");
   EXPECT_EQ(load_plugin("unusable"), "plug-in 'unusable': the vendor library is too old");
 }
 

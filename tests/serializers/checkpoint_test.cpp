@@ -133,6 +133,19 @@ TEST(Checkpoint, NamesAnOptimizerThatIsNotSetUp) {
                   {path.c_str(), "optimizer: Optimizer::load_state", "call setup(model) first"});
 }
 
+// What is loaded may name itself, as iterators do.
+TEST(Checkpoint, NamesAnEntryOnce) {
+  const TempFolder folder;
+  const std::string path = folder / "run.npz";
+  Checkpoint checkpoint;
+  checkpoint.add(
+      "iterator", [] { return int64_t{3}; },
+      [](int64_t samples) { fail<ValueError>("iterator: the state is of ", samples, " samples"); });
+  checkpoint.save(path);
+  EXPECT_EQ(error_of<ValueError>([&] { checkpoint.load(path); }),
+            path + ", iterator: the state is of 3 samples");
+}
+
 TEST(Checkpoint, NamesWhatDoesNotFit) {
   const TempFolder folder;
   int64_t epoch = 1;

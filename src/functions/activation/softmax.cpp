@@ -4,6 +4,7 @@
 #include "catena/core/memory_profile.h"
 #include "catena/functions/math/sum.h"
 #include "catena/kernels/softmax.h"
+#include "functions/axes.h"
 #include "functions/support.h"
 
 namespace catena::functions {
@@ -37,12 +38,12 @@ class SoftmaxNode final : public FunctionNode {
 };
 
 void check_types(const char* label, const Array& x, int64_t axis) {
-  const Checks checks(label);
-  checks.require_float(x);
-  if (axis >= 0)
-    checks.require(TypeOf(x, 0).ndim() > axis);
-  else
-    checks.require(TypeOf(x, 0).ndim() >= -axis);
+  const TypeOf in(x, "x");
+  const Checks checks(label, in);
+  checks.require_float(in);
+  const bool may_be_default = axis == 1 && x.ndim() == 1;
+  require_axis(checks, in, axis,
+               may_be_default ? " It is 1 where none is given: give 0 for one sample." : "");
 }
 
 Variable apply_softmax(const char* label, const VariableOperand& operand, Axis axis, bool log) {

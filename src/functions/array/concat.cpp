@@ -4,6 +4,7 @@
 #include "catena/array/manipulation.h"
 #include "catena/functions/array/get_item.h"
 #include "functions/advice.h"
+#include "functions/axes.h"
 #include "functions/support.h"
 
 namespace catena::functions {
@@ -36,20 +37,24 @@ class ConcatNode final : public FunctionNode {
   int axis_;
 };
 
-// About the first input whose dtype is not that of input 0.
-std::string advice(const Arrays& arrays) {
-  for (const Array& other : arrays) {
-    if (other.dtype() != arrays[0].dtype()) return dtype_advice(arrays[0], other);
-  }
-  return {};
+std::string advice(const Array& first, const Array& other, int axis) {
+  if (first.dtype() != other.dtype()) return dtype_advice(first, other);
+  return message("Inputs of concat may differ in axis ", axis,
+                 " only, along which they are joined.");
 }
 
-void check_types(const Arrays& arrays, int axis) {
-  const Checks checks("Concat", [&] { return advice(arrays); });
-  const TypeOf first(arrays[0], 0);
-  checks.require(first.ndim() > shown(axis, "axis"), shown(axis, "axis") >= 0);
+void check_first(const Array& x, int64_t axis) {
+  const TypeOf first(x, "xs", 0);
+  require_axis(Checks("Concat", first), first, axis);
+}
+
+void check_others(const Arrays& arrays, int axis) {
+  const TypeOf first(arrays[0], "xs", 0);
   for (int i = 1; i < static_cast<int>(arrays.size()); ++i) {
-    const TypeOf other(arrays[size_t(i)], i);
+    const TypeOf other(arrays[size_t(i)], "xs", i);
+    const auto checks = Checks("Concat", first, other).advised([&] {
+      return advice(*first.array, *other.array, axis);
+    });
     checks.require(other.dtype() == first.dtype(), other.ndim() == first.ndim());
     for (int d = 0; d < arrays[0].ndim(); ++d) {
       if (d != axis) checks.require(other.shape(d) == first.shape(d));
@@ -63,8 +68,9 @@ Variable concat(const Variables& xs, Axis axis) {
   CATENA_CHECK(ValueError, !xs.empty(), "concat: expected at least one input");
   Arrays arrays;
   for (const Variable& x : xs) arrays.push_back(VariableOperand(x).variable("concat").data());
-  const int a = static_cast<int>(axis < 0 ? axis + arrays[0].ndim() : int64_t{axis});
-  check_types(arrays, a);
+  check_first(arrays[0], axis);
+  const int a = normalize_axis("concat", axis, arrays[0].ndim());
+  check_others(arrays, a);
   const Array y = concatenate(arrays, a);
   return record("concat", xs, y, [&] { return make_node<ConcatNode>(a); });
 }

@@ -20,6 +20,21 @@ Variable record_reshape(const Variable& x, const Array& y) {
   return record("reshape", x, y, [] { return make_node<ReshapeNode>(); });
 }
 
+std::string size_advice(const Array& x, const Shape& shape, int64_t size) {
+  return message("x has ", x.size(), " elements, ", shape, " has ", size, ": give a shape of ",
+                 x.size(),
+                 " elements, or -1 for one extent that follows "
+                 "from the others.");
+}
+
+std::string rest_advice(const Array& x, const Shape& shape, int64_t known) {
+  if (known == 0)
+    return message("Beside an extent of 0 any number fits for the -1 of ", shape,
+                   ": write the number.");
+  return message("x has ", x.size(), " elements; the extents of ", shape, " beside -1 make ", known,
+                 ", which does not divide that: give extents that do.");
+}
+
 void check_shape(const Array& x, const Shape& shape) {
   int64_t known = 1;
   int unknown = 0;
@@ -30,12 +45,14 @@ void check_shape(const Array& x, const Shape& shape) {
       known *= extent;
   }
   CATENA_CHECK(ValueError, unknown <= 1, "reshape: at most one extent may be -1, got ", shape);
-  const Checks checks("Reshape");
-  const auto size = shown(x.size(), "prod(in_types[0].shape)");
+  const TypeOf in(x, "x");
+  const Checks checks("Reshape", in);
+  const auto size = shown(x.size(), "prod(x.shape)");
   if (unknown == 0)
-    return checks.require(size == shown(known, [&] { return message("prod", shape); }));
+    return checks.advised([&] { return size_advice(x, shape, known); })
+        .require(size == shown(known, [&] { return message("prod", shape); }));
   const auto rest = shown(known, [&] { return message("known_size(=", known, ")"); });
-  checks.require(rest != 0, size % rest == 0);
+  checks.advised([&] { return rest_advice(x, shape, known); }).require(rest != 0, size % rest == 0);
 }
 
 }  // namespace

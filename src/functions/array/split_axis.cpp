@@ -3,6 +3,7 @@
 
 #include "catena/array/creation.h"
 #include "catena/functions/array/concat.h"
+#include "functions/axes.h"
 #include "functions/support.h"
 
 namespace catena::functions {
@@ -47,12 +48,24 @@ Variables record_split(const Variable& x, const std::vector<Array>& parts, int a
 }
 
 int checked_axis(const Array& x, int64_t axis) {
-  const Checks checks("SplitAxis");
-  if (axis >= 0)
-    checks.require(TypeOf(x, 0).ndim() > shown(axis, "axis"));
-  else
-    checks.require(TypeOf(x, 0).ndim() >= shown(-axis, "-axis"));
+  const TypeOf in(x, "x");
+  require_axis(Checks("SplitAxis", in), in, axis);
   return normalize_axis("split_axis", axis, x.ndim());
+}
+
+std::string extent_text(const TypeOf& in, int axis) {
+  return message("Axis ", axis, " has ", in.shape(axis).get(), " elements");
+}
+
+std::string sections_advice(const TypeOf& in, int axis, int64_t sections) {
+  return message(extent_text(in, axis), ", which cannot be cut into ", sections,
+                 " equal parts: give a number that divides them, or the positions of the cuts, "
+                 "split_axis(x, {1, 3}).");
+}
+
+std::string positions_advice(const TypeOf& in, int axis, const Axes& positions) {
+  return message(extent_text(in, axis), ": positions of cuts are 0 to ", in.shape(axis).get(),
+                 "; those given are ", positions, ".");
 }
 
 }  // namespace
@@ -62,7 +75,10 @@ Variables split_axis(const VariableOperand& operand, int64_t sections, Axis axis
   const int a = checked_axis(x.data(), axis);
   CATENA_CHECK(ValueError, sections > 0, "split_axis: expected at least one section, got ",
                sections);
-  Checks("SplitAxis").require(TypeOf(x.data(), 0).shape(a) % shown(sections, "sections") == 0);
+  const TypeOf in(x.data(), "x");
+  Checks("SplitAxis", in)
+      .advised([&] { return sections_advice(in, a, sections); })
+      .require(in.shape(a) % shown(sections, "sections") == 0);
   return record_split(x, split(x.data(), sections, a), a);
 }
 
@@ -75,7 +91,10 @@ Variables split_axis(const VariableOperand& operand, const Axes& positions, Axis
                  positions);
     previous = position;
   }
-  Checks("SplitAxis").require(TypeOf(x.data(), 0).shape(a) >= shown(previous, "max_index"));
+  const TypeOf in(x.data(), "x");
+  Checks("SplitAxis", in)
+      .advised([&] { return positions_advice(in, a, positions); })
+      .require(in.shape(a) >= shown(previous, "max_index"));
   return record_split(x, split(x.data(), positions, a), a);
 }
 

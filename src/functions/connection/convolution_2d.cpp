@@ -42,32 +42,60 @@ void check_options(const char* who, const ConvolutionOptions& o) {
   CATENA_CHECK(ValueError, o.groups >= 1, who, ": expected at least 1 group, got ", o.groups);
 }
 
-void check_types(const Array& x, const Variable& weight, const Array* b, int64_t groups) {
-  const Array& W = weight.data();
-  const Checks checks([&] { return layer_label("Convolution2D", weight); },
-                      [&] { return layer_advice(x, W); });
-  const TypeOf in(x, 0), w(W, 1);
-  checks.require(
-      w.kind() == 'f', in.dtype() == W.dtype(), in.ndim() == 4, w.ndim() == 4,
-      in.shape(1) == shown(w.shape(1) * groups, groups == 1 ? "W.shape[1]" : "W.shape[1] * groups"),
-      shown(w.shape(0) % groups, "W.shape[0] % groups") == 0);
-  if (b == nullptr) return;
-  const TypeOf bias(*b, 2);
-  checks.require(bias.dtype() == w.dtype(), bias.ndim() == 1, bias.shape(0) == w.shape(0));
+// How an input x of another shape becomes (n, channels, height, width), or which layer takes it.
+std::string image_hint(const Array& x, const Array& W, int64_t channels) {
+  const Shape& s = x.shape();
+  if (s.ndim() == 2)
+    return message(": rows become images by x.reshape({-1, ", channels, ", height, width}).");
+  if (s.ndim() == 3 && s[0] == channels) return ": one image is x.expand_dims(0).";
+  if (s.ndim() == 3 && channels == 1) return ": images of one channel are x.expand_dims(1).";
+  if (s.ndim() != 4) return ".";
+  if (s[3] == channels) return ": images with their channels last are x.transpose({0, 3, 1, 2}).";
+  return message(", for which the layer is Convolution2D(", s[1], ", ", W.shape()[0], ", ...).");
 }
 
-Plan plan_of(const Array& x, const Array& W, const ConvolutionOptions& o) {
+std::string image_advice(const Array& x, const Array& W, int64_t groups) {
+  if (x.dtype() != W.dtype()) return layer_dtype_advice(x, W);
+  const int64_t channels = W.shape()[1] * groups;
+  return message("The layer takes (n, ", channels, ", height, width), n images of ", channels,
+                 " channels; the input has shape ", x.shape(), image_hint(x, W, channels));
+}
+
+std::string filter_advice(const Array& W, int64_t groups) {
+  if (W.ndim() != 4) return "The filters W are expected as (out, in / groups, height, width).";
+  return message("W has ", W.shape()[0], " filters, which cannot be divided into ", groups,
+                 " groups: use a multiple of ", groups, " filters, or other groups.");
+}
+
+void check_types(const Array& x, const Variable& weight, const Array* b, int64_t groups) {
+  const Array& W = weight.data();
+  const TypeOf in(x, "x"), w(W, "W"), bias(b, "b");
+  const Checks all([&] { return layer_label("Convolution2D", weight); }, in, w, bias);
+  all.require_float(w);
+  const auto filters = all.advised([&] { return filter_advice(W, groups); });
+  filters.require(w.ndim() == 4);
+  all.advised([&] { return image_advice(x, W, groups); })
+      .require(in.dtype() == W.dtype(), in.ndim() == 4,
+               in.shape(1) ==
+                   shown(w.shape(1) * groups, groups == 1 ? "W.shape[1]" : "W.shape[1] * groups"));
+  filters.require(shown(w.shape(0) % groups, "W.shape[0] % groups") == 0);
+  if (b == nullptr) return;
+  all.advised([&] { return bias_advice(*b, W); })
+      .require(bias.dtype() == w.dtype(), bias.ndim() == 1, bias.shape(0) == w.shape(0));
+}
+
+Plan plan_of(const Array& x, const Variable& W, const ConvolutionOptions& o) {
   const Shape& w = W.shape();
   const int64_t height = x.shape()[2], width = x.shape()[3];
   const int64_t oh =
       positions(height, w[2], o.stride.height, o.pad.height, o.dilation.height, o.cover_all);
   const int64_t ow =
       positions(width, w[3], o.stride.width, o.pad.width, o.dilation.width, o.cover_all);
-  CATENA_CHECK(ShapeError, w[2] > 0 && w[3] > 0 && oh > 0 && ow > 0,
-               "convolution_2d: a window of (", w[2], ", ", w[3], ") with dilation (",
-               o.dilation.height, ", ", o.dilation.width, ") does not fit into an image of (",
-               height, ", ", width, ") with pad (", o.pad.height, ", ", o.pad.width,
-               "); use a larger image, more padding or a smaller window");
+  CATENA_CHECK(
+      ShapeError, w[2] > 0 && w[3] > 0 && oh > 0 && ow > 0, layer_label("convolution_2d", W),
+      ": a window of (", w[2], ", ", w[3], ") with dilation (", o.dilation.height, ", ",
+      o.dilation.width, ") does not fit into an image of (", height, ", ", width, ") with pad (",
+      o.pad.height, ", ", o.pad.width, "); use a larger image, more padding or a smaller window");
   return {{{w[2], w[3]},
            {o.stride.height, o.stride.width},
            {o.pad.height, o.pad.width},
@@ -254,7 +282,7 @@ Variable apply(const Variable& x, const Variable& W, const Variable* b,
   check_options("convolution_2d", options);
   check_types(x.data(), W, b ? &b->data() : nullptr, options.groups);
   check_layer_devices("convolution_2d", x.data(), W, b ? &b->data() : nullptr);
-  return convolve(plan_of(x.data(), W.data(), options), x, W, b);
+  return convolve(plan_of(x.data(), W, options), x, W, b);
 }
 
 // The layer -----------------------------------------------------------------------------------
@@ -297,7 +325,10 @@ Variable convolution_2d(const VariableOperand& x, const VariableOperand& W,
 }
 
 Variable channels_last(const Variable& images) {
-  Checks("ChannelsLast").require(TypeOf(images.data(), 0).ndim() == 4);
+  const TypeOf in(images.data(), "images");
+  Checks("ChannelsLast", in)
+      .advised("Expected are images (n, channels, height, width).")
+      .require(in.ndim() == 4);
   return record("channels_last", images, channels_last(images.data()),
                 [] { return make_node<ChannelsLastNode>(); });
 }

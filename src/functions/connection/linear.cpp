@@ -27,15 +27,15 @@ Array flatten(const Array& x) {
 
 void check_types(const Array& x, const Variable& weight, const Array* b) {
   const Array& W = weight.data();
-  const Checks checks([&] { return layer_label("Linear", weight); },
-                      [&] { return layer_advice(x, W); });
-  const TypeOf in(x, 0), w(W, 1);
-  checks.require(w.kind() == 'f', in.dtype() == W.dtype(), in.ndim() >= 2, w.ndim() == 2,
-                 shown(flat_extent(x.shape()), "prod(in_types[0].shape[1:])") ==
-                     shown(w.shape(1), "W.shape[1]"));
+  const TypeOf in(x, "x"), w(W, "W"), bias(b, "b");
+  const Checks checks([&] { return layer_label("Linear", weight); }, in, w, bias);
+  checks.require_float(w);
+  checks.advised([&] { return layer_advice(x, W); })
+      .require(in.dtype() == W.dtype(), in.ndim() >= 2, w.ndim() == 2,
+               shown(flat_extent(x.shape()), "prod(x.shape[1:])") == w.shape(1));
   if (b == nullptr) return;
-  const TypeOf bias(*b, 2);
-  checks.require(bias.dtype() == w.dtype(), bias.ndim() == 1, bias.shape(0) == w.shape(0));
+  checks.advised([&] { return bias_advice(*b, W); })
+      .require(bias.dtype() == w.dtype(), bias.ndim() == 1, bias.shape(0) == w.shape(0));
 }
 
 // y = x W^T + b, with or without bias and relu. Saves x and W (and y for relu).

@@ -12,9 +12,10 @@ namespace {
 
 // t has y's axes without the classes; trailing ones of extent 1 may be missing.
 void check_types(const Array& y, const Array& t) {
-  const Checks checks("Accuracy", [&] { return label_advice("accuracy", y, t); });
-  const TypeOf scores(y, 0), labels(t, 1);
-  checks.require_float(y);
+  const TypeOf scores(y, "y"), labels(t, "t");
+  const auto checks =
+      Checks("Accuracy", scores, labels).advised([&] { return label_advice("accuracy", y, t); });
+  checks.require_float(scores);
   if (t.dtype() != Dtype::kInt64) checks.require(labels.dtype() == Dtype::kInt32);
   checks.require(scores.ndim() >= 2, labels.ndim() >= 1, labels.ndim() <= scores.ndim() - 1,
                  scores.shape(0) == labels.shape(0));

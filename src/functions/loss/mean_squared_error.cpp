@@ -31,14 +31,13 @@ class MeanSquaredErrorNode final : public FunctionNode {
 
 std::string advice(const Array& x0, const Array& x1) {
   const std::string conversion = dtype_advice(x0, x1);
-  return message("Expected are two of one floating dtype and shape; came ", x0.dtype(),
-                 " of shape ", x0.shape(), " and ", x1.dtype(), " of shape ", x1.shape(), ".",
-                 conversion.empty() ? "" : " ", conversion);
+  return message("Expected are two of one floating dtype and shape.", conversion.empty() ? "" : " ",
+                 conversion);
 }
 
 void check_types(const Array& x0, const Array& x1) {
-  const Checks checks("MeanSquaredError", [&] { return advice(x0, x1); });
-  const TypeOf a(x0, 0), b(x1, 1);
+  const TypeOf a(x0, "x0"), b(x1, "x1");
+  const auto checks = Checks("MeanSquaredError", a, b).advised([&] { return advice(x0, x1); });
   checks.require(a.kind() == 'f', b.dtype() == a.dtype(), a.ndim() == b.ndim());
   for (int i = 0; i < x0.ndim(); ++i) checks.require(a.shape(i) == b.shape(i));
 }

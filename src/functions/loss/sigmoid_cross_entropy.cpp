@@ -29,15 +29,15 @@ class SigmoidCrossEntropyNode final : public FunctionNode {
 std::string advice(const Array& x, const Array& t) {
   const bool swapped = is_int(x.dtype()) && is_float(t.dtype());
   return message(
-      "Expected are floating scores and labels 0 and 1 in an integer dtype, of one shape; came ",
-      x.dtype(), " of shape ", x.shape(), " and ", t.dtype(), " of shape ", t.shape(), ".",
+      "Expected are floating scores and labels 0 and 1 in an integer dtype, of one shape.",
       swapped ? " The arguments look swapped: it is sigmoid_cross_entropy(scores, labels)." : "");
 }
 
 void check_types(const Array& x, const Array& t) {
-  const Checks checks("SigmoidCrossEntropy", [&] { return advice(x, t); });
-  const TypeOf scores(x, 0), labels(t, 1);
-  checks.require_float(x);
+  const TypeOf scores(x, "x"), labels(t, "t");
+  const auto checks =
+      Checks("SigmoidCrossEntropy", scores, labels).advised([&] { return advice(x, t); });
+  checks.require_float(scores);
   if (!is_unsigned_int(t.dtype())) checks.require(labels.kind() == 'i');
   checks.require(scores.ndim() >= 1, scores.ndim() == labels.ndim());
   for (int i = 0; i < x.ndim(); ++i) checks.require(scores.shape(i) == labels.shape(i));

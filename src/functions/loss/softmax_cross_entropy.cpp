@@ -58,10 +58,11 @@ class SoftmaxCrossEntropyNode final : public FunctionNode {
 };
 
 void check_types(const Array& x, const Array& t) {
-  const Checks checks("SoftmaxCrossEntropy",
-                      [&] { return label_advice("softmax_cross_entropy", x, t); });
-  const TypeOf scores(x, 0), labels(t, 1);
-  checks.require_float(x);
+  const TypeOf scores(x, "x"), labels(t, "t");
+  const auto checks = Checks("SoftmaxCrossEntropy", scores, labels).advised([&] {
+    return label_advice("softmax_cross_entropy", x, t);
+  });
+  checks.require_float(scores);
   if (t.dtype() != Dtype::kInt64) checks.require(labels.dtype() == Dtype::kInt32);
   checks.require(scores.ndim() >= 2, labels.ndim() == scores.ndim() - 1,
                  scores.shape(0) == labels.shape(0));

@@ -226,9 +226,10 @@ Array compute(ElementwiseOp op, std::span<const VariableOperand* const> operands
 }
 
 void check_floats(ElementwiseOp op, std::span<const Variable> inputs) {
-  const Checks checks([op] { return caption(op, nullptr, nullptr); });
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i].requires_grad()) checks.require_float(inputs[i].data(), static_cast<int>(i));
+    if (!inputs[i].requires_grad()) continue;
+    const TypeOf in(inputs[i].data(), "x", inputs.size() > 1 ? static_cast<int>(i) : -1);
+    Checks([op] { return caption(op, nullptr, nullptr); }, in).require_float(in);
   }
 }
 

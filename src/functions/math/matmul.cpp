@@ -57,24 +57,83 @@ class MatmulNode final : public FunctionNode {
   bool transa_, transb_;
 };
 
-// "in_types[0].shape[1] (2-D array)": the extent of an operand that is summed over.
-std::string inner_text(const Array& a, int i, bool last, int axes) {
+// "a.shape[1] (2-D array)": the extent of an operand that is summed over.
+std::string inner_text(const TypeOf& operand, bool last, int axes) {
+  const Array& a = *operand.array;
   const bool column = a.ndim() < axes;
   const int axis = column ? a.ndim() - 1 : a.ndim() - (last ? 1 : 2);
-  const std::string where = column && last ? "1" : message("in_types[", i, "].shape[", axis, "]");
+  const std::string where = column && last ? "1" : operand.shape(axis).str();
   return message(where, " (", a.ndim(), "-D array)");
+}
+
+// What to do about operands that have no product.
+struct ProductAdvice {
+  const Array &a, &b;
+  int axes;
+  bool transa, transb;
+
+  std::string of_axes() const {
+    if (axes == 3)
+      return "batch_matmul takes stacks of matrices, (s, m, k), or of columns, (s, k); the product "
+             "of two matrices is matmul.";
+    return "matmul takes matrices, and vectors as columns; products of stacks of matrices are "
+           "batch_matmul, products of numbers are *.";
+  }
+  std::string of_extents() const {
+    return message(
+        axes == 2 ? "matmul takes (m, k) and (k, n)" : "batch_matmul takes (s, m, k) and (s, k, n)",
+        "; a is ", shown_operand(a, transa), ", b is ", shown_operand(b, transb), ".",
+        transposed());
+  }
+  std::string of_stacks() const {
+    return message("a has ", a.shape()[0], " matrices, b has ", b.shape()[0],
+                   ": give as many of both.");
+  }
+
+ private:
+  std::string shown_operand(const Array& m, bool transposed) const {
+    return message(transposed ? "the transpose of " : "", m.shape(),
+                   m.ndim() < axes ? ", a column" : "");
+  }
+  // How to transpose one or both of them so that they fit.
+  std::string transposed() const {
+    const std::pair<bool, bool> others[] = {
+        {transa, !transb}, {!transa, transb}, {!transa, !transb}};
+    for (const auto& [ta, tb] : others) {
+      if (as_matrix(a, ta, axes).shape(-1) == as_matrix(b, tb, axes).shape(-2))
+        return message(" They fit with transa = ", ta, " and transb = ", tb, ".");
+    }
+    return {};
+  }
+};
+
+// The operands of the kernel.
+struct Matrices {
+  Array a, b;
+};
+
+Matrices checked_matrices(const char* label, int axes, const Array& a, const Array& b, bool transa,
+                          bool transb) {
+  const TypeOf left(a, "a"), right(b, "b");
+  const Checks checks(label, left, right);
+  const ProductAdvice advice{a, b, axes, transa, transb};
+  checks.require_float(left);
+  checks.advised([&] { return dtype_advice(a, b); }).require(right.dtype() == left.dtype());
+  checks.advised([&] { return advice.of_axes(); })
+      .require(left.ndim() >= axes - 1, left.ndim() <= axes, right.ndim() >= axes - 1,
+               right.ndim() <= axes);
+  Matrices m{as_matrix(a, transa, axes), as_matrix(b, transb, axes)};
+  checks.advised([&] { return advice.of_extents(); })
+      .require(shown(m.a.shape(-1), [&] { return inner_text(left, !transa, axes); }) ==
+               shown(m.b.shape(-2), [&] { return inner_text(right, transb, axes); }));
+  if (axes == 3)
+    checks.advised([&] { return advice.of_stacks(); }).require(left.shape(0) == right.shape(0));
+  return m;
 }
 
 Variable apply_matmul(const char* label, int axes, const Variable& a, const Variable& b,
                       bool transa, bool transb) {
-  const Checks checks(label, [&] { return dtype_advice(a.data(), b.data()); });
-  const TypeOf left(a.data(), 0), right(b.data(), 1);
-  checks.require(left.kind() == 'f', right.dtype() == left.dtype(), left.ndim() >= axes - 1,
-                 left.ndim() <= axes, right.ndim() >= axes - 1, right.ndim() <= axes);
-  const Array A = as_matrix(a.data(), transa, axes), B = as_matrix(b.data(), transb, axes);
-  checks.require(shown(A.shape(-1), [&] { return inner_text(a.data(), 0, !transa, axes); }) ==
-                 shown(B.shape(-2), [&] { return inner_text(b.data(), 1, transb, axes); }));
-  if (axes == 3) checks.require(left.shape(0) == right.shape(0));
+  const auto [A, B] = checked_matrices(label, axes, a.data(), b.data(), transa, transb);
   const CallScope scope(label);
   check_same_device(label, a.data(), b.data());
   Shape shape = A.shape();

@@ -46,7 +46,8 @@ Variable dropout(const VariableOperand& operand, std::optional<double> asked, Ye
   check_ratio(ratio);
   const Variable& x = operand.variable("dropout");
   if (!train) return x;
-  Checks("Dropout").require_float(x.data());
+  const TypeOf in(x.data(), "x");
+  Checks("Dropout", in).require_float(in);
   const RandomBits bits =
       random::default_state(x.device()).reserve(static_cast<uint64_t>(x.size()), x.device());
   return apply_dropout(x, ratio, bits);

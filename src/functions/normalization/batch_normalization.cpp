@@ -31,40 +31,135 @@ struct ChannelType {
   }
 };
 
-void check_types(const NormalizationOperands& o, const Shape& channels) {
-  const ChannelType type{channels, compute_dtype(o.x.dtype())};
-  const Variable* named = o.gamma ? o.gamma : o.beta;
-  const auto label = [&] {
-    return named ? layer_label("BatchNormalization", *named) : std::string("BatchNormalization");
-  };
-  const auto advice = [&] {
-    const bool other = named && is_float(named->dtype()) && named->dtype() != type.dtype;
-    return other ? layer_advice(o.x.data(), named->data()) : std::string();
-  };
-  const Checks checks(label, advice);
-  const TypeOf x(o.x.data(), 0);
-  boost::container::small_vector<TypeOf, 4> operands;
-  for (const Variable* v : {o.gamma, o.beta, o.mean, o.var})
-    if (v != nullptr) operands.emplace_back(v->data(), static_cast<int>(operands.size()) + 1);
+// "2, 3"
+std::string joined(const Shape& extents) {
+  std::string text;
+  for (const int64_t extent : extents) text += message(text.empty() ? "" : ", ", extent);
+  return text;
+}
 
-  checks.require_float(o.x.data());
-  for (const TypeOf& operand : operands) checks.require(operand.dtype() == type.dtype);
-  checks.require(x.ndim() >= channels.ndim() + 1);
-  for (int i = 0; i < channels.ndim(); ++i) checks.require(x.shape(i + 1) == type.extent(i));
-  for (const TypeOf& operand : operands) {
-    checks.require(operand.ndim() == channels.ndim());
-    for (int i = 0; i < channels.ndim(); ++i) checks.require(operand.shape(i) == type.extent(i));
+// "3", of several axes "(2, 3)".
+std::string size_text(const Shape& channels) {
+  return channels.ndim() == 1 ? joined(channels) : to_string(channels);
+}
+
+// Names the layer for x, if x has axes for its channels.
+std::string other_layer(const Array& x, const Shape& channels) {
+  if (x.ndim() <= channels.ndim()) return {};
+  const Shape own(x.shape().begin() + 1, x.shape().begin() + 1 + channels.ndim());
+  const char *open = own.ndim() == 1 ? "(" : "({", *close = own.ndim() == 1 ? ")" : "})";
+  return message(", for which the layer is BatchNormalization", open, joined(own), close);
+}
+
+std::string input_advice(const Array& x, const Shape& channels) {
+  return message("The layer takes (n, ", joined(channels), ", ...), n samples of ",
+                 size_text(channels), " channels; the input has shape ", x.shape(),
+                 other_layer(x, channels), ".");
+}
+
+std::string operand_advice(const Array& x, const Shape& channels, Dtype dtype) {
+  return message("For x of ", x.dtype(), " with ", size_text(channels),
+                 " channels, gamma, beta, mean and var are expected as ", dtype, " ", channels,
+                 ".");
+}
+
+std::string residual_advice(const Array& x) {
+  return message("The residual is added to the normalized x: it has the shape and dtype of x, ",
+                 x.dtype(), " ", x.shape(), ".");
+}
+
+// "BatchNormalization 'block/bn'", if a model has listed the layer.
+std::string label_of(const char* kind, const NormalizationOperands& o) {
+  if (const Variable* named = o.gamma ? o.gamma : o.beta) return layer_label(kind, *named);
+  return layer_label(kind, o.average ? o.average->path() : std::string());
+}
+
+const Array* data_of(const Variable* v) { return v ? &v->data() : nullptr; }
+
+struct OperandTypes {
+  explicit OperandTypes(const NormalizationOperands& o)
+      : x(o.x.data(), "x"),
+        gamma(data_of(o.gamma), "gamma"),
+        beta(data_of(o.beta), "beta"),
+        mean(data_of(o.mean), "mean"),
+        var(data_of(o.var), "var"),
+        residual(data_of(o.residual), "residual") {}
+  // Calls visit(operand) for those with a number a channel that there are.
+  template <class Visit>
+  void each_channel_operand(Visit visit) const {
+    for (const TypeOf* operand : {&gamma, &beta, &mean, &var})
+      if (operand->array) visit(*operand);
   }
-  if (o.residual == nullptr) return;
-  const TypeOf residual(o.residual->data(), static_cast<int>(operands.size()) + 1);
+  TypeOf x, gamma, beta, mean, var, residual;
+};
+
+template <class Checks>
+void require_dtypes(const Checks& checks, const OperandTypes& types, const ChannelType& type) {
+  checks.require_float(types.x);
+  types.each_channel_operand(
+      [&](const TypeOf& operand) { checks.require(operand.dtype() == type.dtype); });
+}
+
+// The axes of `t` from `first` on are the channels.
+template <class Checks>
+void require_channels(const Checks& checks, const TypeOf& t, int first, const ChannelType& type) {
+  for (int i = 0; i < type.channels.ndim(); ++i)
+    checks.require(t.shape(first + i) == type.extent(i));
+}
+
+template <class Checks>
+void require_residual(const Checks& checks, const OperandTypes& types) {
+  const TypeOf &residual = types.residual, &x = types.x;
   checks.require(residual.dtype() == x.dtype(), residual.ndim() == x.ndim());
-  for (int i = 0; i < o.x.ndim(); ++i) checks.require(residual.shape(i) == x.shape(i));
+  for (int i = 0; i < x.array->ndim(); ++i) checks.require(residual.shape(i) == x.shape(i));
+}
+
+std::string dtype_advice(const NormalizationOperands& o, const ChannelType& type) {
+  const Variable* named = o.gamma ? o.gamma : o.beta;
+  if (named && is_float(named->dtype()) && named->dtype() != type.dtype)
+    return layer_dtype_advice(o.x.data(), named->data());
+  if (!is_float(o.x.dtype())) return {};
+  return operand_advice(o.x.data(), type.channels, type.dtype);
+}
+
+void check_types(const NormalizationOperands& o, const Shape& channels) {
+  const Array& input = o.x.data();
+  const ChannelType type{channels, compute_dtype(input.dtype())};
+  const OperandTypes t(o);
+  const Checks checks([&] { return label_of("BatchNormalization", o); }, t.x, t.gamma, t.beta,
+                      t.mean, t.var, t.residual);
+  require_dtypes(checks.advised([&] { return dtype_advice(o, type); }), t, type);
+
+  const auto of_x = checks.advised([&] { return input_advice(input, channels); });
+  of_x.require(t.x.ndim() >= channels.ndim() + 1);
+  require_channels(of_x, t.x, 1, type);
+
+  const auto of_operand =
+      checks.advised([&] { return operand_advice(input, channels, type.dtype); });
+  t.each_channel_operand([&](const TypeOf& operand) {
+    of_operand.require(operand.ndim() == channels.ndim());
+    require_channels(of_operand, operand, 0, type);
+  });
+  if (o.residual) require_residual(checks.advised([&] { return residual_advice(input); }), t);
+}
+
+void check_variance(const char* who, const NormalizationOperands& o, const NormalizationPlan& p) {
+  if (o.x.size() > 0 && p.channel_layout.count() > 1) [[likely]]
+    return;
+  const bool one_sample = o.x.shape()[0] == 1;
+  fail<ValueError>(label_of(who, o), ": x of shape ", o.x.shape(), " has ",
+                   o.x.size() == 0 ? "no values" : "one value a channel",
+                   ", which has no variance; use at least two samples, or given statistics "
+                   "(fixed_batch_normalization, a layer in test state)",
+                   one_sample ? ". If the last batch of an epoch has one sample, drop the last "
+                                "batch (drop_last)."
+                              : "");
 }
 
 void check_devices(const char* who, const NormalizationOperands& o) {
   for (const Variable* v : {o.gamma, o.beta, o.residual, o.mean, o.var}) {
     if (v == nullptr || v->device() == o.x.device()) continue;
-    check_same_device(o.gamma ? layer_label(who, *o.gamma).c_str() : who, o.x.data(), v->data());
+    check_same_device(label_of(who, o).c_str(), o.x.data(), v->data());
   }
 }
 
@@ -159,10 +254,7 @@ Variable apply_batch(NormalizationOperands o, const Shape& channels, double eps,
   check_devices(kWho, o);
   check_running(o.x.data(), channels, running);
   const NormalizationPlan plan(o.x.data(), channels, eps, relu);
-  CATENA_CHECK(ValueError, o.x.size() > 0 && plan.channel_layout.count() > 1, kWho, ": x of shape ",
-               o.x.shape(), " has ", o.x.size() == 0 ? "no values" : "one value a channel",
-               ", which has no variance; use at least two samples, or given statistics "
-               "(fixed_batch_normalization, a layer in test state)");
+  check_variance(kWho, o, plan);
   const NormalizationInputs inputs(o);
   return normalization_variable(plan, inputs, normalize(plan, o, running, inputs.recorded()));
 }
@@ -257,6 +349,7 @@ Variable BatchNormalization::apply(const VariableOperand& x, bool train, bool fi
                "BatchNormalization: this layer has no statistics; it was moved from");
   NormalizationOperands o{x.variable(kLayer), gamma.defined() ? &gamma.variable() : nullptr,
                           beta.defined() ? &beta.variable() : nullptr, fusion.residual};
+  o.average = &avg_mean;
   const Array &mean = avg_mean.data(), &var = avg_var.data(), &updates = N.data();
   if (train) {
     return apply_batch(std::move(o), mean.shape(), eps_, fusion.relu,

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "catena/array/array.h"
+#include "catena/autograd/persistent.h"
 #include "catena/autograd/variable.h"
 #include "catena/kernels/normalization.h"
 #include "functions/layout.h"
@@ -19,6 +20,7 @@ struct NormalizationOperands {
   const Variable* residual = nullptr;
   const Variable* mean = nullptr;  // given statistics
   const Variable* var = nullptr;
+  const Persistent* average = nullptr;  // of the layer that is called; tells errors its place
 };
 
 struct BatchStatistics {

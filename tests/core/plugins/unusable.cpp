@@ -1,6 +1,5 @@
 // A plug-in that finds at its start that it cannot work here.
-#include <stdexcept>
-
+#include "catena/core/error.h"
 #include "catena/core/plugin.h"
 
-CATENA_PLUGIN(unusable) { throw std::runtime_error("the vendor library is too old"); }
+CATENA_PLUGIN(unusable) { catena::fail<catena::DeviceError>("the vendor library is too old"); }

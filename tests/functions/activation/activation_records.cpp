@@ -44,16 +44,19 @@ FunctionRecord softmax_of_rows(bool log) {
   r.errors = {
       type_error(
           label, [=](const Draw& draw) { call(draw({3}), 1); },
-          "Expect: in_types[0].ndim > 1\nActual: 1 <= 1"),
+          "Expect: x.ndim > axis\nActual: 1 <= 1\nInputs: x float64 (3,)\nx has one axis, 0 or -1; "
+          "the axis given is 1. It is 1 where none is given: give 0 for one sample."),
       type_error(
           label, [=](const Draw& draw) { call(draw({3}), -2); },
-          "Expect: in_types[0].ndim >= 2\nActual: 1 < 2"),
+          "Expect: x.ndim >= -axis\nActual: 1 < 2\nInputs: x float64 (3,)\nx has one axis, 0 or "
+          "-1; the axis given is -2."),
       type_error(
           label,
           [=](const Draw& draw) {
             call(draw({3, 2}, 0, 5, 0, Dtype::kInt32), 1);
           },
-          "Expect: in_types[0].dtype.kind == f\nActual: i != f"),
+          "Expect: x.dtype.kind == f\nActual: i != f\nInputs: x int32 (3, 2)\nExpected is a "
+          "floating dtype: convert x with .astype(dtype::float32)."),
   };
   return r;
 }

@@ -38,12 +38,20 @@ FunctionRecords reshape_records() {
   const auto call = [](Shape shape) {
     return [=](const Draw& draw) { F::reshape(draw({4, 3, 2}), shape); };
   };
+  const std::string came = "\nInputs: x float64 (4, 3, 2)\n";
   r.errors = {
       type_error("Reshape", call({5, -1}),
-                 "Expect: prod(in_types[0].shape) % known_size(=5) == 0\nActual: 4 != 0"),
+                 "Expect: prod(x.shape) % known_size(=5) == 0\nActual: 4 != 0" + came +
+                     "x has 24 elements; the extents of (5, -1) beside -1 make 5, which does not "
+                     "divide that: give extents that do."),
       type_error("Reshape", call({5, 2}),
-                 "Expect: prod(in_types[0].shape) == prod(5, 2)\nActual: 24 != 10"),
-      type_error("Reshape", call({0, -1}), "Expect: known_size(=0) != 0\nActual: 0 == 0"),
+                 "Expect: prod(x.shape) == prod(5, 2)\nActual: 24 != 10" + came +
+                     "x has 24 elements, (5, 2) has 10: give a shape of 24 elements, or -1 for one "
+                     "extent that follows from the others."),
+      type_error(
+          "Reshape", call({0, -1}),
+          "Expect: known_size(=0) != 0\nActual: 0 == 0" + came +
+              "Beside an extent of 0 any number fits for the -1 of (0, -1): write the number."),
       error<ValueError>(call({-1, -1}), "reshape: at most one extent may be -1, got (-1, -1)"),
   };
   return {r,
@@ -200,19 +208,26 @@ FunctionRecord concat_errors() {
   };
   r.errors = {
       type_error("Concat", call({{4, 3, 2}, {4, 3, 1}}, 1),
-                 "Expect: in_types[1].shape[2] == in_types[0].shape[2]\nActual: 1 != 2"),
-      type_error("Concat", call({{4, 3}, {4}}, 1),
-                 "Expect: in_types[1].ndim == in_types[0].ndim\nActual: 1 != 2"),
+                 "Expect: xs[1].shape[2] == xs[0].shape[2]\nActual: 1 != 2\nInputs: xs[0] float64 "
+                 "(4, 3, 2), xs[1] float64 (4, 3, 1)\nInputs of concat may differ in axis 1 only, "
+                 "along which they are joined."),
+      type_error(
+          "Concat", call({{4, 3}, {4}}, 1),
+          "Expect: xs[1].ndim == xs[0].ndim\nActual: 1 != 2\nInputs: xs[0] float64 (4, 3), xs[1] "
+          "float64 (4,)\nInputs of concat may differ in axis 1 only, along which they are joined."),
       type_error(
           "Concat",
           [](const Draw& draw) {
             F::concat({Variable(draw({2})), Variable(draw({2}, 0, 1, 0, Dtype::kFloat32))}, 0);
           },
-          "Expect: in_types[1].dtype == in_types[0].dtype\nActual: float32 != float64\n"
+          "Expect: xs[1].dtype == xs[0].dtype\nActual: float32 != float64\nInputs: xs[0] float64 "
+          "(2,), xs[1] float32 (2,)\n"
           "The inputs are float64 and float32: convert the float64 one with "
           ".astype(dtype::float32), or make arrays of float32 by config().default_dtype = "
           "dtype::float32."),
-      type_error("Concat", call({{4, 3}}, 2), "Expect: in_types[0].ndim > axis\nActual: 2 <= 2"),
+      type_error("Concat", call({{4, 3}}, 2),
+                 "Expect: xs[0].ndim > axis\nActual: 2 <= 2\nInputs: xs[0] float64 (4, 3)\nxs[0] "
+                 "has 2 axes, 0 to 1, or -2 to -1 from the end; the axis given is 2."),
       error<ValueError>(call({}, 0), "concat: expected at least one input"),
   };
   return r;
@@ -252,13 +267,20 @@ FunctionRecords split_records() {
   const auto call = [](auto cuts, int64_t axis) {
     return [=](const Draw& draw) { F::split_axis(draw({4, 3, 2}), cuts, axis); };
   };
+  const std::string came = "\nInputs: x float64 (4, 3, 2)\n";
+  const std::string axes =
+      came + "x has 3 axes, 0 to 2, or -3 to -1 from the end; the axis given is ";
   at.errors = {
       type_error("SplitAxis", call(2, 1),
-                 "Expect: in_types[0].shape[1] % sections == 0\nActual: 1 != 0"),
-      type_error("SplitAxis", call(2, 3), "Expect: in_types[0].ndim > axis\nActual: 3 <= 3"),
-      type_error("SplitAxis", call(2, -4), "Expect: in_types[0].ndim >= -axis\nActual: 3 < 4"),
-      type_error("SplitAxis", call(Axes{1, 5}, 0),
-                 "Expect: in_types[0].shape[0] >= max_index\nActual: 4 < 5"),
+                 "Expect: x.shape[1] % sections == 0\nActual: 1 != 0" + came +
+                     "Axis 1 has 3 elements, which cannot be cut into 2 equal parts: give a number "
+                     "that divides them, or the positions of the cuts, split_axis(x, {1, 3})."),
+      type_error("SplitAxis", call(2, 3), "Expect: x.ndim > axis\nActual: 3 <= 3" + axes + "3."),
+      type_error("SplitAxis", call(2, -4), "Expect: x.ndim >= -axis\nActual: 3 < 4" + axes + "-4."),
+      type_error(
+          "SplitAxis", call(Axes{1, 5}, 0),
+          "Expect: x.shape[0] >= max_index\nActual: 4 < 5" + came +
+              "Axis 0 has 4 elements: positions of cuts are 0 to 4; those given are (1, 5)."),
       error<ValueError>(call(0, 1), "split_axis: expected at least one section, got 0"),
       error<ValueError>(call(Axes{2, 1}, 1), "split_axis: cut positions must ascend, got (2, 1)"),
   };

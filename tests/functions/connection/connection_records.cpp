@@ -39,27 +39,31 @@ FunctionRecord linear_errors() {
     return [=](const Draw& draw) { F::linear(draw(x), draw(W), draw(b)); };
   };
   const auto takes = [](const char* x) {
-    return message("\nThe layer takes (n, 3), n samples of 3 numbers each; the input has shape ",
+    return message("\nInputs: x float64 ", x,
+                   ", W float64 (2, 3), b float64 (2,)\nThe layer takes (n, 3), n samples of 3 "
+                   "numbers each; the input has shape ",
                    x);
   };
   r.errors = {
-      type_error(
-          "Linear", call({4, 5}, {2, 3}, {2}),
-          "Expect: prod(in_types[0].shape[1:]) == W.shape[1]\nActual: 5 != 3" + takes("(4, 5).")),
+      type_error("Linear", call({4, 5}, {2, 3}, {2}),
+                 "Expect: prod(x.shape[1:]) == W.shape[1]\nActual: 5 != 3" + takes("(4, 5)") + "."),
       type_error("Linear", call({3}, {2, 3}, {2}),
-                 "Expect: in_types[0].ndim >= 2\nActual: 1 < 2" +
-                     takes("(3,): one sample is x.reshape({1, -1}).")),
+                 "Expect: x.ndim >= 2\nActual: 1 < 2" + takes("(3,)") +
+                     ": one sample is x.reshape({1, -1})."),
       type_error("Linear", call({4, 3}, {2, 3, 1}, {2}),
-                 "Expect: in_types[1].ndim == 2\nActual: 3 != 2"),
+                 "Expect: W.ndim == 2\nActual: 3 != 2\nInputs: x float64 (4, 3), W float64 (2, 3, "
+                 "1), b float64 (2,)\nThe weights W are expected as (out, in), a matrix."),
       type_error("Linear", call({4, 3}, {2, 3}, {3}),
-                 "Expect: in_types[2].shape[0] == in_types[1].shape[0]\nActual: 3 != 2" +
-                     takes("(4, 3).")),
+                 "Expect: b.shape[0] == W.shape[0]\nActual: 3 != 2\nInputs: x float64 (4, 3), W "
+                 "float64 (2, 3), b float64 (3,)\nThe bias has one number for each of the 2 "
+                 "outputs of W, shape (2,); b has shape (3,)."),
       type_error(
           "Linear",
           [](const Draw& draw) {
             F::linear(draw({4, 3}, 0, 1, 0, Dtype::kFloat32), draw({2, 3}));
           },
-          "Expect: in_types[0].dtype == float64\nActual: float32 != float64\nThe input is float32, "
+          "Expect: x.dtype == float64\nActual: float32 != float64\nInputs: x float32 (4, 3), W "
+          "float64 (2, 3)\nThe input is float32, "
           "the layer float64: convert the input with .astype(dtype::float64), or make arrays of "
           "float64 by config().default_dtype = dtype::float64."),
   };
@@ -129,19 +133,43 @@ FunctionRecord convolution_errors() {
   const auto call = [](Shape x, Shape W, F::ConvolutionOptions options = {}) {
     return [=](const Draw& draw) { F::convolution_2d(draw(x), draw(W), options); };
   };
+  const auto takes = [](const char* x, int channels) {
+    return message("\nInputs: x float64 ", x, ", W float64 (4, 3, 3, 2)\nThe layer takes (n, ",
+                   channels, ", height, width), n images of ", channels,
+                   " channels; the input has shape ", x);
+  };
   r.errors = {
       type_error("Convolution2D", call({2, 4, 5, 6}, {4, 3, 3, 2}),
-                 "Expect: in_types[0].shape[1] == W.shape[1]\nActual: 4 != 3"),
-      type_error("Convolution2D", call({2, 4, 5, 6}, {4, 3, 3, 2}, {.groups = 2}),
-                 "Expect: in_types[0].shape[1] == W.shape[1] * groups\nActual: 4 != 6"),
+                 "Expect: x.shape[1] == W.shape[1]\nActual: 4 != 3" + takes("(2, 4, 5, 6)", 3) +
+                     ", for which the layer is Convolution2D(4, 4, ...)."),
+      type_error("Convolution2D", call({2, 4, 5, 7}, {4, 3, 3, 2}, {.groups = 2}),
+                 "Expect: x.shape[1] == W.shape[1] * groups\nActual: 4 != 6" +
+                     takes("(2, 4, 5, 7)", 6) +
+                     ", for which the layer is Convolution2D(4, 4, ...)."),
+      type_error("Convolution2D", call({2, 5, 6, 3}, {4, 3, 3, 2}),
+                 "Expect: x.shape[1] == W.shape[1]\nActual: 5 != 3" + takes("(2, 5, 6, 3)", 3) +
+                     ": images with their channels last are x.transpose({0, 3, 1, 2})."),
+      type_error("Convolution2D", call({3, 5, 6}, {4, 3, 3, 2}),
+                 "Expect: x.ndim == 4\nActual: 3 != 4" + takes("(3, 5, 6)", 3) +
+                     ": one image is x.expand_dims(0)."),
+      type_error("Convolution2D", call({2, 90}, {4, 3, 3, 2}),
+                 "Expect: x.ndim == 4\nActual: 2 != 4" + takes("(2, 90)", 3) +
+                     ": rows become images by x.reshape({-1, 3, height, width})."),
+      type_error("Convolution2D", call({2, 3, 5, 6}, {4, 3, 3}),
+                 "Expect: W.ndim == 4\nActual: 3 != 4\nInputs: x float64 (2, 3, 5, 6), W float64 "
+                 "(4, 3, 3)\nThe filters W are expected as (out, in / groups, height, width)."),
       type_error("Convolution2D", call({2, 6, 5, 6}, {3, 3, 3, 2}, {.groups = 2}),
-                 "Expect: W.shape[0] % groups == 0\nActual: 1 != 0"),
+                 "Expect: W.shape[0] % groups == 0\nActual: 1 != 0\nInputs: x float64 (2, 6, 5, "
+                 "6), W float64 (3, 3, 3, 2)\nW has 3 filters, which cannot be divided into 2 "
+                 "groups: use a multiple of 2 filters, or other groups."),
       type_error(
           "Convolution2D",
           [](const Draw& draw) {
             F::convolution_2d(draw({2, 3, 5, 6}), draw({4, 3, 3, 2}), draw({3}));
           },
-          "Expect: in_types[2].shape[0] == in_types[1].shape[0]\nActual: 3 != 4"),
+          "Expect: b.shape[0] == W.shape[0]\nActual: 3 != 4\nInputs: x float64 (2, 3, 5, 6), W "
+          "float64 (4, 3, 3, 2), b float64 (3,)\nThe bias has one number for each of the 4 outputs "
+          "of W, shape (4,); b has shape (3,)."),
       error<ShapeError>(call({2, 3, 2, 2}, {4, 3, 3, 2}),
                         "convolution_2d: a window of (3, 2) with dilation (1, 1) does not fit into "
                         "an image of (2, 2) with pad (0, 0); use a larger image, more padding or a "
@@ -165,7 +193,8 @@ FunctionRecord channels_last_record() {
       [](const Draw& draw) {
         F::channels_last(Variable(draw({2, 3, 4})));
       },
-      "Expect: in_types[0].ndim == 4\nActual: 3 != 4")};
+      "Expect: images.ndim == 4\nActual: 3 != 4\nInputs: images float64 (2, 3, 4)\nExpected are "
+      "images (n, channels, height, width).")};
   return r;
 }
 

@@ -175,6 +175,28 @@ TEST_P(Convolution, RefusesWhatDoesNotFit) {
   EXPECT_THROW(F::Convolution2D(3, 4, 3, {.initialW = draw({4, 3, 2, 2})}), ShapeError);
 }
 
+// Which of the layers it was, also where the image is too small only in the middle of a model.
+TEST_P(Convolution, ErrorsNameTheLayer) {
+  struct Block : FunctionSet {
+    F::Convolution2D c1{3, 4, 3}, c2{4, 4, 3};
+    CATENA_FUNCTIONS(c1, c2)
+  };
+  struct Net : FunctionSet {
+    Block block;
+    CATENA_FUNCTIONS(block)
+  } net;
+  net.to(device());
+  const auto float32 = [&](const Shape& shape) { return draw(shape, -1, 1, 0, Dtype::kFloat32); };
+  const std::string window = message_of<ShapeError>([&] {
+    net.block.c2(net.block.c1(float32({2, 3, 4, 4})));
+  });
+  EXPECT_EQ(window.find("convolution_2d 'block/c2': a window of (3, 3)"), 0u) << window;
+  const std::string channels = message_of<InvalidType>([&] {
+    net.block.c2(float32({2, 3, 4, 4}));
+  });
+  EXPECT_NE(channels.find("Convolution2D 'block/c2'"), std::string::npos) << channels;
+}
+
 CATENA_ON_DEVICES(Convolution);
 
 }  // namespace

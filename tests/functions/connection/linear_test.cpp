@@ -79,7 +79,7 @@ TEST_P(LinearLayers, MessagesOfLinearNameTheLayer) {
   };
   const std::string text = text_of(net.block.l2, draw({4, 3}));
   EXPECT_EQ(text.find("Invalid operation is performed in: Linear 'block/l2' (Forward)\n\nExpect: "
-                      "in_types[0].dtype == float32\nActual: float64 != float32\n"),
+                      "x.dtype == float32\nActual: float64 != float32\n"),
             0u)
       << text;
   EXPECT_NE(text.find(".astype(dtype::float32)"), std::string::npos) << text;

@@ -38,7 +38,8 @@ FunctionRecord accuracy_record(std::optional<int> ignored, Dtype labels) {
   return r;
 }
 
-const std::string kCame = " Expected are class numbers of 0 to 2 in int32 or int64, of shape (4,).";
+const std::string kCame =
+    "Expected as labels are class numbers of 0 to 2 in int32 or int64, of shape (4,).";
 
 FunctionRecord with_errors() {
   FunctionRecord r = accuracy_record({}, Dtype::kInt32);
@@ -49,16 +50,16 @@ FunctionRecord with_errors() {
           [](const Draw& draw) {
             F::accuracy(draw({4, 3}), draw.labels({1, 0}, {2}));
           },
-          "Expect: in_types[0].shape[0] == in_types[1].shape[0]\nActual: 4 != 2\n"
-          "Scores of shape (4, 3) in float64 came with labels of shape (2,) in int32." +
+          "Expect: y.shape[0] == t.shape[0]\nActual: 4 != 2\n"
+          "Inputs: y float64 (4, 3), t int32 (2,)\n" +
               kCame),
       type_error(
           "Accuracy",
           [](const Draw& draw) {
             F::accuracy(draw.labels({0, 1, 2, 0}, {4}), draw({4, 3}));
           },
-          "Expect: in_types[0].dtype.kind == f\nActual: i != f\n"
-          "Scores of shape (4,) in int32 came with labels of shape (4, 3) in float64. Expected are "
+          "Expect: y.dtype.kind == f\nActual: i != f\n"
+          "Inputs: y int32 (4,), t float64 (4, 3)\nExpected are "
           "floating scores (n, classes) and class numbers (n) in int32 or int64. The arguments "
           "look swapped: it is accuracy(scores, labels)."),
       type_error(
@@ -66,16 +67,16 @@ FunctionRecord with_errors() {
           [](const Draw& draw) {
             F::accuracy(draw({4, 3}), draw({4, 3}));
           },
-          "Expect: in_types[1].dtype == int32\nActual: float64 != int32\n"
-          "Scores of shape (4, 3) in float64 came with labels of shape (4, 3) in float64." +
+          "Expect: t.dtype == int32\nActual: float64 != int32\n"
+          "Inputs: y float64 (4, 3), t float64 (4, 3)\n" +
               kCame + " One-hot labels become numbers by argmax(t, 1)."),
       type_error(
           "Accuracy",
           [](const Draw& draw) {
             F::accuracy(draw({2, 3, 2}), draw.labels({1, 0}, {2}));
           },
-          "Expect: in_types[0].shape[2] == 1\nActual: 2 != 1\n"
-          "Scores of shape (2, 3, 2) in float64 came with labels of shape (2,) in int32. Expected "
+          "Expect: y.shape[2] == 1\nActual: 2 != 1\n"
+          "Inputs: y float64 (2, 3, 2), t int32 (2,)\nExpected as labels "
           "are class numbers of 0 to 2 in int32 or int64, of shape (2, 2)."),
   };
   return r;

@@ -45,9 +45,9 @@ FunctionRecord softmax_cross_entropy_errors() {
   FunctionRecord r = softmax_cross_entropy_record(true, -1, Dtype::kInt32);
   r.variant = "errors";
   const auto came = [](const char* scores, const char* shape, const char* dtype) {
-    return message("Scores of shape (4, 3) in ", scores, " came with labels of shape ", shape,
-                   " in ", dtype,
-                   ". Expected are class numbers of 0 to 2 in int32 or int64, of shape (4,).");
+    return message(
+        "Inputs: x ", scores, " (4, 3), t ", dtype, " ", shape,
+        "\nExpected as labels are class numbers of 0 to 2 in int32 or int64, of shape (4,).");
   };
   const std::string label = "SoftmaxCrossEntropy";
   r.errors = {
@@ -56,14 +56,13 @@ FunctionRecord softmax_cross_entropy_errors() {
           [](const Draw& draw) {
             F::softmax_cross_entropy(draw({4, 3}), draw.labels({0, 1}, {2}));
           },
-          "Expect: in_types[0].shape[0] == in_types[1].shape[0]\nActual: 4 != 2\n" +
-              came("float64", "(2,)", "int32")),
+          "Expect: x.shape[0] == t.shape[0]\nActual: 4 != 2\n" + came("float64", "(2,)", "int32")),
       type_error(
           label,
           [](const Draw& draw) {
             F::softmax_cross_entropy(draw({4, 3}), draw({4}, 0, 3, 0, Dtype::kFloat32));
           },
-          "Expect: in_types[1].dtype == int32\nActual: float32 != int32\n" +
+          "Expect: t.dtype == int32\nActual: float32 != int32\n" +
               came("float64", "(4,)", "float32") +
               " Convert the labels with .astype(dtype::int32)."),
       type_error(
@@ -71,16 +70,15 @@ FunctionRecord softmax_cross_entropy_errors() {
           [](const Draw& draw) {
             F::softmax_cross_entropy(draw({4, 3}), draw.labels({0, 1, 2, 0}, {4, 1}));
           },
-          "Expect: in_types[1].ndim == in_types[0].ndim - 1\nActual: 2 != 1\n" +
-              came("float64", "(4, 1)", "int32") +
+          "Expect: t.ndim == x.ndim - 1\nActual: 2 != 1\n" + came("float64", "(4, 1)", "int32") +
               " Drop the last axis of the labels with t.reshape({-1})."),
       type_error(
           label,
           [](const Draw& draw) {
             F::softmax_cross_entropy(draw.labels({0, 1, 2, 0}, {4}), draw({4, 3}));
           },
-          "Expect: in_types[0].dtype.kind == f\nActual: i != f\nScores of shape (4,) in int32 came "
-          "with labels of shape (4, 3) in float64. Expected are floating scores (n, classes) and "
+          "Expect: x.dtype.kind == f\nActual: i != f\nInputs: x int32 (4,), t float64 (4, "
+          "3)\nExpected are floating scores (n, classes) and "
           "class numbers (n) in int32 or int64. The arguments look swapped: it is "
           "softmax_cross_entropy(scores, labels)."),
       type_error(
@@ -88,7 +86,7 @@ FunctionRecord softmax_cross_entropy_errors() {
           [](const Draw& draw) {
             F::softmax_cross_entropy(draw({4, 3}), draw({4, 3}));
           },
-          "Expect: in_types[1].dtype == int32\nActual: float64 != int32\n" +
+          "Expect: t.dtype == int32\nActual: float64 != int32\n" +
               came("float64", "(4, 3)", "float64") +
               " One-hot labels become numbers by argmax(t, 1)."),
       error<ValueError>(
@@ -132,17 +130,16 @@ FunctionRecord sigmoid_cross_entropy_record(bool normalize) {
           [](const Draw& draw) {
             F::sigmoid_cross_entropy(draw({2, 3}), draw.labels({0, 1}, {2}));
           },
-          "Expect: in_types[0].ndim == in_types[1].ndim\nActual: 2 != 1\nExpected are floating "
-          "scores and labels 0 and 1 in an integer dtype, of one shape; came float64 of shape "
-          "(2, 3) and int32 of shape (2,)."),
+          "Expect: x.ndim == t.ndim\nActual: 2 != 1\nInputs: x float64 (2, 3), t int32 (2,)\n"
+          "Expected are floating scores and labels 0 and 1 in an integer dtype, of one shape."),
       type_error(
           "SigmoidCrossEntropy",
           [](const Draw& draw) {
             F::sigmoid_cross_entropy(draw.labels({0, 1}, {2}), draw({2}));
           },
-          "Expect: in_types[0].dtype.kind == f\nActual: i != f\nExpected are floating scores and "
-          "labels 0 and 1 in an integer dtype, of one shape; came int32 of shape (2,) and float64 "
-          "of shape (2,). The arguments look swapped: it is sigmoid_cross_entropy(scores, "
+          "Expect: x.dtype.kind == f\nActual: i != f\nInputs: x int32 (2,), t float64 (2,)\n"
+          "Expected are floating scores and labels 0 and 1 in an integer dtype, of one shape. The "
+          "arguments look swapped: it is sigmoid_cross_entropy(scores, "
           "labels)."),
   };
   return r;
@@ -169,17 +166,18 @@ FunctionRecord mean_squared_error_record() {
           [](const Draw& draw) {
             F::mean_squared_error(draw({4, 3}), draw({3, 4}));
           },
-          "Expect: in_types[0].shape[0] == in_types[1].shape[0]\nActual: 4 != 3\nExpected are two "
-          "of one floating dtype and shape; came float64 of shape (4, 3) and float64 of shape "
-          "(3, 4)."),
+          "Expect: x0.shape[0] == x1.shape[0]\nActual: 4 != 3\nInputs: x0 float64 (4, 3), x1 "
+          "float64 (3, 4)\n"
+          "Expected are two of one floating dtype and shape."),
       type_error(
           "MeanSquaredError",
           [](const Draw& draw) {
             F::mean_squared_error(draw({4, 3}), draw({4, 3}, 0, 1, 0, Dtype::kFloat32));
           },
-          "Expect: in_types[1].dtype == in_types[0].dtype\nActual: float32 != float64\nExpected "
-          "are two of one floating dtype and shape; came float64 of shape (4, 3) and float32 of "
-          "shape (4, 3). The inputs are float64 and float32: convert the float64 one with "
+          "Expect: x1.dtype == x0.dtype\nActual: float32 != float64\nInputs: x0 float64 (4, 3), x1 "
+          "float32 (4, 3)\n"
+          "Expected are two of one floating dtype and shape. The inputs are float64 and float32: "
+          "convert the float64 one with "
           ".astype(dtype::float32), or make arrays of float32 by config().default_dtype = "
           "dtype::float32."),
   };

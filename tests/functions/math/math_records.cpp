@@ -81,13 +81,20 @@ FunctionRecord reduction_record(const Reduction& f, const Axes& axes, bool keepd
   const auto call = [=](Dtype dtype, int64_t axis) {
     return [=](const Draw& draw) { f.call(draw({4, 3, 2}, 0, 5, 0, dtype), axis, false); };
   };
+  const auto has_axes = [](int64_t given) {
+    return message(
+        "\nInputs: x float64 (4, 3, 2)\nx has 3 axes, 0 to 2, or -3 to -1 from the end; the axis "
+        "given is ",
+        given, ".");
+  };
   r.errors = {
       type_error(label, call(Dtype::kFloat64, 3),
-                 "Expect: axis < in_types[0].ndim\nActual: 3 >= 3"),
+                 "Expect: x.ndim > axis\nActual: 3 <= 3" + has_axes(3)),
       type_error(label, call(Dtype::kFloat64, -4),
-                 "Expect: -axis <= in_types[0].ndim\nActual: 4 > 3"),
+                 "Expect: x.ndim >= -axis\nActual: 3 < 4" + has_axes(-4)),
       type_error(label, call(Dtype::kInt32, 0),
-                 "Expect: in_types[0].dtype.kind == f\nActual: i != f"),
+                 "Expect: x.dtype.kind == f\nActual: i != f\nInputs: x int32 (4, 3, 2)\nExpected "
+                 "is a floating dtype: convert x with .astype(dtype::float32)."),
   };
   return r;
 }
@@ -190,21 +197,36 @@ FunctionRecord matmul_errors(bool batch) {
   if (batch) {
     r.errors = {
         type_error("BatchMatMul", call({4, 3, 2}, {3, 2, 5}),
-                   "Expect: in_types[0].shape[0] == in_types[1].shape[0]\nActual: 4 != 3"),
+                   "Expect: a.shape[0] == b.shape[0]\nActual: 4 != 3\nInputs: a float64 (4, 3, 2), "
+                   "b float64 (3, 2, 5)\na has 4 matrices, b has 3: give as many of both."),
         type_error("BatchMatMul", call({4}, {4, 2, 5}),
-                   "Expect: in_types[0].ndim >= 2\nActual: 1 < 2"),
+                   "Expect: a.ndim >= 2\nActual: 1 < 2\nInputs: a float64 (4,), b float64 (4, 2, "
+                   "5)\nbatch_matmul takes stacks of matrices, (s, m, k), or of columns, (s, k); "
+                   "the product of two matrices is matmul."),
     };
     return r;
   }
   r.errors = {
       type_error("MatMul", call({4, 3}, {2, 5}),
-                 "Expect: in_types[0].shape[1] (2-D array) == in_types[1].shape[0] (2-D array)\n"
-                 "Actual: 3 != 2"),
+                 "Expect: a.shape[1] (2-D array) == b.shape[0] (2-D array)\n"
+                 "Actual: 3 != 2\nInputs: a float64 (4, 3), b float64 (2, 5)\nmatmul takes (m, k) "
+                 "and (k, n); a is (4, 3), b is (2, 5)."),
+      type_error(
+          "MatMul", call({4, 3}, {2, 3}),
+          "Expect: a.shape[1] (2-D array) == b.shape[0] (2-D array)\n"
+          "Actual: 3 != 2\nInputs: a float64 (4, 3), b float64 (2, 3)\nmatmul takes (m, k) and (k, "
+          "n); a is (4, 3), b is (2, 3). They fit with transa = false and transb = true."),
       type_error("MatMul", call({3}, {2, 5}),
-                 "Expect: 1 (1-D array) == in_types[1].shape[0] (2-D array)\nActual: 1 != 2"),
-      type_error("MatMul", call({4, 3, 2}, {2, 5}), "Expect: in_types[0].ndim <= 2\nActual: 3 > 2"),
+                 "Expect: 1 (1-D array) == b.shape[0] (2-D array)\nActual: 1 != 2\nInputs: a "
+                 "float64 (3,), b float64 (2, 5)\nmatmul takes (m, k) and (k, n); a is (3,), a "
+                 "column, b is (2, 5)."),
+      type_error("MatMul", call({4, 3, 2}, {2, 5}),
+                 "Expect: a.ndim <= 2\nActual: 3 > 2\nInputs: a float64 (4, 3, 2), b float64 (2, "
+                 "5)\nmatmul takes matrices, and vectors as columns; products of stacks of "
+                 "matrices are batch_matmul, products of numbers are *."),
       type_error("MatMul", call({4, 3}, {3, 5}, Dtype::kFloat32),
-                 "Expect: in_types[1].dtype == in_types[0].dtype\nActual: float32 != float64\n"
+                 "Expect: b.dtype == a.dtype\nActual: float32 != float64\nInputs: a float64 (4, "
+                 "3), b float32 (3, 5)\n"
                  "The inputs are float64 and float32: convert the float64 one with "
                  ".astype(dtype::float32), or make arrays of float32 by config().default_dtype = "
                  "dtype::float32."),

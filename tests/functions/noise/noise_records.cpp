@@ -28,7 +28,8 @@ FunctionRecord dropout_record() {
   r.errors = {
       type_error(
           "Dropout", [](const Draw& draw) { F::dropout(draw({3}, 0, 5, 0, Dtype::kInt32)); },
-          "Expect: in_types[0].dtype.kind == f\nActual: i != f"),
+          "Expect: x.dtype.kind == f\nActual: i != f\nInputs: x int32 (3,)\nExpected is a floating "
+          "dtype: convert x with .astype(dtype::float32)."),
       error<ValueError>([](const Draw& draw) { F::dropout(draw({3}), 1.0); },
                         "dropout: expected a ratio of [0, 1), got 1"),
       error<ValueError>([](const Draw& draw) { F::dropout(draw({3}), -0.1); },

@@ -312,14 +312,15 @@ TEST_P(BatchNormalization, WithoutElements) {
       }),
       "batch_normalization: x of shape (1, 3) has one value a channel, which has no variance; "
       "use at least two samples, or given statistics (fixed_batch_normalization, a layer in "
-      "test state)");
+      "test state). If the last batch of an epoch has one sample, drop the last batch "
+      "(drop_last).");
   EXPECT_EQ(bn.N.data().item<int64_t>(), 0) << "a refused batch does not count";
   EXPECT_EQ(bn(draw({1, 3}), false).shape(), (Shape{1, 3}));
 }
 
 struct Net : FunctionSet {
-  F::BatchNormalization bn{4};
-  CATENA_FUNCTIONS(bn)
+  F::BatchNormalization bn{4}, plain{4, {.use_gamma = false, .use_beta = false}};
+  CATENA_FUNCTIONS(bn, plain)
 };
 
 // Other errors are in the function's record.
@@ -328,7 +329,7 @@ TEST_P(BatchNormalization, NamesWhatDoesNotFit) {
   const Array g = gamma(c), b = beta(c);
   const std::string dtypes =
       message_of<InvalidType>([&] { F::batch_normalization(batch(c, 1, Dtype::kFloat32), g, b); });
-  EXPECT_NE(dtypes.find("Expect: in_types[1].dtype == float32"), std::string::npos) << dtypes;
+  EXPECT_NE(dtypes.find("Expect: gamma.dtype == float32"), std::string::npos) << dtypes;
   EXPECT_NE(dtypes.find("convert the input with .astype(dtype::float64)"), std::string::npos)
       << dtypes;
   Net net;
@@ -338,6 +339,15 @@ TEST_P(BatchNormalization, NamesWhatDoesNotFit) {
     net.bn(draw({2, 5}, -1, 1, 1, Dtype::kFloat32));
   });
   EXPECT_NE(path.find("BatchNormalization 'bn'"), std::string::npos) << path;
+  const std::string one = message_of<ValueError>([&] {
+    net.bn(draw({1, 4}, -1, 1, 1, Dtype::kFloat32));
+  });
+  EXPECT_EQ(one.find("batch_normalization 'bn': x of shape (1, 4) has one value a channel"), 0u)
+      << one;
+  const std::string bare = message_of<InvalidType>([&] {
+    net.plain(draw({2, 5}, -1, 1, 1, Dtype::kFloat32));
+  });
+  EXPECT_NE(bare.find("BatchNormalization 'plain'"), std::string::npos) << bare;
 
   EXPECT_EQ(message_of<ValueError>([&] { F::batch_normalization(batch(c), g, b, {.eps = -1}); }),
             "batch_normalization: expected an eps of at least 0, got -1");

@@ -69,28 +69,40 @@ FunctionRecord batch_record() {
   };
   const std::string label = "BatchNormalization";
   r.errors = {
-      type_error(label, call({2, 4, 5}, {3}),
-                 "Expect: in_types[0].shape[1] == channels[0]\nActual: 4 != 3"),
-      type_error(label, call({3}, {3}), "Expect: in_types[0].ndim >= 2\nActual: 1 < 2"),
+      type_error(
+          label, call({2, 4, 5}, {3}),
+          "Expect: x.shape[1] == channels[0]\nActual: 4 != 3\nInputs: x float64 (2, 4, 5), gamma "
+          "float64 (3,), beta float64 (3,)\nThe layer takes (n, 3, ...), n samples of 3 channels; "
+          "the input has shape (2, 4, 5), for which the layer is BatchNormalization(4)."),
+      type_error(label, call({3}, {3}),
+                 "Expect: x.ndim >= 2\nActual: 1 < 2\nInputs: x float64 (3,), gamma float64 (3,), "
+                 "beta float64 (3,)\nThe layer takes (n, 3, ...), n samples of 3 channels; the "
+                 "input has shape (3,)."),
       type_error(label, call({2, 3}, {3}, Dtype::kInt32),
-                 "Expect: in_types[0].dtype.kind == f\nActual: i != f\nThe input is int32, the "
+                 "Expect: x.dtype.kind == f\nActual: i != f\nInputs: x int32 (2, 3), gamma float64 "
+                 "(3,), beta float64 (3,)\nThe input is int32, the "
                  "layer float64: convert the input with .astype(dtype::float64)."),
       type_error(label, call({2, 4}, {4}),
-                 "Expect: in_types[2].shape[0] == channels[0]\nActual: 3 != 4"),
+                 "Expect: beta.shape[0] == channels[0]\nActual: 3 != 4\nInputs: x float64 (2, 4), "
+                 "gamma float64 (4,), beta float64 (3,)\nFor x of float64 with 4 channels, gamma, "
+                 "beta, mean and var are expected as float64 (4,)."),
       type_error(
           label,
           [](const Draw& draw) {
             F::batch_normalization(draw({4, 3, 2}), draw({3}), draw({3}),
                                    {.residual = Variable(draw({4, 3, 5}))});
           },
-          "Expect: in_types[3].shape[2] == in_types[0].shape[2]\nActual: 5 != 2"),
+          "Expect: residual.shape[2] == x.shape[2]\nActual: 5 != 2\nInputs: x float64 (4, 3, 2), "
+          "gamma float64 (3,), beta float64 (3,), residual float64 (4, 3, 5)\nThe residual is "
+          "added to the normalized x: it has the shape and dtype of x, float64 (4, 3, 2)."),
       error<ValueError>(
           [](const Draw& draw) {
             F::batch_normalization(draw({1, 3}), draw({3}), draw({3}));
           },
           "batch_normalization: x of shape (1, 3) has one value a channel, which has no variance; "
           "use at least two samples, or given statistics (fixed_batch_normalization, a layer in "
-          "test state)"),
+          "test state). If the last batch of an epoch has one sample, drop the last batch "
+          "(drop_last)."),
   };
   return r;
 }
