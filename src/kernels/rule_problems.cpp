@@ -130,6 +130,7 @@ std::vector<RuleProblem> rule_problems(const std::vector<std::string_view>& kern
 
 void warn_of_rules(const std::vector<std::string_view>& kernels) {
   for (const RuleProblem& problem : rule_problems(kernels)) {
+    if (problem.harmless) continue;
     const std::lock_guard lock(known().mutex);
     if (known().logged.insert(problem.about).second)
       logging::warning("config().providers, CATENA_PROVIDERS: ", problem.text);

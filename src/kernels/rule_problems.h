@@ -30,7 +30,7 @@ struct RuleProblem {
 // Rules that match nothing, and those that name a plug-in that did not load; each rule and each
 // plug-in once. `kernels` has the names of all.
 std::vector<RuleProblem> rule_problems(const std::vector<std::string_view>& kernels);
-// Logs each of the problems once in the life of the process.
+// Logs each of the problems that is not harmless once in the life of the process.
 void warn_of_rules(const std::vector<std::string_view>& kernels);
 
 }  // namespace catena

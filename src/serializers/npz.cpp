@@ -72,7 +72,7 @@ void from_arrays(const std::map<std::string, Array>& arrays, Parameterized& mode
   const bool nothing = pairs.empty() && !problems.empty();
   CATENA_CHECK(
       IoError, problems.empty() || (!strict && !nothing), "load: ", source,
-      nothing ? " has nothing that fits the model:" : " does not fit the model:", problems,
+      strict ? " does not fit the model:" : " has nothing that fits the model:", problems,
       older ? "\nThe parameters are all there. If the file is older than these persistent arrays, "
               "serializers::load of a model file with strict = false keeps the model's own"
             : "",

@@ -22,8 +22,8 @@ using Score = std::function<Variables(const datasets::Batch&)>;
 // gets that has run out of samples, they are not asked for.
 using Step = std::function<Arrays(const datasets::Batch&)>;
 
-// zero_grads, backward from the loss (times the optimizer's loss scale), update. The optimizer must outlive the step. ValueError when
-// the score is without numbers.
+// zero_grads, backward from the loss (times the optimizer's loss scale), update. The optimizer must
+// outlive the step. ValueError when the score is without numbers.
 Step make_step(Optimizer& optimizer, Score score);
 // The same on every rank: a rank counts by its samples, and one without joins the update.
 Step make_step(parallel::MultiNodeOptimizer& optimizer, Score score);
