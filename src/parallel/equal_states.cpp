@@ -89,10 +89,19 @@ uint64_t digest_of_states(Optimizer& optimizer, const ParameterArena& arena) {
   return hash;
 }
 
+// "reduce, loss scale, hooks, rule". Hooks may differ: one may print on rank 0.
+std::string stages_of(const Optimizer& optimizer) {
+  std::string names;
+  for (const auto& stage : optimizer.stages())
+    names += message(names.empty() ? "" : ", ", stage->name());
+  return names;
+}
+
 // Of everything that the ranks must hold alike.
 uint64_t digest_of(Optimizer& optimizer) {
   optimizer.settle_layout();
   uint64_t hash = mix(0, static_cast<uint64_t>(optimizer.t()));
+  for (const char c : stages_of(optimizer)) hash = mix(hash, static_cast<unsigned char>(c));
   for (const auto& [name, value] : optimizer.hyper_parameters()) {
     for (const char c : name) hash = mix(hash, static_cast<unsigned char>(c));
     hash = mix(hash, std::bit_cast<uint64_t>(value));
@@ -116,6 +125,7 @@ std::string describe(Optimizer& optimizer) {
   const auto add = [&](const char* kind, const std::string& name, const auto& value) {
     text += message(kind, "\t", name, "\t", value, "\n");
   };
+  add("stages", "", stages_of(optimizer));
   for (const auto& [name, value] : optimizer.hyper_parameters()) {
     char digits[32];  // the shortest that reads back as the same number
     const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;
@@ -169,21 +179,30 @@ std::vector<Group> first_difference(const std::vector<std::string>& texts) {
   return {};
 }
 
+std::string name_in(const std::vector<std::string>& line) {
+  return line.size() == 3 ? message(line[0], " '", line[1], "'") : "nothing";
+}
+
 // "lr is 0.1 on ranks 0, 2 and 0.2 on rank 1" of numbers, "parameter '/W' of rank 1 differs from
-// rank 0's" of arrays.
+// rank 0's" of arrays. Lines of other names come of rules with other hyper-parameters.
 std::string describe(const std::vector<Group>& groups) {
   const std::vector<std::string> first = split(groups[0].line, '\t');
   const bool is_number = first.size() == 3 && (first[1] == "t" || first[0][0] == 'h');
+  const bool is_stages = first.size() == 3 && first[0] == "stages";
   std::vector<int> others;
   std::string values;
   for (const Group& group : groups) {
     const std::vector<std::string> parts = split(group.line, '\t');
     const bool same_name = parts.size() == 3 && first.size() == 3 && parts[1] == first[1];
-    if (!same_name) return "the ranks have different update rules";
+    if (!same_name)
+      return message("the ranks have different update rules: where rank 0 has ", name_in(first),
+                     ", ", comm::list_ranks(group.ranks),
+                     group.ranks.size() == 1 ? " has " : " have ", name_in(parts));
     values += message(values.empty() ? "" : ", ", parts[2], " on ", comm::list_ranks(group.ranks));
     if (&group != &groups[0]) others.insert(others.end(), group.ranks.begin(), group.ranks.end());
   }
   std::sort(others.begin(), others.end());
+  if (is_stages) return message("the stages of an update are ", values);
   if (is_number) return message(first[0], " '", first[1], "' is ", values);
   return message(first[0], " '", first[1], "' on ", comm::list_ranks(others),
                  others.size() == 1 ? " differs" : " differ", " from that on rank 0");

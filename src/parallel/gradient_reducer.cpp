@@ -5,6 +5,7 @@
 
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
+#include "catena/comm/internals.h"
 #include "catena/core/graph.h"
 #include "catena/parallel/no_sync.h"
 #include "catena/parallel/persistents.h"
@@ -16,6 +17,20 @@ namespace catena::parallel {
 namespace {
 
 constexpr int64_t kUpdatesBetweenChecks = 64;
+
+// The one rank of at least three whose hash differs from that of all others; -1 if there is none:
+// of two ranks that differ neither is known to be wrong.
+int odd_one_of(const std::vector<uint64_t>& hashes) {
+  if (hashes.size() < 3) return -1;
+  const uint64_t usual = hashes[0] == hashes[1] ? hashes[0] : hashes[2];
+  int odd = -1;
+  for (size_t r = 0; r < hashes.size(); ++r) {
+    if (hashes[r] == usual) continue;
+    if (odd >= 0) return -1;
+    odd = int(r);
+  }
+  return odd;
+}
 
 }  // namespace
 
@@ -64,8 +79,12 @@ void GradientReducer::check_structure() const {
     a = line(texts[0], i);
     b = line(texts[other], j);
   }
-  fail<ValueError>("setup: the ranks have different models; the first difference is: rank 0 has ",
-                   a, ", rank ", other, " has ", b);
+  const std::string problem =
+      message("setup: the ranks have different models; the first difference is: rank 0 has ", a,
+              ", rank ", other, " has ", b);
+  const int odd = odd_one_of(hashes);
+  comm::internals(comm_).note_failure(problem, true, comm::internals(comm_).rank_in_job(odd));
+  throw ValueError(problem);
 }
 
 void GradientReducer::update_buckets() {

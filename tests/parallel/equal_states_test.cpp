@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "catena/comm/factory.h"
+#include "catena/optimizers/loss_scale.h"
 #include "catena/parallel/multi_node_optimizer.h"
 #include "cuda/gpu.h"
 #include "error_text.h"
@@ -143,7 +144,20 @@ TEST(EqualStates, SetupRefusesOtherHyperParametersAndRules) {
     auto optimizer =
         create_multi_node_optimizer(make_rule(comm.rank() == 0 ? "SGD" : "Adam"), comm);
     expect_contains(error_of<ValueError>([&] { optimizer.setup(net); }),
-                    {"setup: ", "the ranks have different update rules"});
+                    {"setup: ", "the ranks have different update rules: where rank 0 has ",
+                     "rank 1 has hyper-parameter '"});
+  });
+}
+
+TEST(EqualStates, ALossScaleOnOneRankAloneIsNamed) {
+  comm::run_threads(2, [](Communicator& comm) {
+    Net net(dtype::float32);
+    net.to(comm.device());
+    auto optimizer = create_multi_node_optimizer(make_rule("SGD"), comm);
+    if (comm.rank() == 1) optimizers::add_loss_scale(optimizer.actual_optimizer());
+    expect_contains(
+        error_of<ValueError>([&] { optimizer.setup(net); }),
+        {"the stages of an update are ", "rule on rank 0, ", "loss scale", " on rank 1"});
   });
 }
 
