@@ -116,6 +116,25 @@ TEST_P(BatchTest, EndsWithoutRepeat) {
   EXPECT_FALSE(batches->next());
 }
 
+TEST_P(BatchTest, DropsALastBatchThatIsNotFull) {
+  const IteratorOptions options{.drop_last = true};
+  for (const int rank : {0, 1}) {
+    const auto it = make(numbered(11), ShuffledIterator(11, 4, 3, options), {rank, 2});
+    SerialIterator order = ShuffledIterator(11, 4, 3, options);
+    EXPECT_EQ(it->batches_per_epoch(), 2);
+    for (int i = 0; i < 6; ++i) {
+      const auto positions = order.next();
+      const auto batch = it->next();
+      ASSERT_TRUE(batch);
+      EXPECT_EQ(batch->size(), 2);
+      EXPECT_EQ(batch->global_count, 4);
+      EXPECT_EQ(batch->t().to_vector<int32_t>()[0], positions[size_t(2 * rank)]) << i;
+      EXPECT_EQ(it->is_new_epoch(), i % 2 == 1);
+      EXPECT_EQ(it->epoch(), (i + 1) / 2);
+    }
+  }
+}
+
 TEST_P(BatchTest, KeptBatchesAreNotOverwritten) {
   const auto batches = make(numbered(40), ShuffledIterator(40, 4, 1));
   ShuffledIterator order(40, 4, 1);
@@ -208,6 +227,19 @@ TEST(ResidentIterator, TellsTheOrderOfAnEpoch) {
   ResidentIterator shuffled(numbered(5), ShuffledIterator(5, 5, 1), cpu(1));
   const auto order = shuffled.order_of(0).to_vector<int64_t>();
   expect_batch(*shuffled.next(), order, cpu(1));
+}
+
+TEST(ResidentIterator, SkipsAsIfBatchesWereHandedOut) {
+  ResidentIterator skips(numbered(7), ShuffledIterator(7, 3, 1), cpu(0)),
+      takes(numbered(7), ShuffledIterator(7, 3, 1), cpu(0));
+  for (int i = 0; i < 8; ++i) {
+    skips.skip();
+    takes.next();
+    EXPECT_EQ(skips.position(), takes.position());
+    EXPECT_EQ(skips.epoch(), takes.epoch());
+    EXPECT_EQ(skips.is_new_epoch(), takes.is_new_epoch());
+  }
+  EXPECT_EQ(skips.next()->t().to_vector<int32_t>(), takes.next()->t().to_vector<int32_t>());
 }
 
 TEST(Dataset, OutputsAreChecked) {
