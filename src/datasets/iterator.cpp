@@ -35,38 +35,42 @@ SerialIterator::SerialIterator(int64_t size, int64_t batch, bool repeat, bool dr
                batch, " samples is left of a data set of ", size, "; use smaller batches");
 }
 
-bool SerialIterator::ends_epoch() const {
-  const int64_t left = size() - state_.position;
+bool SerialIterator::ends_epoch(int64_t position) const {
+  const int64_t left = size() - position;
   return left == 0 || (drop_last_ && left < batch_);
 }
 
-void SerialIterator::begin_epoch() {
+SerialIterator::Stretch SerialIterator::ahead() const {
+  // A run with smaller batches may have left samples that are dropped now.
+  const bool dropped = ends_epoch(state_.position);
+  const int64_t epoch = state_.epoch + (dropped ? 1 : 0), begin = dropped ? 0 : state_.position;
+  if (!repeat_ && epoch > 0) return {epoch, 0, 0};
+  return {epoch, begin, std::min(batch_, size() - begin)};
+}
+
+void SerialIterator::skip() {
+  const Stretch batch = ahead();
+  state_.epoch = batch.epoch;
+  state_.position = batch.begin + batch.count;
+  if (batch.count == 0) return;
+  is_new_epoch_ = ends_epoch(state_.position);
+  if (!is_new_epoch_) return;
   state_.position = 0;
   ++state_.epoch;
 }
 
-SerialIterator::Stretch SerialIterator::skip() {
-  if (ends_epoch()) begin_epoch();  // resumed where larger batches would have left samples out
-  if (finished()) return {};
-  const Stretch batch{state_.epoch, state_.position, std::min(batch_, size() - state_.position)};
-  state_.position += batch.count;
-  is_new_epoch_ = ends_epoch();
-  if (is_new_epoch_) begin_epoch();
-  return batch;
-}
-
 std::span<const int64_t> SerialIterator::next() {
-  const Stretch batch = skip();
-  if (batch.count == 0) return {};
-  if (order_.empty()) {
+  const Stretch batch = ahead();
+  if (batch.count > 0 && order_.empty()) {
     order_.resize(static_cast<size_t>(size()));
     std::iota(order_.begin(), order_.end(), 0);
   }
-  if (shuffle_ && order_epoch_ != batch.epoch) {
+  if (batch.count > 0 && shuffle_ && order_epoch_ != batch.epoch) {
     const Array order = epoch_order(state_.seed, batch.epoch, size());
     std::copy_n(order.data<int64_t>(), size(), order_.begin());
     order_epoch_ = batch.epoch;
   }
+  skip();
   return {order_.data() + batch.begin, static_cast<size_t>(batch.count)};
 }
 

@@ -23,7 +23,7 @@ Array ResidentIterator::order_of(int64_t epoch) const {
 }
 
 std::optional<Batch> ResidentIterator::next() {
-  const SerialIterator::Stretch global = order_.skip();
+  const SerialIterator::Stretch global = order_.ahead();
   if (global.count == 0) return {};
   const Share share = scatter(global.count, who_);
   const Slice slice(global.begin + share.begin, global.begin + share.end);
@@ -39,7 +39,7 @@ std::optional<Batch> ResidentIterator::next() {
     batch.arrays.push_back(order_.shuffles() ? take(column, positions_(slice), 0, OutOfRange::kWrap)
                                              : column(slice));
   }
-  handed_out(order_.state(), order_.is_new_epoch());
+  skip();
   return batch;
 }
 

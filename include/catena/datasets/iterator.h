@@ -46,12 +46,14 @@ class SerialIterator {
   // The positions of the next batch, valid until the following call.
   std::span<const int64_t> next();
 
-  // The next batch without its positions: where it begins in its epoch, and its samples.
+  // A batch without its positions: where it begins in its epoch, and its samples.
   struct Stretch {
     int64_t epoch = 0, begin = 0, count = 0;  // a count of 0: there is none
   };
+  // The next batch, which stays the next one.
+  Stretch ahead() const;
   // Goes past the next batch.
-  Stretch skip();
+  void skip();
 
   // Samples in the data set and in a batch, batches in an epoch (a short last one included), and
   // completed epochs.
@@ -80,8 +82,8 @@ class SerialIterator {
                  uint64_t seed);
 
  private:
-  bool ends_epoch() const;
-  void begin_epoch();
+  // Whether no further batch of the epoch follows at a position.
+  bool ends_epoch(int64_t position) const;
 
   IteratorState state_;
   int64_t batch_;

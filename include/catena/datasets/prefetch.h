@@ -118,9 +118,8 @@ class ResidentIterator final : public BatchIterator {
   // samples), for loops that replay a captured step and advance a cursor by themselves.
   const std::vector<Array>& columns() const { return columns_; }
   int64_t batch() const { return order_.batch(); }  // samples of a full batch, over all ranks
-  bool repeats() const {
-    return order_.repeats();
-  }  // whether epochs follow one another without end
+  // Whether epochs follow one another without end.
+  bool repeats() const { return order_.repeats(); }
   RankOf who() const { return who_; }
   Array order_of(int64_t epoch) const;
   // Goes past the next batch, for such loops.
