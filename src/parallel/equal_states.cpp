@@ -10,6 +10,7 @@
 
 #include "catena/array/reduction.h"
 #include "catena/comm/transport.h"
+#include "rank_difference.h"
 
 namespace catena::parallel {
 namespace {
@@ -141,57 +142,19 @@ std::string describe(Optimizer& optimizer) {
   return text;
 }
 
-std::vector<std::string> split(const std::string& text, char at) {
-  std::vector<std::string> parts;
-  for (size_t begin = 0; begin < text.size();) {
-    const size_t end = std::min(text.find(at, begin), text.size());
-    parts.push_back(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return parts;
-}
-
-struct Group {
-  std::string line;  // "" where the rank has no more
-  std::vector<int> ranks;
-};
-
-// The first line that is not the same on all ranks, with the ranks by what they have; empty when
-// there is none.
-std::vector<Group> first_difference(const std::vector<std::string>& texts) {
-  std::vector<std::vector<std::string>> lines;
-  size_t most = 0;
-  for (const std::string& text : texts) {
-    lines.push_back(split(text, '\n'));
-    most = std::max(most, lines.back().size());
-  }
-  for (size_t i = 0; i < most; ++i) {
-    std::vector<Group> groups;
-    for (size_t r = 0; r < lines.size(); ++r) {
-      const std::string line = i < lines[r].size() ? lines[r][i] : "";
-      auto group = std::find_if(groups.begin(), groups.end(),
-                                [&](const Group& g) { return g.line == line; });
-      if (group == groups.end()) group = groups.insert(group, {line, {}});
-      group->ranks.push_back(static_cast<int>(r));
-    }
-    if (groups.size() > 1) return groups;
-  }
-  return {};
-}
-
 std::string name_in(const std::vector<std::string>& line) {
   return line.size() == 3 ? message(line[0], " '", line[1], "'") : "nothing";
 }
 
 // "lr is 0.1 on ranks 0, 2 and 0.2 on rank 1" of numbers, "parameter '/W' of rank 1 differs from
 // rank 0's" of arrays. Lines of other names come of rules with other hyper-parameters.
-std::string describe(const std::vector<Group>& groups) {
+std::string describe(const std::vector<RankGroup>& groups) {
   const std::vector<std::string> first = split(groups[0].line, '\t');
   const bool is_number = first.size() == 3 && (first[1] == "t" || first[0][0] == 'h');
   const bool is_stages = first.size() == 3 && first[0] == "stages";
   std::vector<int> others;
   std::string values;
-  for (const Group& group : groups) {
+  for (const RankGroup& group : groups) {
     const std::vector<std::string> parts = split(group.line, '\t');
     const bool same_name = parts.size() == 3 && first.size() == 3 && parts[1] == first[1];
     if (!same_name)
@@ -208,20 +171,14 @@ std::string describe(const std::vector<Group>& groups) {
                  others.size() == 1 ? " differs" : " differ", " from that on rank 0");
 }
 
-int odd_rank_of(const std::vector<Group>& groups, int size) {
-  if (groups.size() != 2 || size < 3) return -1;
-  for (const Group& group : groups)
-    if (group.ranks.size() == 1) return group.ranks[0];
-  return -1;
-}
-
 }  // namespace
 
 void check_equal_states(Communicator& comm, Optimizer& optimizer, const char* who) {
   if (comm.size() == 1) return;
   const std::vector<uint64_t> all = comm.all_gather_object(digest_of(optimizer));
   if (std::all_of(all.begin(), all.end(), [&](uint64_t d) { return d == all[0]; })) return;
-  const std::vector<Group> groups = first_difference(comm.all_gather_bytes(describe(optimizer)));
+  const std::vector<RankGroup> groups =
+      first_difference(comm.all_gather_bytes(describe(optimizer)));
   const bool is_persistent = !groups.empty() && groups[0].line.starts_with("persistent");
   const std::string text = message(
       who, ": the ranks do not hold the same state: ",
@@ -232,7 +189,7 @@ void check_equal_states(Communicator& comm, Optimizer& optimizer, const char* wh
       is_persistent ? "; a persistent array that each rank changes by its own data is to be "
                       "declared OverRanks::kMean or kPerRank"
                     : "");
-  const int odd = odd_rank_of(groups, comm.size());
+  const int odd = odd_rank_of(groups);
   comm::internals(comm).note_failure(text, true, comm::internals(comm).rank_in_job(odd));
   throw ValueError(text);
 }

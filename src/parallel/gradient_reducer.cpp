@@ -12,25 +12,12 @@
 #include "core/compute_dtype.h"
 #include "core/text_hash.h"
 #include "equal_states.h"
+#include "rank_difference.h"
 
 namespace catena::parallel {
 namespace {
 
 constexpr int64_t kUpdatesBetweenChecks = 64;
-
-// The one rank of at least three whose hash differs from that of all others; -1 if there is none:
-// of two ranks that differ neither is known to be wrong.
-int odd_one_of(const std::vector<uint64_t>& hashes) {
-  if (hashes.size() < 3) return -1;
-  const uint64_t usual = hashes[0] == hashes[1] ? hashes[0] : hashes[2];
-  int odd = -1;
-  for (size_t r = 0; r < hashes.size(); ++r) {
-    if (hashes[r] == usual) continue;
-    if (odd >= 0) return -1;
-    odd = int(r);
-  }
-  return odd;
-}
 
 }  // namespace
 
@@ -65,25 +52,15 @@ void GradientReducer::check_structure() const {
                     " over ranks\n");
   const std::vector<uint64_t> hashes = comm_.all_gather_object(text_hash(text));
   if (std::all_of(hashes.begin(), hashes.end(), [&](uint64_t h) { return h == hashes[0]; })) return;
-  const std::vector<std::string> texts = comm_.all_gather_bytes(text);
-  const size_t other = size_t(
-      std::find_if(texts.begin(), texts.end(), [&](const auto& t) { return t != texts[0]; }) -
-      texts.begin());
-  const auto line = [](const std::string& text, size_t& at) {
-    if (at >= text.size()) return std::string("no more parameters");
-    const size_t end = text.find('\n', at), begin = std::exchange(at, end + 1);
-    return text.substr(begin, end - begin);
+  const std::vector<RankGroup> groups = first_difference(comm_.all_gather_bytes(text));
+  const auto shown = [](const RankGroup& group) {
+    return group.line.empty() ? "no more parameters" : group.line;
   };
-  std::string a, b;
-  for (size_t i = 0, j = 0; a == b;) {
-    a = line(texts[0], i);
-    b = line(texts[other], j);
-  }
   const std::string problem =
-      message("setup: the ranks have different models; the first difference is: rank 0 has ", a,
-              ", rank ", other, " has ", b);
-  const int odd = odd_one_of(hashes);
-  comm::internals(comm_).note_failure(problem, true, comm::internals(comm_).rank_in_job(odd));
+      message("setup: the ranks have different models; the first difference is: rank 0 has ",
+              shown(groups[0]), ", rank ", groups[1].ranks[0], " has ", shown(groups[1]));
+  const int odd = comm::internals(comm_).rank_in_job(odd_rank_of(groups));
+  comm::internals(comm_).note_failure(problem, true, odd);
   throw ValueError(problem);
 }
 

@@ -1,0 +1,25 @@
+// What differs between texts of the ranks, which have a line for each thing that should be equal.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace catena::parallel {
+
+// Ranks that have the same line.
+struct RankGroup {
+  std::string line;  // "" where the ranks have no more
+  std::vector<int> ranks;
+};
+
+std::vector<std::string> split(const std::string& text, char at);
+
+// The first line that is not the same on all ranks, with the ranks by what they have, rank 0 first;
+// empty when there is none.
+std::vector<RankGroup> first_difference(const std::vector<std::string>& texts);
+
+// The one rank of at least three that differs from all others; -1 if there is none: of two ranks
+// that differ neither is known to be wrong.
+int odd_rank_of(const std::vector<RankGroup>& groups);
+
+}  // namespace catena::parallel
