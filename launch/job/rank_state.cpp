@@ -5,7 +5,8 @@
 namespace catena::launch {
 
 char state_of(const StartReport& rank) {
-  return comm::process_start(rank.pid) == rank.started ? comm::process_state(rank.pid) : '\0';
+  const comm::ProcessLife life = comm::process_life(rank.pid);
+  return life.start == rank.started ? life.state : '\0';
 }
 
 void signal_rank(const StartReport& rank, int signal) {

@@ -151,7 +151,7 @@ void RankProcess::join() {
   start.local_rank = identity_.local_rank;
   start.local_size = identity_.local_size;
   start.pid = getpid();
-  start.started = comm::process_start(getpid());
+  start.started = comm::process_life(getpid()).start;
   start.host = identity_.host;
   start.board = board_path_;
   start.log = log_path_;

@@ -18,7 +18,7 @@ struct StartReport {
   int local_rank = 0;
   int local_size = 1;
   int pid = 0;                // of the rank process
-  std::uint64_t started = 0;  // comm::process_start of it
+  std::uint64_t started = 0;  // comm::ProcessLife::start of it
   std::string host;
   std::string board;  // path of the status board, "" when there is none
   std::string log;    // path of the log file, "" when there is none

@@ -18,18 +18,6 @@ std::string whole(double seconds) { return std::to_string(std::lround(seconds));
 
 std::string who(const SlotSnapshot& slot) { return "rank " + std::to_string(slot.rank); }
 
-// /proc/PID/stat from its third field, the state, on; "" when there is no such process. Reading
-// also fails when the process ends after the file was opened.
-std::string process_fields(int pid) {
-  std::string text;
-  if (!read_file("/proc/" + std::to_string(pid) + "/stat", text)) return "";
-  // "123 (name) S ...", and the name may hold anything.
-  const std::size_t name_ends = text.rfind(')');
-  return name_ends == std::string::npos || name_ends + 2 >= text.size()
-             ? ""
-             : text.substr(name_ends + 2);
-}
-
 const char* describe_stage(ExitStage stage) {
   switch (stage) {
     case ExitStage::leaving:
@@ -85,19 +73,22 @@ bool is_stopped(const SlotSnapshot& slot) {
   return state == 'T' || state == 't';
 }
 
-char process_state(int pid) {
-  const std::string fields = process_fields(pid);
-  return fields.empty() ? '\0' : fields[0];
+ProcessLife process_life(int pid) {
+  std::string text;
+  // Fails also when the process ends after the file was opened.
+  if (!read_file("/proc/" + std::to_string(pid) + "/stat", text)) return {};
+  // "123 (name) S ...", and the name may hold anything. The state is field 3, the start field 22.
+  const std::size_t name_ends = text.rfind(')');
+  if (name_ends == std::string::npos || name_ends + 2 >= text.size()) return {};
+  std::istringstream fields(text.substr(name_ends + 2));
+  ProcessLife life;
+  fields >> life.state;
+  std::string field;
+  for (int i = 4; i < 22; ++i) fields >> field;
+  fields >> life.start;
+  return life;
 }
 
-std::uint64_t process_start(int pid) {
-  constexpr int kStart = 22 - 3;  // counted from the first of these fields
-  std::istringstream fields(process_fields(pid));
-  std::string field;
-  for (int i = 0; i < kStart; ++i) fields >> field;
-  std::uint64_t start = 0;
-  fields >> start;
-  return start;
-}
+char process_state(int pid) { return process_life(pid).state; }
 
 }  // namespace catena::comm

@@ -87,9 +87,13 @@ std::string describe_stuck(const SlotSnapshot& slot, std::uint64_t now, double m
 // The letter of /proc/PID/stat: R, S, D (waits for a device), T (stopped), t (traced), Z, X; '\0'
 // when there is no such process.
 char process_state(int pid);
-// When the process was started, in clock ticks since the host was; 0 when there is no such process.
-// Tells it from a later process or thread with the same number.
-std::uint64_t process_start(int pid);
+// The state, and when the process was started, in clock ticks since the host was; 0 when there is
+// no such process. The start tells it from a later process or thread with the same number.
+struct ProcessLife {
+  char state = '\0';
+  std::uint64_t start = 0;
+};
+ProcessLife process_life(int pid);
 bool is_stopped(const SlotSnapshot& slot);
 // What a rank does as its process and its slot tell: " (process 12 is stopped)", " (in barrier
 // #3)"; "" when nothing is known.

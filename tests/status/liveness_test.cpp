@@ -73,13 +73,13 @@ TEST(StatusLife, StoppedProcessesAreSeen) {
 }
 
 TEST(StatusLife, StartsTellProcessesApart) {
-  EXPECT_GT(process_start(getpid()), 0u);
-  EXPECT_EQ(process_start(getpid()), process_start(getpid()));
+  EXPECT_GT(process_life(getpid()).start, 0u);
+  EXPECT_EQ(process_life(getpid()).start, process_life(getpid()).start);
   std::this_thread::sleep_for(std::chrono::milliseconds(30));  // more than a tick
   testing::StoppedChild child;
-  EXPECT_GT(process_start(child.pid()), process_start(getpid()));
+  EXPECT_GT(process_life(child.pid()).start, process_life(getpid()).start);
   child.end();
-  EXPECT_EQ(process_start(child.pid()), 0u);
+  EXPECT_EQ(process_life(child.pid()).start, 0u);
 }
 
 // Between opening and reading its file the process may end; the read fails with ESRCH then.

@@ -23,7 +23,7 @@ RankOutcome rank_on(const std::string& host, int rank, int pid) {
   outcome.start->local_rank = rank;
   outcome.start->host = host;
   outcome.start->pid = pid;
-  outcome.start->started = comm::process_start(pid);
+  outcome.start->started = comm::process_life(pid).start;
   return outcome;
 }
 

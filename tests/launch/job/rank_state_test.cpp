@@ -13,7 +13,7 @@ namespace {
 StartReport report_of(int pid) {
   StartReport report;
   report.pid = pid;
-  report.started = comm::process_start(pid);
+  report.started = comm::process_life(pid).start;
   return report;
 }
 
