@@ -48,6 +48,9 @@ class Library {
   std::string error_;
 };
 
+constexpr const char *kCudaPackages = "cuda-toolkit-13-0", *kNcclPackages = "libnccl2 libnccl-dev",
+                     *kMpiPackages = "libopenmpi-dev";
+
 // Vendor libraries ----------------------------------------------------------------------------
 
 using AskOneNumber = int (*)(int*);
@@ -91,7 +94,7 @@ const std::vector<VendorLibrary>& vendor_libraries() {
        nullptr,
        "cudaRuntimeGetVersion",
        cudart_version,
-       "cuda-toolkit-13-0",
+       kCudaPackages,
        "GPUs cannot be used (NVIDIA's own package source has it)"},
       {"NVRTC",
        {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"},
@@ -99,7 +102,7 @@ const std::vector<VendorLibrary>& vendor_libraries() {
        "libnvrtc's file",
        "nvrtcVersion",
        nvrtc_version,
-       "cuda-toolkit-13-0",
+       kCudaPackages,
        "kernels that users write themselves cannot be compiled"},
       {"NCCL",
        {"libnccl.so.2"},
@@ -107,7 +110,7 @@ const std::vector<VendorLibrary>& vendor_libraries() {
        nullptr,
        "ncclGetVersion",
        nccl_version,
-       "libnccl2 libnccl-dev",
+       kNcclPackages,
        "ranks cannot exchange device memory directly"}};
   return libraries;
 }
@@ -174,9 +177,11 @@ std::string problem_of_plugin(const Library& catena, const char* name, const std
 std::string packages_for(const std::string& problem) {
   static const std::pair<const char*, const char*> packages[] = {
       {"libdnnl.so", "libdnnl-dev"},  // the library's own package has another name on each system
-      {"libcudnn.so.9", "libcudnn9-cuda-13"}, {"libcublasLt.so", "cuda-toolkit-13-0"},
-      {"libcudart.so", "cuda-toolkit-13-0"},  {"libnccl.so", "libnccl2 libnccl-dev"},
-      {"libmpi.so", "libopenmpi-dev"}};
+      {"libcudnn.so.9", "libcudnn9-cuda-13"},
+      {"libcublasLt.so", kCudaPackages},
+      {"libcudart.so", kCudaPackages},
+      {"libnccl.so", kNcclPackages},
+      {"libmpi.so", kMpiPackages}};
   if (problem.find("cannot open shared object file") == std::string::npos) return "";
   for (const auto& [library, names] : packages)
     if (problem.find(library) != std::string::npos) return names;
@@ -223,7 +228,7 @@ CheckItems probe_mpi_compiler(const CheckContext& context) {
   if (const auto compiler = find_executable("mpicxx"))
     return {{State::good, "mpicxx", *compiler, ""}};
   const bool wanted = find_plugin(folders_of_plugins(context), "mpi").empty();
-  return {not_found("mpicxx", wanted, "libopenmpi-dev", "the MPI plug-in is built with it")};
+  return {not_found("mpicxx", wanted, kMpiPackages, "the MPI plug-in is built with it")};
 }
 
 CheckItems probe_vendor_libraries(const CheckContext& context) {

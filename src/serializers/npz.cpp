@@ -69,14 +69,13 @@ void from_arrays(const std::map<std::string, Array>& arrays, Parameterized& mode
   older = older && unknown.empty();
   for (const auto& [name, array] : unknown)
     problems += message("\n  unknown: ", name, " ", array.shape());
-  const bool nothing = pairs.empty() && !problems.empty();
   CATENA_CHECK(
-      IoError, problems.empty() || (!strict && !nothing), "load: ", source,
+      IoError, problems.empty() || (!strict && !pairs.empty()), "load: ", source,
       strict ? " does not fit the model:" : " has nothing that fits the model:", problems,
       older ? "\nThe parameters are all there. If the file is older than these persistent arrays, "
               "serializers::load of a model file with strict = false keeps the model's own"
             : "",
-      nothing ? advice_on_checkpoints(arrays, model) : "");
+      pairs.empty() ? advice_on_checkpoints(arrays, model) : "");
   for (const auto& [own, saved] : pairs) own.assign(saved);
 }
 

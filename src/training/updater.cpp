@@ -35,7 +35,7 @@ Step make_step(parallel::MultiNodeOptimizer& optimizer, Score score) {
     optimizer.zero_grads();
     optimizer.set_batch_weight(batch.size(), batch.global_count);
     Arrays numbers;
-    if (batch.size() > 0) numbers = learn(*optimizer.operator->(), score, batch);
+    if (batch.size() > 0) numbers = learn(optimizer.actual_optimizer(), score, batch);
     optimizer.update();
     return numbers;
   };

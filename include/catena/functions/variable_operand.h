@@ -1,6 +1,7 @@
 // The argument of a differentiable function.
 #pragma once
 
+#include <optional>
 #include <type_traits>
 
 #include "catena/array/array.h"
@@ -48,19 +49,18 @@ class VariableOperand {
 class OptionalVariable {
  public:
   OptionalVariable() = default;
-  OptionalVariable(const Variable& variable) : variable_(variable), given_(true) {}
+  OptionalVariable(const Variable& variable) : variable_(variable) {}
   OptionalVariable(const Parameter& parameter) : OptionalVariable(parameter.variable()) {}
   OptionalVariable(const Array& array)
-      : variable_(array.defined() ? Variable::constant(array) : Variable()), given_(true) {}
+      : OptionalVariable(array.defined() ? Variable::constant(array) : Variable()) {}
 
   // The variable, or null. ValueError, which names `who`, if one was given that has no value.
   const Variable* get(const char* who) const {
-    return given_ ? &VariableOperand(variable_).variable(who) : nullptr;
+    return variable_ ? &VariableOperand(*variable_).variable(who) : nullptr;
   }
 
  private:
-  Variable variable_;
-  bool given_ = false;
+  std::optional<Variable> variable_;
 };
 
 }  // namespace catena

@@ -28,12 +28,12 @@ struct LossScaleOptions {
 //   scale->scaled(loss).backward();   // or optimizer.scaled(loss), as training::make_step does
 //   optimizer.update();
 //
-// An update before any loss was scaled logs a warning, once: its gradients are divided all the
-// same. The update looks at the gradients once, after ranks have averaged them, so that all ranks
-// see the same. If one is not finite, parameters, states and t stay as they are and the scale
-// falls. Else the rule gets the gradients divided by the scale, in the precision that it computes
-// in. Scale and counts live on the devices: nothing waits for them, and replays of a captured step
-// go on scaling. They are saved with the optimizer's state ("loss_scale/value"). Setup starts anew.
+// The update looks at the gradients once, after ranks have averaged them, so that all ranks see the
+// same. If one is not finite, parameters, states and t stay as they are and the scale falls. Else
+// the rule gets the gradients divided by the scale, in the precision that it computes in. Scale and
+// counts live on the devices: nothing waits for them, and replays of a captured step go on scaling.
+// They are saved with the optimizer's state ("loss_scale/value"). Setup starts anew. An update
+// before any loss was scaled logs a warning, once: its gradients are divided all the same.
 //
 // Between backward and update the gradients in memory are scaled ones. compute_grads_norm,
 // clip_grads and weight_decay know that; UpdateContext::apply, for hooks of one's own, divides in
