@@ -1,4 +1,7 @@
 // Whether a rank lives and can continue, judged by its slot and its process. See status_board.h.
+#include <signal.h>
+
+#include <cerrno>
 #include <cmath>
 #include <sstream>
 #include <string>
@@ -34,6 +37,13 @@ const char* describe_stage(ExitStage stage) {
   return nullptr;
 }
 
+// Of the slot's process; '\0' when it has ended or is not known.
+char state_of(const SlotSnapshot& slot) {
+  if (slot.pid <= 0) return '\0';
+  const ProcessLife life = process_life(slot.pid);
+  return slot.process_start == 0 || slot.process_start == life.start ? life.state : '\0';
+}
+
 }  // namespace
 
 const char* phase_name(Phase phase) {
@@ -60,7 +70,7 @@ std::string describe_stuck(const SlotSnapshot& slot, std::uint64_t now, double m
 }
 
 std::string describe_doing(const SlotSnapshot& slot) {
-  const char state = slot.pid > 0 ? process_state(slot.pid) : '\0';
+  const char state = state_of(slot);
   const std::string process = " (process " + std::to_string(slot.pid);
   if (state == 'T' || state == 't') return process + " is stopped)";
   if (state == 'D') return process + " waits for a device or a file)";
@@ -69,8 +79,15 @@ std::string describe_doing(const SlotSnapshot& slot) {
 }
 
 bool is_stopped(const SlotSnapshot& slot) {
-  const char state = slot.pid > 0 ? process_state(slot.pid) : '\0';
+  const char state = state_of(slot);
   return state == 'T' || state == 't';
+}
+
+bool has_died(const SlotSnapshot& slot) {
+  if (slot.pid <= 0) return false;
+  if (kill(slot.pid, 0) != 0 && errno == ESRCH) return true;
+  const std::uint64_t start = process_life(slot.pid).start;  // 0 also without a file descriptor
+  return start != 0 && slot.process_start != 0 && start != slot.process_start;
 }
 
 ProcessLife process_life(int pid) {

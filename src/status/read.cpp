@@ -26,6 +26,15 @@ bool read_failure(const Sequenced<kWords>& block, Failure& failure) {
   return consistent;
 }
 
+void read_identity(const Slot& slot, SlotSnapshot& snapshot) {
+  std::array<std::uint64_t, kHost + kHostWords> words;
+  snapshot.torn |= !slot.identity.read(words);
+  snapshot.rank = static_cast<int>(words[kRank]) - 1;
+  snapshot.pid = static_cast<int>(words[kPid]);
+  snapshot.process_start = words[kProcessStart];
+  snapshot.host = printable(get_text(words, kHost, kHostWords * 8).c_str());
+}
+
 // A time before the word that says whether it counts would be too old, see Life.
 void read_life(const Life& life, SlotSnapshot& snapshot) {
   const auto get = [](const Word& word) { return word.load(std::memory_order_acquire); };
@@ -44,12 +53,7 @@ void read_life(const Life& life, SlotSnapshot& snapshot) {
 SlotSnapshot StatusBoard::read(int local_rank) const {
   const Slot& slot = checked_slot(local_rank);
   SlotSnapshot snapshot;
-  std::array<std::uint64_t, 2 + board_detail::kHostWords> identity;
-  snapshot.torn |= !slot.identity.read(identity);
-  snapshot.rank = static_cast<int>(identity[0]) - 1;
-  snapshot.pid = static_cast<int>(identity[1]);
-  snapshot.host =
-      printable(board_detail::get_text(identity, 2, board_detail::kHostWords * 8).c_str());
+  board_detail::read_identity(slot, snapshot);
   board_detail::read_life(slot.life, snapshot);
 
   std::array<std::uint64_t, 2 + board_detail::kTextWords> text;

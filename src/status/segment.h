@@ -73,7 +73,8 @@ using RecordWords = std::array<std::uint64_t, kRecordWords>;
 // More entries than are ever handed out, so that the one being written is not among those read.
 constexpr std::size_t kRingEntries = StatusBoard::kRingSize + 64;
 
-// Identity: rank, pid, host. Text: time, length, characters.
+enum IdentityWord : std::size_t { kRank, kPid, kProcessStart, kHost };
+// Text: time, length, characters.
 // Progress: started, finished, time, in_call, then the record of the last call.
 enum ProgressWord : std::size_t { kStarted, kFinished, kSince, kInCall, kRecord };
 // Failure: present, blamed rank, monotonic, wall, length, characters.
@@ -94,7 +95,7 @@ struct Life {
 std::uint64_t now_ns(int clock);
 
 struct Slot {
-  Sequenced<2 + kHostWords> identity;
+  Sequenced<kHost + kHostWords> identity;
   alignas(64) Life life;
   Sequenced<2 + kTextWords> text;
   Sequenced<kRecord + kRecordWords> progress;
@@ -118,7 +119,7 @@ struct Segment {
 };
 
 // The last byte is the version of the layout.
-constexpr std::uint64_t kMagic = 0x6361'7465'6e61'0003;
+constexpr std::uint64_t kMagic = 0x6361'7465'6e61'0004;
 
 // Writes `text` into words from `first` on; returns the number of bytes that fitted.
 template <std::size_t kWords>

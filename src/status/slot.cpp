@@ -37,14 +37,16 @@ std::uint64_t monotonic_ns() { return board_detail::now_ns(CLOCK_MONOTONIC); }
 
 void StatusSlot::set_identity(int rank, int pid, std::string_view host) {
   if (!slot_) return;
+  const std::uint64_t start = pid > 0 ? process_life(pid).start : 0;
   auto& block = slot_->identity;
   block.lock();
   // Plus one, so that a slot of zeros reads as "no rank".
-  block.set(0, static_cast<std::uint64_t>(rank + 1));
-  block.set(1, static_cast<std::uint64_t>(pid));
+  block.set(board_detail::kRank, static_cast<std::uint64_t>(rank + 1));
+  block.set(board_detail::kPid, static_cast<std::uint64_t>(pid));
+  block.set(board_detail::kProcessStart, start);
   char name[board_detail::kHostWords * 8] = {};
   std::memcpy(name, host.data(), std::min(host.size(), sizeof(name) - 1));
-  board_detail::put_text(block, 2, std::string_view(name, sizeof(name)));
+  board_detail::put_text(block, board_detail::kHost, std::string_view(name, sizeof(name)));
   block.unlock();
 }
 

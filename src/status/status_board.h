@@ -51,6 +51,7 @@ struct SlotSnapshot {
   bool torn = false;  // the writer died in the middle of a write: a text may be half old, half new
   int rank = -1;
   int pid = 0;
+  std::uint64_t process_start = 0;  // as ProcessLife::start; 0 when it could not be read
   std::string host;
   Phase phase = Phase::empty;
   std::string operation;  // what it is doing now, "" when nothing was said
@@ -95,6 +96,8 @@ struct ProcessLife {
 };
 ProcessLife process_life(int pid);
 bool is_stopped(const SlotSnapshot& slot);
+// Whether the slot's process is gone, also when its number is another process's by now.
+bool has_died(const SlotSnapshot& slot);
 // What a rank does as its process and its slot tell: " (process 12 is stopped)", " (in barrier
 // #3)"; "" when nothing is known.
 std::string describe_doing(const SlotSnapshot& slot);

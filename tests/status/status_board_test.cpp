@@ -67,6 +67,24 @@ TEST(StatusBoard, SaysWhatARankDoes) {
   EXPECT_EQ(board.read(0).phase, Phase::empty);
 }
 
+TEST(StatusBoard, KnowsAProcessFromALaterOneWithItsNumber) {
+  const StatusBoard board = StatusBoard::create_private(1);
+  EXPECT_FALSE(has_died(board.read(0))) << "of an unused slot nothing is known";
+  board.slot(0).set_identity(0, getpid(), "here");
+  SlotSnapshot seen = board.read(0);
+  EXPECT_GT(seen.process_start, 0u);
+  EXPECT_FALSE(has_died(seen));
+  ++seen.process_start;  // what the number of this process would show had it been another's before
+  EXPECT_TRUE(has_died(seen));
+  EXPECT_EQ(describe_doing(seen), "");
+
+  const pid_t child = fork();
+  if (child == 0) _exit(0);
+  board.slot(0).set_identity(0, child, "here");
+  waitpid(child, nullptr, 0);
+  EXPECT_TRUE(has_died(board.read(0)));
+}
+
 TEST(StatusBoard, FirstFailureOfEachKindStays) {
   const StatusBoard board = StatusBoard::create_private(1);
   StatusSlot slot = board.slot(0);

@@ -2,10 +2,7 @@
 // failed or left, waits that can never end.
 #include "peer_status.h"
 
-#include <signal.h>
-
 #include <algorithm>
-#include <cerrno>
 
 #include "catena/comm/transport.h"
 #include "catena/core/log.h"
@@ -113,7 +110,7 @@ std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64
       failed_at = peer.own_failure.monotonic_ns;
       failure = message("rank ", r, " failed", doing, ": ", peer.own_failure.text);
       failed = r;
-    } else if (failure.empty() && peer.pid > 0 && kill(peer.pid, 0) != 0 && errno == ESRCH) {
+    } else if (failure.empty() && has_died(peer)) {
       failure = message("rank ", r, " (process ", peer.pid, ") died", doing);
       failed = r;
     } else if (failure.empty() && waited_seconds > 0 &&
