@@ -105,4 +105,6 @@ std::string plugin_error(const char* name) {
   return it == l.results.end() ? std::string() : it->second.error;
 }
 
+void wait_for_plugins() { const std::lock_guard lock(loader().mutex); }
+
 }  // namespace catena

@@ -167,7 +167,7 @@ const SlotBase::AnyFunction* SlotBase::load_or_fail(Device device) const {
 const SlotBase::AnyFunction* SlotBase::after_registration(Device device,
                                                           const AnyFunction* asked) const {
   register_builtin_kernels();
-  plugin_error("");  // waits for plug-ins that another thread loads
+  wait_for_plugins();
   const AnyFunction* now = tables_[static_cast<int>(device.type())].load(std::memory_order_acquire);
   return now == asked ? nullptr : now;
 }

@@ -14,6 +14,9 @@ namespace catena {
 std::string load_plugin(const char* name);
 // The reason of the last failed attempt, or "" when loaded or never tried.
 std::string plugin_error(const char* name);
+// Returns when no other thread is loading a plug-in. At once in an entry function, whose thread
+// loads.
+void wait_for_plugins();
 
 // Hash of the public headers, the compiler's ABI and the Boost version of this build.
 const char* abi_tag();

@@ -14,6 +14,19 @@ namespace catena::comm::nccl {
 void check_cuda(cudaError_t code, const char* call);
 #define CATENA_NCCL_CUDA(call) ::catena::comm::nccl::check_cuda(call, #call)
 
+// While it lives, calls of this thread do not disturb the graphs that it or other threads capture.
+// For calls that do not concern the captured streams.
+class RelaxedMode {
+ public:
+  RelaxedMode() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  ~RelaxedMode() { cudaThreadExchangeStreamCaptureMode(&mode_); }
+  RelaxedMode(const RelaxedMode&) = delete;
+  RelaxedMode& operator=(const RelaxedMode&) = delete;
+
+ private:
+  cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
 // "ncclAllReduce: unhandled cuda error (NCCL's last words: ...)"
 std::string nccl_text(ncclResult_t code, const char* call, ncclComm_t comm);
 

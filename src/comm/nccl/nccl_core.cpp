@@ -67,9 +67,7 @@ void Core::abort() {
   ++aborts_running;
   // Detached: it returns when no graph holds calls any more.
   const auto work = [aborted = std::exchange(comm, nullptr), device = device_, done] {
-    // What it frees must not disturb graphs that other threads record.
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    cudaThreadExchangeStreamCaptureMode(&mode);
+    const RelaxedMode relaxed;  // for what it frees
     cudaSetDevice(device);
     ncclCommAbort(aborted);
     done->store(true, std::memory_order_release);
@@ -175,9 +173,7 @@ constexpr std::chrono::microseconds kMarkerPeriod{100};
 }  // namespace
 
 cudaError_t Core::drop_passed(StreamProgress& progress) {
-  // Another stream of this thread may record a graph.
-  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-  cudaThreadExchangeStreamCaptureMode(&mode);
+  const RelaxedMode relaxed;  // another stream of this thread may record a graph
   cudaError_t code = cudaSuccess;
   while (progress.first.pending) {
     code = cudaEventQuery(progress.first.event);
@@ -185,7 +181,6 @@ cudaError_t Core::drop_passed(StreamProgress& progress) {
     std::swap(progress.first, progress.last);
     progress.last.pending = false;
   }
-  cudaThreadExchangeStreamCaptureMode(&mode);
   if (code == cudaErrorNotReady) cudaGetLastError();  // it is no error of what comes next
   return code;
 }

@@ -77,9 +77,7 @@ class Watchdog {
   }
 
   void run() {
-    // Event queries of this thread must not disturb graph captures of others.
-    cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
-    cudaThreadExchangeStreamCaptureMode(&mode);
+    const RelaxedMode relaxed;  // for event queries
     for (;;) {
       std::this_thread::sleep_for(kPeriod);
       std::lock_guard lock(mutex_);
