@@ -1,6 +1,7 @@
 // The matmul slot on GPUs against the CPU, with whole numbers whose sums are exact.
 #include "catena/array/linalg.h"
 
+#include "catena/array/logic.h"
 #include "catena/core/config.h"
 #include "catena/core/graph.h"
 #include "catena/kernels/matmul.h"
@@ -209,6 +210,15 @@ TEST(CudaMatmulCapture, ChoosesAsTheEagerStep) {
   });
   graph.launch();
   expect_equal(out, eager, "replayed product");
+}
+
+// More tiles side by side than a grid has rows.
+TEST(CudaMatmul, MoreThanAMillionColumns) {
+  CATENA_NEEDS_GPUS(1);
+  const int64_t n = 1'100'000;
+  const Array a = arange(6, {dtype::int32, kGpu}).reshape({2, 3});
+  const Array b = arange(3 * n, {dtype::int32, kGpu}).reshape({3, n});
+  EXPECT_TRUE(array_equal(matmul(a, b).to(cpu(0)), matmul(a.to(cpu(0)), b.to(cpu(0)))));
 }
 
 }  // namespace

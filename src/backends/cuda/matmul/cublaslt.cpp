@@ -51,6 +51,14 @@ int64_t alignment_code(const void* pointer) {  // log2, at most 256 bytes
   return std::min(8, std::countr_zero(reinterpret_cast<uintptr_t>(pointer) | 256));
 }
 
+bool tuning_wanted() {
+  static const bool wanted = [] {
+    const char* text = std::getenv("CATENA_MATMUL_TUNE");
+    return text && std::strcmp(text, "1") == 0;
+  }();
+  return wanted && !config().deterministic;
+}
+
 Key make_key(Dtype dtype, Precision precision, const LibraryProduct& p, int device) {
   int64_t flags = 0;
   auto push = [&flags](int64_t value, int bits) { flags = flags << bits | value; };
@@ -59,6 +67,7 @@ Key make_key(Dtype dtype, Precision precision, const LibraryProduct& p, int devi
   push(p.a.transposed, 1);
   push(p.b.transposed, 1);
   push(p.bias != nullptr, 1);
+  push(tuning_wanted(), 1);
   push(p.relu, 1);
   push(p.accumulate, 1);
   push(alignment_code(p.a.data), 4);
@@ -213,14 +222,6 @@ void run(Plan& plan, const Choice& choice, Dtype dtype, const LibraryProduct& p,
       handle_of(device), &plan.operation, alpha, p.a.data, &plan.a, p.b.data, &plan.b,
       p.accumulate ? alpha : none, output, &plan.c, output, &plan.c, &choice.algorithm,
       workspace ? workspace->data : nullptr, choice.workspace, stream));
-}
-
-bool tuning_wanted() {
-  static const bool wanted = [] {
-    const char* text = std::getenv("CATENA_MATMUL_TUNE");
-    return text && std::strcmp(text, "1") == 0;
-  }();
-  return wanted && !config().deterministic;
 }
 
 // The bytes from the first element of the result to the end of the last one.

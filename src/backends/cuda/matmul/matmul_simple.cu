@@ -8,6 +8,7 @@ namespace catena::gpu {
 namespace {
 
 constexpr int kTile = 16;
+constexpr __host__ __device__ int64_t tiles(int64_t count) { return (count + kTile - 1) / kTile; }
 
 // Storage type and type of the sums. Integers wrap, so they are summed as unsigned.
 template <class T>
@@ -77,8 +78,10 @@ __global__ void simple_kernel(Product p) {
   using S = typename Sum<T>::type;
   __shared__ S as[kTile][kTile + 1], bs[kTile][kTile + 1];
   const int tx = threadIdx.x, ty = threadIdx.y;
-  const int64_t row = int64_t(blockIdx.x) * kTile + ty, column = int64_t(blockIdx.y) * kTile + tx;
-  for (int64_t batch = blockIdx.z; batch < p.batch; batch += gridDim.z) {
+  const int64_t row_tiles = tiles(p.m);
+  const int64_t row = blockIdx.x % row_tiles * kTile + ty;
+  const int64_t column = blockIdx.x / row_tiles * kTile + tx;
+  for (int64_t batch = blockIdx.y; batch < p.batch; batch += gridDim.y) {
     const T* a = static_cast<const T*>(p.a.data) + batch * p.a.batch_step;
     const T* b = static_cast<const T*>(p.b.data) + batch * p.b.batch_step;
     T* c = static_cast<T*>(p.c.data) + batch * p.c.batch_step;
@@ -107,8 +110,8 @@ __global__ void simple_kernel(Product p) {
 
 template <class T>
 void launch_typed(const Product& p, const Launch& launch) {
-  const dim3 grid(unsigned((p.m + kTile - 1) / kTile), unsigned((p.n + kTile - 1) / kTile),
-                  unsigned(p.batch < 65535 ? p.batch : 65535));
+  // The other dimensions of a grid end at 65535.
+  const dim3 grid(unsigned(tiles(p.m) * tiles(p.n)), unsigned(p.batch < 65535 ? p.batch : 65535));
   launch_kernel<simple_kernel<T>>(grid, dim3(kTile, kTile), launch, p);
 }
 
