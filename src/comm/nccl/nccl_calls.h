@@ -14,6 +14,21 @@ namespace catena::comm::nccl {
 void check_cuda(cudaError_t code, const char* call);
 #define CATENA_NCCL_CUDA(call) ::catena::comm::nccl::check_cuda(call, #call)
 
+// Makes a GPU the current one of CUDA while it lives.
+class DeviceScope {
+ public:
+  explicit DeviceScope(int device) {
+    CATENA_NCCL_CUDA(cudaGetDevice(&previous_));
+    CATENA_NCCL_CUDA(cudaSetDevice(device));
+  }
+  ~DeviceScope() { cudaSetDevice(previous_); }
+  DeviceScope(const DeviceScope&) = delete;
+  DeviceScope& operator=(const DeviceScope&) = delete;
+
+ private:
+  int previous_ = 0;
+};
+
 // While it lives, calls of this thread do not disturb the graphs that it or other threads capture.
 // For calls that do not concern the captured streams.
 class RelaxedMode {

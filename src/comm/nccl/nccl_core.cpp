@@ -143,13 +143,10 @@ Core::StreamProgress& Core::make_stream(const Stream& stream) {
       streams_.begin(), streams_.end(),
       [](const StreamProgress& a, const StreamProgress& b) { return a.number < b.number; });
   if (!oldest.last.event) {
-    int previous = 0;
-    cudaGetDevice(&previous);
-    CATENA_NCCL_CUDA(cudaSetDevice(device_));
+    const DeviceScope scope(device_);
     for (ProgressMarker* marker : {&oldest.first, &oldest.last})
       if (!marker->event)
         CATENA_NCCL_CUDA(cudaEventCreateWithFlags(&marker->event, cudaEventDisableTiming));
-    cudaSetDevice(previous);
   }
   oldest.stream = stream;
   oldest.first.pending = oldest.last.pending = false;
