@@ -22,6 +22,7 @@ void Backend::launch_graph(GraphState*, const Stream& stream) {
   fail<DeviceError>("Graph::launch: ", stream.device(),
                     " cannot launch graphs; expected a cuda device");
 }
+void Backend::order_launch(GraphState*, const Stream&) {}
 void Backend::destroy_graph(GraphState*) noexcept {}
 bool Backend::is_capturing(const Stream&) { return false; }
 void Backend::range_push(const char*) {}
@@ -43,7 +44,8 @@ struct Graph::State {
   std::function<void()> step;  // kept: it may own what the recorded work reads
   GraphState* graph = nullptr;
   std::vector<std::function<void()>> before_launch, after_launch;
-  std::vector<CaptureCheck> checks;  // during the capture
+  std::vector<CaptureCheck> checks;         // during the capture
+  std::vector<std::shared_ptr<void>> kept;  // memory that replays use
   uint64_t id = 0;
   std::string destroyed;  // why, when somebody destroyed the recorded work
 
@@ -115,8 +117,11 @@ void Graph::launch() {
                "Graph::launch: this Graph is empty; use Graph::capture");
   CATENA_CHECK(Error, state_->graph != nullptr,
                "Graph::launch: the recorded work is gone: ", state_->destroyed);
+  Backend& b = backend(state_->device.type());
+  const Stream stream = current_stream(state_->device);
+  b.order_launch(state_->graph, stream);  // hooks write what launches on other streams may read
   for (const auto& hook : state_->before_launch) hook();
-  backend(state_->device.type()).launch_graph(state_->graph, current_stream(state_->device));
+  b.launch_graph(state_->graph, stream);
   for (const auto& hook : state_->after_launch) hook();
 }
 
@@ -149,6 +154,11 @@ void GraphDestroyer::operator()(const std::string& reason) const {
     state->destroyed = reason;
     state->destroy();
   }
+}
+
+void keep_with_graph(std::shared_ptr<void> memory) {
+  CATENA_CHECK(Error, t_capturing != nullptr, "keep_with_graph: this thread captures no graph");
+  static_cast<Graph::State*>(t_capturing.get())->kept.push_back(std::move(memory));
 }
 
 GraphDestroyer graph_destroyer() {

@@ -55,10 +55,11 @@ StoragePtr from_allocator(Device device, size_t bytes) {
 }  // namespace
 
 void Storage::destroy(Storage* storage) {
-  if (storage->deleter)
-    storage->deleter(storage);
-  else
-    delete storage;
+  if (storage->deleter) return storage->deleter(storage);
+  // Replays of a graph that is being captured will use it.
+  if (storage->owner && (storage->device.is_cuda() || storage->pinned) && cuda::capture_id() != 0)
+    cuda::keep_with_graph(std::move(storage->owner));
+  delete storage;
 }
 
 StoragePtr allocate(Device device, size_t bytes) {

@@ -144,6 +144,14 @@ struct UserPool final : MemoryPool::Impl, std::enable_shared_from_this<UserPool>
   static void release(Storage* storage) {
     auto* block = static_cast<UserBlock*>(storage->block);
     delete storage;
+    if ((block->device.is_cuda() || block->memory->pinned) && cuda::capture_id() != 0)
+      cuda::keep_with_graph(std::shared_ptr<void>(block, &UserPool::take_back));
+    else
+      take_back(block);
+  }
+
+  static void take_back(void* released) {
+    auto* block = static_cast<UserBlock*>(released);
     for (const Stream& stream : block->uses) block->pending.push_back(stream.record());
     block->uses.clear();
     const std::shared_ptr<UserPool> pool = block->pool.lock();
@@ -202,6 +210,11 @@ struct UserPool final : MemoryPool::Impl, std::enable_shared_from_this<UserPool>
 bool note_user_pool_use(const Storage& storage, const Stream& stream) {
   if (storage.deleter != &UserPool::release) return false;
   auto* block = static_cast<UserBlock*>(storage.block);
+  if (cuda::capture_id() != 0) {
+    // Events of a capture do not cover replays.
+    cuda::keep_with_graph(std::make_shared<StoragePtr>(const_cast<Storage*>(&storage)));
+    return true;
+  }
   const std::shared_ptr<UserPool> pool = block->pool.lock();
   std::unique_lock<std::mutex> lock;
   if (pool) lock = std::unique_lock(pool->mutex);

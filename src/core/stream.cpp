@@ -1,6 +1,6 @@
 #include "catena/core/stream.h"
 
-#include <atomic>
+#include <array>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -17,18 +17,6 @@ thread_local IntrusivePtr<StreamState> t_current[kDeviceTypeCount][kMaxDevices];
 StreamState* current_state(Device device) {
   StreamState* state = t_current[static_cast<int>(device.type())][device.index()].get();
   return state ? state : backend(device.type()).default_stream(device.index());
-}
-
-// A stream of CUDA's own, known by a fixed handle; one record a device, kept for good.
-Stream special_stream(Device device, void* native, std::atomic<StreamState*>* made) {
-  require_device(device);
-  if (device.is_cpu()) return Stream::default_of(device);
-  if (StreamState* state = made[device.index()].load(std::memory_order_acquire))
-    return Stream(state);
-  const Stream stream = Stream::wrap(device, native);
-  StreamState* expected = nullptr;
-  if (made[device.index()].compare_exchange_strong(expected, stream.state())) return stream;
-  return Stream(expected);
 }
 
 }  // namespace
@@ -52,13 +40,18 @@ Stream Stream::create(Device device, const StreamOptions& options) {
 }
 
 Stream Stream::null(Device device) {
-  static std::atomic<StreamState*> made[kMaxDevices];
-  return special_stream(device, nullptr, made);
+  return device.is_cpu() ? default_of(device) : wrap(device, nullptr);
 }
 
 Stream Stream::per_thread(Device device) {
-  static thread_local std::atomic<StreamState*> made[kMaxDevices];
-  return special_stream(device, reinterpret_cast<void*>(uintptr_t{2}), made);
+  require_device(device);
+  if (device.is_cpu()) return default_of(device);
+  // Not cudaStreamPerThread: that handle means another stream in each thread, but memory and events
+  // that were used on a stream must know it in every thread.
+  static thread_local std::array<Stream, kMaxDevices> streams;
+  Stream& own = streams[static_cast<size_t>(device.index())];
+  if (!own.defined()) own = create(device, StreamOptions{.non_blocking = false});
+  return own;
 }
 
 Stream Stream::default_of(Device device) {

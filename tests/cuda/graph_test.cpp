@@ -1,11 +1,16 @@
 // Capture and replay of steps.
 #include "catena/core/graph.h"
 
+#include <chrono>
+#include <thread>
+
 #include "catena/array/elementwise.h"
 #include "catena/array/indexing.h"
 #include "catena/array/linalg.h"
+#include "catena/array/logic.h"
 #include "catena/array/math.h"
 #include "catena/array/random.h"
+#include "catena/core/memory_pool.h"
 #include "catena/kernels/optimizer.h"
 #include "gpu.h"
 
@@ -69,6 +74,114 @@ TEST(CudaGraph, KeepsBlocksThatTheStepLetsGo) {
   graph.launch();
   EXPECT_EQ(result(4999).item<float>(), 4);
   EXPECT_EQ(other(0).item<float>(), -1);
+}
+
+TEST(CudaGraph, KeepsBlocksOfOtherAllocators) {
+  CATENA_NEEDS_GPUS(1);
+  warm_up();
+  MemoryPool pool;
+  const auto state_of = [](bool pooled, const MemoryPool& from) {
+    const AllocatorScope scope(pooled ? from.allocator() : Allocator(&allocate_unpooled));
+    return full({5000}, 3.0f, {Dtype::kFloat32, kGpu});
+  };
+  for (const bool pooled : {true, false}) {
+    Array state = state_of(pooled, pool), result;
+    {
+      cuda::Graph graph = cuda::Graph::capture(kGpu, [&] {
+        result = add(state, 1);
+        state = Array();
+      });
+      const Array other = state_of(pooled, pool) * -1;
+      graph.launch();
+      EXPECT_EQ(result(4999).item<float>(), 4);
+      if (pooled) {
+        EXPECT_GT(pool.used_bytes(kGpu), size_t{20000}) << "held by the graph";
+      }
+    }
+    EXPECT_EQ(pool.used_bytes(kGpu), 0u);
+  }
+}
+
+// Something that takes long before a result is read.
+void delay(const Stream& stream) {
+  stream.launch_host_func([] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); });
+}
+
+TEST(CudaGraph, LeavesResultsToTheStreamThatReadsThem) {
+  CATENA_NEEDS_GPUS(1);
+  warm_up();
+  const Shape shape{3 << 20};
+  const Array a = ones(shape, {Dtype::kFloat32, kGpu});
+  synchronize(kGpu);
+  const Stream stream = Stream::create(kGpu);
+  Array read;
+  {
+    const StreamScope scope(stream);
+    Array result;
+    cuda::Graph graph = cuda::Graph::capture(kGpu, [&] { result = add(a, 1); });
+    graph.launch();
+    delay(stream);
+    read = add(result, 1);
+  }
+  std::vector<Array> others;  // on the default stream
+  for (int i = 0; i < 4; ++i) others.push_back(full(shape, -1.0f, {Dtype::kFloat32, kGpu}));
+  stream.synchronize();
+  EXPECT_EQ(read.min().item<float>(), 3);
+}
+
+TEST(CudaGraph, SideStreamsDoNotReuseWhatTheCapturedStreamReads) {
+  CATENA_NEEDS_GPUS(1);
+  warm_up();
+  const Array a = ones({5000}, {Dtype::kFloat32, kGpu});
+  const Stream side = Stream::create(kGpu);
+  synchronize(kGpu);
+  const void *read = nullptr, *written = nullptr;
+  Array kept[2];
+  cuda::Graph graph = cuda::Graph::capture(kGpu, [&] {
+    const Stream main = current_stream(kGpu);
+    side.wait(main);
+    Array t;
+    {
+      const StreamScope scope(side);
+      t = add(a, 1);
+    }
+    main.wait(side);
+    kept[0] = add(t, 1);
+    record_use(*t.storage(), main);
+    read = t.storage()->data;
+    t = Array();
+    const StreamScope scope(side);
+    kept[1] = add(a, 5);
+    written = kept[1].storage()->data;
+    main.wait(side);
+  });
+  EXPECT_NE(read, written);
+  graph.launch();
+  EXPECT_EQ(kept[0](0).item<float>(), 3);
+}
+
+TEST(CudaGraph, LaunchesOnSeveralStreamsDrawInTheirOrder) {
+  CATENA_NEEDS_GPUS(1);
+  warm_up();
+  const Shape shape{1 << 16};
+  const auto draw = [&](Array& total) {
+    total += random::uniform(shape, 0, 1, {dtype::float32, kGpu});
+  };
+  Array expected = zeros(shape, {dtype::float32, kGpu}), total = expected.copy();
+  random::seed(5);
+  draw(expected);
+  draw(expected);
+  random::seed(5);
+  cuda::Graph graph = cuda::Graph::capture(kGpu, [&] { draw(total); });
+  synchronize(kGpu);
+  const Stream first = Stream::create(kGpu), second = Stream::create(kGpu);
+  delay(first);
+  for (const Stream& stream : {first, second}) {
+    const StreamScope scope(stream);
+    graph.launch();
+  }
+  second.synchronize();
+  EXPECT_TRUE(array_equal(total, expected));
 }
 
 TEST(CudaGraph, GivesItsMemoryBack) {

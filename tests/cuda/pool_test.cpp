@@ -41,7 +41,10 @@ class FakeDevice : public RawMemory {
     segments.erase(memory);
   }
   size_t free_bytes() noexcept override { return capacity - held; }
-  void synchronize() noexcept override { synchronized = true; }
+  bool synchronize(StreamState* stream) noexcept override {
+    if (stream == captured) return false;
+    return synchronized = true;
+  }
   void* record(const Stream& stream) noexcept override {
     events.push_back(std::make_unique<Record>(Record{stream.state()}));
     ++live_events;
@@ -61,6 +64,7 @@ class FakeDevice : public RawMemory {
   std::vector<std::unique_ptr<Record>> events;
   int live_events = 0;
   bool synchronized = false, in_capture = false;
+  StreamState* captured = nullptr;  // cannot be waited for
 };
 
 StreamState* make_stream() {
@@ -227,6 +231,40 @@ TEST_F(PoolTest, PrivatePoolsShareNothingUntilTheyGo) {
   std::vector<StoragePtr> keep;
   for (int i = 0; i < 1500; ++i) keep.push_back(get(4096)), seen.insert(keep.back()->data);
   EXPECT_TRUE(seen.count(address));
+}
+
+TEST_F(PoolTest, PrivatePoolsLeaveTheirMemoryToAStream) {
+  auto graph = std::make_unique<PrivatePool>(*pool);
+  StreamState* captured = make_stream();
+  StoragePtr result = pool->allocate(4096, captured, graph.get());
+  void* freed = pool->allocate(30 * kMiB, captured, graph.get())->data;
+  void* address = result->data;
+  ASSERT_EQ(graph->streams().size(), 1u);
+  EXPECT_TRUE(graph->streams()[0] == Stream(captured));
+  graph->leave_to(Stream(side), {Stream(home)});
+  graph.reset();
+  EXPECT_NE(get(30 * kMiB)->data, freed);
+  EXPECT_EQ(get(30 * kMiB, side)->data, freed);
+  result.reset();  // it may have been used on the home stream
+  ASSERT_EQ(device->events.size(), 1u);
+  EXPECT_EQ(device->events[0]->stream, home);
+  EXPECT_NE(get(4096, side)->data, address);
+  device->events[0]->done = true;
+  std::set<void*> seen;
+  std::vector<StoragePtr> keep;
+  for (int i = 0; i < 1500; ++i) keep.push_back(get(4096, side)), seen.insert(keep.back()->data);
+  EXPECT_TRUE(seen.count(address));
+}
+
+TEST_F(PoolTest, KeepsSegmentsOfCapturedStreams) {
+  get(30 * kMiB);
+  get(30 * kMiB, side);
+  device->captured = side;
+  pool->free_all_blocks();
+  EXPECT_EQ(device->held, 30 * kMiB);
+  device->captured = nullptr;
+  pool->free_all_blocks();
+  EXPECT_EQ(device->held, 0u);
 }
 
 TEST_F(PoolTest, ReleaseHookTakesBlocksOver) {

@@ -94,6 +94,54 @@ TEST(CudaStreams, KindsAndPriorities) {
   EXPECT_TRUE(blocking.done());
 }
 
+TEST(CudaStreams, ThreadsHaveStreamsOfTheirOwn) {
+  CATENA_NEEDS_GPUS(1);
+  const Stream mine = Stream::per_thread(kGpu);
+  EXPECT_TRUE(mine == Stream::per_thread(kGpu));
+  std::thread other([&] {
+    const Stream theirs = Stream::per_thread(kGpu);
+    EXPECT_FALSE(mine == theirs);
+    EXPECT_NE(mine.native(), theirs.native());
+    const StreamScope scope(theirs);
+    const Array a = ones({1000}, {Dtype::kFloat32, kGpu});
+    EXPECT_EQ(sum(a).item<float>(), 1000);
+  });
+  other.join();
+}
+
+// Threads of the driver, which call functions, may not release memory.
+TEST(CudaStreams, FunctionsAreDestroyedByThreadsThatWait) {
+  CATENA_NEEDS_GPUS(1);
+  std::thread::id destroyed_by;
+  const auto note = [&](void*) { destroyed_by = std::this_thread::get_id(); };
+  const Stream stream = Stream::create(kGpu);
+  stream.launch_host_func([held = std::shared_ptr<void>(&destroyed_by, note)] {});
+  stream.synchronize();
+  EXPECT_EQ(destroyed_by, std::this_thread::get_id());
+  destroyed_by = {};
+  stream.add_callback(
+      [held = std::shared_ptr<void>(&destroyed_by, note)](const Stream&, const std::string&) {});
+  stream.synchronize();
+  EXPECT_EQ(destroyed_by, std::this_thread::get_id());
+}
+
+TEST(CudaStreams, FunctionsOfOtherStreamsRunOnceDuringACapture) {
+  CATENA_NEEDS_GPUS(1);
+  std::atomic<int> calls{0};
+  const Stream other = Stream::create(kGpu);
+  const Array a = ones({10}, {Dtype::kFloat32, kGpu});
+  {
+    cuda::Graph graph = cuda::Graph::capture(kGpu, [&] {
+      add(a, 1);
+      other.launch_host_func([&] { ++calls; });
+    });
+    graph.launch();
+    graph.launch();
+  }
+  other.synchronize();
+  EXPECT_EQ(calls, 1);
+}
+
 TEST(CudaStreams, UseLastsPerThread) {
   CATENA_NEEDS_GPUS(1);
   const Stream stream = Stream::create(kGpu);
@@ -102,6 +150,28 @@ TEST(CudaStreams, UseLastsPerThread) {
   std::thread([&] { EXPECT_TRUE(current_stream(kGpu) == Stream::default_of(kGpu)); }).join();
   Stream::default_of(kGpu).use();
   EXPECT_TRUE(current_stream(kGpu) == Stream::default_of(kGpu));
+}
+
+TEST(CudaEvents, AreDoneBeforeTheirFirstRecord) {
+  CATENA_NEEDS_GPUS(1);
+  const Stream busy = Stream::create(kGpu);
+  std::atomic<bool> go{false};
+  busy.launch_host_func([&] {
+    while (!go) std::this_thread::yield();
+  });
+  for (int i = 0; i < 3; ++i) busy.record();  // events that are used again below
+  for (int i = 0; i < 3; ++i) {
+    const Event event = Event::create(kGpu);
+    EXPECT_TRUE(event.query());
+    event.synchronize();
+    const Stream stream = Stream::create(kGpu);
+    stream.wait(event);
+    stream.synchronize();
+    event.record(busy);
+    EXPECT_FALSE(event.query());
+  }
+  go = true;
+  busy.synchronize();
 }
 
 TEST(CudaEvents, HaveOptions) {

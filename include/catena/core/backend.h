@@ -106,6 +106,8 @@ class Backend {
   virtual GraphState* end_capture(const Stream& stream);
   // Ends the capture and forgets what was recorded.
   virtual void abort_capture(const Stream& stream) noexcept;
+  // What the stream gets from here on runs after launches of the graph on other streams.
+  virtual void order_launch(GraphState* graph, const Stream& stream);
   virtual void launch_graph(GraphState* graph, const Stream& stream);
   // Waits for the last launch, then gives back the memory the graph held.
   virtual void destroy_graph(GraphState* graph) noexcept;

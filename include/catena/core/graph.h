@@ -61,6 +61,9 @@ void add_capture_check(std::function<std::string()> problem,
 void add_launch_hook(std::function<void()> before_launch,
                      std::function<void()> after_launch = nullptr);
 
+// Keeps memory that the captured step lets go: replays use it. It is let go with the graph.
+void keep_with_graph(std::shared_ptr<void> memory);
+
 // Destroys the recorded work of a graph, after which launch() throws an Error with the given
 // reason: for work that must be destroyed before something the graph uses, such as a communicator.
 // Does not keep the graph alive. During the capture it makes capture() throw with the reason when

@@ -42,7 +42,8 @@ class Stream {
   static Stream default_of(Device device);
   // CUDA's legacy stream of the device. Other streams of ours do not order with it: join by wait().
   static Stream null(Device device);
-  // CUDA's stream of the calling thread (cudaStreamPerThread).
+  // A stream of the calling thread's own, which lives as long as the thread. As CUDA's
+  // (cudaStreamPerThread), it and the legacy stream wait for each other.
   static Stream per_thread(Device device);
   // Wraps a foreign cudaStream_t (null: the legacy stream) that the caller keeps alive, also while
   // memory that was used on it is not free yet. Equal streams give equal handles.

@@ -36,6 +36,7 @@ void wait_on_host(int index, Wait wait) {
   if (hook) hook(cuda_device(index), WaitPhase::kBegin);
   CATENA_CUDA_CHECK(wait());
   if (hook) hook(cuda_device(index), WaitPhase::kDone);
+  drop_called_functions();
 }
 
 class CudaBackend final : public Backend {
@@ -52,6 +53,9 @@ class CudaBackend final : public Backend {
 
   void synchronize(int index) override {
     refuse_during_capture("synchronize(device)");
+    CATENA_CHECK(Error, !is_captured(index),
+                 "synchronize: another thread captures a CUDA graph on cuda:", index,
+                 ", and CUDA cannot wait for a device meanwhile; wait for a stream instead");
     use_device(index);
     wait_on_host(index, [] { return cudaDeviceSynchronize(); });
   }
@@ -125,7 +129,8 @@ class CudaBackend final : public Backend {
     return answer(cudaStreamQuery(native(state)), "cudaStreamQuery");
   }
   void stream_wait_event(StreamState* state, EventState* event) override {
-    if (event->device.is_cpu()) return;  // events of a CPU are always complete
+    // Events of a CPU are always complete.
+    if (event->device.is_cpu() || !is_recorded(*event)) return;
     use_device(state->device.index());
     CATENA_CUDA_CHECK(cudaStreamWaitEvent(native(state), native(event), 0));
   }
@@ -156,16 +161,16 @@ class CudaBackend final : public Backend {
     CATENA_CHECK(DeviceError, state->device == stream->device,
                  "Event::record: the event belongs to ", state->device, ", the stream to ",
                  stream->device);
-    use_device(state->device.index());
-    CATENA_CUDA_CHECK(cudaEventRecord(native(state), native(stream)));
+    gpu::record_event(*state, *stream);
   }
   void synchronize_event(EventState* state) override {
     refuse_during_capture("Event::synchronize");
+    if (!is_recorded(*state)) return;
     wait_on_host(state->device.index(), [&] { return cudaEventSynchronize(native(state)); });
   }
   bool query_event(EventState* state) override {
     refuse_during_capture("Event::query");
-    return answer(cudaEventQuery(native(state)), "cudaEventQuery");
+    return !is_recorded(*state) || answer(cudaEventQuery(native(state)), "cudaEventQuery");
   }
   double elapsed_ms(EventState* start, EventState* stop) override {
     float result = 0;
@@ -188,6 +193,9 @@ class CudaBackend final : public Backend {
   }
   GraphState* end_capture(const Stream& stream) override { return gpu::end_capture(stream); }
   void abort_capture(const Stream& stream) noexcept override { gpu::abort_capture(stream); }
+  void order_launch(GraphState* graph, const Stream& stream) override {
+    gpu::order_launch(*graph, stream);
+  }
   void launch_graph(GraphState* graph, const Stream& stream) override {
     gpu::launch_graph(*graph, stream);
   }

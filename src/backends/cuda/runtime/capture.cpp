@@ -1,5 +1,8 @@
 #include "backends/cuda/runtime/capture.h"
 
+#include <algorithm>
+#include <atomic>
+
 #include "backends/cuda/runtime/cuda_check.h"
 #include "backends/cuda/runtime/device.h"
 #include "backends/cuda/runtime/memory_pools.h"
@@ -10,6 +13,13 @@ namespace catena::gpu {
 namespace {
 
 thread_local GraphState* t_capture = nullptr;
+std::atomic<int> g_captures[kMaxDevices];  // that go on, of all threads
+
+// The capture of this thread has ended.
+GraphState* take_capture() {
+  --g_captures[t_capture->device];
+  return std::exchange(t_capture, nullptr);
+}
 
 // Blocks from before the capture must not be reused, because replays read them.
 bool keep_released_block(Block& block) {
@@ -39,6 +49,12 @@ void tell_watchers(int device) noexcept {
 }  // namespace
 
 GraphState* thread_capture() { return t_capture; }
+bool is_captured(int index) { return g_captures[index].load(std::memory_order_acquire) != 0; }
+bool is_captured(cudaStream_t stream) noexcept {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  if (cudaStreamIsCapturing(stream, &status) != cudaSuccess) cudaGetLastError();
+  return status != cudaStreamCaptureStatusNone;
+}
 
 void refuse_during_capture(const char* call) {
   if (!t_capture) [[likely]]
@@ -67,6 +83,7 @@ void begin_capture(int index, const Stream& stream) {
     fail_cuda(error, "cudaStreamBeginCapture");
   }
   t_capture = graph.release();
+  ++g_captures[index];
   Pool::set_release_hook(&keep_released_block);
 }
 
@@ -74,7 +91,7 @@ GraphState* end_capture(const Stream& stream) {
   CATENA_CHECK(Error, t_capture && t_capture->stream == stream,
                "Graph::capture: the stream is not being captured by this thread");
   use_device(t_capture->device);
-  GraphState* state = std::exchange(t_capture, nullptr);
+  GraphState* state = take_capture();
   cudaError_t error;
   cudaGraph_t graph = stop_recording(stream, &error);
   if (error == cudaSuccess) {
@@ -90,20 +107,57 @@ GraphState* end_capture(const Stream& stream) {
 
 void abort_capture(const Stream& stream) noexcept {
   if (!t_capture || !(t_capture->stream == stream)) return;
-  GraphState* state = std::exchange(t_capture, nullptr);
+  GraphState* state = take_capture();
   cudaError_t error;
   cudaGraph_t graph = stop_recording(stream, &error);
   if (graph) cudaGraphDestroy(graph);
   destroy_graph(state);
 }
 
+void order_launch(GraphState& graph, const Stream& stream) {
+  refuse_during_capture("Graph::launch");
+  if (graph.launched_on.empty() || graph.launched_on.front() == stream) return;
+  use_device(graph.device);
+  CATENA_CUDA_CHECK(cudaStreamWaitEvent(native_stream(stream), graph.last_launch, 0));
+}
+
 void launch_graph(GraphState& graph, const Stream& stream) {
   refuse_during_capture("Graph::launch");
   use_device(graph.device);
+  if (graph.launched_on.empty() || !(graph.launched_on.front() == stream)) {
+    std::erase(graph.launched_on, stream);
+    graph.launched_on.insert(graph.launched_on.begin(), stream);
+  }
   CATENA_CUDA_CHECK(cudaGraphLaunch(graph.executable, native_stream(stream)));
   // Launches of one graph run in order, so the event of the last one covers all.
   CATENA_CUDA_CHECK(cudaEventRecord(graph.last_launch, native_stream(stream)));
 }
+
+namespace {
+
+// Results may still be read on the streams that launched the graph, and what ran eagerly beside the
+// capture may use its memory: that goes to the stream of the last launch, after the work of the
+// others.
+void leave_memory(GraphState& graph) noexcept {
+  Stream heir = Stream(default_stream(graph.device));
+  std::vector<Stream> users = graph.memory->streams();
+  if (!graph.launched_on.empty() && !is_captured(native_stream(graph.launched_on.front()))) {
+    heir = graph.launched_on.front();
+    users.insert(users.end(), graph.launched_on.begin() + 1, graph.launched_on.end());
+  } else {
+    users.insert(users.end(), graph.launched_on.begin(), graph.launched_on.end());
+  }
+  std::erase_if(users, [&](const Stream& user) { return user == heir || user == graph.stream; });
+  try {
+    for (const Stream& user : users)
+      if (!is_captured(native_stream(user))) heir.wait(user);
+  } catch (const std::exception&) {
+    // At process end the driver may be unloaded, and no work runs any more.
+  }
+  graph.memory->leave_to(heir, users);
+}
+
+}  // namespace
 
 void destroy_graph(GraphState* graph) noexcept {
   RelaxedCapture relaxed;
@@ -116,7 +170,7 @@ void destroy_graph(GraphState* graph) noexcept {
   if (graph->executable) cudaGraphExecDestroy(graph->executable);
   graph->kept_storages.clear();
   for (Block* block : graph->kept_blocks) Pool::give_back(*block);
-  graph->memory.reset();
+  leave_memory(*graph);
   for (StreamState* stream : graph->kept_streams) destroy_stream(stream);
   delete graph;
   cudaGetLastError();  // at process end the driver may be unloaded

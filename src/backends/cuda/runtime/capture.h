@@ -21,6 +21,7 @@ struct GraphState {
   std::vector<StoragePtr> kept_storages;   // used by other streams of the capture
   std::vector<StreamState*> kept_streams;  // streams that the step created and released
   std::vector<std::shared_ptr<void>> kept_functions;  // functions that replays call on the host
+  std::vector<Stream> launched_on;                    // the last one first
   cudaGraphExec_t executable = nullptr;
   cudaEvent_t last_launch = nullptr;
 };
@@ -31,6 +32,11 @@ namespace catena::gpu {
 
 // The graph that the calling thread captures, or null.
 GraphState* thread_capture();
+
+// Whether any thread captures a graph on the GPU: what would wait for all of it is not possible.
+bool is_captured(int index);
+// Whether any thread captures the stream.
+bool is_captured(cudaStream_t stream) noexcept;
 
 // Throws Error naming `call` if the calling thread captures a graph.
 void refuse_during_capture(const char* call);
@@ -44,6 +50,8 @@ class RelaxedCapture : public RelaxedMode {
 void begin_capture(int index, const Stream& stream);
 GraphState* end_capture(const Stream& stream);
 void abort_capture(const Stream& stream) noexcept;
+// Work that the stream gets from here on runs after the graph's launches on other streams.
+void order_launch(GraphState& graph, const Stream& stream);
 void launch_graph(GraphState& graph, const Stream& stream);
 void destroy_graph(GraphState* graph) noexcept;
 bool is_capturing(const Stream& stream);

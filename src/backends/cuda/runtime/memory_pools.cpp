@@ -9,6 +9,7 @@
 #include "backends/cuda/runtime/capture.h"
 #include "backends/cuda/runtime/cuda_check.h"
 #include "backends/cuda/runtime/device.h"
+#include "backends/cuda/runtime/pool_arena.h"
 #include "backends/cuda/runtime/streams.h"
 
 namespace catena::gpu {
@@ -17,6 +18,15 @@ namespace {
 // Events and waits, the same for both kinds of memory.
 class CudaMemory : public RawMemory {
  public:
+  bool synchronize(StreamState* stream) noexcept override {
+    if (!stream) return true;
+    const auto native = static_cast<cudaStream_t>(stream->native);
+    if (is_captured(native)) return false;
+    RelaxedCapture relaxed;
+    UseDevice use(stream->device.index());
+    if (cudaStreamSynchronize(native) != cudaSuccess) cudaGetLastError();
+    return true;
+  }
   void* record(const Stream& stream) noexcept override {
     RelaxedCapture relaxed;
     const int index = stream.device().index();
@@ -35,15 +45,13 @@ class CudaMemory : public RawMemory {
   bool done(void* event) noexcept override {
     RelaxedCapture relaxed;
     const cudaError_t error = cudaEventQuery(static_cast<Mark*>(event)->event);
-    if (error == cudaErrorNotReady) {
-      cudaGetLastError();
-      return false;
-    }
-    return true;  // an error means a lost context, and waiting would not help
+    if (error != cudaSuccess) cudaGetLastError();
+    // Any other error means a lost context, and waiting would not help.
+    return error != cudaErrorNotReady && error != cudaErrorCapturedEvent;
   }
   void wait(void* event) noexcept override {
     RelaxedCapture relaxed;
-    cudaEventSynchronize(static_cast<Mark*>(event)->event);
+    if (cudaEventSynchronize(static_cast<Mark*>(event)->event) != cudaSuccess) cudaGetLastError();
   }
   void recycle(void* event) noexcept override {
     auto* mark = static_cast<Mark*>(event);
@@ -77,17 +85,15 @@ class DeviceMemory final : public CudaMemory {
     const cudaError_t error = cudaMalloc(&memory, bytes);
     return checked(error, memory, "cudaMalloc");
   }
-  void release(void* memory) noexcept override { cudaFree(memory); }
+  void release(void* memory) noexcept override {
+    if (cudaFree(memory) != cudaSuccess) cudaGetLastError();
+  }
   size_t free_bytes() noexcept override {
     RelaxedCapture relaxed;
     UseDevice use(index_);
     size_t free = 0, total = 0;
     cudaMemGetInfo(&free, &total);
     return free;
-  }
-  void synchronize() noexcept override {
-    UseDevice use(index_);
-    cudaDeviceSynchronize();
   }
 
  private:
@@ -103,9 +109,10 @@ class PinnedMemory final : public CudaMemory {
     const cudaError_t error = cudaHostAlloc(&memory, bytes, cudaHostAllocPortable);
     return checked(error, memory, "cudaHostAlloc");
   }
-  void release(void* memory) noexcept override { cudaFreeHost(memory); }
+  void release(void* memory) noexcept override {
+    if (cudaFreeHost(memory) != cudaSuccess) cudaGetLastError();
+  }
   size_t free_bytes() noexcept override { return 0; }  // only the host's operating system knows
-  void synchronize() noexcept override {}              // free blocks have no pending events
 };
 
 // Never destroyed: arrays may outlive static objects.
@@ -211,7 +218,7 @@ void record_use(const Storage& storage, const Stream& stream) {
   Block& block = Pool::block_of(storage);
   if (GraphState* capture = thread_capture()) {
     // Events of a capture do not cover replays, so the memory is kept with the graph.
-    if (stream == capture->stream && capture->memory->owns(block)) return;
+    if (capture->memory->owns(block) && block.segment->arena->stream == stream.state()) return;
     capture->kept_storages.emplace_back(const_cast<Storage*>(&storage));
     return;
   }

@@ -131,6 +131,7 @@ Block* Pool::grow(Arena& arena, size_t size, bool exact) {
       Segment{this, &arena, static_cast<char*>(memory), bytes, size <= kSmallLimit});
   Block* block = new_block();
   block->segment = segment.get();
+  segment->first = block;
   block->address = segment->memory;
   block->size = bytes;
   arena.segments.push_back(std::move(segment));
@@ -222,39 +223,25 @@ void Pool::poll(bool wait) noexcept {
   pending_.erase(pending_.begin() + static_cast<std::ptrdiff_t>(kept), pending_.end());
 }
 
-// Returns completely free segments to the device. Work of any stream may still use their bytes, so
-// this waits for it first.
+// Returns completely free segments to the device. Work of their stream may still use their bytes,
+// so this waits for it first; uses by other streams have been waited for.
 void Pool::release_segments() {
-  bool waited = false;
-  auto release_one = [&](Arena& arena, std::unique_ptr<Segment>& segment, Block& block) {
-    if (!waited) raw_->synchronize();
-    waited = true;
-    arena.erase(block);
-    recycle_block(block);
+  for (auto& [stream, arena] : arenas_)
+    if (arena->free_blocks > 0 && raw_->synchronize(stream)) release_segments_of(*arena);
+}
+
+// A completely free segment is one block of its full size.
+void Pool::release_segments_of(Arena& arena) {
+  for (auto& segment : arena.segments) {
+    Block& first = *segment->first;
+    if (!first.free || first.size != segment->size) continue;
+    arena.erase(first);
+    recycle_block(first);
     raw_->release(segment->memory);
     reserved_ -= segment->size;
     segment = nullptr;
-  };
-  for (auto& [stream, arena] : arenas_) {
-    for (auto& segment : arena->segments) {
-      // A completely free segment is one block of its full size.
-      if (segment->small) {
-        for (Block* b = arena->small.best_fit(segment->size); b; b = b->bin_next) {
-          if (b->segment == segment.get()) {
-            release_one(*arena, segment, *b);
-            break;
-          }
-        }
-      } else {
-        Block probe;
-        probe.size = segment->size;
-        probe.address = segment->memory;
-        const auto found = arena->large.find(probe);
-        if (found != arena->large.end()) release_one(*arena, segment, *found);
-      }
-    }
-    std::erase(arena->segments, nullptr);
   }
+  std::erase(arena.segments, nullptr);
 }
 
 void Pool::free_all_blocks() {
@@ -336,6 +323,25 @@ PrivatePool::~PrivatePool() {
   std::lock_guard lock(pool_.mutex_);
   Arena& home = pool_.arena_of(pool_.home_, nullptr);
   for (auto& [stream, arena] : arenas_) pool_.adopt(*arena, home);
+}
+
+std::vector<Stream> PrivatePool::streams() const {
+  std::vector<Stream> result;
+  std::lock_guard lock(pool_.mutex_);
+  for (const auto& [stream, arena] : arenas_)
+    if (stream) result.emplace_back(stream);
+  return result;
+}
+
+void PrivatePool::leave_to(const Stream& heir, const std::vector<Stream>& users) {
+  std::lock_guard lock(pool_.mutex_);
+  Arena& into = pool_.arena_of(heir.state(), nullptr);
+  for (auto& [stream, arena] : arenas_) {
+    for (const auto& segment : arena->segments)
+      for (Block* block = segment->first; block; block = block->next)
+        if (!block->free) block->uses.insert(block->uses.end(), users.begin(), users.end());
+    pool_.adopt(*arena, into);
+  }
 }
 
 bool PrivatePool::owns(const Block& block) const {

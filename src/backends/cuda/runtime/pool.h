@@ -26,7 +26,9 @@ class RawMemory {
   virtual void* allocate(size_t bytes) = 0;  // null: the device has no more
   virtual void release(void* memory) noexcept = 0;
   virtual size_t free_bytes() noexcept = 0;  // left on the device
-  virtual void synchronize() noexcept = 0;   // returns when no work uses the memory
+  // Returns when the stream's work is done; at once for null. False when that cannot be waited for,
+  // because the stream is captured.
+  virtual bool synchronize(StreamState* stream) noexcept = 0;
   // An event after the stream's enqueued work. Null if the stream cannot be used any more (at
   // process end); null counts as done.
   virtual void* record(const Stream& stream) noexcept = 0;
@@ -61,7 +63,8 @@ struct Block : boost::intrusive::set_base_hook<> {
   };
 };
 
-// Memory for the allocations of one graph capture. It returns to the pool with the graph.
+// Memory for the allocations of one graph capture. It returns to the pool with the graph: to the
+// home stream, unless leave_to() was called.
 class PrivatePool {
  public:
   explicit PrivatePool(Pool& pool);
@@ -69,6 +72,10 @@ class PrivatePool {
   PrivatePool(const PrivatePool&) = delete;
   PrivatePool& operator=(const PrivatePool&) = delete;
   bool owns(const Block& block) const;
+  // Those for which it has memory.
+  std::vector<Stream> streams() const;
+  // Everything becomes memory of the heir. Arrays that are still alive may be used by the others.
+  void leave_to(const Stream& heir, const std::vector<Stream>& users);
 
  private:
   friend class Pool;
@@ -123,6 +130,7 @@ class Pool {
   void adopt(Arena& from, Arena& into);
   void poll(bool wait) noexcept;
   void release_segments();
+  void release_segments_of(Arena& arena);
   Block* new_block();
   void recycle_block(Block& block);
   [[noreturn]] void out_of_memory(size_t asked);

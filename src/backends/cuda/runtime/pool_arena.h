@@ -24,6 +24,7 @@ struct Segment {
   char* memory;
   size_t size;
   bool small;
+  Block* first = nullptr;  // at its beginning
 };
 
 // Small blocks in lists by exact size, with a two-level bitmap: a best fit takes a few

@@ -14,12 +14,20 @@
 namespace catena::gpu {
 namespace {
 
+// A function of the user that a stream calls on the host.
+struct HostCall {
+  Stream stream;  // for the callback, which names it
+  Stream::Callback callback;
+  std::function<void()> function;
+};
+
 // Never destroyed: arrays and streams may outlive static objects.
 struct State {
   std::atomic<StreamState*> defaults[kMaxDevices]{};
   std::mutex mutex;
   std::vector<cudaEvent_t> events[kMaxDevices];
-  std::vector<Stream> released;  // by callbacks, which must not destroy a stream
+  std::vector<std::unique_ptr<HostCall>> called;  // see drop_called_functions
+  std::atomic<bool> any_called{false};
 };
 State& state() {
   static State* instance = new State;
@@ -44,6 +52,9 @@ StreamState* make_stream(int index, int priority, bool blocking) {
 
 struct GpuEvent : EventState {
   bool plain = false;  // kept for reuse when it is released
+  // A reused event of CUDA still stands for the work that its last owner recorded, which may even
+  // be a capture.
+  bool recorded = false;
 };
 
 EventState* make_event(int index, cudaEvent_t native, bool timing, bool plain) {
@@ -55,35 +66,39 @@ EventState* make_event(int index, cudaEvent_t native, bool timing, bool plain) {
   return made;
 }
 
-struct CallbackData {
-  Stream stream;
-  Stream::Callback callback;
-};
+// What follows is called by a thread of the driver, which may not call CUDA.
 
-// Called by a thread of the driver.
+// What the function holds, arrays and streams among it, is released by drop_called_functions.
+void keep_called(std::unique_ptr<HostCall> call) {
+  State& s = state();
+  const std::lock_guard lock(s.mutex);
+  s.called.push_back(std::move(call));
+  s.any_called.store(true, std::memory_order_release);
+}
 void CUDART_CB run_callback(cudaStream_t, cudaError_t error, void* data) {
-  const std::unique_ptr<CallbackData> call(static_cast<CallbackData*>(data));
+  std::unique_ptr<HostCall> call(static_cast<HostCall*>(data));
   call->callback(call->stream, error == cudaSuccess ? std::string() : describe_cuda_error(error));
-  std::lock_guard lock(state().mutex);
-  state().released.push_back(std::move(call->stream));
+  keep_called(std::move(call));
 }
-
-// Releases the streams that callbacks held.
-void drop_released() {
-  std::vector<Stream> released;  // outlives the lock, which destroying a stream takes
-  std::lock_guard lock(state().mutex);
-  released.swap(state().released);
-}
-
-using HostFunction = std::function<void()>;
 void CUDART_CB run_host_function(void* data) {
-  const std::unique_ptr<HostFunction> function(static_cast<HostFunction*>(data));
-  (*function)();
+  std::unique_ptr<HostCall> call(static_cast<HostCall*>(data));
+  call->function();
+  keep_called(std::move(call));
 }
 // In a graph this runs with every launch.
-void CUDART_CB run_captured_function(void* data) { (*static_cast<HostFunction*>(data))(); }
+void CUDART_CB run_captured_function(void* data) { static_cast<HostCall*>(data)->function(); }
 
 }  // namespace
+
+void drop_called_functions() {
+  State& s = state();
+  if (!s.any_called.load(std::memory_order_acquire)) [[likely]]
+    return;
+  std::vector<std::unique_ptr<HostCall>> called;  // outlives the lock, which streams' ends take
+  const std::lock_guard lock(s.mutex);
+  s.any_called.store(false, std::memory_order_relaxed);
+  called.swap(s.called);
+}
 
 cudaStream_t launch_stream(Device device) {
   use_device(device.index());
@@ -108,13 +123,9 @@ StreamState* create_stream(int index, int priority, bool blocking) {
 
 void destroy_stream(StreamState* stream) noexcept {
   const auto native = static_cast<cudaStream_t>(stream->native);
-  if (GraphState* capture = thread_capture()) {
-    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-    cudaStreamIsCapturing(native, &status);
-    if (status != cudaStreamCaptureStatusNone) {
-      capture->kept_streams.push_back(stream);
-      return;
-    }
+  if (GraphState* capture = thread_capture(); capture && is_captured(native)) {
+    capture->kept_streams.push_back(stream);
+    return;
   }
   RelaxedCapture relaxed;
   const int index = stream->device.index();
@@ -163,7 +174,18 @@ EventState* create_event(int index, const EventOptions& options) {
 }
 
 EventState* adopt_event(int index, cudaEvent_t native) {
-  return make_event(index, native, false, false);
+  EventState* made = make_event(index, native, false, false);
+  static_cast<GpuEvent*>(made)->recorded = true;  // the other process knows
+  return made;
+}
+
+bool is_recorded(const EventState& event) { return static_cast<const GpuEvent&>(event).recorded; }
+
+void record_event(EventState& event, const StreamState& stream) {
+  use_device(event.device.index());
+  CATENA_CUDA_CHECK(cudaEventRecord(static_cast<cudaEvent_t>(event.native),
+                                    static_cast<cudaStream_t>(stream.native)));
+  static_cast<GpuEvent&>(event).recorded = true;
 }
 
 void destroy_event(EventState* event) noexcept {
@@ -179,26 +201,26 @@ void destroy_event(EventState* event) noexcept {
 }
 
 void add_callback(StreamState* state, Stream::Callback callback) {
-  drop_released();
+  drop_called_functions();
   use_device(state->device.index());
-  auto data = std::make_unique<CallbackData>(CallbackData{Stream(state), std::move(callback)});
+  auto call = std::make_unique<HostCall>(HostCall{Stream(state), std::move(callback), {}});
   CATENA_CUDA_CHECK(cudaStreamAddCallback(static_cast<cudaStream_t>(state->native), &run_callback,
-                                          data.get(), 0));
-  (void)data.release();  // the callback owns it now
+                                          call.get(), 0));
+  (void)call.release();  // the driver's thread has it now
 }
 
 void launch_host_func(StreamState* state, std::function<void()> function) {
   use_device(state->device.index());
   const auto native = static_cast<cudaStream_t>(state->native);
-  if (GraphState* capture = thread_capture()) {
-    auto kept = std::make_shared<HostFunction>(std::move(function));
-    CATENA_CUDA_CHECK(cudaLaunchHostFunc(native, &run_captured_function, kept.get()));
-    capture->kept_functions.push_back(std::move(kept));
+  auto call = std::make_unique<HostCall>(HostCall{{}, {}, std::move(function)});
+  if (GraphState* capture = thread_capture(); capture && is_captured(native)) {
+    CATENA_CUDA_CHECK(cudaLaunchHostFunc(native, &run_captured_function, call.get()));
+    capture->kept_functions.push_back(std::shared_ptr<HostCall>(std::move(call)));
     return;
   }
-  auto data = std::make_unique<HostFunction>(std::move(function));
-  CATENA_CUDA_CHECK(cudaLaunchHostFunc(native, &run_host_function, data.get()));
-  (void)data.release();  // the function owns it now
+  if (!thread_capture()) drop_called_functions();
+  CATENA_CUDA_CHECK(cudaLaunchHostFunc(native, &run_host_function, call.get()));
+  (void)call.release();  // the driver's thread has it now
 }
 
 }  // namespace catena::gpu

@@ -23,12 +23,18 @@ void destroy_stream(StreamState* state) noexcept;
 cudaEvent_t take_event(int index);
 void return_event(int index, cudaEvent_t event) noexcept;
 
+// An event on which nothing was recorded counts as done.
 EventState* create_event(int index, const EventOptions& options);
 // Wraps an event from another process.
 EventState* adopt_event(int index, cudaEvent_t native);
 void destroy_event(EventState* state) noexcept;
+bool is_recorded(const EventState& event);
+void record_event(EventState& event, const StreamState& stream);
 
 void add_callback(StreamState* state, Stream::Callback callback);
 void launch_host_func(StreamState* state, std::function<void()> function);
+// Releases what functions held that streams have called: threads of the driver, which call them,
+// may not. Not while the thread captures a graph.
+void drop_called_functions();
 
 }  // namespace catena::gpu
