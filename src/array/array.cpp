@@ -38,13 +38,14 @@ bool is_c_contiguous(const Shape& shape, const Strides& strides, int64_t itemsiz
 
 // A view of `base` with another offset, shape and strides.
 Array make_view(const Array& base, int64_t offset, Shape shape, Strides strides, Dtype dtype) {
+  const int64_t size = element_count(shape);  // may throw; a raw body must not hold storage then
   ArrayBody* body = ArrayBody::create();
   body->dtype = dtype;
   body->device = base.device();
   body->storage = base.storage();
   body->repeats = base.body()->repeats;
   body->data = static_cast<char*>(base.raw_data()) + offset;
-  body->size = element_count(shape);
+  body->size = size;
   body->contiguous = is_c_contiguous(shape, strides, static_cast<int64_t>(itemsize(dtype)));
   body->shape = std::move(shape);
   body->strides = std::move(strides);

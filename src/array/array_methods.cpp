@@ -128,8 +128,8 @@ Array Array::get(const GetOptions& options) const {
   if (options.stream) check_stream(*this, *options.stream);
   const bool given = options.out.given();
   if (given) check_destination(*this, options.out);
-  const bool fortran =
-      wants_fortran(*this, options.order) || (given && !options.out.is_contiguous());
+  const bool wanted = wants_fortran(*this, options.order);
+  const bool fortran = given ? !options.out.is_contiguous() : wanted;
   const Array source = (fortran ? transpose() : *this).contiguous();
   Array host;  // in the layout of `source`
   if (given)

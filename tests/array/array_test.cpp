@@ -68,6 +68,18 @@ TEST(Views, OfAnotherDtypeMustBeAligned) {
   }
 }
 
+TEST(Views, ThatFailKeepNoMemory) {
+  const auto owner = std::make_shared<int>();
+  double number = 1;
+  {
+    const Array a = borrow_array(&number, {1, 1}, dtype::float64, cpu(0), owner);
+    EXPECT_GT(owner.use_count(), 1);
+    for (int i = 0; i < 3; ++i) EXPECT_THROW(a.broadcast_to({-1, 1000}), ShapeError);
+    EXPECT_THROW(a.broadcast_to({int64_t{1} << 40, int64_t{1} << 40}), Error);
+  }
+  EXPECT_EQ(owner.use_count(), 1);
+}
+
 TEST(Views, KeepContiguityFlagsRight) {
   const Array a = arange(24).reshape({2, 3, 4});
   EXPECT_TRUE(a.is_contiguous());

@@ -154,6 +154,23 @@ TEST_P(Properties, GetInEitherOrder) {
   EXPECT_THROW(Array().get({.order = 'C'}), ValueError);
 }
 
+TEST_P(Properties, GetIntoAnArrayIgnoresTheOrder) {
+  const Array square = counting({2, 2}), wide = counting({2, 3});
+  for (const Array& a : {square, square.T(), wide, wide.T()}) {
+    for (const bool fortran : {false, true}) {
+      const Shape shape = a.shape(), turned(shape.rbegin(), shape.rend());
+      const Array out =
+          fortran ? zeros(turned, {a.dtype(), cpu(0)}).T() : zeros(shape, {a.dtype(), cpu(0)});
+      for (const char order : {'C', 'F', 'A'}) {
+        out.fill(0);
+        a.get({.order = order, .out = out});
+        EXPECT_EQ(testing::difference(out, a), "") << order << " into " << fortran;
+      }
+      EXPECT_THROW(a.get({.order = 'K', .out = out}), ValueError);
+    }
+  }
+}
+
 TEST_P(Properties, GetIntoAnArray) {
   const Array a = counting({2, 3}), rows = zeros({2, 3}, cpu(0)),
               columns = zeros({3, 2}, cpu(0)).T();
