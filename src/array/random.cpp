@@ -13,6 +13,7 @@
 #include "catena/core/graph.h"
 #include "catena/kernels/copy.h"
 #include "catena/kernels/random.h"
+#include "core/compute_dtype.h"
 
 namespace catena {
 namespace {
@@ -55,6 +56,17 @@ std::optional<double> uniform_bound(double from, double to) {
   const bool upwards = first < limit;
   if (first == limit || (upwards ? last < limit : last > limit)) return {};
   return double(compute_t<T>(neighbour(T(C(to)), !upwards)));
+}
+
+// Kernels compute high - low in the compute type of the dtype.
+void check_range(double low, double high, Dtype dtype) {
+  const bool finite = visit_float("uniform", dtype, [&](auto tag) {
+    using C = compute_t<typename decltype(tag)::type>;
+    return std::isfinite(C(high) - C(low));
+  });
+  CATENA_CHECK(ValueError, finite, "the range [", low, ", ", high,
+               ") is not finite in the dtype to draw in, ", compute_dtype(dtype),
+               "; expected finite bounds whose difference does not overflow");
 }
 
 // Keeps uniform numbers off `high`. It is a separate pass, used only where rounding may reach
@@ -120,10 +132,22 @@ Defaults& defaults() {
 }  // namespace
 
 // The draws of one captured graph. Its kernels read `base`, which every launch sets to the stream's
-// position and advances by `blocks`.
+// seed and position. It advances the stream by `blocks`.
 struct CapturedDraws {
-  Array base;
+  explicit CapturedDraws(Device device)
+      : base(Array::uninitialized({2}, Dtype::kUInt64, device)), seed(base(0)), position(base(1)) {}
+
+  void store(const RandomBits& bits) {
+    if (stored_seed != bits.seed) {  // rarely, so that a launch writes one number
+      kernels::fill(base.device(), {seed, bits.seed});
+      stored_seed = bits.seed;
+    }
+    kernels::fill(base.device(), {position, bits.offset});
+  }
+
+  Array base, seed, position;  // the latter are views of base
   uint64_t blocks = 0;
+  std::optional<uint64_t> stored_seed;
 };
 
 struct RandomState::Shared {
@@ -147,14 +171,11 @@ struct RandomState::Shared {
   RandomBits reserve_captured(const std::shared_ptr<Shared>& self, uint64_t blocks, Device device) {
     const std::lock_guard lock(mutex_);
     std::shared_ptr<CapturedDraws> draws = capturing_.lock();
-    if (!draws || !draws->base.defined() || !(graph_ == cuda::capture_id())) {
-      draws = std::make_shared<CapturedDraws>();
-      draws->base = Array::uninitialized({}, Dtype::kUInt64, device);
+    if (!draws || !(graph_ == cuda::capture_id())) {
+      draws = std::make_shared<CapturedDraws>(device);
       graph_ = cuda::capture_id();
       capturing_ = draws;
-      cuda::add_launch_hook([self, draws] {
-        kernels::fill(draws->base.device(), {draws->base, self->reserve(draws->blocks).offset});
-      });
+      cuda::add_launch_hook([self, draws] { draws->store(self->reserve(draws->blocks)); });
     }
     const RandomBits bits{state_.seed, draws->blocks, &draws->base};
     draws->blocks += blocks;
@@ -196,6 +217,7 @@ Array RandomState::uniform(const Shape& shape, double low, std::optional<double>
   const Dtype dtype = options.dtype.value_or(default_float());
   const double high = upper.value_or(1);
   CATENA_CHECK(DtypeError, is_float(dtype), "expected a floating dtype, got ", dtype);
+  check_range(low, high, dtype);
   const Array result =
       run(*this, shape, dtype, options.device, call_of(RandomKind::kUniform, low, high));
   keep_below(result, low, high);

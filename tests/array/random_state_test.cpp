@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "catena/array/creation.h"
+#include "catena/array/math.h"
 #include "catena/array/random.h"
 #include "catena/array/reduction.h"
 #include "catena/core/config.h"
@@ -241,6 +242,18 @@ TEST(RandomFunctions, KeepTheirBounds) {
 }
 
 // Rounding of low + u * (high - low) must not give high.
+TEST(RandomFunctions, UniformRefusesRangesThatOverflow) {
+  RandomState state(5);
+  EXPECT_THROW(state.uniform({3}, -3e38, 3e38, Dtype::kFloat32), ValueError);
+  EXPECT_THROW(state.uniform({3}, 0, 1e39, Dtype::kFloat16), ValueError);
+  EXPECT_THROW(state.uniform({3}, 0, HUGE_VAL), ValueError);
+  EXPECT_THROW(state.uniform({3}, -HUGE_VAL, 0), ValueError);
+  EXPECT_THROW(state.uniform({3}, 0, std::nan("")), ValueError);
+  EXPECT_THROW(state.uniform({3}, -1.7e308, 1.7e308, Dtype::kFloat64), ValueError);
+  EXPECT_TRUE(all(isfinite(state.uniform({99}, -3e38, 3e38, Dtype::kFloat64))).item<bool>());
+  EXPECT_TRUE(all(isfinite(state.uniform({99}, -1e38, 1e38, Dtype::kFloat32))).item<bool>());
+}
+
 TEST(RandomFunctions, UniformNumbersStayBelowHigh) {
   struct Range {
     double low, high;

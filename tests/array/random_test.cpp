@@ -9,6 +9,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "catena/array/creation.h"
 #include "catena/array/random.h"
 #include "catena/core/config.h"
 #include "catena/kernels/random.h"
@@ -119,14 +120,27 @@ TEST(RandomBlocks, IntegersAndBernoulli) {
   }
 }
 
-TEST(RandomBlocks, ABaseOnTheDeviceAddsToTheOffset) {
-  Array base = Array::uninitialized({}, Dtype::kUInt64, cpu(0));
-  *base.data<uint64_t>() = kOffset - 5;
-  Array out = Array::uninitialized({kCount}, Dtype::kFloat32, cpu(0));
-  RandomCall call{RandomKind::kUniform, {kSeed, 5, &base}, 0, 1, 0, 0, &out};
-  kernels::random(cpu(0), call);
-  EXPECT_EQ(out.to_vector<float>(),
-            draw(RandomKind::kUniform, Dtype::kFloat32, 0, 1).to_vector<float>());
+TEST(RandomBlocks, ABaseOnTheDeviceGivesTheSeedAndAddsToTheOffset) {
+  const Array base = array({uint64_t{kSeed}, uint64_t{kOffset - 5}});
+  const RandomBits bits{kSeed + 1, 5, &base}, same{kSeed, kOffset, nullptr};
+  const auto uniform = [&](const RandomBits& from) {
+    const Array out = Array::uninitialized({kCount}, Dtype::kFloat32, cpu(0));
+    kernels::random(cpu(0), {RandomKind::kUniform, from, 0, 1, 0, 0, &out});
+    return out.to_vector<float>();
+  };
+  EXPECT_EQ(uniform(bits), uniform(same));
+  const auto permutation = [&](const RandomBits& from) {
+    const Array out = Array::uninitialized({kCount}, Dtype::kInt64, cpu(0));
+    kernels::permutation(cpu(0), {from, out});
+    return out.to_vector<int64_t>();
+  };
+  EXPECT_EQ(permutation(bits), permutation(same));
+  const auto dropout = [&](const RandomBits& from) {
+    const Array x = ones({kCount}, Dtype::kFloat32), y = empty_like(x);
+    kernels::dropout(cpu(0), {x, 0.25, 2, from, y});
+    return y.to_vector<float>();
+  };
+  EXPECT_EQ(dropout(bits), dropout(same));
 }
 
 TEST(RandomBlocks, TheNumberOfThreadsDoesNotMatter) {

@@ -236,8 +236,9 @@ std::pair<Array, Array> draw(RandomKind kind, int64_t n, Dtype dtype, bool from_
   call.output = &host;
   kernels::random(cpu(), call);
   call.output = &device;
-  const Array base = array({uint64_t(1000)}, kGpu).reshape({});
+  const Array base = array({call.bits.seed, uint64_t(1000)}, kGpu);
   if (from_device) {
+    call.bits.seed = 0;
     call.bits.offset -= 1000;
     call.bits.base = &base;
   }

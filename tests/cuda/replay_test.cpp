@@ -167,5 +167,28 @@ TEST(ReplayRandomTest, EachLaunchDrawsTheNextNumbers) {
   EXPECT_EQ(testing::difference(drawn, expected[3]), "");
 }
 
+TEST(ReplayRandomTest, LaunchesFollowASeedGivenAfterTheCapture) {
+  CATENA_NEEDS_GPUS(1);
+  const Device gpu = cuda_device(0);
+  const DeviceScope scope(gpu);
+  const auto draw = [] { return random::uniform({100}, 0, 1, dtype::float32); };
+  random::seed(7);
+  const Array first = draw(), second = draw();
+  random::seed(9);
+  Array drawn;
+  cuda::Graph graph = cuda::Graph::capture(gpu, [&] { drawn = draw(); });
+  graph.launch();
+  EXPECT_NE(testing::difference(drawn, first), "");
+  random::seed(7);
+  graph.launch();
+  EXPECT_EQ(testing::difference(drawn, first), "");
+  const RandomState::State here = random::default_state(gpu).state();
+  random::seed(9);
+  graph.launch();
+  random::default_state(gpu).set_state(here);
+  graph.launch();
+  EXPECT_EQ(testing::difference(drawn, second), "");
+}
+
 }  // namespace
 }  // namespace catena

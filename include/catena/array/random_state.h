@@ -64,7 +64,8 @@ class RandomState {
 
   // [low, high), and (high, low] when high is lower; high is 1 and deviation 1 unless given.
   // float16, bfloat16, float32 (24 bits) or float64 (53 bits). A number that would round to `high`
-  // becomes the value of the dtype just before it.
+  // becomes the value of the dtype just before it. ValueError when a bound or high - low is not
+  // finite (in float32 for dtypes of 16 bits).
   Array uniform(const Shape& shape = {}, double low = 0, std::optional<double> high = {},
                 const ArrayOptions& options = {});
   // Box-Muller on pairs of the same bits. ValueError for a negative deviation.
@@ -98,7 +99,8 @@ class RandomState {
   // Each parameter of the following is a number or an array. Arrays broadcast against each other
   // and to `shape` (else ShapeError), and the numbers are drawn on their device (DeviceError if
   // the options name another). A parameter out of its range, or NaN, is a ValueError; checking
-  // arrays waits for a GPU. Locations and the bounds of uniform have no range and are not checked.
+  // arrays waits for a GPU. Locations and the bounds of uniform have no range: arrays of
+  // them are not checked.
   //
   // The functions up to triangular draw from the standard distribution and transform the result. So
   // an array of equal elements gives the same numbers as one number: the same bits for uniform and

@@ -10,8 +10,9 @@ namespace catena {
 class Array;
 
 // The numbers one call may consume: blocks of four 32-bit words numbered from `offset` under
-// `seed`. In a captured graph `base` is a 0-d uint64 device value that kernels add to `offset`: it
-// is set before every launch, so that replays go on in the stream of numbers.
+// `seed`. In a captured graph `base` is a device array of two uint64, a seed and a position:
+// kernels take that seed instead of `seed` and add the position to `offset`. Both are set before a
+// launch, so that replays go on in the stream of numbers.
 struct RandomBits {
   uint64_t seed = 0;
   uint64_t offset = 0;

@@ -17,8 +17,11 @@ namespace {
 constexpr int64_t kBlock = 1024;
 constexpr int64_t kDrawCost = 8;  // nanoseconds a block, estimated
 
-uint64_t first_block(const RandomBits& bits) {
-  return bits.offset + (bits.base != nullptr ? *bits.base->data<uint64_t>() : 0);
+// The seed and the first block, with what `base` says.
+RandomBits resolved(const RandomBits& bits) {
+  if (bits.base == nullptr) return bits;
+  const uint64_t* base = bits.base->data<uint64_t>();
+  return {base[0], bits.offset + base[1], nullptr};
 }
 
 // Calls f(begin, end) over ranges of blocks of n elements.
@@ -97,8 +100,10 @@ void from_bits(const RandomCall& call, uint64_t first, const F& f) {
 
 }  // namespace
 
-void random(const RandomCall& call) {
-  const uint64_t first = first_block(call.bits);
+void random(const RandomCall& asked) {
+  RandomCall call = asked;
+  call.bits = resolved(asked.bits);
+  const uint64_t first = call.bits.offset;
   switch (call.kind) {
     case RandomKind::kBits64:
       return bits64(call, first);
@@ -124,7 +129,8 @@ void random(const RandomCall& call) {
 }
 
 void permutation(const PermutationCall& call) {
-  const auto& [bits, output] = call;
+  const RandomBits bits = resolved(call.bits);
+  const Array& output = call.output;
   struct Key {
     uint64_t bits;
     int64_t index;
@@ -134,7 +140,7 @@ void permutation(const PermutationCall& call) {
   };
   const int64_t n = output.size();
   const std::unique_ptr<uint64_t[]> words(new uint64_t[size_t(n)]);
-  const uint64_t first = first_block(bits);
+  const uint64_t first = bits.offset;
   over(n, [&](int64_t begin, int64_t end) {
     tables().random.bits(bits.seed, first + uint64_t(begin), words.get() + begin, end - begin);
   });
@@ -146,8 +152,9 @@ void permutation(const PermutationCall& call) {
 }
 
 void dropout(const DropoutCall& call) {
-  const auto& [x, ratio, scale, bits, y] = call;
-  const uint64_t first = first_block(bits);
+  const auto& [x, ratio, scale, given, y] = call;
+  const RandomBits bits = resolved(given);
+  const uint64_t first = bits.offset;
   const RandomLoops& f = tables().random;
   if (x.dtype() == Dtype::kFloat64) {
     over(x.size(), [&](int64_t begin, int64_t end) {

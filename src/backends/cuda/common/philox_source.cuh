@@ -8,17 +8,14 @@
 
 namespace catena::gpu {
 
-__device__ inline uint64_t first_block(const RandomSource& source) {
-  return source.offset + (source.base ? *source.base : 0);
-}
-
 // Calls f(i, block of element i) for every element of the range.
 template <class F>
 __device__ void for_blocks(const RandomSource& source, int64_t count, F f) {
-  const uint64_t first = first_block(source);
+  const uint64_t seed = source.base ? source.base[0] : source.seed;
+  const uint64_t first = source.offset + (source.base ? source.base[1] : 0);
   const int64_t stride = int64_t(gridDim.x) * blockDim.x;
   for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += stride) {
-    f(i, philox::block(source.seed, first + uint64_t(i)));
+    f(i, philox::block(seed, first + uint64_t(i)));
   }
 }
 

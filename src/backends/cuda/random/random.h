@@ -5,7 +5,7 @@
 
 namespace catena::gpu {
 
-// Block numbers start at offset + *base.
+// Blocks from `offset` on under `seed`; with `base` from offset + base[1] on under base[0].
 struct RandomSource {
   uint64_t seed, offset;
   const uint64_t* base;  // device memory, or null
