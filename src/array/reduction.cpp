@@ -53,6 +53,8 @@ struct Request {
   Dtype dtype_or(Dtype natural) const {
     return options ? options->dtype.value_or(natural) : natural;
   }
+  // The dtype of a sum, a product or a mean: that of `out` if it is wider and no other is given.
+  Dtype accumulator_or(Dtype natural) const { return dtype_or(widened_by(natural, out())); }
   const Array* out() const { return options && options->out.given() ? &options->out : nullptr; }
   bool has_where() const { return options && options->where.given(); }
   bool needs_folding() const { return has_where() || (options && options->initial); }
@@ -66,7 +68,7 @@ Array reshaped(const Array& fresh, const Shape& shape) {
   return fresh;
 }
 
-Array reduce(ReduceOp op, const Array& a, const Request& asked, Dtype dtype, double scale = 1) {
+Array reduce(ReduceOp op, const Array& a, const Request& asked, Dtype dtype, double divisor = 1) {
   const uint32_t mask = axis_mask(normalize_axes(asked.axes, a.ndim()));
   const Shape kept = reduced_shape(a.shape(), mask, true);
   const Shape wanted = asked.keepdims ? kept : reduced_shape(a.shape(), mask, false);
@@ -81,10 +83,10 @@ Array reduce(ReduceOp op, const Array& a, const Request& asked, Dtype dtype, dou
   }
   const bool direct = target.defined() && target.storage() == out->storage();
   if (!direct) target = Array::uninitialized(kept, dtype, a.device());
-  if (target.size() > 0 && a.size() == 0 && !std::isfinite(scale))
+  if (target.size() > 0 && a.size() == 0 && divisor == 0)
     target.fill(std::numeric_limits<double>::quiet_NaN());  // the mean of nothing
   else if (target.size() > 0)
-    kernels::reduce(a.device(), ReduceCall{op, &a, &target, mask, scale, false});
+    kernels::reduce(a.device(), ReduceCall{op, &a, &target, mask, divisor, false});
   if (!out) return asked.keepdims ? target : reshaped(target, wanted);
   if (direct)
     out->note_write();
@@ -107,7 +109,7 @@ void require_elements(const Array& a, const Axes& axes) {
 }
 
 Dtype spread_dtype(const Array& a, const ReduceOptions& options) {
-  const Dtype dtype = options.dtype.value_or(mean_dtype(a.dtype()));
+  const Dtype dtype = Request(options).accumulator_or(mean_dtype(a.dtype()));
   CATENA_CHECK(DtypeError, is_float(dtype), "expected a floating dtype for the result, got ",
                dtype);
   return dtype;
@@ -200,35 +202,34 @@ Array variance(const Array& a, const ReduceOptions& options, int64_t ddof, Dtype
   const Array deviation = subtract(a, mean(a, inner), Out(*inner.dtype));
   if (*inner.dtype != dtype)
     return reduce(ReduceOp::kSum, square(deviation, deviation), options, dtype,
-                  1 / std::max(divisor, 0.0));
+                  std::max(divisor, 0.0));
   const Array result = reduce(ReduceOp::kSumOfSquares, deviation, options, dtype);
   return divide(result, std::max(divisor, 0.0), result);
 }
 
 Array sum_of(const Array& a, const Request& asked) {
   const EntryScope call("sum");
-  const Dtype dtype = asked.dtype_or(sum_dtype(a.dtype()));
+  const Dtype dtype = asked.accumulator_or(sum_dtype(a.dtype()));
   if (asked.needs_folding()) return fold({ReduceOp::kSum, 0, add}, a, *asked.options, dtype);
   return reduce(ReduceOp::kSum, a, asked, dtype);
 }
 
 Array product_of(const Array& a, const Request& asked) {
   const EntryScope call("prod");
-  const Dtype dtype = asked.dtype_or(sum_dtype(a.dtype()));
+  const Dtype dtype = asked.accumulator_or(sum_dtype(a.dtype()));
   if (asked.needs_folding()) return fold({ReduceOp::kProd, 1, multiply}, a, *asked.options, dtype);
   return reduce(ReduceOp::kProd, a, asked, dtype);
 }
 
 Array mean_of(const Array& a, const Request& asked) {
   const EntryScope call("mean");
-  const Dtype dtype = asked.dtype_or(mean_dtype(a.dtype()));
+  const Dtype dtype = asked.accumulator_or(mean_dtype(a.dtype()));
   CATENA_CHECK(DtypeError, is_float(dtype), "expected a floating dtype for the result, got ",
                dtype);
   if (asked.options) refuse_initial(*asked.options);
   if (asked.has_where()) return masked_mean(a, *asked.options, dtype);
   const int64_t n = reduced_count(a.shape(), axis_mask(normalize_axes(asked.axes, a.ndim())));
-  return reduce(ReduceOp::kSum, a, asked, dtype,
-                n ? 1.0 / static_cast<double>(n) : std::numeric_limits<double>::quiet_NaN());
+  return reduce(ReduceOp::kSum, a, asked, dtype, static_cast<double>(n));
 }
 
 // The largest or the smallest elements.

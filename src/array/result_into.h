@@ -2,6 +2,7 @@
 #pragma once
 
 #include "catena/array/array.h"
+#include "catena/array/casting.h"
 
 namespace catena {
 
@@ -22,6 +23,13 @@ inline Array result_into(const Array& result, const OptionalArray& out) {
 }
 inline Array result_into(const Array& result, const Array* out) {
   return out == nullptr ? result : result_into(result, *out);
+}
+
+// The dtype in which to accumulate a result that goes into `out` (which may be null): out's dtype
+// if it holds every number of `natural`, as in NumPy, so that nothing is lost before it is stored.
+inline Dtype widened_by(Dtype natural, const Array* out) {
+  if (out == nullptr || !out->defined()) return natural;
+  return promote(natural, out->dtype()) == out->dtype() ? out->dtype() : natural;
 }
 
 // Throw ValueError for arguments of reductions that a function does not take.

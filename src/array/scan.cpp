@@ -24,7 +24,7 @@ Array cumulate(bool product, const Array& a, OptionalAxis axis, std::optional<Dt
   check_defined(a);
   const Array x = a.ndim() == 1 || (axis && a.ndim()) ? a : a.ravel();
   const int ax = normalize_axis(axis.value_or(0), x.ndim());
-  const Dtype to = dtype.value_or(cumulative_dtype(a.dtype()));
+  const Dtype to = dtype.value_or(widened_by(cumulative_dtype(a.dtype()), out));
   const bool widens = !is_float(x.dtype()) && (to == Dtype::kInt64 || to == Dtype::kUInt64);
   Array result = Array::uninitialized(x.shape(), to, x.device());
   if (result.size() == 0) return result_into(result, out);

@@ -89,7 +89,7 @@ struct ReduceArgs {
   int64_t reduced_stride[kReduceDims];  // row kernel with vectors: [0] counts vectors
   Divider kept[kReduceDims];
   Divider reduced_extent[kReduceDims];
-  double scale;
+  double divisor;
   int32_t kept_dims, reduced_dims;
   int32_t splits;
   int32_t group_shift;  // rows: log2 of the threads that share an output; columns: width

@@ -2,7 +2,8 @@
 // that depends on shapes alone.
 //
 // The text before this file defines the types Input, Output (storage) and Accumulator, and the
-// struct Reduction with identity(), map(Input), combine(a, b) and kScaled (whether scale applies).
+// struct Reduction with identity(), map(Input), combine(a, b) and kDivides (whether the divisor
+// applies).
 #pragma once
 
 #include "device/args.h"
@@ -39,17 +40,19 @@ CATENA_FN Accumulator reduce_group(Accumulator x, int shift) {
   return x;
 }
 
-CATENA_FN Accumulator scaled(const ReduceArgs& a, Accumulator x) {
-  if constexpr (Reduction::kScaled)
-    return Accumulator(x * Accumulator(a.scale));
-  else
-    return x;
+// A mean is the quotient, as on the CPU: a product with 1 / n would round twice.
+template <class T>
+CATENA_FN T divided(const ReduceArgs& a, T x) {
+  if constexpr (Reduction::kDivides) {
+    if (a.divisor != 1) return m::divide(x, T(a.divisor));
+  }
+  return x;
 }
 
 // Result number `output`, which is `offset` bytes into the output array.
 CATENA_FN void store_result(const ReduceArgs& a, int64_t offset, Accumulator x) {
   Output* place = reinterpret_cast<Output*>(static_cast<char*>(a.output) + offset);
-  x = scaled(a, x);
+  x = divided(a, x);
   if (a.accumulate) x = Accumulator(x + widen(*place));
   *place = convert<Output>(x);
 }
@@ -294,7 +297,7 @@ CATENA_FN void reduce_short(const ReduceArgs& a) {
         uint4 raw;
       } stored;
 #pragma unroll
-      for (int v = 0; v < kOutputs; ++v) stored.value[v] = convert<Output>(scaled(a, parts[v]));
+      for (int v = 0; v < kOutputs; ++v) stored.value[v] = convert<Output>(divided(a, parts[v]));
       *reinterpret_cast<uint4*>(to) = stored.raw;
       return;
     }

@@ -217,12 +217,12 @@ TEST(CpuReduceForms, IndependentOfTheNumberOfThreads) {
   set_cpu_threads(before);
 }
 
-TEST(CpuReduceForms, ScaleAndAccumulate) {
+TEST(CpuReduceForms, DivideAndAccumulate) {
   for (Dtype d : {Dtype::kFloat32, Dtype::kFloat64, Dtype::kFloat16}) {
     const Array a = ones({4, 8}, d), out = full({4, 1}, 3, d);
-    kernels::reduce(cpu(0), ReduceCall{ReduceOp::kSum, &a, &out, 2, 0.25, true});
+    kernels::reduce(cpu(0), ReduceCall{ReduceOp::kSum, &a, &out, 2, 4, true});
     EXPECT_EQ(out.to_vector<double>(), std::vector<double>(4, 5.0));
-    kernels::reduce(cpu(0), ReduceCall{ReduceOp::kSum, &a, &out, 2, 0.25, false});
+    kernels::reduce(cpu(0), ReduceCall{ReduceOp::kSum, &a, &out, 2, 4, false});
     EXPECT_EQ(out.to_vector<double>(), std::vector<double>(4, 2.0));
   }
   const Array n = full({4, 8}, 2, Dtype::kInt16), out = full({1, 8}, 3, Dtype::kInt16);

@@ -3,5 +3,5 @@
 #define EMULATED_TYPES typedef short Input, Output, Accumulator;
 #define EMULATED_IDENTITY -32768
 #define EMULATED_COMBINE a >= b ? a : b
-#define EMULATED_SCALED false
+#define EMULATED_DIVIDES false
 #include "device/emulated_reduce.h"

@@ -1,5 +1,5 @@
 // Body of the emulated reductions: reduce.cuh compiled for the host. The includer has defined
-// EMULATED_NAME, EMULATED_TYPES, EMULATED_IDENTITY, EMULATED_COMBINE and EMULATED_SCALED.
+// EMULATED_NAME, EMULATED_TYPES, EMULATED_IDENTITY, EMULATED_COMBINE and EMULATED_DIVIDES.
 #include <barrier>
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace catena {
 namespace jit {
 EMULATED_TYPES
 struct Reduction {
-  static constexpr bool kScaled = EMULATED_SCALED;
+  static constexpr bool kDivides = EMULATED_DIVIDES;
   static Accumulator identity() { return EMULATED_IDENTITY; }
   static Accumulator map(Input x) { return Accumulator(x); }
   static Accumulator combine(Accumulator a, Accumulator b) { return EMULATED_COMBINE; }

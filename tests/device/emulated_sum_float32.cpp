@@ -3,5 +3,5 @@
 #define EMULATED_TYPES typedef float Input, Output, Accumulator;
 #define EMULATED_IDENTITY 0
 #define EMULATED_COMBINE a + b
-#define EMULATED_SCALED true
+#define EMULATED_DIVIDES true
 #include "device/emulated_reduce.h"

@@ -5,5 +5,5 @@
   typedef long long Output, Accumulator;
 #define EMULATED_IDENTITY 0
 #define EMULATED_COMBINE a + b
-#define EMULATED_SCALED false
+#define EMULATED_DIVIDES false
 #include "device/emulated_reduce.h"

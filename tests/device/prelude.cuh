@@ -79,6 +79,12 @@ static void run_grid(Dim3 grid, unsigned threads, bool parallel, const Kernel& k
 
 // What prelude.cuh gives on the GPU, for the plain types.
 namespace catena {
+namespace m {
+template <class T>
+CATENA_FN T divide(T a, T b) {
+  return a / b;
+}
+}  // namespace m
 namespace jit {
 CATENA_FN void wait_for_previous_kernel() {}  // one kernel runs at a time
 template <class T>

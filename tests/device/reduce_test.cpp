@@ -70,14 +70,14 @@ void walk(const Array& a, const Array& out, F&& f) {
 
 template <class Out>
 ReducePlan run(const Case& c, const Array& a, const Array& out, int accumulator,
-               emulated::LaunchReduce kernels, double scale = 1, bool accumulate = false) {
+               emulated::LaunchReduce kernels, double divisor = 1, bool accumulate = false) {
   ReducePlan plan = plan_reduce({a.shape(), a.strides(), out.strides(), c.axes, int(a.itemsize()),
                                  int(sizeof(Out)), accumulator,
                                  reinterpret_cast<uintptr_t>(a.raw_data()), c.multiprocessors});
   EXPECT_TRUE(plan.fits);
   plan.args.input = a.raw_data();
   plan.args.output = out.raw_data();
-  plan.args.scale = scale;
+  plan.args.divisor = divisor;
   plan.args.accumulate = accumulate;
   std::vector<char> workspace(plan.partial_bytes);
   plan.args.partial = workspace.data();
@@ -177,9 +177,9 @@ TEST(ReduceKernels, ScaleAndAccumulate) {
       const Array a = source(c, dtype::float32), plain = zeros(result_shape(c), dtype::float32),
                   out = full(result_shape(c), 3.0, dtype::float32);
       run<float>(c, a, plain, 4, emulated::sum_float32);
-      run<float>(c, a, out, 4, emulated::sum_float32, 0.5, true);
+      run<float>(c, a, out, 4, emulated::sum_float32, 3, true);
       for (int64_t i = 0; i < out.size(); ++i)
-        ASSERT_EQ(out.data<float>()[i], 3 + plain.data<float>()[i] * 0.5f);
+        ASSERT_EQ(out.data<float>()[i], 3 + plain.data<float>()[i] / 3);
     }
   }
 }

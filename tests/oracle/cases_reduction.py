@@ -157,18 +157,31 @@ def truth(name):
     return generate
 
 
+def exact_in_float64(name, a, how):
+    """Whether a sum or product of integers is exact in float64, in whatever order it is computed."""
+    sizes = np.maximum(np.abs(a.astype(np.longdouble)), 1)
+    return bool(np.all(getattr(np, name)(sizes, **how) < 2.0**53))
+
+
 def into_output(name):
     """Exact reductions into an output array; the same routine names as without."""
+    f, accumulates = getattr(np, name), name in ("sum", "prod")
+
     def generate(g):
         x = g.array(g.dtype(INTS + ["bool"]), g.shape(0, 4))
         params = options(g, x.a.ndim)
         try:
-            result = getattr(np, name)(x.a, **numpy_options(params, x))
+            how = numpy_options(params, x)
+            result = f(x.a, **how)
         except ERRORS:
             return generate(g)
-        out = g.output(g.dtype(["int64", "float64"]), result.shape)
+        exact = not accumulates or exact_in_float64(name, x.a, how)
+        out = g.output(g.dtype(["int64", "float64"] if exact else ["int64"]), result.shape)
         call = g.call(name, [x, out], {**params, "out": 1})
-        out.a[...] = cast(result, out.dtype)
+        if accumulates and is_float(out.dtype):
+            f(x.a, out=out.a, **how)  # adds up in float64
+        else:
+            out.a[...] = cast(result, out.dtype)
         call.expect(Exact(out.a.copy(), out.dtype))
     return generate
 

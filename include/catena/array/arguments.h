@@ -56,11 +56,13 @@ struct ByName {
 // Reductions that do not take `where` or `initial` throw ValueError when they are given.
 struct ReduceOptions {
   [[no_unique_address]] detail::ByName by_name = {};
-  AxisList axes = {};               // empty: all
-  YesNo keepdims = false;           // whether the axes stay, with extent 1
-  std::optional<Dtype> dtype = {};  // of the accumulation and the result
-  OptionalArray out = {};           // receives the result, which is cast; else a new array
-  OptionalArray where = {};         // mask that broadcasts to the input: only these elements count
+  AxisList axes = {};      // empty: all
+  YesNo keepdims = false;  // whether the axes stay, with extent 1
+  // Of the accumulation and the result. Without it the dtype that the function names, or that of
+  // `out` if it is wider.
+  std::optional<Dtype> dtype = {};
+  OptionalArray out = {};    // receives the result, which is cast; else a new array
+  OptionalArray where = {};  // mask that broadcasts to the input: only these elements count
   std::optional<Scalar> initial = {};  // one more element of every slice
 
   // The options of a call with only axes and keepdims; either argument can request keepdims.

@@ -64,7 +64,8 @@ int64_t count_nonzero(const Array& a);
 Array count_nonzero(const Array& a, const ReduceAxes& axes, YesNo keepdims = false);
 Array count_nonzero(const Array& a, const ReduceOptions& options);
 
-// sum(a * weights) / sum(weights), of a float dtype. Weights have the shape of a, or are 1-d along
+// sum(a * weights) / sum(weights), of a float dtype: float64 if `a` holds integers or bool, else
+// what a and weights promote to. Weights have the shape of a, or are 1-d along
 // the one reduced axis; all zero weights are a ValueError (one synchronisation).
 Array average(const Array& a, const Array& weights, const ReduceAxes& axes = none,
               YesNo keepdims = false);

@@ -15,14 +15,14 @@
 namespace catena {
 
 // Running sums and products along an axis, or of the flattened array. Without a dtype: int64 for
-// bool and signed integers, uint64 for unsigned ones, floats their own; otherwise elements are
-// converted to the dtype first. Integers wrap; bool is "or" and "and". A 0-d array gives one
-// element. IndexError for an axis out of range. `out`: shape of the result; it is cast.
-// Precision: float16 and bfloat16 add up in float32 and round each result once. float32 adds up in
-// float64 on the CPU, in order; on GPUs float32 adds up in float32 by blocks (error of the order of
-// log n roundings), whose order may differ from run to run unless config().deterministic. float64
-// is NumPy's result bit for bit on the CPU. Products of blocks may overflow on a GPU where the
-// product in order would not.
+// bool and signed integers, uint64 for unsigned ones, floats their own, or the dtype of `out` if it
+// is wider; otherwise elements are converted to the dtype first. Integers wrap; bool is "or" and
+// "and". A 0-d array gives one element. IndexError for an axis out of range. `out`: shape of the
+// result; it is cast. Precision: float16 and bfloat16 add up in float32 and round each result once.
+// float32 adds up in float64 on the CPU, in order; on GPUs float32 adds up in float32 by blocks
+// (error of the order of log n roundings), whose order may differ from run to run unless
+// config().deterministic. float64 is NumPy's result bit for bit on the CPU. Products of blocks may
+// overflow on a GPU where the product in order would not.
 Array cumsum(const Array& a, OptionalAxis axis = none, std::optional<Dtype> dtype = {},
              const Out& out = {});
 Array cumprod(const Array& a, OptionalAxis axis = none, std::optional<Dtype> dtype = {},

@@ -12,17 +12,17 @@ class Array;
 // The reductions that have a kernel. kSumOfSquares serves norms and variances.
 enum class ReduceOp : uint8_t { kSum, kProd, kMax, kMin, kAll, kAny, kSumOfSquares };
 
-// output = scale * reduce(input) (+ output when accumulate). `output` has the input's ndim with
+// output = reduce(input) / divisor (+ output when accumulate). `output` has the input's ndim with
 // extent 1 at every reduced axis (bit k of `axes`). input->size() may be 0 for kSum, kProd, kAll,
 // kAny (the identity is stored). Input values are converted to output->dtype() first (kAll, kAny:
 // to bool); 16-bit floats accumulate in float32 or wider, and wider inputs of a 16-bit output are
-// not rounded to 16 bits on the way. `scale` applies to kSum of floats only.
+// not rounded to 16 bits on the way. `divisor` applies to kSum of floats only.
 struct ReduceCall {
   ReduceOp op;
   const Array* input;
   const Array* output;
   uint32_t axes;
-  double scale = 1;
+  double divisor = 1;
   bool accumulate = false;
 };
 

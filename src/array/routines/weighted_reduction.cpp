@@ -46,7 +46,8 @@ Array average(const Array& a, const Array& weights, const ReduceOptions& options
   const EntryScope call("average");
   check_same_device(a, weights);
   refuse_mask(options);
-  Dtype dtype = options.dtype.value_or(promote(a.dtype(), weights.dtype()));
+  const Dtype own = is_float(a.dtype()) ? a.dtype() : Dtype::kFloat64;  // as in mean()
+  Dtype dtype = options.dtype.value_or(promote(own, weights.dtype()));
   if (!is_float(dtype)) dtype = Dtype::kFloat64;
   const Array w = spread_weights(a, weights, options).astype(dtype, false);
   ReduceOptions plain = options;
@@ -79,6 +80,7 @@ Array nanmean(const Array& a, const ReduceOptions& options) {
   if (!is_float(a.dtype())) return mean(a, options);
   ReduceOptions plain = options;
   plain.out = {};
+  if (!plain.dtype && options.out.given()) plain.dtype = widened_by(a.dtype(), &options.out);
   const Array total = nansum(a, plain);
   plain.dtype = compute_dtype(total.dtype());
   const Array count = sum(logical_not(isnan(a)), plain);

@@ -101,8 +101,7 @@ bool is_scattered(const FusedCall& call) {
 
 void run_reduction(const FusedCall& call) {
   ReduceCall reduction{call.reduction, nullptr, call.outputs[0], call.axes, 1, false};
-  if (call.mean)
-    reduction.scale = double(call.outputs[0]->size()) / double(element_count(call.shape));
+  if (call.mean) reduction.divisor = double(element_count(call.shape) / call.outputs[0]->size());
   if (is_scattered(call)) {
     const Array values =
         Array::uninitialized(call.shape, call.program->output_dtype(0), call.outputs[0]->device());

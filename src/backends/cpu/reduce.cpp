@@ -16,13 +16,13 @@
 
 namespace catena::host {
 
-// Writes accumulators, which it overwrites, to output elements: scaled, added to the old value on
+// Writes accumulators, which it overwrites, to output elements: divided, added to the old value on
 // request, rounded once.
 void store_results(const ReduceJob& job, char* accumulators, char* output, int64_t stride,
                    int64_t n) {
   const auto sums = reinterpret_cast<double*>(accumulators);
-  if (job.scale != 1) {  // sums of floats only
-    for (int64_t i = 0; i < n; ++i) sums[i] *= job.scale;
+  if (job.divisor != 1) {  // sums of floats only
+    for (int64_t i = 0; i < n; ++i) sums[i] /= job.divisor;
   }
   if (!job.accumulate) {
     const int from = static_cast<int>(job.accumulator), to = static_cast<int>(job.output_dtype);
@@ -209,7 +209,7 @@ ReduceJob make_job(const ReduceCall& call, Dtype input) {
   job.input_item = static_cast<int64_t>(itemsize(input));
   job.output = static_cast<char*>(output.raw_data());
   job.output_dtype = output.dtype();
-  job.scale = call.op == ReduceOp::kSum && is_float(output.dtype()) ? call.scale : 1.0;
+  job.divisor = call.op == ReduceOp::kSum && is_float(output.dtype()) ? call.divisor : 1.0;
   job.accumulate = call.accumulate;
   return job;
 }

@@ -36,7 +36,7 @@ struct ReduceJob {
   const char* input;
   char* output;
   Dtype output_dtype;
-  double scale;
+  double divisor;
   bool accumulate;
   LoopPlan kept;     // operand 0: input, 1: output
   LoopPlan reduced;  // operand 0: input; without its inner dimension where rows are columns
@@ -108,7 +108,7 @@ class Combiner {
   std::vector<char> many_;
 };
 
-// Writes accumulators, which it overwrites, to output elements: scaled, added to the old value on
+// Writes accumulators, which it overwrites, to output elements: divided, added to the old value on
 // request, rounded once.
 void store_results(const ReduceJob& job, char* accumulators, char* output, int64_t stride,
                    int64_t n);

@@ -63,7 +63,7 @@ void reduce(const ReduceCall& call) {
   ReduceArgs& args = plan.args;
   args.input = input.raw_data();
   args.output = call.output->raw_data();
-  args.scale = call.scale;
+  args.divisor = call.divisor;
   args.accumulate = call.accumulate;
   StoragePtr workspace;
   if (args.splits > 1) {

@@ -21,7 +21,7 @@ struct ReduceShape {
 };
 
 struct ReducePlan {
-  ReduceArgs args;  // without addresses, scale and accumulate
+  ReduceArgs args;  // without addresses, divisor and accumulate
   ReduceKernel kernel;
   uint64_t blocks = 0;
   uint64_t partial_bytes = 0;  // workspace, when args.splits > 1

@@ -145,7 +145,7 @@ ReductionKernel::Definition fused_reduction(const FusedProgram& program, ReduceO
   kernel.post_map = "y = a";
   kernel.reduce = combine_text(op);
   if (const char* identity = identity_text(op)) kernel.identity = identity;
-  if (mean) kernel.post_map = "y = a * (" + type + ")(1.0 / (double)_reduced.size)";
+  if (mean) kernel.post_map = "y = catena::m::divide(a, (" + type + ")_reduced.size)";
   return kernel;
 }
 

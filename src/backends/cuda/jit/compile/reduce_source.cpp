@@ -77,7 +77,7 @@ std::string reduce_source(ReduceOp op, Dtype input, Dtype output) {
   // Inputs of another dtype are not rounded to the 16-bit dtype of the result first.
   const bool narrows = is_float(output) && itemsize(output) == 2 && input != output;
   const bool logical = op == ReduceOp::kAll || op == ReduceOp::kAny;
-  const bool scaled = is_float(output) && (op == ReduceOp::kSum || op == ReduceOp::kSumOfSquares);
+  const bool divides = is_float(output) && op == ReduceOp::kSum;
   std::string map = logical   ? "convert<bool>(x)"
                     : narrows ? "convert<Accumulator>(x)"
                               : "widen(convert<Output>(x))";
@@ -89,8 +89,9 @@ std::string reduce_source(ReduceOp op, Dtype input, Dtype output) {
   text += types(
       {{"Input", type_name(input)}, {"Output", type_name(output)}, {"Accumulator", accumulator}});
   text +=
-      "namespace catena { namespace jit {\nstruct Reduction {\n  static constexpr bool kScaled = " +
-      std::string(scaled ? "true" : "false") +
+      "namespace catena { namespace jit {\nstruct Reduction {\n  static constexpr bool kDivides "
+      "= " +
+      std::string(divides ? "true" : "false") +
       ";\n  static CATENA_FN Accumulator identity() { return Accumulator(" + identity +
       "); }\n  static CATENA_FN Accumulator map(Input x) { return Accumulator(" + map +
       "); }\n  static CATENA_FN Accumulator combine(Accumulator a, Accumulator b) { return "
