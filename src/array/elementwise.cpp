@@ -36,6 +36,23 @@ bool compares_out_of_range(ElementwiseCall& call) {
   return true;
 }
 
+// The position of the int64 array that the call compares with a uint64 array, else nothing.
+std::optional<int> signed_beside_unsigned(const ElementwiseCall& call) {
+  if (call.input_count != 2 || !call.arrays[0] || !call.arrays[1]) return {};
+  return catena::signed_beside_unsigned(call.op, call.arrays[0]->dtype(), call.arrays[1]->dtype());
+}
+
+// Compares an int64 array, operand `place`, with a uint64 array exactly.
+Array compare_with_unsigned(const ElementwiseCall& call, int place, const Out& out) {
+  const Array& numbers = *call.arrays[place];
+  const Array bits = numbers.view(Dtype::kUInt64);  // the number itself unless it is negative
+  const Array compared = place == 0 ? elementwise(call.op, {bits, *call.arrays[1]})
+                                    : elementwise(call.op, {*call.arrays[0], bits});
+  const bool if_negative = *comparison_if_less(call.op, place);
+  const Array sign = elementwise(if_negative ? ops::less : ops::greater_equal, {numbers, 0});
+  return elementwise(if_negative ? ops::logical_or : ops::logical_and, {sign, compared}, out);
+}
+
 // Inputs broadcast to the common shape, kept alive during the call.
 struct Prepared {
   Array views[kMaxElementwiseInputs];
@@ -98,16 +115,26 @@ void check_computable(Dtype from, Dtype to) {
                " cannot be cast to ", to, ", the dtype to compute in; convert it with astype");
 }
 
+std::optional<bool> comparison_if_less(ElementwiseOp op, int place) {
+  if (op == ops::equal) return false;
+  if (op == ops::not_equal) return true;
+  if (op == ops::less || op == ops::less_equal) return place == 0;
+  if (op == ops::greater || op == ops::greater_equal) return place == 1;
+  return {};
+}
+
+std::optional<int> signed_beside_unsigned(ElementwiseOp op, Dtype first, Dtype second) {
+  const bool left = first == Dtype::kInt64 && second == Dtype::kUInt64;
+  const bool right = first == Dtype::kUInt64 && second == Dtype::kInt64;
+  if (!(left || right) || !comparison_if_less(op, 0)) return {};
+  return left ? 0 : 1;
+}
+
 std::optional<bool> comparison_out_of_range(ElementwiseOp op, int place, Dtype d,
                                             const Scalar& number) {
   if (number.kind() != DtypeKind::kInt || number.fits(d == Dtype::kBool ? Dtype::kInt64 : d))
     return {};
-  if (op == ops::equal) return false;
-  if (op == ops::not_equal) return true;
-  const bool left_is_less = (number.to_double() > 0) == (place == 1);
-  if (op == ops::less || op == ops::less_equal) return left_is_less;
-  if (op == ops::greater || op == ops::greater_equal) return !left_is_less;
-  return {};
+  return comparison_if_less(op, number.to_double() > 0 ? 1 - place : place);
 }
 
 Dtype dtype_in_class(const ElementwiseInfo& op, Dtype d) {
@@ -165,6 +192,8 @@ Array elementwise(ElementwiseOp op, std::initializer_list<Operand> operands, con
     call.dtype = *out.dtype;
   } else if (first && row.form == OpForm::kTest && compares_out_of_range(call)) {
     call.dtype = first->dtype();
+  } else if (row.form == OpForm::kTest && signed_beside_unsigned(call)) [[unlikely]] {
+    return compare_with_unsigned(call, *signed_beside_unsigned(call), out);
   } else {
     call.dtype = dtype_in_class(row, promoted_dtype(row, operands.begin()));
   }

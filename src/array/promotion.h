@@ -14,6 +14,15 @@ Dtype dtype_in_class(const ElementwiseInfo& op, Dtype d);
 void check_storable(Dtype from, Dtype to);
 void check_computable(Dtype from, Dtype to);
 
+// The result of a comparison whose operand `place`, 0 or 1, is less than the other one. Nothing for
+// other operations.
+std::optional<bool> comparison_if_less(ElementwiseOp op, int place);
+
+// Which of two compared operands is int64 if the other one is uint64, else nothing. Promotion to
+// float64 would round them, so they are compared as uint64, and the sign of the int64 decides where
+// it is negative.
+std::optional<int> signed_beside_unsigned(ElementwiseOp op, Dtype first, Dtype second);
+
 // The result, for every element, of comparing elements of dtype d with an integer that d cannot
 // hold. Nothing for other operations and numbers. The number is operand `place`, 0 or 1.
 std::optional<bool> comparison_out_of_range(ElementwiseOp op, int place, Dtype d,

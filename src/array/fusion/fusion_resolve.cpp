@@ -149,6 +149,39 @@ class Resolver {
     return false;
   }
 
+  int add_operation(ElementwiseOp op, Dtype compute, int first, int second) {
+    FusedValue value{};
+    value.kind = FusedValue::kOp;
+    value.op = op;
+    value.compute = compute;
+    value.dtype = natural_result(op, compute);
+    value.source[0] = first;
+    value.source[1] = second;
+    return add(value);
+  }
+
+  // As for arrays.
+  bool compares_with_unsigned(size_t n, const NodeType (&operands)[3]) {
+    const FusionNode& node = graph_.nodes[n];
+    if (info(node.op).inputs != 2 || operands[0].number || operands[1].number) return false;
+    const auto place = signed_beside_unsigned(node.op, operands[0].type, operands[1].type);
+    if (!place) return false;
+    const int first = value_as(node.source[0], Dtype::kUInt64),
+              second = value_as(node.source[1], Dtype::kUInt64);
+    const int compared = add_operation(node.op, Dtype::kUInt64, first, second);
+    const bool if_negative = *comparison_if_less(node.op, *place);
+    FusedValue zero{};
+    zero.kind = FusedValue::kNumber;
+    zero.dtype = Dtype::kInt64;
+    const int numbers = value_as(node.source[*place], Dtype::kInt64), nothing = add(zero);
+    const int sign = add_operation(if_negative ? ops::less : ops::greater_equal, Dtype::kInt64,
+                                   numbers, nothing);
+    types_[n].type = Dtype::kBool;
+    computed_[n] = add_operation(if_negative ? ops::logical_or : ops::logical_and, Dtype::kBool,
+                                 sign, compared);
+    return true;
+  }
+
   void resolve_op(size_t n) {
     const FusionNode& node = graph_.nodes[n];
     const ElementwiseInfo& row = info(node.op);
@@ -160,7 +193,7 @@ class Resolver {
     FusedValue value{};
     value.kind = FusedValue::kOp;
     value.op = node.op;
-    if (compares_out_of_range(n, operands, value)) return;
+    if (compares_out_of_range(n, operands, value) || compares_with_unsigned(n, operands)) return;
     const EntryScope call(row.name);
     value.compute = dtype_in_class(row, promoted_dtype(row, operands));
     value.dtype = natural_result(node.op, value.compute);

@@ -16,18 +16,25 @@ Array merged(const Array& a, const Array& b) {
   return sort(concatenate({unique(a).values, unique(b).values}));
 }
 
+bool is_int64(Dtype d) { return d == Dtype::kInt64 || d == Dtype::kUInt64; }
+
 }  // namespace
 
 Array isin(const Array& elements, const Array& candidates, bool invert) {
   const EntryScope call("isin");
   check_same_device(elements, candidates);
   if (candidates.size() == 0) return full(elements.shape(), invert, {elements.device()});
-  const Dtype dtype = promote(elements.dtype(), candidates.dtype());
+  // int64 and uint64 promote to float64, which would round. They are compared as int64 instead, in
+  // which the numbers that the other dtype lacks are negative.
+  const bool wraps = promote(elements.dtype(), candidates.dtype()) == Dtype::kFloat64 &&
+                     is_int64(elements.dtype()) && is_int64(candidates.dtype());
+  const Dtype dtype = wraps ? Dtype::kInt64 : promote(elements.dtype(), candidates.dtype());
   const Array x = elements.astype(dtype, false),
               sorted = sort(candidates.ravel().astype(dtype, false));
   // The only position where an equal element can be.
   const Array found = take(sorted, searchsorted(sorted, x), 0, OutOfRange::kClip);
-  return invert ? not_equal(found, x) : equal(found, x);
+  const Array same = wraps ? logical_and(equal(found, x), greater_equal(x, 0)) : equal(found, x);
+  return invert ? logical_not(same) : same;
 }
 
 Array intersect1d(const Array& a, const Array& b) {

@@ -212,6 +212,27 @@ TEST(Fusion, ReductionsAtTheEnd) {
       "transposed", [](auto p) { return sum(exp(p), 0); }, numbers({300, 40}, dtype::float32).T());
 }
 
+TEST(Fusion, MeansAreQuotients) {
+  const auto fused = fuse([](auto p) { return mean(p * 1); });
+  for (const int64_t n : {49, 98, 103, 107})
+    EXPECT_EQ(fused(ones({n})).template item<double>(), 1) << n;
+}
+
+TEST(Fusion, Int64AndUint64CompareExactly) {
+  const Array a = array<int64_t>({std::numeric_limits<int64_t>::max(), -1, 7, 0}).reshape({4, 1});
+  const Array b = array<uint64_t>({uint64_t{1} << 63, ~uint64_t{0}, 7, 0});
+  const auto both = [&](const std::string& what, const auto& f) {
+    check(what, f, a, b);
+    check(what + ", turned", f, b, a);
+  };
+  both("equal", [](auto x, auto y) { return x == y; });
+  both("not equal", [](auto x, auto y) { return x != y; });
+  both("less", [](auto x, auto y) { return x < y; });
+  both("less or equal", [](auto x, auto y) { return x <= y; });
+  both("greater", [](auto x, auto y) { return x > y; });
+  both("greater or equal", [](auto x, auto y) { return where(x >= y, x, y); });
+}
+
 TEST(Fusion, EmptyReductions) {
   const Array none_left = zeros({0, 3}, Dtype::kFloat32);
   const auto fused = fuse([](Fused x) { return sum(x + 1, 0); });
