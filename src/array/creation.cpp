@@ -236,6 +236,7 @@ namespace {
 
 // Whether element (i, j) is on or below the k-th diagonal, rows x columns.
 Array lower_triangle(int64_t rows, int64_t columns, int64_t k, Device device) {
+  k = std::clamp(k, -rows - 1, columns + 1);  // further diagonals change nothing, but overflow
   const Array i = arange(k, rows + k, 1, device), j = arange(columns, device);
   return greater_equal(i.expand_dims(1), j);
 }
@@ -260,7 +261,8 @@ Array triu(const Array& a, int64_t k) {
   const EntryScope call("triu");
   CATENA_CHECK(ShapeError, a.ndim() > 0, "expected at least 1 axis, got a 0-d array");
   const int64_t columns = a.shape(-1), rows = a.ndim() > 1 ? a.shape(-2) : columns;
-  return where(lower_triangle(rows, columns, k - 1, a.device()), zeros({}, {a.dtype(), a.device()}),
+  const int64_t below = std::max(k, -rows) - 1;
+  return where(lower_triangle(rows, columns, below, a.device()), zeros({}, {a.dtype(), a.device()}),
                a);
 }
 

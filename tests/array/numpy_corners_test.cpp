@@ -6,9 +6,14 @@
 
 #include "catena/array/creation.h"
 #include "catena/array/linalg.h"
+#include "catena/array/logic.h"
 #include "catena/array/manipulation.h"
 #include "catena/array/math.h"
+#include "catena/array/numeric.h"
 #include "catena/array/reduction.h"
+#include "catena/array/scan.h"
+#include "catena/array/sets.h"
+#include "catena/array/statistics.h"
 
 namespace catena {
 namespace {
@@ -19,6 +24,126 @@ TEST(NumpyCorners, MeanOfNothingIsNan) {
   const auto columns = mean(zeros({0, 2}, dtype::float32), 0).to_vector<float>();
   EXPECT_TRUE(std::isnan(columns.at(0)) && std::isnan(columns.at(1)));
   EXPECT_EQ(sum(zeros({0})).item<double>(), 0);
+}
+
+TEST(NumpyCorners, MeansAreQuotients) {
+  const auto constant_of = [](int64_t n, Dtype d, double value) {
+    return mean(full({n}, value, d)).item<double>();
+  };
+  for (int64_t n = 1; n < 1000; ++n) {
+    EXPECT_EQ(constant_of(n, dtype::float64, 1), 1) << n;
+    EXPECT_EQ(constant_of(n, dtype::float32, 3), 3) << n;
+    EXPECT_EQ(constant_of(n, dtype::float16, 1), 1) << n;
+    EXPECT_EQ(constant_of(n, dtype::uint8, 3), 3) << n;
+  }
+  EXPECT_EQ(mean(ones({49}, dtype::bool_)).item<double>(), 1);
+  EXPECT_EQ(var(ones({49})).item<double>(), 0);
+  const auto columns = mean(ones({49, 3}), 0).to_vector<double>();
+  EXPECT_EQ(columns, (std::vector<double>{1, 1, 1}));
+  const Array rows = concatenate({ones({1, 49}), arange(49).reshape({1, 49})}, 0);
+  EXPECT_TRUE(std::isnan(corrcoef(rows)(0, 0).item<double>()));
+}
+
+TEST(NumpyCorners, AWiderOutWidensSums) {
+  const Array a = array<float>({1e8F, 1, -1e8F, 0.1F}), wide = a.astype(dtype::float64);
+  const auto into = [](const auto& f, const Shape& shape, Dtype d) {
+    const Array out = zeros(shape, d);
+    f(out);
+    return out.to_vector<double>();
+  };
+  using V = std::vector<double>;
+  EXPECT_EQ(into([&](const Array& out) { sum(a, {.out = out}); }, {}, dtype::float64),
+            sum(wide).to_vector<double>());
+  EXPECT_EQ(into([&](const Array& out) { mean(a, {.out = out}); }, {}, dtype::float64),
+            mean(wide).to_vector<double>());
+  EXPECT_EQ(into([&](const Array& out) { prod(a, {.out = out}); }, {}, dtype::float64),
+            prod(wide).to_vector<double>());
+  EXPECT_EQ(into([&](const Array& out) { nanmean(a, {.out = out}); }, {}, dtype::float64),
+            mean(wide).to_vector<double>());
+  EXPECT_EQ(into([&](const Array& out) { cumsum(a, 0, {}, out); }, {4}, dtype::float64),
+            cumsum(wide).to_vector<double>());
+  EXPECT_EQ(into([&](const Array& out) { cumprod(a, 0, {}, out); }, {4}, dtype::float64),
+            cumprod(wide).to_vector<double>());
+  // A dtype decides; a narrower out is cast into, as is one that does not hold every number.
+  EXPECT_EQ(into([&](const Array& out) { cumsum(a, 0, dtype::float32, out); }, {4}, dtype::float64),
+            cumsum(a).to_vector<double>());
+  const Array large = array<int64_t>({300, 1000});
+  EXPECT_EQ(into([&](const Array& out) { sum(large, {.out = out}); }, {}, dtype::float16), V{1300});
+  EXPECT_EQ(into([&](const Array& out) { sum(large, {.out = out}); }, {}, dtype::uint8), V{20});
+}
+
+TEST(NumpyCorners, AverageOfIntegersIsFloat64) {
+  const Array a = array<int8_t>({1, 2}), weights = array<float>({1, 2});
+  EXPECT_EQ(average(a, weights).dtype(), dtype::float64);
+  EXPECT_EQ(average(a, weights).item<double>(), 5.0 / 3);
+  EXPECT_EQ(average(weights, a).dtype(), dtype::float32);
+}
+
+TEST(NumpyCorners, Int64AndUint64CompareExactly) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  const Array a = array<int64_t>({kMost, -1, kLeast, 7, 0}).reshape({5, 1});
+  const Array b = array<uint64_t>({uint64_t{1} << 63, ~uint64_t{0}, uint64_t{kMost}, 7, 0});
+  const auto ai = a.to_vector<int64_t>();
+  const auto bi = b.to_vector<uint64_t>();
+  const auto check = [&](const Array& ab, const Array& ba, const auto& by_value) {
+    EXPECT_EQ(ab.dtype(), dtype::bool_);
+    for (size_t i = 0; i < 5; ++i) {
+      for (size_t j = 0; j < 5; ++j) {
+        const auto x = __int128(ai[i]), y = __int128(bi[j]);
+        EXPECT_EQ(ab(int64_t(i), int64_t(j)).item<bool>(), by_value(x, y)) << i << ' ' << j;
+        EXPECT_EQ(ba(int64_t(i), int64_t(j)).item<bool>(), by_value(y, x)) << i << ' ' << j;
+      }
+    }
+  };
+  check(equal(a, b), equal(b, a), [](auto x, auto y) { return x == y; });
+  check(not_equal(a, b), not_equal(b, a), [](auto x, auto y) { return x != y; });
+  check(less(a, b), less(b, a), [](auto x, auto y) { return x < y; });
+  check(less_equal(a, b), less_equal(b, a), [](auto x, auto y) { return x <= y; });
+  check(greater(a, b), greater(b, a), [](auto x, auto y) { return x > y; });
+  check(greater_equal(a, b), greater_equal(b, a), [](auto x, auto y) { return x >= y; });
+
+  const Array most = array<int64_t>({kMost}), above = array<uint64_t>({uint64_t{1} << 63});
+  EXPECT_FALSE(array_equal(most, above));
+  EXPECT_FALSE(isin(most, above).item<bool>());
+  EXPECT_EQ(isin(a.ravel(), b).to_vector<bool>(),
+            (std::vector<bool>{true, false, false, true, true}));
+  EXPECT_EQ(isin(b, a, true).to_vector<bool>(),
+            (std::vector<bool>{true, true, false, false, false}));
+  const Array out = ones({1}, dtype::float32);
+  EXPECT_EQ(equal(most, above, out).item<float>(), 0);
+  EXPECT_THROW(equal(most, above, zeros({2}, dtype::bool_)), ShapeError);
+  const Array kept = ones({1}, dtype::bool_);
+  equal(most, above, {kept, zeros({1}, dtype::bool_)});
+  EXPECT_TRUE(kept.item<bool>());
+  EXPECT_EQ(logical_and(a, b).shape(), (Shape{5, 5}));
+}
+
+TEST(NumpyCorners, DivisorsOfTheLowestInteger) {
+  constexpr int32_t kLeast = std::numeric_limits<int32_t>::min();
+  const Array a = array<int32_t>({6, 0, kLeast, 7}), b = full({4}, kLeast, dtype::int32);
+  EXPECT_EQ(gcd(a, b).dtype(), dtype::int32);
+  EXPECT_EQ(gcd(a, b).to_vector<int32_t>(), (std::vector<int32_t>{2, kLeast, kLeast, 1}));
+  EXPECT_EQ(gcd(b, a).to_vector<int32_t>(), (std::vector<int32_t>{2, kLeast, kLeast, 1}));
+  EXPECT_EQ(lcm(a, b).to_vector<int32_t>(), (std::vector<int32_t>{kLeast, 0, kLeast, kLeast}));
+  EXPECT_EQ(lcm(array<int8_t>({-128}), array<int8_t>({6})).item<int>(), -128);
+}
+
+TEST(NumpyCorners, TrianglesOfFarDiagonals) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  const Array a = ones({2, 3});
+  EXPECT_EQ(tri(2, 3, kMost).shape(), (Shape{2, 3}));
+  for (const int64_t far : {kMost, int64_t{3}, int64_t{100}}) {
+    EXPECT_EQ(sum(tri(2, 3, far)).item<double>(), 6);
+    EXPECT_EQ(sum(tril(a, far)).item<double>(), 6);
+    EXPECT_EQ(sum(triu(a, far)).item<double>(), 0);
+  }
+  for (const int64_t far : {kLeast, int64_t{-2}, int64_t{-100}}) {
+    EXPECT_EQ(sum(tri(2, 3, far)).item<double>(), 0);
+    EXPECT_EQ(sum(tril(a, far)).item<double>(), 0);
+    EXPECT_EQ(sum(triu(a, far)).item<double>(), 6);
+  }
 }
 
 TEST(NumpyCorners, SpreadOfHalvesIsRoundedOnce) {

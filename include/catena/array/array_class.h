@@ -169,6 +169,8 @@ class Array {
   Array broadcast_to(const Shape& shape) const;
   Array diagonal(int64_t offset = 0, Axis axis1 = 0, Axis axis2 = 1) const;
   // The bytes of a contiguous last axis as another dtype; ValueError where they are not aligned.
+  // Bytes viewed as bool must be 0 or 1, else functions differ in what they read: not_equal(a, 0)
+  // makes such an array of any bytes.
   Array view(Dtype dtype) const;
   Array view() const { return view(dtype()); }
   // The same elements in C order with neighbouring axes merged wherever the strides allow it and

@@ -171,7 +171,7 @@ Array scalar_array(const Scalar& value, const ArrayOptions& options = {});
 // Views memory of `device` (a host address or a GPU's) in C order without a copy; the owner, when
 // given, is kept until the last view goes. Work that was queued on GPU memory may still run then:
 // an owner that frees it must know that (adopt_array does). ValueError when elements have no memory
-// or are not aligned to their size.
+// or are not aligned to their size. Elements of bool must be 0 or 1, as for Array::view.
 Array borrow_array(void* data, const Shape& shape, Dtype dtype, Device device = cpu(0),
                    std::shared_ptr<void> owner = {});
 // Views host memory of a program, typed: borrow_array(std::span(numbers), {2, 3}). ShapeError

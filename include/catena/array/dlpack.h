@@ -107,7 +107,7 @@ dlpack::DLManagedTensorVersioned* to_dlpack_versioned(const Array& a,
 // Borrows a tensor: a view of its memory on the same device (kDLCPU and kDLCUDAHost: cpu:0). The
 // call takes the tensor over; its deleter runs when the last view goes, on that thread. If it
 // throws, the tensor is still the caller's. A tensor flagged read-only gives an array that refuses
-// writes (Array::is_writable).
+// writes (Array::is_writable). Elements of bool must be 0 or 1, as for Array::view.
 //
 // Streams: with `producer`, the stream on which the tensor was computed, the device's current
 // stream waits for it, and it waits for the streams current at the import and at the release before

@@ -30,16 +30,36 @@ int64_t euclid_steps(Dtype dtype) {
   return static_cast<int64_t>(std::ceil(8.0 * static_cast<double>(itemsize(dtype)) * 1.4405)) + 2;
 }
 
+// Magnitudes of the operands and their common divisor, unsigned: the magnitude of the lowest signed
+// integer needs that.
 struct Divisors {
   Array x, y, gcd;
+  Dtype dtype;  // of the result
 };
+
+Dtype unsigned_dtype(Dtype d) {
+  switch (itemsize(d)) {
+    case 1:
+      return Dtype::kUInt8;
+    case 2:
+      return Dtype::kUInt16;
+    case 4:
+      return Dtype::kUInt32;
+    default:
+      return Dtype::kUInt64;
+  }
+}
 
 Divisors divide_commonly(const Operand& x1, const Operand& x2) {
   Dtype dtype = result_type({x1, x2});
   CATENA_CHECK(DtypeError, !is_float(dtype), "expected integers, got ", dtype);
   if (dtype == Dtype::kBool) dtype = Dtype::kInt8;
   if (x1.array() && x2.array()) check_same_device(*x1.array(), *x2.array());
-  Divisors d{absolute(as_array(x1, x2, dtype)), absolute(as_array(x2, x1, dtype)), {}};
+  const Dtype bits = unsigned_dtype(dtype);
+  Divisors d{absolute(as_array(x1, x2, dtype)).view(bits),
+             absolute(as_array(x2, x1, dtype)).view(bits),
+             {},
+             dtype};
   const Shape shape = broadcast_shapes(d.x.shape(), d.y.shape());
   Array a = d.x.broadcast_to(shape), b = d.y.broadcast_to(shape);
   for (int64_t k = euclid_steps(dtype); k > 0; --k) {
@@ -121,13 +141,15 @@ Array heaviside(const Operand& x, const Operand& at_zero) {
 
 Array gcd(const Operand& x1, const Operand& x2) {
   const EntryScope call("gcd");
-  return divide_commonly(x1, x2).gcd;
+  const Divisors d = divide_commonly(x1, x2);
+  return d.gcd.astype(d.dtype, false);
 }
 
 Array lcm(const Operand& x1, const Operand& x2) {
   const EntryScope call("lcm");
   const Divisors d = divide_commonly(x1, x2);
-  return multiply(floor_divide(d.x, d.gcd), d.y);  // a quotient by 0 is 0
+  const Array multiple = multiply(floor_divide(d.x, d.gcd), d.y);  // a quotient by 0 is 0
+  return multiple.astype(d.dtype, false);
 }
 
 }  // namespace catena
