@@ -7,6 +7,7 @@
 // rows are the columns, so that memory is read in its order. Sums of doubles are combined pairwise.
 // Sums of narrower floats run in double, after a few elements have been added in float
 // (loops/reduce.cpp).
+#include <cmath>
 #include <cstdlib>
 #include <vector>
 
@@ -21,7 +22,10 @@ namespace catena::host {
 void store_results(const ReduceJob& job, char* accumulators, char* output, int64_t stride,
                    int64_t n) {
   const auto sums = reinterpret_cast<double*>(accumulators);
-  if (job.divisor != 1) {  // sums of floats only
+  if (job.factor != 1) {
+    for (int64_t i = 0; i < n; ++i) sums[i] *= job.factor;
+  }
+  if (job.divisor != 1) {
     for (int64_t i = 0; i < n; ++i) sums[i] /= job.divisor;
   }
   if (!job.accumulate) {
@@ -191,6 +195,15 @@ void reduce_nothing(const ReduceJob& job, const ReduceCall& call) {
   fill({*call.output, Scalar(job.op == ReduceOp::kProd || job.op == ReduceOp::kAll ? 1 : 0)});
 }
 
+// A product with 1 / n is faster. It is the quotient if n is a power of two, and narrower floats
+// are rounded from a double that is off by one bit at most.
+void set_divisor(ReduceJob& job, double divisor) {
+  int exponent = 0;
+  const bool multiplies =
+      job.output_dtype != Dtype::kFloat64 || std::frexp(divisor, &exponent) == 0.5;
+  (multiplies ? job.factor : job.divisor) = multiplies ? 1 / divisor : divisor;
+}
+
 ReduceJob make_job(const ReduceCall& call, Dtype input) {
   const Array& output = *call.output;
   ReduceJob job;
@@ -209,7 +222,7 @@ ReduceJob make_job(const ReduceCall& call, Dtype input) {
   job.input_item = static_cast<int64_t>(itemsize(input));
   job.output = static_cast<char*>(output.raw_data());
   job.output_dtype = output.dtype();
-  job.divisor = call.op == ReduceOp::kSum && is_float(output.dtype()) ? call.divisor : 1.0;
+  if (call.op == ReduceOp::kSum && is_float(output.dtype())) set_divisor(job, call.divisor);
   job.accumulate = call.accumulate;
   return job;
 }

@@ -36,7 +36,7 @@ struct ReduceJob {
   const char* input;
   char* output;
   Dtype output_dtype;
-  double divisor;
+  double factor = 1, divisor = 1;  // of sums of floats; one of them is 1
   bool accumulate;
   LoopPlan kept;     // operand 0: input, 1: output
   LoopPlan reduced;  // operand 0: input; without its inner dimension where rows are columns
