@@ -212,7 +212,13 @@ PrefetchIterator::~PrefetchIterator() = default;
 std::optional<Batch> PrefetchIterator::make_now() {
   const ScatteredIterator::Part part = source_.next();
   if (part.global_count == 0) return {};
-  Batch batch{dataset_->batch(part.positions, device()), part.global_count, part.weight};
+  Batch batch;
+  try {
+    batch = {dataset_->batch(part.positions, device()), part.global_count, part.weight};
+  } catch (...) {
+    source_.set_state(state());  // a later call tries the same batch again
+    throw;
+  }
   handed_out(source_.order().state(), source_.order().is_new_epoch());
   return batch;
 }

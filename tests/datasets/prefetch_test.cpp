@@ -209,6 +209,8 @@ TEST_P(BatchTest, ErrorsOfTheDataSetComeOutOfNext) {
   EXPECT_EQ(batches->next()->arrays[0].to_vector<int32_t>()[0], 5);
   EXPECT_THROW(batches->next(), IoError);
   EXPECT_EQ(batches->position(), 10);
+  EXPECT_EQ(batches->next()->arrays[0].to_vector<int32_t>()[0], 10);  // tried again
+  EXPECT_EQ(batches->position(), 15);
 }
 
 TEST(PrefetchIterator, ArgumentsAreChecked) {

@@ -82,7 +82,8 @@ struct PrefetchOptions {
 
 // Reads ahead. For a GPU a separate thread gathers batches into pinned memory and copies them on
 // its own stream; next() makes the current stream wait for the copy, never the host. An
-// exception of the data set comes out of next(). Not for use by several threads at once.
+// exception of the data set comes out of next(); the call after it tries the same batch again. Not
+// for use by several threads at once.
 class PrefetchIterator final : public BatchIterator {
  public:
   // Throws ValueError when the order is of another size than the data set, or depth is below 2.
