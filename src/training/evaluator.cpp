@@ -28,9 +28,12 @@ Means::Slot& Means::slot(const std::string& name) {
   return const_cast<Slot&>(static_cast<const Means*>(this)->slot(name));
 }
 
+void Means::check_not_reduced(const char* who, const std::string& name) const {
+  CATENA_CHECK(ValueError, !reduced_, who, ": '", name, "' after reduce(); call clear() first");
+}
+
 void Means::add(const std::string& name, double mean, double count) {
-  CATENA_CHECK(ValueError, !reduced_, "Means::add: '", name,
-               "' after reduce(); call clear() first");
+  check_not_reduced("Means::add", name);
   CATENA_CHECK(ValueError, count >= 0, "Means::add: '", name, "' with count ", count);
   Slot& s = slot(name);
   if (count == 0) return;
@@ -66,6 +69,20 @@ void Means::add(const Arrays& means, double count) {
                " numbers for ", names_.size(), " names, the first of which is '",
                names_.empty() ? std::string() : names_[0], "'");
   for (size_t i = 0; i < means.size(); ++i) add(names_[i], means[i], count);
+}
+
+Means::Sum Means::sum(const std::string& name) {
+  check_not_reduced("Means::sum", name);
+  Slot& s = slot(name);
+  settle(s);
+  return s;
+}
+
+void Means::add(const std::string& name, const Sum& sum) {
+  check_not_reduced("Means::add", name);
+  Slot& s = slot(name);
+  s.sum += sum.sum;
+  s.count += sum.count;
 }
 
 void Means::reduce(Communicator* comm) {

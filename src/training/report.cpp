@@ -42,11 +42,19 @@ Row row_from_json(const std::string& path, const Json& object) {
   return row;
 }
 
+Row::const_iterator find(const Row& row, const std::string& name) {
+  return std::find_if(row.begin(), row.end(), [&](const auto& cell) { return cell.first == name; });
+}
+
 double value_of(const Row& row, const std::string& name) {
-  const auto at =
-      std::find_if(row.begin(), row.end(), [&](const auto& cell) { return cell.first == name; });
+  const auto at = find(row, name);
   CATENA_CHECK(ValueError, at != row.end(), "Report: there is no column '", name, "'");
   return at->second;
+}
+
+bool same_columns(const Row& a, const Row& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const auto& x, const auto& y) { return x.first == y.first; });
 }
 
 std::string pad(const std::string& text, size_t width) {
@@ -92,11 +100,9 @@ void Report::print(const Row& row) {
 
 void Report::add(const Row& row) {
   CATENA_CHECK(ValueError, !row.empty(), "Report::add: a row without numbers");
-  if (!rows_.empty()) {
-    const bool same = std::equal(row.begin(), row.end(), rows_[0].begin(), rows_[0].end(),
-                                 [](const auto& a, const auto& b) { return a.first == b.first; });
-    CATENA_CHECK(ValueError, same, "Report::add: the names differ from those of the first row");
-  }
+  const bool first = rows_.size() == restored_;
+  CATENA_CHECK(ValueError, first || same_columns(row, rows_[restored_]),
+               "Report::add: the names differ from those of the first row");
   rows_.push_back(row);
   if (!silent_) print(row);
   if (options_.log.empty()) return;
@@ -105,17 +111,25 @@ void Report::add(const Row& row) {
   write_file_atomically(options_.log, list.dump(2) + "\n");
 }
 
-void Report::restore(double epoch) {
-  rows_.clear();
+std::vector<Row> Report::read_log() const {
   struct stat status {};
-  if (options_.log.empty() || ::stat(options_.log.c_str(), &status) != 0) return;
+  if (options_.log.empty() || ::stat(options_.log.c_str(), &status) != 0) return {};
   const Json list = Json::parse(io::read_whole_file(options_.log), nullptr, false);
   CATENA_CHECK(IoError, list.is_array(), "'", options_.log,
                "': expected the JSON list of an earlier run; delete it or choose another --out");
+  std::vector<Row> rows;
   for (const Json& object : list) {
-    Row row = row_from_json(options_.log, object);
-    if (value_of(row, "epoch") <= epoch) rows_.push_back(std::move(row));
+    rows.push_back(row_from_json(options_.log, object));
+    CATENA_CHECK(IoError, find(rows.back(), "epoch") != rows.back().end(), "'", options_.log,
+                 "': row ", rows.size(), " has no 'epoch'; delete it or choose another --out");
   }
+  return rows;
+}
+
+void Report::restore(std::vector<Row> rows, double epoch) {
+  std::erase_if(rows, [&](const Row& row) { return !(value_of(row, "epoch") <= epoch); });
+  rows_ = std::move(rows);
+  restored_ = rows_.size();
 }
 
 double Report::last(const std::string& name) const {

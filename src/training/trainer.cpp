@@ -9,8 +9,23 @@
 #include "catena/parallel/from_rank0.h"
 #include "catena/parallel/persistents.h"
 #include "catena/training/output_folder.h"
+#include "training/rank_states.h"
 
 namespace catena::training {
+namespace {
+
+const std::string kRanks = "rank_states";  // the checkpoint's entry for what each rank has
+
+// Checkpoints of before 2026-11-23 do not have that entry.
+NamedArrays with_rank_states(NamedArrays arrays) {
+  const bool has = std::any_of(arrays.begin(), arrays.end(), [](const auto& named) {
+    return named.first.starts_with(kRanks + "/");
+  });
+  if (!has) arrays.emplace_back(kRanks + "/none", zeros({0}, {dtype::uint8, cpu(0)}));
+  return arrays;
+}
+
+}  // namespace
 
 // Making one --------------------------------------------------------------------------------------
 
@@ -43,6 +58,7 @@ Trainer::Trainer(Updater& updater, Parameterized& model, Optimizer& optimizer,
       "iterator", [&batches] { return batches.state(); },
       [&batches](const datasets::IteratorState& state) { batches.set_state(state); });
   checkpoint_.add("random", random::default_state(batches.device()));
+  checkpoint_.add(kRanks, rank_states_);
 }
 
 Trainer::Trainer(Updater& updater, Parameterized& model, Optimizer& optimizer,
@@ -96,18 +112,28 @@ bool Trainer::has_checkpoint() const {
 
 void Trainer::resume() {
   const auto share = parallel::from_rank_0(comm_);
+  std::vector<Row> rows;  // of the log, on rank 0: read before anything is restored
   checkpoint_.load(checkpoint_path(), [&](const auto& read) {
     return share([&] {
       CATENA_CHECK(IoError, std::filesystem::exists(checkpoint_path()),
                    "Trainer::resume: there is no '", checkpoint_path(),
                    "' to go on from; start without resume(), or give the folder of the earlier "
                    "run as .out");
-      return read();
+      rows = report_.read_log();
+      return with_rank_states(read());
     });
   });
+  updater_.settle(means_);  // of an earlier run of this trainer
+  means_.clear();
+  restore_rank_state(rank_states_, own_state(), comm_);
+  rank_states_.clear();
   reported_ = saved_ = iteration_;
   averaged_ = -1;
-  if (is_root()) report_.restore(epoch_detail());
+  report_.restore(std::move(rows), epoch_detail());
+}
+
+RankState Trainer::own_state() {
+  return {random::default_state(updater_.batches().device()), means_, options_.metrics, model_};
 }
 
 void Trainer::average_statistics() {
@@ -122,7 +148,10 @@ void Trainer::save_snapshot() {
   if (options_.out.empty()) return;
   average_statistics();
   count_time();
+  updater_.settle(means_);
+  rank_states_ = gather_rank_states(own_state(), comm_);
   if (is_root()) checkpoint_.save(checkpoint_path());
+  rank_states_.clear();
 }
 
 void Trainer::count_time() {
@@ -175,7 +204,8 @@ void Trainer::update(ProgressBar& bar) {
     bar.clear();
     e.what(*this);
   }
-  if (is_due(options_.snapshot)) save_snapshot();
+  // The last one follows the last row, whose records it holds.
+  if (is_due(options_.snapshot) && !is_done()) save_snapshot();
 }
 
 void Trainer::finish_row(ProgressBar& bar) {

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <map>
+#include <set>
 #include <sstream>
 
 #include "catena/comm/factory.h"
@@ -132,6 +134,46 @@ TEST(Trainer, EndsAndResumesInTheMiddleOfAnEpoch) {
   EXPECT_EQ(numbers_of(second.model), numbers_of(whole.model));
 }
 
+TEST(Trainer, RowsCoverWhatWasBeforeTheResume) {
+  const TempFolder out;
+  OneProcess whole({.epochs = 1, .out = out / "whole", .snapshot = {.iterations = 3}});
+  whole.trainer.run();
+  OneProcess first({.epochs = 1, .out = out / "parts", .snapshot = {.iterations = 3}});
+  first.trainer.extend({.iterations = 4}, [](Trainer&) { throw IoError("the run breaks off"); });
+  EXPECT_THROW(first.trainer.run(), IoError);
+  OneProcess second({.epochs = 1, .out = out / "parts"});
+  second.trainer.resume();
+  EXPECT_EQ(second.trainer.iteration(), 3);
+  second.trainer.run();
+  EXPECT_EQ(second.trainer.value("train_loss"), whole.trainer.value("train_loss"));
+  EXPECT_EQ(second.trainer.value("train_accuracy"), whole.trainer.value("train_accuracy"));
+}
+
+TEST(Trainer, ResumesFromCheckpointsWithoutRankStates) {
+  const TempFolder out;
+  OneProcess first({.epochs = 1, .out = out.path()});
+  first.trainer.run();
+  NamedArrays kept;
+  for (const auto& [name, array] : load_npz(first.trainer.checkpoint_path()))
+    if (!name.starts_with("rank_states/")) kept.emplace_back(name, array);
+  save_npz(first.trainer.checkpoint_path(), kept);
+  OneProcess second({.epochs = 2, .out = out.path()});
+  second.trainer.resume();
+  second.trainer.run();
+  EXPECT_EQ(second.trainer.iteration(), 10);
+}
+
+TEST(Trainer, ResumedRunsMayHaveOtherColumns) {
+  const TempFolder out;
+  OneProcess first({.epochs = 1, .out = out.path()});
+  first.trainer.run();
+  OneProcess second({.epochs = 2, .out = out.path()});
+  second.trainer.observe("lr", [&] { return second.optimizer.lr(); });
+  second.trainer.resume();
+  second.trainer.run();
+  expect_contains(read_file(out / "log.json"), {"\"epoch\": 1", "\"epoch\": 2", "\"lr\": 0.01"});
+}
+
 TEST(Trainer, CallsExtensionsWhenTheyAreDue) {
   OneProcess run({.epochs = 4});
   std::string calls;
@@ -184,6 +226,23 @@ TEST(Trainer, KeepsTheBestModel) {
   EXPECT_EQ(best(), numbers_of(further.model));
 }
 
+// The snapshot of the last update is due before the last row is, which has a record.
+TEST(Trainer, CheckpointsHoldTheRecordOfTheLastRow) {
+  const TempFolder out;
+  const std::map<int64_t, double> qualities{{5, 0.5}, {8, 0.9}, {10, 0.7}, {12, 0.1}};
+  const auto run_until = [&](int64_t iterations, bool resume) {
+    OneProcess run({.iterations = iterations, .out = out.path(), .snapshot = {.iterations = 4}});
+    run.trainer.observe("quality", [&] { return qualities.at(run.trainer.iteration()); });
+    run.trainer.keep_best("quality", Best::kHighest);
+    if (resume) run.trainer.resume();
+    run.trainer.run();
+  };
+  run_until(8, false);
+  const std::string best = read_file(out / "best.npz");
+  run_until(12, true);
+  EXPECT_EQ(read_file(out / "best.npz"), best);
+}
+
 TEST(Trainer, ALossThatIsNotFiniteEndsTheRun) {
   const TempFolder out;
   OneProcess run({.epochs = 5, .out = out.path()});
@@ -228,8 +287,15 @@ TEST(Trainer, RefusesWhatCannotWork) {
 
 // Ranks -------------------------------------------------------------------------------------------
 
+// Keeps something for each rank.
+struct RankNet : testing::Net {
+  OwnedPersistent seen{zeros({2}, dtype::int64), OverRanks::kPerRank};
+  RankNet() : Net(Dtype::kFloat32) {}
+  CATENA_FUNCTIONS(l1, l2, l3, extra, seen)
+};
+
 struct OneRank {
-  testing::Net model{Dtype::kFloat32};
+  RankNet model;
   MultiNodeOptimizer optimizer;
   double factor = 1;
   datasets::ResidentIterator batches, test;
@@ -289,6 +355,125 @@ TEST(Trainer, ResumesWithAnotherNumberOfRanks) {
   go_on(3, 1, false);
   go_on(2, 2, true);
   go_on(1, 3, true);
+}
+
+// What a rank has for itself.
+struct Own {
+  uint64_t seed, offset;
+  int64_t seen;
+  double train_loss;  // of the last row
+  bool operator==(const Own&) const = default;
+};
+
+// A run of so many ranks with random numbers, which ends before its limit where `stop` is given.
+struct RunOfRanks {
+  int ranks;
+  TrainerOptions options;
+  int64_t stop = 0;
+  bool resumes = false;
+  uint64_t seed_step = 1;  // from rank to rank
+  std::vector<Own> restored, end;
+
+  void run() {
+    restored = end = std::vector<Own>(size_t(ranks));
+    comm::run_threads(ranks, [&](Communicator& comm) { run_rank(comm); });
+  }
+  void run_rank(Communicator& comm) {
+    const auto rank = uint64_t(comm.rank());
+    RandomState& random = random::default_state(comm.device());
+    OneRank one(comm, 5, options);
+    random.seed((resumes ? 3000 : 100) + rank * seed_step);
+    one.model.seen.data().fill(resumes ? -1 : comm.rank());
+    const auto own = [&](double loss) {
+      const RandomState::State state = random.state();
+      const auto seen = one.model.seen.data().to_vector<int64_t>();
+      return Own{state.seed, state.offset, seen[0], loss};
+    };
+    one.trainer.extend({.iterations = 1}, [&](Trainer& t) {
+      random.uniform({2 + comm.rank()}, 0, 1.0, {comm.device()});
+      one.model.seen.data() += 10;
+      if (t.iteration() == stop) throw IoError("the run breaks off");
+    });
+    if (resumes) one.trainer.resume();
+    restored[rank] = own(0);
+    if (stop > 0) {
+      EXPECT_THROW(one.trainer.run(), IoError);
+    } else {
+      one.trainer.run();
+      end[rank] = own(one.trainer.value("train_loss"));
+    }
+  }
+};
+
+TEST(Trainer, RanksResumeWithWhatEachHad) {
+  const TempFolder out;
+  const TrainerOptions options{
+      .epochs = 1, .out = out.path(), .snapshot = {.iterations = 3}, .silent = true};
+  RunOfRanks whole{.ranks = 3, .options = options};
+  whole.run();
+  RunOfRanks first{.ranks = 3, .options = options, .stop = 4};
+  first.run();
+  RunOfRanks second{.ranks = 3, .options = options, .resumes = true};
+  second.run();
+  EXPECT_EQ(second.end, whole.end);
+  for (int rank = 0; rank < 3; ++rank) {
+    EXPECT_EQ(second.restored[size_t(rank)].seed, uint64_t(100 + rank));
+    EXPECT_EQ(second.restored[size_t(rank)].seen, rank + 30);
+  }
+}
+
+TEST(Trainer, RanksThatTheCheckpointLacksGetTheirOwnGenerators) {
+  const TempFolder out;
+  const TrainerOptions options{
+      .epochs = 1, .out = out.path(), .snapshot = {.iterations = 3}, .silent = true};
+  for (const int saved : {1, 2, 3}) {
+    RunOfRanks whole{.ranks = saved, .options = options};
+    whole.run();
+    RunOfRanks first{.ranks = saved, .options = options, .stop = 4};
+    first.run();
+    for (const int ranks : {1, 2, 4}) {
+      RunOfRanks second{.ranks = ranks, .options = options, .stop = 4, .resumes = true};
+      second.run();
+      std::set<uint64_t> seeds;
+      for (const Own& own : second.restored) seeds.insert(own.seed);
+      EXPECT_EQ(int(seeds.size()), ranks) << "of " << saved;
+      for (int rank = 0; rank < ranks; ++rank)
+        EXPECT_EQ(second.restored[size_t(rank)].seen, (rank < saved ? rank : 0) + 30);
+      // The row covers what all ranks had seen. The checkpoint is still that of update 3.
+      second.stop = 0;
+      second.options.snapshot = {};
+      second.run();
+      EXPECT_NEAR(second.end[0].train_loss, whole.end[0].train_loss, 1e-6);
+    }
+  }
+}
+
+TEST(Trainer, RanksThatDrewAlikeGoOnAlike) {
+  const TempFolder out;
+  const TrainerOptions options{.epochs = 1, .out = out.path(), .silent = true};
+  comm::run_threads(2, [&](Communicator& comm) {
+    OneRank one(comm, 5, options);
+    random::seed(5, comm.device());
+    one.trainer.run();
+  });
+  comm::run_threads(3, [&](Communicator& comm) {
+    OneRank one(comm, 5, options);
+    random::seed(uint64_t(comm.rank()), comm.device());
+    one.trainer.resume();
+    EXPECT_EQ(random::default_state(comm.device()).state().seed, 5u);
+  });
+}
+
+TEST(Trainer, ADamagedLogIsAnErrorOfAllRanks) {
+  const TempFolder out;
+  const TrainerOptions options{.epochs = 1, .out = out.path(), .silent = true};
+  comm::run_threads(2, [&](Communicator& comm) { OneRank(comm, 6, options).trainer.run(); });
+  write_file(out / "log.json", "[{\"epoch\": 1, ");
+  comm::run_threads(2, [&](Communicator& comm) {
+    OneRank rank(comm, 6, options);
+    expect_contains(error_of<IoError>([&] { rank.trainer.resume(); }), {"log.json", "delete it"});
+    EXPECT_EQ(rank.trainer.iteration(), 0);
+  });
 }
 
 TEST(Trainer, FaultsComeToAllRanks) {

@@ -28,6 +28,13 @@ class Means {
   void add(const std::string& name, const Array& mean, double count);
   // One mean for each name, in their order (ValueError otherwise).
   void add(const Arrays& means, double count);
+  // What was added under a name so far, on this rank; waits for the device. Added to Means without
+  // any, it makes them go on with the same bits. ValueError after reduce().
+  struct Sum {
+    double sum = 0, count = 0;
+  };
+  Sum sum(const std::string& name);
+  void add(const std::string& name, const Sum& sum);
 
   // Adds up what was added on all ranks of `comm` (nullptr: there is one process). Collective.
   // Afterwards value() is the mean over all ranks; further add() is a ValueError until clear().
@@ -44,12 +51,12 @@ class Means {
     Array mean;
     double count;
   };
-  struct Slot {
-    double sum = 0, count = 0;
+  struct Slot : Sum {
     std::vector<Pending> pending;
   };
   const Slot& slot(const std::string& name) const;
   Slot& slot(const std::string& name);
+  void check_not_reduced(const char* who, const std::string& name) const;
   void settle(Slot& slot);
 
   std::vector<std::string> names_;

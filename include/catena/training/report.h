@@ -21,19 +21,23 @@ struct ReportOptions {
   std::ostream* out = nullptr;      // default: standard output
 };
 
-// Columns are those of the first row: usually epoch, train_loss, train_accuracy, test_loss,
-// test_accuracy, elapsed. The log is a list of objects with these keys; numbers that are not finite
-// are null.
+// Columns are those of the first row that is added: usually epoch, train_loss, train_accuracy,
+// test_loss, test_accuracy, elapsed. The log is a list of objects with these keys; numbers that are
+// not finite are null. Rows of an earlier run keep the columns that they have.
 class Report {
  public:
   explicit Report(ReportOptions options = {});
 
   // Prints the row (and the heading before the first) and writes the log. Throws IoError when the
-  // log cannot be written, ValueError when the names are not those of the first row.
+  // log cannot be written, ValueError when the names are not those of the first row added.
   void add(const Row& row);
-  // Takes over the rows of an existing log whose "epoch" is at most `epoch`: what a resumed run
-  // begins with. A missing log is none; a damaged one is an IoError.
-  void restore(double epoch);
+  // The rows of an existing log. A missing log is none; a damaged one, or one with rows without
+  // "epoch", is an IoError.
+  std::vector<Row> read_log() const;
+  // Takes over those of the rows whose "epoch" is at most `epoch`: what a resumed run begins with.
+  void restore(std::vector<Row> rows, double epoch);
+  // The same with the rows of the log.
+  void restore(double epoch) { restore(read_log(), epoch); }
 
   // The rows so far, restored ones included.
   const std::vector<Row>& rows() const { return rows_; }
@@ -48,6 +52,7 @@ class Report {
   bool silent_;
   bool heading_printed_ = false;
   std::vector<Row> rows_;
+  size_t restored_ = 0;  // rows of an earlier run, the first ones
 };
 
 }  // namespace catena::training

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <functional>
 #include <iosfwd>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,8 @@
 #include "catena/training/updater.h"
 
 namespace catena::training {
+
+struct RankState;
 
 // After every so many epochs, or updates, of the whole run: {.epochs = 1}, {.iterations = 100},
 // both or (never) none.
@@ -87,7 +90,7 @@ class Trainer {
   // rows before, the resumed ones included. The row must have it (ValueError).
   void keep_best(const std::string& column, Best best, const std::string& file = "best.npz");
   // What is saved and resumed: model, optimizer, position in the data, random numbers of the
-  // batches' device, counts. Programs may add to it.
+  // batches' device, counts, sums of the metrics since the last row. Programs may add to it.
   serializers::Checkpoint& checkpoint() { return checkpoint_; }
   // options.out/checkpoint.npz.
   std::string checkpoint_path() const;
@@ -95,7 +98,13 @@ class Trainer {
   bool has_checkpoint() const;
   // Goes on from the checkpoint, as if the run had not ended: bit for bit with equal numbers of
   // ranks and threads, else up to rounding. Rank 0 reads it for all, and the rows of log.json up to
-  // there. IoError, on all ranks, when it is missing or does not fit.
+  // there; they may have other columns than those that follow. IoError, on all ranks, when one of
+  // the files is damaged, or the checkpoint is missing or does not fit.
+  //
+  // Each rank gets its own random numbers back, and its own arrays declared OverRanks::kPerRank. A
+  // rank that the earlier run did not have gets a generator with a seed made from rank 0's seed and
+  // its own number (rank 0's generator where all ranks of the earlier run had equal ones), and
+  // rank 0's arrays.
   void resume();
 
   // The run ----------------------------------------------------------------------------------
@@ -142,6 +151,7 @@ class Trainer {
   void save_best(Record& record);
   void average_statistics();
   void count_time();
+  RankState own_state();
   void save_snapshot();
 
   Updater& updater_;
@@ -153,6 +163,7 @@ class Trainer {
   Means means_;                          // since the last row
   Report report_;
   serializers::Checkpoint checkpoint_;
+  std::map<std::string, Array> rank_states_;  // while a checkpoint is written or read
   datasets::BatchIterator* test_batches_ = nullptr;
   Score test_score_;
   std::vector<std::pair<std::string, std::function<double()>>> observed_;
