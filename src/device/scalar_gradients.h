@@ -8,7 +8,7 @@ namespace ops {
 struct DivideGradRhs {
   template <class T>
   static CATENA_FN T apply(T gy, T a, T b) {
-    return -gy * a / (b * b);
+    return -(gy / b) * (a / b);  // b * b could overflow or vanish
   }
 };
 struct PowerGradLhs {
@@ -162,16 +162,18 @@ struct TanhGrad {
     return gy * (T(1) - y * y);
   }
 };
-struct ArcsinhGrad {
+struct ArcsinhGrad {  // for a large x its square may overflow, and the 1 does not count
   template <class T>
   static CATENA_FN T apply(T gy, T x) {
-    return gy / m::sqrt(x * x + T(1));
+    const T size = m::fabs(x), root = m::sqrt(x * x + T(1));
+    return gy / (size > T(1e9) ? size : root);
   }
 };
-struct ArccoshGrad {
+struct ArccoshGrad {  // as above
   template <class T>
   static CATENA_FN T apply(T gy, T x) {
-    return gy / m::sqrt(x * x - T(1));
+    const T root = m::sqrt(x * x - T(1));
+    return gy / (x > T(1e9) ? x : root);
   }
 };
 struct ArctanhGrad {
@@ -204,22 +206,26 @@ struct ReluGrad {
     return y > T(0) ? gy : T(0);
   }
 };
-struct Arctan2Grad {
+struct Arctan2Grad {  // relative to the larger of both, whose square could overflow or vanish
   template <class T>
   static CATENA_FN T apply(T gy, T y, T x) {
-    return gy * x / (y * y + x * x);
+    const T a = m::fabs(y), b = m::fabs(x), size = a > b ? a : b;
+    const T u = y / size, v = x / size;
+    return gy / size * (v / (u * u + v * v));
   }
 };
-struct Arctan2GradRhs {
+struct Arctan2GradRhs {  // as above
   template <class T>
   static CATENA_FN T apply(T gy, T y, T x) {
-    return -gy * y / (y * y + x * x);
+    const T a = m::fabs(y), b = m::fabs(x), size = a > b ? a : b;
+    const T u = y / size, v = x / size;
+    return -gy / size * (u / (u * u + v * v));
   }
 };
 struct HypotGrad {
   template <class T>
   static CATENA_FN T apply(T gy, T a, T h) {
-    return gy * a / h;
+    return gy * (a / h);
   }
 };
 struct LogaddexpGrad {

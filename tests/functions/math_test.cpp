@@ -329,6 +329,42 @@ TEST_P(Math, Captions) {
   EXPECT_EQ(F::exp(x).creator()->label(), "exp");
 }
 
+// Squares of the inputs overflow or vanish in float32.
+TEST_P(Math, GradientsInTheWholeRangeOfTheDtype) {
+  const auto gradients = [&](const VariableFunction& f, double a, double b) {
+    const Variable x(full({}, a, {Dtype::kFloat32, device()}));
+    const Variable y(full({}, b, {Dtype::kFloat32, device()}));
+    f({x, y})[0].backward();
+    return std::pair{x.grad().item<double>(), y.grad().defined() ? y.grad().item<double>() : 0};
+  };
+  const auto near = [](double got, double expected) { return std::abs(got / expected - 1) < 1e-6; };
+  for (const double size : {2e19, 1e-23, 3.0}) {
+    EXPECT_TRUE(near(
+        gradients([](const Variables& v) { return Variables{v[0] / v[1]}; }, size, size).second,
+        -1 / size));
+  }
+  for (const double size : {1e-30, 2e19, 3.0}) {
+    const auto [gy, gx] =
+        gradients([](const Variables& v) { return Variables{F::arctan2(v[0], v[1])}; }, size, size);
+    EXPECT_TRUE(near(gy, 0.5 / size)) << gy;
+    EXPECT_TRUE(near(gx, -0.5 / size)) << gx;
+  }
+  for (const double x : {1e20, -1e20, 5e8}) {
+    const double gx =
+        gradients([](const Variables& v) { return Variables{F::arcsinh(v[0])}; }, x, 0).first;
+    EXPECT_TRUE(near(gx, 1 / std::abs(x))) << gx;
+  }
+  EXPECT_TRUE(
+      near(gradients([](const Variables& v) { return Variables{F::arccosh(v[0])}; }, 1e20, 0).first,
+           1e-20));
+  const double huge = 2e38;
+  const double ga =
+      gradients([](const Variables& v) { return Variables{F::hypot(v[0], v[1]) * 4.0 * 0.5}; },
+                huge, 1)
+          .first;
+  EXPECT_TRUE(near(ga, 2)) << ga;
+}
+
 TEST_P(Math, ShapesThatDoNotBroadcastAreNamed) {
   const Variable x(draw({2, 3})), y(draw({2, 4}));
   const std::string text = message_of<ShapeError>([&] { x + y; });
