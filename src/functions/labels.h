@@ -5,7 +5,8 @@
 
 namespace catena::functions {
 
-// int32, contiguous; int64 labels are cast.
+// int32, contiguous. int64 labels are cast; those that int32 does not hold become its limits, which
+// no class has, for GPUs do not wait for a check().
 struct Labels {
   Array converted;
   bool saved;  // the user's array itself serves the kernels, so that the graph watches over it
@@ -17,9 +18,9 @@ struct Labels {
         saved(converted.same_body(t)),
         normalize(normalized),
         ignore(ignored) {}
-  static Array as_int32(const Array& t) { return t.astype(Dtype::kInt32, false).contiguous(); }
-  // ValueError that names `who` and the first label outside [0, classes), unless it is the ignored
-  // one. Waits for the labels' device.
+  static Array as_int32(const Array& t);
+  // ValueError that names `who` and the first label (int32 or int64) outside [0, classes), unless
+  // it is the ignored one. Waits for the labels' device.
   static void check(const char* who, const Array& t, int64_t classes, int32_t ignore_label);
 };
 

@@ -39,7 +39,7 @@ Variable accuracy(const VariableOperand& y_operand, const VariableOperand& t_ope
   const AxisView view(y.shape(), 1);
   const Array labels = Labels::as_int32(t.data()).reshape({view.outer, view.inner});
   if (y.device().is_cpu())
-    Labels::check("accuracy", labels, y.shape()[1], ignore_label.value_or(-1));
+    Labels::check("accuracy", t.data(), y.shape()[1], ignore_label.value_or(-1));
   const Array result = Array::uninitialized({}, compute_dtype(y.dtype()), y.device());
   if (y.size() == 0)
     result.fill(0.0);

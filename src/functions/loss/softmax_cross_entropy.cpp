@@ -82,8 +82,8 @@ Variable softmax_cross_entropy(const VariableOperand& x_operand, const VariableO
   const CallScope scope("softmax_cross_entropy");
   check_types(x.data(), t.data());
   check_same_device("softmax_cross_entropy", x.data(), t.data());
+  if (x.device().is_cpu()) check_labels(t.data(), x.shape()[1], ignore_label);
   Labels labels(t.data(), normalize, ignore_label);
-  if (x.device().is_cpu()) check_labels(labels.converted, x.shape()[1], ignore_label);
   const AxisView view(x.shape(), 1);
   const Dtype sums = compute_dtype(x.dtype());
   const Array loss = Array::uninitialized({}, x.dtype(), x.device());

@@ -73,6 +73,27 @@ TEST_P(Loss, UndefinedArgumentsNameTheFunction) {
             "add: got an undefined variable");
 }
 
+// Modulo 2^32 they are the classes 0 and 1.
+TEST_P(Loss, LabelsThatInt32DoesNotHold) {
+  const Array x = draw({3, 3});
+  const int64_t large = int64_t{1} << 32;
+  for (const int64_t label : {large, large + 1, -large, -large + 1}) {
+    const Array t = array<int64_t>({0, label, 1}, cpu(0)).to(device());
+    const std::string problem = message("label ", label, " at position 1 is outside [0, 3)");
+    EXPECT_NE(message_of<ValueError>([&] { F::check_labels(t, 3); }).find(problem),
+              std::string::npos);
+    if (device().is_cpu()) {
+      EXPECT_NE(message_of<ValueError>([&] { F::softmax_cross_entropy(x, t); }).find(problem),
+                std::string::npos);
+      EXPECT_NE(message_of<ValueError>([&] { F::accuracy(x, t); }).find(problem),
+                std::string::npos);
+    } else {
+      EXPECT_TRUE(std::isnan(F::softmax_cross_entropy(x, t).data().item<double>()));
+      EXPECT_LE(F::accuracy(x, t).data().item<double>(), 2.0 / 3 + 1e-6);
+    }
+  }
+}
+
 CATENA_ON_DEVICES(Loss);
 
 }  // namespace
