@@ -35,8 +35,10 @@ Variable record(const char* who, const Variable& input, const Array& output, Mak
   return record(who, std::span<const Variable>(&input, 1), output, make);
 }
 
-// A row of the table that other functions use for their gradients: y > 0 ? gy : 0.
+// Rows of the table that other functions use for their gradients: y > 0 ? gy : 0, and
+// gy / (1 + exp(-x)).
 Variable relu_grad(const VariableOperand& gy, const VariableOperand& y);
+Variable softplus_grad(const VariableOperand& gy, const VariableOperand& x);
 
 // Product of two matrices (or stacks of equally many) into `output`, which must be contiguous or of
 // BLAS layout; operands of other layouts are copied first.

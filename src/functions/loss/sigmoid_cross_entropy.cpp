@@ -2,28 +2,33 @@
 #include "catena/functions/loss/sigmoid_cross_entropy.h"
 
 #include "catena/array/creation.h"
+#include "catena/array/elementwise.h"
 #include "catena/array/indexing.h"
+#include "catena/array/math.h"
 #include "catena/array/reduction.h"
+#include "catena/functions/array/cast.h"
+#include "catena/kernels/elementwise_ops.h"
 #include "functions/support.h"
 
 namespace catena::functions {
 namespace {
 
-// Gradient (sigmoid(x) - t) / count at the elements that count.
+// Gradient sign sigmoid(sign x) / count at the elements that count.
 class SigmoidCrossEntropyNode final : public FunctionNode {
  public:
-  SigmoidCrossEntropyNode(const Array& mask, const Array& t, const Array& inverse_count)
-      : mask_(mask), t_(t), inverse_count_(inverse_count) {}
+  SigmoidCrossEntropyNode(const Array& mask, const Array& sign, const Array& inverse_count)
+      : mask_(mask), sign_(sign), inverse_count_(inverse_count) {}
   std::string label() const override { return "SigmoidCrossEntropy"; }
   void backward(BackwardContext& context) override {
     const Variable gy = context.grad_output();
     if (!gy.defined() || !context.needs(0)) return;
-    const Variable g = (sigmoid(context.input(0)) - t_) * (gy * inverse_count_);
+    const Variable scale = cast(gy * inverse_count_, sign_.dtype());
+    const Variable g = softplus_grad(scale * sign_, context.input(0) * sign_);
     context.set_grad(0, where(mask_, g, 0.0));
   }
 
  private:
-  Array mask_, t_, inverse_count_;
+  Array mask_, sign_, inverse_count_;
 };
 
 std::string advice(const Array& x, const Array& t) {
@@ -50,17 +55,22 @@ Variable sigmoid_cross_entropy(const VariableOperand& x_operand, const VariableO
   const Variable& x = x_operand.variable("sigmoid_cross_entropy");
   const Variable& t = t_operand.variable("sigmoid_cross_entropy");
   check_types(x.data(), t.data());
-  const Array target = t.data().astype(x.dtype()), mask = not_equal(t.data(), ignore_label);
+  const Array mask = not_equal(t.data(), ignore_label);
+  // softplus(x) - x t is softplus(-x) at t = 1, where the difference would lose all digits.
+  const Array sign = elementwise(ops::where, {not_equal(t.data(), 0), -1.0, 1.0}, Out(x.dtype()));
   const Dtype sums = compute_dtype(x.dtype());
   const double samples = static_cast<double>(std::max<int64_t>(x.shape()[0], 1));
   const Array count = normalize ? catena::maximum(catena::sum(mask.astype(sums)), 1.0)
                                 : full({}, samples, {sums, x.device()});
-  const Array inverse = catena::reciprocal(count).astype(x.dtype(), false);
-  const Array each = catena::where(mask, catena::softplus(x.data()) - x.data() * target, 0.0);
-  const Array loss = catena::sum(each) * inverse;
+  const Array inverse = catena::reciprocal(count);
+  const Array each = catena::where(mask, catena::softplus(x.data() * sign), 0.0);
+  const Array loss = Array::uninitialized({}, x.dtype(), x.device());
+  Out rounded(loss);
+  rounded.dtype = sums;
+  catena::multiply(catena::sum(each, {.dtype = sums}), inverse, rounded);
   const Variable inputs[2] = {x, t};
   return record("sigmoid_cross_entropy", inputs, loss, [&] {
-    auto node = make_node<SigmoidCrossEntropyNode>(mask, target, inverse);
+    auto node = make_node<SigmoidCrossEntropyNode>(mask, sign, inverse);
     node->save_input(0, x);
     return node;
   });

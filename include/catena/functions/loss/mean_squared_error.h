@@ -6,7 +6,7 @@
 namespace catena::functions {
 
 // sum((x0 - x1)^2) / size; 0 for arrays without elements. Floats of one dtype and shape, else
-// InvalidType. 0-d, of their dtype.
+// InvalidType. 0-d, of their dtype, added up in float32 or wider.
 Variable mean_squared_error(const VariableOperand& x0, const VariableOperand& x1);
 
 }  // namespace catena::functions

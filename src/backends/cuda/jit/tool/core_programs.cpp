@@ -43,8 +43,17 @@ std::vector<BundleItem> core_programs() {
     for (const ElementwiseOp op : kFloatOps) list.push_back(map_item(op, d));
     for (const ReduceOp op : kFloatReductions) list.push_back(reduce_item(op, d, d));
   }
-  for (const Dtype d : {kFloat16, kBFloat16})  // norms of 16-bit gradients
-    list.push_back(reduce_item(ReduceOp::kSumOfSquares, d, kFloat32));
+  for (const Dtype d : {kFloat16, kBFloat16}) {
+    // Norms of 16-bit gradients, and losses that add up in float32.
+    for (const ReduceOp op : {ReduceOp::kSumOfSquares, ReduceOp::kSum})
+      list.push_back(reduce_item(op, d, kFloat32));
+    for (const MapSpec& spec : {MapSpec{kmultiply, kFloat32, {kFloat32, d, kFloat32}},
+                                MapSpec{kmultiply, kFloat32, {d, kFloat32, kFloat32}},
+                                MapSpec{kmultiply, kFloat32, {d, d, kFloat32}}})
+      list.push_back(mixed_item(spec));
+  }
+  // int64 labels, cast.
+  list.push_back(mixed_item({kclip, kInt64, {kInt32, kInt64, kInt64, kInt64}}));
   for (const auto& [op, d] : kOtherOps) list.push_back(map_item(op, d));
   for (const auto& [from, to] : kCasts) list.push_back(cast_item(from, to));
   // Copies and fills move words.
