@@ -8,7 +8,8 @@ namespace ops {
 struct DivideGradRhs {
   template <class T>
   static CATENA_FN T apply(T gy, T a, T b) {
-    return -(gy / b) * (a / b);  // b * b could overflow or vanish
+    const T r = T(1) / b;  // b * b could overflow or vanish
+    return -(gy * r) * (a * r);
   }
 };
 struct PowerGradLhs {
@@ -162,18 +163,18 @@ struct TanhGrad {
     return gy * (T(1) - y * y);
   }
 };
-struct ArcsinhGrad {  // for a large x its square may overflow, and the 1 does not count
+struct ArcsinhGrad {  // a bound of the root serves where the square overflows: |x| + 1 is |x| there
   template <class T>
   static CATENA_FN T apply(T gy, T x) {
-    const T size = m::fabs(x), root = m::sqrt(x * x + T(1));
-    return gy / (size > T(1e9) ? size : root);
+    const T root = m::sqrt(x * x + T(1)), bound = m::fabs(x) + T(1);
+    return gy / (bound < root ? bound : root);
   }
 };
 struct ArccoshGrad {  // as above
   template <class T>
   static CATENA_FN T apply(T gy, T x) {
     const T root = m::sqrt(x * x - T(1));
-    return gy / (x > T(1e9) ? x : root);
+    return gy / (x < root ? x : root);
   }
 };
 struct ArctanhGrad {
@@ -209,17 +210,17 @@ struct ReluGrad {
 struct Arctan2Grad {  // relative to the larger of both, whose square could overflow or vanish
   template <class T>
   static CATENA_FN T apply(T gy, T y, T x) {
-    const T a = m::fabs(y), b = m::fabs(x), size = a > b ? a : b;
-    const T u = y / size, v = x / size;
-    return gy / size * (v / (u * u + v * v));
+    const T a = m::fabs(y), b = m::fabs(x);
+    const T r = T(1) / (a > b ? a : b), u = y * r, v = x * r;
+    return gy * r * (v / (u * u + v * v));
   }
 };
 struct Arctan2GradRhs {  // as above
   template <class T>
   static CATENA_FN T apply(T gy, T y, T x) {
-    const T a = m::fabs(y), b = m::fabs(x), size = a > b ? a : b;
-    const T u = y / size, v = x / size;
-    return -gy / size * (u / (u * u + v * v));
+    const T a = m::fabs(y), b = m::fabs(x);
+    const T r = T(1) / (a > b ? a : b), u = y * r, v = x * r;
+    return -gy * r * (u / (u * u + v * v));
   }
 };
 struct HypotGrad {
