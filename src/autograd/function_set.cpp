@@ -108,6 +108,9 @@ void Parameterized::copy_parameters_from(const Parameters& source) {
     CATENA_CHECK(ShapeError, own[i].shape() == source[i].shape(),
                  "copy_parameters_from: parameter ", i, " ('", path_of(*own[i].state()),
                  "') has shape ", own[i].shape(), ", that of the source ", source[i].shape());
+    CATENA_CHECK(DtypeError, own[i].dtype() == source[i].dtype(),
+                 "copy_parameters_from: parameter ", i, " ('", path_of(*own[i].state()),
+                 "') has dtype ", own[i].dtype(), ", that of the source ", source[i].dtype());
   }
   for (size_t i = 0; i < own.size(); ++i) own[i].copy_from(source[i].data());
 }
@@ -138,6 +141,8 @@ void check_arrays(const char* who, const NamedParameters& own, const Arrays& giv
     CATENA_CHECK(ValueError, given[i].defined(), who, ": the array for '", path, "' is undefined");
     CATENA_CHECK(ShapeError, given[i].shape() == p.shape(), who, ": '", path, "' has shape ",
                  p.shape(), ", the array for it ", given[i].shape());
+    CATENA_CHECK(DtypeError, given[i].dtype() == p.dtype(), who, ": '", path, "' holds ", p.dtype(),
+                 ", the array for it ", given[i].dtype());
   }
 }
 
@@ -152,11 +157,6 @@ void Parameterized::set_parameters(const Arrays& values) {
 void Parameterized::set_gradients(const Arrays& gradients) {
   const NamedParameters own = sorted(named_parameters());
   check_arrays("set_gradients", own, gradients);
-  for (size_t i = 0; i < own.size(); ++i) {
-    const auto& [path, p] = own[i];
-    CATENA_CHECK(DtypeError, gradients[i].dtype() == p.dtype(), "set_gradients: '", path,
-                 "' holds ", p.dtype(), ", the gradient ", gradients[i].dtype());
-  }
   for (size_t i = 0; i < own.size(); ++i) own[i].second.set_grad(gradients[i]);
 }
 

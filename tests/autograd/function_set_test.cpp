@@ -116,5 +116,18 @@ TEST(FunctionSet, MovesAndReturnsItself) {
   EXPECT_EQ(net.to_gpu(0).device(), cuda_device(0));
 }
 
+// The first parameter has the dtype, a later one not.
+TEST(FunctionSet, CopiesOfOtherDtypesWriteNothing) {
+  Layer layer(1), source(2);
+  source.b = OwnedParameter(full({2}, 2.0, dtype::float32));
+  EXPECT_THROW(layer.copy_parameters_from(source.parameters()), DtypeError);
+  EXPECT_THROW(layer.copy_parameters_from(source), DtypeError);
+  const Arrays values{full({2, 3}, 2.0, dtype::float64), full({2}, 2.0, dtype::float32)};
+  EXPECT_THROW(layer.set_parameters(values), DtypeError);
+  EXPECT_THROW(layer.set_gradients(values), DtypeError);
+  EXPECT_EQ(layer.W.data().to_vector<double>(), std::vector<double>(6, 1));
+  EXPECT_FALSE(layer.W.state()->has_gradient());
+}
+
 }  // namespace
 }  // namespace catena

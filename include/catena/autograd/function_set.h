@@ -50,8 +50,8 @@ class Parameterized {
   // Both (Chainer's collect_parameters).
   std::pair<Parameters, Arrays> collect_parameters() const;
   // Copies arrays into the parameters, and into their gradients, in the same order and from any
-  // device. ValueError when the counts differ; ShapeError, and DtypeError for gradients, naming the
-  // parameter. Nothing is written then.
+  // device. ValueError when the counts differ; ShapeError or DtypeError naming the parameter.
+  // Nothing is written then.
   void set_parameters(const Arrays& values);
   void set_gradients(const Arrays& gradients);
 
@@ -61,8 +61,8 @@ class Parameterized {
   Persistents persistents() const;
   std::vector<std::string> persistent_names() const;
 
-  // Copies values in place, from any device, in the order of parameters(). ShapeError or ValueError
-  // naming the parameter when counts, shapes or dtypes differ.
+  // Copies values in place, from any device, in the order of parameters(). ValueError when the
+  // counts differ; ShapeError or DtypeError naming the parameter. Nothing is written then.
   void copy_parameters_from(const Parameters& source);
   // The same, and the persistent arrays too, in the order of persistents(): afterwards both compute
   // the same in test state. Nothing is written when counts, shapes or dtypes of these differ.
