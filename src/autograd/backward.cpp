@@ -40,11 +40,13 @@ class BackwardPass {
       on.emplace();
     else
       off.emplace();
+    const GradVariables hand_over(*this);
     collect();
     tell(&BackwardObserver::backward_begins);
     start_parameters();
     for (FunctionNode* node : nodes_) step(*node);
     tell(&BackwardObserver::backward_ends);
+    own_gradients();
   }
 
  private:
@@ -79,11 +81,14 @@ class BackwardPass {
     if (v.visit == visit_) return;
     v.visit = visit_;
     v.pending_uses = 0;
-    v.grad_variable.reset();
-    if (v.parameter)
+    v.forget_grad_variable();
+    if (options_.create_graph) seen_.emplace_back(&v);
+    if (v.parameter) {
       see_observers(*v.parameter);
-    else
+    } else {
       v.grad = Array();
+      if (!v.creator) roots_.push_back(&v);
+    }
   }
 
   void see_observers(const ParameterState& parameter) {
@@ -141,6 +146,40 @@ class BackwardPass {
     }
   }
 
+  // Gradients that are seen afterwards ----------------------------------------------------------
+  // Backward functions hand views and the arrays they got themselves on: afterwards each gradient
+  // that a user can ask for has memory of its own, which can be written to.
+  void own_gradients() {
+    for (VariableNode* v : roots_) own_gradient(*v);
+    if (!options_.retain_grad) return;
+    for (FunctionNode* node : nodes_) {
+      for (VariableNode* v : node->outputs())
+        if (v != nullptr && v != kept_) own_gradient(*v);
+    }
+  }
+
+  void own_gradient(VariableNode& v) const {
+    if (!v.grad.defined()) return;
+    // With create_graph the memory is that of grad_variable().
+    const bool shared = !options_.create_graph && !is_sole_owner(v.grad);
+    if (shared || !v.grad.is_writable()) v.grad = v.grad.copy();
+  }
+
+  // Gives the variables what the vertices have, also when the pass fails: vertices would hold
+  // themselves through the recorded pass.
+  struct GradVariables {
+    explicit GradVariables(BackwardPass& p) : pass(p) {
+      if (pass.kept_ && pass.options_.create_graph) pass.seen_.emplace_back(pass.kept_);
+    }
+    ~GradVariables() {
+      for (const IntrusivePtr<VariableNode>& v : pass.seen_) {
+        if (v->body && v->grad_variable) v->body->grad_variable = v->grad_variable;
+        v->grad_variable.reset();
+      }
+    }
+    BackwardPass& pass;
+  };
+
   // Observers -----------------------------------------------------------------------------------
   // Each call may remove and destroy observers.
   using ObserverPtr = IntrusivePtr<detail::ObserverLink>;
@@ -177,8 +216,10 @@ class BackwardPass {
   VariableNode* kept_ = nullptr;
   BackwardOptions options_;
   uint64_t visit_ = next_visit();
-  std::vector<FunctionNode*> nodes_;    // kept alive by the starts
-  std::vector<ObserverPtr> observers_;  // who was told of the beginning
+  std::vector<FunctionNode*> nodes_;              // kept alive by the starts
+  std::vector<ObserverPtr> observers_;            // who was told of the beginning
+  std::vector<VariableNode*> roots_;              // that no function made, without the parameters
+  std::vector<IntrusivePtr<VariableNode>> seen_;  // all, with create_graph
 };
 
 namespace {
@@ -225,8 +266,11 @@ void Variable::backward(const BackwardOptions& options) const {
   const ProfilerRange range("Variable::backward");
   VariableNode& start = *node();
   if (!start.grad.defined()) start.grad = ones_for_one_element(*this, -1);
-  if (options.create_graph && !start.grad_variable)
-    start.grad_variable = IntrusivePtr<VariableBody>(constant(start.grad).body());
+  if (options.create_graph) {
+    const Variable known = grad_variable();
+    start.grad_variable =
+        IntrusivePtr<VariableBody>((known.defined() ? known : constant(start.grad)).body());
+  }
   BackwardPass(start, options).run();
 }
 

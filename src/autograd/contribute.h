@@ -5,6 +5,11 @@
 
 namespace catena {
 
+// Whether nobody else can see the array's bytes, so that they may be written to in place.
+inline bool is_sole_owner(const Array& a) {
+  return a.body()->reference_count() == 1 && a.storage()->reference_count() == 1;
+}
+
 // Adds g, which has the vertex's dtype, shape and device, to its gradient: in the memory of a
 // parameter, in place where nobody else can see it, else as a new array. With create_graph also to
 // grad_variable, recorded.

@@ -64,6 +64,7 @@ Variable output_variable(const Array& data, IntrusivePtr<VariableNode> node) {
   VariableBody* body = VariableBody::create();
   Variable v(body);
   body->data = data;
+  node->body = body;
   body->node = std::move(node);
   return v;
 }
@@ -161,11 +162,6 @@ Variable BackwardContext::output(int i) const {
 }
 
 namespace {
-
-// Whether nobody else can see the array's bytes, so that they may be added to in place.
-bool is_sole_owner(const Array& a) {
-  return a.body()->reference_count() == 1 && a.storage()->reference_count() == 1;
-}
 
 // The sum of two gradients as a recorded operation of its own: the functions layer is above this
 // one.

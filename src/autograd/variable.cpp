@@ -12,7 +12,15 @@
 namespace catena {
 
 VariableBody* VariableBody::create() { return FreeList<VariableBody>::create(); }
-void VariableBody::destroy(VariableBody* body) { FreeList<VariableBody>::destroy(body); }
+void VariableBody::destroy(VariableBody* body) {
+  if (body->node && body->node->body == body) body->node->body = nullptr;
+  FreeList<VariableBody>::destroy(body);
+}
+
+void VariableNode::forget_grad_variable() {
+  grad_variable.reset();
+  if (body) body->grad_variable.reset();
+}
 
 void VariableNode::destroy(VariableNode* node) {
   if (node->creator) {
@@ -26,13 +34,14 @@ void VariableNode::destroy(VariableNode* node) {
 
 namespace {
 
-IntrusivePtr<VariableNode> make_node(const Array& data, bool requires_grad) {
+void make_node(VariableBody& body, bool requires_grad) {
   IntrusivePtr<VariableNode> node(FreeList<VariableNode>::create());
+  node->body = &body;
   node->requires_grad = requires_grad;
-  node->dtype = data.dtype();
-  node->device = data.device();
-  node->shape = data.shape();
-  return node;
+  node->dtype = body.data.dtype();
+  node->device = body.data.device();
+  node->shape = body.data.shape();
+  body.node = std::move(node);
 }
 
 void check_gradient(const char* who, const Array& data, const Array& grad) {
@@ -50,7 +59,7 @@ Variable::Variable(const Array& data, Volatile is_volatile) : body_(VariableBody
   CATENA_CHECK(ValueError, data.defined(), "Variable: expected an array, got an undefined one");
   body_->data = data;
   body_->is_volatile = is_volatile == Volatile::on;
-  if (!body_->is_volatile) body_->node = make_node(data, is_float(data.dtype()));
+  if (!body_->is_volatile) make_node(*body_, is_float(data.dtype()));
 }
 
 void Variable::fail_undefined(const char* who) {
@@ -85,8 +94,7 @@ void Variable::set_volatile(Volatile value) const {
   VariableBody& body = known("Variable::set_volatile");
   const bool was = body.is_volatile;
   body.is_volatile = value == Volatile::on;
-  if (was && !body.is_volatile && !body.node)
-    body.node = make_node(body.data, is_float(body.data.dtype()));
+  if (was && !body.is_volatile && !body.node) make_node(body, is_float(body.data.dtype()));
 }
 
 Array Variable::grad() const {
@@ -108,18 +116,19 @@ void Variable::set_grad(const Array& grad) const {
   if (grad.defined()) check_gradient("set_grad", data(), grad);
   VariableNode* n = node();
   n->grad = grad;
-  n->grad_variable.reset();
+  n->forget_grad_variable();
 }
 
 Variable Variable::grad_variable() const {
   const VariableBody& body = known("Variable::grad_variable");
-  return body.node && body.node->grad_variable ? Variable(body.node->grad_variable.get())
-                                               : Variable();
+  if (!body.node) return {};
+  if (body.node->grad_variable) return Variable(body.node->grad_variable.get());  // a pass runs
+  return body.node->body ? Variable(body.node->body->grad_variable.get()) : Variable();
 }
 
 VariableNode* Variable::node() const {
   VariableBody& body = known("Variable::node");
-  if (!body.node) body.node = make_node(body.data, false);
+  if (!body.node) make_node(body, false);
   return body.node.get();
 }
 

@@ -15,6 +15,7 @@
 #include "catena/autograd/backward.h"
 #include "catena/autograd/function_set.h"
 #include "catena/autograd/parameter.h"
+#include "catena/core/memory.h"
 #include "error_text.h"
 
 namespace catena {
@@ -411,6 +412,120 @@ TEST(Variable, PrintsAndGivesItsElement) {
   EXPECT_EQ(Variable(array(2.5)).item<double>(), 2.5);
   EXPECT_EQ(Variable(array({2.5f})).item().to_double(), 2.5);
   EXPECT_THROW(Variable(ones({2})).item(), ShapeError);
+}
+
+// Gradients of the user ---------------------------------------------------------------------------
+
+// Hands on what it gets: as it is, as a view of another shape, and repeated.
+struct Hand : FunctionNode {
+  std::string label() const override { return "Hand"; }
+  void backward(BackwardContext& c) override {
+    for (size_t i = 0; i < inputs().size(); ++i) {
+      const Array g = c.grad_output().data();
+      const Shape& shape = inputs()[i]->shape;
+      c.set_grad(int(i),
+                 g.size() == element_count(shape) ? g.reshape(shape) : g.broadcast_to(shape));
+    }
+  }
+  static Variable on(const Variables& in, const Shape& shape) {
+    return (new Hand)->connect(in, zeros(shape));
+  }
+};
+
+TEST(GradientsOfTheUser, CanBeWrittenTo) {
+  const Variable x(ones({2, 3}));
+  Hand::on({x}, {}).backward();
+  x.grad() *= 2.0;
+  EXPECT_EQ(values(x.grad()), std::vector<double>(6, 2));
+  Hand::on({x}, {}).backward({.create_graph = true});
+  x.grad() *= 2.0;
+  EXPECT_EQ(values(x.grad()), std::vector<double>(6, 2));
+}
+
+TEST(GradientsOfTheUser, ShareNoMemory) {
+  for (const bool retain_grad : {false, true}) {
+    const Variable x(ones({2, 3})), y(ones({2, 3}));
+    const Variable h = Hand::on({x, y}, {6}), z = Hand::on({h}, {3, 2});
+    const Array given = ones({3, 2});
+    z.set_grad(given);
+    z.backward({.retain_grad = retain_grad});
+    Arrays all{given, x.grad(), y.grad()};
+    if (retain_grad) all.push_back(h.grad());
+    for (size_t i = 0; i < all.size(); ++i) {
+      all[i] *= 2.0;
+      for (size_t k = 0; k < all.size(); ++k)
+        EXPECT_EQ(values(all[k]), std::vector<double>(6, k <= i ? 2 : 1)) << i << " and " << k;
+    }
+  }
+  const Variable x(ones({2}));
+  const Array given = ones({2});
+  backward({x}, {given});
+  x.grad() *= 2.0;
+  EXPECT_EQ(values(given), std::vector<double>(2, 1));
+}
+
+// The memory of one gradient is not copied.
+TEST(GradientsOfTheUser, AreNotCopiedWithoutNeed) {
+  const Variable x(ones({64}));
+  const Variable z = mul(mul(x, x), x);
+  z.set_grad(ones({64}));
+  const auto allocations = [&] {
+    const uint64_t before = memory_statistics(cpu(0)).allocations;
+    z.backward();
+    return memory_statistics(cpu(0)).allocations - before;
+  };
+  const uint64_t first = allocations();
+  EXPECT_EQ(first, allocations());
+  EXPECT_EQ(first, 4u) << "a product for each use";
+}
+
+TEST(GradientsOfTheUser, OfHigherOrderGoWithTheVariables) {
+  const auto in_use = [] { return memory_statistics(cpu(0)).in_use; };
+  const size_t before = in_use();
+  for (const bool retain_grad : {false, true}) {
+    const Variable x(ones({1000})), y(ones({1000}));
+    const Parameter w(ones({1000}));
+    const Variable h = mul(mul(x, y), w), z = mul(h, mul(h, Variable(ones({1000}))));
+    z.set_grad(ones({1000}));
+    z.backward({.retain_grad = retain_grad, .create_graph = true});
+    EXPECT_TRUE(x.grad_variable().defined());
+    EXPECT_TRUE(w.variable().grad_variable().defined());
+    EXPECT_EQ(h.grad_variable().defined(), retain_grad);
+  }
+  EXPECT_EQ(in_use(), before);
+  {
+    const Variable x(number(3));
+    Variable slope;
+    {
+      const Variable z = mul(mul(x, x), mul(x, x));
+      z.backward({.create_graph = true});
+      slope = x.grad_variable();
+    }
+    slope.backward({.create_graph = true});
+    EXPECT_EQ(value(x.grad()), 4 * 3 * 9);
+    const Variable curvature = x.grad_variable();
+    curvature.backward();
+    EXPECT_EQ(value(x.grad()), 4 * 3 * 2 * 3);
+    EXPECT_FALSE(x.grad_variable().defined());
+  }
+  EXPECT_EQ(in_use(), before);
+}
+
+TEST(GradientsOfTheUser, OfHigherOrderGoWhenThePassFails) {
+  struct Failing : FunctionNode {
+    std::string label() const override { return "Failing"; }
+    void backward(BackwardContext&) override { throw ValueError("on purpose"); }
+  };
+  const auto in_use = [] { return memory_statistics(cpu(0)).in_use; };
+  const size_t before = in_use();
+  {
+    const Variable x(ones({1000})), a(ones({1000}));
+    const Variable in[] = {a};
+    const Variable z = mul(mul((new Failing)->connect(in, ones({1000})), x), x);
+    z.set_grad(ones({1000}));
+    EXPECT_THROW(z.backward({.create_graph = true}), ValueError);
+  }
+  EXPECT_EQ(in_use(), before);
 }
 
 }  // namespace

@@ -24,18 +24,23 @@ struct VariableNode : RefCounted {
   Dtype dtype{};
   Device device;
   Shape shape;
-  Array grad;                                       // null until backward reaches it
-  IntrusivePtr<struct VariableBody> grad_variable;  // the same, differentiable, after create_graph
+  Array grad;  // null until backward reaches it
+  // The same, differentiable, while a pass with create_graph runs. At its end the body gets it: it
+  // holds the recorded pass, which holds this vertex.
+  IntrusivePtr<struct VariableBody> grad_variable;
+  struct VariableBody* body = nullptr;  // of the handles; null when the last one is gone
   ParameterState* parameter = nullptr;  // set for parameters; owned by the Parameter handles
   uint64_t visit = 0;                   // last backward pass that saw it
   int pending_uses = 0;                 // uses in the running backward not yet done (parameters)
+  void forget_grad_variable();
   static void destroy(VariableNode* node);
 };
 
 // What handles of one variable share.
 struct VariableBody : RefCounted {
   Array data;
-  IntrusivePtr<VariableNode> node;  // null for constants
+  IntrusivePtr<VariableNode> node;           // null for constants
+  IntrusivePtr<VariableBody> grad_variable;  // after a pass with create_graph
   bool is_volatile = false;
   std::string name;
   static VariableBody* create();
@@ -97,7 +102,8 @@ class Variable {
   const Array& data() const { return known("Variable::data").data; }
   // Replaces the payload; the graph is not told.
   void set_data(const Array& data) const;
-  // Null until backward has reached the variable.
+  // Null until backward has reached the variable. After a pass it is the variable's own memory,
+  // which may be written to; that of grad_variable() after a pass with create_graph.
   Array grad() const;
   // Must have the data's dtype (DtypeError), device (DeviceError) and shape (ShapeError); a null
   // array clears it. Parameters copy into their gradient array.
