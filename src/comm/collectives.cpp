@@ -247,14 +247,16 @@ void Communicator::recv(const Array& out, int source) {
   submit(request);
 }
 
-Event Communicator::all_reduce_async(const Array& x, const Reduce& op, const Stream& on) {
+Event Communicator::all_reduce_async(const Array& x, const Reduce& op, const Stream& on,
+                                     const BucketLabel& label) {
   check_array("all_reduce_async", x);
   check_reduction("all_reduce_async", x.dtype(), op);
   Request request{.who = "all_reduce_async",
                   .call = {.op = CommOp::kAllReduce,
                            .dtype = x.dtype(),
                            .reduction = op.kind,
-                           .count = x.size()},
+                           .count = x.size(),
+                           .label = label},
                   .weight = op.weight,
                   .input = x,
                   .output = x};

@@ -88,6 +88,7 @@ struct Communicator::State {
   std::atomic<uint64_t> made{0};
   std::atomic<uint64_t> compared{0};  // value of made when differences were last looked for
   int no_sync_scopes = 0;
+  int optimizers = 0;  // that were set up on it, for data-parallel training
   int splits = 0;
   std::vector<cuda::GraphDestroyer> graphs;  // that recorded calls, and go first
   uint64_t capture = 0;         // the last graph capture with calls of this communicator

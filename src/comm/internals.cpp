@@ -15,6 +15,8 @@ Transport& CommunicatorInternals::transport() const { return *State::of(comm_).t
 uint64_t CommunicatorInternals::calls() const { return State::of(comm_).made; }
 int& CommunicatorInternals::no_sync_scopes() const { return State::of(comm_).no_sync_scopes; }
 
+int CommunicatorInternals::next_optimizer() const { return ++State::of(comm_).optimizers; }
+
 int CommunicatorInternals::rank_in_job(int rank) const {
   return comm::rank_in_job(State::of(comm_).place, rank);
 }

@@ -66,6 +66,8 @@ std::uint64_t fold_call(std::uint64_t previous, const CallRecord& record) {
   std::uint64_t hash = mix(previous + 0x2545'f491'4f6c'dd1du, record.sequence);
   hash = mix(hash, codes);
   hash = mix(hash, code(call.count));
+  hash = mix(hash, code(static_cast<std::uint32_t>(call.label.optimizer)) |
+                       code(static_cast<std::uint32_t>(call.label.bucket)) << 32);
   return mix(hash, record.communicator);
 }
 
@@ -82,6 +84,12 @@ std::string format_call(const CallSignature& call, std::uint64_t sequence) {
     text.append(" ").append(recorded_dtype_name(call.dtype));
     text.append("[").append(std::to_string(call.count)).append("]");
   }
+  if (call.label.optimizer > 0)
+    text.append(" (bucket ")
+        .append(std::to_string(call.label.bucket))
+        .append(" of optimizer ")
+        .append(std::to_string(call.label.optimizer))
+        .append(")");
   if (call.root < 0) return text;
   const char* role = call.op == CommOp::kSend   ? " to rank "
                      : call.op == CommOp::kRecv ? " from rank "

@@ -19,7 +19,7 @@ struct CallRecord {
   std::uint64_t communicator = 0;  // for a message it identifies the two ranks, see pair_id
   std::uint64_t hash = 0;          // of this call and all before it on the communicator
 };
-static_assert(sizeof(CallRecord) == 40 && std::is_trivially_copyable_v<CallRecord>);
+static_assert(sizeof(CallRecord) == 48 && std::is_trivially_copyable_v<CallRecord>);
 
 inline bool is_message(const CallRecord& record) { return is_message(record.call); }
 
@@ -35,7 +35,7 @@ std::uint64_t fold_call(std::uint64_t previous, const CallRecord& record);
 std::uint64_t pair_id(std::uint64_t communicator, int source, int destination);
 
 // "all_reduce #12 sum float32[1000]", "broadcast #3 int64[4] root 0", "send #1 float32[4] to rank
-// 1"
+// 1", "all_reduce #12 mean float32[1000] (bucket 0 of optimizer 2)"
 std::string format_call(const CallSignature& call, std::uint64_t sequence);
 inline std::string format_call(const CallRecord& record) {
   return format_call(record.call, record.sequence);

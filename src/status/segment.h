@@ -119,7 +119,7 @@ struct Segment {
 };
 
 // The last byte is the version of the layout.
-constexpr std::uint64_t kMagic = 0x6361'7465'6e61'0004;
+constexpr std::uint64_t kMagic = 0x6361'7465'6e61'0005;
 
 // Writes `text` into words from `first` on; returns the number of bytes that fitted.
 template <std::size_t kWords>

@@ -45,6 +45,10 @@ void in_a_group(Communicator& c, bool odd) {
     c.all_reduce(vec(c, odd ? 6 : 4));
   });
 }
+void bucket_of_gradients(Communicator& c, bool odd) {
+  const Array x = vec(c);
+  c.all_reduce_async(x, Reduction::kMean, c.side_stream(), {.optimizer = odd ? 2 : 1, .bucket = 3});
+}
 void message_size(Communicator& c, bool odd) {
   if (odd)
     c.recv(vec(c, 3), c.size() - 2);
@@ -68,6 +72,9 @@ std::vector<MismatchCase> mismatch_cases() {
       {"extra_call", extra_call, {"call #4", "all_reduce #4 sum float32[7]", "barrier #4"}},
       {"object_kind", object_kind, {"call #4", "broadcast_object", "all_gather_object"}},
       {"in_a_group", in_a_group, {"call #5", "float32[4]", "float32[6]"}},
+      {"bucket_of_gradients",
+       bucket_of_gradients,
+       {"call #4", "float32[4] (bucket 3 of optimizer 1)", "(bucket 3 of optimizer 2)"}},
       {"message_size",
        message_size,
        {"send #1 float32[4] to rank", "recv #1 float32[3] from rank"}},

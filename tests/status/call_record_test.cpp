@@ -31,6 +31,7 @@ TEST(CallRecords, SignaturesComeBackFromSharedMemory) {
        .kind = CallKind::kGrouped,
        .root = 0,
        .count = 0},
+      {.op = CommOp::kAllReduce, .count = 3, .label = {.optimizer = 7, .bucket = 1 << 20}},
       {.op = CommOp::kBarrier, .kind = CallKind::kClose}};
   for (const CallSignature& call : made) {
     const CallRecord record = history.next(call);
@@ -45,7 +46,7 @@ TEST(CallRecords, SignaturesComeBackFromSharedMemory) {
     EXPECT_EQ(read[i].communicator, 3u);
   }
   EXPECT_EQ(read.back().hash, history.hash());
-  EXPECT_EQ(board.read(0).last_call, "close #5");
+  EXPECT_EQ(board.read(0).last_call, "close #6");
 }
 
 TEST(CallRecords, EveryFieldCounts) {
@@ -68,6 +69,8 @@ TEST(CallRecords, EveryFieldCounts) {
   EXPECT_TRUE(changed([](CallRecord& c) { c.call.root = 0; }));
   EXPECT_TRUE(changed([](CallRecord& c) { c.call.count = 101; }));
   EXPECT_TRUE(changed([](CallRecord& c) { c.call.kind = CallKind::kObject; }));
+  EXPECT_TRUE(changed([](CallRecord& c) { c.call.label.optimizer = 1; }));
+  EXPECT_TRUE(changed([](CallRecord& c) { c.call.label.bucket = 1; }));
   EXPECT_TRUE(changed([](CallRecord& c) { c.communicator = 8; }));
   EXPECT_FALSE(changed([](CallRecord& c) { c.hash = 99; }));
   EXPECT_FALSE(changed([](CallRecord& c) { c.call.kind = CallKind::kGrouped; }))
@@ -119,6 +122,13 @@ TEST(CallRecords, Formatted) {
                          .count = 3},
                         9),
             "reduce #9 sum bool[3] root 0");
+  EXPECT_EQ(format_call({.op = CommOp::kAllReduce,
+                         .dtype = Dtype::kFloat32,
+                         .reduction = Reduction::kMean,
+                         .count = 10,
+                         .label = {.optimizer = 2, .bucket = 0}},
+                        10),
+            "all_reduce #10 mean float32[10] (bucket 0 of optimizer 2)");
   CallRecord odd;
   odd.call.op = static_cast<CommOp>(200);
   odd.call.dtype = static_cast<Dtype>(200);

@@ -56,6 +56,9 @@ class CommunicatorInternals {
   int before_close(std::function<void()> callback) const;
   void cancel_before_close(int id) const;
 
+  // A number for a multi-node optimizer that is set up on the communicator, from 1 on. Equal on all
+  // ranks, which set them up in the same order.
+  int next_optimizer() const;
   // The number of parallel::NoSync scopes that are alive.
   int& no_sync_scopes() const;
 

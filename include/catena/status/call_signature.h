@@ -44,7 +44,17 @@ enum class CallKind : uint8_t {
   kClose,    // the barrier in close()
 };
 
-// What ranks must agree on in a call. 16 bytes, without pointers: it is also the record in shared
+// Which bucket of gradients a call reduces. Ranks that reduce different ones disagree, although the
+// sizes may be equal.
+struct BucketLabel {
+  int32_t optimizer =
+      0;               // of the communicator's, in the order of their setup, from 1; 0: no bucket
+  int32_t bucket = 0;  // of the optimizer's, in the order of their reduction, from 0
+
+  bool operator==(const BucketLabel&) const = default;
+};
+
+// What ranks must agree on in a call. 24 bytes, without pointers: it is also the record in shared
 // memory.
 struct CallSignature {
   CommOp op = CommOp::kNone;
@@ -55,10 +65,11 @@ struct CallSignature {
   // Elements that a rank contributes to or gets from one other rank: all of x for all_reduce,
   // reduce, broadcast, send and recv; one piece for the others.
   int64_t count = 0;
+  BucketLabel label = {};
 
   bool operator==(const CallSignature&) const = default;
 };
-static_assert(sizeof(CallSignature) == 16 && std::is_trivially_copyable_v<CallSignature>);
+static_assert(sizeof(CallSignature) == 24 && std::is_trivially_copyable_v<CallSignature>);
 
 // Two ranks take part in a message, all ranks in every other call.
 constexpr bool is_message(CommOp op) { return op == CommOp::kSend || op == CommOp::kRecv; }
