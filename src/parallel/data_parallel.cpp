@@ -48,7 +48,8 @@ void ReplicaSet::zero_replicas() {
 }
 
 void ReplicaSet::accumulate_into(Optimizer& optimizer) {
-  for (const Entry& entry : entries_) {
+  for (Entry& entry : entries_) {
+    if (!entry.layout.in_place()) entry.layout.rebuild();
     entry.layout.settle_gradients();
     optimizer.accumulate_grads(*entry.model);
   }

@@ -136,5 +136,23 @@ TEST(DataParallelHelpers, CopyFromRefusesAnotherModel) {
   EXPECT_THROW(replicas.copy_from(sgd), ValueError);
 }
 
+// Of a replica that has moved since, a layer that the step does not use.
+TEST(DataParallelHelpers, GradientsOfUnusedParametersOfAMovedReplicaAreZero) {
+  Net net(dtype::float32);
+  Replicas<Net> replicas(net, {cpu(0), cpu(1)});
+  optimizers::SGD sgd(0.1);
+  sgd.setup(net);
+  for (const bool with_extra : {true, false}) {
+    if (!with_extra) replicas[1].to(cpu(2));
+    const Device device = replicas[1].device();
+    replicas.zero_grads();
+    loss_of(replicas[1], part(batch_of(0, 4, dtype::float32), 0, 4, device), with_extra).backward();
+    replicas.accumulate_into(sgd);
+    EXPECT_EQ(net.extra.b.grad().to_vector<double>()[0] != 0, with_extra);
+  }
+  EXPECT_EQ(net.extra.b.grad().to_vector<double>(), std::vector<double>(kClasses, 0));
+  EXPECT_NE(net.l1.b.grad().to_vector<double>()[0], 0);
+}
+
 }  // namespace
 }  // namespace catena::parallel
