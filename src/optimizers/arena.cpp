@@ -14,10 +14,19 @@ int64_t aligned(int64_t elements, int64_t itemsize) {
   return (elements + step - 1) / step * step;
 }
 
-// Marks the storage of gradient blocks, whose gaps are known to hold zeros.
-const std::shared_ptr<void>& gradient_mark() {
-  static const std::shared_ptr<void> mark = std::make_shared<char>();
-  return mark;
+// Marks the storage of gradient blocks, whose gaps are known to hold zeros, and keeps what the
+// storage owned before: the memory itself, where a user's allocator has made it.
+struct GradientMark {
+  std::shared_ptr<void> owner;
+  void operator()(void*) const {}
+};
+
+void mark_as_gradient(Storage& storage) {
+  storage.owner = std::shared_ptr<void>(storage.data, GradientMark{storage.owner});
+}
+
+bool is_marked_as_gradient(const Storage& storage) {
+  return std::get_deleter<GradientMark>(storage.owner) != nullptr;
 }
 
 }  // namespace
@@ -34,7 +43,7 @@ ParameterArena::ParameterArena(std::vector<Slot> slots) : slots_(std::move(slots
   }
   blocks_.data = zeros({total}, {first.dtype(), first.device()});
   blocks_.gradient = zeros({total}, {first.dtype(), first.device()});
-  blocks_.gradient.storage()->owner = gradient_mark();
+  mark_as_gradient(*blocks_.gradient.storage());
   for (const Slot& slot : slots_) {
     const Array data = slice(this->data(), slot), gradient = slice(this->gradient(), slot);
     const ParameterState& state = *slot.parameter.state();
@@ -111,14 +120,25 @@ void ParameterArena::settle_gradients(size_t first, size_t last) const {
   }
 }
 
+namespace {
+
+// Several sets may hold a parameter. Messages call it by the longest path, which says most: that in
+// the whole model.
+void name_for_messages(ParameterState& state, const std::string& name) {
+  const bool has_path = state.name.starts_with('/');
+  if (!has_path || name.size() >= state.name.size()) state.name = name;
+  state.listed.store(true, std::memory_order_relaxed);
+}
+
+}  // namespace
+
 ArenaSet::ArenaSet(const Named& named) {
   std::unordered_set<const ParameterState*> seen;
   for (const auto& [name, parameter] : named) {
     if (!parameter.defined() || !seen.insert(parameter.state()).second) continue;
-    parameter.state()->name = name;
-    parameter.state()->listed.store(true, std::memory_order_relaxed);
-    parameter.state()->index = static_cast<int64_t>(parameters_.size());
+    name_for_messages(*parameter.state(), name);
     parameters_.push_back(parameter);
+    names_.push_back(name);
   }
   CATENA_CHECK(ValueError, !parameters_.empty(),
                "setup: the model has no parameters; list its layers with CATENA_FUNCTIONS, or add "
@@ -156,8 +176,8 @@ void ArenaSet::settle_gradients() const {
 
 std::string ArenaSet::structure() const {
   std::string text;
-  for (const Parameter& p : parameters_)
-    text += message(p.name(), " ", p.shape(), " ", p.dtype(), "\n");
+  for (size_t i = 0; i < parameters_.size(); ++i)
+    text += message(names_[i], " ", parameters_[i].shape(), " ", parameters_[i].dtype(), "\n");
   return text;
 }
 
@@ -168,7 +188,7 @@ Array common_block(const ParameterArena& like, const Arrays& gradients) {
     return gradients[size_t(slot.index)];
   };
   const Array& first = source(like.slots().front());
-  if (first.storage()->owner != gradient_mark()) return {};
+  if (!is_marked_as_gradient(*first.storage())) return {};
   const char* begin = static_cast<const char*>(first.raw_data());
   for (const ParameterArena::Slot& slot : like.slots()) {
     const Array& a = source(slot);

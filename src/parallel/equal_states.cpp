@@ -133,8 +133,9 @@ std::string describe(Optimizer& optimizer) {
     add("hyper-parameter", name, std::string_view(digits, end));
   }
   add("number of updates", "t", optimizer.t());
-  for (const Parameter& p : optimizer.layout().parameters())
-    add("parameter", p.name(), digest_of(p.data()));
+  const Parameters& parameters = optimizer.layout().parameters();
+  for (size_t i = 0; i < parameters.size(); ++i)
+    add("parameter", optimizer.layout().name(i), digest_of(parameters[i].data()));
   for (const auto& [path, p] : optimizer.persistents())
     if (p.over_ranks() == OverRanks::kEqual) add("persistent array", path, digest_of(p.data()));
   for (const auto& [name, array] : optimizer.state())

@@ -28,6 +28,7 @@ GradientReducer::GradientReducer(Communicator& comm, const BucketOptions& option
 
 void GradientReducer::after_setup(Optimizer& optimizer) {
   stop_observing();
+  if (number_ == 0) number_ = comm::internals(comm_).next_optimizer();
   optimizer_ = &optimizer;
   for (const Parameter& p : optimizer.layout().parameters()) observe(p);
   check_structure();
@@ -40,6 +41,7 @@ void GradientReducer::after_setup(Optimizer& optimizer) {
   }
   broadcast_persistents(optimizer.persistents(), comm_);
   updates_ = 0;
+  in_own_step_ = false;
   compare_ = true;
   check_equal_states(comm_, optimizer, "setup");
 }
@@ -71,17 +73,17 @@ void GradientReducer::update_buckets() {
   if (blocks == cut_for_) return;
   for (const auto& arena : arenas) {
     CATENA_CHECK(DeviceError, arena.device() == comm_.device(), "multi-node optimizer: parameter '",
-                 arena.slots()[0].parameter.name(), "' is on ", arena.device(),
-                 ", this rank's communicator on ", comm_.device(),
+                 optimizer_->layout().name(size_t(arena.slots()[0].index)), "' is on ",
+                 arena.device(), ", this rank's communicator on ", comm_.device(),
                  "; move the model with model.to(comm.device())");
   }
   cut_for_ = std::move(blocks);
   buckets_ = make_buckets(arenas, options_);
-  bucket_of_.assign(optimizer_->layout().parameters().size(), 0);
+  bucket_of_.clear();
   for (size_t b = 0; b < buckets_.size(); ++b) {
     const Bucket& bucket = buckets_[b];
     for (size_t s = bucket.first; s < bucket.last; ++s)
-      bucket_of_[size_t(arenas[bucket.arena].slots()[s].index)] = b;
+      bucket_of_[arenas[bucket.arena].slots()[s].parameter.state()] = b;
   }
   device_weights_.clear();
   for (const auto& arena : arenas) {
@@ -123,6 +125,14 @@ bool GradientReducer::anything_kept() const {
                      [](const Parameter& p) { return !p.state()->is_stale(); });
 }
 
+// Whether this optimizer's step is going on: its gradients were zeroed after its last update. Else
+// the pass is another optimizer's, of which other ranks need not make one. Zeroed gradients also
+// tell of a step that the model's zero_grads() began: an update leaves none that is zero.
+bool GradientReducer::is_in_own_step() {
+  if (!in_own_step_) in_own_step_ = updates_ > 0 && !anything_kept();
+  return in_own_step_;
+}
+
 void GradientReducer::backward_begins() {
   optimizer_->settle_layout();
   update_buckets();
@@ -135,19 +145,19 @@ void GradientReducer::backward_begins() {
     wait();
     begin_round();
   }
-  if (!synchronizes(comm_)) return;
+  if (!is_in_own_step() || !synchronizes(comm_)) return;
   begin_round();
   round_ = Round::kReducing;
 }
 
 void GradientReducer::gradient_is_final(ParameterState& parameter) {
   if (round_ != Round::kReducing) return;
-  --remaining_[bucket_of_[size_t(parameter.index)]];
+  --remaining_[bucket_of_.at(&parameter)];
   start_ready_buckets();
 }
 
 void GradientReducer::start_ready_buckets() {
-  while (next_ < buckets_.size() && remaining_[next_] == 0) start(buckets_[next_++]);
+  while (next_ < buckets_.size() && remaining_[next_] == 0) start_next();
 }
 
 void GradientReducer::backward_ends() {
@@ -155,11 +165,13 @@ void GradientReducer::backward_ends() {
 }
 
 void GradientReducer::flush() {
-  while (next_ < buckets_.size()) start(buckets_[next_++]);
+  while (next_ < buckets_.size()) start_next();
   round_ = Round::kReduced;
 }
 
-void GradientReducer::start(const Bucket& bucket) {
+void GradientReducer::start_next() {
+  const comm::BucketLabel label{number_, static_cast<int32_t>(next_)};
+  const Bucket& bucket = buckets_[next_++];
   const auto& arena = optimizer_->layout().arenas()[bucket.arena];
   arena.settle_gradients(bucket.first, bucket.last);
   for (size_t s = bucket.first; s < bucket.last; ++s)
@@ -176,7 +188,7 @@ void GradientReducer::start(const Bucket& bucket) {
   } else if (weighted_) {
     op = comm::weighted(weight_);
   }
-  last_ = comm_.all_reduce_async(gradient, op, comm_.side_stream());
+  last_ = comm_.all_reduce_async(gradient, op, comm_.side_stream(), label);
 }
 
 // Update ------------------------------------------------------------------------------------------
@@ -195,6 +207,7 @@ void GradientReducer::run(optimizers::UpdateContext&) {
 
 void GradientReducer::after_update(Optimizer&) {
   begin_round();
+  in_own_step_ = false;
   if (++updates_ % kUpdatesBetweenChecks == 0) compare_ = true;
   if (!compare_ || cuda::is_capturing(comm_.device())) return;
   compare_ = false;
@@ -211,6 +224,7 @@ void GradientReducer::check_state(const char* who) {
 void GradientReducer::discard(Optimizer&) {
   wait();
   begin_round();
+  in_own_step_ = true;
 }
 
 void GradientReducer::before_accumulate(Optimizer&) {

@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <memory>
+
+#include "catena/core/memory.h"
+#include "catena/optimizers/adam.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "optimizers/models.h"
 
@@ -200,6 +205,91 @@ TEST(Arena, CopiesOfAModelAreIndependentAndMovesKeepTheParameters) {
   optimizer.update();
   EXPECT_NE(catena::testing::all_values(moved.parameters()), before);
   EXPECT_TRUE(optimizer.layout().in_place());
+}
+
+TEST(Arena, SetsThatShareParametersKeepTheirOwnNames) {
+  Model model;
+  const ArenaSet whole(named(model));
+  const ArenaSet first(named(model.l1)), second(named(model.l2));
+  EXPECT_EQ(whole.name(0), "/l1/W");
+  EXPECT_EQ(whole.name(2), "/l2/W");
+  EXPECT_EQ(first.name(0), "/W");
+  EXPECT_EQ(second.name(0), "/W");
+  EXPECT_EQ(model.l1.W.name(), "/l1/W") << "messages give the longest path";
+  EXPECT_NE(whole.structure().find("/l2/b (2,) float32"), std::string::npos);
+
+  Model other;
+  const ArenaSet part(named(other.l1));
+  EXPECT_EQ(other.l1.W.name(), "/W");
+  const ArenaSet all(named(other));
+  EXPECT_EQ(other.l1.W.name(), "/l1/W");
+}
+
+// Memory runs out at each of the allocations of a move, which is then tried again.
+TEST(Arena, FollowsAModelThatMovesAfterMemoryRanOut) {
+  for (const bool counts_on_device : {false, true}) {
+    Model still;
+    Adam reference(0.1);
+    reference.setup(still);
+    for (int64_t t = 1; t <= 4; ++t) {
+      catena::testing::set_gradients(still.parameters(), t);
+      reference.update();
+    }
+    bool failed = true;
+    for (int allocation = 1; failed; ++allocation) {
+      Model model;
+      Adam moving(0.1);
+      moving.setup(model);
+      if (counts_on_device) moving.prepare_for_capture();
+      for (int64_t t = 1; t <= 3; ++t) {
+        catena::testing::set_gradients(model.parameters(), t);
+        moving.update();
+      }
+      model.l1.to(cpu(1));  // one arena becomes two
+      failed = false;
+      {
+        int left = allocation;
+        const AllocatorScope scope([&](Device device, size_t bytes) {
+          if (--left > 0) return allocate_unpooled(device, bytes);
+          throw OutOfMemoryError("pretended");
+        });
+        try {
+          moving.settle_layout();
+        } catch (const OutOfMemoryError&) {
+          failed = true;
+        }
+      }
+      catena::testing::set_gradients(model.parameters(), 4);
+      moving.update();
+      EXPECT_EQ(moving.t(), 4) << allocation;
+      EXPECT_EQ(catena::testing::all_values(model.parameters()),
+                catena::testing::all_values(still.parameters()))
+          << allocation;
+      EXPECT_TRUE(failed || allocation > 4);
+    }
+  }
+}
+
+// Memory that something else owns stays as long as the gradients.
+TEST(Arena, KeepsTheMemoryOfAUsersAllocator) {
+  int freed = 0;
+  const auto count = [&](void* memory) {
+    ++freed;
+    std::free(memory);
+  };
+  Model model;
+  {
+    const AllocatorScope scope([&](Device device, size_t bytes) {
+      const size_t rounded = (bytes / 64 + 1) * 64;
+      const std::shared_ptr<void> memory(std::aligned_alloc(64, rounded), count);
+      return borrow(device, memory.get(), bytes, memory);
+    });
+    const ArenaSet set(named(model));
+    EXPECT_EQ(freed, 0);
+    model.l1.W.set_grad(ones({5, 3}, dtype::float32));
+  }
+  EXPECT_LE(freed, 1) << "the ones alone";
+  EXPECT_EQ(model.l1.W.grad().to_vector<double>(), std::vector<double>(15, 1));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "catena/autograd/function.h"
 #include "cuda/gpu.h"
+#include "error_text.h"
 #include "parallel/network.h"
 
 namespace catena::parallel {
@@ -336,6 +337,7 @@ TEST(MultiNodeOptimizer, ASecondSynchronisedBackwardIsAnError) {
     auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm, kManyBuckets);
     optimizer.setup(net);
     const Batch batch = part(batch_of(0, 4, dtype::float32), 0, 4, comm.device());
+    optimizer.zero_grads();
     loss_of(net, batch).backward();
     EXPECT_THROW(loss_of(net, batch).backward(), GradientError);
     EXPECT_THROW(optimizer->accumulate_grads(net.gradients()), GradientError);
@@ -349,6 +351,11 @@ TEST(MultiNodeOptimizer, ASecondSynchronisedBackwardIsAnError) {
     loss_of(net, batch).backward();
     optimizer.update();
     loss_of(net, batch).backward();  // without zero_grads: adds to the average
+    EXPECT_EQ(optimizer.reducer().started(), 0u) << "reduced by update";
+    optimizer.update();
+    net.zero_grads();
+    loss_of(net, batch).backward();
+    EXPECT_GT(optimizer.reducer().started(), 0u);
     optimizer.update();
   });
 }
@@ -410,6 +417,150 @@ TEST(MultiNodeOptimizer, BatchWeightsAreChecked) {
     EXPECT_THROW(optimizer.set_batch_weight(5, 4), ValueError);
     EXPECT_THROW(optimizer.set_batch_weight(0, 0), ValueError);
     EXPECT_THROW(create_multi_node_optimizer(optimizer.actual_optimizer(), comm), ValueError);
+  });
+}
+
+// Two networks, one behind the other, that have an optimizer each.
+struct Adversaries {
+  F::Linear generator{layer(4, 4, dtype::float32, 1)}, critic{layer(4, 4, dtype::float32, 2)};
+  MultiNodeOptimizer og, oc;
+  explicit Adversaries(Communicator& comm)
+      : og(create_multi_node_optimizer(optimizers::SGD(0.1), comm)),
+        oc(create_multi_node_optimizer(optimizers::SGD(0.1), comm)) {
+    generator.to(comm.device());
+    critic.to(comm.device());
+    og.setup(generator);
+    oc.setup(critic);
+  }
+  Variable judged(const Array& z) { return F::mean(critic(generator(Variable::constant(z)))); }
+};
+
+// A pass for one optimizer goes through the parameters of the other. In some steps a rank has no
+// samples and makes no pass.
+TEST(MultiNodeOptimizer, PassesForOthersAreNotReduced) {
+  for (const int without : {-1, 0, 2}) {
+    std::vector<std::pair<Values, Values>> results(2);
+    comm::run_threads(2, [&](Communicator& comm) {
+      Adversaries pair(comm);
+      for (int step = 0; step < 4; ++step) {
+        const bool has_samples = comm.rank() == 0 || step != without;
+        const int64_t all = step == without ? 8 : 16, own = has_samples ? 8 : 0;
+        const Array z = wave({8, 4}, step + 10 * comm.rank(), dtype::float32).to(comm.device());
+        pair.og.zero_grads();
+        pair.og.set_batch_weight(own, all);
+        pair.oc.set_batch_weight(own, all);
+        if (has_samples) {
+          pair.judged(z).backward();
+          EXPECT_GT(pair.og.reducer().started(), 0u);
+          EXPECT_EQ(pair.oc.reducer().started(), 0u);
+        }
+        pair.og.update();
+        pair.oc.zero_grads();
+        if (has_samples) {
+          pair.judged(z).backward();
+          EXPECT_EQ(pair.og.reducer().started(), 0u);
+          EXPECT_GT(pair.oc.reducer().started(), 0u);
+        }
+        pair.oc.update();
+      }
+      pair.og.check_state();
+      pair.oc.check_state();
+      results[size_t(comm.rank())] = {values_of(pair.generator), values_of(pair.critic)};
+    });
+    EXPECT_EQ(results[0], results[1]) << without;
+  }
+}
+
+// One pass for both optimizers, which a rank without samples does not make.
+TEST(MultiNodeOptimizer, TwoOptimizersShareAPassInsideNoSync) {
+  std::vector<std::pair<Values, Values>> results(2);
+  comm::run_threads(2, [&](Communicator& comm) {
+    Adversaries pair(comm);
+    for (int step = 0; step < 3; ++step) {
+      const bool has_samples = comm.rank() == 0 || step != 1;
+      pair.og.zero_grads();
+      pair.oc.zero_grads();
+      if (has_samples) {
+        const auto scope = pair.og.no_sync();
+        pair.judged(wave({8, 4}, step + 10 * comm.rank(), dtype::float32).to(comm.device()))
+            .backward();
+      }
+      pair.og.update();
+      pair.oc.update();
+    }
+    results[size_t(comm.rank())] = {values_of(pair.generator), values_of(pair.critic)};
+  });
+  EXPECT_EQ(results[0], results[1]);
+}
+
+// Buckets of equal size of two optimizers, which the ranks reduce in different orders.
+TEST(MultiNodeOptimizer, BucketsOfDifferentOptimizersAreToldApart) {
+  const std::string text = error_of<CommError>([] {
+    comm::run_threads(2, [](Communicator& comm) {
+      Adversaries pair(comm);
+      MultiNodeOptimizer *first = &pair.og, *second = &pair.oc;
+      if (comm.rank() == 1) std::swap(first, second);
+      first->zero_grads();
+      second->zero_grads();
+      first->update();
+      second->update();
+    });
+  });
+  expect_contains(text, {"(bucket 0 of optimizer 1)", "(bucket 0 of optimizer 2)"});
+}
+
+// Another optimizer takes the same parameters, or some of them, in another order.
+TEST(MultiNodeOptimizer, OtherOptimizersMayHoldItsParameters) {
+  const auto run = [](int others) {
+    Values gradients;
+    comm::run_threads(2, [&](Communicator& comm) {
+      Net net(dtype::float32);
+      net.to(comm.device());
+      auto optimizer =
+          create_multi_node_optimizer(optimizers::SGD(0.0), comm, BucketOptions{64, 64, 64});
+      if (others == 1)
+        optimizer.setup({net.l3.W, net.l3.b});
+      else
+        optimizer.setup(net);
+      optimizers::SGD other(0.1);
+      if (others == 1) other.setup(net);
+      if (others == 2) {
+        Parameters reversed = net.parameters();
+        std::reverse(reversed.begin(), reversed.end());
+        other.setup(reversed);
+      }
+      for (int step = 0; step < 2; ++step) {
+        net.zero_grads();
+        optimizer.zero_grads();
+        loss_of(net, part(batch_of(comm.rank(), 4, dtype::float32), 0, 4, comm.device()))
+            .backward();
+        optimizer.update();
+      }
+      if (comm.rank() != 0) return;
+      for (const Parameter& p : {net.l3.W, net.l3.b})
+        gradients.push_back(p.grad().to_vector<double>());
+    });
+    return gradients;
+  };
+  const Values alone = run(0);
+  EXPECT_EQ(run(1), alone);
+  EXPECT_EQ(run(2), alone);
+}
+
+TEST(MultiNodeOptimizer, BroadcastStateTellsLayersApartThatOtherOptimizersHold) {
+  comm::run_threads(2, [](Communicator& comm) {
+    Net net(dtype::float32);
+    net.to(comm.device());
+    auto optimizer = create_multi_node_optimizer(optimizers::Adam(0.01), comm);
+    optimizer.setup(net);
+    optimizers::SGD first, second;
+    first.setup(net.l3);
+    second.setup(net.extra);
+    optimizer->state_of(net.l3.W)[0].fill(0.25);
+    optimizer->state_of(net.extra.W)[0].fill(0.5);
+    optimizer.broadcast_state();
+    EXPECT_EQ(optimizer->state_of(net.l3.W)[0].to_vector<double>()[0], 0.25);
+    EXPECT_EQ(optimizer->state_of(net.extra.W)[0].to_vector<double>()[0], 0.5);
   });
 }
 

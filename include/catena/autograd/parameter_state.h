@@ -14,9 +14,8 @@ namespace catena {
 // State behind Parameter handles.
 struct ParameterState : RefCounted {
   Variable variable;                // root; its data is the parameter
-  std::string name;                 // full path in the model after setup: "/l1/W"
+  std::string name;                 // full path in the model after setup, for messages: "/l1/W"
   std::string path;                 // "l1/W", the longest that a model's listing gave; note_path
-  int64_t index = -1;               // position in the arena of the optimizer that holds it
   std::atomic<bool> used{false};    // took part in a recorded forward
   std::atomic<bool> listed{false};  // a set of functions or an optimizer has come across it
 

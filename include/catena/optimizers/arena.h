@@ -96,14 +96,17 @@ class ArenaSet {
   using Named = std::vector<std::pair<std::string, Parameter>>;
   ArenaSet() = default;
   // Parameters in order of declaration; one that is listed twice counts once, by its first name.
-  // Sets the names ("/l1/W") and positions of the parameters. ValueError when there are none.
+  // Other sets may hold the parameters as well, by other names and in other places; the memory is
+  // that of the last set that was made or rebuilt. Parameter::name() becomes the name ("/l1/W"),
+  // unless it is a longer path already. ValueError when there are no parameters.
   explicit ArenaSet(const Named& named);
 
   // Whether there is no parameter.
   bool empty() const { return parameters_.empty(); }
   // In order of declaration.
   const Parameters& parameters() const { return parameters_; }
-  const std::string& name(size_t index) const { return parameters_[index].name(); }
+  // The name that this set was given for parameters()[index].
+  const std::string& name(size_t index) const { return names_[index]; }
   const std::vector<ParameterArena>& arenas() const { return arenas_; }
   bool in_place() const;
   // Lays the parameters out anew on the devices where they are now; values and gradients stay,
@@ -120,6 +123,7 @@ class ArenaSet {
 
  private:
   Parameters parameters_;
+  std::vector<std::string> names_;  // of the parameters
   std::vector<ParameterArena> arenas_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "catena/autograd/backward_observer.h"
@@ -36,6 +37,10 @@ std::vector<Bucket> make_buckets(const std::vector<optimizers::ParameterArena>& 
 // are final in a synchronised backward; at the end of that backward if parameters were not used; at
 // the latest in update (a rank whose loss did not touch the parameters, or that has no samples). On
 // GPUs the reductions run on the communicator's side stream and the host never waits.
+//
+// A backward pass is synchronised between zero_grads and update of this optimizer, outside of
+// no_sync. Any other pass that reaches its parameters, such as one for another optimizer, only adds
+// to this rank's gradients.
 class GradientReducer : public BackwardObserver, public optimizers::UpdateStage {
  public:
   // The communicator must outlive the reducer, which holds it when it is shared.
@@ -80,17 +85,18 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   void update_buckets();
   void begin_round();
   void start_ready_buckets();
-  void start(const Bucket& bucket);
+  void start_next();
   void flush();
   void wait();
   bool anything_kept() const;
+  bool is_in_own_step();
 
   Communicator& comm_;
   CommunicatorPtr keep_;
   BucketOptions options_;
   Optimizer* optimizer_ = nullptr;
   std::vector<Bucket> buckets_;
-  std::vector<size_t> bucket_of_;     // by position of the parameter
+  std::unordered_map<const ParameterState*, size_t> bucket_of_;
   std::vector<const void*> cut_for_;  // gradient blocks the buckets were cut for
   std::vector<size_t> remaining_;     // parameters of each bucket not yet final
   size_t next_ = 0;                   // first bucket not started since the last update
@@ -99,7 +105,9 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   bool weighted_ = false;
   double weight_ = 1;
   std::vector<Array> device_weights_;  // one for each arena on a GPU, in its dtype
-  int64_t updates_ = 0;
+  int number_ = 0;                     // among the optimizers of the communicator; 0: not set up
+  bool in_own_step_ = false;           // see is_in_own_step
+  int64_t updates_ = 0;                // since setup
   bool compare_ = false;  // the states of the ranks, after the next update that is not captured
 };
 

@@ -23,7 +23,9 @@
 namespace catena::parallel {
 
 // An optimizer whose gradients are averaged over all ranks. All ranks must call setup, the
-// synchronised backward passes and update in the same order. setup, zero_grads and update may be
+// synchronised backward passes and update in the same order; several optimizers on one communicator
+// too (CommError naming the optimizers, in the order of their setup, and the buckets). Synchronised
+// is a backward pass between zero_grads and update. setup, zero_grads and update may be
 // called here or on the optimizer itself; what is not repeated here is reached by `->`.
 class MultiNodeOptimizer {
  public:
