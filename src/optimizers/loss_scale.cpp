@@ -56,7 +56,6 @@ double DynamicLossScale::number(int index) const {
 void DynamicLossScale::after_setup(Optimizer& optimizer) {
   states_.clear();
   prepare_for_capture(optimizer);
-  optimizer.prepare_for_capture();  // counts on the device, where updates are skipped
 }
 
 void DynamicLossScale::prepare_for_capture(Optimizer& optimizer) {

@@ -38,99 +38,137 @@ void Optimizer::setup(Parameterized& model) {
   for (auto& entry : named) entry.first.insert(0, 1, '/');
   NamedPersistents persistents = model.named_persistents();
   for (auto& entry : persistents) entry.first.insert(0, 1, '/');
-  ordered_ = model.parameters();
-  setup_named(named, std::move(persistents));
+  setup_named(named, model.parameters(), std::move(persistents));
 }
 
-void Optimizer::setup(const Parameters& parameters) {
+namespace {
+
+// Names of a list's parameters: their own ones, each with a slash in front, where they are unique.
+ArenaSet::Named names_of(const Parameters& parameters) {
   ArenaSet::Named named;
   std::unordered_set<std::string> taken;
   for (const Parameter& p : parameters) {
     CATENA_CHECK(ValueError, p.defined(), "setup: parameter ", named.size(),
                  " of the list is undefined");
     std::string name = p.name();
-    if (name.empty() || !taken.insert(name).second) name = message("/", named.size());
-    taken.insert(name);
+    if (!name.empty() && name[0] != '/') name.insert(0, 1, '/');
+    if (!taken.insert(name).second) name.clear();
     named.emplace_back(std::move(name), p);
   }
-  ordered_ = parameters;
-  setup_named(named, {});
+  for (size_t i = 0; i < named.size(); ++i) {
+    for (size_t number = i; named[i].first.empty(); ++number)
+      if (std::string free = message("/", number); taken.insert(free).second) named[i].first = free;
+  }
+  return named;
 }
 
-void Optimizer::setup_named(const ArenaSet::Named& named, NamedPersistents persistents) {
-  for (const auto& [name, p] : named) check_dtype(p.dtype());
-  layout_ = ArenaSet(named);
-  persistents_ = std::move(persistents);
-  find_positions();
-  warn_about_forgotten_parameters("setup");
-  t_ = 0;
-  states_.clear();
-  make_groups({});
-  for (const auto& stage : stages_) stage->after_setup(*this);
-}
-
-void Optimizer::find_positions() {
+std::vector<size_t> positions_of(const Parameters& ordered, const ArenaSet& layout) {
   std::unordered_map<const ParameterState*, size_t> position;
-  for (const Parameter& p : layout_.parameters()) position.emplace(p.state(), position.size());
-  positions_.clear();
-  for (const Parameter& p : ordered_) positions_.push_back(position.at(p.state()));
+  for (const Parameter& p : layout.parameters()) position.emplace(p.state(), position.size());
+  std::vector<size_t> positions;
+  for (const Parameter& p : ordered) positions.push_back(position.at(p.state()));
+  return positions;
 }
 
-void Optimizer::make_groups(const std::vector<Arrays>& old_states) {
-  if (updates_arenas()) layout_.make_states(state_starts());
-  const std::vector<ParameterArena>& arenas = layout_.arenas();
-  values_.assign(arenas.size(), {});
-  states_.assign(layout_.parameters().size(), {});
-  for (size_t i = 0; i < arenas.size(); ++i) {
-    DeviceScope scope(arenas[i].device());
-    for (const ParameterArena::Slot& slot : arenas[i].slots())
-      make_states(arenas[i], slot, old_states);
-    if (device_values_everywhere_ || arenas[i].device().is_cuda())
-      make_device_values(values_[i], arenas[i].device());
+}  // namespace
+
+void Optimizer::setup(const Parameters& parameters) {
+  setup_named(names_of(parameters), parameters, {});
+}
+
+void Optimizer::setup_named(const ArenaSet::Named& named, const Parameters& ordered,
+                            NamedPersistents persistents) {
+  for (const auto& [name, p] : named) check_dtype(p.dtype());
+  Groups groups{ArenaSet(named), {}, {}};
+  make_groups(groups, 0, {});
+  positions_ = positions_of(ordered, groups.layout);
+  ordered_ = ordered;
+  persistents_ = std::move(persistents);
+  take(std::move(groups), 0);
+  warn_about_forgotten_parameters("setup");
+  for (const auto& stage : current_stages()) stage->after_setup(*this);
+}
+
+void Optimizer::make_groups(Groups& groups, int64_t t, const std::vector<Arrays>& old_states) {
+  if (updates_arenas()) groups.layout.make_states(state_starts());
+  groups.states.resize(groups.layout.parameters().size());
+  for (const ParameterArena& arena : groups.layout.arenas()) {
+    DeviceScope scope(arena.device());
+    for (const ParameterArena::Slot& slot : arena.slots()) {
+      const auto index = static_cast<size_t>(slot.index);
+      const Arrays* old = old_states.empty() ? nullptr : &old_states[index];
+      groups.states[index] = make_states(arena, slot, old);
+    }
+    groups.values.push_back(counts_on(arena.device()) ? make_device_values(arena.device(), t)
+                                                      : DeviceValues());
   }
 }
 
-void Optimizer::make_states(const ParameterArena& arena, const ParameterArena::Slot& slot,
-                            const std::vector<Arrays>& old_states) {
-  const auto index = static_cast<size_t>(slot.index);
-  Arrays& states = states_[index];
+Arrays Optimizer::make_states(const ParameterArena& arena, const ParameterArena::Slot& slot,
+                              const Arrays* old_states) {
+  Arrays states;
   if (updates_arenas()) {
     for (const Array& flat : arena.states()) states.push_back(arena.slice(flat, slot));
     if (arena.master().defined()) states.push_back(arena.slice(arena.master(), slot));
-    if (old_states.empty()) return;
-    for (size_t k = 0; k < states.size(); ++k) states[k].assign(old_states[index][k]);
-  } else if (old_states.empty()) {
+    if (old_states == nullptr) return states;
+    for (size_t k = 0; k < states.size(); ++k) states[k].assign((*old_states)[k]);
+  } else if (old_states == nullptr) {
     states = init_state(slot.parameter.data(), slot.parameter.grad());
   } else {
-    for (const Array& old : old_states[index]) states.push_back(old.to(arena.device()));
+    for (const Array& old : *old_states) states.push_back(old.to(arena.device()));
   }
+  return states;
 }
 
-void Optimizer::make_device_values(DeviceValues& values, Device device) {
+void Optimizer::take(Groups&& groups, int64_t t) {
+  layout_ = std::move(groups.layout);
+  values_ = std::move(groups.values);
+  states_ = std::move(groups.states);
+  t_ = t;
+}
+
+// On the host nobody knows of replays and of skipped updates.
+bool Optimizer::counts_on(Device device) const {
+  const auto skips = [](const auto& stage) { return stage->skips_updates(); };
+  return device.is_cuda() || device_values_everywhere_ ||
+         std::any_of(stages_.begin(), stages_.end(), skips);
+}
+
+Optimizer::DeviceValues Optimizer::make_device_values(Device device, int64_t t) const {
+  DeviceValues values;
   values.block = zeros({3}, {Dtype::kFloat64, device});
   values.counter = values.block(Slice(0, 2));
   values.step = values.block[0];
   values.learning_rate = values.block[2];
-  values.step.fill(static_cast<double>(t_));
+  values.step.fill(static_cast<double>(t));
   values.learning_rate.fill(lr_);
+  return values;
+}
+
+// Where there are none yet.
+void Optimizer::add_device_values() {
+  const int64_t t = this->t();
+  for (size_t i = 0; i < values_.size(); ++i) {
+    if (!values_[i].block.defined())
+      values_[i] = make_device_values(layout_.arenas()[i].device(), t);
+  }
 }
 
 void Optimizer::settle_layout() {
   if (layout_.in_place()) return;
-  t_ = t();
-  const std::vector<Arrays> old_states = std::move(states_);
-  layout_.rebuild();
-  make_groups(old_states);
+  const int64_t t = this->t();
+  Groups groups{layout_, {}, {}};
+  groups.layout.rebuild();
+  make_groups(groups, t, states_);
+  take(std::move(groups), t);
 }
 
 void Optimizer::prepare_for_capture() {
   require_setup("prepare_for_capture");
   settle_layout();
   device_values_everywhere_ = true;
-  for (size_t i = 0; i < values_.size(); ++i) {
-    if (!values_[i].block.defined()) make_device_values(values_[i], layout_.arenas()[i].device());
-  }
-  for (const auto& stage : stages_) stage->prepare_for_capture(*this);
+  add_device_values();
+  for (const auto& stage : current_stages()) stage->prepare_for_capture(*this);
 }
 
 void Optimizer::require_setup(const char* who) const {
@@ -147,15 +185,15 @@ int64_t Optimizer::t() const {
 void Optimizer::set_lr(double lr) {
   if (lr == lr_) return;
   check_rate(lr_name_, lr);
-  lr_ = lr;
   for (const DeviceValues& values : values_) {
-    if (!values.block.defined()) continue;
     CATENA_CHECK(
-        ValueError, !cuda::is_capturing(values.block.device()),
+        ValueError, !values.block.defined() || !cuda::is_capturing(values.block.device()),
         "set_lr: called while a graph is captured, so that every replay would set the rate to ", lr,
         "; set it before the capture or between replays");
-    values.learning_rate.fill(lr);
   }
+  lr_ = lr;
+  for (const DeviceValues& values : values_)
+    if (values.block.defined()) values.learning_rate.fill(lr);
 }
 
 // Gradients ---------------------------------------------------------------------------------------
@@ -163,7 +201,7 @@ void Optimizer::set_lr(double lr) {
 void Optimizer::zero_grads() {
   require_setup("zero_grads");
   unscaled_in_memory_ = false;
-  for (const auto& stage : stages_) stage->discard(*this);
+  for (const auto& stage : current_stages()) stage->discard(*this);
   for (const Parameter& p : layout_.parameters()) p.zero_grad();
 }
 
@@ -174,12 +212,12 @@ void Optimizer::accumulate_grads(const Arrays& gradients) {
                gradients.size(), " gradients");
   for (size_t i = 0; i < ordered_.size(); ++i) {
     CATENA_CHECK(ShapeError, !gradients[i].defined() || gradients[i].shape() == ordered_[i].shape(),
-                 "accumulate_grads: parameter '", ordered_[i].name(), "' has shape ",
+                 "accumulate_grads: parameter '", layout_.name(positions_[i]), "' has shape ",
                  ordered_[i].shape(), ", gradient ", i, " has ", gradients[i].shape(),
                  "; are they of a copy of this model?");
   }
   settle_layout();
-  for (const auto& stage : stages_) stage->before_accumulate(*this);
+  for (const auto& stage : current_stages()) stage->before_accumulate(*this);
   Arrays by_index(layout_.parameters().size());
   for (size_t i = 0; i < ordered_.size(); ++i) by_index[positions_[i]] = gradients[i];
   for (const ParameterArena& arena : layout_.arenas()) {

@@ -1,5 +1,6 @@
 // Defaults of what rules override, hooks by name, and states by name.
 #include <algorithm>
+#include <unordered_set>
 
 #include "catena/array/creation.h"
 #include "catena/optimizers/optimizer.h"
@@ -73,10 +74,11 @@ void Optimizer::add_hook(const std::string& name, Hook hook) {
   CATENA_CHECK(ValueError, bool(hook), "add_hook: hook '", name, "' is empty");
   const auto found =
       std::find_if(hooks_.begin(), hooks_.end(), [&](const auto& h) { return h.first == name; });
+  auto shared = std::make_shared<const Hook>(std::move(hook));
   if (found != hooks_.end())
-    found->second = std::move(hook);
+    found->second = std::move(shared);
   else
-    hooks_.emplace_back(name, std::move(hook));
+    hooks_.emplace_back(name, std::move(shared));
 }
 
 void Optimizer::remove_hook(const std::string& name) {
@@ -90,20 +92,27 @@ void Optimizer::remove_hook(const std::string& name) {
 
 namespace {
 
-constexpr char kMaster[] = "master";
-
-bool is_master(const std::string& name) { return name.starts_with(std::string(kMaster) + "/"); }
-
-bool has_masters(const std::map<std::string, Array>& state) {
-  return std::any_of(state.begin(), state.end(), [](const auto& e) { return is_master(e.first); });
-}
-
 bool has_loss_scale(const std::map<std::string, Array>& state) {
   return state.contains("loss_scale/value");
 }
 
+}  // namespace
+
+// Of the master copy of a parameter, whether it has one or not.
+std::string Optimizer::master_name(size_t index) const { return "master" + layout_.name(index); }
+
+// A rule of a user may call a state of its own "master".
+bool Optimizer::has_masters(const std::map<std::string, Array>& state) const {
+  const std::vector<std::string> own = state_names();
+  if (std::find(own.begin(), own.end(), "master") != own.end()) return false;
+  for (size_t i = 0; i < states_.size(); ++i)
+    if (state.contains(master_name(i))) return true;
+  return false;
+}
+
 // What does not fit, a line each, in a state that is to be loaded into `own`.
-std::string problems_of(const NamedArrays& own, const std::map<std::string, Array>& given) {
+std::string Optimizer::problems_of(const NamedArrays& own,
+                                   const std::map<std::string, Array>& given) const {
   std::string problems;
   std::map<std::string, Array> unknown = given;
   for (const auto& [name, array] : own) {
@@ -128,8 +137,6 @@ std::string problems_of(const NamedArrays& own, const std::map<std::string, Arra
   return problems;
 }
 
-}  // namespace
-
 const Arrays& Optimizer::state_of(const Parameter& parameter) {
   require_setup("state_of");
   settle_layout();
@@ -151,10 +158,10 @@ NamedArrays Optimizer::state() {
   const std::vector<std::string> names = state_names();
   for (size_t i = 0; i < states_.size(); ++i) {
     for (size_t k = 0; k < states_[i].size(); ++k) {
-      const std::string state = k < names.size()   ? names[k]
-                                : updates_arenas() ? kMaster
-                                                   : message("state", k);
-      result.emplace_back(state + layout_.name(i), states_[i][k]);
+      const std::string name = k < names.size()   ? names[k] + layout_.name(i)
+                               : updates_arenas() ? master_name(i)
+                                                  : message("state", k, layout_.name(i));
+      result.emplace_back(name, states_[i][k]);
     }
   }
   for (const auto& stage : stages_) {
@@ -167,7 +174,14 @@ void Optimizer::load_state(const std::map<std::string, Array>& given) {
   require_setup("load_state");
   NamedArrays own = state();
   const bool without_masters = !has_masters(given);
-  if (without_masters) std::erase_if(own, [](const auto& e) { return is_master(e.first); });
+  if (without_masters) {
+    std::unordered_set<std::string> masters;
+    for (const ParameterArena& arena : layout_.arenas()) {
+      if (!arena.master().defined()) continue;
+      for (const auto& slot : arena.slots()) masters.insert(master_name(size_t(slot.index)));
+    }
+    std::erase_if(own, [&](const auto& e) { return masters.contains(e.first); });
+  }
   const std::string problems = problems_of(own, given);
   CATENA_CHECK(IoError, problems.empty(),
                "load_state: the file is not the state of this optimizer:", problems);
@@ -181,7 +195,7 @@ void Optimizer::load_state(const std::map<std::string, Array>& given) {
   t_ = given.at("t").item<int64_t>();
   for (const DeviceValues& values : values_)
     if (values.block.defined()) values.step.fill(static_cast<double>(t_));
-  for (const auto& stage : stages_) stage->state_was_loaded();
+  for (const auto& stage : current_stages()) stage->state_was_loaded();
 }
 
 }  // namespace catena::optimizers

@@ -106,7 +106,10 @@ void Optimizer::insert_stage(const std::shared_ptr<UpdateStage>& stage) {
       stage->name(),
       "' skips updates by a value on the device, which this rule does not read; use a rule "
       "of catena/optimizers, or override update_arena and skips_updates");
-  if (is_set_up()) stage->after_setup(*this);  // may fail: the stage is not added then
+  if (is_set_up()) {  // what fails here leaves the stage out
+    stage->after_setup(*this);
+    if (stage->skips_updates()) add_device_values();
+  }
   const auto behind = std::find_if(stages_.begin(), stages_.end(), [&](const auto& other) {
     return other->phase() > stage->phase();
   });
@@ -137,7 +140,7 @@ void Optimizer::warn_without_gradients() {
 
 void Optimizer::finish_gradients(UpdateContext& update) {
   settle_layout();
-  for (const auto& stage : stages_) {
+  for (const auto& stage : current_stages()) {
     if (stage->phase() != UpdatePhase::kReduce) break;
     stage->run(update);
   }
@@ -155,14 +158,17 @@ void Optimizer::update() {
   require_setup("update");
   warn_without_gradients();
   UpdateContext update(*this);
+  const Stages stages = current_stages();
   finish_gradients(update);
-  for (const auto& stage : stages_)
+  for (const auto& stage : stages)
     if (stage->phase() != UpdatePhase::kReduce) stage->run(update);
-  for (const auto& stage : stages_) stage->after_update(*this);
+  for (const auto& stage : stages) stage->after_update(*this);
 }
 
 void Optimizer::run_hooks(UpdateContext& update) {
-  for (const auto& [name, hook] : hooks_) hook(update);
+  boost::container::small_vector<std::shared_ptr<const Hook>, 4> hooks;  // they may change the list
+  for (const auto& [name, hook] : hooks_) hooks.push_back(hook);
+  for (const auto& hook : hooks) (*hook)(update);
 }
 
 void Optimizer::run_rule(UpdateContext& update) {
@@ -175,8 +181,12 @@ void Optimizer::update_whole(size_t index, UpdateContext& update) {
   const ParameterArena& arena = layout_.arenas()[index];
   const DeviceScope scope(arena.device());
   const DeviceValues& values = values_[index];
-  if (values.block.defined() && !(updates_arenas() && counts_updates()))
-    add(values.step, 1.0, values.step);
+  if (values.block.defined() && !(updates_arenas() && counts_updates())) {
+    if (const Array* skip = update.skip(index))
+      add(values.step, equal(*skip, 0.0), values.step);
+    else
+      add(values.step, 1.0, values.step);
+  }
   if (!updates_arenas()) return update_each(arena);
   if (update.ranges_.empty() || update.ranges_[index].empty()) {
     update_range(index, arena.whole(), update, true);

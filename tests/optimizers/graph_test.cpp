@@ -110,5 +110,24 @@ TEST(OptimizerGraph, SettersAreRefusedDuringACapture) {
   EXPECT_THROW(cuda::Graph::capture(cuda_device(0), [&] { sgd.set_lr(0.2); }), ValueError);
 }
 
+TEST(Graph, ARefusedRateIsNotKept) {
+  CATENA_NEEDS_GPU();
+  const Device gpu = cuda_device(0);
+  const Parameter p(full({1}, 8.0, {dtype::float32, gpu}));
+  SGD sgd(1.0);
+  sgd.setup({p});
+  sgd.prepare_for_capture();
+  p.set_grad(full({1}, 1.0, {dtype::float32, gpu}));
+  sgd.update();
+  cuda::Graph graph = cuda::Graph::capture(gpu, [&] {
+    EXPECT_THROW(sgd.set_lr(2.0), ValueError);
+    sgd.update();
+  });
+  EXPECT_EQ(sgd.lr(), 1.0);
+  sgd.set_lr(2.0);
+  graph.launch();
+  EXPECT_EQ(p.data().item<double>(), 8 - 1 - 2);
+}
+
 }  // namespace
 }  // namespace catena::optimizers

@@ -448,5 +448,123 @@ TEST(Optimizer, SchedulesGiveTheRateOfAStep) {
   EXPECT_THROW(cosine(1, 0, 0), ValueError);
 }
 
+TEST(Optimizer, ParametersOfAListHaveNamesOfTheirOwn) {
+  const Parameter a(ones({2}, dtype::float32)), b(ones({2}, dtype::float32)),
+      c(ones({2}, dtype::float32));
+  Adam first(0.1), second(0.1);
+  first.setup({a, b});
+  second.setup({b, c});  // of which one has the name that the other would get
+  second.zero_grads();
+  b.set_grad(full({2}, 1.0, dtype::float32));
+  c.set_grad(full({2}, 5.0, dtype::float32));
+  second.update();
+  std::map<std::string, Array> saved;
+  for (const auto& [name, array] : second.state())
+    EXPECT_TRUE(saved.emplace(name, array.copy()).second) << name;
+  second.load_state(saved);
+  EXPECT_NEAR(second.state_of(b)[0].to_vector<double>()[0], 0.1, 1e-6);
+  EXPECT_NEAR(second.state_of(c)[0].to_vector<double>()[0], 0.5, 1e-6);
+}
+
+TEST(Optimizer, StatesKeepTheirNamesWhenOthersHoldTheParameters) {
+  Model model;
+  Adam all;
+  SGD first, second;
+  all.setup(model);
+  first.setup(model.l1);
+  second.setup(model.l2);
+  std::map<std::string, Array> saved;
+  for (const auto& [name, array] : all.state()) saved[name] = array;
+  for (const char* name : {"m/l1/W", "m/l2/W", "v/l1/b", "v/l2/b"})
+    EXPECT_TRUE(saved.count(name)) << name;
+}
+
+// The name of a parameter may have a slash in front or not.
+TEST(Optimizer, MasterCopiesAreLoadedWhateverTheParameterIsCalled) {
+  for (const char* name : {"W", "/W", "", "master", "block/W"}) {
+    const Parameter p(full({4}, 1.0, dtype::float16), name);
+    SGD sgd(1e-5);
+    sgd.setup({p});
+    for (int t = 0; t < 10; ++t) {
+      sgd.zero_grads();
+      p.set_grad(ones({4}, dtype::float16));
+      sgd.update();
+    }
+    std::map<std::string, Array> saved;
+    for (const auto& [key, array] : sgd.state()) saved[key] = array.copy();
+    const std::vector<double> master = sgd.state_of(p).back().to_vector<double>();
+    EXPECT_LT(master[0], 1);
+    sgd.load_state(saved);
+    EXPECT_EQ(sgd.state_of(p).back().to_vector<double>(), master) << name;
+  }
+}
+
+// A rule of a user whose state has the name of the master copies.
+TEST(Optimizer, StatesOfUsersMayBeCalledMaster) {
+  struct Rule : Optimizer {
+    Rule() : Optimizer("lr", 1) {}
+    std::vector<std::string> state_names() const override { return {"master"}; }
+    void update_one(const Array&, const Array&, const Arrays& states) override { states[0] += 1; }
+  } rule;
+  Model model;
+  rule.setup(model);
+  set_gradients(model.parameters(), 1);
+  rule.update();
+  std::map<std::string, Array> saved;
+  for (const auto& [key, array] : rule.state()) saved[key] = array.copy();
+  rule.update();
+  rule.load_state(saved);
+  EXPECT_EQ(rule.state_of(model.l1.W)[0].to_vector<double>()[0], 1);
+}
+
+TEST(Optimizer, HooksMayChangeTheHooks) {
+  Model model;
+  SGD sgd;
+  sgd.setup(model);
+  std::string calls;
+  const auto named = [&](const char* name) {
+    const std::string text(100, *name);  // which a hook that is gone would no longer have
+    return [&calls, text](UpdateContext&) { calls += text[0]; };
+  };
+  sgd.add_hook("once", [&, text = std::string(100, 'o')](UpdateContext& update) {
+    update.optimizer().remove_hook("once");
+    for (int i = 0; i < 20; ++i) update.optimizer().add_hook(message("new", i), named("n"));
+    update.optimizer().add_hook("last", named("r"));
+    calls += text[0];
+  });
+  sgd.add_hook("last", named("l"));
+  set_gradients(model.parameters(), 1);
+  sgd.update();
+  EXPECT_EQ(calls, "ol") << "changes hold from the next update on";
+  calls.clear();
+  sgd.update();
+  EXPECT_EQ(calls, "r" + std::string(20, 'n'));
+}
+
+TEST(Optimizer, AFailedSetupLeavesItAsItWas) {
+  struct Rule : Optimizer {
+    Rule() : Optimizer("lr", 0.5) {}
+    void check_dtype(Dtype d) const override {
+      CATENA_CHECK(DtypeError, d == dtype::float32, "float32 alone");
+    }
+    void update_one(const Array& p, const Array& g, const Arrays&) override { p -= g * lr(); }
+  } rule;
+  Model model;
+  struct Three : FunctionSet {
+    catena::testing::Pair l1{2, 2}, l2{2, 2}, l3{2, 2, dtype::float64};
+    CATENA_FUNCTIONS(l1, l2, l3)
+  } wrong;
+  rule.setup(model);
+  set_gradients(model.parameters(), 1);
+  rule.update();
+  EXPECT_THROW(rule.setup(wrong), DtypeError);
+  EXPECT_THROW(rule.setup(wrong.parameters()), DtypeError);
+  EXPECT_EQ(rule.parameters(), model.parameters());
+  EXPECT_EQ(rule.t(), 1);
+  rule.accumulate_grads(model.gradients());
+  rule.update();
+  EXPECT_EQ(rule.t(), 2);
+}
+
 }  // namespace
 }  // namespace catena::optimizers

@@ -242,5 +242,90 @@ TEST(UpdateStages, RangesAreChecked) {
   EXPECT_THROW(update.update_only(0, {}), ValueError);
 }
 
+// A rule of a user over arenas that can skip, and leaves counting to the optimizer.
+struct Uncounted : Optimizer {
+  Uncounted() : Optimizer("lr", 0.1) {}
+  bool updates_arenas() const override { return true; }
+  bool skips_updates() const override { return true; }
+  void update_arena(const ArenaUpdate& update) override {
+    if (update.skip != nullptr && update.skip->item<double>() != 0) return;
+    update.parameter -= update.gradient * lr();
+  }
+};
+
+TEST(UpdateStages, SkippedUpdatesOfUsersRulesDoNotCount) {
+  Model model;
+  Uncounted rule;
+  rule.setup(model);
+  const auto stage = rule.add_stage(std::make_shared<Restricting>());
+  const auto update = [&](double skip) {
+    stage->skip = full({}, skip, dtype::float64);
+    catena::testing::set_gradients(model.parameters(), 1);
+    rule.update();
+    return rule.t();
+  };
+  EXPECT_EQ(update(0), 1);
+  EXPECT_EQ(update(1), 1);
+  EXPECT_EQ(update(3), 1);
+  EXPECT_EQ(update(0), 2);
+}
+
+// Whether the stage comes before setup or after it: counts are where the flags are.
+TEST(UpdateStages, SkippedUpdatesDoNotCountOnTheHostEither) {
+  for (const bool early : {false, true}) {
+    Model model;
+    SGD sgd(0.1);
+    const auto stage = std::make_shared<Restricting>();
+    if (early) sgd.add_stage(stage);
+    sgd.setup(model);
+    catena::testing::set_gradients(model.parameters(), 1);
+    if (!early) {
+      sgd.update();
+      sgd.add_stage(stage);
+    }
+    const int64_t before = sgd.t();
+    stage->skip = ones({}, dtype::float64);
+    sgd.update();
+    EXPECT_EQ(sgd.t(), before);
+    model.to(cpu(1));
+    stage->skip = zeros({}, {dtype::float64, cpu(1)});
+    sgd.update();
+    EXPECT_EQ(sgd.t(), before + 1);
+  }
+}
+
+// Takes itself out of the optimizer, and puts another one in.
+TEST(UpdateStages, MayChangeTheStages) {
+  class Once : public UpdateStage {
+   public:
+    explicit Once(int& calls) : calls_(calls) {}
+    UpdatePhase phase() const override { return UpdatePhase::kUnscale; }
+    const char* name() const override { return "once"; }
+    void run(UpdateContext& update) override {
+      ++calls_;
+      for (int i = 0; i < 20; ++i) update.optimizer().add_stage(std::make_shared<Restricting>());
+      update.optimizer().remove_stage(*this);
+      ++calls_;
+    }
+    void discard(Optimizer& optimizer) override {
+      optimizer.add_stage(std::make_shared<Restricting>());
+    }
+
+   private:
+    int& calls_;
+  };
+  Model model;
+  SGD sgd;
+  sgd.setup(model);
+  int calls = 0;
+  sgd.add_stage(std::make_shared<Once>(calls));
+  sgd.zero_grads();
+  catena::testing::set_gradients(model.parameters(), 1);
+  sgd.update();
+  sgd.update();
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(sgd.stages().size(), 2u + 21u);
+}
+
 }  // namespace
 }  // namespace catena::optimizers

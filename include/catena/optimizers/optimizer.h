@@ -2,6 +2,7 @@
 // rules of your own derive from Optimizer and override update_one.
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -49,8 +50,11 @@ class Optimizer {
   // ("/l1/W"), makes new states and sets t to 0. ValueError when the model has no parameters.
   void setup(Parameterized& model);
   void setup(Parameterized&& model) = delete;  // would be gone at once
-  // The same for a list, which is taken as the order of declaration. Unnamed parameters are named
-  // by position ("/0").
+  // The same for a list, which is taken as the order of declaration. Parameters keep the names that
+  // they have, with a "/" in front; unnamed ones, and those whose name another one has, are named
+  // by position ("/0"), or by the next free number.
+  //
+  // When setup fails, the optimizer is as it was; a stage that refuses the model leaves it set up.
   void setup(const Parameters& parameters);
   // Chainer's setup(model.collect_parameters()).
   void setup(const std::pair<Parameters, Arrays>& collected) { setup(collected.first); }
@@ -86,8 +90,8 @@ class Optimizer {
   // All parameters are updated alike: of one without elements, states and counts advance too.
   void update();
 
-  // Learning rate ("alpha" of Adam). Setting it on a GPU is queued; during a capture it is an
-  // error, because replays would set it again.
+  // Learning rate ("alpha" of Adam). Setting it on a GPU is queued; during a capture it is a
+  // ValueError, because replays would set it again, and the rate stays.
   double lr() const { return lr_; }
   void set_lr(double lr);
   // All numbers of the rule by name, the learning rate included, for checkpoints and reports.
@@ -95,7 +99,8 @@ class Optimizer {
   // ValueError listing the names when there is no such number.
   virtual void set_hyper_parameter(const std::string& name, double value);
 
-  // Adds a hook; a name that exists is replaced in its place.
+  // Adds a hook; a name that exists is replaced in its place. Hooks and stages may add, replace and
+  // remove hooks and stages, themselves included: it holds from the next update on.
   void add_hook(const std::string& name, Hook hook);
   // IndexError when there is none.
   void remove_hook(const std::string& name);
@@ -115,7 +120,7 @@ class Optimizer {
   const std::vector<std::shared_ptr<UpdateStage>>& stages() const { return stages_; }
 
   // Prepares for cuda::Graph::capture: arenas in place, device values made (on the CPU as well,
-  // where the update then reads the same values).
+  // where the update then reads the same values). A stage that skips updates has them made too.
   void prepare_for_capture();
 
   // "t", hyper-parameters and states by name ("m/l1/W"), as views where possible. load_state takes
@@ -128,7 +133,9 @@ class Optimizer {
   // one, is the last.
   const Arrays& state_of(const Parameter& parameter);
 
-  // Makes arenas and states follow parameters that moved. Called by everything that needs it.
+  // Makes arenas and states follow parameters that moved. Called by everything that needs it. When
+  // it fails, for want of memory, values, states and counts are kept, and the next call tries
+  // again.
   void settle_layout();
 
  protected:
@@ -175,7 +182,7 @@ class Optimizer {
   virtual std::vector<double> state_starts() const;
   // True: where update.counter is defined, update_arena takes t from it and, with update.counts,
   // stores t there, as OptimizerCall::counter says, and update.step has no device value. Otherwise
-  // a kernel before update_arena counts, and update.step says t.
+  // a kernel before update_arena counts, unless the update is skipped, and update.step says t.
   virtual bool counts_updates() const { return false; }
   // True: update_arena does nothing where update.skip is not 0, and does not count then.
   virtual bool skips_updates() const { return false; }
@@ -195,15 +202,32 @@ class Optimizer {
     Array block, counter, step, learning_rate;  // views of the block
   };
 
-  void setup_named(const ArenaSet::Named& named, NamedPersistents persistents);
-  void find_positions();
-  void make_groups(const std::vector<Arrays>& old_states);
-  void make_states(const ParameterArena& arena, const ParameterArena::Slot& slot,
-                   const std::vector<Arrays>& old_states);
-  void make_device_values(DeviceValues& values, Device device);
+  // What follows from where the parameters are. It is made aside and then taken as a whole, so that
+  // nothing is lost when memory runs out in between.
+  struct Groups {
+    ArenaSet layout;
+    std::vector<DeviceValues> values;  // one for each arena
+    std::vector<Arrays> states;        // by position in declaration
+  };
+
+  void setup_named(const ArenaSet::Named& named, const Parameters& ordered,
+                   NamedPersistents persistents);
+  void make_groups(Groups& groups, int64_t t, const std::vector<Arrays>& old_states);
+  Arrays make_states(const ParameterArena& arena, const ParameterArena::Slot& slot,
+                     const Arrays* old_states);
+  void take(Groups&& groups, int64_t t);
+  bool counts_on(Device device) const;
+  DeviceValues make_device_values(Device device, int64_t t) const;
+  void add_device_values();
   void require_setup(const char* who) const;
   static std::vector<std::shared_ptr<UpdateStage>> built_in_stages();
+  // A copy, because what stages and hooks do may change the list.
+  using Stages = boost::container::small_vector<std::shared_ptr<UpdateStage>, 6>;
+  Stages current_stages() const { return Stages(stages_.begin(), stages_.end()); }
   void insert_stage(const std::shared_ptr<UpdateStage>& stage);
+  std::string master_name(size_t index) const;
+  bool has_masters(const std::map<std::string, Array>& state) const;
+  std::string problems_of(const NamedArrays& own, const std::map<std::string, Array>& given) const;
   bool reduces_gradients() const;
   void finish_gradients(const char* who);
   void finish_gradients(UpdateContext& update);
@@ -221,7 +245,7 @@ class Optimizer {
   std::vector<size_t> positions_;     // of ordered_ in declaration
   std::vector<DeviceValues> values_;  // one for each arena
   std::vector<Arrays> states_;        // by position in declaration
-  std::vector<std::pair<std::string, Hook>> hooks_;
+  std::vector<std::pair<std::string, std::shared_ptr<const Hook>>> hooks_;
   bool warned_ = false;  // see warn_without_gradients
   // A hook has let UpdateContext::apply() multiply the gradients in memory by their factors.
   bool unscaled_in_memory_ = false;
