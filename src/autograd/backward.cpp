@@ -46,7 +46,6 @@ class BackwardPass {
     start_parameters();
     for (FunctionNode* node : nodes_) step(*node);
     tell(&BackwardObserver::backward_ends);
-    own_gradients();
   }
 
  private:
@@ -87,7 +86,7 @@ class BackwardPass {
       see_observers(*v.parameter);
     } else {
       v.grad = Array();
-      if (!v.creator) roots_.push_back(&v);
+      v.grad_is_own = false;
     }
   }
 
@@ -146,25 +145,6 @@ class BackwardPass {
     }
   }
 
-  // Gradients that are seen afterwards ----------------------------------------------------------
-  // Backward functions hand views and the arrays they got themselves on: afterwards each gradient
-  // that a user can ask for has memory of its own, which can be written to.
-  void own_gradients() {
-    for (VariableNode* v : roots_) own_gradient(*v);
-    if (!options_.retain_grad) return;
-    for (FunctionNode* node : nodes_) {
-      for (VariableNode* v : node->outputs())
-        if (v != nullptr && v != kept_) own_gradient(*v);
-    }
-  }
-
-  void own_gradient(VariableNode& v) const {
-    if (!v.grad.defined()) return;
-    // With create_graph the memory is that of grad_variable().
-    const bool shared = !options_.create_graph && !is_sole_owner(v.grad);
-    if (shared || !v.grad.is_writable()) v.grad = v.grad.copy();
-  }
-
   // Gives the variables what the vertices have, also when the pass fails: vertices would hold
   // themselves through the recorded pass.
   struct GradVariables {
@@ -218,7 +198,6 @@ class BackwardPass {
   uint64_t visit_ = next_visit();
   std::vector<FunctionNode*> nodes_;              // kept alive by the starts
   std::vector<ObserverPtr> observers_;            // who was told of the beginning
-  std::vector<VariableNode*> roots_;              // that no function made, without the parameters
   std::vector<IntrusivePtr<VariableNode>> seen_;  // all, with create_graph
 };
 
@@ -266,6 +245,7 @@ void Variable::backward(const BackwardOptions& options) const {
   const ProfilerRange range("Variable::backward");
   VariableNode& start = *node();
   if (!start.grad.defined()) start.grad = ones_for_one_element(*this, -1);
+  start.grad_is_own = false;  // functions may hand it on
   if (options.create_graph) {
     const Variable known = grad_variable();
     start.grad_variable =

@@ -5,6 +5,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "autograd/contribute.h"
 #include "autograd/free_list.h"
 #include "catena/autograd/function_node.h"
 #include "catena/autograd/parameter_state.h"
@@ -15,6 +16,13 @@ VariableBody* VariableBody::create() { return FreeList<VariableBody>::create(); 
 void VariableBody::destroy(VariableBody* body) {
   if (body->node && body->node->body == body) body->node->body = nullptr;
   FreeList<VariableBody>::destroy(body);
+}
+
+void VariableNode::own_grad() {
+  if (grad_is_own || !grad.defined()) return;
+  const bool differentiable = grad_variable || (body && body->grad_variable);
+  if (!grad.is_writable() || (!differentiable && !is_sole_owner(grad))) grad = grad.copy();
+  grad_is_own = true;
 }
 
 void VariableNode::forget_grad_variable() {
@@ -102,6 +110,7 @@ Array Variable::grad() const {
   if (!body.node) return {};
   if (const ParameterState* p = body.node->parameter)
     return p->has_gradient() ? p->gradient_memory() : Array();
+  body.node->own_grad();
   return body.node->grad;
 }
 
@@ -116,6 +125,7 @@ void Variable::set_grad(const Array& grad) const {
   if (grad.defined()) check_gradient("set_grad", data(), grad);
   VariableNode* n = node();
   n->grad = grad;
+  n->grad_is_own = true;
   n->forget_grad_variable();
 }
 

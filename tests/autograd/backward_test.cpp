@@ -449,7 +449,7 @@ TEST(GradientsOfTheUser, ShareNoMemory) {
     const Array given = ones({3, 2});
     z.set_grad(given);
     z.backward({.retain_grad = retain_grad});
-    Arrays all{given, x.grad(), y.grad()};
+    Arrays all{x.grad(), y.grad(), z.grad(), given};
     if (retain_grad) all.push_back(h.grad());
     for (size_t i = 0; i < all.size(); ++i) {
       all[i] *= 2.0;
@@ -477,6 +477,15 @@ TEST(GradientsOfTheUser, AreNotCopiedWithoutNeed) {
   const uint64_t first = allocations();
   EXPECT_EQ(first, allocations());
   EXPECT_EQ(first, 4u) << "a product for each use";
+  const uint64_t before = memory_statistics(cpu(0)).allocations;
+  EXPECT_EQ(x.grad().raw_data(), x.grad().raw_data());
+  EXPECT_EQ(memory_statistics(cpu(0)).allocations, before);
+  // Nobody has asked for these.
+  const Variable h = Hand::on({x, x}, {64});
+  h.set_grad(ones({64}));
+  const uint64_t passed = memory_statistics(cpu(0)).allocations;
+  h.backward();
+  EXPECT_EQ(memory_statistics(cpu(0)).allocations, passed + 1) << "the sum of two";
 }
 
 TEST(GradientsOfTheUser, OfHigherOrderGoWithTheVariables) {

@@ -32,6 +32,10 @@ struct VariableNode : RefCounted {
   ParameterState* parameter = nullptr;  // set for parameters; owned by the Parameter handles
   uint64_t visit = 0;                   // last backward pass that saw it
   int pending_uses = 0;                 // uses in the running backward not yet done (parameters)
+  bool grad_is_own = false;             // no other gradient shares its memory: own_grad
+  // Backward functions hand on views, and what they got. A gradient that somebody asks for gets
+  // memory of its own, which can be written to, if it has none.
+  void own_grad();
   void forget_grad_variable();
   static void destroy(VariableNode* node);
 };
@@ -102,11 +106,12 @@ class Variable {
   const Array& data() const { return known("Variable::data").data; }
   // Replaces the payload; the graph is not told.
   void set_data(const Array& data) const;
-  // Null until backward has reached the variable. After a pass it is the variable's own memory,
-  // which may be written to; that of grad_variable() after a pass with create_graph.
+  // Null until backward has reached the variable. It may be written to, and no other gradient is in
+  // its memory; after a pass with create_graph it is that of grad_variable().
   Array grad() const;
   // Must have the data's dtype (DtypeError), device (DeviceError) and shape (ShapeError); a null
-  // array clears it. Parameters copy into their gradient array.
+  // array clears it. Parameters copy into their gradient array; others keep this one, and a pass
+  // that begins with it may hand it on: write into it after the gradients have been asked for.
   void set_grad(const Array& grad) const;
   // The gradient as a differentiable variable, after backward with create_graph; else null.
   Variable grad_variable() const;
