@@ -28,12 +28,13 @@ class Means {
   void add(const std::string& name, const Array& mean, double count);
   // One mean for each name, in their order (ValueError otherwise).
   void add(const Arrays& means, double count);
-  // What was added under a name so far, on this rank; waits for the device. Added to Means without
-  // any, it makes them go on with the same bits. ValueError after reduce().
+  // What was added under a name on this rank: the sum of mean times count, and of the counts.
   struct Sum {
     double sum = 0, count = 0;
   };
+  // So far; waits for the device. ValueError after reduce().
   Sum sum(const std::string& name);
+  // Means without any go on with the same bits. ValueError after reduce().
   void add(const std::string& name, const Sum& sum);
 
   // Adds up what was added on all ranks of `comm` (nullptr: there is one process). Collective.
