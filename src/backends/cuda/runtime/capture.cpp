@@ -139,14 +139,11 @@ namespace {
 // capture may use its memory: that goes to the stream of the last launch, after the work of the
 // others.
 void leave_memory(GraphState& graph) noexcept {
-  Stream heir = Stream(default_stream(graph.device));
+  const bool inherits =
+      !graph.launched_on.empty() && !is_captured(native_stream(graph.launched_on.front()));
+  const Stream heir = inherits ? graph.launched_on.front() : Stream(default_stream(graph.device));
   std::vector<Stream> users = graph.memory->streams();
-  if (!graph.launched_on.empty() && !is_captured(native_stream(graph.launched_on.front()))) {
-    heir = graph.launched_on.front();
-    users.insert(users.end(), graph.launched_on.begin() + 1, graph.launched_on.end());
-  } else {
-    users.insert(users.end(), graph.launched_on.begin(), graph.launched_on.end());
-  }
+  users.insert(users.end(), graph.launched_on.begin(), graph.launched_on.end());
   std::erase_if(users, [&](const Stream& user) { return user == heir || user == graph.stream; });
   try {
     for (const Stream& user : users)
