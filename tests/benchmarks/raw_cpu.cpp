@@ -5,7 +5,7 @@
 #include <cstring>
 #include <memory>
 
-#include "backends/cpu/parallel.h"
+#include "backends/cpu/runtime/parallel.h"
 #include "vendor_blas.h"
 
 // The loops are compiled for several instruction sets, as the framework's own are.

@@ -4,8 +4,8 @@
 #include "catena/core/memory_profile.h"
 #include "catena/functions/math/sum.h"
 #include "catena/kernels/softmax.h"
-#include "functions/axes.h"
-#include "functions/support.h"
+#include "functions/common/axes.h"
+#include "functions/common/support.h"
 
 namespace catena::functions {
 namespace {

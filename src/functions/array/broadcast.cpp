@@ -2,7 +2,7 @@
 #include "catena/functions/array/broadcast.h"
 
 #include "catena/functions/math/sum.h"
-#include "functions/support.h"
+#include "functions/common/support.h"
 
 namespace catena::functions {
 namespace {

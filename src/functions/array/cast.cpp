@@ -1,7 +1,7 @@
 // cast
 #include "catena/functions/array/cast.h"
 
-#include "functions/support.h"
+#include "functions/common/support.h"
 
 namespace catena::functions {
 namespace {

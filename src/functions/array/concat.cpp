@@ -3,9 +3,9 @@
 
 #include "catena/array/manipulation.h"
 #include "catena/functions/array/get_item.h"
-#include "functions/advice.h"
-#include "functions/axes.h"
-#include "functions/support.h"
+#include "functions/common/advice.h"
+#include "functions/common/axes.h"
+#include "functions/common/support.h"
 
 namespace catena::functions {
 namespace {

@@ -1,7 +1,7 @@
 // copy between devices
 #include "catena/functions/array/copy.h"
 
-#include "functions/support.h"
+#include "functions/common/support.h"
 
 namespace catena::functions {
 namespace {

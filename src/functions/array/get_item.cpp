@@ -2,7 +2,7 @@
 #include "catena/functions/array/get_item.h"
 
 #include "catena/array/creation.h"
-#include "functions/support.h"
+#include "functions/common/support.h"
 
 namespace catena::functions {
 namespace {

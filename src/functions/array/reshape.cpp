@@ -1,7 +1,7 @@
 // reshape, expand_dims and squeeze: views wherever the layout allows one.
 #include "catena/functions/array/reshape.h"
 
-#include "functions/support.h"
+#include "functions/common/support.h"
 
 namespace catena::functions {
 namespace {

@@ -1,8 +1,8 @@
 // transpose and swapaxes: views both ways.
 #include "catena/functions/array/transpose.h"
 
-#include "functions/axes.h"
-#include "functions/support.h"
+#include "functions/common/axes.h"
+#include "functions/common/support.h"
 
 namespace catena::functions {
 namespace {

@@ -7,10 +7,10 @@
 #include "catena/functions/array.h"
 #include "catena/kernels/convolution.h"
 #include "catena/kernels/reduce.h"
-#include "functions/advice.h"
-#include "functions/layout.h"
-#include "functions/support.h"
-#include "functions/weighted_layer.h"
+#include "functions/common/advice.h"
+#include "functions/common/layout.h"
+#include "functions/common/support.h"
+#include "functions/common/weighted_layer.h"
 
 namespace catena::functions {
 namespace {

@@ -8,9 +8,9 @@
 #include "catena/functions/array/reshape.h"
 #include "catena/functions/math/matmul.h"
 #include "catena/functions/math/sum.h"
-#include "functions/advice.h"
-#include "functions/support.h"
-#include "functions/weighted_layer.h"
+#include "functions/common/advice.h"
+#include "functions/common/support.h"
+#include "functions/common/weighted_layer.h"
 
 namespace catena::functions {
 namespace {

@@ -8,7 +8,7 @@
 #include "catena/array/reduction.h"
 #include "catena/functions/array/cast.h"
 #include "catena/kernels/elementwise_ops.h"
-#include "functions/support.h"
+#include "functions/common/support.h"
 
 namespace catena::functions {
 namespace {

@@ -6,9 +6,9 @@
 #include "catena/core/memory_profile.h"
 #include "catena/functions/activation/softmax.h"
 #include "catena/kernels/loss.h"
-#include "functions/advice.h"
-#include "functions/labels.h"
-#include "functions/support.h"
+#include "functions/common/advice.h"
+#include "functions/common/labels.h"
+#include "functions/common/support.h"
 
 namespace catena::functions {
 namespace {

@@ -8,7 +8,7 @@
 #include "catena/functions/array/cast.h"
 #include "catena/functions/math/sum.h"
 #include "catena/kernels/elementwise.h"
-#include "functions/support.h"
+#include "functions/common/support.h"
 #include "kernels/elementwise_rows.h"
 
 namespace catena::functions {

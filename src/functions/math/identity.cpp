@@ -1,7 +1,7 @@
 // identity
 #include "catena/functions/math/identity.h"
 
-#include "functions/support.h"
+#include "functions/common/support.h"
 
 namespace catena::functions {
 namespace {

@@ -3,8 +3,8 @@
 
 #include "catena/core/memory_profile.h"
 #include "catena/functions/array/reshape.h"
-#include "functions/advice.h"
-#include "functions/support.h"
+#include "functions/common/advice.h"
+#include "functions/common/support.h"
 
 namespace catena::functions {
 namespace {

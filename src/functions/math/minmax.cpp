@@ -3,8 +3,8 @@
 
 #include "catena/array/reduction.h"
 #include "catena/functions/array/reshape.h"
-#include "functions/axes.h"
-#include "functions/support.h"
+#include "functions/common/axes.h"
+#include "functions/common/support.h"
 
 namespace catena::functions {
 namespace {

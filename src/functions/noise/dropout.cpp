@@ -4,7 +4,7 @@
 #include "catena/array/random.h"
 #include "catena/core/memory_profile.h"
 #include "catena/kernels/random.h"
-#include "functions/support.h"
+#include "functions/common/support.h"
 
 namespace catena::functions {
 namespace {

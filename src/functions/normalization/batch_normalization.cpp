@@ -5,9 +5,9 @@
 #include "catena/core/memory_profile.h"
 #include "catena/functions/array/cast.h"
 #include "catena/kernels/normalization.h"
-#include "functions/advice.h"
+#include "functions/common/advice.h"
+#include "functions/common/support.h"
 #include "functions/normalization/normalization_node.h"
-#include "functions/support.h"
 
 namespace catena::functions {
 namespace {

@@ -1,7 +1,7 @@
 #include "functions/normalization/normalization_node.h"
 
 #include "catena/functions/array.h"
-#include "functions/support.h"
+#include "functions/common/support.h"
 
 namespace catena::functions {
 

@@ -8,7 +8,7 @@
 #include "catena/autograd/persistent.h"
 #include "catena/autograd/variable.h"
 #include "catena/kernels/normalization.h"
-#include "functions/layout.h"
+#include "functions/common/layout.h"
 
 namespace catena::functions {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "catena/functions/normalization/batch_normalization.h"
-#include "functions/axes.h"
+#include "functions/common/axes.h"
 #include "functions/functions_test_util.h"
 
 namespace catena::testing::normalization {

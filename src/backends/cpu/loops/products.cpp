@@ -1,7 +1,7 @@
 // The inner loops of matrix products: tiles of the result that stay in registers, the packing that
-// supplies their operands, and products with a vector. backends/cpu/gemm.cpp cuts a product into
-// these pieces. The method is from K. Goto and R. van de Geijn, Anatomy of high-performance matrix
-// multiplication (ACM TOMS 34, 2008).
+// supplies their operands, and products with a vector. backends/cpu/matmul/gemm.cpp cuts a product
+// into these pieces. The method is from K. Goto and R. van de Geijn, Anatomy of high-performance
+// matrix multiplication (ACM TOMS 34, 2008).
 #include <type_traits>
 
 #include "backends/cpu/loops/simd.h"

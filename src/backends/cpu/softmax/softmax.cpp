@@ -1,0 +1,189 @@
+// Softmax, cross entropy and accuracy over the middle axis of (outer, classes, inner).
+#include <cmath>
+#include <limits>
+
+#include "backends/cpu/common/blocks.h"
+#include "backends/cpu/kernels.h"
+#include "backends/cpu/runtime/parallel.h"
+#include "catena/kernels/loss.h"
+#include "catena/kernels/reduce.h"
+#include "catena/kernels/softmax.h"
+
+namespace catena::host {
+
+namespace {
+
+template <class C>
+const SoftmaxLoops<C>& loops();
+template <>
+const SoftmaxLoops<float>& loops() {
+  return tables().softmax_float;
+}
+template <>
+const SoftmaxLoops<double>& loops() {
+  return tables().softmax_double;
+}
+
+constexpr int64_t kExpCost = 4;  // nanoseconds an element, estimated, for the number of threads
+
+// Rows of (outer, classes, inner): sample s = outer * inner + j starts at first(s).
+struct Rows {
+  explicit Rows(const Array& x)
+      : count(x.shape()[0] * x.shape()[2]), classes(x.shape()[1]), inner(x.shape()[2]) {}
+  int64_t first(int64_t sample) const { return sample / inner * classes * inner + sample % inner; }
+  // Calls body(begin, end) over ranges of samples.
+  template <class F>
+  void parallel(const F& body) const {
+    parallel_ranges(count, 1, threads_for(count * classes * kExpCost), body);
+  }
+
+  int64_t count, classes, inner;
+};
+
+template <class C>
+void softmax_rows(const Array& x, bool log, const Array& y) {
+  const SoftmaxLoops<C>& f = loops<C>();
+  const Rows rows(x);
+  const int64_t n = rows.classes, step = rows.inner;
+  rows.parallel([&](int64_t begin, int64_t end) {
+    Elements<C> in(x, n), out(y, n);
+    for (int64_t s = begin; s < end; ++s) {
+      const int64_t first = rows.first(s);
+      const C* from = in.read(first, step, n);
+      C* to = out.write(first, step);
+      const C shift = f.max(from, n);
+      if (log) {
+        f.subtract(from, shift, std::log(f.sum_exp_shifted(from, shift, n)), to, n);
+      } else {
+        const C sum = f.exp_shifted(from, shift, to, n);
+        f.scale(to, C(1) / sum, n);
+      }
+      out.commit(first, step, n);
+    }
+  });
+}
+
+template <class C>
+void softmax_grad_rows(const Array& y, const Array& gy, bool log, const Array& gx) {
+  const SoftmaxLoops<C>& f = loops<C>();
+  const Rows rows(y);
+  const int64_t n = rows.classes, step = rows.inner;
+  rows.parallel([&](int64_t begin, int64_t end) {
+    Elements<C> y_in(y, n), gy_in(gy, n), out(gx, n);
+    for (int64_t s = begin; s < end; ++s) {
+      const int64_t first = rows.first(s);
+      const C *a = y_in.read(first, step, n), *b = gy_in.read(first, step, n);
+      C* to = out.write(first, step);
+      if (log)
+        f.log_gradient(a, b, f.sum(b, n), to, n);
+      else
+        f.gradient(a, b, f.dot(a, b, n), to, n);
+      out.commit(first, step, n);
+    }
+  });
+}
+
+void store_number(const Array& zero_d, double value) {
+  visit_float("softmax_cross_entropy", zero_d.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    *zero_d.data<T>() = T(value);
+  });
+}
+
+template <class C>
+void cross_entropy_rows(const CrossEntropyCall& call) {
+  const SoftmaxLoops<C>& f = loops<C>();
+  const Rows rows(*call.x);
+  const int64_t n = rows.classes, step = rows.inner;
+  C* lse = call.lse->data<C>();
+  rows.parallel([&](int64_t begin, int64_t end) {
+    Elements<C> in(*call.x, n);
+    for (int64_t s = begin; s < end; ++s) {
+      const C* from = in.read(rows.first(s), step, n);
+      const C shift = f.max(from, n);
+      lse[s] = shift + std::log(f.sum_exp_shifted(from, shift, n));
+    }
+  });
+  // Summed in order and in double, so the loss does not depend on the number of threads.
+  const Elements<C> in(*call.x, n);
+  const int32_t* t = call.t->data<int32_t>();
+  double loss = 0;
+  int64_t valid = 0;
+  for (int64_t s = 0; s < rows.count; ++s) {
+    if (t[s] == call.ignore_label) continue;
+    ++valid;
+    if (t[s] < 0 || t[s] >= n)
+      loss = std::numeric_limits<double>::quiet_NaN();
+    else
+      loss += double(lse[s]) - double(in.at(rows.first(s) + t[s] * step));
+  }
+  const int64_t divisor = std::max<int64_t>(1, call.normalize ? valid : call.x->shape()[0]);
+  *call.count->data<C>() = C(divisor);
+  store_number(*call.loss, loss / double(divisor));
+}
+
+template <class C>
+void cross_entropy_grad_rows(const CrossEntropyCall& call, const Array& gloss, const Array& gx) {
+  const SoftmaxLoops<C>& f = loops<C>();
+  const Rows rows(*call.x);
+  const int64_t n = rows.classes, step = rows.inner;
+  const C* lse = call.lse->data<C>();
+  const int32_t* t = call.t->data<int32_t>();
+  const C factor = Elements<C>(gloss, 1).at(0) / *call.count->data<C>();
+  rows.parallel([&](int64_t begin, int64_t end) {
+    Elements<C> in(*call.x, n), out(gx, n);
+    for (int64_t s = begin; s < end; ++s) {
+      const int64_t first = rows.first(s);
+      C* to = out.write(first, step);
+      if (t[s] == call.ignore_label) {
+        std::fill_n(to, n, C(0));
+      } else {
+        f.cross_entropy_gradient(in.read(first, step, n), lse[s], factor, to, n);
+        if (t[s] >= 0 && t[s] < n) to[t[s]] -= factor;
+      }
+      out.commit(first, step, n);
+    }
+  });
+}
+
+}  // namespace
+
+void softmax(const SoftmaxCall& call) {
+  const auto& [x, log, y] = call;
+  visit_compute(x.dtype(),
+                [&](auto tag) { softmax_rows<typename decltype(tag)::type>(x, log, y); });
+}
+void softmax_grad(const SoftmaxGradCall& call) {
+  const auto& [y, gy, log, gx] = call;
+  visit_compute(y.dtype(),
+                [&](auto tag) { softmax_grad_rows<typename decltype(tag)::type>(y, gy, log, gx); });
+}
+void softmax_cross_entropy(const CrossEntropyCall& call) {
+  visit_compute(call.x->dtype(),
+                [&](auto tag) { cross_entropy_rows<typename decltype(tag)::type>(call); });
+}
+void softmax_cross_entropy_grad(const CrossEntropyGradCall& call) {
+  const auto& [forward, gloss, gx] = call;
+  visit_compute(forward.x->dtype(), [&](auto tag) {
+    cross_entropy_grad_rows<typename decltype(tag)::type>(forward, gloss, gx);
+  });
+}
+
+void accuracy(const AccuracyCall& call) {
+  const auto& [x, t, has_ignore, ignore_label, result] = call;
+  const Rows rows(x);
+  const Array positions =
+      Array::uninitialized({x.shape()[0], 1, x.shape()[2]}, Dtype::kInt64, x.device());
+  if (rows.count > 0) arg_reduce({true, &x, 1, &positions});
+  const int64_t* best = positions.data<int64_t>();
+  const int32_t* labels = t.data<int32_t>();
+  int64_t correct = 0, valid = 0;
+  for (int64_t s = 0; s < rows.count; ++s) {
+    if (has_ignore && labels[s] == ignore_label) continue;
+    ++valid;
+    correct += best[s] == labels[s];
+  }
+  store_number(result, double(correct) / double(std::max<int64_t>(1, valid)));
+}
+
+}  // namespace catena::host

@@ -1,0 +1,21 @@
+#include "functions/common/axes.h"
+
+namespace catena::functions {
+
+std::string axis_advice(const NamedInput& input, int64_t axis) {
+  const int n = input.array->ndim();
+  const std::string given = message("; the axis given is ", axis, ".");
+  if (n == 0) return message(input.text(), " is one number and has no axis", given);
+  if (n == 1) return message(input.text(), " has one axis, 0 or -1", given);
+  return message(input.text(), " has ", n, " axes, 0 to ", n - 1, ", or -", n,
+                 " to -1 from the end", given);
+}
+
+void check_axes(const char* label, const Array& x, const Axes& axes) {
+  const TypeOf in(x, "x");
+  const Checks checks(label, in);
+  checks.require_float(in);
+  for (int64_t axis : axes) require_axis(checks, in, axis);
+}
+
+}  // namespace catena::functions

@@ -1,0 +1,42 @@
+// What functions with axes share.
+#pragma once
+
+#include "catena/array/array.h"
+#include "functions/common/checks.h"
+
+namespace catena::functions {
+
+// A shape with extent 1 at the given axes, which are not negative.
+inline Shape with_ones(const Shape& shape, const Axes& axes) {
+  Shape kept = shape;
+  for (int64_t axis : axes) kept[size_t(axis)] = 1;
+  return kept;
+}
+
+// The order that undoes a transposition by `order`, whose negative axes count from the end.
+inline Axes inverse_order(const Axes& order) {
+  Axes inverse(order.size(), int64_t{0});
+  for (size_t i = 0; i < order.size(); ++i) {
+    const int64_t axis = order[i] < 0 ? order[i] + order.ndim() : order[i];
+    inverse[size_t(axis)] = static_cast<int64_t>(i);
+  }
+  return inverse;
+}
+
+// Which axes the input has.
+std::string axis_advice(const NamedInput& input, int64_t axis);
+
+// The input must have the axis. `hint` may add a sentence about it, after a space.
+template <class Checks>
+void require_axis(const Checks& checks, const TypeOf& input, int64_t axis, const char* hint = "") {
+  const auto advised = checks.advised([&] { return axis_advice(input, axis) + hint; });
+  if (axis >= 0)
+    advised.require(input.ndim() > shown(axis, "axis"));
+  else
+    advised.require(input.ndim() >= shown(-axis, "-axis"));
+}
+
+// InvalidType unless x is of a floating dtype and has all the axes.
+void check_axes(const char* label, const Array& x, const Axes& axes);
+
+}  // namespace catena::functions

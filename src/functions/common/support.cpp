@@ -1,0 +1,76 @@
+#include "functions/common/support.h"
+
+#include "catena/array/reduction.h"
+#include "catena/kernels/reduce.h"
+
+namespace catena::functions {
+namespace {
+
+// What the matmul slot takes: one of the two last axes has unit stride, the other room for it.
+bool is_matrix_layout(const Array& m) {
+  const Shape& shape = m.shape();
+  const Strides& strides = m.strides();
+  const size_t row = shape.size() - 2, column = shape.size() - 1;
+  const int64_t item = m.itemsize();
+  const auto unit = [&](size_t a, size_t b) {
+    return (strides[a] == item || shape[a] <= 1) && strides[b] >= shape[a] * item &&
+           strides[b] % item == 0;
+  };
+  return unit(column, row) || unit(row, column);
+}
+
+}  // namespace
+
+void matmul_into(const Array& a, const Array& b, const Array& output, bool accumulate,
+                 const Array* bias, Activation activation) {
+  if (output.size() == 0) return;
+  const Array x = is_matrix_layout(a) ? a : a.copy(), y = is_matrix_layout(b) ? b : b.copy();
+  MatmulCall call;
+  call.a = &x;
+  call.b = &y;
+  call.output = &output;
+  call.bias = bias;
+  call.activation = activation;
+  call.accumulate = accumulate;
+  kernels::matmul(output.device(), call);
+}
+
+void give_product(BackwardContext& context, int i, const Array& a, const Array& b,
+                  const Shape& shape) {
+  Shape product = a.shape();
+  product.back() = b.shape().back();
+  const BackwardContext::Destination d = context.destination(i);
+  if (d && d.array->is_contiguous() && d.array->dtype() == a.dtype()) {
+    matmul_into(a, b, d.array->reshape(product), d.accumulate);
+    context.written(i);
+    return;
+  }
+  const Array g = Array::uninitialized(product, a.dtype(), a.device());
+  matmul_into(a, b, g);
+  context.set_grad(i, Variable::constant(product == shape ? g : g.reshape(shape)));
+}
+
+void give_sum(BackwardContext& context, int i, const Array& g, const Shape& shape) {
+  const BackwardContext::Destination d = context.destination(i);
+  if (!d || !d.array->is_contiguous() || d.array->dtype() != g.dtype() || d.array->size() == 0) {
+    context.set_grad(i, Variable::constant(sum_to(g, shape)));
+    return;
+  }
+  const int lead = g.ndim() - shape.ndim();
+  Shape kept(size_t(lead), 1);
+  uint32_t axes = (1u << lead) - 1;
+  for (int k = 0; k < shape.ndim(); ++k) {
+    kept.push_back(shape[size_t(k)]);
+    if (shape[size_t(k)] != g.shape()[size_t(lead + k)]) axes |= 1u << (lead + k);
+  }
+  const Array target = d.array->reshape(kept);
+  kernels::reduce(g.device(), ReduceCall{ReduceOp::kSum, &g, &target, axes, 1.0, d.accumulate});
+  context.written(i);
+}
+
+AxisView::AxisView(const Shape& shape, int axis) : extent(shape[size_t(axis)]) {
+  for (int i = 0; i < axis; ++i) outer *= shape[size_t(i)];
+  for (int i = axis + 1; i < shape.ndim(); ++i) inner *= shape[size_t(i)];
+}
+
+}  // namespace catena::functions
