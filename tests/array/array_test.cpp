@@ -90,6 +90,13 @@ TEST(Views, KeepContiguityFlagsRight) {
   EXPECT_TRUE(a(Slice(0, 1), 0).is_contiguous());
 }
 
+TEST(Views, ViewsOfNothingMayHaveAnyStride) {
+  const Array a = zeros({0, 8}, dtype::float32)(ellipsis, Slice(none, none, 2));
+  EXPECT_EQ(a.view(dtype::int16).shape(), (Shape{0, 8}));
+  EXPECT_THROW(zeros({2, 8}, dtype::float32)(ellipsis, Slice(none, none, 2)).view(dtype::int16),
+               ShapeError);
+}
+
 TEST(Assign, HandlesOverlapCastAndBroadcast) {
   Array a = arange(6);
   a(Slice(1, none)).assign(a(Slice(none, -1)));

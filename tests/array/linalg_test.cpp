@@ -200,6 +200,12 @@ TEST_P(Linalg, ProductsWithOut) {
   EXPECT_EQ(values(a.dot(b)), values(dot(a, b)));
 }
 
+TEST(LinalgOnCpu, BatchesOfEmptyProductsAreZero) {
+  const Array c = matmul(ones({3, 2, 0}), ones({1, 0, 4}));
+  EXPECT_EQ(c.shape(), (Shape{3, 2, 4}));
+  EXPECT_EQ(c.to_vector<double>(), std::vector<double>(24, 0));
+}
+
 CATENA_ON_DEVICES(Linalg);
 
 }  // namespace

@@ -1,12 +1,20 @@
 #include "catena/array/manipulation.h"
 
+#include <cstdint>
+#include <limits>
+
 #include "array/devices.h"
+#include "catena/array/indexing.h"
 #include "catena/array/math.h"
+#include "catena/array/reduction.h"
+#include "catena/array/scan.h"
+#include "error_text.h"
 
 namespace catena {
 namespace {
 
 using namespace test;
+using ::error_of;
 
 class Manipulation : public OnDevice {};
 
@@ -104,8 +112,99 @@ TEST_P(Manipulation, BroadcastObject) {
   EXPECT_EQ(b.size(), 12);
   EXPECT_EQ(values(b.values()[0]), (V{0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2}));
   EXPECT_EQ(b.values()[1].strides(), (Strides{0, 8}));
-  const std::string said = error_of([&] { Broadcast{counting({3}), counting({4})}; });
+  const std::string said = error_of<ShapeError>([&] { Broadcast{counting({3}), counting({4})}; });
   EXPECT_NE(said.find("(3,) and (4,)"), said.npos) << said;
+}
+
+TEST_P(Manipulation, ConcatenateWithoutAnAxis) {
+  const Array a = counting({2, 2}), b = on(scalar_array(7.0));
+  EXPECT_EQ(values(concatenate({a, b, a(0)}, none)), (V{0, 1, 2, 3, 7, 0, 1}));
+}
+
+TEST_P(Manipulation, NumbersInPlaceOfArrays) {
+  const Array a = ints({1, 4, 9});
+  EXPECT_EQ(values(diff(a, 1, -1, 0)), (V{1, 3, 5}));
+  EXPECT_EQ(values(diff(a, 1, 0, {}, 20)), (V{3, 5, 11}));
+  EXPECT_EQ(diff(a, 1, -1, 0).dtype(), Dtype::kInt64);
+  EXPECT_EQ(values(diff(a, 1, -1, 0.5)), (V{0.5, 3, 5}));
+  EXPECT_EQ(values(diff(a, 1, -1, ints({0, 0}), a)), (V{0, 1, 3, 5, -8, 3, 5}));
+  put(a, ints({0, 2}), 7);
+  EXPECT_EQ(values(a), (V{7, 4, 7}));
+  scatter_add(a, ints({1, 1}), 3);
+  EXPECT_EQ(values(a), (V{7, 10, 7}));
+  EXPECT_EQ(values(repeat(a, ints({2, 0, 1}))), (V{7, 7, 7}));
+  EXPECT_EQ(values(repeat(a, ints({2}))), (V{7, 7, 10, 10, 7, 7}));
+  EXPECT_THROW(repeat(a, numbers({1, 2, 3})), DtypeError);
+  EXPECT_EQ(values(delete_at(a, 1)), (V{7, 7}));
+  EXPECT_EQ(values(delete_at(a, {})), (V{7, 10, 7}));
+  EXPECT_EQ(values(delete_at(counting({2, 2}), -1, 1)), (V{0, 2}));
+  EXPECT_EQ(values(delete_at(counting({2, 2}), {0, 3})), (V{1, 2}));
+}
+
+TEST_P(Manipulation, ListsOfAxes) {
+  const Array a = counting({2, 3, 4});
+  EXPECT_EQ(expand_dims(a, {0, 2}).shape(), (Shape{1, 2, 1, 3, 4}));
+  EXPECT_EQ(expand_dims(a, {-1, 0}).shape(), (Shape{1, 2, 3, 4, 1}));
+  EXPECT_EQ(expand_dims(a, 1).shape(), (Shape{2, 1, 3, 4}));
+  EXPECT_EQ(expand_dims(a, {}).shape(), a.shape());
+  EXPECT_THROW(expand_dims(a, {0, 0}), ValueError);
+  EXPECT_EQ(moveaxis(a, {0, 1}, {-1, 0}).shape(), (Shape{3, 4, 2}));
+  EXPECT_EQ(moveaxis(a, {2}, {0}).shape(), (Shape{4, 2, 3}));
+  expect_contains(error_of<ValueError>([&] { moveaxis(a, {0, 1}, {2, 1, 0}); }), {"moveaxis"});
+  EXPECT_EQ(rot90(a, 1, {1, 2}).shape(), (Shape{2, 4, 3}));
+  EXPECT_EQ(values(rot90(counting({1, 2, 2}), 1, {1, 2})), (V{1, 3, 0, 2}));
+  EXPECT_EQ(values(rot90(counting({1, 2, 2}), 1, {2, 1})), (V{2, 0, 3, 1}));
+  EXPECT_EQ(values(rot90(counting({1, 2, 2}), -1, {1, 2})), (V{2, 0, 3, 1}));
+  EXPECT_THROW(rot90(a, 1, {1, -2}), ValueError);
+}
+
+TEST_P(Manipulation, Insert) {
+  const Array a = ints({1, 2, 3});
+  EXPECT_EQ(values(insert(a, 1, 9)), (V{1, 9, 2, 3}));
+  EXPECT_EQ(values(insert(a, -1, ints({7, 8}))), (V{1, 2, 7, 8, 3}));
+  EXPECT_EQ(values(insert(a, 3, 9)), (V{1, 2, 3, 9}));
+  EXPECT_EQ(values(insert(a, {2, 0, 2}, ints({7, 8, 9}))), (V{8, 1, 2, 7, 9, 3}));
+  const Array m = counting({2, 2});
+  EXPECT_EQ(values(insert(m, 1, numbers({8, 9}), 1)), (V{0, 8, 1, 2, 9, 3}));
+  EXPECT_EQ(values(insert(m, 0, 5, 0)), (V{5, 5, 0, 1, 2, 3}));
+  EXPECT_EQ(values(insert(m, {0, 1}, numbers({8, 9}), 1)), (V{8, 0, 9, 1, 8, 2, 9, 3}));
+  EXPECT_EQ(insert(a, 0, 2.9)(0).item<int64_t>(), 2);  // in the dtype of the array
+  expect_contains(error_of<IndexError>([&] { insert(a, 4, 0); }), {"insert", "4", "extent 3"});
+  EXPECT_THROW(insert(m, {0, 1}, numbers({1, 2, 3}), 1), ShapeError);
+}
+
+TEST_P(Manipulation, Block) {
+  const Array one = ones({2, 2}, {GetParam()}), column = zeros({2, 1}, {GetParam()});
+  EXPECT_EQ(values(block({{one, column}, {numbers({5, 6}), on(scalar_array(7.0))}})),
+            (V{1, 1, 0, 1, 1, 0, 5, 6, 7}));
+  EXPECT_EQ(values(block({{numbers({1, 2}), numbers({3})}})), (V{1, 2, 3}));
+  EXPECT_THROW(block({}), ValueError);
+  EXPECT_THROW(block({{one}, {column}}), ShapeError);
+}
+
+TEST(ManipulationOnCpu, TrianglesOfFarDiagonals) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  const Array a = ones({2, 3});
+  EXPECT_EQ(tri(2, 3, kMost).shape(), (Shape{2, 3}));
+  for (const int64_t far : {kMost, int64_t{3}, int64_t{100}}) {
+    EXPECT_EQ(sum(tri(2, 3, far)).item<double>(), 6);
+    EXPECT_EQ(sum(tril(a, far)).item<double>(), 6);
+    EXPECT_EQ(sum(triu(a, far)).item<double>(), 0);
+  }
+  for (const int64_t far : {kLeast, int64_t{-2}, int64_t{-100}}) {
+    EXPECT_EQ(sum(tri(2, 3, far)).item<double>(), 0);
+    EXPECT_EQ(sum(tril(a, far)).item<double>(), 0);
+    EXPECT_EQ(sum(triu(a, far)).item<double>(), 6);
+  }
+}
+
+TEST(ManipulationOnCpu, RollaxisCountsNegativeStartsFromTheEnd) {
+  const Array a = zeros({2, 3, 4});
+  EXPECT_EQ(rollaxis(a, 0, -1).shape(), (Shape{3, 2, 4}));
+  EXPECT_EQ(rollaxis(a, 2, -3).shape(), (Shape{4, 2, 3}));
+  EXPECT_EQ(rollaxis(a, 0, 3).shape(), (Shape{3, 4, 2}));
+  EXPECT_THROW(rollaxis(a, 0, 4), IndexError);
 }
 
 CATENA_ON_DEVICES(Manipulation);

@@ -7,6 +7,7 @@
 
 #include "array/elementwise_reference.h"
 #include "catena/array/creation.h"
+#include "catena/array/math.h"
 #include "catena/kernels/elementwise_ops.h"
 
 namespace catena {
@@ -372,6 +373,13 @@ TEST(CpuElementwiseSpecial, DtypesTheOperationDoesNotComputeInAreRefused) {
   EXPECT_THROW(run(ops::exp, Dtype::kInt32, {a}, a), DtypeError);
   const Array f = zeros({3}, Dtype::kFloat16);
   EXPECT_THROW(run(ops::bitwise_and, Dtype::kFloat16, {f, f}, f), DtypeError);
+}
+
+TEST(CpuElementwiseSpecial, SigmoidReachesTheSmallestNumbers) {
+  const float y = sigmoid(array<float>({-90.0F})).item<float>();
+  EXPECT_NEAR(y, std::exp(-90.0), 4 * std::numeric_limits<float>::denorm_min());
+  EXPECT_GT(y, 0.0F);
+  EXPECT_EQ(sigmoid(array<float>({90.0F})).item<float>(), 1.0F);
 }
 
 }  // namespace

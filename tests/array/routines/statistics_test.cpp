@@ -1,0 +1,107 @@
+// Statistics without NaN, covariances, averages and histograms: numbers from NumPy.
+#include <cmath>
+#include <limits>
+
+#include "array/devices.h"
+#include "catena/array/logic.h"
+#include "catena/array/math.h"
+#include "catena/array/scan.h"
+#include "catena/array/statistics.h"
+#include "error_text.h"
+
+namespace catena {
+namespace {
+
+using namespace test;
+using ::error_of;
+
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+
+class Statistics : public OnDevice {
+ protected:
+  // Equal numbers within rounding, NaN where NaN is expected.
+  void expect_close(const Array& got, const V& expected) {
+    EXPECT_TRUE(allclose(got.ravel().to(cpu()), array(expected, cpu()), 1e-12, 1e-14, true)) << got;
+  }
+};
+
+TEST_P(Statistics, StatisticsWithoutNan) {
+  const Array a = numbers({1, NAN, 3, 4, NAN, NAN, NAN, NAN}).reshape({2, 4});
+  expect_close(nanvar(a, 1), {14.0 / 9, kNan});
+  expect_close(nanstd(a, {1, true}, 1), {std::sqrt(14.0 / 6), kNan});
+  expect_close(nanvar(a, 0, 1), {kNan, kNan, kNan, kNan});
+  expect_close(nanmedian(a, 1), {3, kNan});
+  expect_close(nanmedian(a), {3});
+  expect_close(nanmedian(numbers({4, NAN, 1})), {2.5});
+  expect_close(nanpercentile(a, 25, 1), {2, kNan});
+  expect_close(nanquantile(a, {0, 1}, {1, true}), {1, kNan, 4, kNan});
+  expect_close(nanquantile(a, 0.6, 1, QuantileMethod::kLower), {3, kNan});
+  EXPECT_EQ(nanmedian(ints({1, 2})).item<double>(), 1.5);
+  expect_close(nanmedian(zeros({2, 0}, {GetParam()}), 1), {kNan, kNan});
+  expect_close(nancumsum(a[0]), {1, 1, 4, 8});
+  expect_close(nancumprod(a[0]), {1, 1, 3, 12});
+  EXPECT_EQ(nanargmax(a[0]).item<int64_t>(), 3);
+  EXPECT_EQ(values(nanargmin(numbers({NAN, 2, 1, NAN}).reshape({2, 2}), 1)), (V{1, 0}));
+  EXPECT_EQ(nanargmax(ints({1, 3, 2})).item<int64_t>(), 1);
+  expect_contains(error_of<ValueError>([&] { nanargmax(a, 1); }), {"nanargmax", "NaN"});
+  const Array mask = on(array({true, true, false, true}));
+  expect_close(nanvar(a[0], {.where = mask}), {2.25});
+}
+
+TEST_P(Statistics, Covariances) {
+  const Array x = numbers({0, 1, 2, 2, 1, 0}).reshape({2, 3});
+  EXPECT_EQ(values(cov(x)), (V{1, -1, -1, 1}));
+  expect_close(cov(x, {.bias = true}), {2.0 / 3, -2.0 / 3, -2.0 / 3, 2.0 / 3});
+  expect_close(cov(x, {.rowvar = false, .ddof = 0}), {1, 0, -1, 0, 0, 0, -1, 0, 1});
+  EXPECT_EQ(cov(x[0]).ndim(), 0);
+  EXPECT_EQ(cov(x[0]).item<double>(), 1);
+  EXPECT_EQ(values(cov(x[0], x[1])), (V{1, -1, -1, 1}));
+  expect_close(corrcoef(x), {1, -1, -1, 1});
+  expect_close(corrcoef(x[0], x[0]), {1, 1, 1, 1});
+  EXPECT_EQ(corrcoef(x[0]).item<double>(), 1);
+  EXPECT_EQ(cov(x.astype(Dtype::kFloat32)).dtype(), Dtype::kFloat64);
+  EXPECT_THROW(cov(zeros({2, 2, 2}, {GetParam()})), ShapeError);
+  expect_contains(error_of<ShapeError>([&] { cov(x[0], numbers({1, 2})); }), {"cov", "3", "2"});
+}
+
+TEST(StatisticsOnCpu, AverageOfIntegersIsFloat64) {
+  const Array a = array<int8_t>({1, 2}), weights = array<float>({1, 2});
+  EXPECT_EQ(average(a, weights).dtype(), dtype::float64);
+  EXPECT_EQ(average(a, weights).item<double>(), 5.0 / 3);
+  EXPECT_EQ(average(weights, a).dtype(), dtype::float32);
+}
+
+TEST_P(Statistics, HistogramWeightsAndDensity) {
+  const Array a = numbers({0, 0.5, 1, 1.5, 4, NAN, -1}), w = numbers({1, 2, 3, 4, 5, 6, 7});
+  const auto [sums, edges] = histogram(a(Slice(0, 5)), 4, {}, {.weights = w(Slice(0, 5))});
+  EXPECT_EQ(values(sums), (V{3, 7, 0, 5}));
+  EXPECT_EQ(values(edges), (V{0, 1, 2, 3, 4}));
+  // Outside of the range and NaN count nowhere.
+  EXPECT_EQ(values(histogram(a, 2, {{0, 2}}, {.weights = w}).first), (V{3, 7}));
+  EXPECT_EQ(values(histogram(a, 2, {{0, 2}}, {.density = true}).first), (V{0.5, 0.5}));
+  const Array uneven = numbers({0, 1, 4});
+  EXPECT_EQ(values(histogram(a, uneven, {.weights = w, .density = true}).first), (V{0.2, 0.8 / 3}));
+  EXPECT_EQ(histogram(a, uneven, {.weights = w.astype(Dtype::kInt32)}).first.dtype(),
+            Dtype::kInt32);
+  expect_contains(error_of<ShapeError>([&] { histogram(a, uneven, {.weights = uneven}); }),
+                  {"histogram", "(3,)", "(7,)"});
+}
+
+TEST_P(Statistics, HistogramsOnGrids) {
+  const Array x = numbers({0, 0.5, 1, 2, 9}), y = numbers({0, 1, 1, 2, 0});
+  const Array ex = numbers({0, 1, 2}), ey = numbers({0, 1, 2});
+  EXPECT_EQ(values(histogram2d(x, y, ex, ey).counts), (V{1, 1, 0, 2}));
+  EXPECT_EQ(values(histogram2d(x, y, ex, ey, {.weights = numbers({1, 2, 3, 4, 5})}).counts),
+            (V{1, 2, 0, 7}));
+  EXPECT_EQ(values(histogram2d(x, y, ex, ey, {.density = true}).counts), (V{0.25, 0.25, 0, 0.5}));
+  const Histogram2d even = histogram2d(x, y, 3);
+  EXPECT_EQ(values(even.x_edges), (V{0, 3, 6, 9}));
+  EXPECT_EQ(sum(even.counts).item<double>(), 5);
+  EXPECT_EQ(histogramdd(zeros({0, 2}, {GetParam()}), {ex, ey}).shape(), (Shape{2, 2}));
+  EXPECT_THROW(histogramdd(x, {ex}), ShapeError);
+}
+
+CATENA_ON_DEVICES(Statistics);
+
+}  // namespace
+}  // namespace catena
