@@ -17,6 +17,8 @@
 namespace catena::launch {
 namespace {
 
+constexpr int kMark = 0x63617461;  // the value that a marked signal carries
+
 double seconds_of(const timespec& time) {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
@@ -71,7 +73,15 @@ SignalQueue::SignalQueue(std::initializer_list<int> signals) {
 int SignalQueue::next() {
   signalfd_siginfo info{};
   const ssize_t got = read(descriptor_.get(), &info, sizeof(info));
-  return got == sizeof(info) ? static_cast<int>(info.ssi_signo) : 0;
+  if (got != sizeof(info)) return 0;
+  sender_ = {static_cast<int>(info.ssi_pid), info.ssi_code == SI_QUEUE && info.ssi_int == kMark};
+  return static_cast<int>(info.ssi_signo);
+}
+
+bool send_marked_signal(int pid, int signal) {
+  sigval value{};
+  value.sival_int = kMark;
+  return sigqueue(pid, signal, value) == 0;
 }
 
 void SignalQueue::restore_in_child() const {

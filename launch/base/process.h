@@ -36,6 +36,11 @@ struct Pipe {
 };
 Pipe make_pipe();  // close-on-exec
 
+struct SignalSender {
+  int pid = 0;          // 0: the kernel, or a process of another namespace
+  bool marked = false;  // by send_marked_signal()
+};
+
 // Takes signals out of their asynchronous delivery; they are then read from a descriptor by the
 // thread that made the queue. One queue a process, made before libraries are loaded. What a
 // library's thread takes all the same gets here too, unless that library has its own handlers.
@@ -44,6 +49,8 @@ class SignalQueue {
   SignalQueue(std::initializer_list<int> signals);
   int fd() const { return descriptor_.get(); }
   int next();  // 0 when none waits
+  // Who sent the one that next() returned last.
+  const SignalSender& sender() const { return sender_; }
   // In a child before exec: as it was before this queue.
   void restore_in_child() const;
 
@@ -52,7 +59,11 @@ class SignalQueue {
   sigset_t mask_before_;
   std::vector<std::pair<int, struct sigaction>> actions_before_;
   Descriptor descriptor_;
+  SignalSender sender_;
 };
+
+// As catena-run sends signals to its rank processes: they tell it from kill() by anybody else.
+bool send_marked_signal(int pid, int signal);
 
 std::uint64_t wall_ns();
 double monotonic_seconds();

@@ -62,6 +62,8 @@ struct JobOutcome {
   StarterFindings findings;
   std::string withheld;  // what the starter said about the end
   int stop_signal = 0;   // the signal that ended catena-run, 0: none
+  // Ranks ended because the starter asked, before catena-run had told anybody to end.
+  bool ended_by_starter = false;
   double start_timeout = 60;
   // Where each rank was to run, "" or missing when the starter decides.
   std::vector<std::string> planned_hosts;
@@ -75,8 +77,9 @@ struct JobOutcome {
   std::string network;  // of a job of several hosts: what they use, and how to choose another
 };
 
+// A rank that an outsider asked to end has failed the job, however well it ended.
 inline bool failed(const EndReport& end) {
-  return end.not_started || end.signal != 0 || end.exit_code != 0;
+  return end.not_started || end.signal != 0 || end.exit_code != 0 || end.stop_signal != 0;
 }
 
 inline const RankOutcome& outcome_of(const JobOutcome& job, int rank) {

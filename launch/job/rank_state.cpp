@@ -1,6 +1,6 @@
 #include "job/rank_state.h"
 
-#include <csignal>
+#include "base/process.h"
 
 namespace catena::launch {
 
@@ -11,7 +11,7 @@ char state_of(const StartReport& rank) {
 
 void signal_rank(const StartReport& rank, int signal) {
   const bool unknown = rank.started == 0;  // a host without /proc
-  if (rank.pid > 0 && (unknown || !has_ended(state_of(rank)))) kill(rank.pid, signal);
+  if (rank.pid > 0 && (unknown || !has_ended(state_of(rank)))) send_marked_signal(rank.pid, signal);
 }
 
 }  // namespace catena::launch

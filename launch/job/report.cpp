@@ -114,6 +114,9 @@ std::string describe_cause(const JobOutcome& job, const Verdict& verdict) {
       return outcome_of(job, verdict.rank).end->error;
     case Cause::aborted:
       return "MPI_Abort with error code " + std::to_string(job.findings.abort_code);
+    case Cause::asked:
+      return "was asked to end by " + signal_name(outcome_of(job, verdict.rank).end->stop_signal) +
+             ", not by catena-run";
     case Cause::killed:
       return signal_name(job.findings.killed_signal);
     case Cause::hung:
@@ -130,7 +133,8 @@ std::string report_culprit(const JobOutcome& job, const Verdict& verdict) {
   const RankOutcome& outcome = outcome_of(job, verdict.rank);
   std::string text = "catena-run: rank " + std::to_string(verdict.rank) + " on " +
                      host_of(job, verdict.rank) +
-                     " failed first: " + one_line(describe_cause(job, verdict)) + "\n";
+                     (verdict.cause == Cause::asked ? " " : " failed first: ") +
+                     one_line(describe_cause(job, verdict)) + "\n";
   if (outcome.end) {
     const bool said = verdict.cause == Cause::ended ||
                       (verdict.cause == Cause::killed && !outcome.end->core_dumped &&
@@ -209,6 +213,10 @@ std::string text_of(const JobOutcome& job, const Verdict& verdict) {
     case Ending::culprit_unknown:
     case Ending::host_unaccounted:
       return report_unknown(job, verdict);
+    case Ending::starter_stopped:
+      return line(job.terms.name +
+                  " was asked to stop by a signal (such as SIGTERM, SIGINT or SIGHUP), not by "
+                  "catena-run; it ended all ranks");
     case Ending::starter_hung:
       return line(describe_hang(*job.hang, job.terms));
     case Ending::launcher_missing:

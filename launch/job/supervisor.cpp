@@ -73,6 +73,7 @@ class Supervisor {
   void note_life(int rank, bool sign_of_life);
   void take(const StartReport& start);
   void take(const EndReport& end);
+  void prepare_stop();
   void check_digest(const StartReport& start);
   void check_start();
   void handle_signals();
@@ -324,6 +325,7 @@ void Supervisor::take_bytes(int rank, Stream stream, std::string_view bytes) {
     const RankReport report = parse_rank_report(partial.substr(0, end));
     partial.erase(0, end + 1);
     if (std::holds_alternative<AliveReport>(report)) note_life(rank, true);
+    if (std::holds_alternative<AskedReport>(report)) prepare_stop();
     if (const auto* start = std::get_if<StartReport>(&report)) take(*start);
     if (const auto* ended = std::get_if<EndReport>(&report)) take(*ended);
   }
@@ -366,7 +368,14 @@ void Supervisor::take(const EndReport& end) {
   if (std::all_of(outcome_.ranks.begin(), outcome_.ranks.end(),
                   [](const RankOutcome& rank) { return rank.end.has_value(); }))
     all_ended_ = monotonic_seconds();
-  if (!failed(end) || stop_time_ != 0) return;
+  if (stop_time_ == 0 && end.stop_time != 0 && end.stop_signal == 0)
+    outcome_.ended_by_starter = true;
+  if (failed(end)) prepare_stop();
+}
+
+// A rank failed, or somebody asked it to end.
+void Supervisor::prepare_stop() {
+  if (stop_time_ != 0) return;
   JobWatch::note_operations(outcome_.ranks, board(), host_);
   if (stop_at_ == kNever) note_silences();
   // Ranks that are still being started could not be asked to stop, nor report their end.

@@ -13,6 +13,7 @@ using Ending = Verdict::Ending;
 using Cause = Verdict::Cause;
 
 int exit_code_of(const EndReport& end) {
+  if (end.stop_signal != 0) return 128 + end.stop_signal;
   // It failed, but it was the launcher that made it end.
   if (end.stop_time != 0 && (end.signal == SIGTERM || end.signal == SIGKILL)) return 1;
   const int code = end.signal != 0 ? 128 + end.signal : end.exit_code;
@@ -20,13 +21,15 @@ int exit_code_of(const EndReport& end) {
 }
 
 // When the rank failed of its own accord; 0 when it did not. A rank that was already failing when
-// it was asked to end counts; one that ended because it was asked to does not.
+// it was asked to end counts; one that ended because catena-run or the starter asked does not.
 std::uint64_t own_failure_time(const EndReport& end) {
   const bool before_stop = end.stop_time == 0 || end.error_time < end.stop_time;
   const bool has_error = !end.error.empty() && end.error_time != 0 && before_stop && failed(end);
   const bool has_peer_error = !end.peer_error.empty();
   if (has_error && (!has_peer_error || end.error_time <= end.peer_error_time))
     return end.error_time;
+  const bool asked_first = !has_peer_error || end.stop_time < end.peer_error_time;
+  if (end.stop_signal != 0 && asked_first) return end.stop_time;
   if (has_peer_error || end.stop_time != 0 || !failed(end)) return 0;
   return end.end_time;
 }
@@ -141,7 +144,11 @@ Verdict rank_failed(int rank, Cause cause, int exit_code) {
 Verdict judge_own_failure(const JobOutcome& job, int rank) {
   const EndReport& end = end_of(job, rank);
   const bool aborted = job.findings.abort_rank == rank && end.exit_code == job.findings.abort_code;
-  const Cause cause = !end.error.empty() ? Cause::error : aborted ? Cause::aborted : Cause::ended;
+  const bool asked = end.stop_signal != 0 && own_failure_time(end) == end.stop_time;
+  const Cause cause = asked                ? Cause::asked
+                      : !end.error.empty() ? Cause::error
+                      : aborted            ? Cause::aborted
+                                           : Cause::ended;
   return rank_failed(rank, cause, exit_code_of(end));
 }
 
@@ -250,6 +257,10 @@ Verdict judge(const JobOutcome& job) {
     return ended(Ending::host_lost, 1, host);
   if (const int victim = first_victim(job); victim >= 0) return judge_unknown(job, victim);
   if (job.hang) return ended(Ending::starter_hung, 1);
+  // mpirun ends the ranks and then itself when it gets SIGTERM, SIGINT or SIGHUP. What kills it
+  // counts as its failure.
+  if (job.ended_by_starter && job.starter_code < 128)
+    return ended(Ending::starter_stopped, job.starter_code == 0 ? 1 : job.starter_code);
   const bool all_ended = std::all_of(job.ranks.begin(), job.ranks.end(),
                                      [](const RankOutcome& rank) { return rank.end.has_value(); });
   return job.starter_code == 0 && all_ended ? Verdict{} : judge_starter(job);

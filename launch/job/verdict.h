@@ -19,6 +19,7 @@ struct Verdict {
     host_lost,        // `host`, or the connection to it
     culprit_unknown,  // `noticed_by` noticed a failure, and no rank or host is known to be at fault
     host_unaccounted,  // the same, but no word came of how the ranks of `host` ended
+    starter_stopped,   // the starter ended the ranks, and catena-run had not asked for it
     starter_hung,      // see JobOutcome::hang
     launcher_missing,  // catena-run could not be started on `host`
     hosts_unreached,   // no rank was heard of `hosts`
@@ -28,6 +29,7 @@ struct Verdict {
     ended,    // by an exit code or a signal
     error,    // it said why
     aborted,  // by MPI_Abort
+    asked,    // by a signal of an outsider to its rank process
     killed,   // its rank process was, by a signal
     hung,     // see JobOutcome::hang
     noticed   // by the rank `noticed_by`, maybe itself

@@ -12,10 +12,8 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <thread>
 #include <vector>
@@ -27,6 +25,7 @@
 #include "rank/log_file.h"
 #include "rank/rank_channel.h"
 #include "rank/rank_identity.h"
+#include "rank/shared_memory.h"
 #include "status/status_board.h"
 #include "wire/board_name.h"
 #include "wire/job_words.h"
@@ -73,12 +72,13 @@ class RankProcess {
   bool watch_parent();
   void read_from(Descriptor& source, Stream stream);
   void handle_signals();
+  bool is_outsider(int signal) const;
+  void stop_for_outsider(int signal);
   void begin_stop(double grace);
   void terminate();
   void reap();
   void note_silent_leave();
   void end_group();
-  void remove_segments() const;
   void describe_end();
   void linger();
   int fail_to_start(const UserError& error);
@@ -100,6 +100,8 @@ class RankProcess {
   pid_t program_pid_ = -1;
   bool ended_ = false;
   bool mpirun_ends_ = false;
+  bool told_ = false;         // to end, by the launcher or mpirun: they know
+  pid_t parent_ = getppid();  // mpirun, or its daemon
   double terminate_at_ = kNever;
   double kill_at_ = kNever;
   double next_beat_ = kNever;
@@ -122,18 +124,19 @@ int RankProcess::run() {
   }
   while (!(ended_ && !output_.open() && !error_.open())) pump();
   end_group();
-  if (end_.signal != 0 || end_.exit_code != 0) remove_segments();
+  if (end_.signal != 0 || end_.exit_code != 0) remove_shared_memory(identity_.local_rank);
   log_.finish();
   end_.log_problem = log_.problem();
   channel_.send(Stream::report, to_line(end_));
   channel_.drain(mpirun_ends_ ? kDrainOfMpirun : kDrain);
-  const int code = end_.signal != 0 ? 128 + end_.signal : end_.exit_code;
-  if (code != 0 && end_.stop_time == 0) linger();
+  const int signal = end_.stop_signal != 0 ? end_.stop_signal : end_.signal;
+  const int code = signal != 0 ? 128 + signal : end_.exit_code;
+  if (code != 0 && !told_) linger();
   while (spec_.remote && watch_parent())
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   // After a stop mpirun need not hear of failure: the launcher knows, and mpirun would only take
   // seconds to end what has ended.
-  return end_.stop_time != 0 ? 0 : code;
+  return told_ ? 0 : code;
 }
 
 // Everything that identifies this process and shows that it lives.
@@ -201,7 +204,7 @@ int RankProcess::fail_to_start(const UserError& error) {
   channel_.send(Stream::report, to_line(end_));
   channel_.drain(2.0);
   linger();
-  return end_.stop_time != 0 ? 0 : error.exit_code();
+  return told_ ? 0 : error.exit_code();
 }
 
 // A terminal for rank 0, when catena-run has one: the program then draws its bar as it would
@@ -318,6 +321,7 @@ bool RankProcess::watch_parent() {
   if (parent_stopped_ == 0) parent_stopped_ = now;
   if (now - parent_stopped_ < spec_.timeout + comm::kOutsideMargin) return true;
   kill(getppid(), SIGKILL);
+  told_ = true;
   begin_stop(kGraceOfMpirun);
   return false;
 }
@@ -351,17 +355,39 @@ void RankProcess::handle_signals() {
   for (int signal = signals_.next(); signal != 0; signal = signals_.next()) {
     if (signal == SIGCHLD) {
       reap();
+    } else if (is_outsider(signal)) {
+      stop_for_outsider(signal);
     } else if (signal == SIGALRM) {
+      told_ = true;
       begin_stop(spec_.grace_seconds());  // the launcher's word
     } else if (signal == SIGQUIT) {
+      told_ = true;
       begin_stop(0);  // the same, impatient
     } else if (signal == SIGTERM || signal == SIGHUP) {
+      told_ = true;
       mpirun_ends_ = true;
       begin_stop(spec_.grace.value_or(kGraceOfMpirun));
     } else if (signal == SIGUSR1 || signal == SIGUSR2) {
       signal_program(signal);
     }
   }
+}
+
+// The launcher of this host marks its signals; mpirun or its daemon is the parent, and sends one
+// when it dies, too.
+bool RankProcess::is_outsider(int signal) const {
+  if (signal != SIGALRM && signal != SIGQUIT && signal != SIGTERM && signal != SIGHUP) return false;
+  const SignalSender& sender = signals_.sender();
+  return !sender.marked && sender.pid != parent_;
+}
+
+// Somebody ended this process by mistake, or its host is being shut down. The launcher hears of it
+// before the program ends, so that all ranks can save what they have.
+void RankProcess::stop_for_outsider(int signal) {
+  if (ended_ || end_.stop_time != 0) return;
+  end_.stop_signal = signal;
+  channel_.send(Stream::report, to_line(AskedReport{}));
+  begin_stop(spec_.grace_seconds());
 }
 
 void RankProcess::begin_stop(double grace) {
@@ -416,24 +442,6 @@ void RankProcess::note_silent_leave() {
   end_.exit_code = 1;
 }
 
-// Open MPI's shared memory of a program that was killed, "vader_segment.HOST.UID.JOB.RANK" (version
-// 5: sm_segment...). Those who use it have it mapped.
-void RankProcess::remove_segments() const {
-  const char* space = std::getenv("PMIX_NAMESPACE");
-  const unsigned long job = space ? std::strtoul(space, nullptr, 10) : 0;
-  if (job == 0) return;
-  char end[64];
-  std::snprintf(end, sizeof(end), ".%u.%x.%d", geteuid(), static_cast<unsigned>(job),
-                identity_.local_rank);
-  std::error_code error;
-  for (std::filesystem::directory_iterator entry("/dev/shm", error), none; !error && entry != none;
-       entry.increment(error)) {
-    const std::string name = entry->path().filename().string();
-    const bool segment = name.starts_with("vader_segment.") || name.starts_with("sm_segment.");
-    if (segment && name.ends_with(end)) ::unlink(entry->path().c_str());
-  }
-}
-
 // A rank ends with everything it started: the rest of its process group, and processes that left
 // the group and have become children of this one.
 void RankProcess::end_group() {
@@ -472,7 +480,7 @@ void RankProcess::linger() {
     poll(&source, 1, 100);
     for (int signal = signals_.next(); signal != 0; signal = signals_.next()) {
       if (signal != SIGALRM && signal != SIGTERM) continue;
-      end_.stop_time = wall_ns();
+      told_ = true;
       return;
     }
   }

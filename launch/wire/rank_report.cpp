@@ -6,7 +6,7 @@
 namespace catena::launch {
 namespace {
 
-constexpr std::string_view kAlive = "alive", kStart = "start", kEnd = "end";
+constexpr std::string_view kAlive = "alive", kAsked = "asked", kStart = "start", kEnd = "end";
 
 template <typename Report>
 std::string make_line(std::string_view kind, const Report& report) {
@@ -47,6 +47,7 @@ void each_field(const EndReport*, Visit&& visit) {
   visit("core_dumped", &EndReport::core_dumped);
   visit("not_started", &EndReport::not_started);
   visit("stop_time", &EndReport::stop_time);
+  visit("stop_signal", &EndReport::stop_signal);
   visit("end_time", &EndReport::end_time);
   visit("error", &EndReport::error);
   visit("error_time", &EndReport::error_time);
@@ -61,6 +62,7 @@ void each_field(const EndReport*, Visit&& visit) {
 }
 
 std::string to_line(const AliveReport&) { return std::string(kAlive) + "\n"; }
+std::string to_line(const AskedReport&) { return std::string(kAsked) + "\n"; }
 std::string to_line(const StartReport& report) { return make_line(kStart, report); }
 std::string to_line(const EndReport& report) { return make_line(kEnd, report); }
 
@@ -68,6 +70,7 @@ RankReport parse_rank_report(std::string_view line) {
   while (line.ends_with('\n') || line.ends_with('\r')) line.remove_suffix(1);
   const std::vector<std::string> words = split(line, '\t');
   if (words.front() == kAlive) return AliveReport{};
+  if (words.front() == kAsked) return AskedReport{};
   if (words.front() == kStart) return read_line<StartReport>(words);
   if (words.front() == kEnd) return read_line<EndReport>(words);
   return {};

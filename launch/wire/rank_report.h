@@ -34,6 +34,7 @@ struct EndReport {
   bool core_dumped = false;
   bool not_started = false;     // `error` says why
   std::uint64_t stop_time = 0;  // when it was asked to end, 0: it was not
+  int stop_signal = 0;          // with which an outsider asked, see AskedReport
   std::uint64_t end_time = 0;   // wall clock, ns
   // From the status board (or from a C++ exception's message on stderr).
   std::string error;
@@ -48,13 +49,18 @@ struct EndReport {
   std::string log_problem;  // why its log is not complete
 };
 
+// Sent at once when a signal of somebody other than catena-run and its starter asks the rank
+// process to end. The job is then stopped, and the EndReport follows.
+struct AskedReport {};
+
 // Sent every second by the ranks of jobs that may have others on other machines.
 struct AliveReport {};
 
-using RankReport = std::variant<std::monostate, AliveReport, StartReport, EndReport>;
+using RankReport = std::variant<std::monostate, AliveReport, AskedReport, StartReport, EndReport>;
 
 // With the line end.
 std::string to_line(const AliveReport& report);
+std::string to_line(const AskedReport& report);
 std::string to_line(const StartReport& report);
 std::string to_line(const EndReport& report);
 // Nothing for a line that is none of these.

@@ -65,6 +65,73 @@ TEST(Endings, RankProcessIsKilled) {
   EXPECT_FALSE(boards_are_left());
 }
 
+// The rank process is called catena-run, too: whoever ends the wrong line of ps gets to it.
+class Outsider : public testing::TestWithParam<int> {};
+
+TEST_P(Outsider, ThatEndsARankProcessIsNamed) {
+  const std::string mark = new_mark();
+  Launched running({"-n", "2", "--cpu", "--env", mark, FAULT_PROGRAM, "hang"});
+  wait_for_processes(mark, 5, 10);
+  running.read_for(0.3);
+  const pid_t pid = find_rank_process(mark);
+  ASSERT_GT(pid, 0);
+  kill(pid, GetParam());
+  const Result result = running.finish();
+  EXPECT_EQ(result.status, 128 + GetParam());
+  const std::string text = report_of(result);
+  EXPECT_NE(text.find("was asked to end by SIG" + std::string(sigabbrev_np(GetParam()))),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find(", not by catena-run\n"), std::string::npos) << text;
+  EXPECT_EQ(count_processes(mark), 0);
+}
+
+TEST_P(Outsider, ThatEndsMpirunIsNamed) {
+  if (GetParam() == SIGQUIT) GTEST_SKIP() << "mpirun dies by it";
+  const std::string mark = new_mark();
+  Launched running({"-n", "2", "--cpu", "--env", mark, FAULT_PROGRAM, "hang"});
+  wait_for_processes(mark, 5, 10);
+  running.read_for(0.3);
+  kill(find_mpirun(mark), GetParam());
+  const Result result = running.finish();
+  EXPECT_EQ(result.status, 1);
+  EXPECT_NE(result.err.find("catena-run: mpirun was asked to stop by a signal"), std::string::npos)
+      << result.err;
+  wait_for_processes(mark, 0, 5);
+  EXPECT_EQ(count_processes(mark), 0);
+}
+
+INSTANTIATE_TEST_SUITE_P(Signals, Outsider, testing::Values(SIGTERM, SIGHUP, SIGALRM, SIGQUIT),
+                         [](const auto& info) { return sigabbrev_np(info.param); });
+
+// All ranks get the time to save, and the exit code says that the job is not complete.
+TEST(Endings, AllRanksSaveWhenAnOutsiderEndsOne) {
+  const std::string mark = new_mark();
+  Launched running({"-n", "2", "--cpu", "--grace", "5", "--env", mark, "bash", "-c",
+                    "trap 'echo saving $CATENA_RANK; exit 0' TERM; echo ready; "
+                    "for i in $(seq 100); do sleep 0.1; done"});
+  running.read_for(10, "ready\n");
+  running.read_for(0.5);
+  kill(find_rank_process(mark), SIGTERM);
+  const Result result = running.finish();
+  EXPECT_EQ(result.status, 128 + SIGTERM);
+  for (const char* line : {"saving 0\n", "saving 1\n"})
+    EXPECT_NE(result.out.find(line), std::string::npos) << result.out << result.err;
+  EXPECT_NE(report_of(result).find("was asked to end by SIGTERM"), std::string::npos);
+}
+
+#ifdef FAULT_MPI_PROGRAM
+TEST(Endings, AnOutsiderIsNamedWhileRanksCommunicate) {
+  const std::string mark = new_mark();
+  Launched running({"-n", "2", "--cpu", "--env", mark, FAULT_MPI_PROGRAM, "wait"});
+  running.read_for(10, "waiting");
+  kill(find_rank_process(mark), SIGTERM);
+  const Result result = running.finish();
+  EXPECT_EQ(result.status, 128 + SIGTERM);
+  EXPECT_NE(report_of(result).find("was asked to end by SIGTERM"), std::string::npos) << result.err;
+}
+#endif
+
 TEST(Endings, SecondCtrlCDoesNotWait) {
   Launched running({"-n", "2", "--cpu", FAULT_PROGRAM, "stubborn"});
   running.read_for(0.5);

@@ -46,6 +46,35 @@ TEST(Verdict, HowARankFailed) {
   EXPECT_EQ(judge(job).exit_code, 4);
 }
 
+TEST(Verdict, ARankThatAnOutsiderAskedToEnd) {
+  JobOutcome job = good_job(2);
+  EndReport& end = *job.ranks[1].end;
+  end.stop_time = 500;
+  EXPECT_EQ(judge(job).ending, Ending::well);  // catena-run asked
+  end.stop_signal = SIGTERM;
+  EXPECT_EQ(judge(job).ending, Ending::rank_failed);
+  EXPECT_EQ(judge(job).cause, Cause::asked);
+  EXPECT_EQ(judge(job).rank, 1);
+  EXPECT_EQ(judge(job).exit_code, 143);
+  EndReport& other = *job.ranks[0].end;  // it had failed before
+  other.exit_code = 5;
+  other.error = "x";
+  other.error_time = 400;
+  EXPECT_EQ(judge(job).rank, 0);
+  EXPECT_EQ(judge(job).cause, Cause::error);
+  other.error_time = 600;
+  EXPECT_EQ(judge(job).rank, 1);
+}
+
+TEST(Verdict, OfAStarterThatEndedTheRanks) {
+  JobOutcome job = good_job(2);
+  job.ended_by_starter = true;
+  EXPECT_EQ(judge(job).ending, Ending::starter_stopped);
+  EXPECT_EQ(judge(job).exit_code, 1);
+  job.starter_code = 128 + SIGKILL;
+  EXPECT_EQ(judge(job).ending, Ending::starter_failed);
+}
+
 TEST(Verdict, WhoNoticed) {
   JobOutcome job = good_job(3);
   EndReport& end = *job.ranks[2].end;
