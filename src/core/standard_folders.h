@@ -2,10 +2,12 @@
 // `catena-run --check`, which is not linked with it.
 #pragma once
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,12 +61,15 @@ struct CacheUses {
 };
 // The file in the cache folder that holds them.
 inline std::string cache_uses_file(const std::string& folder) { return folder + "/kernels/uses"; }
-// Zeros when it is not there.
+// Zeros when it is not there. Neither follows a link nor waits for a pipe of that name.
 inline CacheUses read_cache_uses(const std::string& folder) {
   CacheUses uses;
-  std::ifstream file(cache_uses_file(folder), std::ios::binary);
-  file.read(reinterpret_cast<char*>(&uses), sizeof(uses));
-  return file ? uses : CacheUses{};
+  constexpr int kFlags = O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC;
+  const int file = ::open(cache_uses_file(folder).c_str(), kFlags);
+  if (file < 0) return {};
+  const bool whole = ::read(file, &uses, sizeof(uses)) == ssize_t(sizeof(uses));
+  ::close(file);
+  return whole ? uses : CacheUses{};
 }
 
 }  // namespace catena

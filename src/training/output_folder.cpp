@@ -1,11 +1,10 @@
 #include "catena/training/output_folder.h"
 
-#include <unistd.h>
-
+#include <cstring>
 #include <filesystem>
 
-#include "catena/array/io.h"
 #include "catena/core/error.h"
+#include "core/new_file.h"
 
 namespace catena::training {
 
@@ -15,15 +14,11 @@ void prepare_output_folder(const std::string& path) {
   std::filesystem::create_directories(path, error);
   // An existing folder behind a symbolic link is reported as an error by some library versions.
   CATENA_CHECK(IoError, !error || std::filesystem::is_directory(path), "output folder '", path,
-               "': cannot create it: ", error.message(), "; choose another one with --out");
-  const std::string probe = path + "/.writable." + std::to_string(::getpid());
-  try {
-    write_file_atomically(probe, "");
-  } catch (const IoError& reason) {
-    fail<IoError>("output folder '", path, "' cannot be written (", reason.what(),
-                  "); choose another one with --out");
-  }
-  std::filesystem::remove(probe, error);
+               "': cannot create it: ", error.message(), "; give another folder");
+  const NewFile probe(path + "/writable");  // goes at once
+  CATENA_CHECK(IoError, probe.error() == 0, "output folder '", path,
+               "': cannot create a file there: ", std::strerror(probe.error()),
+               "; give another folder");
 }
 
 }  // namespace catena::training

@@ -1,5 +1,6 @@
 // The disk cache and bundle files.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -85,6 +86,26 @@ TEST_F(CacheFiles, DamagedFilesAreMadeAgain) {
     EXPECT_TRUE(made) << "damage " << damage;
     EXPECT_TRUE(cache.read(key, value));
   }
+}
+
+// In a folder that others may write: pipes are not waited for, links are not followed.
+TEST_F(CacheFiles, PlantedPipesAndLinksDoNoHarm) {
+  const Hash128 key = hash128("kernel");
+  const std::string name = folder_ + "/kernels/" + to_hex(key), thesis = folder_ + "/thesis";
+  fs::create_directories(folder_ + "/kernels");
+  std::ofstream(thesis) << "kept";
+  ASSERT_EQ(mkfifo((folder_ + "/kernels/uses").c_str(), 0666), 0);
+  ASSERT_EQ(mkfifo((name + ".cubin").c_str(), 0666), 0);
+  fs::create_symlink(thesis, name + ".lock");
+  fs::create_symlink(thesis, name + ".tmp" + std::to_string(getpid()) + "_0");
+  bool made = false;
+  const auto make = [] { return std::string("a compiled kernel"); };
+  EXPECT_EQ(DiskCache(folder_).get(key, make, &made), "a compiled kernel");
+  EXPECT_TRUE(made);
+  EXPECT_EQ(DiskCache(folder_).uses().hits, 0u);
+  EXPECT_EQ(DiskCache(folder_).get(key, make, &made), "a compiled kernel");
+  EXPECT_FALSE(made);  // the pipe was replaced
+  EXPECT_EQ(fs::file_size(thesis), 4u);
 }
 
 TEST_F(CacheFiles, SeveralProcessesMakeItOnce) {

@@ -2,6 +2,7 @@
 #include "catena/training/output_folder.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "catena/core/error.h"
 #include "temp_folder.h"
@@ -14,6 +15,18 @@ TEST(OutputFolder, IsCreatedAndProbed) {
   prepare_output_folder(folder / "a/b");
   prepare_output_folder(folder / "a/b");
   EXPECT_TRUE(std::filesystem::is_empty(folder / "a/b"));
+}
+
+// The probe had a name that anybody could guess, and emptied what a link of that name leads to.
+TEST(OutputFolder, TheProbeFollowsNoPlantedLink) {
+  TempFolder folder;
+  write_file(folder / "thesis", "kept");
+  std::filesystem::create_directory(folder / "out");
+  const std::string guess = "out/.writable." + std::to_string(::getpid());
+  std::filesystem::create_symlink(folder / "thesis", folder / guess);
+  prepare_output_folder(folder / "out");
+  EXPECT_EQ(read_file(folder / "thesis"), "kept");
+  EXPECT_TRUE(std::filesystem::is_symlink(folder / guess));
 }
 
 TEST(OutputFolder, UnwritableOnesAreErrors) {

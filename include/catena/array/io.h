@@ -100,8 +100,10 @@ struct FromFileOptions {
 // that is no number (with its offset).
 Array fromfile(const std::string& path, const FromFileOptions& options = {});
 
-// Writes a file so that readers see the old or the new content, never a part: temporary file beside
-// it, write, fsync, rename. Throws IoError.
+// Writes a file so that readers see the old or the new content, never a part: a new file of a
+// random name beside it, write, fsync, rename. All files of the library are written this way. A
+// symbolic link that this user or root made leads to the file that is replaced. IoError for a link
+// of another user, a pipe without a reader, and what the system refuses.
 void write_file_atomically(const std::string& path, const std::string& bytes);
 
 }  // namespace catena

@@ -4,7 +4,8 @@
 // "l1/W", "bn1/running_mean". An optimizer's
 // holds "t", its hyper-parameters and its states: "alpha", "m/l1/W". The files know nothing of
 // devices or of the layout in memory, and NumPy reads them. Files are written under a temporary
-// name and renamed: whatever happens, the old file or the new one is there, whole.
+// name and renamed: whatever happens, the old file or the new one is there, whole. See
+// write_file_atomically() for links and pipes.
 #pragma once
 
 #include <map>

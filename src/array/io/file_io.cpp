@@ -1,19 +1,12 @@
 #include "array/io/file_io.h"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
-#include <memory>
 
 #include "catena/array/io.h"
 #include "catena/core/error.h"
@@ -29,122 +22,83 @@ std::string system_text(int error_number) {
   return strerror_r(error_number, buffer, sizeof buffer);  // the GNU form
 }
 
-// The file to which symbolic links lead, so that a rename replaces the file and not the link.
-std::string resolve_links(const std::string& path) {
-  std::unique_ptr<char, void (*)(void*)> resolved(::realpath(path.c_str(), nullptr), ::free);
-  return resolved ? std::string(resolved.get()) : path;
-}
-
-std::string folder_of(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-// The prefix of this host's temporary files for a target, without the folder: ".NAME.tmp.HOST.";
-// the process and a number follow.
-std::string temporary_prefix(const std::string& target) {
-  char host[256] = {};
-  ::gethostname(host, sizeof host - 1);
-  const std::string name = target.substr(target.rfind('/') + 1, 150);  // npos + 1 is 0
-  return message(".", name, ".tmp.", std::string(host).substr(0, 64), ".");
-}
-
-std::string temporary_name(const std::string& target) {
-  static std::atomic<unsigned> counter{0};
-  return message(target.substr(0, target.rfind('/') + 1), temporary_prefix(target),
-                 static_cast<long>(::getpid()), ".", counter.fetch_add(1));
-}
-
-// Files that processes of this host were writing for the same target when they were killed. Nobody
-// else would ever remove them.
-void remove_left_over(const std::string& target) {
-  const std::string folder = folder_of(target), prefix = temporary_prefix(target);
-  DIR* entries = ::opendir(folder.c_str());
-  if (entries == nullptr) return;
-  while (const dirent* entry = ::readdir(entries)) {
-    const std::string_view name = entry->d_name;
-    if (!name.starts_with(prefix)) continue;
-    char* end = nullptr;
-    const long process = std::strtol(entry->d_name + prefix.size(), &end, 10);
-    if (process <= 0 || *end != '.') continue;
-    if (::kill(static_cast<pid_t>(process), 0) == 0 || errno != ESRCH) continue;
-    const std::string path = folder + "/" + entry->d_name;
-    const int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC);
-    if (file < 0) continue;
-    // The lock is held by a process of another container with this host name that is still writing.
-    if (::flock(file, LOCK_EX | LOCK_NB) == 0) ::unlink(path.c_str());
-    ::close(file);
-  }
-  ::closedir(entries);
+// What is neither a file nor a folder is written directly: /dev/stdout, a pipe with a reader.
+int open_device(const std::string& path, const struct stat& status) {
+  const bool is_foreign = status.st_uid != ::geteuid() && status.st_uid != 0;
+  if (S_ISFIFO(status.st_mode) && is_foreign) return errno = EPERM, -1;
+  // Without a reader a pipe would be waited for.
+  const int file = ::open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+  if (file >= 0) (void)!::fcntl(file, F_SETFL, O_WRONLY);
+  return file;
 }
 
 }  // namespace
 
-AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(resolve_links(path)) {
+AtomicFile::AtomicFile(const std::string& path) : path_(path), target_(path) {
+  follow_links();
   struct stat status {};
-  const bool exists = ::stat(target_.c_str(), &status) == 0;
+  bool exists = ::stat(path.c_str(), &status) == 0;
   if (exists && S_ISDIR(status.st_mode)) fail_with("open it for writing", EISDIR);
   if (exists && !S_ISREG(status.st_mode)) {
-    descriptor_ = ::open(target_.c_str(), O_WRONLY | O_CLOEXEC);
+    descriptor_ = open_device(path, status);
     if (descriptor_ < 0) fail_with("open it for writing", errno);
     return;
   }
+  exists = ::stat(target_.c_str(), &status) == 0;
   // The folder would allow the rename, but a read-only file must stay.
   if (exists && ::access(target_.c_str(), W_OK) != 0) fail_with("open it for writing", errno);
-  if (exists) remove_left_over(target_);  // reads the folder, so not for each of many new files
-  temporary_ = temporary_name(target_);
-  descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (descriptor_ < 0) {
-    const int reason = errno;
-    temporary_.clear();
-    fail_with("create a file in its folder", reason);
+  if (exists) remove_left_over_files(target_);  // reads the folder, so not for each new file
+  temporary_ = std::make_unique<NewFile>(target_, exists ? status.st_mode & 0777 : 0666, exists);
+  if (const int error = temporary_->error()) {
+    temporary_.reset();
+    fail_with("create a file in its folder", error);
   }
-  (void)!::flock(descriptor_, LOCK_EX | LOCK_NB);  // see remove_left_over
-  if (exists) (void)!::fchmod(descriptor_, status.st_mode & 0777);
 }
 
 AtomicFile::~AtomicFile() { abandon(); }
 
+void AtomicFile::follow_links() {
+  int error = 0;
+  std::string culprit;
+  target_ = follow_own_links(path_, &error, &culprit);
+  CATENA_CHECK(IoError, error != EPERM, "writing '", path_, "': '", culprit,
+               "' is a symbolic link that another user made, which is not followed; remove it, or "
+               "give the name of a file");
+  if (error != 0) fail_with("follow its symbolic links", error);
+}
+
 void AtomicFile::abandon() {
-  if (descriptor_ >= 0) ::close(descriptor_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
-  descriptor_ = -1;
-  temporary_.clear();
+  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
+  temporary_.reset();
 }
 
 void AtomicFile::fail_with(const char* action, int error_number) {
   const char* hint = error_number == ENOENT   ? "; create the folder first"
                      : error_number == ENOSPC ? "; free some space and save again"
-                                              : "";
-  const char* old = temporary_.empty() ? "" : " (a file that was there before is unchanged)";
+                     : error_number == ENXIO ? "; it is a pipe without a reader, or a socket; give "
+                                               "the name of a file"
+                                             : "";
+  const char* old = temporary_ ? " (a file that was there before is unchanged)" : "";
   abandon();  // because a constructor that throws runs no destructor
   fail<IoError>("writing '", path_, "': cannot ", action, ": ", system_text(error_number), hint,
                 old);
 }
 
 void AtomicFile::write(const void* data, size_t bytes) {
-  const char* next = static_cast<const char*>(data);
-  while (bytes > 0) {
-    const ssize_t done = ::write(descriptor_, next, std::min(bytes, kLargestCall));
-    if (done < 0) {
-      if (errno == EINTR) continue;
-      fail_with("write", errno);
-    }
-    next += done;
-    bytes -= static_cast<size_t>(done);
-    position_ += static_cast<uint64_t>(done);
-  }
+  const int file = temporary_ ? temporary_->descriptor() : descriptor_;
+  if (const int error = write_all(file, data, bytes)) fail_with("write", error);
+  position_ += bytes;
 }
 
 void AtomicFile::commit() {
-  // Devices and pipes do not support fsync.
-  if (!temporary_.empty() && ::fsync(descriptor_) != 0) fail_with("flush it to the disk", errno);
-  const int descriptor = std::exchange(descriptor_, -1);
-  if (::close(descriptor) != 0) fail_with("close it", errno);
-  if (temporary_.empty()) return;
-  if (::rename(temporary_.c_str(), target_.c_str()) != 0) fail_with("rename", errno);
-  temporary_.clear();
+  if (!temporary_) {  // devices and pipes do not support fsync
+    if (::close(std::exchange(descriptor_, -1)) != 0) fail_with("close it", errno);
+    return;
+  }
+  if (const int error = temporary_->sync()) fail_with("flush it to the disk", error);
+  if (const int error = temporary_->close()) fail_with("close it", error);
+  if (const int error = temporary_->rename(target_)) fail_with("rename", error);
+  temporary_.reset();
   // Makes the rename itself durable. Some file systems cannot; the data is complete either way.
   const int folder = ::open(folder_of(target_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder >= 0) {

@@ -4,9 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "core/new_file.h"
 
 namespace catena::io {
 
@@ -14,9 +17,13 @@ namespace catena::io {
 //
 // Bytes are written to a temporary file in the same folder; commit() makes them durable and renames
 // it to `path`. Without commit() the destructor removes it, and an existing file keeps its content.
-// What a killed process of this host has left behind is removed when the file is next replaced.
-// Anything other than a regular file (a device, a pipe) is written directly. All failures are
-// IoErrors with the path and the system's reason.
+// What a killed process has left behind is removed when the file is next replaced
+// (core/new_file.h).
+//
+// A symbolic link that this user or root made leads to the file that is replaced; one of another
+// user is an IoError. A device, or a pipe that somebody reads, is written directly; a pipe without
+// a reader, or of another user, is an IoError. All failures are IoErrors with the path and the
+// system's reason.
 class AtomicFile {
  public:
   explicit AtomicFile(const std::string& path);
@@ -29,13 +36,14 @@ class AtomicFile {
   void commit();
 
  private:
+  void follow_links();
   void abandon();
   [[noreturn]] void fail_with(const char* action, int error_number);
 
-  std::string path_;       // as the user gave it, for messages
-  std::string target_;     // after symbolic links
-  std::string temporary_;  // empty: written directly
-  int descriptor_ = -1;
+  std::string path_;                    // as the user gave it, for messages
+  std::string target_;                  // after symbolic links
+  std::unique_ptr<NewFile> temporary_;  // null: written directly
+  int descriptor_ = -1;                 // then
   uint64_t position_ = 0;
 };
 

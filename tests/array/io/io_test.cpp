@@ -2,6 +2,7 @@
 // a write that fails leaves the old file.
 #include "catena/array/io.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -9,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <functional>
 #include <numeric>
 
@@ -282,11 +284,16 @@ TEST_F(IoTest, WhatAKilledProcessLeftGoesWithTheNextSave) {
   save(path, zeros({4}));
   const pid_t child = fork();
   if (child == 0) {
-    io::AtomicFile file(path);
+    const io::AtomicFile file(path);
     raise(SIGKILL);
   }
   waitpid(child, nullptr, 0);
   EXPECT_EQ(folder_.entries(), 2);
+  save(path, zeros({4}));
+  EXPECT_EQ(folder_.entries(), 2) << "a minute has to pass";
+  const auto old = std::filesystem::file_time_type::clock::now() - std::chrono::minutes(2);
+  for (const auto& file : std::filesystem::directory_iterator(folder_.path()))
+    std::filesystem::last_write_time(file, old);
   write_file(folder_ / ".b.npy.tmp.elsewhere.1.0", "another file's, of another host");
   {
     io::AtomicFile living(path);  // of a process that still writes
@@ -377,6 +384,50 @@ TEST_F(IoTest, DevicesAreWrittenDirectly) {
   EXPECT_NE(text.find("'/dev/full': cannot write: No space left on device"), std::string::npos)
       << text;
   EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
+}
+
+// The text of the error that writing gives.
+std::string write_error(const std::string& path) {
+  try {
+    write_file_atomically(path, "x");
+  } catch (const IoError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST_F(IoTest, PipesAreWrittenOnlyIfSomebodyReads) {
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  EXPECT_NE(write_error(folder_ / "pipe").find("pipe without a reader"), std::string::npos);
+  const int reader = ::open((folder_ / "pipe").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  EXPECT_EQ(write_error(folder_ / "pipe"), "");
+  char byte = 0;
+  EXPECT_EQ(::read(reader, &byte, 1), 1);
+  ::close(reader);
+}
+
+TEST_F(IoTest, LinksOfOtherUsersAreRefused) {
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "********** needs root: links of other users NOT tested **********";
+  }
+  write_file(folder_ / "thesis", "kept");
+  std::filesystem::create_symlink(folder_ / "thesis", folder_ / "a.npz");
+  ASSERT_EQ(::lchown((folder_ / "a.npz").c_str(), 65534, 65534), 0);
+  EXPECT_NE(write_error(folder_ / "a.npz").find("a symbolic link that another user made"),
+            std::string::npos);
+  EXPECT_EQ(read_file(folder_ / "thesis"), "kept");
+}
+
+TEST_F(IoTest, PlantedTemporaryFilesDoNotStopAWrite) {
+  write_file(folder_ / "a.npz", "old");
+  char host[256] = {};
+  ::gethostname(host, sizeof host - 1);
+  const std::string prefix = folder_ / (std::string(".a.npz.tmp.") + host + ".");
+  ASSERT_EQ(::mkfifo((prefix + "999999.0").c_str(), 0666), 0);
+  for (int i = 0; i < 50; ++i)  // names of a process with the same number in another container
+    write_file(prefix + std::to_string(::getpid()) + "." + std::to_string(i), "");
+  EXPECT_EQ(write_error(folder_ / "a.npz"), "");
+  EXPECT_EQ(read_file(folder_ / "a.npz"), "x");
 }
 
 TEST_F(IoTest, MissingFolderIsNamed) {

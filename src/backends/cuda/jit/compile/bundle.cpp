@@ -7,12 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
-#include <fstream>
 #include <vector>
 
 #include "catena/core/error.h"
+#include "core/new_file.h"
 
 namespace catena::jit {
 
@@ -74,8 +73,6 @@ void write_bundle(const std::string& path, const std::map<Hash128, std::string>&
     Hash128 key;
     uint64_t offset, bytes;
   };
-  const std::string temporary = path + ".tmp" + std::to_string(getpid());
-  std::ofstream file(temporary, std::ios::binary);
   std::vector<Entry> entries;
   uint64_t offset = sizeof(Header) + cubins.size() * sizeof(Entry);
   offset = (offset + 15) / 16 * 16;
@@ -86,21 +83,20 @@ void write_bundle(const std::string& path, const std::map<Hash128, std::string>&
   }
   Header header{{}, entries.size(), offset};
   std::memcpy(header.magic, kMagic, sizeof(kMagic));
-  file.write(reinterpret_cast<const char*>(&header), sizeof(header));
-  file.write(reinterpret_cast<const char*>(entries.data()),
-             static_cast<std::streamsize>(entries.size() * sizeof(Entry)));
-  const char zeros[16] = {};
-  file.write(zeros,
-             static_cast<std::streamsize>(first - sizeof(Header) - entries.size() * sizeof(Entry)));
+  std::string content(reinterpret_cast<const char*>(&header), sizeof(header));
+  content.append(reinterpret_cast<const char*>(entries.data()), entries.size() * sizeof(Entry));
+  content.resize(first);
   for (const auto& [key, cubin] : cubins) {
-    file.write(cubin.data(), static_cast<std::streamsize>(cubin.size()));
-    file.write(zeros, static_cast<std::streamsize>((16 - cubin.size() % 16) % 16));
+    content.append(cubin);
+    content.resize((content.size() + 15) / 16 * 16);
   }
-  file.close();
-  if (!file || std::rename(temporary.c_str(), path.c_str()) != 0) {
-    std::remove(temporary.c_str());
-    fail<IoError>("kernel bundle: cannot write ", path, ": ", std::strerror(errno));
-  }
+  NewFile file(path);
+  int error = file.error();
+  if (error == 0) error = file.write(content.data(), content.size());
+  if (error == 0) error = file.close();
+  if (error == 0) error = file.rename(path);
+  CATENA_CHECK(IoError, error == 0, "kernel bundle: cannot write ", path, ": ",
+               std::strerror(error));
 }
 
 }  // namespace catena::jit

@@ -7,13 +7,11 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <cstdio>
-#include <cstdlib>
+#include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
+
+#include "core/new_file.h"
 
 namespace catena::jit {
 
@@ -21,11 +19,11 @@ namespace {
 
 constexpr char kMagic[8] = {'c', 'a', 't', 'e', 'n', 'a', 'c', '1'};
 
-// An exclusive lock on a file, or nothing if the file cannot be created.
+// An exclusive lock on a file, or nothing if there is none and it cannot be created.
 class FileLock {
  public:
   explicit FileLock(const std::string& path)
-      : file_(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644)) {
+      : file_(open_regular_file(path, O_RDWR | O_CREAT, 0644)) {
     if (file_ >= 0) {
       while (flock(file_, LOCK_EX) != 0 && errno == EINTR) {
       }
@@ -43,6 +41,14 @@ class FileLock {
  private:
   int file_;
 };
+
+bool read_all(int file, std::string& bytes) {
+  char block[1 << 16];
+  ssize_t count = 0;
+  while ((count = ::read(file, block, sizeof(block))) > 0 || (count < 0 && errno == EINTR))
+    if (count > 0) bytes.append(block, static_cast<size_t>(count));
+  return count == 0;
+}
 
 }  // namespace
 
@@ -68,32 +74,30 @@ bool DiskCache::read(const Hash128& key, std::string& value) const {
 
 bool DiskCache::find(const Hash128& key, std::string& value) const {
   if (folder_.empty()) return false;
-  std::ifstream file(path(key, ".cubin"), std::ios::binary);
-  if (!file) return false;
-  char magic[8];
+  const int file = open_regular_file(path(key, ".cubin"), O_RDONLY);
+  if (file < 0) return false;
+  std::string bytes;
+  const bool whole = read_all(file, bytes);
+  close(file);
+  constexpr size_t kHeader = sizeof(kMagic) + sizeof(Hash128);
+  if (!whole || bytes.size() <= kHeader || std::memcmp(bytes.data(), kMagic, sizeof(kMagic)) != 0)
+    return false;
   Hash128 expected;
-  file.read(magic, sizeof(magic));
-  file.read(reinterpret_cast<char*>(&expected), sizeof(expected));
-  if (!file || std::memcmp(magic, kMagic, sizeof(kMagic)) != 0) return false;
-  std::ostringstream rest;
-  rest << file.rdbuf();
-  value = std::move(rest).str();
-  return !value.empty() && hash128(value) == expected;
+  std::memcpy(&expected, bytes.data() + sizeof(kMagic), sizeof(expected));
+  value = bytes.substr(kHeader);
+  return hash128(value) == expected;
 }
 
 void DiskCache::write(const Hash128& key, const std::string& value) const {
-  static std::atomic<unsigned> counter{0};
-  const std::string temporary =
-      path(key, ".tmp") + std::to_string(getpid()) + "_" + std::to_string(counter++);
-  std::ofstream file(temporary, std::ios::binary);
+  const std::string target = path(key, ".cubin");
+  remove_left_over_files(target);
+  NewFile file(target, 0644);
+  if (file.error() != 0) return;
   const Hash128 hash = hash128(value);
-  file.write(kMagic, sizeof(kMagic));
-  file.write(reinterpret_cast<const char*>(&hash), sizeof(hash));
-  file.write(value.data(), static_cast<std::streamsize>(value.size()));
-  file.close();
   // If the disk is full or read-only the next run compiles again; nothing else is lost.
-  if (!file || std::rename(temporary.c_str(), path(key, ".cubin").c_str()) != 0)
-    std::remove(temporary.c_str());
+  if (file.write(kMagic, sizeof(kMagic)) == 0 && file.write(&hash, sizeof(hash)) == 0 &&
+      file.write(value.data(), value.size()) == 0 && file.close() == 0)
+    file.rename(target);
 }
 
 std::string DiskCache::get(const Hash128& key, const std::function<std::string()>& make,
