@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "../src/comm/installation.h"
+#include "../src/core/library_file.h"
 #include "../src/core/standard_folders.h"
 #include "base/program.h"
 #include "cli/probes.h"
@@ -23,6 +24,9 @@ class Library {
   // The first of these files that loads.
   explicit Library(const Names& names) {
     for (const std::string& name : names) {
+      // A bare name is looked for by the loader.
+      error_ = name.find('/') == std::string::npos ? "" : problem_of_library_file(name);
+      if (!error_.empty()) return;
       handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
       if (handle_) return;
       const char* error = dlerror();

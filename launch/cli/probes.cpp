@@ -36,6 +36,24 @@ std::string links_of(const GpuInventory& inventory, std::size_t gpu) {
   return text;
 }
 
+// Why nothing can be kept there; "" when it can, or when the folder has yet to be made.
+std::string problem_of_cache(const std::string& folder) {
+  const std::string said = "'" + folder.substr(0, 200) + "' cannot hold it: ";
+  const std::string cure = "; set CATENA_CACHE_DIR to a folder that you may write";
+  std::error_code error;
+  const fs::file_status link = fs::symlink_status(folder, error);
+  if (link.type() == fs::file_type::not_found) {
+    const fs::path parent = fs::absolute(folder).parent_path();
+    const bool may = !fs::exists(parent, error) || access(parent.c_str(), W_OK) == 0;
+    return may ? "" : said + parent.string() + " cannot be written" + cure;
+  }
+  if (link.type() == fs::file_type::none) return said + error.message() + cure;
+  const fs::file_status status = fs::status(folder, error);
+  if (!fs::exists(status)) return said + "it is a link to nothing" + cure;
+  if (!fs::is_directory(status)) return said + "it is not a folder" + cure;
+  return access(folder.c_str(), W_OK | X_OK) == 0 ? "" : said + "it cannot be written" + cure;
+}
+
 }  // namespace
 
 CheckItem not_found(const std::string& name, bool wanted, const std::string& packages,
@@ -126,6 +144,8 @@ CheckItems probe_kernel_cache(const CheckContext&) {
   if (folder.empty())
     return {
         {State::good, "kernel cache", "none; CATENA_CACHE_DIR is empty, or HOME is not set", ""}};
+  if (const std::string problem = problem_of_cache(folder); !problem.empty())
+    return {{State::missing, "kernel cache", problem, ""}};
   std::error_code error;
   std::uintmax_t bytes = 0;
   int kernels = 0;

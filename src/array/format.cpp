@@ -9,11 +9,12 @@
 
 #include "array/float_format.h"
 #include "array/number_text.h"
+#include "catena/core/fork_mutex.h"
 
 namespace catena {
 namespace {
 
-std::mutex g_mutex;
+ForkMutex g_mutex;
 PrintOptions& options_of_process() {
   static auto& options = *new PrintOptions;
   return options;

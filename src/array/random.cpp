@@ -10,6 +10,7 @@
 
 #include "catena/array/math.h"
 #include "catena/core/entry_scope.h"
+#include "catena/core/fork_mutex.h"
 #include "catena/core/graph.h"
 #include "catena/kernels/copy.h"
 #include "catena/kernels/random.h"
@@ -120,7 +121,7 @@ uint64_t initial_seed() {
 }
 
 struct Defaults {
-  std::mutex mutex;
+  ForkMutex mutex;
   uint64_t seed = initial_seed();
   std::unique_ptr<RandomState> states[kDeviceTypeCount][kMaxDevices];
 };
@@ -183,7 +184,7 @@ struct RandomState::Shared {
   }
 
  private:
-  mutable std::mutex mutex_;
+  mutable ForkMutex mutex_;
   State state_{};
   std::weak_ptr<CapturedDraws> capturing_;  // of the graph being captured
   uint64_t graph_ = 0;

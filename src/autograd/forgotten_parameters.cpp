@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "catena/autograd/parameter.h"
+#include "catena/core/fork_mutex.h"
 #include "catena/core/log.h"
 
 namespace catena {
@@ -11,7 +12,7 @@ namespace {
 
 // All parameters of the process.
 struct Registry {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::unordered_set<ParameterState*> states;
   static Registry& get() {
     static Registry* registry = new Registry;  // outlives parameters in static objects

@@ -3,6 +3,8 @@
 
 #include <mutex>
 
+#include "catena/core/fork_mutex.h"
+
 namespace catena {
 namespace {
 
@@ -20,8 +22,8 @@ void check_fits(const char* who, const Parameter& p, const Array& a) {
                ", got ", a.dtype());
 }
 
-std::mutex& path_mutex() {
-  static auto& mutex = *new std::mutex;  // outlives parameters in static objects
+ForkMutex& path_mutex() {
+  static auto& mutex = *new ForkMutex;  // outlives parameters in static objects
   return mutex;
 }
 

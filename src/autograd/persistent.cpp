@@ -2,11 +2,13 @@
 
 #include <mutex>
 
+#include "catena/core/fork_mutex.h"
+
 namespace catena {
 namespace {
 
-std::mutex& path_mutex() {
-  static auto& mutex = *new std::mutex;  // outlives what static objects hold
+ForkMutex& path_mutex() {
+  static auto& mutex = *new ForkMutex;  // outlives what static objects hold
   return mutex;
 }
 

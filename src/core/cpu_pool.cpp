@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "catena/core/error.h"
+#include "catena/core/fork_mutex.h"
 #include "core/cpu_backend.h"
 
 // Under AddressSanitizer every array is its own malloc block, so that stray accesses are seen.
@@ -76,7 +77,7 @@ void* system_allocate(size_t bytes) {
 
 // Blocks shared by all threads; never destroyed, because arrays may outlive static objects.
 struct SharedCache {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::array<std::vector<void*>, kClassCount> free;
 };
 SharedCache& shared_cache() {

@@ -7,6 +7,7 @@
 
 #include "catena/core/backend.h"
 #include "catena/core/error.h"
+#include "catena/core/fork_mutex.h"
 #include "catena/core/graph.h"
 #include "core/user_pool.h"
 
@@ -58,7 +59,7 @@ struct UserPool final : MemoryPool::Impl, std::enable_shared_from_this<UserPool>
   };
 
   const Allocator base;
-  std::mutex mutex;
+  ForkMutex mutex;
   std::map<Key, std::vector<UserBlock*>> free;
   Counts counts[kDeviceTypeCount][kMaxDevices];
 
@@ -216,7 +217,7 @@ bool note_user_pool_use(const Storage& storage, const Stream& stream) {
     return true;
   }
   const std::shared_ptr<UserPool> pool = block->pool.lock();
-  std::unique_lock<std::mutex> lock;
+  std::unique_lock<ForkMutex> lock;
   if (pool) lock = std::unique_lock(pool->mutex);
   if (stream == block->home) return true;
   for (const Stream& used : block->uses) {

@@ -7,6 +7,8 @@
 #include <sstream>
 #include <tuple>
 
+#include "catena/core/fork_mutex.h"
+
 namespace catena {
 namespace detail {
 
@@ -15,7 +17,7 @@ std::atomic<int> memory_profiles{0};
 }  // namespace detail
 
 struct MemoryProfile::Ledger {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::map<std::pair<std::string, std::string>, Entry> entries;  // by call and device name
 
   void add(const std::string& call, Device device, size_t bytes) {
@@ -42,7 +44,7 @@ namespace {
 using LedgerPtr = std::shared_ptr<MemoryProfile::Ledger>;
 
 struct Running {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::vector<LedgerPtr> ledgers;
 };
 // Never destroyed: arrays may be made while static objects go.

@@ -11,8 +11,10 @@
 #include "catena/core/backend.h"
 #include "catena/core/entry_scope.h"
 #include "catena/core/error.h"
+#include "catena/core/fork_mutex.h"
 #include "catena/core/log.h"
 #include "core/hint.h"
+#include "core/library_file.h"
 #include "core/standard_folders.h"
 
 namespace catena {
@@ -24,7 +26,7 @@ struct LoadResult {
 };
 
 struct Loader {
-  std::recursive_mutex mutex;  // an entry function may load what it builds on
+  RecursiveForkMutex mutex;  // an entry function may load what it builds on
   std::map<std::string, LoadResult> results;
 };
 
@@ -58,6 +60,8 @@ std::string open_plugin(const std::string& name) {
                    ".so in ", library_folder().string(),
                    ", its folder catena or CATENA_PLUGIN_PATH");
   }
+  if (const std::string problem = problem_of_library_file(found.string()); !problem.empty())
+    return message("plug-in '", name, "' does not load: ", problem);
   void* handle = dlopen(found.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) return message("plug-in '", name, "' does not load: ", loader_text());
   using TagFunction = const char* (*)();

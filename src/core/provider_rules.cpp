@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "catena/core/error.h"
+#include "catena/core/fork_mutex.h"
 #include "core/rule_text.h"
 
 namespace catena {
@@ -14,8 +15,8 @@ namespace {
 std::atomic<void (*)()> g_changed{nullptr};
 
 // Of the rules of all objects; there is one that matters.
-std::mutex& rules_mutex() {
-  static std::mutex* m = new std::mutex;
+ForkMutex& rules_mutex() {
+  static ForkMutex* m = new ForkMutex;
   return *m;
 }
 

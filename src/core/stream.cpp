@@ -7,6 +7,7 @@
 
 #include "catena/core/backend.h"
 #include "catena/core/error.h"
+#include "catena/core/fork_mutex.h"
 
 namespace catena {
 namespace {
@@ -62,7 +63,7 @@ Stream Stream::default_of(Device device) {
 Stream Stream::wrap(Device device, void* native) {
   require_device(device);
   // Kept for good: one small object for each stream that was ever wrapped, however often.
-  static std::mutex mutex;
+  static ForkMutex mutex;
   static auto& known = *new std::map<std::pair<int, void*>, StreamState*>;
   const std::lock_guard lock(mutex);
   StreamState*& state =

@@ -7,6 +7,7 @@
 
 #include "catena/core/backend.h"
 #include "catena/core/config.h"
+#include "catena/core/fork_mutex.h"
 #include "catena/core/log.h"
 #include "catena/core/plugin.h"
 #include "core/rule_text.h"
@@ -20,7 +21,7 @@ constexpr std::string_view kKernelsOfCompanions[] = {"convolution", "convolution
 
 // Kernels with their providers, and what has been logged.
 struct Known {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::set<std::pair<std::string, std::string>> pairs;
   std::set<std::string> logged;
 };

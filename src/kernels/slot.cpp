@@ -8,14 +8,15 @@
 #include "backends/cpu/register.h"
 #include "catena/core/backend.h"
 #include "catena/core/error.h"
+#include "catena/core/fork_mutex.h"
 #include "catena/core/plugin.h"
 #include "kernels/rule_problems.h"
 
 namespace catena {
 namespace {
 
-std::mutex& provider_mutex() {
-  static std::mutex* m = new std::mutex;
+ForkMutex& provider_mutex() {
+  static ForkMutex* m = new ForkMutex;
   return *m;
 }
 
@@ -48,6 +49,7 @@ void apply_rules_to_all() {
 // provider. The companions of the CPU are loaded with them, as those of a GPU are with its plug-in.
 void register_builtin_kernels() {
   static std::once_flag once;
+  const ForkScope scope;
   std::call_once(once, [] {
     config();  // reads its rules from the environment before changes are announced
     on_provider_rules(&apply_rules_to_all);

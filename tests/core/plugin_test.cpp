@@ -3,6 +3,7 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -62,6 +63,32 @@ TEST_F(PluginTest, DamagedFileKeepsTheLoadersWords) {
   write_file(folder_ / "libcatena_damaged.so", "no library");
   expect_contains(load_plugin("damaged"),
                   {"'damaged' does not load", folder_ / "libcatena_damaged.so"});
+}
+
+// The loader would map it whole and get SIGBUS.
+TEST_F(PluginTest, FilesThatAreCutOffAreNamed) {
+  const std::string whole = TEST_PLUGINS "/libcatena_unusable.so";
+  const auto size = std::filesystem::file_size(whole);
+  int number = 0;
+  for (const auto kept : {size - 1, size - 4000, size / 2, std::uintmax_t{3000}}) {
+    const std::string name = "cut" + std::to_string(++number);
+    const std::string file = folder_ / ("libcatena_" + name + ".so");
+    std::filesystem::copy(whole, file);
+    std::filesystem::resize_file(file, kept);
+    expect_contains(load_plugin(name.c_str()),
+                    {"'" + name + "' does not load: " + file + " is cut off: it has " +
+                         std::to_string(kept) + " of " + std::to_string(size) + " bytes",
+                     "Install it again"});
+  }
+}
+
+TEST_F(PluginTest, PipesAndFoldersOfThatNameAreNamed) {
+  ASSERT_EQ(mkfifo((folder_ / "libcatena_pipe.so").c_str(), 0600), 0);
+  std::filesystem::create_directory(folder_ / "libcatena_folder.so");
+  for (const char* name : {"pipe", "folder"})
+    expect_contains(load_plugin(name), {"libcatena_" + std::string(name) +
+                                        ".so is not a regular "
+                                        "file"});
 }
 
 TEST_F(PluginTest, MissingLibraryNamesItAndWhatToDo) {

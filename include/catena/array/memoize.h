@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "catena/core/device.h"
+#include "catena/core/fork_mutex.h"
 
 namespace catena {
 
@@ -37,7 +38,7 @@ template <class F>
 auto memoize(F function, bool for_each_device = false) {
   using Signature = detail::MemoSignature<F>;
   struct Memo {
-    std::mutex mutex;
+    ForkMutex mutex;
     std::map<typename Signature::Key, typename Signature::Result> results;
   };
   const auto memo = std::make_shared<Memo>();

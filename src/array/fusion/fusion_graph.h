@@ -6,6 +6,7 @@
 
 #include "array/fusion/fused_program.h"
 #include "catena/array/fusion.h"
+#include "catena/core/fork_mutex.h"
 
 namespace catena::detail {
 
@@ -41,7 +42,7 @@ struct FusionTraceResult {
 };
 
 struct FusionState {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::array<std::unique_ptr<FusionTraceResult>, kMaxFusedOperands> traces;
   std::array<std::atomic<bool>, kMaxFusedOperands> traced{};
 };

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "catena/array/kernel.h"
+#include "catena/core/fork_mutex.h"
 
 namespace catena {
 
@@ -27,7 +28,7 @@ class KernelPrograms {
   }
 
  private:
-  std::mutex mutex_;
+  ForkMutex mutex_;
   std::vector<std::pair<std::string, void*>> list_;
 };
 

@@ -9,6 +9,7 @@
 
 #include "array/user_kernels/kernel_compiler.h"
 #include "catena/array/memoize.h"
+#include "catena/core/fork_mutex.h"
 #include "core/read_file.h"
 
 namespace catena {
@@ -97,7 +98,7 @@ Array Module::get_global_var(const std::string& name, const Shape& shape, Dtype 
 namespace {
 
 struct Memos {
-  std::mutex mutex;
+  ForkMutex mutex;
   std::vector<std::pair<std::weak_ptr<void>, std::function<void()>>> list;
 };
 Memos& memos() {
@@ -109,7 +110,7 @@ Memos& memos() {
 template <class Kernel, class Make>
 Kernel memoised(const std::vector<std::string>& texts, const Make& make) {
   struct Table {
-    std::mutex mutex;
+    ForkMutex mutex;
     std::map<std::vector<std::string>, Kernel> kernels;
   };
   static const std::shared_ptr<Table> table = [] {

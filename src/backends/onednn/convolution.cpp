@@ -1,14 +1,17 @@
 #include "backends/onednn/convolution.h"
 
 #include <omp.h>
+#include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 
 #include "backends/onednn/plan.h"
 #include "catena/array/array.h"
 #include "catena/core/config.h"
 #include "catena/core/error.h"
+#include "catena/core/fork_mutex.h"
 #include "catena/kernels/convolution.h"
 
 namespace catena::onednn {
@@ -56,10 +59,14 @@ int64_t threads_for(double multiply_adds) {
   return std::clamp<int64_t>(static_cast<int64_t>(multiply_adds / kOfAThread), 1, cpu_threads());
 }
 
+// A child of fork() cannot use more than one thread: GNU's OpenMP waits there for the threads of
+// the parent.
+std::atomic<bool> g_in_child{false};
+
 Problem problem_of(Operation operation, const Array& x, const Array& y, const Window& window,
                    int groups) {
   Problem p{convolution_sizes(x, y, window, groups), operation, x.dtype(), channels_last(x, y)};
-  p.threads = omp_in_parallel() ? 1 : threads_for(p.multiply_adds());
+  p.threads = omp_in_parallel() || g_in_child ? 1 : threads_for(p.multiply_adds());
   return p;
 }
 
@@ -80,6 +87,7 @@ bool taken_dtype(Dtype dtype) {
 }
 
 bool run(const Problem& problem, const Pointers& pointers) {
+  const ForkScope no_fork;  // oneDNN locks the primitives that its threads share
   const ThreadCount threads(static_cast<int>(problem.threads));
   Plan& plan = plan_of(problem);
   if (!plan.usable()) return false;
@@ -119,6 +127,7 @@ void check_version() {
 }
 
 void register_convolutions() {
+  pthread_atfork(nullptr, nullptr, [] { g_in_child = true; });
   kernels::convolution.provide(DeviceType::kCpu, "onednn", &forward, 10);
   kernels::convolution_grad_x.provide(DeviceType::kCpu, "onednn", &grad_x, 10);
   kernels::convolution_grad_w.provide(DeviceType::kCpu, "onednn", &grad_w, 10);

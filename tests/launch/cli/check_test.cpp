@@ -184,6 +184,24 @@ TEST(Check, PluginOfAnotherBuildSaysSo) {
   EXPECT_NE(item.text.find("rebuild the plug-in"), std::string::npos) << item.text;
   std::filesystem::remove_all(folder);
 }
+
+// With the libcatena here, which asks the loader, and without one, when --check does.
+TEST(Check, PluginThatIsCutOffIsNamed) {
+  const std::string folder = testing::TempDir() + "catena-check-" + std::to_string(getpid());
+  const std::string file = folder + "/libcatena_onednn.so";
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy(TEST_PLUGINS "/libcatena_unusable.so", file);
+  std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2);
+  setenv("CATENA_PLUGIN_PATH", folder.c_str(), 1);
+  for (const std::vector<std::string>& folders :
+       {std::vector<std::string>{folder, CATENA_FOLDER}, std::vector<std::string>{folder}}) {
+    const CheckItem item = item_of(check_plugins(folders, false), "libcatena_onednn");
+    EXPECT_EQ(item.state, State::missing);
+    EXPECT_NE(item.text.find(file + " is cut off"), std::string::npos) << item.text;
+  }
+  unsetenv("CATENA_PLUGIN_PATH");
+  std::filesystem::remove_all(folder);
+}
 #endif
 
 TEST(Check, KernelCacheTellsItsUses) {
@@ -203,6 +221,28 @@ TEST(Check, KernelCacheTellsItsUses) {
   unsetenv("CUPY_CACHE_DIR");
   setenv("CATENA_CACHE_DIR", "", 1);
   EXPECT_TRUE(kernel_cache_text().starts_with("none; CATENA_CACHE_DIR is empty"));
+  unsetenv("CATENA_CACHE_DIR");
+  std::filesystem::remove_all(folder);
+}
+
+TEST(Check, AFolderThatCannotBeTheKernelCacheIsNamed) {
+  const std::string folder = testing::TempDir() + "catena-check-cache-" + std::to_string(getpid());
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder + "/file");
+  std::filesystem::create_symlink("nothing", folder + "/dangling");
+  std::filesystem::create_symlink("loop", folder + "/loop");
+  const std::pair<std::string, const char*> cases[] = {
+      {folder + "/file", "it is not a folder"},
+      {folder + "/dangling", "it is a link to nothing"},
+      {folder + "/loop", "it is a link to nothing"},
+      {"/dev/null", "it is not a folder"},
+      {std::string(5000, 'x'), "File name too long"}};
+  for (const auto& [name, reason] : cases) {
+    setenv("CATENA_CACHE_DIR", name.c_str(), 1);
+    EXPECT_NE(kernel_cache_text().find(reason), std::string::npos) << kernel_cache_text();
+  }
+  setenv("CATENA_CACHE_DIR", (folder + "/new").c_str(), 1);
+  EXPECT_TRUE(kernel_cache_text().starts_with("empty; ")) << kernel_cache_text();
   unsetenv("CATENA_CACHE_DIR");
   std::filesystem::remove_all(folder);
 }
