@@ -1,5 +1,7 @@
 #include "functions/function_record.h"
 
+#include "functions/spread.h"
+
 namespace catena {
 namespace {
 
@@ -42,7 +44,9 @@ Arrays FunctionRecord::inputs(const Shapes& input_shapes, const Draw& draw, Dtyp
     const InputRange range = i < ranges.size() ? ranges[i] : InputRange();
     const bool widened = range.at_least_float32 && dtype != Dtype::kFloat64;
     const Dtype own = range.dtype.value_or(widened ? Dtype::kFloat32 : dtype);
-    arrays.push_back(draw(input_shapes[i], range.low, range.high, i + 1, own));
+    arrays.push_back(is_float(own) ? spread_array(input_shapes[i], range.low, range.high, own,
+                                                  draw.device(), static_cast<int>(i))
+                                   : draw(input_shapes[i], range.low, range.high, i + 1, own));
   }
   return arrays;
 }

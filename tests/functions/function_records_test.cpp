@@ -1,6 +1,7 @@
 // Every function of catena::functions, by its records: values, gradients of both orders, layouts,
 // dtypes, providers and errors. A function without a record is named by the last test. The rows of
 // the element-wise table have a suite of their own, math_test.cpp.
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <fstream>
@@ -8,6 +9,7 @@
 #include <set>
 
 #include "catena/array/manipulation.h"
+#include "catena/autograd/backward.h"
 #include "catena/autograd/function_node.h"
 #include "catena/kernels/slot.h"
 #include "functions/function_record.h"
@@ -68,8 +70,53 @@ Outcome outcome(const FunctionRecord& record, const Arrays& inputs) {
 
 Arrays copies(const Arrays& inputs, Dtype dtype) {
   Arrays result;
-  for (const Array& a : inputs) result.push_back(takes_gradient(a) ? a.astype(dtype) : a.copy());
+  for (const Array& a : inputs)
+    result.push_back((takes_gradient(a) ? a.astype(dtype) : a.copy()).contiguous());
   return result;
+}
+
+// Gradients, with respect to the inputs and to the gradients of the results, of a sum of the first
+// gradients. These and the inputs come as views of any layout; `weigh` makes the gradients of the
+// first gradients.
+Arrays second_gradients(const FunctionRecord& record, const Arrays& inputs, const Arrays& gys,
+                        const std::function<Array(const Array&)>& weigh) {
+  Variables xs, wanted, given;
+  for (const Array& a : inputs) {
+    xs.push_back(takes_gradient(a) ? Variable(a) : Variable::constant(a));
+    if (takes_gradient(a)) wanted.push_back(xs.back());
+  }
+  const Variables ys = record.call(xs);
+  for (const Array& gy : gys) given.emplace_back(gy);
+  Variable total;
+  for (size_t i = 0; i < ys.size(); ++i) {
+    const Variable part = F::sum(ys[i] * given[i]);
+    total = total.defined() ? total + part : part;
+  }
+  total.backward({.create_graph = true});
+  Variables firsts;
+  Arrays weights;
+  for (const Variable& x : wanted) {
+    if (!x.grad_variable().defined() || !x.grad_variable().requires_grad()) continue;
+    firsts.push_back(x.grad_variable());
+    weights.push_back(weigh(firsts.back().data()));
+  }
+  wanted.insert(wanted.end(), given.begin(), given.end());
+  for (const Variable& v : wanted) v.set_grad(Array());
+  if (!firsts.empty()) backward(firsts, weights);
+  Arrays result;
+  for (const Variable& v : wanted)
+    result.push_back(v.grad().defined() ? v.grad() : zeros_like(v.data()));
+  return result;
+}
+
+// Gradients of the results, drawn for float64 inputs.
+Arrays draw_gradients(const FunctionRecord& record, const Arrays& inputs) {
+  Variables xs;
+  for (const Array& a : inputs) xs.push_back(Variable::constant(a));
+  Arrays gys;
+  for (const Variable& y : record.call(xs))
+    gys.push_back(random_array(y.shape(), 0.5, 1, y.dtype(), y.device(), 9));
+  return gys;
 }
 
 void expect_close(const Arrays& got, const Arrays& expected, double error) {
@@ -206,6 +253,26 @@ TEST_P(Functions, HaveTheSameGradientsInEveryLayout) {
   });
 }
 
+// HaveTheGradientsOfBothOrders compares those of contiguous arrays with numbers.
+TEST_P(Functions, HaveTheSameSecondGradientsInEveryLayout) {
+  if (!record().differentiable) return;
+  for_each_input([&](const Arrays& inputs) {
+    for (const Layout& layout : kLayouts) {
+      SCOPED_TRACE(layout.name);
+      const Arrays views = in_layout(layout, inputs),
+                   gys = in_layout(layout, draw_gradients(record(), inputs));
+      const auto weights = [&](const Array& like) {
+        return layout.of(random_array(like.shape(), -1, 1, like.dtype(), like.device(), 11));
+      };
+      expect_close(
+          second_gradients(record(), views, gys, weights),
+          second_gradients(record(), copies(views, Dtype::kFloat64), copies(gys, Dtype::kFloat64),
+                           [&](const Array& like) { return weights(like).contiguous(); }),
+          1e-10);
+    }
+  });
+}
+
 TEST_P(Functions, AgreeWithDoubleInEveryDtypeAndProvider) {
   const std::pair<Dtype, double> dtypes[] = {
       {Dtype::kFloat32, 1}, {Dtype::kFloat16, 500}, {Dtype::kBFloat16, 4000}};
@@ -282,6 +349,23 @@ TEST_P(Functions, SayWhatIsWrong) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Functions, ::testing::ValuesIn(cases()), case_name);
+
+// A gradient that is right at positive numbers only must be seen.
+TEST(FunctionRecords, InputsHaveBothSigns) {
+  for (const FunctionRecord& record : all_function_records()) {
+    for (const Shapes& shapes : record.shapes) {
+      const Arrays inputs = record.inputs(shapes, Draw(cpu()));
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        const InputRange range = i < record.ranges.size() ? record.ranges[i] : InputRange();
+        if (inputs[i].size() < 4 || !is_float(inputs[i].dtype())) continue;
+        if (range.low >= 0 || range.high <= 0) continue;
+        const std::vector<double> x = inputs[i].to_vector<double>();
+        EXPECT_TRUE(std::ranges::min(x) < 0 && std::ranges::max(x) > 0)
+            << record.name() << ", input " << i;
+      }
+    }
+  }
+}
 
 // The names of the functions that the public headers declare: those that return variables.
 std::set<std::string> declared_functions() {

@@ -5,6 +5,7 @@
 
 #include "catena/array/elementwise.h"
 #include "catena/autograd/function_node.h"
+#include "functions/spread.h"
 #include "kernels/elementwise_rows.h"
 
 namespace catena {
@@ -52,7 +53,7 @@ const std::vector<Row>& rows() {
 Array sample(const ElementwiseInfo& row, int k, const Shape& shape, Device device,
              Dtype dtype = Dtype::kFloat64) {
   if (k == 0 && row.first_is_bool()) return random_array(shape, 0, 1, Dtype::kBool, device, 7);
-  return random_array(shape, row.low, row.high, dtype, device, uint64_t(k) + 1);
+  return spread_array(shape, row.low, row.high, dtype, device, k);
 }
 
 Arrays samples(const ElementwiseInfo& row, const Shape& shape, Device device,
@@ -113,21 +114,52 @@ TEST(MathTable, EveryGradientSavesWhatItReads) {
 #undef CATENA_G
 }
 
+const Shape kShape{3, 4};
+
+double smallest_difference(const std::vector<double>& a, const std::vector<double>& b) {
+  double smallest = std::abs(a[0] - b[0]);
+  for (size_t i = 1; i < a.size(); ++i) smallest = std::min(smallest, std::abs(a[i] - b[i]));
+  return smallest;
+}
+
+// A gradient that is right at positive numbers only must be seen, and kinks have no gradient: they
+// are at 0 and where two operands are equal.
+TEST(MathTable, SamplesHaveBothSignsAndNoKinks) {
+  for_each_row([&](const Row&, const ElementwiseInfo& i) {
+    std::vector<std::vector<double>> operands;
+    for (const Array& a : samples(i, kShape, cpu())) {
+      if (is_float(a.dtype())) operands.push_back(a.to_vector<double>());
+    }
+    for (size_t k = 0; k < operands.size(); ++k) {
+      const std::vector<double>& x = operands[k];
+      EXPECT_GE(x.size(), 12u);
+      const auto negative = std::count_if(x.begin(), x.end(), [](double v) { return v < 0; });
+      const bool has_both = i.low < 0 && i.high > 0;
+      EXPECT_TRUE(!has_both || (negative >= 1 && negative <= 11)) << negative;
+      EXPECT_TRUE(i.low != -i.high || negative == 6) << negative;
+      EXPECT_GT(smallest_difference(x, std::vector<double>(x.size(), 0.0)), 1e-3);
+      for (size_t other = 0; other < k; ++other)
+        EXPECT_GT(smallest_difference(x, operands[other]), 1e-3) << k << " and " << other;
+    }
+  });
+}
+
 class Math : public OnDevice {};
 
 TEST_P(Math, GradientsOfEveryRow) {
   for_each_row([&](const Row& row, const ElementwiseInfo& i) {
-    expect_gradients(as_function(row), samples(i, {2, 3}, device()), i.name);
+    expect_gradients(as_function(row), samples(i, kShape, device()), i.name);
   });
 }
 
 TEST_P(Math, GradientsOfEveryRowWithOtherLayouts) {
   for_each_row([&](const Row& row, const ElementwiseInfo& i) {
-    Arrays inputs = samples(i, {2, 3}, device());
-    inputs[0] = padded(inputs[0]);
-    if (inputs.size() > 1) inputs[1] = transposed_layout(inputs[1]);
-    if (inputs.size() > 2) inputs[2] = reversed_layout(inputs[2]);
-    EXPECT_NO_THROW(check_backward(as_function(row), inputs, tolerance(1e-5, 1e-6, 1e-5)));
+    Array (*const layouts[])(const Array&) = {padded, transposed_layout, reversed_layout};
+    for (size_t first = 0; first < std::size(layouts); ++first) {
+      Arrays inputs = samples(i, kShape, device());
+      for (size_t k = 0; k < inputs.size(); ++k) inputs[k] = layouts[(first + k) % 3](inputs[k]);
+      expect_gradients(as_function(row), inputs, message(i.name, " layout ", first));
+    }
   });
 }
 
@@ -165,14 +197,14 @@ TEST_P(Math, ZeroSizeAndScalarShapes) {
 // Gradients in a narrow dtype against those in float64 of the same (rounded) inputs.
 void expect_close_to_double(const Row& row, const ElementwiseInfo& i, Device device, Dtype dtype,
                             double tolerance) {
-  const Arrays inputs = samples(i, {3, 4}, device, dtype);
+  const Arrays inputs = samples(i, kShape, device, dtype);
   Variables narrow, wide;
   for (const Array& a : inputs) {
     const bool is_condition = a.dtype() == Dtype::kBool;
     narrow.push_back(is_condition ? Variable::constant(a) : Variable(a));
     wide.push_back(is_condition ? Variable::constant(a) : Variable(a.astype(Dtype::kFloat64)));
   }
-  const Array gy = random_array({3, 4}, 0.5, 1, dtype, device, 9);
+  const Array gy = random_array(kShape, 0.5, 1, dtype, device, 9);
   const Variable y = row.apply(narrow), reference = row.apply(wide);
   EXPECT_EQ(y.dtype(), dtype);
   y.set_grad(gy);

@@ -240,7 +240,7 @@ FunctionRecord unary_record(const char* name, std::function<Variable(const Varia
                             std::function<double(double)> reference) {
   FunctionRecord r;
   r.function = name;
-  r.shapes = {{{2, 3}}, {{}}, {{0, 3}}};
+  r.shapes = {{{3, 4}}, {{}}, {{0, 3}}};
   r.call = unary(std::move(call));
   r.reference = [=](const Plains& in) {
     return Plains{plain(in[0].shape, [&](const Shape& i) { return reference(in[0].at(i)); })};

@@ -1,0 +1,134 @@
+// Records of the slots of optimizers.
+#include "catena/array/creation.h"
+#include "catena/functions/connection.h"
+#include "catena/functions/math.h"
+#include "catena/optimizers/adam.h"
+#include "catena/optimizers/adamw.h"
+#include "catena/optimizers/loss_scale.h"
+#include "catena/optimizers/momentum_sgd.h"
+#include "catena/optimizers/sgd.h"
+#include "kernels/slot_record.h"
+
+namespace catena {
+namespace {
+
+namespace F = functions;
+
+// A layer and its input; the loss is the sum of what it computes, so that gradients do not depend
+// on the parameters.
+F::Linear layer_on(Device device) {
+  return F::Linear(5, 3, {.initialW = data(device, {3, 5}), .initial_bias = data(device, {3}, 2)});
+}
+Array input_on(Device device) { return data(device, {4, 5}, 3); }
+
+template <class Rule>
+Results after_two_updates(Device device, Rule rule) {
+  F::Linear layer = layer_on(device);
+  rule.setup(layer);
+  for (int i = 0; i < 2; ++i) {
+    layer.zero_grads();
+    F::sum(layer(input_on(device))).backward();
+    rule.update();
+  }
+  return {layer.W.data(), layer.b.data()};
+}
+
+// Parameters and loss scale after an update with gradients that are not finite and a good one.
+Results after_a_skipped_update(Device device) {
+  F::Linear layer = layer_on(device);
+  optimizers::Adam rule;
+  rule.setup(layer);
+  const auto scale = optimizers::add_loss_scale(rule);
+  for (const double infinite : {1e39, 1.0}) {
+    layer.zero_grads();
+    const Variable y = layer(Variable::constant(input_on(device)));
+    scale->scaled(F::sum(y * infinite)).backward();
+    rule.update();
+  }
+  return {layer.W.data(), layer.b.data(), full({}, scale->value()), full({}, rule.t())};
+}
+
+// A parameter's number and two states after step t with gradient g.
+struct Element {
+  double p, a = 0, b = 0;
+};
+using Step = void (*)(Element& e, double g, int t);
+
+void sgd(Element& e, double g, int) { e.p -= 0.1 * g; }
+void momentum(Element& e, double g, int) {
+  e.a = 0.9 * e.a - 0.1 * g;
+  e.p += e.a;
+}
+// The direction of Adam, with eps outside the correction of the bias.
+void moments(Element& e, double g) {
+  e.a += 0.1 * (g - e.a);
+  e.b += 0.001 * (g * g - e.b);
+}
+void adam(Element& e, double g, int t) {
+  moments(e, g);
+  const double rate = 0.001 * std::sqrt(1 - std::pow(0.999, t)) / (1 - std::pow(0.9, t));
+  e.p -= rate * e.a / (std::sqrt(e.b) + 1e-8);
+}
+void adamw(Element& e, double g, int t) {
+  moments(e, g);
+  const double m = e.a / (1 - std::pow(0.9, t)), v = e.b / (1 - std::pow(0.999, t));
+  e.p -= 0.001 * (m / (std::sqrt(v) + 1e-8) + 0.01 * e.p);
+}
+
+Plain stepped(Plain parameters, const std::function<double(int64_t)>& gradient, Step step,
+              int steps) {
+  for (int64_t i = 0; i < parameters.size(); ++i) {
+    Element e{parameters(i)};
+    for (int t = 1; t <= steps; ++t) step(e, gradient(i), t);
+    parameters.values[size_t(i)] = e.p;
+  }
+  return parameters;
+}
+Plains layer_after(Step step, int steps) {
+  const Plain x = plain_of(input_on(cpu()));
+  const auto column_sum = [&](int64_t i) {
+    double total = 0;
+    for (int64_t row = 0; row < 4; ++row) total += x(row, i % 5);
+    return total;
+  };
+  return {stepped(plain_data({3, 5}), column_sum, step, steps),
+          stepped(
+              plain_data({3}, 2), [](int64_t) { return 4.0; }, step, steps)};
+}
+
+Plains skipped_update_reference() {
+  Plains expected = layer_after(adam, 1);
+  const optimizers::LossScaleOptions scale;
+  for (const double number : {scale.initial * scale.backoff, 1.0})
+    expected.push_back(plain({}, [&](int64_t) { return number; }));
+  return expected;
+}
+
+template <class List>
+List joined(const std::vector<List>& lists) {
+  List all;
+  for (const List& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+}  // namespace
+
+SlotRecordList optimizer_slot_records() {
+  return {
+      {"optimizer_update",
+       [](Device d) -> Results {
+         return joined<Results>({after_two_updates(d, optimizers::SGD(0.1)),
+                                 after_two_updates(d, optimizers::MomentumSGD(0.1)),
+                                 after_two_updates(d, optimizers::Adam()),
+                                 after_two_updates(d, optimizers::AdamW())});
+       },
+       []() -> Plains {
+         return joined<Plains>({layer_after(sgd, 2), layer_after(momentum, 2), layer_after(adam, 2),
+                                layer_after(adamw, 2)});
+       }},
+      {"find_nonfinite", after_a_skipped_update, skipped_update_reference},
+      {"advance_loss_scale", after_a_skipped_update, skipped_update_reference},
+  };
+}
+
+}  // namespace catena
