@@ -164,7 +164,7 @@ TEST(Promotion, InOperations) {
 
 TEST(Text, IsNumPys) {
   EXPECT_EQ(to_string(array({1., 2.5, -3.})), "[ 1.   2.5 -3. ]");
-  EXPECT_EQ(to_string(arange(6).reshape({2, 3})), "[[0 1 2]\n [3 4 5]]");
+  EXPECT_EQ(arange(6).reshape({2, 3}).to_string(), "[[0 1 2]\n [3 4 5]]");
   EXPECT_EQ(array({1.f, 2.f}).repr(), "array([1., 2.], dtype=float32)");
   EXPECT_EQ(array({1, 2}).repr(), "array([1, 2], dtype=int32)");
   EXPECT_EQ(to_string(array({true, false})), "[ True False]");

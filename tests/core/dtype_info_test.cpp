@@ -34,6 +34,23 @@ TEST(DtypeInfo, CastingTablesAreNumPys) {
   EXPECT_EQ(promote_types(Dtype::kInt8, Dtype::kUInt8), Dtype::kInt16);
 }
 
+TEST(DtypeInfo, OtherNames) {
+  EXPECT_EQ(dtype::byte, Dtype::kInt8);
+  EXPECT_EQ(dtype::short_, Dtype::kInt16);
+  EXPECT_EQ(dtype::intc, Dtype::kInt32);
+  EXPECT_EQ(dtype::int_, Dtype::kInt64);
+  EXPECT_EQ(dtype::longlong, Dtype::kInt64);
+  EXPECT_EQ(dtype::ubyte, Dtype::kUInt8);
+  EXPECT_EQ(dtype::ushort, Dtype::kUInt16);
+  EXPECT_EQ(dtype::uintc, Dtype::kUInt32);
+  EXPECT_EQ(dtype::uint, Dtype::kUInt64);
+  EXPECT_EQ(dtype::ulonglong, Dtype::kUInt64);
+  EXPECT_EQ(dtype::half, Dtype::kFloat16);
+  EXPECT_EQ(dtype::single, Dtype::kFloat32);
+  EXPECT_EQ(dtype::float_, Dtype::kFloat64);
+  EXPECT_EQ(dtype::double_, Dtype::kFloat64);
+}
+
 TEST(DtypeInfo, SmallestTypes) {
   EXPECT_EQ(min_scalar_type(0), Dtype::kUInt8);
   EXPECT_EQ(min_scalar_type(256), Dtype::kUInt16);

@@ -70,6 +70,20 @@ TEST(CudaStream, OrdersAndWaits) {
   EXPECT_GT(Event::elapsed_ms(start, stop), 0);
 }
 
+TEST(CudaStream, CallsReturnBeforeTheGpuIsDone) {
+  CATENA_NEEDS_GPUS(1);
+  const Device gpu = cuda_device(0);
+  const Array x = ones({4096, 4096}, {Dtype::kFloat32, gpu});
+  Array y = matmul(x, x);  // whatever is compiled or allocated at first use
+  synchronize(gpu);
+  const Event done = Event::create(gpu);
+  for (int i = 0; i < 30; ++i) y = matmul(x, x);
+  done.record(current_stream(gpu));
+  EXPECT_FALSE(done.query()) << "4 TFLOP were done within the calls";
+  synchronize(gpu);
+  EXPECT_TRUE(done.query());
+}
+
 class CudaCopy : public testing::TestWithParam<int64_t> {};
 
 TEST_P(CudaCopy, ThereAndBackAgain) {

@@ -1,6 +1,7 @@
 // Every rule must learn a linear problem: 10 inputs, 2 classes, batches of 32, 100 steps.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "catena/array/random.h"
@@ -9,6 +10,7 @@
 #include "catena/functions/evaluation.h"
 #include "catena/functions/loss.h"
 #include "catena/optimizers/adam.h"
+#include "catena/optimizers/adamw.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/sgd.h"
 #include "optimizers/models.h"
@@ -46,18 +48,31 @@ double accuracy_after_training(Optimizer& optimizer, Device device, uint64_t see
   return F::accuracy(model.l(Variable(x)), t).data().item<double>();
 }
 
+// One optimizer for each row of the rules' table, by the row's name.
+struct Learner {
+  const char* rule;
+  std::unique_ptr<Optimizer> (*make)();
+};
+template <class Rule>
+std::unique_ptr<Optimizer> with_rate() {
+  return std::make_unique<Rule>(0.1);
+}
+const Learner kLearners[] = {
+    {"SGD", with_rate<SGD>},
+    {"MomentumSGD", with_rate<MomentumSGD>},
+    {"Adam", with_rate<Adam>},
+    {"AdamW", with_rate<AdamW>},
+};
+
 TEST(Convergence, EveryRuleLearnsALinearProblem) {
-  for (const Device device : catena::testing::test_devices()) {
-    for (const int rule : {0, 1, 2}) {
+  for (const OptimizerRule& rule : optimizer_rules()) {
+    const auto* learner = std::ranges::find(kLearners, std::string(rule.name), &Learner::rule);
+    ASSERT_NE(learner, std::end(kLearners)) << rule.name << " is not in kLearners";
+    for (const Device device : catena::testing::test_devices()) {
       double best = 0;
-      for (uint64_t seed = 0; seed < 10 && best <= 0.9; ++seed) {
-        std::unique_ptr<Optimizer> optimizer;
-        if (rule == 0) optimizer = std::make_unique<SGD>(0.1);
-        if (rule == 1) optimizer = std::make_unique<MomentumSGD>(0.1);
-        if (rule == 2) optimizer = std::make_unique<Adam>(0.1);
-        best = std::max(best, accuracy_after_training(*optimizer, device, seed));
-      }
-      EXPECT_GT(best, 0.9) << "rule " << rule << " on " << device.name();
+      for (uint64_t seed = 0; seed < 10 && best <= 0.9; ++seed)
+        best = std::max(best, accuracy_after_training(*learner->make(), device, seed));
+      EXPECT_GT(best, 0.9) << rule.name << " on " << device.name();
     }
   }
 }

@@ -69,7 +69,7 @@ class Reader {
     for (const Json& block : json.at("b")) c.blocks.push_back(piece(block));
     for (const Json& argument : json.at("a")) c.arguments.push_back(read_argument(argument));
     for (const auto& [name, value] : json.at("p").items()) c.parameters[name] = value_of(value);
-    c.error = json.contains("x");
+    if (json.contains("x")) c.error = json.at("x").get<std::vector<std::string>>();
     if (json.contains("e")) {
       for (const Json& e : json.at("e")) c.expected.push_back(read_expected(e));
     }

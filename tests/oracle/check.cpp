@@ -1,4 +1,5 @@
 // A case's arguments on the device, the call, and the comparison with what NumPy says.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <sstream>
@@ -174,6 +175,20 @@ std::optional<Failure> compare_block(const Call& call, size_t block, const Bytes
   return failure;
 }
 
+template <class... Types>
+bool is_one_of(const Error& error) {
+  return (... || (dynamic_cast<const Types*>(&error) != nullptr));
+}
+
+// Whether the error is of a type that stands for NumPy's.
+bool stands_for(const Error& error, const std::string& numpy) {
+  if (numpy == "IndexError" || numpy == "AxisError") return is_one_of<IndexError>(error);
+  if (numpy == "TypeError") return is_one_of<DtypeError>(error);
+  if (numpy == "OverflowError") return is_one_of<ValueError>(error);
+  if (numpy == "ValueError") return is_one_of<ValueError, ShapeError>(error);
+  return true;
+}
+
 }  // namespace
 
 std::optional<Failure> check(const Case& c, const Routine& routine, Device device) {
@@ -183,8 +198,11 @@ std::optional<Failure> check(const Case& c, const Routine& routine, Device devic
   try {
     results = routine(call);
   } catch (const Error& error) {
-    if (c.error) return {};
-    return Failure{"error", error.what()};
+    if (!c.error) return Failure{"error", error.what()};
+    const auto fits = [&](const std::string& name) { return stands_for(error, name); };
+    if (c.error->empty() || std::ranges::any_of(*c.error, fits)) return {};
+    return Failure{"type of error",
+                   message("NumPy raises ", c.error->front(), ", got: ", error.what())};
   } catch (const std::exception& error) {
     return Failure{"unexpected exception", error.what()};
   }

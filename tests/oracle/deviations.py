@@ -25,6 +25,14 @@ bfloat16, which NumPy lacks, is the float32 result rounded once; see values.py f
 import numpy as np
 
 
+# What catena's error may stand for beside NumPy's exception: NumPy's own code indexes out of range
+# or raises ValueError for a position or an axis that is out of range.
+ERROR_TYPES = {"argmax": "ValueError", "argmin": "ValueError", "choose": "IndexError",
+               "fliplr": "IndexError", "flipud": "IndexError", "gradient": "ValueError",
+               "gradient_edges": "ValueError", "percentile": "ValueError", "quantile": "ValueError",
+               "tensordot": "ValueError"}
+
+
 def reciprocal(x, dtype=None):
     x = np.asarray(x, dtype)
     if x.dtype.kind == "f":

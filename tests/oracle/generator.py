@@ -7,10 +7,12 @@ A routine's generator receives a Gen and writes one case:
 """
 import json
 import random
+import sys
 import zlib
 
 import numpy as np
 
+from deviations import ERROR_TYPES
 from values import ALL, STORAGE, Arr, Range, is_float, round_bfloat16
 
 EXTENTS = [1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33]
@@ -97,7 +99,10 @@ class Call:
         self.finish()
 
     def expect_error(self):
-        self.line["x"] = 1
+        """Ends the case: catena must throw, what NumPy's exception stands for if one is handled."""
+        handled, also = sys.exc_info()[1], ERROR_TYPES.get(self.line["r"])
+        names = [type(handled).__name__] if handled else []
+        self.line["x"] = names + [also] if names and also else names
         self.finish()
 
     def result(self, r):

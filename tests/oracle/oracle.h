@@ -59,7 +59,8 @@ struct Case {
   std::vector<Bytes> blocks;
   std::vector<Argument> arguments;
   std::map<std::string, Value> parameters;
-  bool error = false;  // NumPy refused it
+  // NumPy refused it: its exception, and what else catena's may stand for. Empty: any error.
+  std::optional<std::vector<std::string>> error;
   std::vector<Expected> expected;
   std::optional<bool> shared;                 // whether the first result views the first argument
   std::map<size_t, Bytes> blocks_afterwards;  // blocks that the call changes
