@@ -248,7 +248,7 @@ void Communicator::recv(const Array& out, int source) {
 }
 
 Event Communicator::all_reduce_async(const Array& x, const Reduce& op, const Stream& on,
-                                     const BucketLabel& label) {
+                                     const CallTag& tag) {
   check_array("all_reduce_async", x);
   check_reduction("all_reduce_async", x.dtype(), op);
   Request request{.who = "all_reduce_async",
@@ -256,7 +256,7 @@ Event Communicator::all_reduce_async(const Array& x, const Reduce& op, const Str
                            .dtype = x.dtype(),
                            .reduction = op.kind,
                            .count = x.size(),
-                           .label = label},
+                           .tag = tag},
                   .weight = op.weight,
                   .input = x,
                   .output = x};

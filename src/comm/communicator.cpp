@@ -189,7 +189,9 @@ void Communicator::close() {
                "after the capture");
   s.run_callbacks();
   if (size() > 1 && !failed() && s.transport->meets_to_close() && s.transport->failure().empty()) {
-    Request request{.who = "close", .call = {.op = CommOp::kBarrier, .kind = CallKind::kClose}};
+    const CallTag tag{s.updates > 0 ? TagKind::kUpdates : TagKind::kNone, 0, s.updates};
+    Request request{.who = "close",
+                    .call = {.op = CommOp::kBarrier, .kind = CallKind::kClose, .tag = tag}};
     submit_to_host(request);
   }
   s.closed = true;
@@ -266,6 +268,7 @@ Array Communicator::submit_to_host(Request& request) {
   state_->throw_if_failed();
   ++state_->made;
   state_->record_host_call(request.call);
+  request.purpose = state_->purpose;
   return state_->control->submit(request);
 }
 
@@ -273,6 +276,8 @@ void Communicator::issue(const Request& request, const Array& input, const Array
   State& s = *state_;
   Call call{request.call};
   call.weight = request.weight;
+  call.type = request.type;
+  call.purpose = request.purpose ? request.purpose : s.purpose;
   if (s.grouping && call.kind == CallKind::kArrays) call.kind = CallKind::kGrouped;
   const Array& any = input.defined() ? input : output;
   if (any.defined()) call.stream = current_stream(any.device());

@@ -28,6 +28,8 @@ struct Communicator::Request {
   double weight = 1;
   Array input = {};
   Array output = {};
+  const std::type_info* type = nullptr;  // of a host object
+  const char* purpose = nullptr;         // see PurposeScope
 };
 
 struct Communicator::State {
@@ -88,7 +90,9 @@ struct Communicator::State {
   std::atomic<uint64_t> made{0};
   std::atomic<uint64_t> compared{0};  // value of made when differences were last looked for
   int no_sync_scopes = 0;
-  int optimizers = 0;  // that were set up on it, for data-parallel training
+  const char* purpose = nullptr;
+  int32_t updates = 0;  // of its first optimizer
+  int optimizers = 0;   // that were set up on it, for data-parallel training
   int splits = 0;
   std::vector<cuda::GraphDestroyer> graphs;  // that recorded calls, and go first
   uint64_t capture = 0;         // the last graph capture with calls of this communicator

@@ -15,6 +15,11 @@ Transport& CommunicatorInternals::transport() const { return *State::of(comm_).t
 uint64_t CommunicatorInternals::calls() const { return State::of(comm_).made; }
 int& CommunicatorInternals::no_sync_scopes() const { return State::of(comm_).no_sync_scopes; }
 
+const char*& CommunicatorInternals::purpose() const { return State::of(comm_).purpose; }
+void CommunicatorInternals::set_updates(int64_t count) const {
+  State::of(comm_).updates = int32_t(std::min<int64_t>(count, INT32_MAX));
+}
+
 int CommunicatorInternals::next_optimizer() const { return ++State::of(comm_).optimizers; }
 
 int CommunicatorInternals::rank_in_job(int rank) const {

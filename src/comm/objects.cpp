@@ -10,6 +10,7 @@
 
 #include "catena/array/creation.h"
 #include "communicator_state.h"
+#include "core/text_hash.h"
 
 namespace catena::comm {
 
@@ -27,6 +28,8 @@ std::string readable(const char* type) {
   return name ? name.get() : type;
 }
 }  // namespace
+
+std::string readable(const std::type_info& type) { return readable(type.name()); }
 
 std::string strip_type(std::string&& bytes, const std::type_info& expected) {
   const size_t end = bytes.find('\0');
@@ -118,8 +121,10 @@ namespace {
 constexpr int64_t kPadded = 64 * 1024;
 
 // The exchange of lengths that begins an object call, and the call that then moves the bytes.
-CallSignature lengths_by(CommOp op, int root = -1) {
-  return {.op = op, .dtype = Dtype::kInt64, .kind = CallKind::kObject, .root = root};
+CallSignature lengths_by(CommOp op, const std::type_info* type, int root = -1) {
+  CallSignature call{.op = op, .dtype = Dtype::kInt64, .kind = CallKind::kObject, .root = root};
+  if (type) call.tag = {TagKind::kObject, 0, int32_t(uint32_t(text_hash(type->name())))};
+  return call;
 }
 CallSignature bytes_by(CommOp op, int root = -1) {
   return {.op = op, .dtype = Dtype::kUInt8, .root = root};
@@ -134,8 +139,8 @@ Array view_bytes(const void* data, int64_t count, Dtype dtype) {
 // One host call on raw memory; in or out may be null. The call's count is the smaller one (the
 // piece), except for calls in which both are equal.
 void Communicator::host_call(const CallSignature& call, void* in, int64_t in_count, void* out,
-                             int64_t out_count) {
-  Request request{.who = "object call", .call = call};
+                             int64_t out_count, const std::type_info* type) {
+  Request request{.who = "object call", .call = call, .type = type};
   if (in) request.input = view_bytes(in, in_count, call.dtype);
   if (out) request.output = view_bytes(out, out_count, call.dtype);
   request.call.count = !in ? out_count : !out ? in_count : std::min(in_count, out_count);
@@ -143,12 +148,12 @@ void Communicator::host_call(const CallSignature& call, void* in, int64_t in_cou
   submit_to_host(request);
 }
 
-std::string Communicator::broadcast_bytes(std::string bytes, int root) {
+std::string Communicator::broadcast_bytes(std::string bytes, int root, const std::type_info* type) {
   check_peer("broadcast_object", root, "root");
   const bool sends = rank() == root;
   int64_t length = static_cast<int64_t>(bytes.size());
-  host_call(lengths_by(CommOp::kBroadcast, root), sends ? &length : nullptr, 1,
-            sends ? nullptr : &length, 1);
+  host_call(lengths_by(CommOp::kBroadcast, type, root), sends ? &length : nullptr, 1,
+            sends ? nullptr : &length, 1, type);
   bytes.resize(static_cast<size_t>(length));
   if (length > 0)
     host_call(bytes_by(CommOp::kBroadcast, root), sends ? bytes.data() : nullptr, length,
@@ -156,11 +161,12 @@ std::string Communicator::broadcast_bytes(std::string bytes, int root) {
   return bytes;
 }
 
-std::vector<std::string> Communicator::all_gather_bytes(const std::string& bytes) {
+std::vector<std::string> Communicator::all_gather_bytes(const std::string& bytes,
+                                                        const std::type_info* type) {
   const size_t ranks = static_cast<size_t>(size());
   int64_t length = static_cast<int64_t>(bytes.size());
   std::vector<int64_t> lengths(ranks);
-  host_call(lengths_by(CommOp::kAllGather), &length, 1, lengths.data(), size());
+  host_call(lengths_by(CommOp::kAllGather, type), &length, 1, lengths.data(), size(), type);
   const int64_t longest = *std::max_element(lengths.begin(), lengths.end());
   std::vector<std::string> result(ranks);
   if (longest == 0) return result;
@@ -184,13 +190,14 @@ std::vector<std::string> Communicator::all_gather_bytes(const std::string& bytes
   return result;
 }
 
-std::vector<std::string> Communicator::gather_bytes(const std::string& bytes, int root) {
+std::vector<std::string> Communicator::gather_bytes(const std::string& bytes, int root,
+                                                    const std::type_info* type) {
   check_peer("gather_object", root, "root");
   const bool receives = rank() == root;
   int64_t length = static_cast<int64_t>(bytes.size());
   std::vector<int64_t> lengths(static_cast<size_t>(size()));
-  host_call(lengths_by(CommOp::kGather, root), &length, 1, receives ? lengths.data() : nullptr,
-            size());
+  host_call(lengths_by(CommOp::kGather, type, root), &length, 1,
+            receives ? lengths.data() : nullptr, size(), type);
   if (!receives) {
     if (length > 0)
       host_call(bytes_by(CommOp::kSend, root), const_cast<char*>(bytes.data()), length, nullptr, 0);
@@ -210,7 +217,8 @@ std::vector<std::string> Communicator::gather_bytes(const std::string& bytes, in
   return result;
 }
 
-std::string Communicator::scatter_bytes(const std::vector<std::string>& pieces, int root) {
+std::string Communicator::scatter_bytes(const std::vector<std::string>& pieces, int root,
+                                        const std::type_info* type) {
   check_peer("scatter_object", root, "root");
   const bool sends = rank() == root;
   CATENA_CHECK(ValueError, !sends || static_cast<int>(pieces.size()) == size(),
@@ -218,8 +226,8 @@ std::string Communicator::scatter_bytes(const std::vector<std::string>& pieces, 
   std::vector<int64_t> lengths;
   for (const std::string& piece : pieces) lengths.push_back(static_cast<int64_t>(piece.size()));
   int64_t length = 0;
-  host_call(lengths_by(CommOp::kScatter, root), sends ? lengths.data() : nullptr, size(), &length,
-            1);
+  host_call(lengths_by(CommOp::kScatter, type, root), sends ? lengths.data() : nullptr, size(),
+            &length, 1, type);
   if (!sends) {
     std::string result(static_cast<size_t>(length), '\0');
     if (length > 0) host_call(bytes_by(CommOp::kRecv, root), nullptr, 0, result.data(), length);

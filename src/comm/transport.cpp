@@ -7,9 +7,13 @@
 namespace catena::comm {
 
 std::string Call::describe() const {
-  if (kind != CallKind::kObject) return format_call(*this, sequence);
-  const std::string text = message(comm::name(op), "_object #", sequence);
-  return root < 0 ? text : message(text, " root ", root);
+  std::string text = format_call(*this, sequence);
+  if (kind == CallKind::kObject) {
+    text = message(comm::name(op), "_object #", sequence);
+    if (root >= 0) text += message(" root ", root);
+    if (type) text += message(" of ", detail::readable(*type));
+  }
+  return purpose ? message(text, ", in ", purpose) : text;
 }
 
 Reduction Call::effective_reduction() const {

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "catena/array/reduction.h"
+#include "catena/comm/internals.h"
 #include "catena/comm/transport.h"
 #include "rank_difference.h"
 
@@ -176,6 +177,7 @@ std::string describe(const std::vector<RankGroup>& groups) {
 
 void check_equal_states(Communicator& comm, Optimizer& optimizer, const char* who) {
   if (comm.size() == 1) return;
+  const comm::PurposeScope purpose(&comm, who);
   const std::vector<uint64_t> all = comm.all_gather_object(digest_of(optimizer));
   if (std::all_of(all.begin(), all.end(), [&](uint64_t d) { return d == all[0]; })) return;
   const std::vector<RankGroup> groups =

@@ -170,7 +170,8 @@ void GradientReducer::flush() {
 }
 
 void GradientReducer::start_next() {
-  const comm::BucketLabel label{number_, static_cast<int32_t>(next_)};
+  const comm::CallTag tag{comm::TagKind::kBucket, static_cast<uint16_t>(number_),
+                          static_cast<int32_t>(next_)};
   const Bucket& bucket = buckets_[next_++];
   const auto& arena = optimizer_->layout().arenas()[bucket.arena];
   arena.settle_gradients(bucket.first, bucket.last);
@@ -188,7 +189,7 @@ void GradientReducer::start_next() {
   } else if (weighted_) {
     op = comm::weighted(weight_);
   }
-  last_ = comm_.all_reduce_async(gradient, op, comm_.side_stream(), label);
+  last_ = comm_.all_reduce_async(gradient, op, comm_.side_stream(), tag);
 }
 
 // Update ------------------------------------------------------------------------------------------
@@ -208,6 +209,7 @@ void GradientReducer::run(optimizers::UpdateContext&) {
 void GradientReducer::after_update(Optimizer&) {
   begin_round();
   in_own_step_ = false;
+  comm::internals(comm_).set_updates(updates_ + 1);
   if (++updates_ % kUpdatesBetweenChecks == 0) compare_ = true;
   if (!compare_ || cuda::is_capturing(comm_.device())) return;
   compare_ = false;

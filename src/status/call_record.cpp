@@ -26,6 +26,21 @@ const char* called_as(const CallSignature& call) {
   }
 }
 
+// " (bucket 0 of optimizer 2)"; "" for no tag.
+std::string tag_text(const CallTag& tag) {
+  const std::string part = std::to_string(tag.part);
+  switch (tag.kind) {
+    case TagKind::kBucket:
+      return " (bucket " + part + " of optimizer " + std::to_string(tag.owner) + ")";
+    case TagKind::kObject:
+      return " (type " + part + ")";
+    case TagKind::kUpdates:
+      return " after " + part + (tag.part == 1 ? " update" : " updates");
+    default:
+      return {};
+  }
+}
+
 }  // namespace
 
 const char* name(CommOp op) {
@@ -66,8 +81,9 @@ std::uint64_t fold_call(std::uint64_t previous, const CallRecord& record) {
   std::uint64_t hash = mix(previous + 0x2545'f491'4f6c'dd1du, record.sequence);
   hash = mix(hash, codes);
   hash = mix(hash, code(call.count));
-  hash = mix(hash, code(static_cast<std::uint32_t>(call.label.optimizer)) |
-                       code(static_cast<std::uint32_t>(call.label.bucket)) << 32);
+  const CallTag tag = call.tag.kind == TagKind::kUpdates ? CallTag() : call.tag;
+  hash = mix(hash, code(tag.kind) | code(tag.owner) << 16 |
+                       code(static_cast<std::uint32_t>(tag.part)) << 32);
   return mix(hash, record.communicator);
 }
 
@@ -84,12 +100,7 @@ std::string format_call(const CallSignature& call, std::uint64_t sequence) {
     text.append(" ").append(recorded_dtype_name(call.dtype));
     text.append("[").append(std::to_string(call.count)).append("]");
   }
-  if (call.label.optimizer > 0)
-    text.append(" (bucket ")
-        .append(std::to_string(call.label.bucket))
-        .append(" of optimizer ")
-        .append(std::to_string(call.label.optimizer))
-        .append(")");
+  text += tag_text(call.tag);
   if (call.root < 0) return text;
   const char* role = call.op == CommOp::kSend   ? " to rank "
                      : call.op == CommOp::kRecv ? " from rank "

@@ -7,6 +7,7 @@
 
 #include "catena/array/manipulation.h"
 #include "catena/autograd/test_scope.h"
+#include "catena/comm/internals.h"
 #include "catena/parallel/sum_over_ranks.h"
 
 namespace catena::training {
@@ -138,6 +139,7 @@ std::map<std::string, double> evaluate(
     const auto batch = batches.next();
     if (batch && batch->size() > 0) measure(*batch, means);
   }
+  const comm::PurposeScope purpose(comm, "evaluate");
   means.reduce(comm);
   return means.values();
 }

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "catena/autograd/grad_mode.h"
+#include "catena/comm/internals.h"
 #include "catena/parallel/from_rank0.h"
 #include "catena/parallel/persistents.h"
 #include "catena/training/output_folder.h"
@@ -186,6 +187,8 @@ void Trainer::run() {
   since_ = Clock::now();
   ProgressBar bar = make_bar();
   while (!is_done()) update(bar);
+  const comm::PurposeScope purpose(
+      comm_, stopped_ ? "the end of Trainer::run after stop()" : "the end of Trainer::run");
   if (options_.report.is_set() && iteration_ > reported_) finish_row(bar);
   if (options_.snapshot.is_set() && iteration_ > saved_) save_snapshot();
 }

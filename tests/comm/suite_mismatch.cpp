@@ -47,7 +47,8 @@ void in_a_group(Communicator& c, bool odd) {
 }
 void bucket_of_gradients(Communicator& c, bool odd) {
   const Array x = vec(c);
-  c.all_reduce_async(x, Reduction::kMean, c.side_stream(), {.optimizer = odd ? 2 : 1, .bucket = 3});
+  c.all_reduce_async(x, Reduction::kMean, c.side_stream(),
+                     {comm::TagKind::kBucket, uint16_t(odd ? 2 : 1), 3});
 }
 void message_size(Communicator& c, bool odd) {
   if (odd)

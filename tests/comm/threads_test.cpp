@@ -1,9 +1,12 @@
 // The suite over ranks that are threads, and their faults.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <csignal>
 #include <mutex>
 #include <thread>
 
@@ -104,6 +107,36 @@ TEST(ThreadsFaults, ThrowingRankEndsTheOthersAndIsNamed) {
     EXPECT_TRUE(holds(texts[size_t(r)], "rank 2 failed")) << texts[size_t(r)];
     EXPECT_TRUE(holds(texts[size_t(r)], "disk is full")) << texts[size_t(r)];
   }
+}
+
+// Runs in another process, which the test below pauses.
+TEST(ThreadsPause, DISABLED_Body) {
+  run_threads(4, [](Communicator& comm) {
+    const auto until = Clock::now() + std::chrono::seconds(7);
+    const Array x = some(comm);
+    while (comm.all_reduce_value(double(Clock::now() < until), Reduction::kMin) > 0)
+      comm.all_reduce(x);
+  });
+}
+
+// As Ctrl-Z and fg, a debugger or a suspended machine do: longer than a wait lasts before its cause
+// is looked for.
+TEST(ThreadsPause, IsNoDeadlock) {
+  const pid_t child = fork();
+  if (child == 0) {
+    execl("/proc/self/exe", "test", "--gtest_filter=ThreadsPause.DISABLED_Body",
+          "--gtest_also_run_disabled_tests", "--gtest_brief=1", nullptr);
+    _exit(127);
+  }
+  for (int pause = 0; pause < 2; ++pause) {
+    sleep(1);
+    kill(child, SIGSTOP);
+    sleep(3);
+    kill(child, SIGCONT);
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST(ThreadsFaults, RethrowsTheFirstFailureWithItsType) {

@@ -18,6 +18,7 @@
 #include "catena/array/creation.h"
 #include "catena/comm/factory.h"
 #include "catena/comm/fault.h"
+#include "catena/comm/internals.h"
 #include "catena/comm/run_main.h"
 #include "comm/suite.h"
 
@@ -140,6 +141,27 @@ bool is_disagreement(const std::string& fault) {
   return fault == "read" || fault.find(':') != std::string::npos;
 }
 
+// A child process of the rank stops it for a while, as Ctrl-Z and fg do.
+void pause_for(int seconds) {
+  const pid_t rank = getpid();
+  if (fork() > 0) return;
+  kill(rank, SIGSTOP);
+  sleep(unsigned(seconds));
+  kill(rank, SIGCONT);
+  _exit(0);
+}
+
+// Healthy ranks, of which one is or all are paused for longer than others wait without a question.
+void reduce_with_pauses(Communicator& comm, const Array& x, bool all) {
+  for (int pause = 0; pause < 2; ++pause) {
+    if (all || comm.rank() == 1) pause_for(3);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(4);
+    while (comm.all_reduce_value(double(std::chrono::steady_clock::now() < until),
+                                 Reduction::kMin) > 0)
+      comm.all_reduce(x);
+  }
+}
+
 // Sets what happens in call #2, or does it now; true when the program is to end.
 bool misbehave(Communicator& comm, const std::string& fault, const Array& x) {
   if (fault == "exit") inject_fault(comm, {.kind = Fault::Kind::kExit, .at_call = 2, .seconds = 3});
@@ -167,6 +189,8 @@ int run(const std::string& fault, const std::string& communicator) {
   const Array x = zeros({4}, {Dtype::kFloat32, comm->device()});
   reduce_and_wait(*comm, x);
   if (comm->rank() == 1 && misbehave(*comm, fault, x)) return 0;
+  if (fault.starts_with("pause")) reduce_with_pauses(*comm, x, fault == "pause_all");
+  const comm::PurposeScope purpose(comm.get(), comm->rank() == 1 ? "evaluate" : "update");
   if (fault == "types" && comm->rank() == 1)
     comm->broadcast_object(1.0f);
   else if (fault == "types")

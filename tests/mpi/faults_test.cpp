@@ -21,9 +21,10 @@ Outcome job(int ranks, const std::string& fault, const std::string& options = ""
                " " + CATENA_TEST_PROGRAM + " " + fault);
 }
 
-Outcome launch(int ranks, const std::string& fault) {
-  return shell(std::string(CATENA_TEST_LAUNCHER) + " -n " + std::to_string(ranks) +
-               " --cpu --timeout 4 --start-timeout 4 " + CATENA_TEST_PROGRAM + " " + fault);
+Outcome launch(int ranks, const std::string& fault,
+               const std::string& limits = "--timeout 4 --start-timeout 4") {
+  return shell(std::string(CATENA_TEST_LAUNCHER) + " -n " + std::to_string(ranks) + " --cpu " +
+               limits + " " + CATENA_TEST_PROGRAM + " " + fault);
 }
 
 TEST(MpiFaults, NoFault) {
@@ -90,9 +91,16 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"kill", "SIGKILL (killed)", 137, 20}, Case{"leave", "left the job by _exit(0)", 1, 20},
         Case{"late", "create_communicator: rank 1 has not called it within 4 s", 1, 30},
         Case{"absent", "create_communicator: rank 1 ended before it joined", 1, 20},
-        Case{"return", "the ranks of this communicator differ in call #2: ranks 0, 2", 7, 20},
+        Case{"return",
+             "the ranks of this communicator differ in call #2: rank 1 has ended its loop (called "
+             "close #2), while ranks 0, 2 go on (called all_reduce #2 sum float32[4], in update)",
+             7, 20},
         Case{"max", "the ranks of this communicator differ in call #2: ranks 0, 2", 7, 20},
-        Case{"types", "received an object of type int, expected float", 7, 20},
+        Case{"types",
+             "the ranks of this communicator differ in call #2: ranks 0, 2 called "
+             "broadcast_object #2 root 0 of int, in update; rank 1 called broadcast_object #2 "
+             "root 0 of float, in evaluate",
+             7, 20},
         Case{"send", "the ranks of this communicator differ in call #1: ranks 0, 2 waited in", 7,
              20},
         Case{"stop", "rank", 7, 30},
@@ -159,6 +167,24 @@ TEST(MpiFaults, RankWithoutAStatusBoard) {
   EXPECT_TRUE(holds(launched, "rank 0 of the same host has a status board and this one has none"))
       << launched.text;
 }
+
+// Of two ranks the one that has ended its loop is at fault.
+TEST(LaunchedFaults, BlameOneOfTwoThatEndsItsLoop) {
+  mpi_test::expect_blamed(
+      launch(2, "return"),
+      {"return", "the ranks of this communicator differ in call #2: rank 1 has ended", 7, 20});
+}
+
+// A pause of a healthy job, by Ctrl-Z, a debugger or a suspended machine, is no failure.
+class LaunchedPause : public testing::TestWithParam<const char*> {};
+TEST_P(LaunchedPause, EndsNothing) {
+  const Outcome o = launch(4, GetParam(), "--timeout 60 --start-timeout 60");
+  EXPECT_EQ(o.code, 0) << o.text;
+  EXPECT_TRUE(holds(o, "all went well")) << o.text;
+  EXPECT_GT(o.seconds, 6) << o.text;
+}
+INSTANTIATE_TEST_SUITE_P(Of, LaunchedPause, testing::Values("pause_one", "pause_all"),
+                         [](const auto& tested) { return std::string(tested.param); });
 
 class LaunchedMismatches : public testing::TestWithParam<comm_suite::MismatchCase> {};
 TEST_P(LaunchedMismatches, AreReported) {

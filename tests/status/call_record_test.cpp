@@ -31,7 +31,7 @@ TEST(CallRecords, SignaturesComeBackFromSharedMemory) {
        .kind = CallKind::kGrouped,
        .root = 0,
        .count = 0},
-      {.op = CommOp::kAllReduce, .count = 3, .label = {.optimizer = 7, .bucket = 1 << 20}},
+      {.op = CommOp::kAllReduce, .count = 3, .tag = {TagKind::kBucket, 7, 1 << 20}},
       {.op = CommOp::kBarrier, .kind = CallKind::kClose}};
   for (const CallSignature& call : made) {
     const CallRecord record = history.next(call);
@@ -69,8 +69,8 @@ TEST(CallRecords, EveryFieldCounts) {
   EXPECT_TRUE(changed([](CallRecord& c) { c.call.root = 0; }));
   EXPECT_TRUE(changed([](CallRecord& c) { c.call.count = 101; }));
   EXPECT_TRUE(changed([](CallRecord& c) { c.call.kind = CallKind::kObject; }));
-  EXPECT_TRUE(changed([](CallRecord& c) { c.call.label.optimizer = 1; }));
-  EXPECT_TRUE(changed([](CallRecord& c) { c.call.label.bucket = 1; }));
+  EXPECT_TRUE(changed([](CallRecord& c) { c.call.tag.owner = 1; }));
+  EXPECT_TRUE(changed([](CallRecord& c) { c.call.tag.part = 1; }));
   EXPECT_TRUE(changed([](CallRecord& c) { c.communicator = 8; }));
   EXPECT_FALSE(changed([](CallRecord& c) { c.hash = 99; }));
   EXPECT_FALSE(changed([](CallRecord& c) { c.call.kind = CallKind::kGrouped; }))
@@ -126,7 +126,7 @@ TEST(CallRecords, Formatted) {
                          .dtype = Dtype::kFloat32,
                          .reduction = Reduction::kMean,
                          .count = 10,
-                         .label = {.optimizer = 2, .bucket = 0}},
+                         .tag = {TagKind::kBucket, 2, 0}},
                         10),
             "all_reduce #10 mean float32[10] (bucket 0 of optimizer 2)");
   CallRecord odd;

@@ -104,10 +104,10 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // In-place all-reduce of a contiguous array on `on`, which first waits for the current stream.
   // The returned event completes with the call. On the CPU the call is complete on return and the
-  // event is null. The array's storage counts as used by `on`. The ranks must agree in the label,
+  // event is null. The array's storage counts as used by `on`. The ranks must agree in the tag,
   // which errors name: buckets of gradients of equal size are not taken for each other.
   Event all_reduce_async(const Array& x, const Reduce& op, const Stream& on,
-                         const BucketLabel& label = {});
+                         const CallTag& tag = {});
   // The same for the other two; out must be given and contiguous.
   Event reduce_scatter_async(const Array& x, const Reduce& op, const Array& out, const Stream& on);
   Event all_gather_async(const Array& x, const Array& out, const Stream& on);
@@ -120,17 +120,17 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   template <class T>
   T broadcast_object(const T& value, int root = 0) {
     return detail::unpack<T>(
-        broadcast_bytes(rank() == root ? detail::pack(value) : std::string(), root));
+        broadcast_bytes(rank() == root ? detail::pack(value) : std::string(), root, &typeid(T)));
   }
   // The values of all ranks, in rank order.
   template <class T>
   std::vector<T> all_gather_object(const T& value) {
-    return detail::unpack_all<T>(all_gather_bytes(detail::pack(value)));
+    return detail::unpack_all<T>(all_gather_bytes(detail::pack(value), &typeid(T)));
   }
   // The values of all ranks on the root; empty on the others.
   template <class T>
   std::vector<T> gather_object(const T& value, int root = 0) {
-    return detail::unpack_all<T>(gather_bytes(detail::pack(value), root));
+    return detail::unpack_all<T>(gather_bytes(detail::pack(value), root, &typeid(T)));
   }
   // values[r] of the root for rank r; ignored on the others.
   template <class T>
@@ -138,7 +138,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
     std::vector<std::string> packed;
     if (rank() == root)
       for (const T& value : values) packed.push_back(detail::pack(value));
-    return detail::unpack<T>(scatter_bytes(packed, root));
+    return detail::unpack<T>(scatter_bytes(packed, root, &typeid(T)));
   }
   // Point to point; both ranks must use the same type.
   template <class T>
@@ -157,11 +157,14 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   }
 
   // The same for byte strings of any length, which may differ between ranks. The object calls above
-  // use them.
-  std::string broadcast_bytes(std::string bytes, int root);
-  std::vector<std::string> all_gather_bytes(const std::string& bytes);
-  std::vector<std::string> gather_bytes(const std::string& bytes, int root);
-  std::string scatter_bytes(const std::vector<std::string>& pieces, int root);
+  // use them, with the type of their object, in which ranks must then agree.
+  std::string broadcast_bytes(std::string bytes, int root, const std::type_info* type = nullptr);
+  std::vector<std::string> all_gather_bytes(const std::string& bytes,
+                                            const std::type_info* type = nullptr);
+  std::vector<std::string> gather_bytes(const std::string& bytes, int root,
+                                        const std::type_info* type = nullptr);
+  std::string scatter_bytes(const std::vector<std::string>& pieces, int root,
+                            const std::type_info* type = nullptr);
   void send_bytes(const std::string& bytes, int destination);
   std::string recv_bytes(int source);
 
@@ -194,7 +197,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   void drop_group();
   void reduce_value(void* value, Dtype dtype, const Reduce& op);
   void host_call(const CallSignature& call, void* in, int64_t in_count, void* out,
-                 int64_t out_count);
+                 int64_t out_count, const std::type_info* type = nullptr);
   void check_array(const char* who, const Array& a) const;
   void check_peer(const char* who, int peer, const char* role) const;
   void check_other(const char* who, int peer, const char* role) const;

@@ -59,6 +59,10 @@ class CommunicatorInternals {
   // A number for a multi-node optimizer that is set up on the communicator, from 1 on. Equal on all
   // ranks, which set them up in the same order.
   int next_optimizer() const;
+  // How many updates the ranks have made, for the report of a rank that closes before others do.
+  void set_updates(int64_t count) const;
+  // See PurposeScope.
+  const char*& purpose() const;
   // The number of parallel::NoSync scopes that are alive.
   int& no_sync_scopes() const;
 
@@ -70,5 +74,25 @@ class CommunicatorInternals {
 inline CommunicatorInternals internals(const Communicator& comm) {
   return CommunicatorInternals(comm);
 }
+
+// While it lives, the calls of the communicator serve what `purpose` names ("evaluate", "update"),
+// which must outlive it: errors about calls in which ranks differ say so. `comm` may be null.
+class PurposeScope {
+ public:
+  PurposeScope(Communicator* comm, const char* purpose)
+      : purpose_(comm ? &internals(*comm).purpose() : nullptr),
+        before_(comm ? *purpose_ : nullptr) {
+    if (comm && !before_) *purpose_ = purpose;
+  }
+  ~PurposeScope() {
+    if (purpose_) *purpose_ = before_;
+  }
+  PurposeScope(const PurposeScope&) = delete;
+  PurposeScope& operator=(const PurposeScope&) = delete;
+
+ private:
+  const char** purpose_;
+  const char* before_;
+};
 
 }  // namespace catena::comm

@@ -27,6 +27,8 @@ inline constexpr bool kIsFlatVector<std::vector<T>> =
     std::is_trivially_copyable_v<T> && !std::is_same_v<T, bool>;
 
 [[noreturn]] void fail_unpack(size_t got, size_t expected);
+// "std::vector<double>"
+std::string readable(const std::type_info& type);
 // The payload of bytes that begin with the name of a type (of std::type_info) and a zero. Throws
 // CommError that names both types when it is another one.
 std::string strip_type(std::string&& bytes, const std::type_info& expected);

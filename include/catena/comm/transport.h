@@ -26,6 +26,8 @@ struct Call : CallSignature {
   Stream stream;                  // the current stream of the arrays' device
   uint64_t sequence = 0;          // number of the call on this communicator (of the pair for p2p)
   uint64_t hash = 0;              // of this call and all before
+  const std::type_info* type = nullptr;  // of the host object that the call serves, if any
+  const char* purpose = nullptr;         // see PurposeScope; null: the call itself
 
   std::string describe() const;  // "all_reduce #12 sum float32[1000]"
   // The reduction to compute. On bool a sum is a maximum and a product a minimum.
@@ -119,6 +121,20 @@ struct WaitDiagnosis {
   std::string text;
   int culprit = -1;  // the rank of the job at fault; -1: no rank in particular
 };
+// The seconds that a wait has lasted, for waits that poll. A time in which the process was stopped
+// (Ctrl-Z, a debugger, a suspended machine) does not count: two readings that lie further apart
+// than kLongestPoll count as that far.
+class WaitClock {
+ public:
+  double seconds();
+  static constexpr double kLongestPoll = 1;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point read_ = Clock::now();
+  double seconds_ = 0;
+};
+
 // For transports that poll: why a wait that has lasted `waited` seconds cannot end. Reads the other
 // ranks' records when `next_poll` seconds have passed, and then advances it. It begins as
 // kFirstPoll. From `timeout` seconds on the result is diagnose_timeout's. `owner` may be null: then

@@ -44,14 +44,22 @@ enum class CallKind : uint8_t {
   kClose,    // the barrier in close()
 };
 
-// Which bucket of gradients a call reduces. Ranks that reduce different ones disagree, although the
-// sizes may be equal.
-struct BucketLabel {
-  int32_t optimizer =
-      0;               // of the communicator's, in the order of their setup, from 1; 0: no bucket
-  int32_t bucket = 0;  // of the optimizer's, in the order of their reduction, from 0
+// What the numbers of a CallTag count.
+enum class TagKind : uint16_t {
+  kNone,
+  kBucket,   // owner: the optimizer, in the order of their setup, from 1; part: its bucket, from 0
+  kObject,   // part: a hash of the type of a host object
+  kUpdates,  // part: the updates that were made before a close; ranks need not agree in it
+};
 
-  bool operator==(const BucketLabel&) const = default;
+// Which piece of whose work a call serves. Ranks that name different ones disagree, although
+// operation and count may be equal.
+struct CallTag {
+  TagKind kind = TagKind::kNone;
+  uint16_t owner = 0;
+  int32_t part = 0;
+
+  bool operator==(const CallTag&) const = default;
 };
 
 // What ranks must agree on in a call. 24 bytes, without pointers: it is also the record in shared
@@ -65,7 +73,7 @@ struct CallSignature {
   // Elements that a rank contributes to or gets from one other rank: all of x for all_reduce,
   // reduce, broadcast, send and recv; one piece for the others.
   int64_t count = 0;
-  BucketLabel label = {};
+  CallTag tag = {};
 
   bool operator==(const CallSignature&) const = default;
 };

@@ -90,10 +90,34 @@ std::string list_ranks(const std::vector<int>& ranks) {
   return text;
 }
 
+namespace {
+
+bool is_close(const std::string& call) { return call.starts_with("called close #"); }
+
+// "rank 1 has ended its loop (called close #71 after 70 updates), while rank 0 goes on (called
+// all_reduce #71 ...)"; "" where nobody has.
+std::string describe_early_end(const std::vector<std::string>& calls) {
+  std::string ended, others;
+  for (const CallGroup& group : group_calls(calls)) {
+    const bool one = group.ranks.size() == 1;
+    std::string& text = is_close(group.call) ? ended : others;
+    const char* does = &text == &ended ? (one ? " has ended its loop" : " have ended their loops")
+                                       : (one ? " goes on" : " go on");
+    text += message(text.empty() ? "" : "; ", list_ranks(group.ranks), does, " (", group.call, ")");
+  }
+  return ended.empty() || others.empty() ? std::string() : message(ended, ", while ", others);
+}
+
+}  // namespace
+
 std::string describe_mismatch(const std::vector<std::string>& calls, uint64_t sequence,
                               bool exact) {
-  std::string text =
-      message("the ranks of this communicator differ in call #", sequence, ": ", list_calls(calls));
+  std::string text = message("the ranks of this communicator differ in call #", sequence, ": ");
+  if (const std::string early = describe_early_end(calls); !early.empty())
+    return text + early +
+           ". All ranks must make the same updates: after return, break or Trainer::stop() on one "
+           "rank the others wait for it";
+  text += list_calls(calls);
   if (!exact) text += " (they differed already in a call that is too long ago to be named)";
   return text +
          ". All ranks must make the same calls in the same order, with the same dtype, count, "
@@ -102,6 +126,9 @@ std::string describe_mismatch(const std::vector<std::string>& calls, uint64_t se
 
 int odd_rank(const std::vector<std::string>& calls) {
   const auto groups = group_calls(calls);
+  // Of two ranks the one that has ended its loop is the odd one.
+  for (const CallGroup& group : groups)
+    if (groups.size() == 2 && calls.size() == 2 && is_close(group.call)) return group.ranks[0];
   if (groups.size() != 2 || groups[0].ranks.size() + groups[1].ranks.size() < 3) return -1;
   for (const CallGroup& group : groups)
     if (group.ranks.size() == 1) return group.ranks[0];

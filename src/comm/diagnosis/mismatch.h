@@ -9,8 +9,9 @@
 
 namespace catena::comm {
 
-// The last calls of several ranks, oldest first.
-using Rings = std::vector<std::vector<CallRecord>>;
+// The last calls of a rank, oldest first, and those of several ranks.
+using Ring = std::vector<CallRecord>;
+using Rings = std::vector<Ring>;
 
 // The first difference between rings[own] and the others in the calls of communicator `id`, which
 // has `size` ranks, and in the messages of that rank; "" when there is none. ranks[i] is the rank

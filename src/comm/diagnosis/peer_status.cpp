@@ -3,6 +3,7 @@
 #include "peer_status.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "catena/comm/transport.h"
 #include "catena/core/log.h"
@@ -12,12 +13,6 @@ namespace catena::comm {
 
 namespace {
 
-// Whether two ranks' current calls are the two ends of one message.
-bool is_pair(const CallRecord& a, const CallRecord& b) {
-  return is_message(a) && is_message(b) && a.communicator == b.communicator &&
-         a.sequence == b.sequence;
-}
-
 // Whether it failed because it noticed the failure of another rank: what it threw then became its
 // own failure as well, later. One that notes no failure of its own goes on, with other
 // communicators.
@@ -26,34 +21,56 @@ bool is_victim(const SlotSnapshot& peer) {
          peer.peer_failure.monotonic_ns <= peer.own_failure.monotonic_ns;
 }
 
-// Seconds after which a call that has not progressed may be part of a deadlock.
+// Seconds of waiting after which a deadlock is looked for. What is one does not depend on it.
 constexpr double kStuck = 2;
 
-// All ranks have been in calls of this communicator for a while and no two of them can ever meet.
-// Calls in groups are left alone: which of them are done is not recorded.
+// The call that a rank is in. Nothing while it is in none, in one of a group (the records do not
+// tell which calls of a group are done), in one of another communicator, or when it has begun
+// another one since `ring` was read.
+std::optional<CallRecord> current_call(const BoardPlace& place, const Ring& ring, int rank,
+                                       uint64_t id) {
+  const int slot = place.slots[size_t(rank)];
+  if (ring.empty() || !place.board->read(slot).in_call) return {};
+  const CallRecord& last = ring.back();
+  const Ring now = place.board->calls(slot, 1);
+  if (now.empty() || now[0].hash != last.hash || now[0].communicator != last.communicator)
+    return {};
+  if (last.call.kind == CallKind::kGrouped) return {};
+  const int peer = last.call.root;
+  const uint64_t own = !is_message(last)               ? id
+                       : last.call.op == CommOp::kSend ? pair_id(id, rank, peer)
+                                                       : pair_id(id, peer, rank);
+  return own == last.communicator ? std::optional(last) : std::nullopt;
+}
+
+// Whether a rank has begun a call that another rank is in. True as well when its records do not
+// reach back far enough to tell.
+bool has_begun(const Ring& ring, const CallRecord& call) {
+  const uint64_t last = last_call(ring, call.communicator);
+  if (last == 0 && ring.size() >= size_t(StatusBoard::kRingSize)) return true;
+  return last >= call.sequence;
+}
+
+// Whether a rank in this call waits for one that has not begun it.
+bool is_blocked(const Rings& rings, const CallRecord& call) {
+  if (is_message(call)) return !has_begun(rings[size_t(call.call.root)], call);
+  return !std::all_of(rings.begin(), rings.end(),
+                      [&](const Ring& ring) { return has_begun(ring, call); });
+}
+
+// Every rank waits, in a call of this communicator, for a rank that has not begun that call. A call
+// that all its ranks have begun is in progress, however long it takes.
 std::string deadlock(const BoardPlace& place, const Rings& rings, uint64_t id, int size,
                      int* culprit) {
   if (int(rings.size()) != size) return {};  // ranks on other hosts
-  const uint64_t now = monotonic_ns();
-  std::vector<CallRecord> current;
   std::vector<std::string> calls;
   uint64_t sequence = UINT64_MAX;
-  if (culprit) *culprit = -1;
   for (int r = 0; r < size; ++r) {
-    const SlotSnapshot peer = place.board->read(place.slots[size_t(r)]);
-    if (!peer.in_call || rings[size_t(r)].empty()) return {};
-    if (double(now - peer.operation_started_ns) < kStuck * 1e9) return {};
-    const CallRecord last = rings[size_t(r)].back();
-    if (last.call.kind == CallKind::kGrouped || (!is_message(last) && last.communicator != id))
-      return {};
-    for (const CallRecord& other : current)
-      if (is_pair(last, other)) return {};
-    current.push_back(last);
-    calls.push_back("waited in " + format_call(last));
-    sequence = std::min(sequence, last.sequence);
+    const std::optional<CallRecord> call = current_call(place, rings[size_t(r)], r, id);
+    if (!call || !is_blocked(rings, *call)) return {};
+    calls.push_back("waited in " + format_call(*call));
+    sequence = std::min(sequence, call->sequence);
   }
-  const auto is_first = [&](const CallRecord& last) { return last.hash == current[0].hash; };
-  if (std::all_of(current.begin(), current.end(), is_first)) return {};  // one slow collective
   if (culprit) *culprit = rank_in_job(place, odd_rank(calls));
   return describe_mismatch(calls, sequence) +
          " (a send waits for its recv: put exchanges into one group)";
@@ -125,6 +142,7 @@ std::string problem_on_board(const BoardPlace& place, int rank, int size, uint64
   if (!text.empty()) return text;
   if (culprit && failed < 0) *culprit = victim_of;  // a rank of the job already
   if (!failure.empty()) return failure;
+  if (culprit) *culprit = -1;
   return waited_seconds < kStuck ? std::string() : deadlock(place, rings, id, size, culprit);
 }
 

@@ -15,6 +15,13 @@ namespace {
 constexpr double kPollPeriod = 0.5;  // seconds between two reads of the other ranks' records
 }  // namespace
 
+double WaitClock::seconds() {
+  const Clock::time_point now = Clock::now();
+  seconds_ += std::min(std::chrono::duration<double>(now - read_).count(), kLongestPoll);
+  read_ = now;
+  return seconds_;
+}
+
 LastCalls last_calls(const BoardPlace& place, uint64_t id) {
   LastCalls last(place.slots.size());
   for (size_t r = 0; place.board && r < last.size(); ++r) {

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <optional>
 
 namespace catena::comm::mpi {
 
@@ -12,7 +13,7 @@ namespace {
 constexpr int kFailureTag = 1;
 
 Wait describe(int rank, const std::string& doing, const Call* call) {
-  Wait wait{.doing = "in " + doing, .rank = rank};
+  Wait wait{.doing = "in " + (call ? call->describe() : doing), .rank = rank};
   if (call && is_message(*call))
     wait.peer = call->root;
   else if (call)
@@ -78,9 +79,8 @@ void Waiter::give_up(std::vector<MPI_Request>& requests, const PeerError& error)
 
 void Waiter::wait(std::vector<MPI_Request>& requests, const std::string& doing, double timeout,
                   const Call* call) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point start = Clock::now();
-  const Wait what = describe(rank_, doing, call);
+  WaitClock clock;
+  std::optional<Wait> what;  // costs a text
   double next_poll = kFirstPoll;
   WaitDiagnosis stop;
   for (int64_t tries = 0;; ++tries) {
@@ -99,12 +99,13 @@ void Waiter::wait(std::vector<MPI_Request>& requests, const std::string& doing, 
     }
     if (tries > 200) {
       // Ranks may outnumber cores: let the others run.
-      const double waited = std::chrono::duration<double>(Clock::now() - start).count();
+      const double waited = clock.seconds();
       if (waited < 0.02)
         sched_yield();
       else
         usleep(waited < 1 ? 50 : 500);
-      stop = diagnose_wait(owner_, waited, timeout, what, next_poll);
+      if (!what && waited > 0.1) what = describe(rank_, doing, call);
+      if (what) stop = diagnose_wait(owner_, waited, timeout, *what, next_poll);
     }
     if (!stop.text.empty()) {
       broadcast_failure(stop.text, stop.culprit);

@@ -16,11 +16,12 @@ class Waiter {
   Waiter(MPI_Comm news, int rank, int size, double timeout);
   void attach(const Communicator& owner) { owner_ = &owner; }
 
-  // Throws CommError when it gives up; the requests are then cancelled.
+  // Throws CommError when it gives up; the requests are then cancelled. `doing` is the call's text
+  // where one is given.
   void wait(std::vector<MPI_Request>& requests, const std::string& doing, double timeout,
             const Call* call = nullptr);
   void wait(std::vector<MPI_Request>& requests, const Call& call) {
-    wait(requests, call.describe(), timeout_, &call);
+    wait(requests, {}, timeout_, &call);
   }
   void wait(MPI_Request request, const Call& call);
   // Tells the other ranks.

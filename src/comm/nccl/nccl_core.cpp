@@ -118,10 +118,10 @@ ncclComm_t Core::run_collectively(const char* name, double timeout,
     running->code = call(&running->made);
     running->done.store(true, std::memory_order_release);
   }).detach();
-  const Clock::time_point start = Clock::now();
+  WaitClock clock;
   double next_poll = kFirstPoll;
   while (!running->done.load(std::memory_order_acquire)) {
-    const double waited = seconds_since(start);
+    const double waited = clock.seconds();
     if (const Problem found = problem(waited, timeout, name, next_poll); !found.text.empty()) {
       fail(found);
       throw_if_failed();
@@ -231,15 +231,15 @@ void Core::flush() {
 
 void Core::drain() {
   flush();
-  const Clock::time_point start = Clock::now();
+  WaitClock clock;
   double next_poll = kFirstPoll;
   for (StreamProgress& progress : streams_) {
     while (!failed()) {
       const cudaError_t code = drop_passed(progress);
       if (code == cudaSuccess) break;
       if (code != cudaErrorNotReady) check_cuda(code, "cudaEventQuery");
-      const Problem found = problem(seconds_since(start), timeout_, "collectives on the GPU",
-                                    next_poll, progress.first.first, progress.first.call);
+      const Problem found = problem(clock.seconds(), timeout_, "collectives on the GPU", next_poll,
+                                    progress.first.first, progress.first.call);
       if (!found.text.empty()) fail(found);
       std::this_thread::sleep_for(std::chrono::microseconds(50));
     }
@@ -255,11 +255,11 @@ void Core::poll_stream(StreamProgress& progress) {
   if (progress.seen != progress.number) {
     // Newer work than at the last poll: the clock starts again.
     progress.seen = progress.number;
-    progress.since = Clock::now();
+    progress.since = {};
     progress.next_poll = kFirstPoll;
     return;
   }
-  const Problem found = problem(seconds_since(progress.since), timeout_, "a collective on the GPU",
+  const Problem found = problem(progress.since.seconds(), timeout_, "a collective on the GPU",
                                 progress.next_poll, progress.first.first, progress.first.call);
   if (!found.text.empty()) fail(found);
 }

@@ -110,7 +110,7 @@ class Core {
     uint64_t unmarked = 0;   // the first since the last marker; 0: none
     bool only_calls = true;  // no other work was queued since the last marker
     uint64_t seen = 0;       // number at the last poll
-    Clock::time_point since;
+    WaitClock since;
     double next_poll = 0;
   };
   StreamProgress* find_stream(const Stream& stream);

@@ -66,13 +66,9 @@ void Team::fail(Lock& lock, int me, int culprit, const std::string& text) {
   std::abort();  // not reached
 }
 
-// When everybody waits and nobody has moved for this long, nobody ever will.
-constexpr std::chrono::seconds kStuck{2};
-
 std::string Team::deadlock() const {
-  const Clock::time_point now = Clock::now();
   for (const Waiting& w : waiting_)
-    if (!w.call || now - w.since < kStuck) return {};
+    if (!w.call || (*w.ready)()) return {};
   std::vector<std::string> calls;
   uint64_t sequence = UINT64_MAX;
   for (const Waiting& w : waiting_) {
@@ -86,10 +82,8 @@ std::string Team::deadlock() const {
 void Team::wait(Lock& lock, int me, const Call& call, const std::function<bool()>& ready,
                 const std::function<bool(int)>& needs) {
   if (ready()) return;
-  const Clock::time_point start = Clock::now();
-  const auto deadline = start + std::chrono::duration_cast<Clock::duration>(
-                                    std::chrono::duration<double>(world_->timeout));
-  waiting_[size_t(me)] = {&call, start};
+  WaitClock clock;
+  waiting_[size_t(me)] = {&call, &ready};
   while (!ready()) {
     if (world_->failed) break;
     std::vector<int> missing;
@@ -101,15 +95,15 @@ void Team::wait(Lock& lock, int me, const Call& call, const std::function<bool()
                      " waits for it in ", call.describe()));
       missing.push_back(r);
     }
-    if (Clock::now() >= deadline)
+    if (clock.seconds() >= world_->timeout)
       fail(lock, me, -1,
            message("rank ", me, " waited ", world_->timeout, " s (CATENA_TIMEOUT) in ",
                    call.describe(), " for ", list_ranks(missing)));
     if (const std::string text = deadlock(); !text.empty()) fail(lock, me, -1, text);
-    world_->changed.wait_until(lock,
-                               std::min(deadline, Clock::now() + std::chrono::milliseconds(500)));
+    world_->changed.wait_for(
+        lock, std::chrono::duration<double>(std::min(world_->timeout - clock.seconds(), 0.5)));
   }
-  waiting_[size_t(me)].call = nullptr;
+  waiting_[size_t(me)] = {};
   if (!ready()) throw_failure(lock, me);
 }
 

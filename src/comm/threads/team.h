@@ -83,12 +83,12 @@ class Team {
   [[noreturn]] void fail(Lock& lock, int me, int culprit, const std::string& text);
   void throw_failure(Lock& lock, int me);
   void compare_posts(Lock& lock, int me);
+  // Nobody can go on: all ranks wait and for none of them what it waits for has come. "" if not.
   std::string deadlock() const;
 
-  using Clock = std::chrono::steady_clock;
   struct Waiting {
     const Call* call = nullptr;
-    Clock::time_point since;
+    const std::function<bool()>* ready = nullptr;
   };
 
   std::shared_ptr<ThreadWorld> world_;

@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
+#include <thread>
 
 #include "comm/diagnosis/wait_diagnosis.h"
 #include "error_text.h"
@@ -186,11 +188,43 @@ TEST(ProblemOnBoard, NamesTheOddOneOfRanksThatWaitForEachOther) {
   place.board->slot(1).begin_call(
       pair.next({.op = CommOp::kSend, .dtype = Dtype::kFloat32, .root = 2, .count = 8}));
   int culprit = -1;
-  EXPECT_EQ(problem_on_board(place, 0, 3, 7, 5, &culprit), "") << "it may still end";
-  sleep(2);
+  EXPECT_EQ(problem_on_board(place, 0, 3, 7, 1, &culprit), "") << "not looked for yet";
   EXPECT_NE(problem_on_board(place, 0, 3, 7, 5, &culprit).find("rank 1 waited in send"),
             std::string::npos);
   EXPECT_EQ(culprit, 1);
+}
+
+// Ranks that were paused are found in the middle of calls that all have begun.
+TEST(ProblemOnBoard, IsNoCallThatAllRanksHaveBegun) {
+  const BoardPlace place{std::make_shared<StatusBoard>(StatusBoard::create_private(4)),
+                         {0, 1, 2, 3}};
+  CallHistory all[] = {CallHistory(7), CallHistory(7), CallHistory(7), CallHistory(7)};
+  const CallSignature sum{.op = CommOp::kAllReduce, .dtype = Dtype::kFloat32, .count = 8};
+  const auto begin = [&](int rank) { place.board->slot(rank).begin_call(all[rank].next(sum)); };
+  for (const int r : {0, 1, 2, 3}) {
+    place.board->slot(r).set_identity(r, getpid(), "here");
+    begin(r);
+  }
+  for (const int r : {0, 2}) begin(r);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2100));
+  int culprit = -1;
+  EXPECT_EQ(problem_on_board(place, 0, 4, 7, 1000, &culprit), "") << "two still are";
+  // Both ends of a message, while the others wait for them.
+  CallHistory ends[] = {CallHistory(pair_id(7, 1, 3)), CallHistory(pair_id(7, 1, 3))};
+  place.board->slot(1).begin_call(ends[0].next({.op = CommOp::kSend, .root = 3, .count = 8}));
+  place.board->slot(3).begin_call(ends[1].next({.op = CommOp::kRecv, .root = 1, .count = 8}));
+  EXPECT_EQ(problem_on_board(place, 0, 4, 7, 1000, &culprit), "") << "a message is on its way";
+  EXPECT_EQ(culprit, -1);
+}
+
+TEST(WaitClock, DoesNotCountAPause) {
+  WaitClock clock;
+  EXPECT_LT(clock.seconds(), 0.5);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  const double waited = clock.seconds();
+  EXPECT_GE(waited, 1.0);
+  EXPECT_LT(waited, 1.5);
+  EXPECT_LT(clock.seconds() - waited, 0.5);
 }
 
 TEST(FindWaitDiagnosis, TellsOfADelayAtTheDeadlineOnly) {
