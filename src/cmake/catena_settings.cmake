@@ -41,6 +41,16 @@ function(catena_compile_settings target)
     $<$<COMPILE_LANGUAGE:CXX>:${CATENA_CXX_FLAGS}> $<$<COMPILE_LANGUAGE:CXX>:${CATENA_WARNINGS}>)
 endfunction()
 
+# catena_export_only(<target> <script>): the library exports what the linker script lists. Not under
+# sanitizers, which compare types by the addresses of their descriptions.
+function(catena_export_only target script)
+  if(CATENA_SANITIZE)
+    return()
+  endif()
+  target_link_options(${target} PRIVATE "LINKER:--version-script=${script}")
+  set_property(TARGET ${target} APPEND PROPERTY LINK_DEPENDS ${script})
+endfunction()
+
 # catena_precompile(<target> header): for targets of many files.
 function(catena_precompile target header)
   if(CATENA_PCH)
