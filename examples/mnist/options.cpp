@@ -9,7 +9,6 @@
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/adamw.h"
 #include "catena/optimizers/momentum_sgd.h"
-#include "catena/optimizers/schedules.h"
 #include "catena/optimizers/sgd.h"
 
 namespace mnist {
@@ -102,6 +101,8 @@ Options parse_options(int argc, char** argv, const std::string& description, Dev
       ->capture_default_str();
   app.add_option("--out", o.out, "folder for log, model and checkpoint")->capture_default_str();
   app.add_flag("--resume", o.resume, "go on from the checkpoint in the output folder");
+  app.add_flag("--overwrite", o.overwrite, "replace the files of an earlier run in that folder")
+      ->excludes("--resume");
   app.add_flag("--graph", o.graph,
                devices == Devices::kSeveral
                    ? "not here: a CUDA graph holds the work of one device"
@@ -128,10 +129,9 @@ double first_rate(const Options& o) {
 
 }  // namespace
 
-double learning_rate(const Options& o, int64_t epoch) {
-  if (!o.cosine) return 0;
+catena::optimizers::Schedule cosine_rate(const Options& o) {
   const double first = first_rate(o);
-  return catena::optimizers::cosine(first, first / 100, o.epochs)(epoch);
+  return catena::optimizers::cosine(first, first / 100, o.epochs);
 }
 
 std::unique_ptr<catena::Optimizer> make_optimizer(const Options& o) {

@@ -8,6 +8,7 @@
 
 #include "catena/core/device.h"
 #include "catena/optimizers/optimizer.h"
+#include "catena/optimizers/schedules.h"
 
 namespace mnist {
 
@@ -24,7 +25,8 @@ struct Options {
   uint64_t seed = 1;
   std::string out = "result";
   bool resume = false;
-  bool graph = false;  // replay the step as one CUDA graph
+  bool overwrite = false;  // replace the files of an earlier run
+  bool graph = false;      // replay the step as one CUDA graph
 };
 
 // How many devices a program takes.
@@ -33,9 +35,9 @@ enum class Devices { kNone, kOne, kSeveral };
 // Reads the command line; prints --help or a usage error itself and then exits.
 Options parse_options(int argc, char** argv, const std::string& description, Devices devices);
 
-// The learning rate of an epoch, from 0: with --schedule cosine that of the rule falls over all
-// epochs to a hundredth. 0: the optimizer's own stays.
-double learning_rate(const Options& options, int64_t epoch);
+// The learning rate of each epoch with --schedule cosine: that of the rule falls over all epochs to
+// a hundredth.
+catena::optimizers::Schedule cosine_rate(const Options& options);
 
 // SGD (0.1), momentum (0.01, 0.9), Adam or AdamW (0.001), by options.optimizer.
 std::unique_ptr<catena::Optimizer> make_optimizer(const Options& options);

@@ -34,7 +34,8 @@ std::unique_ptr<tr::Updater> make_updater(const Options& options, const Program&
 
 std::unique_ptr<tr::Trainer> make_trainer(const Options& options, const Program& program,
                                           tr::Updater& updater) {
-  tr::TrainerOptions o{.epochs = options.epochs, .out = options.out};
+  tr::TrainerOptions o{
+      .epochs = options.epochs, .out = options.out, .overwrite = options.overwrite};
   if (program.ranks)
     return std::make_unique<tr::Trainer>(updater, program.model, *program.ranks, o);
   return std::make_unique<tr::Trainer>(updater, program.model, program.optimizer, o);
@@ -70,6 +71,14 @@ void resume(const Options& options, catena::Optimizer& optimizer, tr::Trainer& t
                 static_cast<long long>(trainer.epoch()));
 }
 
+// The trainer refuses it too, but does not know the names of these options.
+void refuse_earlier_run(const Options& options, const tr::Trainer& trainer) {
+  CATENA_CHECK(ValueError, options.overwrite || !trainer.has_checkpoint(), "'",
+               trainer.checkpoint_path(),
+               "' is of an earlier run; go on from it with --resume, replace it with --overwrite, "
+               "or choose another folder with --out");
+}
+
 }  // namespace
 
 void train(const Options& options, const Program& program) {
@@ -92,12 +101,12 @@ void train(const Options& options, const Program& program) {
         return Settings{options.batch, options.seed};
       },
       [&](const Settings& saved) { check_settings(saved, options, trainer->checkpoint_path()); });
-  if (options.resume) resume(options, program.optimizer, *trainer);
-  const auto set_rate = [&](tr::Trainer& now) {
-    if (const double rate = learning_rate(options, now.epoch())) now.optimizer().set_lr(rate);
-  };
-  set_rate(*trainer);
-  trainer->extend({.epochs = 1}, set_rate);
+  if (options.cosine) trainer->schedule(cosine_rate(options));
+  if (options.resume) {
+    resume(options, program.optimizer, *trainer);
+  } else {
+    refuse_earlier_run(options, *trainer);
+  }
   trainer->run();
 
   const double accuracy =

@@ -15,6 +15,9 @@ Shape with_rows(int64_t rows, const Shape& sample) {
 std::vector<Dataset::Column> columns_of(const std::vector<Array>& arrays) {
   CATENA_CHECK(ValueError, !arrays.empty(), "TupleDataset: expected at least one array");
   std::vector<Dataset::Column> columns;
+  for (size_t k = 0; k < arrays.size(); ++k)
+    CATENA_CHECK(ValueError, arrays[k].defined(), "TupleDataset: array ", k, " of ", arrays.size(),
+                 " is undefined; give it a value first");
   for (const Array& a : arrays) {
     CATENA_CHECK(ShapeError, a.ndim() >= 1 && a.length() == arrays[0].length(),
                  "TupleDataset: the arrays must agree in their first extent; found shapes ",
@@ -24,12 +27,23 @@ std::vector<Dataset::Column> columns_of(const std::vector<Array>& arrays) {
   return columns;
 }
 
+// The first extent, or 0 where columns_of() is about to say what is wrong.
+int64_t samples_of(const std::vector<Array>& arrays) {
+  const bool has = !arrays.empty() && arrays[0].defined() && arrays[0].ndim() > 0;
+  return has ? arrays[0].length() : 0;
+}
+
 std::vector<Array> on_host(std::vector<Array> arrays) {
   for (Array& a : arrays) a = a.to_cpu().contiguous();
   return arrays;
 }
 
 }  // namespace
+
+Dataset::Dataset(int64_t size, std::vector<Column> columns)
+    : size_(size), columns_(std::move(columns)) {
+  CATENA_CHECK(ValueError, size >= 0, "Dataset: the size is ", size, ", expected at least 0");
+}
 
 std::vector<Array> Dataset::batch(std::span<const int64_t> positions, Device device) const {
   CATENA_CHECK(DeviceError, device.is_cpu(),
@@ -70,8 +84,7 @@ void Dataset::check_gather(std::span<const int64_t> positions, std::span<const A
 }
 
 TupleDataset::TupleDataset(std::vector<Array> arrays)
-    : Dataset(arrays.empty() ? 0 : arrays[0].length(), columns_of(arrays)),
-      arrays_(on_host(std::move(arrays))) {}
+    : Dataset(samples_of(arrays), columns_of(arrays)), arrays_(on_host(std::move(arrays))) {}
 
 void TupleDataset::gather(std::span<const int64_t> positions, std::span<const Array> out) const {
   check_gather(positions, out);

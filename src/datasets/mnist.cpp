@@ -17,8 +17,8 @@ namespace {
 
 constexpr char kPackagedFolder[] = "/usr/share/datasets/fashion-mnist";
 constexpr char kHint[] =
-    "; install the package dataset-fashion-mnist or give a folder with the four MNIST-format files "
-    "(--data DIR)";
+    "; install the package dataset-fashion-mnist, or set CATENA_MNIST to a folder with the four "
+    "MNIST-format files";
 
 bool exists(const std::string& path) {
   struct stat status {};

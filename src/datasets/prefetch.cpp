@@ -45,18 +45,37 @@ struct Layout {
   }
 };
 
+// The mixing function of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
+// generators", 2014).
+uint64_t mixed_bits(uint64_t z) {
+  z += 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return z ^ (z >> 31);
+}
+
 }  // namespace
 
 BatchIterator::BatchIterator(const DatasetPtr& dataset, const SerialIterator& order, Device device)
     : device_(device),
       size_(order.size()),
       batches_per_epoch_(order.batches_per_epoch()),
+      batch_size_(order.batch()),
+      repeats_(order.repeats()),
       state_(order.state()),
       is_new_epoch_(order.is_new_epoch()) {
   CATENA_CHECK(ValueError, dataset != nullptr, "batch iterator: no data set was given");
   CATENA_CHECK(ValueError, dataset->size() == order.size(), "batch iterator: the data set has ",
                dataset->size(), " samples, the order ", order.size());
   require_device(device);
+}
+
+uint64_t BatchIterator::fingerprint() const {
+  uint64_t hash = 0;
+  for (const uint64_t part : {uint64_t(state_.size), uint64_t(batch_size_), state_.seed,
+                              uint64_t(state_.epoch), uint64_t(state_.position)})
+    hash = mixed_bits(hash ^ part);
+  return hash;
 }
 
 // What the worker hands over.

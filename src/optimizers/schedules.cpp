@@ -46,6 +46,8 @@ Schedule cosine(double base, double final, int64_t total) {
 
 Schedule linear_warmup(int64_t warmup, Schedule then) {
   check_positive("linear_warmup", "number of steps", warmup);
+  CATENA_CHECK(ValueError, then != nullptr,
+               "linear_warmup: the schedule that follows is empty; give one, such as cosine(...)");
   return [warmup, then = std::move(then)](int64_t step) {
     if (step >= warmup) return then(step - warmup);
     return then(0) * static_cast<double>(step + 1) / static_cast<double>(warmup);

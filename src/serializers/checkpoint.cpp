@@ -35,9 +35,9 @@ void Checkpoint::add_entry(Entry entry) {
 }
 
 void Checkpoint::add(const std::string& name, Parameterized& model) {
-  add_entry({name, [&model] { return to_arrays(model); },
+  add_entry({name, [&model] { return serializers::to_arrays(model); },
              [&model](const std::map<std::string, Array>& arrays) {
-               from_arrays(arrays, model, "the checkpoint");
+               serializers::from_arrays(arrays, model, "the checkpoint");
              }});
 }
 
@@ -54,10 +54,14 @@ void Checkpoint::add(const std::string& name, RandomState& state) {
 }
 
 void Checkpoint::add(const std::string& name, std::string& text) {
-  add_bytes(
-      name, [&text] { return bytes_of(text.data(), text.size()); },
-      [&text](const Array& bytes) {
-        text.assign(static_cast<const char*>(bytes.raw_data()), static_cast<size_t>(bytes.size()));
+  add_value(
+      name,
+      [&text] {
+        return array_of(reinterpret_cast<const uint8_t*>(text.data()), {int64_t(text.size())});
+      },
+      [name, &text](const Array& saved) {
+        const size_t bytes = check_value(name, saved, form_of<uint8_t>(), true);
+        text.assign(static_cast<const char*>(saved.raw_data()), bytes);
       });
 }
 
@@ -81,32 +85,38 @@ void Checkpoint::add(const std::string& name, std::map<std::string, Array>& arra
              [&arrays](const std::map<std::string, Array>& saved) { arrays = saved; }});
 }
 
-void Checkpoint::add_bytes(const std::string& name, std::function<Array()> get,
+void Checkpoint::add_value(const std::string& name, std::function<Array()> get,
                            std::function<void(const Array&)> set) {
   add_entry({name,
              [get] {
                return NamedArrays{{"", get()}};
              },
              [name, set](const std::map<std::string, Array>& arrays) {
-               const Array& bytes = single(name, arrays);
-               CATENA_CHECK(IoError, bytes.dtype() == Dtype::kUInt8, "entry '", name,
-                            "' holds something else than a value");
-               set(bytes);
+               set(single(name, arrays).contiguous());
              }});
 }
 
-Array Checkpoint::bytes_of(const void* data, size_t size) {
-  return array_from_bytes(data, {static_cast<int64_t>(size)}, Dtype::kUInt8, cpu(0));
+// Elements of the dtype, or, of what is not a number, its bytes as a 1-d array.
+Array Checkpoint::saved_form(const void* values, const Shape& shape, const Form& form) {
+  if (form.is_number) return array_from_bytes(values, shape, form.dtype, cpu(0));
+  const auto bytes = element_count(shape) * static_cast<int64_t>(form.bytes);
+  return array_from_bytes(values, {bytes}, Dtype::kUInt8, cpu(0));
 }
 
-void Checkpoint::check_size(const std::string& name, const Array& bytes, size_t size,
-                            bool multiple) {
-  const auto got = static_cast<size_t>(bytes.size());
-  CATENA_CHECK(IoError, multiple ? got % size == 0 : got == size, "entry '", name, "' has ", got,
-               " bytes, expected ", multiple ? "a multiple of " : "", size);
+size_t Checkpoint::check_value(const std::string& name, const Array& saved, const Form& form,
+                               bool several) {
+  const auto bytes = static_cast<size_t>(saved.size()) * itemsize(saved.dtype());
+  const bool is_bytes = saved.dtype() == Dtype::kUInt8 && saved.ndim() == 1;  // of old numbers too
+  CATENA_CHECK(IoError, is_bytes || (form.is_number && saved.dtype() == form.dtype), "entry '",
+               name, "' is ", saved.dtype(), " of shape ", saved.shape(), ", expected ",
+               form.is_number ? message(form.dtype, several ? " values" : "")
+                              : std::string("bytes (uint8)"));
+  CATENA_CHECK(IoError, several ? bytes % form.bytes == 0 : bytes == form.bytes, "entry '", name,
+               "' has ", bytes, " bytes, expected ", several ? "a multiple of " : "", form.bytes);
+  return bytes;
 }
 
-void Checkpoint::save(const std::string& path) const {
+NamedArrays Checkpoint::to_arrays() const {
   NamedArrays all;
   for (const Entry& entry : entries_) {
     const NamedArrays arrays = entry.save();
@@ -115,18 +125,24 @@ void Checkpoint::save(const std::string& path) const {
     for (const auto& [name, array] : arrays)
       all.emplace_back(name.empty() ? entry.name : entry.name + "/" + name, array);
   }
-  save_npz(path, all);
+  return all;
 }
+
+void Checkpoint::save(const std::string& path) const { save_npz(path, to_arrays()); }
 
 void Checkpoint::load(const std::string& path) const {
   load(path, [](const std::function<NamedArrays()>& read) { return read(); });
 }
 
 void Checkpoint::load(const std::string& path, const Share& share) const {
-  const NamedArrays saved = share([&path] {
-    const auto arrays = load_npz(path);
-    return NamedArrays(arrays.begin(), arrays.end());
-  });
+  from_arrays(share([&path] {
+                const auto arrays = load_npz(path);
+                return NamedArrays(arrays.begin(), arrays.end());
+              }),
+              path);
+}
+
+void Checkpoint::from_arrays(const NamedArrays& saved, const std::string& source) const {
   std::map<std::string, std::map<std::string, Array>> groups;
   for (const auto& [name, array] : saved) {
     const size_t slash = name.find('/');
@@ -143,14 +159,14 @@ void Checkpoint::load(const std::string& path, const Share& share) const {
                                    [&](const Entry& e) { return e.name == name; });
     if (!known) problems += "\n  unknown: " + name;
   }
-  CATENA_CHECK(IoError, problems.empty(), path, ": not a checkpoint of this program:", problems);
+  CATENA_CHECK(IoError, problems.empty(), source, ": not a checkpoint of this program:", problems);
   for (const Entry& entry : entries_) {
     try {
       entry.load(groups.at(entry.name));
     } catch (const IoError& e) {
-      fail<IoError>(path, ", ", text_of(entry.name, e));
+      fail<IoError>(source, ", ", text_of(entry.name, e));
     } catch (const ValueError& e) {
-      fail<ValueError>(path, ", ", text_of(entry.name, e));
+      fail<ValueError>(source, ", ", text_of(entry.name, e));
     }
   }
 }

@@ -3,6 +3,8 @@
 #include <set>
 
 #include "catena/array/io.h"
+#include "catena/array/math.h"
+#include "catena/array/reduction.h"
 
 namespace catena::serializers {
 
@@ -23,6 +25,13 @@ NamedArrays to_arrays(const Parameterized& model) {
 }
 
 namespace {
+
+// How many finite values a narrower dtype turns into infinities.
+int64_t overflows(const Array& saved, Dtype dtype) {
+  if (!is_float(saved.dtype()) || can_cast_safely(saved.dtype(), dtype)) return 0;
+  const Array host = saved.to_cpu();
+  return sum(logical_and(isfinite(host), isinf(host.astype(dtype)))).item<int64_t>();
+}
 
 // A checkpoint has the model's arrays below a name: "model/l1/W".
 std::string advice_on_checkpoints(const std::map<std::string, Array>& arrays,
@@ -55,7 +64,15 @@ void from_arrays(const std::map<std::string, Array>& arrays, Parameterized& mode
     }
     const Array& saved = found->second;
     const bool converts = is_float(saved.dtype()) && is_float(own.dtype());
-    if (saved.shape() == own.shape() && (saved.dtype() == own.dtype() || converts)) {
+    const bool fits = saved.shape() == own.shape() && (saved.dtype() == own.dtype() || converts);
+    if (const int64_t lost = fits ? overflows(saved, own.dtype()) : 0) {
+      problems += message("\n  ", path, ": ", lost, " finite values of ", saved.dtype(),
+                          " are infinite in ", own.dtype(), "; load it into a model of ",
+                          saved.dtype(), " or bfloat16");
+      older = false;
+      return;
+    }
+    if (fits) {
       pairs.emplace_back(own, saved);
       return;
     }

@@ -21,8 +21,8 @@ CapturedUpdater::CapturedUpdater(datasets::ResidentIterator& batches, Optimizer&
   const Device device = data_.device();
   CATENA_CHECK(DeviceError, device.is_cuda(),
                "CapturedUpdater: CUDA graphs need a GPU, training runs on ", device);
-  share_ = datasets::scatter(data_.batch(), data_.who());
-  CATENA_CHECK(ValueError, share_.size() > 0, "CapturedUpdater: a batch of ", data_.batch(),
+  share_ = datasets::scatter(data_.batch_size(), data_.who());
+  CATENA_CHECK(ValueError, share_.size() > 0, "CapturedUpdater: a batch of ", data_.batch_size(),
                " samples leaves none for rank ", data_.who().rank, " of ", data_.who().ranks,
                "; use larger batches or fewer ranks");
   order_ = empty({data_.size()}, {dtype::int64, device});
@@ -43,7 +43,7 @@ void CapturedUpdater::step_at_cursor() {
   datasets::Batch batch;
   for (const Array& column : data_.columns())
     batch.arrays.push_back(take(column, positions, 0, OutOfRange::kClip));
-  batch.global_count = data_.batch();
+  batch.global_count = data_.batch_size();
   batch.weight = share_.weight;
   const Arrays numbers = run_step(batch);
   if (sums_.empty()) {
@@ -51,7 +51,7 @@ void CapturedUpdater::step_at_cursor() {
       sums_.push_back(zeros(number.shape(), {dtype::float32, number.device()}));
   }
   for (size_t i = 0; i < sums_.size(); ++i) sums_[i] += numbers[i];
-  cursor_ += data_.batch();
+  cursor_ += data_.batch_size();
 }
 
 // The first step, a new epoch and a resumed run begin elsewhere than where the last step ended.
@@ -66,7 +66,7 @@ void CapturedUpdater::place_cursor() {
 
 void CapturedUpdater::replay() {
   // Replays read the weight on the device, which a shorter batch has set to its own.
-  if (ranks_) ranks_->set_batch_weight(share_.size(), data_.batch());
+  if (ranks_) ranks_->set_batch_weight(share_.size(), data_.batch_size());
   if (!graph_.defined()) {
     optimizer_.prepare_for_capture();
     graph_ = cuda::Graph::capture(data_.device(), [this] { step_at_cursor(); });
@@ -77,7 +77,8 @@ void CapturedUpdater::replay() {
 void CapturedUpdater::update(Means& means) {
   const datasets::IteratorState& at = data_.state();
   const bool ended = !data_.repeats() && at.epoch > 0;  // which the eager step refuses
-  if (ended || at.position + data_.batch() > data_.size()) return StandardUpdater::update(means);
+  if (ended || at.position + data_.batch_size() > data_.size())
+    return StandardUpdater::update(means);
   place_cursor();
   if (eager_steps_ < kEagerSteps) {
     step_at_cursor();
@@ -86,7 +87,7 @@ void CapturedUpdater::update(Means& means) {
     replay();
   }
   ++summed_;
-  cursor_at_ += data_.batch();
+  cursor_at_ += data_.batch_size();
   data_.skip();
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "catena/array/manipulation.h"
+#include "catena/autograd/grad_mode.h"
 #include "catena/autograd/test_scope.h"
 #include "catena/comm/internals.h"
 #include "catena/parallel/sum_over_ranks.h"
@@ -127,9 +128,19 @@ void Means::clear() {
   reduced_ = false;
 }
 
+void check_test_batches(const char* who, const datasets::BatchIterator& batches) {
+  CATENA_CHECK(
+      ValueError, !batches.repeats(), who,
+      ": the batches repeat without end, as those of training do; give other ones, with an "
+      "order that ends, such as SerialIterator(size, batch)");
+}
+
 std::map<std::string, double> evaluate(
     datasets::BatchIterator& batches, const std::vector<std::string>& names,
     const std::function<void(const datasets::Batch&, Means&)>& measure, Communicator* comm) {
+  CATENA_CHECK(ValueError, measure != nullptr, "evaluate: the measure is an empty function");
+  check_test_batches("evaluate", batches);
+  const NoBackprop no_graph;
   datasets::IteratorState start = batches.state();
   start.epoch = 0;
   start.position = 0;
@@ -147,6 +158,19 @@ std::map<std::string, double> evaluate(
 std::map<std::string, double> evaluate(
     Parameterized& model, datasets::BatchIterator& batches, const std::vector<std::string>& names,
     const std::function<void(const datasets::Batch&, Means&)>& measure, Communicator* comm) {
+  const TestScope scope(model);
+  return evaluate(batches, names, measure, comm);
+}
+
+std::map<std::string, double> evaluate(Parameterized& model, datasets::BatchIterator& batches,
+                                       const std::vector<std::string>& names, const Score& score,
+                                       Communicator* comm) {
+  CATENA_CHECK(ValueError, score != nullptr, "evaluate: the score is an empty function");
+  const auto measure = [&](const datasets::Batch& batch, Means& means) {
+    Arrays numbers;
+    for (const Variable& number : score(batch)) numbers.push_back(number.data());
+    means.add(numbers, double(batch.size()));
+  };
   const TestScope scope(model);
   return evaluate(batches, names, measure, comm);
 }

@@ -3,8 +3,8 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -61,16 +61,18 @@ std::string pad(const std::string& text, size_t width) {
   return text + std::string(text.size() < width ? width - text.size() : 0, ' ') + "  ";
 }
 
+// The same text in every locale.
+std::string number_text(double value, std::chars_format format, int digits) {
+  char text[400];  // the largest double has 309 digits before the point
+  return {text, std::to_chars(text, text + sizeof text, value, format, digits).ptr};
+}
+
 std::string cell(const std::string& name, double value) {
-  char text[32];
-  if (name == "elapsed") {
-    std::snprintf(text, sizeof text, "%.1f", value);
-  } else if (is_whole(value) && name == "epoch") {
-    std::snprintf(text, sizeof text, "%.0f", value);
-  } else {
-    std::snprintf(text, sizeof text, std::abs(value) < 1e-3 && value != 0 ? "%.4e" : "%.6f", value);
-  }
-  return text;
+  if (name == "elapsed") return number_text(value, std::chars_format::fixed, 1);
+  if (is_whole(value) && name == "epoch") return number_text(value, std::chars_format::fixed, 0);
+  if (std::abs(value) < 1e-3 && value != 0)
+    return number_text(value, std::chars_format::scientific, 4);
+  return number_text(value, std::chars_format::fixed, 6);
 }
 
 std::string heading(const std::string& name) {
@@ -115,13 +117,15 @@ std::vector<Row> Report::read_log() const {
   struct stat status {};
   if (options_.log.empty() || ::stat(options_.log.c_str(), &status) != 0) return {};
   const Json list = Json::parse(io::read_whole_file(options_.log), nullptr, false);
-  CATENA_CHECK(IoError, list.is_array(), "'", options_.log,
-               "': expected the JSON list of an earlier run; delete it or choose another --out");
+  CATENA_CHECK(
+      IoError, list.is_array(), "'", options_.log,
+      "': expected the JSON list of an earlier run; delete it, or give the log another folder");
   std::vector<Row> rows;
   for (const Json& object : list) {
     rows.push_back(row_from_json(options_.log, object));
     CATENA_CHECK(IoError, find(rows.back(), "epoch") != rows.back().end(), "'", options_.log,
-                 "': row ", rows.size(), " has no 'epoch'; delete it or choose another --out");
+                 "': row ", rows.size(),
+                 " has no 'epoch'; delete it, or give the log another folder");
   }
   return rows;
 }

@@ -3,162 +3,135 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
+#include <iostream>
 
-#include "catena/autograd/grad_mode.h"
 #include "catena/comm/internals.h"
-#include "catena/parallel/from_rank0.h"
-#include "catena/parallel/persistents.h"
 #include "catena/training/output_folder.h"
-#include "training/rank_states.h"
 
 namespace catena::training {
 namespace {
 
-const std::string kRanks = "rank_states";  // the checkpoint's entry for what each rank has
-
-// Checkpoints of before 2026-11-23 do not have that entry.
-NamedArrays with_rank_states(NamedArrays arrays) {
-  const bool has = std::any_of(arrays.begin(), arrays.end(), [](const auto& named) {
-    return named.first.starts_with(kRanks + "/");
-  });
-  if (!has) arrays.emplace_back(kRanks + "/none", zeros({0}, {dtype::uint8, cpu(0)}));
-  return arrays;
+Trainer::List<Optimizer> actual(const Trainer::List<parallel::MultiNodeOptimizer>& ranks) {
+  Trainer::List<Optimizer> optimizers;
+  for (parallel::MultiNodeOptimizer& each : ranks) optimizers.push_back(each.actual_optimizer());
+  return optimizers;
 }
 
 }  // namespace
 
 // Making one --------------------------------------------------------------------------------------
 
-Trainer::Trainer(Updater& updater, Parameterized& model, Optimizer& optimizer,
-                 parallel::MultiNodeOptimizer* ranks, TrainerOptions options)
+Trainer::Trainer(Updater& updater, Parameterized& model, const List<Optimizer>& optimizers,
+                 const List<parallel::MultiNodeOptimizer>& ranks, TrainerOptions options)
     : updater_(updater),
       model_(model),
-      optimizer_(optimizer),
+      optimizers_(optimizers),
       options_(std::move(options)),
       ranks_(ranks),
-      comm_(ranks ? &ranks->comm() : nullptr),
+      comm_(ranks.empty() ? nullptr : &ranks[0].get().comm()),
       means_(options_.metrics),
       report_({.log = is_root() && !options_.out.empty() ? options_.out + "/log.json" : "",
                .silent = is_silent(),
                .out = options_.stream}) {
+  check_options();
+  if (!options_.out.empty()) prepare_output_folder(options_.out);
+  list_state();
+}
+
+void Trainer::check_options() const {
   CATENA_CHECK(ValueError, options_.epochs > 0 || options_.iterations > 0, "Trainer: .epochs is ",
                options_.epochs, " and .iterations ", options_.iterations,
                "; set one above 0, at which the run ends");
   CATENA_CHECK(ValueError, !options_.metrics.empty(),
                "Trainer: .metrics is empty; name at least the loss");
-  CATENA_CHECK(ValueError, optimizer_.is_set_up(),
-               "Trainer: the optimizer has no parameters yet; call setup(model) first");
-  if (!options_.out.empty()) prepare_output_folder(options_.out);
-  datasets::BatchIterator& batches = updater_.batches();
-  checkpoint_.add("model", model_);
-  checkpoint_.add("optimizer", optimizer_);
-  checkpoint_.add("iteration", iteration_);
-  checkpoint_.add("elapsed", elapsed_);
-  checkpoint_.add(
-      "iterator", [&batches] { return batches.state(); },
-      [&batches](const datasets::IteratorState& state) { batches.set_state(state); });
-  checkpoint_.add("random", random::default_state(batches.device()));
-  checkpoint_.add(kRanks, rank_states_);
+  CATENA_CHECK(ValueError, !optimizers_.empty(), "Trainer: the list of optimizers is empty");
+  for (const Optimizer& each : optimizers_)
+    CATENA_CHECK(ValueError, each.is_set_up(),
+                 "Trainer: the optimizer has no parameters yet; call setup(model) first");
+  for (parallel::MultiNodeOptimizer& each : ranks_)
+    CATENA_CHECK(ValueError, &each.comm() == comm_,
+                 "Trainer: the optimizers have different communicators; give them one");
 }
 
 Trainer::Trainer(Updater& updater, Parameterized& model, Optimizer& optimizer,
                  TrainerOptions options)
-    : Trainer(updater, model, optimizer, nullptr, std::move(options)) {}
+    : Trainer(updater, model, List<Optimizer>{optimizer}, {}, std::move(options)) {}
 
 Trainer::Trainer(Updater& updater, Parameterized& model, parallel::MultiNodeOptimizer& optimizer,
                  TrainerOptions options)
-    : Trainer(updater, model, optimizer.actual_optimizer(), &optimizer, std::move(options)) {}
+    : Trainer(updater, model, List<Optimizer>{optimizer.actual_optimizer()},
+              List<parallel::MultiNodeOptimizer>{optimizer}, std::move(options)) {}
+
+Trainer::Trainer(Updater& updater, Parameterized& model, const List<Optimizer>& optimizers,
+                 TrainerOptions options)
+    : Trainer(updater, model, optimizers, {}, std::move(options)) {}
+
+Trainer::Trainer(Updater& updater, Parameterized& model,
+                 const List<parallel::MultiNodeOptimizer>& optimizers, TrainerOptions options)
+    : Trainer(updater, model, actual(optimizers), optimizers, std::move(options)) {}
 
 bool Trainer::is_root() const { return comm_ == nullptr || comm_->rank() == 0; }
 bool Trainer::is_silent() const { return options_.silent.value_or(!is_root() || !prints()); }
 
 void Trainer::evaluate_on(datasets::BatchIterator& batches, Score score) {
+  CATENA_CHECK(ValueError, &batches != &updater_.batches(),
+               "Trainer::evaluate_on: these are the batches of training, which a test pass would "
+               "rewind; give other ones");
+  check_test_batches("Trainer::evaluate_on", batches);
+  CATENA_CHECK(ValueError, score != nullptr,
+               "Trainer::evaluate_on: the score is an empty function");
   test_batches_ = &batches;
   test_score_ = std::move(score);
 }
 
 void Trainer::observe(const std::string& name, std::function<double()> value) {
+  CATENA_CHECK(ValueError, value != nullptr, "Trainer::observe: the function for '", name,
+               "' is empty");
+  bool known = name == "epoch" || name == "iteration" || name == "elapsed";
+  for (const std::string& metric : options_.metrics)
+    known = known || name == "train_" + metric || name == "test_" + metric;
+  for (const auto& [other, number] : observed_) known = known || name == other;
+  CATENA_CHECK(ValueError, !known, "Trainer::observe: the row has a column '", name,
+               "' already; give another name");
   observed_.emplace_back(name, std::move(value));
 }
 
-void Trainer::extend(const Trigger& when, Extension what) {
-  extensions_.push_back({when, std::move(what)});
+void Trainer::extend(const Trigger& when, FunctionExtension::Function what) {
+  CATENA_CHECK(ValueError, when.is_set(),
+               "Trainer::extend: the trigger is not set, so that the function would never be "
+               "called; set .epochs, .iterations or .rows");
+  CATENA_CHECK(ValueError, what != nullptr, "Trainer::extend: the function is empty");
+  const std::string name = message("function ", ++functions_);
+  add_extension(std::make_unique<FunctionExtension>(name, when, std::move(what)));
+}
+
+void Trainer::add_extension(std::unique_ptr<Extension> extension) {
+  CATENA_CHECK(ValueError, extension != nullptr, "Trainer::extend: there is no extension");
+  const std::string& name = extension->name();
+  CATENA_CHECK(ValueError, !name.empty() && name.find('/') == std::string::npos,
+               "Trainer::extend: expected a name without '/', got '", name, "'");
+  const auto is_later = [&](const Added& other) {
+    return other.extension->priority() < extension->priority();
+  };
+  for (const Added& other : extensions_)
+    CATENA_CHECK(ValueError, other.extension->name() != name,
+                 "Trainer::extend: there is an "
+                 "extension '",
+                 name, "' already; give another name");
+  Added added;
+  extension->add_state(added.state);
+  const auto place = std::find_if(extensions_.begin(), extensions_.end(), is_later);
+  added.extension = std::move(extension);
+  extensions_.insert(place, std::move(added));
 }
 
 void Trainer::keep_best(const std::string& column, Best best, const std::string& file) {
-  CATENA_CHECK(ValueError, !options_.out.empty(), "Trainer::keep_best: there is no folder for '",
-               file, "'; set .out");
-  records_.push_back(
-      std::make_unique<Record>(Record{column, options_.out + "/" + file, best, std::nan("")}));
-  checkpoint_.add("best " + file, records_.back()->value);
+  folder("Trainer::keep_best", file);
+  extend(std::make_unique<KeepBest>(column, best, file));
 }
 
-void Trainer::save_best(Record& record) {
-  const double now = value(record.column);
-  const bool better = record.best == Best::kHighest ? now > record.value : now < record.value;
-  if (std::isnan(now) || !(std::isnan(record.value) || better)) return;
-  record.value = now;
-  if (is_root()) serializers::save(record.path, model_);
-}
-
-// Checkpoints -------------------------------------------------------------------------------------
-
-std::string Trainer::checkpoint_path() const { return options_.out + "/checkpoint.npz"; }
-
-bool Trainer::has_checkpoint() const {
-  const bool exists = !options_.out.empty() && std::filesystem::exists(checkpoint_path());
-  return comm_ ? comm_->broadcast_object(int(exists)) != 0 : exists;
-}
-
-void Trainer::resume() {
-  const auto share = parallel::from_rank_0(comm_);
-  std::vector<Row> rows;  // of the log, on rank 0: read before anything is restored
-  checkpoint_.load(checkpoint_path(), [&](const auto& read) {
-    return share([&] {
-      CATENA_CHECK(IoError, std::filesystem::exists(checkpoint_path()),
-                   "Trainer::resume: there is no '", checkpoint_path(),
-                   "' to go on from; start without resume(), or give the folder of the earlier "
-                   "run as .out");
-      rows = report_.read_log();
-      return with_rank_states(read());
-    });
-  });
-  updater_.settle(means_);  // of an earlier run of this trainer
-  means_.clear();
-  restore_rank_state(rank_states_, own_state(), comm_);
-  rank_states_.clear();
-  reported_ = saved_ = iteration_;
-  averaged_ = -1;
-  report_.restore(std::move(rows), epoch_detail());
-}
-
-RankState Trainer::own_state() {
-  return {random::default_state(updater_.batches().device()), means_, options_.metrics, model_};
-}
-
-void Trainer::average_statistics() {
-  if (averaged_ == iteration_) return;
-  parallel::average_persistents(model_, comm_);
-  averaged_ = iteration_;
-}
-
-void Trainer::save_snapshot() {
-  if (ranks_) ranks_->check_state();
-  saved_ = iteration_;
-  if (options_.out.empty()) return;
-  average_statistics();
-  count_time();
-  updater_.settle(means_);
-  rank_states_ = gather_rank_states(own_state(), comm_);
-  if (is_root()) checkpoint_.save(checkpoint_path());
-  rank_states_.clear();
-}
-
-void Trainer::count_time() {
-  const auto now = Clock::now();
-  elapsed_ += std::chrono::duration<double>(now - since_).count();
-  since_ = now;
+void Trainer::schedule(optimizers::Schedule rate, const Trigger& every) {
+  extend(std::make_unique<LearningRate>(optimizer(), std::move(rate), every));
 }
 
 // The run -----------------------------------------------------------------------------------------
@@ -170,7 +143,8 @@ bool Trainer::is_done() const {
 
 bool Trainer::is_due(const Trigger& trigger) const {
   return (trigger.epochs > 0 && epoch_ended_ && epoch() % trigger.epochs == 0) ||
-         (trigger.iterations > 0 && iteration_ % trigger.iterations == 0);
+         (trigger.iterations > 0 && iteration_ % trigger.iterations == 0) ||
+         (trigger.rows && iteration_ > 0 && reported_ == iteration_);
 }
 
 // Counts samples; of a run that ends after so many updates, as if all batches were of one size.
@@ -182,14 +156,29 @@ ProgressBar Trainer::make_bar() const {
   return ProgressBar(total, options_.epochs, {.silent = is_silent(), .out = options_.stream});
 }
 
+void Trainer::say_that_it_is_done() const {
+  if (!is_silent())
+    (options_.stream ? *options_.stream : std::cout)
+        << message("the run had ended at epoch ", epoch_detail(), " (update ", iteration_,
+                   "); nothing is left to do\n");
+}
+
 void Trainer::run() {
-  stopped_ = false;
+  check_overwrite();
   since_ = Clock::now();
+  if (resumed_ && !stopped_ && is_done()) say_that_it_is_done();
+  for (const Added& added : extensions_) added.extension->start(*this);
   ProgressBar bar = make_bar();
   while (!is_done()) update(bar);
   const comm::PurposeScope purpose(
       comm_, stopped_ ? "the end of Trainer::run after stop()" : "the end of Trainer::run");
-  if (options_.report.is_set() && iteration_ > reported_) finish_row(bar);
+  stopped_ = false;
+  if (options_.report.is_set() && iteration_ > reported_) {
+    finish_row(bar);
+    run_extensions(bar, [](const Trigger& trigger) { return trigger.rows; });
+  }
+  bar.clear();
+  for (const Added& added : extensions_) added.extension->end(*this);
   if (options_.snapshot.is_set() && iteration_ > saved_) save_snapshot();
 }
 
@@ -202,13 +191,23 @@ void Trainer::update(ProgressBar& bar) {
   bar.update(epoch() * batches.size() + batches.position(), running + 1);
   if (!options_.report.is_set()) means_.clear();  // nobody will ask for them
   if (is_due(options_.report)) finish_row(bar);
-  for (const Extended& e : extensions_) {
-    if (!is_due(e.when)) continue;
-    bar.clear();
-    e.what(*this);
-  }
+  run_extensions(bar, [this](const Trigger& trigger) { return is_due(trigger); });
   // The last one follows the last row, whose records it holds.
   if (is_due(options_.snapshot) && !is_done()) save_snapshot();
+}
+
+void Trainer::run_extensions(ProgressBar& bar, const std::function<bool(const Trigger&)>& due) {
+  for (const Added& added : extensions_) {
+    if (!due(added.extension->trigger())) continue;
+    bar.clear();
+    added.extension->run(*this);
+  }
+}
+
+void Trainer::count_time() {
+  const auto now = Clock::now();
+  elapsed_ += std::chrono::duration<double>(now - since_).count();
+  since_ = now;
 }
 
 void Trainer::finish_row(ProgressBar& bar) {
@@ -232,8 +231,6 @@ void Trainer::finish_row(ProgressBar& bar) {
   row_ = std::move(row);
   reported_ = iteration_;
   if (!options_.allow_nonfinite_loss) check_loss();
-  if (!records_.empty()) average_statistics();
-  for (const auto& record : records_) save_best(*record);
 }
 
 void Trainer::check_loss() const {
@@ -253,15 +250,7 @@ std::map<std::string, double> Trainer::evaluate() {
                "Trainer::evaluate: there are no test batches; call evaluate_on first");
   // Of models that collect statistics all ranks test one, which the checkpoint then has.
   average_statistics();
-  const NoBackprop no_graph;
-  return training::evaluate(
-      model_, *test_batches_, options_.metrics,
-      [this](const datasets::Batch& batch, Means& means) {
-        Arrays numbers;
-        for (const Variable& number : test_score_(batch)) numbers.push_back(number.data());
-        means.add(numbers, double(batch.size()));
-      },
-      comm_);
+  return training::evaluate(model_, *test_batches_, options_.metrics, test_score_, comm_);
 }
 
 double Trainer::value(const std::string& column) const {

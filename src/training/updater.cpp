@@ -19,9 +19,15 @@ Arrays learn(const Optimizer& optimizer, const Score& score, const datasets::Bat
   return data_of(numbers);
 }
 
+void check_score(const Score& score) {
+  CATENA_CHECK(ValueError, score != nullptr,
+               "make_step: the score is an empty function; give one that returns the loss first");
+}
+
 }  // namespace
 
 Step make_step(Optimizer& optimizer, Score score) {
+  check_score(score);
   return [&optimizer, score = std::move(score)](const datasets::Batch& batch) {
     optimizer.zero_grads();
     Arrays numbers = learn(optimizer, score, batch);
@@ -31,6 +37,7 @@ Step make_step(Optimizer& optimizer, Score score) {
 }
 
 Step make_step(parallel::MultiNodeOptimizer& optimizer, Score score) {
+  check_score(score);
   return [&optimizer, score = std::move(score)](const datasets::Batch& batch) {
     optimizer.zero_grads();
     optimizer.set_batch_weight(batch.size(), batch.global_count);
@@ -39,6 +46,12 @@ Step make_step(parallel::MultiNodeOptimizer& optimizer, Score score) {
     optimizer.update();
     return numbers;
   };
+}
+
+StandardUpdater::StandardUpdater(datasets::BatchIterator& batches, Step step)
+    : Updater(batches), step_(std::move(step)) {
+  CATENA_CHECK(ValueError, step_ != nullptr,
+               "StandardUpdater: the step is an empty function; make one with make_step()");
 }
 
 Arrays StandardUpdater::run_step(const datasets::Batch& batch) const {

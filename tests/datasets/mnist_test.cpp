@@ -95,7 +95,7 @@ TEST_F(MnistTest, DamagedFilesAreNamed) {
                   {"cut short", "more than the file can hold"});
   expect_contains(error(idx(8, {4000000000, 4000000000, 4000000000}, "1")), {"too many bytes"});
   expect_contains(error_of<IoError>([&] { read_idx(folder_ / "none"); }),
-                  {"none'", "No such file", "--data DIR"});
+                  {"none'", "No such file", "CATENA_MNIST"});
   expect_contains(error_of<IoError>([&] { read_idx(folder_.path()); }), {"not a regular file"});
 }
 

@@ -213,6 +213,27 @@ TEST_P(BatchTest, ErrorsOfTheDataSetComeOutOfNext) {
   EXPECT_EQ(batches->position(), 15);
 }
 
+TEST(BatchIterators, HaveTheFingerprintOfTheirPlace) {
+  const auto make = [](int64_t size, int64_t batch, uint64_t seed) {
+    return std::make_unique<ResidentIterator>(numbered(size), ShuffledIterator(size, batch, seed),
+                                              cpu(0));
+  };
+  const auto a = make(20, 5, 1), same = make(20, 5, 1);
+  EXPECT_EQ(a->fingerprint(), same->fingerprint());
+  a->next();
+  EXPECT_NE(a->fingerprint(), same->fingerprint());
+  same->next();
+  EXPECT_EQ(a->fingerprint(), same->fingerprint());
+  for (int i = 0; i < 4; ++i) a->next();  // the same position, an epoch later
+  EXPECT_NE(a->fingerprint(), same->fingerprint());
+  for (const auto& other : {make(21, 5, 1), make(20, 4, 1), make(20, 5, 2)})
+    EXPECT_NE(other->fingerprint(), make(20, 5, 1)->fingerprint());
+  PrefetchIterator prefetched(numbered(20), ShuffledIterator(20, 5, 1), cpu(0), {0, 2});
+  EXPECT_EQ(prefetched.fingerprint(), make(20, 5, 1)->fingerprint());
+  EXPECT_TRUE(prefetched.repeats());
+  EXPECT_EQ(prefetched.batch_size(), 5);
+}
+
 TEST(PrefetchIterator, ArgumentsAreChecked) {
   EXPECT_THROW(PrefetchIterator(numbered(5), SerialIterator(6, 2), cpu(0)), ValueError);
   EXPECT_THROW(PrefetchIterator(nullptr, SerialIterator(6, 2), cpu(0)), ValueError);
@@ -258,6 +279,20 @@ TEST(Dataset, OutputsAreChecked) {
   EXPECT_THROW(data->gather(one, out({1, 3}, Dtype::kInt64)), DtypeError);
   EXPECT_THROW(data->gather(one, {}), ShapeError);
   EXPECT_THROW(TupleDataset({}), ValueError);
+  expect_contains(error_of<ValueError>([] {
+                    TupleDataset({array({1.f}), Array()});
+                  }),
+                  {"TupleDataset: array 1 of 2 is undefined"});
+  expect_contains(error_of<ValueError>([] {
+                    TupleDataset({Array(), array({1.f})});
+                  }),
+                  {"TupleDataset: array 0 of 2 is undefined"});
+  EXPECT_THROW(TupleDataset({array(1.f)}), ShapeError);
+  struct Negative final : Dataset {
+    Negative() : Dataset(-8, {}) {}
+    void gather(std::span<const int64_t>, std::span<const Array>) const override {}
+  };
+  expect_contains(error_of<ValueError>([] { Negative(); }), {"Dataset: the size is -8"});
   EXPECT_THROW(TupleDataset({array({1.f, 2.f}), array({1.f})}), ShapeError);
 }
 

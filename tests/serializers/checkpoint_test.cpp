@@ -171,14 +171,82 @@ TEST(Checkpoint, NamesWhatDoesNotFit) {
   };
   EXPECT_NE(error(other).find("missing: model\n  unknown: epoch"), std::string::npos)
       << error(other);
-  EXPECT_NE(error(narrow).find("'epoch' has 8 bytes, expected 4"), std::string::npos)
+  EXPECT_NE(error(narrow).find("'epoch' is int64 of shape (), expected int32"), std::string::npos)
       << error(narrow);
   EXPECT_NE(error(wrong_kind).find("missing: l1/W"), std::string::npos) << error(wrong_kind);
-  EXPECT_NE(error(wrong_shape).find("is uint8 of shape (8,), expected float32 of shape (2,)"),
+  EXPECT_NE(error(wrong_shape).find("is int64 of shape (), expected float32 of shape (2,)"),
             std::string::npos)
       << error(wrong_shape);
   EXPECT_THROW(saved.load(folder / "none.npz"), IoError);
   EXPECT_THROW(saved.save(folder / "none/c.npz"), IoError);
+}
+
+// NumPy sees what was saved, and a number of another type is not taken for one.
+TEST(Checkpoint, NumbersHaveTheirDtype) {
+  struct Place {
+    int64_t epoch;
+    double share;
+  };
+  const TempFolder folder;
+  const std::string path = folder / "c.npz";
+  double rate = 3;
+  bool done = true;
+  uint8_t level = 7;
+  std::vector<int32_t> order{3, 1};
+  Place place{2, 0.5};
+  Checkpoint checkpoint;
+  checkpoint.add("rate", rate);
+  checkpoint.add("done", done);
+  checkpoint.add("level", level);
+  checkpoint.add("order", order);
+  checkpoint.add("place", place);
+  checkpoint.save(path);
+  auto saved = load_npz(path);
+  EXPECT_EQ(saved.at("rate").dtype(), Dtype::kFloat64);
+  EXPECT_EQ(saved.at("rate").shape(), Shape{});
+  EXPECT_EQ(saved.at("done").dtype(), Dtype::kBool);
+  EXPECT_EQ(saved.at("level").shape(), Shape{});
+  EXPECT_EQ(saved.at("order").to_vector<int32_t>(), order);
+  EXPECT_EQ(saved.at("place").dtype(), Dtype::kUInt8);
+  rate = 0, done = false, level = 0, order = {}, place = {};
+  checkpoint.load(path);
+  EXPECT_EQ(rate, 3);
+  EXPECT_TRUE(done);
+  EXPECT_EQ(level, 7);
+  EXPECT_EQ(order, (std::vector<int32_t>{3, 1}));
+  EXPECT_EQ(place.share, 0.5);
+
+  int64_t count = 5;
+  Checkpoint other;
+  other.add("rate", count);
+  save_npz(path, {{"rate", saved.at("rate")}});
+  expect_contains(error_of<IoError>([&] { other.load(path); }),
+                  {"c.npz, ", "entry 'rate' is float64 of shape (), expected int64"});
+  EXPECT_EQ(count, 5);
+}
+
+// Files of before numbers had a dtype hold their bytes.
+TEST(Checkpoint, ReadsNumbersSavedAsBytes) {
+  const TempFolder folder;
+  const int64_t epoch = 12;
+  const int32_t order[2] = {4, 5};
+  const auto bytes = [](const void* data, int64_t size) {
+    return array_from_bytes(data, {size}, Dtype::kUInt8, cpu(0));
+  };
+  save_npz(folder / "c.npz", {{"epoch", bytes(&epoch, 8)}, {"order", bytes(order, 8)}});
+  int64_t loaded = 0;
+  std::vector<int32_t> values;
+  Checkpoint checkpoint, narrow;
+  checkpoint.add("epoch", loaded);
+  checkpoint.add("order", values);
+  checkpoint.load(folder / "c.npz");
+  EXPECT_EQ(loaded, 12);
+  EXPECT_EQ(values, (std::vector<int32_t>{4, 5}));
+  int32_t half = 0;
+  narrow.add("epoch", half);
+  narrow.add("order", values);
+  expect_contains(error_of<IoError>([&] { narrow.load(folder / "c.npz"); }),
+                  {"'epoch' has 8 bytes, expected 4"});
 }
 
 TEST(Checkpoint, HoldsPersistentArrays) {

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include <filesystem>
 
 #include "catena/array/io.h"
@@ -60,6 +62,22 @@ TEST(Npz, NamesEverythingThatDoesNotFit) {
   EXPECT_NE(
       error_of<IoError>([&] { save(folder / "no/such/folder.npz", model); }).find("folder.npz"),
       std::string::npos);
+}
+
+// 1e6 is infinite in float16: a model that loads it silently would compute nothing but NaN.
+TEST(Npz, ValuesTooLargeForTheModelAreErrors) {
+  const TempFolder folder;
+  Model model, half(dtype::float16), brain(dtype::bfloat16);
+  model.l1.W.data().fill(1);
+  model.l1.W.data()(0, 0).fill(1e6);
+  model.l1.W.data()(0, 1).fill(std::numeric_limits<float>::infinity());  // was infinite before
+  save(folder / "model.npz", model);
+  const auto before = all_values(half.parameters());
+  expect_contains(error_of<IoError>([&] { load(folder / "model.npz", half); }),
+                  {"l1/W: 1 finite values of float32 are infinite in float16", "bfloat16"});
+  EXPECT_EQ(all_values(half.parameters()), before);
+  load(folder / "model.npz", brain);
+  EXPECT_NEAR(brain.l1.W.data()(0, 0).item<double>(), 1e6, 4e3);
 }
 
 TEST(Npz, FilesOfWhichNothingFitsAreNoModels) {

@@ -7,9 +7,13 @@
 #include <numeric>
 
 #include "catena/array/creation.h"
+#include "catena/array/reduction.h"
 #include "catena/comm/factory.h"
+#include "catena/functions/connection.h"
+#include "catena/functions/math.h"
 #include "catena/functions/noise.h"
 #include "catena/testing_markers.h"
+#include "error_text.h"
 
 namespace catena::training {
 namespace {
@@ -101,6 +105,33 @@ TEST(Evaluate, TestsTheModelInTestState) {
   EXPECT_THROW(evaluate(net, batches, {"sum"}, measure), ValueError);
   EXPECT_TRUE(net.training() && net.drop.training());
   EXPECT_FALSE(net.frozen.training());
+}
+
+TEST(Evaluate, TakesAScoreAndMakesNoGraph) {
+  struct Net : FunctionSet {
+    functions::Linear l{1, 1};
+    CATENA_FUNCTIONS(l)
+  } net;
+  const auto data = std::make_shared<datasets::TupleDataset>(
+      Arrays{arange(5, {dtype::float32, cpu(0)}).reshape({5, 1})});
+  datasets::PrefetchIterator batches(data, datasets::SerialIterator(5, 2), cpu(0));
+  const auto score = [&](const datasets::Batch& batch) -> Variables {
+    EXPECT_FALSE(net.training());
+    const Variable y = net.l(batch.x());
+    EXPECT_EQ(y.creator(), nullptr);
+    return {functions::mean(y * 0), Variable::constant(mean(batch.x()))};
+  };
+  const auto result = evaluate(net, batches, {"loss", "mean"}, score);
+  EXPECT_EQ(result.at("loss"), 0);
+  EXPECT_EQ(result.at("mean"), 2);
+  EXPECT_TRUE(net.training());
+  expect_contains(error_of<ValueError>([&] { evaluate(net, batches, {"loss"}, Score()); }),
+                  {"evaluate: the score is an empty function"});
+  datasets::PrefetchIterator endless(data, datasets::SerialIterator(5, 2, true), cpu(0));
+  expect_contains(error_of<ValueError>([&] {
+                    evaluate(net, endless, {"loss", "mean"}, score);
+                  }),
+                  {"evaluate: the batches repeat without end"});
 }
 
 }  // namespace

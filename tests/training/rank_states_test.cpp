@@ -63,8 +63,11 @@ struct RunOfRanks {
 
 TEST(RankStates, RanksResumeWithWhatEachHad) {
   const TempFolder out;
-  const TrainerOptions options{
-      .epochs = 1, .out = out.path(), .snapshot = {.iterations = 3}, .silent = true};
+  const TrainerOptions options{.epochs = 1,
+                               .out = out.path(),
+                               .snapshot = {.iterations = 3},
+                               .overwrite = true,
+                               .silent = true};
   RunOfRanks whole{.ranks = 3, .options = options};
   whole.run();
   RunOfRanks first{.ranks = 3, .options = options, .stop = 4};
@@ -80,8 +83,11 @@ TEST(RankStates, RanksResumeWithWhatEachHad) {
 
 TEST(RankStates, RanksThatTheCheckpointLacksGetTheirOwnGenerators) {
   const TempFolder out;
-  const TrainerOptions options{
-      .epochs = 1, .out = out.path(), .snapshot = {.iterations = 3}, .silent = true};
+  const TrainerOptions options{.epochs = 1,
+                               .out = out.path(),
+                               .snapshot = {.iterations = 3},
+                               .overwrite = true,
+                               .silent = true};
   for (const int saved : {1, 2, 3}) {
     RunOfRanks whole{.ranks = saved, .options = options};
     whole.run();

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <clocale>
 #include <cmath>
 #include <limits>
 #include <sstream>
@@ -105,6 +106,19 @@ TEST(Report, Errors) {
     EXPECT_THROW(Report({.log = folder / "log.json"}).restore(3), IoError) << text;
   }
   EXPECT_THROW(Report({.log = folder.path()}).restore(3), IoError) << "a folder";
+}
+
+// A program that calls setlocale() gets the same table.
+TEST(Report, NumbersHaveAPointInEveryLocale) {
+  const char* german = std::setlocale(LC_ALL, "de_DE.UTF-8");
+  std::ostringstream text;
+  Report report({.silent = false, .out = &text});
+  report.add({{"epoch", 0.5}, {"loss", 1e-5}, {"elapsed", 1.25}, {"gap", std::nan("")}});
+  std::setlocale(LC_ALL, "C");
+  EXPECT_NE(text.str().find("0.500000    1.0000e-05  1.2         nan"), std::string::npos)
+      << text.str();
+  if (!german)
+    GTEST_SKIP() << "********** no German locale: the decimal comma NOT tested **********";
 }
 
 }  // namespace

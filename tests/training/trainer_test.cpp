@@ -76,6 +76,9 @@ TEST(Trainer, WithoutAFolderWritesNothing) {
   EXPECT_FALSE(std::filesystem::exists("/checkpoint.npz"));
   expect_contains(error_of<ValueError>([&] { run.trainer.keep_best("x", Best::kLowest); }),
                   {"best.npz", "set .out"});
+  EXPECT_EQ(run.trainer.checkpoint_path(), "");
+  expect_contains(error_of<ValueError>([&] { run.trainer.resume(); }),
+                  {"Trainer::resume: there is no folder", "set .out"});
 }
 
 TEST(Trainer, MakesNeitherRowsNorCheckpointsUnasked) {
@@ -110,7 +113,9 @@ TEST(Trainer, ResumesBitForBit) {
   OneProcess third({.epochs = 3, .out = out / "parts"});
   third.trainer.resume();
   third.trainer.run();  // nothing is left to do
-  EXPECT_TRUE(third.trainer.row().empty());
+  EXPECT_EQ(third.trainer.row(), second.trainer.row());
+  EXPECT_EQ(third.trainer.value("test_accuracy"), whole.trainer.value("test_accuracy"));
+  expect_contains(third.text.str(), {"the run had ended at epoch 3 (update 15)"});
   EXPECT_EQ(numbers_of(third.model), numbers_of(whole.model));
 }
 
@@ -147,13 +152,15 @@ TEST(Trainer, RowsCoverWhatWasBeforeTheResume) {
   EXPECT_EQ(second.trainer.value("train_accuracy"), whole.trainer.value("train_accuracy"));
 }
 
-TEST(Trainer, ResumesFromCheckpointsWithoutRankStates) {
+TEST(Trainer, ResumesFromCheckpointsOfEarlierVersions) {
   const TempFolder out;
   OneProcess first({.epochs = 1, .out = out.path()});
   first.trainer.run();
   NamedArrays kept;
   for (const auto& [name, array] : load_npz(first.trainer.checkpoint_path()))
-    if (!name.starts_with("rank_states/")) kept.emplace_back(name, array);
+    if (!name.starts_with("rank_states/") && !name.starts_with("extensions/") &&
+        !name.starts_with("row"))
+      kept.emplace_back(name, array);
   save_npz(first.trainer.checkpoint_path(), kept);
   OneProcess second({.epochs = 2, .out = out.path()});
   second.trainer.resume();
@@ -179,7 +186,6 @@ TEST(Trainer, CallsExtensionsWhenTheyAreDue) {
   run.trainer.extend({.iterations = 6}, [&](Trainer& t) {
     calls += message("i", t.iteration(), t.is_due({.epochs = 1}) ? "! " : " ");
   });
-  run.trainer.extend({}, [&](Trainer&) { calls += "never "; });
   run.trainer.extend({.iterations = 13}, [&](Trainer& t) { t.stop(); });
   run.trainer.run();
   EXPECT_EQ(calls, "i6 e2 i12 ");
@@ -239,6 +245,97 @@ TEST(Trainer, CheckpointsHoldTheRecordOfTheLastRow) {
   const std::string best = read_file(out / "best.npz");
   run_until(12, true);
   EXPECT_EQ(read_file(out / "best.npz"), best);
+}
+
+// A run that begins anew where another one has left its files would replace them.
+TEST(Trainer, DoesNotOverwriteAnEarlierRunUnasked) {
+  const TempFolder out;
+  const TrainerOptions options{.epochs = 1, .out = out.path()};
+  {
+    OneProcess first(options);
+    first.trainer.keep_best("test_loss", Best::kLowest);
+    first.trainer.run();
+    EXPECT_NO_THROW(first.trainer.run()) << "its own files";
+  }
+  const std::string log = read_file(out / "log.json"), best = read_file(out / "best.npz");
+  OneProcess again(options);
+  again.trainer.keep_best("test_loss", Best::kLowest);
+  expect_contains(
+      error_of<ValueError>([&] { again.trainer.run(); }),
+      {out.path().c_str(), "checkpoint.npz, log.json, best.npz", "resume()", ".overwrite"});
+  EXPECT_EQ(again.trainer.iteration(), 0);
+  EXPECT_EQ(read_file(out / "log.json"), log);
+  EXPECT_EQ(read_file(out / "best.npz"), best);
+  OneProcess writes_nothing({.epochs = 1, .out = out.path(), .report = {}, .snapshot = {}});
+  EXPECT_NO_THROW(writes_nothing.trainer.run());
+  OneProcess resumed({.epochs = 2, .out = out.path()});
+  resumed.trainer.keep_best("test_loss", Best::kLowest);
+  resumed.trainer.resume();
+  EXPECT_NO_THROW(resumed.trainer.run());
+  OneProcess anew({.epochs = 1, .out = out.path(), .overwrite = true});
+  EXPECT_NO_THROW(anew.trainer.run());
+  EXPECT_EQ(read_file(out / "log.json").find("\"epoch\": 2"), std::string::npos);
+}
+
+TEST(Trainer, OverRanksAllRefuseToOverwrite) {
+  const TempFolder out;
+  const TrainerOptions options{.epochs = 1, .out = out.path(), .silent = true};
+  comm::run_threads(2, [&](Communicator& comm) { OneRank(comm, 6, options).trainer.run(); });
+  comm::run_threads(2, [&](Communicator& comm) {
+    OneRank rank(comm, 6, options);
+    expect_contains(error_of<ValueError>([&] { rank.trainer.run(); }), {"checkpoint.npz"});
+    EXPECT_EQ(rank.trainer.iteration(), 0);
+  });
+}
+
+// It rewound the iterator of training after each row, so that epoch 1 came again and again.
+TEST(Trainer, RefusesTestBatchesThatDoNotEnd) {
+  OneProcess run({.epochs = 3});
+  expect_contains(
+      error_of<ValueError>([&] { run.trainer.evaluate_on(run.batches, score_of(run.model)); }),
+      {"these are the batches of training"});
+  datasets::ResidentIterator other(make_data(), datasets::ShuffledIterator(kSamples, 5, 1), cpu(0));
+  expect_contains(
+      error_of<ValueError>([&] { run.trainer.evaluate_on(other, score_of(run.model)); }),
+      {"evaluate_on: the batches repeat without end", "SerialIterator"});
+  expect_contains(error_of<ValueError>([&] { run.trainer.evaluate_on(run.test, Score()); }),
+                  {"the score is an empty function"});
+}
+
+TEST(Trainer, StopsBeforeItBegins) {
+  OneProcess run({.epochs = 2});
+  run.trainer.stop();
+  run.trainer.run();
+  EXPECT_EQ(run.trainer.iteration(), 0);
+  run.trainer.run();
+  EXPECT_EQ(run.trainer.epoch(), 2);
+}
+
+TEST(Trainer, RefusesExtensionsThatCannotWork) {
+  OneProcess run({.epochs = 1});
+  expect_contains(error_of<ValueError>([&] { run.trainer.extend({}, [](Trainer&) {}); }),
+                  {"the trigger is not set", ".rows"});
+  expect_contains(error_of<ValueError>([&] { run.trainer.extend({.epochs = 1}, {}); }),
+                  {"the function is empty"});
+  expect_contains(error_of<ValueError>([&] { run.trainer.observe("x", {}); }), {"'x' is empty"});
+  for (const char* taken : {"epoch", "elapsed", "train_loss", "test_accuracy", "mine"}) {
+    if (std::string(taken) == "mine") run.trainer.observe("mine", [] { return 0.0; });
+    expect_contains(error_of<ValueError>([&] { run.trainer.observe(taken, [] { return 1.0; }); }),
+                    {"has a column '", taken});
+  }
+  const auto named = [](const char* name) {
+    return std::make_unique<FunctionExtension>(name, Trigger{.epochs = 1}, [](Trainer&) {});
+  };
+  run.trainer.extend(named("one"));
+  expect_contains(error_of<ValueError>([&] { run.trainer.extend(named("one")); }),
+                  {"'one' already"});
+  for (const char* bad : {"", "a/b"})
+    EXPECT_THROW(run.trainer.extend(named(bad)), ValueError) << bad;
+  expect_contains(error_of<ValueError>([&] { run.trainer.schedule({}); }),
+                  {"schedule is an empty"});
+  expect_contains(
+      error_of<ValueError>([&] { run.trainer.schedule([](int64_t) { return 1.0; }, {}); }),
+      {"set one of .epochs and .iterations"});
 }
 
 TEST(Trainer, ALossThatIsNotFiniteEndsTheRun) {

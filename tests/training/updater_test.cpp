@@ -76,6 +76,13 @@ TEST_F(Updaters, RefuseStepsWithoutTheNumbersThatWereNamed) {
                   {"the score of a batch is empty"});
 }
 
+TEST_F(Updaters, NameEmptyFunctions) {
+  expect_contains(error_of<ValueError>([&] { make_step(optimizer, Score()); }),
+                  {"make_step: the score is an empty function"});
+  expect_contains(error_of<ValueError>([&] { StandardUpdater(batches, Step()); }),
+                  {"StandardUpdater: the step is an empty function"});
+}
+
 TEST_F(Updaters, SayThatTheBatchesHaveEnded) {
   datasets::ResidentIterator once(data, datasets::SerialIterator(kSamples, 20), cpu(0));
   StandardUpdater updater(once, make_step(optimizer, score_of(model)));

@@ -34,7 +34,8 @@ class Dataset {
   std::vector<Array> all(Device device = cpu(0)) const;
 
  protected:
-  Dataset(int64_t size, std::vector<Column> columns) : size_(size), columns_(std::move(columns)) {}
+  // ValueError when the size is negative.
+  Dataset(int64_t size, std::vector<Column> columns);
   // Throws ShapeError, DtypeError or IndexError unless gather() can write there.
   void check_gather(std::span<const int64_t> positions, std::span<const Array> out) const;
 

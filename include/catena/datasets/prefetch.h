@@ -53,6 +53,12 @@ class BatchIterator {
   int64_t position() const { return state_.position; }
   double epoch_detail() const { return double(epoch()) + double(position()) / double(size_); }
   int64_t batches_per_epoch() const { return batches_per_epoch_; }
+  int64_t batch_size() const { return batch_size_; }  // samples of a full batch, over all ranks
+  // Whether epochs follow one another without end.
+  bool repeats() const { return repeats_; }
+  // One number for the order of the samples (data set size, batch size, seed) and the place in it.
+  // Ranks whose numbers differ do not train on the same global batches.
+  uint64_t fingerprint() const;
   // After set_state the next batch is the one that followed when state() was taken.
   const IteratorState& state() const { return state_; }
   virtual void set_state(const IteratorState& state) = 0;
@@ -67,7 +73,8 @@ class BatchIterator {
 
  private:
   Device device_;
-  int64_t size_, batches_per_epoch_;
+  int64_t size_, batches_per_epoch_, batch_size_;
+  bool repeats_;
   IteratorState state_;
   bool is_new_epoch_ = false;
 };
@@ -118,9 +125,6 @@ class ResidentIterator final : public BatchIterator {
   // The columns on the device, and the order of the current epoch there (int64, all ranks'
   // samples), for loops that replay a captured step and advance a cursor by themselves.
   const std::vector<Array>& columns() const { return columns_; }
-  int64_t batch() const { return order_.batch(); }  // samples of a full batch, over all ranks
-  // Whether epochs follow one another without end.
-  bool repeats() const { return order_.repeats(); }
   RankOf who() const { return who_; }
   Array order_of(int64_t epoch) const;
   // Goes past the next batch, for such loops.

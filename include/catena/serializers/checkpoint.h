@@ -39,7 +39,9 @@ class Checkpoint {
   void add(const std::string& name, Array& array);
   // Loading replaces the whole map, by arrays on cpu:0. It may be empty.
   void add(const std::string& name, std::map<std::string, Array>& arrays);
-  // Numbers and other trivially copyable values, and vectors of them, by their bytes.
+  // Numbers are saved as 0-d arrays of their dtype, vectors of numbers as 1-d ones; loading wants
+  // the same dtype (IoError). Other trivially copyable values, and vectors of them, are saved as
+  // their bytes and want the same size. Numbers that earlier versions saved as bytes are read too.
   template <class T>
   requires(std::is_trivially_copyable_v<T> &&
            !std::is_pointer_v<T>) void add(const std::string& name, T& value) {
@@ -49,13 +51,12 @@ class Checkpoint {
   template <class T>
   requires(std::is_trivially_copyable_v<T> &&
            !std::is_same_v<T, bool>) void add(const std::string& name, std::vector<T>& values) {
-    add_bytes(
-        name, [&values] { return bytes_of(values.data(), values.size() * sizeof(T)); },
-        [name, &values](const Array& bytes) {
-          check_size(name, bytes, sizeof(T), true);
-          values.resize(static_cast<size_t>(bytes.size()) / sizeof(T));
-          if (!values.empty())
-            std::memcpy(values.data(), bytes.raw_data(), values.size() * sizeof(T));
+    add_value(
+        name, [&values] { return array_of(values.data(), {int64_t(values.size())}); },
+        [name, &values](const Array& saved) {
+          const auto bytes = check_value(name, saved, form_of<T>(), true);
+          values.resize(bytes / sizeof(T));
+          if (bytes > 0) std::memcpy(static_cast<void*>(values.data()), saved.raw_data(), bytes);
         });
   }
   // A value that is asked for at save() and handed over at load().
@@ -65,16 +66,16 @@ class Checkpoint {
     using T = std::remove_cvref_t<std::invoke_result_t<Get>>;
     static_assert(std::is_trivially_copyable_v<T>,
                   "a value must be trivially copyable; convert it to such a struct");
-    add_bytes(
+    add_value(
         name,
         [get] {
           const T value = get();
-          return bytes_of(&value, sizeof(T));
+          return array_of(&value, Shape{});
         },
-        [name, set](const Array& bytes) {
-          check_size(name, bytes, sizeof(T), false);
+        [name, set](const Array& saved) {
+          check_value(name, saved, form_of<T>(), false);
           T value;
-          std::memcpy(static_cast<void*>(&value), bytes.raw_data(), sizeof(T));
+          std::memcpy(static_cast<void*>(&value), saved.raw_data(), sizeof(T));
           set(value);
         });
   }
@@ -88,6 +89,10 @@ class Checkpoint {
   // that one of them reads for, see parallel::from_rank_0.
   using Share = std::function<NamedArrays(const std::function<NamedArrays()>& read)>;
   void load(const std::string& path, const Share& share) const;
+  // The same without a file: every entry's arrays by "entry" or "entry/name", and back; `source`
+  // begins the errors.
+  NamedArrays to_arrays() const;
+  void from_arrays(const NamedArrays& saved, const std::string& source) const;
 
  private:
   struct Entry {
@@ -95,11 +100,30 @@ class Checkpoint {
     std::function<NamedArrays()> save;  // names below the entry's
     std::function<void(const std::map<std::string, Array>&)> load;
   };
+  // How values of a type are saved: as elements of a dtype, or as bytes.
+  struct Form {
+    bool is_number;
+    Dtype dtype;
+    size_t bytes;  // of one value
+  };
+  template <class T>
+  static constexpr Form form_of() {
+    if constexpr (kIsDtypeStorage<T>)
+      return {true, dtype_of<T>, sizeof(T)};
+    else
+      return {false, Dtype::kUInt8, sizeof(T)};
+  }
+  template <class T>
+  static Array array_of(const T* values, const Shape& shape) {
+    return saved_form(values, shape, form_of<T>());
+  }
   void add_entry(Entry entry);
-  void add_bytes(const std::string& name, std::function<Array()> get,
+  void add_value(const std::string& name, std::function<Array()> get,
                  std::function<void(const Array&)> set);
-  static Array bytes_of(const void* data, size_t size);
-  static void check_size(const std::string& name, const Array& bytes, size_t size, bool multiple);
+  static Array saved_form(const void* values, const Shape& shape, const Form& form);
+  // The bytes of the values; IoError unless they are one value, or `several`, of that form.
+  static size_t check_value(const std::string& name, const Array& saved, const Form& form,
+                            bool several);
 
   std::vector<Entry> entries_;
 };

@@ -21,9 +21,10 @@ namespace catena::serializers {
 void save(const std::string& path, const Parameterized& model, bool compressed = false);
 // Copies the values into the model's parameters and persistent arrays, wherever they are. Floating
 // dtypes are converted into each other; persistent arrays of other dtypes must have been saved as
-// such. IoError listing every name that is missing, of another shape or dtype, or unknown to the
-// model; the model is then unchanged. strict = false takes what fits and ignores the rest: so files
-// are read that were written before a layer had its persistent arrays. IoError if nothing fits.
+// such. IoError listing every name that is missing, of another shape or dtype, too large for the
+// model's dtype (1e6 for float16) or unknown to the model; the model is then unchanged. strict =
+// false takes what fits and ignores the rest: so files are read that were written before a layer
+// had its persistent arrays. IoError if nothing fits.
 void load(const std::string& path, Parameterized& model, bool strict = true);
 
 // States, t and hyper-parameters; the optimizer must have been set up (ValueError), for loading

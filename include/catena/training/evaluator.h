@@ -65,10 +65,23 @@ class Means {
   bool reduced_ = false;
 };
 
-// Goes once through `batches` (an order without repeat; it is rewound first), calls measure for
-// each non-empty batch and returns the means over all ranks of `comm` (nullptr: one process). The
-// measure is expected to run the
-// model in test state and to add every name.
+// ValueError, from the function `who`, unless the order ends: a pass over batches that repeat would
+// rewind the iterator of training.
+void check_test_batches(const char* who, const datasets::BatchIterator& batches);
+
+// What a model makes of one batch that is not empty: numbers of one element each, in the order of
+// the metrics' names. The first is the loss. Serves training and test passes alike.
+//
+//   [&](const datasets::Batch& batch) -> Variables {
+//     const Variable y = model(batch.x());
+//     return {F::softmax_cross_entropy(y, batch.t()), F::accuracy(y, batch.t())};
+//   }
+using Score = std::function<Variables(const datasets::Batch&)>;
+
+// Goes once through `batches` (an order without repeat, else ValueError; it is rewound first),
+// calls measure for each non-empty batch, without a graph, and returns the means over all ranks of
+// `comm` (nullptr: one process; else collective). The measure is expected to run the model in test
+// state and to add every name.
 std::map<std::string, double> evaluate(
     datasets::BatchIterator& batches, const std::vector<std::string>& names,
     const std::function<void(const datasets::Batch&, Means&)>& measure,
@@ -80,5 +93,10 @@ std::map<std::string, double> evaluate(
     Parameterized& model, datasets::BatchIterator& batches, const std::vector<std::string>& names,
     const std::function<void(const datasets::Batch&, Means&)>& measure,
     Communicator* comm = nullptr);
+// The same with a score, whose numbers are means over the batch in the order of `names`:
+//   evaluate(model, test, {"loss", "accuracy"}, score)
+std::map<std::string, double> evaluate(Parameterized& model, datasets::BatchIterator& batches,
+                                       const std::vector<std::string>& names, const Score& score,
+                                       Communicator* comm = nullptr);
 
 }  // namespace catena::training

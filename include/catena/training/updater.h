@@ -9,21 +9,12 @@
 
 namespace catena::training {
 
-// What a model makes of one batch that is not empty: numbers of one element each, in the order of
-// the trainer's metrics. The first is the loss. Serves training and test passes alike.
-//
-//   [&](const datasets::Batch& batch) -> Variables {
-//     const Variable y = model(batch.x());
-//     return {F::softmax_cross_entropy(y, batch.t()), F::accuracy(y, batch.t())};
-//   }
-using Score = std::function<Variables(const datasets::Batch&)>;
-
-// Forward, backward and update on one batch; the numbers as above. Of an empty batch, which a rank
-// gets that has run out of samples, they are not asked for.
+// Forward, backward and update on one batch; the numbers of its score. Of an empty batch, which a
+// rank gets that has run out of samples, they are not asked for.
 using Step = std::function<Arrays(const datasets::Batch&)>;
 
 // zero_grads, backward from the loss (times the optimizer's loss scale), update. The optimizer must
-// outlive the step. ValueError when the score is without numbers.
+// outlive the step. ValueError when the score is empty, or gives no numbers.
 Step make_step(Optimizer& optimizer, Score score);
 // The same on every rank: a rank counts by its samples, and one without joins the update.
 Step make_step(parallel::MultiNodeOptimizer& optimizer, Score score);
@@ -53,8 +44,8 @@ class Updater {
 // One batch, one call of the step.
 class StandardUpdater : public Updater {
  public:
-  StandardUpdater(datasets::BatchIterator& batches, Step step)
-      : Updater(batches), step_(std::move(step)) {}
+  // ValueError when the step is empty.
+  StandardUpdater(datasets::BatchIterator& batches, Step step);
   // ValueError when the iterator has no next batch: it must repeat.
   void update(Means& means) override;
 

@@ -1,0 +1,196 @@
+// What a Trainer saves and resumes, and the files in its folder.
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "catena/core/log.h"
+#include "catena/parallel/from_rank0.h"
+#include "catena/parallel/persistents.h"
+#include "catena/training/trainer.h"
+#include "training/rank_states.h"
+
+namespace catena::training {
+namespace {
+
+// Entries of the checkpoint that versions of before 2026-11-24 did not have.
+const std::string kRanks = "rank_states", kExtensions = "extensions", kRow = "row",
+                  kRowColumns = "row_columns";
+
+Array no_bytes() { return zeros({0}, {dtype::uint8, cpu(0)}); }
+
+bool has_entry(const NamedArrays& arrays, const std::string& entry) {
+  return std::any_of(arrays.begin(), arrays.end(), [&](const auto& named) {
+    return named.first == entry || named.first.starts_with(entry + "/");
+  });
+}
+
+}  // namespace
+
+void Trainer::list_state() {
+  datasets::BatchIterator& batches = updater_.batches();
+  checkpoint_.add("model", model_);
+  for (size_t k = 0; k < optimizers_.size(); ++k)
+    checkpoint_.add(k == 0 ? "optimizer" : message("optimizer", k + 1), optimizers_[k].get());
+  checkpoint_.add("iteration", iteration_);
+  checkpoint_.add("elapsed", elapsed_);
+  checkpoint_.add(
+      "iterator", [&batches] { return batches.state(); },
+      [&batches](const datasets::IteratorState& state) { batches.set_state(state); });
+  checkpoint_.add("random", random::default_state(batches.device()));
+  checkpoint_.add(kRanks, rank_states_);
+  checkpoint_.add(kExtensions, extension_states_);
+  checkpoint_.add(kRowColumns, row_columns_);
+  checkpoint_.add(kRow, row_numbers_);
+}
+
+// Earlier versions had the record of keep_best as an entry and no states of extensions.
+NamedArrays Trainer::upgraded(NamedArrays arrays) const {
+  for (auto& [name, array] : arrays)
+    for (const Added& added : extensions_)
+      if (name == added.extension->name()) name = kExtensions + "/" + name + "/record";
+  for (const std::string& entry : {kRanks, kExtensions})
+    if (!has_entry(arrays, entry)) arrays.emplace_back(entry + "/none", no_bytes());
+  for (const std::string& entry : {kRowColumns, kRow})
+    if (!has_entry(arrays, entry)) arrays.emplace_back(entry, no_bytes());
+  return arrays;
+}
+
+std::string Trainer::folder(const char* who, const std::string& file) const {
+  CATENA_CHECK(ValueError, !options_.out.empty(), who, ": there is no folder for '", file,
+               "'; set .out");
+  return options_.out + "/" + file;
+}
+
+std::string Trainer::checkpoint_path() const {
+  return options_.out.empty() ? std::string() : options_.out + "/checkpoint.npz";
+}
+
+bool Trainer::has_checkpoint() const {
+  const bool exists = !options_.out.empty() && std::filesystem::exists(checkpoint_path());
+  return comm_ ? comm_->broadcast_object(int(exists)) != 0 : exists;
+}
+
+// Files that this run would write and that exist before it has written any.
+std::vector<std::string> Trainer::files_in_the_way() const {
+  std::vector<std::string> files, found;
+  if (options_.snapshot.is_set()) files.push_back("checkpoint.npz");
+  if (options_.report.is_set()) files.push_back("log.json");
+  for (const Added& added : extensions_)
+    for (const std::string& file : added.extension->files()) files.push_back(file);
+  for (const std::string& file : files)
+    if (std::filesystem::exists(options_.out + "/" + file)) found.push_back(file);
+  return found;
+}
+
+void Trainer::check_overwrite() const {
+  if (options_.out.empty() || options_.overwrite || resumed_ || iteration_ > 0) return;
+  std::string names;
+  if (is_root())
+    for (const std::string& file : files_in_the_way()) names += (names.empty() ? "" : ", ") + file;
+  if (comm_) names = comm_->broadcast_object(names);
+  CATENA_CHECK(ValueError, names.empty(), "Trainer::run: the folder '", options_.out, "' has ",
+               names,
+               " of an earlier run, which this one would overwrite; call resume() first to "
+               "go on from it, give another folder as .out, or set .overwrite = true");
+}
+
+void Trainer::resume() {
+  const std::string path = folder("Trainer::resume", "checkpoint.npz");
+  const auto share = parallel::from_rank_0(comm_);
+  std::vector<Row> rows;  // of the log, on rank 0: read before anything is restored
+  checkpoint_.load(path, [&](const auto& read) {
+    return share([&] {
+      CATENA_CHECK(IoError, std::filesystem::exists(path), "Trainer::resume: there is no '", path,
+                   "' to go on from; start without resume(), or give the folder of the earlier "
+                   "run as .out");
+      rows = report_.read_log();
+      return upgraded(read());
+    });
+  });
+  updater_.settle(means_);  // of an earlier run of this trainer
+  means_.clear();
+  restore_rank_state(rank_states_, own_state(), comm_);
+  rank_states_.clear();
+  restore_extensions();
+  restore_row();
+  reported_ = saved_ = iteration_;
+  averaged_ = -1;
+  resumed_ = true;
+  report_.restore(std::move(rows), epoch_detail());
+}
+
+void Trainer::restore_row() {
+  row_.clear();
+  std::string name;
+  size_t next = 0;
+  for (const char c : row_columns_) {
+    if (c != '\n') {
+      name += c;
+      continue;
+    }
+    row_.emplace_back(name, next < row_numbers_.size() ? row_numbers_[next] : std::nan(""));
+    name.clear();
+    ++next;
+  }
+}
+
+void Trainer::restore_extensions() {
+  std::map<std::string, NamedArrays> saved;
+  for (const auto& [name, array] : extension_states_) {
+    const size_t slash = name.find('/');
+    if (slash != std::string::npos)
+      saved[name.substr(0, slash)].emplace_back(name.substr(slash + 1), array);
+  }
+  extension_states_.clear();
+  for (Added& added : extensions_) {
+    const auto found = saved.find(added.extension->name());
+    if (found == saved.end()) continue;
+    added.state.from_arrays(found->second,
+                            checkpoint_path() + ", extension '" + found->first + "'");
+    saved.erase(found);
+  }
+  for (const auto& [name, arrays] : saved)
+    if (is_root())
+      logging::warning("Trainer::resume: the checkpoint has the state of an extension '", name,
+                       "', which this run does not have; it is dropped");
+}
+
+RankState Trainer::own_state() {
+  return {random::default_state(updater_.batches().device()), means_, options_.metrics, model_};
+}
+
+void Trainer::average_statistics() {
+  if (averaged_ == iteration_) return;
+  parallel::average_persistents(model_, comm_);
+  averaged_ = iteration_;
+}
+
+void Trainer::save_model(const std::string& file) {
+  const std::string path = folder("Trainer::save_model", file);
+  average_statistics();
+  if (is_root()) serializers::save(path, model_);
+}
+
+void Trainer::save_snapshot() {
+  for (parallel::MultiNodeOptimizer& each : ranks_) each.check_state();
+  saved_ = iteration_;
+  if (options_.out.empty()) return;
+  average_statistics();
+  count_time();
+  updater_.settle(means_);
+  rank_states_ = gather_rank_states(own_state(), comm_);
+  for (const Added& added : extensions_)
+    for (const auto& [name, array] : added.state.to_arrays())
+      extension_states_[added.extension->name() + "/" + name] = array;
+  row_columns_.clear();
+  row_numbers_.clear();
+  for (const auto& [name, number] : row_) {
+    row_columns_ += name + "\n";
+    row_numbers_.push_back(number);
+  }
+  if (is_root()) checkpoint_.save(checkpoint_path());
+  rank_states_.clear();
+  extension_states_.clear();
+}
+
+}  // namespace catena::training
