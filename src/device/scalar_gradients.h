@@ -8,14 +8,14 @@ namespace ops {
 struct DivideGradRhs {
   template <class T>
   static CATENA_FN T apply(T gy, T a, T b) {
-    const T r = T(1) / b;  // b * b could overflow or vanish
-    return -(gy * r) * (a * r);
+    return -(gy * (a / b)) / b;  // b * b could overflow or vanish, and so could 1 / b
   }
 };
-struct PowerGradLhs {
+struct PowerGradLhs {  // 0 where the exponent is: x to the power of 0 is 1 everywhere
   template <class T>
   static CATENA_FN T apply(T gy, T a, T b) {
-    return gy * b * m::pow(a, b - T(1));
+    const T product = gy * b * m::pow(a, b - T(1));
+    return b == T(0) ? T(0) : product;
   }
 };
 struct PowerGradRhs {  // 0 where the base is 0: the limit for positive exponents
@@ -170,11 +170,10 @@ struct ArcsinhGrad {  // a bound of the root serves where the square overflows: 
     return gy / (bound < root ? bound : root);
   }
 };
-struct ArccoshGrad {  // as above
+struct ArccoshGrad {  // NaN below 1, as the value is; x * x would overflow
   template <class T>
   static CATENA_FN T apply(T gy, T x) {
-    const T root = m::sqrt(x * x - T(1));
-    return gy / (x < root ? x : root);
+    return gy / (m::sqrt(x - T(1)) * m::sqrt(x + T(1)));
   }
 };
 struct ArctanhGrad {
@@ -207,32 +206,38 @@ struct ReluGrad {
     return y > T(0) ? gy : T(0);
   }
 };
-struct Arctan2Grad {  // relative to the larger of both, whose square could overflow or vanish
+// Relative to the larger of both, whose square could overflow or vanish. Where both are 0 the angle
+// has no gradient: 0. Where one is infinite, it no longer changes: 0.
+struct Arctan2Grad {
   template <class T>
   static CATENA_FN T apply(T gy, T y, T x) {
-    const T a = m::fabs(y), b = m::fabs(x);
-    const T r = T(1) / (a > b ? a : b), u = y * r, v = x * r;
-    return gy * r * (v / (u * u + v * v));
+    const T a = m::fabs(y), b = m::fabs(x), larger = a > b ? a : b;
+    const T r = T(1) / larger, u = y * r, v = x * r;
+    const T g = gy * r * (v / (u * u + v * v));
+    return (r == T(0) || larger == T(0)) && a == a && b == b ? T(0) : g;
   }
 };
 struct Arctan2GradRhs {  // as above
   template <class T>
   static CATENA_FN T apply(T gy, T y, T x) {
-    const T a = m::fabs(y), b = m::fabs(x);
-    const T r = T(1) / (a > b ? a : b), u = y * r, v = x * r;
-    return -gy * r * (u / (u * u + v * v));
+    const T a = m::fabs(y), b = m::fabs(x), larger = a > b ? a : b;
+    const T r = T(1) / larger, u = y * r, v = x * r;
+    const T g = -gy * r * (u / (u * u + v * v));
+    return (r == T(0) || larger == T(0)) && a == a && b == b ? T(0) : g;
   }
 };
-struct HypotGrad {
+struct HypotGrad {  // 0 where both operands are; the sign of an operand as large as the result
   template <class T>
   static CATENA_FN T apply(T gy, T a, T h) {
-    return gy * (a / h);
+    const T sign = a < T(0) ? T(-1) : T(1), share = m::fabs(a) == h ? sign : a / h;
+    return h == T(0) ? T(0) : gy * share;
   }
 };
-struct LogaddexpGrad {
+struct LogaddexpGrad {  // of the operands: their sum is rounded where they are large
   template <class T>
-  static CATENA_FN T apply(T gy, T a, T y) {
-    return gy * m::exp(a - y);
+  static CATENA_FN T apply(T gy, T a, T b) {
+    const T share = T(1) / (T(1) + m::exp(b - a));
+    return gy * (a == b ? T(0.5) : share);
   }
 };
 

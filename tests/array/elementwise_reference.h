@@ -113,7 +113,7 @@ inline const std::map<std::string, FloatReference>& float_references() {
       {"isfinite", {[](R a, R, R) { return R(std::isfinite(a)); }, true}},
       {"signbit", {[](R a, R, R) { return R(std::signbit(a)); }, true}},
       {"divide_grad_rhs", {[](R g, R a, R b) { return -g * a / (b * b); }}},
-      {"power_grad_lhs", {[](R g, R a, R b) { return g * b * std::pow(a, b - 1); }}},
+      {"power_grad_lhs", {[](R g, R a, R b) { return b == 0 ? 0 : g * b * std::pow(a, b - 1); }}},
       {"power_grad_rhs",
        {[](R g, R a, R y) { return a == 0 ? 0 : g * y * std::log(a); }, false, 6}},
       {"maximum_grad", {[](R g, R a, R b) { return a >= b ? g : 0; }, true}},
@@ -150,7 +150,8 @@ inline const std::map<std::string, FloatReference>& float_references() {
       {"arctan2_grad", {[](R g, R y, R x) { return g * x / (y * y + x * x); }}},
       {"arctan2_grad_rhs", {[](R g, R y, R x) { return -g * y / (y * y + x * x); }}},
       {"hypot_grad", {[](R g, R a, R h) { return g * a / h; }}},
-      {"logaddexp_grad", {[](R g, R a, R y) { return g * std::exp(a - y); }, false, 12}},
+      {"logaddexp_grad",
+       {[](R g, R a, R b) { return a == b ? g / 2 : g / (1 + std::exp(b - a)); }, false, 12}},
   };
   return table;
 }

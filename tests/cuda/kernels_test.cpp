@@ -86,10 +86,10 @@ TEST_P(CudaSoftmax, CrossEntropy) {
         t = int32_t(variant == 3 ? -1 : between(variant == 2 ? -1 : 0, shape[1] - 1));
       const Array t = array(labels, {shape[0], shape[2]}, cpu()), gpu_t = t.to(kGpu);
       const Array x64 = x.astype(Dtype::kFloat64), gpu_x = x.to(kGpu);
-      const Array lse64 = empty({shape[0], shape[2]}, Dtype::kFloat64),
+      const Array lse64 = empty({2, shape[0], shape[2]}, Dtype::kFloat64),
                   count64 = empty({}, Dtype::kFloat64), loss64 = empty({}, Dtype::kFloat64);
-      const Array lse = empty({shape[0], shape[2]}, {wide, kGpu}), count = empty({}, {wide, kGpu}),
-                  loss = empty({}, {dtype, kGpu});
+      const Array lse = empty({2, shape[0], shape[2]}, {wide, kGpu}),
+                  count = empty({}, {wide, kGpu}), loss = empty({}, {dtype, kGpu});
       const CrossEntropyCall call64{&x64, &t, -1, normalize, &lse64, &count64, &loss64};
       const CrossEntropyCall call{&gpu_x, &gpu_t, -1, normalize, &lse, &count, &loss};
       kernels::softmax_cross_entropy(cpu(), call64);
@@ -125,7 +125,7 @@ TEST(CudaLoss, ALabelOutOfRangeMakesTheLossNan) {
   std::vector<int32_t> labels(50, 3);
   labels[20] = 10;
   const Array t = array(labels, {50, 1}, kGpu);
-  const Array lse = empty({50, 1}, {Dtype::kFloat32, kGpu}),
+  const Array lse = empty({2, 50, 1}, {Dtype::kFloat32, kGpu}),
               count = empty({}, {Dtype::kFloat32, kGpu}), loss = empty({}, {Dtype::kFloat32, kGpu});
   kernels::softmax_cross_entropy(kGpu, {&x, &t, -1, true, &lse, &count, &loss});
   EXPECT_TRUE(std::isnan(loss.item<float>()));

@@ -37,6 +37,14 @@ const Array* if_wanted(bool wanted, const testing::Numbers& n) {
   return wanted ? &n.array : nullptr;
 }
 
+// In double, which holds both parts of a float32 mean.
+Array whole_mean(const NormalizationData& d) {
+  std::vector<double> whole = testing::numbers_of(d.mean.array);
+  const std::vector<double> rest = testing::numbers_of(d.mean_rest.array);
+  for (size_t k = 0; k < whole.size(); ++k) whole[k] += rest[k];
+  return array(whole);
+}
+
 Outcome run_training(const NormalizationCase& c, const NormalizationData& d, DeviceType type,
                      const std::string& provider) {
   const Array& y = c.in_place ? d.x.array : d.y.array;
@@ -45,13 +53,16 @@ Outcome run_training(const NormalizationCase& c, const NormalizationData& d, Dev
                        if_wanted(c.residual, d.residual), testing::kCaseEps, c.relu, &y,
                        &d.mean.array, &d.inverse.array, if_wanted(c.running, d.running_mean),
                        if_wanted(c.running, d.running_variance), testing::kCaseDecay,
-                       c.count_updates ? &d.updates : nullptr});
+                       c.count_updates ? &d.updates : nullptr, nullptr, &d.mean_rest.array});
   if (!taken) return {false, ""};
   const Statistics s = testing::expected_statistics(c, d);
   const double batch = testing::batch_tolerance(c), channel = testing::channel_tolerance(c);
   Differences wrong;
   wrong.add(testing::mismatch("y", y, testing::expected_y(c, d, s), batch));
   wrong.add(testing::mismatch("mean", d.mean.array, s.mean, channel));
+  if (c.dtype != Dtype::kFloat64)  // the mean by its definition has no more digits than a double
+    wrong.add(testing::mismatch("both parts of the mean", whole_mean(d), s.mean,
+                                2e-6 * c.spread / (1 + std::abs(c.offset))));
   std::vector<double> inverse, mean, variance;
   const double m = double(c.layout.count());
   const double decay = c.count_updates ? 0.75 : testing::kCaseDecay;  // 1 - 1 / 4
@@ -87,7 +98,8 @@ Outcome run_gradient(const NormalizationCase& c, const NormalizationData& d, Dev
       {c.layout, &d.x.array, &d.gy.array, if_wanted(c.relu, d.y), if_wanted(c.gamma, d.gamma),
        &d.mean.array, &d.inverse.array, fixed, if_wanted(c.gx, d.gx),
        if_wanted(c.g_residual, d.g_residual), if_wanted(c.g_gamma, d.g_gamma),
-       if_wanted(c.g_beta, d.g_beta), c.accumulate, c.accumulate});
+       if_wanted(c.g_beta, d.g_beta), c.accumulate, c.accumulate, nullptr, false, nullptr,
+       fixed ? nullptr : &d.mean_rest.array});
   if (!taken) return {false, ""};
   const testing::Gradients e = testing::expected_gradients(c, d, fixed);
   const double batch = 4 * testing::batch_tolerance(c);
@@ -305,6 +317,30 @@ TEST(Normalization, SurvivesALargeMean) {
         for (double& v : s.variance) v = 1 / std::sqrt(v + testing::kCaseEps);
         EXPECT_EQ(testing::mismatch("inverse_deviation", d.inverse.array, s.variance, 1e-8), "");
       }
+}
+
+// Where the mean is a million times the deviation, x itself has few digits; y and the gradients
+// have those that x has.
+TEST(Normalization, KeepsTheDigitsOfADeviationFarBelowTheMean) {
+  for (const Device device : devices())
+    for (const ChannelLayout& layout : {ChannelLayout{50, 8, 64}, ChannelLayout{4000, 16, 1},
+                                        ChannelLayout{4000, 3, 1}, ChannelLayout{2, 3, 3333}}) {
+      NormalizationCase c;
+      c.layout = layout;
+      c.offset = 1e4;
+      c.spread = 0.02;
+      NormalizationData d(c, device, 12);
+      for (const ProviderInfo& provider : kernels::batch_normalization.providers(device.type()))
+        EXPECT_EQ(run_training(c, d, device.type(), provider.name).wrong, "") << c.text();
+      const Statistics s = testing::expected_statistics(c, d);
+      d.mean.values = s.mean;
+      d.mean_rest.values.assign(s.mean.size(), 0);
+      for (size_t k = 0; k < s.mean.size(); ++k)
+        d.inverse.values[k] = 1 / std::sqrt(s.variance[k] + testing::kCaseEps);
+      for (const ProviderInfo& provider :
+           kernels::batch_normalization_grad.providers(device.type()))
+        EXPECT_EQ(run_gradient(c, d, device.type(), provider.name, false).wrong, "") << c.text();
+    }
 }
 
 // One number apart from all others, first or in the middle, does not spoil the variance of these.

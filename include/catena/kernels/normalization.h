@@ -31,7 +31,10 @@ struct ChannelLayout {
 // Normalization by the statistics of x (S. Ioffe and C. Szegedy, Batch Normalization, ICML 2015):
 //   mean = sum x / m,  variance = sum (x - mean)^2 / m,  inverse_deviation = 1 / sqrt(variance +
 //   eps),  y = act((x - mean) * inverse_deviation * gamma + beta + residual)
-// with m = layout.count() >= 2 and act = relu on request. Then, where there are running statistics,
+// with m = layout.count() >= 2 and act = relu on request. The mean is computed to twice the
+// precision of a channel array, as mean + mean_rest: x - mean keeps its digits where the mean is
+// far above the deviation, which the mean rounded to one number would take from it. Then, where
+// there are running statistics,
 //   running_mean = decay * running_mean + (1 - decay) * mean
 // and likewise running_variance with the unbiased m / (m - 1) * variance. With `updates`, a 0-d
 // int64 on the device of at least 1, decay is 1 - 1 / updates: the running statistics are the means
@@ -51,7 +54,8 @@ struct BatchNormalizationCall {
   const Array* running_variance = nullptr;  // null if and only if running_mean is
   double decay = 0;
   const Array* updates = nullptr;
-  Array* mask = nullptr;  // null: not wanted
+  Array* mask = nullptr;             // null: not wanted
+  const Array* mean_rest = nullptr;  // channel, written; null: not wanted
 };
 
 // The same y with given statistics.
@@ -71,6 +75,7 @@ struct FixedBatchNormalizationCall {
 
 // Gradients of both. With g = gy where y > 0 (everywhere without y), and xhat = (x - mean) *
 // inverse_deviation:
+// (the mean being mean + mean_rest),
 //   g_beta (+)= sum g,  g_gamma (+)= sum g * xhat,  g_residual = g,
 //   gx = gamma * inverse_deviation * (g - (sum g + xhat * sum g * xhat) / m),
 // and without the sums in gx where the statistics were given (`fixed`).
@@ -92,7 +97,8 @@ struct BatchNormalizationGradCall {
   // Without a residual a provider may compute where y is positive once more, from x, gamma and
   // beta.
   bool y_follows_from_x = false;
-  const Array* beta = nullptr;  // of the forward call; read only if y_follows_from_x
+  const Array* beta = nullptr;       // of the forward call; read only if y_follows_from_x
+  const Array* mean_rest = nullptr;  // of the forward call; null counts as 0
 };
 
 namespace kernels {

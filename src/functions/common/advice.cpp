@@ -68,7 +68,8 @@ std::string label_hint(const char* who, const Array& x, const Array& t) {
     return message(" The arguments look swapped: it is ", who, "(scores, labels).");
   if (t.shape() == x.shape() && x.ndim() >= 2)
     return " One-hot labels become numbers by argmax(t, 1).";
-  if (!is_int(t.dtype())) return " Convert the labels with .astype(dtype::int32).";
+  if (t.dtype() != Dtype::kInt32 && t.dtype() != Dtype::kInt64)
+    return " Convert the labels with .astype(dtype::int32).";
   if (x.ndim() >= 1 && t.ndim() == 2 && t.shape()[1] == 1 && t.shape()[0] == x.shape()[0])
     return " Drop the last axis of the labels with t.reshape({-1}).";
   return {};

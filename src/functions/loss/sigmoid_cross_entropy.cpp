@@ -32,10 +32,13 @@ class SigmoidCrossEntropyNode final : public FunctionNode {
 };
 
 std::string advice(const Array& x, const Array& t) {
-  const bool swapped = is_int(x.dtype()) && is_float(t.dtype());
+  const char* hint = "";
+  if (is_int(x.dtype()) && is_float(t.dtype()))
+    hint = " The arguments look swapped: it is sigmoid_cross_entropy(scores, labels).";
+  else if (!is_int(t.dtype()))
+    hint = " Convert the labels with .astype(dtype::int32).";
   return message(
-      "Expected are floating scores and labels 0 and 1 in an integer dtype, of one shape.",
-      swapped ? " The arguments look swapped: it is sigmoid_cross_entropy(scores, labels)." : "");
+      "Expected are floating scores and labels 0 and 1 in an integer dtype, of one shape.", hint);
 }
 
 void check_types(const Array& x, const Array& t) {

@@ -13,7 +13,7 @@
 namespace catena::functions {
 namespace {
 
-// Saves x and the labels, keeps the log-sum-exp of each sample and the divisor.
+// Saves x and the labels, keeps two numbers of each sample (see kernels/loss.h) and the divisor.
 class SoftmaxCrossEntropyNode final : public FunctionNode {
  public:
   SoftmaxCrossEntropyNode(const Array& lse, const Array& count, const Array& loss,
@@ -87,7 +87,7 @@ Variable softmax_cross_entropy(const VariableOperand& x_operand, const VariableO
   const AxisView view(x.shape(), 1);
   const Dtype sums = compute_dtype(x.dtype());
   const Array loss = Array::uninitialized({}, x.dtype(), x.device());
-  const Array lse = Array::uninitialized({view.outer, view.inner}, sums, x.device());
+  const Array lse = Array::uninitialized({2, view.outer, view.inner}, sums, x.device());
   const Array count = Array::uninitialized({}, sums, x.device());
   if (lse.size() > 0 && x.size() > 0) {
     const Array xs = view.of(x.data()), ts = labels.converted.reshape({view.outer, view.inner});

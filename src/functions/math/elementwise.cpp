@@ -225,6 +225,20 @@ Array compute(ElementwiseOp op, std::span<const VariableOperand* const> operands
   return elementwise(op, {operand(0), operand(1), operand(2)});
 }
 
+// Where an operand is a condition, numbers are probably not meant as one: InvalidType.
+void check_condition(ElementwiseOp op, const VariableOperand& operand) {
+  if (operand.is_number()) return;
+  const TypeOf condition(operand.variable(info(op).name).data(), "condition");
+  if (condition.array->dtype() == Dtype::kBool) [[likely]]
+    return;
+  Checks([op] { return caption(op, nullptr, nullptr); }, condition)
+      .advised([] {
+        return "The condition is a bool array: compare, as in greater(x, 0), or convert it with "
+               ".astype(dtype::bool_).";
+      })
+      .require(condition.dtype() == Dtype::kBool);
+}
+
 void check_floats(ElementwiseOp op, std::span<const Variable> inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!inputs[i].requires_grad()) continue;
@@ -238,6 +252,7 @@ void check_floats(ElementwiseOp op, std::span<const Variable> inputs) {
 static Variable apply(ElementwiseOp op, std::initializer_list<const VariableOperand*> list) {
   const std::span<const VariableOperand* const> operands(list.begin(), list.size());
   const ElementwiseInfo& row = info(op);
+  if (config().type_check && row.first_is_bool()) check_condition(op, *operands[0]);
   const Array output = compute(op, operands);
   Variable copies[3];
   int count = 0;

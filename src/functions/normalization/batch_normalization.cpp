@@ -208,13 +208,15 @@ NormalizationResult normalize(const NormalizationPlan& p, const NormalizationOpe
   const Array x = p.batch_layout.laid_out(o.x.data());
   const Array residual = o.residual ? p.batch_layout.laid_out(o.residual->data()) : Array();
   const ChannelOperand gamma(o.gamma), beta(o.beta);
-  NormalizationResult made{p.batch_array(x), {p.channel_array(x), p.channel_array(x)}, {}};
+  NormalizationResult made{
+      p.batch_array(x), {p.channel_array(x), p.channel_array(x), p.channel_array(x)}, {}};
   if (running.updates) catena::add(*running.updates, 1, *running.updates);
   kernels::batch_normalization(
-      x.device(), {p.channel_layout, &x, gamma.pointer(), beta.pointer(),
-                   o.residual ? &residual : nullptr, p.eps, p.relu, &made.y, &made.own.mean,
-                   &made.own.inverse_deviation, running.mean, running.var, running.decay,
-                   running.updates, p.relu && recorded ? &made.relu_mask : nullptr});
+      x.device(),
+      {p.channel_layout, &x, gamma.pointer(), beta.pointer(), o.residual ? &residual : nullptr,
+       p.eps, p.relu, &made.y, &made.own.mean, &made.own.inverse_deviation, running.mean,
+       running.var, running.decay, running.updates, p.relu && recorded ? &made.relu_mask : nullptr,
+       &made.own.mean_rest});
   for (const Array* a : {running.mean, running.var})
     if (a != nullptr) a->note_write();
   return made;

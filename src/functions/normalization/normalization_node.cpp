@@ -110,10 +110,10 @@ class BatchNormalizationNode final : public FunctionNode {
     const BatchStatistics s = statistics(context);
     const auto pointer = [](const Array& a) { return a.defined() ? &a : nullptr; };
     kernels::batch_normalization_grad(
-        x.device(),
-        {plan_.channel_layout, &x, &g, pointer(y), pointer(gamma), &s.mean, &s.inverse_deviation,
-         fixed(), pointer(gx), pointer(g_residual), g_gamma.pointer(), g_beta.pointer(),
-         g_gamma.accumulate, g_beta.accumulate, &relu_mask_, relu_of_x(plan_, at_), pointer(beta)});
+        x.device(), {plan_.channel_layout, &x, &g, pointer(y), pointer(gamma), &s.mean,
+                     &s.inverse_deviation, fixed(), pointer(gx), pointer(g_residual),
+                     g_gamma.pointer(), g_beta.pointer(), g_gamma.accumulate, g_beta.accumulate,
+                     &relu_mask_, relu_of_x(plan_, at_), pointer(beta), pointer(s.mean_rest)});
     if (context.needs(0)) context.set_grad(0, Variable::constant(gx));
     if (wants(context, at_.residual))
       context.set_grad(at_.residual, Variable::constant(masked ? g_residual : g));
@@ -128,7 +128,7 @@ class BatchNormalizationNode final : public FunctionNode {
   BatchStatistics statistics(BackwardContext& context) const {
     if (!fixed()) return own_;
     const Array var = context.input(at_.var).data();
-    return {context.input(at_.mean).data().contiguous(), 1 / catena::sqrt(var + plan_.eps)};
+    return {context.input(at_.mean).data().contiguous(), 1 / catena::sqrt(var + plan_.eps), {}};
   }
   void give_statistics(BackwardContext& context, const BatchStatistics& s, const Array& gamma,
                        const Array& g_gamma, const Array& g_beta) const {
@@ -152,10 +152,13 @@ class BatchNormalizationNode final : public FunctionNode {
   void backward_recorded(BackwardContext& context, const Variable& gy) const {
     const Variable masked = plan_.relu ? relu_grad(gy, context.output()) : gy;
     const Dtype own = inputs()[0]->dtype, wide = compute_dtype(own);
-    const Variable x = cast(context.input(0), wide), g = cast(masked, wide);
+    const Variable g = cast(masked, wide);
     const Axes axes = plan_.summed_axes();
     const Shape kept = plan_.broadcast_shape();
     const auto channel = [&](int place) { return reshape(context.input(place), kept); };
+    // The mean, rounded, as a constant takes no gradient, and the mean of what is left is small.
+    const Variable whole = cast(context.input(0), wide);
+    const Variable x = fixed() ? whole : whole - own_.mean.reshape(kept);
     const Variable mean = fixed() ? channel(at_.mean) : functions::mean(x, axes, true);
     const Variable centred = x - mean;
     const Variable var = fixed() ? channel(at_.var) : functions::mean(square(centred), axes, true);

@@ -25,6 +25,7 @@ struct NormalizationOperands {
 
 struct BatchStatistics {
   Array mean, inverse_deviation;
+  Array mean_rest;  // as in catena/kernels/normalization.h; empty of given statistics
 };
 
 // What the forward pass leaves for the backward pass.

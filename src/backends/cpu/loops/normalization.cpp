@@ -14,14 +14,21 @@ using Vector = typename Lanes<T>::Vector;
 // corrects the mean, and the second one stays accurate for a mean far from zero (corrected two-pass
 // algorithm: T. Chan, G. Golub, R. LeVeque, Algorithms for computing the sample variance, 1983).
 template <class T>
-CATENA_FN void finish_moments(T shift, T d, T dd, int64_t n, double* mean, double* squares) {
-  const double step = double(d) / double(n), rest = double(dd) - double(d) * step;
-  *mean = double(shift) + step;
-  *squares = rest < 0 ? 0 : rest;  // NaN stays
+using MomentsOf = typename NormalizationLoops<T>::Moments;
+
+template <class T>
+CATENA_FN void finish_moments(T shift, T d, T dd, int64_t n, const MomentsOf<T>& to, int64_t at) {
+  const double start = double(shift), step = double(d) / double(n);
+  const double left = double(dd) - double(d) * step;
+  // start + step, and what its rounding lost (D. Knuth's sum of two numbers).
+  const double mean = start + step, added = mean - start;
+  to.mean[at] = mean;
+  to.rest[at] = (start - (mean - added)) + (step - added);
+  to.squares[at] = left < 0 ? 0 : left;  // NaN stays
 }
 
 template <class T>
-void moments_of_row(const T* x, int64_t rows, int64_t columns, double* mean, double* squares) {
+void moments_of_row(const T* x, int64_t rows, int64_t columns, const MomentsOf<T>& to) {
   const int64_t n = rows * columns, whole = n / kLanes * kLanes;
   const T shift = sum(x, n) / T(n);
   Vector<T> d_sums = {}, dd_sums = {};
@@ -35,44 +42,43 @@ void moments_of_row(const T* x, int64_t rows, int64_t columns, double* mean, dou
     d_rest[i] = x[whole + i] - shift;
     dd_rest[i] = d_rest[i] * d_rest[i];
   }
-  finish_moments(shift, join(d_sums, d_rest, n - whole), join(dd_sums, dd_rest, n - whole), n, mean,
-                 squares);
+  finish_moments(shift, join(d_sums, d_rest, n - whole), join(dd_sums, dd_rest, n - whole), n, to,
+                 0);
 }
 
-// kLanes columns at a time in registers.
+// kLanes columns at a time in registers, from column j on.
 template <class T>
-CATENA_FN void moments_of_lanes(const T* x, int64_t rows, int64_t columns, double* mean,
-                                double* squares) {
+CATENA_FN void moments_of_lanes(const T* x, int64_t rows, int64_t columns, const MomentsOf<T>& to,
+                                int64_t j) {
   Vector<T> total = {}, d_sums = {}, dd_sums = {};
-  for (int64_t r = 0; r < rows; ++r) total += load(x + r * columns);
+  for (int64_t r = 0; r < rows; ++r) total += load(x + j + r * columns);
   const Vector<T> shift = total / T(rows);
   for (int64_t r = 0; r < rows; ++r) {
-    const Vector<T> d = load(x + r * columns) - shift;
+    const Vector<T> d = load(x + j + r * columns) - shift;
     d_sums += d;
     dd_sums += d * d;
   }
   for (int64_t i = 0; i < kLanes; ++i)
-    finish_moments(shift[i], d_sums[i], dd_sums[i], rows, mean + i, squares + i);
+    finish_moments(shift[i], d_sums[i], dd_sums[i], rows, to, j + i);
 }
 template <class T>
-CATENA_FN void moments_of_column(const T* x, int64_t rows, int64_t columns, double* mean,
-                                 double* squares) {
+CATENA_FN void moments_of_column(const T* x, int64_t rows, int64_t columns, const MomentsOf<T>& to,
+                                 int64_t j) {
   T total = 0, d_sum = 0, dd_sum = 0;
-  for (int64_t r = 0; r < rows; ++r) total += x[r * columns];
+  for (int64_t r = 0; r < rows; ++r) total += x[j + r * columns];
   const T shift = total / T(rows);
   for (int64_t r = 0; r < rows; ++r) {
-    const T d = x[r * columns] - shift;
+    const T d = x[j + r * columns] - shift;
     d_sum += d;
     dd_sum += d * d;
   }
-  finish_moments(shift, d_sum, dd_sum, rows, mean, squares);
+  finish_moments(shift, d_sum, dd_sum, rows, to, j);
 }
 template <class T>
-void moments_of_columns(const T* x, int64_t rows, int64_t columns, double* mean, double* squares) {
+void moments_of_columns(const T* x, int64_t rows, int64_t columns, const MomentsOf<T>& to) {
   int64_t j = 0;
-  for (; j + kLanes <= columns; j += kLanes)
-    moments_of_lanes(x + j, rows, columns, mean + j, squares + j);
-  for (; j < columns; ++j) moments_of_column(x + j, rows, columns, mean + j, squares + j);
+  for (; j + kLanes <= columns; j += kLanes) moments_of_lanes(x, rows, columns, to, j);
+  for (; j < columns; ++j) moments_of_column(x, rows, columns, to, j);
 }
 
 // The same, with the options as compile-time constants. `c` is the channel of element j of a row.

@@ -12,9 +12,12 @@ namespace catena::host {
 // results are one number for each channel, from the piece's first channel on.
 template <class T>
 struct NormalizationLoops {
-  // Mean and sum of squared deviations, for pieces of at most kLongestPiece rows, or as many
-  // elements if they are of one channel.
-  void (*moments[2])(const T* x, int64_t rows, int64_t columns, double* mean, double* squares);
+  // Mean, as the sum of mean and rest, and sum of squared deviations, for pieces of at most
+  // kLongestPiece rows, or as many elements if they are of one channel.
+  struct Moments {
+    double *mean, *rest, *squares;
+  };
+  void (*moments[2])(const T* x, int64_t rows, int64_t columns, const Moments& to);
   // y = (x - mean) * scale + shift (+ residual), then relu on request. `residual` may be null.
   struct Apply {
     const T *x, *residual, *mean, *scale, *shift;

@@ -96,14 +96,14 @@ void log_gradient(const T* y, const T* gy, T sum, T* gx, int64_t n) {
   for (int64_t i = 0; i < n - at; ++i) gx[at + i] = gy[at + i] - values[i];
 }
 template <class T>
-void cross_entropy_gradient(const T* x, T lse, T factor, T* gx, int64_t n) {
+void cross_entropy_gradient(const T* x, T shift, T log_sum, T factor, T* gx, int64_t n) {
   const int64_t at = n / kLanes * kLanes;
 #pragma GCC ivdep
-  for (int64_t i = 0; i < at; ++i) gx[i] = m::exp(x[i] - lse) * factor;
+  for (int64_t i = 0; i < at; ++i) gx[i] = m::exp((x[i] - shift) - log_sum) * factor;
   if (at == n) return;
   T values[kLanes];
   load_padded(values, x + at, n - at);
-  for (int64_t i = 0; i < kLanes; ++i) values[i] = m::exp(values[i] - lse) * factor;
+  for (int64_t i = 0; i < kLanes; ++i) values[i] = m::exp((values[i] - shift) - log_sum) * factor;
   store_padded(gx + at, values, n - at);
 }
 

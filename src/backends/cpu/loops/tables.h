@@ -81,8 +81,8 @@ struct SoftmaxLoops {
   void (*log_gradient)(const T* y, const T* gy, T sum, T* gx, int64_t n);
   T (*dot)(const T* a, const T* b, int64_t n);
   T (*sum)(const T* a, int64_t n);
-  // gx = exp(x - lse) * scale
-  void (*cross_entropy_gradient)(const T* x, T lse, T scale, T* gx, int64_t n);
+  // gx = exp((x - shift) - log_sum) * scale
+  void (*cross_entropy_gradient)(const T* x, T shift, T log_sum, T scale, T* gx, int64_t n);
 };
 
 // Loops of update rules: rule_loops.h.

@@ -97,30 +97,46 @@ class Pieces {
 
 // Statistics of n numbers, merged with Chan's formula (see loops/normalization.cpp).
 struct Moments {
-  double n = 0, mean = 0, squares = 0;
-  void merge(double other_n, double other_mean, double other_squares) {
-    const double total = n + other_n, delta = other_mean - mean;
-    mean += delta * (other_n / total);
-    squares += other_squares + delta * delta * (n * other_n / total);
+  double n = 0, mean = 0, rest = 0, squares = 0;  // rest: what rounding takes off the mean
+
+  void merge(const Moments& other) {
+    if (n == 0) {
+      *this = other;
+      return;
+    }
+    const double total = n + other.n, delta = (other.mean - mean) + (other.rest - rest);
+    squares += other.squares + delta * delta * (n * other.n / total);
+    move(rest + delta * (other.n / total));
     n = total;
+  }
+
+ private:
+  // The mean becomes mean + step (D. Knuth's sum of two numbers), which replaces the old rest.
+  void move(double step) {
+    const double sum = mean + step, added = sum - mean;
+    rest = (mean - (sum - added)) + (step - added);
+    mean = sum;
   }
 };
 
 template <class C>
 std::vector<Moments> moments_of(const Pieces& pieces, const Array& x, int64_t channels) {
-  std::vector<double> means(size_t(pieces.partials())), squares(means.size());
+  const size_t partials = size_t(pieces.partials());
+  std::vector<double> means(partials), rests(partials), squares(partials);
   pieces.parallel([&](int64_t begin, int64_t end) {
     Elements<C> in(x, pieces.longest());
     for (int64_t i = begin; i < end; ++i) {
       const Piece p = pieces.at(i);
-      loops<C>().moments[pieces.kind()](in.read(p.first, 1, p.size()), p.rows, p.columns,
-                                        &means[size_t(p.partial)], &squares[size_t(p.partial)]);
+      loops<C>().moments[pieces.kind()](
+          in.read(p.first, 1, p.size()), p.rows, p.columns,
+          {&means[size_t(p.partial)], &rests[size_t(p.partial)], &squares[size_t(p.partial)]});
     }
   });
   std::vector<Moments> result(static_cast<size_t>(channels));
   pieces.each_channel([&](int64_t c) {
     pieces.of_channel(c, [&](int64_t at, int64_t n) {
-      result[size_t(c)].merge(double(n), means[size_t(at)], squares[size_t(at)]);
+      const auto i = size_t(at);
+      result[size_t(c)].merge({double(n), means[i], rests[i], squares[i]});
     });
   });
   return result;
@@ -139,6 +155,12 @@ class PerChannel {
   C otherwise_;
 };
 
+// What the mean of a channel lacks where it is stored as a C.
+template <class C>
+C rest_of(const Moments& m) {
+  return C((m.mean - double(C(m.mean))) + m.rest);
+}
+
 template <class C>
 void store_statistics(const BatchNormalizationCall& call, const std::vector<Moments>& moments) {
   const double m = double(call.layout.count());
@@ -146,6 +168,7 @@ void store_statistics(const BatchNormalizationCall& call, const std::vector<Mome
   for (size_t c = 0; c < moments.size(); ++c) {
     mean[c] = C(moments[c].mean);
     inverse[c] = C(1 / std::sqrt(moments[c].squares / m + call.eps));
+    if (call.mean_rest) call.mean_rest->data<C>()[c] = rest_of<C>(moments[c]);
   }
   if (call.running_mean == nullptr) return;
   const double decay = call.updates ? 1 - 1 / double(*call.updates->data<int64_t>()) : call.decay;
@@ -162,7 +185,7 @@ struct Application {
   bool relu;
 };
 
-// y = (x - mean) * scale + shift (+ residual).
+// y = (x - mean) * scale + shift (+ residual). What the mean lacks is in the shift.
 template <class C>
 void apply(const Pieces& pieces, const Application& call, const C* mean, const C* scale,
            const C* shift) {
@@ -186,13 +209,14 @@ template <class C>
 void normalize(const BatchNormalizationCall& call) {
   const int64_t channels = call.layout.channels;
   const Pieces pieces(call.layout);
-  store_statistics<C>(call, moments_of<C>(pieces, *call.x, channels));
+  const std::vector<Moments> moments = moments_of<C>(pieces, *call.x, channels);
+  store_statistics<C>(call, moments);
   const PerChannel<C> gamma(call.gamma, 1), beta(call.beta, 0);
   const C *mean = call.mean->data<C>(), *inverse = call.inverse_deviation->data<C>();
   std::vector<C> scale(static_cast<size_t>(channels)), shift(scale.size());
   for (int64_t c = 0; c < channels; ++c) {
     scale[size_t(c)] = gamma[c] * inverse[c];
-    shift[size_t(c)] = beta[c];
+    shift[size_t(c)] = beta[c] - rest_of<C>(moments[size_t(c)]) * scale[size_t(c)];
   }
   apply<C>(pieces, {call.x, call.residual, call.y, call.relu}, mean, scale.data(), shift.data());
 }
@@ -233,11 +257,14 @@ std::vector<GradientSums> sums_of(const Pieces& pieces, const BatchNormalization
     }
   });
   std::vector<GradientSums> result(static_cast<size_t>(call.layout.channels));
+  const PerChannel<C> rest(call.mean_rest, 0);
   pieces.each_channel([&](int64_t c) {
+    GradientSums& total = result[size_t(c)];
     pieces.of_channel(c, [&](int64_t at, int64_t) {
-      result[size_t(c)].g += g[size_t(at)];
-      result[size_t(c)].gx += gx[size_t(at)];
+      total.g += g[size_t(at)];
+      total.gx += gx[size_t(at)];
     });
+    total.gx -= double(rest[c]) * total.g;
   });
   return result;
 }
@@ -253,15 +280,16 @@ Coefficients<C> coefficients_of(const BatchNormalizationGradCall& call,
                                 const std::vector<GradientSums>& sums) {
   const size_t channels = size_t(call.layout.channels);
   const double m = double(call.layout.count());
-  const PerChannel<C> gamma(call.gamma, 1);
+  const PerChannel<C> gamma(call.gamma, 1), rest(call.mean_rest, 0);
   const C* inverse = call.inverse_deviation->data<C>();
   Coefficients<C> k{std::vector<C>(channels), std::vector<C>(channels), std::vector<C>(channels)};
   for (size_t c = 0; c < channels; ++c) {
     const double factor = double(gamma[int64_t(c)]) * double(inverse[c]);
     k.of_g[c] = C(factor);
     if (call.fixed) continue;
-    k.of_x[c] = C(-factor * double(inverse[c]) * double(inverse[c]) * (sums[c].gx / m));
-    k.constant[c] = C(-factor * (sums[c].g / m));
+    const double of_x = -factor * double(inverse[c]) * double(inverse[c]) * (sums[c].gx / m);
+    k.of_x[c] = C(of_x);
+    k.constant[c] = C(-factor * (sums[c].g / m) - of_x * double(rest[int64_t(c)]));
   }
   return k;
 }

@@ -95,13 +95,14 @@ void cross_entropy_rows(const CrossEntropyCall& call) {
   const SoftmaxLoops<C>& f = loops<C>();
   const Rows rows(*call.x);
   const int64_t n = rows.classes, step = rows.inner;
-  C* lse = call.lse->data<C>();
+  C *largest = call.lse->data<C>(), *log_sum = largest + rows.count;
   rows.parallel([&](int64_t begin, int64_t end) {
     Elements<C> in(*call.x, n);
     for (int64_t s = begin; s < end; ++s) {
       const C* from = in.read(rows.first(s), step, n);
       const C shift = f.max(from, n);
-      lse[s] = shift + std::log(f.sum_exp_shifted(from, shift, n));
+      largest[s] = shift;
+      log_sum[s] = std::log(f.sum_exp_shifted(from, shift, n));
     }
   });
   // Summed in order and in double, so the loss does not depend on the number of threads.
@@ -115,7 +116,8 @@ void cross_entropy_rows(const CrossEntropyCall& call) {
     if (t[s] < 0 || t[s] >= n)
       loss = std::numeric_limits<double>::quiet_NaN();
     else
-      loss += double(lse[s]) - double(in.at(rows.first(s) + t[s] * step));
+      loss +=
+          (double(largest[s]) - double(in.at(rows.first(s) + t[s] * step))) + double(log_sum[s]);
   }
   const int64_t divisor = std::max<int64_t>(1, call.normalize ? valid : call.x->shape()[0]);
   *call.count->data<C>() = C(divisor);
@@ -127,7 +129,7 @@ void cross_entropy_grad_rows(const CrossEntropyCall& call, const Array& gloss, c
   const SoftmaxLoops<C>& f = loops<C>();
   const Rows rows(*call.x);
   const int64_t n = rows.classes, step = rows.inner;
-  const C* lse = call.lse->data<C>();
+  const C *largest = call.lse->data<C>(), *log_sum = largest + rows.count;
   const int32_t* t = call.t->data<int32_t>();
   const C factor = Elements<C>(gloss, 1).at(0) / *call.count->data<C>();
   rows.parallel([&](int64_t begin, int64_t end) {
@@ -138,12 +140,22 @@ void cross_entropy_grad_rows(const CrossEntropyCall& call, const Array& gloss, c
       if (t[s] == call.ignore_label) {
         std::fill_n(to, n, C(0));
       } else {
-        f.cross_entropy_gradient(in.read(first, step, n), lse[s], factor, to, n);
+        f.cross_entropy_gradient(in.read(first, step, n), largest[s], log_sum[s], factor, to, n);
         if (t[s] >= 0 && t[s] < n) to[t[s]] -= factor;
       }
       out.commit(first, step, n);
     }
   });
+}
+
+// The position counts elements in C order.
+bool is_nan_at(const Array& x, int64_t position) {
+  bool nan = false;
+  visit_compute(x.dtype(), [&](auto tag) {
+    const auto v = Elements<typename decltype(tag)::type>(x, 1).at(position);
+    nan = v != v;
+  });
+  return nan;
 }
 
 }  // namespace
@@ -181,7 +193,7 @@ void accuracy(const AccuracyCall& call) {
   for (int64_t s = 0; s < rows.count; ++s) {
     if (has_ignore && labels[s] == ignore_label) continue;
     ++valid;
-    correct += best[s] == labels[s];
+    correct += best[s] == labels[s] && !is_nan_at(x, rows.first(s) + best[s] * rows.inner);
   }
   store_number(result, double(correct) / double(std::max<int64_t>(1, valid)));
 }

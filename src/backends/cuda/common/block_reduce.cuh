@@ -96,7 +96,6 @@ struct LogSum {
       sum += other_sum * exp_of(other_maximum - maximum);
     }
   }
-  __device__ C value() const { return maximum + log_of(sum); }
 };
 
 template <class C>

@@ -55,10 +55,16 @@ __device__ int place() {
   return kSharing == kWarpRow ? threadIdx.x % 32 : kSharing == kBlockRow ? threadIdx.x : 0;
 }
 
-// The logarithm of the sum of exponentials of one sample's classes. All threads of the group get
-// it.
+// The largest score of one sample, and the logarithm of the sum of exp(x - largest).
+template <class C>
+struct LogSumExp {
+  C largest, log_sum;
+};
+
+// All threads of the group get it.
 template <class T, Sharing kSharing>
-__device__ Compute<T> log_sum_exp(const T* x, int64_t classes, int64_t step, Compute<T>* shared) {
+__device__ LogSumExp<Compute<T>> log_sum_exp(const T* x, int64_t classes, int64_t step,
+                                             Compute<T>* shared) {
   using C = Compute<T>;
   if constexpr (kSharing == kWarpRow) {
     C maximum = lowest<C>(), sum = C(0);
@@ -66,20 +72,21 @@ __device__ Compute<T> log_sum_exp(const T* x, int64_t classes, int64_t step, Com
       maximum = MaxOp()(maximum, C(widen(x[i])));
     maximum = warp_reduce(maximum, MaxOp());
     for (int i = place<kSharing>(); i < classes; i += 32) sum += exp_of(widen(x[i]) - maximum);
-    return maximum + log_of(warp_reduce(sum, AddOp()));
+    return {maximum, log_of(warp_reduce(sum, AddOp()))};
   } else if constexpr (kSharing == kBlockRow) {
     LogSum<C> s;
     for (int64_t i = threadIdx.x; i < classes; i += blockDim.x) s.add(widen(x[i]));
-    return block_log_sum(s, shared).value();
+    s = block_log_sum(s, shared);
+    return {s.maximum, log_of(s.sum)};
   } else if (classes <= kThreadClasses) {
     C maximum = lowest<C>(), sum = C(0);
     for (int i = 0; i < classes; ++i) maximum = MaxOp()(maximum, C(widen(x[i * step])));
     for (int i = 0; i < classes; ++i) sum += exp_of(widen(x[i * step]) - maximum);
-    return maximum + log_of(sum);
+    return {maximum, log_of(sum)};
   } else {
     LogSum<C> s;
     for (int64_t i = 0; i < classes; ++i) s.add(widen(x[i * step]));
-    return s.value();
+    return {s.maximum, log_of(s.sum)};
   }
 }
 
@@ -123,16 +130,17 @@ __global__ void __launch_bounds__(kOneBlockThreads) cross_entropy_kernel(CrossEn
   long long valid = 0;
   for_samples<kSharing>(s, [&](int64_t i) {
     const T* x = static_cast<const T*>(s.x) + first_element(s, i);
-    const C lse = log_sum_exp<T, kSharing>(x, s.classes, s.inner, shared);
+    const LogSumExp<C> lse = log_sum_exp<T, kSharing>(x, s.classes, s.inner, shared);
     if (place<kSharing>() != 0) return;
-    static_cast<C*>(args.lse)[i] = lse;
+    static_cast<C*>(args.lse)[i] = lse.largest;
+    static_cast<C*>(args.lse)[s.outer * s.inner + i] = lse.log_sum;
     const int32_t label = s.t[i];
     if (label == s.ignore_label) return;
     ++valid;
     if (label < 0 || label >= s.classes)
       sum = not_a_number<double>();
     else
-      sum += double(lse) - double(widen(x[label * s.inner]));
+      sum += (double(lse.largest) - double(widen(x[label * s.inner]))) + double(lse.log_sum);
   });
   add_up(sum, valid, s, [&](Tally total) {
     const long long divisor = args.normalize ? total.valid : s.outer;
@@ -151,11 +159,12 @@ __global__ void __launch_bounds__(kThreads) cross_entropy_grad_kernel(CrossEntro
   const SampleArgs& s = args.samples;
   const T* x = static_cast<const T*>(s.x);
   T* gx = static_cast<T*>(args.gx);
-  const C* lse = static_cast<const C*>(args.lse);
+  const C* largest = static_cast<const C*>(args.lse);
+  const C* log_sum = largest + s.outer * s.inner;
   const C factor = widen(*static_cast<const T*>(args.gloss)) / *static_cast<const C*>(args.count);
-  auto value = [&](C v, C row_lse, int32_t label, int64_t index) {
+  auto value = [&](C v, const LogSumExp<C>& lse, int32_t label, int64_t index) {
     if (label == s.ignore_label) return C(0);
-    const C g = exp_of(v - row_lse) * factor;
+    const C g = exp_of((v - lse.largest) - lse.log_sum) * factor;
     return index == label ? g - factor : g;
   };
   if constexpr (kSharing == kThreadColumn) {
@@ -163,12 +172,13 @@ __global__ void __launch_bounds__(kThreads) cross_entropy_grad_kernel(CrossEntro
     for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < size; i += stride) {
       const int64_t column = i % s.inner, rest = i / s.inner;
       const int64_t sample = rest / s.classes * s.inner + column;
-      gx[i] = Narrow<T>::from(value(widen(x[i]), lse[sample], s.t[sample], rest % s.classes));
+      const LogSumExp<C> lse{largest[sample], log_sum[sample]};
+      gx[i] = Narrow<T>::from(value(widen(x[i]), lse, s.t[sample], rest % s.classes));
     }
   } else {
     const int members = kSharing == kWarpRow ? 32 : blockDim.x;
     for_samples<kSharing>(s, [&](int64_t row) {
-      const C row_lse = lse[row];
+      const LogSumExp<C> lse{largest[row], log_sum[row]};
       const int32_t label = s.t[row];
       const P* from = reinterpret_cast<const P*>(x + row * s.classes);
       P* to = reinterpret_cast<P*>(gx + row * s.classes);
@@ -176,7 +186,7 @@ __global__ void __launch_bounds__(kThreads) cross_entropy_grad_kernel(CrossEntro
         P v = from[i];
 #pragma unroll
         for (int k = 0; k < N; ++k)
-          v.v[k] = Narrow<T>::from(value(widen(v.v[k]), row_lse, label, i * N + k));
+          v.v[k] = Narrow<T>::from(value(widen(v.v[k]), lse, label, i * N + k));
         to[i] = v;
       }
     });
@@ -210,6 +220,9 @@ __device__ Best<C> warp_best(Best<C> b) {
   return b;
 }
 
+constexpr int64_t kNoClass = INT64_MIN;
+
+// The class of the largest score; kNoClass if a score is NaN.
 template <class T, Sharing kSharing>
 __device__ int64_t arg_max(const T* x, int64_t classes, int64_t step) {
   using C = Compute<T>;
@@ -228,7 +241,7 @@ __device__ int64_t arg_max(const T* x, int64_t classes, int64_t step) {
     for (int w = 0; w < int(blockDim.x / 32); ++w) best.merge(values[w], indices[w]);
     __syncthreads();
   }
-  return best.index;
+  return best.value == best.value ? best.index : kNoClass;
 }
 
 template <class T, Sharing kSharing>

@@ -26,7 +26,7 @@ struct SampleArgs {
 struct CrossEntropyArgs {
   SampleArgs samples;
   bool normalize;
-  void* lse;    // compute type
+  void* lse;    // compute type; two numbers a sample, see catena/kernels/loss.h
   void* count;  // compute type
   void* loss;   // storage type
   // Gradient only.

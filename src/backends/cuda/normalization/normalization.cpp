@@ -70,9 +70,12 @@ void batch_normalization(const BatchNormalizationCall& call) {
   args.updates = call.updates ? call.updates->data<int64_t>() : nullptr;
   const Launch launch = launch_for(*call.x);
   const NormalizationWalk walk = walk_for(type, call.layout, args.aligned, launch);
-  const Array partials = scratch(*call.x, walk.partials);
+  const Array partials = scratch(*call.x, walk.partials + call.layout.channels);
   args.splits = walk.splits;
   args.partials = partials.raw_data();
+  args.mean_rest = call.mean_rest ? call.mean_rest->raw_data()
+                                  : static_cast<char*>(args.partials) +
+                                        walk.partials * static_cast<int64_t>(partials.itemsize());
   if (call.residual != nullptr) args.mask = mask_for(call, walk);
   launch_normalization_statistics(type, args, launch);
   launch_normalization_apply(type, args, launch);
@@ -100,6 +103,7 @@ NormalizationGradArgs arguments(const BatchNormalizationGradCall& call) {
   args.gamma = data_of(call.gamma);
   args.beta = data_of(call.beta);
   args.mean = call.mean->raw_data();
+  args.mean_rest = data_of(call.mean_rest);
   args.inverse_deviation = call.inverse_deviation->raw_data();
   args.fixed = call.fixed;
   args.gx = data_of(call.gx);

@@ -10,29 +10,49 @@ namespace {
 
 constexpr int kStatisticsPacks = 16, kApplyPacks = 8;  // the least that a thread takes
 
-// Mean (a) and sum of squared deviations (b) of n numbers, merged by the formula of Chan et al.
+// The sum of two numbers, rounded, and what the rounding lost (D. Knuth's sum of two numbers).
+template <class C>
+struct Sum {
+  C rounded, rest;
+  __device__ Sum(C a, C b) : rounded(a + b) {
+    const C added = rounded - a;
+    rest = (a - (rounded - added)) + (b - added);
+  }
+};
+
+// Of n numbers: mean (v[0], with the rest in v[2]) and sum of squared deviations (v[1]), merged by
+// the formula of Chan et al. The mean of two numbers keeps the digits of deviations far below it.
 template <class C>
 struct Moments {
-  C n, a, b;
+  static constexpr int kNumbers = 3;
+  C n, v[kNumbers];
   __device__ void merge(const Moments& other) {
     if (other.n == C(0)) return;
-    const C total = n + other.n, delta = other.a - a, share = other.n / total;
-    a = fused(delta, share, a);
-    b += other.b + delta * (delta * (n * share));  // 0 if n or other.n is 0, even for a huge delta
+    if (n == C(0)) {
+      *this = other;
+      return;
+    }
+    const C total = n + other.n, share = other.n / total;
+    const C delta = (other.v[0] - v[0]) + (other.v[2] - v[2]);
+    const Sum<C> mean(v[0], fused(delta, share, v[2]));
+    v[0] = mean.rounded;
+    v[1] += other.v[1] + delta * (delta * (n * share));
+    v[2] = mean.rest;
     n = total;
   }
   __device__ void store(const NormalizationArgs& args, int64_t channel) const {
     const C m = C(args.outer * args.inner);
-    static_cast<C*>(args.mean)[channel] = a;
-    static_cast<C*>(args.inverse_deviation)[channel] = C(1) / root(b / m + C(args.eps));
+    static_cast<C*>(args.mean)[channel] = v[0];
+    static_cast<C*>(args.mean_rest)[channel] = v[2];
+    static_cast<C*>(args.inverse_deviation)[channel] = C(1) / root(v[1] / m + C(args.eps));
     if (args.running_mean == nullptr) return;
     const double decay = args.updates ? 1 - 1 / double(*args.updates) : args.decay;
-    const auto move = [&](void* average, C value) {
+    const auto move = [&](void* average, double value) {
       C& target = static_cast<C*>(average)[channel];
-      target = C(decay * double(target) + (1 - decay) * double(value));
+      target = C(decay * double(target) + (1 - decay) * value);
     };
-    move(args.running_mean, a);
-    move(args.running_variance, b / (m - C(1)));
+    move(args.running_mean, double(v[0]) + double(v[2]));
+    move(args.running_variance, double(v[1] / (m - C(1))));
   }
 };
 
@@ -47,9 +67,10 @@ struct ShiftedSums {
     dd = fused(t, t, dd);
   }
   __device__ Moments<C> moments(int n) const {  // of n numbers
-    if (n == 0) return {C(0), C(0), C(0)};
+    if (n == 0) return {};
     const C step = d / C(n), squares = dd - d * step;
-    return {C(n), shift + step, squares < C(0) ? C(0) : squares};
+    const Sum<C> mean(shift, step);
+    return {C(n), {mean.rounded, squares < C(0) ? C(0) : squares, mean.rest}};
   }
 };
 
@@ -114,7 +135,7 @@ struct ApplyBody {
                             ? number_at(args.inverse_deviation, c, C(0))
                             : C(1) / root(number_at(args.variance, c, C(0)) + C(args.eps));
       scale[k] = number_at(args.gamma, c, C(1)) * inverse;
-      shift[k] = number_at(args.beta, c, C(0));
+      shift[k] = shift_at(args.beta, args.mean_rest, c, scale[k]);
     });
   }
   template <int U>
@@ -161,7 +182,7 @@ NormalizationWalk normalization_walk(Float type, int64_t outer, int64_t channels
   CATENA_FLOAT_SWITCH(type, {
     const Walk walk = walk_of<T>(outer, channels, inner, aligned).divide(kStatisticsPacks, launch);
     const int64_t rows = walk.columns ? channels * inner : channels;
-    return {walk.parts, 2 * rows * walk.parts, walk.pack};
+    return {walk.parts, Moments<double>::kNumbers * rows * walk.parts, walk.pack};
   })
   return {};
 }

@@ -21,6 +21,7 @@ struct NormalizationArgs {
   const void* residual;
   void* y;
   void* mean;
+  void* mean_rest;          // what rounding takes off the mean; null of given statistics
   void* inverse_deviation;  // null: computed from `variance`
   const void* variance;     // given statistics
   double eps;
@@ -44,6 +45,7 @@ struct NormalizationGradArgs {
   const void* gamma;    // may be null
   const void* beta;     // kFromX; may be null
   const void* mean;
+  const void* mean_rest;  // may be null
   const void* inverse_deviation;
   bool fixed;
   void* gx;

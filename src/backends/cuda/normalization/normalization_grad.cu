@@ -18,21 +18,24 @@ __device__ void store_gradient(void* to, int64_t channel, C value, bool accumula
   target = accumulate ? target + value : value;
 }
 
-// Sums of g (a) and of g * (x - mean) (b).
+// Sums of g (v[0]) and of g * (x - mean) (v[1]).
 template <class C>
 struct Sums {
-  C n, a, b;
+  static constexpr int kNumbers = 2;
+  C n, v[kNumbers];
   __device__ void merge(const Sums& other) {
-    a += other.a;
-    b += other.b;
+    v[0] += other.v[0];
+    v[1] += other.v[1];
   }
   __device__ void store(const NormalizationGradArgs& args, int64_t channel) const {
+    // The mean of the sums lacks its rest.
+    const C centred = fused(-number_at(args.mean_rest, channel, C(0)), v[0], v[1]);
     C* sums = static_cast<C*>(args.sums);
-    sums[channel] = a;
-    sums[args.channels + channel] = b;
+    sums[channel] = v[0];
+    sums[args.channels + channel] = centred;
     const C inverse = static_cast<const C*>(args.inverse_deviation)[channel];
-    store_gradient(args.g_gamma, channel, b * inverse, args.accumulate_gamma);
-    store_gradient(args.g_beta, channel, a, args.accumulate_beta);
+    store_gradient(args.g_gamma, channel, centred * inverse, args.accumulate_gamma);
+    store_gradient(args.g_beta, channel, v[0], args.accumulate_beta);
   }
 };
 
@@ -61,7 +64,7 @@ struct SumsBody {
       : x(args.x), gy(args.gy), relu(args) {
     each_channel<kChannels>(first, inner, [&](int k, int64_t c) {
       mean[k] = active ? number_at(args.mean, c, C(0)) : C(0);
-      sums[k] = {C(0), C(0), C(0)};
+      sums[k] = {};
       if (active) relu.prepare(k, c, args);
     });
   }
@@ -77,8 +80,8 @@ struct SumsBody {
         const int c = k % kChannels;
         const C centred = widen(p.x[u].v[k]) - mean[c];
         const C g = relu.passes(passed[u], k, centred) ? widen(p.gy[u].v[k]) : C(0);
-        sums[c].a += g;
-        sums[c].b = fused(g, centred, sums[c].b);
+        sums[c].v[0] += g;
+        sums[c].v[1] = fused(g, centred, sums[c].v[1]);
       }
   }
   __device__ void finish(const NormalizationGradArgs& args, int64_t channel, int part, int parts) {
@@ -118,6 +121,7 @@ struct GradientBody {
       // In this order no intermediate result overflows unless the final one does.
       of_x[k] =
           -of_g[k] * (inverse * (number_at(args.sums, args.channels + c, C(0)) / m)) * inverse;
+      constant[k] = fused(-of_x[k], number_at(args.mean_rest, c, C(0)), constant[k]);
     });
   }
   template <int U>

@@ -8,8 +8,8 @@
 namespace catena::gpu {
 namespace {
 
-// Merges the results of threads for a channel. Value has n, a and b of type C, merge(other), and
-// store(args, channel), which makes of the whole what the kernel is for.
+// Merges the results of threads for a channel. Value has n and kNumbers numbers v[] of type C,
+// merge(other), and store(args, channel), which makes of the whole what the kernel is for.
 
 template <class Value>
 __device__ Value warp_merge(Value v) {
@@ -17,8 +17,9 @@ __device__ Value warp_merge(Value v) {
   for (int offset = 16; offset > 0; offset /= 2) {
     Value other;
     other.n = __shfl_down_sync(kAllLanes, v.n, offset);
-    other.a = __shfl_down_sync(kAllLanes, v.a, offset);
-    other.b = __shfl_down_sync(kAllLanes, v.b, offset);
+#pragma unroll
+    for (int i = 0; i < Value::kNumbers; ++i)
+      other.v[i] = __shfl_down_sync(kAllLanes, v.v[i], offset);
     v.merge(other);
   }
   return v;  // valid in the first lane
@@ -42,36 +43,42 @@ __device__ Value group_merge(Value v, int threads) {
 // Over the lines of the block; valid in the first one. `values` belong to the thread's channels.
 template <class C, int kChannels, class Value>
 __device__ void line_merge(Value (&values)[kChannels], int across) {
-  __shared__ C n[kWalkThreads], a[kChannels][kWalkThreads], b[kChannels][kWalkThreads];
+  constexpr int kNumbers = Value::kNumbers;
+  __shared__ C n[kWalkThreads], v[kNumbers][kChannels][kWalkThreads];
   const int me = threadIdx.x, line = threadIdx.x / across;
   for (int half = kWalkThreads / across / 2; half >= 1; half /= 2) {
     // The upper half of the remaining lines passes its values to the lower half.
     if (line >= half && line < 2 * half) {
       n[me] = values[0].n;
 #pragma unroll
-      for (int k = 0; k < kChannels; ++k) {
-        a[k][me] = values[k].a;
-        b[k][me] = values[k].b;
-      }
+      for (int k = 0; k < kChannels; ++k)
+#pragma unroll
+        for (int i = 0; i < kNumbers; ++i) v[i][k][me] = values[k].v[i];
     }
     __syncthreads();
     if (line < half) {
-      const int other = me + half * across;
+      const int from = me + half * across;
 #pragma unroll
-      for (int k = 0; k < kChannels; ++k) values[k].merge({n[other], a[k][other], b[k][other]});
+      for (int k = 0; k < kChannels; ++k) {
+        Value other;
+        other.n = n[from];
+#pragma unroll
+        for (int i = 0; i < kNumbers; ++i) other.v[i] = v[i][k][from];
+        values[k].merge(other);
+      }
     }
     __syncthreads();
   }
 }
 
-// The partial results of a walk: partials[0][row][part] = a, partials[1][row][part] = b. A row is a
-// channel, in walks over columns a position of a row of the batch.
+// The partial results of a walk: partials[i][row][part] = v[i]. A row is a channel, in walks over
+// columns a position of a row of the batch.
 template <class C, class Value>
 __device__ void store_partial(void* partials, int64_t rows, int64_t row, int part, int parts,
-                              const Value& v) {
+                              const Value& value) {
   C* to = static_cast<C*>(partials) + row * parts + part;
-  to[0] = v.a;
-  to[rows * parts] = v.b;
+#pragma unroll
+  for (int i = 0; i < Value::kNumbers; ++i) to[i * rows * parts] = value.v[i];
 }
 
 // The end of a walk: stores values[kChannels].
@@ -126,7 +133,11 @@ __global__ void __launch_bounds__(kWalkThreads) finish_channels(Args args, Finis
 #pragma unroll 4  // so that loads do not wait for one another
   for (int i = active ? lane : count; i < count; i += f.threads) {
     const int part = f.rows == 1 ? i : i % f.deal.parts;
-    v.merge({C(f.deal.size(part) * f.unit), from[i], from[i + args.channels * count]});
+    Value other;
+    other.n = C(f.deal.size(part) * f.unit);
+#pragma unroll
+    for (int k = 0; k < Value::kNumbers; ++k) other.v[k] = from[i + k * args.channels * count];
+    v.merge(other);
   }
   v = group_merge(v, f.threads);
   if (active && lane == 0) v.store(args, channel);

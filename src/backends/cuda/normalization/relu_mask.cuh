@@ -27,7 +27,7 @@ struct ReluGate {
     if constexpr (kRelu == Relu::kFromX) {
       scale[k] =
           number_at(args.gamma, channel, C(1)) * number_at(args.inverse_deviation, channel, C(0));
-      shift[k] = number_at(args.beta, channel, C(0));
+      shift[k] = shift_at(args.beta, args.mean_rest, channel, scale[k]);
     }
   }
   template <int U>

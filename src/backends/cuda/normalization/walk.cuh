@@ -243,5 +243,11 @@ __device__ C number_at(const void* base, int64_t channel, C otherwise) {
   return base == nullptr ? otherwise : static_cast<const C*>(base)[channel];
 }
 
+// The shift of y = (x - mean) * scale + shift: beta, and what rounding has taken off the mean.
+template <class C>
+__device__ C shift_at(const void* beta, const void* mean_rest, int64_t channel, C scale) {
+  return fused(-number_at(mean_rest, channel, C(0)), scale, number_at(beta, channel, C(0)));
+}
+
 }  // namespace
 }  // namespace catena::gpu
