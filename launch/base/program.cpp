@@ -60,6 +60,9 @@ void refuse_unrunnable(const std::string& name) {
   if (is_file(name))
     throw UserError("program '" + name + "' is not executable; try chmod +x " + shell_quote(name),
                     126);
+  if (access(name.c_str(), F_OK) == 0)
+    throw UserError(
+        "program '" + name + "' is a device, a pipe or a socket; name an executable file", 126);
 }
 
 void require_executable(const std::string& name) {

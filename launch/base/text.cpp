@@ -54,6 +54,14 @@ std::optional<int> parse_number(std::string_view text) {
   return value;
 }
 
+std::optional<double> parse_seconds(std::string_view text) {
+  double value = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end || !(value > 0)) return std::nullopt;
+  return value;
+}
+
 std::string format_seconds(double seconds) {
   char text[32];
   std::snprintf(text, sizeof(text), "%g", seconds);

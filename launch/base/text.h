@@ -29,6 +29,9 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 // A whole decimal number without sign; empty when it is anything else.
 std::optional<int> parse_number(std::string_view text);
 
+// A number of seconds above 0, whatever the locale; empty when it is anything else.
+std::optional<double> parse_seconds(std::string_view text);
+
 // Seconds as "%g" writes them: "60", "2.5".
 std::string format_seconds(double seconds);
 

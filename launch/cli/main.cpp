@@ -20,6 +20,7 @@
 #include "starter/starter.h"
 #include "wire/board_name.h"
 #include "wire/job_words.h"
+#include "wire/program_file.h"
 
 namespace catena::launch {
 namespace {
@@ -58,6 +59,16 @@ int dry_run(const JobSpec& asked) {
   return 0;
 }
 
+// Other hosts cannot read what this one keeps.
+void keep_long_program(JobSpec& job) {
+  if (!is_long(job.program)) return;
+  if (job.remote)
+    throw UserError(
+        "the program and its arguments are too long for mpirun, which takes 128 KiB for jobs of "
+        "several hosts; put the arguments into a file that the program reads");
+  job.program_file = keep_program(job.program);
+}
+
 int launch(const JobSpec& asked) {
   check_env(asked.env);
   const std::unique_ptr<Starter> starter = choose_starter(asked);
@@ -68,6 +79,7 @@ int launch(const JobSpec& asked) {
   JobSpec job = complete(asked, *starter);
   job.log_dir = make_log_dir(job.log_dir);
   require_executable(job.program.front());
+  keep_long_program(job);
   starter->prepare(job);
   return run_job(job, *starter, signals);
 }

@@ -25,7 +25,7 @@ constexpr double kLongestGrace = 86400;
 
 // As the options are given on the command line, before they are interpreted.
 struct RawOptions {
-  std::string ranks, hosts, hostfile, gpus, mpi_args, grace;
+  std::string ranks, hosts, hostfile, gpus, mpi_args, grace, start_timeout, timeout;
   std::vector<std::string> env;
   bool cpu = false;
 };
@@ -49,12 +49,12 @@ void declare(CLI::App& app, RawOptions& raw, CommandLine& line) {
                  "CUDA_VISIBLE_DEVICES, PATH and LD_LIBRARY_PATH always are)")
       ->allow_extra_args(false)
       ->type_name("NAME[=VALUE]");
-  app.add_option("--start-timeout", job.start_timeout, "Seconds until all ranks must have joined")
-      ->type_name("S")
-      ->capture_default_str();
-  app.add_option("--timeout", job.timeout, "Seconds a collective may make no progress")
-      ->type_name("S")
-      ->capture_default_str();
+  app.add_option("--start-timeout", raw.start_timeout,
+                 "Seconds until all ranks must have joined (default: 60)")
+      ->type_name("S");
+  app.add_option("--timeout", raw.timeout,
+                 "Seconds a collective may make no progress (default: 300)")
+      ->type_name("S");
   app.add_option("--grace", raw.grace,
                  "Seconds that ranks get between SIGTERM and SIGKILL when the job is stopped "
                  "(default: 3)")
@@ -146,22 +146,30 @@ EnvSetting parse_env(const std::string& text) {
   EnvSetting setting{text.substr(0, equals), std::nullopt};
   if (setting.name.empty())
     throw UserError("--env '" + text + "': no name; expected NAME or NAME=VALUE");
+  const auto misplaced = [](unsigned char c) { return c <= ' ' || c == 127; };
+  if (std::any_of(setting.name.begin(), setting.name.end(), misplaced))
+    throw UserError("--env '" + text + "': '" + setting.name +
+                    "' is not the name of a variable; expected NAME or NAME=VALUE");
   if (equals != std::string::npos) setting.value = text.substr(equals + 1);
   return setting;
 }
 
 double parse_grace(const std::string& text) {
-  char* end = nullptr;
-  const double seconds = std::strtod(text.c_str(), &end);
-  if (end == text.c_str() || *end != '\0' || !(seconds > 0) || seconds > kLongestGrace)
+  const auto seconds = parse_seconds(text);
+  if (!seconds || *seconds > kLongestGrace)
     throw UserError("--grace " + text + ": expected seconds, more than 0 and at most 86400");
-  return seconds;
+  return *seconds;
+}
+
+double parse_timeout(const std::string& option, const std::string& text) {
+  if (const auto seconds = parse_seconds(text)) return *seconds;
+  throw UserError(option + " " + text + ": expected a number of seconds, more than 0");
 }
 
 // A variable of the shell that is not set leaves an empty word, which is no way to ask for less.
 void refuse_empty(const CLI::App& app) {
-  for (const char* name :
-       {"-n", "-H", "--hostfile", "--gpus", "--log-dir", "--mpirun", "--grace"}) {
+  for (const char* name : {"-n", "-H", "--hostfile", "--gpus", "--log-dir", "--mpirun", "--grace",
+                           "--timeout", "--start-timeout"}) {
     const CLI::Option* option = app.get_option_no_throw(name);
     if (option && option->count() > 0 && option->as<std::string>().empty())
       throw UserError(std::string(name) +
@@ -189,8 +197,9 @@ void interpret(const RawOptions& raw, JobSpec& job) {
     throw UserError("--cpu and --gpus were both given; give one of them");
   if (raw.cpu) job.devices.kind = Kind::cpu;
   for (const std::string& text : raw.env) job.env.push_back(parse_env(text));
-  for (const double seconds : {job.start_timeout, job.timeout})
-    if (!(seconds > 0)) throw UserError("a timeout must be more than 0 seconds");
+  if (!raw.timeout.empty()) job.timeout = parse_timeout("--timeout", raw.timeout);
+  if (!raw.start_timeout.empty())
+    job.start_timeout = parse_timeout("--start-timeout", raw.start_timeout);
   job.mpi_args = split_words(raw.mpi_args);
 }
 

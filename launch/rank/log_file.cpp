@@ -1,6 +1,7 @@
 #include "rank/log_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -9,13 +10,30 @@
 #include "base/text.h"
 
 namespace catena::launch {
+namespace {
+
+// Why a file was not opened, or cannot be emptied; "" when it is empty now. Reads errno.
+std::string empty_regular_file(const Descriptor& file) {
+  if (!file.open() && errno == ELOOP) return "it is a symbolic link";
+  if (!file.open() && errno != ENXIO) return std::strerror(errno);
+  struct stat status {};
+  if (!file.open() || fstat(file.get(), &status) != 0) return "it is not a regular file";
+  if (S_ISCHR(status.st_mode)) return "";  // only the administrator makes devices
+  if (!S_ISREG(status.st_mode)) return "it is not a regular file";
+  return ftruncate(file.get(), 0) == 0 ? "" : std::strerror(errno);
+}
+
+}  // namespace
 
 void LogFile::open(const std::string& path, const std::string& host) {
   path_ = path;
-  file_ = Descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (!file_.open())
-    throw UserError("cannot write log file '" + path + "' on host " + host + ": " +
-                    std::strerror(errno) + "; give another --log-dir");
+  // In a folder that others may write, the name may be a link to a file of this user, or a pipe.
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  file_ = Descriptor(::open(path.c_str(), kFlags, 0666));
+  const std::string problem = empty_regular_file(file_);
+  if (!problem.empty())
+    throw UserError("cannot write log file '" + path + "' on host " + host + ": " + problem +
+                    "; give another --log-dir");
 }
 
 void LogFile::add(Stream stream, std::string_view bytes) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 
 #include "base/text.h"
 
@@ -11,6 +12,7 @@ namespace {
 
 // More than a job can have, and far from where sums end.
 constexpr int kMostSlots = 1 << 20;
+constexpr std::size_t kLongestHostfile = 16 << 20;
 
 void add_host(std::vector<Host>& hosts, const Host& host) {
   const auto known = std::find_if(hosts.begin(), hosts.end(),
@@ -95,7 +97,15 @@ std::vector<Host> parse_hostfile(std::istream& lines, const std::string& file_na
 std::vector<Host> read_hostfile(const std::string& path) {
   std::ifstream file(path);
   if (!file) throw UserError("cannot read hostfile '" + path + "': " + std::strerror(errno));
-  return parse_hostfile(file, path);
+  std::string text(kLongestHostfile, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (file)
+    throw UserError("'" + path +
+                    "' is no hostfile: it has more than 16 MiB; expected lines such as "
+                    "'name slots=4'");
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  std::istringstream lines(text);
+  return parse_hostfile(lines, path);
 }
 
 int total_slots(const std::vector<Host>& hosts) {

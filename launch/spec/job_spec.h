@@ -60,9 +60,10 @@ struct JobSpec {
   bool remote = false;               // ranks may run on other machines: they send signs of life
   std::vector<std::string> forward;  // names of the variables that all ranks get
   Network network;
-  std::string launcher;  // path of catena-run, the same on all hosts
-  std::string folder;    // to work in; "": where the starter starts the rank processes
-  std::string terminal;  // "120x40" when catena-run prints to a terminal, else ""
+  std::string launcher;      // path of catena-run, the same on all hosts
+  std::string folder;        // to work in; "": where the starter starts the rank processes
+  std::string program_file;  // with the words of a long `program`, for this machine; else ""
+  std::string terminal;      // "120x40" when catena-run prints to a terminal, else ""
 
   // Whose programs must be the same files.
   bool several_hosts() const { return in_allocation || hosts.size() > 1; }

@@ -1,10 +1,9 @@
 #include "starter/mpirun_command.h"
 
-#include <array>
 #include <cmath>
 #include <cstdio>
-#include <memory>
 
+#include "base/answer.h"
 #include "base/program.h"
 #include "base/text.h"
 #include "wire/job_words.h"
@@ -14,6 +13,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
+constexpr double kAnswer = 30;  // seconds that --version may take, on a slow file server
 constexpr const char* kInstall = "install Open MPI: apt-get install openmpi-bin libopenmpi-dev";
 
 void append(Words& words, const Words& more) {
@@ -59,14 +59,6 @@ int kill_delay(const std::optional<double>& grace) {
   return grace ? 1 + static_cast<int>(std::ceil(*grace)) : 1;
 }
 
-std::string output_of(const std::string& command) {
-  std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
-  std::string output;
-  std::array<char, 512> part;
-  while (pipe && std::fgets(part.data(), part.size(), pipe.get())) output += part.data();
-  return output;
-}
-
 }  // namespace
 
 std::optional<MpiVersion> parse_mpirun_version(const std::string& output) {
@@ -88,7 +80,7 @@ Mpirun find_mpirun(const std::string& name) {
     throw UserError("mpirun not found ('" + name + "' is not an executable in PATH); " + kInstall +
                         ", or name one with --mpirun",
                     127);
-  const std::string output = output_of(shell_quote(*path) + " --version 2>&1 </dev/null");
+  const std::string output = answer_of({*path, "--version"}, kAnswer);
   const auto version = parse_mpirun_version(output);
   if (!version)
     throw UserError("'" + *path + " --version' does not answer as Open MPI does but '" +

@@ -104,6 +104,17 @@ std::vector<McaSetting> network_settings(const Network& network, const McaParame
   return settings;
 }
 
+std::vector<McaSetting> host_name_settings(const std::vector<Host>& hosts, const McaParameters& set,
+                                           int major) {
+  const std::string setting = major >= 5 ? "prte_keep_fqdn_hostnames" : "orte_keep_fqdn_hostnames";
+  const bool cut = std::any_of(hosts.begin(), hosts.end(), [](const Host& host) {
+    return host.name.find('.') != std::string::npos &&
+           host.name.find_first_not_of("0123456789.") != std::string::npos;
+  });
+  if (!cut || set.has(setting)) return {};
+  return {{true, setting, "1"}};
+}
+
 bool looks_like_mca_option(const std::string& word) {
   const std::string name = option_name(word);
   return names_parameter(name) || name == "am" || name == "tune";

@@ -46,6 +46,8 @@ StartCommand MpirunStarter::command(const JobSpec& spec) const {
   MpirunDialect dialect;
   dialect.major = mpirun_.version.major;
   dialect.settings = network_settings(spec.network, set, dialect.major);
+  for (const McaSetting& setting : host_name_settings(spec.hosts, set, dialect.major))
+    dialect.settings.push_back(setting);
   if (session_) dialect.session_folder = session_->path();
   return {mpirun_.path, mpirun_command(spec, dialect)};
 }

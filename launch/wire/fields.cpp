@@ -68,7 +68,7 @@ void read_value(const std::string& text, std::uint64_t& value) {
 }
 
 void read_value(const std::string& text, double& value) {
-  value = std::strtod(text.c_str(), nullptr);
+  std::from_chars(text.data(), text.data() + text.size(), value);
 }
 
 void read_value(const std::string& text, std::map<std::string, std::string>& value) {

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "wire/fields.h"
+#include "wire/program_file.h"
 
 namespace catena::launch {
 namespace {
@@ -43,6 +44,7 @@ void each_field(const JobSpec*, Visit&& visit) {
   visit("no-bind", &JobSpec::no_bind);
   visit("grace", &JobSpec::grace);
   visit("folder", &JobSpec::folder);
+  visit("program-file", &JobSpec::program_file);
   visit("several-hosts", &JobSpec::remote);
 }
 
@@ -51,6 +53,7 @@ std::vector<std::string> rank_process_command(const JobSpec& spec, const MustHid
   std::vector<std::string> words = {spec.launcher, kRankProcess};
   for (const auto& more : {to_words(spec), to_words(encoding), {"--"}})
     words.insert(words.end(), more.begin(), more.end());
+  if (!spec.program_file.empty()) return words;
   for (const std::string& word : spec.program)
     words.push_back(!encoding.escaped ? word : must_hide(word) ? hide(word) : percent_encode(word));
   return words;
@@ -58,7 +61,7 @@ std::vector<std::string> rank_process_command(const JobSpec& spec, const MustHid
 
 JobSpec parse_rank_process_words(const std::vector<std::string>& words) {
   const auto dashes = std::find(words.begin(), words.end(), "--");
-  if (dashes == words.end() || dashes + 1 == words.end())
+  if (dashes == words.end())
     throw UserError(std::string(kRankProcess) + " is for catena-run's own use");
   JobSpec spec;
   Encoding encoding;
@@ -66,8 +69,11 @@ JobSpec parse_rank_process_words(const std::vector<std::string>& words) {
     if (!read_word(*word, spec) && !read_word(*word, encoding))
       throw UserError(std::string(kRankProcess) + ": unknown setting '" + *word +
                       "'; all hosts need the same catena-run");
+  if (!spec.program_file.empty()) spec.program = read_program(spec.program_file);
   for (auto word = dashes + 1; word != words.end(); ++word)
     spec.program.push_back(encoding.escaped ? percent_decode(*word) : *word);
+  if (spec.program.empty())
+    throw UserError(std::string(kRankProcess) + " is for catena-run's own use");
   return spec;
 }
 

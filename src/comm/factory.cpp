@@ -6,11 +6,13 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "catena/comm/internals.h"
 #include "catena/core/log.h"
 #include "catena/core/plugin.h"
 #include "communicator_state.h"
+#include "core/environment.h"
 #include "core/hint.h"
 #include "threads/threads_transport.h"
 
@@ -41,11 +43,10 @@ int number_of(const char* text, int otherwise) {
 double seconds_of(const char* variable, double otherwise) {
   const char* text = std::getenv(variable);
   if (!text || !*text) return otherwise;
-  char* end = nullptr;
-  const double value = std::strtod(text, &end);
-  CATENA_CHECK(ValueError, end != text && *end == '\0' && value > 0, variable, " is '", text,
+  const std::optional<double> value = positive_number(text);
+  CATENA_CHECK(ValueError, value.has_value(), variable, " is '", text,
                "', expected a number of seconds above 0");
-  return value;
+  return *value;
 }
 
 }  // namespace

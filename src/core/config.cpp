@@ -5,22 +5,19 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
 
 #include "catena/core/log.h"
+#include "core/environment.h"
 #include "core/rule_text.h"
 
 namespace catena {
 namespace {
 
-bool environment_flag(const char* name, bool otherwise) {
-  const char* text = std::getenv(name);
-  return text == nullptr || *text == '\0' ? otherwise : std::string_view(text) != "0";
-}
-
 Precision precision_from_environment() {
   const char* text = std::getenv("CATENA_MATMUL_PRECISION");
-  const std::string_view name = text ? text : "float32";
+  const std::string_view name = text && *text ? text : "float32";
   if (name == "tf32") return Precision::kTf32;
   if (name == "bf16") return Precision::kBf16;
   if (name != "float32")
@@ -30,13 +27,13 @@ Precision precision_from_environment() {
 }
 
 UseCudnn cudnn_from_environment() {
-  const char* text = std::getenv("CATENA_CUDNN");
-  if (text == nullptr) text = std::getenv("CHAINER_CUDNN");
+  const char* variable = std::getenv("CATENA_CUDNN") ? "CATENA_CUDNN" : "CHAINER_CUDNN";
+  const char* text = std::getenv(variable);
   const std::string_view name = text && *text ? text : "auto";
   if (name == "never" || name == "0") return UseCudnn::kNever;
   if (name == "always") return UseCudnn::kAlways;
   if (name != "auto" && name != "1")
-    logging::warning("CATENA_CUDNN=", name, " is none of never, auto, always; using auto");
+    logging::warning(variable, "=", name, " is none of never, auto, always; using auto");
   return UseCudnn::kAuto;
 }
 
@@ -50,11 +47,6 @@ void providers_from_environment(ProviderRules& rules) {
     rules = text;
 }
 
-int positive_number(const char* name) {
-  const char* text = std::getenv(name);
-  return text ? std::max(0, std::atoi(text)) : 0;
-}
-
 // Cores this process may run on.
 int available_cores() {
   cpu_set_t set;
@@ -63,10 +55,10 @@ int available_cores() {
 }
 
 int threads_from_environment() {
-  if (const int asked = positive_number("OMP_NUM_THREADS")) return asked;
-  int ranks = positive_number("CATENA_LOCAL_SIZE");
-  if (!ranks) ranks = positive_number("OMPI_COMM_WORLD_LOCAL_SIZE");
-  return std::max(1, available_cores() / std::max(1, ranks));
+  if (const auto asked = count_from_environment("OMP_NUM_THREADS")) return *asked;
+  std::optional<int> ranks = count_from_environment("CATENA_LOCAL_SIZE");
+  if (!ranks) ranks = count_from_environment("OMPI_COMM_WORLD_LOCAL_SIZE");
+  return std::max(1, available_cores() / ranks.value_or(1));
 }
 
 std::atomic<int>& thread_setting() {
@@ -85,11 +77,11 @@ Config& config() {
   static Config& settings = *new Config([] {
     Config c;
     c.matmul_precision = precision_from_environment();
-    c.deterministic = environment_flag("CATENA_DETERMINISTIC", false);
+    c.deterministic = switch_from_environment("CATENA_DETERMINISTIC", false);
     c.use_cudnn = cudnn_from_environment();
     providers_from_environment(c.providers);
-    c.type_check =
-        environment_flag("CATENA_TYPE_CHECK", environment_flag("CHAINER_TYPE_CHECK", true));
+    c.type_check = switch_from_environment("CATENA_TYPE_CHECK",
+                                           switch_from_environment("CHAINER_TYPE_CHECK", true));
     return c;
   }());  // never destroyed: exit handlers may compute
   return settings;

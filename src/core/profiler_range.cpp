@@ -1,9 +1,7 @@
 #include "catena/core/profiler_range.h"
 
-#include <cstdlib>
-#include <cstring>
-
 #include "catena/core/backend.h"
+#include "core/environment.h"
 
 namespace catena {
 
@@ -19,8 +17,7 @@ void end_nvtx() noexcept {
 constexpr ProfilerHooks kNvtx{begin_nvtx, end_nvtx};
 
 const ProfilerHooks* hooks_from_environment() {
-  const char* text = std::getenv("CATENA_NVTX");
-  return text && std::strcmp(text, "1") == 0 ? &kNvtx : nullptr;
+  return switch_from_environment("CATENA_NVTX", false) ? &kNvtx : nullptr;
 }
 
 }  // namespace

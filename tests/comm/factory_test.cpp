@@ -8,6 +8,7 @@
 #include "catena/array/creation.h"
 #include "catena/comm/topology.h"
 #include "catena/comm/transport.h"
+#include "comma_locale.h"
 #include "error_text.h"
 
 namespace catena {
@@ -125,6 +126,13 @@ TEST(Timeout, ComesFromOptionsThenEnvironment) {
   EXPECT_EQ(comm::timeout_of({.timeout = 3}), 3);
   const Environment wrong(Variables{{"CATENA_TIMEOUT", "soon"}});
   EXPECT_THROW(comm::timeout_of({}), ValueError);
+}
+
+TEST(Timeout, HasAPointWhateverTheLocale) {
+  const test::CommaLocale locale;
+  if (!locale.in_force()) GTEST_SKIP() << "no locale with decimal commas, and no localedef";
+  const Environment environment(Variables{{"CATENA_TIMEOUT", "12.5"}});
+  EXPECT_EQ(comm::timeout_of({}), 12.5);
 }
 
 TEST(Topology, NumbersHostsInOrderOfAppearance) {

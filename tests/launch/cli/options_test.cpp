@@ -103,8 +103,14 @@ TEST(Options, Mistakes) {
   EXPECT_TRUE(starts(error_of({"--gpus", "0", "--cpu", "p"}), "--cpu and --gpus were both given"));
   EXPECT_TRUE(starts(error_of({"--env", "=x", "p"}), "--env '=x': no name"));
   EXPECT_TRUE(starts(error_of({"-H", "a", "--hostfile", "b", "p"}), "-H and --hostfile were both"));
-  EXPECT_TRUE(starts(error_of({"--timeout", "0", "p"}), "a timeout must be more than 0 seconds"));
-  EXPECT_NE(error_of({"--timeout", "soon", "p"}).find("timeout"), std::string::npos);
+  for (const char* option : {"--timeout", "--start-timeout"})
+    for (const char* text : {"0", "soon", "1h", "-1", "nan", "2,5", "0x10"})
+      EXPECT_EQ(error_of({option, text, "p"}),
+                std::string(option) + " " + text + ": expected a number of seconds, more than 0");
+  for (const char* text : {"A B=1", " A=1", "A\n=1", "A B"})
+    EXPECT_NE(error_of({"--env", text, "p"}).find("is not the name of a variable"),
+              std::string::npos)
+        << text;
   EXPECT_NE(error_of({"-n"}).find("--ranks"), std::string::npos);
 }
 

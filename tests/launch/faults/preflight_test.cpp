@@ -178,5 +178,49 @@ TEST(Placement, RanksRunNearTheirGpu) {
   expect_near(swapped[1], devices.front());
 }
 
+TEST(Preflight, MpirunThatDoesNotAnswerCanBeInterrupted) {
+  const Script silent("silent-mpirun", "#!/bin/sh\nsleep 100\n");
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    Launched running({"--mpirun", silent.path(), "-n", "1", "--cpu", "true"});
+    running.read_for(0.3);
+    kill(running.pid(), signal);
+    const Result result = running.finish();
+    EXPECT_EQ(result.status, 128 + signal);
+    EXPECT_LT(result.seconds, 5);
+    EXPECT_NE(result.err.find("--version' did not answer"), std::string::npos) << result.err;
+  }
+}
+
+TEST(Preflight, DevicesAreNoPrograms) {
+  const Result result = run({"-n", "1", "--cpu", "/dev/null"});
+  EXPECT_EQ(result.status, 126);
+  EXPECT_NE(result.err.find("'/dev/null' is a device"), std::string::npos) << result.err;
+}
+
+// mpirun takes 128 KiB for all words together.
+TEST(Preflight, ManyArgumentsReachTheProgram) {
+  for (const auto& [count, size] : {std::pair{700, 1000}, {1, 131000}, {20000, 60}}) {
+    Words words = {"-n",    "2",
+                   "--cpu", "sh",
+                   "-c",    "echo $# ${#1} \"$2\" && echo ${#1} >&2",
+                   "sh",    std::string(std::size_t(size), 'x'),
+                   "a b"};
+    words.insert(words.end(), std::size_t(count), std::string(std::size_t(size), 'x'));
+    const Result result = run(words);
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_NE(result.out.find(std::to_string(count + 2) + " " + std::to_string(size) + " a b\n"),
+              std::string::npos)
+        << result.out;
+  }
+}
+
+TEST(Preflight, ManyArgumentsForOtherHostsAreRefused) {
+  Words words = {"-H", "no-such-host:1", "-n", "1", "true"};
+  words.insert(words.end(), 700, std::string(1000, 'x'));
+  const Result result = run(words);
+  EXPECT_EQ(result.status, 2);
+  EXPECT_NE(result.err.find("too long for mpirun"), std::string::npos) << result.err;
+}
+
 }  // namespace
 }  // namespace catena::launch::test

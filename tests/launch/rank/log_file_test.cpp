@@ -2,6 +2,7 @@
 #include "rank/log_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -34,6 +35,36 @@ class Folder : public testing::Test {
 };
 
 using LogFiles = Folder;
+
+// Others may have put them there.
+TEST_F(LogFiles, LinksAndPipesAreRefused) {
+  const std::string precious = write("precious", "text");
+  fs::create_symlink(precious, folder_ + "/link");
+  fs::create_symlink("/tmp/catena-nothing-here", folder_ + "/dangling");
+  ASSERT_EQ(mkfifo((folder_ + "/pipe").c_str(), 0600), 0);
+  const std::pair<const char*, const char*> cases[] = {{"link", "it is a symbolic link"},
+                                                       {"dangling", "it is a symbolic link"},
+                                                       {"pipe", "it is not a regular file"}};
+  for (const auto& [name, reason] : cases) {
+    LogFile log;
+    try {
+      log.open(folder_ + "/" + name, "h");
+      ADD_FAILURE() << name << " was opened";
+    } catch (const UserError& error) {
+      EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_EQ(read_file(precious), "text");
+}
+
+TEST_F(LogFiles, OfAnEarlierJobAreWrittenAnew) {
+  const std::string path = write("log", "long text of an earlier job\n");
+  LogFile log;
+  log.open(path, "h");
+  log.add(Stream::output, "new\n");
+  log.finish();
+  EXPECT_EQ(read_file(path), "new\n");
+}
 
 TEST_F(LogFiles, KeepWhatATerminalWouldHaveKept) {
   LogFile log;

@@ -87,5 +87,14 @@ TEST(Hosts, SlotsAreFilledInOrder) {
   EXPECT_EQ(ranks_per_host(hosts, 6), (std::vector<int>{4, 2, 0}));
 }
 
+TEST(Hosts, FilesWithoutEndAreNoHostfiles) {
+  try {
+    read_hostfile("/dev/zero");
+    ADD_FAILURE() << "read to its end";
+  } catch (const UserError& error) {
+    EXPECT_EQ(std::string(error.what()).find("'/dev/zero' is no hostfile"), 0u) << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace catena::launch

@@ -80,6 +80,15 @@ TEST(MpirunSettings, OneHostUsesNone) {
   }
 }
 
+TEST(MpirunSettings, NamesOfHostsKeepTheirDomains) {
+  const std::vector<Host> named = {{"h1", 1}, {"h2.example.org", 1}};
+  EXPECT_EQ(text_of(host_name_settings(named, none(), 4)), "R orte_keep_fqdn_hostnames=1");
+  EXPECT_EQ(text_of(host_name_settings(named, none(), 5)), "R prte_keep_fqdn_hostnames=1");
+  EXPECT_EQ(text_of(host_name_settings({{"h1", 1}, {"10.0.0.2", 1}}, none(), 4)), "");
+  const McaParameters mine({"--mca", "orte_keep_fqdn_hostnames", "0"}, {}, "/nowhere/bin/mpirun");
+  EXPECT_EQ(text_of(host_name_settings(named, mine, 4)), "");
+}
+
 TEST(MpirunSettings, WordsThatMpirunWouldTakeForItsOwn) {
   for (const char* word : {"--mca", "-mca", "--gmca", "-gmca", "--omca", "--prtemca", "--am", "-am",
                            "--tune", "-tune", "--mca=x"})

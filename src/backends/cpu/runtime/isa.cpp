@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/cpu/loops/normalization.h"
@@ -101,6 +102,14 @@ void use_older_products([[maybe_unused]] Tables& tables) {
 #endif
 }
 
+void warn_of_wish() {
+  const char* text = std::getenv("CATENA_CPU_ISA");
+  const std::string_view wish = text ? text : "";
+  const bool known = wish.size() == 2 && wish[0] == 'v' && wish[1] >= '1' && wish[1] <= '4';
+  if (!known && !wish.empty())
+    logging::warning("CATENA_CPU_ISA=", wish, " is none of v2, v3, v4; it is ignored");
+}
+
 Tables make_tables() {
   Tables tables{};
   const int level = best_level(),
@@ -109,6 +118,7 @@ Tables make_tables() {
                kLevels.front(), ", this processor has x86-64-v", level_of_processor(),
                ": catena was built for other machines; build it on this one, or for all processors "
                "with -DCATENA_CPU_ISA=all");
+  warn_of_wish();
   if (level < possible)
     logging::warning("CATENA_CPU_ISA=", std::getenv("CATENA_CPU_ISA"),
                      " keeps the CPU kernels at x86-64-v", level, "; this processor has x86-64-v",

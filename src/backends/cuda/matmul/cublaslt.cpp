@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -17,6 +16,7 @@
 #include "backends/cuda/runtime/memory_pools.h"
 #include "backends/cuda/runtime/tuning.h"
 #include "catena/core/log.h"
+#include "core/environment.h"
 
 namespace catena::gpu {
 namespace {
@@ -52,10 +52,7 @@ int64_t alignment_code(const void* pointer) {  // log2, at most 256 bytes
 }
 
 bool tuning_wanted() {
-  static const bool wanted = [] {
-    const char* text = std::getenv("CATENA_MATMUL_TUNE");
-    return text && std::strcmp(text, "1") == 0;
-  }();
+  static const bool wanted = switch_from_environment("CATENA_MATMUL_TUNE", false);
   return wanted && !config().deterministic;
 }
 

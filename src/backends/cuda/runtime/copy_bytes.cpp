@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
 #include <mutex>
 
@@ -14,6 +13,7 @@
 #include "backends/cuda/runtime/memory_pools.h"
 #include "backends/cuda/runtime/streams.h"
 #include "catena/core/memory.h"
+#include "core/environment.h"
 
 namespace catena::gpu {
 namespace {
@@ -32,10 +32,7 @@ bool is_pinned(const void* memory) {
 }
 
 bool switched_off() {
-  static const bool off = [] {
-    const char* text = std::getenv("CATENA_P2P");
-    return text && std::strcmp(text, "0") == 0;
-  }();
+  static const bool off = !switch_from_environment("CATENA_P2P", true);
   return off;
 }
 

@@ -1,0 +1,14 @@
+// What a small program answers, when it does.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace catena::launch {
+
+// The output and the errors of a program that is started with these words, the first of which is
+// its path. Throws UserError when it does not end within `seconds`, or when this process is asked
+// to end meanwhile by SIGINT, SIGTERM or SIGHUP, also where they are blocked for a SignalQueue.
+std::string answer_of(const std::vector<std::string>& words, double seconds);
+
+}  // namespace catena::launch
