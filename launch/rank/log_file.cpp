@@ -12,9 +12,14 @@
 namespace catena::launch {
 namespace {
 
+bool is_own_link(const std::string& path) {
+  struct stat status {};
+  return lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode) && status.st_uid == geteuid();
+}
+
 // Why a file was not opened, or cannot be emptied; "" when it is empty now. Reads errno.
 std::string empty_regular_file(const Descriptor& file) {
-  if (!file.open() && errno == ELOOP) return "it is a symbolic link";
+  if (!file.open() && errno == ELOOP) return "it is a symbolic link of another user";
   if (!file.open() && errno != ENXIO) return std::strerror(errno);
   struct stat status {};
   if (!file.open() || fstat(file.get(), &status) != 0) return "it is not a regular file";
@@ -27,9 +32,11 @@ std::string empty_regular_file(const Descriptor& file) {
 
 void LogFile::open(const std::string& path, const std::string& host) {
   path_ = path;
-  // In a folder that others may write, the name may be a link to a file of this user, or a pipe.
-  constexpr int kFlags = O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  file_ = Descriptor(::open(path.c_str(), kFlags, 0666));
+  // In a folder that others may write, the name may be their link to a file of this user, or a
+  // pipe.
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC;
+  const int follow = is_own_link(path) ? 0 : O_NOFOLLOW;
+  file_ = Descriptor(::open(path.c_str(), kFlags | follow, 0666));
   const std::string problem = empty_regular_file(file_);
   if (!problem.empty())
     throw UserError("cannot write log file '" + path + "' on host " + host + ": " + problem +

@@ -9,7 +9,6 @@
 #include <sstream>
 
 #include "catena/core/error.h"
-#include "comma_locale.h"
 #include "temp_folder.h"
 
 namespace catena::training {
@@ -33,16 +32,6 @@ TEST(Report, PrintsAHeadingOnceAndARowAnEpoch) {
             "2           0.250000    0.881200       24.7        \n");
   EXPECT_EQ(report.last("train_loss"), 0.25);
   EXPECT_THROW(report.last("none"), ValueError);
-}
-
-TEST(Report, HasPointsWhateverTheLocale) {
-  const test::CommaLocale locale;
-  if (!locale.in_force()) GTEST_SKIP() << "no locale with decimal commas, and no localedef";
-  std::ostringstream out;
-  Report report({.silent = false, .out = &out});
-  report.add({{"epoch", 1}, {"train_loss", 0.781601}, {"test_loss", 0.00012}, {"elapsed", 2.5}});
-  EXPECT_NE(out.str().find("\n1           0.781601    1.2000e-04  2.5"), std::string::npos)
-      << out.str();
 }
 
 TEST(Report, SilentReportsPrintNothing) {
