@@ -204,7 +204,7 @@ FunctionRecord channels_last_record() {
 
 }  // namespace
 
-FunctionRecords connection_records() {
+CATENA_FUNCTION_RECORDS(connection) {
   return {channels_last_record(),
           linear_record(true),
           linear_record(false),
