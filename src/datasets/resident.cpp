@@ -1,25 +1,16 @@
 // ResidentIterator: batches of a data set that lies on the device.
 #include <utility>
 
+#include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/datasets/prefetch.h"
 
 namespace catena::datasets {
-namespace {
 
-std::vector<Array> columns_of(const Dataset& dataset) {
-  CATENA_CHECK(ValueError, dataset.has_columns(),
-               "ResidentIterator: samples of any shape do not lie on a device as a whole; use "
-               "PrefetchIterator");
-  return dataset.all();
-}
-
-}  // namespace
-
-ResidentIterator::ResidentIterator(const DatasetPtr& dataset, PositionIterator order, Device device,
+ResidentIterator::ResidentIterator(const DatasetPtr& dataset, SerialIterator order, Device device,
                                    RankOf who)
     : BatchIterator(dataset, order, device),
-      columns_(columns_of(*dataset)),
+      columns_(dataset->all()),
       order_(std::move(order)),
       who_(who) {
   scatter(0, who);  // checks the ranks
@@ -27,30 +18,29 @@ ResidentIterator::ResidentIterator(const DatasetPtr& dataset, PositionIterator o
 }
 
 Array ResidentIterator::order_of(int64_t epoch) const {
-  return order_.order().of_epoch(order_.state().seed, epoch, device());
+  if (!order_.shuffles()) return arange(0, size(), 1, {Dtype::kInt64, device()});
+  return epoch_order(order_.state().seed, epoch, size(), device());
 }
 
 std::optional<Batch> ResidentIterator::next() {
-  const PositionIterator::Stretch global = order_.ahead();
+  const SerialIterator::Stretch global = order_.ahead();
   if (global.count == 0) return {};
   const Share share = scatter(global.count, who_);
   const Slice slice(global.begin + share.begin, global.begin + share.end);
-  const bool views = order_.order().is_sequential();
   Batch batch;
-  batch.count = share.size();
   batch.global_count = global.count;
   batch.weight = share.weight;
-  if (!views && positions_epoch_ != global.epoch) {
+  if (order_.shuffles() && positions_epoch_ != global.epoch) {
     positions_ = order_of(global.epoch);
     positions_epoch_ = global.epoch;
   }
   for (const Array& column : columns_) {
-    // The order has checked its positions: kWrap spares the check, which would wait for the GPU.
-    batch.arrays.push_back(views ? column(slice)
-                                 : take(column, positions_(slice), 0, OutOfRange::kWrap));
+    // Positions are right by construction: kWrap spares the check, which would wait for the GPU.
+    batch.arrays.push_back(order_.shuffles() ? take(column, positions_(slice), 0, OutOfRange::kWrap)
+                                             : column(slice));
   }
   skip();
-  batch.fingerprint = fingerprint();
+  batch.place = {order_.state(), order_.batch()};
   return batch;
 }
 

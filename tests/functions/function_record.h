@@ -84,8 +84,7 @@ struct FunctionRecord {
   std::vector<Shapes> shapes;      // the inputs' shapes; everything is checked with each
   std::function<Variables(const Variables& inputs)> call;
   std::function<Plains(const Plains& inputs)> reference;
-  // Slots that a call with the first shapes asks, and its first-order backward. What the provider
-  // of a slot does on its part, such as copies or several launches, does not count.
+  // Kernels that a call with the first shapes calls, and its first-order backward.
   std::optional<int> forward_launches = {}, backward_launches = {};
   // Largest error of values and gradients in float32; 500 times that in float16, 4000 in bfloat16.
   double error = 2e-5;
@@ -99,11 +98,14 @@ struct FunctionRecord {
 };
 using FunctionRecords = std::vector<FunctionRecord>;
 
-// Defines records, in any <group>/*_records.cpp; the build finds them
-// (src/cmake/catena_lists.cmake):
-//   CATENA_FUNCTION_RECORDS(pooling) { return {...}; }
-#define CATENA_FUNCTION_RECORDS(name) FunctionRecords name##_function_records()
-// All of them.
+FunctionRecords activation_records();
+FunctionRecords array_records();
+FunctionRecords connection_records();
+FunctionRecords evaluation_records();
+FunctionRecords loss_records();
+FunctionRecords math_records();
+FunctionRecords noise_records();
+FunctionRecords normalization_records();
 const FunctionRecords& all_function_records();
 
 // The call of a function of one input and one result.

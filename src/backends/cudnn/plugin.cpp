@@ -1,17 +1,11 @@
 // Entry points of libcatena_cudnn, which put cuDNN before the built-in kernels of GPUs.
 #include "catena/core/plugin.h"
 
-namespace catena::families {
-#define CATENA_ITEM(name) void cudnn_##name();
-#include "lists/cudnn_families.inc"
-#undef CATENA_ITEM
-}  // namespace catena::families
+#include "backends/cudnn/convolution.h"
 
 // Registers the providers alone, which needs no GPU: tests ask for them on any machine.
 extern "C" __attribute__((visibility("default"))) void catena_plugin_kernels() {
-#define CATENA_ITEM(name) catena::families::cudnn_##name();
-#include "lists/cudnn_families.inc"
-#undef CATENA_ITEM
+  catena::cudnn::register_convolutions();
 }
 
 CATENA_PLUGIN(cudnn) { catena_plugin_kernels(); }

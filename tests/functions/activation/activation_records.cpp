@@ -81,7 +81,7 @@ FunctionRecord softplus_record() {
 
 }  // namespace
 
-CATENA_FUNCTION_RECORDS(activation) {
+FunctionRecords activation_records() {
   FunctionRecords records{softplus_record()};
   for (const bool log : {false, true}) {
     records.push_back(softmax_of_rows(log));

@@ -84,7 +84,7 @@ FunctionRecord with_errors() {
 
 }  // namespace
 
-CATENA_FUNCTION_RECORDS(evaluation) {
+FunctionRecords evaluation_records() {
   return {accuracy_record({}, Dtype::kInt32), accuracy_record(-1, Dtype::kInt32),
           accuracy_record(-1, Dtype::kInt64), with_errors()};
 }

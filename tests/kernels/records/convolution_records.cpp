@@ -86,7 +86,7 @@ Plains reference(const Geometry& g) {
 
 }  // namespace
 
-CATENA_SLOT_RECORDS(convolution) {
+SlotRecordList convolution_slot_records() {
   return {
       {"convolution", [](Device d) -> Results { return convolution(d, {.pad = 1}); },
        []() -> Plains {

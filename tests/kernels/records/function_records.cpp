@@ -181,7 +181,7 @@ Plains in_training_reference() { return normalization_reference(true); }
 
 }  // namespace
 
-CATENA_SLOT_RECORDS(function) {
+SlotRecordList function_slot_records() {
   return {
       {"dropout",
        [](Device d) -> Results {

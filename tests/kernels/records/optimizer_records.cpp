@@ -113,7 +113,7 @@ List joined(const std::vector<List>& lists) {
 
 }  // namespace
 
-CATENA_SLOT_RECORDS(optimizer) {
+SlotRecordList optimizer_slot_records() {
   return {
       {"optimizer_update",
        [](Device d) -> Results {

@@ -4,6 +4,8 @@
 
 namespace catena::host::CATENA_ISA {
 
-CATENA_LOOPS(arithmetic_float) { fill_rows<float, double>(tables.loops + kFirstArithmetic); }
+void fill_arithmetic_float(Tables& tables) {
+  fill_rows<float, double>(tables.loops + kFirstArithmetic);
+}
 
 }  // namespace catena::host::CATENA_ISA

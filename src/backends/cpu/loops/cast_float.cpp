@@ -3,7 +3,7 @@
 
 namespace catena::host::CATENA_ISA {
 
-CATENA_LOOPS(cast_float) {
+void fill_cast_float(Tables& tables) {
   fill_casts_from<Half>(tables, 9);
   fill_casts_from<Brain>(tables, 10);
   fill_casts_from<float>(tables, 11);

@@ -44,7 +44,7 @@ void or_scaled(const char* row, const void* factor, char* sums, int64_t n) {
 
 namespace CATENA_ISA {
 
-CATENA_LOOPS(epilogue) {
+void fill_epilogue(Tables& tables) {
   tables.epilogue_float = &epilogue<float>;
   tables.epilogue_double = &epilogue<double>;
   // Signed and unsigned integers wrap to the same bits.

@@ -424,7 +424,7 @@ GemmLoops<T> loops() {
 
 namespace CATENA_ISA {
 
-CATENA_LOOPS(products) {
+void fill_products(Tables& tables) {
   tables.gemm_float = loops<float>();
   tables.gemm_double = loops<double>();
 }

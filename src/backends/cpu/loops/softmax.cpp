@@ -125,7 +125,7 @@ constexpr SoftmaxLoops<T> loops() {
 
 namespace CATENA_ISA {
 
-CATENA_LOOPS(softmax) {
+void fill_softmax(Tables& tables) {
   tables.softmax_float = loops<float>();
   tables.softmax_double = loops<double>();
 }

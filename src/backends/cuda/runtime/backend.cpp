@@ -1,9 +1,10 @@
 // The cuda Backend: passes the core's calls to the parts of the plug-in.
-#include "backends/cuda/runtime/backend.h"
+#include "catena/core/backend.h"
 
 #include <cuda_runtime_api.h>
 #include <nvtx3/nvToolsExt.h>
 
+#include "backends/cuda/register.h"
 #include "backends/cuda/runtime/capture.h"
 #include "backends/cuda/runtime/copy_bytes.h"
 #include "backends/cuda/runtime/cuda_check.h"
@@ -11,7 +12,6 @@
 #include "backends/cuda/runtime/ipc.h"
 #include "backends/cuda/runtime/memory_pools.h"
 #include "backends/cuda/runtime/streams.h"
-#include "catena/core/backend.h"
 #include "catena/core/wait_hook.h"
 
 namespace catena::gpu {
