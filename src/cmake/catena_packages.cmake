@@ -54,7 +54,11 @@ function(catena_deb component)
 endfunction()
 
 set(this_library "${deb_runtime_name} (= ${CATENA_DEB_VERSION})")
-catena_deb(runtime SECTION libs
+set(onednn_plugin)
+if(TARGET catena_onednn)   # convolutions are several times as fast with it
+  set(onednn_plugin "libcatena-onednn (= ${CATENA_DEB_VERSION})")
+endif()
+catena_deb(runtime SECTION libs RECOMMENDS ${onednn_plugin}
   SUMMARY "framework for training neural networks, library"
   TEXT "catena has arrays that follow NumPy on CPUs and GPUs, networks that are
 recorded while they run, optimizers and communicators. GPUs and MPI are

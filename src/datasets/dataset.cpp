@@ -3,6 +3,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "catena/datasets/collate.h"
+
 namespace catena::datasets {
 namespace {
 
@@ -40,16 +42,42 @@ std::vector<Array> on_host(std::vector<Array> arrays) {
 
 }  // namespace
 
-Dataset::Dataset(int64_t size, std::vector<Column> columns)
-    : size_(size), columns_(std::move(columns)) {
+Dataset::Dataset(int64_t size) : size_(size), has_columns_(false) {
   CATENA_CHECK(ValueError, size >= 0, "Dataset: the size is ", size, ", expected at least 0");
 }
 
-std::vector<Array> Dataset::batch(std::span<const int64_t> positions, Device device) const {
-  CATENA_CHECK(DeviceError, device.is_cpu(),
-               "Dataset::batch: batches are made on a CPU device, asked for ", device,
-               "; PrefetchIterator brings them to a GPU");
-  std::vector<Array> arrays;
+Dataset::Dataset(int64_t size, std::vector<Column> columns) : Dataset(size) {
+  has_columns_ = true;
+  columns_ = std::move(columns);
+}
+
+Dataset::Dataset(const Dataset& like, int64_t size) : Dataset(size) {
+  has_columns_ = like.has_columns_;
+  columns_ = like.columns_;
+}
+
+void Dataset::gather(std::span<const int64_t> /*positions*/, std::span<const Array> /*out*/) const {
+  fail<ValueError>("Dataset::gather: ",
+                   has_columns_ ? "a data set with columns must override it"
+                                : "samples of any shape are no rows; ask for sample() or batch()");
+}
+
+Arrays Dataset::sample(int64_t position) const {
+  CATENA_CHECK(ValueError, has_columns_,
+               "Dataset::sample: a data set without columns must override it");
+  check_position("Dataset::sample", position);
+  Arrays row = gathered({&position, 1}, cpu(0));
+  for (Array& a : row) a = a(0);
+  return row;
+}
+
+void Dataset::check_position(const char* who, int64_t position) const {
+  CATENA_CHECK(IndexError, position >= 0 && position < size_, who, ": position ", position,
+               " is outside the data set of ", size_, " samples");
+}
+
+Arrays Dataset::gathered(std::span<const int64_t> positions, Device device) const {
+  Arrays arrays;
   for (const Column& column : columns_) {
     arrays.push_back(Array::uninitialized(with_rows(int64_t(positions.size()), column.shape),
                                           column.dtype, device));
@@ -58,7 +86,25 @@ std::vector<Array> Dataset::batch(std::span<const int64_t> positions, Device dev
   return arrays;
 }
 
-std::vector<Array> Dataset::all(Device device) const {
+Arrays Dataset::batch(std::span<const int64_t> positions, Device device,
+                      const Collate& collate) const {
+  CATENA_CHECK(DeviceError, device.is_cpu(),
+               "Dataset::batch: batches are made on a CPU device, asked for ", device,
+               "; PrefetchIterator brings them to a GPU");
+  if (has_columns_ && !collate) return gathered(positions, device);
+  if (positions.empty()) return {};  // of what has no samples the shapes are not known
+  std::vector<Arrays> samples;
+  for (const int64_t position : positions) samples.push_back(sample(position));
+  Arrays arrays = collate ? collate(samples) : stack_samples(samples);
+  for (size_t k = 0; k < arrays.size(); ++k) {
+    CATENA_CHECK(ValueError, arrays[k].defined(), "Dataset::batch: array ", k,
+                 " that the collate function made is undefined");
+    arrays[k] = arrays[k].to(device);
+  }
+  return arrays;
+}
+
+Arrays Dataset::all(Device device) const {
   std::vector<int64_t> positions(static_cast<size_t>(size_));
   std::iota(positions.begin(), positions.end(), 0);
   return batch(positions, device);
@@ -99,6 +145,21 @@ void TupleDataset::gather(std::span<const int64_t> positions, std::span<const Ar
     }
     out[k].note_write();
   }
+}
+
+ListDataset::ListDataset(std::vector<Arrays> samples)
+    : Dataset(static_cast<int64_t>(samples.size())), samples_(std::move(samples)) {
+  for (size_t i = 0; i < samples_.size(); ++i) {
+    CATENA_CHECK(ValueError, samples_[i].size() == samples_[0].size(), "ListDataset: sample ", i,
+                 " has ", samples_[i].size(), " arrays, the first has ", samples_[0].size());
+    for (const Array& a : samples_[i])
+      CATENA_CHECK(ValueError, a.defined(), "ListDataset: sample ", i, " has an undefined array");
+  }
+}
+
+Arrays ListDataset::sample(int64_t position) const {
+  check_position("ListDataset::sample", position);
+  return samples_[static_cast<size_t>(position)];
 }
 
 ImageDataset::ImageDataset(const Array& images, const Array& labels, const Shape& sample_shape,

@@ -1,10 +1,9 @@
 #include "catena/datasets/iterator.h"
 
 #include <algorithm>
-#include <numeric>
+#include <utility>
 
 #include "catena/array/creation.h"
-#include "catena/array/random.h"
 
 namespace catena::datasets {
 
@@ -20,27 +19,26 @@ IteratorState IteratorState::from_array(const Array& a) {
   return {v[0], static_cast<uint64_t>(v[1]), v[2], v[3]};
 }
 
-SerialIterator::SerialIterator(int64_t size, int64_t batch, bool repeat, bool drop_last,
-                               bool shuffle, uint64_t seed)
-    : state_{size, seed, 0, 0},
+PositionIterator::PositionIterator(OrderPtr order, int64_t batch, const IteratorOptions& options,
+                                   uint64_t seed)
+    : order_(std::move(order)),
       batch_(batch),
-      repeat_(repeat),
-      drop_last_(drop_last),
-      shuffle_(shuffle) {
-  CATENA_CHECK(ValueError, size > 0, "iterator: the data set has ", size,
-               " samples, expected at least 1");
+      repeat_(options.repeat.value_or(false)),
+      drop_last_(options.drop_last) {
+  CATENA_CHECK(ValueError, order_ != nullptr, "iterator: there is no order; give a data set's");
+  state_ = {order_->size(), seed, 0, 0};
   CATENA_CHECK(ValueError, batch > 0, "iterator: the batch size is ", batch,
                ", expected at least 1");
-  CATENA_CHECK(ValueError, !drop_last || batch <= size, "iterator: with drop_last no batch of ",
-               batch, " samples is left of a data set of ", size, "; use smaller batches");
+  CATENA_CHECK(ValueError, !drop_last_ || batch <= size(), "iterator: with drop_last no batch of ",
+               batch, " samples is left of ", size(), "; use smaller batches");
 }
 
-bool SerialIterator::ends_epoch(int64_t position) const {
+bool PositionIterator::ends_epoch(int64_t position) const {
   const int64_t left = size() - position;
   return left == 0 || (drop_last_ && left < batch_);
 }
 
-SerialIterator::Stretch SerialIterator::ahead() const {
+PositionIterator::Stretch PositionIterator::ahead() const {
   // A run with smaller batches may have left samples that are dropped now.
   const bool dropped = ends_epoch(state_.position);
   const int64_t epoch = state_.epoch + (dropped ? 1 : 0), begin = dropped ? 0 : state_.position;
@@ -48,7 +46,7 @@ SerialIterator::Stretch SerialIterator::ahead() const {
   return {epoch, begin, std::min(batch_, size() - begin)};
 }
 
-void SerialIterator::skip() {
+void PositionIterator::skip() {
   const Stretch batch = ahead();
   state_.epoch = batch.epoch;
   state_.position = batch.begin + batch.count;
@@ -59,38 +57,28 @@ void SerialIterator::skip() {
   ++state_.epoch;
 }
 
-std::span<const int64_t> SerialIterator::next() {
+std::span<const int64_t> PositionIterator::next() {
   const Stretch batch = ahead();
-  if (batch.count > 0 && order_.empty()) {
-    order_.resize(static_cast<size_t>(size()));
-    std::iota(order_.begin(), order_.end(), 0);
-  }
-  if (batch.count > 0 && shuffle_ && order_epoch_ != batch.epoch) {
-    const Array order = epoch_order(state_.seed, batch.epoch, size());
-    std::copy_n(order.data<int64_t>(), size(), order_.begin());
-    order_epoch_ = batch.epoch;
+  const bool has_them =
+      order_->is_sequential() ? !positions_.empty() : positions_epoch_ == batch.epoch;
+  if (batch.count > 0 && !has_them) {
+    positions_ = order_->of_epoch(state_.seed, batch.epoch).to_vector<int64_t>();
+    positions_epoch_ = batch.epoch;
   }
   skip();
-  return {order_.data() + batch.begin, static_cast<size_t>(batch.count)};
+  return {positions_.data() + batch.begin, static_cast<size_t>(batch.count)};
 }
 
-void SerialIterator::set_state(const IteratorState& state) {
-  CATENA_CHECK(ValueError, state.size == size(), "iterator: the saved state is of a data set of ",
-               state.size, " samples, this one has ", size(),
+void PositionIterator::set_state(const IteratorState& state) {
+  CATENA_CHECK(ValueError, state.size == size(), "iterator: the saved state is of epochs of ",
+               state.size, " samples, those of this one have ", size(),
                "; resume with the data the run began with");
   CATENA_CHECK(ValueError, state.epoch >= 0 && state.position >= 0 && state.position < size(),
                "iterator: the saved state (epoch ", state.epoch, ", position ", state.position,
                ") is out of range for ", size(), " samples");
   state_ = state;
   is_new_epoch_ = state.position == 0 && state.epoch > 0;
-  order_epoch_ = -1;
-}
-
-Array epoch_order(uint64_t seed, int64_t epoch, int64_t size, Device device) {
-  // A permutation takes one Philox block a sample, so epochs never share random numbers.
-  RandomState random(seed);
-  random.set_state({seed, static_cast<uint64_t>(epoch) * static_cast<uint64_t>(size)});
-  return random.permutation(size, device);
+  positions_epoch_ = -1;
 }
 
 }  // namespace catena::datasets

@@ -230,6 +230,14 @@ std::string find_mnist(const std::string& folder) {
   return kPackagedFolder;
 }
 
+Mnist Mnist::images() const {
+  const auto of = [](const ImageDataset& part) {
+    return part.with_shape(sample_shape(part.images(), 3));
+  };
+  CATENA_CHECK(ValueError, train && test, "Mnist::images: there are no data; call load_mnist()");
+  return {of(*train), of(*test), folder};
+}
+
 Mnist load_mnist(const MnistOptions& options) {
   Mnist mnist;
   CATENA_CHECK(ValueError, options.pixels.empty() || options.pixels.size() == 2,

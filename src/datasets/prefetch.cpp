@@ -26,12 +26,18 @@ struct Layout {
     for (const auto& column : dataset.columns()) {
       Shape shape = column.shape;
       shape.insert(shape.begin(), rows);
-      shapes.push_back(shape);
-      dtypes.push_back(column.dtype);
-      offsets.push_back(bytes);
-      const size_t size = static_cast<size_t>(element_count(shape)) * itemsize(column.dtype);
-      bytes += (size + kAlignment - 1) / kAlignment * kAlignment;
+      add(shape, column.dtype);
     }
+  }
+  explicit Layout(const Arrays& like) {
+    for (const Array& a : like) add(a.shape(), a.dtype());
+  }
+  void add(const Shape& shape, Dtype dtype) {
+    shapes.push_back(shape);
+    dtypes.push_back(dtype);
+    offsets.push_back(bytes);
+    const size_t size = static_cast<size_t>(element_count(shape)) * itemsize(dtype);
+    bytes += (size + kAlignment - 1) / kAlignment * kAlignment;
   }
   std::vector<Array> arrays(const StoragePtr& storage) const {
     std::vector<Array> result;
@@ -54,9 +60,16 @@ uint64_t mixed_bits(uint64_t z) {
   return z ^ (z >> 31);
 }
 
+void fill_counts(Batch& batch, const ScatteredIterator::Part& part) {
+  batch.count = static_cast<int64_t>(part.positions.size());
+  batch.global_count = part.global_count;
+  batch.weight = part.weight;
+}
+
 }  // namespace
 
-BatchIterator::BatchIterator(const DatasetPtr& dataset, const SerialIterator& order, Device device)
+BatchIterator::BatchIterator(const DatasetPtr& dataset, const PositionIterator& order,
+                             Device device)
     : device_(device),
       size_(order.size()),
       batches_per_epoch_(order.batches_per_epoch()),
@@ -65,8 +78,9 @@ BatchIterator::BatchIterator(const DatasetPtr& dataset, const SerialIterator& or
       state_(order.state()),
       is_new_epoch_(order.is_new_epoch()) {
   CATENA_CHECK(ValueError, dataset != nullptr, "batch iterator: no data set was given");
-  CATENA_CHECK(ValueError, dataset->size() == order.size(), "batch iterator: the data set has ",
-               dataset->size(), " samples, the order ", order.size());
+  const int64_t expected = order.order().dataset_size();
+  CATENA_CHECK(ValueError, dataset->size() == expected, "batch iterator: the data set has ",
+               dataset->size(), " samples, the order ", expected);
   require_device(device);
 }
 
@@ -91,11 +105,13 @@ struct PrefetchIterator::Item {
 // The thread that makes batches ahead, at most `depth` that were not taken yet.
 class PrefetchIterator::Worker {
  public:
-  Worker(DatasetPtr dataset, ScatteredIterator source, Device device, int depth)
+  Worker(DatasetPtr dataset, ScatteredIterator source, Device device,
+         const PrefetchOptions& options)
       : dataset_(std::move(dataset)),
         source_(std::move(source)),
         device_(device),
-        depth_(static_cast<size_t>(depth)),
+        depth_(static_cast<size_t>(options.depth)),
+        collate_(options.collate),
         thread_([this] { run(); }) {}
 
   ~Worker() {
@@ -124,7 +140,7 @@ class PrefetchIterator::Worker {
       DeviceScope on_device(device_);
       if (device_.is_cpu()) {
         loop([this](Item& item, const ScatteredIterator::Part& part) {
-          item.batch->arrays = dataset_->batch(part.positions, device_);
+          item.batch->arrays = dataset_->batch(part.positions, device_, collate_);
         });
       } else {
         run_on_gpu();
@@ -141,7 +157,7 @@ class PrefetchIterator::Worker {
     StreamScope on_side(side);
     const int64_t most = scatter(source_.order().batch(), {0, source_.who().ranks}).size();
     std::vector<Slot> slots(depth_);
-    for (Slot& slot : slots) slot.pinned = allocate_pinned(cpu(0), Layout(*dataset_, most).bytes);
+    for (Slot& slot : slots) slot.reserve(Layout(*dataset_, most).bytes);
     size_t turn = 0;
     try {
       loop([&](Item& item, const ScatteredIterator::Part& part) {
@@ -156,13 +172,26 @@ class PrefetchIterator::Worker {
 
   struct Slot {
     StoragePtr pinned;
+    size_t bytes = 0;
     Event copied;  // of the copy that read it last
+
+    void reserve(size_t needed) {
+      if (pinned && needed <= bytes) return;
+      pinned = allocate_pinned(cpu(0), needed);
+      bytes = needed;
+    }
   };
   void make_on_gpu(Item& item, const ScatteredIterator::Part& part, Slot& slot,
                    const Stream& side) {
-    const Layout layout(*dataset_, static_cast<int64_t>(part.positions.size()));
+    const bool in_place = dataset_->has_columns() && !collate_;
+    const Arrays made = in_place ? Arrays() : dataset_->batch(part.positions, cpu(0), collate_);
+    const Layout layout =
+        in_place ? Layout(*dataset_, static_cast<int64_t>(part.positions.size())) : Layout(made);
     if (slot.copied) slot.copied.synchronize();
-    dataset_->gather(part.positions, layout.arrays(slot.pinned));
+    slot.reserve(layout.bytes);
+    const Arrays pinned = layout.arrays(slot.pinned);
+    if (in_place) dataset_->gather(part.positions, pinned);
+    for (size_t k = 0; k < made.size(); ++k) pinned[k].assign(made[k]);
     item.block =
         allocate(device_, layout.bytes);  // returns to the side stream when the user drops it
     if (layout.bytes > 0) {
@@ -182,8 +211,7 @@ class PrefetchIterator::Worker {
       Item item;
       if (part.global_count > 0) {
         item.batch.emplace();
-        item.batch->global_count = part.global_count;
-        item.batch->weight = part.weight;
+        fill_counts(*item.batch, part);
         make(item, part);
       }
       item.state = source_.order().state();
@@ -208,6 +236,7 @@ class PrefetchIterator::Worker {
   ScatteredIterator source_;
   Device device_;
   size_t depth_;
+  Collate collate_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Item> ready_;
@@ -215,14 +244,14 @@ class PrefetchIterator::Worker {
   std::thread thread_;  // last: it uses all of the above
 };
 
-PrefetchIterator::PrefetchIterator(DatasetPtr dataset, SerialIterator order, Device device,
+PrefetchIterator::PrefetchIterator(DatasetPtr dataset, PositionIterator order, Device device,
                                    RankOf who, const PrefetchOptions& options)
     : BatchIterator(dataset, order, device),
       dataset_(std::move(dataset)),
       source_(std::move(order), who),
-      depth_(options.depth),
+      options_(options),
       background_(options.background.value_or(!device.is_cpu()) || !device.is_cpu()) {
-  CATENA_CHECK(ValueError, depth_ >= 2, "PrefetchIterator: depth is ", depth_,
+  CATENA_CHECK(ValueError, options.depth >= 2, "PrefetchIterator: depth is ", options.depth,
                ", expected at least 2");
 }
 
@@ -233,19 +262,20 @@ std::optional<Batch> PrefetchIterator::make_now() {
   if (part.global_count == 0) return {};
   Batch batch;
   try {
-    batch = {dataset_->batch(part.positions, device()), part.global_count, part.weight, {}};
+    batch.arrays = dataset_->batch(part.positions, device(), options_.collate);
   } catch (...) {
     source_.set_state(state());  // a later call tries the same batch again
     throw;
   }
-  batch.place = {source_.order().state(), source_.order().batch()};
+  fill_counts(batch, part);
   handed_out(source_.order().state(), source_.order().is_new_epoch());
+  batch.fingerprint = fingerprint();
   return batch;
 }
 
 std::optional<Batch> PrefetchIterator::next() {
   if (!background_) return make_now();
-  if (!worker_) worker_ = std::make_unique<Worker>(dataset_, source_, device(), depth_);
+  if (!worker_) worker_ = std::make_unique<Worker>(dataset_, source_, device(), options_);
   Item item = worker_->take();
   if (item.error) {
     set_state(state());  // a later call tries the same batch again
@@ -258,7 +288,7 @@ std::optional<Batch> PrefetchIterator::next() {
     record_use(*item.block, stream);
   }
   handed_out(item.state, item.is_new_epoch);
-  item.batch->place = {item.state, source_.order().batch()};
+  item.batch->fingerprint = fingerprint();
   return std::move(item.batch);
 }
 

@@ -1,16 +1,25 @@
 // ResidentIterator: batches of a data set that lies on the device.
 #include <utility>
 
-#include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/datasets/prefetch.h"
 
 namespace catena::datasets {
+namespace {
 
-ResidentIterator::ResidentIterator(const DatasetPtr& dataset, SerialIterator order, Device device,
+std::vector<Array> columns_of(const Dataset& dataset) {
+  CATENA_CHECK(ValueError, dataset.has_columns(),
+               "ResidentIterator: samples of any shape do not lie on a device as a whole; use "
+               "PrefetchIterator");
+  return dataset.all();
+}
+
+}  // namespace
+
+ResidentIterator::ResidentIterator(const DatasetPtr& dataset, PositionIterator order, Device device,
                                    RankOf who)
     : BatchIterator(dataset, order, device),
-      columns_(dataset->all()),
+      columns_(columns_of(*dataset)),
       order_(std::move(order)),
       who_(who) {
   scatter(0, who);  // checks the ranks
@@ -18,29 +27,30 @@ ResidentIterator::ResidentIterator(const DatasetPtr& dataset, SerialIterator ord
 }
 
 Array ResidentIterator::order_of(int64_t epoch) const {
-  if (!order_.shuffles()) return arange(0, size(), 1, {Dtype::kInt64, device()});
-  return epoch_order(order_.state().seed, epoch, size(), device());
+  return order_.order().of_epoch(order_.state().seed, epoch, device());
 }
 
 std::optional<Batch> ResidentIterator::next() {
-  const SerialIterator::Stretch global = order_.ahead();
+  const PositionIterator::Stretch global = order_.ahead();
   if (global.count == 0) return {};
   const Share share = scatter(global.count, who_);
   const Slice slice(global.begin + share.begin, global.begin + share.end);
+  const bool views = order_.order().is_sequential();
   Batch batch;
+  batch.count = share.size();
   batch.global_count = global.count;
   batch.weight = share.weight;
-  if (order_.shuffles() && positions_epoch_ != global.epoch) {
+  if (!views && positions_epoch_ != global.epoch) {
     positions_ = order_of(global.epoch);
     positions_epoch_ = global.epoch;
   }
   for (const Array& column : columns_) {
-    // Positions are right by construction: kWrap spares the check, which would wait for the GPU.
-    batch.arrays.push_back(order_.shuffles() ? take(column, positions_(slice), 0, OutOfRange::kWrap)
-                                             : column(slice));
+    // The order has checked its positions: kWrap spares the check, which would wait for the GPU.
+    batch.arrays.push_back(views ? column(slice)
+                                 : take(column, positions_(slice), 0, OutOfRange::kWrap));
   }
   skip();
-  batch.place = {order_.state(), order_.batch()};
+  batch.fingerprint = fingerprint();
   return batch;
 }
 

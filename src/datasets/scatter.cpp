@@ -17,7 +17,7 @@ Share scatter(int64_t count, RankOf who) {
   return share;
 }
 
-ScatteredIterator::ScatteredIterator(SerialIterator order, RankOf who)
+ScatteredIterator::ScatteredIterator(PositionIterator order, RankOf who)
     : order_(std::move(order)), who_(who) {
   scatter(0, who);  // checks the ranks
 }

@@ -15,9 +15,19 @@
 namespace catena {
 namespace {
 
-// A forced companion makes their calls fail where it is not loaded, so they are known without it.
-constexpr std::string_view kKernelsOfCompanions[] = {"convolution", "convolution_grad_x",
-                                                     "convolution_grad_w"};
+// The kernels of companions. A forced companion makes their calls fail where it is not loaded, so
+// they are known without it: the build lists what the sources of companions provide.
+struct CompanionKernel {
+  std::string_view companion, kernel;
+};
+constexpr CompanionKernel kKernelsOfCompanions[] = {
+#define CATENA_ITEM(kernel) {"cudnn", #kernel},
+#include "lists/cudnn_kernels.inc"
+#undef CATENA_ITEM
+#define CATENA_ITEM(kernel) {"onednn", #kernel},
+#include "lists/onednn_kernels.inc"
+#undef CATENA_ITEM
+};
 
 // Kernels with their providers, and what has been logged.
 struct Known {
@@ -60,7 +70,8 @@ bool matches(const ProviderRule& rule) {
     if (rule.kernel.empty() || rule.kernel == kernel) return true;
     registered = true;
   }
-  if (is_companion(rule.provider)) return rule.kernel.empty() || companion_has(rule.kernel);
+  if (is_companion(rule.provider))
+    return rule.kernel.empty() || companion_has(rule.provider, rule.kernel);
   return !registered && has(kProvidersOfCuda, rule.provider);
 }
 
@@ -96,14 +107,18 @@ RuleProblem problem_of(const ProviderRule& rule, const std::vector<std::string_v
 
 }  // namespace
 
-bool companion_has(std::string_view kernel) { return has(kKernelsOfCompanions, kernel); }
+bool companion_has(std::string_view companion, std::string_view kernel) {
+  return std::any_of(
+      std::begin(kKernelsOfCompanions), std::end(kKernelsOfCompanions),
+      [&](const CompanionKernel& k) { return k.companion == companion && k.kernel == kernel; });
+}
 
 std::vector<std::string> absent_companions(std::string_view kernel, DeviceType type,
                                            const std::vector<ProviderInfo>& providers) {
   std::vector<std::string> absent;
-  if (!companion_has(kernel)) return absent;
   for (const char* companion : companions(type))
-    if (std::none_of(providers.begin(), providers.end(),
+    if (companion_has(companion, kernel) &&
+        std::none_of(providers.begin(), providers.end(),
                      [&](const ProviderInfo& p) { return p.name == companion; }))
       absent.push_back(companion);
   return absent;

@@ -9,7 +9,7 @@
 namespace catena::datasets {
 namespace {
 
-std::vector<int64_t> take_epoch(SerialIterator& it) {
+std::vector<int64_t> take_epoch(PositionIterator& it) {
   std::vector<int64_t> all;
   do {
     const auto batch = it.next();

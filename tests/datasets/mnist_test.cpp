@@ -61,6 +61,12 @@ TEST_F(MnistTest, ReadsPlainAndGzippedFiles) {
   }
   EXPECT_EQ(load(2).train->columns()[0].shape, (Shape{2, 3}));
   EXPECT_EQ(load(3).train->columns()[0].shape, (Shape{1, 2, 3}));
+  const Mnist images = mnist.images();
+  EXPECT_EQ(images.test->columns()[0].shape, (Shape{1, 2, 3}));
+  EXPECT_EQ(images.train->batch(positions)[0].to_vector<float>(), x);
+  EXPECT_EQ(images.train->images().raw_data(), mnist.train->images().raw_data()) << "shared";
+  EXPECT_THROW(mnist.train->with_shape({5}), ShapeError);
+  EXPECT_THROW(Mnist().images(), ValueError);
   EXPECT_THROW(load(4), ValueError);
 }
 

@@ -41,7 +41,7 @@ class BatchTest : public testing::TestWithParam<Case> {
     device_ = Device(GetParam().device);
     CATENA_NEEDS_GPUS(device_.is_cuda() ? 1 : 0);
   }
-  std::unique_ptr<BatchIterator> make(DatasetPtr data, SerialIterator order, RankOf who = {}) {
+  std::unique_ptr<BatchIterator> make(DatasetPtr data, PositionIterator order, RankOf who = {}) {
     if (GetParam().how == How::kResident) {
       return std::make_unique<ResidentIterator>(data, std::move(order), device_, who);
     }
@@ -120,7 +120,7 @@ TEST_P(BatchTest, DropsALastBatchThatIsNotFull) {
   const IteratorOptions options{.drop_last = true};
   for (const int rank : {0, 1}) {
     const auto it = make(numbered(11), ShuffledIterator(11, 4, 3, options), {rank, 2});
-    SerialIterator order = ShuffledIterator(11, 4, 3, options);
+    PositionIterator order = ShuffledIterator(11, 4, 3, options);
     EXPECT_EQ(it->batches_per_epoch(), 2);
     for (int i = 0; i < 6; ++i) {
       const auto positions = order.next();

@@ -25,7 +25,7 @@ INSTANTIATE_TEST_SUITE_P(Scatter, ScatterTest,
 
 TEST_P(ScatterTest, EachSampleOnceAnEpochOnOneRank) {
   const auto [size, batch, ranks] = GetParam();
-  SerialIterator one(ShuffledIterator(size, batch, 5));
+  PositionIterator one = ShuffledIterator(size, batch, 5);
   std::vector<ScatteredIterator> parts;
   for (int r = 0; r < ranks; ++r)
     parts.emplace_back(ShuffledIterator(size, batch, 5), RankOf{r, ranks});

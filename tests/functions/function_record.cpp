@@ -3,6 +3,12 @@
 #include "functions/spread.h"
 
 namespace catena {
+
+// The groups of records. See function_record.h.
+#define CATENA_ITEM(name) CATENA_FUNCTION_RECORDS(name);
+#include "lists/function_records.inc"
+#undef CATENA_ITEM
+
 namespace {
 
 int64_t offset(const Shape& shape, const Shape& index) {
@@ -54,11 +60,10 @@ Arrays FunctionRecord::inputs(const Shapes& input_shapes, const Draw& draw, Dtyp
 const FunctionRecords& all_function_records() {
   static const FunctionRecords all = [] {
     FunctionRecords records;
-    for (const auto group :
-         {activation_records, array_records, connection_records, evaluation_records, loss_records,
-          math_records, noise_records, normalization_records}) {
-      for (FunctionRecord& record : group()) records.push_back(std::move(record));
-    }
+#define CATENA_ITEM(name) \
+  for (FunctionRecord & record : name##_function_records()) records.push_back(std::move(record));
+#include "lists/function_records.inc"
+#undef CATENA_ITEM
     return records;
   }();
   return all;

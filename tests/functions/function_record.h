@@ -84,7 +84,8 @@ struct FunctionRecord {
   std::vector<Shapes> shapes;      // the inputs' shapes; everything is checked with each
   std::function<Variables(const Variables& inputs)> call;
   std::function<Plains(const Plains& inputs)> reference;
-  // Kernels that a call with the first shapes calls, and its first-order backward.
+  // Slots that a call with the first shapes asks, and its first-order backward. What the provider
+  // of a slot does on its part, such as copies or several launches, does not count.
   std::optional<int> forward_launches = {}, backward_launches = {};
   // Largest error of values and gradients in float32; 500 times that in float16, 4000 in bfloat16.
   double error = 2e-5;
@@ -98,14 +99,11 @@ struct FunctionRecord {
 };
 using FunctionRecords = std::vector<FunctionRecord>;
 
-FunctionRecords activation_records();
-FunctionRecords array_records();
-FunctionRecords connection_records();
-FunctionRecords evaluation_records();
-FunctionRecords loss_records();
-FunctionRecords math_records();
-FunctionRecords noise_records();
-FunctionRecords normalization_records();
+// Defines records, in any <group>/*_records.cpp; the build finds them
+// (src/cmake/catena_lists.cmake):
+//   CATENA_FUNCTION_RECORDS(pooling) { return {...}; }
+#define CATENA_FUNCTION_RECORDS(name) FunctionRecords name##_function_records()
+// All of them.
 const FunctionRecords& all_function_records();
 
 // The call of a function of one input and one result.

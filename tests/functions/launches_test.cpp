@@ -1,22 +1,20 @@
-// How many kernels a function and its first-order backward call, counted by providers put before
-// the others. What a kernel calls on its part does not count.
+// How many slots a function and its first-order backward ask, counted by providers put before the
+// others in every slot. What a provider calls on its part does not count.
 #include "functions/function_record.h"
 
+#include <set>
+#include <string>
+
 #include "catena/autograd/function_set.h"
-#include "catena/kernels/convolution.h"
-#include "catena/kernels/copy.h"
-#include "catena/kernels/elementwise.h"
-#include "catena/kernels/loss.h"
-#include "catena/kernels/matmul.h"
-#include "catena/kernels/normalization.h"
-#include "catena/kernels/optimizer.h"
-#include "catena/kernels/random.h"
-#include "catena/kernels/reduce.h"
-#include "catena/kernels/softmax.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/adamw.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/sgd.h"
+
+// The headers of all slots.
+#define CATENA_ITEM(slot)
+#include "lists/slots.inc"
+#undef CATENA_ITEM
 
 namespace catena {
 namespace {
@@ -40,22 +38,13 @@ void count(Slot<Call>& slot) {
   slot.providers(kType);  // loads them, so that this one comes before all
   slot.provide(kType, "counting", &count_call<kSlot, kType, Call>, 1000);
 }
-template <DeviceType kType, auto&... kSlots>
-void count_slots() {
-  (count<kSlots, kType>(kSlots), ...);
-}
-
 template <DeviceType kType>
 void count_all() {
   static bool done = false;
   if (std::exchange(done, true)) return;
-  count_slots<kType, kernels::elementwise, kernels::copy, kernels::fill, kernels::reduce,
-              kernels::matmul, kernels::concatenate, kernels::convolution,
-              kernels::convolution_grad_x, kernels::convolution_grad_w, kernels::dropout,
-              kernels::accuracy, kernels::softmax, kernels::softmax_grad,
-              kernels::softmax_cross_entropy, kernels::softmax_cross_entropy_grad,
-              kernels::batch_normalization, kernels::fixed_batch_normalization,
-              kernels::batch_normalization_grad, kernels::optimizer_update>();
+#define CATENA_ITEM(slot) count<kernels::slot, kType>(kernels::slot);
+#include "lists/slots.inc"
+#undef CATENA_ITEM
 }
 
 int launches_of(const std::function<void()>& f) {
@@ -93,6 +82,17 @@ class Launches : public OnDevice {
     EXPECT_EQ(c.forward, forward_count) << "forward of " #expression;    \
     EXPECT_EQ(c.backward, backward_count) << "backward of " #expression; \
   } while (false)
+
+TEST(LaunchCounts, CoverEverySlot) {
+  const std::set<std::string> counted = {
+#define CATENA_ITEM(slot) #slot,
+#include "lists/slots.inc"
+#undef CATENA_ITEM
+  };
+  for (const SlotBase* slot : all_slots())
+    EXPECT_TRUE(counted.contains(slot->name())) << slot->name();
+  EXPECT_EQ(counted.size(), all_slots().size());
+}
 
 TEST_P(Launches, EveryUnaryRowRunsOneKernelEachWay) {
   const Variable x = variable({2, 3});

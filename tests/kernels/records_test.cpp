@@ -13,6 +13,11 @@
 #include "kernels/slot_record.h"
 
 namespace catena {
+
+#define CATENA_ITEM(name) CATENA_SLOT_RECORDS(name);
+#include "lists/slot_records.inc"
+#undef CATENA_ITEM
+
 namespace {
 
 constexpr int kCompanionPriority = 10;  // providers below it are built in
@@ -23,14 +28,17 @@ constexpr double kTolerance = 1e-4;
 const SlotRecordList& records() {
   static const SlotRecordList all = [] {
     SlotRecordList list;
-    for (const auto group : {array_slot_records, function_slot_records, convolution_slot_records,
-                             optimizer_slot_records}) {
-      for (const SlotRecord& record : group()) list.push_back(record);
-    }
+#define CATENA_ITEM(name) \
+  for (const SlotRecord& record : name##_slot_records()) list.push_back(record);
+#include "lists/slot_records.inc"
+#undef CATENA_ITEM
     return list;
   }();
   return all;
 }
+
+// Those that slot_test.cpp makes in the same process.
+bool is_of_slot_test(std::string_view name) { return name == "slot_test" || name == "empty_slot"; }
 
 SlotBase* slot_named(const std::string& name) {
   for (SlotBase* slot : all_slots())
@@ -101,7 +109,7 @@ INSTANTIATE_TEST_SUITE_P(All, SlotRecords, ::testing::Range(size_t{0}, records()
 
 TEST(Slots, HaveARecord) {
   for (const SlotBase* slot : all_slots()) {
-    if (std::string(slot->name()).find("slot") != std::string::npos) continue;  // of slot_test.cpp
+    if (is_of_slot_test(slot->name())) continue;
     EXPECT_TRUE(
         std::any_of(records().begin(), records().end(),
                     [&](const SlotRecord& r) { return r.slot == std::string(slot->name()); }))
@@ -112,12 +120,24 @@ TEST(Slots, HaveARecord) {
 
 void expect_builtin_providers(DeviceType type) {
   for (const SlotBase* slot : all_slots()) {
-    if (std::string(slot->name()).find("slot") != std::string::npos) continue;
+    if (is_of_slot_test(slot->name())) continue;
     const auto providers = slot->providers(type);
     EXPECT_TRUE(std::any_of(providers.begin(), providers.end(),
                             [](const ProviderInfo& p) { return p.priority < kCompanionPriority; }))
         << slot->name() << " has no built-in provider for " << name(type);
   }
+}
+
+// By the sources, so that a build without CUDA notices too.
+TEST(Slots, HaveASourceForCuda) {
+  const std::vector<std::string_view> provided = {
+#define CATENA_ITEM(slot) #slot,
+#include "lists/cuda_kernels.inc"
+#undef CATENA_ITEM
+  };
+  for (const SlotBase* slot : all_slots())
+    EXPECT_TRUE(is_of_slot_test(slot->name()) || std::ranges::count(provided, slot->name()) == 1)
+        << "no source in src/backends/cuda or common provides " << slot->name();
 }
 
 TEST(Slots, HaveABuiltInProviderOnTheCpu) { expect_builtin_providers(DeviceType::kCpu); }

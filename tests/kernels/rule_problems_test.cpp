@@ -81,7 +81,7 @@ TEST(RuleProblems, KnowTheKernelsOfCompanions) {
     if (!plugin_error("onednn").empty()) GTEST_SKIP() << "SKIPPED: " << plugin_error("onednn");
     bool has = false;
     for (const ProviderInfo& p : slot->providers(DeviceType::kCpu)) has |= p.name == "onednn";
-    EXPECT_EQ(has, companion_has(slot->name())) << slot->name();
+    EXPECT_EQ(has, companion_has("onednn", slot->name())) << slot->name();
   }
 }
 

@@ -42,12 +42,9 @@ struct SlotRecord {
   Plains (*reference)();
 };
 using SlotRecordList = std::vector<SlotRecord>;
-
-// By families: arrays; functions of networks; optimizers.
-SlotRecordList array_slot_records();
-SlotRecordList function_slot_records();
-SlotRecordList convolution_slot_records();
-SlotRecordList optimizer_slot_records();
+// Defines records of a family; the build finds them (src/cmake/catena_lists.cmake):
+//   CATENA_SLOT_RECORDS(pooling) { return {...}; }
+#define CATENA_SLOT_RECORDS(name) SlotRecordList name##_slot_records()
 
 // The operands of the calls: the same numbers on every device.
 inline Array data(Device device, const Shape& shape, uint64_t seed = 1) {

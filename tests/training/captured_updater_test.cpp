@@ -16,7 +16,7 @@ struct Training {
   datasets::ResidentIterator batches;
   explicit Training(Device device, int64_t batch)
       : Training(device, datasets::ShuffledIterator(kSamples, batch, 1)) {}
-  Training(Device device, const datasets::SerialIterator& order)
+  Training(Device device, const datasets::PositionIterator& order)
       : batches(make_data(), order, device) {
     model.to(device);
     optimizer.setup(model);
@@ -56,8 +56,9 @@ TEST(CapturedUpdater, EqualsTheEagerStep) {
 // Without shuffling, and to the end of an order that does not repeat.
 TEST(CapturedUpdater, TakesSerialOrders) {
   CATENA_NEEDS_GPU();
-  const datasets::SerialIterator repeated(kSamples, 5, true), once(kSamples, 1);
-  for (const datasets::SerialIterator& order : {repeated, once}) {
+  const datasets::PositionIterator repeated = datasets::SerialIterator(kSamples, 5, true),
+                                   once = datasets::SerialIterator(kSamples, 1);
+  for (const datasets::PositionIterator& order : {repeated, once}) {
     Training eager(cuda_device(), order), captured(cuda_device(), order);
     StandardUpdater one(eager.batches, eager.step());
     CapturedUpdater other(captured.batches, captured.optimizer, captured.step());

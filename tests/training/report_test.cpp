@@ -3,12 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <clocale>
 #include <cmath>
 #include <limits>
 #include <sstream>
 
 #include "catena/core/error.h"
+#include "comma_locale.h"
 #include "temp_folder.h"
 
 namespace catena::training {
@@ -110,14 +110,13 @@ TEST(Report, Errors) {
 
 // A program that calls setlocale() gets the same table.
 TEST(Report, NumbersHaveAPointInEveryLocale) {
-  const char* german = std::setlocale(LC_ALL, "de_DE.UTF-8");
+  const test::CommaLocale german;
   std::ostringstream text;
   Report report({.silent = false, .out = &text});
   report.add({{"epoch", 0.5}, {"loss", 1e-5}, {"elapsed", 1.25}, {"gap", std::nan("")}});
-  std::setlocale(LC_ALL, "C");
   EXPECT_NE(text.str().find("0.500000    1.0000e-05  1.2         nan"), std::string::npos)
       << text.str();
-  if (!german)
+  if (!german.in_force())
     GTEST_SKIP() << "********** no German locale: the decimal comma NOT tested **********";
 }
 

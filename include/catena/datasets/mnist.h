@@ -27,6 +27,10 @@ struct MnistOptions {
 struct Mnist {
   std::shared_ptr<const ImageDataset> train, test;  // 60,000 and 10,000 images in the usual files
   std::string folder;                               // where they were found
+
+  // The same data as images of one channel, (1, height, width), which convolutions take:
+  // load_mnist().images(), as load_mnist({.ndim = 3}). Shares the bytes.
+  Mnist images() const;
 };
 
 // The four files train/t10k-images-idx3-ubyte, train/t10k-labels-idx1-ubyte, each with or without

@@ -15,13 +15,16 @@ namespace catena::datasets {
 
 // One rank's part of a global batch.
 struct Batch {
-  std::vector<Array> arrays;  // one a column, (size(), ...), on the iterator's device
-  int64_t global_count = 0;   // samples over all ranks
-  double weight = 1;          // size() / global_count
-  BatchPlace place = {};      // in the order of the data, in which ranks must agree
+  // One a column, (size(), ...), or what the iterator's Collate has made, on the iterator's device.
+  // Without samples of this rank a Collate makes none.
+  Arrays arrays;
+  int64_t global_count = 0;  // samples over all ranks
+  double weight = 1;         // size() / global_count
+  int64_t count = -1;        // samples of this rank; -1: as many as the first column has rows
+  uint64_t fingerprint = 0;  // BatchIterator::fingerprint() behind this batch
 
   // Samples of this rank.
-  int64_t size() const { return column(0).length(); }
+  int64_t size() const { return count >= 0 ? count : column(0).length(); }
   // The first and the second column; IndexError when the data set has no such one.
   const Array& x() const { return column(0); }
   const Array& t() const { return column(1); }
@@ -45,7 +48,7 @@ class BatchIterator {
   // good; they are ready for work on the calling thread's current stream of device().
   virtual std::optional<Batch> next() = 0;
 
-  // Where batches are, the samples of the data set, and the place of the batch returned last:
+  // Where batches are, the samples of an epoch, and the place of the batch returned last:
   // completed epochs, whether it ended one, samples of the current epoch.
   Device device() const { return device_; }
   int64_t size() const { return size_; }
@@ -57,7 +60,7 @@ class BatchIterator {
   int64_t batch_size() const { return batch_size_; }  // samples of a full batch, over all ranks
   // Whether epochs follow one another without end.
   bool repeats() const { return repeats_; }
-  // One number for the order of the samples (data set size, batch size, seed) and the place in it.
+  // One number for the order of the samples (their number, batch size, seed) and the place in it.
   // Ranks whose numbers differ do not train on the same global batches.
   uint64_t fingerprint() const;
   // After set_state the next batch is the one that followed when state() was taken.
@@ -65,7 +68,7 @@ class BatchIterator {
   virtual void set_state(const IteratorState& state) = 0;
 
  protected:
-  BatchIterator(const DatasetPtr& dataset, const SerialIterator& order, Device device);
+  BatchIterator(const DatasetPtr& dataset, const PositionIterator& order, Device device);
   // For next() of derived classes: the position after the batch that it returns.
   void handed_out(const IteratorState& state, bool is_new_epoch) {
     state_ = state;
@@ -86,6 +89,9 @@ struct PrefetchOptions {
   // Whether a separate thread makes them; unless given, for GPUs only: on a CPU all cores compute
   // already. Worth it there for a data set whose gather() waits or works long.
   std::optional<bool> background = {};
+  // How samples become the arrays of a batch; unless given, columns as they are, and samples of any
+  // shape by stack_samples. See collate.h.
+  Collate collate = {};
 };
 
 // Reads ahead. For a GPU a separate thread gathers batches into pinned memory and copies them on
@@ -95,7 +101,7 @@ struct PrefetchOptions {
 class PrefetchIterator final : public BatchIterator {
  public:
   // Throws ValueError when the order is of another size than the data set, or depth is below 2.
-  PrefetchIterator(DatasetPtr dataset, SerialIterator order, Device device, RankOf who = {},
+  PrefetchIterator(DatasetPtr dataset, PositionIterator order, Device device, RankOf who = {},
                    const PrefetchOptions& options = {});
   ~PrefetchIterator() override;
   std::optional<Batch> next() override;
@@ -109,17 +115,19 @@ class PrefetchIterator final : public BatchIterator {
   DatasetPtr dataset_;
   ScatteredIterator
       source_;  // of batches made by the caller's thread; else where the worker starts
-  int depth_;
+  PrefetchOptions options_;
   bool background_;
   std::unique_ptr<Worker> worker_;  // null before the first next()
 };
 
 // Keeps the whole data set on the device (in the form of its batches: images as float32) and cuts
 // batches out with take(): no host memory is touched. The order is that of PrefetchIterator.
-// Batches of an order that does not shuffle are views of the data set: do not write to them.
+// Batches of a sequential order are views of the data set: do not write to them. ValueError for
+// data sets without columns.
 class ResidentIterator final : public BatchIterator {
  public:
-  ResidentIterator(const DatasetPtr& dataset, SerialIterator order, Device device, RankOf who = {});
+  ResidentIterator(const DatasetPtr& dataset, PositionIterator order, Device device,
+                   RankOf who = {});
   std::optional<Batch> next() override;
   void set_state(const IteratorState& state) override;
 
@@ -133,7 +141,7 @@ class ResidentIterator final : public BatchIterator {
 
  private:
   std::vector<Array> columns_;
-  SerialIterator order_;
+  PositionIterator order_;
   RankOf who_;
   Array positions_;  // of positions_epoch_
   int64_t positions_epoch_ = -1;

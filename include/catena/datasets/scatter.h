@@ -30,7 +30,7 @@ Share scatter(int64_t count, RankOf who);
 // of samples does not depend on their number and no communication is needed.
 class ScatteredIterator {
  public:
-  ScatteredIterator(SerialIterator order, RankOf who = {});
+  ScatteredIterator(PositionIterator order, RankOf who = {});
 
   // This rank's samples of one global batch.
   struct Part {
@@ -42,12 +42,12 @@ class ScatteredIterator {
   Part next();
 
   // The iterator of global batches, setting its position, and this rank.
-  const SerialIterator& order() const { return order_; }
+  const PositionIterator& order() const { return order_; }
   void set_state(const IteratorState& state) { order_.set_state(state); }
   RankOf who() const { return who_; }
 
  private:
-  SerialIterator order_;
+  PositionIterator order_;
   RankOf who_;
 };
 

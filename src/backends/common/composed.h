@@ -6,7 +6,7 @@
 
 namespace catena {
 
-// convolution, convolution_grad_x and convolution_grad_w as products of patches: "products".
+// Registers each CATENA_COMPOSED_FAMILY, such as convolutions as products of patches: "products".
 void register_composed_kernels(DeviceType type);
 
 }  // namespace catena

@@ -6,8 +6,8 @@
 // at a time as fit into a buffer of kCpuBufferBytes or kGpuBufferBytes. A 1 x 1 window needs none.
 #include <algorithm>
 
-#include "backends/common/composed.h"
 #include "backends/common/convolution_sizes.h"
+#include "backends/common/family.h"
 #include "catena/array/array.h"
 #include "catena/array/creation.h"
 #include "catena/array/manipulation.h"
@@ -264,10 +264,10 @@ void convolve_grad_w(const ConvolutionGradWCall& call) {
 
 }  // namespace
 
-void register_composed_kernels(DeviceType type) {
+}  // namespace catena
+
+CATENA_COMPOSED_FAMILY(convolution) {
   kernels::convolution.provide<&convolve>(type, "products");
   kernels::convolution_grad_x.provide<&convolve_grad_x>(type, "products");
   kernels::convolution_grad_w.provide<&convolve_grad_w>(type, "products");
 }
-
-}  // namespace catena

@@ -1,5 +1,6 @@
 # The element-wise loops are compiled for x86-64 levels; the table is chosen at start.
 file(GLOB loop_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/backends/cpu/loops/*.cpp)
+catena_list(catena cpu_loops REGEX "^CATENA_LOOPS\\(([a-z0-9_]+)\\)" FILES ${loop_sources})
 set(CATENA_CPU_ISA "native" CACHE STRING
   "Processors that CPU loops are compiled for: native (this machine's), all (x86-64-v2 and later; for packages)")
 if(CATENA_CPU_ISA STREQUAL "native")
@@ -26,6 +27,9 @@ else()
 endif()
 # On processors of v4, loops that are bound by memory use the v3 build (see isa.cpp). A native build
 # for such a processor compiles nothing else of v3.
+set(streaming_sources ${loop_sources})
+list(FILTER streaming_sources INCLUDE REGEX "/(arithmetic_int|arithmetic_float|logic|cast_int|cast_float|reduce)\\.cpp$")
+catena_list(catena cpu_streaming_loops REGEX "^CATENA_LOOPS\\(([a-z0-9_]+)\\)" FILES ${streaming_sources})
 set(CATENA_ISA_STREAMING)
 if(CATENA_ISA_LEVELS STREQUAL "v4")
   set(CATENA_ISA_STREAMING v3)
@@ -43,8 +47,7 @@ list(REMOVE_DUPLICATES levels)
 foreach(level ${levels})
   set(sources)
   if(level IN_LIST CATENA_ISA_STREAMING)
-    set(sources ${loop_sources})
-    list(FILTER sources INCLUDE REGEX "/(arithmetic_int|arithmetic_float|logic|cast_int|cast_float|reduce)\\.cpp$")
+    set(sources ${streaming_sources})
   endif()
   if(level IN_LIST CATENA_ISA_PRODUCTS)
     list(APPEND sources ${CMAKE_CURRENT_SOURCE_DIR}/backends/cpu/loops/products.cpp)

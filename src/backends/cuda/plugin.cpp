@@ -1,30 +1,26 @@
-// Entry points of libcatena_cuda: they register the backend and the providers of every slot.
+// Entry points of libcatena_cuda: they register the backend and the families of its kernels. See
+// common/family.h.
 #include "catena/core/plugin.h"
 
 #include "backends/common/composed.h"
-#include "backends/cuda/jit/register.h"
-#include "backends/cuda/register.h"
+#include "backends/cuda/runtime/backend.h"
 #include "backends/cuda/runtime/device.h"
 #include "catena/core/error.h"
+
+namespace catena::families {
+#define CATENA_ITEM(name) void cuda_##name();
+#include "lists/cuda_families.inc"
+#undef CATENA_ITEM
+}  // namespace catena::families
 
 // Registers the providers alone, which needs no GPU: the completeness test asks for them on any
 // machine.
 extern "C" __attribute__((visibility("default"))) void catena_plugin_kernels() {
   using namespace catena;
-  gpu::register_matmul_kernels();
-  gpu::register_optimizer_kernels();
-  gpu::register_softmax_kernels();
-  gpu::register_loss_kernels();
-  gpu::register_indexing_kernels();
-  gpu::register_select_kernels();
-  gpu::register_random_kernels();
-  gpu::register_sort_kernels();
-  gpu::register_scan_kernels();
-  gpu::register_counting_kernels();
-  gpu::register_patch_kernels();
-  gpu::register_normalization_kernels();
+#define CATENA_ITEM(name) families::cuda_##name();
+#include "lists/cuda_families.inc"
+#undef CATENA_ITEM
   register_composed_kernels(DeviceType::kCuda);
-  register_jit_kernels();
 }
 
 CATENA_PLUGIN(cuda) {

@@ -1,8 +1,8 @@
-#include "backends/cudnn/convolution.h"
-
+// The providers "cudnn" of the convolution slots.
 #include <algorithm>
 #include <cstdint>
 
+#include "backends/common/family.h"
 #include "backends/cuda/companion.h"
 #include "backends/cudnn/plan.h"
 #include "catena/array/array.h"
@@ -195,10 +195,10 @@ bool grad_w(const ConvolutionGradWCall& c) {
 
 }  // namespace
 
-void register_convolutions() {
-  kernels::convolution.provide(DeviceType::kCuda, "cudnn", &forward, 10);
-  kernels::convolution_grad_x.provide(DeviceType::kCuda, "cudnn", &grad_x, 10);
-  kernels::convolution_grad_w.provide(DeviceType::kCuda, "cudnn", &grad_w, 10);
-}
-
 }  // namespace catena::cudnn
+
+CATENA_FAMILY(cudnn, convolution) {
+  kernels::convolution.provide(DeviceType::kCuda, "cudnn", &cudnn::forward, 10);
+  kernels::convolution_grad_x.provide(DeviceType::kCuda, "cudnn", &cudnn::grad_x, 10);
+  kernels::convolution_grad_w.provide(DeviceType::kCuda, "cudnn", &cudnn::grad_w, 10);
+}

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 
+#include "backends/common/family.h"
 #include "backends/onednn/plan.h"
 #include "catena/array/array.h"
 #include "catena/core/config.h"
@@ -126,11 +127,11 @@ void check_version() {
                "; build catena again");
 }
 
-void register_convolutions() {
-  pthread_atfork(nullptr, nullptr, [] { g_in_child = true; });
-  kernels::convolution.provide(DeviceType::kCpu, "onednn", &forward, 10);
-  kernels::convolution_grad_x.provide(DeviceType::kCpu, "onednn", &grad_x, 10);
-  kernels::convolution_grad_w.provide(DeviceType::kCpu, "onednn", &grad_w, 10);
-}
-
 }  // namespace catena::onednn
+
+CATENA_FAMILY(onednn, convolution) {
+  pthread_atfork(nullptr, nullptr, [] { onednn::g_in_child = true; });
+  kernels::convolution.provide(DeviceType::kCpu, "onednn", &onednn::forward, 10);
+  kernels::convolution_grad_x.provide(DeviceType::kCpu, "onednn", &onednn::grad_x, 10);
+  kernels::convolution_grad_w.provide(DeviceType::kCpu, "onednn", &onednn::grad_w, 10);
+}

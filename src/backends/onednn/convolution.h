@@ -1,10 +1,9 @@
-// The providers "onednn" of the convolution slots.
+// What the entry point asks of the loaded library.
 #pragma once
 
 namespace catena::onednn {
 
 // Throws DeviceError if the loaded library has another API than the one compiled against.
 void check_version();
-void register_convolutions();
 
 }  // namespace catena::onednn

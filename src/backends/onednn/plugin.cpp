@@ -4,8 +4,16 @@
 #include "backends/onednn/convolution.h"
 #include "catena/core/error.h"
 
+namespace catena::families {
+#define CATENA_ITEM(name) void onednn_##name();
+#include "lists/onednn_families.inc"
+#undef CATENA_ITEM
+}  // namespace catena::families
+
 CATENA_PLUGIN(onednn) {
   using namespace catena;
   onednn::check_version();
-  onednn::register_convolutions();
+#define CATENA_ITEM(name) families::onednn_##name();
+#include "lists/onednn_families.inc"
+#undef CATENA_ITEM
 }

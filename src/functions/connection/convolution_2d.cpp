@@ -46,7 +46,8 @@ void check_options(const char* who, const ConvolutionOptions& o) {
 std::string image_hint(const Array& x, const Array& W, int64_t channels) {
   const Shape& s = x.shape();
   if (s.ndim() == 2)
-    return message(": rows become images by x.reshape({-1, ", channels, ", height, width}).");
+    return message(": rows become images by x.reshape({-1, ", channels, ", height, width})",
+                   channels == 1 ? ", those of load_mnist() by load_mnist().images()." : ".");
   if (s.ndim() == 3 && s[0] == channels) return ": one image is x.expand_dims(0).";
   if (s.ndim() == 3 && channels == 1) return ": images of one channel are x.expand_dims(1).";
   if (s.ndim() != 4) return ".";

@@ -81,7 +81,7 @@ FunctionRecord softplus_record() {
 
 }  // namespace
 
-FunctionRecords activation_records() {
+CATENA_FUNCTION_RECORDS(activation) {
   FunctionRecords records{softplus_record()};
   for (const bool log : {false, true}) {
     records.push_back(softmax_of_rows(log));

@@ -328,7 +328,7 @@ FunctionRecords copy_records() {
 
 }  // namespace
 
-FunctionRecords array_records() {
+CATENA_FUNCTION_RECORDS(array) {
   FunctionRecords records{concat_record(1, {{{2, 3, 2}, {2, 1, 2}, {2, 0, 2}}, {{0, 3}, {0, 2}}}),
                           concat_record(-1, {{{2, 2}, {2, 2}}}), concat_errors()};
   for (const auto group : {reshape_records, unit_axis_records, transpose_records, broadcast_records,

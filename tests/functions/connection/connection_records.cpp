@@ -155,6 +155,10 @@ FunctionRecord convolution_errors() {
       type_error("Convolution2D", call({2, 90}, {4, 3, 3, 2}),
                  "Expect: x.ndim == 4\nActual: 2 != 4" + takes("(2, 90)", 3) +
                      ": rows become images by x.reshape({-1, 3, height, width})."),
+      type_error("Convolution2D", call({2, 784}, {4, 1, 3, 3}),
+                 "Expect: x.ndim == 4\nActual: 2 != 4" + takes("(2, 784)", 1) +
+                     ": rows become images by x.reshape({-1, 1, height, width}), those of "
+                     "load_mnist() by load_mnist().images()."),
       type_error("Convolution2D", call({2, 3, 5, 6}, {4, 3, 3}),
                  "Expect: W.ndim == 4\nActual: 3 != 4\nInputs: x float64 (2, 3, 5, 6), W float64 "
                  "(4, 3, 3)\nThe filters W are expected as (out, in / groups, height, width)."),
@@ -200,7 +204,7 @@ FunctionRecord channels_last_record() {
 
 }  // namespace
 
-FunctionRecords connection_records() {
+CATENA_FUNCTION_RECORDS(connection) {
   return {channels_last_record(),
           linear_record(true),
           linear_record(false),

@@ -84,7 +84,7 @@ FunctionRecord with_errors() {
 
 }  // namespace
 
-FunctionRecords evaluation_records() {
+CATENA_FUNCTION_RECORDS(evaluation) {
   return {accuracy_record({}, Dtype::kInt32), accuracy_record(-1, Dtype::kInt32),
           accuracy_record(-1, Dtype::kInt64), with_errors()};
 }

@@ -186,7 +186,7 @@ FunctionRecord mean_squared_error_record() {
 
 }  // namespace
 
-FunctionRecords loss_records() {
+CATENA_FUNCTION_RECORDS(loss) {
   FunctionRecords records{softmax_cross_entropy_errors(), mean_squared_error_record()};
   for (const bool normalize : {false, true}) {
     records.push_back(sigmoid_cross_entropy_record(normalize));

@@ -267,7 +267,7 @@ FunctionRecords row_records() {
 
 }  // namespace
 
-FunctionRecords math_records() {
+CATENA_FUNCTION_RECORDS(math) {
   FunctionRecords records{sum_to_record(), matmul_errors(false), matmul_errors(true)};
   for (const Reduction& f : kReductions) {
     for (const Axes& axes : {Axes{}, Axes{1}, Axes{-1}, Axes{0, 2}, Axes{1, -1}, Axes{0, 1, 2}}) {

@@ -40,6 +40,6 @@ FunctionRecord dropout_record() {
 
 }  // namespace
 
-FunctionRecords noise_records() { return {dropout_record()}; }
+CATENA_FUNCTION_RECORDS(noise) { return {dropout_record()}; }
 
 }  // namespace catena

@@ -146,6 +146,6 @@ FunctionRecord fixed_record() {
 
 }  // namespace
 
-FunctionRecords normalization_records() { return {batch_record(), fused_record(), fixed_record()}; }
+CATENA_FUNCTION_RECORDS(normalization) { return {batch_record(), fused_record(), fixed_record()}; }
 
 }  // namespace catena

@@ -296,7 +296,7 @@ SlotRecordList random_records() {
 
 }  // namespace
 
-SlotRecordList array_slot_records() {
+CATENA_SLOT_RECORDS(array) {
   SlotRecordList all;
   for (const auto family : {elementwise_records, reduction_records, indexing_records,
                             ordering_records, random_records}) {

@@ -86,7 +86,7 @@ Plains reference(const Geometry& g) {
 
 }  // namespace
 
-SlotRecordList convolution_slot_records() {
+CATENA_SLOT_RECORDS(convolution) {
   return {
       {"convolution", [](Device d) -> Results { return convolution(d, {.pad = 1}); },
        []() -> Plains {

@@ -181,7 +181,7 @@ Plains in_training_reference() { return normalization_reference(true); }
 
 }  // namespace
 
-SlotRecordList function_slot_records() {
+CATENA_SLOT_RECORDS(function) {
   return {
       {"dropout",
        [](Device d) -> Results {

@@ -113,7 +113,7 @@ List joined(const std::vector<List>& lists) {
 
 }  // namespace
 
-SlotRecordList optimizer_slot_records() {
+CATENA_SLOT_RECORDS(optimizer) {
   return {
       {"optimizer_update",
        [](Device d) -> Results {

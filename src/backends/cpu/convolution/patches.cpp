@@ -3,8 +3,9 @@
 #include <cstring>
 #include <memory>
 
-#include "backends/cpu/kernels.h"
+#include "backends/common/family.h"
 #include "backends/cpu/runtime/parallel.h"
+#include "catena/array/array.h"
 #include "catena/core/dtype_info.h"
 #include "catena/kernels/convolution.h"
 
@@ -157,8 +158,6 @@ void scatter(const Layout& l, const T* patches, T* image, bool accumulate) {
   });
 }
 
-}  // namespace
-
 void patches(const PatchesCall& call) {
   const Layout layout(*call.image, *call.patches, call.window);
   const void* from = call.image->raw_data();
@@ -188,4 +187,10 @@ void patch_sums(const PatchSumsCall& call) {
   });
 }
 
+}  // namespace
 }  // namespace catena::host
+
+CATENA_FAMILY(cpu, patches) {
+  kernels::patches.provide<&host::patches>(DeviceType::kCpu, "cpu");
+  kernels::patch_sums.provide<&host::patch_sums>(DeviceType::kCpu, "cpu");
+}

@@ -1,7 +1,11 @@
 // Joining along one axis.
-#include "backends/cpu/kernels.h"
+#include <cstring>
+
+#include "backends/common/family.h"
+#include "backends/cpu/copy/copy.h"
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/runtime/parallel.h"
+#include "catena/array/array.h"
 #include "catena/kernels/copy.h"
 
 namespace catena::host {
@@ -91,8 +95,6 @@ inline void copy_piece(char* to, const char* from, int64_t bytes) {
   for (; bytes > 0; --bytes) *to++ = *from++;
 }
 
-}  // namespace
-
 void concatenate(const ConcatenateCall& call) {
   const auto& [inputs, axis, output] = call;
   int64_t outer = 1, inner = output.itemsize();
@@ -121,4 +123,9 @@ void concatenate(const ConcatenateCall& call) {
   }
 }
 
+}  // namespace
 }  // namespace catena::host
+
+CATENA_FAMILY(cpu, concatenate) {
+  kernels::concatenate.provide<&host::concatenate>(DeviceType::kCpu, "cpu");
+}

@@ -1,12 +1,15 @@
 // Copies with casts, fills and ranges.
+#include "backends/cpu/copy/copy.h"
+
 #include <cstdlib>
 
 #include "array/iteration.h"
+#include "backends/common/family.h"
 #include "backends/cpu/common/past_caches.h"
 #include "backends/cpu/copy/transpose.h"
-#include "backends/cpu/kernels.h"
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/runtime/parallel.h"
+#include "catena/array/array.h"
 #include "catena/kernels/copy.h"
 
 namespace catena::host {
@@ -210,6 +213,23 @@ void copy_planned(const LoopOperand (&operands)[2], char* destination, Dtype to,
   }
 }
 
+void arange(const ArangeCall& call) {
+  const auto& [destination, start, step] = call;
+  const int64_t n = destination.size();
+  visit_dtype(destination.dtype(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* out = destination.data<T>();
+    if constexpr (is_float(dtype_of<T>)) {
+      const double first = start.to_double(), delta = step.to_double();
+      for (int64_t i = 0; i < n; ++i) out[i] = T(first + double(i) * delta);
+    } else {
+      // Unsigned, because the difference of two numbers may exceed the largest int64.
+      const uint64_t first = start.to<uint64_t>(), delta = step.to<uint64_t>();
+      for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(first + uint64_t(i) * delta);
+    }
+  });
+}
+
 }  // namespace
 
 void copy(const CopyCall& call) {
@@ -255,21 +275,10 @@ void fill(const FillCall& call) {
                destination.dtype());
 }
 
-void arange(const ArangeCall& call) {
-  const auto& [destination, start, step] = call;
-  const int64_t n = destination.size();
-  visit_dtype(destination.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    T* out = destination.data<T>();
-    if constexpr (is_float(dtype_of<T>)) {
-      const double first = start.to_double(), delta = step.to_double();
-      for (int64_t i = 0; i < n; ++i) out[i] = T(first + double(i) * delta);
-    } else {
-      // Unsigned, because the difference of two numbers may exceed the largest int64.
-      const uint64_t first = start.to<uint64_t>(), delta = step.to<uint64_t>();
-      for (int64_t i = 0; i < n; ++i) out[i] = static_cast<T>(first + uint64_t(i) * delta);
-    }
-  });
-}
-
 }  // namespace catena::host
+
+CATENA_FAMILY(cpu, copy) {
+  kernels::copy.provide<&host::copy>(DeviceType::kCpu, "cpu");
+  kernels::fill.provide<&host::fill>(DeviceType::kCpu, "cpu");
+  kernels::arange.provide<&host::arange>(DeviceType::kCpu, "cpu");
+}

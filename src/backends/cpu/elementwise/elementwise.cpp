@@ -4,10 +4,13 @@
 #include <cstdlib>
 
 #include "array/iteration.h"
+#include "backends/common/family.h"
 #include "backends/cpu/common/past_caches.h"
-#include "backends/cpu/kernels.h"
+#include "backends/cpu/copy/copy.h"
+#include "backends/cpu/elementwise/transposed.h"
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/runtime/parallel.h"
+#include "catena/array/array.h"
 #include "catena/kernels/copy.h"
 #include "catena/kernels/elementwise.h"
 
@@ -332,6 +335,8 @@ void run_planned(const ElementwiseCall& call, const LoopEntry& entry) {
 
 namespace {
 
+void elementwise(const ElementwiseCall& call);
+
 constexpr int64_t kTransposedSize =
     65536;  // elements from which a transposed input is worth a copy
 
@@ -370,9 +375,16 @@ bool is_transposed(const Array& input) {
   return faster && inner >= 64 && plan.inner() >= 16;
 }
 
+namespace {
+
 void elementwise(const ElementwiseCall& call) {
   if (!run_directly(call) && !run_with_copies(call))
     run_planned(call, find_loop(call.op, call.dtype));
 }
 
+}  // namespace
 }  // namespace catena::host
+
+CATENA_FAMILY(cpu, elementwise) {
+  kernels::elementwise.provide<&host::elementwise>(DeviceType::kCpu, "cpu");
+}

@@ -4,10 +4,14 @@
 #include <optional>
 
 #include "array/iteration.h"
+#include "backends/common/family.h"
+#include "backends/cpu/copy/copy.h"
+#include "backends/cpu/elementwise/transposed.h"
 #include "backends/cpu/fusion/fused_block.h"
-#include "backends/cpu/kernels.h"
+#include "backends/cpu/reduce/reduce.h"
 #include "backends/cpu/reduce/reduce_source.h"
 #include "backends/cpu/runtime/parallel.h"
+#include "catena/array/array.h"
 #include "catena/kernels/copy.h"
 #include "catena/kernels/elementwise.h"
 #include "catena/kernels/reduce.h"
@@ -118,8 +122,6 @@ void run_reduction(const FusedCall& call) {
 
 constexpr int64_t kTransposedSize = 65536;  // elements from which a transposed input is copied
 
-}  // namespace
-
 void fused(const FusedCall& call) {
   FusedCall changed = call;
   Array copies[kMaxFusedOperands];
@@ -136,4 +138,7 @@ void fused(const FusedCall& call) {
     run_map(changed);
 }
 
+}  // namespace
 }  // namespace catena::host
+
+CATENA_FAMILY(cpu, fused) { kernels::fused.provide<&host::fused>(DeviceType::kCpu, "cpu"); }

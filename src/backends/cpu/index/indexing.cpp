@@ -1,9 +1,10 @@
 // Gather and scatter along one axis.
 #include "catena/array/indexing.h"
+#include "backends/common/family.h"
 #include "backends/cpu/index/positions.h"
-#include "backends/cpu/kernels.h"
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/runtime/parallel.h"
+#include "catena/array/array.h"
 #include "catena/kernels/elementwise_ops.h"
 #include "catena/kernels/index.h"
 
@@ -48,8 +49,6 @@ void take_slices(const char* source, const int64_t* positions, int64_t count, in
     std::memcpy(output + j * bytes, source + positions[j] * bytes, size_t(bytes));
   }
 }
-
-}  // namespace
 
 void take(const TakeCall& call) {
   const auto& [source, indices, mode, output] = call;
@@ -144,4 +143,10 @@ void scatter_add(const ScatterAddCall& call) {
   });
 }
 
+}  // namespace
 }  // namespace catena::host
+
+CATENA_FAMILY(cpu, indexing) {
+  kernels::take.provide<&host::take>(DeviceType::kCpu, "cpu");
+  kernels::scatter_add.provide<&host::scatter_add>(DeviceType::kCpu, "cpu");
+}

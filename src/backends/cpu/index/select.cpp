@@ -2,9 +2,10 @@
 #include <cstring>
 
 #include "array/iteration.h"
+#include "backends/common/family.h"
 #include "backends/cpu/index/positions.h"
-#include "backends/cpu/kernels.h"
 #include "backends/cpu/runtime/parallel.h"
+#include "catena/array/array.h"
 #include "catena/kernels/index.h"
 
 namespace catena::host {
@@ -177,9 +178,13 @@ void run_items(const SelectCall& call) {
   }
 }
 
-}  // namespace
-
 void gather(const SelectCall& call) { run_items<false>(call); }
 void scatter(const SelectCall& call) { run_items<true>(call); }
 
+}  // namespace
 }  // namespace catena::host
+
+CATENA_FAMILY(cpu, select) {
+  kernels::gather.provide<&host::gather>(DeviceType::kCpu, "cpu");
+  kernels::scatter.provide<&host::scatter>(DeviceType::kCpu, "cpu");
+}

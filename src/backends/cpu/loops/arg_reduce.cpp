@@ -107,7 +107,7 @@ void fill_type(Tables& tables, int dtype) {
 
 namespace CATENA_ISA {
 
-void fill_arg_reduce(Tables& tables) {
+CATENA_LOOPS(arg_reduce) {
   fill_type<uint8_t>(tables, 0);
   tables.arg_extremes[0][0].row = &arg_truth<false>;
   tables.arg_extremes[1][0].row = &arg_truth<true>;

@@ -4,8 +4,6 @@
 
 namespace catena::host::CATENA_ISA {
 
-void fill_arithmetic_float(Tables& tables) {
-  fill_rows<float, double>(tables.loops + kFirstArithmetic);
-}
+CATENA_LOOPS(arithmetic_float) { fill_rows<float, double>(tables.loops + kFirstArithmetic); }
 
 }  // namespace catena::host::CATENA_ISA

@@ -100,7 +100,7 @@ struct HalfRows {
 
 namespace CATENA_ISA {
 
-void fill_arithmetic_half(Tables& tables) {
+CATENA_LOOPS(arithmetic_half) {
 #ifdef __F16C__
   for_each_row(tables.loops + kFirstArithmetic, HalfRows<Half>{9});
 #endif

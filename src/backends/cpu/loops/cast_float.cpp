@@ -3,7 +3,7 @@
 
 namespace catena::host::CATENA_ISA {
 
-void fill_cast_float(Tables& tables) {
+CATENA_LOOPS(cast_float) {
   fill_casts_from<Half>(tables, 9);
   fill_casts_from<Brain>(tables, 10);
   fill_casts_from<float>(tables, 11);

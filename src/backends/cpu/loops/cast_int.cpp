@@ -3,7 +3,7 @@
 
 namespace catena::host::CATENA_ISA {
 
-void fill_cast_int(Tables& tables) {
+CATENA_LOOPS(cast_int) {
   fill_casts_from<Truth>(tables, 0);
   fill_casts_from<int8_t>(tables, 1);
   fill_casts_from<int16_t>(tables, 2);

@@ -44,7 +44,7 @@ void or_scaled(const char* row, const void* factor, char* sums, int64_t n) {
 
 namespace CATENA_ISA {
 
-void fill_epilogue(Tables& tables) {
+CATENA_LOOPS(epilogue) {
   tables.epilogue_float = &epilogue<float>;
   tables.epilogue_double = &epilogue<double>;
   // Signed and unsigned integers wrap to the same bits.

@@ -4,6 +4,6 @@
 
 namespace catena::host::CATENA_ISA {
 
-void fill_gradient(Tables& tables) { fill_rows<float, double>(tables.loops + kFirstGradient); }
+CATENA_LOOPS(gradient) { fill_rows<float, double>(tables.loops + kFirstGradient); }
 
 }  // namespace catena::host::CATENA_ISA

@@ -4,7 +4,7 @@
 
 namespace catena::host::CATENA_ISA {
 
-void fill_logic(Tables& tables) {
+CATENA_LOOPS(logic) {
   fill_rows<bool, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t, float,
             double>(tables.loops + kFirstLogic);
 }

@@ -4,6 +4,6 @@
 
 namespace catena::host::CATENA_ISA {
 
-void fill_math_float32(Tables& tables) { fill_rows<float>(tables.loops + kFirstMath); }
+CATENA_LOOPS(math_float32) { fill_rows<float>(tables.loops + kFirstMath); }
 
 }  // namespace catena::host::CATENA_ISA

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "backends/cpu/loops/levels.h"
+
 namespace catena::host {
 
 // A piece of a batch is `rows` contiguous rows of `columns` elements. Either all elements of a
@@ -46,15 +48,6 @@ struct NormalizationTables {
 };
 // The tables of this processor, or of the level that CATENA_CPU_ISA allows.
 const NormalizationTables& normalization_tables();
-
-namespace v2 {
-void fill_normalization(NormalizationTables& tables);
-}
-namespace v3 {
-void fill_normalization(NormalizationTables& tables);
-}
-namespace v4 {
-void fill_normalization(NormalizationTables& tables);
-}
+CATENA_DECLARE_LOOPS(NormalizationTables, fill_normalization)
 
 }  // namespace catena::host

@@ -94,7 +94,7 @@ void fill_rule(RuleLoops& loops, int id) {
 
 namespace CATENA_ISA {
 
-void fill_optimizer(Tables& tables) {
+CATENA_LOOPS(optimizer) {
   static RuleLoops loops;
   int id = 0;
 #define CATENA_RULE(functor, ...) fill_rule<rules::functor>(loops, id++);

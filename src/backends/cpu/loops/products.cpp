@@ -424,7 +424,7 @@ GemmLoops<T> loops() {
 
 namespace CATENA_ISA {
 
-void fill_products(Tables& tables) {
+CATENA_LOOPS(products) {
   tables.gemm_float = loops<float>();
   tables.gemm_double = loops<double>();
 }

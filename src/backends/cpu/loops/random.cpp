@@ -220,7 +220,7 @@ void dropout(uint64_t seed, uint64_t first, float ratio, T scale, const T* x, T*
 
 namespace CATENA_ISA {
 
-void fill_random(Tables& tables) {
+CATENA_LOOPS(random) {
   tables.random = {&bits,         &halves,        &uniform_float,  &uniform_double,
                    &normal_float, &normal_double, &dropout<float>, &dropout<double>};
 }

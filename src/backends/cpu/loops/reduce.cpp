@@ -371,7 +371,7 @@ void fill_plain(Tables& tables, int dtype) {
 
 namespace CATENA_ISA {
 
-void fill_reduce(Tables& tables) {
+CATENA_LOOPS(reduce) {
   fill_plain<int8_t>(tables, 1);
   fill_plain<int16_t>(tables, 2);
   fill_plain<int32_t>(tables, 3);

@@ -125,7 +125,7 @@ constexpr SoftmaxLoops<T> loops() {
 
 namespace CATENA_ISA {
 
-void fill_softmax(Tables& tables) {
+CATENA_LOOPS(softmax) {
   tables.softmax_float = loops<float>();
   tables.softmax_double = loops<double>();
 }

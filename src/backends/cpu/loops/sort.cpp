@@ -126,7 +126,7 @@ void sort_rows(const char* source, int64_t rows, int64_t n, char* destination, v
 
 namespace CATENA_ISA {
 
-void fill_sort(Tables& tables) {
+CATENA_LOOPS(sort) {
   tables.sort_rows[0] = &sort_rows<order::OrderedU8>;
   tables.sort_rows[1] = &sort_rows<order::OrderedI8>;
   tables.sort_rows[2] = &sort_rows<order::OrderedI16>;

@@ -193,30 +193,9 @@ const Tables& tables();
 // the wish ("v3") allows, else the lowest that the processor has; 0 if it has none.
 int level_of_kernels(int processor, const char* wish, const std::vector<int>& built);
 
-// Each loop file fills its part of the tables, once for each level.
-#define CATENA_DECLARE_FILLS(level)           \
-  namespace level {                           \
-  void fill_arithmetic_int(Tables& tables);   \
-  void fill_arithmetic_float(Tables& tables); \
-  void fill_arithmetic_half(Tables& tables);  \
-  void fill_math_float32(Tables& tables);     \
-  void fill_math_float64(Tables& tables);     \
-  void fill_logic(Tables& tables);            \
-  void fill_gradient(Tables& tables);         \
-  void fill_cast_int(Tables& tables);         \
-  void fill_cast_float(Tables& tables);       \
-  void fill_reduce(Tables& tables);           \
-  void fill_arg_reduce(Tables& tables);       \
-  void fill_softmax(Tables& tables);          \
-  void fill_optimizer(Tables& tables);        \
-  void fill_random(Tables& tables);           \
-  void fill_epilogue(Tables& tables);         \
-  void fill_products(Tables& tables);         \
-  void fill_sort(Tables& tables);             \
-  }
-CATENA_DECLARE_FILLS(v2)
-CATENA_DECLARE_FILLS(v3)
-CATENA_DECLARE_FILLS(v4)
-#undef CATENA_DECLARE_FILLS
+// Each loop file fills its part of the tables, in the namespace of its level. The build collects
+// these blocks (src/cmake/catena_lists.cmake), and runtime/isa.cpp runs all:
+//   CATENA_LOOPS(softmax) { tables.softmax_float = ...; }
+#define CATENA_LOOPS(part) void fill_##part(Tables& tables)
 
 }  // namespace catena::host

@@ -2,10 +2,11 @@
 // bool.
 #include <memory>
 
-#include "backends/cpu/kernels.h"
+#include "backends/common/family.h"
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/matmul/gemm.h"
 #include "backends/cpu/runtime/parallel.h"
+#include "catena/array/array.h"
 #include "catena/kernels/matmul.h"
 
 namespace catena::host {
@@ -174,8 +175,6 @@ void multiply(const Product& p) {
   });
 }
 
-}  // namespace
-
 void matmul(const MatmulCall& call) {
   if (call.output->size() == 0) return;
   const Array bias = call.bias ? call.bias->contiguous() : Array();
@@ -196,4 +195,7 @@ void matmul(const MatmulCall& call) {
   parallel_for(batch, threads, [&](int64_t i) { multiply(product(i)); });
 }
 
+}  // namespace
 }  // namespace catena::host
+
+CATENA_FAMILY(cpu, matmul) { kernels::matmul.provide<&host::matmul>(DeviceType::kCpu, "cpu"); }

@@ -3,13 +3,20 @@
 #include <cmath>
 #include <vector>
 
+#include "backends/common/family.h"
 #include "backends/cpu/common/blocks.h"
-#include "backends/cpu/kernels.h"
 #include "backends/cpu/loops/normalization.h"
 #include "backends/cpu/runtime/parallel.h"
+#include "catena/array/array.h"
 #include "catena/kernels/normalization.h"
 
 namespace catena::host {
+
+const NormalizationTables& normalization_tables() {
+  static const NormalizationTables table =
+      CATENA_LOOPS_OF_PROCESSOR(NormalizationTables, fill_normalization);
+  return table;
+}
 
 namespace {
 
@@ -340,8 +347,6 @@ void normalize_grad(const BatchNormalizationGradCall& call) {
   store_gradients<C>(call, sums);
 }
 
-}  // namespace
-
 void batch_normalization(const BatchNormalizationCall& call) {
   visit_compute(call.x->dtype(), [&](auto tag) { normalize<typename decltype(tag)::type>(call); });
 }
@@ -356,4 +361,13 @@ void batch_normalization_grad(const BatchNormalizationGradCall& call) {
                 [&](auto tag) { normalize_grad<typename decltype(tag)::type>(call); });
 }
 
+}  // namespace
 }  // namespace catena::host
+
+CATENA_FAMILY(cpu, normalization) {
+  kernels::batch_normalization.provide<&host::batch_normalization>(DeviceType::kCpu, "cpu");
+  kernels::fixed_batch_normalization.provide<&host::fixed_batch_normalization>(DeviceType::kCpu,
+                                                                               "cpu");
+  kernels::batch_normalization_grad.provide<&host::batch_normalization_grad>(DeviceType::kCpu,
+                                                                             "cpu");
+}

@@ -1,10 +1,11 @@
 // One step of an update rule over contiguous parameters, and the kernels of loss scaling.
 #include <atomic>
 
-#include "backends/cpu/kernels.h"
+#include "backends/common/family.h"
 #include "backends/cpu/loops/rule_loops.h"
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/runtime/parallel.h"
+#include "catena/array/array.h"
 #include "catena/kernels/optimizer.h"
 
 #define CATENA_FN inline
@@ -49,8 +50,6 @@ RuleBlock block_at(const OptimizerCall& call, int64_t begin) {
   return block;
 }
 
-}  // namespace
-
 void optimizer_update(const OptimizerCall& call) {
   if (call.skip != nullptr && *call.skip->data<double>() != 0) return;
   const RuleLoops& loops = *tables().rules;
@@ -90,4 +89,11 @@ void advance_loss_scale(const LossScaleCall& call) {
   *call.scale32->data<float>() = static_cast<float>(state.scale);
 }
 
+}  // namespace
 }  // namespace catena::host
+
+CATENA_FAMILY(cpu, optimizer) {
+  kernels::optimizer_update.provide<&host::optimizer_update>(DeviceType::kCpu, "cpu");
+  kernels::find_nonfinite.provide<&host::find_nonfinite>(DeviceType::kCpu, "cpu");
+  kernels::advance_loss_scale.provide<&host::advance_loss_scale>(DeviceType::kCpu, "cpu");
+}

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <memory>
 
+#include "backends/common/family.h"
 #include "backends/cpu/common/blocks.h"
-#include "backends/cpu/kernels.h"
 #include "backends/cpu/runtime/parallel.h"
+#include "catena/array/array.h"
 #include "catena/kernels/random.h"
 
 namespace catena::host {
@@ -98,8 +99,6 @@ void from_bits(const RandomCall& call, uint64_t first, const F& f) {
   });
 }
 
-}  // namespace
-
 void random(const RandomCall& asked) {
   RandomCall call = asked;
   call.bits = resolved(asked.bits);
@@ -174,4 +173,11 @@ void dropout(const DropoutCall& call) {
   });
 }
 
+}  // namespace
 }  // namespace catena::host
+
+CATENA_FAMILY(cpu, random) {
+  kernels::random.provide<&host::random>(DeviceType::kCpu, "cpu");
+  kernels::permutation.provide<&host::permutation>(DeviceType::kCpu, "cpu");
+  kernels::dropout.provide<&host::dropout>(DeviceType::kCpu, "cpu");
+}

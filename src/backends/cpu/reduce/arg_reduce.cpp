@@ -5,9 +5,11 @@
 #include <cstdlib>
 
 #include "array/iteration.h"
-#include "backends/cpu/kernels.h"
+#include "backends/common/family.h"
 #include "backends/cpu/loops/tables.h"
+#include "backends/cpu/reduce/reduce.h"
 #include "backends/cpu/runtime/parallel.h"
+#include "catena/array/array.h"
 #include "catena/kernels/reduce.h"
 
 namespace catena::host {
@@ -130,3 +132,7 @@ void arg_reduce(const ArgReduceCall& call) {
 }
 
 }  // namespace catena::host
+
+CATENA_FAMILY(cpu, arg_reduce) {
+  kernels::arg_reduce.provide<&host::arg_reduce>(DeviceType::kCpu, "cpu");
+}

@@ -11,8 +11,12 @@
 #include <cstdlib>
 #include <vector>
 
+#include "backends/common/family.h"
+#include "backends/cpu/copy/copy.h"
+#include "backends/cpu/reduce/reduce.h"
 #include "backends/cpu/reduce/reduce_job.h"
 #include "backends/cpu/runtime/parallel.h"
+#include "catena/array/array.h"
 #include "catena/kernels/copy.h"
 
 namespace catena::host {
@@ -296,3 +300,5 @@ void reduce_computed(const ReduceCall& call, const Shape& shape, ReduceSource& s
 }
 
 }  // namespace catena::host
+
+CATENA_FAMILY(cpu, reduce) { kernels::reduce.provide<&host::reduce>(DeviceType::kCpu, "cpu"); }

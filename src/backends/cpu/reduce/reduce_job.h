@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "array/iteration.h"
-#include "backends/cpu/kernels.h"
 #include "backends/cpu/loops/tables.h"
 #include "backends/cpu/reduce/reduce_source.h"
+#include "catena/array/array.h"
 #include "catena/kernels/reduce.h"
 
 namespace catena::host {

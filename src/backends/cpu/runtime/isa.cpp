@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/cpu/loops/normalization.h"
+#include "backends/cpu/loops/levels.h"
 #include "backends/cpu/loops/tables.h"
 #include "catena/core/dtype.h"
 #include "catena/core/error.h"
@@ -18,29 +18,48 @@ extern "C" __attribute__((visibility("default"))) const char* catena_check_cpu(i
 
 namespace catena::host {
 
+// Each loop file's part of the tables, of one level. Of some levels a build has a few parts only.
+#define CATENA_ITEM(part) void fill_##part(Tables& tables);
+namespace v2 {
+#include "lists/cpu_loops.inc"
+}
+namespace v3 {
+#include "lists/cpu_loops.inc"
+}
+namespace v4 {
+#include "lists/cpu_loops.inc"
+}
+#undef CATENA_ITEM
+
 namespace {
 
-#define CATENA_FILL(level)                \
-  do {                                    \
-    level::fill_arithmetic_int(tables);   \
-    level::fill_arithmetic_float(tables); \
-    level::fill_arithmetic_half(tables);  \
-    level::fill_math_float32(tables);     \
-    level::fill_math_float64(tables);     \
-    level::fill_logic(tables);            \
-    level::fill_gradient(tables);         \
-    level::fill_cast_int(tables);         \
-    level::fill_cast_float(tables);       \
-    level::fill_reduce(tables);           \
-    level::fill_arg_reduce(tables);       \
-    level::fill_softmax(tables);          \
-    level::fill_optimizer(tables);        \
-    level::fill_random(tables);           \
-    level::fill_epilogue(tables);         \
-    level::fill_products(tables);         \
-    level::fill_sort(tables);             \
-    tables.isa = "x86-64-" #level;        \
-  } while (false)
+#ifdef CATENA_HAVE_ISA_v2
+void fill_v2(Tables& tables) {
+  using namespace v2;
+#define CATENA_ITEM(part) fill_##part(tables);
+#include "lists/cpu_loops.inc"
+#undef CATENA_ITEM
+  tables.isa = "x86-64-v2";
+}
+#endif
+#ifdef CATENA_HAVE_ISA_v3
+void fill_v3(Tables& tables) {
+  using namespace v3;
+#define CATENA_ITEM(part) fill_##part(tables);
+#include "lists/cpu_loops.inc"
+#undef CATENA_ITEM
+  tables.isa = "x86-64-v3";
+}
+#endif
+#ifdef CATENA_HAVE_ISA_v4
+void fill_v4(Tables& tables) {
+  using namespace v4;
+#define CATENA_ITEM(part) fill_##part(tables);
+#include "lists/cpu_loops.inc"
+#undef CATENA_ITEM
+  tables.isa = "x86-64-v4";
+}
+#endif
 
 // The levels of this build, in ascending order.
 const std::vector<int> kLevels = {
@@ -68,12 +87,9 @@ int best_level() {
 // (docs/decisions.md). The results are the same bits.
 void use_narrower_vectors(Tables& tables) {
   static Tables narrower;
-  v3::fill_arithmetic_int(narrower);
-  v3::fill_arithmetic_float(narrower);
-  v3::fill_logic(narrower);
-  v3::fill_cast_int(narrower);
-  v3::fill_cast_float(narrower);
-  v3::fill_reduce(narrower);
+#define CATENA_ITEM(part) v3::fill_##part(narrower);
+#include "lists/cpu_streaming_loops.inc"
+#undef CATENA_ITEM
   for (int op = 0; op < kElementwiseRows; ++op)
     for (int dtype = 0; dtype < kDtypes; ++dtype)
       if (LoopEntry& entry = tables.loops[op][dtype]; !entry.heavy)
@@ -126,7 +142,7 @@ Tables make_tables() {
   switch (level) {
 #ifdef CATENA_HAVE_ISA_v4
     case 4:
-      CATENA_FILL(v4);
+      fill_v4(tables);
 #ifdef CATENA_HAVE_STREAMING_v3
       use_narrower_vectors(tables);
 #endif
@@ -134,41 +150,17 @@ Tables make_tables() {
 #endif
 #ifdef CATENA_HAVE_ISA_v3
     case 3:
-      CATENA_FILL(v3);
+      fill_v3(tables);
       break;
 #endif
 #ifdef CATENA_HAVE_ISA_v2
     case 2:
-      CATENA_FILL(v2);
+      fill_v2(tables);
       break;
 #endif
   }
   use_older_products(tables);
   return tables;
-}
-
-// Follows the level of tables(), which fails if this build has none for the processor.
-NormalizationTables make_normalization_tables() {
-  NormalizationTables made{};
-  tables();
-  switch (best_level()) {
-#ifdef CATENA_HAVE_ISA_v4
-    case 4:
-      v4::fill_normalization(made);
-      break;
-#endif
-#ifdef CATENA_HAVE_ISA_v3
-    case 3:
-      v3::fill_normalization(made);
-      break;
-#endif
-#ifdef CATENA_HAVE_ISA_v2
-    case 2:
-      v2::fill_normalization(made);
-      break;
-#endif
-  }
-  return made;
 }
 
 }  // namespace
@@ -189,9 +181,9 @@ const Tables& tables() {
   return instance;
 }
 
-const NormalizationTables& normalization_tables() {
-  static const NormalizationTables instance = make_normalization_tables();
-  return instance;
+int level_of_tables() {
+  tables();  // fails if there is no level
+  return best_level();
 }
 
 }  // namespace catena::host

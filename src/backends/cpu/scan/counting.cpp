@@ -3,8 +3,9 @@
 #include <cstring>
 #include <vector>
 
-#include "backends/cpu/kernels.h"
+#include "backends/common/family.h"
 #include "backends/cpu/runtime/parallel.h"
+#include "catena/array/array.h"
 #include "catena/kernels/count.h"
 
 namespace catena::host {
@@ -125,8 +126,6 @@ void count_bins(const HistogramCall& call) {
   }
 }
 
-}  // namespace
-
 void nonzero_count(const NonzeroCountCall& call) {
   const auto& [a, result] = call;
   int64_t total = 0;
@@ -178,4 +177,12 @@ void histogram(const HistogramCall& call) {
   }
 }
 
+}  // namespace
 }  // namespace catena::host
+
+CATENA_FAMILY(cpu, counting) {
+  kernels::nonzero_count.provide<&host::nonzero_count>(DeviceType::kCpu, "cpu");
+  kernels::nonzero.provide<&host::nonzero>(DeviceType::kCpu, "cpu");
+  kernels::bincount.provide<&host::bincount>(DeviceType::kCpu, "cpu");
+  kernels::histogram.provide<&host::histogram>(DeviceType::kCpu, "cpu");
+}

@@ -1,8 +1,9 @@
 // Running sums and products.
 #include <vector>
 
-#include "backends/cpu/kernels.h"
+#include "backends/common/family.h"
 #include "backends/cpu/runtime/parallel.h"
+#include "catena/array/array.h"
 #include "catena/kernels/scan.h"
 
 namespace catena::host {
@@ -87,8 +88,6 @@ void scan_either(const ScanCall& call) {
     scan_typed<false, I, O>(*call.input, *call.output);
 }
 
-}  // namespace
-
 void scan(const ScanCall& call) {
   const Dtype to = call.output->dtype();
   visit_dtype(call.input->dtype(), [&](auto tag) {
@@ -101,4 +100,7 @@ void scan(const ScanCall& call) {
   });
 }
 
+}  // namespace
 }  // namespace catena::host
+
+CATENA_FAMILY(cpu, scan) { kernels::scan.provide<&host::scan>(DeviceType::kCpu, "cpu"); }

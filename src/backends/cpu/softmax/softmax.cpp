@@ -2,9 +2,11 @@
 #include <cmath>
 #include <limits>
 
+#include "backends/common/family.h"
 #include "backends/cpu/common/blocks.h"
-#include "backends/cpu/kernels.h"
+#include "backends/cpu/reduce/reduce.h"
 #include "backends/cpu/runtime/parallel.h"
+#include "catena/array/array.h"
 #include "catena/kernels/loss.h"
 #include "catena/kernels/reduce.h"
 #include "catena/kernels/softmax.h"
@@ -158,8 +160,6 @@ bool is_nan_at(const Array& x, int64_t position) {
   return nan;
 }
 
-}  // namespace
-
 void softmax(const SoftmaxCall& call) {
   const auto& [x, log, y] = call;
   visit_compute(x.dtype(),
@@ -198,4 +198,14 @@ void accuracy(const AccuracyCall& call) {
   store_number(result, double(correct) / double(std::max<int64_t>(1, valid)));
 }
 
+}  // namespace
 }  // namespace catena::host
+
+CATENA_FAMILY(cpu, softmax) {
+  kernels::softmax.provide<&host::softmax>(DeviceType::kCpu, "cpu");
+  kernels::softmax_grad.provide<&host::softmax_grad>(DeviceType::kCpu, "cpu");
+  kernels::softmax_cross_entropy.provide<&host::softmax_cross_entropy>(DeviceType::kCpu, "cpu");
+  kernels::softmax_cross_entropy_grad.provide<&host::softmax_cross_entropy_grad>(DeviceType::kCpu,
+                                                                                 "cpu");
+  kernels::accuracy.provide<&host::accuracy>(DeviceType::kCpu, "cpu");
+}

@@ -1,8 +1,10 @@
 // Routines around sorting: elements of given ranks, positions in sorted arrays, starts of runs.
 #include <vector>
 
+#include "backends/common/family.h"
 #include "backends/cpu/sort/ordered.h"
 #include "backends/cpu/sort/sort_rows.h"
+#include "catena/array/array.h"
 #include "catena/kernels/sort.h"
 
 namespace catena::host {
@@ -47,8 +49,6 @@ void search(const Array& sorted, const Array& values, bool right, const Array& o
                   });
 }
 
-}  // namespace
-
 void order_statistics(const OrderStatisticsCall& call) {
   const auto& [input, ranks, output] = call;
   const int64_t rows = input.shape()[0], n = input.shape()[1], m = int64_t(ranks.size());
@@ -83,4 +83,11 @@ void run_starts(const RunStartsCall& call) {
   });
 }
 
+}  // namespace
 }  // namespace catena::host
+
+CATENA_FAMILY(cpu, ranks) {
+  kernels::order_statistics.provide<&host::order_statistics>(DeviceType::kCpu, "cpu");
+  kernels::searchsorted.provide<&host::searchsorted>(DeviceType::kCpu, "cpu");
+  kernels::run_starts.provide<&host::run_starts>(DeviceType::kCpu, "cpu");
+}

@@ -1,9 +1,11 @@
 // Sorting of rows with positions: a radix sort of ordered keys, or a selection if few elements are
 // wanted.
 #include "catena/kernels/sort.h"
+#include "backends/common/family.h"
 #include "backends/cpu/sort/ordered.h"
 #include "backends/cpu/sort/radix_sort.h"
 #include "backends/cpu/sort/sort_rows.h"
+#include "catena/array/array.h"
 
 namespace catena::host {
 
@@ -106,8 +108,6 @@ void sort_with_positions(const SortCall& call) {
   sort_pairs<O, Item<Key, uint64_t>>(call);
 }
 
-}  // namespace
-
 void sort(const SortCall& call) {
   const Array& input = *call.input;
   if (!call.positions && !call.descending && call.values->shape() == input.shape())
@@ -121,4 +121,7 @@ void sort(const SortCall& call) {
   visit_order(input.dtype(), [&](auto order) { sort_with_positions<decltype(order)>(whole); });
 }
 
+}  // namespace
 }  // namespace catena::host
+
+CATENA_FAMILY(cpu, sort) { kernels::sort.provide<&host::sort>(DeviceType::kCpu, "cpu"); }

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "backends/cpu/kernels.h"
 #include "backends/cpu/runtime/parallel.h"
+#include "catena/array/array.h"
 
 namespace catena::host {
 

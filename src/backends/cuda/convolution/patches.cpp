@@ -1,7 +1,7 @@
 // Host glue of the patch slots.
 #include "backends/cuda/convolution/patches.h"
 
-#include "backends/cuda/register.h"
+#include "backends/common/family.h"
 #include "backends/cuda/runtime/glue.h"
 #include "catena/kernels/convolution.h"
 
@@ -41,9 +41,9 @@ void patch_sums(const PatchSumsCall& call) {
 
 }  // namespace
 
-void register_patch_kernels() {
-  kernels::patches.provide<&patches>(DeviceType::kCuda, "cuda");
-  kernels::patch_sums.provide<&patch_sums>(DeviceType::kCuda, "cuda");
-}
-
 }  // namespace catena::gpu
+
+CATENA_FAMILY(cuda, patches) {
+  kernels::patches.provide<&gpu::patches>(DeviceType::kCuda, "cuda");
+  kernels::patch_sums.provide<&gpu::patch_sums>(DeviceType::kCuda, "cuda");
+}

@@ -1,7 +1,7 @@
 // Host glue of the take and scatter_add slots.
 #include "backends/cuda/index/indexing.h"
 
-#include "backends/cuda/register.h"
+#include "backends/common/family.h"
 #include "backends/cuda/runtime/glue.h"
 #include "catena/array/indexing.h"
 #include "catena/core/config.h"
@@ -108,9 +108,9 @@ void scatter_add(const ScatterAddCall& call) {
 
 }  // namespace
 
-void register_indexing_kernels() {
-  kernels::take.provide<&take>(DeviceType::kCuda, "cuda");
-  kernels::scatter_add.provide<&scatter_add>(DeviceType::kCuda, "cuda");
-}
-
 }  // namespace catena::gpu
+
+CATENA_FAMILY(cuda, indexing) {
+  kernels::take.provide<&gpu::take>(DeviceType::kCuda, "cuda");
+  kernels::scatter_add.provide<&gpu::scatter_add>(DeviceType::kCuda, "cuda");
+}

@@ -2,7 +2,7 @@
 #include "backends/cuda/index/select.h"
 
 #include "array/iteration.h"
-#include "backends/cuda/register.h"
+#include "backends/common/family.h"
 #include "backends/cuda/runtime/glue.h"
 #include "catena/array/indexing.h"
 #include "catena/core/config.h"
@@ -98,9 +98,9 @@ void scatter(const SelectCall& call) {
 
 }  // namespace
 
-void register_select_kernels() {
-  kernels::gather.provide<&gather>(DeviceType::kCuda, "cuda");
-  kernels::scatter.provide<&scatter>(DeviceType::kCuda, "cuda");
-}
-
 }  // namespace catena::gpu
+
+CATENA_FAMILY(cuda, select) {
+  kernels::gather.provide<&gpu::gather>(DeviceType::kCuda, "cuda");
+  kernels::scatter.provide<&gpu::scatter>(DeviceType::kCuda, "cuda");
+}

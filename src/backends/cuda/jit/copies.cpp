@@ -2,10 +2,10 @@
 // `positive`: as a cast if the dtypes differ, otherwise on unsigned words of the items' size.
 #include <algorithm>
 
+#include "backends/common/family.h"
 #include "backends/cuda/jit/host_args.h"
 #include "backends/cuda/jit/map_launch.h"
 #include "backends/cuda/jit/map_program.h"
-#include "backends/cuda/jit/register.h"
 #include "backends/cuda/runtime/cuda_check.h"
 #include "backends/cuda/runtime/streams.h"
 #include "catena/kernels/copy.h"
@@ -176,11 +176,11 @@ void concatenate(const ConcatenateCall& call) {
 
 }  // namespace
 
-void register_copies() {
-  kernels::copy.provide<&copy>(DeviceType::kCuda, "nvrtc");
-  kernels::fill.provide<&fill>(DeviceType::kCuda, "nvrtc");
-  kernels::arange.provide<&arange>(DeviceType::kCuda, "nvrtc");
-  kernels::concatenate.provide<&concatenate>(DeviceType::kCuda, "nvrtc");
-}
-
 }  // namespace catena::jit
+
+CATENA_FAMILY(cuda, copies) {
+  kernels::copy.provide<&jit::copy>(DeviceType::kCuda, "nvrtc");
+  kernels::fill.provide<&jit::fill>(DeviceType::kCuda, "nvrtc");
+  kernels::arange.provide<&jit::arange>(DeviceType::kCuda, "nvrtc");
+  kernels::concatenate.provide<&jit::concatenate>(DeviceType::kCuda, "nvrtc");
+}

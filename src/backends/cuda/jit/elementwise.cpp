@@ -1,9 +1,9 @@
 // The slot of element-wise operations on a GPU.
 #include "catena/kernels/elementwise.h"
+#include "backends/common/family.h"
 #include "backends/cuda/jit/compile/nvrtc.h"
 #include "backends/cuda/jit/map_launch.h"
 #include "backends/cuda/jit/map_program.h"
-#include "backends/cuda/jit/register.h"
 #include "backends/cuda/runtime/capture.h"
 #include "backends/cuda/runtime/streams.h"
 #include "catena/array/array.h"
@@ -100,8 +100,8 @@ void elementwise(const ElementwiseCall& call) {
 
 }  // namespace
 
-void register_elementwise() {
-  kernels::elementwise.provide<&elementwise>(DeviceType::kCuda, "nvrtc");
-}
-
 }  // namespace catena::jit
+
+CATENA_FAMILY(cuda, elementwise) {
+  kernels::elementwise.provide<&jit::elementwise>(DeviceType::kCuda, "nvrtc");
+}

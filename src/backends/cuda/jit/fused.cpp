@@ -1,7 +1,7 @@
 // The slot of fused chains on a GPU: one generated kernel for each call.
+#include "backends/common/family.h"
 #include "backends/cuda/jit/compile/fused_source.h"
 #include "backends/cuda/jit/map_launch.h"
-#include "backends/cuda/jit/register.h"
 #include "backends/cuda/jit/user_reduction.h"
 #include "backends/cuda/runtime/streams.h"
 #include "catena/kernels/elementwise.h"
@@ -103,6 +103,6 @@ void fused(const FusedCall& call) {
 
 }  // namespace
 
-void register_fused() { kernels::fused.provide<&fused>(DeviceType::kCuda, "nvrtc"); }
-
 }  // namespace catena::jit
+
+CATENA_FAMILY(cuda, fused) { kernels::fused.provide<&jit::fused>(DeviceType::kCuda, "nvrtc"); }

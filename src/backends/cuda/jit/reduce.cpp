@@ -1,9 +1,9 @@
 // The slots reduce and arg_reduce on a GPU.
 #include <algorithm>
 
+#include "backends/common/family.h"
 #include "backends/cuda/jit/map_program.h"
 #include "backends/cuda/jit/reduce_plan.h"
-#include "backends/cuda/jit/register.h"
 #include "backends/cuda/runtime/device.h"
 #include "backends/cuda/runtime/streams.h"
 #include "catena/array/array.h"
@@ -146,9 +146,9 @@ void arg_reduce(const ArgReduceCall& call) {
 
 }  // namespace
 
-void register_reductions() {
-  kernels::reduce.provide<&reduce>(DeviceType::kCuda, "nvrtc");
-  kernels::arg_reduce.provide<&arg_reduce>(DeviceType::kCuda, "nvrtc");
-}
-
 }  // namespace catena::jit
+
+CATENA_FAMILY(cuda, reduce) {
+  kernels::reduce.provide<&jit::reduce>(DeviceType::kCuda, "nvrtc");
+  kernels::arg_reduce.provide<&jit::arg_reduce>(DeviceType::kCuda, "nvrtc");
+}

@@ -6,10 +6,10 @@
 #include <mutex>
 
 #include "array/user_kernels/kernel_compiler.h"
+#include "backends/common/family.h"
 #include "backends/cuda/jit/compile/user_source.h"
 #include "backends/cuda/jit/host_args.h"
 #include "backends/cuda/jit/map_program.h"
-#include "backends/cuda/jit/register.h"
 #include "backends/cuda/jit/user_reduction.h"
 #include "backends/cuda/runtime/device.h"
 #include "backends/cuda/runtime/streams.h"
@@ -343,9 +343,9 @@ Program* make_reduction_program(int device, const ReductionKernel::Definition& k
                       {"catena_user_reduce", "catena_user_finish"}, kernel.options);
 }
 
-void register_user_kernels() {
-  static CudaKernelCompiler compiler;
+}  // namespace catena::jit
+
+CATENA_FAMILY(cuda, user_kernels) {
+  static jit::CudaKernelCompiler compiler;
   register_kernel_compiler(DeviceType::kCuda, &compiler);
 }
-
-}  // namespace catena::jit

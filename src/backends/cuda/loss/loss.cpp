@@ -1,7 +1,7 @@
 // Host glue of the loss and accuracy slots.
 #include "backends/cuda/loss/loss.h"
 
-#include "backends/cuda/register.h"
+#include "backends/common/family.h"
 #include "backends/cuda/runtime/glue.h"
 #include "catena/kernels/loss.h"
 
@@ -77,10 +77,10 @@ void accuracy(const AccuracyCall& call) {
 
 }  // namespace
 
-void register_loss_kernels() {
-  kernels::softmax_cross_entropy.provide<&cross_entropy>(DeviceType::kCuda, "cuda");
-  kernels::softmax_cross_entropy_grad.provide<&cross_entropy_grad>(DeviceType::kCuda, "cuda");
-  kernels::accuracy.provide<&accuracy>(DeviceType::kCuda, "cuda");
-}
-
 }  // namespace catena::gpu
+
+CATENA_FAMILY(cuda, loss) {
+  kernels::softmax_cross_entropy.provide<&gpu::cross_entropy>(DeviceType::kCuda, "cuda");
+  kernels::softmax_cross_entropy_grad.provide<&gpu::cross_entropy_grad>(DeviceType::kCuda, "cuda");
+  kernels::accuracy.provide<&gpu::accuracy>(DeviceType::kCuda, "cuda");
+}

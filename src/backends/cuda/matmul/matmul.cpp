@@ -3,8 +3,8 @@
 
 #include <optional>
 
+#include "backends/common/family.h"
 #include "backends/cuda/matmul/cublaslt.h"
-#include "backends/cuda/register.h"
 #include "backends/cuda/runtime/glue.h"
 #include "catena/core/config.h"
 #include "catena/kernels/matmul.h"
@@ -161,10 +161,10 @@ void simple_matmul(const MatmulCall& call) {
 
 }  // namespace
 
-void register_matmul_kernels() {
-  kernels::matmul.provide(DeviceType::kCuda, "small", &small_matmul, 2);
-  kernels::matmul.provide(DeviceType::kCuda, "cublaslt", &cublaslt_matmul, 1);
-  kernels::matmul.provide<&simple_matmul>(DeviceType::kCuda, "simple");
-}
-
 }  // namespace catena::gpu
+
+CATENA_FAMILY(cuda, matmul) {
+  kernels::matmul.provide(DeviceType::kCuda, "small", &gpu::small_matmul, 2);
+  kernels::matmul.provide(DeviceType::kCuda, "cublaslt", &gpu::cublaslt_matmul, 1);
+  kernels::matmul.provide<&gpu::simple_matmul>(DeviceType::kCuda, "simple");
+}

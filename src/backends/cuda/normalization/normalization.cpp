@@ -1,7 +1,7 @@
 // Host glue of the batch normalization slots.
 #include "backends/cuda/normalization/normalization.h"
 
-#include "backends/cuda/register.h"
+#include "backends/common/family.h"
 #include "backends/cuda/runtime/glue.h"
 #include "catena/kernels/normalization.h"
 #include "core/compute_dtype.h"
@@ -164,10 +164,12 @@ void batch_normalization_grad(const BatchNormalizationGradCall& call) {
 
 }  // namespace
 
-void register_normalization_kernels() {
-  kernels::batch_normalization.provide<&batch_normalization>(DeviceType::kCuda, "cuda");
-  kernels::fixed_batch_normalization.provide<&fixed_batch_normalization>(DeviceType::kCuda, "cuda");
-  kernels::batch_normalization_grad.provide<&batch_normalization_grad>(DeviceType::kCuda, "cuda");
-}
-
 }  // namespace catena::gpu
+
+CATENA_FAMILY(cuda, normalization) {
+  kernels::batch_normalization.provide<&gpu::batch_normalization>(DeviceType::kCuda, "cuda");
+  kernels::fixed_batch_normalization.provide<&gpu::fixed_batch_normalization>(DeviceType::kCuda,
+                                                                              "cuda");
+  kernels::batch_normalization_grad.provide<&gpu::batch_normalization_grad>(DeviceType::kCuda,
+                                                                            "cuda");
+}

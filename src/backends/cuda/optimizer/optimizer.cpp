@@ -1,7 +1,7 @@
 // Host glue of the optimizer slots.
 #include "backends/cuda/optimizer/optimizer.h"
 
-#include "backends/cuda/register.h"
+#include "backends/common/family.h"
 #include "backends/cuda/runtime/glue.h"
 #include "catena/kernels/optimizer.h"
 
@@ -90,10 +90,10 @@ void advance_loss_scale(const LossScaleCall& call) {
 
 }  // namespace
 
-void register_optimizer_kernels() {
-  kernels::optimizer_update.provide<&optimizer_update>(DeviceType::kCuda, "cuda");
-  kernels::find_nonfinite.provide<&find_nonfinite>(DeviceType::kCuda, "cuda");
-  kernels::advance_loss_scale.provide<&advance_loss_scale>(DeviceType::kCuda, "cuda");
-}
-
 }  // namespace catena::gpu
+
+CATENA_FAMILY(cuda, optimizer) {
+  kernels::optimizer_update.provide<&gpu::optimizer_update>(DeviceType::kCuda, "cuda");
+  kernels::find_nonfinite.provide<&gpu::find_nonfinite>(DeviceType::kCuda, "cuda");
+  kernels::advance_loss_scale.provide<&gpu::advance_loss_scale>(DeviceType::kCuda, "cuda");
+}

@@ -1,7 +1,7 @@
 // Host glue of the random, permutation and dropout slots.
 #include "backends/cuda/random/random.h"
 
-#include "backends/cuda/register.h"
+#include "backends/common/family.h"
 #include "backends/cuda/runtime/glue.h"
 #include "catena/kernels/random.h"
 
@@ -77,10 +77,10 @@ void dropout(const DropoutCall& call) {
 
 }  // namespace
 
-void register_random_kernels() {
-  kernels::random.provide<&random>(DeviceType::kCuda, "cuda");
-  kernels::permutation.provide<&permutation>(DeviceType::kCuda, "cuda");
-  kernels::dropout.provide<&dropout>(DeviceType::kCuda, "cuda");
-}
-
 }  // namespace catena::gpu
+
+CATENA_FAMILY(cuda, random) {
+  kernels::random.provide<&gpu::random>(DeviceType::kCuda, "cuda");
+  kernels::permutation.provide<&gpu::permutation>(DeviceType::kCuda, "cuda");
+  kernels::dropout.provide<&gpu::dropout>(DeviceType::kCuda, "cuda");
+}

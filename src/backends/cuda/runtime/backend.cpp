@@ -1,10 +1,9 @@
 // The cuda Backend: passes the core's calls to the parts of the plug-in.
-#include "catena/core/backend.h"
+#include "backends/cuda/runtime/backend.h"
 
 #include <cuda_runtime_api.h>
 #include <nvtx3/nvToolsExt.h>
 
-#include "backends/cuda/register.h"
 #include "backends/cuda/runtime/capture.h"
 #include "backends/cuda/runtime/copy_bytes.h"
 #include "backends/cuda/runtime/cuda_check.h"
@@ -12,6 +11,7 @@
 #include "backends/cuda/runtime/ipc.h"
 #include "backends/cuda/runtime/memory_pools.h"
 #include "backends/cuda/runtime/streams.h"
+#include "catena/core/backend.h"
 #include "catena/core/wait_hook.h"
 
 namespace catena::gpu {

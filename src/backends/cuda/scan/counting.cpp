@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "backends/cuda/register.h"
+#include "backends/common/family.h"
 #include "backends/cuda/runtime/glue.h"
 #include "catena/kernels/count.h"
 
@@ -87,11 +87,11 @@ void histogram(const HistogramCall& call) {
 
 }  // namespace
 
-void register_counting_kernels() {
-  kernels::nonzero_count.provide<&nonzero_count>(DeviceType::kCuda, "cuda");
-  kernels::nonzero.provide<&nonzero>(DeviceType::kCuda, "cuda");
-  kernels::bincount.provide<&bincount>(DeviceType::kCuda, "cuda");
-  kernels::histogram.provide<&histogram>(DeviceType::kCuda, "cuda");
-}
-
 }  // namespace catena::gpu
+
+CATENA_FAMILY(cuda, counting) {
+  kernels::nonzero_count.provide<&gpu::nonzero_count>(DeviceType::kCuda, "cuda");
+  kernels::nonzero.provide<&gpu::nonzero>(DeviceType::kCuda, "cuda");
+  kernels::bincount.provide<&gpu::bincount>(DeviceType::kCuda, "cuda");
+  kernels::histogram.provide<&gpu::histogram>(DeviceType::kCuda, "cuda");
+}

@@ -1,7 +1,7 @@
 // Host glue of the scan slot.
 #include "backends/cuda/scan/scan.h"
 
-#include "backends/cuda/register.h"
+#include "backends/common/family.h"
 #include "backends/cuda/runtime/glue.h"
 #include "catena/core/config.h"
 #include "catena/kernels/copy.h"
@@ -108,6 +108,6 @@ void scan(const ScanCall& call) {
 
 }  // namespace
 
-void register_scan_kernels() { kernels::scan.provide<&scan>(DeviceType::kCuda, "cuda"); }
-
 }  // namespace catena::gpu
+
+CATENA_FAMILY(cuda, scan) { kernels::scan.provide<&gpu::scan>(DeviceType::kCuda, "cuda"); }

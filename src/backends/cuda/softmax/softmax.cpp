@@ -1,7 +1,7 @@
 // Host glue of the softmax slots.
 #include "backends/cuda/softmax/softmax.h"
 
-#include "backends/cuda/register.h"
+#include "backends/common/family.h"
 #include "backends/cuda/runtime/glue.h"
 #include "catena/kernels/softmax.h"
 
@@ -39,9 +39,9 @@ void softmax_grad(const SoftmaxGradCall& call) {
 
 }  // namespace
 
-void register_softmax_kernels() {
-  kernels::softmax.provide<&softmax>(DeviceType::kCuda, "cuda");
-  kernels::softmax_grad.provide<&softmax_grad>(DeviceType::kCuda, "cuda");
-}
-
 }  // namespace catena::gpu
+
+CATENA_FAMILY(cuda, softmax) {
+  kernels::softmax.provide<&gpu::softmax>(DeviceType::kCuda, "cuda");
+  kernels::softmax_grad.provide<&gpu::softmax_grad>(DeviceType::kCuda, "cuda");
+}

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "backends/cuda/register.h"
+#include "backends/common/family.h"
 #include "backends/cuda/runtime/glue.h"
 #include "catena/kernels/sort.h"
 
@@ -117,11 +117,11 @@ void run_starts(const RunStartsCall& call) {
 
 }  // namespace
 
-void register_sort_kernels() {
-  kernels::sort.provide<&sort>(DeviceType::kCuda, "cuda");
-  kernels::order_statistics.provide<&order_statistics>(DeviceType::kCuda, "cuda");
-  kernels::searchsorted.provide<&searchsorted>(DeviceType::kCuda, "cuda");
-  kernels::run_starts.provide<&run_starts>(DeviceType::kCuda, "cuda");
-}
-
 }  // namespace catena::gpu
+
+CATENA_FAMILY(cuda, sort) {
+  kernels::sort.provide<&gpu::sort>(DeviceType::kCuda, "cuda");
+  kernels::order_statistics.provide<&gpu::order_statistics>(DeviceType::kCuda, "cuda");
+  kernels::searchsorted.provide<&gpu::searchsorted>(DeviceType::kCuda, "cuda");
+  kernels::run_starts.provide<&gpu::run_starts>(DeviceType::kCuda, "cuda");
+}
