@@ -1,7 +1,8 @@
 // Finds layers that were used although no model lists them.
 #include <algorithm>
 #include <mutex>
-#include <unordered_set>
+#include <thread>
+#include <unordered_map>
 
 #include "catena/autograd/parameter.h"
 #include "catena/core/fork_mutex.h"
@@ -10,10 +11,11 @@
 namespace catena {
 namespace {
 
-// All parameters of the process.
+// All parameters of the process, with the threads that made them: models of other threads are their
+// affair.
 struct Registry {
   ForkMutex mutex;
-  std::unordered_set<ParameterState*> states;
+  std::unordered_map<ParameterState*, std::thread::id> makers;
   static Registry& get() {
     static Registry* registry = new Registry;  // outlives parameters in static objects
     return *registry;
@@ -24,19 +26,22 @@ struct Registry {
 
 ParameterState::ParameterState() {
   const std::lock_guard lock(Registry::get().mutex);
-  Registry::get().states.insert(this);
+  Registry::get().makers.emplace(this, std::this_thread::get_id());
 }
 
 ParameterState::~ParameterState() {
   const std::lock_guard lock(Registry::get().mutex);
-  Registry::get().states.erase(this);
+  Registry::get().makers.erase(this);
 }
 
 std::vector<std::string> forgotten_parameters() {
   std::vector<std::string> result;
   const std::lock_guard lock(Registry::get().mutex);
-  for (ParameterState* state : Registry::get().states) {
-    if (!state->used.load(std::memory_order_acquire) || state->listed.exchange(true)) continue;
+  for (const auto& [state, maker] : Registry::get().makers) {
+    if (maker != std::this_thread::get_id() || !state->used.load(std::memory_order_acquire))
+      continue;
+    // One without a gradient belongs to a network that is only asked, such as a teacher.
+    if (!state->has_gradient() || state->listed.exchange(true)) continue;
     result.push_back(message(state->variable.shape(), " ", state->variable.dtype()));
   }
   std::sort(result.begin(), result.end());
@@ -49,8 +54,8 @@ void warn_about_forgotten_parameters(const char* who) {
     shapes += (shapes.empty() ? "" : ", ") + shape;
   if (shapes.empty()) return;
   logging::warning(who, ": parameters of shape ", shapes,
-                   " were used in a forward pass, but no model lists them; is a layer missing in "
-                   "CATENA_FUNCTIONS?");
+                   " have a gradient, but no model lists them; is a layer missing in "
+                   "CATENA_FUNCTIONS? (A network that is not trained needs no graph.)");
 }
 
 }  // namespace catena

@@ -9,8 +9,8 @@
 
 namespace catena {
 
-// Parameters that took part in a recorded forward pass although no set lists them: most likely a
-// layer is missing in CATENA_FUNCTIONS. "(3, 4) float32" for each, once. Looks at all threads.
+// Parameters made by this thread that have a gradient although no set lists them: most likely a
+// layer is missing in CATENA_FUNCTIONS. "(3, 4) float32" for each, once.
 std::vector<std::string> forgotten_parameters();
 // Remembers where a model has the parameter, and tells it: "l1/W", or "" when no model has listed
 // it yet. For messages; any thread.

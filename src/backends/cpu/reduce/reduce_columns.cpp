@@ -1,4 +1,5 @@
 // Reductions that accumulate rows of kept columns; see reduce.cpp.
+#include <memory>
 #include <vector>
 
 #include "backends/cpu/reduce/reduce_job.h"
@@ -69,16 +70,25 @@ void reduce_rows_of_rows(const ReduceJob& job, const char* base, int64_t n, int6
   }
 }
 
+// Eight rows, because the loops add eight rows together and round differently than one by one.
+constexpr int64_t kBufferRows = 8;
+
+// Of this thread: too large for the stacks of small threads.
+char* row_buffer() {
+  struct alignas(64) Buffer {
+    char bytes[kBufferRows * kColumnBlock * 8];
+  };
+  thread_local const std::unique_ptr<Buffer> buffer(new Buffer);
+  return buffer->bytes;
+}
+
 // Accumulates rows [begin, end) of n columns.
 void reduce_column_rows(const ReduceJob& job, const char* base, int64_t n, int64_t begin,
                         int64_t end, char* accumulators) {
   if (job.row_size > 1) return reduce_rows_of_rows(job, base, n, begin, end, accumulators);
   const int64_t stride = job.kept.inner_stride(0);
   const bool direct = !job.convert && (stride == job.item || n == 1);
-  // Eight rows in a buffer, because the loops add eight rows together and round differently than
-  // one by one.
-  constexpr int64_t kBufferRows = 8;
-  alignas(64) char buffer[kBufferRows * kColumnBlock * 8];
+  char* const buffer = direct ? nullptr : row_buffer();
   ReducedRows rows(job.reduced, begin);
   if (job.op == ReduceOp::kMax || job.op == ReduceOp::kMin) {
     job.read(base + rows.offset(), stride, accumulators, n);
