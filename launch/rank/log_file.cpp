@@ -12,6 +12,7 @@
 namespace catena::launch {
 namespace {
 
+// Made by this user or root.
 bool is_own_link(const std::string& path) {
   struct stat status {};
   return lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode) && status.st_uid == geteuid();

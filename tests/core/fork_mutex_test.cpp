@@ -114,13 +114,17 @@ TEST(ForkMutex, ThreadsMayForkAtOnce) {
 TEST(ForkScope, KeepsAForkOfAnotherThreadWaiting) {
   std::atomic<int> state{0};
   std::thread worker([&] {
-    const ForkScope scope;
-    state = 1;
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    state = 2;
+    {
+      const ForkScope scope;
+      state = 1;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      state = 2;
+    }
+    while (state != 3) std::this_thread::yield();
   });
   while (state != 1) std::this_thread::yield();
   EXPECT_TRUE(forked_child_succeeds([&] { return state == 2; }));
+  state = 3;
   worker.join();
 }
 
