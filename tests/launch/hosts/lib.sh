@@ -33,7 +33,7 @@ be_host() {
   chmod 700 /run/home/.ssh
   { echo 'root:x:0:0:root:/run/home:/bin/bash'; echo 'sshd:x:999:65534::/run/sshd:/usr/sbin/nologin'; } >/run/passwd
   mount --bind /run/passwd /etc/passwd
-  printf '127.0.0.1 localhost\n10.77.0.1 nodea\n10.77.0.2 nodeb\n' >/run/hosts
+  printf '127.0.0.1 localhost\n10.77.0.1 nodea\n10.77.0.2 nodeb\n10.77.0.2 far.cluster.test\n' >/run/hosts
   mount --bind /run/hosts /etc/hosts
   cp "$shared/id" /run/home/.ssh/id_ed25519
   chmod 600 /run/home/.ssh/id_ed25519
