@@ -370,10 +370,10 @@ Event Communicator::submit_on(const Stream& on, Request& request) {
   }
   CATENA_CHECK(DeviceError, on.device() == x.device(), request.who, ": the stream is on ",
                on.device(), ", the array on ", x.device());
-  on.wait(current_stream(x.device()));
+  if (on != current_stream(x.device())) on.wait(current_stream(x.device()));
   StreamScope scope(on);
   submit(request);
-  return on.record();
+  return state_->grouping ? Event() : on.record();
 }
 
 void Communicator::barrier() {

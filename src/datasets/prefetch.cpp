@@ -51,15 +51,6 @@ struct Layout {
   }
 };
 
-// The mixing function of SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number
-// generators", 2014).
-uint64_t mixed_bits(uint64_t z) {
-  z += 0x9e3779b97f4a7c15u;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-  return z ^ (z >> 31);
-}
-
 void fill_counts(Batch& batch, const ScatteredIterator::Part& part) {
   batch.count = static_cast<int64_t>(part.positions.size());
   batch.global_count = part.global_count;
@@ -82,14 +73,6 @@ BatchIterator::BatchIterator(const DatasetPtr& dataset, const PositionIterator& 
   CATENA_CHECK(ValueError, dataset->size() == expected, "batch iterator: the data set has ",
                dataset->size(), " samples, the order ", expected);
   require_device(device);
-}
-
-uint64_t BatchIterator::fingerprint() const {
-  uint64_t hash = 0;
-  for (const uint64_t part : {uint64_t(state_.size), uint64_t(batch_size_), state_.seed,
-                              uint64_t(state_.epoch), uint64_t(state_.position)})
-    hash = mixed_bits(hash ^ part);
-  return hash;
 }
 
 // What the worker hands over.
@@ -269,7 +252,7 @@ std::optional<Batch> PrefetchIterator::make_now() {
   }
   fill_counts(batch, part);
   handed_out(source_.order().state(), source_.order().is_new_epoch());
-  batch.fingerprint = fingerprint();
+  batch.place = place();
   return batch;
 }
 
@@ -288,7 +271,7 @@ std::optional<Batch> PrefetchIterator::next() {
     record_use(*item.block, stream);
   }
   handed_out(item.state, item.is_new_epoch);
-  item.batch->fingerprint = fingerprint();
+  item.batch->place = place();
   return std::move(item.batch);
 }
 

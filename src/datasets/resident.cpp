@@ -50,7 +50,7 @@ std::optional<Batch> ResidentIterator::next() {
                                  : take(column, positions_(slice), 0, OutOfRange::kWrap));
   }
   skip();
-  batch.fingerprint = fingerprint();
+  batch.place = place();
   return batch;
 }
 

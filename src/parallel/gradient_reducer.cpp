@@ -2,6 +2,8 @@
 #include "catena/parallel/gradient_reducer.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
@@ -13,6 +15,7 @@
 #include "core/text_hash.h"
 #include "equal_states.h"
 #include "rank_difference.h"
+#include "step_agreement.h"
 
 namespace catena::parallel {
 namespace {
@@ -41,6 +44,7 @@ void GradientReducer::after_setup(Optimizer& optimizer) {
   }
   broadcast_persistents(optimizer.persistents(), comm_);
   updates_ = 0;
+  agreement_ = std::make_shared<StepAgreement>(comm_, number_);
   in_own_step_ = false;
   compare_ = true;
   check_equal_states(comm_, optimizer, "setup");
@@ -100,6 +104,8 @@ void GradientReducer::set_batch_weight(int64_t n_local, int64_t n_global) {
                n_local, " of ", n_global);
   const double weight = static_cast<double>(n_local) / static_cast<double>(n_global);
   weighted_ = true;
+  n_local_ = n_local;
+  n_global_ = n_global;
   if (weight == weight_) return;
   weight_ = weight;
   for (const Array& w : device_weights_) {
@@ -116,6 +122,7 @@ void GradientReducer::begin_round() {
   remaining_.clear();
   for (const Bucket& b : buckets_) remaining_.push_back(b.last - b.first);
   next_ = 0;
+  agreed_ = false;
   round_ = Round::kOpen;
 }
 
@@ -189,7 +196,44 @@ void GradientReducer::start_next() {
   } else if (weighted_) {
     op = comm::weighted(weight_);
   }
-  last_ = comm_.all_reduce_async(gradient, op, comm_.side_stream(), tag);
+  last_ = reduce(gradient, op, tag);
+}
+
+// Whether what the ranks must agree on is to travel with this bucket. Captured steps are counted by
+// the launches of their graph.
+bool GradientReducer::begin_agreement() {
+  if (std::exchange(agreed_, true)) return false;
+  if (weighted_) agreement_->set_shares(n_local_, n_global_);
+  agreement_->set_order(order_);
+  const uint64_t capture = comm_.device().is_cuda() ? cuda::capture_id() : 0;
+  if (capture == 0) return agreement_->begin_step(updates_);
+  if (std::exchange(capture_, capture) == capture) return false;
+  cuda::add_launch_hook([this, weak = std::weak_ptr<StepAgreement>(agreement_)] {
+    const std::shared_ptr<StepAgreement> agreement = weak.lock();
+    if (!agreement) return;
+    if (weighted_) agreement->set_shares(n_local_, n_global_);
+    agreement->set_order(order_);
+    agreement->replay_step(updates_);
+  });
+  return false;
+}
+
+Event GradientReducer::reduce(const Array& gradient, const comm::Reduce& op,
+                              const comm::CallTag& tag) {
+  const Stream side = comm_.side_stream();
+  if (!begin_agreement()) return comm_.all_reduce_async(gradient, op, side, tag);
+  std::optional<StreamScope> scope;
+  if (comm_.device().is_cuda()) {
+    side.wait(current_stream(comm_.device()));
+    scope.emplace(side);
+  }
+  agreement_->exchange([&](const Array& sums) {
+    comm_.group([&] {
+      comm_.all_reduce_async(gradient, op, side, tag);
+      comm_.all_reduce_async(sums, comm::Reduction::kSum, side, agreement_->tag());
+    });
+  });
+  return scope ? side.record() : Event();
 }
 
 // Update ------------------------------------------------------------------------------------------
@@ -213,6 +257,7 @@ void GradientReducer::after_update(Optimizer&) {
   if (++updates_ % kUpdatesBetweenChecks == 0) compare_ = true;
   if (!compare_ || cuda::is_capturing(comm_.device())) return;
   compare_ = false;
+  agreement_->check();
   comm_.check();
   check_state("update");
 }

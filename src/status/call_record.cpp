@@ -32,6 +32,8 @@ std::string tag_text(const CallTag& tag) {
   switch (tag.kind) {
     case TagKind::kBucket:
       return " (bucket " + part + " of optimizer " + std::to_string(tag.owner) + ")";
+    case TagKind::kAgreement:
+      return " (agreement of optimizer " + std::to_string(tag.owner) + ")";
     case TagKind::kObject:
       return " (type " + part + ")";
     case TagKind::kUpdates:

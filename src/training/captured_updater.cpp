@@ -45,6 +45,7 @@ void CapturedUpdater::step_at_cursor() {
     batch.arrays.push_back(take(column, positions, 0, OutOfRange::kClip));
   batch.global_count = data_.batch_size();
   batch.weight = share_.weight;
+  batch.place = data_.place();
   const Arrays numbers = run_step(batch);
   if (sums_.empty()) {
     for (const Array& number : numbers)
@@ -66,7 +67,10 @@ void CapturedUpdater::place_cursor() {
 
 void CapturedUpdater::replay() {
   // Replays read the weight on the device, which a shorter batch has set to its own.
-  if (ranks_) ranks_->set_batch_weight(share_.size(), data_.batch_size());
+  if (ranks_) {
+    ranks_->set_batch_weight(share_.size(), data_.batch_size());
+    ranks_->set_batch_order(order_of(data_.place()));
+  }
   if (!graph_.defined()) {
     optimizer_.prepare_for_capture();
     graph_ = cuda::Graph::capture(data_.device(), [this] { step_at_cursor(); });

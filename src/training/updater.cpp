@@ -26,6 +26,10 @@ void check_score(const Score& score) {
 
 }  // namespace
 
+parallel::BatchOrder order_of(const datasets::BatchPlace& place) {
+  return {place.after.size, place.batch, place.after.seed, place.after.epoch, place.after.position};
+}
+
 Step make_step(Optimizer& optimizer, Score score) {
   check_score(score);
   return [&optimizer, score = std::move(score)](const datasets::Batch& batch) {
@@ -41,6 +45,7 @@ Step make_step(parallel::MultiNodeOptimizer& optimizer, Score score) {
   return [&optimizer, score = std::move(score)](const datasets::Batch& batch) {
     optimizer.zero_grads();
     optimizer.set_batch_weight(batch.size(), batch.global_count);
+    optimizer.set_batch_order(order_of(batch.place));
     Arrays numbers;
     if (batch.size() > 0) numbers = learn(optimizer.actual_optimizer(), score, batch);
     optimizer.update();

@@ -20,6 +20,9 @@
 #include "catena/comm/fault.h"
 #include "catena/comm/internals.h"
 #include "catena/comm/run_main.h"
+#include "catena/functions/functions.h"
+#include "catena/optimizers/sgd.h"
+#include "catena/parallel/multi_node_optimizer.h"
 #include "comm/suite.h"
 
 using namespace catena;
@@ -162,6 +165,21 @@ void reduce_with_pauses(Communicator& comm, const Array& x, bool all) {
   }
 }
 
+// Data-parallel steps in which rank 1 differs.
+void train_apart(Communicator& comm, const std::string& fault) {
+  functions::Linear model(3, 2);
+  model.to(comm.device());
+  auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
+  optimizer.setup(model);
+  for (int step = 1; step <= 5; ++step) {
+    optimizer.zero_grads();
+    const bool odd = comm.rank() == 1 && step == 3;
+    optimizer.set_batch_weight(odd && fault == "weights" ? 3 : 4, 4 * comm.size());
+    functions::sum(model(ones({4, 3}, {Dtype::kFloat32, comm.device()}))).backward();
+    if (!(odd && fault == "skip_update")) optimizer.update();
+  }
+}
+
 // Sets what happens in call #2, or does it now; true when the program is to end.
 bool misbehave(Communicator& comm, const std::string& fault, const Array& x) {
   if (fault == "exit") inject_fault(comm, {.kind = Fault::Kind::kExit, .at_call = 2, .seconds = 3});
@@ -191,6 +209,7 @@ int run(const std::string& fault, const std::string& communicator) {
   if (comm->rank() == 1 && misbehave(*comm, fault, x)) return 0;
   if (fault.starts_with("pause")) reduce_with_pauses(*comm, x, fault == "pause_all");
   const comm::PurposeScope purpose(comm.get(), comm->rank() == 1 ? "evaluate" : "update");
+  if (fault == "weights" || fault == "skip_update") train_apart(*comm, fault);
   if (fault == "types" && comm->rank() == 1)
     comm->broadcast_object(1.0f);
   else if (fault == "types")

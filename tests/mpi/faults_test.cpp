@@ -101,6 +101,14 @@ INSTANTIATE_TEST_SUITE_P(
              "broadcast_object #2 root 0 of int, in update; rank 1 called broadcast_object #2 "
              "root 0 of float, in evaluate",
              7, 20},
+        Case{"weights",
+             "multi-node optimizer: in step 3 since setup, the samples of the ranks add up to 11 "
+             "(4 on rank 0, 3 on rank 1, 4 on rank 2), but the batch has 12; ",
+             7, 20, -1},
+        Case{"skip_update",
+             "multi-node optimizer: in step 4 since setup, the number of updates made before it is "
+             "3 on ranks 0, 2, 2 on rank 1; every rank must call update() in every step",
+             7, 20},
         Case{"send", "the ranks of this communicator differ in call #1: ranks 0, 2 waited in", 7,
              20},
         Case{"stop", "rank", 7, 30},

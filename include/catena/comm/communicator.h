@@ -104,8 +104,9 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
 
   // In-place all-reduce of a contiguous array on `on`, which first waits for the current stream.
   // The returned event completes with the call. On the CPU the call is complete on return and the
-  // event is null. The array's storage counts as used by `on`. The ranks must agree in the tag,
-  // which errors name: buckets of gradients of equal size are not taken for each other.
+  // event is null. In a group the event is null as well: record one on `on` after the group. The
+  // array's storage counts as used by `on`. The ranks must agree in the tag, which errors name:
+  // buckets of gradients of equal size are not taken for each other.
   Event all_reduce_async(const Array& x, const Reduce& op, const Stream& on,
                          const CallTag& tag = {});
   // The same for the other two; out must be given and contiguous.

@@ -23,6 +23,12 @@ struct IteratorState {
   static IteratorState from_array(const Array& a);
 };
 
+// Which batch of an order it is, equal on all ranks that share the batch.
+struct BatchPlace {
+  IteratorState after;  // of the order, with the batch handed out
+  int64_t batch = 0;    // samples of a full batch over all ranks; 0: not known
+};
+
 // How an iterator goes through the epochs.
 struct IteratorOptions {
   // Whether epochs follow each other without end; unless given, as the iterator does by default

@@ -21,7 +21,7 @@ struct Batch {
   int64_t global_count = 0;  // samples over all ranks
   double weight = 1;         // size() / global_count
   int64_t count = -1;        // samples of this rank; -1: as many as the first column has rows
-  uint64_t fingerprint = 0;  // BatchIterator::fingerprint() behind this batch
+  BatchPlace place = {};     // BatchIterator::place() behind this batch
 
   // Samples of this rank.
   int64_t size() const { return count >= 0 ? count : column(0).length(); }
@@ -60,9 +60,9 @@ class BatchIterator {
   int64_t batch_size() const { return batch_size_; }  // samples of a full batch, over all ranks
   // Whether epochs follow one another without end.
   bool repeats() const { return repeats_; }
-  // One number for the order of the samples (their number, batch size, seed) and the place in it.
-  // Ranks whose numbers differ do not train on the same global batches.
-  uint64_t fingerprint() const;
+  // The order of the samples and how far it has come. Ranks in which it differs do not train on the
+  // same global batches.
+  BatchPlace place() const { return {state_, batch_size_}; }
   // After set_state the next batch is the one that followed when state() was taken.
   const IteratorState& state() const { return state_; }
   virtual void set_state(const IteratorState& state) = 0;

@@ -10,6 +10,7 @@
 #include "catena/autograd/backward_observer.h"
 #include "catena/comm/communicator.h"
 #include "catena/optimizers/optimizer.h"
+#include "catena/parallel/batch_order.h"
 
 namespace catena::parallel {
 
@@ -20,6 +21,8 @@ struct BucketOptions {
   int64_t bucket_bytes = int64_t(32) << 20;
   int64_t last_bytes = int64_t(1) << 20;
 };
+
+class StepAgreement;  // the library's own
 
 // A slice of an arena: slots [first, last), elements [begin, end).
 struct Bucket {
@@ -47,8 +50,11 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   GradientReducer(Communicator& comm, const BucketOptions& options);
 
   // Gradients of this rank count with n_local / n_global from now on, instead of 1 / size. All
-  // ranks must call it, with counts that add up to n_global. ValueError for numbers outside that.
+  // ranks must call it, with counts that add up to n_global. ValueError for numbers outside that,
+  // and on all ranks in the next step (on GPUs within some steps) when they do not add up.
   void set_batch_weight(int64_t n_local, int64_t n_global);
+  // Where the batches come from, in which the ranks must agree; ValueError likewise.
+  void set_batch_order(const BatchOrder& order) { order_ = order; }
 
   // Collective: ValueError on all ranks, beginning with `who`, unless they hold the same
   // parameters, states and hyper-parameters; see MultiNodeOptimizer::check_state.
@@ -86,6 +92,8 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   void begin_round();
   void start_ready_buckets();
   void start_next();
+  Event reduce(const Array& gradient, const comm::Reduce& op, const comm::CallTag& tag);
+  bool begin_agreement();
   void flush();
   void wait();
   bool anything_kept() const;
@@ -108,6 +116,11 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   int number_ = 0;                     // among the optimizers of the communicator; 0: not set up
   bool in_own_step_ = false;           // see is_in_own_step
   int64_t updates_ = 0;                // since setup
+  std::shared_ptr<StepAgreement> agreement_;
+  BatchOrder order_;
+  int64_t n_local_ = 0, n_global_ = 0;
+  bool agreed_ = false;   // in this round: its first bucket is on its way
+  uint64_t capture_ = 0;  // the last graph capture with a step of this optimizer
   bool compare_ = false;  // the states of the ranks, after the next update that is not captured
 };
 

@@ -51,6 +51,9 @@ class MultiNodeOptimizer {
   void set_batch_weight(int64_t n_local, int64_t n_global) {
     reducer_->set_batch_weight(n_local, n_global);
   }
+  // Where the batch comes from: the ranks compare it in each step, so that other orders, seeds,
+  // data sets or batch sizes on one rank are named. training::make_step calls both.
+  void set_batch_order(const BatchOrder& order) { reducer_->set_batch_order(order); }
   // While the result lives, backward only adds to this rank's gradients; the first backward after
   // it averages the sums. Several micro-batches: all but the last inside.
   [[nodiscard]] NoSync no_sync() { return NoSync(reducer_->comm()); }

@@ -47,9 +47,10 @@ enum class CallKind : uint8_t {
 // What the numbers of a CallTag count.
 enum class TagKind : uint16_t {
   kNone,
-  kBucket,   // owner: the optimizer, in the order of their setup, from 1; part: its bucket, from 0
-  kObject,   // part: a hash of the type of a host object
-  kUpdates,  // part: the updates that were made before a close; ranks need not agree in it
+  kBucket,  // owner: the optimizer, in the order of their setup, from 1; part: its bucket, from 0
+  kAgreement,  // owner: as above; what its steps must agree in
+  kObject,     // part: a hash of the type of a host object
+  kUpdates,    // part: the updates that were made before a close; ranks need not agree in it
 };
 
 // Which piece of whose work a call serves. Ranks that name different ones disagree, although

@@ -19,6 +19,9 @@ Step make_step(Optimizer& optimizer, Score score);
 // The same on every rank: a rank counts by its samples, and one without joins the update.
 Step make_step(parallel::MultiNodeOptimizer& optimizer, Score score);
 
+// What a multi-node optimizer compares of a batch over the ranks; make_step passes it on.
+parallel::BatchOrder order_of(const datasets::BatchPlace& place);
+
 // Trains on batches of one iterator, which outlives it. Derive from it for steps that need more
 // than one batch, or more than one optimizer.
 class Updater {

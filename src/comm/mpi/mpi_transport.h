@@ -37,8 +37,13 @@ class MpiTransport : public Transport {
   // In pieces that fit MPI's int counts.
   void send(Requests& requests, int peer, const char* data, int64_t bytes, int tag);
   void recv(Requests& requests, int peer, char* data, int64_t bytes, int tag);
+  // Whether all ranks have made this call and equal ones before it; and the error if not.
+  bool agrees(const Call& call);
   void compare(const Call& call);
   void collective(const Call& call);
+  void collectives(std::span<const Call> calls);
+  // A collective in which the ranks agree.
+  void move(const Call& call);
   std::vector<double> weights(const Call& call);
 
   void broadcast(const Call& call);
