@@ -169,6 +169,16 @@ Array Array::uninitialized(const Shape& shape, Dtype dtype, Device device) {
   return result;
 }
 
+Array Array::uninitialized(const Shape& shape, Dtype dtype, Device device,
+                           const MemoryOrder& order) {
+  Array result = uninitialized(shape, dtype, device);
+  if (order.is_c()) return result;
+  ArrayBody& body = *result.body_;
+  body.strides = order.strides(shape, result.itemsize());
+  body.contiguous = is_c_contiguous(shape, body.strides, result.itemsize());
+  return result;
+}
+
 Array Array::from_storage(StoragePtr storage, int64_t offset, const Shape& shape,
                           const Strides& strides, Dtype dtype) {
   const EntryScope call("Array::from_storage");

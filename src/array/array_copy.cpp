@@ -1,6 +1,7 @@
 // Copies, casts and transfers between devices; writing to and reading from arrays.
 #include <cstring>
 
+#include "array/memory_order.h"
 #include "catena/array/array.h"
 #include "catena/core/backend.h"
 #include "catena/core/entry_scope.h"
@@ -9,7 +10,7 @@
 namespace catena {
 namespace {
 
-// Moves the bytes of a contiguous array into a contiguous array of the same size on another device.
+// Moves the bytes of a dense array into one of the same layout on another device.
 void transfer(const Array& source, const Array& target) {
   const Device from = source.device(), to = target.device();
   const auto bytes = static_cast<size_t>(source.nbytes());
@@ -33,28 +34,44 @@ void transfer(const Array& source, const Array& target) {
   }
 }
 
-// The operation that a copy between layouts or dtypes on one device needs.
+// The operation that a copy between layouts or dtypes on one device needs. Kernels are fastest
+// where the target is in C order, so both are seen in the target's order.
 void copy_on_device(const Array& source, const Array& target) {
-  if (target.size() > 0) kernels::copy(target.device(), {source, target});
+  if (target.size() == 0) return;
+  if (target.is_contiguous()) return kernels::copy(target.device(), {source, target});
+  const MemoryOrder order = target.order();
+  kernels::copy(target.device(), {in_order(source, order), in_order(target, order)});
+}
+
+// Whether astype() without a copy may return the array itself.
+bool is_laid_out(const Array& a, char letter) {
+  if (letter == 'C') return a.is_contiguous();
+  if (letter == 'F') return a.is_fortran_contiguous();
+  if (letter == 'A') return a.is_contiguous() || a.is_fortran_contiguous();
+  return true;
+}
+
+// A copy on the same device with its axes in this order.
+Array copy_in(const Array& source, Dtype dtype, const MemoryOrder& order) {
+  Array result = Array::uninitialized(source.shape(), dtype, source.device(), order);
+  copy_on_device(source, result);
+  return result;
 }
 
 }  // namespace
 
-Array Array::copy() const {
+Array Array::copy(char order) const {
   const EntryScope call("copy");
   check_defined(*this);
-  Array result = uninitialized(shape(), dtype(), device());
-  copy_on_device(*this, result);
-  return result;
+  return copy_in(*this, dtype(), order_of_letter(*this, order));
 }
 
-Array Array::astype(Dtype to, bool copy_always) const {
+Array Array::astype(Dtype to, bool copy_always, char order) const {
   check_defined("astype", *this);
-  if (to == dtype()) return copy_always ? copy() : *this;
   const EntryScope call("astype");
-  Array result = uninitialized(shape(), to, device());
-  copy_on_device(*this, result);
-  return result;
+  const MemoryOrder wanted = order_of_letter(*this, order);
+  if (to == dtype() && !copy_always && is_laid_out(*this, order)) return *this;
+  return copy_in(*this, to, wanted);
 }
 
 Array Array::to(Device target) const {
@@ -63,11 +80,11 @@ Array Array::to(Device target) const {
 }
 
 Array Array::copy_to(Device target) const {
-  if (target == device()) return copy();
+  if (target == device()) return copy('K');
   const EntryScope call("to");
   require_device(target);
-  const Array source = contiguous();
-  Array result = uninitialized(shape(), dtype(), target);
+  const Array source = is_dense() ? *this : copy('K');
+  Array result = uninitialized(shape(), dtype(), target, source.order());
   transfer(source, result);
   return result;
 }
@@ -80,8 +97,9 @@ void Array::assign(const Array& source) const {
   check_writable(to);
   Array from = source;
   if (from.device() != to.device()) {
-    if (from.dtype() == to.dtype() && to.is_contiguous() && from.shape() == to.shape()) {
-      transfer(from.contiguous(), to);
+    if (from.dtype() == to.dtype() && to.is_dense() && from.shape() == to.shape()) {
+      const MemoryOrder order = to.order();
+      transfer(in_order(from, order).contiguous(), in_order(to, order));
       to.note_write();
       return;
     }
@@ -107,7 +125,7 @@ void Array::fill(const Scalar& value) const {
   if (a.size() == 0) return;
   check_writable(a);
   check_fits(value, a.dtype());
-  kernels::fill(a.device(), {a, value});
+  kernels::fill(a.device(), {in_order(a, a.order()), value});
   a.note_write();
 }
 

@@ -42,13 +42,12 @@ Array filled(const Shape& shape, const Scalar& value, Dtype dtype, Device device
 Array new_like(const Array& like, const ArrayOptions& options) {
   check_defined(like);
   return Array::uninitialized(like.shape(), options.dtype.value_or(like.dtype()),
-                              options.device.value_or(like.device()));
+                              options.device.value_or(like.device()), like.order());
 }
 
 Array filled_like(const Array& like, const Scalar& value, const ArrayOptions& options) {
   Array a = new_like(like, options);
-  check_fits(value, a.dtype());
-  if (a.size() > 0) kernels::fill(a.device(), {a, value});
+  a.fill(value);
   return a;
 }
 
@@ -290,7 +289,7 @@ Array array(const Array& a, const ArrayOptions& options, YesNo copy, int ndmin) 
   check_defined(a);
   const Device device = options.device.value_or(a.device());
   Array result = a.astype(options.dtype.value_or(a.dtype()), false).to(device);
-  if (copy && result.shares_memory_with(a)) result = result.copy();
+  if (copy && result.shares_memory_with(a)) result = result.copy('K');
   while (result.ndim() < ndmin) result = result.expand_dims(0);
   return result;
 }

@@ -1,5 +1,6 @@
 #include "catena/array/elementwise.h"
 
+#include "array/memory_order.h"
 #include "array/overlap.h"
 #include "array/promotion.h"
 #include "catena/array/casting.h"
@@ -75,9 +76,28 @@ void separate_overlaps(ElementwiseCall& call, Prepared& prepared) {
     const Array* a = call.arrays[k];
     if (a == nullptr) continue;
     if (!overlaps(*a, out)) continue;
-    prepared.views[k] = a->copy();
+    prepared.views[k] = a->copy('K');
     call.arrays[k] = &prepared.views[k];
   }
+}
+
+// The memory order of a new result.
+MemoryOrder result_order(const ElementwiseCall& call, int ndim) {
+  return common_order({call.arrays, size_t(call.input_count)}, ndim);
+}
+
+// Kernels are fastest where the output is in C order. All operands have its shape, so that the axes
+// can be visited as they lie in its memory.
+void run_in_memory_order(ElementwiseCall& call, Prepared& prepared) {
+  const MemoryOrder order = call.output->order();
+  const Array output = in_order(*call.output, order);
+  call.output = &output;
+  for (int k = 0; k < call.input_count; ++k) {
+    if (call.arrays[k] == nullptr) continue;
+    prepared.views[k] = in_order(*call.arrays[k], order);
+    call.arrays[k] = &prepared.views[k];
+  }
+  kernels::elementwise(output.device(), call);
 }
 
 // Stores the operation's result where out.where is true; elsewhere out keeps its elements.
@@ -215,7 +235,8 @@ Array elementwise(ElementwiseOp op, std::initializer_list<Operand> operands, con
     CATENA_CHECK(ShapeError, result.shape() == shape, "the output has shape ", result.shape(),
                  ", expected ", shape);
   } else {
-    result = Array::uninitialized(shape, natural, first ? first->device() : current_device());
+    result = Array::uninitialized(shape, natural, first ? first->device() : current_device(),
+                                  result_order(call, shape.ndim()));
   }
   if (result.size() == 0) return result;
   Prepared prepared;
@@ -225,7 +246,10 @@ Array elementwise(ElementwiseOp op, std::initializer_list<Operand> operands, con
     separate_overlaps(call, prepared);
     result.note_write();
   }
-  kernels::elementwise(result.device(), call);
+  if (result.is_contiguous())
+    kernels::elementwise(result.device(), call);
+  else
+    run_in_memory_order(call, prepared);
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "array/memory_order.h"
 #include "array/promotion.h"
 #include "array/result_into.h"
 #include "catena/array/creation.h"
@@ -137,6 +138,13 @@ Array as_mat(const Array& a) {
 
 namespace {
 
+// The memory order of arrays that are joined.
+MemoryOrder joint_order(std::span<const Array> arrays) {
+  std::vector<const Array*> operands;
+  for (const Array& a : arrays) operands.push_back(&a);
+  return common_order(operands, arrays.front().ndim());
+}
+
 // All arrays, each flattened, joined into one.
 Array concatenate_flat(std::span<const Array> arrays, const Out& out) {
   std::vector<Array> flat;
@@ -170,13 +178,15 @@ Array concatenate(std::span<const Array> arrays, OptionalAxis axis, const Out& g
                  " differ outside axis ", a, "; expected equal extents there");
   }
   if (out) check_storable(dtype, out->dtype());
-  Array result = Array::uninitialized(shape, dtype, first.device());
+  const MemoryOrder order = joint_order(arrays);
+  Array result = Array::uninitialized(shape, dtype, first.device(), order);
   if (result.size() == 0) return result_into(result, out);
   std::vector<Array> inputs;
   for (const Array& x : arrays) {
-    if (x.size() > 0) inputs.push_back(x.astype(dtype, false));
+    if (x.size() > 0) inputs.push_back(in_order(x.astype(dtype, false), order));
   }
-  kernels::concatenate(result.device(), {inputs, a, result});
+  const int place = static_cast<int>(order.inverse(result.ndim())[size_t(a)]);
+  kernels::concatenate(result.device(), {inputs, place, in_order(result, order)});
   return result_into(result, out);
 }
 

@@ -187,7 +187,7 @@ BackwardContext::Destination BackwardContext::destination(int i) {
   if (create_graph_) return {};
   VariableNode& v = *node_.inputs_[size_t(i)];
   if (v.parameter) return v.parameter->accumulate_target();
-  if (v.grad.defined() && v.grad.is_contiguous() && is_sole_owner(v.grad)) return {&v.grad, true};
+  if (v.grad.defined() && v.grad.is_dense() && is_sole_owner(v.grad)) return {&v.grad, true};
   return {};
 }
 
@@ -223,7 +223,7 @@ void contribute(VariableNode& v, const Variable& g, bool create_graph) {
     v.parameter->add_gradient(g.data());
   } else if (!v.grad.defined()) {
     v.grad = g.data();
-  } else if (v.grad.is_contiguous() && is_sole_owner(v.grad)) {
+  } else if (v.grad.is_dense() && is_sole_owner(v.grad)) {
     add(v.grad, g.data(), v.grad);
   } else {
     v.grad = add(v.grad, g.data());

@@ -97,7 +97,7 @@ void Parameter::to(Device device) const {
 
 Parameter Parameter::clone() const {
   const ParameterState& state = known("Parameter::clone");
-  return Parameter(state.variable.data().copy(), state.name);
+  return Parameter(state.variable.data().copy('K'), state.name);
 }
 
 void Parameter::rebind(const Array& data, const Array& grad) const {

@@ -9,7 +9,8 @@
 namespace catena {
 
 void ParameterState::allocate_gradient() {
-  gradient_ = Array::uninitialized(variable.shape(), variable.dtype(), variable.device());
+  const Array& data = variable.data();
+  gradient_ = Array::uninitialized(data.shape(), data.dtype(), data.device(), data.order());
 }
 
 const Array& ParameterState::settle() {

@@ -345,7 +345,7 @@ Array Communicator::submit(Request& request) {
     return request.output;
   }
   Array input = request.input, output = request.output;
-  if (input.defined()) input = stage ? input.copy_to(cpu(0)) : input.contiguous();
+  if (input.defined()) input = stage ? input.contiguous().copy_to(cpu(0)) : input.contiguous();
   if (output.defined() && (stage || !output.is_contiguous()))
     output = Array::uninitialized(output.shape(), output.dtype(), stage ? cpu(0) : output.device());
   if (stage && request.input.defined()) current_stream(request.input.device()).synchronize();

@@ -38,6 +38,7 @@ ParameterArena::ParameterArena(std::vector<Slot> slots) : slots_(std::move(slots
   int64_t total = 0;
   for (Slot& slot : slots_) {
     slot.size = slot.parameter.size();
+    slot.order = slot.parameter.data().order();
     slot.offset = total;
     total += aligned(slot.size, itemsize);
   }
@@ -87,7 +88,11 @@ ElementRange ParameterArena::slot_range(size_t first, size_t last) const {
 }
 
 Array ParameterArena::slice(const Array& flat, const Slot& slot) const {
-  return flat(Slice(slot.offset, slot.offset + slot.size)).reshape(slot.parameter.shape());
+  const Shape& shape = slot.parameter.shape();
+  const int64_t first =
+      static_cast<char*>(flat.raw_data()) - static_cast<const char*>(flat.storage()->data);
+  return Array::from_storage(flat.storage(), first + slot.offset * flat.itemsize(), shape,
+                             slot.order.strides(shape, flat.itemsize()), flat.dtype());
 }
 
 int64_t ParameterArena::end_of(size_t slot) const {
@@ -176,8 +181,12 @@ void ArenaSet::settle_gradients() const {
 
 std::string ArenaSet::structure() const {
   std::string text;
-  for (size_t i = 0; i < parameters_.size(); ++i)
-    text += message(names_[i], " ", parameters_[i].shape(), " ", parameters_[i].dtype(), "\n");
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Array& data = parameters_[i].data();
+    text += message(names_[i], " ", data.shape(), " ", data.dtype());
+    if (!data.order().is_c()) text += message(" in memory ", data.order().axes(data.ndim()));
+    text += "\n";
+  }
   return text;
 }
 
@@ -193,7 +202,8 @@ Array common_block(const ParameterArena& like, const Arrays& gradients) {
   for (const ParameterArena::Slot& slot : like.slots()) {
     const Array& a = source(slot);
     const bool fits = a.storage() == first.storage() && a.dtype() == like.dtype() &&
-                      a.is_contiguous() && a.shape() == slot.parameter.shape() &&
+                      a.shape() == slot.parameter.shape() &&
+                      a.strides() == slot.order.strides(a.shape(), a.itemsize()) &&
                       static_cast<const char*>(a.raw_data()) == begin + slot.offset * a.itemsize();
     if (!fits) return {};
   }

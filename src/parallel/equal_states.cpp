@@ -61,7 +61,7 @@ Array state_block(Optimizer& optimizer, const ParameterArena& arena, size_t k) {
   Array block;
   for (const ParameterArena::Slot& slot : arena.slots()) {
     const Array& state = optimizer.state_of(slot.parameter)[k];
-    if (state.size() != slot.size || !state.is_contiguous()) return {};
+    if (state.size() != slot.size || !state.is_dense()) return {};
     const int64_t offset = static_cast<char*>(state.raw_data()) -
                            static_cast<const char*>(state.storage()->data) -
                            slot.offset * state.itemsize();

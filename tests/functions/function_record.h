@@ -91,6 +91,9 @@ struct FunctionRecord {
   double error = 2e-5;
   std::optional<Dtype> result_dtype = {};  // else that of the inputs
   bool differentiable = true;
+  // Random bits belong to elements in memory order: dense inputs in another than C order get
+  // others.
+  bool follows_memory_order = false;
   std::vector<ErrorRecord> errors = {};
 
   std::string name() const { return variant.empty() ? function : function + ", " + variant; }

@@ -224,12 +224,20 @@ class Functions : public ::testing::TestWithParam<Case> {
   }
 };
 
+// Whether the function computes the same of these inputs as of their copies in C order.
+bool equals_copies(const FunctionRecord& record, const Arrays& inputs) {
+  return !record.follows_memory_order ||
+         std::all_of(inputs.begin(), inputs.end(),
+                     [](const Array& a) { return a.order().is_c() || !a.is_dense(); });
+}
+
 TEST_P(Functions, ComputeTheirReferenceInEveryLayout) {
   for_each_input([&](const Arrays& inputs) {
     expect_reference(record(), inputs, 1e-10);
     for (const Layout& layout : kLayouts) {
       SCOPED_TRACE(layout.name);
-      expect_reference(record(), in_layout(layout, inputs), 1e-10);
+      const Arrays views = in_layout(layout, inputs);
+      if (equals_copies(record(), views)) expect_reference(record(), views, 1e-10);
     }
   });
 }
@@ -247,6 +255,7 @@ TEST_P(Functions, HaveTheSameGradientsInEveryLayout) {
     for (const Layout& layout : kLayouts) {
       SCOPED_TRACE(layout.name);
       const Arrays views = in_layout(layout, inputs);
+      if (!equals_copies(record(), views)) continue;
       expect_close(outcome(record(), views).gradients,
                    outcome(record(), copies(views, Dtype::kFloat64)).gradients, 1e-10);
     }
@@ -261,6 +270,7 @@ TEST_P(Functions, HaveTheSameSecondGradientsInEveryLayout) {
       SCOPED_TRACE(layout.name);
       const Arrays views = in_layout(layout, inputs),
                    gys = in_layout(layout, draw_gradients(record(), inputs));
+      if (!equals_copies(record(), views)) continue;
       const auto weights = [&](const Array& like) {
         return layout.of(random_array(like.shape(), -1, 1, like.dtype(), like.device(), 11));
       };

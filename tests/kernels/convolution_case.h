@@ -24,6 +24,7 @@ struct ConvolutionCase {
   int64_t more[2] = {0, 0};   // positions behind the last that fits (cover_all)
   int groups = 1;
   bool channels_last = false, bias = false, accumulate = false;
+  bool filters_last = false;  // W likewise, where x has its channels last
 
   int64_t in(int axis) const { return axis == 0 ? height : width; }
   int64_t out(int axis) const {
@@ -41,6 +42,8 @@ struct ConvolutionCase {
     }
     return true;
   }
+  // Whether the result has as many positions as fit, in both directions.
+  bool is_ordinary() const { return fewer[0] + fewer[1] + more[0] + more[1] == 0; }
   std::string text() const {
     std::ostringstream s;
     auto pair = [&](const char* what, const int64_t* v) {
@@ -50,7 +53,8 @@ struct ConvolutionCase {
       << filters << " filters";
     pair("of", window.kernel), pair("stride", window.stride), pair("pad", window.pad);
     pair("dilation", window.dilation), pair("fewer", fewer), pair("more", more);
-    s << " groups " << groups << (channels_last ? " channels last" : "") << (bias ? " bias" : "")
+    s << " groups " << groups << (channels_last ? " channels last" : "")
+      << (filters_last ? " filters last" : "") << (bias ? " bias" : "")
       << (accumulate ? " accumulate" : "");
     return s.str();
   }
@@ -78,6 +82,7 @@ inline ConvolutionCase random_convolution(std::mt19937& random) {
       c.fewer[axis] = pick(0, 11) ? 0 : 1;
     }
     c.channels_last = pick(0, 1), c.bias = pick(0, 1), c.accumulate = pick(0, 2) == 0;
+    c.filters_last = c.channels_last && pick(0, 1);
     if (c.possible()) return c;
   }
 }
@@ -118,7 +123,7 @@ struct ConvolutionData {
     x = random_case_array(random, {c.batch, c.channels, c.height, c.width}, c.dtype, device,
                           c.channels_last);
     w = random_case_array(random, {c.filters, per_group, c.window.kernel[0], c.window.kernel[1]},
-                          c.dtype, device);
+                          c.dtype, device, c.filters_last);
     b = random_case_array(random, {c.filters}, c.dtype, device);
     y = random_case_array(random, {c.batch, c.filters, c.out(0), c.out(1)}, c.dtype, device,
                           c.channels_last);

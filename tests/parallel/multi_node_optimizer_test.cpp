@@ -564,5 +564,41 @@ TEST(MultiNodeOptimizer, BroadcastStateTellsLayersApartThatOtherOptimizersHold) 
   });
 }
 
+// Buckets are added as blocks of memory, so that ranks whose filters lie in different orders would
+// add elements that do not belong together.
+TEST(MultiNodeOptimizer, RefusesRanksWithFiltersInDifferentOrders) {
+  struct Images : FunctionSet {
+    F::Convolution2D c{3, 4, 3};
+    CATENA_FUNCTIONS(c)
+  };
+  for (const bool differ : {false, true})
+    comm::run_threads(2, [&](Communicator& comm) {
+      Images net;
+      if (comm.rank() == 0 || !differ) F::channels_last(net);
+      auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
+      if (!differ) {
+        optimizer.setup(net);
+        EXPECT_FALSE(net.c.W.data().is_contiguous());
+        return;
+      }
+      const std::string text = error_of<ValueError>([&] { optimizer.setup(net); });
+      EXPECT_NE(text.find("in memory (0, 2, 3, 1)"), std::string::npos) << text;
+    });
+}
+
+// Collectives move elements, whatever the order in memory of each rank's array.
+TEST(MultiNodeOptimizer, CollectivesOfArraysInDifferentOrders) {
+  comm::run_threads(2, [&](Communicator& comm) {
+    const Array numbers = arange(2 * 3 * 4 * 5).reshape({2, 3, 4, 5}).astype(dtype::float32);
+    const Array mine = comm.rank() == 0 ? F::channels_last(numbers) : numbers.copy();
+    const Array sum = comm.all_reduce(mine);
+    EXPECT_EQ(sum.to_vector<float>(), (numbers * 2).to_vector<float>());
+    const Array out = zeros_like(mine);
+    comm.broadcast(mine * (comm.rank() + 1), 0, out);
+    EXPECT_EQ(out.order(), mine.order());
+    EXPECT_EQ(out.to_vector<float>(), numbers.to_vector<float>());
+  });
+}
+
 }  // namespace
 }  // namespace catena::parallel

@@ -14,6 +14,7 @@
 #include "catena/array/axes.h"
 #include "catena/array/detail/comma_subscript.h"
 #include "catena/array/index.h"
+#include "catena/array/memory_order.h"
 #include "catena/array/out.h"
 #include "catena/core/error.h"
 #include "catena/core/scalar.h"
@@ -52,6 +53,9 @@ class Array {
   static Array uninitialized(const Shape& shape, Dtype dtype) {
     return uninitialized(shape, dtype, current_device());
   }
+  // The same with the axes in another order in memory, without gaps.
+  static Array uninitialized(const Shape& shape, Dtype dtype, Device device,
+                             const MemoryOrder& order);
   // A view of storage: `offset` and `strides` in bytes. The range is checked.
   static Array from_storage(StoragePtr storage, int64_t offset, const Shape& shape,
                             const Strides& strides, Dtype dtype);
@@ -79,6 +83,12 @@ class Array {
   int64_t length() const;
   bool is_contiguous() const { return known().contiguous; }
   bool is_fortran_contiguous() const;
+  // The order of the axes in memory: C or Fortran order if the array is contiguous in it, else by
+  // descending strides. What is made like this array (element-wise results, casts, zeros_like)
+  // keeps it, as with NumPy's order 'K'.
+  MemoryOrder order() const;
+  // Whether the elements lie side by side without gaps, whatever the order of the axes.
+  bool is_dense() const;
   ArrayFlags flags() const { return {is_contiguous(), is_fortran_contiguous(), !known().is_view}; }
   // Undefined for an array that owns its storage. For a view, its whole storage as a 1-d array of
   // this dtype (a view of a view gives the owner of the memory, too).
@@ -180,11 +190,15 @@ class Array {
   Array reduced_view(Dtype dtype) const;
 
   // Copies ----------------------------------------------------------------------------------
-  Array copy() const;                                 // C-contiguous, same device
-  Array astype(Dtype dtype, bool copy = true) const;  // copy=false returns *this when equal
+  // On the same device, without gaps. `order` as in NumPy: 'C', 'F', 'A' (Fortran order if the
+  // array is contiguous in it alone) or 'K' (that of order()); ValueError for other letters.
+  Array copy(char order = 'C') const;
+  // copy=false returns *this when the dtype is equal and the layout fits `order`.
+  Array astype(Dtype dtype, bool copy = true, char order = 'K') const;
   Array contiguous() const { return is_contiguous() ? *this : copy(); }
-  // On another device; *this when it is there already. Ordered on both devices' current streams:
-  // when it returns, source and result may be used, written or freed on their own streams.
+  // On another device, without gaps and with the axes in the same order; *this when it is there
+  // already. Ordered on both devices' current streams: when it returns, source and result may be
+  // used, written or freed on their own streams.
   Array to(Device device) const;
   // Always a new array, even on the same device.
   Array copy_to(Device device) const;

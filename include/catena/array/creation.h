@@ -52,7 +52,7 @@ template <HostLength T>
 Array full(T length, const Scalar& value, const ArrayOptions& options = {}) {
   return full(Shape{static_cast<int64_t>(length)}, value, options);
 }
-// Shape, and unless given dtype and device, of `like`.
+// Shape, order of the axes in memory and, unless given, dtype and device of `like`.
 Array empty_like(const Array& like, const ArrayOptions& options = {});
 Array zeros_like(const Array& like, const ArrayOptions& options = {});
 Array ones_like(const Array& like, const ArrayOptions& options = {});
@@ -113,7 +113,7 @@ Array asanyarray(const Array& a, const ArrayOptions& options = {});
 // The array itself when it is C-contiguous with the right dtype and device, else a copy; at least
 // 1-d, as NumPy.
 Array ascontiguousarray(const Array& a, const ArrayOptions& options = {});
-// A C-contiguous copy on the current device.
+// A copy on the current device, without gaps and with the axes in the same order in memory.
 Array copy(const Array& a);
 
 // Copies host values, C order: array(numbers, {2, 3}), array(numbers), array(rows of numbers). The

@@ -4,25 +4,17 @@
 #include <cstdint>
 
 #include "catena/kernels/slot.h"
+#include "catena/kernels/window.h"
 
 namespace catena {
 
 class Array;
 
-// How a window moves over an image; index 0 is the height, 1 the width. Position (y, x) of the
-// result sees input rows y * stride[0] - pad[0] + i * dilation[0] for i of [0, kernel[0]), and
-// columns likewise; what is outside of the image counts as zero.
-struct Window {
-  int64_t kernel[2];
-  int64_t stride[2];
-  int64_t pad[2];
-  int64_t dilation[2];
-};
-
 // y = conv(x, W) + b. x (N, C, H, W), W (O, C / groups, kh, kw), y (N, O, oh, ow), b null or (O).
-// All of one floating dtype and not empty. x and y are contiguous, or both have channels last
-// (strides of a contiguous (N, H, W, C)); W is contiguous. oh and ow are any extents of which every
-// position sees the image or its padding; positions behind the padded edge see zeros (cover_all).
+// All of one floating dtype and not empty; windows of two axes. x and y are contiguous, or both
+// have channels last (strides of a contiguous (N, H, W, C)); W is contiguous or laid out as x. oh
+// and ow are any extents of which every position sees the image or its padding; positions behind
+// the padded edge see zeros (cover_all).
 struct ConvolutionCall {
   const Array* x;
   const Array* W;
@@ -42,7 +34,7 @@ struct ConvolutionGradXCall {
   bool accumulate = false;
 };
 
-// gW (+)= the gradient of the same W, from x and gy. gW is contiguous.
+// gW (+)= the gradient of the same W, from x and gy. gW is contiguous or laid out as x.
 struct ConvolutionGradWCall {
   const Array* x;
   const Array* gy;

@@ -38,11 +38,14 @@ class ParameterArena {
     int64_t index;   // in the order of declaration, over all arenas of the set
     int64_t offset;  // in elements
     int64_t size;
+    // Of the parameter's axes, when the arena was made: data, gradient and states have it.
+    MemoryOrder order = {};
   };
   static constexpr int64_t kAlignment = 256;  // bytes
 
-  // Copies the values (and gradients, if there are any) of the parameters into a new block, in the
-  // given order, and re-seats the parameters on it. All must be on one device and of one dtype.
+  // Copies the values (and gradients, if there are any) of the parameters into a new block, one
+  // after the other, and re-seats the parameters on it. Each keeps the order of its axes in memory.
+  // All must be on one device and of one dtype.
   explicit ParameterArena(std::vector<Slot> slots);
 
   // The device and the dtype of the blocks, and the blocks.
@@ -70,7 +73,8 @@ class ParameterArena {
 
   // In order of their place in the arena.
   const std::vector<Slot>& slots() const { return slots_; }
-  // The part of an array of the arena's length that belongs to a slot, in the parameter's shape.
+  // The part of an array of the arena's length that belongs to a slot, in the parameter's shape and
+  // memory order.
   Array slice(const Array& flat, const Slot& slot) const;
   // Elements [slot's offset, next slot's offset): the slot with the gap after it.
   int64_t end_of(size_t slot) const;
@@ -116,8 +120,8 @@ class ArenaSet {
   void make_states(const std::vector<double>& start_values);
   void settle_gradients() const;
 
-  // One line "/l1/W (3, 4) float32" for every parameter, and a hash of it: what must agree between
-  // models that exchange parameters.
+  // One line "/l1/W (3, 4) float32" for every parameter, with the order of its axes in memory
+  // unless that is C order, and a hash of it: what must agree between models that exchange arenas.
   std::string structure() const;
   uint64_t structure_hash() const;
 

@@ -1,9 +1,11 @@
 // Calls of fused functions: shapes, plans by dtype, results.
 #include "catena/array/fusion.h"
 
+#include <array>
 #include <limits>
 
 #include "array/fusion/fusion_graph.h"
+#include "array/memory_order.h"
 #include "catena/core/entry_scope.h"
 #include "catena/core/memory_profile.h"
 #include "catena/kernels/elementwise.h"
@@ -97,7 +99,44 @@ struct BoundInputs {
       }
     }
   }
+
+  // The memory order of results.
+  MemoryOrder order(const FusedCall& call) const {
+    return common_order({call.inputs, call.program->inputs.size()}, call.shape.ndim());
+  }
+
+  // Lets the loop visit the axes in this order.
+  void turn(FusedCall& call, const MemoryOrder& order) {
+    for (size_t k = 0; k < call.program->inputs.size(); ++k) {
+      if (call.inputs[k] == nullptr) continue;
+      views[k] = in_order(*call.inputs[k], order);
+      call.inputs[k] = &views[k];
+    }
+    Shape turned;
+    for (const int64_t axis : order.axes(call.shape.ndim()))
+      turned.push_back(call.shape[size_t(axis)]);
+    call.shape = turned;
+  }
 };
+
+// The element-wise outputs of `group`, in the memory order of the inputs. Kernels are fastest in C
+// order, so the loop visits the axes as they lie in memory.
+void run_elementwise(uint32_t group, Device device, FusedCall& call, BoundInputs& bound,
+                     std::span<Array> results) {
+  const MemoryOrder order = bound.order(call);
+  const Shape shape = call.shape;
+  if (!order.is_c()) bound.turn(call, order);
+  std::array<Array, kMaxFusedOperands> turned;
+  size_t output = 0;
+  for (size_t j = 0; j < results.size(); ++j) {
+    if (!((group >> j) & 1)) continue;
+    results[j] = Array::uninitialized(shape, call.program->output_dtype(output), device, order);
+    turned[output] = in_order(results[j], order);
+    call.outputs[output] = &turned[output];
+    ++output;
+  }
+  if (element_count(shape) > 0) kernels::fused(device, call);
+}
 
 Dtype sum_dtype(Dtype d) {
   if (is_float(d)) return d;
@@ -188,14 +227,7 @@ std::vector<Array> run_fusion(FusionState& state, std::span<const Operand> argum
       results[k] = run_reduction(node, call, described.device);
       continue;
     }
-    int output = 0;
-    for (size_t j = k; j < count; ++j) {
-      if (!((group >> j) & 1)) continue;
-      results[j] = Array::uninitialized(shapes[k], plan.program.output_dtype(size_t(output)),
-                                        described.device);
-      call.outputs[output++] = &results[j];
-    }
-    if (results[k].size() > 0) kernels::fused(described.device, call);
+    run_elementwise(group, described.device, call, bound, results);
   }
   return results;
 }

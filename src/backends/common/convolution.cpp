@@ -6,7 +6,7 @@
 // at a time as fit into a buffer of kCpuBufferBytes or kGpuBufferBytes. A 1 x 1 window needs none.
 #include <algorithm>
 
-#include "backends/common/convolution_sizes.h"
+#include "backends/common/convolution_problem.h"
 #include "backends/common/family.h"
 #include "catena/array/array.h"
 #include "catena/array/creation.h"
@@ -41,16 +41,16 @@ bool has_channels_last(const Array& a) {
 }
 
 // One group of a convolution: `channels` and `filters` are the numbers of one group.
-struct Group : ConvolutionSizes {
-  int64_t positions() const { return out_height * out_width; }
-  int64_t taps() const { return kernel[0] * kernel[1]; }
+struct Group : ConvolutionProblem {
+  int64_t taps() const { return window.taps(); }
   int64_t depth() const { return channels * taps(); }
 };
 
-Group group_of(const Array& x, const Array& y, const Window& window, int groups) {
-  Group z{convolution_sizes(x, y, window, groups)};
-  z.channels /= groups;
-  z.filters /= groups;
+template <class Call>
+Group group_of(const Call& call) {
+  Group z{problem_of(call)};
+  z.channels /= z.groups;
+  z.filters /= z.groups;
   return z;
 }
 
@@ -80,12 +80,24 @@ Array as_matrix(const Array& part, bool last) {
   return view(part, {s[0], s[1], positions}, {image, channel, position});
 }
 
-// One group of W as (outputs, depth), with the depth in the order of the patches.
+// One group of W as (outputs, depth) without a copy, with the depth in W's order in memory.
+Array weight_rows(const Array& W, const Group& z, int g) {
+  return view(W, {z.filters, z.depth()}, {z.depth(), 1}, g * z.filters * z.depth());
+}
+
+// Whether the rows of W have the order of the patches as they are.
+bool has_order_of_patches(const Group& z, bool last) {
+  return last == z.weights_last || z.taps() == 1 || z.channels == 1;
+}
+
+// The rows in the order of the patches.
 Array weight_matrix(const Array& W, const Group& z, int g, bool last) {
-  const Array part = view(W, {z.filters, z.channels, z.kernel[0], z.kernel[1]},
-                          {z.depth(), z.taps(), z.kernel[1], 1}, g * z.filters * z.depth());
-  if (!last || z.taps() == 1) return view(part, {z.filters, z.depth()}, {z.depth(), 1});
-  return part.transpose({0, 2, 3, 1}).contiguous().reshape({z.filters, z.depth()});
+  const Array rows = weight_rows(W, z, g);
+  if (has_order_of_patches(z, last)) return rows;
+  return rows.reshape({z.filters, z.channels, z.window.kernel[0], z.window.kernel[1]})
+      .transpose({0, 2, 3, 1})
+      .contiguous()
+      .reshape({z.filters, z.depth()});
 }
 
 // The patches of some images in separate memory, in the order that the products need.
@@ -93,7 +105,7 @@ class Patches {
  public:
   // `moves`: the caller copies the images as well, and the same limit applies to the copies.
   Patches(const Group& z, const Array& like, bool last, bool moves = false)
-      : z_(z), last_(last), pointwise_(is_pointwise(z)) {
+      : z_(z), last_(last), pointwise_(z.is_pointwise()) {
     const int64_t usual = like.device().is_cpu() ? kCpuBufferBytes
                           : pointwise_           ? kMovedBytes
                                                  : kGpuBufferBytes;
@@ -112,7 +124,7 @@ class Patches {
   Array of(const Array& part) const {
     if (pointwise_) return as_matrix(part, last_);
     const Array windows = as_windows(part.shape()[0]);
-    kernels::patches(part.device(), {&part, &windows, z_});
+    kernels::patches(part.device(), {&part, &windows, z_.window});
     return matrix(part.shape()[0]);
   }
   // Memory for the patches of a gradient; `add_to` sums them into the image part.
@@ -122,17 +134,17 @@ class Patches {
   void add_to(const Array& part, bool accumulate) const {
     if (pointwise_) return;
     const Array windows = as_windows(part.shape()[0]);
-    kernels::patch_sums(part.device(), {&windows, &part, z_, accumulate});
+    kernels::patch_sums(part.device(), {&windows, &part, z_.window, accumulate});
   }
   // Whether room_for() is the image itself, so that the product must accumulate into it.
   bool is_image() const { return pointwise_; }
 
  private:
   Array as_windows(int64_t images) const {
-    const int64_t P = z_.positions(), K = z_.depth(), c = z_.channels, kw = z_.kernel[1];
-    const Shape shape{images, c, z_.kernel[0], kw, z_.out_height, z_.out_width};
-    if (last_) return view(memory_, shape, {P * K, 1, kw * c, c, z_.out_width * K, K});
-    return view(memory_, shape, {P * K, z_.taps() * P, kw * P, P, z_.out_width, 1});
+    const int64_t P = z_.positions(), K = z_.depth(), c = z_.channels, kw = z_.window.kernel[1];
+    const Shape shape{images, c, z_.window.kernel[0], kw, z_.out[0], z_.out[1]};
+    if (last_) return view(memory_, shape, {P * K, 1, kw * c, c, z_.out[1] * K, K});
+    return view(memory_, shape, {P * K, z_.taps() * P, kw * P, P, z_.out[1], 1});
   }
   Array matrix(int64_t images) const {
     const int64_t P = z_.positions(), K = z_.depth();
@@ -158,8 +170,8 @@ Array for_each_image(const Array& m, int64_t images) {
 }
 
 void convolve(const ConvolutionCall& call) {
-  const Group z = group_of(*call.x, *call.y, call.window, call.groups);
-  const bool last = has_channels_last(*call.x) || has_channels_last(*call.y);
+  const Group z = group_of(call);
+  const bool last = z.channels_last;
   const Patches patches(z, *call.x, last);
   for (int g = 0; g < call.groups; ++g) {
     const Array W = weight_matrix(*call.W, z, g, last);
@@ -176,8 +188,8 @@ void convolve(const ConvolutionCall& call) {
 }
 
 void convolve_grad_x(const ConvolutionGradXCall& call) {
-  const Group z = group_of(*call.gx, *call.gy, call.window, call.groups);
-  const bool last = has_channels_last(*call.gx) || has_channels_last(*call.gy);
+  const Group z = group_of(call);
+  const bool last = z.channels_last;
   const Patches patches(z, *call.gx, last);
   for (int g = 0; g < call.groups; ++g) {
     const Array W = weight_matrix(*call.W, z, g, last);
@@ -219,20 +231,30 @@ class WeightSum {
   bool add_up_;
 };
 
+// Writes or adds rows in the order of patches with channels last to those of contiguous weights.
+void store_reordered(const Group& z, const Array& rows, const Array& target, bool accumulate) {
+  const int64_t kh = z.window.kernel[0], kw = z.window.kernel[1];
+  const Array ordered = rows.reshape({z.filters, kh, kw, z.channels}).transpose({0, 3, 1, 2});
+  const Array shaped = target.reshape({z.filters, z.channels, kh, kw});
+  if (accumulate)
+    add(shaped, ordered, shaped);
+  else
+    kernels::copy(shaped.device(), {ordered, shaped});
+}
+
 // The products of the images are added one image at a time, so the order of the sum does not depend
 // on the number of threads. A GPU computes products of the positions of many images, for which the
 // channels of gy must be last.
 void convolve_grad_w(const ConvolutionGradWCall& call) {
-  const Group z = group_of(*call.x, *call.gy, call.window, call.groups);
+  const Group z = group_of(call);
   const bool last =
       has_channels_last(*call.x) || has_channels_last(*call.gy) || !call.x->device().is_cpu();
-  const bool move_x = last && is_pointwise(z) && !has_channels_last(*call.x);
+  const bool move_x = last && z.is_pointwise() && !has_channels_last(*call.x);
   const bool move_gy = last && !has_channels_last(*call.gy);
   const Patches patches(z, *call.x, last, move_x || move_gy);
   for (int g = 0; g < call.groups; ++g) {
-    const Array target =
-        view(*call.gW, {z.filters, z.depth()}, {z.depth(), 1}, g * z.filters * z.depth());
-    const bool direct = !last || z.taps() == 1;
+    const Array target = weight_rows(*call.gW, z, g);
+    const bool direct = has_order_of_patches(z, last);
     const Array gW =
         direct ? target
                : Array::uninitialized({z.filters, z.depth()}, target.dtype(), target.device());
@@ -251,14 +273,7 @@ void convolve_grad_w(const ConvolutionGradWCall& call) {
       for (int64_t n = 0; n < count; ++n) sum.add_product(gy(n), x(n).T());
     }
     sum.finish();
-    if (direct) continue;
-    const Array ordered =
-        gW.reshape({z.filters, z.kernel[0], z.kernel[1], z.channels}).transpose({0, 3, 1, 2});
-    const Array shaped = target.reshape({z.filters, z.channels, z.kernel[0], z.kernel[1]});
-    if (call.accumulate)
-      add(shaped, ordered, shaped);
-    else
-      kernels::copy(shaped.device(), {ordered, shaped});
+    if (!direct) store_reordered(z, gW, target, call.accumulate);
   }
 }
 

@@ -1,6 +1,7 @@
 // The providers "cudnn" of the convolution slots.
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 
 #include "backends/common/family.h"
 #include "backends/cuda/companion.h"
@@ -27,16 +28,14 @@ bool allowed(Dtype dtype) {
           dtype == Dtype::kFloat64);
 }
 
-// Everything except accumulation, bias and the alignments of arrays other than x and y.
-Problem problem_of(Operation operation, const Array& x, const Array& y, const Window& window,
-                   int groups) {
-  Problem p{convolution_sizes(x, y, window, groups)};
-  p.operation = operation;
-  p.dtype = x.dtype();
+// Everything except the alignments of arrays other than x and y. The bias comes with the graph that
+// adds it.
+template <class Call>
+Problem problem_for(const Call& call, const Array& x, const Array& y) {
+  Problem p{problem_of(call)};
+  p.bias = false;
   p.precision = p.dtype == Dtype::kFloat32 ? config().matmul_precision : Precision::kFloat32;
   p.deterministic = config().deterministic;
-  // Arrays that fit both layouts count as contiguous.
-  p.channels_last = !(x.is_contiguous() && y.is_contiguous());
   p.device = x.device().index();
   p.alignment_x = alignment_of(x.raw_data());
   p.alignment_y = alignment_of(y.raw_data());
@@ -55,56 +54,51 @@ constexpr int64_t kManyPositions = 4096;
 // forward pass of small images with channels first (docs/benchmarks.md, Convolutions).
 bool better_as_product(const Problem& p, const SlotBase& slot) {
   const bool exact = p.dtype == Dtype::kFloat32 && p.precision == Precision::kFloat32;
-  if (!exact || p.groups != 1 || !is_pointwise(p)) return false;
-  const int64_t positions = p.height * p.width;
+  if (!exact || p.groups != 1 || !p.is_pointwise()) return false;
+  const int64_t positions = p.image_size();
   const bool thin =
-      p.operation == Operation::kForward && !p.channels_last && positions < kWideImage;
+      p.pass == ConvolutionPass::kForward && !p.channels_last && positions < kWideImage;
   return !thin && p.batch * positions >= kManyPositions && config().use_cudnn == UseCudnn::kAuto &&
          config().providers.use(slot.name(), "cudnn") != ProviderUse::kOnly;
 }
 
-// Whether weights in the layout of channels-last images differ from contiguous ones.
+// Whether the weights must be copied into the layout of the images.
 bool weights_move(const Problem& p) {
-  return p.channels_last && p.channels != p.groups && p.kernel[0] * p.kernel[1] > 1;
+  return p.channels_last && !p.weights_last && p.channels != p.groups && p.window.taps() > 1;
 }
 
 // (O, C / groups, kh, kw) with channels last in memory.
-Array uninitialized_weights(const Problem& p, Device device) {
-  return Array::uninitialized({p.filters, p.kernel[0], p.kernel[1], p.channels / p.groups}, p.dtype,
-                              device)
-      .transpose({0, 3, 1, 2});
+Array uninitialized_weights(const Array& like) {
+  return Array::uninitialized(like.shape(), like.dtype(), like.device(), MemoryOrder({0, 2, 3, 1}));
 }
 
-// The weights in the layout of the images. They are small compared with the images, so a copy costs
-// about one launch.
+// The weights in the layout of the images. Weights that live in it (functions::channels_last of the
+// model) are not copied.
 Array weights_for(const Problem& p, const Array& w) {
   if (!weights_move(p)) return w;
-  Array moved = uninitialized_weights(p, w.device());
+  Array moved = uninitialized_weights(w);
   kernels::copy(w.device(), {w, moved});
   return moved;
 }
 
 // A plan, made at its first use. Null if cuDNN has none.
-const Plan* usable_plan(const Problem& p, Handle& handle) {
-  const Plan& plan = plan_of(p, handle);
-  return plan.usable() ? &plan : nullptr;
+std::shared_ptr<const Plan> usable_plan(const Problem& p, Handle& handle) {
+  std::shared_ptr<const Plan> plan = plan_of(p, handle);
+  return plan->usable() ? plan : nullptr;
 }
 
 // Whether a bias in the graph may succeed: fused engines use tensor cores and channels last.
-bool may_fuse_bias(const Problem& p) {
-  const bool exact = p.dtype == Dtype::kFloat32 && p.precision == Precision::kFloat32;
-  return p.channels_last && !exact && p.dtype != Dtype::kFloat64;
-}
+bool may_fuse_bias(const Problem& p) { return p.channels_last && !p.is_exact(); }
 
 bool forward(const ConvolutionCall& c) {
   if (!allowed(c.x->dtype())) return false;
-  Problem p = problem_of(Operation::kForward, *c.x, *c.y, c.window, c.groups);
+  Problem p = problem_for(c, *c.x, *c.y);
   if (better_as_product(p, kernels::convolution)) return false;
   const Device device = c.x->device();
   gpu::companion_stream(device);
   Handle& handle = handle_of(device);
   p.alignment_w = weights_move(p) ? 32 : alignment_of(c.W->raw_data());
-  const Plan* plan = nullptr;
+  std::shared_ptr<const Plan> plan;
   void* fused_bias = nullptr;
   if (c.b != nullptr && may_fuse_bias(p)) {
     p.bias = true;
@@ -125,20 +119,18 @@ bool forward(const ConvolutionCall& c) {
 }
 
 // Computes a gradient into `result`, adding to it if the call says so: with an engine that adds if
-// there is one, else through an array of the same layout from `make_scratch`.
-template <class MakeScratch>
+// there is one, else through another array of the same layout.
 bool run_gradient(Problem& p, bool accumulate, const Array& result, Pointers pointers,
-                  void* Pointers::*target, int64_t Problem::*alignment, Handle& handle,
-                  MakeScratch make_scratch) {
+                  void* Pointers::*target, int64_t Problem::*alignment, Handle& handle) {
   const Device device = result.device();
   p.accumulate = accumulate;
-  if (const Plan* plan = usable_plan(p, handle)) return run_plan(*plan, pointers, device, handle);
+  if (const auto plan = usable_plan(p, handle)) return run_plan(*plan, pointers, device, handle);
   if (!accumulate) return false;
   p.accumulate = false;
   p.*alignment = 32;
-  const Plan* plan = usable_plan(p, handle);
+  const auto plan = usable_plan(p, handle);
   if (!plan) return false;
-  const Array scratch = make_scratch();
+  const Array scratch = empty_like(result);
   pointers.*target = scratch.raw_data();
   if (!run_plan(*plan, pointers, device, handle)) return false;
   add(result, scratch, Out(result));
@@ -147,7 +139,7 @@ bool run_gradient(Problem& p, bool accumulate, const Array& result, Pointers poi
 
 bool grad_x(const ConvolutionGradXCall& c) {
   if (!allowed(c.gx->dtype())) return false;
-  Problem p = problem_of(Operation::kGradX, *c.gx, *c.gy, c.window, c.groups);
+  Problem p = problem_for(c, *c.gx, *c.gy);
   if (better_as_product(p, kernels::convolution_grad_x)) return false;
   const Device device = c.gx->device();
   gpu::companion_stream(device);
@@ -158,17 +150,12 @@ bool grad_x(const ConvolutionGradXCall& c) {
   const Array w = weights_for(p, *c.W);
   return run_gradient(p, c.accumulate, *c.gx,
                       {c.gx->raw_data(), w.raw_data(), nullptr, c.gy->raw_data()}, &Pointers::x,
-                      &Problem::alignment_x, handle, [&] {
-                        const Shape& s = c.gx->shape();
-                        if (!p.channels_last) return Array::uninitialized(s, p.dtype, device);
-                        return Array::uninitialized({s[0], s[2], s[3], s[1]}, p.dtype, device)
-                            .transpose({0, 3, 1, 2});
-                      });
+                      &Problem::alignment_x, handle);
 }
 
 bool grad_w(const ConvolutionGradWCall& c) {
   if (!allowed(c.x->dtype())) return false;
-  Problem p = problem_of(Operation::kGradW, *c.x, *c.gy, c.window, c.groups);
+  Problem p = problem_for(c, *c.x, *c.gy);
   if (better_as_product(p, kernels::convolution_grad_w)) return false;
   const Device device = c.x->device();
   gpu::companion_stream(device);
@@ -177,13 +164,12 @@ bool grad_w(const ConvolutionGradWCall& c) {
   if (!weights_move(p)) {
     p.alignment_w = alignment_of(c.gW->raw_data());
     return run_gradient(p, c.accumulate, *c.gW, pointers, &Pointers::w, &Problem::alignment_w,
-                        handle,
-                        [&] { return Array::uninitialized(c.gW->shape(), p.dtype, device); });
+                        handle);
   }
   p.alignment_w = 32;
-  const Plan* plan = usable_plan(p, handle);
+  const auto plan = usable_plan(p, handle);
   if (!plan) return false;
-  const Array moved = uninitialized_weights(p, device);
+  const Array moved = uninitialized_weights(*c.gW);
   if (!run_plan(*plan, {pointers.x, moved.raw_data(), nullptr, pointers.y}, device, handle))
     return false;
   if (c.accumulate)

@@ -22,13 +22,26 @@ cudnnDataType_t compute_type(Dtype dtype) {
   return dtype == Dtype::kFloat64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;
 }
 
-using Extents = std::array<int64_t, 4>;
+using Extents = std::vector<int64_t>;
 
-// Strides in elements, computed from the extents (n, c, h, w) alone. Arrays may have any stride
+Extents extents_of(int64_t first, int64_t channels, const int64_t* others, int axes) {
+  Extents extents{first, channels};
+  extents.insert(extents.end(), others, others + axes);
+  return extents;
+}
+
+// Strides in elements, computed from the extents (n, c, ...) alone. Arrays may have any stride
 // where the extent is 1, and engines read these strides.
-Extents strides_of(const Extents& d, bool channels_last) {
-  if (channels_last) return {d[1] * d[2] * d[3], 1, d[3] * d[1], d[1]};
-  return {d[1] * d[2] * d[3], d[2] * d[3], d[3], 1};
+Extents strides_of(const Extents& extents, bool channels_last) {
+  Extents strides(extents.size());
+  int64_t stride = channels_last ? extents[1] : 1;
+  if (channels_last) strides[1] = 1;
+  for (size_t i = extents.size(); i-- > 0;) {
+    if (channels_last && i == 1) continue;
+    strides[i] = stride;
+    stride *= extents[i];
+  }
+  return strides;
 }
 
 Descriptor tensor(int64_t id, const Extents& extents, cudnnDataType_t type, bool channels_last,
@@ -45,27 +58,26 @@ Descriptor tensor(int64_t id, const Extents& extents, cudnnDataType_t type, bool
   return t;
 }
 
-// Whether equal padding on both sides gives the wanted extents. Engines accept other padding behind
-// the image too, but gradients of weights were wrong with it (cuDNN 9.19 on an H200).
-bool is_symmetric(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t pad,
-                  int64_t dilation) {
-  const int64_t range = (kernel - 1) * dilation + 1;
-  return in + 2 * pad >= range && (in + 2 * pad - range) / stride + 1 == out;
+Extents x_extents(const Problem& p) {
+  return extents_of(p.batch, p.channels, p.image, p.window.axes);
 }
+// The group count follows from the channels of x and those of the weights.
+Extents w_extents(const Problem& p) {
+  return extents_of(p.filters, p.channels / p.groups, p.window.kernel, p.window.axes);
+}
+Extents y_extents(const Problem& p) { return extents_of(p.batch, p.filters, p.out, p.window.axes); }
 
 Descriptor convolution_of(const Problem& p) {
-  if (!is_symmetric(p.height, p.out_height, p.kernel[0], p.stride[0], p.pad[0], p.dilation[0]) ||
-      !is_symmetric(p.width, p.out_width, p.kernel[1], p.stride[1], p.pad[1], p.dilation[1]))
-    throw NotSupported();
   const cudnnConvolutionMode_t mode = CUDNN_CROSS_CORRELATION;
   Descriptor c(CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR);
   c.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, compute_type(p.dtype));
   c.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
-  c.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t{2});
-  c.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, p.pad);
-  c.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, p.pad);
-  c.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, p.dilation);
-  c.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, p.stride);
+  const auto axes = static_cast<size_t>(p.window.axes);
+  c.set(CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS, int64_t{p.window.axes});
+  c.set(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, std::span(p.window.pad, axes));
+  c.set(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, std::span(p.window.pad, axes));
+  c.set(CUDNN_ATTR_CONVOLUTION_DILATIONS, std::span(p.window.dilation, axes));
+  c.set(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, std::span(p.window.stride, axes));
   c.finalize();
   return c;
 }
@@ -99,9 +111,9 @@ constexpr Names kGradWNames = {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILT
 
 Descriptor operation_of(const Problem& p, const Descriptor& convolution, const Descriptor& x,
                         const Descriptor& w, const Descriptor& y) {
-  const Names& n = p.operation == Operation::kForward ? kForwardNames
-                   : p.operation == Operation::kGradX ? kGradXNames
-                                                      : kGradWNames;
+  const Names& n = p.pass == ConvolutionPass::kForward ? kForwardNames
+                   : p.pass == ConvolutionPass::kGradX ? kGradXNames
+                                                       : kGradWNames;
   Descriptor o(n.type);
   o.set(n.convolution, convolution);
   o.set(n.x, x);
@@ -124,9 +136,10 @@ void append_bias(const Problem& p, const Descriptor& sum, Graph& graph) {
   mode.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &add);
   mode.set(CUDNN_ATTR_POINTWISE_MATH_PREC, compute_type(p.dtype));
   mode.finalize();
-  Descriptor b = tensor(kB, {1, p.filters, 1, 1}, data_type(p.dtype), true, p.alignment_b);
-  Descriptor y = tensor(kY, {p.batch, p.filters, p.out_height, p.out_width}, data_type(p.dtype),
-                        p.channels_last, p.alignment_y);
+  Extents bias(size_t(2 + p.window.axes), 1);
+  bias[1] = p.filters;
+  Descriptor b = tensor(kB, bias, data_type(p.dtype), true, p.alignment_b);
+  Descriptor y = tensor(kY, y_extents(p), data_type(p.dtype), p.channels_last, p.alignment_y);
   Descriptor o(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
   o.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, mode);
   o.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, sum);
@@ -143,14 +156,10 @@ void append_bias(const Problem& p, const Descriptor& sum, Graph& graph) {
 
 Graph make_graph(const Problem& p, cudnnHandle_t handle) {
   const cudnnDataType_t type = data_type(p.dtype);
-  Descriptor x =
-      tensor(kX, {p.batch, p.channels, p.height, p.width}, type, p.channels_last, p.alignment_x);
-  // The group count follows from the channels of x and those of the weights.
-  Descriptor w = tensor(kW, {p.filters, p.channels / p.groups, p.kernel[0], p.kernel[1]}, type,
-                        p.channels_last, p.alignment_w);
-  Descriptor y =
-      tensor(p.bias ? kVirtual : int64_t{kY}, {p.batch, p.filters, p.out_height, p.out_width},
-             p.bias ? compute_type(p.dtype) : type, p.channels_last, p.alignment_y);
+  Descriptor x = tensor(kX, x_extents(p), type, p.channels_last, p.alignment_x);
+  Descriptor w = tensor(kW, w_extents(p), type, p.channels_last, p.alignment_w);
+  Descriptor y = tensor(p.bias ? kVirtual : int64_t{kY}, y_extents(p),
+                        p.bias ? compute_type(p.dtype) : type, p.channels_last, p.alignment_y);
   Descriptor convolution = convolution_of(p);
   Descriptor operation = operation_of(p, convolution, x, w, y);
   Graph graph;

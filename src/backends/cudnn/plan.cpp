@@ -1,13 +1,17 @@
 #include "backends/cudnn/plan.h"
 
 #include <algorithm>
-#include <map>
+#include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
+#include "backends/common/plan_cache.h"
 #include "backends/cuda/companion.h"
 #include "backends/cudnn/graph.h"
+#include "backends/cudnn/known_bugs.h"
 #include "catena/core/error.h"
+#include "catena/core/graph.h"
 #include "catena/core/log.h"
 
 namespace catena::cudnn {
@@ -16,6 +20,8 @@ namespace {
 // Asking for all candidates takes a millisecond, and one of the first nearly always fits.
 constexpr int64_t kFirstCandidates = 4;
 constexpr int64_t kMostCandidates = 100;
+// The most plans that are kept.
+constexpr size_t kMostPlans = 4096;
 
 // Configurations of engines, best first. Fewer than `wanted` if cuDNN has no more.
 std::vector<Descriptor> candidates(const Graph& graph, cudnnBackendHeurMode_t mode,
@@ -38,8 +44,31 @@ std::vector<Descriptor> candidates(const Graph& graph, cudnnBackendHeurMode_t mo
   return found;
 }
 
-// Whether the engine computes according to the settings: floats exactly, sums of 16-bit floats in
-// float, and the same bits every time if that is wanted.
+// Whether the settings allow what the note says. Transforms of the image (weight gradients were off
+// by 3e-3 of the largest element) and arithmetic in fewer bits need a matmul_precision below
+// float32. Sums of 16-bit floats are made in float.
+bool is_allowed(cudnnBackendNumericalNote_t note, const Problem& p) {
+  const bool relaxed = p.dtype == Dtype::kFloat32 && !p.is_exact();
+  switch (note) {
+    case CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC:
+      return !p.deterministic;
+    case CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION:
+      return false;
+    case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:  // rounds the factors of float32 products
+      return relaxed || p.dtype != Dtype::kFloat32;
+    case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS:
+    case CUDNN_NUMERICAL_NOTE_FFT:
+    case CUDNN_NUMERICAL_NOTE_WINOGRAD:
+    case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4:
+    case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6:
+    case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13:
+      return relaxed;
+    default:
+      return true;
+  }
+}
+
+// Whether the engine computes according to the settings.
 bool is_allowed(const Descriptor& configuration, const Problem& p) {
   Descriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t native = engine.native();
@@ -50,16 +79,9 @@ bool is_allowed(const Descriptor& configuration, const Problem& p) {
   CATENA_CUDNN_CHECK(cudnnBackendGetAttribute(native, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
                                               CUDNN_TYPE_NUMERICAL_NOTE,
                                               CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count, notes));
-  const bool exact = p.dtype == Dtype::kFloat32 && p.precision == Precision::kFloat32;
-  for (int64_t i = 0; i < std::min<int64_t>(count, CUDNN_NUMERICAL_NOTE_TYPE_COUNT); ++i) {
-    if (notes[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC && p.deterministic) return false;
-    if (notes[i] == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION) return false;
-    // Tensor cores do not multiply floats exactly.
-    if (exact && (notes[i] == CUDNN_NUMERICAL_NOTE_TENSOR_CORE ||
-                  notes[i] == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS))
-      return false;
-  }
-  return true;
+  const int64_t known = std::min<int64_t>(count, CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  return std::all_of(notes, notes + known,
+                     [&](cudnnBackendNumericalNote_t note) { return is_allowed(note, p); });
 }
 
 // The plan of one candidate. It is unusable if it cannot be made here or needs too much memory.
@@ -108,6 +130,12 @@ std::vector<Descriptor> ask(const Graph& graph, cudnnBackendHeurMode_t mode, int
 }
 
 Plan make_plan(const Problem& p, cudnnHandle_t handle) {
+  if (const auto* bug = known_bug(p)) {
+    logging::debug("cuDNN is not used for a convolution: ", bug->reason);
+    return {};
+  }
+  if (p.precision == Precision::kBf16)
+    logging::debug("cuDNN computes float32 convolutions in tf32, more exactly than bf16 allows");
   try {
     const Graph graph = make_graph(p, handle);
     Plan plan = first_usable(ask(graph, CUDNN_HEUR_MODE_A, kFirstCandidates), 0, p, handle);
@@ -134,25 +162,40 @@ Descriptor variant_pack(const Plan& plan, const Pointers& pointers, void* worksp
   return pack;
 }
 
-}  // namespace
-
-const Plan& plan_of(const Problem& problem, Handle& handle) {
+// Replays of a captured step run the kernels of its plans, so these are never given back.
+void keep_for_captured_steps(std::shared_ptr<const Plan> plan) {
   static std::mutex mutex;
-  static auto* plans = new std::map<Problem::Key, std::unique_ptr<Plan>>;
-  const Problem::Key key = problem.key();
+  static auto* kept = new std::set<std::shared_ptr<const Plan>>;
+  std::lock_guard lock(mutex);
+  kept->insert(std::move(plan));
+}
+
+std::shared_ptr<const Plan> cached_plan(const Problem& problem, Handle& handle) {
+  static std::mutex mutex;
+  static auto* plans = new PlanCache<const Plan>(kMostPlans);
+  PlanKey key;
+  problem.describe(key);
   {
     std::lock_guard lock(mutex);
-    const auto known = plans->find(key);
-    if (known != plans->end()) return *known->second;
+    if (auto known = plans->find(key.text())) return known;
   }
-  auto made = std::make_unique<Plan>();
+  auto made = std::make_shared<Plan>();
   {
     std::lock_guard lock(handle.mutex);
     gpu::RelaxedMode relaxed;
     *made = make_plan(problem, handle.native);
   }
   std::lock_guard lock(mutex);
-  return *plans->emplace(key, std::move(made)).first->second;  // or that of a faster thread
+  return plans->keep(key.text(), std::move(made));  // or that of a faster thread
+}
+
+}  // namespace
+
+std::shared_ptr<const Plan> plan_of(const Problem& problem, Handle& handle) {
+  std::shared_ptr<const Plan> plan = cached_plan(problem, handle);
+  if (cuda::capture_id() != 0) [[unlikely]]
+    keep_for_captured_steps(plan);
+  return plan;
 }
 
 bool run_plan(const Plan& plan, const Pointers& pointers, Device device, Handle& handle) {

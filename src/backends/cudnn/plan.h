@@ -25,8 +25,8 @@ struct Pointers {
 };
 
 // The plan of the problem, made at the first call by any thread, outside the graph that the thread
-// may be capturing. The GPU is the thread's current device.
-const Plan& plan_of(const Problem& problem, Handle& handle);
+// may be capturing. The GPU is the thread's current device. The last thousands of plans are kept.
+std::shared_ptr<const Plan> plan_of(const Problem& problem, Handle& handle);
 
 // Enqueues the plan on the current stream of the device. Returns false, with nothing enqueued, if
 // there is no memory for its workspace.

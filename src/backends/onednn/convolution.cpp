@@ -8,6 +8,8 @@
 #include <memory>
 
 #include "backends/common/family.h"
+#include "backends/common/plan_cache.h"
+#include "backends/onednn/known_bugs.h"
 #include "backends/onednn/plan.h"
 #include "catena/array/array.h"
 #include "catena/core/config.h"
@@ -18,17 +20,8 @@
 namespace catena::onednn {
 namespace {
 
-// The most plans that a thread keeps. When a program with ever new shapes exceeds it, the thread
-// starts again with none.
+// The most plans that a thread keeps.
 constexpr size_t kMostPlans = 1024;
-
-struct KeyHash {
-  size_t operator()(const Problem::Key& key) const {
-    uint64_t h = 0x9E3779B97F4A7C15ull;
-    for (const int64_t word : key) h = (h << 5 ^ h >> 59 ^ uint64_t(word)) * 0x9FB21C651E98DF25ull;
-    return size_t(h ^ h >> 32);
-  }
-};
 
 // Sets the number of threads of oneDNN's loops for its lifetime. Inside a parallel region OpenMP
 // uses one anyway.
@@ -48,11 +41,6 @@ class ThreadCount {
   int before_, count_;
 };
 
-// Arrays that fit both layouts (one channel) count as contiguous.
-bool channels_last(const Array& x, const Array& y) {
-  return !(x.is_contiguous() && y.is_contiguous());
-}
-
 // Waking a thread of OpenMP takes about as long as this many multiply-adds, and far longer on a
 // busy core.
 int64_t threads_for(double multiply_adds) {
@@ -64,23 +52,21 @@ int64_t threads_for(double multiply_adds) {
 // the parent.
 std::atomic<bool> g_in_child{false};
 
-Problem problem_of(Operation operation, const Array& x, const Array& y, const Window& window,
-                   int groups) {
-  Problem p{convolution_sizes(x, y, window, groups), operation, x.dtype(), channels_last(x, y)};
-  p.threads = omp_in_parallel() || g_in_child ? 1 : threads_for(p.multiply_adds());
+template <class Call>
+Problem problem_for(const Call& call) {
+  Problem p{problem_of(call), 1};
+  if (!omp_in_parallel() && !g_in_child) p.threads = threads_for(p.multiply_adds());
   return p;
 }
 
 // Each thread has its own plans, because a plan holds the addresses of the running call. oneDNN
 // shares compiled primitives among threads, so the plans of a second thread cost little.
-Plan& plan_of(const Problem& problem) {
-  thread_local std::unordered_map<Problem::Key, std::unique_ptr<Plan>, KeyHash> plans;
-  const Problem::Key key = problem.key();
-  const auto found = plans.find(key);
-  if (found != plans.end()) return *found->second;
-  auto made = std::make_unique<Plan>(problem);
-  if (plans.size() >= kMostPlans) plans.clear();
-  return *plans.emplace(key, std::move(made)).first->second;
+std::shared_ptr<Plan> plan_of(const Problem& problem) {
+  thread_local PlanCache<Plan> plans(kMostPlans);
+  PlanKey key;
+  problem.describe(key);
+  if (auto known = plans.find(key.text())) return known;
+  return plans.keep(key.text(), std::make_shared<Plan>(problem));
 }
 
 bool taken_dtype(Dtype dtype) {
@@ -88,34 +74,27 @@ bool taken_dtype(Dtype dtype) {
 }
 
 bool run(const Problem& problem, const Pointers& pointers) {
+  if (!taken_dtype(problem.dtype) || !problem.fits_32_bits()) return false;
+  if (known_bug(problem) != nullptr) return false;
   const ForkScope no_fork;  // oneDNN locks the primitives that its threads share
   const ThreadCount threads(static_cast<int>(problem.threads));
-  Plan& plan = plan_of(problem);
-  if (!plan.usable()) return false;
-  plan.run(pointers);
+  const std::shared_ptr<Plan> plan = plan_of(problem);
+  if (!plan->usable()) return false;
+  plan->run(pointers);
   return true;
 }
 
 bool forward(const ConvolutionCall& c) {
-  if (!taken_dtype(c.x->dtype())) return false;
-  Problem p = problem_of(Operation::kForward, *c.x, *c.y, c.window, c.groups);
-  p.bias = c.b != nullptr;
-  return run(p,
+  return run(problem_for(c),
              {c.x->raw_data(), c.W->raw_data(), c.b ? c.b->raw_data() : nullptr, c.y->raw_data()});
 }
 
 bool grad_x(const ConvolutionGradXCall& c) {
-  if (!taken_dtype(c.gx->dtype())) return false;
-  Problem p = problem_of(Operation::kGradX, *c.gx, *c.gy, c.window, c.groups);
-  p.accumulate = c.accumulate;
-  return run(p, {c.gx->raw_data(), c.W->raw_data(), nullptr, c.gy->raw_data()});
+  return run(problem_for(c), {c.gx->raw_data(), c.W->raw_data(), nullptr, c.gy->raw_data()});
 }
 
 bool grad_w(const ConvolutionGradWCall& c) {
-  if (!taken_dtype(c.x->dtype())) return false;
-  Problem p = problem_of(Operation::kGradW, *c.x, *c.gy, c.window, c.groups);
-  p.accumulate = c.accumulate;
-  return run(p, {c.x->raw_data(), c.gW->raw_data(), nullptr, c.gy->raw_data()});
+  return run(problem_for(c), {c.x->raw_data(), c.gW->raw_data(), nullptr, c.gy->raw_data()});
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ using MemoryDesc = dnnl::memory::desc;
 constexpr auto kDirect = dnnl::algorithm::convolution_direct;
 
 #if DNNL_VERSION_MAJOR >= 3
+inline dnnl::memory::dims dims_of(const MemoryDesc& desc) { return desc.get_dims(); }
 inline Forward make_forward(const dnnl::engine& engine, dnnl::prop_kind kind, const MemoryDesc& x,
                             const MemoryDesc& w, const MemoryDesc& b, const MemoryDesc& y,
                             const Geometry& g, const dnnl::primitive_attr& attributes) {
@@ -42,6 +43,7 @@ inline BackwardWeights make_backward_weights(const dnnl::engine& engine, const M
                          forward, attributes);
 }
 #else
+inline dnnl::memory::dims dims_of(const MemoryDesc& desc) { return desc.dims(); }
 inline Forward make_forward(const dnnl::engine& engine, dnnl::prop_kind kind, const MemoryDesc& x,
                             const MemoryDesc& w, const MemoryDesc& b, const MemoryDesc& y,
                             const Geometry& g, const dnnl::primitive_attr& attributes) {

@@ -42,14 +42,14 @@ memory::data_type data_type(Dtype dtype) {
 
 Geometry geometry(const Problem& p) {
   Geometry g;
-  const int64_t in[2] = {p.height, p.width}, out[2] = {p.out_height, p.out_width};
-  for (int i = 0; i < 2; ++i) {
-    g.strides.push_back(p.stride[i]);
-    g.dilates.push_back(p.dilation[i] - 1);
-    g.pad_left.push_back(p.pad[i]);
+  const Window& w = p.window;
+  for (int i = 0; i < w.axes; ++i) {
+    g.strides.push_back(w.stride[i]);
+    g.dilates.push_back(w.dilation[i] - 1);
+    g.pad_left.push_back(w.pad[i]);
     // How far the last position reads behind the image; negative if the stride leaves a remainder.
-    const int64_t seen = (out[i] - 1) * p.stride[i] + (p.kernel[i] - 1) * p.dilation[i] + 1;
-    g.pad_right.push_back(seen - in[i] - p.pad[i]);
+    const int64_t seen = (p.out[i] - 1) * w.stride[i] + w.range(i);
+    g.pad_right.push_back(seen - p.image[i] - w.pad[i]);
   }
   return g;
 }
@@ -60,13 +60,38 @@ Geometry geometry(const Problem& p) {
 // on AVX-512, one thread; docs/decisions.md.)
 bool blocked_is_faster(const Problem& p) {
   if (p.groups > 1) return true;  // the plain one loops over small products
-  const bool pointwise =
-      p.kernel[0] * p.kernel[1] == 1 && p.stride[0] * p.stride[1] == 1 && p.pad[0] + p.pad[1] == 0;
-  if (pointwise) return false;
-  if (p.operation == Operation::kGradX) return p.channels >= 8;
-  const double moved = double(p.batch) * double(p.channels * p.height * p.width +
-                                                p.filters * p.out_height * p.out_width);
-  return p.operation == Operation::kGradW || p.multiply_adds() >= kWorthReordering * moved;
+  if (p.is_pointwise()) return false;
+  if (p.pass == ConvolutionPass::kGradX) return p.channels >= 8;
+  const double moved =
+      double(p.batch) * double(p.channels * p.image_size() + p.filters * p.positions());
+  return p.pass == ConvolutionPass::kGradW || p.multiply_adds() >= kWorthReordering * moved;
+}
+
+// The dimensions of images and of weights.
+memory::dims image_dims(int64_t batch, int64_t channels, const int64_t* extents, int axes) {
+  memory::dims dims{batch, channels};
+  dims.insert(dims.end(), extents, extents + axes);
+  return dims;
+}
+memory::dims weight_dims(const Problem& p) {
+  memory::dims dims =
+      image_dims(p.filters / p.groups, p.channels / p.groups, p.window.kernel, p.window.axes);
+  if (p.groups > 1) dims.insert(dims.begin(), p.groups);
+  return dims;
+}
+
+// Strides of memory without gaps in which dims are in C order, but for axis `channels` if it is the
+// innermost ("last").
+memory::dims dense_strides(const memory::dims& dims, size_t channels, bool last) {
+  memory::dims strides(dims.size());
+  int64_t stride = last ? dims[channels] : 1;
+  if (last) strides[channels] = 1;
+  for (size_t i = dims.size(); i-- > 0;) {
+    if (last && i == channels) continue;
+    strides[i] = stride;
+    stride *= dims[i];
+  }
+  return strides;
 }
 
 // Descriptors of the arrays in their own layout (plain), and of layouts that the primitive may
@@ -74,24 +99,21 @@ bool blocked_is_faster(const Problem& p) {
 struct Layouts {
   explicit Layouts(const Problem& p)
       : type(data_type(p.dtype)),
-        image(p.channels_last ? Tag::nhwc : Tag::nchw),
-        x({p.batch, p.channels, p.height, p.width}, type, image),
-        y({p.batch, p.filters, p.out_height, p.out_width}, type, image),
-        w(weights(p, p.groups > 1 ? Tag::goihw : Tag::oihw)),
-        any_w(weights(p, Tag::any)) {
+        x(plain(image_dims(p.batch, p.channels, p.image, p.window.axes), 1, p.channels_last)),
+        y(plain(image_dims(p.batch, p.filters, p.out, p.window.axes), 1, p.channels_last)),
+        w(plain(weight_dims(p), p.groups > 1 ? 2 : 1, p.weights_last)),
+        any_w(any(w)) {
     if (p.bias) b = MemoryDesc({p.filters}, type, Tag::x);
     const bool free = !p.channels_last && blocked_is_faster(p);
-    any_x = free ? MemoryDesc({p.batch, p.channels, p.height, p.width}, type, Tag::any) : x;
-    any_y = free ? MemoryDesc({p.batch, p.filters, p.out_height, p.out_width}, type, Tag::any) : y;
+    any_x = free ? any(x) : x;
+    any_y = free ? any(y) : y;
   }
-  MemoryDesc weights(const Problem& p, Tag tag) const {
-    const int64_t in = p.channels / p.groups;
-    if (p.groups == 1) return {{p.filters, in, p.kernel[0], p.kernel[1]}, type, tag};
-    return {{p.groups, p.filters / p.groups, in, p.kernel[0], p.kernel[1]}, type, tag};
+  MemoryDesc plain(const memory::dims& dims, size_t channels, bool last) const {
+    return {dims, type, dense_strides(dims, channels, last)};
   }
+  MemoryDesc any(const MemoryDesc& of) const { return {dims_of(of), type, Tag::any}; }
 
   memory::data_type type;
-  Tag image;
   MemoryDesc x, y, w, any_w, b, any_x, any_y;
 };
 
@@ -109,19 +131,6 @@ Forward hint(const Layouts& l, const Geometry& g) {
 
 }  // namespace
 
-Problem::Key Problem::key() const {
-  const int64_t flags = int64_t(operation) | int64_t(dtype) << 4 | int64_t(channels_last) << 12 |
-                        int64_t(bias) << 13 | int64_t(accumulate) << 14;
-  return {flags,      batch,     channels,    height,      width,     filters,
-          out_height, out_width, kernel[0],   kernel[1],   stride[0], stride[1],
-          pad[0],     pad[1],    dilation[0], dilation[1], groups,    threads};
-}
-
-double Problem::multiply_adds() const {
-  return double(batch) * double(filters) * double(out_height * out_width) *
-         double(channels / groups) * double(kernel[0] * kernel[1]);
-}
-
 Plan::Plan(const Problem& problem) {
   try {
     build(problem);
@@ -134,12 +143,12 @@ Plan::Plan(const Problem& problem) {
 }
 
 void Plan::build(const Problem& p) {
-  switch (p.operation) {
-    case Operation::kForward:
+  switch (p.pass) {
+    case ConvolutionPass::kForward:
       return build_forward(p);
-    case Operation::kGradX:
+    case ConvolutionPass::kGradX:
       return build_grad_x(p);
-    case Operation::kGradW:
+    case ConvolutionPass::kGradW:
       return build_grad_w(p);
   }
 }

@@ -2,29 +2,23 @@
 // its layouts.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
 
-#include "backends/common/convolution_sizes.h"
+#include "backends/common/convolution_problem.h"
 #include "backends/onednn/dnnl_compat.h"
-#include "catena/core/dtype.h"
 
 namespace catena::onednn {
 
-enum class Operation : uint8_t { kForward, kGradX, kGradW };
-
-// Everything that decides how a convolution is computed.
-struct Problem : ConvolutionSizes {
-  Operation operation;
-  Dtype dtype;
-  bool channels_last, bias, accumulate;
+// A convolution and the number of threads that compute it.
+struct Problem : ConvolutionProblem {
   int64_t threads;
 
-  using Key = std::array<int64_t, 18>;
-  Key key() const;
-  double multiply_adds() const;
+  void describe(PlanKey& key) const {
+    ConvolutionProblem::describe(key);
+    key << threads;
+  }
 };
 
 // The arrays of a call: x or gx, W or gW, the bias or null, y or gy.

@@ -20,16 +20,9 @@ struct Plan {
   Window window;
   int groups;
   Shape x_shape, W_shape, y_shape;
-  BatchLayout layout;  // of x, y and their gradients
+  BatchLayout layout;   // of x, y and their gradients
+  BatchLayout filters;  // of W and its gradient: channels last only where the images have them so
 };
-
-// Positions along one axis; below 1 where no window fits.
-int64_t positions(int64_t size, int64_t kernel, int64_t stride, int64_t pad, int64_t dilation,
-                  bool cover_all) {
-  const int64_t room = size + 2 * pad - (dilation * (kernel - 1) + 1);
-  if (room < 0) return 0;
-  return (cover_all ? room + stride - 1 : room) / stride + 1;
-}
 
 void check_options(const char* who, const ConvolutionOptions& o) {
   const auto check = [&](const char* name, const Extent2D& e, int64_t least) {
@@ -85,27 +78,43 @@ void check_types(const Array& x, const Variable& weight, const Array* b, int64_t
       .require(bias.dtype() == w.dtype(), bias.ndim() == 1, bias.shape(0) == w.shape(0));
 }
 
+Window window_of(const Shape& filters, const ConvolutionOptions& o) {
+  return {{filters[2], filters[3]},
+          {o.stride.height, o.stride.width},
+          {o.pad.height, o.pad.width},
+          {o.dilation.height, o.dilation.width}};
+}
+
+// The same window with numbers that kernels can add up: of one position the stride does not matter,
+// nor the dilation of one element.
+Window without_idle_distances(Window w, const int64_t (&positions)[2]) {
+  for (int k = 0; k < w.axes; ++k) {
+    if (w.kernel[k] == 1) w.dilation[k] = 1;
+    if (positions[k] == 1) w.stride[k] = 1;
+  }
+  return w;
+}
+
 Plan plan_of(const Array& x, const Variable& W, const ConvolutionOptions& o) {
-  const Shape& w = W.shape();
-  const int64_t height = x.shape()[2], width = x.shape()[3];
-  const int64_t oh =
-      positions(height, w[2], o.stride.height, o.pad.height, o.dilation.height, o.cover_all);
-  const int64_t ow =
-      positions(width, w[3], o.stride.width, o.pad.width, o.dilation.width, o.cover_all);
-  CATENA_CHECK(
-      ShapeError, w[2] > 0 && w[3] > 0 && oh > 0 && ow > 0, layer_label("convolution_2d", W),
-      ": a window of (", w[2], ", ", w[3], ") with dilation (", o.dilation.height, ", ",
-      o.dilation.width, ") does not fit into an image of (", height, ", ", width, ") with pad (",
-      o.pad.height, ", ", o.pad.width, "); use a larger image, more padding or a smaller window");
-  return {{{w[2], w[3]},
-           {o.stride.height, o.stride.width},
-           {o.pad.height, o.pad.width},
-           {o.dilation.height, o.dilation.width}},
+  const Shape &w = W.shape(), &image = x.shape();
+  const Window window = window_of(w, o);
+  const int64_t oh = window.positions(0, image[2], o.cover_all),
+                ow = window.positions(1, image[3], o.cover_all);
+  CATENA_CHECK(ShapeError, w[2] > 0 && w[3] > 0 && oh > 0 && ow > 0,
+               layer_label("convolution_2d", W), ": a window of (", w[2], ", ", w[3],
+               ") with dilation (", o.dilation.height, ", ", o.dilation.width,
+               ") does not fit into an image of (", image[2], ", ", image[3], ") with pad (",
+               o.pad.height, ", ", o.pad.width,
+               "); use a larger image, more padding or a smaller window");
+  const BatchLayout layout = BatchLayout::of(x, 1);
+  const bool filters_last = layout.last && BatchLayout::of(W.data(), 1).last;
+  return {without_idle_distances(window, {oh, ow}),
           int(o.groups),
-          x.shape(),
+          image,
           w,
-          {x.shape()[0], w[0], oh, ow},
-          BatchLayout::of(x, 1)};
+          {image[0], w[0], oh, ow},
+          layout,
+          {1, filters_last}};
 }
 
 // The three products of a convolution on arrays ------------------------------------------------
@@ -117,7 +126,7 @@ Array forward(const Plan& p, const Array& x, const Array& W, const Array* b) {
     y.fill(0);
     return b ? y + b->reshape({1, b->size(), 1, 1}) : y;
   }
-  const Array in = p.layout.laid_out(x), weight = W.contiguous();
+  const Array in = p.layout.laid_out(x), weight = p.filters.laid_out(W);
   const Array bias = b ? b->contiguous() : Array();
   kernels::convolution(x.device(), {&in, &weight, b ? &bias : nullptr, &y, p.window, p.groups});
   return y;
@@ -130,7 +139,7 @@ void write_grad_x(const Plan& p, const Array& gy, const Array& W, const Array& g
     if (!accumulate) gx.fill(0);
     return;
   }
-  const Array g = p.layout.laid_out(gy), weight = W.contiguous();
+  const Array g = p.layout.laid_out(gy), weight = p.filters.laid_out(W);
   kernels::convolution_grad_x(gy.device(), {&g, &weight, &gx, p.window, p.groups, accumulate});
 }
 
@@ -185,11 +194,11 @@ class ConvolutionNode final : public FunctionNode {
   }
   void give_w(BackwardContext& context, const Array& g) const {
     const auto to = context.destination(1);
-    if (to && to.array->dtype() == g.dtype() && to.array->is_contiguous()) {
+    if (to && to.array->dtype() == g.dtype() && plan_.filters.fits(*to.array)) {
       write_grad_w(plan_, context.input(0).data(), g, *to.array, to.accumulate);
       return context.written(1);
     }
-    const Array gW = Array::uninitialized(plan_.W_shape, g.dtype(), g.device());
+    const Array gW = plan_.filters.uninitialized(plan_.W_shape, g);
     write_grad_w(plan_, context.input(0).data(), g, gW, false);
     context.set_grad(1, Variable::constant(gW));
   }
@@ -261,7 +270,7 @@ Variable grad_x_of(const Plan& plan, const Variable& gy, const Variable& W) {
 }
 
 Variable grad_w_of(const Plan& plan, const Variable& x, const Variable& gy) {
-  const Array gW = Array::uninitialized(plan.W_shape, x.dtype(), x.device());
+  const Array gW = plan.filters.uninitialized(plan.W_shape, x.data());
   write_grad_w(plan, x.data(), gy.data(), gW, false);
   return record_product<ConvolutionGradWNode>("convolution_2d", plan, x, gy, gW);
 }
@@ -334,6 +343,16 @@ Variable channels_last(const Variable& images) {
                 [] { return make_node<ChannelsLastNode>(); });
 }
 
+void channels_last(Parameterized& model) {
+  const BatchLayout last{1, true};
+  for (const Parameter& p : model.parameters()) {
+    if (p.data().ndim() != 4 || last.fits(p.data())) continue;
+    const bool has_gradient = !p.state()->is_stale();
+    const Array gradient = has_gradient ? last.laid_out(p.grad()) : Array();
+    p.rebind(last.laid_out(p.data()), gradient);
+  }
+}
+
 Array channels_last(const Array& images) {
   CATENA_CHECK(ShapeError, images.ndim() == 4,
                "channels_last: expected (n, channels, height, width), got shape ", images.shape());
@@ -345,7 +364,10 @@ Convolution2D::Convolution2D(int64_t in_channels, int64_t out_channels, Extent2D
     : W(initial_filters(in_channels, out_channels, ksize, options)),
       options_{options.stride, options.pad, options.dilation, options.groups, options.cover_all} {
   check_options("Convolution2D", options_);
-  if (!options.nobias || options.initial_bias)
+  CATENA_CHECK(
+      ValueError, !options.nobias || !options.initial_bias,
+      "Convolution2D: nobias and initial_bias contradict each other; leave out one of them");
+  if (!options.nobias)
     b = OwnedParameter(initial_bias("Convolution2D", W.data(), options.initial_bias, options.bias));
 }
 

@@ -116,7 +116,9 @@ Variable linear_relu(const VariableOperand& x, const VariableOperand& W, const V
 
 Linear::Linear(int64_t in_size, int64_t out_size, const LinearOptions& options)
     : W(initial_linear_weight(in_size, out_size, options)) {
-  if (!options.nobias || options.initial_bias)
+  CATENA_CHECK(ValueError, !options.nobias || !options.initial_bias,
+               "Linear: nobias and initial_bias contradict each other; leave out one of them");
+  if (!options.nobias)
     b = OwnedParameter(initial_bias("Linear", W.data(), options.initial_bias, options.bias));
 }
 

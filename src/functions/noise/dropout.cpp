@@ -1,6 +1,7 @@
 // dropout: a mask that forward and backward draw from the same bits.
 #include "catena/functions/noise/dropout.h"
 
+#include "array/memory_order.h"
 #include "catena/array/random.h"
 #include "catena/core/memory_profile.h"
 #include "catena/kernels/random.h"
@@ -9,34 +10,40 @@
 namespace catena::functions {
 namespace {
 
-Variable apply_dropout(const Variable& x, double ratio, const RandomBits& bits);
+Variable apply_dropout(const Variable& x, double ratio, const RandomBits& bits,
+                       const MemoryOrder& order);
 
 void check_ratio(double ratio) {
   CATENA_CHECK(ValueError, ratio >= 0 && ratio < 1, "dropout: expected a ratio of [0, 1), got ",
                ratio);
 }
 
-// Saves nothing: the gradient is the same call, with the same bits, on gy.
+// Saves nothing: the gradient is the same call on gy, with the same bits for the same elements.
 class DropoutNode final : public FunctionNode {
  public:
-  DropoutNode(double ratio, const RandomBits& bits) : ratio_(ratio), bits_(bits) {}
+  DropoutNode(double ratio, const RandomBits& bits, const MemoryOrder& order)
+      : ratio_(ratio), bits_(bits), order_(order) {}
   std::string label() const override { return "Dropout"; }
   void backward(BackwardContext& context) override {
     const Variable gy = context.grad_output();
-    if (gy.defined()) context.set_grad(0, apply_dropout(gy, ratio_, bits_));
+    if (gy.defined()) context.set_grad(0, apply_dropout(gy, ratio_, bits_, order_));
   }
 
  private:
   double ratio_;
   RandomBits bits_;
+  MemoryOrder order_;
 };
 
-Variable apply_dropout(const Variable& x, double ratio, const RandomBits& bits) {
-  const Array source = x.data().contiguous();
+// The bits belong to the elements in the order in which they lie in memory.
+Variable apply_dropout(const Variable& x, double ratio, const RandomBits& bits,
+                       const MemoryOrder& order) {
+  const Array source = in_order(x.data(), order).contiguous();
   const CallScope scope("dropout");
-  const Array y = Array::uninitialized(x.shape(), x.dtype(), x.device());
-  if (y.size() > 0) kernels::dropout(y.device(), {source, ratio, 1 / (1 - ratio), bits, y});
-  return record("dropout", x, y, [&] { return make_node<DropoutNode>(ratio, bits); });
+  const Array y = Array::uninitialized(x.shape(), x.dtype(), x.device(), order);
+  const Array target = in_order(y, order);
+  if (y.size() > 0) kernels::dropout(y.device(), {source, ratio, 1 / (1 - ratio), bits, target});
+  return record("dropout", x, y, [&] { return make_node<DropoutNode>(ratio, bits, order); });
 }
 
 }  // namespace
@@ -50,7 +57,8 @@ Variable dropout(const VariableOperand& operand, std::optional<double> asked, Ye
   Checks("Dropout", in).require_float(in);
   const RandomBits bits =
       random::default_state(x.device()).reserve(static_cast<uint64_t>(x.size()), x.device());
-  return apply_dropout(x, ratio, bits);
+  const MemoryOrder order = x.data().is_dense() ? x.data().order() : MemoryOrder();
+  return apply_dropout(x, ratio, bits, order);
 }
 
 Dropout::Dropout(double ratio) : ratio_(ratio) { check_ratio(ratio); }

@@ -128,7 +128,9 @@ class BatchNormalizationNode final : public FunctionNode {
   BatchStatistics statistics(BackwardContext& context) const {
     if (!fixed()) return own_;
     const Array var = context.input(at_.var).data();
-    return {context.input(at_.mean).data().contiguous(), 1 / catena::sqrt(var + plan_.eps), {}};
+    return {context.input(at_.mean).data().contiguous(),
+            (1 / catena::sqrt(var + plan_.eps)).contiguous(),
+            {}};
   }
   void give_statistics(BackwardContext& context, const BatchStatistics& s, const Array& gamma,
                        const Array& g_gamma, const Array& g_beta) const {

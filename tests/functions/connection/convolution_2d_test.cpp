@@ -1,5 +1,7 @@
 #include "catena/functions/connection/convolution_2d.h"
 
+#include <limits>
+
 #include "functions/functions_test_util.h"
 #include "kernels/convolution_case.h"
 
@@ -173,6 +175,26 @@ TEST_P(Convolution, RefusesWhatDoesNotFit) {
   EXPECT_THROW(F::Convolution2D(3, 4, 3, {.groups = 2}), ValueError);
   EXPECT_THROW(F::Convolution2D(3, 4, 0), ValueError);
   EXPECT_THROW(F::Convolution2D(3, 4, 3, {.initialW = draw({4, 3, 2, 2})}), ShapeError);
+}
+
+// Sums of such numbers leave 64 bits.
+TEST_P(Convolution, RefusesWindowsThatNoImageHolds) {
+  constexpr int64_t kHuge = std::numeric_limits<int64_t>::max();
+  const Array x = draw({1, 1, 6, 6}), W = draw({1, 1, 5, 5}), one = draw({1, 1, 1, 1});
+  for (const F::ConvolutionOptions& o :
+       {F::ConvolutionOptions{.pad = kHuge}, F::ConvolutionOptions{.pad = kHuge / 2},
+        F::ConvolutionOptions{.dilation = int64_t{1} << 62},
+        F::ConvolutionOptions{.dilation = kHuge}}) {
+    EXPECT_THROW(F::convolution_2d(x, W, o), ShapeError);
+  }
+  // A window of one element has no dilation, and one position no stride.
+  EXPECT_EQ(F::convolution_2d(x, one, {.stride = kHuge, .dilation = kHuge}).shape(),
+            (Shape{1, 1, 1, 1}));
+  EXPECT_EQ(F::convolution_2d(x, W, {.stride = kHuge}).shape(), (Shape{1, 1, 1, 1}));
+}
+
+TEST_P(Convolution, RefusesABiasThatIsGivenAndLeftOut) {
+  EXPECT_THROW(F::Convolution2D(3, 4, 3, {.nobias = true, .initial_bias = draw({4})}), ValueError);
 }
 
 // Which of the layers it was, also where the image is too small only in the middle of a model.

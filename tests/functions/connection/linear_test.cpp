@@ -116,6 +116,7 @@ TEST_P(LinearLayers, RefusesSizesAndStartValuesThatMakeNoSense) {
   EXPECT_THROW(F::Linear(0, 2), ValueError);
   EXPECT_THROW(F::Linear(3, 2, {.initialW = draw({3, 2})}), ShapeError);
   EXPECT_THROW(F::Linear(3, 2, {.dtype = Dtype::kInt32}), DtypeError);
+  EXPECT_THROW(F::Linear(3, 2, {.nobias = true, .initial_bias = draw({2})}), ValueError);
 }
 
 CATENA_ON_DEVICES(LinearLayers);

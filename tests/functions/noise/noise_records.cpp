@@ -17,6 +17,7 @@ Plain mask_of(const Shape& shape, double ratio) {
 FunctionRecord dropout_record() {
   FunctionRecord r;
   r.function = "dropout";
+  r.follows_memory_order = true;
   r.ranges = {{1, 2}};
   r.shapes = {{{5, 4}}, {{2, 3, 2}}, {{0, 3}}, {{}}};
   r.call = unary([](const Variable& x) { return dropped(x, 0.5); });

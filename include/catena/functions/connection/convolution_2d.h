@@ -46,9 +46,14 @@ Variable convolution_2d(const VariableOperand& x, const VariableOperand& W,
 // 16-bit and tf32 convolutions on a GPU and all on a CPU with oneDNN run faster on. A copy, unless
 // they already are.
 Array channels_last(const Array& images);
-// The same for a network: convolutions and normalizations behind it keep the layout. The gradient
-// passes as it is. InvalidType unless the images have four axes.
+// The same for a network: the functions behind it keep the layout, as do gradients on the way back.
+// The gradient passes as it is. InvalidType unless the images have four axes.
 Variable channels_last(const Variable& images);
+// Lays out the filters of a model (its parameters of four axes) in the same way, so that
+// convolutions of such images copy neither filters nor their gradients. Shapes, values and files
+// stay the same. For all ranks of a job or none; an optimizer moves its arenas before its next
+// step, so call it before training, and not between the recordings of a captured step.
+void channels_last(Parameterized& model);
 
 // Initial values and dtype of a Convolution2D; stride, pad, dilation, groups and cover_all as in
 // ConvolutionOptions.
@@ -58,10 +63,10 @@ struct Convolution2DOptions {
   Extent2D dilation = 1;
   int64_t groups = 1;
   bool cover_all = false;
-  double wscale = 1;  // W ~ normal(0, wscale * sqrt(1 / (in / groups * kh * kw)))
-  double bias = 0;    // initial value of b
-  bool nobias = false;
-  std::optional<Array> initialW = {};      // (out, in / groups, kh, kw)
+  double wscale = 1;                   // W ~ normal(0, wscale * sqrt(1 / (in / groups * kh * kw)))
+  double bias = 0;                     // initial value of b
+  bool nobias = false;                 // with initial_bias a ValueError
+  std::optional<Array> initialW = {};  // (out, in / groups, kh, kw)
   std::optional<Array> initial_bias = {};  // (out)
   std::optional<Dtype> dtype = {};         // float32, or that of initialW
 };

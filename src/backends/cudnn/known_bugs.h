@@ -1,0 +1,12 @@
+// The bugs of cuDNN that its provider avoids. Each has a test in tests/kernels/known_bugs_test.cpp.
+#pragma once
+
+#include "backends/common/known_bug.h"
+#include "backends/cudnn/problem.h"
+
+namespace catena::cudnn {
+
+// The first bug that the problem would meet, or null.
+const KnownBug<Problem>* known_bug(const Problem& problem);
+
+}  // namespace catena::cudnn
