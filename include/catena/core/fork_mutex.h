@@ -51,7 +51,7 @@ class BasicForkMutex {
  private:
   Mutex mutex_;
 };
-
+// What std::mutex and std::recursive_mutex are to programs that do not fork.
 using ForkMutex = BasicForkMutex<std::mutex>;
 using RecursiveForkMutex = BasicForkMutex<std::recursive_mutex>;
 
