@@ -48,6 +48,7 @@ class Order {
 
   int64_t dataset_size_, size_;
 };
+// Iterators share their order.
 using OrderPtr = std::shared_ptr<const Order>;
 
 // 0 .. size - 1.

@@ -62,6 +62,7 @@ class Extension {
   // unasked.
   virtual std::vector<std::string> files() const { return {}; }
 
+  // What the constructor was given.
   const std::string& name() const { return name_; }
   const Trigger& trigger() const { return trigger_; }
   int priority() const { return priority_; }
