@@ -63,9 +63,13 @@ void AccumulatingUpdater::update(Means& means) {
     own += batch.size();
     all += batch.global_count;
   }
+  const datasets::BatchPlace place = taken.back().place;
   std::erase_if(taken, [](const datasets::Batch& batch) { return batch.size() == 0; });
   optimizer_.zero_grads();
-  if (ranks_) ranks_->set_batch_weight(own, all);
+  if (ranks_) {
+    ranks_->set_batch_weight(own, all);
+    ranks_->set_batch_order(order_of(place));
+  }
   for (size_t i = 0; i < taken.size(); ++i) {
     // The last backward pass of this rank averages the sums.
     std::optional<parallel::NoSync> local;

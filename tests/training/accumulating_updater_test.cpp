@@ -55,6 +55,25 @@ TEST(AccumulatingUpdater, RanksTrainAsOneProcess) {
   }
 }
 
+// What ranks must agree on travels with each update here as well.
+TEST(AccumulatingUpdater, RanksWithOtherOrdersAreErrors) {
+  comm::run_threads(2, [&](Communicator& comm) {
+    RankNet model;
+    auto optimizer = create_multi_node_optimizer(optimizers::SGD(0.1), comm);
+    model.to(comm.device());
+    optimizer.setup(model);
+    const datasets::ShuffledIterator order(kSamples, 4, uint64_t(1 + comm.rank()));
+    datasets::ResidentIterator batches(make_data(), order, comm.device(), {comm.rank(), 2});
+    AccumulatingUpdater updater(batches, 2, optimizer, score_of(model));
+    Means means({"loss", "accuracy"});
+    EXPECT_THROW(
+        {
+          for (int i = 0; i < 3; ++i) updater.update(means);
+        },
+        Error);
+  });
+}
+
 TEST(AccumulatingUpdater, RefusesWhatCannotWork) {
   testing::Net model(Dtype::kFloat32);
   optimizers::SGD optimizer(0.1);
