@@ -133,10 +133,10 @@ FunctionRecord convolution_errors() {
   const auto call = [](Shape x, Shape W, F::ConvolutionOptions options = {}) {
     return [=](const Draw& draw) { F::convolution_2d(draw(x), draw(W), options); };
   };
-  const auto takes = [](const char* x, int channels) {
-    return message("\nInputs: x float64 ", x, ", W float64 (4, 3, 3, 2)\nThe layer takes (n, ",
-                   channels, ", height, width), n images of ", channels,
-                   " channels; the input has shape ", x);
+  const auto takes = [](const char* x, int channels, const char* W = "(4, 3, 3, 2)") {
+    return message("\nInputs: x float64 ", x, ", W float64 ", W, "\nThe layer takes (n, ", channels,
+                   ", height, width), n images of ", channels, " channels; the input has shape ",
+                   x);
   };
   r.errors = {
       type_error("Convolution2D", call({2, 4, 5, 6}, {4, 3, 3, 2}),
@@ -156,7 +156,7 @@ FunctionRecord convolution_errors() {
                  "Expect: x.ndim == 4\nActual: 2 != 4" + takes("(2, 90)", 3) +
                      ": rows become images by x.reshape({-1, 3, height, width})."),
       type_error("Convolution2D", call({2, 784}, {4, 1, 3, 3}),
-                 "Expect: x.ndim == 4\nActual: 2 != 4" + takes("(2, 784)", 1) +
+                 "Expect: x.ndim == 4\nActual: 2 != 4" + takes("(2, 784)", 1, "(4, 1, 3, 3)") +
                      ": rows become images by x.reshape({-1, 1, height, width}), those of "
                      "load_mnist() by load_mnist().images()."),
       type_error("Convolution2D", call({2, 3, 5, 6}, {4, 3, 3}),
