@@ -16,6 +16,7 @@
 #include "catena/core/log.h"
 #include "catena/core/profiler_range.h"
 #include "communicator_state.h"
+#include "core/ranks_in_use.h"
 
 namespace catena::comm {
 
@@ -69,9 +70,12 @@ void set_place(Communicator& comm, BoardPlace place, uint64_t id) {
 }
 
 Communicator::Communicator(std::unique_ptr<State> state)
-    : topology_(state->topology), device_(state->device), state_(std::move(state)) {}
+    : topology_(state->topology), device_(state->device), state_(std::move(state)) {
+  if (size() > 1) ++ranks_in_use().communicators;
+}
 
 Communicator::~Communicator() {
+  if (size() > 1) --ranks_in_use().communicators;
   if (getpid() != state_->process) {
     // A child that the rank forked has no part in the communicator, and the threads of the
     // transport have stayed with the rank.
@@ -272,6 +276,15 @@ Array Communicator::submit_to_host(Request& request) {
   return state_->control->submit(request);
 }
 
+namespace {
+
+// Whether it may serve an exchange of gradients.
+bool exchanges_values(CommOp op) {
+  return reduces(op) || is_message(op) || op == CommOp::kAllToAll || op == CommOp::kAllGather;
+}
+
+}  // namespace
+
 void Communicator::issue(const Request& request, const Array& input, const Array& output) {
   State& s = *state_;
   Call call{request.call};
@@ -281,6 +294,8 @@ void Communicator::issue(const Request& request, const Array& input, const Array
   if (s.grouping && call.kind == CallKind::kArrays) call.kind = CallKind::kGrouped;
   const Array& any = input.defined() ? input : output;
   if (any.defined()) call.stream = current_stream(any.device());
+  if (call.count > 1 && is_float(call.dtype) && exchanges_values(call.op))
+    ranks_in_use().exchanges.store(true, std::memory_order_relaxed);
   const CallRecord record = s.next_record(call);
   call.sequence = record.sequence;
   call.hash = record.hash;

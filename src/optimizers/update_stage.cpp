@@ -7,6 +7,7 @@
 #include "catena/core/log.h"
 #include "catena/core/profiler_range.h"
 #include "catena/optimizers/optimizer.h"
+#include "core/ranks_in_use.h"
 #include "optimizers/arena_sums.h"
 
 namespace catena::optimizers {
@@ -153,6 +154,25 @@ void Optimizer::finish_gradients(const char* who) {
   finish_gradients(update);
 }
 
+namespace {
+
+// A job of several ranks in which nothing was exchanged before the first update trains each rank
+// apart; once a process.
+template <class Stages>
+void warn_of_ranks_apart(const Stages& stages) {
+  RanksInUse& ranks = ranks_in_use();
+  if (ranks.communicators == 0 || ranks.exchanges) return;
+  for (const auto& stage : stages)
+    if (stage->phase() == UpdatePhase::kReduce) return;
+  if (ranks.warned.exchange(true)) return;
+  logging::warning(
+      "Optimizer::update: the job has several ranks, but no gradients were exchanged between them: "
+      "each rank trains a model of its own. To train one model, use "
+      "create_multi_node_optimizer(optimizer, comm)");
+}
+
+}  // namespace
+
 void Optimizer::update() {
   const ProfilerRange range("Optimizer::update");
   require_setup("update");
@@ -163,6 +183,7 @@ void Optimizer::update() {
   for (const auto& stage : stages)
     if (stage->phase() != UpdatePhase::kReduce) stage->run(update);
   for (const auto& stage : stages) stage->after_update(*this);
+  if (t_ == 1) warn_of_ranks_apart(stages);
 }
 
 void Optimizer::run_hooks(UpdateContext& update) {

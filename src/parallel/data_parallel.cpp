@@ -83,10 +83,18 @@ void ReplicaSet::average_persistents_with(const Parameterized& master) {
     const Persistent& own = models[0][k].second;
     if (own.over_ranks() != OverRanks::kMean) continue;
     const Dtype sums = itemsize(own.dtype()) < 4 ? Dtype::kFloat32 : own.dtype();
+    int64_t samples = 0;
+    for (const NamedPersistents& one : models) samples += one[k].second.samples();
     const Array total = zeros(own.shape(), {sums, own.device()});
-    for (const NamedPersistents& one : models)
-      catena::add(total, one[k].second.data().to(own.device()).astype(sums), total);
-    multiply(total, 1.0 / static_cast<double>(models.size()), total);
+    for (const NamedPersistents& one : models) {
+      const Persistent& p = one[k].second;
+      const double weight = samples > 0 ? double(p.samples()) / double(samples)
+                                        : 1.0 / static_cast<double>(models.size());
+      p.forget_samples();
+      if (weight == 0) continue;
+      const Array part = p.data().to(own.device()).astype(sums);
+      catena::add(total, weight == 1 ? part : part * weight, total);
+    }
     const Array mean = total.astype(own.dtype());
     for (const NamedPersistents& one : models) one[k].second.copy_from(mean);
   }

@@ -1,5 +1,7 @@
 #include "catena/parallel/persistents.h"
 
+#include "catena/comm/internals.h"
+
 namespace catena::parallel {
 namespace {
 
@@ -9,25 +11,53 @@ void check_device(const std::string& path, const Persistent& p, const Communicat
                "; move the model with model.to(comm.device())");
 }
 
+// How this rank's array k counts, when counts[r][k] samples went into that of rank r.
+comm::Reduce mean_of(const std::vector<std::vector<int64_t>>& counts, size_t k,
+                     const Communicator& comm) {
+  int64_t all = 0;
+  bool equal = true;
+  for (const std::vector<int64_t>& one : counts) {
+    CATENA_CHECK(ValueError, one.size() == counts[0].size(), "average_persistents: rank 0 has ",
+                 counts[0].size(), " arrays to average, another rank ", one.size(),
+                 "; all ranks must give equal models");
+    all += one[k];
+    equal &= one[k] == counts[0][k];
+  }
+  if (equal) return comm::Reduction::kMean;
+  return comm::weighted(double(counts[size_t(comm.rank())][k]) / double(all));
+}
+
 }  // namespace
 
 void average_persistents(const NamedPersistents& persistents, Communicator* comm) {
   if (comm == nullptr || comm->size() == 1) return;
-  Arrays arrays;
+  std::vector<Persistent> averaged;
+  std::vector<int64_t> samples;
   for (const auto& [path, p] : persistents) {
     if (p.over_ranks() != OverRanks::kMean) continue;
     check_device(path, p, *comm);
-    if (p.size() > 0) arrays.push_back(p.data());
+    if (p.size() == 0) continue;
+    averaged.push_back(p);
+    samples.push_back(p.samples());
+    p.forget_samples();
   }
-  if (arrays.empty()) return;
+  if (averaged.empty()) return;
+  const comm::PurposeScope purpose(comm, "average_persistents");
+  const auto counts = comm->all_gather_object(samples);
+  std::vector<comm::Reduce> means;
+  for (size_t k = 0; k < averaged.size(); ++k) means.push_back(mean_of(counts, k, *comm));
+  for (size_t k = 0; k < averaged.size(); ++k)  // what it holds may be no number
+    if (means[k].kind == comm::Reduction::kWeighted && samples[k] == 0) averaged[k].data().fill(0);
   comm->group([&] {  // most are small: issued together
-    for (const Array& a : arrays) comm->all_reduce(a, comm::Reduction::kMean, a);
+    for (size_t k = 0; k < averaged.size(); ++k)
+      comm->all_reduce(averaged[k].data(), means[k], averaged[k].data());
   });
 }
 
 void broadcast_persistents(const NamedPersistents& persistents, Communicator& comm, int root) {
   for (const auto& [path, p] : persistents) check_device(path, p, comm);
   for (const auto& [path, p] : persistents) {
+    p.forget_samples();
     if (p.size() > 0) comm.broadcast(p.data(), root);
   }
 }

@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "catena/functions/normalization.h"
 #include "catena/parallel/data_parallel.h"
 #include "catena/parallel/from_rank0.h"
 #include "catena/serializers/checkpoint.h"
@@ -99,6 +100,50 @@ TEST(Persistents, AveragesWhatIsDeclaredSo) {
       broadcast_persistents(model, comm, ranks - 1);
       EXPECT_EQ(model.bn1.seen.data().to_vector<double>(), std::vector<double>(2, ranks - 1));
     });
+  }
+}
+
+TEST(Persistents, RanksCountByTheirSamples) {
+  for (const int ranks : {2, 3, 4}) {
+    comm::run_threads(ranks, [&](Communicator& comm) {
+      Model model(0);
+      model.to(comm.device());
+      set_all(model, comm.rank() + 1);
+      // Rank 0 has none, and what its array holds is no number.
+      if (comm.rank() == 0) model.bn1.var.data().fill(std::nan(""));
+      const std::vector<Persistent> counted{Persistent(model.bn1.mean), Persistent(model.bn1.var)};
+      for (const Persistent& p : counted) p.count_samples(comm.rank() * 2);
+      double sum = 0, all = 0;
+      for (int r = 1; r < ranks; ++r) {
+        sum += 2 * r * (r + 1);
+        all += 2 * r;
+      }
+      average_persistents(model, comm);
+      for (const Persistent& p : counted) {
+        for (const double x : p.data().to_vector<double>()) EXPECT_NEAR(x, sum / all, 1e-6);
+        EXPECT_EQ(p.samples(), 0);
+      }
+      EXPECT_EQ(model.bn1.half.data().to_vector<double>()[0], (ranks + 1) / 2.0) << "not counted";
+    });
+  }
+}
+
+// A rank that had no samples since the start keeps the zeros of its running averages.
+TEST(Persistents, ARankWithoutSamplesDilutesNoBatchNormalization) {
+  std::vector<Values> seen(2);
+  const Array x = wave({8, 3}, 1, dtype::float32, 5);
+  F::BatchNormalization alone(3);
+  alone(x, true);
+  comm::run_threads(2, [&](Communicator& comm) {
+    F::BatchNormalization bn(3);
+    bn.to(comm.device());
+    if (comm.rank() == 1) bn(x.to(comm.device()), true);
+    average_persistents(bn, comm);
+    seen[size_t(comm.rank())] = persistents_of(bn);
+  });
+  for (const Values& values : seen) {
+    EXPECT_EQ(values[0], alone.avg_mean.data().to_vector<double>());
+    EXPECT_EQ(values[1], alone.avg_var.data().to_vector<double>());
   }
 }
 

@@ -13,7 +13,8 @@ namespace catena {
 // setup and broadcast_state of a multi-node optimizer copy them to the other ranks.
 enum class OverRanks : uint8_t {
   kEqual,    // the same bits on every rank, as of parameters, and compared with them
-  kMean,     // each rank's own until parallel::average_persistents, which gives all the mean
+  kMean,     // each rank's own until parallel::average_persistents, which gives all the mean, to
+             // which ranks contribute by their samples (Persistent::count_samples)
   kPerRank,  // each rank's own
 };
 // "equal", "mean", "per rank".
@@ -23,7 +24,8 @@ const char* name(OverRanks over_ranks);
 struct PersistentState : RefCounted {
   Array data;
   OverRanks over_ranks = OverRanks::kEqual;
-  std::string path;  // "bn1/running_mean", the longest that a listing of a model gave
+  int64_t samples = 0;  // see Persistent::count_samples
+  std::string path;     // "bn1/running_mean", the longest that a listing of a model gave
   static void destroy(PersistentState* state) { delete state; }
 };
 
@@ -55,6 +57,12 @@ class Persistent {
   // Copies the values of `source`, from any device; the array stays. ShapeError, DtypeError.
   void copy_from(const Array& source) const;
   void to(Device device) const;
+  // For layers that collect an OverRanks::kMean array: so many samples went into it, on the host's
+  // count. The next averaging weighs this rank by them, and begins again at 0. Where no rank
+  // counts, all weigh the same.
+  void count_samples(int64_t n) const { known("Persistent::count_samples").samples += n; }
+  int64_t samples() const { return known("Persistent::samples").samples; }
+  void forget_samples() const { known("Persistent::forget_samples").samples = 0; }
   // An independent one with the same values.
   Persistent clone() const;
 

@@ -7,10 +7,11 @@
 namespace catena::parallel {
 
 // Gives all ranks the mean over the ranks of each array that is declared OverRanks::kMean, with the
-// same bits everywhere, and leaves the others alone. Every rank counts the same, whatever its share
-// of the samples. Collective; without a communicator (nullptr), or with one rank, nothing happens.
-// DeviceError for arrays that are not on comm's device. Call it on all ranks before test passes and
-// before rank 0 writes a checkpoint:
+// same bits everywhere, and leaves the others alone. Ranks count by the samples that went into
+// their array since the last averaging (Persistent::count_samples, which BatchNormalization calls):
+// one without samples adds nothing. Where nobody counts, all count the same. Collective; without a
+// communicator (nullptr), or with one rank, nothing happens. DeviceError for arrays that are not on
+// comm's device. Call it on all ranks before test passes and before rank 0 writes a checkpoint:
 //
 //   parallel::average_persistents(model, comm.get());
 //   if (comm->rank() == 0) checkpoint.save("run/checkpoint.npz");

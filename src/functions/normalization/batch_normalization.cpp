@@ -354,6 +354,9 @@ Variable BatchNormalization::apply(const VariableOperand& x, bool train, bool fi
   o.average = &avg_mean;
   const Array &mean = avg_mean.data(), &var = avg_var.data(), &updates = N.data();
   if (train) {
+    const int64_t samples = o.x.shape().empty() ? 0 : o.x.shape()[0];
+    avg_mean.count_samples(samples);
+    avg_var.count_samples(samples);
     return apply_batch(std::move(o), mean.shape(), eps_, fusion.relu,
                        {&mean, &var, decay_, finetune ? &updates : nullptr});
   }
