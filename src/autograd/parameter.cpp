@@ -97,7 +97,9 @@ void Parameter::to(Device device) const {
 
 Parameter Parameter::clone() const {
   const ParameterState& state = known("Parameter::clone");
-  return Parameter(state.variable.data().copy('K'), state.name);
+  const Parameter result(state.variable.data().copy('K'), state.name);
+  result.state()->is_packed = state.is_packed;
+  return result;
 }
 
 void Parameter::rebind(const Array& data, const Array& grad) const {

@@ -41,6 +41,39 @@ void ParameterState::bind_gradient(const Array& memory) {
   if (!memory.defined()) mark_zero();
 }
 
+// 16-bit copy -------------------------------------------------------------------------------------
+
+bool ParameterState::is_low_current() const {
+  const Array& data = variable.data();
+  return low_.defined() && low_of_ == data.raw_data() && low_.device() == data.device() &&
+         low_writes_ == data.storage()->version.load(std::memory_order_relaxed);
+}
+
+void ParameterState::mark_low_current() {
+  const Array& data = variable.data();
+  low_of_ = data.raw_data();
+  low_writes_ = data.storage()->version.load(std::memory_order_relaxed);
+}
+
+void ParameterState::bind_low(const Array& memory) {
+  low_ = memory;
+  low_of_ = nullptr;
+}
+
+const Array& ParameterState::low(Dtype dtype) {
+  const Array& data = variable.data();
+  if (data.dtype() == dtype) return data;
+  CATENA_CHECK(DtypeError, is_float(dtype) && itemsize(dtype) == 2 && is_float(data.dtype()),
+               "ParameterState::low: parameter '", name, "' holds ", data.dtype(),
+               "; expected a floating parameter and float16 or bfloat16, got ", dtype);
+  if (!low_.defined() || low_.dtype() != dtype || low_.device() != data.device())
+    bind_low(data.astype(dtype));
+  else if (!is_low_current())
+    low_.assign(data);
+  mark_low_current();
+  return low_;
+}
+
 // Observers ---------------------------------------------------------------------------------------
 
 void BackwardObserver::observe(const Parameter& parameter) {

@@ -18,6 +18,7 @@ const std::vector<OptimizerRule>& optimizer_rules() {
   { __VA_ARGS__ }
 #define NUMBERS(...) \
   { __VA_ARGS__ }
+#define NORMS(...) true
 #define CATENA_RULE(functor, rate, ...) \
   rows.push_back({#functor, static_cast<int>(rows.size()), rate, __VA_ARGS__});
 #include "catena/kernels/detail/optimizer_rules.def"
@@ -25,6 +26,7 @@ const std::vector<OptimizerRule>& optimizer_rules() {
 #undef RATE
 #undef STATES
 #undef NUMBERS
+#undef NORMS
     return rows;
   }();
   return rules;
@@ -42,6 +44,7 @@ const OptimizerRule& optimizer_rule(std::string_view name) {
 namespace kernels {
 
 CATENA_DEFINE_SLOT(optimizer_update)
+CATENA_DEFINE_SLOT(segment_squares)
 CATENA_DEFINE_SLOT(find_nonfinite)
 CATENA_DEFINE_SLOT(advance_loss_scale)
 

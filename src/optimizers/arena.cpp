@@ -29,24 +29,52 @@ bool is_marked_as_gradient(const Storage& storage) {
   return std::get_deleter<GradientMark>(storage.owner) != nullptr;
 }
 
+// Whether b follows a without a gap: a layer has asked for both to lie so.
+bool continues_pack(const Parameter& a, const Parameter& b) {
+  const auto owner = [](const Parameter& p) { return p.name().substr(0, p.name().rfind('/') + 1); };
+  return a.state()->is_packed && b.state()->is_packed && owner(a) == owner(b);
+}
+
 }  // namespace
 
-ParameterArena::ParameterArena(std::vector<Slot> slots) : slots_(std::move(slots)) {
-  CATENA_CHECK(ValueError, !slots_.empty(), "ParameterArena: no parameters");
+bool has_master(Dtype dtype) { return is_float(dtype) && itemsize(dtype) == 2; }
+
+ElementRange intersection(const ElementRange& a, const ElementRange& b) {
+  const int64_t begin = std::max(a.begin, b.begin);
+  return {begin, std::max(begin, std::min(a.end, b.end))};
+}
+
+Array Block::part(const ElementRange& elements) const {
+  CATENA_CHECK(IndexError, elements.begin <= elements.end && covers.contains(elements),
+               "Block::part: expected elements in [", covers.begin, ", ", covers.end, "), got [",
+               elements.begin, ", ", elements.end, ")");
+  return memory(Slice(elements.begin - covers.begin, elements.end - covers.begin));
+}
+
+ParameterArena::ParameterArena(std::vector<Slot> slots, ArenaMemoryPtr memory, int64_t parts)
+    : slots_(std::move(slots)), memory_(std::move(memory)) {
+  CATENA_CHECK(ValueError, !slots_.empty() && parts > 0,
+               "ParameterArena: expected parameters and at least one part, got ", slots_.size(),
+               " parameters and ", parts, " parts");
   const Parameter& first = slots_.front().parameter;
   const auto itemsize = static_cast<int64_t>(catena::itemsize(first.dtype()));
   int64_t total = 0;
-  for (Slot& slot : slots_) {
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    Slot& slot = slots_[i];
     slot.size = slot.parameter.size();
     slot.order = slot.parameter.data().order();
-    slot.offset = total;
-    total += aligned(slot.size, itemsize);
+    const bool follows = i > 0 && continues_pack(slots_[i - 1].parameter, slot.parameter);
+    slot.offset = follows ? total : aligned(total, itemsize);
+    total = slot.offset + slot.size;
   }
-  blocks_.data = zeros({total}, {first.dtype(), first.device()});
-  blocks_.gradient = zeros({total}, {first.dtype(), first.device()});
-  mark_as_gradient(*blocks_.gradient.storage());
+  total = parts * aligned((total + parts - 1) / parts, itemsize);
+  data_ = allocate(ArenaBlock::kData, total, first.dtype(), first.device());
+  gradient_ = allocate(ArenaBlock::kGradient, total, first.dtype(), first.device());
+  mark_as_gradient(*gradient_.storage());
+  covers_ = {0, total};
+  covered_ = range(covers_);
   for (const Slot& slot : slots_) {
-    const Array data = slice(this->data(), slot), gradient = slice(this->gradient(), slot);
+    const Array data = slice(data_, slot), gradient = slice(gradient_, slot);
     const ParameterState& state = *slot.parameter.state();
     data.assign(slot.parameter.data());
     if (!state.is_stale()) gradient.assign(state.gradient_memory());
@@ -54,24 +82,97 @@ ParameterArena::ParameterArena(std::vector<Slot> slots) : slots_(std::move(slots
   }
 }
 
-void ParameterArena::make_states(const std::vector<double>& start_values) {
-  const bool is_16_bit = data().itemsize() == 2;
-  const ArrayOptions like{is_16_bit ? Dtype::kFloat32 : dtype(), device()};
-  blocks_.master = is_16_bit ? data().astype(Dtype::kFloat32) : Array();
-  blocks_.states.clear();
-  for (const double start : start_values) blocks_.states.push_back(full({size()}, start, like));
+// Zeros from the memory of the arena.
+Array ParameterArena::allocate(ArenaBlock block, int64_t elements, Dtype dtype,
+                               Device device) const {
+  if (memory_ == nullptr) return zeros({elements}, {dtype, device});
+  Array result = memory_->allocate(block, elements, dtype, device);
+  CATENA_CHECK(ValueError,
+               result.defined() && result.shape() == Shape{elements} && result.is_contiguous() &&
+                   result.dtype() == dtype && result.device() == device,
+               "ArenaMemory::allocate: expected ", elements, " contiguous elements of ", dtype,
+               " on ", device, ", got an array of shape ", result.shape(), ", ", result.dtype(),
+               " on ", result.device());
+  result.fill(0);
+  return result;
 }
 
-ArenaRange ParameterArena::range(ElementRange elements) const {
-  const auto [begin, end] = elements;
-  CATENA_CHECK(IndexError, 0 <= begin && begin <= end && end <= size(),
-               "ParameterArena::range: expected a range within the ", size(),
-               " elements of the arena, got [", begin, ", ", end, ")");
-  const auto part = [&](const Array& block) {
-    return block.defined() ? block(Slice(begin, end)) : Array();
-  };
-  ArenaRange result{part(data()), part(gradient()), part(master()), {}};
-  for (const Array& state : states()) result.states.push_back(part(state));
+void ParameterArena::make_states(const std::vector<double>& start_values) {
+  make_states(start_values, {0, size()});
+}
+
+void ParameterArena::make_states(const std::vector<double>& start_values,
+                                 const ElementRange& covers) {
+  CATENA_CHECK(IndexError, 0 <= covers.begin && covers.begin <= covers.end && covers.end <= size(),
+               "ParameterArena::make_states: expected a range within the ", size(),
+               " elements of the arena, got [", covers.begin, ", ", covers.end, ")");
+  const bool is_16_bit = has_master(dtype());
+  const Dtype wide = is_16_bit ? Dtype::kFloat32 : dtype();
+  Block master;
+  if (is_16_bit) master = {allocate(ArenaBlock::kMaster, covers.size(), wide, device()), covers};
+  std::vector<Block> states;
+  for (const double start : start_values) {
+    states.push_back({allocate(ArenaBlock::kState, covers.size(), wide, device()), covers});
+    if (start != 0) states.back().memory.fill(start);
+  }
+  master_ = std::move(master);
+  states_ = std::move(states);
+  covers_ = covers;
+  covered_.low = {};
+  covered_ = range(covers_);
+  copy_data_to_master();
+}
+
+void ParameterArena::copy_data_to_master() const {
+  if (master_.defined())
+    master_.memory.assign(data_(Slice(master_.covers.begin, master_.covers.end)));
+}
+
+// Whether the slot's parameter has its 16-bit copy in low().
+bool ParameterArena::has_low(const Slot& slot) const {
+  const Array& memory = slot.parameter.state()->low_memory();
+  return low().defined() && memory.defined() && memory.storage() == low().storage();
+}
+
+void ParameterArena::adopt_low() {
+  if (dtype() != Dtype::kFloat32 || covers_.size() != size()) return;
+  for (const Slot& slot : slots_) {
+    ParameterState& state = *slot.parameter.state();
+    const Array& memory = state.low_memory();
+    if (!memory.defined() || has_low(slot) || memory.device() != device()) continue;
+    if (!low().defined())
+      covered_.low = allocate(ArenaBlock::kLow, size(), memory.dtype(), device());
+    if (memory.dtype() == low().dtype()) state.bind_low(slice(low(), slot));
+  }
+}
+
+void ParameterArena::refresh_low() const {
+  if (!low().defined()) return;
+  for (const Slot& slot : slots_)
+    if (has_low(slot)) slot.parameter.state()->low(low().dtype());
+}
+
+void ParameterArena::mark_low_current() const {
+  if (!low().defined()) return;
+  for (const Slot& slot : slots_)
+    if (has_low(slot)) slot.parameter.state()->mark_low_current();
+}
+
+int64_t ParameterArena::state_bytes() const {
+  int64_t bytes = master_.defined() ? master_.memory.nbytes() : 0;
+  for (const Block& state : states_) bytes += state.memory.nbytes();
+  return bytes;
+}
+
+ArenaRange ParameterArena::range(const ElementRange& elements) const {
+  CATENA_CHECK(IndexError, elements.begin <= elements.end && covers_.contains(elements),
+               "ParameterArena::range: expected a range within elements [", covers_.begin, ", ",
+               covers_.end, ") of the arena, got [", elements.begin, ", ", elements.end, ")");
+  const Slice slice(elements.begin, elements.end);
+  ArenaRange result{data_(slice), gradient_(slice), {}, {}, {}};
+  if (covered_.low.defined()) result.low = covered_.low(slice);
+  if (master_.defined()) result.master = master_.part(elements);
+  for (const Block& state : states_) result.states.push_back(state.part(elements));
   return result;
 }
 
@@ -137,7 +238,7 @@ void name_for_messages(ParameterState& state, const std::string& name) {
 
 }  // namespace
 
-ArenaSet::ArenaSet(const Named& named) {
+ArenaSet::ArenaSet(const Named& named, const LayoutOptions& options) : options_(options) {
   std::unordered_set<const ParameterState*> seen;
   for (const auto& [name, parameter] : named) {
     if (!parameter.defined() || !seen.insert(parameter.state()).second) continue;
@@ -156,27 +257,43 @@ bool ArenaSet::in_place() const {
                      [](const ParameterArena& a) { return a.in_place(); });
 }
 
+// The last declared first, but packs in the order of their declaration.
+std::vector<size_t> ArenaSet::order() const {
+  std::vector<size_t> result;
+  for (size_t last = parameters_.size(); last > 0;) {
+    size_t first = last - 1;
+    while (first > 0 && continues_pack(parameters_[first - 1], parameters_[first])) --first;
+    for (size_t i = first; i < last; ++i) result.push_back(i);
+    last = first;
+  }
+  return result;
+}
+
 void ArenaSet::rebuild() {
   std::vector<std::vector<ParameterArena::Slot>> groups;
-  for (size_t i = parameters_.size(); i-- > 0;) {
+  for (const size_t i : order()) {
     const Parameter& p = parameters_[i];
     auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) {
       return g[0].parameter.device() == p.device() && g[0].parameter.dtype() == p.dtype();
     });
     if (group == groups.end()) group = groups.emplace(groups.end());
-    group->push_back({p, static_cast<int64_t>(i), 0, p.size()});
+    group->push_back({p, static_cast<int64_t>(i), 0, p.size(), {}});
   }
   std::vector<ParameterArena> arenas;  // the old ones live until all values are copied
-  for (auto& group : groups) arenas.emplace_back(std::move(group));
+  for (auto& group : groups) arenas.emplace_back(std::move(group), options_.memory, options_.parts);
   arenas_ = std::move(arenas);
 }
 
-void ArenaSet::make_states(const std::vector<double>& start_values) {
-  for (ParameterArena& arena : arenas_) arena.make_states(start_values);
+void ArenaSet::make_states(const std::vector<double>& start_values, int64_t index, int64_t count) {
+  for (ParameterArena& arena : arenas_) arena.make_states(start_values, arena.shard(index, count));
 }
 
 void ArenaSet::settle_gradients() const {
   for (const ParameterArena& arena : arenas_) arena.settle_gradients();
+}
+
+void ArenaSet::adopt_low() {
+  for (ParameterArena& arena : arenas_) arena.adopt_low();
 }
 
 std::string ArenaSet::structure() const {

@@ -15,12 +15,13 @@ inline Array sum_of_squares(const Array& flat) {
   return result.reshape({});
 }
 
-// gradient += rate * parameter, where the gradients in memory are those wanted divided by `factor`,
-// a 0-d float64 or undefined.
-inline void add_decayed(const ParameterArena& arena, double rate, const Array& factor = {}) {
-  Array addend = multiply(arena.data().astype(compute_dtype(arena.dtype()), false), rate);
+// gradient += rate * parameter of two flat arrays, where the gradients in memory are those wanted
+// divided by `factor`, a 0-d float64 or undefined.
+inline void add_decayed(const Array& parameter, const Array& gradient, double rate,
+                        const Array& factor = {}) {
+  Array addend = multiply(parameter.astype(compute_dtype(parameter.dtype()), false), rate);
   if (factor.defined()) addend = divide(addend, factor.astype(addend.dtype(), false));
-  add(arena.gradient(), addend, arena.gradient());
+  add(gradient, addend, gradient);
 }
 
 }  // namespace catena::optimizers

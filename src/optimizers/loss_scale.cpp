@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "catena/array/math.h"
+#include "catena/core/graph.h"
 #include "catena/core/log.h"
 #include "catena/functions/array.h"
 #include "catena/functions/math.h"
@@ -55,6 +57,9 @@ double DynamicLossScale::number(int index) const {
 
 void DynamicLossScale::after_setup(Optimizer& optimizer) {
   states_.clear();
+  updates_ = 0;
+  skipped_before_ = 0;
+  seen_ = {};
   prepare_for_capture(optimizer);
 }
 
@@ -118,6 +123,36 @@ void DynamicLossScale::after_update(Optimizer&) {
         {&state.block, &state.scale32, options_.growth, options_.backoff, options_.least,
          options_.most, static_cast<double>(options_.interval)});
   }
+  look_at_skipped();
+}
+
+// Copies the numbers every kHopeless updates, and looks at them when the copy is there: nothing
+// waits for a device.
+void DynamicLossScale::look_at_skipped() {
+  if (warned_hopeless_ || states_.empty() || cuda::is_capturing(states_[0].block.device())) return;
+  if (seen_.defined() && seen_event_.query()) {
+    warn_if_hopeless(seen_);
+    seen_ = {};
+  }
+  if (++updates_ < kHopeless || seen_.defined()) return;
+  updates_ = 0;
+  const Stream stream = current_stream(states_[0].block.device());
+  seen_ = states_[0].block.get(stream);
+  seen_event_ = stream.record();
+}
+
+void DynamicLossScale::warn_if_hopeless(const Array& numbers) {
+  const double scale = numbers[0].item<double>(), skipped = numbers[4].item<double>();
+  const double before = std::exchange(skipped_before_, skipped);
+  if (scale > options_.least || skipped - before < double(kHopeless)) return;
+  warned_hopeless_ = true;
+  logging::warning(
+      "update: all of the last ", kHopeless,
+      " updates were skipped, because gradients are infinite or NaN although the loss "
+      "scale is down to its least, ",
+      scale,
+      ". No smaller scale will help: look for infinities or NaN in the loss, the inputs "
+      "and the parameters (shown once)");
 }
 
 // Files -------------------------------------------------------------------------------------------

@@ -1,3 +1,5 @@
+// Setup, layout, counts and rates. The other members of Optimizer are in optimizer_groups.cpp,
+// optimizer_gradients.cpp, optimizer_update.cpp and optimizer_state.cpp.
 #include "catena/optimizers/optimizer.h"
 
 #include <algorithm>
@@ -6,10 +8,7 @@
 #include <unordered_set>
 
 #include "catena/array/creation.h"
-#include "catena/array/math.h"
 #include "catena/core/graph.h"
-#include "catena/core/log.h"
-#include "optimizers/arena_sums.h"
 
 namespace catena::optimizers {
 namespace {
@@ -20,10 +19,6 @@ void check_rate(const std::string& name, double rate) {
 }
 
 }  // namespace
-
-void detail::check_maxnorm(const char* who, double maxnorm) {
-  CATENA_CHECK(ValueError, maxnorm > 0, who, ": expected a norm above 0, got ", maxnorm);
-}
 
 Optimizer::Optimizer(std::string lr_name, double lr)
     : lr_name_(std::move(lr_name)), lr_(lr), stages_(built_in_stages()) {
@@ -79,51 +74,104 @@ void Optimizer::setup(const Parameters& parameters) {
 void Optimizer::setup_named(const ArenaSet::Named& named, const Parameters& ordered,
                             NamedPersistents persistents) {
   for (const auto& [name, p] : named) check_dtype(p.dtype());
-  Groups groups{ArenaSet(named), {}, {}};
-  make_groups(groups, 0, {});
-  positions_ = positions_of(ordered, groups.layout);
+  const UpdateStage::Share part = share();
+  CATENA_CHECK(ValueError, part.count == 1 || updates_arenas(),
+               "setup: the states are to be spread over ", part.count,
+               " processes, but this rule updates parameter by parameter; only rules that update "
+               "arenas can do so");
+  Placed placed{ArenaSet(named, {memory_, part.count}), {}, {}, {}};
+  check_groups(placed.layout);
+  place(placed, 0, {});
+  positions_ = positions_of(ordered, placed.layout);
   ordered_ = ordered;
   persistents_ = std::move(persistents);
-  take(std::move(groups), 0);
+  take(std::move(placed), 0);
+  use_groups();
   warn_about_forgotten_parameters("setup");
   for (const auto& stage : current_stages()) stage->after_setup(*this);
 }
 
-void Optimizer::make_groups(Groups& groups, int64_t t, const std::vector<Arrays>& old_states) {
-  if (updates_arenas()) groups.layout.make_states(state_starts());
-  groups.states.resize(groups.layout.parameters().size());
-  for (const ParameterArena& arena : groups.layout.arenas()) {
+void Optimizer::set_memory(ArenaMemoryPtr memory) {
+  CATENA_CHECK(
+      ValueError, !is_set_up(),
+      "set_memory: the optimizer is set up already; say where the memory comes from first");
+  memory_ = std::move(memory);
+}
+
+// The share of the first stage that takes less than everything.
+UpdateStage::Share Optimizer::share() const {
+  for (const auto& stage : stages_)
+    if (const UpdateStage::Share part = stage->share(); part.count > 1) return part;
+  return {};
+}
+
+void Optimizer::place(Placed& placed, int64_t t, const std::vector<Arrays>& old_states) {
+  const UpdateStage::Share part = share();
+  const std::vector<double> starts = updates_arenas() ? state_starts() : std::vector<double>();
+  placed.layout.make_states(starts, part.index, part.count);
+  placed.states.resize(placed.layout.parameters().size());
+  for (const ParameterArena& arena : placed.layout.arenas()) {
     DeviceScope scope(arena.device());
     for (const ParameterArena::Slot& slot : arena.slots()) {
       const auto index = static_cast<size_t>(slot.index);
       const Arrays* old = old_states.empty() ? nullptr : &old_states[index];
-      groups.states[index] = make_states(arena, slot, old);
+      placed.states[index] = make_states(arena, slot, old);
     }
-    groups.values.push_back(counts_on(arena.device()) ? make_device_values(arena.device(), t)
+    placed.values.push_back(counts_on(arena.device()) ? make_device_values(arena.device(), t)
                                                       : DeviceValues());
+    placed.segments.push_back(uses_segments() ? make_segments(placed.layout, arena)
+                                              : ArenaSegments());
   }
 }
 
+namespace {
+
+// Writes the elements of a parameter that the block covers.
+void assign_part(const Block& block, const ParameterArena::Slot& slot, const Array& whole) {
+  const ElementRange own{slot.offset, slot.offset + slot.size};
+  const ElementRange here = intersection(own, block.covers);
+  if (here.size() == 0) return;
+  ShardedArray{{},
+               slot.parameter.shape(),
+               block.memory.dtype(),
+               slot.order,
+               {here.begin - own.begin, here.end - own.begin},
+               block.part(here)}
+      .assign(whole);
+}
+
+}  // namespace
+
+// The states of a parameter: views of the arena's blocks, or what a rule that updates parameter by
+// parameter wants; the master copy comes last.
 Arrays Optimizer::make_states(const ParameterArena& arena, const ParameterArena::Slot& slot,
                               const Arrays* old_states) {
+  std::vector<const Block*> blocks;
+  for (const Block& state : arena.states()) blocks.push_back(&state);
+  if (arena.master().defined()) blocks.push_back(&arena.master());
+  const size_t first = old_states == nullptr ? 0 : old_states->size() - blocks.size();
+  for (size_t k = 0; old_states != nullptr && k < blocks.size(); ++k)
+    assign_part(*blocks[k], slot, (*old_states)[first + k]);
+  if (arena.covers().size() != arena.size()) return {};
   Arrays states;
-  if (updates_arenas()) {
-    for (const Array& flat : arena.states()) states.push_back(arena.slice(flat, slot));
-    if (arena.master().defined()) states.push_back(arena.slice(arena.master(), slot));
-    if (old_states == nullptr) return states;
-    for (size_t k = 0; k < states.size(); ++k) states[k].assign((*old_states)[k]);
-  } else if (old_states == nullptr) {
-    states = init_state(slot.parameter.data(), slot.parameter.grad());
+  if (!updates_arenas() && old_states == nullptr) {
+    const bool wide = arena.master().defined();
+    const Array& p = slot.parameter.data();
+    const Array& g = slot.parameter.grad();
+    states = wide ? init_state(arena.slice(arena.master().memory, slot), g.astype(Dtype::kFloat32))
+                  : init_state(p, g);
   } else {
-    for (const Array& old : *old_states) states.push_back(old.to(arena.device()));
+    for (size_t k = 0; k < first; ++k) states.push_back((*old_states)[k].to(arena.device()));
   }
+  for (const Block* block : blocks) states.push_back(arena.slice(block->memory, slot));
   return states;
 }
 
-void Optimizer::take(Groups&& groups, int64_t t) {
-  layout_ = std::move(groups.layout);
-  values_ = std::move(groups.values);
-  states_ = std::move(groups.states);
+void Optimizer::take(Placed&& placed, int64_t t) {
+  layout_ = std::move(placed.layout);
+  values_ = std::move(placed.values);
+  segments_ = std::move(placed.segments);
+  states_ = std::move(placed.states);
   t_ = t;
 }
 
@@ -156,16 +204,20 @@ void Optimizer::add_device_values() {
 
 void Optimizer::settle_layout() {
   if (layout_.in_place()) return;
+  for (const auto& stage : current_stages()) stage->before_layout_moves(*this);
   const int64_t t = this->t();
-  Groups groups{layout_, {}, {}};
-  groups.layout.rebuild();
-  make_groups(groups, t, states_);
-  take(std::move(groups), t);
+  const std::vector<Arrays> states = whole_states();
+  Placed placed{layout_, {}, {}, {}};
+  placed.layout.rebuild();
+  place(placed, t, states);
+  take(std::move(placed), t);
 }
 
 void Optimizer::prepare_for_capture() {
   require_setup("prepare_for_capture");
   settle_layout();
+  if (updates_arenas()) layout_.adopt_low();
+  for (const ParameterArena& arena : layout_.arenas()) arena.refresh_low();
   device_values_everywhere_ = true;
   add_device_values();
   for (const auto& stage : current_stages()) stage->prepare_for_capture(*this);
@@ -182,101 +234,42 @@ int64_t Optimizer::t() const {
   return t_;
 }
 
+bool Optimizer::is_capturing() const {
+  return std::any_of(values_.begin(), values_.end(), [](const DeviceValues& values) {
+    return values.block.defined() && cuda::is_capturing(values.block.device());
+  });
+}
+
 void Optimizer::set_lr(double lr) {
   if (lr == lr_) return;
   check_rate(lr_name_, lr);
-  for (const DeviceValues& values : values_) {
-    CATENA_CHECK(
-        ValueError, !values.block.defined() || !cuda::is_capturing(values.block.device()),
-        "set_lr: called while a graph is captured, so that every replay would set the rate to ", lr,
-        "; set it before the capture or between replays");
-  }
+  CATENA_CHECK(
+      ValueError, !is_capturing(),
+      "set_lr: called while a graph is captured, so that every replay would set the rate to ", lr,
+      "; set it before the capture or between replays");
   lr_ = lr;
   for (const DeviceValues& values : values_)
     if (values.block.defined()) values.learning_rate.fill(lr);
 }
 
-// Gradients ---------------------------------------------------------------------------------------
+// Hyper-parameters --------------------------------------------------------------------------------
 
-void Optimizer::zero_grads() {
-  require_setup("zero_grads");
-  unscaled_in_memory_ = false;
-  for (const auto& stage : current_stages()) stage->discard(*this);
-  for (const Parameter& p : layout_.parameters()) p.zero_grad();
-}
-
-void Optimizer::accumulate_grads(const Arrays& gradients) {
-  require_setup("accumulate_grads");
-  CATENA_CHECK(ValueError, gradients.size() == ordered_.size(),
-               "accumulate_grads: the optimizer holds ", ordered_.size(), " parameters, got ",
-               gradients.size(), " gradients");
-  for (size_t i = 0; i < ordered_.size(); ++i) {
-    CATENA_CHECK(ShapeError, !gradients[i].defined() || gradients[i].shape() == ordered_[i].shape(),
-                 "accumulate_grads: parameter '", layout_.name(positions_[i]), "' has shape ",
-                 ordered_[i].shape(), ", gradient ", i, " has ", gradients[i].shape(),
-                 "; are they of a copy of this model?");
+std::vector<std::pair<std::string, double>> Optimizer::hyper_parameters() const {
+  std::vector<std::pair<std::string, double>> result{{lr_name_, lr_}};
+  for (const ParameterGroup& group : groups_) {
+    result.emplace_back(group.name + "/rate", group.options.rate);
+    result.emplace_back(group.name + "/decay", group.options.decay);
+    result.emplace_back(group.name + "/frozen", group.options.frozen ? 1 : 0);
   }
-  settle_layout();
-  for (const auto& stage : current_stages()) stage->before_accumulate(*this);
-  Arrays by_index(layout_.parameters().size());
-  for (size_t i = 0; i < ordered_.size(); ++i) by_index[positions_[i]] = gradients[i];
-  for (const ParameterArena& arena : layout_.arenas()) {
-    const auto is_stale = [](const ParameterArena::Slot& s) {
-      return s.parameter.state()->is_stale();
-    };
-    if (const Array block = common_block(arena, by_index); block.defined()) {
-      if (std::all_of(arena.slots().begin(), arena.slots().end(), is_stale)) {
-        arena.gradient().assign(block);
-      } else {
-        arena.settle_gradients();
-        add(arena.gradient(), block.to(arena.device()), arena.gradient());
-      }
-      for (const ParameterArena::Slot& slot : arena.slots()) slot.parameter.state()->mark_written();
-      continue;
-    }
-    for (const ParameterArena::Slot& slot : arena.slots())
-      slot.parameter.accumulate_grad(by_index[size_t(slot.index)]);
-  }
+  return result;
 }
 
-// What the gradients in memory are to be multiplied by, as 0-d float64; undefined for one.
-Array Optimizer::gradient_factor(Device device) const {
-  Array product;
-  if (unscaled_in_memory_) return product;
-  for (const auto& stage : stages_) {
-    const Array factor = stage->gradient_factor(device);
-    if (factor.defined()) product = product.defined() ? multiply(product, factor) : factor;
-  }
-  return product;
-}
-
-double Optimizer::compute_grads_norm() {
-  finish_gradients("compute_grads_norm");
-  Arrays parts;  // all devices work before the host waits for the first
-  for (const ParameterArena& arena : layout_.arenas()) {
-    if (arena.size() == 0) continue;
-    Array part = sum_of_squares(arena.gradient());
-    if (const Array factor = gradient_factor(arena.device()); factor.defined())
-      part = multiply(part.astype(Dtype::kFloat64, false), square(factor));
-    parts.push_back(part);
-  }
-  double total = 0;
-  for (const Array& part : parts) total += part.item<double>();
-  return std::sqrt(total);
-}
-
-void Optimizer::clip_grads(double maxnorm) {
-  detail::check_maxnorm("clip_grads", maxnorm);
-  const double norm = compute_grads_norm();
-  if (!(norm > maxnorm)) return;
-  for (const ParameterArena& arena : layout_.arenas())
-    multiply(arena.gradient(), maxnorm / norm, arena.gradient());
-}
-
-void Optimizer::weight_decay(double decay) {
-  finish_gradients("weight_decay");
-  for (const ParameterArena& arena : layout_.arenas())
-    add_decayed(arena, decay, gradient_factor(arena.device()));
+void Optimizer::set_hyper_parameter(const std::string& name, double value) {
+  if (name == lr_name_) return set_lr(value);
+  if (set_group_number(name, value)) return;
+  std::string known;
+  for (const auto& [key, old] : hyper_parameters()) known += (known.empty() ? "" : ", ") + key;
+  fail<ValueError>("set_hyper_parameter: this rule has no '", name, "'; it has: ", known);
 }
 
 }  // namespace catena::optimizers

@@ -53,23 +53,13 @@ std::vector<double> RuleOptimizer::state_starts() const {
   return starts;
 }
 
-void RuleOptimizer::update_arena(const ArenaUpdate& update) {
-  OptimizerCall call{};
+void RuleOptimizer::update_arena(OptimizerCall& call) {
   call.rule = rule_;
-  call.parameter = &update.parameter;
-  call.gradient = &update.gradient;
-  if (update.master.defined()) call.master = &update.master;
-  for (size_t k = 0; k < update.states.size(); ++k) call.states[k] = &update.states[k];
-  call.learning_rate = update.learning_rate;
-  call.step = update.step;
-  if (update.counter.defined()) call.counter = &update.counter;
-  call.counts = update.counts;
-  call.gradient_scale = update.gradient_scale;
-  call.skip = update.skip;
-  call.weight_decay = update.weight_decay;
   std::copy(numbers_.begin(), numbers_.end(), call.numbers);
-  kernels::optimizer_update(update.parameter.device(), call);
+  kernels::optimizer_update(call.parameter->device(), call);
 }
+
+bool RuleOptimizer::needs_norms() const { return rule_->needs_norms; }
 
 void RuleOptimizer::check_dtype(Dtype dtype) const {
   CATENA_CHECK(DtypeError, is_float(dtype), "setup: ", rule_->name,

@@ -49,8 +49,14 @@ std::vector<Bucket> make_buckets(const std::vector<ParameterArena>& arenas,
                options.bucket_bytes, " and ", options.last_bytes);
   std::vector<Bucket> buckets;
   for (size_t i = 0; i < arenas.size(); ++i) cut(arenas[i], i, options, buckets);
-  // A bucket is complete with its first declared parameter, the last of its slots.
-  const auto completes = [&](const Bucket& b) { return arenas[b.arena].slots()[b.last - 1].index; };
+  // A bucket is complete with its first declared parameter: the last of its slots, unless a layer
+  // has packed its parameters in the order of declaration.
+  const auto completes = [&](const Bucket& b) {
+    int64_t first = arenas[b.arena].slots()[b.first].index;
+    for (size_t s = b.first; s < b.last; ++s)
+      first = std::min(first, arenas[b.arena].slots()[s].index);
+    return first;
+  };
   std::stable_sort(buckets.begin(), buckets.end(),
                    [&](const Bucket& a, const Bucket& b) { return completes(a) > completes(b); });
   return buckets;

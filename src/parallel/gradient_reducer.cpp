@@ -40,7 +40,7 @@ void GradientReducer::after_setup(Optimizer& optimizer) {
   begin_round();
   for (const auto& arena : optimizer.layout().arenas()) {
     comm_.broadcast(arena.data(), 0);
-    if (arena.master().defined()) comm_.broadcast(arena.master(), 0);
+    arena.copy_data_to_master();
   }
   broadcast_persistents(optimizer.persistents(), comm_);
   updates_ = 0;
@@ -140,9 +140,13 @@ bool GradientReducer::is_in_own_step() {
   return in_own_step_;
 }
 
+// All ranks move their arenas in the same step; a rank that moves alone meets the others in another
+// call, which the communicator reports.
+void GradientReducer::before_layout_moves(Optimizer& optimizer) {
+  if (optimizer_ != nullptr) comm_.all_gather_object(optimizer.layout().structure_hash());
+}
+
 void GradientReducer::backward_begins() {
-  optimizer_->settle_layout();
-  update_buckets();
   if (round_ != Round::kOpen) {
     CATENA_CHECK(
         GradientError, !anything_kept(),
@@ -153,6 +157,8 @@ void GradientReducer::backward_begins() {
     begin_round();
   }
   if (!is_in_own_step() || !synchronizes(comm_)) return;
+  optimizer_->settle_layout();
+  update_buckets();
   begin_round();
   round_ = Round::kReducing;
 }

@@ -12,6 +12,10 @@ MultiNodeOptimizer::MultiNodeOptimizer(Optimizer& optimizer, Communicator& comm,
         ValueError, stage->phase() != optimizers::UpdatePhase::kReduce,
         "create_multi_node_optimizer: the optimizer belongs to a multi-node optimizer already");
   optimizer.add_stage(reducer_);
+  if (options.sharding == Sharding::kStates) {
+    sharded_ = std::make_shared<ShardedStates>(comm);
+    optimizer.add_stage(sharded_);
+  }
 }
 
 MultiNodeOptimizer::MultiNodeOptimizer(std::unique_ptr<Optimizer> optimizer, Communicator& comm,
@@ -22,6 +26,7 @@ MultiNodeOptimizer::MultiNodeOptimizer(std::unique_ptr<Optimizer> optimizer, Com
 
 MultiNodeOptimizer::~MultiNodeOptimizer() {
   if (reducer_) optimizer_->remove_stage(*reducer_);  // null after a move
+  if (sharded_) optimizer_->remove_stage(*sharded_);
 }
 
 void MultiNodeOptimizer::broadcast_state() {

@@ -189,6 +189,8 @@ void Trainer::save_snapshot() {
     row_numbers_.push_back(number);
   }
   if (is_root()) checkpoint_.save(checkpoint_path());
+  for (Optimizer& each : optimizers_)
+    if (!is_root() && each.is_sharded()) each.state();  // takes part in gathering it for the root
   rank_states_.clear();
   extension_states_.clear();
 }

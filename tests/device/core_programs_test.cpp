@@ -16,6 +16,7 @@
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/adamw.h"
 #include "catena/optimizers/hooks.h"
+#include "catena/optimizers/lars.h"
 #include "catena/optimizers/loss_scale.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/sgd.h"
@@ -76,6 +77,7 @@ std::vector<std::unique_ptr<Optimizer>> rules() {
   list.push_back(std::make_unique<optimizers::MomentumSGD>(0.1, 0.9));
   list.push_back(std::make_unique<optimizers::Adam>());
   list.push_back(std::make_unique<optimizers::AdamW>());
+  list.push_back(std::make_unique<optimizers::LARS>());
   return list;
 }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 #include <memory>
 
 #include "catena/core/memory.h"
@@ -114,15 +115,15 @@ TEST(Arena, KeepsStatesAndMasterCopies) {
     const ParameterArena& arena = set.arenas()[0];
     const Dtype wide = dtype == dtype::bfloat16 ? dtype::float32 : dtype;
     ASSERT_EQ(arena.states().size(), 2u);
-    for (const Array& state : arena.states()) {
-      EXPECT_EQ(state.dtype(), wide);
-      EXPECT_EQ(state.shape(), arena.data().shape());
+    for (const Block& state : arena.states()) {
+      EXPECT_EQ(state.memory.dtype(), wide);
+      EXPECT_EQ(state.memory.shape(), arena.data().shape());
     }
-    EXPECT_EQ(arena.states()[0].to_vector<double>()[3], 0);
-    EXPECT_EQ(arena.states()[1].to_vector<double>()[3], 2.5);
+    EXPECT_EQ(arena.states()[0].memory.to_vector<double>()[3], 0);
+    EXPECT_EQ(arena.states()[1].memory.to_vector<double>()[3], 2.5);
     ASSERT_EQ(arena.master().defined(), dtype == dtype::bfloat16);
     if (arena.master().defined()) {
-      EXPECT_EQ(arena.master().to_vector<double>(), arena.data().to_vector<double>());
+      EXPECT_EQ(arena.master().memory.to_vector<double>(), arena.data().to_vector<double>());
     }
   }
 }
@@ -135,8 +136,8 @@ TEST(Arena, HasRanges) {
   const ArenaRange part = arena.range({128, 200});
   EXPECT_EQ(part.data.raw_data(), arena.data()(Slice(128, 200)).raw_data());
   EXPECT_EQ(part.gradient.raw_data(), arena.gradient()(Slice(128, 200)).raw_data());
-  EXPECT_EQ(part.master.raw_data(), arena.master()(Slice(128, 200)).raw_data());
-  EXPECT_EQ(part.states[0].raw_data(), arena.states()[0](Slice(128, 200)).raw_data());
+  EXPECT_EQ(part.master.raw_data(), arena.master().memory(Slice(128, 200)).raw_data());
+  EXPECT_EQ(part.states[0].raw_data(), arena.states()[0].memory(Slice(128, 200)).raw_data());
   EXPECT_EQ(part.states[0].size(), 72);
   EXPECT_EQ(arena.range({5, 5}).data.size(), 0);
   EXPECT_THROW(arena.range({5, 4}), IndexError);
@@ -223,6 +224,136 @@ TEST(Arena, SetsThatShareParametersKeepTheirOwnNames) {
   EXPECT_EQ(other.l1.W.name(), "/W");
   const ArenaSet all(named(other));
   EXPECT_EQ(other.l1.W.name(), "/l1/W");
+}
+
+TEST(Arena, StatesMayCoverAPart) {
+  for (const Dtype dtype : {dtype::float32, dtype::bfloat16}) {
+    Model model(dtype);
+    ArenaSet set(named(model), {nullptr, 3});
+    EXPECT_EQ(set.arenas()[0].size() % 3, 0);
+    set.make_states({0, 2.5}, 1, 3);
+    const ParameterArena& arena = set.arenas()[0];
+    const ElementRange own = arena.shard(1, 3);
+    EXPECT_EQ(own.size(), arena.size() / 3);
+    EXPECT_EQ(arena.covers(), own);
+    EXPECT_EQ(arena.states()[1].memory.to_vector<double>(),
+              std::vector<double>(size_t(own.size()), 2.5));
+    EXPECT_EQ(arena.covered().data.raw_data(), arena.data()(Slice(own.begin, own.end)).raw_data());
+    EXPECT_EQ(arena.range(own).states[0].size(), own.size());
+    EXPECT_THROW(arena.range({0, own.end}), IndexError);
+    EXPECT_THROW(arena.states()[0].part({0, 1}), IndexError);
+    const bool wide = dtype == dtype::bfloat16;
+    EXPECT_EQ(arena.state_bytes(), own.size() * 4 * (wide ? 3 : 2));
+    if (wide) {
+      EXPECT_EQ(arena.master().memory.to_vector<double>(),
+                arena.covered().data.to_vector<double>());
+    }
+  }
+  EXPECT_EQ(intersection({0, 4}, {2, 9}), (ElementRange{2, 4}));
+  EXPECT_EQ(intersection({0, 4}, {6, 9}).size(), 0);
+}
+
+// Weights that lie channels last stay so, with gradients and states.
+TEST(Arena, KeepsTheOrderInWhichValuesLie) {
+  const Array values = catena::testing::Pair::values({2, 3, 4, 5}, dtype::float32, 0.5);
+  const Array last = values.transpose({0, 2, 3, 1}).copy().transpose({0, 3, 1, 2});
+  ASSERT_FALSE(last.is_contiguous());
+  const Parameter p(last), plain(values.copy());
+  const Strides strides = p.data().strides();
+  MomentumSGD rule(0.1), reference(0.1);
+  rule.setup({p});
+  reference.setup({plain});
+  EXPECT_EQ(p.data().strides(), strides);
+  EXPECT_EQ(p.grad().strides(), strides);
+  EXPECT_EQ(rule.state_of(p)[0].strides(), strides);
+  for (int64_t t = 1; t <= 3; ++t) {
+    catena::testing::set_gradients({p}, t);
+    catena::testing::set_gradients({plain}, t);
+    rule.update();
+    reference.update();
+  }
+  EXPECT_EQ(p.data().to_vector<double>(), plain.data().to_vector<double>());
+  EXPECT_EQ(rule.state_of(p)[0].to_vector<double>(),
+            reference.state_of(plain)[0].to_vector<double>());
+}
+
+// Side by side in the order of declaration, without gaps; others as ever.
+TEST(Arena, LaysPackedParametersInTheOrderOfDeclaration) {
+  struct Packed : FunctionSet {
+    Pair first{5, 3}, packed{5, 3}, last{2, 2};
+    Packed() {
+      packed.W.pack();
+      packed.b.pack();
+    }
+    CATENA_FUNCTIONS(first, packed, last)
+  } model;
+  const auto before = catena::testing::all_values(model.parameters());
+  for (const bool copied : {false, true}) {
+    Packed other = model;
+    Packed& used = copied ? other : model;
+    const ArenaSet set(named(used));
+    std::vector<std::string> names;
+    for (const auto& slot : set.arenas()[0].slots()) names.push_back(slot.parameter.name());
+    EXPECT_EQ(names, (std::vector<std::string>{"/last/b", "/last/W", "/packed/W", "/packed/b",
+                                               "/first/b", "/first/W"}));
+    EXPECT_EQ(used.packed.b.data().raw_data(), used.packed.W.data().data<float>() + 15);
+    EXPECT_EQ(catena::testing::all_values(used.parameters()), before);
+  }
+}
+
+// Counts what it gives, as a registered window would be counted.
+class Windows : public ArenaMemory {
+ public:
+  std::map<ArenaBlock, int64_t> bytes;
+  Array allocate(ArenaBlock block, int64_t elements, Dtype dtype, Device device) override {
+    bytes[block] += elements * int64_t(itemsize(dtype));
+    Array memory = Array::uninitialized({elements}, dtype, device);
+    memory.fill(7);
+    return memory;
+  }
+};
+
+TEST(Arena, TakesItsMemoryFromWhoeverGivesIt) {
+  Model model(dtype::float16), twin(dtype::float16);
+  Adam rule(0.1), reference(0.1);
+  const auto windows = std::make_shared<Windows>();
+  rule.set_memory(windows);
+  rule.setup(model);
+  reference.setup(twin);
+  const int64_t size = rule.layout().arenas()[0].size();
+  EXPECT_EQ(windows->bytes[ArenaBlock::kData], 2 * size);
+  EXPECT_EQ(windows->bytes[ArenaBlock::kGradient], 2 * size);
+  EXPECT_EQ(windows->bytes[ArenaBlock::kMaster], 4 * size);
+  EXPECT_EQ(windows->bytes[ArenaBlock::kState], 8 * size);
+  for (int64_t t = 1; t <= 3; ++t) {
+    for (Model* m : {&model, &twin}) catena::testing::set_gradients(m->parameters(), t);
+    rule.update();
+    reference.update();
+  }
+  EXPECT_EQ(catena::testing::all_values(model.parameters()),
+            catena::testing::all_values(twin.parameters()));
+  EXPECT_NEAR(rule.compute_grads_norm(), reference.compute_grads_norm(), 1e-9) << "gaps are zero";
+  EXPECT_THROW(rule.set_memory(windows), ValueError);
+}
+
+// Reading states, and adding gradients of a replica, leaves parameters where they are.
+TEST(Arena, MovesInTheCallsThatAreNamedOnly) {
+  Model model, replica;
+  MomentumSGD rule(0.1);
+  rule.setup(model);
+  catena::testing::set_gradients(model.parameters(), 1);
+  rule.update();
+  const auto velocity = rule.state_of(model.l1.W)[0].to_vector<double>();
+  model.to(cpu(3));
+  const void* where = model.l1.W.data().raw_data();
+  EXPECT_EQ(rule.state_of(model.l1.W)[0].to_vector<double>(), velocity);
+  rule.state();
+  rule.accumulate_grads(replica);
+  EXPECT_EQ(model.l1.W.data().raw_data(), where);
+  EXPECT_FALSE(rule.layout().in_place());
+  rule.zero_grads();
+  EXPECT_TRUE(rule.layout().in_place());
+  EXPECT_EQ(rule.state_of(model.l1.W)[0].device(), cpu(3));
 }
 
 // Memory runs out at each of the allocations of a move, which is then tried again.

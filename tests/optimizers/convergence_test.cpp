@@ -11,6 +11,7 @@
 #include "catena/functions/loss.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/adamw.h"
+#include "catena/optimizers/lars.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/sgd.h"
 #include "optimizers/models.h"
@@ -62,6 +63,7 @@ const Learner kLearners[] = {
     {"MomentumSGD", with_rate<MomentumSGD>},
     {"Adam", with_rate<Adam>},
     {"AdamW", with_rate<AdamW>},
+    {"LARS", [] { return std::unique_ptr<Optimizer>(new LARS(1, 0.9, 0.1)); }},
 };
 
 TEST(Convergence, EveryRuleLearnsALinearProblem) {

@@ -10,6 +10,7 @@
 #include "catena/functions/math.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/hooks.h"
+#include "catena/optimizers/lars.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/sgd.h"
 #include "catena/testing_markers.h"
@@ -36,7 +37,8 @@ struct Small : FunctionSet {
 std::unique_ptr<Optimizer> make_rule(int rule) {
   if (rule == 0) return std::make_unique<SGD>(0.05);
   if (rule == 1) return std::make_unique<MomentumSGD>(0.05);
-  return std::make_unique<Adam>(0.05);
+  if (rule == 2) return std::make_unique<Adam>(0.05);
+  return std::make_unique<LARS>(0.5, 0.9, 0.1);
 }
 
 Array batch_x(int step) {
@@ -48,11 +50,15 @@ Array batch_t(int step) {
   return array(labels);
 }
 
-std::vector<std::vector<double>> train(int rule, bool replay) {
+std::vector<std::vector<double>> train(int rule, bool replay, bool groups = false) {
   const Device gpu = cuda_device(0);
   Small model;
   model.to(gpu);
   const std::unique_ptr<Optimizer> optimizer = make_rule(rule);
+  if (groups) {
+    optimizer->add_group("biases", {"*/b"}, {.decay = 0});
+    optimizer->add_group("head", {"/l2/W"}, {.rate = 2});
+  }
   optimizer->setup(model);
   optimizer->add_hook("clip", gradient_clipping(0.5));
   optimizer->add_hook("decay", weight_decay(0.001));
@@ -67,6 +73,9 @@ std::vector<std::vector<double>> train(int rule, bool replay) {
     x.assign(batch_x(i));
     t.assign(batch_t(i));
     if (i == 20) optimizer->set_lr(optimizer->lr() / 4);
+    if (groups && i == 10) optimizer->set_group("head", {.frozen = true});
+    if (groups && i == 15) optimizer->set_group("head", {.rate = 0.5});
+    if (groups && i == 25) optimizer->set_group("biases", {.rate = 0.1, .decay = 3});
     if (replay && i == 3) {
       optimizer->prepare_for_capture();
       graph = cuda::Graph::capture(gpu, step);
@@ -82,8 +91,32 @@ std::vector<std::vector<double>> train(int rule, bool replay) {
 
 TEST(OptimizerGraph, ReplaysEqualEagerStepsBitForBit) {
   CATENA_NEEDS_GPU();
-  for (const int rule : {0, 1, 2})
+  for (const int rule : {0, 1, 2, 3})
     EXPECT_EQ(train(rule, true), train(rule, false)) << "rule " << rule;
+}
+
+// Numbers of groups are on the device: replays follow set_group.
+TEST(OptimizerGraph, ReplaysFollowTheNumbersOfGroups) {
+  CATENA_NEEDS_GPU();
+  for (const int rule : {0, 1, 2, 3})
+    EXPECT_EQ(train(rule, true, true), train(rule, false, true)) << "rule " << rule;
+}
+
+// The copies that the captured rule writes are right after each replay.
+TEST(OptimizerGraph, ReplaysWrite16BitCopies) {
+  CATENA_NEEDS_GPU();
+  const Device gpu = cuda_device(0);
+  const Parameter p(full({1000}, 8.0, {dtype::float32, gpu}));
+  SGD sgd(0.5);
+  sgd.setup({p});
+  p.state()->low(dtype::bfloat16);
+  p.set_grad(full({1000}, 1.0, {dtype::float32, gpu}));
+  sgd.prepare_for_capture();
+  cuda::Graph graph = cuda::Graph::capture(gpu, [&] { sgd.update(); });
+  for (int i = 1; i <= 3; ++i) {
+    graph.launch();
+    EXPECT_EQ(p.state()->low_memory().to_vector<float>(), std::vector<float>(1000, 8 - 0.5f * i));
+  }
 }
 
 TEST(OptimizerGraph, ReplaysCountUpdatesOfParametersWithoutElements) {

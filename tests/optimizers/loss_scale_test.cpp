@@ -296,6 +296,7 @@ TEST(LossScale, FollowsAModelThatMoves) {
   adam.update();
   const auto masters = adam.state_of(model.l1.W)[2].to_vector<double>();
   model.to(cpu(2));
+  adam.settle_layout();
   EXPECT_EQ(adam.state_of(model.l1.W)[2].to_vector<double>(), masters) << "all bits move along";
   EXPECT_EQ(adam.state_of(model.l1.W)[2].device(), cpu(2));
   bad_step();
@@ -522,6 +523,35 @@ TEST(MixedPrecision, ReplaysEqualEagerStepsBitForBit) {
     return values;
   };
   EXPECT_EQ(run(true), run(false));
+}
+
+// What `steps` updates with infinite gradients write.
+std::string log_of_infinite_steps(int steps, const LossScaleOptions& options) {
+  const Parameter p(ones({3}, dtype::float32));
+  SGD sgd(0.1);
+  sgd.setup({p});
+  const auto scale = add_loss_scale(sgd, options);
+  scale->scaled(Variable::constant(ones({}, dtype::float32)));
+  ::testing::internal::CaptureStderr();
+  for (int t = 0; t < steps; ++t) {
+    p.set_grad(full({3}, INFINITY, dtype::float32));
+    sgd.update();
+  }
+  EXPECT_EQ(scale->skipped(), steps);
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(LossScaleWarnings, ARowOfSkippedUpdatesAtTheLeastScaleIsNoticed) {
+  const int64_t row = DynamicLossScale::kHopeless;
+  const std::string text = log_of_infinite_steps(int(3 * row), {.initial = 1});
+  const std::string what = "all of the last 50 updates were skipped";
+  const size_t first = text.find(what);
+  ASSERT_NE(first, std::string::npos) << text;
+  EXPECT_NE(text.find("down to its least, 1"), std::string::npos) << text;
+  EXPECT_EQ(text.find(what, first + 1), std::string::npos) << "shown once";
+  EXPECT_NE(log_of_infinite_steps(int(3 * row), {}).find(what), std::string::npos);
+  EXPECT_EQ(log_of_infinite_steps(int(row) - 1, {.initial = 1}), "");
+  EXPECT_EQ(log_of_infinite_steps(int(3 * row), {.backoff = 1}), "") << "the scale does not fall";
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/adamw.h"
 #include "catena/optimizers/hooks.h"
+#include "catena/optimizers/lars.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/sgd.h"
 #include "error_text.h"
@@ -22,10 +23,17 @@ struct Element {
   double p, a = 0, b = 0;
 };
 
+// L2 norms of a parameter and of its gradient as the rule gets it.
+struct Norms {
+  double parameter = 0, gradient = 0;
+};
+
 struct Rule {
   const char* name;
   std::function<std::unique_ptr<Optimizer>()> make;
   std::function<void(Element& e, double g, double t)> step;
+  // Of rules that look at norms, instead of step.
+  std::function<void(Element& e, double g, const Norms& norms)> step_with_norms = {};
 };
 
 std::ostream& operator<<(std::ostream& os, const Rule& rule) { return os << rule.name; }
@@ -51,6 +59,16 @@ const Rule kRules[] = {
        e.b += 0.05 * (g * g - e.b);
        const double m = e.a / (1 - std::pow(0.8, t)), v = e.b / (1 - std::pow(0.95, t));
        e.p -= 0.01 * (m / (std::sqrt(v) + 1e-6) + 0.1 * e.p);
+     }},
+    {"LARS",
+     [] { return std::make_unique<LARS>(0.5, 0.8, 0.02, 0.1, 1e-6); },
+     {},
+     [](Element& e, double g, const Norms& norms) {
+       const double trust =
+           0.02 * norms.parameter / (norms.gradient + 0.1 * norms.parameter + 1e-6);
+       const double ratio = norms.parameter > 0 && norms.gradient > 0 ? trust : 1;
+       e.a = 0.8 * e.a + 0.5 * ratio * (g + 0.1 * e.p);
+       e.p -= e.a;
      }},
 };
 
@@ -84,9 +102,20 @@ class Reference {
     const double scale = extras_.maxnorm > 0 && norm > extras_.maxnorm ? extras_.maxnorm / norm : 1;
     clipped_ += scale < 1;
     for (size_t k = 0; k < elements_.size(); ++k) {
+      const auto scaled = [&](size_t i) {
+        return gradient(k, i) * scale + decay_after * elements_[k][i].p;
+      };
+      Norms norms;
+      for (size_t i = 0; i < elements_[k].size(); ++i) {
+        norms.parameter = std::hypot(norms.parameter, elements_[k][i].p);
+        norms.gradient = std::hypot(norms.gradient, scaled(i));
+      }
       for (size_t i = 0; i < elements_[k].size(); ++i) {
         Element& e = elements_[k][i];
-        rule_.step(e, gradient(k, i) * scale + decay_after * e.p, double(t));
+        if (rule_.step_with_norms)
+          rule_.step_with_norms(e, scaled(i), norms);
+        else
+          rule_.step(e, scaled(i), double(t));
       }
     }
   }
@@ -141,8 +170,10 @@ void run(const std::tuple<Rule, Dtype, Device>& param, const Extras& extras, boo
     reference.step(t);
   }
   EXPECT_EQ(optimizer->t(), 20);
-  // Decay before a norm is added to the gradients in memory, which 16 bits round.
-  const bool rounds = extras.decay_first && itemsize(dtype) == 2;
+  // Decay before a norm, which LARS always looks at, is added to the gradients in memory, and those
+  // of 16 bits are rounded then.
+  const bool before_a_norm = extras.decay_first || rule.step_with_norms;
+  const bool rounds = extras.decay > 0 && before_a_norm && itemsize(dtype) == 2;
   reference.expect_equal(*optimizer, rounds ? 0.02 : dtype == dtype::float64 ? 1e-13 : 3e-6);
   for (const Parameter& p : model.parameters()) {
     if (p.data().itemsize() != 2) continue;
@@ -197,11 +228,11 @@ class Ramp : public Optimizer {
 
  protected:
   bool updates_arenas() const override { return true; }
-  void update_arena(const ArenaUpdate& update) override {
-    EXPECT_FALSE(update.counter.defined());
-    seen.push_back(update.step.device_value ? update.step.device_value->item<double>()
-                                            : update.step.value);
-    subtract(update.parameter, lr() * seen.back(), update.parameter);
+  void update_arena(OptimizerCall& call) override {
+    EXPECT_EQ(call.counter, nullptr);
+    seen.push_back(call.step.device_value ? call.step.device_value->item<double>()
+                                          : call.step.value);
+    subtract(*call.parameter, lr() * seen.back(), *call.parameter);
   }
 };
 
@@ -306,7 +337,8 @@ TEST(Rules, HaveTheDefaultsOfTheirRows) {
       {"SGD", std::make_unique<SGD>()},
       {"MomentumSGD", std::make_unique<MomentumSGD>()},
       {"Adam", std::make_unique<Adam>()},
-      {"AdamW", std::make_unique<AdamW>()}};
+      {"AdamW", std::make_unique<AdamW>()},
+      {"LARS", std::make_unique<LARS>()}};
   for (const OptimizerRule& row : optimizer_rules()) {
     const auto is_row = [&](const auto& rule) { return std::string(rule.first) == row.name; };
     EXPECT_TRUE(std::ranges::any_of(rules, is_row)) << row.name << " is not compared with its row";
@@ -332,7 +364,7 @@ TEST(Rules, NumbersHaveRanges) {
   expect_contains(error_of<ValueError>([] { MomentumSGD().set_hyper_parameter("momentum", NAN); }),
                   {"MomentumSGD: expected momentum in [0, 1], got nan"});
   expect_contains(error_of<ValueError>([] { optimizer_rule("Sdg"); }),
-                  {"no rule 'Sdg'", "SGD, MomentumSGD, Adam, AdamW"});
+                  {"no rule 'Sdg'", "SGD, MomentumSGD, Adam, AdamW, LARS"});
 }
 
 TEST(Rules, AdamWDecaysParametersWithoutGradientsByTheRateAlone) {

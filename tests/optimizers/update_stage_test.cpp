@@ -6,6 +6,7 @@
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/adamw.h"
 #include "catena/optimizers/hooks.h"
+#include "catena/optimizers/lars.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/sgd.h"
 #include "error_text.h"
@@ -106,6 +107,7 @@ const MakeRule kRules[] = {
     [] { return std::unique_ptr<Optimizer>(new MomentumSGD(0.1)); },
     [] { return std::unique_ptr<Optimizer>(new Adam(0.1)); },
     [] { return std::unique_ptr<Optimizer>(new AdamW(0.1)); },
+    [] { return std::unique_ptr<Optimizer>(new LARS(0.1)); },
 };
 const Dtype kDtypes[] = {dtype::float32, dtype::float64, dtype::float16, dtype::bfloat16};
 
@@ -211,6 +213,28 @@ TEST(UpdateStages, MayScaleAndSkip) {
   }
 }
 
+// Gradients of other processes count in the norm that is clipped to.
+TEST(UpdateStages, MayFinishNorms) {
+  class Others : public UpdateStage {
+   public:
+    UpdatePhase phase() const override { return UpdatePhase::kReduce; }
+    const char* name() const override { return "others"; }
+    void run(UpdateContext&) override {}
+    void finish_norm(const Array& total) override { total += 144.0; }
+  };
+  const Parameter p(zeros({2}, dtype::float64)), q(zeros({2}, {dtype::float64, cpu(1)}));
+  SGD sgd(1);
+  sgd.setup({p, q});
+  sgd.add_stage(std::make_shared<Others>());
+  p.set_grad(array<double>({3, 0}));
+  q.set_grad(array<double>({0, 4}));
+  EXPECT_DOUBLE_EQ(sgd.compute_grads_norm(), 13);
+  sgd.add_hook("clip", gradient_clipping(6.5));
+  sgd.update();
+  EXPECT_EQ(p.data().to_vector<double>(), (std::vector<double>{-1.5, 0}));
+  EXPECT_EQ(q.data().to_vector<double>(), (std::vector<double>{0, -2}));
+}
+
 // A rule as users write them.
 struct Plain : Optimizer {
   Plain() : Optimizer("lr", 0.1) {}
@@ -247,9 +271,9 @@ struct Uncounted : Optimizer {
   Uncounted() : Optimizer("lr", 0.1) {}
   bool updates_arenas() const override { return true; }
   bool skips_updates() const override { return true; }
-  void update_arena(const ArenaUpdate& update) override {
-    if (update.skip != nullptr && update.skip->item<double>() != 0) return;
-    update.parameter -= update.gradient * lr();
+  void update_arena(OptimizerCall& call) override {
+    if (call.skip != nullptr && call.skip->item<double>() != 0) return;
+    *call.parameter -= *call.gradient * lr();
   }
 };
 

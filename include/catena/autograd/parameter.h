@@ -57,6 +57,11 @@ class Parameter {
   // An independent parameter with the same values (gradients are not copied).
   Parameter clone() const;
 
+  // Asks arenas to lay the parameter next to the other packed ones of its layer, in the order of
+  // declaration and without gaps, as libraries want the weights of recurrent layers. Copies of the
+  // layer ask for the same. Call it before setup.
+  void pack() const { known("Parameter::pack").is_packed = true; }
+
   // Re-seats data and gradient, for the arena of an optimizer; values are not copied.
   void rebind(const Array& data, const Array& grad) const;
 

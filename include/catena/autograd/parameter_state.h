@@ -18,6 +18,7 @@ struct ParameterState : RefCounted {
   std::string path;                 // "l1/W", the longest that a model's listing gave; note_path
   std::atomic<bool> used{false};    // took part in a recorded forward
   std::atomic<bool> listed{false};  // a set of functions or an optimizer has come across it
+  bool is_packed = false;           // see Parameter::pack
 
   ParameterState();
   ~ParameterState();
@@ -60,6 +61,21 @@ struct ParameterState : RefCounted {
   // known of them stays. An undefined array gives the memory up, and with it the gradient.
   void bind_gradient(const Array& memory);
 
+  // 16-bit copy ---------------------------------------------------------------------------------
+  // The value in float16 or bfloat16: the parameter's array if it has that dtype, else a copy,
+  // which is made again only where the parameter was written since. An optimizer's update writes
+  // the copy with the parameter, at no further kernel. DtypeError for other dtypes and of
+  // parameters that are not floating numbers.
+  const Array& low(Dtype dtype);
+  // The copy; undefined until low() was asked for one. Its contents may be out of date.
+  const Array& low_memory() const { return low_; }
+  // Gives the copy another place, of its dtype and the parameter's shape, for arenas.
+  void bind_low(const Array& memory);
+  // Whether the copy is that of the value as it was last written.
+  bool is_low_current() const;
+  // The caller has written the copy together with the value.
+  void mark_low_current();
+
   // Observers -----------------------------------------------------------------------------------
   // In the order in which they came; links of those that are gone may be among them.
   using Observers = boost::container::small_vector<IntrusivePtr<detail::ObserverLink>, 1>;
@@ -76,6 +92,9 @@ struct ParameterState : RefCounted {
 
   Array gradient_;
   Content content_ = Content::kStale;
+  Array low_;
+  uint64_t low_writes_ = 0;       // writes of the storage that the copy has seen
+  const void* low_of_ = nullptr;  // the value that it is a copy of
   Observers observers_;
 };
 

@@ -1,5 +1,5 @@
-// Updates of parameters by the rules of optimizers, the check of gradients for numbers that are not
-// finite, and the scale of losses that follows from it.
+// Updates of parameters by the rules of optimizers, sums of squares by parameter, the check of
+// gradients for numbers that are not finite, and the scale of losses that follows from it.
 #pragma once
 
 #include <string_view>
@@ -39,12 +39,31 @@ struct OptimizerRule {
   double rate;  // preset
   std::vector<State> states;
   std::vector<Number> numbers;
+  // Whether the rule scales the rate of each segment by the norms of its parameters and gradients:
+  // OptimizerCall::segments and squares must be given.
+  bool needs_norms = false;
 };
 
 // All rules, in the order of the rows. They live as long as the process.
 const std::vector<OptimizerRule>& optimizer_rules();
 // ValueError listing the names when there is none of this name.
 const OptimizerRule& optimizer_rule(std::string_view name);
+
+// The parameters of an arena, one after the other: segment s has the elements [starts[s],
+// starts[s + 1]). All arrays are contiguous and on the device of the parameters.
+struct RuleSegments {
+  int64_t count = 0;
+  int64_t alignment = 1;          // divides all starts
+  const Array* starts = nullptr;  // int64 [count + 1]
+  // float64 [count, 3]: factors of the learning rate and of decays, and 0 or 1: frozen.
+  const Array* factors = nullptr;
+
+  // Pieces of segments of at most kPiece elements, which are summed one by one.
+  static constexpr int64_t kPiece = 16384;
+  int64_t piece_count = 0;
+  const Array* pieces = nullptr;       // int64 [piece_count + 1]: where they begin
+  const Array* first_piece = nullptr;  // int64 [count + 1]: of each segment
+};
 
 // One step of a rule over some parameters. Arrays are contiguous, 1-d, of one length and device.
 // The length may be 0: nothing is read or written then but `counter`, which counts the update as
@@ -55,12 +74,14 @@ const OptimizerRule& optimizer_rule(std::string_view name);
 // becomes its value rounded to nearest even. Where the parameter is not that of its master copy,
 // somebody else has written it, and the rule starts from the parameter. Rules compute in float32,
 // of float64 in float64. The gradient is multiplied by `gradient_scale` first (clipping, averages,
-// loss scales); then weight_decay * parameter is added.
+// loss scales); then weight_decay * parameter is added. Elements of frozen segments stay as they
+// are, the update counts all the same.
 struct OptimizerCall {
-  const OptimizerRule* rule;
-  const Array* parameter;
-  const Array* gradient;
+  const OptimizerRule* rule = nullptr;
+  const Array* parameter = nullptr;
+  const Array* gradient = nullptr;
   const Array* master = nullptr;  // float32, of 16-bit parameters
+  const Array* low = nullptr;  // float16 or bfloat16: becomes the new value of float32 parameters
   const Array* states[kMaxRuleStates] = {};
   StepValue learning_rate;
   StepValue step;  // t of this update, from 1
@@ -74,6 +95,25 @@ struct OptimizerCall {
   const Array* skip = nullptr;
   double weight_decay = 0;
   double numbers[kMaxRuleNumbers] = {};  // in the order of the row
+  // Numbers by segment, or null: all factors are 1 and nothing is frozen. `first` is the place of
+  // the first element in the arena.
+  const RuleSegments* segments = nullptr;
+  int64_t first = 0;
+  // Of rules that need norms: float64 [2, segments], sums of squares of the parameters (of the
+  // master copies, if there are some) and of the gradients in memory.
+  const Array* squares = nullptr;
+};
+
+// sums[k][s] = sum of the squares of the elements of values[k] in segment s, for one or two arrays
+// of the arena's length: contiguous, floating. The order of additions depends on the segments
+// alone, so that equal values give equal bits. partial (float64 [count, pieces]) and sums (float64
+// [count, segments]) are contiguous.
+struct SegmentSquaresCall {
+  const RuleSegments* segments = nullptr;
+  int count = 1;
+  const Array* values[2] = {};
+  const Array* partial = nullptr;
+  const Array* sums = nullptr;
 };
 
 // found = 1 if there is an infinity or NaN among the values, else `found` stays as it is. Values:
@@ -99,6 +139,7 @@ namespace kernels {
 
 // The slots of the calls above.
 extern Slot<OptimizerCall> optimizer_update;
+extern Slot<SegmentSquaresCall> segment_squares;
 extern Slot<NonFiniteCall> find_nonfinite;
 extern Slot<LossScaleCall> advance_loss_scale;
 

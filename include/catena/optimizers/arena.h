@@ -4,32 +4,57 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "catena/autograd/function_set.h"
+#include "catena/optimizers/arena_memory.h"
 
 namespace catena::optimizers {
+
+// Elements [begin, end) of an arena.
+struct ElementRange {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+  bool contains(const ElementRange& other) const {
+    return begin <= other.begin && other.end <= end;
+  }
+  bool operator==(const ElementRange&) const = default;
+};
+// The elements of both; empty when there are none.
+ElementRange intersection(const ElementRange& a, const ElementRange& b);
+
+// Memory for a range of an arena's elements: all of them, or those that this process keeps.
+struct Block {
+  Array memory;         // 1-d, contiguous, covers.size() elements; undefined: there is no block
+  ElementRange covers;  // in elements of the arena
+
+  // Whether there is such a block.
+  bool defined() const { return memory.defined(); }
+  // A view of these elements. IndexError unless the block covers them.
+  Array part(const ElementRange& elements) const;
+};
+
+// Whether parameters of this dtype have a float32 master copy: those of 16 bits.
+bool has_master(Dtype dtype);
 
 // The same elements of an arena's blocks, as 1-d contiguous arrays of one length.
 struct ArenaRange {
   Array data, gradient;
-  // Float32 copy of 16-bit data, which the rule updates in their place; else undefined.
+  // Float32 copy of 16-bit data, which the rule updates instead of the data; else undefined.
   Array master;
-  // Of the rule, in the dtype of the data, float32 of 16-bit data; none before make_states.
+  // 16-bit copy of float32 data, which the rule's kernel writes with the data; else undefined.
+  Array low;
+  // States of the rule: dtype of the data, float32 if that has 16 bits. Empty before make_states.
   Arrays states;
-};
-
-// Elements [begin, end) of an arena.
-struct ElementRange {
-  int64_t begin, end;
-  bool operator==(const ElementRange&) const = default;
 };
 
 // The blocks of one device and dtype, in which every parameter has a slot. Slots begin at multiples
 // of 256 bytes; the gaps of data and gradients hold zeros and stay zero under any rule that keeps a
-// zero parameter with a zero gradient.
+// zero parameter with a zero gradient. Data and gradients cover the arena; master copies and states
+// may cover a part of it, which is then what this process updates.
 class ParameterArena {
  public:
   // The place of a parameter in the arena.
@@ -43,28 +68,45 @@ class ParameterArena {
   };
   static constexpr int64_t kAlignment = 256;  // bytes
 
-  // Copies the values (and gradients, if there are any) of the parameters into a new block, one
-  // after the other, and re-seats the parameters on it. Each keeps the order of its axes in memory.
-  // All must be on one device and of one dtype.
-  explicit ParameterArena(std::vector<Slot> slots);
+  // Copies the values (and gradients, if there are any) of the parameters into new blocks, one
+  // after the other, and re-seats the parameters on them. Each keeps the order of its axes in
+  // memory. All must be on one device and of one dtype. The blocks divide into `parts` parts of
+  // equal size.
+  explicit ParameterArena(std::vector<Slot> slots, ArenaMemoryPtr memory = {}, int64_t parts = 1);
 
   // The device and the dtype of the blocks, and the blocks.
   Device device() const { return data().device(); }
   Dtype dtype() const { return data().dtype(); }
   int64_t size() const { return data().size(); }  // elements, gaps included
-  const Array& data() const { return blocks_.data; }
-  const Array& gradient() const { return blocks_.gradient; }
-  const Array& master() const { return blocks_.master; }
-  const Arrays& states() const { return blocks_.states; }
+  const Array& data() const { return data_; }
+  const Array& gradient() const { return gradient_; }
+  const Block& master() const { return master_; }
+  const std::vector<Block>& states() const { return states_; }
 
   // Makes a state of each start value and, of 16-bit data, the master copy, in place of those that
-  // are there.
+  // are there, for all elements or for those in `covers`. IndexError outside of the arena.
   void make_states(const std::vector<double>& start_values);
+  void make_states(const std::vector<double>& start_values, const ElementRange& covers);
+  // Gives the master copy, if there is one, the values of the data.
+  void copy_data_to_master() const;
+  // Lays the 16-bit copies of parameters that somebody has asked for (ParameterState::low) side by
+  // side, so that update kernels write them. All get the dtype that was asked for first; copies of
+  // another one stay where they are. Nothing where the states cover a part: there a copy is made
+  // anew when it is asked for.
+  void adopt_low();
+  const Array& low() const { return covered_.low; }
+  // Before an update: brings the copies in low() up to date. After it: they are, by the kernel.
+  void refresh_low() const;
+  void mark_low_current() const;
+  // Bytes of the master copy and of the states, as far as this process keeps them.
+  int64_t state_bytes() const;
 
-  // All elements, without making a view.
-  const ArenaRange& whole() const { return blocks_; }
-  // Views of elements [begin, end). IndexError unless 0 <= begin <= end <= size().
-  ArenaRange range(ElementRange elements) const;
+  // The elements that master copy and states cover: what a rule can update here.
+  const ElementRange& covers() const { return covers_; }
+  // All blocks over covers(), without making a view.
+  const ArenaRange& covered() const { return covered_; }
+  // Views of elements [begin, end). IndexError unless covers() contains them.
+  ArenaRange range(const ElementRange& elements) const;
   // Part `index` of `count` parts that cover the arena in order and begin at multiples of 256 bytes
   // of the data; the last ones may be empty. ValueError unless 0 <= index < count.
   ElementRange shard(int64_t index, int64_t count) const;
@@ -88,13 +130,28 @@ class ParameterArena {
   void settle_gradients(size_t first, size_t last) const;
 
  private:
+  bool has_low(const Slot& slot) const;
+  Array allocate(ArenaBlock block, int64_t elements, Dtype dtype, Device device) const;
+
   std::vector<Slot> slots_;
-  ArenaRange blocks_;
+  ArenaMemoryPtr memory_;
+  Array data_, gradient_;
+  Block master_;
+  std::vector<Block> states_;
+  ElementRange covers_;
+  ArenaRange covered_;
+};
+
+// Where and how an ArenaSet lays parameters out.
+struct LayoutOptions {
+  ArenaMemoryPtr memory;  // null: the pools of the devices
+  int64_t parts = 1;      // of equal size, into which every arena divides
 };
 
 // The arenas of a list of named parameters. The layout follows from the order of declaration alone:
 // within a device and dtype the last declared parameter comes first, because its gradient is final
-// first; it is the same in every process that declares the same model.
+// first; it is the same in every process that declares the same model. Neighbours of one layer that
+// asked for it (Parameter::pack) lie in the order of declaration, without gaps.
 class ArenaSet {
  public:
   using Named = std::vector<std::pair<std::string, Parameter>>;
@@ -103,7 +160,7 @@ class ArenaSet {
   // Other sets may hold the parameters as well, by other names and in other places; the memory is
   // that of the last set that was made or rebuilt. Parameter::name() becomes the name ("/l1/W"),
   // unless it is a longer path already. ValueError when there are no parameters.
-  explicit ArenaSet(const Named& named);
+  explicit ArenaSet(const Named& named, const LayoutOptions& options = {});
 
   // Whether there is no parameter.
   bool empty() const { return parameters_.empty(); }
@@ -116,9 +173,11 @@ class ArenaSet {
   // Lays the parameters out anew on the devices where they are now; values and gradients stay,
   // states are gone.
   void rebuild();
-  // ParameterArena::make_states of all arenas.
-  void make_states(const std::vector<double>& start_values);
+  // ParameterArena::make_states of all arenas; of each, part `index` of `count` (shard()).
+  void make_states(const std::vector<double>& start_values, int64_t index = 0, int64_t count = 1);
   void settle_gradients() const;
+  // ParameterArena::adopt_low of all arenas.
+  void adopt_low();
 
   // One line "/l1/W (3, 4) float32" for every parameter, with the order of its axes in memory
   // unless that is C order, and a hash of it: what must agree between models that exchange arenas.
@@ -126,9 +185,12 @@ class ArenaSet {
   uint64_t structure_hash() const;
 
  private:
+  std::vector<size_t> order() const;
+
   Parameters parameters_;
   std::vector<std::string> names_;  // of the parameters
   std::vector<ParameterArena> arenas_;
+  LayoutOptions options_;
 };
 
 // When gradients[i] (in order of declaration) are those of another arena that is laid out as

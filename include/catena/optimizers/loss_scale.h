@@ -33,7 +33,9 @@ struct LossScaleOptions {
 // the rule gets the gradients divided by the scale, in the precision that it computes in. Scale and
 // counts live on the devices: nothing waits for them, and replays of a captured step go on scaling.
 // They are saved with the optimizer's state ("loss_scale/value"). Setup starts anew. An update
-// before any loss was scaled logs a warning, once: its gradients are divided all the same.
+// before any loss was scaled logs a warning, once: its gradients are divided all the same. So does
+// a row of kHopeless skipped updates at the least scale, which no smaller scale will end; replays
+// of a captured step do not look.
 //
 // Between backward and update the gradients in memory are scaled ones. compute_grads_norm,
 // clip_grads and weight_decay know that; UpdateContext::apply, for hooks of one's own, divides in
@@ -42,6 +44,7 @@ class DynamicLossScale : public UpdateStage {
  public:
   // ValueError unless growth >= 1, 0 < backoff <= 1, interval > 0 and 0 < least <= initial <= most.
   explicit DynamicLossScale(const LossScaleOptions& options = {});
+  static constexpr int64_t kHopeless = 50;  // updates
 
   // The loss times the scale, on the loss's device. A 16-bit loss becomes float32 first, which
   // holds the product.
@@ -75,9 +78,15 @@ class DynamicLossScale : public UpdateStage {
   double number(int index) const;
   void agree_on_found();
   void warn_unless_scaled();
+  void look_at_skipped();
+  void warn_if_hopeless(const Array& numbers);
 
   LossScaleOptions options_;
-  bool scaled_ = false, warned_ = false;
+  bool scaled_ = false, warned_ = false, warned_hopeless_ = false;
+  int64_t updates_ = 0;        // since the numbers were last copied to the host
+  double skipped_before_ = 0;  // at the copy before
+  Array seen_;                 // the copy, when seen_event_ has completed
+  Event seen_event_;
   std::vector<DeviceState> states_;  // the first is the one that is saved
 };
 

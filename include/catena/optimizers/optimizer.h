@@ -1,5 +1,6 @@
-// Optimizer: what all update rules share. Rules are in sgd.h, momentum_sgd.h, adam.h and adamw.h;
-// rules of your own derive from Optimizer and override update_one.
+// Optimizer: what users of all update rules call. Rules are in sgd.h, momentum_sgd.h, adam.h,
+// adamw.h and lars.h; what a rule of your own overrides is in update_rule.h, what an update is made
+// of in update_stage.h.
 #pragma once
 
 #include <boost/container/small_vector.hpp>
@@ -12,8 +13,11 @@
 #include <vector>
 
 #include "catena/array/named_arrays.h"
-#include "catena/kernels/optimizer.h"
 #include "catena/optimizers/arena.h"
+#include "catena/optimizers/arena_segments.h"
+#include "catena/optimizers/groups.h"
+#include "catena/optimizers/sharded_array.h"
+#include "catena/optimizers/update_rule.h"
 #include "catena/optimizers/update_stage.h"
 
 namespace catena::optimizers {
@@ -28,21 +32,20 @@ void check_maxnorm(const char* who, double maxnorm);
 }  // namespace detail
 
 // Holds the parameters of a model, laid out in arenas, with their states, each on its parameter's
-// device; the parameters may be on several devices and may move with model.to_gpu(...), also after
-// setup: arenas and states follow at the next call.
+// device. The parameters may be on several devices and may move with model.to_gpu(...), also after
+// setup: settle_layout() says when arenas and states follow.
 //
 // All work is queued on the current streams of the parameters' devices; only the calls that return
-// a number of the gradients wait for them. On GPUs the step count and the learning rate live on the
-// device as well, so that an update can be captured into a graph: replays advance the count, and
-// set_lr between replays changes what they use.
+// a number of the gradients wait for them. On GPUs the step count, the learning rate and the
+// numbers of groups live on the device as well, so that an update can be captured into a graph:
+// replays advance the count, and set_lr and set_group between replays change what they use.
 //
 // Parameters of 16 bits have float32 states and a float32 master copy, which the rule updates; the
 // parameter is its rounded value. Whoever writes such a parameter otherwise (loading, broadcasting)
-// need not know: the next update starts from what was written. Rules of a user that override
-// update_one see the 16-bit parameter itself.
-class Optimizer {
+// need not know: the next update starts from what was written.
+class Optimizer : public UpdateRule {
  public:
-  virtual ~Optimizer();
+  ~Optimizer() override;
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
@@ -59,6 +62,22 @@ class Optimizer {
   // Chainer's setup(model.collect_parameters()).
   void setup(const std::pair<Parameters, Arrays>& collected) { setup(collected.first); }
   bool is_set_up() const { return !layout_.empty(); }
+  // Where the memory of arenas comes from; null: the pools of the devices. ValueError after setup.
+  void set_memory(ArenaMemoryPtr memory);
+
+  // Groups: parameters whose names fit one of the patterns ("*/b", "/body/*") learn at another
+  // rate, decay otherwise or are frozen. Of several groups that a parameter fits the last one
+  // counts. All groups are updated by the kernels that update the rest, and clipping is by one norm
+  // over all. Before or after setup, and for every later setup. ValueError when the name is taken
+  // or has a
+  // '/', when nothing fits (at setup at the latest), and for rules over arenas that do not read
+  // groups.
+  void add_group(const std::string& name, const std::vector<std::string>& patterns,
+                 const GroupOptions& options);
+  // Changes a group's numbers, also between replays of a captured update. ValueError listing the
+  // groups when there is none of this name, and during a capture.
+  void set_group(const std::string& name, const GroupOptions& options);
+  const std::vector<ParameterGroup>& groups() const { return groups_; }
 
   // In the order of model.parameters(): ascending names, or the order of the list.
   const Parameters& parameters() const { return ordered_; }
@@ -90,11 +109,13 @@ class Optimizer {
   // All parameters are updated alike: of one without elements, states and counts advance too.
   void update();
 
-  // Learning rate ("alpha" of Adam). Setting it on a GPU is queued; during a capture it is a
-  // ValueError, because replays would set it again, and the rate stays.
-  double lr() const { return lr_; }
+  // Learning rate ("alpha" of Adam); inside of update_one that of the parameter's group. Setting it
+  // on a GPU is queued; during a capture it is a ValueError, because replays would set it again,
+  // and the rate stays.
+  double lr() const { return lr_ * rate_factor_; }
   void set_lr(double lr);
-  // All numbers of the rule by name, the learning rate included, for checkpoints and reports.
+  // All numbers of the rule by name, the learning rate and those of groups ("no decay/rate")
+  // included, for checkpoints and reports.
   virtual std::vector<std::pair<std::string, double>> hyper_parameters() const;
   // ValueError listing the names when there is no such number.
   virtual void set_hyper_parameter(const std::string& name, double value);
@@ -123,71 +144,35 @@ class Optimizer {
   // where the update then reads the same values). A stage that skips updates has them made too.
   void prepare_for_capture();
 
-  // "t", hyper-parameters and states by name ("m/l1/W"), as views where possible. load_state takes
-  // the same names; IoError listing what is missing, of wrong shape or unknown. Master copies of
-  // 16-bit parameters are "master/l1/W"; a state without any, of training in float32, is taken too:
-  // the copies are then those of the parameters.
+  // "t", hyper-parameters and states by name ("m/l1/W"), as views where possible; master copies of
+  // 16-bit parameters are "master/l1/W". Where states are spread over processes they are gathered:
+  // all processes call it.
   NamedArrays state();
+  // Takes the same names, also of training with another number of processes; IoError listing what
+  // is missing, of wrong shape or unknown. A state without master copies, of training in float32,
+  // is taken too: the copies are then those of the parameters.
   void load_state(const std::map<std::string, Array>& state);
+  // The rule's states and master copies as far as this process keeps them.
+  ShardedArrays local_state();
+  // Whether this process keeps a part of the states only.
+  bool is_sharded() const;
   // States of one parameter in the order of state_names(), as views; the master copy, if there is
-  // one, is the last.
+  // one, is the last. ValueError where the states are spread over processes.
   const Arrays& state_of(const Parameter& parameter);
 
-  // Makes arenas and states follow parameters that moved. Called by everything that needs it. When
-  // it fails, for want of memory, values, states and counts are kept, and the next call tries
-  // again.
+  // Lays parameters that have left their arenas (model.to(device), another optimizer's setup) out
+  // anew, and takes the states along. Nothing else moves arenas, but setup, zero_grads, update and
+  // the calls that read gradients or prepare a capture, which begin with it. Processes that train
+  // together must all do so: it is collective where something has moved. When it fails, for want of
+  // memory, values, states and counts are kept, and the next call tries again.
   void settle_layout();
 
  protected:
   Optimizer(std::string lr_name, double lr);
   Optimizer(Optimizer&&) noexcept = default;
 
-  // Rules of your own -----------------------------------------------------------------------------
-  // States of one parameter: arrays on its device (scalars as 0-d arrays). By default calls the
-  // form for the device, which gives zeros like the parameter for each of state_names() by default.
-  virtual Arrays init_state(const Array& parameter, const Array& gradient);
-  virtual Arrays init_state_cpu(const Array& parameter, const Array& gradient);
-  virtual Arrays init_state_gpu(const Array& parameter, const Array& gradient);
-  virtual std::vector<std::string> state_names() const { return {}; }
-  // One parameter's step, in place, with its device current; also of one without elements. By
-  // default calls the form for the device.
-  virtual void update_one(const Array& parameter, const Array& gradient, const Arrays& states);
-  virtual void update_one_cpu(const Array& parameter, const Array& gradient, const Arrays& states);
-  virtual void update_one_gpu(const Array& parameter, const Array& gradient, const Arrays& states);
   // Updates done when update_one runs, this one included (the host's count; see t()).
   int64_t step() const { return t_; }
-
-  // Rules as one kernel over an arena -------------------------------------------------------------
-  // A whole arena or a range of it. Everything is 1-d, contiguous, of one length (0 when no
-  // parameter has elements); dtypes as OptimizerCall says. The rule multiplies the gradient by
-  // gradient_scale, then adds weight_decay * parameter.
-  struct ArenaUpdate {
-    const Array& parameter;
-    const Array& gradient;
-    const Array& master;
-    const Arrays& states;
-    StepValue step = {}, learning_rate = {}, gradient_scale{1};
-    Array counter = {};           // see counts_updates()
-    bool counts = true;           // false: a later range of this arena's update counts
-    const Array* skip = nullptr;  // see skips_updates()
-    double weight_decay = 0;
-  };
-  // True: update_arena is called once for each arena, or range of it, instead of update_one for
-  // each parameter, and init_state is not used. A zero parameter with zero gradient and states as
-  // they start must stay zero.
-  virtual bool updates_arenas() const { return false; }
-  virtual void update_arena(const ArenaUpdate& update);
-  // What each element of a state of an arena begins with, in the order of state_names(); zeros by
-  // default.
-  virtual std::vector<double> state_starts() const;
-  // True: where update.counter is defined, update_arena takes t from it and, with update.counts,
-  // stores t there, as OptimizerCall::counter says, and update.step has no device value. Otherwise
-  // a kernel before update_arena counts, unless the update is skipped, and update.step says t.
-  virtual bool counts_updates() const { return false; }
-  // True: update_arena does nothing where update.skip is not 0, and does not count then.
-  virtual bool skips_updates() const { return false; }
-  // DtypeError unless the rule can update parameters of this dtype.
-  virtual void check_dtype(Dtype dtype) const;
 
   // The name of the learning rate among the hyper-parameters, and its value.
   std::string lr_name_;
@@ -204,47 +189,83 @@ class Optimizer {
 
   // What follows from where the parameters are. It is made aside and then taken as a whole, so that
   // nothing is lost when memory runs out in between.
-  struct Groups {
+  struct Placed {
     ArenaSet layout;
-    std::vector<DeviceValues> values;  // one for each arena
-    std::vector<Arrays> states;        // by position in declaration
+    std::vector<DeviceValues> values;     // one for each arena
+    std::vector<ArenaSegments> segments;  // the same; none where uses_segments() is false
+    std::vector<Arrays> states;           // by position in declaration; empty where they are spread
   };
 
+  // Setup (optimizer.cpp)
   void setup_named(const ArenaSet::Named& named, const Parameters& ordered,
                    NamedPersistents persistents);
-  void make_groups(Groups& groups, int64_t t, const std::vector<Arrays>& old_states);
+  UpdateStage::Share share() const;
+  void place(Placed& placed, int64_t t, const std::vector<Arrays>& old_states);
   Arrays make_states(const ParameterArena& arena, const ParameterArena::Slot& slot,
                      const Arrays* old_states);
-  void take(Groups&& groups, int64_t t);
+  void take(Placed&& placed, int64_t t);
   bool counts_on(Device device) const;
   DeviceValues make_device_values(Device device, int64_t t) const;
   void add_device_values();
   void require_setup(const char* who) const;
+  bool is_capturing() const;
+
+  // Groups (optimizer_groups.cpp)
+  bool uses_segments() const { return !groups_.empty() || needs_norms(); }
+  const ParameterGroup* group_of(const std::string& name) const;
+  void check_groups(const ArenaSet& layout) const;
+  ArenaSegments make_segments(const ArenaSet& layout, const ParameterArena& arena) const;
+  std::vector<double> factors_of(const ArenaSet& layout, const ParameterArena& arena) const;
+  void use_groups();
+  ParameterGroup& known_group(const std::string& name);
+  bool set_group_number(const std::string& name, double value);
+
+  // Stages and hooks (optimizer_update.cpp)
   static std::vector<std::shared_ptr<UpdateStage>> built_in_stages();
   // A copy, because what stages and hooks do may change the list.
   using Stages = boost::container::small_vector<std::shared_ptr<UpdateStage>, 6>;
   Stages current_stages() const { return Stages(stages_.begin(), stages_.end()); }
   void insert_stage(const std::shared_ptr<UpdateStage>& stage);
+
+  // States by name (optimizer_state.cpp)
   std::string master_name(size_t index) const;
+  std::string state_name(size_t index, size_t k, bool is_master) const;
   bool has_masters(const std::map<std::string, Array>& state) const;
-  std::string problems_of(const NamedArrays& own, const std::map<std::string, Array>& given) const;
+  NamedArrays numbers() const;
+  NamedArrays stage_states() const;
+  std::vector<Arrays> whole_states() const;
+  Array whole_block(const Block& block, int64_t size) const;
+  std::string problems_of(const ShardedArrays& own,
+                          const std::map<std::string, Array>& given) const;
+
+  // Updates (optimizer_gradients.cpp, optimizer_update.cpp)
   bool reduces_gradients() const;
   void finish_gradients(const char* who);
   void finish_gradients(UpdateContext& update);
   Array gradient_factor(Device device) const;
+  Array sum_of_squares_at(size_t arena) const;
+  void finish_norm(const Array& total);
   void warn_without_gradients();
   void run_hooks(UpdateContext& update);
   void run_rule(UpdateContext& update);
-  void update_whole(size_t group, UpdateContext& update);
-  void update_range(size_t group, const ArenaRange& range, UpdateContext& update, bool counts);
-  void update_each(const ParameterArena& arena);
+  void update_whole(size_t arena, UpdateContext& update);
+  void update_range(size_t arena, const ArenaRange& range, int64_t first, UpdateContext& update,
+                    bool counts);
+  void update_each(size_t arena);
+  void update_parameter(const ParameterArena::Slot& slot, const Arrays& states);
+  void add_decay(size_t arena, double rate, const Array& factor) const;
+  Array squares_of(size_t arena) const;
 
   ArenaSet layout_;
   Parameters ordered_;
   NamedPersistents persistents_;
   std::vector<size_t> positions_;     // of ordered_ in declaration
   std::vector<DeviceValues> values_;  // one for each arena
-  std::vector<Arrays> states_;        // by position in declaration
+  std::vector<ArenaSegments> segments_;
+  std::vector<Arrays> states_;  // by position in declaration
+  std::vector<ParameterGroup> groups_;
+  double rate_factor_ = 1;  // of the group whose parameter update_one works on
+  ArenaMemoryPtr memory_;
   std::vector<std::pair<std::string, std::shared_ptr<const Hook>>> hooks_;
   bool warned_ = false;  // see warn_without_gradients
   // A hook has let UpdateContext::apply() multiply the gradients in memory by their factors.

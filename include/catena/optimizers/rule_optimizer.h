@@ -35,7 +35,9 @@ class RuleOptimizer : public Optimizer {
   bool updates_arenas() const final { return true; }
   bool counts_updates() const final { return true; }
   bool skips_updates() const final { return true; }
-  void update_arena(const ArenaUpdate& update) final;
+  bool reads_segments() const final { return true; }
+  bool needs_norms() const final;
+  void update_arena(OptimizerCall& call) final;
   void check_dtype(Dtype dtype) const final;
 
  private:

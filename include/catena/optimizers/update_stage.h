@@ -52,6 +52,26 @@ class UpdateStage {
   virtual Array gradient_factor(Device) { return {}; }
   // Whether updates may be skipped by UpdateContext::skip_if: the rule must be able to.
   virtual bool skips_updates() const { return false; }
+  // `total`, a 0-d float64 on a device, is the sum of squares of this process's gradients. A stage
+  // of processes that hold different parameters makes it the sum over all of them, in place.
+  virtual void finish_norm(const Array& total) { (void)total; }
+
+  // Part `index` of the `count` parts of equal size into which every arena is cut.
+  struct Share {
+    int64_t index = 0, count = 1;
+  };
+  // Which part of master copies and states this process keeps, and therefore of the parameters it
+  // updates. Asked in setup.
+  virtual Share share() const { return {}; }
+  // This process's part, 1-d, beside those of the others, in the order of their index. Collective.
+  // Undefined where the stage shares nothing.
+  virtual Array gather_parts(const Array& part) {
+    (void)part;
+    return {};
+  }
+  // Parameters have left their arenas (to(device), another optimizer's setup) and are about to be
+  // laid out anew. Stages of several processes agree on it here. Collective.
+  virtual void before_layout_moves(Optimizer&) {}
 
   // Arrays that the optimizer saves with its states, by names "stage/number", as views that may be
   // written to; state_was_loaded follows.
@@ -75,8 +95,8 @@ class UpdateContext {
   // Arena i is not updated, and its update not counted, unless flags[i], a 0-d float64 on its
   // device, is 0 when the rule runs.
   void skip_if(Arrays flags) { skip_ = std::move(flags); }
-  // Only these ranges of an arena are updated, in this order; by default all of it. ValueError for
-  // rules of a user that update parameter by parameter.
+  // Only these ranges of an arena are updated, in this order; by default all that this process
+  // keeps the states of. ValueError for rules of a user that update parameter by parameter.
   void update_only(size_t arena, std::vector<ElementRange> ranges);
   // Carries out what is remembered, so that the gradient arrays are what the rule would see: for
   // hooks that read or write them. 16-bit gradients are rounded then, and those of float16 that
@@ -90,8 +110,9 @@ class UpdateContext {
 
   Optimizer& optimizer_;
   double decay_ = 0;
-  Arrays scale_;                                   // one 0-d float64 for each arena; empty: one
-  Arrays skip_;                                    // the same; empty: never
+  Arrays scale_;   // one 0-d float64 for each arena; empty: one
+  Arrays skip_;    // the same; empty: never
+  Array squares_;  // OptimizerCall::squares of the arena that is updated
   std::vector<std::vector<ElementRange>> ranges_;  // by arena; empty: all of all
 };
 

@@ -14,12 +14,19 @@
 
 namespace catena::parallel {
 
-// Sizes at which buckets are closed. The first is small so that communication starts early, the
-// last because nothing hides it.
+// Which arrays of an optimizer are spread over the ranks of its communicator.
+enum class Sharding : uint8_t {
+  kNone,   // every rank holds everything
+  kStates  // each rank keeps and updates its part of states and master copies
+};
+
+// Sizes at which buckets are closed, and what is spread over ranks. The first is small so that
+// communication starts early, the last because nothing hides it.
 struct BucketOptions {
   int64_t first_bytes = int64_t(1) << 20;
   int64_t bucket_bytes = int64_t(32) << 20;
   int64_t last_bytes = int64_t(1) << 20;
+  Sharding sharding = Sharding::kNone;
 };
 
 class StepAgreement;  // the library's own
@@ -76,6 +83,7 @@ class GradientReducer : public BackwardObserver, public optimizers::UpdateStage 
   void after_update(Optimizer& optimizer) override;
   void discard(Optimizer& optimizer) override;
   void before_accumulate(Optimizer& optimizer) override;
+  void before_layout_moves(Optimizer& optimizer) override;
 
  private:
   // Between two updates:

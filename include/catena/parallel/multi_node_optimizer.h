@@ -19,9 +19,15 @@
 
 #include "catena/parallel/gradient_reducer.h"
 #include "catena/parallel/no_sync.h"
+#include "catena/parallel/sharded_states.h"
 
 namespace catena::parallel {
 
+// With {.sharding = Sharding::kStates} each rank keeps and updates its part of the rule's states
+// and master copies, a share of 1 / size of their memory, and the parameters are gathered after
+// each update: the same bits as without (sharded_states.h). The optimizer's state() is then
+// collective.
+//
 // An optimizer whose gradients are averaged over all ranks. All ranks must call setup, the
 // synchronised backward passes and update in the same order; several optimizers on one communicator
 // too (CommError naming the optimizers, in the order of their setup, and the buckets). Synchronised
@@ -81,6 +87,7 @@ class MultiNodeOptimizer {
   std::unique_ptr<Optimizer> owned_;
   Optimizer* optimizer_;
   std::shared_ptr<GradientReducer> reducer_;
+  std::shared_ptr<ShardedStates> sharded_;  // or null
 };
 
 // ChainerMN's spelling. The first form leaves the optimizer with the caller, who keeps it alive.

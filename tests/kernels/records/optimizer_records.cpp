@@ -4,6 +4,7 @@
 #include "catena/functions/math.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/adamw.h"
+#include "catena/optimizers/lars.h"
 #include "catena/optimizers/loss_scale.h"
 #include "catena/optimizers/momentum_sgd.h"
 #include "catena/optimizers/sgd.h"
@@ -96,6 +97,38 @@ Plains layer_after(Step step, int steps) {
               plain_data({3}, 2), [](int64_t) { return 4.0; }, step, steps)};
 }
 
+// LARS with momentum 0.9, which scales the rate by the norms of each array.
+Plain lars(Plain parameters, const Plain& gradient, double lr, double trust) {
+  const auto norm = [](const Plain& a) {
+    double squares = 0;
+    for (const double v : a.values) squares += v * v;
+    return std::sqrt(squares);
+  };
+  std::vector<double> velocity(parameters.values.size());
+  for (int t = 0; t < 2; ++t) {
+    const double p = norm(parameters), g = norm(gradient);
+    const double rate = lr * trust * p / (g + 1e-4 * p + 1e-9);
+    for (size_t i = 0; i < velocity.size(); ++i) {
+      velocity[i] = 0.9 * velocity[i] + rate * (gradient.values[i] + 1e-4 * parameters.values[i]);
+      parameters.values[i] -= velocity[i];
+    }
+  }
+  return parameters;
+}
+Plains layer_after_lars() {
+  const Plain x = plain_of(input_on(cpu()));
+  const Plain columns = plain({3, 5}, [&](int64_t i) {
+    double total = 0;
+    for (int64_t row = 0; row < 4; ++row) total += x(row, i % 5);
+    return total;
+  });
+  const Plain fours = plain({3}, [](int64_t) { return 4.0; });
+  return {lars(plain_data({3, 5}), columns, 0.5, 0.1), lars(plain_data({3}, 2), fours, 0.5, 0.1)};
+}
+Results layer_by_lars(Device device) {
+  return after_two_updates(device, optimizers::LARS(0.5, 0.9, 0.1));
+}
+
 Plains skipped_update_reference() {
   Plains expected = layer_after(adam, 1);
   const optimizers::LossScaleOptions scale;
@@ -120,12 +153,13 @@ CATENA_SLOT_RECORDS(optimizer) {
          return joined<Results>({after_two_updates(d, optimizers::SGD(0.1)),
                                  after_two_updates(d, optimizers::MomentumSGD(0.1)),
                                  after_two_updates(d, optimizers::Adam()),
-                                 after_two_updates(d, optimizers::AdamW())});
+                                 after_two_updates(d, optimizers::AdamW()), layer_by_lars(d)});
        },
        []() -> Plains {
          return joined<Plains>({layer_after(sgd, 2), layer_after(momentum, 2), layer_after(adam, 2),
-                                layer_after(adamw, 2)});
+                                layer_after(adamw, 2), layer_after_lars()});
        }},
+      {"segment_squares", layer_by_lars, layer_after_lars},
       {"find_nonfinite", after_a_skipped_update, skipped_update_reference},
       {"advance_loss_scale", after_a_skipped_update, skipped_update_reference},
   };

@@ -1,6 +1,8 @@
 // Update rules on contiguous elements, made from the functors and rows that the CUDA kernels share,
 // and the search for elements that are not finite. All constants are rounded to the compute type
 // once. See loop.h about linkage.
+#include <type_traits>
+
 #include "backends/cpu/loops/convert.h"
 #include "backends/cpu/loops/rule_loops.h"
 #include "backends/cpu/loops/tables.h"
@@ -36,6 +38,23 @@ CATENA_FN float starting_value(float master, T parameter) {
   return Narrow<T>::from(master).bits == parameter.bits ? master : widen(parameter);
 }
 
+template <class L>
+void narrow(const float* from, L* to, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) to[i] = Narrow<L>::from(from[i]);
+}
+
+template <class T>
+void write_low(const RuleBlock& b) {
+  if constexpr (std::is_same_v<T, float>) {
+    const float* const p = static_cast<const float*>(b.parameter);
+    if (b.low == nullptr) return;
+    if (b.low_is_half)
+      narrow(p, static_cast<Half*>(b.low), b.n);
+    else
+      narrow(p, static_cast<Brain*>(b.low), b.n);
+  }
+}
+
 template <class Rule, class T>
 void step(const RuleBlock& b) {
   using C = typename ComputeOf<T>::type;
@@ -47,7 +66,8 @@ void step(const RuleBlock& b) {
   C* const s0 = static_cast<C*>(b.states[0]);
   C* const s1 = static_cast<C*>(b.states[1]);
   C* const s2 = static_cast<C*>(b.states[2]);
-  const C scale = C(b.gradient_scale), decay = C(b.weight_decay);
+  const C r = C(b.rate_factor), d = C(b.decay_factor);
+  const C scale = C(b.gradient_scale), decay = C(b.weight_decay) * d;
   C c[kMaxRuleConstants] = {};
   for (int k = 0; k < Rule::kConstants; ++k) c[k] = C(b.constants[k]);
 #pragma GCC ivdep
@@ -58,13 +78,34 @@ void step(const RuleBlock& b) {
     if constexpr (Rule::kStates > 0) s[0] = s0[i];
     if constexpr (Rule::kStates > 1) s[1] = s1[i];
     if constexpr (Rule::kStates > 2) s[2] = s2[i];
-    Rule::step(c, rules::decayed(C(widen(g[i])), scale, decay, value), value, s);
+    Rule::step(c, r, d, rules::decayed(C(widen(g[i])), scale, decay, value), value, s);
     if constexpr (Rule::kStates > 0) s0[i] = s[0];
     if constexpr (Rule::kStates > 1) s1[i] = s[1];
     if constexpr (Rule::kStates > 2) s2[i] = s[2];
     if constexpr (kHasMaster) master[i] = value;
     p[i] = Narrow<T>::from(value);
   }
+  write_low<T>(b);
+}
+
+// In chunks, so that the loop has no dependence from one element to the next.
+template <class T>
+double squares(const void* values, int64_t n) {
+  constexpr int kLanes = 8;
+  const T* const v = static_cast<const T*>(values);
+  double lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int k = 0; k < kLanes; ++k) lanes[k] += double(widen(v[i + k])) * double(widen(v[i + k]));
+  for (; i < n; ++i) lanes[0] += double(widen(v[i])) * double(widen(v[i]));
+  double sum = 0;
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+template <class Rule>
+double ratio(const double* numbers, double parameter_norm, double gradient_norm) {
+  return Rule::ratio(numbers, parameter_norm, gradient_norm);
 }
 
 template <class Rule>
@@ -84,6 +125,7 @@ bool any_nonfinite(const void* values, int64_t n) {
 template <class Rule>
 void fill_rule(RuleLoops& loops, int id) {
   loops.prepare[id] = &prepare<Rule>;
+  loops.ratio[id] = &ratio<Rule>;
   loops.step[id][0] = &step<Rule, Half>;
   loops.step[id][1] = &step<Rule, Brain>;
   loops.step[id][2] = &step<Rule, float>;
@@ -100,6 +142,10 @@ CATENA_LOOPS(optimizer) {
 #define CATENA_RULE(functor, ...) fill_rule<rules::functor>(loops, id++);
 #include "catena/kernels/detail/optimizer_rules.def"
 #undef CATENA_RULE
+  loops.squares[0] = &squares<Half>;
+  loops.squares[1] = &squares<Brain>;
+  loops.squares[2] = &squares<float>;
+  loops.squares[3] = &squares<double>;
   loops.any_nonfinite[0] = &any_nonfinite<uint16_t, 0x7c00>;
   loops.any_nonfinite[1] = &any_nonfinite<uint16_t, 0x7f80>;
   loops.any_nonfinite[2] = &any_nonfinite<uint32_t, 0x7f800000>;

@@ -16,6 +16,9 @@ struct RuleBlock {
   void* states[kMaxRuleStates];
   const double* constants;  // from prepare()
   double gradient_scale, weight_decay;
+  double rate_factor, decay_factor;
+  void* low;         // or null: float16 or bfloat16 copies of float32 parameters
+  bool low_is_half;  // float16
   int64_t n;
 };
 
@@ -26,6 +29,9 @@ inline constexpr int kFirstFloatDtype = 9;  // position of float16 in catena::Dt
 struct RuleLoops {
   void (*prepare[kMaxRules])(double rate, const double* numbers, double t, double* constants);
   void (*step[kMaxRules][kFloatDtypes])(const RuleBlock& block);
+  double (*ratio[kMaxRules])(const double* numbers, double parameter_norm, double gradient_norm);
+  // The sum of squares of n contiguous elements, in double.
+  double (*squares[kFloatDtypes])(const void* values, int64_t n);
   // Whether n contiguous elements include an infinity or NaN.
   bool (*any_nonfinite[kFloatDtypes])(const void* values, int64_t n);
 };

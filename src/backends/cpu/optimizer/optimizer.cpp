@@ -1,5 +1,8 @@
 // One step of an update rule over contiguous parameters, and the kernels of loss scaling.
+#include <algorithm>
 #include <atomic>
+#include <cmath>
+#include <numeric>
 
 #include "backends/common/family.h"
 #include "backends/cpu/loops/rule_loops.h"
@@ -40,34 +43,98 @@ char* address(const Array* array, int64_t element) {
                           : static_cast<char*>(array->raw_data()) + element * array->itemsize();
 }
 
-// The elements from `begin` on.
-RuleBlock block_at(const OptimizerCall& call, int64_t begin) {
+// A call and what is worked out for it once.
+struct Step {
+  const OptimizerCall& call;
+  const RuleLoops& loops;
+  void (*loop)(const RuleBlock& block);
+  double constants[kMaxRuleConstants] = {};
+  double gradient_scale;
+};
+
+// The elements [begin, end) of the call.
+RuleBlock block_of(const Step& step, int64_t begin, int64_t end) {
+  const OptimizerCall& call = step.call;
   RuleBlock block{};
   block.parameter = address(call.parameter, begin);
   block.gradient = address(call.gradient, begin);
   block.master = reinterpret_cast<float*>(address(call.master, begin));
   for (int k = 0; k < kMaxRuleStates; ++k) block.states[k] = address(call.states[k], begin);
+  block.low = address(call.low, begin);
+  block.low_is_half = call.low != nullptr && call.low->dtype() == Dtype::kFloat16;
+  block.constants = step.constants;
+  block.gradient_scale = step.gradient_scale;
+  block.weight_decay = call.weight_decay;
+  block.rate_factor = block.decay_factor = 1;
+  block.n = end - begin;
   return block;
+}
+
+// What segment s makes of the rate beside its factor.
+double ratio_of(const Step& step, int64_t s) {
+  const OptimizerCall& call = step.call;
+  if (!call.rule->needs_norms) return 1;
+  const double* squares = call.squares->data<double>();
+  const double gradient = std::sqrt(squares[call.segments->count + s]);
+  return step.loops.ratio[call.rule->id](call.numbers, std::sqrt(squares[s]),
+                                         gradient * std::abs(step.gradient_scale));
+}
+
+// The elements [begin, end) of the call, a segment after the other.
+void update_segments(const Step& step, int64_t begin, int64_t end) {
+  const RuleSegments& segments = *step.call.segments;
+  const int64_t first = step.call.first;
+  const int64_t* starts = segments.starts->data<int64_t>();
+  const int64_t* last = starts + segments.count;
+  int64_t s = std::upper_bound(starts, last, first + begin) - starts - 1;
+  for (; begin < end; ++s) {
+    const int64_t stop = std::min(end, starts[s + 1] - first);
+    const double* factors = segments.factors->data<double>() + 3 * s;
+    if (stop > begin && factors[2] == 0) {
+      RuleBlock block = block_of(step, begin, stop);
+      block.rate_factor = factors[0] * ratio_of(step, s);
+      block.decay_factor = factors[1];
+      step.loop(block);
+    }
+    begin = std::max(begin, stop);
+  }
 }
 
 void optimizer_update(const OptimizerCall& call) {
   if (call.skip != nullptr && *call.skip->data<double>() != 0) return;
   const RuleLoops& loops = *tables().rules;
   const int64_t size = call.parameter->size();
-  const auto step =
-      loops.step[call.rule->id][float_index("optimizer_update", call.parameter->dtype())];
-  double constants[kMaxRuleConstants] = {};
-  loops.prepare[call.rule->id](number(call.learning_rate), call.numbers, step_of(call), constants);
-  const double scale = number(call.gradient_scale);
+  const int dtype = float_index("optimizer_update", call.parameter->dtype());
+  Step step{call, loops, loops.step[call.rule->id][dtype], {}, number(call.gradient_scale)};
+  loops.prepare[call.rule->id](number(call.learning_rate), call.numbers, step_of(call),
+                               step.constants);
   parallel_ranges(size, 64, threads_for(size), [&](int64_t begin, int64_t end) {
-    RuleBlock block = block_at(call, begin);
-    block.constants = constants;
-    block.gradient_scale = scale;
-    block.weight_decay = call.weight_decay;
-    block.n = end - begin;
-    step(block);
+    if (call.segments != nullptr)
+      update_segments(step, begin, end);
+    else
+      step.loop(block_of(step, begin, end));
   });
   if (call.counter && call.counts) *call.counter->data<double>() += 1;
+}
+
+void segment_squares(const SegmentSquaresCall& call) {
+  const RuleSegments& segments = *call.segments;
+  const int64_t pieces = segments.piece_count, count = segments.count;
+  const int64_t* begins = segments.pieces->data<int64_t>();
+  const int64_t* first = segments.first_piece->data<int64_t>();
+  for (int k = 0; k < call.count; ++k) {
+    const Array& values = *call.values[k];
+    const auto squares = tables().rules->squares[float_index("segment_squares", values.dtype())];
+    double* partial = call.partial->data<double>() + k * pieces;
+    const auto sum_pieces = [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i)
+        partial[i] = squares(address(&values, begins[i]), begins[i + 1] - begins[i]);
+    };
+    parallel_ranges(pieces, 1, threads_for(values.size()), sum_pieces);
+    double* sums = call.sums->data<double>() + k * count;
+    for (int64_t s = 0; s < count; ++s)
+      sums[s] = std::accumulate(partial + first[s], partial + first[s + 1], 0.0);
+  }
 }
 
 void find_nonfinite(const NonFiniteCall& call) {
@@ -94,6 +161,7 @@ void advance_loss_scale(const LossScaleCall& call) {
 
 CATENA_FAMILY(cpu, optimizer) {
   kernels::optimizer_update.provide<&host::optimizer_update>(DeviceType::kCpu, "cpu");
+  kernels::segment_squares.provide<&host::segment_squares>(DeviceType::kCpu, "cpu");
   kernels::find_nonfinite.provide<&host::find_nonfinite>(DeviceType::kCpu, "cpu");
   kernels::advance_loss_scale.provide<&host::advance_loss_scale>(DeviceType::kCpu, "cpu");
 }

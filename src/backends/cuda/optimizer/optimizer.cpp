@@ -42,6 +42,18 @@ void* address(const Array* array, OptimizerArgs& args) {
   return array->raw_data();
 }
 
+// What the kernels read of segments. Packs of up to 8 elements must not reach into the next one.
+SegmentArgs segment_args(const OptimizerCall& call) {
+  const RuleSegments& segments = *call.segments;
+  SegmentArgs args{segments.starts->data<int64_t>(), segments.factors->data<double>(), nullptr,
+                   segments.count};
+  if (call.squares)
+    args.squares = device_numbers("optimizer_update", "the sums of squares", *call.squares,
+                                  2 * args.count, call.parameter->device());
+  return args;
+}
+constexpr int64_t kLargestPack = 8;
+
 void optimizer_update(const OptimizerCall& call) {
   const char* who = "optimizer_update";
   const Device device = call.parameter->device();
@@ -51,7 +63,15 @@ void optimizer_update(const OptimizerCall& call) {
   args.gradient = address(call.gradient, args);
   args.master = static_cast<float*>(address(call.master, args));
   for (int k = 0; k < kMaxRuleStates; ++k) args.states[k] = address(call.states[k], args);
+  args.low = address(call.low, args);
+  args.low_is_half = call.low != nullptr && call.low->dtype() == Dtype::kFloat16;
   args.count = call.parameter->size();
+  args.first = call.first;
+  if (call.segments) {
+    args.segments = segment_args(call);
+    args.aligned = args.aligned && call.segments->alignment % kLargestPack == 0 &&
+                   call.first % kLargestPack == 0;
+  }
   args.learning_rate = step_number(call.learning_rate);
   args.step = step_number(call.step);
   args.gradient_scale = step_number(call.gradient_scale);
@@ -65,6 +85,23 @@ void optimizer_update(const OptimizerCall& call) {
   launch_optimizer(call.rule->id, float_code(who, call.parameter->dtype()), args,
                    launch_for(*call.parameter));
   check_launch(who);
+}
+
+void segment_squares(const SegmentSquaresCall& call) {
+  const RuleSegments& segments = *call.segments;
+  for (int k = 0; k < call.count; ++k) {
+    const Array& values = *call.values[k];
+    SquaresArgs args{};
+    args.values = values.raw_data();
+    args.pieces = segments.pieces->data<int64_t>();
+    args.first_piece = segments.first_piece->data<int64_t>();
+    args.piece_count = segments.piece_count;
+    args.segment_count = segments.count;
+    args.partial = call.partial->data<double>() + k * args.piece_count;
+    args.sums = call.sums->data<double>() + k * args.segment_count;
+    launch_segment_squares(float_code("segment_squares", values.dtype()), args, launch_for(values));
+  }
+  check_launch("segment_squares");
 }
 
 void find_nonfinite(const NonFiniteCall& call) {
@@ -94,6 +131,7 @@ void advance_loss_scale(const LossScaleCall& call) {
 
 CATENA_FAMILY(cuda, optimizer) {
   kernels::optimizer_update.provide<&gpu::optimizer_update>(DeviceType::kCuda, "cuda");
+  kernels::segment_squares.provide<&gpu::segment_squares>(DeviceType::kCuda, "cuda");
   kernels::find_nonfinite.provide<&gpu::find_nonfinite>(DeviceType::kCuda, "cuda");
   kernels::advance_loss_scale.provide<&gpu::advance_loss_scale>(DeviceType::kCuda, "cuda");
 }

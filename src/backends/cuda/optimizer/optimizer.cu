@@ -1,8 +1,11 @@
 // Update rules, each one pass over parameters, gradients and states, made from the functors and
-// rows that the CPU loops share; the search for gradients that are not finite; the loss scale.
+// rows that the CPU loops share; sums of squares by parameter; the search for gradients that are
+// not finite; the loss scale.
 //
 // Step numbers from the host and step numbers read from the device go through the same expressions,
 // so that a replayed graph gives the same bits as the eager step.
+#include <type_traits>
+
 #include "backends/cuda/common/early_launch.cuh"
 #include "backends/cuda/common/float_access.cuh"
 #include "backends/cuda/optimizer/optimizer.h"
@@ -58,6 +61,31 @@ __device__ void prepare(const OptimizerArgs& args, Numbers<C, Rule>& n) {
   n.decay = C(args.weight_decay);
 }
 
+// The factors of the segment [begin, end) of an arena.
+template <class C>
+struct Factors {
+  C rate = 1, decay = 1;
+  bool frozen = false;
+  int64_t begin = 0, end = INT64_MAX;
+};
+
+template <class Rule, class C>
+__device__ Factors<C> factors_of(const OptimizerArgs& args, int64_t element) {
+  const SegmentArgs& segments = args.segments;
+  int64_t low = 0, high = segments.count;  // starts[low] <= element < starts[high]
+  while (high - low > 1) {
+    const int64_t middle = (low + high) / 2;
+    (segments.starts[middle] <= element ? low : high) = middle;
+  }
+  const double* factors = segments.factors + 3 * low;
+  double rate = factors[0];
+  if constexpr (Rule::kNeedsNorms)
+    rate *= Rule::ratio(
+        args.numbers, ::sqrt(segments.squares[low]),
+        ::sqrt(segments.squares[segments.count + low]) * ::fabs(read(args.gradient_scale)));
+  return {C(rate), C(factors[1]), factors[2] != 0, segments.starts[low], segments.starts[high]};
+}
+
 // The value from which the rule starts: the master copy, unless other code has written the
 // parameter since.
 template <class T>
@@ -98,15 +126,15 @@ struct Elements {
 #pragma unroll
     for (int j = 0; j < kStates; ++j) states[j] = static_cast<const Pack<C, N>*>(args.states[j])[i];
   }
-  __device__ __forceinline__ void update(const Numbers<C, Rule>& n) {
+  __device__ __forceinline__ void update(const Numbers<C, Rule>& n, const Factors<C>& f) {
 #pragma unroll
     for (int k = 0; k < N; ++k) {
       C value = widen(p.v[k]), s[kStates > 0 ? kStates : 1];
       if constexpr (kHasMaster) value = starting_value(master.v[k], p.v[k]);
 #pragma unroll
       for (int j = 0; j < kStates; ++j) s[j] = states[j].v[k];
-      const C gradient = rules::decayed(C(widen(g.v[k])), n.scale, n.decay, value);
-      Rule::step(n.constants, gradient, value, s);
+      const C gradient = rules::decayed(C(widen(g.v[k])), n.scale, n.decay * f.decay, value);
+      Rule::step(n.constants, f.rate, f.decay, gradient, value, s);
 #pragma unroll
       for (int j = 0; j < kStates; ++j) states[j].v[k] = s[j];
       if constexpr (kHasMaster) master.v[k] = value;
@@ -118,15 +146,34 @@ struct Elements {
     if constexpr (kHasMaster) reinterpret_cast<Pack<float, N>*>(args.master)[i] = master;
 #pragma unroll
     for (int j = 0; j < kStates; ++j) static_cast<Pack<C, N>*>(args.states[j])[i] = states[j];
+    if constexpr (std::is_same_v<T, float>) {
+      if (args.low == nullptr) return;
+      if (args.low_is_half)
+        store_low<__half>(args, i);
+      else
+        store_low<__nv_bfloat16>(args, i);
+    }
+  }
+  template <class L>
+  __device__ __forceinline__ void store_low(const OptimizerArgs& args, int64_t i) const {
+    Pack<L, N> low;
+#pragma unroll
+    for (int k = 0; k < N; ++k) low.v[k] = Narrow<L>::from(p.v[k]);
+    static_cast<Pack<L, N>*>(args.low)[i] = low;
   }
 };
 
 template <int N, class T, class Rule>
 __device__ __forceinline__ void update_at(const OptimizerArgs& args,
-                                          const Numbers<Compute<T>, Rule>& n, int64_t i) {
+                                          const Numbers<Compute<T>, Rule>& n,
+                                          Factors<Compute<T>>& f, int64_t i) {
+  const int64_t element = args.first + i * N;
+  if (args.segments.starts && (element < f.begin || element >= f.end))
+    f = factors_of<Rule, Compute<T>>(args, element);
+  if (f.frozen) return;
   Elements<T, Rule, N> elements;
   elements.load(args, i);
-  elements.update(n);
+  elements.update(n, f);
   elements.store(args, i);
 }
 
@@ -138,12 +185,14 @@ __global__ void __launch_bounds__(kThreads) optimizer_kernel(OptimizerArgs args)
   if (threadIdx.x == 0) prepare(args, numbers);
   __syncthreads();
   const Numbers<Compute<T>, Rule> n = numbers;
+  Factors<Compute<T>> factors;
+  if (args.segments.starts) factors.end = 0;  // none is known yet
   const int64_t packs = args.count / N;
   const int64_t stride = int64_t(gridDim.x) * kThreads;
   const int64_t first = int64_t(blockIdx.x) * kThreads + threadIdx.x;
-  for (int64_t i = first; i < packs; i += stride) update_at<N, T>(args, n, i);
+  for (int64_t i = first; i < packs; i += stride) update_at<N, T>(args, n, factors, i);
   const int64_t tail = packs * N + first;
-  if (N > 1 && tail < args.count) update_at<1, T>(args, n, tail);
+  if (N > 1 && tail < args.count) update_at<1, T>(args, n, factors, tail);
   if (args.counter && args.counts && threadIdx.x == 0) advance<Rule>(args.counter);
 }
 
@@ -167,6 +216,45 @@ void launch_rule(const OptimizerArgs& args, const Launch& launch) {
 template <class Rule>
 void launch_dtype(Float type, const OptimizerArgs& args, const Launch& launch){
     CATENA_FLOAT_SWITCH(type, { launch_rule<T, Rule>(args, launch); })}
+
+// Sums of squares -----------------------------------------------------------------------------
+
+// The sum over the block, for its first thread. Always in the same order.
+__device__ double sum_of_block(double value) {
+  __shared__ double sums[kThreads];
+  sums[threadIdx.x] = value;
+  for (int half = kThreads / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (threadIdx.x < half) sums[threadIdx.x] += sums[threadIdx.x + half];
+  }
+  return sums[0];
+}
+
+// A block for each piece of a segment.
+template <class T>
+__global__ void __launch_bounds__(kThreads) piece_squares_kernel(SquaresArgs args) {
+  wait_for_previous_kernel();
+  const T* values = static_cast<const T*>(args.values);
+  const int64_t end = args.pieces[blockIdx.x + 1];
+  double sum = 0;
+  for (int64_t i = args.pieces[blockIdx.x] + threadIdx.x; i < end; i += kThreads) {
+    const double v = widen(values[i]);
+    sum += v * v;
+  }
+  sum = sum_of_block(sum);
+  if (threadIdx.x == 0) args.partial[blockIdx.x] = sum;
+}
+
+// A block for each segment.
+__global__ void __launch_bounds__(kThreads) segment_squares_kernel(SquaresArgs args) {
+  wait_for_previous_kernel();
+  const int64_t end = args.first_piece[blockIdx.x + 1];
+  double sum = 0;
+  for (int64_t i = args.first_piece[blockIdx.x] + threadIdx.x; i < end; i += kThreads)
+    sum += args.partial[i];
+  sum = sum_of_block(sum);
+  if (threadIdx.x == 0) args.sums[blockIdx.x] = sum;
+}
 
 // Values that are not finite ------------------------------------------------------------------
 
@@ -224,6 +312,14 @@ void launch_optimizer(int rule, Float type, const OptimizerArgs& args, const Lau
   if (rule == id++) return launch_dtype<rules::functor>(type, args, launch);
 #include "catena/kernels/detail/optimizer_rules.def"
 #undef CATENA_RULE
+}
+
+void launch_segment_squares(Float type, const SquaresArgs& args, const Launch& launch) {
+  if (args.piece_count > 0)
+    CATENA_FLOAT_SWITCH(type, {
+      launch_kernel<piece_squares_kernel<T>>(unsigned(args.piece_count), kThreads, launch, args);
+    })
+  launch_kernel<segment_squares_kernel>(unsigned(args.segment_count), kThreads, launch, args);
 }
 
 void launch_find_nonfinite(Float type, const void* values, int64_t count, double* found,

@@ -20,13 +20,25 @@ struct UpdateCounter {
   unsigned arrived;  // blocks of the running kernel that have read `updates`
 };
 
+// RuleSegments for the kernels; no starts: one segment with factors of 1.
+struct SegmentArgs {
+  const int64_t* starts;
+  const double* factors;
+  const double* squares;  // of rules that need norms
+  int64_t count;
+};
+
 struct OptimizerArgs {
   void* parameter;
   const void* gradient;
-  float* master;  // of 16-bit parameters
+  float* master;     // of 16-bit parameters
+  void* low;         // or null: 16-bit copies of float32 parameters
+  bool low_is_half;  // float16
   void* states[kMaxRuleStates];
   int64_t count;
-  bool aligned;  // all addresses are aligned to 16 bytes
+  bool aligned;  // packs can be read, and none is part of two segments
+  SegmentArgs segments;
+  int64_t first;  // place of the first element in the arena
   StepNumber learning_rate, step, gradient_scale;
   UpdateCounter* counter;  // or null; if given, t comes from it and `step` is unused
   bool counts;             // the kernel stores t in the counter
@@ -37,6 +49,17 @@ struct OptimizerArgs {
 
 // `rule`: OptimizerRule::id.
 void launch_optimizer(int rule, Float type, const OptimizerArgs& args, const Launch& launch);
+
+// Sums of squares by segment of one array, see SegmentSquaresCall.
+struct SquaresArgs {
+  const void* values;
+  const int64_t* pieces;       // where they begin
+  const int64_t* first_piece;  // of each segment
+  int64_t piece_count, segment_count;
+  double* partial;
+  double* sums;
+};
+void launch_segment_squares(Float type, const SquaresArgs& args, const Launch& launch);
 
 // *found = 1 if one of `count` values is not finite.
 void launch_find_nonfinite(Float type, const void* values, int64_t count, double* found,

@@ -1,72 +1,15 @@
-// Updates: the list of stages, the two that every optimizer has, and what they remember of the
-// gradients.
-#include "catena/optimizers/update_stage.h"
-
+// Updates: the list of stages, the two that every optimizer has, hooks, and the rule.
 #include <algorithm>
 
+#include "catena/array/creation.h"
+#include "catena/array/indexing.h"
+#include "catena/array/math.h"
 #include "catena/core/log.h"
 #include "catena/core/profiler_range.h"
 #include "catena/optimizers/optimizer.h"
 #include "core/ranks_in_use.h"
-#include "optimizers/arena_sums.h"
 
 namespace catena::optimizers {
-
-// The gradients of an update ----------------------------------------------------------------------
-
-void UpdateContext::clip_norm(double maxnorm) {
-  detail::check_maxnorm("UpdateContext::clip_norm", maxnorm);
-  if (decay_ != 0) apply();
-  const std::vector<ParameterArena>& arenas = optimizer_.layout().arenas();
-  Array total;
-  for (size_t i = 0; i < arenas.size(); ++i) {
-    if (arenas[i].size() == 0) continue;
-    Array part = sum_of_squares(arenas[i].gradient()).astype(Dtype::kFloat64, false);
-    if (const Array* pending = factor(i)) part = multiply(part, square(*pending));
-    total = total.defined() ? add(total, part.to(total.device())) : part;
-  }
-  if (!total.defined()) return;
-  // maxnorm / norm, at most one; the norm of zero gradients gives infinity, fmin skips NaN.
-  const Array clipping = fmin(multiply(rsqrt(total), maxnorm), 1.0);
-  Arrays factors;
-  for (const ParameterArena& arena : arenas) factors.push_back(clipping.to(arena.device()));
-  scale_gradients(factors);
-}
-
-void UpdateContext::scale_gradients(const Arrays& factors) {
-  if (decay_ != 0) apply();
-  if (scale_.empty()) {
-    scale_ = factors;
-    return;
-  }
-  for (size_t i = 0; i < factors.size(); ++i) scale_[i] = multiply(scale_[i], factors[i]);
-}
-
-void UpdateContext::update_only(size_t arena, std::vector<ElementRange> ranges) {
-  CATENA_CHECK(ValueError, optimizer_.updates_arenas(),
-               "UpdateContext::update_only: this rule updates parameter by parameter; only rules "
-               "that update arenas can be restricted to ranges");
-  CATENA_CHECK(ValueError, arena < optimizer_.layout().arenas().size() && !ranges.empty(),
-               "UpdateContext::update_only: expected one of ", optimizer_.layout().arenas().size(),
-               " arenas and at least one range, got arena ", arena, " and ", ranges.size(),
-               " ranges; {0, 0} updates nothing");
-  ranges_.resize(optimizer_.layout().arenas().size());
-  ranges_[arena] = std::move(ranges);
-}
-
-void UpdateContext::apply() {
-  const std::vector<ParameterArena>& arenas = optimizer_.layout().arenas();
-  for (size_t i = 0; i < arenas.size(); ++i) {
-    const Array& g = arenas[i].gradient();
-    if (const Array* pending = factor(i)) {
-      multiply(g, pending->astype(compute_dtype(g.dtype()), false), g);  // rounded once, into g
-      optimizer_.unscaled_in_memory_ = true;
-    }
-    if (decay_ != 0) add_decayed(arenas[i], decay_);
-  }
-  scale_.clear();
-  decay_ = 0;
-}
 
 // The stages of every optimizer -------------------------------------------------------------------
 
@@ -107,6 +50,8 @@ void Optimizer::insert_stage(const std::shared_ptr<UpdateStage>& stage) {
       stage->name(),
       "' skips updates by a value on the device, which this rule does not read; use a rule "
       "of catena/optimizers, or override update_arena and skips_updates");
+  CATENA_CHECK(ValueError, !is_set_up() || stage->share().count == 1, "add_stage: the stage '",
+               stage->name(), "' spreads the states over processes; add it before setup");
   if (is_set_up()) {  // what fails here leaves the stage out
     stage->after_setup(*this);
     if (stage->skips_updates()) add_device_values();
@@ -121,8 +66,24 @@ bool Optimizer::remove_stage(const UpdateStage& stage) {
   return std::erase_if(stages_, [&](const auto& other) { return other.get() == &stage; }) > 0;
 }
 
-bool Optimizer::reduces_gradients() const {
-  return !stages_.empty() && stages_.front()->phase() == UpdatePhase::kReduce;
+// Hooks -------------------------------------------------------------------------------------------
+
+void Optimizer::add_hook(const std::string& name, Hook hook) {
+  CATENA_CHECK(ValueError, bool(hook), "add_hook: hook '", name, "' is empty");
+  const auto found =
+      std::find_if(hooks_.begin(), hooks_.end(), [&](const auto& h) { return h.first == name; });
+  auto shared = std::make_shared<const Hook>(std::move(hook));
+  if (found != hooks_.end())
+    found->second = std::move(shared);
+  else
+    hooks_.emplace_back(name, std::move(shared));
+}
+
+void Optimizer::remove_hook(const std::string& name) {
+  const auto found =
+      std::find_if(hooks_.begin(), hooks_.end(), [&](const auto& h) { return h.first == name; });
+  CATENA_CHECK(IndexError, found != hooks_.end(), "remove_hook: there is no hook '", name, "'");
+  hooks_.erase(found);
 }
 
 // Update ------------------------------------------------------------------------------------------
@@ -136,22 +97,7 @@ void Optimizer::warn_without_gradients() {
   warned_ = true;
   logging::warning(
       "update: no parameter got a gradient since zero_grads; was the loss computed under "
-      "NoBackprop, from constants only, or by another model? (said once)");
-}
-
-void Optimizer::finish_gradients(UpdateContext& update) {
-  settle_layout();
-  for (const auto& stage : current_stages()) {
-    if (stage->phase() != UpdatePhase::kReduce) break;
-    stage->run(update);
-  }
-  layout_.settle_gradients();
-}
-
-void Optimizer::finish_gradients(const char* who) {
-  require_setup(who);
-  UpdateContext update(*this);
-  finish_gradients(update);
+      "NoBackprop, from constants only, or by another model? (shown once)");
 }
 
 namespace {
@@ -180,6 +126,7 @@ void Optimizer::update() {
   UpdateContext update(*this);
   const Stages stages = current_stages();
   finish_gradients(update);
+  if (updates_arenas() && !is_capturing()) layout_.adopt_low();
   for (const auto& stage : stages)
     if (stage->phase() != UpdatePhase::kReduce) stage->run(update);
   for (const auto& stage : stages) stage->after_update(*this);
@@ -194,7 +141,8 @@ void Optimizer::run_hooks(UpdateContext& update) {
 
 void Optimizer::run_rule(UpdateContext& update) {
   if (t_++ == 0) warn_about_forgotten_parameters("update");
-  if (!updates_arenas()) update.apply();
+  // Norms are those of the gradients that the rule sees, but for a factor.
+  if (!updates_arenas() || (needs_norms() && update.decay_ != 0)) update.apply();
   for (size_t i = 0; i < values_.size(); ++i) update_whole(i, update);
 }
 
@@ -208,45 +156,88 @@ void Optimizer::update_whole(size_t index, UpdateContext& update) {
     else
       add(values.step, 1.0, values.step);
   }
-  if (!updates_arenas()) return update_each(arena);
+  if (!updates_arenas()) return update_each(index);
+  if (needs_norms()) update.squares_ = squares_of(index);
+  arena.refresh_low();
   if (update.ranges_.empty() || update.ranges_[index].empty()) {
-    update_range(index, arena.whole(), update, true);
+    update_range(index, arena.covered(), arena.covers().begin, update, true);
   } else {
     const std::vector<ElementRange>& ranges = update.ranges_[index];
     for (const ElementRange& range : ranges)
-      update_range(index, arena.range(range), update, &range == &ranges.back());
+      update_range(index, arena.range(range), range.begin, update, &range == &ranges.back());
   }
   arena.data().note_write();
+  arena.mark_low_current();
 }
 
-void Optimizer::update_range(size_t index, const ArenaRange& range, UpdateContext& context,
-                             bool counts) {
+// Of parameters, by their master copies where there are some, and of gradients.
+Array Optimizer::squares_of(size_t index) const {
+  const ParameterArena& arena = layout_.arenas()[index];
+  const bool whole_master = arena.master().defined() && arena.covers().size() == arena.size();
+  const Array& parameters = whole_master ? arena.master().memory : arena.data();
+  return segment_squares(segments_[index], {&parameters, &arena.gradient()});
+}
+
+void Optimizer::update_range(size_t index, const ArenaRange& range, int64_t first,
+                             UpdateContext& context, bool counts) {
   const DeviceValues& values = values_[index];
-  ArenaUpdate update{.parameter = range.data,
-                     .gradient = range.gradient,
-                     .master = range.master,
-                     .states = range.states,
-                     .step = {static_cast<double>(t_)},
-                     .learning_rate = {lr_},
-                     .counts = counts,
-                     .skip = context.skip(index),
-                     .weight_decay = context.decay_};
+  OptimizerCall call{};
+  call.parameter = &range.data;
+  call.gradient = &range.gradient;
+  if (range.master.defined()) call.master = &range.master;
+  if (range.low.defined()) call.low = &range.low;
+  for (size_t k = 0; k < range.states.size(); ++k) call.states[k] = &range.states[k];
+  call.learning_rate.value = lr_;
+  call.step.value = static_cast<double>(t_);
+  call.counts = counts;
+  call.skip = context.skip(index);
+  call.weight_decay = context.decay_;
+  call.gradient_scale.device_value = context.factor(index);
   if (values.block.defined()) {
-    update.learning_rate.device_value = &values.learning_rate;
+    call.learning_rate.device_value = &values.learning_rate;
     if (counts_updates())
-      update.counter = values.counter;
+      call.counter = &values.counter;
     else
-      update.step.device_value = &values.step;
+      call.step.device_value = &values.step;
   }
-  if (const Array* factor = context.factor(index)) update.gradient_scale.device_value = factor;
-  update_arena(update);
+  RuleSegments segments;
+  if (uses_segments()) {
+    segments = segments_[index].view();
+    call.segments = &segments;
+    call.first = first;
+    if (needs_norms()) call.squares = &context.squares_;
+  }
+  update_arena(call);
 }
 
-void Optimizer::update_each(const ParameterArena& arena) {
-  for (const ParameterArena::Slot& slot : arena.slots()) {
-    update_one(slot.parameter.data(), slot.parameter.grad(), states_[size_t(slot.index)]);
-    slot.parameter.data().note_write();
+void Optimizer::update_each(size_t index) {
+  struct Rate {  // what lr() is inside of update_one
+    double& factor;
+    ~Rate() { factor = 1; }
+  } rate{rate_factor_};
+  for (const ParameterArena::Slot& slot : layout_.arenas()[index].slots()) {
+    const ParameterGroup* group = group_of(layout_.name(size_t(slot.index)));
+    if (group != nullptr && group->options.frozen) continue;
+    rate.factor = group == nullptr ? 1 : group->options.rate;
+    update_parameter(slot, states_[size_t(slot.index)]);
   }
+}
+
+// By update_one; of a 16-bit parameter through its master copy, unless somebody else has written
+// the parameter since.
+void Optimizer::update_parameter(const ParameterArena::Slot& slot, const Arrays& states) {
+  const Array& p = slot.parameter.data();
+  if (!has_master(p.dtype())) {
+    update_one(p, slot.parameter.grad(), states);
+  } else {
+    const Array& master = states.back();
+    const Array is_same = equal(master.astype(p.dtype()), p);
+    master.assign(where(is_same, master, p.astype(Dtype::kFloat32)));
+    const Arrays own(states.begin(), states.end() - 1);
+    update_one(master, slot.parameter.grad().astype(Dtype::kFloat32), own);
+    p.assign(master);
+  }
+  p.note_write();
 }
 
 }  // namespace catena::optimizers

@@ -1,0 +1,29 @@
+// ShardedArray: a state by name, of which this process keeps a part.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "catena/optimizers/arena.h"
+
+namespace catena::optimizers {
+
+// What is known of an array whose elements may be spread over processes.
+struct ShardedArray {
+  std::string name;
+  Shape shape;  // of the whole
+  Dtype dtype;
+  MemoryOrder order;    // of the whole: in which `covers` counts
+  ElementRange covers;  // what is here, in elements of the whole
+  // The whole in its shape if all is here, else the covered elements, 1-d. Views.
+  Array local;
+
+  // Whether all elements are here.
+  bool is_whole() const { return covers.size() == element_count(shape); }
+  // Copies what is covered from a whole array of any device. The shape must fit.
+  void assign(const Array& whole) const;
+};
+// Of an optimizer.
+using ShardedArrays = std::vector<ShardedArray>;
+
+}  // namespace catena::optimizers

@@ -1,0 +1,14 @@
+#include "catena/optimizers/sharded_array.h"
+
+namespace catena::optimizers {
+
+void ShardedArray::assign(const Array& array) const {
+  if (is_whole() && local.shape() == shape) return local.assign(array);
+  if (covers.size() == 0) return;
+  const Array flat = Array::uninitialized({element_count(shape)}, dtype, local.device());
+  Array::from_storage(flat.storage(), 0, shape, order.strides(shape, flat.itemsize()), dtype)
+      .assign(array);
+  local.assign(flat(Slice(covers.begin, covers.end)));
+}
+
+}  // namespace catena::optimizers

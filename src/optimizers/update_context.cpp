@@ -1,0 +1,63 @@
+// What the stages of an update remember of the gradients, and how it is carried out.
+#include "catena/array/math.h"
+#include "catena/optimizers/optimizer.h"
+#include "core/compute_dtype.h"
+
+namespace catena::optimizers {
+
+void UpdateContext::clip_norm(double maxnorm) {
+  detail::check_maxnorm("UpdateContext::clip_norm", maxnorm);
+  if (decay_ != 0) apply();
+  const std::vector<ParameterArena>& arenas = optimizer_.layout().arenas();
+  Array total;
+  for (size_t i = 0; i < arenas.size(); ++i) {
+    if (arenas[i].size() == 0) continue;
+    Array part = optimizer_.sum_of_squares_at(i);
+    if (const Array* pending = factor(i)) part = multiply(part, square(*pending));
+    total = total.defined() ? add(total, part.to(total.device())) : part;
+  }
+  if (!total.defined()) return;
+  optimizer_.finish_norm(total);
+  // maxnorm / norm, at most one; the norm of zero gradients gives infinity, fmin skips NaN.
+  const Array clipping = fmin(multiply(rsqrt(total), maxnorm), 1.0);
+  Arrays factors;
+  for (const ParameterArena& arena : arenas) factors.push_back(clipping.to(arena.device()));
+  scale_gradients(factors);
+}
+
+void UpdateContext::scale_gradients(const Arrays& factors) {
+  if (decay_ != 0) apply();
+  if (scale_.empty()) {
+    scale_ = factors;
+    return;
+  }
+  for (size_t i = 0; i < factors.size(); ++i) scale_[i] = multiply(scale_[i], factors[i]);
+}
+
+void UpdateContext::update_only(size_t arena, std::vector<ElementRange> ranges) {
+  CATENA_CHECK(ValueError, optimizer_.updates_arenas(),
+               "UpdateContext::update_only: this rule updates parameter by parameter; only rules "
+               "that update arenas can be restricted to ranges");
+  CATENA_CHECK(ValueError, arena < optimizer_.layout().arenas().size() && !ranges.empty(),
+               "UpdateContext::update_only: expected one of ", optimizer_.layout().arenas().size(),
+               " arenas and at least one range, got arena ", arena, " and ", ranges.size(),
+               " ranges; {0, 0} updates nothing");
+  ranges_.resize(optimizer_.layout().arenas().size());
+  ranges_[arena] = std::move(ranges);
+}
+
+void UpdateContext::apply() {
+  const std::vector<ParameterArena>& arenas = optimizer_.layout().arenas();
+  for (size_t i = 0; i < arenas.size(); ++i) {
+    const Array& g = arenas[i].gradient();
+    if (const Array* pending = factor(i)) {
+      multiply(g, pending->astype(compute_dtype(g.dtype()), false), g);  // rounded once, into g
+      optimizer_.unscaled_in_memory_ = true;
+    }
+    if (decay_ != 0) optimizer_.add_decay(i, decay_, {});
+  }
+  scale_.clear();
+  decay_ = 0;
+}
+
+}  // namespace catena::optimizers

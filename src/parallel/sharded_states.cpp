@@ -1,0 +1,13 @@
+#include "catena/parallel/sharded_states.h"
+
+namespace catena::parallel {
+
+void ShardedStates::run(optimizers::UpdateContext& update) {
+  for (const optimizers::ParameterArena& arena : update.optimizer().layout().arenas()) {
+    if (arena.size() > 0) comm_.all_gather(arena.covered().data, arena.data());
+  }
+}
+
+Array ShardedStates::gather_parts(const Array& part) { return comm_.all_gather(part); }
+
+}  // namespace catena::parallel
