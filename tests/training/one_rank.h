@@ -22,8 +22,10 @@ struct OneRank {
   StandardUpdater updater;
   Trainer trainer;
 
-  OneRank(Communicator& comm, int64_t batch, TrainerOptions options)
-      : optimizer(create_multi_node_optimizer(optimizers::Adam(0.01), comm)),
+  OneRank(Communicator& comm, int64_t batch, TrainerOptions options,
+          parallel::Sharding sharding = parallel::Sharding::kNone)
+      : optimizer(
+            create_multi_node_optimizer(optimizers::Adam(0.01), comm, {.sharding = sharding})),
         batches(make_data(), datasets::ShuffledIterator(kSamples, batch, 1), comm.device(),
                 {comm.rank(), comm.size()}),
         test(make_data(7), datasets::SerialIterator(kSamples, 10), comm.device(),

@@ -424,6 +424,26 @@ TEST(Trainer, ResumesWithAnotherNumberOfRanks) {
   go_on(1, 3, true);
 }
 
+// Checkpoints do not depend on which rank holds which state.
+TEST(Trainer, ResumesWithStatesSpreadOverOtherRanks) {
+  using parallel::Sharding;
+  const TempFolder out;
+  OneProcess whole({.epochs = 4});
+  whole.trainer.run();
+  const auto go_on = [&](int ranks, int64_t epochs, Sharding sharding) {
+    comm::run_threads(ranks, [&](Communicator& comm) {
+      OneRank rank(comm, 5, {.epochs = epochs, .out = out.path(), .silent = true}, sharding);
+      if (epochs > 1) rank.trainer.resume();
+      rank.trainer.run();
+      if (epochs == 4) expect_near(numbers_of(rank.model), numbers_of(whole.model));
+    });
+  };
+  go_on(3, 1, Sharding::kStates);
+  go_on(2, 2, Sharding::kStates);
+  go_on(2, 3, Sharding::kNone);
+  go_on(4, 4, Sharding::kStates);
+}
+
 TEST(Trainer, ADamagedLogIsAnErrorOfAllRanks) {
   const TempFolder out;
   const TrainerOptions options{.epochs = 1, .out = out.path(), .silent = true};
