@@ -175,6 +175,12 @@ struct Relu {
     return x <= T(0) ? T(0) : x;
   }
 };
+struct LeakyRelu {
+  template <class T>
+  static CATENA_FN T apply(T x, T slope) {
+    return x >= T(0) ? x : x * slope;
+  }
+};
 struct Arctan2 {
   template <class T>
   static CATENA_FN T apply(T y, T x) {

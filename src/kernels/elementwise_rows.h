@@ -22,6 +22,9 @@ enum class ElementwiseOp : uint16_t {
   kBeforeGradient = kFirstGradient - 1,
 #include "catena/kernels/detail/elementwise_gradient.def"
   kGradientEnd,
+  kBeforeActivation = kFirstActivation - 1,
+#include "catena/kernels/detail/elementwise_activation.def"
+  kActivationEnd,
 #undef CATENA_EW1
 #undef CATENA_EW2
 #undef CATENA_EW3
@@ -30,7 +33,8 @@ enum class ElementwiseOp : uint16_t {
 static_assert(int(ElementwiseOp::kArithmeticEnd) < kFirstMath &&
                   int(ElementwiseOp::kMathEnd) < kFirstLogic &&
                   int(ElementwiseOp::kLogicEnd) < kFirstGradient &&
-                  int(ElementwiseOp::kGradientEnd) < kElementwiseRows,
+                  int(ElementwiseOp::kGradientEnd) < kFirstActivation &&
+                  int(ElementwiseOp::kActivationEnd) < kElementwiseRows,
               "a family has more rows than kFamilyRows leaves room for");
 
 }  // namespace catena

@@ -1,7 +1,9 @@
 // The element-wise table: what the rows say about each operation, and the operations' names. It
 // needs nothing else of the library, because the kernel tool is built with a copy of it.
 #include <array>
+#include <limits>
 
+#include "catena/kernels/elementwise_constants.h"
 #include "catena/kernels/elementwise_ops.h"
 #include "kernels/elementwise_rows.h"
 
@@ -20,6 +22,7 @@ constexpr Table kTable = [] {
   using enum OpCost;
   constexpr bool ND = false;
 #define CATENA_G(saves, ...) true
+#define CATENA_K(sample) false
 #define CATENA_ROW(inputs, functor, name, caption, types, form, cost, low, high, given) \
   table[size_t(ElementwiseOp::k##name)] = {                                             \
       #name, #functor, caption_of(caption, #name), inputs, types, form, cost, low, high, given};
@@ -36,7 +39,35 @@ constexpr Table kTable = [] {
 #undef CATENA_EW3
 #undef CATENA_ROW
 #undef CATENA_G
+#undef CATENA_K
   return table;
+}();
+
+// Of the operands that are constants; NaN of the others.
+struct Samples {
+  double of[3];
+};
+constexpr double kNoSample = std::numeric_limits<double>::quiet_NaN();
+constexpr std::array<Samples, kElementwiseRows> kConstants = [] {
+  constexpr double ND = kNoSample;
+#define CATENA_G(saves, ...) kNoSample
+#define CATENA_K(sample) double(sample)
+#define CATENA_ROW(name, ...) rows[size_t(ElementwiseOp::k##name)] = {{__VA_ARGS__}};
+#define CATENA_EW1(functor, name, caption, types, form, cost, low, high, g0) \
+  CATENA_ROW(name, g0, ND, ND)
+#define CATENA_EW2(functor, name, caption, types, form, cost, low, high, g0, g1) \
+  CATENA_ROW(name, g0, g1, ND)
+#define CATENA_EW3(functor, name, caption, types, form, cost, low, high, g0, g1, g2) \
+  CATENA_ROW(name, g0, g1, g2)
+  std::array<Samples, kElementwiseRows> rows{};
+#include "catena/kernels/detail/elementwise.def"
+#undef CATENA_EW1
+#undef CATENA_EW2
+#undef CATENA_EW3
+#undef CATENA_ROW
+#undef CATENA_G
+#undef CATENA_K
+  return rows;
 }();
 
 constexpr ElementwiseOp kOps[] = {
@@ -63,13 +94,19 @@ constexpr int kNames = 0
 #define CATENA_NAME3(name) +1
 #include "catena/kernels/detail/elementwise_names.def"
     ;
-static_assert(kNames + int(ElementwiseOp::kGradientEnd) - kFirstGradient == std::size(kOps),
-              "elementwise_names.def lacks a row");
+constexpr int kUnnamed = int(ElementwiseOp::kGradientEnd) - kFirstGradient +
+                         int(ElementwiseOp::kActivationEnd) - kFirstActivation;
+static_assert(kNames + kUnnamed == std::size(kOps), "elementwise_names.def lacks a row");
 
 }  // namespace
 
 namespace ops {
 
+// Declared before they are defined, since constants are local to a file otherwise.
+#define CATENA_NAME1(name) extern const ElementwiseOp name;
+#define CATENA_NAME2(name) extern const ElementwiseOp name;
+#define CATENA_NAME3(name) extern const ElementwiseOp name;
+#include "catena/kernels/detail/elementwise_names.def"
 #define CATENA_NAME1(name) constexpr ElementwiseOp name = ElementwiseOp::k##name;
 #define CATENA_NAME2(name) constexpr ElementwiseOp name = ElementwiseOp::k##name;
 #define CATENA_NAME3(name) constexpr ElementwiseOp name = ElementwiseOp::k##name;
@@ -80,5 +117,11 @@ namespace ops {
 const ElementwiseInfo& info(ElementwiseOp op) { return kTable[static_cast<size_t>(op)]; }
 
 std::span<const ElementwiseOp> elementwise_ops() { return kOps; }
+
+std::optional<double> constant_sample(ElementwiseOp op, int k) {
+  const double sample = kConstants[static_cast<size_t>(op)].of[k];
+  if (sample != sample) return std::nullopt;
+  return sample;
+}
 
 }  // namespace catena

@@ -146,6 +146,8 @@ inline const std::map<std::string, FloatReference>& float_references() {
        {[](R g, R x, R) { return g * 2 / std::sqrt(kPi) * std::exp(-x * x); }, false, 12}},
       {"sigmoid_grad", {[](R g, R y, R) { return g * y * (1 - y); }}},
       {"softplus_grad", {[](R g, R x, R) { return g / (1 + std::exp(-x)); }}},
+      {"leaky_relu", {[](R a, R s, R) { return a >= 0 ? a : s * a; }, true}},
+      {"leaky_relu_grad", {[](R g, R x, R s) { return x >= 0 ? g : g * s; }, true}},
       {"relu_grad", {[](R g, R y, R) { return y > 0 ? g : 0; }, true}},
       {"arctan2_grad", {[](R g, R y, R x) { return g * x / (y * y + x * x); }}},
       {"arctan2_grad_rhs", {[](R g, R y, R x) { return -g * y / (y * y + x * x); }}},

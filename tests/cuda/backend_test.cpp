@@ -4,6 +4,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "catena/array/linalg.h"
 #include "catena/comm/run_main.h"
 #include "catena/core/plugin.h"
 #include "catena/core/stream.h"

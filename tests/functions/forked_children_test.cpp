@@ -9,7 +9,8 @@
 #include "catena/array/format.h"
 #include "catena/array/random.h"
 #include "catena/array/reduction.h"
-#include "catena/functions/functions.h"
+#include "catena/functions/connection.h"
+#include "catena/functions/math.h"
 #include "catena/kernels/slot.h"
 #include "forked_child.h"
 

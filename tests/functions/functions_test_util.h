@@ -1,4 +1,5 @@
-// What the tests of the functions share: devices by name and checks on them.
+// What the tests of the functions share: devices by name and checks on them. It includes what all
+// of them use; a test includes the groups that it tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +11,8 @@
 #include "catena/array/math.h"
 #include "catena/array/random.h"
 #include "catena/array/reduction.h"
-#include "catena/functions/functions.h"
+#include "catena/autograd/grad_mode.h"
+#include "catena/functions/math.h"
 #include "catena/testing.h"
 
 namespace catena {

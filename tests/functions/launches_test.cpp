@@ -6,6 +6,8 @@
 #include <string>
 
 #include "catena/autograd/function_set.h"
+#include "catena/functions/connection.h"
+#include "catena/functions/normalization.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/adamw.h"
 #include "catena/optimizers/momentum_sgd.h"

@@ -4,7 +4,10 @@
 #include <regex>
 
 #include "catena/array/elementwise.h"
+#include "catena/array/manipulation.h"
 #include "catena/autograd/function_node.h"
+#include "catena/functions/activation/leaky_relu.h"
+#include "catena/kernels/elementwise_constants.h"
 #include "functions/spread.h"
 #include "kernels/elementwise_rows.h"
 
@@ -16,6 +19,7 @@ namespace functions {
   Variable name(const VariableOperand& x0, const VariableOperand& x1);
 #define CATENA_EW3(functor, name, ...) \
   Variable name(const VariableOperand& x0, const VariableOperand& x1, const VariableOperand& x2);
+#include "catena/kernels/detail/elementwise_activation.def"
 #include "catena/kernels/detail/elementwise_arithmetic.def"
 #include "catena/kernels/detail/elementwise_gradient.def"
 #include "catena/kernels/detail/elementwise_math.def"
@@ -39,6 +43,7 @@ const std::vector<Row>& rows() {
   {ElementwiseOp::k##name, [](const Variables& x) { return F::name(x[0], x[1]); }},
 #define CATENA_EW3(functor, name, ...) \
   {ElementwiseOp::k##name, [](const Variables& x) { return F::name(x[0], x[1], x[2]); }},
+#include "catena/kernels/detail/elementwise_activation.def"
 #include "catena/kernels/detail/elementwise_arithmetic.def"
 #include "catena/kernels/detail/elementwise_gradient.def"
 #include "catena/kernels/detail/elementwise_math.def"
@@ -49,29 +54,42 @@ const std::vector<Row>& rows() {
   return list;
 }
 
-// Samples of a row's range; a condition is bool.
+// Samples of operand k in a row's range; a condition is bool.
 Array sample(const ElementwiseInfo& row, int k, const Shape& shape, Device device,
              Dtype dtype = Dtype::kFloat64) {
   if (k == 0 && row.first_is_bool()) return random_array(shape, 0, 1, Dtype::kBool, device, 7);
   return spread_array(shape, row.low, row.high, dtype, device, k);
 }
 
-Arrays samples(const ElementwiseInfo& row, const Shape& shape, Device device,
-               Dtype dtype = Dtype::kFloat64) {
+// Operands that are not constants of the call.
+int free_operands(const Row& row) {
+  int count = 0;
+  for (int k = 0; k < info(row.op).inputs; ++k) count += !constant_sample(row.op, k);
+  return count;
+}
+
+Arrays samples(const Row& row, const Shape& shape, Device device, Dtype dtype = Dtype::kFloat64) {
   Arrays result;
-  for (int k = 0; k < row.inputs; ++k) result.push_back(sample(row, k, shape, device, dtype));
+  for (int k = 0; k < free_operands(row); ++k)
+    result.push_back(sample(info(row.op), k, shape, device, dtype));
   return result;
 }
 
+// The row of its free operands; the others get their samples, which come last.
+Variable apply(const Row& row, Variables xs) {
+  for (int k = static_cast<int>(xs.size()); k < info(row.op).inputs; ++k)
+    xs.push_back(Variable::constant(
+        full({}, constant_sample(row.op, k).value(), {xs[0].dtype(), xs[0].device()})));
+  return row.apply(xs);
+}
 VariableFunction as_function(const Row& row) {
-  return [&row](const Variables& xs) { return Variables{row.apply(xs)}; };
+  return [&row](const Variables& xs) { return Variables{apply(row, xs)}; };
 }
 
 template <class Test>
 void for_each_row(Test test) {
   for (const Row& row : rows()) {
-    // The bounds of clip are constants: it has a test of its own.
-    if (!info(row.op).differentiable || row.op == ElementwiseOp::kclip) continue;
+    if (!info(row.op).differentiable) continue;
     SCOPED_TRACE(info(row.op).name);
     test(row, info(row.op));
   }
@@ -103,6 +121,7 @@ TEST(MathTable, EveryGradientSavesWhatItReads) {
   const Column ND;
 #define CATENA_G(saves, ...) \
   Column { saves, #__VA_ARGS__ }
+#define CATENA_K(sample) ND
 #define CATENA_EW1(functor, name, caption, types, form, cost, low, high, ...) \
   expect_saved(#name, {__VA_ARGS__});
 #define CATENA_EW2 CATENA_EW1
@@ -112,6 +131,16 @@ TEST(MathTable, EveryGradientSavesWhatItReads) {
 #undef CATENA_EW2
 #undef CATENA_EW3
 #undef CATENA_G
+#undef CATENA_K
+}
+
+// Tests bind the constants behind the other operands.
+TEST(MathTable, ConstantsComeLast) {
+  for (const Row& row : rows()) {
+    const int free = free_operands(row);
+    for (int k = 0; k < info(row.op).inputs; ++k)
+      EXPECT_EQ(constant_sample(row.op, k).has_value(), k >= free) << info(row.op).name;
+  }
 }
 
 const Shape kShape{3, 4};
@@ -125,9 +154,9 @@ double smallest_difference(const std::vector<double>& a, const std::vector<doubl
 // A gradient that is right at positive numbers only must be seen, and kinks have no gradient: they
 // are at 0 and where two operands are equal.
 TEST(MathTable, SamplesHaveBothSignsAndNoKinks) {
-  for_each_row([&](const Row&, const ElementwiseInfo& i) {
+  for_each_row([&](const Row& row, const ElementwiseInfo& i) {
     std::vector<std::vector<double>> operands;
-    for (const Array& a : samples(i, kShape, cpu())) {
+    for (const Array& a : samples(row, kShape, cpu())) {
       if (is_float(a.dtype())) operands.push_back(a.to_vector<double>());
     }
     for (size_t k = 0; k < operands.size(); ++k) {
@@ -148,7 +177,7 @@ class Math : public OnDevice {};
 
 TEST_P(Math, GradientsOfEveryRow) {
   for_each_row([&](const Row& row, const ElementwiseInfo& i) {
-    expect_gradients(as_function(row), samples(i, kShape, device()), i.name);
+    expect_gradients(as_function(row), samples(row, kShape, device()), i.name);
   });
 }
 
@@ -156,7 +185,7 @@ TEST_P(Math, GradientsOfEveryRowWithOtherLayouts) {
   for_each_row([&](const Row& row, const ElementwiseInfo& i) {
     Array (*const layouts[])(const Array&) = {padded, transposed_layout, reversed_layout};
     for (size_t first = 0; first < std::size(layouts); ++first) {
-      Arrays inputs = samples(i, kShape, device());
+      Arrays inputs = samples(row, kShape, device());
       for (size_t k = 0; k < inputs.size(); ++k) inputs[k] = layouts[(first + k) % 3](inputs[k]);
       expect_gradients(as_function(row), inputs, message(i.name, " layout ", first));
     }
@@ -165,11 +194,12 @@ TEST_P(Math, GradientsOfEveryRowWithOtherLayouts) {
 
 TEST_P(Math, GradientsOfEveryRowWithBroadcasting) {
   for_each_row([&](const Row& row, const ElementwiseInfo& i) {
-    if (i.inputs < 2) return;
+    const int inputs_of_row = free_operands(row);
+    if (inputs_of_row < 2) return;
     const Shape shapes[] = {{3, 1, 2}, {4, 1}, {}};
     for (int turn = 0; turn < 3; ++turn) {
       Arrays inputs;
-      for (int k = 0; k < i.inputs; ++k)
+      for (int k = 0; k < inputs_of_row; ++k)
         inputs.push_back(sample(i, k, shapes[(k + turn) % 3], device()));
       expect_gradients(as_function(row), inputs, message(i.name, " turn ", turn));
     }
@@ -179,11 +209,11 @@ TEST_P(Math, GradientsOfEveryRowWithBroadcasting) {
 TEST_P(Math, ZeroSizeAndScalarShapes) {
   for_each_row([&](const Row& row, const ElementwiseInfo& i) {
     EXPECT_NO_THROW(
-        check_backward(as_function(row), samples(i, {}, device()), tolerance(1e-5, 1e-6, 1e-5)));
+        check_backward(as_function(row), samples(row, {}, device()), tolerance(1e-5, 1e-6, 1e-5)));
     Variables xs;
-    for (const Array& a : samples(i, {0, 3}, device()))
+    for (const Array& a : samples(row, {0, 3}, device()))
       xs.push_back(is_float(a.dtype()) ? Variable(a) : Variable::constant(a));
-    const Variable y = row.apply(xs);
+    const Variable y = apply(row, xs);
     EXPECT_EQ(y.shape(), (Shape{0, 3}));
     y.set_grad(y.data());
     y.backward();
@@ -197,7 +227,7 @@ TEST_P(Math, ZeroSizeAndScalarShapes) {
 // Gradients in a narrow dtype against those in float64 of the same (rounded) inputs.
 void expect_close_to_double(const Row& row, const ElementwiseInfo& i, Device device, Dtype dtype,
                             double tolerance) {
-  const Arrays inputs = samples(i, kShape, device, dtype);
+  const Arrays inputs = samples(row, kShape, device, dtype);
   Variables narrow, wide;
   for (const Array& a : inputs) {
     const bool is_condition = a.dtype() == Dtype::kBool;
@@ -205,7 +235,7 @@ void expect_close_to_double(const Row& row, const ElementwiseInfo& i, Device dev
     wide.push_back(is_condition ? Variable::constant(a) : Variable(a.astype(Dtype::kFloat64)));
   }
   const Array gy = random_array(kShape, 0.5, 1, dtype, device, 9);
-  const Variable y = row.apply(narrow), reference = row.apply(wide);
+  const Variable y = apply(row, narrow), reference = apply(row, wide);
   EXPECT_EQ(y.dtype(), dtype);
   y.set_grad(gy);
   reference.set_grad(gy.astype(Dtype::kFloat64));
@@ -276,6 +306,19 @@ TEST_P(Math, ClipBetweenConstants) {
   y.set_grad(ones_like(y.data()));
   y.backward();
   EXPECT_EQ(x.grad().to_vector<double>(), (std::vector<double>{0, 1, 1, 1, 0}));
+}
+
+// A slope or a bound that wants a gradient would not get one.
+TEST_P(Math, ConstantsTakeNoGradient) {
+  const Variable x(draw({2, 3})), slope(draw({}, 0.1, 0.3));
+  EXPECT_EQ(message_of<GradientError>([&] { F::leaky_relu(x, slope); }),
+            "leaky_relu: operand 1 is a constant of the function and gets no gradient, but it "
+            "requires one; give a number or its data()");
+  EXPECT_THROW(F::clip(x, -1, slope), GradientError);
+  const Variable y = F::leaky_relu(x, slope.data());
+  EXPECT_EQ(
+      testing::difference(y.data(), F::leaky_relu(x.data(), slope.data().item<double>()).data()),
+      "");
 }
 
 TEST_P(Math, ParametersAreOperands) {

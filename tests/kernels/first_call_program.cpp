@@ -8,7 +8,7 @@
 #include "catena/array/creation.h"
 #include "catena/core/error.h"
 #include "catena/core/plugin.h"
-#include "catena/functions/functions.h"
+#include "catena/functions/connection.h"
 #include "catena/kernels/copy.h"
 
 // Whether a convolution can be computed; else prints why not.

@@ -9,7 +9,6 @@
 #include "catena/array/random.h"
 #include "catena/array/reduction.h"
 #include "catena/core/graph.h"
-#include "catena/functions/activation.h"
 #include "catena/functions/array.h"
 #include "catena/functions/connection.h"
 #include "catena/functions/loss.h"

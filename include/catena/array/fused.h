@@ -9,7 +9,17 @@
 
 #include "catena/array/elementwise.h"
 #include "catena/array/reduction.h"
-#include "catena/kernels/elementwise_ops.h"
+#include "catena/kernels/elementwise.h"
+
+// The operations that stand-ins take part in, by name.
+namespace catena::ops {
+
+#define CATENA_NAME1(name) extern const ElementwiseOp name;
+#define CATENA_NAME2(name) extern const ElementwiseOp name;
+#define CATENA_NAME3(name) extern const ElementwiseOp name;
+#include "catena/kernels/detail/elementwise_names.def"
+
+}  // namespace catena::ops
 
 namespace catena {
 

@@ -2,6 +2,7 @@
 // (math.h).
 #pragma once
 
+#include "catena/functions/activation/leaky_relu.h"
 #include "catena/functions/activation/softmax.h"
 #include "catena/functions/activation/softplus.h"
 #include "catena/functions/math.h"

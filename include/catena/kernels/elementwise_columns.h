@@ -58,6 +58,7 @@ inline constexpr int kFirstArithmetic = 0 * kFamilyRows;
 inline constexpr int kFirstMath = 1 * kFamilyRows;
 inline constexpr int kFirstLogic = 2 * kFamilyRows;
 inline constexpr int kFirstGradient = 3 * kFamilyRows;
-inline constexpr int kElementwiseRows = 4 * kFamilyRows;
+inline constexpr int kFirstActivation = 4 * kFamilyRows;
+inline constexpr int kElementwiseRows = 5 * kFamilyRows;
 
 }  // namespace catena

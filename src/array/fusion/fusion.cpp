@@ -9,6 +9,7 @@
 #include "catena/core/entry_scope.h"
 #include "catena/core/memory_profile.h"
 #include "catena/kernels/elementwise.h"
+#include "core/scalar_bits.h"
 
 namespace catena::detail {
 
@@ -90,7 +91,7 @@ struct BoundInputs {
           const EntryScope call("fuse");
           (void)promote(input.dtype, argument.scalar());
         }
-        call.numbers[k] = number_bits(argument.scalar(), input.dtype);
+        call.numbers[k] = scalar_bits(argument.scalar(), input.dtype);
       } else if (argument.array()->shape() == call.shape) {
         call.inputs[k] = argument.array();
       } else {

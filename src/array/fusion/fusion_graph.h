@@ -51,7 +51,4 @@ struct FusionState {
 void resolve_program(const FusionGraph& graph, std::span<const int> outputs,
                      std::span<const Operand> arguments, FusedProgram& program);
 
-// A number in storage type d, as the bits of a 64-bit word.
-uint64_t number_bits(const Scalar& value, Dtype d);
-
 }  // namespace catena::detail

@@ -1,13 +1,13 @@
 // Decides the dtypes of fused functions: the same promotion as in separate calls, with a step for
 // every conversion.
 #include <algorithm>
-#include <cstring>
 #include <map>
 
 #include "array/fusion/fusion_graph.h"
 #include "array/promotion.h"
 #include "catena/core/entry_scope.h"
 #include "catena/kernels/elementwise_ops.h"
+#include "core/scalar_bits.h"
 
 namespace catena::detail {
 
@@ -90,7 +90,7 @@ class Resolver {
       FusedValue value{};
       value.kind = FusedValue::kNumber;
       value.dtype = dtype;
-      value.bits = number_bits(type.value, dtype);
+      value.bits = scalar_bits(type.value, dtype);
       made = add(value);
     }
     return place->second = made;
@@ -240,16 +240,6 @@ void resolve_program(const FusionGraph& graph, std::span<const int> outputs,
                "fuse: ", program.inputs.size(), " operands and ", program.outputs.size(),
                " results in one kernel, at most ", kMaxFusedOperands,
                " of both together; a number used in several dtypes counts once for each");
-}
-
-uint64_t number_bits(const Scalar& value, Dtype d) {
-  return visit_dtype(d, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T number = value.to<T>();
-    uint64_t bits = 0;
-    std::memcpy(&bits, &number, sizeof(T));
-    return bits;
-  });
 }
 
 }  // namespace catena::detail

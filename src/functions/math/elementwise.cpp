@@ -40,6 +40,7 @@ using Gradient = Variable (*)(const GradientArguments&);
 struct GradientColumn {
   Gradient function = nullptr;  // null: not differentiable
   uint8_t saves = None;
+  bool constant = false;  // an operand that may not want a gradient
 };
 struct GradientRow {
   GradientColumn columns[3];
@@ -60,6 +61,7 @@ static Variable apply(ElementwiseOp op, std::initializer_list<const VariableOper
   Variable name(const VariableOperand& x0, const VariableOperand& x1, const VariableOperand& x2) { \
     return apply(ElementwiseOp::k##name, {&x0, &x1, &x2});                                         \
   }
+#include "catena/kernels/detail/elementwise_activation.def"
 #include "catena/kernels/detail/elementwise_arithmetic.def"
 #include "catena/kernels/detail/elementwise_gradient.def"
 #include "catena/kernels/detail/elementwise_math.def"
@@ -106,6 +108,8 @@ const auto& output(const GradientArguments& a) {
     },                                                                    \
         (saves)                                                           \
   }
+#define CATENA_K(sample) \
+  GradientColumn { .constant = true }
 
 using GradientRows = std::array<GradientRow, kElementwiseRows>;
 #define CATENA_ROW(name, ...) rows[size_t(ElementwiseOp::k##name)] = {{__VA_ARGS__}};
@@ -116,6 +120,7 @@ using GradientRows = std::array<GradientRow, kElementwiseRows>;
   CATENA_ROW(name, g0, g1, g2)
 constexpr void add_operations(GradientRows& rows) {
   constexpr bool kComposed = false;
+#include "catena/kernels/detail/elementwise_activation.def"
 #include "catena/kernels/detail/elementwise_arithmetic.def"
 #include "catena/kernels/detail/elementwise_logic.def"
 #include "catena/kernels/detail/elementwise_math.def"
@@ -129,6 +134,7 @@ constexpr void add_gradients(GradientRows& rows) {
 #undef CATENA_EW3
 #undef CATENA_ROW
 #undef CATENA_G
+#undef CATENA_K
 
 constexpr GradientRows kRows = [] {
   GradientRows rows{};
@@ -225,6 +231,12 @@ Array compute(ElementwiseOp op, std::span<const VariableOperand* const> operands
   return elementwise(op, {operand(0), operand(1), operand(2)});
 }
 
+[[noreturn]] void refuse_gradient(ElementwiseOp op, size_t k) {
+  fail<GradientError>(info(op).name, ": operand ", k,
+                      " is a constant of the function and gets no gradient, but it requires one; "
+                      "give a number or its data()");
+}
+
 // Where an operand is a condition, numbers are probably not meant as one: InvalidType.
 void check_condition(ElementwiseOp op, const VariableOperand& operand) {
   if (operand.is_number()) return;
@@ -272,8 +284,12 @@ static Variable apply(ElementwiseOp op, std::initializer_list<const VariableOper
   int i = 0;
   for (size_t k = 0; k < operands.size(); ++k) {
     if (operands[k]->is_number()) continue;
-    if (gradients.columns[k].function && inputs[size_t(i)].requires_grad())
-      used |= gradients.columns[k].saves;
+    const GradientColumn& column = gradients.columns[k];
+    if (inputs[size_t(i)].requires_grad()) {
+      if (column.function) used |= column.saves;
+      if (column.constant) [[unlikely]]
+        refuse_gradient(op, k);
+    }
     ++i;
   }
   if (config().type_check && !row.first_is_bool()) check_floats(op, inputs);

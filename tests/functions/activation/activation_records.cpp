@@ -1,6 +1,8 @@
 // Records of the activation functions.
 #include <algorithm>
 
+#include "catena/functions/activation/softmax.h"
+#include "catena/functions/activation/softplus.h"
 #include "functions/function_record.h"
 
 namespace catena {

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "catena/functions/array.h"
 #include "functions/function_record.h"
 
 namespace catena {

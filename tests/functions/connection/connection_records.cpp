@@ -1,4 +1,5 @@
 // Records of products with weights.
+#include "catena/functions/connection.h"
 #include "functions/function_record.h"
 
 namespace catena {

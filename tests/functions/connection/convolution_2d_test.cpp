@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "catena/functions/connection.h"
 #include "functions/functions_test_util.h"
 #include "kernels/convolution_case.h"
 

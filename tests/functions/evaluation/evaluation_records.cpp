@@ -1,4 +1,5 @@
 // Records of measures.
+#include "catena/functions/evaluation.h"
 #include "functions/function_record.h"
 
 namespace catena {

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "catena/functions/loss.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {

@@ -1,4 +1,5 @@
 // Records of the losses.
+#include "catena/functions/loss.h"
 #include "functions/function_record.h"
 
 namespace catena {

@@ -4,7 +4,9 @@
 
 #include <cmath>
 
+#include "catena/functions/evaluation.h"
 #include "catena/functions/evaluation/accuracy.h"
+#include "catena/functions/loss.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {

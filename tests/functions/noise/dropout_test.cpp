@@ -1,6 +1,7 @@
 // What the record of dropout does not say: how much is dropped, and when nothing is.
 #include "catena/functions/noise/dropout.h"
 
+#include "catena/functions/noise.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {

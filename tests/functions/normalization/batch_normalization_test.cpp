@@ -4,6 +4,7 @@
 #include <set>
 
 #include "catena/core/graph.h"
+#include "catena/functions/normalization.h"
 #include "catena/kernels/normalization.h"
 #include "catena/testing_markers.h"
 #include "functions/normalization/batch_normalization_cases.h"

@@ -6,7 +6,7 @@
 
 #include "catena/array/creation.h"
 #include "catena/array/random.h"
-#include "catena/functions/activation.h"
+#include "catena/functions/activation/softmax.h"
 #include "catena/functions/connection.h"
 #include "catena/functions/evaluation.h"
 #include "catena/functions/loss.h"

@@ -17,19 +17,11 @@ CATENA_FN double power(double b, double t) { return __builtin_pow(b, t); }
 }  // namespace
 }  // namespace catena::m
 
+#include "device/compute_type.h"
 #include "device/optimizer_rules.h"
 
 namespace catena::host {
 namespace {
-
-template <class T>
-struct ComputeOf {
-  using type = float;
-};
-template <>
-struct ComputeOf<double> {
-  using type = double;
-};
 
 // The value from which the rule starts: the master copy, unless other code has written the
 // parameter since.
@@ -57,7 +49,7 @@ void write_low(const RuleBlock& b) {
 
 template <class Rule, class T>
 void step(const RuleBlock& b) {
-  using C = typename ComputeOf<T>::type;
+  using C = typename FloatCompute<T>::type;
   static_assert(Rule::kStates <= kMaxRuleStates && Rule::kConstants <= kMaxRuleConstants);
   constexpr bool kHasMaster = sizeof(T) == 2;
   T* const p = static_cast<T*>(b.parameter);

@@ -6,18 +6,12 @@
 #include <cuda_fp16.h>
 #include <stdint.h>
 
+#include "device/compute_type.h"
+
 namespace catena::gpu {
 
 template <class T>
-struct ComputeOf {
-  using type = float;
-};
-template <>
-struct ComputeOf<double> {
-  using type = double;
-};
-template <class T>
-using Compute = typename ComputeOf<T>::type;
+using Compute = typename FloatCompute<T>::type;
 
 __device__ inline float widen(float v) { return v; }
 __device__ inline double widen(double v) { return v; }

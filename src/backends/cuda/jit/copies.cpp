@@ -10,6 +10,7 @@
 #include "backends/cuda/runtime/streams.h"
 #include "catena/kernels/copy.h"
 #include "catena/kernels/elementwise_ops.h"
+#include "core/scalar_bits.h"
 
 namespace catena::jit {
 

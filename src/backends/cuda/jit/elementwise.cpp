@@ -8,6 +8,7 @@
 #include "backends/cuda/runtime/streams.h"
 #include "catena/array/array.h"
 #include "catena/kernels/copy.h"
+#include "core/scalar_bits.h"
 
 namespace catena::jit {
 

@@ -1,8 +1,6 @@
 // Programs of table operations. See map_program.h.
 #include "backends/cuda/jit/map_program.h"
 
-#include <cstring>
-
 #include "catena/core/error.h"
 
 namespace catena::jit {
@@ -61,16 +59,6 @@ Program* map_program(int device, const MapSpec& spec, bool may_compile) {
     const std::string what = describe(spec), source = map_source(spec);
     return may_compile ? make_program(device, what, source, kKernels)
                        : find_program(device, what, source, kKernels);
-  });
-}
-
-uint64_t scalar_bits(const Scalar& value, Dtype d) {
-  return visit_dtype(d, [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    const T number = value.to<T>();
-    uint64_t bits = 0;
-    std::memcpy(&bits, &number, sizeof(T));
-    return bits;
   });
 }
 

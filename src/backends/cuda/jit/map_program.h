@@ -12,7 +12,4 @@ Program& same_dtype_program(int device, ElementwiseOp op, Dtype compute);
 // false.
 Program* map_program(int device, const MapSpec& spec, bool may_compile);
 
-// The bits of a number in a storage type.
-uint64_t scalar_bits(const Scalar& value, Dtype d);
-
 }  // namespace catena::jit

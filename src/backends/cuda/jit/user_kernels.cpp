@@ -13,6 +13,7 @@
 #include "backends/cuda/jit/user_reduction.h"
 #include "backends/cuda/runtime/device.h"
 #include "backends/cuda/runtime/streams.h"
+#include "core/scalar_bits.h"
 
 namespace catena::jit {
 

@@ -8,18 +8,13 @@
 #include <iterator>
 
 #include "backends/cuda/scan/scan.h"
+#include "device/compute_type.h"
 
 namespace catena::gpu {
 
 // The type in which elements of T accumulate.
 template <class T>
-struct RunningType {
-  using type = float;
-};
-template <>
-struct RunningType<double> {
-  using type = double;
-};
+struct RunningType : FloatCompute<T> {};
 template <>
 struct RunningType<uint64_t> {
   using type = uint64_t;
