@@ -1,4 +1,5 @@
-// How gradients that meet at a vertex of the graph add up.
+// What passes look at in memory: who sees it, how often it was written to; and how gradients that
+// meet at a vertex add up.
 #pragma once
 
 #include "catena/autograd/variable.h"
@@ -8,6 +9,11 @@ namespace catena {
 // Whether nobody else can see the array's bytes, so that they may be written to in place.
 inline bool is_sole_owner(const Array& a) {
   return a.body()->reference_count() == 1 && a.storage()->reference_count() == 1;
+}
+
+// How often the array's memory was written to.
+inline uint64_t write_count(const Array& a) {
+  return a.storage()->version.load(std::memory_order_relaxed);
 }
 
 // Adds g, which has the vertex's dtype, shape and device, to its gradient: in the memory of a

@@ -68,9 +68,13 @@ class WriteGuard {
 class UserFunctionNode final : public FunctionNode {
  public:
   explicit UserFunctionNode(std::shared_ptr<Function> function, size_t outputs)
-      : function_(std::move(function)), output_count_(outputs) {}
+      : function_(std::move(function)), output_count_(outputs) {
+    for (const Parameter& p : function_->uses()) also_uses_.emplace_back(p.variable().node());
+  }
   std::string label() const override { return function_->label(); }
   bool is_differentiable() const override { return false; }
+  bool splits() const override { return false; }
+  AlsoUses also_uses() const override { return also_uses_; }
 
   void backward(BackwardContext& context) override {
     Arrays xs, gys;
@@ -117,6 +121,7 @@ class UserFunctionNode final : public FunctionNode {
 
   std::shared_ptr<Function> function_;
   size_t output_count_;
+  std::vector<IntrusivePtr<VariableNode>> also_uses_;
 };
 
 void check_types(const Function& function, const Arrays& arrays) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <vector>
 
+#include "autograd/backward_pass.h"
 #include "autograd/contribute.h"
 #include "autograd/free_list.h"
 #include "catena/array/math.h"
@@ -39,12 +40,17 @@ void FunctionNode::destroy(FunctionNode* node) {
 }
 
 void FunctionNode::save_input(int i, const Variable& input) {
-  saved_.push_back(
-      {input.data(), input.data().storage()->version.load(std::memory_order_relaxed), i, false});
+  const VariableNode* vertex = input.body()->node.get();
+  if (vertex != nullptr && vertex->parameter != nullptr) {
+    const IntrusivePtr<ParameterData>& data = vertex->parameter->data;
+    saved_.push_back({Array(), data, data->writes(), i, false});
+  } else {
+    saved_.push_back({input.data(), nullptr, write_count(input.data()), i, false});
+  }
 }
 
 void FunctionNode::save_output(int i, const Array& output) {
-  saved_.push_back({output, output.storage()->version.load(std::memory_order_relaxed), i, true});
+  saved_.push_back({output, nullptr, write_count(output), i, true});
 }
 
 namespace {
@@ -71,12 +77,9 @@ Variable output_variable(const Array& data, IntrusivePtr<VariableNode> node) {
 
 }  // namespace
 
-void FunctionNode::connect_inputs(std::span<const Variable> inputs) {
-  sequence_ = g_sequence.fetch_add(1, std::memory_order_relaxed) + 1;
-  for (const Variable& input : inputs) {
-    inputs_.emplace_back(input.node());
-    if (ParameterState* p = input.node()->parameter) p->used.store(true, std::memory_order_release);
-  }
+void FunctionNode::add_input(const Variable& input) {
+  inputs_.emplace_back(input.node());
+  if (ParameterState* p = input.node()->parameter) p->used.store(true, std::memory_order_release);
 }
 
 Variable FunctionNode::add_output(const Array& output) {
@@ -85,19 +88,41 @@ Variable FunctionNode::add_output(const Array& output) {
   return output_variable(output, std::move(node));
 }
 
-Variable FunctionNode::connect(std::span<const Variable> inputs, const Array& output) {
+Variable FunctionNode::connect(Inputs inputs, const Array& output) {
   IntrusivePtr<FunctionNode> self(this);  // owns the node even when something below throws
-  connect_inputs(inputs);
+  sequence_ = g_sequence.fetch_add(1, std::memory_order_relaxed) + 1;
+  for (const Variable* input : inputs) add_input(*input);
   return add_output(output);
 }
 
-Variables FunctionNode::connect(std::span<const Variable> inputs, const Arrays& outputs) {
+Variables FunctionNode::connect(Inputs inputs, const Arrays& outputs) {
   IntrusivePtr<FunctionNode> self(this);
-  connect_inputs(inputs);
+  sequence_ = g_sequence.fetch_add(1, std::memory_order_relaxed) + 1;
+  for (const Variable* input : inputs) add_input(*input);
   Variables result;
   result.reserve(outputs.size());
   for (const Array& output : outputs) result.push_back(add_output(output));
   return result;
+}
+
+namespace {
+
+boost::container::small_vector<const Variable*, 4> pointers(std::span<const Variable> variables) {
+  boost::container::small_vector<const Variable*, 4> list;
+  for (const Variable& v : variables) list.push_back(&v);
+  return list;
+}
+
+}  // namespace
+
+Variable FunctionNode::connect(std::span<const Variable> inputs, const Array& output) {
+  const auto list = pointers(inputs);
+  return connect(Inputs(list.data(), list.size()), output);
+}
+
+Variables FunctionNode::connect(std::span<const Variable> inputs, const Arrays& outputs) {
+  const auto list = pointers(inputs);
+  return connect(Inputs(list.data(), list.size()), outputs);
 }
 
 void FunctionNode::unchain() {
@@ -111,30 +136,27 @@ void FunctionNode::unchain() {
 }
 
 Variable BackwardContext::grad_output(int i) const {
+  pass_.resume();
   VariableNode* output = node_.outputs_[size_t(i)];
   if (output == nullptr) return {};
   if (create_graph_ && output->grad_variable) return Variable(output->grad_variable.get());
   return output->grad.defined() ? Variable::constant(output->grad) : Variable();
 }
 
-namespace {
-
-void check_unchanged(const FunctionNode& node, const Array& data, uint64_t version, int index,
-                     bool is_output) {
-  if (data.storage()->version.load(std::memory_order_relaxed) == version) [[likely]]
-    return;
-  fail<GradientError>(node.label(), ": backward needs ", kind(is_output), " ", index, " (shape ",
-                      data.shape(), ", ", data.dtype(),
+const Array& FunctionNode::unchanged(const Saved& saved) const {
+  const Array& data = saved.parameter ? saved.parameter->array : saved.data;
+  const uint64_t now = saved.parameter ? saved.parameter->writes() : write_count(data);
+  if (now == saved.version) [[likely]]
+    return data;
+  fail<GradientError>(label(), ": backward needs ", kind(saved.is_output), " ", saved.index,
+                      " (shape ", data.shape(), ", ", data.dtype(),
                       "), which was overwritten after the forward pass; write into a copy instead");
 }
-
-}  // namespace
 
 Variable BackwardContext::input(int i) const {
   for (const auto& s : node_.saved_) {
     if (s.is_output || s.index != i) continue;
-    check_unchanged(node_, s.data, s.version, i, false);
-    Variable v = Variable::constant(s.data);
+    Variable v = Variable::constant(node_.unchanged(s));
     if (create_graph_) v.body()->node = node_.inputs_[size_t(i)];
     return v;
   }
@@ -144,8 +166,7 @@ Variable BackwardContext::input(int i) const {
 Variable BackwardContext::output(int i) const {
   for (const auto& s : node_.saved_) {
     if (!s.is_output || s.index != i) continue;
-    check_unchanged(node_, s.data, s.version, i, true);
-    Variable v = Variable::constant(s.data);
+    Variable v = Variable::constant(node_.unchanged(s));
     if (create_graph_) {
       VariableNode*& output = node_.outputs_[size_t(i)];
       if (output) {
@@ -184,8 +205,10 @@ Variable add_recorded(const Variable& a, const Variable& b) {
 }  // namespace
 
 BackwardContext::Destination BackwardContext::destination(int i) {
-  if (create_graph_) return {};
+  if (create_graph_ || !needs(i)) return {};
+  pass_.resume();
   VariableNode& v = *node_.inputs_[size_t(i)];
+  if (pass_.defers() && v.is_weight) return {};
   if (v.parameter) return v.parameter->accumulate_target();
   if (v.grad.defined() && v.grad.is_dense() && is_sole_owner(v.grad)) return {&v.grad, true};
   return {};
@@ -198,11 +221,13 @@ void BackwardContext::written(int i) {
 
 void BackwardContext::set_grad(int i, const Variable& g) {
   if (!g.defined() || !needs(i)) return;
+  pass_.resume();
   VariableNode& v = *node_.inputs_[size_t(i)];
   CATENA_CHECK(GradientError,
                g.shape() == v.shape && g.dtype() == v.dtype && g.device() == v.device,
                node_.label(), ": backward gave a gradient of ", g.shape(), " ", g.dtype(), " on ",
                g.device(), " for input ", i, " of ", v.shape, " ", v.dtype, " on ", v.device);
+  if (pass_.defers() && v.is_weight) return pass_.keep_ready(v, g);
   contribute(v, g, create_graph_);
 }
 

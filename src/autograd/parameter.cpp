@@ -51,6 +51,7 @@ Parameter::Parameter(const Array& data, std::string name) : state_(new Parameter
   CATENA_CHECK(DtypeError, is_float(data.dtype()), "Parameter: expected a floating dtype, got ",
                data.dtype());
   state_->variable = Variable(data);
+  state_->data->replace(data, true);
   state_->variable.node()->parameter = state_.get();
   state_->name = std::move(name);
 }
@@ -105,6 +106,7 @@ Parameter Parameter::clone() const {
 void Parameter::rebind(const Array& data, const Array& grad) const {
   ParameterState& state = known("Parameter::rebind");
   state.variable.set_data(data);
+  --state.data->moved_writes;  // a move, no write
   state.bind_gradient(grad);
 }
 

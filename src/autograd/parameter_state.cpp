@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "catena/array/math.h"
+#include "catena/autograd/function_hook.h"
 #include "catena/autograd/parameter.h"
 
 namespace catena {
@@ -91,6 +92,12 @@ void BackwardObserver::stop_observing(const Parameter& parameter) {
   if (!parameter.defined()) return;
   auto& observers = parameter.state()->observers_;
   observers.erase(std::remove(observers.begin(), observers.end(), link_), observers.end());
+}
+
+void BackwardObserver::watch_uses(bool on) {
+  if (on == watches_uses_) return;
+  watches_uses_ = on;
+  detail::call_watchers.fetch_add(on ? 1 : -1, std::memory_order_relaxed);
 }
 
 void BackwardObserver::stop_observing() {

@@ -18,6 +18,14 @@ void VariableBody::destroy(VariableBody* body) {
   FreeList<VariableBody>::destroy(body);
 }
 
+uint64_t ParameterData::writes() const { return moved_writes + write_count(array); }
+
+void ParameterData::replace(const Array& other, bool same_values) {
+  const uint64_t before = array.defined() ? writes() : 0;
+  array = other;
+  moved_writes += before + (same_values ? 0 : 1) - writes();
+}
+
 void VariableNode::own_grad() {
   if (grad_is_own || !grad.defined()) return;
   const bool differentiable = grad_variable || (body && body->grad_variable);
@@ -92,6 +100,7 @@ void Variable::set_data(const Array& data) const {
                "Variable::set_data: expected an array, got an undefined one");
   body.data = data;
   if (body.node) {
+    if (body.node->parameter) body.node->parameter->data->replace(data, false);
     body.node->dtype = data.dtype();
     body.node->device = data.device();
     body.node->shape = data.shape();

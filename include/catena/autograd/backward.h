@@ -1,6 +1,8 @@
 // backward: one pass through the graph behind several results.
 #pragma once
 
+#include <memory>
+
 #include "catena/autograd/variable.h"
 
 namespace catena {
@@ -24,5 +26,36 @@ namespace catena {
 // as of one pass. Everything runs on the current streams, in descending order of creation.
 void backward(const Variables& outputs, const Arrays& gradients = {},
               const BackwardOptions& options = {});
+
+// What passes with BackwardOptions::weights_later leave to backward_weights: the functions that
+// parameters go into, with the gradients of their outputs. Keeps these alive, and what they saved.
+//
+//   DeferredWeights later;
+//   loss.backward({.weights_later = &later});   // gradients of inputs: what others wait for
+//   ...
+//   backward_weights(later);                    // gradients of parameters
+//
+// Several passes may note in one object what they leave.
+class DeferredWeights {
+ public:
+  DeferredWeights();
+  ~DeferredWeights();
+  DeferredWeights(DeferredWeights&&) noexcept;
+  DeferredWeights& operator=(DeferredWeights&&) noexcept;
+  // Whether nothing is left to do.
+  bool empty() const;
+
+  struct Rest;  // the library's own
+
+ private:
+  friend class BackwardPass;
+  friend void backward_weights(DeferredWeights& later);
+  std::unique_ptr<Rest> rest_;
+};
+
+// Adds the gradients of parameters that earlier passes have left, and empties `later`. Observers
+// are told as of one pass, here and not by the passes before. What functions saved must be
+// unchanged until then (GradientError). If it fails, the rest is lost.
+void backward_weights(DeferredWeights& later);
 
 }  // namespace catena

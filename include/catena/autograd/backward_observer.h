@@ -30,7 +30,10 @@ struct ObserverLink : RefCounted {
 class BackwardObserver {
  public:
   BackwardObserver() : link_(new detail::ObserverLink(this)) {}
-  virtual ~BackwardObserver() { link_->observer = nullptr; }
+  virtual ~BackwardObserver() {
+    watch_uses(false);
+    link_->observer = nullptr;
+  }
   BackwardObserver(const BackwardObserver&) = delete;
   BackwardObserver& operator=(const BackwardObserver&) = delete;
 
@@ -50,9 +53,20 @@ class BackwardObserver {
   virtual void gradient_is_final(ParameterState& parameter) = 0;
   // The pass is done.
   virtual void backward_ends() {}
+  // A function of the calling thread is about to use the parameter (FunctionCall): its values must
+  // be there when this returns. Only while watch_uses is on.
+  virtual void before_use(ParameterState&) {}
+
+  bool watches_uses() const { return watches_uses_; }
+
+ protected:
+  // Whether before_use is called; off at first. While any observer watches, calls of functions look
+  // for observers of their operands.
+  void watch_uses(bool on);
 
  private:
   IntrusivePtr<detail::ObserverLink> link_;
+  bool watches_uses_ = false;
 };
 
 }  // namespace catena

@@ -5,8 +5,10 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "catena/autograd/function_node.h"
+#include "catena/autograd/parameter.h"
 #include "catena/autograd/type_check.h"
 #include "catena/autograd/variable.h"
 
@@ -30,6 +32,11 @@ class Function {
   virtual std::string label() const;  // class name by default
   // Called before forward when type checks are on; see type_check.h.
   virtual void check_type_forward(const TypeInfoTuple& in_types) const;
+  // Parameters that are no inputs, and which backward() reaches by a pass of its own, because it
+  // computes a part of the model again. Asked once, after forward. Their gradients are final after
+  // this function's backward. Those that are not named here are final at the end of the whole pass,
+  // so that ranks average them late; one that was final before is a GradientError.
+  virtual std::vector<Parameter> uses() const { return {}; }
   // Dispatch on the device of the inputs by default; the _cpu and _gpu forms throw by default.
   virtual Arrays forward(const Arrays& inputs);
   virtual Arrays forward_cpu(const Arrays& inputs);

@@ -13,6 +13,7 @@
 namespace catena {
 
 class BackwardContext;
+class BackwardPass;
 
 // Vertex of the graph between its input and output variables. Holds its inputs' vertices (not their
 // data), weak references to its outputs' vertices, and exactly the arrays it saved.
@@ -26,12 +27,23 @@ class FunctionNode : public RefCounted {
   virtual void backward(BackwardContext& context) = 0;
   // Whether backward() is written on Variables (false: create_graph is an error).
   virtual bool is_differentiable() const { return true; }
+  // Whether backward() computes only the gradients that BackwardContext::needs asks for, so that a
+  // pass in parts may call it twice. False: one call makes all of them, for instance in one kernel.
+  virtual bool splits() const { return true; }
+  // Vertices of parameters that backward() reaches by a pass of its own (recomputation). They are
+  // final after this node, not before.
+  using AlsoUses = std::span<const IntrusivePtr<VariableNode>>;
+  virtual AlsoUses also_uses() const { return {}; }
 
   // Building -----------------------------------------------------------------------------------
-  // Keeps input i's or output i's data for backward, with its write count.
+  // Keeps input i's or output i's data for backward, with its write count. Of a parameter the
+  // reference alone: its array may move until then.
   void save_input(int i, const Variable& input);
   void save_output(int i, const Array& output);
   // Connects inputs and outputs and returns the output variables. Called once, last.
+  using Inputs = std::span<const Variable* const>;
+  Variable connect(Inputs inputs, const Array& output);
+  Variables connect(Inputs inputs, const Arrays& outputs);
   Variable connect(std::span<const Variable> inputs, const Array& output);
   Variables connect(std::span<const Variable> inputs, const Arrays& outputs);
 
@@ -51,12 +63,14 @@ class FunctionNode : public RefCounted {
   friend struct VariableNode;
   friend class BackwardPass;
   struct Saved {
-    Array data;
+    Array data;                             // null for a parameter
+    IntrusivePtr<ParameterData> parameter;  // else null
     uint64_t version;
     int index;
     bool is_output;
   };
-  void connect_inputs(std::span<const Variable> inputs);
+  void add_input(const Variable& input);
+  const Array& unchanged(const Saved& saved) const;
   Variable add_output(const Array& output);
 
   InputList inputs_;
@@ -69,8 +83,11 @@ class FunctionNode : public RefCounted {
 // What a node sees during its backward.
 class BackwardContext {
  public:
-  BackwardContext(FunctionNode& node, bool create_graph)
-      : node_(node), create_graph_(create_graph) {}
+  // Which gradients a call of backward() is to make: in a pass in parts those of weights come
+  // later.
+  enum class Part : uint8_t { kAll, kInputs, kWeights };
+  BackwardContext(FunctionNode& node, BackwardPass& pass, Part part, bool create_graph)
+      : node_(node), pass_(pass), part_(part), create_graph_(create_graph) {}
 
   // Whether the backward pass is recorded.
   bool create_graph() const { return create_graph_; }
@@ -79,8 +96,11 @@ class BackwardContext {
   // Saved data as variables connected to the graph; GradientError when not saved or overwritten.
   Variable input(int i) const;
   Variable output(int i = 0) const;
-  // Whether input i wants a gradient.
-  bool needs(int i) const { return node_.inputs_[size_t(i)]->requires_grad; }
+  // Whether input i wants a gradient from this call.
+  bool needs(int i) const {
+    const VariableNode& v = *node_.inputs_[size_t(i)];
+    return v.requires_grad && (part_ == Part::kAll || v.is_weight == (part_ == Part::kWeights));
+  }
   // Adds g to the gradient of input i; a null variable means none flows.
   void set_grad(int i, const Variable& g);
 
@@ -93,6 +113,8 @@ class BackwardContext {
 
  private:
   FunctionNode& node_;
+  BackwardPass& pass_;
+  Part part_;
   bool create_graph_;
 };
 

@@ -13,7 +13,8 @@ namespace catena {
 
 // State behind Parameter handles.
 struct ParameterState : RefCounted {
-  Variable variable;                // root; its data is the parameter
+  Variable variable;                                    // root; its data is the parameter
+  IntrusivePtr<ParameterData> data{new ParameterData};  // the same, for graphs
   std::string name;                 // full path in the model after setup, for messages: "/l1/W"
   std::string path;                 // "l1/W", the longest that a model's listing gave; note_path
   std::atomic<bool> used{false};    // took part in a recorded forward

@@ -31,13 +31,24 @@ struct VariableNode : RefCounted {
   struct VariableBody* body = nullptr;  // of the handles; null when the last one is gone
   ParameterState* parameter = nullptr;  // set for parameters; owned by the Parameter handles
   uint64_t visit = 0;                   // last backward pass that saw it
-  int pending_uses = 0;                 // uses in the running backward not yet done (parameters)
+  int pending_uses = 0;                 // uses in that pass not yet done (parameters)
+  bool is_weight = false;               // made of parameters alone; set by passes in parts
   bool grad_is_own = false;             // no other gradient shares its memory: own_grad
   // Backward functions hand on views, and what they got. A gradient that somebody asks for gets
   // memory of its own, which can be written to, if it has none.
   void own_grad();
   void forget_grad_variable();
   static void destroy(VariableNode* node);
+};
+
+// The array of a parameter, which may move while graphs refer to it.
+struct ParameterData : RefCounted {
+  Array array;
+  uint64_t moved_writes = 0;  // added to the array's write count, so that moves do not count
+  // How often the values were written to. Moving them to other memory (Parameter::rebind) is none.
+  uint64_t writes() const;
+  void replace(const Array& other, bool same_values);
+  static void destroy(ParameterData* data) { delete data; }
 };
 
 // What handles of one variable share.
@@ -58,6 +69,9 @@ enum class Volatile : uint8_t { off, on };
 struct BackwardOptions {
   bool retain_grad = false;   // keep the gradients of intermediate variables
   bool create_graph = false;  // record the backward itself, for higher-order gradients
+  // Leave the gradients of parameters to backward_weights (backward.h), and note here what it
+  // needs. Not together with create_graph.
+  class DeferredWeights* weights_later = nullptr;
 };
 
 // Where a kernel may write a gradient itself: an array to be overwritten, or added to. Null: there

@@ -53,6 +53,7 @@ class BatchNormalizationNode final : public FunctionNode {
   std::string label() const override {
     return fixed() ? "FixedBatchNormalization" : "BatchNormalization";
   }
+  bool splits() const override { return false; }  // one kernel makes all gradients
 
   void backward(BackwardContext& context) override {
     const Variable gy = context.grad_output();

@@ -1,0 +1,38 @@
+// AutocastScope: functions that are fast and safe in 16 bits get their operands in 16 bits.
+#pragma once
+
+#include "catena/core/dtype.h"
+
+namespace catena {
+
+// What an AutocastScope does with the operands of a function. float64 and integers stay as they
+// are.
+enum class Autocast : uint8_t {
+  kNone,     // as given
+  kLow,      // float32 becomes the dtype of the scope: products and convolutions
+  kFloat32,  // 16-bit floats become float32: losses, softmax, sums
+  kWidest    // all become the widest of the floats among them: functions of equal dtypes
+};
+
+// While it lives, function calls of the thread cast their operands by their row, differentiably:
+// parameters stay float32, and so do their gradients. Scopes nest; the innermost counts.
+//
+//   const AutocastScope autocast(dtype::bfloat16);
+//   loss = F::softmax_cross_entropy(model(x), t);
+//
+// DtypeError unless the dtype is bfloat16, float16 (which wants a loss scale) or float32, which
+// casts nothing to low.
+class AutocastScope {
+ public:
+  explicit AutocastScope(Dtype low);
+  ~AutocastScope();
+  AutocastScope(const AutocastScope&) = delete;
+  AutocastScope& operator=(const AutocastScope&) = delete;
+  // The dtype of the thread's innermost scope; kFloat32 without one.
+  static Dtype low();
+
+ private:
+  Dtype before_;
+};
+
+}  // namespace catena

@@ -1,0 +1,130 @@
+// One sweep over the recorded graph. Passes nest: a function may run one in its backward.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "catena/autograd/backward.h"
+#include "catena/autograd/backward_observer.h"
+#include "catena/autograd/function_node.h"
+
+namespace catena {
+
+// The rest of passes in parts.
+struct DeferredWeights::Rest {
+  template <class Gradient>
+  using Gradients =
+      boost::container::small_vector<std::pair<IntrusivePtr<VariableNode>, Gradient>, 1>;
+  // A node whose backward is still to be called for weights, and the gradients of its outputs.
+  struct Entry {
+    IntrusivePtr<FunctionNode> node;
+    Gradients<Array> gradients;
+  };
+  std::vector<Entry> entries;
+  Gradients<Variable> ready;  // gradients of weights that are there already
+};
+
+// Whether a gradient has reached one of its outputs.
+inline bool has_gradient(const FunctionNode& node) {
+  return std::any_of(node.outputs().begin(), node.outputs().end(),
+                     [](VariableNode* v) { return v != nullptr && v->grad.defined(); });
+}
+
+// Collects the nodes behind the starts, then visits them by descending creation number, so that
+// equal programs run equal sequences of kernels. Whoever makes it keeps the starts alive.
+//
+// Vertices have room for the state of one pass: its number, pending uses, the gradient in flight. A
+// pass that runs inside another one puts the state of vertices that both see aside, and the outer
+// pass takes it back as soon as it goes on (resume). Parameters are one for all passes of a thread:
+// their gradients add up, and observers hear of the outermost pass only.
+class BackwardPass {
+ public:
+  // A vertex and the gradient that it starts with.
+  struct Start {
+    VariableNode* vertex;
+    Variable gradient;
+  };
+
+  BackwardPass(std::span<const Start> starts, const BackwardOptions& options);
+  // From one result that has its gradient already, and keeps it.
+  BackwardPass(VariableNode& start, const BackwardOptions& options);
+  // What earlier passes have left.
+  explicit BackwardPass(DeferredWeights::Rest& rest);
+  ~BackwardPass();
+  BackwardPass(const BackwardPass&) = delete;
+  BackwardPass& operator=(const BackwardPass&) = delete;
+
+  void run();
+
+  // Takes back what inner passes have put aside.
+  void resume() {
+    if (!aside_.empty()) [[unlikely]]
+      restore();
+  }
+  // Where the gradients of weights are noted; null in an ordinary pass.
+  bool defers() const { return later_ != nullptr; }
+  // Notes the gradient of a weight that a node which does not split has made.
+  void keep_ready(VariableNode& weight, const Variable& gradient);
+
+ private:
+  using Part = BackwardContext::Part;
+  using ObserverPtr = IntrusivePtr<detail::ObserverLink>;
+  using VertexPtr = IntrusivePtr<VariableNode>;
+
+  // A vertex's state in this pass while an inner one has it.
+  struct Aside {
+    VertexPtr vertex;
+    uint64_t visit;
+    int pending_uses;
+    bool grad_is_own;
+    Array grad;
+    IntrusivePtr<VariableBody> grad_variable;
+  };
+  struct GradVariables;
+
+  void collect();
+  void collect_rest();
+  void see(VariableNode& v);
+  void add(FunctionNode* node);
+  void start_parameters();
+  void step(FunctionNode& node);
+  void step_in_parts(FunctionNode& node);
+  void step_rest();
+  void finish(DeferredWeights::Rest::Entry& entry);
+  void mark_weights();
+  void call(FunctionNode& node, Part part);
+  void done_with(VariableNode& v);
+  void drop_output_gradients(FunctionNode& node);
+
+  // Passes within passes
+  void take_over(VariableNode& v);
+  void put_aside(VariableNode& v);
+  void join(VariableNode& parameter);
+  void restore();
+
+  // Observers: each call may remove and destroy observers, and run passes.
+  bool tells() const { return outer_ == nullptr && !defers(); }
+  bool knows(const ObserverPtr& o) const;
+  void see_observers(const ParameterState& parameter);
+  void tell(void (BackwardObserver::*what)());
+  void tell_final(ParameterState& parameter);
+  void tell_final(detail::ObserverLink& link, ParameterState& parameter);
+
+  std::span<const Start> starts_;
+  VariableNode* kept_ = nullptr;
+  BackwardOptions options_;
+  DeferredWeights::Rest* rest_ = nullptr;   // what this pass does, if it does what others left
+  DeferredWeights::Rest* later_ = nullptr;  // what it leaves, if it leaves anything
+  BackwardPass* outer_;
+  BackwardPass* outermost_;
+  uint64_t visit_;
+  std::vector<FunctionNode*> nodes_;    // kept alive by the starts
+  std::vector<ObserverPtr> observers_;  // who was told of the beginning
+  std::vector<VertexPtr> seen_;         // all, with create_graph
+  std::vector<VertexPtr> late_;         // parameters that inner passes alone reach
+  std::vector<Aside> aside_;
+};
+
+}  // namespace catena

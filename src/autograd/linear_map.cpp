@@ -1,0 +1,34 @@
+// What all linear maps share, and the one that autocast applies.
+#include "catena/autograd/linear_map.h"
+
+#include "catena/array/math.h"
+
+namespace catena::detail {
+namespace {
+
+struct Cast {
+  static constexpr const char* kName = "Cast";
+  Dtype from, to;
+  Array forward(const Array& x) const { return x.astype(to); }
+  Array adjoint(const Array& gy) const { return gy.astype(from); }
+};
+
+}  // namespace
+
+void assign_or_add(const Array& target, const Array& value, bool accumulate) {
+  if (accumulate)
+    add(target, value, target);
+  else
+    target.assign(value);
+}
+
+Array array_like(const VariableNode& vertex) {
+  return Array::uninitialized(vertex.shape, vertex.dtype, vertex.device);
+}
+
+Variable cast(const Variable& x, Dtype dtype) {
+  FunctionCall call(Cast::kName, Autocast::kNone, x);
+  return linear_map(call, Cast{x.dtype(), dtype});
+}
+
+}  // namespace catena::detail
