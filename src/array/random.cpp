@@ -9,6 +9,7 @@
 #include <random>
 
 #include "catena/array/math.h"
+#include "catena/array/random_log.h"
 #include "catena/core/entry_scope.h"
 #include "catena/core/fork_mutex.h"
 #include "catena/core/graph.h"
@@ -207,9 +208,36 @@ RandomState::State RandomState::state() const { return shared_->state(); }
 void RandomState::set_state(State state) { shared_->set_state(state); }
 
 RandomBits RandomState::reserve(uint64_t blocks, Device device) {
-  if (device.is_cuda() && cuda::is_capturing(device))
-    return shared_->reserve_captured(shared_, blocks, device);
-  return shared_->reserve(blocks);
+  RandomLogScope* const scope = RandomLogScope::innermost();
+  const RandomBits* repeated = scope ? scope->repeated() : nullptr;
+  const RandomBits bits = repeated ? *repeated
+                          : device.is_cuda() && cuda::is_capturing(device)
+                              ? shared_->reserve_captured(shared_, blocks, device)
+                              : shared_->reserve(blocks);
+  if (scope != nullptr) scope->note(bits);
+  return bits;
+}
+
+RandomLogScope::RandomLogScope(RandomLog& log, Mode mode)
+    : log_(log), mode_(mode), outer_(std::exchange(innermost(), this)) {}
+RandomLogScope::~RandomLogScope() { innermost() = outer_; }
+
+RandomLogScope*& RandomLogScope::innermost() {
+  thread_local RandomLogScope* scope = nullptr;
+  return scope;
+}
+
+const RandomBits* RandomLogScope::repeated() {
+  if (mode_ == Mode::kNote) return outer_ ? outer_->repeated() : nullptr;
+  CATENA_CHECK(ValueError, next_ < log_.draws_.size(),
+               "random numbers: the code that is repeated draws more often than the first time (",
+               log_.draws_.size(), " draws); it must take the same way again");
+  return &log_.draws_[next_++];
+}
+
+void RandomLogScope::note(const RandomBits& bits) {
+  for (RandomLogScope* scope = this; scope && scope->mode_ == Mode::kNote; scope = scope->outer_)
+    scope->log_.draws_.push_back(bits);
 }
 
 Array RandomState::uniform(const Shape& shape, double low, std::optional<double> upper,

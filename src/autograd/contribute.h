@@ -3,6 +3,7 @@
 #pragma once
 
 #include "catena/autograd/variable.h"
+#include "core/part_storage.h"
 
 namespace catena {
 
@@ -12,9 +13,7 @@ inline bool is_sole_owner(const Array& a) {
 }
 
 // How often the array's memory was written to.
-inline uint64_t write_count(const Array& a) {
-  return a.storage()->version.load(std::memory_order_relaxed);
-}
+inline uint64_t write_count(const Array& a) { return write_count(*a.storage()); }
 
 // Adds g, which has the vertex's dtype, shape and device, to its gradient: in the memory of a
 // parameter, in place where nobody else can see it, else as a new array. With create_graph also to

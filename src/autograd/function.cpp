@@ -8,6 +8,8 @@
 #include <typeinfo>
 #include <unordered_map>
 
+#include "autograd/contribute.h"
+#include "catena/autograd/function_call.h"
 #include "catena/core/config.h"
 
 namespace catena {
@@ -47,20 +49,17 @@ bool any_on_gpu(const Arrays& arrays) {
 class WriteGuard {
  public:
   explicit WriteGuard(const Arrays& arrays) : arrays_(arrays) {
-    for (const Array& a : arrays) versions_.push_back(a.defined() ? version(a) : 0);
+    for (const Array& a : arrays) versions_.push_back(a.defined() ? write_count(a) : 0);
   }
   void check(const Function& function, const char* method, const char* what) const {
     for (size_t i = 0; i < arrays_.size(); ++i) {
-      CATENA_CHECK(GradientError, !arrays_[i].defined() || version(arrays_[i]) == versions_[i],
+      CATENA_CHECK(GradientError, !arrays_[i].defined() || write_count(arrays_[i]) == versions_[i],
                    function.label(), ": ", method, " wrote into ", what, " ", i, " (shape ",
                    arrays_[i].shape(), ", ", arrays_[i].dtype(), "); write into a copy instead");
     }
   }
 
  private:
-  static uint64_t version(const Array& a) {
-    return a.storage()->version.load(std::memory_order_relaxed);
-  }
   const Arrays& arrays_;
   std::vector<uint64_t> versions_;
 };
@@ -181,23 +180,18 @@ Arrays Function::backward_gpu(const Arrays&, const Arrays&) {
 }
 
 Variables apply_function(std::shared_ptr<Function> function, const Variables& inputs) {
+  const std::string label = function->label();
+  FunctionCall call(label.c_str(), Autocast::kNone, inputs);
   Arrays xs;
-  for (const Variable& x : inputs) {
-    CATENA_CHECK(ValueError, x.defined(), function->label(), ": input ", xs.size(),
-                 " is an undefined variable");
-    xs.push_back(x.data());
-  }
+  for (const Variable* x : call.inputs()) xs.push_back(x->data());
   check_types(*function, xs);
-  const bool recorded = must_record(class_name(typeid(*function)).c_str(), inputs);
+  call.is_recorded();  // what cannot be mixed is refused before anything runs
   const Arrays ys = run_forward(*function, xs);
-  if (!recorded) {
-    Variables results;
-    for (const Array& y : ys) results.push_back(unrecorded(inputs, y));
-    return results;
-  }
-  IntrusivePtr<UserFunctionNode> node(new UserFunctionNode(std::move(function), ys.size()));
-  for (size_t i = 0; i < inputs.size(); ++i) node->save_input(static_cast<int>(i), inputs[i]);
-  return node->connect(inputs, ys);
+  return call.record(ys, [&] {
+    auto node = make_node<UserFunctionNode>(std::move(function), ys.size());
+    for (size_t i = 0; i < call.size(); ++i) node->save_input(static_cast<int>(i), call[i]);
+    return node;
+  });
 }
 
 }  // namespace catena

@@ -12,9 +12,8 @@ namespace catena {
 
 // What a watched call keeps until its end.
 struct FunctionCall::Watch {
-  explicit Watch(const char* name) : scope(name), range(name) {}
+  explicit Watch(const char* name) : scope(name) {}
   CallScope scope;
-  ProfilerRange range;
   std::vector<Variable> casts;
   bool is_told = false;    // hooks have heard of the beginning
   bool has_ended = false;  // and of the end

@@ -8,6 +8,7 @@
 #include "autograd/contribute.h"
 #include "autograd/free_list.h"
 #include "catena/array/math.h"
+#include "catena/autograd/function_call.h"
 #include "catena/autograd/parameter_state.h"
 
 namespace catena {
@@ -105,26 +106,6 @@ Variables FunctionNode::connect(Inputs inputs, const Arrays& outputs) {
   return result;
 }
 
-namespace {
-
-boost::container::small_vector<const Variable*, 4> pointers(std::span<const Variable> variables) {
-  boost::container::small_vector<const Variable*, 4> list;
-  for (const Variable& v : variables) list.push_back(&v);
-  return list;
-}
-
-}  // namespace
-
-Variable FunctionNode::connect(std::span<const Variable> inputs, const Array& output) {
-  const auto list = pointers(inputs);
-  return connect(Inputs(list.data(), list.size()), output);
-}
-
-Variables FunctionNode::connect(std::span<const Variable> inputs, const Arrays& outputs) {
-  const auto list = pointers(inputs);
-  return connect(Inputs(list.data(), list.size()), outputs);
-}
-
 void FunctionNode::unchain() {
   IntrusivePtr<FunctionNode> self(this);
   for (VariableNode* output : outputs_) {
@@ -196,10 +177,8 @@ struct GradientSum : FunctionNode {
 };
 
 Variable add_recorded(const Variable& a, const Variable& b) {
-  const Variable inputs[] = {a, b};
-  const Array sum = add(a.data(), b.data());
-  if (!must_record("gradient sum", inputs)) return unrecorded(inputs, sum);
-  return (new GradientSum)->connect(inputs, sum);
+  FunctionCall call("GradientSum", Autocast::kNone, a, b);
+  return call.record(add(a.data(), b.data()), [] { return make_node<GradientSum>(); });
 }
 
 }  // namespace
@@ -253,30 +232,6 @@ void contribute(VariableNode& v, const Variable& g, bool create_graph) {
   } else {
     v.grad = add(v.grad, g.data());
   }
-}
-
-bool must_record(const char* who, std::span<const Variable> inputs) {
-  bool wants = false, is_volatile = false, has_root = false;
-  for (const Variable& input : inputs) {
-    is_volatile |= input.is_volatile();
-    wants |= input.requires_grad();
-    has_root |= !input.is_volatile() && input.requires_grad() && !input.body()->node->parameter;
-  }
-  if (is_volatile) {
-    CATENA_CHECK(GradientError, !has_root, who,
-                 ": volatile and recorded variables cannot be mixed in one call; "
-                 "make all inputs volatile, or none");
-    return false;
-  }
-  return wants && is_recording();
-}
-
-Variable unrecorded(std::span<const Variable> inputs, const Array& output) {
-  Variable v = Variable::constant(output);
-  for (const Variable& input : inputs) {
-    if (input.is_volatile()) v.body()->is_volatile = true;
-  }
-  return v;
 }
 
 }  // namespace catena

@@ -6,7 +6,7 @@
 #include "catena/array/math.h"
 #include "catena/array/random.h"
 #include "catena/array/reduction.h"
-#include "catena/autograd/function_node.h"
+#include "catena/autograd/function_call.h"
 
 namespace catena {
 namespace {
@@ -43,9 +43,11 @@ struct ScaleNode final : FunctionNode {
 
 Variable finish(FunctionNode* raw, const Variables& inputs, const Array& y) {
   const IntrusivePtr<FunctionNode> node(raw);
-  if (!must_record("gradient check", inputs)) return unrecorded(inputs, y);
-  for (size_t i = 0; i < inputs.size(); ++i) node->save_input(static_cast<int>(i), inputs[i]);
-  return node->connect(inputs, y);
+  FunctionCall call("GradientCheck", Autocast::kNone, inputs);
+  return call.record(y, [&] {
+    for (size_t i = 0; i < inputs.size(); ++i) node->save_input(static_cast<int>(i), inputs[i]);
+    return node;
+  });
 }
 
 Variable scale(const Variable& s, const Variable& a) {

@@ -8,6 +8,7 @@
 #include "catena/core/graph.h"
 #include "catena/core/memory_profile.h"
 #include "core/cpu_backend.h"
+#include "core/part_storage.h"
 #include "core/user_pool.h"
 
 namespace catena {
@@ -107,6 +108,7 @@ void fail_read_only() {
 
 void record_use(const Storage& storage, const Stream& stream) {
   if (storage.device.is_cpu() && !storage.pinned) return;
+  if (const Storage* whole = whole_of(storage)) return record_use(*whole, stream);
   if (note_user_pool_use(storage, stream)) return;
   backend(DeviceType::kCuda).record_use(storage, stream);
 }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <unordered_set>
 
+#include "core/part_storage.h"
 #include "core/text_hash.h"
 
 namespace catena::optimizers {
@@ -33,6 +34,13 @@ bool is_marked_as_gradient(const Storage& storage) {
 bool continues_pack(const Parameter& a, const Parameter& b) {
   const auto owner = [](const Parameter& p) { return p.name().substr(0, p.name().rfind('/') + 1); };
   return a.state()->is_packed && b.state()->is_packed && owner(a) == owner(b);
+}
+
+// The same elements, whose writes count for them alone: graphs look whether a parameter that they
+// refer to was written to.
+Array with_own_count(const Array& a) {
+  const StoragePtr part = part_of(a.storage(), a.raw_data(), static_cast<size_t>(a.nbytes()));
+  return Array::from_storage(part, 0, a.shape(), a.strides(), a.dtype());
 }
 
 }  // namespace
@@ -74,7 +82,7 @@ ParameterArena::ParameterArena(std::vector<Slot> slots, ArenaMemoryPtr memory, i
   covers_ = {0, total};
   covered_ = range(covers_);
   for (const Slot& slot : slots_) {
-    const Array data = slice(data_, slot), gradient = slice(gradient_, slot);
+    const Array data = with_own_count(slice(data_, slot)), gradient = slice(gradient_, slot);
     const ParameterState& state = *slot.parameter.state();
     data.assign(slot.parameter.data());
     if (!state.is_stale()) gradient.assign(state.gradient_memory());

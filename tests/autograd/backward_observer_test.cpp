@@ -130,7 +130,7 @@ TEST_F(Observers, HearOfParametersThatNoGradientReached) {
     std::string label() const override { return "Cut"; }
     void backward(BackwardContext&) override {}
   };
-  const Variable in[] = {a};
+  const Variable* const in[] = {&a.variable()};
   (new Cut)->connect(in, number(1)).backward();
   EXPECT_EQ(heard, "x( x:a x) ");
   EXPECT_FALSE(reached);

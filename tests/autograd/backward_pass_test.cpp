@@ -187,10 +187,12 @@ TEST_F(PassesInParts, CountCallsOfBackward) {
   };
   int split = 0, whole = 0;
   const auto apply = [](auto* node, const Variable& v, const Variable& w) {
-    const Variable in[] = {v, w};
-    node->save_input(0, v);
-    node->save_input(1, w);
-    return node->connect(in, multiply(v.data(), w.data()));
+    FunctionCall c("Product", Autocast::kNone, v, w);
+    return c.record(multiply(v.data(), w.data()), [&] {
+      node->save_input(0, v);
+      node->save_input(1, w);
+      return IntrusivePtr(node);
+    });
   };
   const Variable x(number(5));
   const Variable y = apply(new Whole(&whole), apply(new Counted(&split), x, a), b);

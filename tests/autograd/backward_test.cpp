@@ -126,7 +126,7 @@ TEST(SeveralOutputs, VisitWhatTheyShareOnce) {
   };
   int calls = 0;
   const Variable x(number(2));
-  const Variable in[] = {x};
+  const Variable* const in[] = {&x};
   const Variable h = (new Count(calls))->connect(in, number(2));
   backward({mul(h, h), mul(h, h), h});
   EXPECT_EQ(calls, 1);
@@ -428,7 +428,8 @@ struct Hand : FunctionNode {
     }
   }
   static Variable on(const Variables& in, const Shape& shape) {
-    return (new Hand)->connect(in, zeros(shape));
+    FunctionCall call("Hand", Autocast::kNone, in);
+    return call.record(zeros(shape), [] { return make_node<Hand>(); });
   }
 };
 
@@ -529,7 +530,7 @@ TEST(GradientsOfTheUser, OfHigherOrderGoWhenThePassFails) {
   const size_t before = in_use();
   {
     const Variable x(ones({1000})), a(ones({1000}));
-    const Variable in[] = {a};
+    const Variable* const in[] = {&a};
     const Variable z = mul(mul((new Failing)->connect(in, ones({1000})), x), x);
     z.set_grad(ones({1000}));
     EXPECT_THROW(z.backward({.create_graph = true}), ValueError);

@@ -3,7 +3,7 @@
 
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
-#include "catena/autograd/function_node.h"
+#include "catena/autograd/function_call.h"
 
 namespace catena::testing {
 
@@ -17,13 +17,13 @@ struct Product : FunctionNode {
     }
   }
   static Variable product(const Variable& a, const Variable& b) {
-    const Variable in[] = {a, b};
-    const Array y = multiply(a.data(), b.data());
-    if (!must_record("product", in)) return unrecorded(in, y);
-    auto* node = new Product;
-    node->save_input(0, a);
-    node->save_input(1, b);
-    return node->connect(in, y);
+    FunctionCall call("Product", Autocast::kNone, a, b);
+    return call.record(multiply(a.data(), b.data()), [&] {
+      auto node = make_node<Product>();
+      node->save_input(0, a);
+      node->save_input(1, b);
+      return node;
+    });
   }
 };
 

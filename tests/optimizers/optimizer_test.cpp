@@ -356,7 +356,7 @@ Variable recorded_sum(const Variable& a, const Variable& b) {
       for (const int i : {0, 1}) c.set_grad(i, c.grad_output());
     }
   };
-  const Variable inputs[] = {a, b};
+  const Variable* const inputs[] = {&a, &b};
   return (new Sum)->connect(inputs, add(a.data(), b.data()));
 }
 

@@ -10,7 +10,6 @@
 #include "catena/autograd/autocast.h"
 #include "catena/autograd/function_hook.h"
 #include "catena/core/memory_profile.h"
-#include "catena/core/profiler_range.h"
 
 namespace catena {
 
@@ -27,9 +26,9 @@ namespace catena {
 //     });
 //   }
 //
-// This is the one point at which memory profiles, profiler ranges, function hooks, autocast and
-// watchers of parameters stand. A call that none of them watches pays three loads. The name
-// outlives the call; errors, hooks and drawings show it.
+// This is the one point at which memory profiles, function hooks (timers, traces, checks of
+// values), autocast and watchers of parameters stand. A call that none of them watches pays two
+// loads. The name outlives the call; errors, hooks and drawings show it.
 class FunctionCall {
  public:
   // Operands are variables, what has variable(name) (VariableOperand), and pointers to variables,
@@ -42,6 +41,8 @@ class FunctionCall {
     begin(row);
   }
   // A list of operands, of any length.
+  FunctionCall(const char* name, Autocast row, const Variables& operands)
+      : FunctionCall(name, row, std::span<const Variable>(operands)) {}
   FunctionCall(const char* name, Autocast row, std::span<const Variable> operands);
   FunctionCall(const char* name, Autocast row, std::span<const Variable* const> operands);
   ~FunctionCall() {
@@ -55,9 +56,15 @@ class FunctionCall {
   // 'block/l1'".
   const char* name() const { return name_; }
   std::string label() const;
+  // label() for checks, which call it for an error only.
+  auto named() const {
+    return [this] { return label(); };
+  }
   // The operands that were given, in order, after casts.
   size_t size() const { return inputs_.size(); }
   const Variable& operator[](size_t i) const { return *inputs_[i]; }
+  // A further operand, which the call has turned out to use. It outlives the call.
+  void add(const Variable& operand) { take(operand); }
   // Operand i, or null if there are not so many.
   const Variable* optional(size_t i) const { return i < inputs_.size() ? inputs_[i] : nullptr; }
   std::span<const Variable* const> inputs() const { return {inputs_.data(), inputs_.size()}; }
@@ -114,8 +121,7 @@ class FunctionCall {
 
   void begin(Autocast row) {
     if (detail::memory_profiles.load(std::memory_order_relaxed) != 0 ||
-        detail::call_watchers.load(std::memory_order_relaxed) != 0 ||
-        detail::profiler_hooks.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
+        detail::call_watchers.load(std::memory_order_relaxed) != 0) [[unlikely]]
       watch(row);
   }
   void note_outputs(std::span<const Array> outputs) {

@@ -40,12 +40,11 @@ class FunctionNode : public RefCounted {
   // reference alone: its array may move until then.
   void save_input(int i, const Variable& input);
   void save_output(int i, const Array& output);
-  // Connects inputs and outputs and returns the output variables. Called once, last.
+  // Connects inputs and outputs and returns the output variables. Called once, last, by
+  // FunctionCall::record.
   using Inputs = std::span<const Variable* const>;
   Variable connect(Inputs inputs, const Array& output);
   Variables connect(Inputs inputs, const Arrays& outputs);
-  Variable connect(std::span<const Variable> inputs, const Array& output);
-  Variables connect(std::span<const Variable> inputs, const Arrays& outputs);
 
   // Graph access -------------------------------------------------------------------------------
   // The vertices of the inputs, in the order of the call.
@@ -117,11 +116,5 @@ class BackwardContext {
   Part part_;
   bool create_graph_;
 };
-
-// Whether a call on these inputs must be recorded: recording is on, none is volatile, some input
-// wants a gradient. Mixing volatile with recorded variables is a GradientError naming `who`.
-bool must_record(const char* who, std::span<const Variable> inputs);
-// The result of an unrecorded call: volatile when an input is.
-Variable unrecorded(std::span<const Variable> inputs, const Array& output);
 
 }  // namespace catena

@@ -30,4 +30,20 @@ class ForceBackprop {
   bool previous_;
 };
 
+// Whether the calling thread computes something again for a backward pass (recompute). What a
+// forward pass moves, such as running averages, stays then.
+bool is_repeated_forward();
+
+// Marks the forward computations inside the scope as repeated.
+class RepeatedForward {
+ public:
+  RepeatedForward();
+  ~RepeatedForward();
+  RepeatedForward(const RepeatedForward&) = delete;
+  RepeatedForward& operator=(const RepeatedForward&) = delete;
+
+ private:
+  bool previous_;
+};
+
 }  // namespace catena

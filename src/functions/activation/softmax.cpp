@@ -1,7 +1,6 @@
 // softmax and log_softmax: one node, with one kernel each way.
 #include "catena/functions/activation/softmax.h"
 
-#include "catena/core/memory_profile.h"
 #include "catena/functions/math/sum.h"
 #include "catena/kernels/softmax.h"
 #include "functions/common/axes.h"
@@ -37,9 +36,10 @@ class SoftmaxNode final : public FunctionNode {
   bool log_;
 };
 
-void check_types(const char* label, const Array& x, int64_t axis) {
+void check_types(const FunctionCall& call, int64_t axis) {
+  const Array& x = call[0].data();
   const TypeOf in(x, "x");
-  const Checks checks(label, in);
+  const Checks checks(call.named(), in);
   checks.require_float(in);
   const bool may_be_default = axis == 1 && x.ndim() == 1;
   require_axis(checks, in, axis,
@@ -47,14 +47,14 @@ void check_types(const char* label, const Array& x, int64_t axis) {
 }
 
 Variable apply_softmax(const char* label, const VariableOperand& operand, Axis axis, bool log) {
-  const Variable& x = operand.variable(label);
-  const CallScope scope(label);
-  check_types(label, x.data(), axis);
+  FunctionCall call(label, Autocast::kFloat32, operand);
+  const Variable& x = call[0];
+  check_types(call, axis);
   const int a = normalize_axis(label, axis, x.ndim());
   const AxisView view(x.shape(), a);
   const Array y = Array::uninitialized(x.shape(), x.dtype(), x.device());
   if (y.size() > 0) kernels::softmax(y.device(), {view.of(x.data()), log, y.reshape(view.shape())});
-  return record(label, x, y, [&] {
+  return call.record(y, [&] {
     auto node = make_node<SoftmaxNode>(a, log);
     node->save_output(0, y);
     return node;

@@ -1,42 +1,40 @@
 // broadcast_to and broadcast: views whose gradients are sums.
 #include "catena/functions/array/broadcast.h"
 
-#include "catena/functions/math/sum.h"
+#include "catena/array/reduction.h"
+#include "catena/autograd/linear_map.h"
 #include "functions/common/support.h"
 
 namespace catena::functions {
 namespace {
 
-class BroadcastNode final : public FunctionNode {
- public:
-  std::string label() const override { return "Broadcast"; }
-  void backward(BackwardContext& context) override {
-    const Variable gy = context.grad_output();
-    if (!gy.defined()) return;
-    const Shape& shape = inputs()[0]->shape;
-    if (context.create_graph())
-      context.set_grad(0, sum_to(gy, shape));
-    else
-      give_sum(context, 0, gy.data(), shape);
+struct Broadcast {
+  static constexpr const char* kName = "Broadcast";
+  Shape from, to;
+  Array forward(const Array& x) const { return x.broadcast_to(to); }
+  Array adjoint(const Array& gy) const { return catena::sum_to(gy, from); }
+  void adjoint(const Array& gy, const Array& gx, bool accumulate) const {
+    sum_into(gy, gx, accumulate);
   }
 };
 
 }  // namespace
 
 Variable broadcast_to(const VariableOperand& operand, const Shape& shape) {
-  const Variable& x = operand.variable("broadcast_to");
+  const Variable& x = operand.variable(Broadcast::kName);
   if (x.shape() == shape) return x;
-  return record("broadcast_to", x, x.data().broadcast_to(shape),
-                [] { return make_node<BroadcastNode>(); });
+  FunctionCall call(Broadcast::kName, Autocast::kNone, x);
+  return linear_map(call, Broadcast{x.shape(), shape});
 }
 
 Variables broadcast(const Variables& xs) {
   Shape shape;
   Arrays arrays;
-  for (const Variable& x : xs) arrays.push_back(VariableOperand(x).variable("broadcast").data());
+  for (const Variable& x : xs)
+    arrays.push_back(VariableOperand(x).variable(Broadcast::kName).data());
   try {
-    CATENA_CHECK(ShapeError, !xs.empty(), "broadcast: expected at least one input");
-    for (const Array& a : arrays) shape = broadcast_shapes("broadcast", shape, a.shape());
+    CATENA_CHECK(ShapeError, !xs.empty(), "Broadcast: expected at least one input");
+    for (const Array& a : arrays) shape = broadcast_shapes("Broadcast", shape, a.shape());
   } catch (const ShapeError&) {
     std::string shapes;
     for (const Array& a : arrays) shapes += (shapes.empty() ? "" : ", ") + to_string(a.shape());

@@ -1,25 +1,23 @@
 // copy between devices
 #include "catena/functions/array/copy.h"
 
-#include "functions/common/support.h"
+#include "catena/autograd/linear_map.h"
 
 namespace catena::functions {
 namespace {
 
-class CopyNode final : public FunctionNode {
- public:
-  std::string label() const override { return "Copy"; }
-  void backward(BackwardContext& context) override {
-    const Variable gy = context.grad_output();
-    if (gy.defined()) context.set_grad(0, copy(gy, inputs()[0]->device));
-  }
+struct Copy {
+  static constexpr const char* kName = "Copy";
+  Device from, to;
+  Array forward(const Array& x) const { return x.to(to); }
+  Array adjoint(const Array& gy) const { return gy.to(from); }
 };
 
 }  // namespace
 
-Variable copy(const VariableOperand& operand, Device device) {
-  const Variable& x = operand.variable("copy");
-  return record("copy", x, x.data().to(device), [] { return make_node<CopyNode>(); });
+Variable copy(const VariableOperand& x, Device device) {
+  FunctionCall call(Copy::kName, Autocast::kNone, x);
+  return linear_map(call, Copy{call[0].device(), device});
 }
 
 }  // namespace catena::functions

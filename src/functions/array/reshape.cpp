@@ -1,24 +1,19 @@
 // reshape, expand_dims and squeeze: views wherever the layout allows one.
 #include "catena/functions/array/reshape.h"
 
-#include "functions/common/support.h"
+#include "catena/autograd/linear_map.h"
+#include "functions/common/checks.h"
 
 namespace catena::functions {
 namespace {
 
 // Reshape, expand_dims, squeeze.
-class ReshapeNode final : public FunctionNode {
- public:
-  std::string label() const override { return "Reshape"; }
-  void backward(BackwardContext& context) override {
-    const Variable gy = context.grad_output();
-    if (gy.defined()) context.set_grad(0, reshape(gy, inputs()[0]->shape));
-  }
+struct Reshape {
+  static constexpr const char* kName = "Reshape";
+  Shape from, to;
+  Array forward(const Array& x) const { return x.reshape(to); }
+  Array adjoint(const Array& gy) const { return gy.reshape(from); }
 };
-
-Variable record_reshape(const Variable& x, const Array& y) {
-  return record("reshape", x, y, [] { return make_node<ReshapeNode>(); });
-}
 
 std::string size_advice(const Array& x, const Shape& shape, int64_t size) {
   return message("x has ", x.size(), " elements, ", shape, " has ", size, ": give a shape of ",
@@ -35,7 +30,8 @@ std::string rest_advice(const Array& x, const Shape& shape, int64_t known) {
                  ", which does not divide that: give extents that do.");
 }
 
-void check_shape(const Array& x, const Shape& shape) {
+void check_shape(const FunctionCall& call, const Shape& shape) {
+  const Array& x = call[0].data();
   int64_t known = 1;
   int unknown = 0;
   for (int64_t extent : shape) {
@@ -44,9 +40,10 @@ void check_shape(const Array& x, const Shape& shape) {
     else
       known *= extent;
   }
-  CATENA_CHECK(ValueError, unknown <= 1, "reshape: at most one extent may be -1, got ", shape);
+  CATENA_CHECK(ValueError, unknown <= 1, call.name(), ": at most one extent may be -1, got ",
+               shape);
   const TypeOf in(x, "x");
-  const Checks checks("Reshape", in);
+  const Checks checks(call.named(), in);
   const auto size = shown(x.size(), "prod(x.shape)");
   if (unknown == 0)
     return checks.advised([&] { return size_advice(x, shape, known); })
@@ -58,20 +55,23 @@ void check_shape(const Array& x, const Shape& shape) {
 }  // namespace
 
 Variable reshape(const VariableOperand& operand, const Shape& shape) {
-  const Variable& x = operand.variable("reshape");
+  const Variable& x = operand.variable(Reshape::kName);
   if (x.shape() == shape) return x;
-  check_shape(x.data(), shape);
-  return record_reshape(x, x.data().reshape(shape));
+  FunctionCall call(Reshape::kName, Autocast::kNone, x);
+  check_shape(call, shape);
+  return linear_map(call, Reshape{x.shape(), shape});
 }
 
-Variable expand_dims(const VariableOperand& operand, Axis axis) {
-  const Variable& x = operand.variable("expand_dims");
-  return record_reshape(x, x.data().expand_dims(axis));
+Variable expand_dims(const VariableOperand& x, Axis axis) {
+  FunctionCall call("ExpandDims", Autocast::kNone, x);
+  const Array& data = call[0].data();
+  return linear_map(call, Reshape{data.shape(), data.expand_dims(axis).shape()});
 }
 
-Variable squeeze(const VariableOperand& operand, const AxisList& axes) {
-  const Variable& x = operand.variable("squeeze");
-  return record_reshape(x, x.data().squeeze(axes));
+Variable squeeze(const VariableOperand& x, const AxisList& axes) {
+  FunctionCall call("Squeeze", Autocast::kNone, x);
+  const Array& data = call[0].data();
+  return linear_map(call, Reshape{data.shape(), data.squeeze(axes).shape()});
 }
 
 }  // namespace catena::functions

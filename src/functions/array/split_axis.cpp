@@ -35,22 +35,18 @@ class SplitNode final : public FunctionNode {
   std::vector<Shape> parts_;
 };
 
-Variables record_split(const Variable& x, const std::vector<Array>& parts, int axis) {
-  const std::span<const Variable> inputs(&x, 1);
-  if (must_record("split_axis", inputs)) {
+Variables record_split(FunctionCall& call, const std::vector<Array>& parts, int axis) {
+  return call.record(parts, [&] {
     std::vector<Shape> shapes;
     for (const Array& part : parts) shapes.push_back(part.shape());
-    return make_node<SplitNode>(axis, std::move(shapes))->connect(inputs, parts);
-  }
-  Variables results;
-  for (const Array& part : parts) results.push_back(unrecorded(inputs, part));
-  return results;
+    return make_node<SplitNode>(axis, std::move(shapes));
+  });
 }
 
-int checked_axis(const Array& x, int64_t axis) {
-  const TypeOf in(x, "x");
-  require_axis(Checks("SplitAxis", in), in, axis);
-  return normalize_axis("split_axis", axis, x.ndim());
+int checked_axis(const FunctionCall& call, int64_t axis) {
+  const TypeOf in(call[0].data(), "x");
+  require_axis(Checks(call.named(), in), in, axis);
+  return normalize_axis(call.name(), axis, call[0].ndim());
 }
 
 std::string extent_text(const TypeOf& in, int axis) {
@@ -71,31 +67,33 @@ std::string positions_advice(const TypeOf& in, int axis, const Axes& positions) 
 }  // namespace
 
 Variables split_axis(const VariableOperand& operand, int64_t sections, Axis axis) {
-  const Variable& x = operand.variable("split_axis");
-  const int a = checked_axis(x.data(), axis);
-  CATENA_CHECK(ValueError, sections > 0, "split_axis: expected at least one section, got ",
+  FunctionCall call("SplitAxis", Autocast::kNone, operand);
+  const Variable& x = call[0];
+  const int a = checked_axis(call, axis);
+  CATENA_CHECK(ValueError, sections > 0, call.name(), ": expected at least one section, got ",
                sections);
   const TypeOf in(x.data(), "x");
-  Checks("SplitAxis", in)
+  Checks(call.named(), in)
       .advised([&] { return sections_advice(in, a, sections); })
       .require(in.shape(a) % shown(sections, "sections") == 0);
-  return record_split(x, split(x.data(), sections, a), a);
+  return record_split(call, split(x.data(), sections, a), a);
 }
 
 Variables split_axis(const VariableOperand& operand, const Axes& positions, Axis axis) {
-  const Variable& x = operand.variable("split_axis");
-  const int a = checked_axis(x.data(), axis);
+  FunctionCall call("SplitAxis", Autocast::kNone, operand);
+  const Variable& x = call[0];
+  const int a = checked_axis(call, axis);
   int64_t previous = 0;
   for (int64_t position : positions) {
-    CATENA_CHECK(ValueError, position >= previous, "split_axis: cut positions must ascend, got ",
+    CATENA_CHECK(ValueError, position >= previous, call.name(), ": cut positions must ascend, got ",
                  positions);
     previous = position;
   }
   const TypeOf in(x.data(), "x");
-  Checks("SplitAxis", in)
+  Checks(call.named(), in)
       .advised([&] { return positions_advice(in, a, positions); })
       .require(in.shape(a) >= shown(previous, "max_index"));
-  return record_split(x, split(x.data(), positions, a), a);
+  return record_split(call, split(x.data(), positions, a), a);
 }
 
 }  // namespace catena::functions

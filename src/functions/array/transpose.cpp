@@ -1,48 +1,46 @@
-// transpose and swapaxes: views both ways.
+// transpose and swapaxes: views.
 #include "catena/functions/array/transpose.h"
 
+#include "catena/autograd/linear_map.h"
 #include "functions/common/axes.h"
-#include "functions/common/support.h"
 
 namespace catena::functions {
 namespace {
 
-class TransposeNode final : public FunctionNode {
- public:
-  TransposeNode(const Axes& inverse, const char* label) : inverse_(inverse), label_(label) {}
-  std::string label() const override { return label_; }
-  void backward(BackwardContext& context) override {
-    const Variable gy = context.grad_output();
-    if (gy.defined()) context.set_grad(0, transpose(gy, inverse_));
+struct Transpose {
+  static constexpr const char* kName = "Transpose";
+  Axes order;
+  static Array moved(const Array& a, const Axes& order) {
+    return a.ndim() == 0 ? a : a.transpose(order);
   }
-
- private:
-  Axes inverse_;
-  const char* label_;
+  Array forward(const Array& x) const { return moved(x, order); }
+  Array adjoint(const Array& gy) const { return moved(gy, inverse_order(order)); }
 };
 
-Variable apply_transpose(const Variable& x, const Axes& axes, const char* label) {
-  Axes order = axes;
-  if (order.empty()) {
-    for (int i = x.ndim() - 1; i >= 0; --i) order.push_back(i);
-  }
-  const Array y = x.ndim() == 0 ? x.data() : x.data().transpose(order);
-  return record(label, x, y, [&] { return make_node<TransposeNode>(inverse_order(order), label); });
-}
+struct Swapaxes : Transpose {
+  static constexpr const char* kName = "Swapaxes";
+};
 
 }  // namespace
 
 Variable transpose(const VariableOperand& x, const Axes& axes) {
-  return apply_transpose(x.variable("transpose"), axes, "Transpose");
+  FunctionCall call(Transpose::kName, Autocast::kNone, x);
+  const Array& data = call[0].data();
+  Axes order = axes;
+  if (order.empty()) {
+    for (int i = data.ndim() - 1; i >= 0; --i) order.push_back(i);
+  }
+  return linear_map(call, Transpose{order});
 }
 
-Variable swapaxes(const VariableOperand& operand, Axis axis1, Axis axis2) {
-  const Variable& x = operand.variable("swapaxes");
+Variable swapaxes(const VariableOperand& x, Axis axis1, Axis axis2) {
+  FunctionCall call(Swapaxes::kName, Autocast::kNone, x);
+  const int ndim = call[0].ndim();
   Axes order;
-  for (int i = 0; i < x.ndim(); ++i) order.push_back(i);
-  std::swap(order[size_t(normalize_axis("swapaxes", axis1, x.ndim()))],
-            order[size_t(normalize_axis("swapaxes", axis2, x.ndim()))]);
-  return apply_transpose(x, order, "Swapaxes");
+  for (int i = 0; i < ndim; ++i) order.push_back(i);
+  std::swap(order[size_t(normalize_axis(call.name(), axis1, ndim))],
+            order[size_t(normalize_axis(call.name(), axis2, ndim))]);
+  return linear_map(call, Swapaxes{{order}});
 }
 
 }  // namespace catena::functions

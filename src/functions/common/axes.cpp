@@ -11,9 +11,9 @@ std::string axis_advice(const NamedInput& input, int64_t axis) {
                  " to -1 from the end", given);
 }
 
-void check_axes(const char* label, const Array& x, const Axes& axes) {
+void check_axes(const FunctionCall& call, const Array& x, const Axes& axes) {
   const TypeOf in(x, "x");
-  const Checks checks(label, in);
+  const Checks checks(call.named(), in);
   checks.require_float(in);
   for (int64_t axis : axes) require_axis(checks, in, axis);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "catena/array/array.h"
+#include "catena/autograd/function_call.h"
 #include "functions/common/checks.h"
 
 namespace catena::functions {
@@ -37,6 +38,6 @@ void require_axis(const Checks& checks, const TypeOf& input, int64_t axis, const
 }
 
 // InvalidType unless x is of a floating dtype and has all the axes.
-void check_axes(const char* label, const Array& x, const Axes& axes);
+void check_axes(const FunctionCall& call, const Array& x, const Axes& axes);
 
 }  // namespace catena::functions

@@ -50,21 +50,25 @@ void give_product(BackwardContext& context, int i, const Array& a, const Array& 
   context.set_grad(i, Variable::constant(product == shape ? g : g.reshape(shape)));
 }
 
-void give_sum(BackwardContext& context, int i, const Array& g, const Shape& shape) {
-  const BackwardContext::Destination d = context.destination(i);
-  if (!d || !d.array->is_contiguous() || d.array->dtype() != g.dtype() || d.array->size() == 0) {
-    context.set_grad(i, Variable::constant(sum_to(g, shape)));
-    return;
-  }
-  const int lead = g.ndim() - shape.ndim();
+void sum_into(const Array& x, const Array& y, bool accumulate) {
+  if (!y.is_contiguous() || y.dtype() != x.dtype() || y.size() == 0)
+    return detail::assign_or_add(y, sum_to(x, y.shape()), accumulate);
+  const int lead = x.ndim() - y.ndim();
   Shape kept(size_t(lead), 1);
   uint32_t axes = (1u << lead) - 1;
-  for (int k = 0; k < shape.ndim(); ++k) {
-    kept.push_back(shape[size_t(k)]);
-    if (shape[size_t(k)] != g.shape()[size_t(lead + k)]) axes |= 1u << (lead + k);
+  for (int k = 0; k < y.ndim(); ++k) {
+    const int64_t extent = y.shape()[size_t(k)];
+    kept.push_back(extent);
+    if (extent != x.shape()[size_t(lead + k)]) axes |= 1u << (lead + k);
   }
-  const Array target = d.array->reshape(kept);
-  kernels::reduce(g.device(), ReduceCall{ReduceOp::kSum, &g, &target, axes, 1.0, d.accumulate});
+  const Array target = y.reshape(kept);
+  kernels::reduce(x.device(), ReduceCall{ReduceOp::kSum, &x, &target, axes, 1.0, accumulate});
+}
+
+void give_sum(BackwardContext& context, int i, const Array& g, const Shape& shape) {
+  const BackwardContext::Destination d = context.destination(i);
+  if (!d) return context.set_grad(i, Variable::constant(sum_to(g, shape)));
+  sum_into(g, *d.array, d.accumulate);
   context.written(i);
 }
 

@@ -1,4 +1,4 @@
-// What the implementations of the functions share: recording, type checks, writing gradients.
+// What the implementations of the functions share: calls, type checks, writing gradients.
 #pragma once
 
 #include <span>
@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "catena/array/array.h"
-#include "catena/autograd/function_node.h"
+#include "catena/autograd/function_call.h"
+#include "catena/autograd/linear_map.h"
 #include "catena/autograd/type_check.h"
 #include "catena/autograd/variable.h"
 #include "catena/core/config.h"
@@ -16,24 +17,6 @@
 #include "functions/common/checks.h"
 
 namespace catena::functions {
-
-template <class Node, class... Arguments>
-IntrusivePtr<Node> make_node(Arguments&&... arguments) {
-  return IntrusivePtr<Node>(new Node(std::forward<Arguments>(arguments)...));
-}
-
-// The output as a variable, connected to the inputs by the node that make() returns if the call
-// must be recorded.
-template <class MakeNode>
-Variable record(const char* who, std::span<const Variable> inputs, const Array& output,
-                MakeNode make) {
-  if (!must_record(who, inputs)) return unrecorded(inputs, output);
-  return make()->connect(inputs, output);
-}
-template <class MakeNode>
-Variable record(const char* who, const Variable& input, const Array& output, MakeNode make) {
-  return record(who, std::span<const Variable>(&input, 1), output, make);
-}
 
 // Rows of the table that other functions use for their gradients: y > 0 ? gy : 0, and
 // gy / (1 + exp(-x)).
@@ -49,6 +32,8 @@ void matmul_into(const Array& a, const Array& b, const Array& output, bool accum
 // The gradient of input i is a @ b, viewed as `shape`.
 void give_product(BackwardContext& context, int i, const Array& a, const Array& b,
                   const Shape& shape);
+// y = x, or y += x, summed down to the shape of y.
+void sum_into(const Array& x, const Array& y, bool accumulate);
 // The gradient of input i is g summed down to `shape`.
 void give_sum(BackwardContext& context, int i, const Array& g, const Shape& shape);
 // The gradient of input i, of the given type on `like`'s device, is what write(array) fills in; the

@@ -2,7 +2,6 @@
 
 #include "catena/array/creation.h"
 #include "catena/array/random.h"
-#include "functions/common/advice.h"
 
 namespace catena::functions {
 
@@ -24,14 +23,6 @@ Array initial_bias(const char* layer, const Array& W, const std::optional<Array>
   CATENA_CHECK(ShapeError, given->shape() == shape, layer, ": initial_bias has shape ",
                given->shape(), ", expected (out) = ", shape);
   return given->astype(W.dtype(), false).to(W.device());
-}
-
-void check_layer_devices(const char* function, const Array& x, const Variable& W, const Array* b) {
-  if (x.device() == W.device() && (!b || b->device() == x.device())) [[likely]]
-    return;
-  const std::string who = layer_label(function, W);
-  check_same_device(who.c_str(), x, W.data());
-  check_same_device(who.c_str(), x, *b);
 }
 
 }  // namespace catena::functions

@@ -1,11 +1,9 @@
-// What layers with weights W and a bias b share: their start values, and the check that everything
-// is on one device.
+// What layers with weights W and a bias b share: their start values.
 #pragma once
 
 #include <optional>
 
 #include "catena/array/array.h"
-#include "catena/autograd/variable.h"
 
 namespace catena::functions {
 
@@ -18,9 +16,5 @@ Array initial_weight(const char* layer, const Shape& shape, const char* axes,
 // That of b, one number an output: `given`, or all `value`; of W's dtype and device.
 Array initial_bias(const char* layer, const Array& W, const std::optional<Array>& given,
                    double value);
-
-// DeviceError that names the function, and the layer's path in its model, unless x, W and b (or
-// null) are on one device.
-void check_layer_devices(const char* function, const Array& x, const Variable& W, const Array* b);
 
 }  // namespace catena::functions

@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "catena/array/reduction.h"
-#include "catena/core/memory_profile.h"
+#include "catena/autograd/linear_map.h"
 #include "catena/functions/array.h"
 #include "catena/kernels/convolution.h"
 #include "catena/kernels/reduce.h"
@@ -61,10 +61,11 @@ std::string filter_advice(const Array& W, int64_t groups) {
                  " groups: use a multiple of ", groups, " filters, or other groups.");
 }
 
-void check_types(const Array& x, const Variable& weight, const Array* b, int64_t groups) {
-  const Array& W = weight.data();
+void check_types(const FunctionCall& call, int64_t groups) {
+  const Array &x = call[0].data(), &W = call[1].data();
+  const Array* b = call.optional(2) ? &call[2].data() : nullptr;
   const TypeOf in(x, "x"), w(W, "W"), bias(b, "b");
-  const Checks all([&] { return layer_label("Convolution2D", weight); }, in, w, bias);
+  const Checks all(call.named(), in, w, bias);
   all.require_float(w);
   const auto filters = all.advised([&] { return filter_advice(W, groups); });
   filters.require(w.ndim() == 4);
@@ -95,19 +96,19 @@ Window without_idle_distances(Window w, const int64_t (&positions)[2]) {
   return w;
 }
 
-Plan plan_of(const Array& x, const Variable& W, const ConvolutionOptions& o) {
+Plan plan_of(const FunctionCall& call, const ConvolutionOptions& o) {
+  const Array &x = call[0].data(), &W = call[1].data();
   const Shape &w = W.shape(), &image = x.shape();
   const Window window = window_of(w, o);
   const int64_t oh = window.positions(0, image[2], o.cover_all),
                 ow = window.positions(1, image[3], o.cover_all);
-  CATENA_CHECK(ShapeError, w[2] > 0 && w[3] > 0 && oh > 0 && ow > 0,
-               layer_label("convolution_2d", W), ": a window of (", w[2], ", ", w[3],
-               ") with dilation (", o.dilation.height, ", ", o.dilation.width,
-               ") does not fit into an image of (", image[2], ", ", image[3], ") with pad (",
-               o.pad.height, ", ", o.pad.width,
+  CATENA_CHECK(ShapeError, w[2] > 0 && w[3] > 0 && oh > 0 && ow > 0, call.label(),
+               ": a window of (", w[2], ", ", w[3], ") with dilation (", o.dilation.height, ", ",
+               o.dilation.width, ") does not fit into an image of (", image[2], ", ", image[3],
+               ") with pad (", o.pad.height, ", ", o.pad.width,
                "); use a larger image, more padding or a smaller window");
   const BatchLayout layout = BatchLayout::of(x, 1);
-  const bool filters_last = layout.last && BatchLayout::of(W.data(), 1).last;
+  const bool filters_last = layout.last && BatchLayout::of(W, 1).last;
   return {without_idle_distances(window, {oh, ow}),
           int(o.groups),
           image,
@@ -157,7 +158,12 @@ void write_grad_w(const Plan& p, const Array& x, const Array& gy, const Array& g
 // The same on variables: each is the gradient of the others, so that all can be differentiated any
 // number of times ---------------------------------------------------------------------------------
 
-Variable convolve(const Plan& plan, const Variable& x, const Variable& W, const Variable* b);
+constexpr const char* kName = "Convolution2D";
+Variable convolve(const Plan& plan, FunctionCall& call);
+Variable convolve(const Plan& plan, const Variable& x, const Variable& W) {
+  FunctionCall call(kName, Autocast::kNone, x, W);
+  return convolve(plan, call);
+}
 Variable grad_x_of(const Plan& plan, const Variable& gy, const Variable& W);
 Variable grad_w_of(const Plan& plan, const Variable& x, const Variable& gy);
 
@@ -225,7 +231,7 @@ class ConvolutionGradXNode final : public FunctionNode {
   void backward(BackwardContext& context) override {
     const Variable g = context.grad_output();
     if (!g.defined()) return;
-    if (context.needs(0)) context.set_grad(0, convolve(plan_, g, context.input(1), nullptr));
+    if (context.needs(0)) context.set_grad(0, convolve(plan_, g, context.input(1)));
     if (context.needs(1)) context.set_grad(1, grad_w_of(plan_, g, context.input(0)));
   }
 
@@ -243,7 +249,7 @@ class ConvolutionGradWNode final : public FunctionNode {
     const Variable g = context.grad_output();
     if (!g.defined()) return;
     if (context.needs(0)) context.set_grad(0, grad_x_of(plan_, context.input(1), g));
-    if (context.needs(1)) context.set_grad(1, convolve(plan_, context.input(0), g, nullptr));
+    if (context.needs(1)) context.set_grad(1, convolve(plan_, context.input(0), g));
   }
 
  private:
@@ -252,33 +258,33 @@ class ConvolutionGradWNode final : public FunctionNode {
 
 // Records a product of two variables that its gradients need both of.
 template <class Node>
-Variable record_product(const char* who, const Plan& plan, const Variable& a, const Variable& b,
-                        const Array& result) {
-  const Variable inputs[2] = {a, b};
-  return record(who, inputs, result, [&] {
+Variable record_product(FunctionCall& call, const Plan& plan, const Array& result) {
+  return call.record(result, [&] {
     auto node = make_node<Node>(plan);
-    if (b.requires_grad()) node->save_input(0, a);
-    if (a.requires_grad()) node->save_input(1, b);
+    if (call[1].requires_grad()) node->save_input(0, call[0]);
+    if (call[0].requires_grad()) node->save_input(1, call[1]);
     return node;
   });
 }
 
 Variable grad_x_of(const Plan& plan, const Variable& gy, const Variable& W) {
+  FunctionCall call("Convolution2DGradX", Autocast::kNone, gy, W);
   const Array gx = plan.layout.uninitialized(plan.x_shape, gy.data());
   write_grad_x(plan, gy.data(), W.data(), gx, false);
-  return record_product<ConvolutionGradXNode>("convolution_2d", plan, gy, W, gx);
+  return record_product<ConvolutionGradXNode>(call, plan, gx);
 }
 
 Variable grad_w_of(const Plan& plan, const Variable& x, const Variable& gy) {
+  FunctionCall call("Convolution2DGradW", Autocast::kNone, x, gy);
   const Array gW = plan.filters.uninitialized(plan.W_shape, x.data());
   write_grad_w(plan, x.data(), gy.data(), gW, false);
-  return record_product<ConvolutionGradWNode>("convolution_2d", plan, x, gy, gW);
+  return record_product<ConvolutionGradWNode>(call, plan, gW);
 }
 
-Variable convolve(const Plan& plan, const Variable& x, const Variable& W, const Variable* b) {
+Variable convolve(const Plan& plan, FunctionCall& call) {
+  const Variable &x = call[0], &W = call[1], *b = call.optional(2);
   const Array y = forward(plan, x.data(), W.data(), b ? &b->data() : nullptr);
-  const Variable all[3] = {x, W, b ? *b : Variable()};
-  return record("convolution_2d", std::span<const Variable>(all, b ? 3 : 2), y, [&] {
+  return call.record(y, [&] {
     auto node = make_node<ConvolutionNode>(plan, b != nullptr);
     if (W.requires_grad()) node->save_input(0, x);
     if (x.requires_grad()) node->save_input(1, W);
@@ -286,13 +292,12 @@ Variable convolve(const Plan& plan, const Variable& x, const Variable& W, const 
   });
 }
 
-Variable apply(const Variable& x, const Variable& W, const Variable* b,
-               const ConvolutionOptions& options) {
-  const CallScope scope("convolution_2d");
-  check_options("convolution_2d", options);
-  check_types(x.data(), W, b ? &b->data() : nullptr, options.groups);
-  check_layer_devices("convolution_2d", x.data(), W, b ? &b->data() : nullptr);
-  return convolve(plan_of(x.data(), W, options), x, W, b);
+// Of x, W and, if there is one, b.
+Variable apply(FunctionCall& call, const ConvolutionOptions& options) {
+  check_options(call.name(), options);
+  check_types(call, options.groups);
+  call.require_one_device();
+  return convolve(plan_of(call, options), call);
 }
 
 // The layer -----------------------------------------------------------------------------------
@@ -312,35 +317,33 @@ Array initial_filters(int64_t in, int64_t out, const Extent2D& ksize,
                         o.wscale * std::sqrt(1 / fan_in));
 }
 
-class ChannelsLastNode final : public FunctionNode {
- public:
-  std::string label() const override { return "ChannelsLast"; }
-  void backward(BackwardContext& context) override {
-    const Variable gy = context.grad_output();
-    if (gy.defined()) context.set_grad(0, gy);
-  }
+struct ChannelsLast {
+  static constexpr const char* kName = "ChannelsLast";
+  Array forward(const Array& x) const { return channels_last(x); }
+  Array adjoint(const Array& gy) const { return gy; }
 };
 
 }  // namespace
 
 Variable convolution_2d(const VariableOperand& x, const VariableOperand& W,
                         const ConvolutionOptions& options) {
-  return apply(x.variable("convolution_2d"), W.variable("convolution_2d"), nullptr, options);
+  FunctionCall call(kName, Autocast::kLow, x, W);
+  return apply(call, options);
 }
 
 Variable convolution_2d(const VariableOperand& x, const VariableOperand& W,
                         const VariableOperand& b, const ConvolutionOptions& options) {
-  return apply(x.variable("convolution_2d"), W.variable("convolution_2d"),
-               &b.variable("convolution_2d"), options);
+  FunctionCall call(kName, Autocast::kLow, x, W, b);
+  return apply(call, options);
 }
 
 Variable channels_last(const Variable& images) {
+  FunctionCall call(ChannelsLast::kName, Autocast::kNone, images);
   const TypeOf in(images.data(), "images");
-  Checks("ChannelsLast", in)
+  Checks(call.named(), in)
       .advised("Expected are images (n, channels, height, width).")
       .require(in.ndim() == 4);
-  return record("channels_last", images, channels_last(images.data()),
-                [] { return make_node<ChannelsLastNode>(); });
+  return linear_map(call, ChannelsLast());
 }
 
 void channels_last(Parameterized& model) {
@@ -363,7 +366,7 @@ Convolution2D::Convolution2D(int64_t in_channels, int64_t out_channels, Extent2D
                              const Convolution2DOptions& options)
     : W(initial_filters(in_channels, out_channels, ksize, options)),
       options_{options.stride, options.pad, options.dilation, options.groups, options.cover_all} {
-  check_options("Convolution2D", options_);
+  check_options(kName, options_);
   CATENA_CHECK(
       ValueError, !options.nobias || !options.initial_bias,
       "Convolution2D: nobias and initial_bias contradict each other; leave out one of them");
@@ -374,8 +377,8 @@ Convolution2D::Convolution2D(int64_t in_channels, int64_t out_channels, Extent2D
 Variable Convolution2D::operator()(const VariableOperand& x) const {
   CATENA_CHECK(ValueError, W.defined(),
                "Convolution2D: this layer has no weights; it was moved from");
-  return apply(x.variable("Convolution2D"), W.variable(), b.defined() ? &b.variable() : nullptr,
-               options_);
+  FunctionCall call(kName, Autocast::kLow, x, W.variable(), b.defined() ? &b.variable() : nullptr);
+  return apply(call, options_);
 }
 
 void Convolution2D::visit_parameters(const Visitor& visitor, const std::string& prefix) {

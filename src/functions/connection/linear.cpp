@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "catena/core/memory_profile.h"
 #include "catena/functions/array/reshape.h"
 #include "catena/functions/math/matmul.h"
 #include "catena/functions/math/sum.h"
@@ -25,10 +24,11 @@ Array flatten(const Array& x) {
   return x.ndim() == 2 ? x : x.reshape({x.shape()[0], flat_extent(x.shape())});
 }
 
-void check_types(const Array& x, const Variable& weight, const Array* b) {
-  const Array& W = weight.data();
+void check_types(const FunctionCall& call) {
+  const Array &x = call[0].data(), &W = call[1].data();
+  const Array* b = call.optional(2) ? &call[2].data() : nullptr;
   const TypeOf in(x, "x"), w(W, "W"), bias(b, "b");
-  const Checks checks([&] { return layer_label("Linear", weight); }, in, w, bias);
+  const Checks checks(call.named(), in, w, bias);
   checks.require_float(w);
   checks.advised([&] { return layer_advice(x, W); })
       .require(in.dtype() == W.dtype(), in.ndim() >= 2, w.ndim() == 2,
@@ -73,17 +73,16 @@ class LinearNode final : public FunctionNode {
   bool bias_, relu_;
 };
 
-Variable apply_linear(const Variable& x, const Variable& W, const Variable* b, bool with_relu) {
-  const CallScope scope("linear");
-  check_types(x.data(), W, b ? &b->data() : nullptr);
-  check_layer_devices("linear", x.data(), W, b ? &b->data() : nullptr);
+// Of x, W and, if there is one, b.
+Variable apply_linear(FunctionCall& call, bool with_relu) {
+  check_types(call);
+  call.require_one_device();
+  const Variable &x = call[0], &W = call[1], *b = call.optional(2);
   const Array y = Array::uninitialized({x.shape()[0], W.shape()[0]}, x.dtype(), x.device());
   const Array bias = b ? b->data().contiguous() : Array();
   matmul_into(flatten(x.data()), W.data().T(), y, false, b ? &bias : nullptr,
               with_relu ? Activation::kRelu : Activation::kNone);
-  const Variable all[3] = {x, W, b ? *b : Variable()};
-  const std::span<const Variable> inputs(all, b ? 3 : 2);
-  return record("linear", inputs, y, [&] {
+  return call.record(y, [&] {
     auto node = make_node<LinearNode>(x.shape(), b != nullptr, with_relu);
     if (W.requires_grad()) node->save_input(0, x);
     if (x.requires_grad()) node->save_input(1, W);
@@ -102,16 +101,18 @@ Array initial_linear_weight(int64_t in, int64_t out, const LinearOptions& option
 }  // namespace
 
 Variable linear(const VariableOperand& x, const VariableOperand& W) {
-  return apply_linear(x.variable("linear"), W.variable("linear"), nullptr, false);
+  FunctionCall call("Linear", Autocast::kLow, x, W);
+  return apply_linear(call, false);
 }
 
 Variable linear(const VariableOperand& x, const VariableOperand& W, const VariableOperand& b) {
-  return apply_linear(x.variable("linear"), W.variable("linear"), &b.variable("linear"), false);
+  FunctionCall call("Linear", Autocast::kLow, x, W, b);
+  return apply_linear(call, false);
 }
 
 Variable linear_relu(const VariableOperand& x, const VariableOperand& W, const VariableOperand& b) {
-  return apply_linear(x.variable("linear_relu"), W.variable("linear_relu"),
-                      &b.variable("linear_relu"), true);
+  FunctionCall call("LinearReLU", Autocast::kLow, x, W, b);
+  return apply_linear(call, true);
 }
 
 Linear::Linear(int64_t in_size, int64_t out_size, const LinearOptions& options)
@@ -124,8 +125,9 @@ Linear::Linear(int64_t in_size, int64_t out_size, const LinearOptions& options)
 
 Variable Linear::operator()(const VariableOperand& x) const {
   CATENA_CHECK(ValueError, W.defined(), "Linear: this layer has no weights; it was moved from");
-  return apply_linear(x.variable("Linear"), W.variable(), b.defined() ? &b.variable() : nullptr,
-                      false);
+  FunctionCall call("Linear", Autocast::kLow, x, W.variable(),
+                    b.defined() ? &b.variable() : nullptr);
+  return apply_linear(call, false);
 }
 
 void Linear::visit_parameters(const Visitor& visitor, const std::string& prefix) {

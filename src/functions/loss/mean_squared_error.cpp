@@ -2,7 +2,6 @@
 #include "catena/functions/loss/mean_squared_error.h"
 
 #include "catena/array/math.h"
-#include "catena/core/memory_profile.h"
 #include "catena/functions/array/cast.h"
 #include "catena/kernels/reduce.h"
 #include "functions/common/advice.h"
@@ -52,9 +51,10 @@ std::string advice(const Array& x0, const Array& x1) {
                  conversion);
 }
 
-void check_types(const Array& x0, const Array& x1) {
+void check_types(const FunctionCall& call) {
+  const Array &x0 = call[0].data(), &x1 = call[1].data();
   const TypeOf a(x0, "x0"), b(x1, "x1");
-  const auto checks = Checks("MeanSquaredError", a, b).advised([&] { return advice(x0, x1); });
+  const auto checks = Checks(call.named(), a, b).advised([&] { return advice(x0, x1); });
   checks.require(a.kind() == 'f', b.dtype() == a.dtype(), a.ndim() == b.ndim());
   for (int i = 0; i < x0.ndim(); ++i) checks.require(a.shape(i) == b.shape(i));
 }
@@ -62,10 +62,9 @@ void check_types(const Array& x0, const Array& x1) {
 }  // namespace
 
 Variable mean_squared_error(const VariableOperand& operand0, const VariableOperand& operand1) {
-  const Variable& x0 = operand0.variable("mean_squared_error");
-  const Variable& x1 = operand1.variable("mean_squared_error");
-  const CallScope scope("mean_squared_error");
-  check_types(x0.data(), x1.data());
+  FunctionCall call("MeanSquaredError", Autocast::kFloat32, operand0, operand1);
+  const Variable &x0 = call[0], &x1 = call[1];
+  check_types(call);
   const Array difference = x0.data() - x1.data();
   const Dtype sums = compute_dtype(x0.dtype());
   const Array total = Array::uninitialized(Shape(size_t(difference.ndim()), 1), sums, x0.device());
@@ -80,8 +79,7 @@ Variable mean_squared_error(const VariableOperand& operand0, const VariableOpera
   rounded.dtype = sums;
   catena::multiply(total.reshape({}),
                    1.0 / static_cast<double>(std::max<int64_t>(difference.size(), 1)), rounded);
-  const Variable inputs[2] = {x0, x1};
-  return record("mean_squared_error", inputs, loss, [&] {
+  return call.record(loss, [&] {
     auto node = make_node<MeanSquaredErrorNode>(difference);
     node->save_input(0, x0);
     node->save_input(1, x1);

@@ -41,10 +41,10 @@ std::string advice(const Array& x, const Array& t) {
       "Expected are floating scores and labels 0 and 1 in an integer dtype, of one shape.", hint);
 }
 
-void check_types(const Array& x, const Array& t) {
+void check_types(const FunctionCall& call) {
+  const Array &x = call[0].data(), &t = call[1].data();
   const TypeOf scores(x, "x"), labels(t, "t");
-  const auto checks =
-      Checks("SigmoidCrossEntropy", scores, labels).advised([&] { return advice(x, t); });
+  const auto checks = Checks(call.named(), scores, labels).advised([&] { return advice(x, t); });
   checks.require_float(scores);
   if (!is_unsigned_int(t.dtype())) checks.require(labels.kind() == 'i');
   checks.require(scores.ndim() >= 1, scores.ndim() == labels.ndim());
@@ -55,9 +55,9 @@ void check_types(const Array& x, const Array& t) {
 
 Variable sigmoid_cross_entropy(const VariableOperand& x_operand, const VariableOperand& t_operand,
                                bool normalize, int32_t ignore_label) {
-  const Variable& x = x_operand.variable("sigmoid_cross_entropy");
-  const Variable& t = t_operand.variable("sigmoid_cross_entropy");
-  check_types(x.data(), t.data());
+  FunctionCall call("SigmoidCrossEntropy", Autocast::kFloat32, x_operand, t_operand);
+  const Variable &x = call[0], &t = call[1];
+  check_types(call);
   const Array mask = not_equal(t.data(), ignore_label);
   // softplus(x) - x t is softplus(-x) at t = 1, where the difference would lose all digits.
   const Array sign = elementwise(ops::where, {not_equal(t.data(), 0), -1.0, 1.0}, Out(x.dtype()));
@@ -71,8 +71,7 @@ Variable sigmoid_cross_entropy(const VariableOperand& x_operand, const VariableO
   Out rounded(loss);
   rounded.dtype = sums;
   catena::multiply(catena::sum(each, {.dtype = sums}), inverse, rounded);
-  const Variable inputs[2] = {x, t};
-  return record("sigmoid_cross_entropy", inputs, loss, [&] {
+  return call.record(loss, [&] {
     auto node = make_node<SigmoidCrossEntropyNode>(mask, sign, inverse);
     node->save_input(0, x);
     return node;

@@ -3,7 +3,6 @@
 
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
-#include "catena/core/memory_profile.h"
 #include "catena/functions/activation/softmax.h"
 #include "catena/kernels/loss.h"
 #include "functions/common/advice.h"
@@ -57,9 +56,10 @@ class SoftmaxCrossEntropyNode final : public FunctionNode {
   Labels labels_;
 };
 
-void check_types(const Array& x, const Array& t) {
+void check_types(const FunctionCall& call) {
+  const Array &x = call[0].data(), &t = call[1].data();
   const TypeOf scores(x, "x"), labels(t, "t");
-  const auto checks = Checks("SoftmaxCrossEntropy", scores, labels).advised([&] {
+  const auto checks = Checks(call.named(), scores, labels).advised([&] {
     return label_advice("softmax_cross_entropy", x, t);
   });
   checks.require_float(scores);
@@ -72,16 +72,15 @@ void check_types(const Array& x, const Array& t) {
 }  // namespace
 
 void check_labels(const Array& t, int64_t classes, int32_t ignore_label) {
-  Labels::check("softmax_cross_entropy", t, classes, ignore_label);
+  Labels::check("SoftmaxCrossEntropy", t, classes, ignore_label);
 }
 
 Variable softmax_cross_entropy(const VariableOperand& x_operand, const VariableOperand& t_operand,
                                YesNo normalize, int32_t ignore_label) {
-  const Variable& x = x_operand.variable("softmax_cross_entropy");
-  const Variable& t = t_operand.variable("softmax_cross_entropy");
-  const CallScope scope("softmax_cross_entropy");
-  check_types(x.data(), t.data());
-  check_same_device("softmax_cross_entropy", x.data(), t.data());
+  FunctionCall call("SoftmaxCrossEntropy", Autocast::kFloat32, x_operand, t_operand);
+  const Variable &x = call[0], &t = call[1];
+  check_types(call);
+  call.require_one_device();
   if (x.device().is_cpu()) check_labels(t.data(), x.shape()[1], ignore_label);
   Labels labels(t.data(), normalize, ignore_label);
   const AxisView view(x.shape(), 1);
@@ -97,8 +96,7 @@ Variable softmax_cross_entropy(const VariableOperand& x_operand, const VariableO
     loss.fill(0.0);
     count.fill(0.0);
   }
-  const Variable inputs[2] = {x, t};
-  return record("softmax_cross_entropy", inputs, loss, [&] {
+  return call.record(loss, [&] {
     if (labels.saved) labels.converted = Array();
     auto node = make_node<SoftmaxCrossEntropyNode>(lse, count, loss, labels);
     node->save_input(0, x);

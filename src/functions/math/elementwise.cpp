@@ -221,10 +221,12 @@ class ElementwiseNode final : public FunctionNode {
   Scalar numbers_[3];
 };
 
-Array compute(ElementwiseOp op, std::span<const VariableOperand* const> operands) {
+// Of numbers and, in order, of the call's operands.
+Array compute(ElementwiseOp op, std::span<const VariableOperand* const> operands,
+              const FunctionCall& call) {
+  size_t next = 0;
   const auto operand = [&](size_t k) {
-    return operands[k]->is_number() ? Operand(operands[k]->number())
-                                    : Operand(operands[k]->variable(info(op).name).data());
+    return operands[k]->is_number() ? Operand(operands[k]->number()) : Operand(call[next++].data());
   };
   if (operands.size() == 1) return elementwise(op, {operand(0)});
   if (operands.size() == 2) return elementwise(op, {operand(0), operand(1)});
@@ -251,12 +253,40 @@ void check_condition(ElementwiseOp op, const VariableOperand& operand) {
       .require(condition.dtype() == Dtype::kBool);
 }
 
-void check_floats(ElementwiseOp op, std::span<const Variable> inputs) {
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (!inputs[i].requires_grad()) continue;
-    const TypeOf in(inputs[i].data(), "x", inputs.size() > 1 ? static_cast<int>(i) : -1);
+void check_floats(ElementwiseOp op, const FunctionCall& call) {
+  for (size_t i = 0; i < call.size(); ++i) {
+    if (!call[i].requires_grad()) continue;
+    const TypeOf in(call[i].data(), "x", call.size() > 1 ? static_cast<int>(i) : -1);
     Checks([op] { return caption(op, nullptr, nullptr); }, in).require_float(in);
   }
+}
+
+// Saves what the gradients of the operands that want one use.
+IntrusivePtr<ElementwiseNode> node_of(ElementwiseOp op,
+                                      std::span<const VariableOperand* const> operands,
+                                      const FunctionCall& call, const Array& output) {
+  const GradientRow& gradients = row_of(op);
+  uint8_t used = 0;
+  size_t i = 0;
+  for (size_t k = 0; k < operands.size(); ++k) {
+    if (operands[k]->is_number()) continue;
+    const GradientColumn& column = gradients.columns[k];
+    if (call[i].requires_grad()) {
+      if (column.function) used |= column.saves;
+      if (column.constant) [[unlikely]]
+        refuse_gradient(op, k);
+    }
+    ++i;
+  }
+  auto node = make_node<ElementwiseNode>(op, operands);
+  i = 0;
+  for (size_t k = 0; k < operands.size(); ++k) {
+    if (operands[k]->is_number()) continue;
+    if (used >> k & 1) node->save_input(static_cast<int>(i), call[i]);
+    ++i;
+  }
+  if (used & Y) node->save_output(0, output);
+  return node;
 }
 
 }  // namespace
@@ -264,44 +294,18 @@ void check_floats(ElementwiseOp op, std::span<const Variable> inputs) {
 static Variable apply(ElementwiseOp op, std::initializer_list<const VariableOperand*> list) {
   const std::span<const VariableOperand* const> operands(list.begin(), list.size());
   const ElementwiseInfo& row = info(op);
+  const Variable* variables[3];
+  size_t count = 0;
+  for (const VariableOperand* operand : operands)
+    if (!operand->is_number()) variables[count++] = &operand->variable(row.name);
   if (config().type_check && row.first_is_bool()) check_condition(op, *operands[0]);
-  const Array output = compute(op, operands);
-  Variable copies[3];
-  int count = 0;
-  const Variable* only = nullptr;
-  for (const VariableOperand* operand : operands) {
-    if (operand->is_number()) continue;
-    only = &operand->variable(row.name);
-    if (operands.size() > 1) copies[count] = *only;
-    ++count;
-  }
-  if (count == 0) return Variable::constant(output);
-  const std::span<const Variable> inputs(operands.size() > 1 ? copies : only, size_t(count));
-  if (!must_record(row.name, inputs)) return unrecorded(inputs, output);
-  if (!row.differentiable) return Variable::constant(output);
-  const GradientRow& gradients = row_of(op);
-  uint8_t used = 0;
-  int i = 0;
-  for (size_t k = 0; k < operands.size(); ++k) {
-    if (operands[k]->is_number()) continue;
-    const GradientColumn& column = gradients.columns[k];
-    if (inputs[size_t(i)].requires_grad()) {
-      if (column.function) used |= column.saves;
-      if (column.constant) [[unlikely]]
-        refuse_gradient(op, k);
-    }
-    ++i;
-  }
-  if (config().type_check && !row.first_is_bool()) check_floats(op, inputs);
-  const auto node = make_node<ElementwiseNode>(op, operands);
-  i = 0;
-  for (size_t k = 0; k < operands.size(); ++k) {
-    if (operands[k]->is_number()) continue;
-    if (used >> k & 1) node->save_input(i, inputs[size_t(i)]);
-    ++i;
-  }
-  if (used & Y) node->save_output(0, output);
-  return node->connect(inputs, output);
+  FunctionCall call(row.name, Autocast::kNone, std::span<const Variable* const>(variables, count));
+  const Array output = compute(op, operands, call);
+  if (!row.differentiable) return call.unrecorded(output);
+  return call.record(output, [&] {
+    if (config().type_check && !row.first_is_bool()) check_floats(op, call);
+    return node_of(op, operands, call, output);
+  });
 }
 
 }  // namespace catena::functions

@@ -1,22 +1,22 @@
 // identity
 #include "catena/functions/math/identity.h"
 
-#include "functions/common/support.h"
+#include "catena/autograd/linear_map.h"
 
 namespace catena::functions {
 namespace {
 
-class IdentityNode final : public FunctionNode {
- public:
-  std::string label() const override { return "Identity"; }
-  void backward(BackwardContext& context) override { context.set_grad(0, context.grad_output()); }
+struct Identity {
+  static constexpr const char* kName = "Identity";
+  Array forward(const Array& x) const { return x; }
+  Array adjoint(const Array& gy) const { return gy; }
 };
 
 }  // namespace
 
-Variable identity(const VariableOperand& operand) {
-  const Variable& x = operand.variable("identity");
-  return record("identity", x, x.data(), [] { return make_node<IdentityNode>(); });
+Variable identity(const VariableOperand& x) {
+  FunctionCall call(Identity::kName, Autocast::kNone, x);
+  return linear_map(call, Identity());
 }
 Variables identity(const Variables& xs) {
   Variables ys;

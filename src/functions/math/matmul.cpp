@@ -1,7 +1,6 @@
 // matmul and batch_matmul: one node, whose gradients are products of the same kind.
 #include "catena/functions/math/matmul.h"
 
-#include "catena/core/memory_profile.h"
 #include "catena/functions/array/reshape.h"
 #include "functions/common/advice.h"
 #include "functions/common/support.h"
@@ -112,10 +111,10 @@ struct Matrices {
   Array a, b;
 };
 
-Matrices checked_matrices(const char* label, int axes, const Array& a, const Array& b, bool transa,
-                          bool transb) {
+Matrices checked_matrices(const FunctionCall& call, int axes, bool transa, bool transb) {
+  const Array &a = call[0].data(), &b = call[1].data();
   const TypeOf left(a, "a"), right(b, "b");
-  const Checks checks(label, left, right);
+  const Checks checks(call.named(), left, right);
   const ProductAdvice advice{a, b, axes, transa, transb};
   checks.require_float(left);
   checks.advised([&] { return dtype_advice(a, b); }).require(right.dtype() == left.dtype());
@@ -131,17 +130,15 @@ Matrices checked_matrices(const char* label, int axes, const Array& a, const Arr
   return m;
 }
 
-Variable apply_matmul(const char* label, int axes, const Variable& a, const Variable& b,
-                      bool transa, bool transb) {
-  const auto [A, B] = checked_matrices(label, axes, a.data(), b.data(), transa, transb);
-  const CallScope scope(label);
-  check_same_device(label, a.data(), b.data());
+Variable apply_matmul(FunctionCall& call, int axes, bool transa, bool transb) {
+  const auto [A, B] = checked_matrices(call, axes, transa, transb);
+  call.require_one_device();
+  const Variable &a = call[0], &b = call[1];
   Shape shape = A.shape();
   shape.back() = B.shape().back();
   const Array y = Array::uninitialized(shape, a.dtype(), a.device());
   matmul_into(A, B, y);
-  const Variable inputs[2] = {a, b};
-  return record(label, inputs, y, [&] {
+  return call.record(y, [&] {
     auto node = make_node<MatmulNode>(axes, transa, transb);
     if (b.requires_grad()) node->save_input(0, a);
     if (a.requires_grad()) node->save_input(1, b);
@@ -152,13 +149,14 @@ Variable apply_matmul(const char* label, int axes, const Variable& a, const Vari
 }  // namespace
 
 Variable matmul(const VariableOperand& a, const VariableOperand& b, bool transa, bool transb) {
-  return apply_matmul("MatMul", 2, a.variable("matmul"), b.variable("matmul"), transa, transb);
+  FunctionCall call("MatMul", Autocast::kLow, a, b);
+  return apply_matmul(call, 2, transa, transb);
 }
 
 Variable batch_matmul(const VariableOperand& a, const VariableOperand& b, bool transa,
                       bool transb) {
-  return apply_matmul("BatchMatMul", 3, a.variable("batch_matmul"), b.variable("batch_matmul"),
-                      transa, transb);
+  FunctionCall call("BatchMatMul", Autocast::kLow, a, b);
+  return apply_matmul(call, 3, transa, transb);
 }
 
 }  // namespace catena::functions

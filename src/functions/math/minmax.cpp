@@ -28,11 +28,12 @@ class ExtremeNode final : public FunctionNode {
 
 Variable apply_extreme(const char* label, bool maximum, const VariableOperand& operand,
                        const ReduceAxes& over, bool keepdims) {
-  const Variable& x = operand.variable(label);
-  check_axes(label, x.data(), over.axes);
+  FunctionCall call(label, Autocast::kNone, operand);
+  const Variable& x = call[0];
+  check_axes(call, x.data(), over.axes);
   const Shape kept = with_ones(x.shape(), normalize_axes(label, over.axes, x.ndim()));
   const Array y = maximum ? amax(x.data(), over, keepdims) : amin(x.data(), over, keepdims);
-  return record(label, x, y, [&] {
+  return call.record(y, [&] {
     auto node = make_node<ExtremeNode>(kept, label);
     node->save_input(0, x);
     node->save_output(0, y);

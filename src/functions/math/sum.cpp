@@ -1,64 +1,68 @@
 // Sums and means: one kernel forward, a broadcast view back.
 #include "catena/functions/math/sum.h"
 
+#include "catena/array/math.h"
 #include "catena/array/reduction.h"
-#include "catena/functions/array/broadcast.h"
-#include "catena/functions/array/reshape.h"
 #include "functions/common/axes.h"
 #include "functions/common/support.h"
 
 namespace catena::functions {
 namespace {
 
-// Sums: over axes, or down to a shape. The gradient is a broadcast view.
-class SumNode final : public FunctionNode {
- public:
-  SumNode(const Shape& kept, double scale, const char* label)
-      : kept_(kept), scale_(scale), label_(label) {}
-  std::string label() const override { return label_; }
-  void backward(BackwardContext& context) override {
-    Variable gy = context.grad_output();
-    if (!gy.defined()) return;
-    if (scale_ != 1) gy = gy * scale_;
-    context.set_grad(0, broadcast_to(reshape(gy, kept_), inputs()[0]->shape));
-  }
+// Sums over axes, or means.
+template <bool kAverage>
+struct Over {
+  static constexpr const char* kName = kAverage ? "Mean" : "Sum";
+  ReduceAxes axes;
+  bool keepdims;
+  Shape from, kept;  // the input's shape, and with extent 1 at the axes
+  double scale = 1;  // of a mean
 
- private:
-  Shape kept_;  // of the output, with extent 1 at the summed axes
-  double scale_;
-  const char* label_;
+  Array forward(const Array& x) const {
+    return kAverage ? catena::mean(x, axes, keepdims) : catena::sum(x, axes, keepdims);
+  }
+  Array adjoint(const Array& gy) const {
+    const Array g = scale == 1 ? gy : gy * scale;
+    return g.reshape(kept).broadcast_to(from);
+  }
 };
 
-Variable apply_sum(const char* label, const VariableOperand& operand, const ReduceAxes& over,
-                   bool keepdims, bool average) {
-  const Variable& x = operand.variable(label);
-  check_axes(label, x.data(), over.axes);
-  const Axes all = normalize_axes(label, over.axes, x.ndim());
-  const Shape kept = with_ones(x.shape(), all);
-  const Array y =
-      average ? catena::mean(x.data(), over, keepdims) : catena::sum(x.data(), over, keepdims);
-  const double scale =
-      average && x.size() > 0 ? static_cast<double>(y.size()) / static_cast<double>(x.size()) : 1;
-  return record(label, x, y, [&] { return make_node<SumNode>(kept, scale, label); });
+template <bool kAverage>
+Variable apply(const VariableOperand& operand, const ReduceAxes& axes, bool keepdims) {
+  using Map = Over<kAverage>;
+  FunctionCall call(Map::kName, Autocast::kFloat32, operand);
+  const Variable& x = call[0];
+  check_axes(call, x.data(), axes.axes);
+  const Shape kept = with_ones(x.shape(), normalize_axes(call.name(), axes.axes, x.ndim()));
+  Map map{axes, keepdims, x.shape(), kept};
+  if (kAverage && x.size() > 0) map.scale = double(element_count(kept)) / double(x.size());
+  return linear_map(call, map);
 }
+
+// The sum down to a shape that broadcasts to the input's.
+struct SumTo {
+  static constexpr const char* kName = "SumTo";
+  Shape from, to;
+  Array forward(const Array& x) const { return catena::sum_to(x, to); }
+  void forward(const Array& x, const Array& y, bool accumulate) const {
+    sum_into(x, y, accumulate);
+  }
+  Array adjoint(const Array& gy) const { return gy.broadcast_to(from); }
+};
 
 }  // namespace
 
 Variable sum(const VariableOperand& x, const ReduceAxes& axes, YesNo keepdims) {
-  return apply_sum("Sum", x, axes, keepdims, false);
+  return apply<false>(x, axes, keepdims);
 }
 Variable mean(const VariableOperand& x, const ReduceAxes& axes, YesNo keepdims) {
-  return apply_sum("Mean", x, axes, keepdims, true);
+  return apply<true>(x, axes, keepdims);
 }
 Variable sum_to(const VariableOperand& operand, const Shape& shape) {
-  const Variable& x = operand.variable("sum_to");
+  const Variable& x = operand.variable(SumTo::kName);
   if (x.shape() == shape) return x;
-  const Array y = catena::sum_to(x.data(), shape);
-  return record("sum_to", x, y, [&] {
-    Shape kept(size_t(x.ndim() - shape.ndim()), 1);
-    kept.insert(kept.end(), shape.begin(), shape.end());
-    return make_node<SumNode>(kept, 1.0, "SumTo");
-  });
+  FunctionCall call(SumTo::kName, Autocast::kNone, x);
+  return linear_map(call, SumTo{x.shape(), shape});
 }
 
 }  // namespace catena::functions

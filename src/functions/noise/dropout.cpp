@@ -3,62 +3,49 @@
 
 #include "array/memory_order.h"
 #include "catena/array/random.h"
-#include "catena/core/memory_profile.h"
+#include "catena/autograd/linear_map.h"
 #include "catena/kernels/random.h"
-#include "functions/common/support.h"
+#include "functions/common/checks.h"
 
 namespace catena::functions {
 namespace {
 
-Variable apply_dropout(const Variable& x, double ratio, const RandomBits& bits,
-                       const MemoryOrder& order);
-
 void check_ratio(double ratio) {
-  CATENA_CHECK(ValueError, ratio >= 0 && ratio < 1, "dropout: expected a ratio of [0, 1), got ",
+  CATENA_CHECK(ValueError, ratio >= 0 && ratio < 1, "Dropout: expected a ratio of [0, 1), got ",
                ratio);
 }
 
-// Saves nothing: the gradient is the same call on gy, with the same bits for the same elements.
-class DropoutNode final : public FunctionNode {
- public:
-  DropoutNode(double ratio, const RandomBits& bits, const MemoryOrder& order)
-      : ratio_(ratio), bits_(bits), order_(order) {}
-  std::string label() const override { return "Dropout"; }
-  void backward(BackwardContext& context) override {
-    const Variable gy = context.grad_output();
-    if (gy.defined()) context.set_grad(0, apply_dropout(gy, ratio_, bits_, order_));
-  }
-
- private:
-  double ratio_;
-  RandomBits bits_;
-  MemoryOrder order_;
-};
-
+// Its own adjoint: the gradient is the same call on gy, with the same bits for the same elements.
 // The bits belong to the elements in the order in which they lie in memory.
-Variable apply_dropout(const Variable& x, double ratio, const RandomBits& bits,
-                       const MemoryOrder& order) {
-  const Array source = in_order(x.data(), order).contiguous();
-  const CallScope scope("dropout");
-  const Array y = Array::uninitialized(x.shape(), x.dtype(), x.device(), order);
-  const Array target = in_order(y, order);
-  if (y.size() > 0) kernels::dropout(y.device(), {source, ratio, 1 / (1 - ratio), bits, target});
-  return record("dropout", x, y, [&] { return make_node<DropoutNode>(ratio, bits, order); });
-}
+struct Mask {
+  static constexpr const char* kName = "Dropout";
+  double ratio;
+  RandomBits bits;
+  MemoryOrder order;
+  Array forward(const Array& x) const {
+    const Array source = in_order(x, order).contiguous();
+    const Array y = Array::uninitialized(x.shape(), x.dtype(), x.device(), order);
+    const Array target = in_order(y, order);
+    if (y.size() > 0) kernels::dropout(y.device(), {source, ratio, 1 / (1 - ratio), bits, target});
+    return y;
+  }
+  Array adjoint(const Array& gy) const { return forward(gy); }
+};
 
 }  // namespace
 
 Variable dropout(const VariableOperand& operand, std::optional<double> asked, YesNo train) {
   const double ratio = asked.value_or(0.5);
   check_ratio(ratio);
-  const Variable& x = operand.variable("dropout");
-  if (!train) return x;
+  if (!train) return operand.variable(Mask::kName);
+  FunctionCall call(Mask::kName, Autocast::kNone, operand);
+  const Variable& x = call[0];
   const TypeOf in(x.data(), "x");
-  Checks("Dropout", in).require_float(in);
+  Checks(call.named(), in).require_float(in);
   const RandomBits bits =
       random::default_state(x.device()).reserve(static_cast<uint64_t>(x.size()), x.device());
   const MemoryOrder order = x.data().is_dense() ? x.data().order() : MemoryOrder();
-  return apply_dropout(x, ratio, bits, order);
+  return linear_map(call, Mask{ratio, bits, order});
 }
 
 Dropout::Dropout(double ratio) : ratio_(ratio) { check_ratio(ratio); }

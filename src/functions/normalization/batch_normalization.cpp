@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "catena/core/memory_profile.h"
 #include "catena/functions/array/cast.h"
 #include "catena/kernels/normalization.h"
 #include "functions/common/advice.h"
@@ -11,6 +10,8 @@
 
 namespace catena::functions {
 namespace {
+
+constexpr const char *kBatch = "BatchNormalization", *kFixed = "FixedBatchNormalization";
 
 // Averages that a call moves.
 struct RunningStatistics {
@@ -122,12 +123,12 @@ std::string dtype_advice(const NormalizationOperands& o, const ChannelType& type
   return operand_advice(o.x.data(), type.channels, type.dtype);
 }
 
-void check_types(const NormalizationOperands& o, const Shape& channels) {
+void check_types(const char* who, const NormalizationOperands& o, const Shape& channels) {
   const Array& input = o.x.data();
   const ChannelType type{channels, compute_dtype(input.dtype())};
   const OperandTypes t(o);
-  const Checks checks([&] { return label_of("BatchNormalization", o); }, t.x, t.gamma, t.beta,
-                      t.mean, t.var, t.residual);
+  const Checks checks([&] { return label_of(who, o); }, t.x, t.gamma, t.beta, t.mean, t.var,
+                      t.residual);
   require_dtypes(checks.advised([&] { return dtype_advice(o, type); }), t, type);
 
   const auto of_x = checks.advised([&] { return input_advice(input, channels); });
@@ -174,7 +175,7 @@ void check_decay(const char* who, double decay) {
 }
 
 void check_running(const Array& x, const Shape& channels, const RunningStatistics& running) {
-  constexpr const char* kWho = "batch_normalization";
+  constexpr const char* kWho = kBatch;
   CATENA_CHECK(ValueError, bool(running.mean) == bool(running.var), kWho, ": got running_",
                running.mean ? "mean without running_var" : "var without running_mean",
                "; give both, or none");
@@ -248,37 +249,38 @@ struct WideOperand {
 
 Variable apply_batch(NormalizationOperands o, const Shape& channels, double eps, bool relu,
                      const RunningStatistics& running) {
-  constexpr const char* kWho = "batch_normalization";
-  const CallScope scope(kWho);
+  constexpr const char* kWho = kBatch;
   check_eps(kWho, eps);
   const WideOperand gamma(o.gamma, o.x.dtype()), beta(o.beta, o.x.dtype());
-  check_types(o, channels);
+  FunctionCall call(kWho, Autocast::kNone, o.x, o.gamma, o.beta, o.residual);
+  check_types(kWho, o, channels);
   check_devices(kWho, o);
   check_running(o.x.data(), channels, running);
   const NormalizationPlan plan(o.x.data(), channels, eps, relu);
   check_variance(kWho, o, plan);
-  const NormalizationInputs inputs(o);
-  return normalization_variable(plan, inputs, normalize(plan, o, running, inputs.recorded()));
+  const RunningStatistics moved = is_repeated_forward() ? RunningStatistics() : running;
+  return normalization_variable(call, plan, NormalizationPlaces(o),
+                                normalize(plan, o, moved, call.is_recorded()));
 }
 
 Variable apply_fixed(NormalizationOperands o, const Shape& channels, double eps, bool relu) {
-  constexpr const char* kWho = "fixed_batch_normalization";
-  const CallScope scope(kWho);
+  constexpr const char* kWho = kFixed;
   check_eps(kWho, eps);
   const WideOperand gamma(o.gamma, o.x.dtype()), beta(o.beta, o.x.dtype()),
       mean(o.mean, o.x.dtype()), var(o.var, o.x.dtype());
-  check_types(o, channels);
+  FunctionCall call(kWho, Autocast::kNone, o.x, o.gamma, o.beta, o.residual, o.mean, o.var);
+  check_types(kWho, o, channels);
   check_devices(kWho, o);
   const NormalizationPlan plan(o.x.data(), channels, eps, relu);
-  const NormalizationInputs inputs(o);
-  return normalization_variable(plan, inputs, normalize_fixed(plan, o, inputs.recorded()));
+  return normalization_variable(call, plan, NormalizationPlaces(o),
+                                normalize_fixed(plan, o, call.is_recorded()));
 }
 
 }  // namespace
 
 Variable batch_normalization(const VariableOperand& x, const VariableOperand& gamma,
                              const VariableOperand& beta, const NormalizationOptions& options) {
-  constexpr const char* kWho = "batch_normalization";
+  constexpr const char* kWho = kBatch;
   const OptionalArray &mean = options.running_mean, &var = options.running_var;
   const Variable& scale = gamma.variable(kWho);
   return apply_batch(
@@ -291,7 +293,7 @@ Variable fixed_batch_normalization(const VariableOperand& x, const VariableOpera
                                    const VariableOperand& beta, const VariableOperand& mean,
                                    const VariableOperand& var,
                                    const FixedNormalizationOptions& options) {
-  constexpr const char* kWho = "fixed_batch_normalization";
+  constexpr const char* kWho = kFixed;
   const Variable& scale = gamma.variable(kWho);
   return apply_fixed({x.variable(kWho), &scale, &beta.variable(kWho), options.residual.get(kWho),
                       &mean.variable(kWho), &var.variable(kWho)},
@@ -302,7 +304,7 @@ Variable fixed_batch_normalization(const VariableOperand& x, const VariableOpera
 
 namespace {
 
-constexpr const char* kLayer = "BatchNormalization";
+constexpr const char* kLayer = kBatch;
 
 const Shape& checked_size(const Shape& size) {
   CATENA_CHECK(ValueError, size.ndim() >= 1 && element_count(size) > 0, kLayer,

@@ -37,7 +37,7 @@ Array NormalizationPlan::channel_array(const Array& x) const {
 
 namespace {
 
-using Places = NormalizationInputs::Places;
+using Places = NormalizationPlaces;
 
 // Whether a relu took y from x alone, so that kernels may compute again where it let y through.
 bool relu_of_x(const NormalizationPlan& plan, const Places& at) {
@@ -192,30 +192,27 @@ class BatchNormalizationNode final : public FunctionNode {
 
 }  // namespace
 
-NormalizationInputs::NormalizationInputs(const NormalizationOperands& o) : all_{o.x} {
-  add(o.gamma, at_.gamma);
-  add(o.beta, at_.beta);
-  add(o.residual, at_.residual);
-  add(o.mean, at_.mean);
-  add(o.var, at_.var);
-  recorded_ = must_record("batch_normalization", all());
+NormalizationPlaces::NormalizationPlaces(const NormalizationOperands& o) {
+  int next = 1;
+  const auto place = [&](const Variable* operand, int& at) {
+    if (operand) at = next++;
+  };
+  place(o.gamma, gamma);
+  place(o.beta, beta);
+  place(o.residual, residual);
+  place(o.mean, mean);
+  place(o.var, var);
 }
 
-void NormalizationInputs::add(const Variable* operand, int& place) {
-  if (operand == nullptr) return;
-  all_[count_] = *operand;
-  place = count_++;
-}
-
-Variable normalization_variable(const NormalizationPlan& plan, const NormalizationInputs& inputs,
+Variable normalization_variable(FunctionCall& call, const NormalizationPlan& plan, const Places& at,
                                 const NormalizationResult& result) {
-  if (!inputs.recorded()) return unrecorded(inputs.all(), result.y);
-  const Places& at = inputs.places();
-  auto node = make_node<BatchNormalizationNode>(plan, at, result);
-  for (const int place : {0, at.gamma, relu_of_x(plan, at) ? at.beta : -1, at.mean, at.var})
-    if (place >= 0) node->save_input(place, inputs.all()[static_cast<size_t>(place)]);
-  if (plan.relu) node->save_output(0, result.y);
-  return node->connect(inputs.all(), result.y);
+  return call.record(result.y, [&] {
+    auto node = make_node<BatchNormalizationNode>(plan, at, result);
+    for (const int i : {0, at.gamma, relu_of_x(plan, at) ? at.beta : -1, at.mean, at.var})
+      if (i >= 0) node->save_input(i, call[static_cast<size_t>(i)]);
+    if (plan.relu) node->save_output(0, result.y);
+    return node;
+  });
 }
 
 }  // namespace catena::functions

@@ -2,9 +2,8 @@
 // in the graph.
 #pragma once
 
-#include <span>
-
 #include "catena/array/array.h"
+#include "catena/autograd/function_call.h"
 #include "catena/autograd/persistent.h"
 #include "catena/autograd/variable.h"
 #include "catena/kernels/normalization.h"
@@ -55,33 +54,14 @@ struct NormalizationPlan {
   double eps;
 };
 
-// The operands that there are, x first, as inputs of a node; and whether the call is recorded for a
-// backward pass.
-class NormalizationInputs {
- public:
-  // Throws GradientError where volatile and recorded variables are mixed.
-  explicit NormalizationInputs(const NormalizationOperands& operands);
-
-  bool recorded() const { return recorded_; }
-  std::span<const Variable> all() const { return {all_, static_cast<size_t>(count_)}; }
-
-  // Where the operands are among them; -1 where there is none.
-  struct Places {
-    int gamma = -1, beta = -1, residual = -1, mean = -1, var = -1;
-  };
-  const Places& places() const { return at_; }
-
- private:
-  void add(const Variable* operand, int& place);
-
-  Variable all_[6];
-  int count_ = 1;
-  Places at_;
-  bool recorded_;
+// Where the operands are among those of the call, x first; -1 where there is none.
+struct NormalizationPlaces {
+  explicit NormalizationPlaces(const NormalizationOperands& operands);
+  int gamma = -1, beta = -1, residual = -1, mean = -1, var = -1;
 };
 
-// y as a variable.
-Variable normalization_variable(const NormalizationPlan& plan, const NormalizationInputs& inputs,
-                                const NormalizationResult& result);
+// y as a variable; ends the call.
+Variable normalization_variable(FunctionCall& call, const NormalizationPlan& plan,
+                                const NormalizationPlaces& at, const NormalizationResult& result);
 
 }  // namespace catena::functions

@@ -53,7 +53,7 @@ FunctionRecords reshape_records() {
           "Reshape", call({0, -1}),
           "Expect: known_size(=0) != 0\nActual: 0 == 0" + came +
               "Beside an extent of 0 any number fits for the -1 of (0, -1): write the number."),
-      error<ValueError>(call({-1, -1}), "reshape: at most one extent may be -1, got (-1, -1)"),
+      error<ValueError>(call({-1, -1}), "Reshape: at most one extent may be -1, got (-1, -1)"),
   };
   return {r,
           view_record(
@@ -229,7 +229,7 @@ FunctionRecord concat_errors() {
       type_error("Concat", call({{4, 3}}, 2),
                  "Expect: xs[0].ndim > axis\nActual: 2 <= 2\nInputs: xs[0] float64 (4, 3)\nxs[0] "
                  "has 2 axes, 0 to 1, or -2 to -1 from the end; the axis given is 2."),
-      error<ValueError>(call({}, 0), "concat: expected at least one input"),
+      error<ValueError>(call({}, 0), "Concat: expected at least one input"),
   };
   return r;
 }
@@ -282,8 +282,8 @@ FunctionRecords split_records() {
           "SplitAxis", call(Axes{1, 5}, 0),
           "Expect: x.shape[0] >= max_index\nActual: 4 < 5" + came +
               "Axis 0 has 4 elements: positions of cuts are 0 to 4; those given are (1, 5)."),
-      error<ValueError>(call(0, 1), "split_axis: expected at least one section, got 0"),
-      error<ValueError>(call(Axes{2, 1}, 1), "split_axis: cut positions must ascend, got (2, 1)"),
+      error<ValueError>(call(0, 1), "SplitAxis: expected at least one section, got 0"),
+      error<ValueError>(call(Axes{2, 1}, 1), "SplitAxis: cut positions must ascend, got (2, 1)"),
   };
   return {equal, at};
 }

@@ -176,11 +176,11 @@ FunctionRecord convolution_errors() {
           "float64 (4, 3, 3, 2), b float64 (3,)\nThe bias has one number for each of the 4 outputs "
           "of W, shape (4,); b has shape (3,)."),
       error<ShapeError>(call({2, 3, 2, 2}, {4, 3, 3, 2}),
-                        "convolution_2d: a window of (3, 2) with dilation (1, 1) does not fit into "
+                        "Convolution2D: a window of (3, 2) with dilation (1, 1) does not fit into "
                         "an image of (2, 2) with pad (0, 0); use a larger image, more padding or a "
                         "smaller window"),
       error<ValueError>(call({2, 3, 5, 6}, {4, 3, 3, 2}, {.stride = 0}),
-                        "convolution_2d: expected a stride of at least 1, got (0, 0)"),
+                        "Convolution2D: expected a stride of at least 1, got (0, 0)"),
   };
   return r;
 }

@@ -213,7 +213,7 @@ TEST_P(Convolution, ErrorsNameTheLayer) {
   const std::string window = message_of<ShapeError>([&] {
     net.block.c2(net.block.c1(float32({2, 3, 4, 4})));
   });
-  EXPECT_EQ(window.find("convolution_2d 'block/c2': a window of (3, 3)"), 0u) << window;
+  EXPECT_EQ(window.find("Convolution2D 'block/c2': a window of (3, 3)"), 0u) << window;
   const std::string channels = message_of<InvalidType>([&] {
     net.block.c2(float32({2, 3, 4, 4}));
   });

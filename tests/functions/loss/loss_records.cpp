@@ -94,12 +94,12 @@ FunctionRecord softmax_cross_entropy_errors() {
           [](const Draw& draw) {
             F::softmax_cross_entropy(draw({4, 3}), Array());
           },
-          "softmax_cross_entropy: got an undefined array"),
+          "SoftmaxCrossEntropy: got an undefined array"),
       error<ValueError>(
           [](const Draw& draw) {
             F::softmax_cross_entropy(Variable(), draw({4, 3}));
           },
-          "softmax_cross_entropy: got an undefined variable"),
+          "SoftmaxCrossEntropy: got an undefined variable"),
   };
   return r;
 }

@@ -40,7 +40,7 @@ TEST_P(Loss, LabelsOutOfRange) {
   const Array x = draw({3, 3}), t = labels({0, 3, 1}, {3});
   if (device().is_cpu()) {
     EXPECT_EQ(message_of<ValueError>([&] { F::softmax_cross_entropy(x, t); }),
-              "softmax_cross_entropy: label 3 at position 1 is outside [0, 3) and not the ignored "
+              "SoftmaxCrossEntropy: label 3 at position 1 is outside [0, 3) and not the ignored "
               "label -1");
   } else {
     EXPECT_TRUE(std::isnan(F::softmax_cross_entropy(x, t).data().item<double>()));
@@ -48,7 +48,7 @@ TEST_P(Loss, LabelsOutOfRange) {
   const Array seven = labels({0, 1, 7}, {3}), ignored = labels({0, -1, 1}, {3});
   if (device().is_cpu()) {
     EXPECT_EQ(message_of<ValueError>([&] { F::accuracy(x, seven, -1); }),
-              "accuracy: label 7 at position 2 is outside [0, 3) and not the ignored label -1");
+              "Accuracy: label 7 at position 2 is outside [0, 3) and not the ignored label -1");
   } else {
     EXPECT_LE(F::accuracy(x, seven).data().item<float>(), 2.0f / 3 + 1e-6f);
   }

@@ -33,9 +33,9 @@ FunctionRecord dropout_record() {
           "Expect: x.dtype.kind == f\nActual: i != f\nInputs: x int32 (3,)\nExpected is a floating "
           "dtype: convert x with .astype(dtype::float32)."),
       error<ValueError>([](const Draw& draw) { F::dropout(draw({3}), 1.0); },
-                        "dropout: expected a ratio of [0, 1), got 1"),
+                        "Dropout: expected a ratio of [0, 1), got 1"),
       error<ValueError>([](const Draw& draw) { F::dropout(draw({3}), -0.1); },
-                        "dropout: expected a ratio of [0, 1), got -0.1"),
+                        "Dropout: expected a ratio of [0, 1), got -0.1"),
   };
   return r;
 }

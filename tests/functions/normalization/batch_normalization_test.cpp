@@ -304,14 +304,14 @@ TEST_P(BatchNormalization, WithoutElements) {
   const F::BatchNormalization bn = layer(c);
   EXPECT_EQ(
       message_of<ValueError>([&] { bn(x); }),
-      "batch_normalization: x of shape (0, 3, 2, 2) has no values, which has no variance; use "
+      "BatchNormalization: x of shape (0, 3, 2, 2) has no values, which has no variance; use "
       "at least two samples, or given statistics (fixed_batch_normalization, a layer in test "
       "state)");
   EXPECT_EQ(
       message_of<ValueError>([&] {
         bn.finetune(draw({1, 3}));
       }),
-      "batch_normalization: x of shape (1, 3) has one value a channel, which has no variance; "
+      "BatchNormalization: x of shape (1, 3) has one value a channel, which has no variance; "
       "use at least two samples, or given statistics (fixed_batch_normalization, a layer in "
       "test state). If the last batch of an epoch has one sample, drop the last batch "
       "(drop_last).");
@@ -343,7 +343,7 @@ TEST_P(BatchNormalization, NamesWhatDoesNotFit) {
   const std::string one = message_of<ValueError>([&] {
     net.bn(draw({1, 4}, -1, 1, 1, Dtype::kFloat32));
   });
-  EXPECT_EQ(one.find("batch_normalization 'bn': x of shape (1, 4) has one value a channel"), 0u)
+  EXPECT_EQ(one.find("BatchNormalization 'bn': x of shape (1, 4) has one value a channel"), 0u)
       << one;
   const std::string bare = message_of<InvalidType>([&] {
     net.plain(draw({2, 5}, -1, 1, 1, Dtype::kFloat32));
@@ -351,10 +351,10 @@ TEST_P(BatchNormalization, NamesWhatDoesNotFit) {
   EXPECT_NE(bare.find("BatchNormalization 'plain'"), std::string::npos) << bare;
 
   EXPECT_EQ(message_of<ValueError>([&] { F::batch_normalization(batch(c), g, b, {.eps = -1}); }),
-            "batch_normalization: expected an eps of at least 0, got -1");
+            "BatchNormalization: expected an eps of at least 0, got -1");
   EXPECT_EQ(
       message_of<ValueError>([&] { F::batch_normalization(batch(c), g, b, {.running_mean = b}); }),
-      "batch_normalization: got running_mean without running_var; give both, or none");
+      "BatchNormalization: got running_mean without running_var; give both, or none");
   const auto without_a_value = [&](const F::NormalizationOptions& options) {
     EXPECT_THROW(F::batch_normalization(batch(c), g, b, options), ValueError);
   };
@@ -363,7 +363,7 @@ TEST_P(BatchNormalization, NamesWhatDoesNotFit) {
   EXPECT_EQ(message_of<ShapeError>([&] {
               F::batch_normalization(batch(c), g, b, {.running_mean = b, .running_var = draw({4})});
             }),
-            "batch_normalization: running_var has shape (4,), expected that of gamma, (3,)");
+            "BatchNormalization: running_var has shape (4,), expected that of gamma, (3,)");
   EXPECT_THROW(
       F::batch_normalization(batch(c), g, b, {.running_mean = b, .running_var = b, .decay = 2}),
       ValueError);

@@ -100,7 +100,7 @@ FunctionRecord batch_record() {
           [](const Draw& draw) {
             F::batch_normalization(draw({1, 3}), draw({3}), draw({3}));
           },
-          "batch_normalization: x of shape (1, 3) has one value a channel, which has no variance; "
+          "BatchNormalization: x of shape (1, 3) has one value a channel, which has no variance; "
           "use at least two samples, or given statistics (fixed_batch_normalization, a layer in "
           "test state). If the last batch of an epoch has one sample, drop the last batch "
           "(drop_last)."),
@@ -141,7 +141,7 @@ FunctionRecord fixed_record() {
         F::fixed_batch_normalization(draw({2, 3}), draw({3}), draw({3}), draw({3}), draw({3}),
                                      {.eps = -1});
       },
-      "fixed_batch_normalization: expected an eps of at least 0, got -1")};
+      "FixedBatchNormalization: expected an eps of at least 0, got -1")};
   return r;
 }
 
