@@ -54,8 +54,9 @@ void warn_about_forgotten_parameters(const char* who) {
     shapes += (shapes.empty() ? "" : ", ") + shape;
   if (shapes.empty()) return;
   logging::warning(who, ": parameters of shape ", shapes,
-                   " have a gradient, but no model lists them; is a layer missing in "
-                   "CATENA_FUNCTIONS? (A network that is not trained needs no graph.)");
+                   " have a gradient, but no model listed them when the optimizer was set up; is a "
+                   "layer missing in CATENA_FUNCTIONS, or was one added or replaced after setup? "
+                   "Then call setup again. (A network that is not trained needs no graph.)");
 }
 
 }  // namespace catena

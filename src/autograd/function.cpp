@@ -64,64 +64,106 @@ class WriteGuard {
   std::vector<uint64_t> versions_;
 };
 
+}  // namespace
+
 class UserFunctionNode final : public FunctionNode {
  public:
-  explicit UserFunctionNode(std::shared_ptr<Function> function, size_t outputs)
-      : function_(std::move(function)), output_count_(outputs) {
+  UserFunctionNode(std::shared_ptr<Function> function, const FunctionCall& call, const Arrays& ys)
+      : function_(std::move(function)),
+        differentiable_(function_->differentiable()),
+        output_count_(static_cast<int>(ys.size())) {
     for (const Parameter& p : function_->uses()) also_uses_.emplace_back(p.variable().node());
+    if (!function_->is_selective_) {
+      for (size_t i = 0; i < call.size(); ++i) keep_input(static_cast<int>(i), call);
+      return;
+    }
+    for (int i : function_->saved_inputs_) keep_input(i, call);
+    for (int j : function_->saved_outputs_) {
+      check_saved("output", j, ys.size());
+      save_output(j, ys[static_cast<size_t>(j)]);
+      saved_outputs_.push_back(j);
+    }
   }
   std::string label() const override { return function_->label(); }
-  bool is_differentiable() const override { return false; }
+  bool is_differentiable() const override { return differentiable_ != nullptr; }
   bool splits() const override { return false; }
   AlsoUses also_uses() const override { return also_uses_; }
 
   void backward(BackwardContext& context) override {
-    Arrays xs, gys;
-    for (size_t i = 0; i < inputs().size(); ++i)
-      xs.push_back(context.input(static_cast<int>(i)).data());
-    for (size_t j = 0; j < output_count_; ++j) {
-      const Variable gy = context.grad_output(static_cast<int>(j));
-      gys.push_back(gy.defined() ? gy.data() : Array());
-    }
-    const Arrays gxs = run(xs, gys);
-    CATENA_CHECK(GradientError, gxs.size() == xs.size(), label(), ": backward returned ",
-                 gxs.size(), " gradients for ", xs.size(),
-                 " inputs; return one for each, a null array for none");
-    for (size_t i = 0; i < gxs.size(); ++i) {
-      if (!gxs[i].defined()) continue;
-      check_gradient(i, xs[i], gxs[i]);
-      if (context.needs(static_cast<int>(i)))
-        context.set_grad(static_cast<int>(i), Variable::constant(gxs[i]));
-    }
+    Variables gys;
+    for (int j = 0; j < output_count_; ++j) gys.push_back(context.grad_output(j));
+    const DeviceScope scope(inputs().empty() ? current_device() : inputs()[0]->device);
+    if (differentiable_)
+      give(context, differentiable_->gradients(saved(context), gys));
+    else
+      give(context, run(saved(context).inputs, gys));
   }
 
  private:
-  Arrays run(const Arrays& xs, const Arrays& gys) {
-    std::optional<DeviceScope> scope;
-    if (const auto device = device_of(xs)) scope.emplace(*device);
+  void check_saved(const char* what, int i, size_t count) const {
+    CATENA_CHECK(IndexError, i >= 0 && static_cast<size_t>(i) < count, label(), ": save: ", what,
+                 " ", i, " does not exist; there are ", count);
+  }
+  void keep_input(int i, const FunctionCall& call) {
+    check_saved("input", i, call.size());
+    save_input(i, call[static_cast<size_t>(i)]);
+    saved_inputs_.push_back(i);
+  }
+  DifferentiableFunction::Saved saved(BackwardContext& context) const {
+    DifferentiableFunction::Saved s{Variables(inputs().size()), Variables(size_t(output_count_))};
+    for (int i : saved_inputs_) s.inputs[static_cast<size_t>(i)] = context.input(i);
+    for (int j : saved_outputs_) s.outputs[static_cast<size_t>(j)] = context.output(j);
+    return s;
+  }
+
+  // The form on arrays.
+  Variables run(const Variables& inputs, const Variables& grad_outputs) {
+    const auto arrays = [](const Variables& variables) {
+      Arrays list;
+      for (const Variable& v : variables) list.push_back(v.defined() ? v.data() : Array());
+      return list;
+    };
+    const Arrays xs = arrays(inputs), gys = arrays(grad_outputs);
     const WriteGuard inputs_guard(xs), gradients_guard(gys);
-    Arrays gxs = function_->backward(xs, gys);
+    Variables gxs;
+    for (const Array& gx : function_->backward(xs, gys))
+      gxs.push_back(gx.defined() ? Variable::constant(gx) : Variable());
     inputs_guard.check(*function_, "backward", "input");
     gradients_guard.check(*function_, "backward", "output gradient");
     return gxs;
   }
 
-  void check_gradient(size_t i, const Array& x, const Array& gx) const {
-    CATENA_CHECK(DtypeError, gx.dtype() == x.dtype(), label(),
+  void give(BackwardContext& context, const Variables& gxs) const {
+    CATENA_CHECK(GradientError, gxs.size() == inputs().size(), label(), ": backward returned ",
+                 gxs.size(), " gradients for ", inputs().size(),
+                 " inputs; return one for each, a null array for none");
+    for (size_t i = 0; i < gxs.size(); ++i) {
+      if (!gxs[i].defined()) continue;
+      check_gradient(i, *inputs()[i], gxs[i]);
+      context.set_grad(static_cast<int>(i), gxs[i]);
+    }
+  }
+
+  void check_gradient(size_t i, const VariableNode& x, const Variable& gx) const {
+    CATENA_CHECK(DtypeError, gx.dtype() == x.dtype, label(),
                  ": backward returned a gradient of dtype ", gx.dtype(), " for input ", i,
-                 " of dtype ", x.dtype());
-    CATENA_CHECK(ShapeError, gx.shape() == x.shape(), label(),
+                 " of dtype ", x.dtype);
+    CATENA_CHECK(ShapeError, gx.shape() == x.shape, label(),
                  ": backward returned a gradient of shape ", gx.shape(), " for input ", i,
-                 " of shape ", x.shape());
-    CATENA_CHECK(DeviceError, gx.device() == x.device(), label(),
+                 " of shape ", x.shape);
+    CATENA_CHECK(DeviceError, gx.device() == x.device, label(),
                  ": backward returned a gradient on ", gx.device(), " for input ", i, " on ",
-                 x.device());
+                 x.device);
   }
 
   std::shared_ptr<Function> function_;
-  size_t output_count_;
+  DifferentiableFunction* differentiable_;  // the same, if its backward is on variables
+  int output_count_;
+  std::vector<int> saved_inputs_, saved_outputs_;
   std::vector<IntrusivePtr<VariableNode>> also_uses_;
 };
+
+namespace {
 
 void check_types(const Function& function, const Arrays& arrays) {
   if (!config().type_check) return;
@@ -151,6 +193,12 @@ Arrays run_forward(Function& function, const Arrays& xs) {
 
 std::string Function::label() const { return class_name(typeid(*this)); }
 void Function::check_type_forward(const TypeInfoTuple&) const {}
+
+void Function::save(const std::vector<int>& inputs, const std::vector<int>& outputs) {
+  is_selective_ = true;
+  saved_inputs_ = inputs;
+  saved_outputs_ = outputs;
+}
 
 Arrays Function::forward(const Arrays& inputs) {
   return any_on_gpu(inputs) ? forward_gpu(inputs) : forward_cpu(inputs);
@@ -187,11 +235,8 @@ Variables apply_function(std::shared_ptr<Function> function, const Variables& in
   check_types(*function, xs);
   call.is_recorded();  // what cannot be mixed is refused before anything runs
   const Arrays ys = run_forward(*function, xs);
-  return call.record(ys, [&] {
-    auto node = make_node<UserFunctionNode>(std::move(function), ys.size());
-    for (size_t i = 0; i < call.size(); ++i) node->save_input(static_cast<int>(i), call[i]);
-    return node;
-  });
+  return call.record(ys,
+                     [&] { return make_node<UserFunctionNode>(std::move(function), call, ys); });
 }
 
 }  // namespace catena

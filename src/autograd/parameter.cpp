@@ -3,6 +3,8 @@
 
 #include <mutex>
 
+#include "core/part_storage.h"
+
 #include "catena/core/fork_mutex.h"
 
 namespace catena {
@@ -116,6 +118,26 @@ OwnedParameter& OwnedParameter::operator=(const OwnedParameter& other) {
     Parameter::operator=(other.clone());
   else
     copy_from(other.data());
+  return *this;
+}
+
+namespace {
+
+// Whether an optimizer has moved the parameter into an arena.
+bool is_in_arena(const Parameter& p) { return whole_of(*p.data().storage()) != nullptr; }
+
+}  // namespace
+
+OwnedParameter& OwnedParameter::operator=(OwnedParameter&& other) noexcept {
+  if (this == &other) return *this;
+  const bool writes = defined() && other.defined() && is_in_arena(*this) && !is_in_arena(other) &&
+                      shape() == other.shape() && dtype() == other.dtype();
+  if (writes) {
+    copy_from(other.data());
+    static_cast<Parameter&>(other) = Parameter();
+  } else {
+    Parameter::operator=(std::move(other));
+  }
   return *this;
 }
 

@@ -85,4 +85,17 @@ OwnedPersistent& OwnedPersistent::operator=(const OwnedPersistent& other) {
   return *this;
 }
 
+OwnedPersistent& OwnedPersistent::operator=(OwnedPersistent&& other) noexcept {
+  if (this == &other) return *this;
+  const bool writes = defined() && other.defined() && !path().empty() && other.path().empty() &&
+                      shape() == other.shape() && dtype() == other.dtype();
+  if (writes) {
+    copy_from(other.data());
+    static_cast<Persistent&>(other) = Persistent();
+  } else {
+    Persistent::operator=(std::move(other));
+  }
+  return *this;
+}
+
 }  // namespace catena

@@ -7,6 +7,7 @@
 #include "catena/array/math.h"
 #include "catena/array/reduction.h"
 #include "catena/core/config.h"
+#include "catena/functions/math.h"
 #include "catena/testing.h"
 
 namespace catena {
@@ -192,6 +193,83 @@ TEST(Function, TypeChecks) {
   config().type_check = false;
   EXPECT_NO_THROW(call(Checked{}, x));
   config().type_check = true;
+}
+
+// What a function keeps, and backward on variables ------------------------------------------------
+
+// Keeps its second input alone.
+struct Times : Function {
+  Arrays forward(const Arrays& x) override {
+    save({1});
+    return {x[0] * x[1]};
+  }
+  Arrays backward(const Arrays& x, const Arrays& gy) override {
+    first_was_kept = x[0].defined();
+    return {gy[0] * x[1], Array()};
+  }
+  static inline bool first_was_kept = true;
+};
+
+TEST(Function, KeepsWhatItSaves) {
+  const size_t before = memory_statistics(cpu(0)).in_use;
+  Variable y;
+  {
+    const Variable x(full({1000}, 3.0)), w(full({1000}, 2.0));
+    y = call(Times{}, x * 1.0, w);
+  }
+  const size_t bytes = 1000 * sizeof(double);
+  EXPECT_LT(memory_statistics(cpu(0)).in_use - before, 3 * bytes);  // w and y
+  y.set_grad(ones({1000}));
+  y.backward();
+  EXPECT_FALSE(Times::first_was_kept);
+  const Variable x(full({2}, 3.0)), w(full({2}, 2.0));
+  const Variable z = call(Times{}, x, w);
+  x.data().fill(7);  // is not needed
+  z.set_grad(ones({2}));
+  z.backward();
+  EXPECT_EQ(x.grad().to_vector<double>(), (std::vector<double>{2, 2}));
+}
+
+struct SavesTooMuch : Square {
+  Arrays forward(const Arrays& x) override {
+    save({0}, {1});
+    return {x[0] * x[0]};
+  }
+};
+
+TEST(Function, SavesWhatThereIs) {
+  const Variable x(ones({2}));
+  try {
+    call(SavesTooMuch{}, x);
+    FAIL();
+  } catch (const IndexError& e) {
+    EXPECT_NE(std::string(e.what()).find("save: output 1 does not exist; there are 1"),
+              std::string::npos)
+        << e.what();
+  }
+}
+
+struct Exponential : DifferentiableFunction {
+  Arrays forward(const Arrays& x) override {
+    save({}, {0});
+    return {exp(x[0])};
+  }
+  Variables gradients(const Saved& saved, const Variables& gy) override {
+    EXPECT_FALSE(saved.inputs[0].defined());
+    return {functions::identity(gy[0] * saved.outputs[0])};
+  }
+};
+
+TEST(DifferentiableFunction, IsDifferentiatedTwice) {
+  const Array x0 = testing::random_array({3, 2}, -1, 1);
+  const auto f = [](const Variables& v) { return Variables{call(Exponential{}, v[0])}; };
+  check_backward(f, {x0});
+  const Variable x(x0);
+  functions::sum(call(Exponential{}, x)).backward({.create_graph = true});
+  const Variable g = x.grad_variable();
+  functions::sum(g * g).backward();
+  // d/dx of exp(x)^2
+  assert_allclose(x.grad(), exp(x0 * 2.0) * 2.0, 1e-12, 1e-12);
 }
 
 }  // namespace

@@ -415,7 +415,8 @@ TEST(FunctionRecords, EveryFunctionHasOne) {
   const std::set<std::string> declared = declared_functions();
   ASSERT_GE(declared.size(), 70u) << "the headers are no longer read";
   for (const std::string& name : declared) {
-    if (recorded.contains(name)) continue;
+    // recompute calls a function that it is given: recompute_test.cpp.
+    if (recorded.contains(name) || name == "recompute") continue;
     EXPECT_TRUE(element_wise_rows().contains(name))
         << "catena::functions::" << name << " has no record in tests/functions/*/*_records.cpp";
   }

@@ -2,10 +2,14 @@
 // and get the numbers of whole passes.
 #include <gtest/gtest.h>
 
+#include "catena/array/random.h"
 #include "catena/autograd/backward.h"
 #include "catena/autograd/function.h"
 #include "catena/comm/factory.h"
 #include "catena/functions/math.h"
+#include "catena/functions/noise.h"
+#include "catena/functions/normalization.h"
+#include "catena/functions/recompute.h"
 #include "catena/parallel/no_sync.h"
 #include "parallel/network.h"
 
@@ -82,6 +86,51 @@ TEST(NestedPassesOverRanks, KeepRanksEqual) {
     EXPECT_EQ(results[0], plain[0]) << int(how);
     EXPECT_EQ(results[1], plain[0]) << int(how);
   }
+}
+
+// A residual network with normalization and dropout, whose blocks are computed again.
+struct Residual : FunctionSet {
+  F::Convolution2D first{1, 4, 3, {.pad = 1}}, c1{4, 4, 3, {.pad = 1}}, c2{4, 4, 3, {.pad = 1}};
+  F::BatchNormalization b1{4}, b2{4};
+  F::Linear last{4 * 36, kClasses};
+  CATENA_FUNCTIONS(first, c1, c2, b1, b2, last)
+  Variable operator()(const Variable& x, bool again) const {
+    const auto block = [&](const Variable& v) {
+      return b2.add_relu(c2(F::dropout(b1.relu(c1(v)), 0.2)), v);
+    };
+    Variable h = F::relu(first(x));
+    for (int i = 0; i < 2; ++i) h = again ? F::recompute(block, h) : block(h);
+    return last(h);
+  }
+};
+
+std::vector<std::vector<double>> train_residual(bool again) {
+  std::vector<std::vector<double>> results(2);
+  comm::run_threads(2, [&](Communicator& comm) {
+    const DeviceScope scope(comm.device());
+    random::default_state(comm.device()).seed(5 + uint64_t(comm.rank()));
+    Residual model;
+    model.to(comm.device());
+    auto optimizer =
+        parallel::create_multi_node_optimizer(optimizers::MomentumSGD(0.05), comm, {64, 64, 64});
+    optimizer.setup(model);
+    for (int step = 0; step < 3; ++step) {
+      optimizer.zero_grads();
+      const Array x = wave({4, 1, 6, 6}, comm.rank() + 2 * step, dtype::float32).to(comm.device());
+      F::sum(F::square(model(x, again))).backward();
+      optimizer.update();
+    }
+    std::vector<double>& all = results[size_t(comm.rank())];
+    for (const Parameter& p : model.parameters())
+      for (float v : p.data().to_cpu().reshape({-1}).to_vector<float>()) all.push_back(v);
+  });
+  return results;
+}
+
+TEST(RecomputeOverRanks, GivesEqualBits) {
+  const auto plain = train_residual(false);
+  EXPECT_EQ(plain[0], plain[1]);
+  EXPECT_EQ(train_residual(true), plain);
 }
 
 }  // namespace

@@ -23,9 +23,10 @@ namespace catena {
 //   Variable y = call(Square{}, x);
 //
 // The object is copied into the graph, so that what forward() stores in members is there in
-// backward(). Inputs are saved; entries of gy may be null arrays (no gradient), as may returned
-// ones. The device of the first array is current during the calls. Writing into an input or a gy
-// is not allowed. Differentiating backward itself (create_graph) is a GradientError.
+// backward(). Inputs are saved, or those that forward() names by save(); the others are null arrays
+// in backward. Entries of gy may be null arrays (no gradient), as may returned ones. The device of
+// the first array is current during the calls. Writing into an input or a gy is not allowed.
+// Differentiating backward itself (create_graph) is a GradientError; see DifferentiableFunction.
 class Function {
  public:
   virtual ~Function() = default;
@@ -46,6 +47,44 @@ class Function {
   virtual Arrays backward(const Arrays& inputs, const Arrays& grad_outputs);
   virtual Arrays backward_cpu(const Arrays& inputs, const Arrays& grad_outputs);
   virtual Arrays backward_gpu(const Arrays& inputs, const Arrays& grad_outputs);
+
+ protected:
+  // In forward: the numbers of the inputs and outputs that are kept for backward. Without a call
+  // all inputs are kept, and no output.
+  void save(const std::vector<int>& inputs, const std::vector<int>& outputs = {});
+
+ private:
+  friend class UserFunctionNode;
+  friend class DifferentiableFunction;
+  virtual class DifferentiableFunction* differentiable() { return nullptr; }
+  bool is_selective_ = false;
+  std::vector<int> saved_inputs_, saved_outputs_;
+};
+
+// A function whose backward is written on variables, with other functions, so that it can be
+// differentiated any number of times:
+//
+//   struct Exp : DifferentiableFunction {
+//     Arrays forward(const Arrays& x) override {
+//       save({}, {0});
+//       return {catena::exp(x[0])};
+//     }
+//     Variables gradients(const Saved& saved, const Variables& gy) override {
+//       return {gy[0] * saved.outputs[0]};
+//     }
+//   };
+class DifferentiableFunction : public Function {
+ public:
+  // Undefined where nothing was saved.
+  struct Saved {
+    Variables inputs, outputs;
+  };
+  // One gradient for each input, undefined where none flows; gy[j] is undefined where none came to
+  // output j. At first order nothing is recorded.
+  virtual Variables gradients(const Saved& saved, const Variables& grad_outputs) = 0;
+
+ private:
+  DifferentiableFunction* differentiable() final { return this; }
 };
 
 // Applies a shared function object; the object must not be applied again while the graph lives.

@@ -81,7 +81,9 @@ class Parameter {
 };
 
 // A Parameter that is a member of a layer: copying the layer makes a new parameter, moving it keeps
-// the parameter, assigning writes into the existing one.
+// the parameter, assigning writes into the existing one. Assigning a temporary, `m.l2 = Linear(8,
+// 3)`, writes too where an optimizer holds the existing parameter and shape and dtype agree; else
+// the new parameter takes its place.
 class OwnedParameter : public Parameter {
  public:
   OwnedParameter() = default;
@@ -90,7 +92,7 @@ class OwnedParameter : public Parameter {
       : Parameter(other.defined() ? other.clone() : Parameter()) {}
   OwnedParameter(OwnedParameter&&) noexcept = default;
   OwnedParameter& operator=(const OwnedParameter& other);
-  OwnedParameter& operator=(OwnedParameter&&) noexcept = default;
+  OwnedParameter& operator=(OwnedParameter&& other) noexcept;
 };
 
 }  // namespace catena

@@ -84,6 +84,8 @@ class Persistent {
 
 // A Persistent that is a member of a layer: copying the layer makes a new one, moving it keeps the
 // array, assigning writes into the existing one (what happens over ranks stays as declared).
+// Assigning a temporary writes too where a model has listed the existing one and shape and dtype
+// agree.
 class OwnedPersistent : public Persistent {
  public:
   OwnedPersistent() = default;
@@ -93,7 +95,7 @@ class OwnedPersistent : public Persistent {
       : Persistent(other.defined() ? other.clone() : Persistent()) {}
   OwnedPersistent(OwnedPersistent&&) noexcept = default;
   OwnedPersistent& operator=(const OwnedPersistent& other);
-  OwnedPersistent& operator=(OwnedPersistent&&) noexcept = default;
+  OwnedPersistent& operator=(OwnedPersistent&& other) noexcept;
 };
 
 }  // namespace catena

@@ -10,3 +10,4 @@
 #include "catena/functions/math.h"
 #include "catena/functions/noise.h"
 #include "catena/functions/normalization.h"
+#include "catena/functions/recompute.h"

@@ -91,7 +91,7 @@ TEST_P(LinearLayers, MessagesOfLinearNameTheLayer) {
   EXPECT_NE(integers.find(".astype(dtype::float32)."), std::string::npos) << integers;
   EXPECT_NE(message_of<DeviceError>([&] {
               net.block.l1(ones({4, 3}, {dtype::float32, "cpu:7"}));
-            }).find("linear 'block/l1': arrays on different devices"),
+            }).find("Linear 'block/l1': arrays on different devices"),
             std::string::npos);
 }
 
