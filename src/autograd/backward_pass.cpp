@@ -122,6 +122,7 @@ void BackwardPass::collect() {
     for (const auto& parameter : nodes_[i]->also_uses()) {
       see(*parameter);
       ++parameter->pending_uses;
+      some_use_more_ = true;
     }
   }
   std::sort(nodes_.begin(), nodes_.end(),
@@ -176,7 +177,9 @@ void BackwardPass::step(FunctionNode& node) {
   for (const auto& input : node.inputs()) {
     if (input->requires_grad) done_with(*input);
   }
-  for (const auto& parameter : node.also_uses()) done_with(*parameter);
+  if (some_use_more_) [[unlikely]] {
+    for (const auto& parameter : node.also_uses()) done_with(*parameter);
+  }
   if (!options_.retain_grad && reached) drop_output_gradients(node);
 }
 
