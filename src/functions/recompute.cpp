@@ -75,7 +75,7 @@ class RecomputeNode final : public FunctionNode {
   Variables roots(BackwardContext& context) const {
     Variables xs;
     for (size_t i = 0; i < inputs_; ++i) {
-      const Array& x = context.input(static_cast<int>(i)).data();
+      const Array x = context.input(static_cast<int>(i)).data();
       xs.push_back(inputs()[i]->requires_grad ? Variable(x) : Variable::constant(x));
     }
     return xs;

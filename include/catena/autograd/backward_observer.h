@@ -57,7 +57,7 @@ class BackwardObserver {
   // be there when this returns. Only while watch_uses is on.
   virtual void before_use(ParameterState&) {}
 
-  bool watches_uses() const { return watches_uses_; }
+  bool watches_uses() const { return watches_uses_; }  // whether before_use is called
 
  protected:
   // Whether before_use is called; off at first. While any observer watches, calls of functions look
