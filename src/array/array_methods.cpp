@@ -118,9 +118,7 @@ bool Array::truth() const {
   return item<bool>();
 }
 
-Array Array::get() const {
-  return device() == cpu(0) ? copy() : contiguous().copy_to(cpu(0));
-}
+Array Array::get() const { return device() == cpu(0) ? copy() : contiguous().copy_to(cpu(0)); }
 
 Array Array::get(const Stream& stream) const { return get({.stream = stream, .blocking = false}); }
 

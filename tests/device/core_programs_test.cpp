@@ -208,10 +208,11 @@ TEST_F(CorePrograms, Ranks) {
     model.to(comm.device());
     auto optimizer = create_multi_node_optimizer(optimizers::Adam(), comm);
     optimizer.setup(model);
-    for (const int64_t size : {2, 3 - comm.rank()}) {
+    // Equal and unequal parts of the batch.
+    for (const auto& [size, of_all] : {std::pair<int64_t, int64_t>{2, 4}, {3 - comm.rank(), 5}}) {
       const DeviceScope scope(comm.device());
       optimizer.zero_grads();
-      optimizer.set_batch_weight(size, size == 2 ? 4 : 5);
+      optimizer.set_batch_weight(size, of_all);
       const Array x = random::normal({size, 6}, 0, 1, Dtype::kFloat32);
       F::softmax_cross_entropy(model(x), zeros({size}, Dtype::kInt32)).backward();
       optimizer.update();

@@ -95,6 +95,19 @@ TEST(KnownBugs, CudnnLeavesUnevenPadding) {
   }
 }
 
+TEST(KnownBugs, CudnnLosesDigitsOfLargeWindows) {
+  CATENA_NEEDS_GPU();
+  const Device gpu = cuda_device(0);
+  if (!has_provider(kernels::convolution_grad_w, DeviceType::kCuda, "cudnn"))
+    GTEST_SKIP() << "SKIPPED: no cudnn plug-in in this build";
+  ConvolutionCase c = case_of(28, 28, 1, Dtype::kFloat32);
+  EXPECT_TRUE(takes("cudnn", gpu, c)) << c.text();
+  c.window = {{5, 5}, {1, 1}, {2, 2}, {1, 1}};
+  EXPECT_FALSE(takes("cudnn", gpu, c)) << c.text();
+  c.window.stride[0] = c.window.stride[1] = 2;
+  EXPECT_TRUE(takes("cudnn", gpu, c)) << c.text();
+}
+
 TEST(KnownBugs, TheFirstThatAppliesIsFound) {
   const KnownBug<int> bugs[] = {{"odd", [](const int& n) { return n % 2 != 0; }},
                                 {"large", [](const int& n) { return n > 10; }}};

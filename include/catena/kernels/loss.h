@@ -12,9 +12,10 @@ class Array;
 // x: contiguous (outer, classes, inner) floats. t: int32 contiguous (outer, inner); labels equal to
 // ignore are skipped, others outside [0, classes) make the loss NaN and are reported by
 // label_check. lse: two numbers a sample, (2, outer, inner), of compute type (float32; float64 for
-// float64): the largest score, and the logarithm of the sum of exp(x - largest). Their sum, rounded,
-// would lose the digits of the loss where scores are large. count: 0-d of that type, the divisor:
-// number of labels not ignored if normalize, else outer, and at least 1. loss: 0-d of x's dtype.
+// float64): the largest score, and the logarithm of the sum of exp(x - largest). Their sum,
+// rounded, would lose the digits of the loss where scores are large. count: 0-d of that type, the
+// divisor: number of labels not ignored if normalize, else outer, and at least 1. loss: 0-d of x's
+// dtype.
 struct CrossEntropyCall {
   const Array* x;
   const Array* t;
@@ -33,7 +34,8 @@ struct CrossEntropyGradCall {
 };
 
 // result: share of samples whose arg max over classes equals t among those not ignored; 0-d float32
-// (float64 for float64 x). A sample with a NaN among its scores is wrong whatever its label. x and t as in CrossEntropyCall.
+// (float64 for float64 x). A sample with a NaN among its scores is wrong whatever its label. x and
+// t as in CrossEntropyCall.
 struct AccuracyCall {
   const Array& x;
   const Array& t;

@@ -167,6 +167,7 @@ bool grad_w(const ConvolutionGradWCall& c) {
                         handle);
   }
   p.alignment_w = 32;
+  p.accumulate = false;  // `moved` is new memory
   const auto plan = usable_plan(p, handle);
   if (!plan) return false;
   const Array moved = uninitialized_weights(*c.gW);

@@ -302,19 +302,17 @@ TEST_P(BatchNormalization, WithoutElements) {
   EXPECT_EQ(in.grad().shape(), x.shape());
   EXPECT_EQ(testing::difference(g.grad(), zeros_like(g.data())), "");
   const F::BatchNormalization bn = layer(c);
-  EXPECT_EQ(
-      message_of<ValueError>([&] { bn(x); }),
-      "BatchNormalization: x of shape (0, 3, 2, 2) has no values, which has no variance; use "
-      "at least two samples, or given statistics (fixed_batch_normalization, a layer in test "
-      "state)");
-  EXPECT_EQ(
-      message_of<ValueError>([&] {
-        bn.finetune(draw({1, 3}));
-      }),
-      "BatchNormalization: x of shape (1, 3) has one value a channel, which has no variance; "
-      "use at least two samples, or given statistics (fixed_batch_normalization, a layer in "
-      "test state). If the last batch of an epoch has one sample, drop the last batch "
-      "(drop_last).");
+  EXPECT_EQ(message_of<ValueError>([&] { bn(x); }),
+            "BatchNormalization: x of shape (0, 3, 2, 2) has no values, which has no variance; use "
+            "at least two samples, or given statistics (fixed_batch_normalization, a layer in test "
+            "state)");
+  EXPECT_EQ(message_of<ValueError>([&] {
+              bn.finetune(draw({1, 3}));
+            }),
+            "BatchNormalization: x of shape (1, 3) has one value a channel, which has no variance; "
+            "use at least two samples, or given statistics (fixed_batch_normalization, a layer in "
+            "test state). If the last batch of an epoch has one sample, drop the last batch "
+            "(drop_last).");
   EXPECT_EQ(bn.N.data().item<int64_t>(), 0) << "a refused batch does not count";
   EXPECT_EQ(bn(draw({1, 3}), false).shape(), (Shape{1, 3}));
 }

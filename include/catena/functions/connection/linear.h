@@ -18,8 +18,8 @@ Variable linear_relu(const VariableOperand& x, const VariableOperand& W, const V
 
 // Initial values, bias and dtype of a Linear.
 struct LinearOptions {
-  double wscale = 1;  // W ~ normal(0, wscale * sqrt(1 / in_size))  (LeCun et al. 1998)
-  double bias = 0;    // initial value of b
+  double wscale = 1;    // W ~ normal(0, wscale * sqrt(1 / in_size))  (LeCun et al. 1998)
+  double bias = 0;      // initial value of b
   bool nobias = false;  // with initial_bias a ValueError
   std::optional<Array> initialW = {};      // (out, in); taken without a copy where dtypes agree
   std::optional<Array> initial_bias = {};  // (out)

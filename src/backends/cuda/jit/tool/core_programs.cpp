@@ -27,7 +27,7 @@ const ReduceOp kFloatReductions[] = {ReduceOp::kSum, ReduceOp::kMax, ReduceOp::k
 
 // Labels, cursors and clipping factors.
 const std::pair<ElementwiseOp, Dtype> kOtherOps[] = {
-    {kadd, kInt64}, {knot_equal, kInt32}, {kfmin, kFloat64}};
+    {kadd, kInt64}, {knot_equal, kInt32}, {knot_equal, kFloat64}, {kfmin, kFloat64}};
 const std::pair<Dtype, Dtype> kCasts[] = {
     {kFloat16, kFloat32}, {kFloat32, kFloat16}, {kBFloat16, kFloat32}, {kFloat32, kBFloat16},
     {kFloat64, kFloat32}, {kFloat32, kFloat64}, {kUInt8, kFloat32},    {kBool, kFloat32},
