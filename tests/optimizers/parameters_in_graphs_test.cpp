@@ -2,6 +2,7 @@
 // that are assigned stay with their optimizer.
 #include <gtest/gtest.h>
 
+#include "catena/array/math.h"
 #include "catena/array/random.h"
 #include "catena/autograd/function_set.h"
 #include "catena/functions/activation.h"
@@ -78,7 +79,7 @@ TEST(AssignedLayers, StayWithTheirOptimizer) {
   EXPECT_EQ(net.l1.W.data()(0, 0).item<float>(), 5);
   const Array start = net.l2.W.data().copy();
   optimizer.zero_grads();
-  F::sum(F::square(net(batch()))).backward();
+  F::sum(F::square(net(square(batch())))).backward();  // positive: no unit is off
   optimizer.update();
   EXPECT_NE(net.l2.W.data()(0, 0).item<float>(), start(0, 0).item<float>());
 }
