@@ -8,6 +8,7 @@
 
 namespace catena::ops {
 
+// The operation of this name.
 extern const ElementwiseOp absolute, add, arctan2, bitwise_and, clip, cos, divide, equal, erf, exp,
     expm1, fmax, fmin, greater, greater_equal, invert, isfinite, isinf, isnan, less, less_equal,
     log, log1p, logaddexp, logical_and, logical_or, maximum, minimum, multiply, not_equal, positive,
