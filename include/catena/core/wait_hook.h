@@ -22,10 +22,7 @@ enum class WaitPhase : uint8_t {
 // and the second call throws.
 using WaitHook = void (*)(Device device, WaitPhase phase);
 
-// The hook of the process; null: none.
-inline std::atomic<WaitHook>& wait_hook() {
-  static std::atomic<WaitHook> hook{nullptr};
-  return hook;
-}
+// The hook of the process; null: none. Plug-ins share it.
+std::atomic<WaitHook>& wait_hook();
 
 }  // namespace catena
