@@ -264,12 +264,19 @@ void Core::poll_stream(StreamProgress& progress) {
   if (!found.text.empty()) fail(found);
 }
 
+// NCCL notices messages of different sizes and lost connections, and says no more than that.
+Core::Problem Core::explain(const std::string& of_nccl) const {
+  Problem found;
+  if (owner_) found.text = internals(*owner_).find_problem(0, &found.culprit);
+  return found.text.empty() ? Problem{of_nccl} : found;
+}
+
 void Core::poll() {
   if (failed() || !comm) return;
   ncclResult_t state = ncclSuccess;
   if (ncclCommGetAsyncError(comm, &state) == ncclSuccess && state != ncclSuccess &&
       state != ncclInProgress)
-    return fail({nccl_text(state, "a collective failed asynchronously", comm)});
+    return fail(explain(nccl_text(state, "a collective failed asynchronously", comm)));
   for (StreamProgress& progress : streams_)
     if (!failed()) poll_stream(progress);
 }

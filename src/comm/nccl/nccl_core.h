@@ -120,6 +120,8 @@ class Core {
   static cudaError_t drop_passed(StreamProgress& progress);
   void poll_stream(StreamProgress& progress);
   [[noreturn]] void give_up(ncclResult_t code, const char* call);
+  // What the other ranks' records say about an error of NCCL; its own text if they say nothing.
+  Problem explain(const std::string& of_nccl) const;
   Problem problem(double waited, double timeout, const char* target, double& next_poll,
                   uint64_t first_call = 0, uint64_t call = 0) const;
 
