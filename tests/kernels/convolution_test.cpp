@@ -130,6 +130,14 @@ std::vector<ConvolutionCase> wide_cases() {
   return cases;
 }
 
+// Which of the wide cases a provider leaves because it would compute them wrongly; see
+// known_bugs_test.cpp.
+bool is_left_for_a_bug(const PassName& pass, const std::string& provider,
+                       const ConvolutionCase& c) {
+  return provider == "cudnn" && pass.pass == Pass::kGradW && c.dtype == Dtype::kFloat32 &&
+         !c.channels_last && c.window.kernel[0] == 5 && c.window.stride[0] == 1;
+}
+
 TEST(Convolution, TakesWideOnesInAllLayouts) {
   const CudnnScope always(UseCudnn::kAlways);
   for_each_provider([](const PassName& pass, const std::string& provider, Device device) {
@@ -141,8 +149,10 @@ TEST(Convolution, TakesWideOnesInAllLayouts) {
         EXPECT_NE(outcome, Outcome::kWrong) << pass.slot.name() << '/' << provider << ": " << why;
         // All of them in every dtype for which the provider has a floor.
         if (least_taken(provider, dtype) > 0) {
-          EXPECT_EQ(outcome, Outcome::kTaken)
-              << pass.slot.name() << '/' << provider << " declined " << c.text();
+          const bool is_left = is_left_for_a_bug(pass, provider, c);
+          EXPECT_EQ(outcome, is_left ? Outcome::kDeclined : Outcome::kTaken)
+              << pass.slot.name() << '/' << provider << (is_left ? " took " : " declined ")
+              << c.text();
         }
       }
     }
