@@ -118,14 +118,13 @@ bool forward(const ConvolutionCall& c) {
   return true;
 }
 
-// Computes a gradient into `result`, adding to it if the call says so: with an engine that adds if
-// there is one, else through another array of the same layout.
-bool run_gradient(Problem& p, bool accumulate, const Array& result, Pointers pointers,
-                  void* Pointers::*target, int64_t Problem::*alignment, Handle& handle) {
+// Computes a gradient into `result`, adding to it if the problem says so: with an engine that adds
+// if there is one, else through another array of the same layout.
+bool run_gradient(Problem& p, const Array& result, Pointers pointers, void* Pointers::*target,
+                  int64_t Problem::*alignment, Handle& handle) {
   const Device device = result.device();
-  p.accumulate = accumulate;
   if (const auto plan = usable_plan(p, handle)) return run_plan(*plan, pointers, device, handle);
-  if (!accumulate) return false;
+  if (!p.accumulate) return false;
   p.accumulate = false;
   p.*alignment = 32;
   const auto plan = usable_plan(p, handle);
@@ -148,9 +147,8 @@ bool grad_x(const ConvolutionGradXCall& c) {
   // Checked first, so that the weights are not copied in vain.
   if (!c.accumulate && !usable_plan(p, handle)) return false;
   const Array w = weights_for(p, *c.W);
-  return run_gradient(p, c.accumulate, *c.gx,
-                      {c.gx->raw_data(), w.raw_data(), nullptr, c.gy->raw_data()}, &Pointers::x,
-                      &Problem::alignment_x, handle);
+  return run_gradient(p, *c.gx, {c.gx->raw_data(), w.raw_data(), nullptr, c.gy->raw_data()},
+                      &Pointers::x, &Problem::alignment_x, handle);
 }
 
 bool grad_w(const ConvolutionGradWCall& c) {
@@ -163,8 +161,7 @@ bool grad_w(const ConvolutionGradWCall& c) {
   const Pointers pointers{c.x->raw_data(), c.gW->raw_data(), nullptr, c.gy->raw_data()};
   if (!weights_move(p)) {
     p.alignment_w = alignment_of(c.gW->raw_data());
-    return run_gradient(p, c.accumulate, *c.gW, pointers, &Pointers::w, &Problem::alignment_w,
-                        handle);
+    return run_gradient(p, *c.gW, pointers, &Pointers::w, &Problem::alignment_w, handle);
   }
   p.alignment_w = 32;
   p.accumulate = false;  // `moved` is new memory
