@@ -194,6 +194,12 @@ void SlotBase::refuse(Device device) const {
                     "; asked: ", asked.empty() ? "none" : asked, rules);
 }
 
+void SlotBase::refuse_kept(Device device) const {
+  fail<DeviceError>(name_, ": the provider that took the forward call on ", device,
+                    " does not take the backward call, and no other one can read what it kept; "
+                    "see catena/kernels/kept.h");
+}
+
 std::vector<SlotBase*> all_slots() {
   register_builtin_kernels();
   return copy_of_slot_list();

@@ -210,11 +210,11 @@ std::vector<double> all_numbers(const NormalizationData& d) {
 
 // Of a call with relu and residual.
 std::vector<double> gradients(const NormalizationCase& c, const NormalizationData& d,
-                              const Array& gy, const Array& mask) {
+                              const Array& gy, const Kept<BatchNormalizationGradCall>& kept) {
   kernels::batch_normalization_grad(
       gy.device(),
       {c.layout, &d.x.array, &gy, &d.y.array, nullptr, &d.mean.array, &d.inverse.array, false,
-       &d.gx.array, &d.g_residual.array, &d.g_gamma.array, &d.g_beta.array, false, false, &mask});
+       &d.gx.array, &d.g_residual.array, &d.g_gamma.array, &d.g_beta.array, false, false, &kept});
   return all_numbers(d);
 }
 
@@ -239,23 +239,23 @@ TEST(Normalization, MasksSayWhereYWasPositive) {
           const NormalizationData d(c, device, 8);
           const Array residual = testing::placed(d.residual.array, places % 2 == 0),
                       gy = testing::placed(d.gy.array, places < 2);
-          Array mask;
+          Kept<BatchNormalizationGradCall> kept;
           const auto expect_the_mask = [&] {
-            const std::vector<double> by_y = gradients(c, d, gy, Array());
+            const std::vector<double> by_y = gradients(c, d, gy, {});
             // The mask alone is read, unless only one of the passes has aligned arrays.
             if (device.is_cuda() && (places == 0 || places == 3)) d.y.array.fill(-1);
-            EXPECT_EQ(mask.defined(), device.is_cuda()) << "on " << device;
-            EXPECT_EQ(gradients(c, d, gy, mask), by_y) << c.text() << ", places " << places;
+            EXPECT_EQ(kept.maker() != nullptr, device.is_cuda()) << "on " << device;
+            EXPECT_EQ(gradients(c, d, gy, kept), by_y) << c.text() << ", places " << places;
           };
           kernels::batch_normalization(
               device,
               {layout, &d.x.array, nullptr, nullptr, &residual, testing::kCaseEps, true, &d.y.array,
-               &d.mean.array, &d.inverse.array, nullptr, nullptr, 0, nullptr, &mask});
+               &d.mean.array, &d.inverse.array, nullptr, nullptr, 0, nullptr, &kept});
           expect_the_mask();
-          mask = Array();
+          kept = {};
           kernels::fixed_batch_normalization(
               device, {layout, &d.x.array, nullptr, nullptr, &residual, &d.mean.array,
-                       &d.variance.array, testing::kCaseEps, true, &d.y.array, &mask});
+                       &d.variance.array, testing::kCaseEps, true, &d.y.array, &kept});
           expect_the_mask();
         }
 }
@@ -273,17 +273,17 @@ TEST(Normalization, TheSignOfYFollowsFromX) {
           const NormalizationData d(c, device, 10);
           const Array* gamma = if_wanted(with_gamma, d.gamma);
           const Array* beta = if_wanted(with_gamma, d.beta);
-          Array mask;
+          Kept<BatchNormalizationGradCall> kept;
           kernels::batch_normalization(
               device,
               {layout, &d.x.array, gamma, beta, nullptr, testing::kCaseEps, true, &d.y.array,
-               &d.mean.array, &d.inverse.array, nullptr, nullptr, 0, nullptr, &mask});
-          EXPECT_FALSE(mask.defined());
+               &d.mean.array, &d.inverse.array, nullptr, nullptr, 0, nullptr, &kept});
+          EXPECT_EQ(kept.maker(), nullptr);
           const auto run = [&](bool follows) {
             kernels::batch_normalization_grad(
                 device, {layout, &d.x.array, &d.gy.array, &d.y.array, gamma, &d.mean.array,
                          &d.inverse.array, false, &d.gx.array, &d.g_residual.array,
-                         &d.g_gamma.array, &d.g_beta.array, false, false, &mask, follows, beta});
+                         &d.g_gamma.array, &d.g_beta.array, false, false, &kept, follows, beta});
             return all_numbers(d);
           };
           const std::vector<double> by_y = run(false);
@@ -292,17 +292,29 @@ TEST(Normalization, TheSignOfYFollowsFromX) {
         }
 }
 
-// What another provider left is not taken for a mask.
-TEST(Normalization, IgnoresAForeignMask) {
+bool g_foreign_asked = false;
+void foreign_backward(const BatchNormalizationGradCall&) { g_foreign_asked = true; }
+
+// The provider that kept a mask gets the backward call, though rules have turned to another one.
+TEST(Normalization, TheMakerOfAMaskGetsTheBackwardCall) {
+  struct Foreign final : KeptState {};
   for (const Device device : devices()) {
     NormalizationCase c;
     c.relu = c.residual = c.g_residual = true;
     const NormalizationData d(c, device, 9);
-    const std::vector<double> by_y = gradients(c, d, d.gy.array, Array());
-    for (const Array& foreign :
-         {zeros({7}, {Dtype::kUInt8, device}), zeros({c.size()}, {Dtype::kFloat32, device}),
-          zeros({2 * c.size()}, {Dtype::kUInt8, device})})
-      EXPECT_EQ(gradients(c, d, d.gy.array, foreign), by_y) << "on " << device;
+    Kept<BatchNormalizationGradCall> foreign;
+    foreign.keep<&foreign_backward>(IntrusivePtr<const KeptState>(new Foreign));
+    g_foreign_asked = false;
+    gradients(c, d, d.gy.array, foreign);
+    EXPECT_TRUE(g_foreign_asked) << "on " << device;
+    // A built-in provider that is called by its name does not take the state for its own.
+    const std::vector<double> by_y = gradients(c, d, d.gy.array, {});
+    const char* built_in = device.is_cuda() ? "cuda" : "cpu";
+    kernels::batch_normalization_grad.provider(device.type(), built_in)(
+        {c.layout, &d.x.array, &d.gy.array, &d.y.array, nullptr, &d.mean.array, &d.inverse.array,
+         false, &d.gx.array, &d.g_residual.array, &d.g_gamma.array, &d.g_beta.array, false, false,
+         &foreign});
+    EXPECT_EQ(all_numbers(d), by_y) << "on " << device;
   }
 }
 

@@ -97,6 +97,83 @@ TEST(Slot, CallThatNobodyTakesNamesProvidersAndRules) {
             "rules 'fast:off,all:off' (config().providers, CATENA_PROVIDERS): fast, all");
 }
 
+// A forward slot of which "keeps" leaves a state, and its backward slot.
+struct BackwardCall {
+  std::string& by;
+  bool decline = false;
+  const Kept<BackwardCall>* kept = nullptr;
+};
+struct ForwardCall {
+  Kept<BackwardCall>* kept;
+};
+struct Number final : KeptState {
+  explicit Number(int n) : number(n) {}
+  int number;
+};
+
+bool backward_of_keeps(const BackwardCall& call) {
+  if (call.decline) return false;
+  const Number* own = call.kept ? call.kept->state<&backward_of_keeps, Number>() : nullptr;
+  call.by = "keeps " + std::to_string(own ? own->number : -1);
+  return true;
+}
+void forward_of_keeps(const ForwardCall& call) {
+  if (call.kept) call.kept->keep<&backward_of_keeps>(IntrusivePtr<const KeptState>(new Number(7)));
+}
+void forward_of_plain(const ForwardCall&) {}
+void backward_of_plain(const BackwardCall& call) { call.by = "plain"; }
+
+struct Pair {
+  Slot<ForwardCall> forward{"pair_forward"};
+  Slot<BackwardCall> backward{"pair_backward"};
+};
+Pair& pair() {
+  static Pair* const instance = [] {
+    auto* made = new Pair;
+    made->forward.provide<&forward_of_keeps>(DeviceType::kCpu, "keeps");
+    made->forward.provide<&forward_of_plain>(DeviceType::kCpu, "plain", 10);
+    made->backward.provide(DeviceType::kCpu, "keeps", &backward_of_keeps);
+    made->backward.provide<&backward_of_plain>(DeviceType::kCpu, "plain", 10);
+    return made;
+  }();
+  return *instance;
+}
+
+// Who serves the backward call after a forward call under these rules.
+std::string backward_after(const char* forward_rules, const char* backward_rules) {
+  Kept<BackwardCall> kept;
+  {
+    const ProviderScope rules(forward_rules);
+    pair().forward(cpu(0), {&kept});
+  }
+  const ProviderScope rules(backward_rules);
+  std::string by;
+  pair().backward(cpu(0), {by, false, &kept});
+  return by;
+}
+
+TEST(Slot, BackwardIsAskedOfTheProviderThatKeptSomething) {
+  EXPECT_EQ(backward_after("keeps:only", "plain:on"), "keeps 7");
+  EXPECT_EQ(backward_after("keeps:only", "keeps:off"), "keeps 7");
+  EXPECT_EQ(backward_after("plain:on", "plain:on"), "plain");
+  EXPECT_EQ(backward_after("plain:on", "plain:off"), "keeps -1");
+}
+
+TEST(Slot, WhatTheMakerDeclinesIsAnError) {
+  Kept<BackwardCall> kept;
+  forward_of_keeps({&kept});
+  std::string by;
+  try {
+    pair().backward(cpu(0), {by, true, &kept});
+    FAIL() << "served by " << by;
+  } catch (const DeviceError& e) {
+    EXPECT_NE(std::string(e.what()).find("pair_backward: the provider that took the forward call"),
+              std::string::npos)
+        << e.what();
+  }
+  EXPECT_EQ(by, "");
+}
+
 TEST(Slot, WithoutProvidersSaysSo) {
   static auto& empty = *new Slot<Call>("empty_slot");  // as long as the process
   std::vector<std::string> asked;

@@ -21,12 +21,10 @@ struct ChannelLayout {
 // out as `layout` says; the shape of the Array is not read. "Channel" arrays hold one number a
 // channel, contiguous, in float64 if the batch is, else in float32. Sums of 16-bit and float32
 // batches are made in float32 or wider; a mean far from zero does not spoil the variance. Nothing
-// is empty. `gamma` null counts as 1, `beta` null as 0.
+// is empty. `gamma` null counts as 1, `beta` null as 0. With relu a provider may keep where y is
+// positive, so that its backward call need not read y.
 
-// A forward call with relu may be given a `mask`, an empty Array. A provider can put one into it
-// from which its backward call sees where y is positive without reading y; the form is its own. The
-// backward call is given this mask and y. Its provider may be another one: what it does not
-// recognise as its own mask it ignores, and uses y.
+struct BatchNormalizationGradCall;
 
 // Normalization by the statistics of x (S. Ioffe and C. Szegedy, Batch Normalization, ICML 2015):
 //   mean = sum x / m,  variance = sum (x - mean)^2 / m,  inverse_deviation = 1 / sqrt(variance +
@@ -54,7 +52,7 @@ struct BatchNormalizationCall {
   const Array* running_variance = nullptr;  // null if and only if running_mean is
   double decay = 0;
   const Array* updates = nullptr;
-  Array* mask = nullptr;             // null: not wanted
+  Kept<BatchNormalizationGradCall>* kept = nullptr;
   const Array* mean_rest = nullptr;  // channel, written; null: not wanted
 };
 
@@ -70,7 +68,7 @@ struct FixedBatchNormalizationCall {
   double eps;
   bool relu;
   const Array* y;
-  Array* mask = nullptr;
+  Kept<BatchNormalizationGradCall>* kept = nullptr;
 };
 
 // Gradients of both. With g = gy where y > 0 (everywhere without y), and xhat = (x - mean) *
@@ -93,7 +91,7 @@ struct BatchNormalizationGradCall {
   const Array* g_gamma;     // channel; null: not wanted
   const Array* g_beta;      // channel; null: not wanted
   bool accumulate_gamma = false, accumulate_beta = false;
-  const Array* mask = nullptr;  // null or empty: y is used
+  const Kept<BatchNormalizationGradCall>* kept = nullptr;  // of the forward call
   // Without a residual a provider may compute where y is positive once more, from x, gamma and
   // beta.
   bool y_follows_from_x = false;

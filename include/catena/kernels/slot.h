@@ -13,6 +13,7 @@
 
 #include "catena/core/config.h"
 #include "catena/core/device.h"
+#include "catena/kernels/kept.h"
 
 namespace catena {
 
@@ -60,6 +61,8 @@ class SlotBase {
   const AnyFunction* after_registration(Device device, const AnyFunction* asked) const;
   // No provider took the call: throws DeviceError that names those asked.
   [[noreturn]] void refuse(Device device) const;
+  // The provider of the forward call did not take the backward call: throws DeviceError.
+  [[noreturn]] void refuse_kept(Device device) const;
 
   // The name, the published tables, and the lists from which they are built.
   const char* name_;
@@ -78,7 +81,7 @@ class Slot : public SlotBase {
  public:
   // Enqueues the call and returns true, or returns false without having touched anything: then the
   // next provider is asked.
-  using Function = bool (*)(const Call&);
+  using Function = SlotFunction<Call>;
   using SlotBase::SlotBase;
 
   // Providers of a higher priority are asked first: built-in ones have 0, cuDNN and oneDNN 10.
@@ -88,10 +91,18 @@ class Slot : public SlotBase {
   // A provider that returns nothing takes every call.
   template <void (*kFunction)(const Call&)>
   void provide(DeviceType type, const char* provider, int priority = 0) {
-    provide(type, provider, &take_all<kFunction>, priority);
+    provide(type, provider, &take_call<kFunction, Call>, priority);
   }
-  // Runs the first provider of the device's type that takes the call. DeviceError without one.
+  // Runs the provider that took the forward call, if it kept something for this one (kept.h);
+  // else the first provider of the device's type that takes the call. DeviceError without one.
   void operator()(Device device, const Call& call) const {
+    if constexpr (HasKept<Call>) {
+      if (call.kept && call.kept->maker()) {
+        if (!call.kept->maker()(call)) [[unlikely]]
+          refuse_kept(device);
+        return;
+      }
+    }
     const auto& table = tables_[static_cast<int>(device.type())];
     const AnyFunction* next = table.load(std::memory_order_acquire);
     if (next == nullptr) [[unlikely]]
@@ -116,11 +127,6 @@ class Slot : public SlotBase {
                                                const AnyFunction* asked) const {
     const AnyFunction* others = after_registration(device, asked);
     if (others == nullptr || !ask(others, call)) refuse(device);
-  }
-  template <void (*kFunction)(const Call&)>
-  static bool take_all(const Call& call) {
-    kFunction(call);
-    return true;
   }
 };
 

@@ -216,7 +216,7 @@ NormalizationResult normalize(const NormalizationPlan& p, const NormalizationOpe
       x.device(),
       {p.channel_layout, &x, gamma.pointer(), beta.pointer(), o.residual ? &residual : nullptr,
        p.eps, p.relu, &made.y, &made.own.mean, &made.own.inverse_deviation, running.mean,
-       running.var, running.decay, running.updates, p.relu && recorded ? &made.relu_mask : nullptr,
+       running.var, running.decay, running.updates, p.relu && recorded ? &made.kept : nullptr,
        &made.own.mean_rest});
   for (const Array* a : {running.mean, running.var})
     if (a != nullptr) a->note_write();
@@ -233,7 +233,7 @@ NormalizationResult normalize_fixed(const NormalizationPlan& p, const Normalizat
   kernels::fixed_batch_normalization(
       x.device(), {p.channel_layout, &x, gamma.pointer(), beta.pointer(),
                    o.residual ? &residual : nullptr, mean.pointer(), var.pointer(), p.eps, p.relu,
-                   &made.y, p.relu && recorded ? &made.relu_mask : nullptr});
+                   &made.y, p.relu && recorded ? &made.kept : nullptr});
   return made;
 }
 

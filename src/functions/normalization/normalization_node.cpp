@@ -49,7 +49,7 @@ class BatchNormalizationNode final : public FunctionNode {
  public:
   BatchNormalizationNode(const NormalizationPlan& plan, const Places& places,
                          const NormalizationResult& result)
-      : plan_(plan), at_(places), own_(result.own), relu_mask_(result.relu_mask) {}
+      : plan_(plan), at_(places), own_(result.own), kept_(result.kept) {}
   std::string label() const override {
     return fixed() ? "FixedBatchNormalization" : "BatchNormalization";
   }
@@ -101,7 +101,7 @@ class BatchNormalizationNode final : public FunctionNode {
     const Target g_gamma = wants_statistics ? Target{plan_.channel_array(x)}
                                             : target(context, at_.gamma, x),
                  g_beta = own_beta ? Target{plan_.channel_array(x)} : target(context, at_.beta, x);
-    // Kernels that have a mask do not read y, but it is an error if y was written since.
+    // Kernels that have kept a mask do not read y, but it is an error if y was written since.
     const Array y = plan_.relu ? context.output().data() : Array();
     const bool masked = plan_.relu && wants(context, at_.residual);
     const Array gx = context.needs(0) || masked ? plan_.batch_array(x) : Array();
@@ -114,7 +114,7 @@ class BatchNormalizationNode final : public FunctionNode {
         x.device(), {plan_.channel_layout, &x, &g, pointer(y), pointer(gamma), &s.mean,
                      &s.inverse_deviation, fixed(), pointer(gx), pointer(g_residual),
                      g_gamma.pointer(), g_beta.pointer(), g_gamma.accumulate, g_beta.accumulate,
-                     &relu_mask_, relu_of_x(plan_, at_), pointer(beta), pointer(s.mean_rest)});
+                     &kept_, relu_of_x(plan_, at_), pointer(beta), pointer(s.mean_rest)});
     if (context.needs(0)) context.set_grad(0, Variable::constant(gx));
     if (wants(context, at_.residual))
       context.set_grad(at_.residual, Variable::constant(masked ? g_residual : g));
@@ -187,7 +187,7 @@ class BatchNormalizationNode final : public FunctionNode {
   NormalizationPlan plan_;
   Places at_;
   BatchStatistics own_;
-  Array relu_mask_;
+  Kept<BatchNormalizationGradCall> kept_;
 };
 
 }  // namespace

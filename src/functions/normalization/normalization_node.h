@@ -31,7 +31,7 @@ struct BatchStatistics {
 struct NormalizationResult {
   Array y;
   BatchStatistics own;  // of the batch; empty if the operands have given ones
-  Array relu_mask;      // as in catena/kernels/normalization.h; may be empty
+  Kept<BatchNormalizationGradCall> kept;
 };
 
 struct NormalizationPlan {

@@ -52,12 +52,25 @@ Array mask_memory(const Array& x, int64_t bytes) {
   return Array::uninitialized({bytes}, Dtype::kUInt8, x.device());
 }
 
-// Makes the mask of a forward call, if it is wanted and the backward call cannot do without.
+// Where y was positive in a forward call. The backward call may walk otherwise, if only one of them
+// has aligned arrays; then it cannot use the mask.
+struct ReluMask final : KeptState {
+  Array mask;
+  int elements;  // of a byte
+};
+
+void batch_normalization_grad(const BatchNormalizationGradCall& call);
+
+// Makes the mask of a forward call and keeps it, if a backward call will follow.
 template <class Call>
-uint8_t* mask_for(const Call& call, const NormalizationWalk& walk) {
-  if (!call.relu || call.mask == nullptr) return nullptr;
-  *call.mask = mask_memory(*call.x, size_of(call.layout) / walk.mask_elements);
-  return call.mask->template data<uint8_t>();
+uint8_t* keep_mask(const Call& call, const NormalizationWalk& walk) {
+  if (!call.relu || call.kept == nullptr) return nullptr;
+  auto* state = new ReluMask;
+  IntrusivePtr<const KeptState> owner(state);
+  state->elements = walk.mask_elements;
+  state->mask = mask_memory(*call.x, size_of(call.layout) / walk.mask_elements);
+  call.kept->template keep<&batch_normalization_grad>(std::move(owner));
+  return state->mask.template data<uint8_t>();
 }
 
 void batch_normalization(const BatchNormalizationCall& call) {
@@ -76,7 +89,7 @@ void batch_normalization(const BatchNormalizationCall& call) {
   args.mean_rest = call.mean_rest ? call.mean_rest->raw_data()
                                   : static_cast<char*>(args.partials) +
                                         walk.partials * static_cast<int64_t>(partials.itemsize());
-  if (call.residual != nullptr) args.mask = mask_for(call, walk);
+  if (call.residual != nullptr) args.mask = keep_mask(call, walk);
   launch_normalization_statistics(type, args, launch);
   launch_normalization_apply(type, args, launch);
   check_launch("batch_normalization");
@@ -87,8 +100,8 @@ void fixed_batch_normalization(const FixedBatchNormalizationCall& call) {
   NormalizationArgs args = arguments(call);
   args.variance = call.variance->raw_data();
   const Launch launch = launch_for(*call.x);
-  if (call.mask != nullptr)
-    args.mask = mask_for(call, walk_for(type, call.layout, args.aligned, launch));
+  if (call.kept != nullptr)
+    args.mask = keep_mask(call, walk_for(type, call.layout, args.aligned, launch));
   launch_normalization_apply(type, args, launch);
   check_launch("fixed_batch_normalization");
 }
@@ -117,13 +130,6 @@ NormalizationGradArgs arguments(const BatchNormalizationGradCall& call) {
   return args;
 }
 
-// Whether mask_for() may have made the mask for such a walk. Another provider may have made it, or
-// the forward pass have walked otherwise because its arrays were not aligned.
-bool fits(const Array& mask, const Array& x, int64_t size, const NormalizationWalk& walk) {
-  return mask.defined() && mask.dtype() == Dtype::kUInt8 && mask.device() == x.device() &&
-         mask.size() * walk.mask_elements == size;
-}
-
 // With given statistics the inverse deviation may be rounded otherwise than in the forward call.
 Relu way_through(const BatchNormalizationGradCall& call) {
   if (call.y == nullptr) return Relu::kNone;
@@ -134,7 +140,9 @@ Relu way_through(const BatchNormalizationGradCall& call) {
 Array backward_mask(Float type, const BatchNormalizationGradCall& call,
                     const NormalizationWalk& walk, const Launch& launch) {
   const int64_t size = size_of(call.layout);
-  if (call.mask && fits(*call.mask, *call.x, size, walk)) return *call.mask;
+  const ReluMask* kept =
+      call.kept ? call.kept->state<&batch_normalization_grad, ReluMask>() : nullptr;
+  if (kept && kept->elements == walk.mask_elements) return kept->mask;
   const Array made = mask_memory(*call.x, size / walk.mask_elements);
   launch_normalization_mask(type, call.y->raw_data(), size, made.data<uint8_t>(),
                             walk.mask_elements, launch);
