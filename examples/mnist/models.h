@@ -5,6 +5,7 @@
 #include <variant>
 #include <vector>
 
+#include "catena/autograd/autocast.h"
 #include "catena/functions/functions.h"
 
 namespace mnist {
@@ -82,12 +83,17 @@ struct ResNet : catena::FunctionSet {
 // The network that --model names, as one type, so that programs are written once.
 class Network : public catena::Parameterized {
  public:
-  // "mlp" or "resnet", with weights of that dtype, in which it computes.
-  Network(const std::string& name, Dtype dtype) : dtype_(dtype), model_(Mlp(dtype)) {
+  // "mlp" or "resnet", with weights of that dtype, in which it computes. With `autocast` products
+  // and convolutions of float32 weights compute in bfloat16.
+  Network(const std::string& name, Dtype dtype, bool autocast = false)
+      : dtype_(dtype),
+        low_(autocast ? catena::dtype::bfloat16 : catena::dtype::float32),
+        model_(Mlp(dtype)) {
     if (name == "resnet") model_.emplace<ResNet>(dtype);
   }
   // Scores in float32, which a loss needs.
   Variable operator()(const Variable& x) {
+    const catena::AutocastScope autocast(low_);
     const Variable input = x.astype(dtype_);
     const Variable y = std::visit([&](auto& model) { return model(input); }, model_);
     return y.astype(Dtype::kFloat32);
@@ -104,7 +110,7 @@ class Network : public catena::Parameterized {
   }
 
  private:
-  Dtype dtype_;
+  Dtype dtype_, low_;
   std::variant<Mlp, ResNet> model_;
 };
 

@@ -87,6 +87,8 @@ Options parse_options(int argc, char** argv, const std::string& description, Dev
                  "master copies")
       ->check(CLI::IsMember({"float32", "bfloat16"}))
       ->capture_default_str();
+  app.add_flag("--autocast", o.autocast,
+               "products and convolutions in bfloat16; weights, losses and all else in float32");
   app.add_option("--optimizer", o.optimizer, "update rule")
       ->check(CLI::IsMember({"sgd", "momentum", "adam", "adamw"}))
       ->capture_default_str();
@@ -116,6 +118,11 @@ Options parse_options(int argc, char** argv, const std::string& description, Dev
   }
   o.devices = to_devices(names);
   o.cosine = schedule == "cosine";
+  if (o.autocast && dtype != "float32") {
+    catena::report_failure(
+        "--autocast is for --dtype float32: with bfloat16 weights all computes in 16 bits");
+    std::exit(2);
+  }
   if (dtype == "bfloat16") o.dtype = catena::Dtype::kBFloat16;
   return o;
 }

@@ -19,6 +19,7 @@ struct Options {
   std::vector<catena::Device> devices;
   std::string model = "mlp";  // see Network in models.h
   catena::Dtype dtype = catena::Dtype::kFloat32;
+  bool autocast = false;  // bfloat16 products and convolutions of float32 weights
   std::string optimizer = "adam";
   double lr = 0;        // 0: the rule's default
   bool cosine = false;  // the learning rate falls along a cosine

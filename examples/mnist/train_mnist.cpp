@@ -11,7 +11,7 @@ int body(int argc, char** argv) {
       argc, argv, "Trains a network on MNIST-format images on one device.", mnist::Devices::kOne);
   const catena::Device device = options.devices.empty() ? catena::cpu() : options.devices[0];
   catena::random::seed(options.seed);
-  mnist::Network model(options.model, options.dtype);
+  mnist::Network model(options.model, options.dtype, options.autocast);
   model.to(device);
   const auto optimizer = mnist::make_optimizer(options);
   optimizer->setup(model);

@@ -30,8 +30,9 @@ int body(int argc, char** argv) {
                options.model, "'");
   const auto devices = two_devices(options);
   catena::random::seed(options.seed);
-  CATENA_CHECK(ValueError, options.dtype == catena::Dtype::kFloat32,
-               "--dtype: this program trains in float32, got ", options.dtype);
+  CATENA_CHECK(ValueError, options.dtype == catena::Dtype::kFloat32 && !options.autocast,
+               "--dtype, --autocast: this program trains in float32, got ", options.dtype,
+               options.autocast ? " with --autocast" : "");
   mnist::ParallelMlp model;
   model.place(devices[0], devices[1]);
   const auto optimizer = mnist::make_optimizer(options);

@@ -57,6 +57,18 @@ TEST_P(ResumeTest, TwoEpochsAndThreeEqualFive) {
 }
 INSTANTIATE_TEST_SUITE_P(Rules, ResumeTest, ::testing::Values("sgd", "adam", "adamw"));
 
+// Weights stay in float32; products round their operands, so that the model is another one than
+// without.
+TEST(ExamplesTest, AutocastTrainsFloat32Weights) {
+  const TempFolder folder;
+  const std::string with = folder / "with", without = folder / "without";
+  expect_trained(run(train("train_mnist", with, {"--epochs", "2", "--autocast"})));
+  expect_trained(run(train("train_mnist", without, {"--epochs", "2"})));
+  const Array a = load_npz(with + "/model.npz").at("l1/W");
+  EXPECT_EQ(a.dtype(), Dtype::kFloat32);
+  EXPECT_NE(testing::difference(a, load_npz(without + "/model.npz").at("l1/W")), "");
+}
+
 // The averages of its normalizations are part of the model and of the checkpoint.
 TEST(ExamplesTest, ResidualNetworkResumes) {
   const SmallData few(50, 20);
