@@ -111,6 +111,8 @@ Options parse_options(int argc, char** argv, const std::string& description, Dev
                    : "replay the training step as one CUDA graph (GPUs only)");
   try {
     app.parse(argc, argv);
+    if (o.autocast && dtype != "float32")
+      throw CLI::ValidationError("--autocast", "needs --dtype float32, got " + dtype);
   } catch (const CLI::ParseError& e) {
     if (app.exit(e) == 0) std::exit(0);  // --help
     catena::report_failure(e);           // wrong usage
@@ -118,11 +120,6 @@ Options parse_options(int argc, char** argv, const std::string& description, Dev
   }
   o.devices = to_devices(names);
   o.cosine = schedule == "cosine";
-  if (o.autocast && dtype != "float32") {
-    catena::report_failure(
-        "--autocast is for --dtype float32: with bfloat16 weights all computes in 16 bits");
-    std::exit(2);
-  }
   if (dtype == "bfloat16") o.dtype = catena::Dtype::kBFloat16;
   return o;
 }
