@@ -1,5 +1,5 @@
 // Array operations on one GPU that are bound by memory, against a device copy, and the host cost of
-// a small one, against an empty kernel.
+// a small one, against an empty kernel. Vectors of ids, and the gradient of their table.
 #include <cstdio>
 
 #include "catena/array/creation.h"
@@ -10,6 +10,7 @@
 #include "catena/autograd/grad_mode.h"
 #include "catena/core/backend.h"
 #include "catena/functions/activation.h"
+#include "catena/functions/connection/embed_id.h"
 #include "raw_cuda.h"
 #include "timing.h"
 
@@ -52,6 +53,7 @@ struct Bench {
 
   void large();
   void matrices();
+  void embedding(catena::Dtype dtype, double forward_goal, double both_goal);
   void tiny();
 };
 
@@ -97,6 +99,32 @@ void Bench::matrices() {
   rate("softmax " + size, 2 * bytes, 4.1, [&] { F::softmax(x, 1); });
 }
 
+// At the best each vector is read and written once forward; backward its gradient is read, and the
+// table's gradient written.
+void Bench::embedding(catena::Dtype dtype, double forward_goal, double both_goal) {
+  const int64_t count = 32768, rows = 50304, size = 768;
+  const F::EmbedID embed(rows, size, {.dtype = dtype});
+  const Array ids = (uniform({count}) * float(rows)).astype(catena::Dtype::kInt32);
+  const Array gy = uniform({count, size}).astype(dtype);
+  const double vectors = double(gy.nbytes()), table_bytes = double(embed.W.data().nbytes());
+  const auto row = [&](const char* pass, double bytes, double goal, const auto& call) {
+    table.row({.name = std::string("embedding 32768 of 50304x768, ") + pass,
+               .precision = to_string(dtype),
+               .value = device_time(sampling, device, call).median * 1e3,
+               .unit = "ms",
+               .limit = bytes / copy_limit * 1e-9,
+               .limit_name = "device copy of the bytes",
+               .goal = goal});
+  };
+  row("forward", 2 * vectors, forward_goal, [&] { embed(ids); });
+  row("forward + backward", 3 * vectors + table_bytes, both_goal, [&] {
+    embed.W.zero_grad();
+    const catena::Variable y = embed(ids);
+    y.set_grad(gy);
+    y.backward();
+  });
+}
+
 void Bench::tiny() {
   const Sampling calls{200, quick ? 5 : 25, 400};
   const Array a = uniform({32, 32}), b = uniform({32, 32});
@@ -126,6 +154,8 @@ int body(int argc, char** argv) {
               .table = Table("Arrays on one GPU", catena::backend(device.type()).describe(0))};
   bench.large();
   bench.matrices();
+  bench.embedding(catena::Dtype::kFloat32, 0.050, 0.125);
+  bench.embedding(catena::Dtype::kBFloat16, 0.026, 0.065);
   bench.tiny();
   return 0;
 }

@@ -97,6 +97,8 @@ def torch_cases(cases, quick):
         array_cases(Make, "PyTorch eager", cases, quick, lambda a, b, c: torch.add(a, b, out=c),
                     lambda to, source: to.copy_(source), lambda m: torch.softmax(m, 1), torch.cuda.synchronize)
     torch.cuda.empty_cache()
+    for precision in ("float32", "bfloat16"):
+        torch_embedding(torch, cases, quick, precision)
     torch_chain(torch, cases, quick)
     for rule, batch, tf32 in (("SGD", 100, False), ("SGD", 100, True), ("Adam", 100, False), ("Adam", 100, True),
                               ("SGD", 1000, False), ("SGD", 1000, True)):
@@ -121,6 +123,20 @@ def eager_and_graph(torch, cases, name, precision, step, sampling):
     with torch.cuda.graph(graph):
         step()
     cases.add(f"{name}, replayed", precision, "PyTorch graph", us(median_seconds(graph.replay, wait, *sampling)))
+
+
+def torch_embedding(torch, cases, quick, precision):
+    dtype, sampling = getattr(torch, precision), (3, 3, 5) if quick else (5, 9, 10)
+    table = torch.randn(50304, 768, device="cuda").to(dtype).requires_grad_()
+    ids, gy = torch.randint(0, 50304, (32768,), device="cuda"), torch.rand(32768, 768, device="cuda").to(dtype)
+
+    def both():
+        table.grad = None
+        torch.nn.functional.embedding(ids, table).backward(gy)
+
+    for name, call in (("forward", lambda: torch.nn.functional.embedding(ids, table)), ("forward + backward", both)):
+        seconds = median_seconds(call, torch.cuda.synchronize, *sampling)
+        cases.add(f"embedding 32768 of 50304x768, {name}", precision, "PyTorch eager", f"{seconds * 1e3:.3f} ms")
 
 
 def torch_chain(torch, cases, quick):

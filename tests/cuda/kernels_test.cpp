@@ -133,16 +133,26 @@ TEST(CudaLoss, ALabelOutOfRangeMakesTheLossNan) {
 
 class CudaIndexing : public testing::TestWithParam<Dtype> {};
 
-// scatter_add in any order and in that of the positions, as on the CPU.
+// Strict ids of which none is ignored, or one.
+const IdRule kStrictIds[] = {{true}, {true, 1}};
+
+// scatter_add in any order and in that of the positions, added to the target or over it, as on the
+// CPU.
 void expect_same_sums(const Array& source, const Array& positions, const Array& values,
-                      const std::string& what) {
-  const Array expected = source.copy();
-  kernels::scatter_add(cpu(), {expected, positions, values});
-  for (bool deterministic : {false, true}) {
-    const DeterministicScope scope(deterministic);
-    const Array target = source.to(kGpu);
-    kernels::scatter_add(kGpu, {target, positions.to(kGpu), values.to(kGpu)});
-    expect_equal(target, expected, what);
+                      const std::string& what, const IdRule& ids = {}) {
+  const Array gpu_positions = positions.to(kGpu), gpu_values = values.to(kGpu);
+  for (bool accumulate : {true, false}) {
+    const Array expected = source.copy();
+    kernels::scatter_add(cpu(), {expected, positions, values, accumulate, ids});
+    for (bool deterministic : {false, true}) {
+      const DeterministicScope scope(deterministic);
+      const Array target = source.to(kGpu);
+      kernels::scatter_add(kGpu, {target, gpu_positions, gpu_values, accumulate, ids});
+      expect_equal(target, expected,
+                   message(what, ids.strict ? ", strict" : "", ids.ignored ? ", ignoring" : "",
+                           accumulate ? "" : ", over it", deterministic ? ", in order" : ""));
+      if (::testing::Test::HasFatalFailure()) return;
+    }
   }
 }
 
@@ -171,13 +181,21 @@ TEST_P(CudaIndexing, TakeAndScatterAdd) {
       kernels::take(kGpu, {source.to(kGpu), positions.to(kGpu), uint8_t(mode), out});
       expect_equal(out, expected, "take " + what);
     }
+    for (const IdRule& ids : kStrictIds) {
+      const Array expected = empty({outer, n, inner}, dtype),
+                  out = empty({outer, n, inner}, {dtype, kGpu});
+      kernels::take(cpu(), {source, positions, 0, expected, ids});
+      kernels::take(kGpu, {source.to(kGpu), positions.to(kGpu), 0, out, ids});
+      expect_equal(out, expected, "take of strict ids " + what);
+    }
     if (far) continue;
     const Array values = whole_numbers({outer, n, inner}, dtype, -1, 1);
     expect_same_sums(source, positions, values, "scatter_add " + what);
   }
 }
 
-// So much work that positions are sorted first, where the order counts.
+// So much work that positions are sorted first, where the order counts, or listed by rows: short
+// and long ones, of few slices and of many.
 TEST_P(CudaIndexing, ScatterAddOfManyPositions) {
   CATENA_NEEDS_GPUS(1);
   const Dtype dtype = GetParam();
@@ -187,13 +205,18 @@ TEST_P(CudaIndexing, ScatterAddOfManyPositions) {
   for (const Case& c :
        {Case{1, 40000, 1, 60000, 40000}, Case{1, 60000, 1, 30001, 31}, Case{2, 9000, 3, 5000, 9000},
         Case{1, 50000, 4, 2000, 7}, Case{3, 3000, 17, 5000, 3000}, Case{1, 9000, 300, 4000, 9},
-        Case{1, 9000, 128, 4001, 9000}, Case{1, 2, 8400001, 3, 2}}) {
+        Case{1, 9000, 128, 4001, 9000}, Case{1, 2, 8400001, 3, 2}, Case{1, 20001, 136, 5000, 20001},
+        Case{1, 20000, 136, 5001, 9}, Case{1, 2003, 2056, 1500, 1000}}) {
     const std::string what =
         message("(", c.outer, ", ", c.extent, ", ", c.inner, ") by ", c.n, " positions, ", dtype);
     const Array source = whole_numbers({c.outer, c.extent, c.inner}, dtype, -9, 9),
                 values = whole_numbers({c.outer, c.n, c.inner}, dtype, -1, 1),
                 positions = whole_numbers({c.n}, Dtype::kInt64, int(-c.distinct), -1);
     expect_same_sums(source, positions, values, what);
+    if (source.size() > (int64_t{1} << 23)) continue;
+    // Most of them rows, some outside.
+    const Array ids = whole_numbers({c.n}, Dtype::kInt32, -1, int(c.distinct));
+    for (const IdRule& rule : kStrictIds) expect_same_sums(source, ids, values, what, rule);
   }
 }
 INSTANTIATE_TEST_SUITE_P(Dtypes, CudaIndexing,

@@ -1,7 +1,8 @@
-// Products with weights, as functions and as layers: one header each.
+// Functions of inputs and weights, and their layers: one header each.
 #pragma once
 
 #include "catena/functions/connection/convolution_2d.h"
+#include "catena/functions/connection/embed_id.h"
 #include "catena/functions/connection/linear.h"
 #include "catena/functions/connection/parameter.h"
 #include "catena/functions/math.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "catena/kernels/slot.h"
 
@@ -9,21 +10,36 @@ namespace catena {
 
 class Array;
 
+// Whether positions are ids of a table: then they do not count from the end, and no slice belongs
+// to `ignored`, if given, nor to ids outside [0, extent).
+struct IdRule {
+  bool strict = false;
+  std::optional<int64_t> ignored = {};  // of strict ids
+};
+
 // output[i, j, k] = source[i, wrap(indices[j]), k]; source (outer, extent, inner) contiguous,
 // indices 1-d int32 or int64 contiguous. mode as OutOfRange; with kRaise the caller has already
-// checked that all positions are in range.
+// checked that all positions are in range. Of strict ids, for which mode does not count, the
+// ignored one gives zeros, and others outside give elements with all bits set, which are NaN in
+// every floating dtype.
 struct TakeCall {
   const Array& source;
   const Array& indices;
   uint8_t mode;
   const Array& output;
+  IdRule ids = {};
 };
 
-// target[i, indices[j], k] += values[i, j, k], deterministic when config().deterministic.
+// target[i, indices[j], k] += values[i, j, k], deterministic when config().deterministic; target
+// and values contiguous, indices as above, in range but for strict ids, which may be left out.
+// Without `accumulate` the target's contents are not read: it becomes the sums, zero where there
+// are no values. 16-bit floats are summed in float32 and rounded once.
 struct ScatterAddCall {
   const Array& target;
   const Array& indices;
   const Array& values;
+  bool accumulate = true;
+  IdRule ids = {};
 };
 
 inline constexpr int kMaxPositionLists = 3;  // the caller folds more of them into one

@@ -1,18 +1,15 @@
-// Gather and scatter along one axis.
+// Gather along one axis.
 #include "catena/array/indexing.h"
 #include "backends/common/family.h"
 #include "backends/cpu/index/positions.h"
-#include "backends/cpu/loops/tables.h"
 #include "backends/cpu/runtime/parallel.h"
 #include "catena/array/array.h"
-#include "catena/kernels/elementwise_ops.h"
 #include "catena/kernels/index.h"
 
 namespace catena::host {
 
 namespace {
 
-constexpr int64_t kShortStrip = 8;     // elements for which calling a loop does not pay
 constexpr int64_t kTakeBlock = 65536;  // positions that are kept for the next row
 
 // to[j] = from[positions[j]], positions inside the extent.
@@ -50,9 +47,32 @@ void take_slices(const char* source, const int64_t* positions, int64_t count, in
   }
 }
 
+// Rows of a table by strict ids.
+void look_up(const TakeCall& call) {
+  const Array &source = call.source, &output = call.output;
+  const int64_t outer = source.shape()[0], extent = source.shape()[1], count = call.indices.size();
+  const size_t bytes = size_t(source.shape()[2] * source.itemsize());
+  const char* from = static_cast<const char*>(source.raw_data());
+  char* to = static_cast<char*>(output.raw_data());
+  const int threads = threads_for(outer * count * (1 + int64_t(bytes) / 8));
+  with_indices(call.indices, [&](const auto* ids) {
+    parallel_ranges(outer * count, 16, threads, [&](int64_t begin, int64_t end) {
+      for (int64_t at = begin; at < end; ++at) {
+        const int64_t id = ids[at % count];
+        char* row = to + size_t(at) * bytes;
+        if (is_row(id, extent, call.ids))
+          std::memcpy(row, from + size_t(at / count * extent + id) * bytes, bytes);
+        else
+          std::memset(row, id == call.ids.ignored ? 0 : 0xff, bytes);
+      }
+    });
+  });
+}
+
 void take(const TakeCall& call) {
-  const auto& [source, indices, mode, output] = call;
+  const auto& [source, indices, mode, output, ids] = call;
   if (output.size() == 0) return;
+  if (ids.strict) return look_up(call);
   const int64_t outer = source.shape()[0], extent = source.shape()[1];
   const int64_t bytes = source.shape()[2] * source.itemsize(), count = indices.size();
   const char* from = static_cast<const char*>(source.raw_data());
@@ -84,69 +104,7 @@ void take(const TakeCall& call) {
   });
 }
 
-namespace {
-
-// One strip of the slices, position by position: to[p, k] += from[j, k].
-template <class T, class I>
-void add_slices(T* to, const I* positions, int64_t count, int64_t extent, const T* from,
-                int64_t inner, int64_t begin, int64_t end) {
-  using C = compute_t<T>;
-  const Loop add = tables().loops[static_cast<int>(ops::add)][static_cast<int>(dtype_of<T>)].loop;
-  int64_t block[kPositionPiece];
-  for (int64_t first = 0; first < count; first += kPositionPiece) {
-    const int64_t n = std::min(count - first, kPositionPiece);
-    const int64_t* places = resolve_all(positions + first, n, extent, OutOfRange::kWrap, block);
-    const T* values = from + first * inner;
-    if (inner == 1) {
-      for (int64_t j = 0; j < n; ++j) to[places[j]] = T(C(to[places[j]]) + C(values[j]));
-    } else if (end - begin < kShortStrip || add == nullptr) {
-      for (int64_t j = 0; j < n; ++j) {
-        T* row = to + places[j] * inner;
-        const T* value = values + j * inner;
-        for (int64_t k = begin; k < end; ++k) row[k] = T(C(row[k]) + C(value[k]));
-      }
-    } else {
-      constexpr int64_t kStrides[] = {sizeof(T), sizeof(T), sizeof(T)};
-      for (int64_t j = 0; j < n; ++j) {
-        char* row = reinterpret_cast<char*>(to + places[j] * inner + begin);
-        const T* value = values + j * inner + begin;
-        char* const pointers[] = {row, row, reinterpret_cast<char*>(const_cast<T*>(value))};
-        add(pointers, kStrides, end - begin);
-      }
-    }
-  }
-}
-
-}  // namespace
-
-void scatter_add(const ScatterAddCall& call) {
-  const auto& [target, indices, values] = call;
-  if (values.size() == 0) return;
-  const int64_t outer = target.shape()[0], extent = target.shape()[1], inner = target.shape()[2];
-  const int64_t count = indices.size();
-  visit_dtype(target.dtype(), [&](auto tag) {
-    using T = typename decltype(tag)::type;
-    T* to = target.data<T>();
-    const T* from = values.data<T>();
-    with_indices(indices, [&](const auto* positions) {
-      // Threads share the columns of the slices. No two threads write one element, and repeated
-      // positions are added in the order of the indices.
-      const int threads = threads_for(values.size() * 2);
-      const int64_t strip = std::max<int64_t>(16, (inner + threads - 1) / threads);
-      const int64_t strips = (inner + strip - 1) / strip;
-      parallel_for(outer * strips, threads, [&](int64_t unit) {
-        const int64_t i = unit / strips, begin = unit % strips * strip;
-        add_slices(to + i * extent * inner, positions, count, extent, from + i * count * inner,
-                   inner, begin, std::min(inner, begin + strip));
-      });
-    });
-  });
-}
-
 }  // namespace
 }  // namespace catena::host
 
-CATENA_FAMILY(cpu, indexing) {
-  kernels::take.provide<&host::take>(DeviceType::kCpu, "cpu");
-  kernels::scatter_add.provide<&host::scatter_add>(DeviceType::kCpu, "cpu");
-}
+CATENA_FAMILY(cpu, indexing) { kernels::take.provide<&host::take>(DeviceType::kCpu, "cpu"); }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "catena/array/indexing.h"
+#include "catena/kernels/index.h"
 
 namespace catena::host {
 
@@ -14,6 +15,11 @@ inline int64_t resolve(int64_t index, int64_t extent, OutOfRange mode) {
   if (index < 0 && index >= -extent) return index + extent;
   const int64_t rest = index % extent;
   return rest < 0 ? rest + extent : rest;
+}
+
+// Whether a slice belongs to the strict id.
+inline bool is_row(int64_t id, int64_t extent, const IdRule& rule) {
+  return id >= 0 && id < extent && id != rule.ignored;
 }
 
 inline constexpr int64_t kPositionPiece = 512;  // positions resolved at a time

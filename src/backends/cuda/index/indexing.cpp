@@ -11,8 +11,16 @@
 namespace catena::gpu {
 namespace {
 
-Positions positions_of(const Array& indices, bool clip) {
-  return {indices.raw_data(), indices.dtype() == Dtype::kInt64, clip, indices.size()};
+Positions positions_of(const Array& indices, bool clip, const IdRule& ids) {
+  Positions positions{};
+  positions.data = indices.raw_data();
+  positions.wide = indices.dtype() == Dtype::kInt64;
+  positions.clip = clip;
+  positions.strict = ids.strict;
+  positions.ignores = ids.ignored.has_value();
+  positions.ignored = ids.ignored.value_or(0);
+  positions.count = indices.size();
+  return positions;
 }
 
 // The largest copying unit that divides the slices and the addresses.
@@ -25,12 +33,12 @@ int copy_unit(int64_t slice_bytes, const void* source, const void* output) {
 }
 
 void take(const TakeCall& call) {
-  const auto& [source, indices, mode, output] = call;
+  const auto& [source, indices, mode, output, ids] = call;
   if (output.size() == 0) return;
   TakeArgs args{};
   args.source = source.raw_data();
   args.output = output.raw_data();
-  args.positions = positions_of(indices, static_cast<OutOfRange>(mode) == OutOfRange::kClip);
+  args.positions = positions_of(indices, static_cast<OutOfRange>(mode) == OutOfRange::kClip, ids);
   args.outer = source.shape()[0];
   args.extent = source.shape()[1];
   args.slice_bytes = source.shape()[2] * source.itemsize();
@@ -83,25 +91,54 @@ SortedPositions sort_positions(const Array& target, const ScatterArgs& args, con
   return sorted;
 }
 
+// From about this many bytes on, reading and writing the target twice costs more than the lists of
+// launch_scatter_rows.
+constexpr int64_t kManyBytes = int64_t(8) << 20;
+
+// Whether launch_scatter_rows is to run. Lists have an entry for each row of the target.
+bool adds_by_rows(const ScatterAddCall& call, ScatterType type, const ScatterArgs& args) {
+  const Array& target = call.target;
+  const int64_t most = int64_t(1) << 31, slice_bytes = args.inner * target.itemsize();
+  if (!is_float(target.dtype()) || args.outer != 1 || slice_bytes % 16 != 0) return false;
+  if (!aligned16(args.target) || !aligned16(args.values)) return false;
+  if (args.extent >= most || args.positions.count >= most) return false;
+  if (call.accumulate && args.extent > 64 * args.positions.count) return false;
+  if (target.itemsize() == 2) return scatter_wants_sorted(type, false, args);
+  return !call.accumulate && args.extent * slice_bytes >= kManyBytes;
+}
+
+void clear(const Array& target, const Launch& launch) {
+  const size_t bytes = size_t(target.size() * target.itemsize());
+  CATENA_CUDA_CHECK(cudaMemsetAsync(target.raw_data(), 0, bytes, launch.stream));
+}
+
 void scatter_add(const ScatterAddCall& call) {
-  const auto& [target, indices, values] = call;
-  if (values.size() == 0) return;
+  const auto& [target, indices, values, accumulate, ids] = call;
+  if (target.size() == 0 || (accumulate && values.size() == 0)) return;
   const Launch launch = launch_for(target);
+  if (values.size() == 0) return clear(target, launch);
   const ScatterType type = scatter_code(target.dtype());
   const bool ordered = config().deterministic;
   ScatterArgs args{};
   args.target = target.raw_data();
   args.values = values.raw_data();
-  args.positions = positions_of(indices, false);
+  args.positions = positions_of(indices, false, ids);
   args.outer = target.shape()[0];
   args.extent = target.shape()[1];
   args.inner = target.shape()[2];
+  if (!ordered && adds_by_rows(call, type, args)) {
+    const Array scratch =
+        Array::uninitialized({row_list_words(args)}, Dtype::kUInt32, target.device());
+    launch_scatter_rows(type, accumulate, args, scratch.data<uint32_t>(), launch);
+    return check_launch("scatter_add");
+  }
   SortedPositions sorted;
   if (scatter_wants_sorted(type, ordered, args)) {
     sorted = sort_positions(target, args, launch);
     args.sorted = sorted.places.raw_data();
     args.numbers = sorted.numbers.data<int64_t>();
   }
+  if (!accumulate) clear(target, launch);
   launch_scatter_add(type, ordered, args, launch);
   check_launch("scatter_add");
 }

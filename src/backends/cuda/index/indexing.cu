@@ -9,6 +9,14 @@ namespace {
 constexpr int kThreads = 256;
 constexpr int kTakeInFlight = 4, kColumnsInFlight = 8;
 
+// What a unit of no slice holds.
+template <class Unit>
+__device__ Unit without_slice(int64_t place) {
+  Unit unit;
+  memset(&unit, place == kIgnored ? 0 : 0xff, sizeof(Unit));
+  return unit;
+}
+
 // A thread computes kTakeInFlight units of the output, one block apart, so that all their positions
 // and then all their values are loaded at once.
 template <class Unit, class I, class By>
@@ -29,8 +37,9 @@ __global__ void __launch_bounds__(kThreads)
       if (i >= total) break;
       N unit, j;
       const N row = by_count(by_units(N(i), unit), j);
-      const int64_t p = resolve(positions[j], args.extent, args.positions.clip);
-      value[u] = source[(int64_t(row) * args.extent + p) * units + int64_t(unit)];
+      const int64_t p = resolve(positions[j], args.extent, args.positions);
+      value[u] = p < 0 ? without_slice<Unit>(p)
+                       : source[(int64_t(row) * args.extent + p) * units + int64_t(unit)];
     }
 #pragma unroll
     for (int u = 0; u < kTakeInFlight; ++u) {
@@ -41,7 +50,7 @@ __global__ void __launch_bounds__(kThreads)
 
 // The same where many rows share few columns (units of the chosen slices). A thread keeps one
 // column, computes its place in a source row once, and moves down the rows. 2^shift threads of a
-// block are side by side along the columns.
+// block are side by side along the columns. Not for strict positions.
 template <class Unit, class I>
 __global__ void __launch_bounds__(kThreads)
     take_columns_kernel(TakeArgs args, int64_t units, int shift, int64_t block_rows) {
@@ -100,7 +109,7 @@ template <class Unit, class I>
 void launch_take_units(const TakeArgs& args, const Launch& launch) {
   const int64_t units = args.slice_bytes / int64_t(sizeof(Unit)), count = args.positions.count;
   const ColumnsPlan plan = plan_columns(count * units, args.outer, launch.multiprocessors);
-  if (plan.fits) {
+  if (plan.fits && !args.positions.strict) {
     launch_kernel<take_columns_kernel<Unit, I>>(dim3(plan.column_blocks, plan.row_blocks), kThreads,
                                                 launch, args, units, plan.shift, plan.block_rows);
     return;

@@ -6,11 +6,13 @@
 namespace catena::gpu {
 
 // Negative positions count from the end. Positions that are still out of range are clipped or wrap
-// around.
+// around. Strict ones do neither: see IdRule.
 struct Positions {
   const void* data;
   bool wide;  // int64, else int32
   bool clip;
+  bool strict, ignores;  // ignores: there is an ignored id
+  int64_t ignored;
   int64_t count;
 };
 
@@ -33,12 +35,12 @@ struct ScatterArgs {
   Positions positions;
   int64_t outer, extent, inner;
   // Null, or the positions in [0, extent) in ascending order, equal ones in the order of the list,
-  // and the index of each one in the list.
+  // and the index of each one in the list. Those that are left out come last, as `extent`.
   const void* sorted;
   const int64_t* numbers;
 };
 // Element type of `sorted`: int64 if wide, else uint32.
-constexpr bool sorted_positions_are_wide(int64_t extent) { return extent > int64_t(1) << 32; }
+constexpr bool sorted_positions_are_wide(int64_t extent) { return extent >= int64_t(1) << 32; }
 
 // With `ordered`, repeated positions are added in their order, which gives the same bits every
 // time. Otherwise additions are atomic, where the type has atomic additions.
@@ -51,5 +53,12 @@ bool scatter_wants_sorted(ScatterType type, bool ordered, const ScatterArgs& arg
 // places[i] = positions[i] counted from 0, in the type of `sorted`.
 void launch_resolve_positions(const Positions& positions, int64_t extent, void* places,
                               const Launch& launch);
+
+// Adds in any order, with each row of the target written once: for outer = 1, floats, fewer than
+// 2^31 rows and positions, and slices that 16-byte packs divide, at addresses they divide. Without
+// `accumulate` the target is not read. `scratch`: row_list_words() numbers.
+int64_t row_list_words(const ScatterArgs& args);
+void launch_scatter_rows(ScatterType type, bool accumulate, const ScatterArgs& args,
+                         uint32_t* scratch, const Launch& launch);
 
 }  // namespace catena::gpu

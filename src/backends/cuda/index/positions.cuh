@@ -6,6 +6,7 @@
 #ifndef CATENA_FN
 #define CATENA_FN __host__ __device__ inline
 #endif
+#include "backends/cuda/index/indexing.h"
 #include "device/index.h"
 
 namespace catena::gpu {
@@ -44,6 +45,15 @@ __device__ inline int64_t resolve(I position, int64_t extent, bool clip) {
   if (p < 0 && p >= -extent) return p + extent;
   p %= extent;
   return p < 0 ? p + extent : p;
+}
+
+// The same, or what stands for no slice.
+constexpr int64_t kIgnored = -1, kOutside = -2;
+template <class I>
+__device__ inline int64_t resolve(I position, int64_t extent, const Positions& rule) {
+  if (!rule.strict) return resolve(position, extent, rule.clip);
+  if (rule.ignores && position == rule.ignored) return kIgnored;
+  return position >= 0 && position < extent ? int64_t(position) : kOutside;
 }
 
 }  // namespace catena::gpu

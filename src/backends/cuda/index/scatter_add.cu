@@ -84,13 +84,13 @@ __global__ void __launch_bounds__(kThreads)
       if (i >= total) break;
       N unit, j;
       const N row = by_count(by_units(N(i), unit), j);
-      const int64_t p = resolve(positions[j], args.extent, false);
-      place[u] = (int64_t(row) * args.extent + p) * units + int64_t(unit);
+      const int64_t p = resolve(positions[j], args.extent, args.positions);
+      place[u] = p < 0 ? p : (int64_t(row) * args.extent + p) * units + int64_t(unit);
       value[u] = values[i];
     }
 #pragma unroll
     for (int u = 0; u < kAddsInFlight; ++u) {
-      if (start + u * kThreads < total) atomic_add(target + place[u], value[u]);
+      if (start + u * kThreads < total && place[u] >= 0) atomic_add(target + place[u], value[u]);
     }
   }
 }
@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(kThreads) searching_kernel(ScatterArgs args) {
       bool touched = false;
       for (int64_t j0 = 0; j0 < count; j0 += 32) {
         const int64_t j = j0 + lane;
-        const bool match = j < count && resolve(positions[j], args.extent, false) == own;
+        const bool match = j < count && resolve(positions[j], args.extent, args.positions) == own;
         unsigned matches = __ballot_sync(kAllLanes, match);
         touched = touched || matches != 0;
         for (; matches; matches &= matches - 1)
@@ -214,6 +214,7 @@ __global__ void __launch_bounds__(kThreads) sorted_kernel(ScatterArgs args) {
     const int64_t row = w / count, begin = w - row * count;
     const K own = sorted[begin];
     if (begin > 0 && sorted[begin - 1] == own) continue;  // not the beginning of a run
+    if (int64_t(own) == args.extent) continue;            // left out
     const T* slices = static_cast<const T*>(args.values) + row * count * args.inner;
     T* slice = static_cast<T*>(args.target) + (row * args.extent + int64_t(own)) * args.inner;
     for_chunks(args.inner, [&](int64_t first) {
@@ -245,7 +246,7 @@ __global__ void __launch_bounds__(kThreads) sorted_short_kernel(ScatterArgs args
        w += int64_t(gridDim.x) * kWarps) {
     const int64_t row = w / count, begin = w - row * count;
     const K own = sorted[begin];
-    if (begin > 0 && sorted[begin - 1] == own) continue;
+    if ((begin > 0 && sorted[begin - 1] == own) || int64_t(own) == args.extent) continue;
     const T* values = static_cast<const T*>(args.values) + row * count * args.inner;
     T* to = static_cast<T*>(args.target) + (row * args.extent + int64_t(own)) * args.inner;
     for (int64_t k = 0; k < args.inner; ++k) {
@@ -321,25 +322,27 @@ void launch_positions(ScatterType type, bool ordered, const ScatterArgs& args,
   }
 }
 
-// Positions as numbers from 0, which can be sorted.
+// Positions as numbers from 0, which can be sorted; those left out come last.
 template <class I, class K>
-__global__ void resolve_kernel(const I* positions, int64_t count, int64_t extent, K* places) {
+__global__ void resolve_kernel(Positions positions, int64_t extent, K* places) {
   wait_for_previous_kernel();
-  for (int64_t i = int64_t(blockIdx.x) * kThreads + threadIdx.x; i < count;
-       i += int64_t(gridDim.x) * kThreads)
-    places[i] = K(resolve(positions[i], extent, false));
+  const I* data = static_cast<const I*>(positions.data);
+  for (int64_t i = int64_t(blockIdx.x) * kThreads + threadIdx.x; i < positions.count;
+       i += int64_t(gridDim.x) * kThreads) {
+    const int64_t p = resolve(data[i], extent, positions);
+    places[i] = K(p < 0 ? extent : p);
+  }
 }
 
 template <class I>
 void resolve_to(const Positions& positions, int64_t extent, void* places, const Launch& launch) {
-  const I* data = static_cast<const I*>(positions.data);
   const unsigned blocks = loop_blocks(positions.count, kThreads, launch);
   if (sorted_positions_are_wide(extent))
-    launch_kernel<resolve_kernel<I, int64_t>>(blocks, kThreads, launch, data, positions.count,
-                                              extent, static_cast<int64_t*>(places));
+    launch_kernel<resolve_kernel<I, int64_t>>(blocks, kThreads, launch, positions, extent,
+                                              static_cast<int64_t*>(places));
   else
-    launch_kernel<resolve_kernel<I, uint32_t>>(blocks, kThreads, launch, data, positions.count,
-                                               extent, static_cast<uint32_t*>(places));
+    launch_kernel<resolve_kernel<I, uint32_t>>(blocks, kThreads, launch, positions, extent,
+                                               static_cast<uint32_t*>(places));
 }
 
 }  // namespace

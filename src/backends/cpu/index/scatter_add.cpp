@@ -1,0 +1,206 @@
+// Adds slices to target elements along one axis, repeated positions in the order of the positions.
+// Threads share the columns of the slices, so that no two of them write one element.
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "backends/common/family.h"
+#include "backends/cpu/index/positions.h"
+#include "backends/cpu/loops/tables.h"
+#include "backends/cpu/runtime/parallel.h"
+#include "catena/array/array.h"
+#include "catena/kernels/elementwise_ops.h"
+#include "catena/kernels/index.h"
+
+namespace catena::host {
+
+namespace {
+
+constexpr int64_t kShortStrip = 8;  // elements for which calling a loop does not pay
+
+// to[k] += from[k].
+template <class T>
+void add_row(T* to, const T* from, int64_t n) {
+  using C = compute_t<T>;
+  const Loop loop = tables().loops[static_cast<int>(ops::add)][static_cast<int>(dtype_of<T>)].loop;
+  if (n < kShortStrip || loop == nullptr) {
+    for (int64_t k = 0; k < n; ++k) to[k] = T(C(to[k]) + C(from[k]));
+    return;
+  }
+  constexpr int64_t kStrides[] = {sizeof(T), sizeof(T), sizeof(T)};
+  char* const row = reinterpret_cast<char*>(to);
+  char* const pointers[] = {row, row, reinterpret_cast<char*>(const_cast<T*>(from))};
+  loop(pointers, kStrides, n);
+}
+
+// The slices of one outer element, and the columns begin to end of them.
+template <class T>
+struct Strip {
+  T* to;
+  const T* from;
+  int64_t inner, begin, end;
+
+  int64_t width() const { return end - begin; }
+  T* row(int64_t place) const { return to + place * inner + begin; }
+  const T* value(int64_t j) const { return from + j * inner + begin; }
+  void clear(int64_t first, int64_t last) const {
+    for (int64_t place = first; place < last; ++place)
+      std::memset(static_cast<void*>(row(place)), 0, size_t(width()) * sizeof(T));
+  }
+};
+
+// One position after the other: to[p, k] += from[j, k].
+template <class T, class I>
+void add_in_place(const Strip<T>& strip, const I* positions, int64_t count, int64_t extent) {
+  int64_t block[kPositionPiece];
+  for (int64_t first = 0; first < count; first += kPositionPiece) {
+    const int64_t n = std::min(count - first, kPositionPiece);
+    const int64_t* places = resolve_all(positions + first, n, extent, OutOfRange::kWrap, block);
+    if (strip.inner == 1) {
+      using C = compute_t<T>;
+      const T* values = strip.from + first;
+      for (int64_t j = 0; j < n; ++j)
+        strip.to[places[j]] = T(C(strip.to[places[j]]) + C(values[j]));
+      continue;
+    }
+    for (int64_t j = 0; j < n; ++j)
+      add_row(strip.row(places[j]), strip.value(first + j), strip.width());
+  }
+}
+
+// The values of each place in the order of the list: those of a run are order[begin] to
+// order[end - 1]. Places ascend.
+struct Run {
+  int64_t place, begin, end;
+};
+struct Runs {
+  std::vector<Run> runs;
+  std::vector<int64_t> order;
+};
+
+// By counting. places[j] < 0: left out.
+Runs count_runs(const std::vector<int64_t>& places, int64_t extent) {
+  std::vector<int64_t> next(size_t(extent) + 1, 0);
+  for (const int64_t place : places)
+    if (place >= 0) ++next[size_t(place) + 1];
+  Runs result;
+  for (int64_t place = 0; place < extent; ++place) {
+    const int64_t begin = next[size_t(place)], end = begin + next[size_t(place) + 1];
+    if (end > begin) result.runs.push_back({place, begin, end});
+    next[size_t(place) + 1] = end;
+  }
+  result.order.resize(size_t(next[size_t(extent)]));
+  for (size_t j = 0; j < places.size(); ++j)
+    if (places[j] >= 0) result.order[size_t(next[size_t(places[j])]++)] = int64_t(j);
+  return result;
+}
+
+// By sorting, for far more places than values.
+Runs sort_runs(const std::vector<int64_t>& places) {
+  Runs result;
+  for (size_t j = 0; j < places.size(); ++j)
+    if (places[j] >= 0) result.order.push_back(int64_t(j));
+  const auto place_of = [&](int64_t j) { return places[size_t(j)]; };
+  std::ranges::stable_sort(result.order, {}, place_of);
+  for (size_t at = 0; at < result.order.size(); ++at) {
+    const int64_t place = place_of(result.order[at]);
+    if (result.runs.empty() || result.runs.back().place != place)
+      result.runs.push_back({place, int64_t(at), int64_t(at)});
+    result.runs.back().end = int64_t(at) + 1;
+  }
+  return result;
+}
+
+template <class I>
+Runs runs_of(const I* positions, int64_t count, int64_t extent, const IdRule& ids) {
+  std::vector<int64_t> places(static_cast<size_t>(count));
+  for (int64_t j = 0; j < count; ++j) {
+    const int64_t position = positions[j];
+    places[size_t(j)] = !ids.strict ? resolve(position, extent, OutOfRange::kWrap)
+                        : is_row(position, extent, ids) ? position
+                                                        : -1;
+  }
+  return extent <= 8 * count ? count_runs(places, extent) : sort_runs(places);
+}
+
+// The values of a run, summed in the target.
+template <class T>
+void sum_run(const Strip<T>& strip, const Runs& runs, const Run& run, bool accumulate) {
+  if (!accumulate) strip.clear(run.place, run.place + 1);
+  for (int64_t i = run.begin; i < run.end; ++i)
+    add_row(strip.row(run.place), strip.value(runs.order[size_t(i)]), strip.width());
+}
+
+// The same of 16-bit floats, summed in float32.
+template <class T>
+void sum_run_in_float(const Strip<T>& strip, const Runs& runs, const Run& run, bool accumulate) {
+  constexpr int kType = static_cast<int>(dtype_of<T>), kFloat = static_cast<int>(Dtype::kFloat32);
+  constexpr int64_t kBlock = 512;
+  const CastLoop widen = tables().casts[kType][kFloat], narrow = tables().casts[kFloat][kType];
+  float sums[kBlock], value[kBlock];
+  char *const sum_bytes = reinterpret_cast<char*>(sums), *const value_bytes =
+                                                             reinterpret_cast<char*>(value);
+  for (int64_t first = 0; first < strip.width(); first += kBlock) {
+    const int64_t n = std::min(strip.width() - first, kBlock);
+    char* const to = reinterpret_cast<char*>(strip.row(run.place) + first);
+    std::fill_n(sums, n, 0.0f);
+    if (accumulate) widen(to, sizeof(T), sum_bytes, sizeof(float), n);
+    for (int64_t i = run.begin; i < run.end; ++i) {
+      const T* from = strip.value(runs.order[size_t(i)]) + first;
+      widen(reinterpret_cast<const char*>(from), sizeof(T), value_bytes, sizeof(float), n);
+      add_row(sums, value, n);
+    }
+    narrow(sum_bytes, sizeof(float), to, sizeof(T), n);
+  }
+}
+
+// Place after place, so that each row is read and written once.
+template <class T>
+void add_runs(const Strip<T>& strip, const Runs& runs, int64_t extent, bool accumulate) {
+  int64_t done = 0;  // places below it have their value
+  for (const Run& run : runs.runs) {
+    if (!accumulate) strip.clear(done, run.place);
+    if constexpr (!std::is_same_v<compute_t<T>, T>)
+      sum_run_in_float(strip, runs, run, accumulate);
+    else
+      sum_run(strip, runs, run, accumulate);
+    done = run.place + 1;
+  }
+  if (!accumulate) strip.clear(done, extent);
+}
+
+void scatter_add(const ScatterAddCall& call) {
+  const auto& [target, indices, values, accumulate, ids] = call;
+  if (target.size() == 0 || (accumulate && values.size() == 0)) return;
+  const int64_t outer = target.shape()[0], extent = target.shape()[1], inner = target.shape()[2];
+  const int64_t count = indices.size();
+  const bool narrow = is_float(target.dtype()) && target.itemsize() == 2;
+  const bool by_runs = !accumulate || ids.strict || narrow;
+  const int threads = threads_for(values.size() * 2 + (accumulate ? 0 : target.size()));
+  const int64_t width = std::max<int64_t>(16, (inner + threads - 1) / threads);
+  const int64_t strips = (inner + width - 1) / width;
+  with_indices(indices, [&](const auto* positions) {
+    const Runs runs = by_runs ? runs_of(positions, count, extent, ids) : Runs();
+    visit_dtype(target.dtype(), [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      parallel_for(outer * strips, threads, [&](int64_t unit) {
+        const int64_t i = unit / strips, begin = unit % strips * width;
+        const Strip<T> strip{target.data<T>() + i * extent * inner,
+                             values.data<T>() + i * count * inner, inner, begin,
+                             std::min(inner, begin + width)};
+        if (by_runs)
+          add_runs(strip, runs, extent, accumulate);
+        else
+          add_in_place(strip, positions, count, extent);
+      });
+    });
+  });
+}
+
+}  // namespace
+}  // namespace catena::host
+
+CATENA_FAMILY(cpu, scatter_add) {
+  kernels::scatter_add.provide<&host::scatter_add>(DeviceType::kCpu, "cpu");
+}

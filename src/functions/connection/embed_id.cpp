@@ -1,0 +1,148 @@
+// embed_id and the layer EmbedID: rows taken by id, whose gradients go straight to their place.
+#include "catena/functions/connection/embed_id.h"
+
+#include <limits>
+
+#include "catena/array/math.h"
+#include "catena/kernels/index.h"
+#include "functions/common/support.h"
+#include "functions/common/weighted_layer.h"
+
+namespace catena::functions {
+namespace {
+
+// As the kernels take them: int32 or int64, contiguous. No table has the numbers that int64 does
+// not hold.
+Array kernel_ids(const Array& x) {
+  if (x.dtype() == Dtype::kInt32 || x.dtype() == Dtype::kInt64) return x.contiguous();
+  if (x.dtype() != Dtype::kUInt64) return x.astype(Dtype::kInt64).contiguous();
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  return catena::minimum(x, most).astype(Dtype::kInt64).contiguous();
+}
+
+// From a table to the vectors of ids.
+struct Lookup {
+  static constexpr const char* kName = "EmbedID";
+  Array ids;
+  IdRule rule;
+
+  Array forward(const Array& W) const {
+    const int64_t rows = W.shape()[0], size = W.shape()[1], count = ids.size();
+    Shape shape = ids.shape();
+    shape.push_back(size);
+    const Array y = Array::uninitialized(shape, W.dtype(), W.device());
+    if (y.size() > 0)
+      kernels::take(W.device(), {W.contiguous().reshape({1, rows, size}), ids.reshape({count}),
+                                 static_cast<uint8_t>(0), y.reshape({1, count, size}), rule});
+    return y;
+  }
+  void adjoint(const Array& gy, const Array& gW, bool accumulate) const {
+    const int64_t rows = gW.shape()[0], size = gW.shape()[1], count = ids.size();
+    if (gW.size() == 0) return;
+    // Other layouts get the sums through a contiguous array.
+    const bool direct = gW.is_contiguous();
+    const Array sums = direct ? gW : Array::uninitialized(gW.shape(), gW.dtype(), gW.device());
+    kernels::scatter_add(gW.device(),
+                         {sums.reshape({1, rows, size}), ids.reshape({count}),
+                          gy.contiguous().reshape({1, count, size}), direct && accumulate, rule});
+    if (!direct) detail::assign_or_add(gW, sums, accumulate);
+  }
+};
+
+// A linear map of W that depends on x. With `watched` x itself serves the kernels, so that the
+// graph watches over it.
+class EmbedIDNode final : public FunctionNode {
+ public:
+  EmbedIDNode(const Lookup& lookup, bool watched) : lookup_(lookup), watched_(watched) {}
+  std::string label() const override { return Lookup::kName; }
+  void backward(BackwardContext& context) override {
+    const Variable gy = context.grad_output();
+    if (!gy.defined() || !context.needs(1)) return;
+    if (watched_) context.input(0);  // GradientError if it was overwritten
+    give_linear<true>(context, 1, *inputs()[1], lookup_, gy);
+  }
+
+ private:
+  Lookup lookup_;
+  bool watched_;
+};
+
+std::string id_advice(const Array& x, const Array& W) {
+  if (is_float(x.dtype()) && is_int(W.dtype()))
+    return "The arguments look swapped: it is embed_id(ids, W).";
+  if (W.ndim() != 2) return "The table W is expected as (ids, size), a matrix.";
+  return "Expected are ids, integers: convert x with .astype(dtype::int32).";
+}
+
+void check_types(const FunctionCall& call) {
+  const Array &x = call[0].data(), &W = call[1].data();
+  const TypeOf ids(x, "x"), table(W, "W");
+  const auto checks = Checks(call.named(), ids, table).advised([&] { return id_advice(x, W); });
+  if (!is_int(x.dtype())) checks.require(ids.dtype() == Dtype::kInt32);
+  checks.require_float(table);
+  checks.require(table.ndim() == 2);
+}
+
+template <class T>
+void check_values(const std::string& who, const Array& x, int64_t rows, const IdRule& rule) {
+  const T* ids = x.data<T>();
+  for (int64_t i = 0; i < x.size(); ++i) {
+    if ((ids[i] >= 0 && ids[i] < rows) || ids[i] == rule.ignored) [[likely]]
+      continue;
+    fail<ValueError>(
+        who, ": id ", ids[i], " at position ", i, " is outside [0, ", rows, ")",
+        rule.ignored ? message(" and not the ignored label ", *rule.ignored) : std::string());
+  }
+}
+template <class Label>
+void check_values(const Label& who, const Array& ids, int64_t rows, const IdRule& rule) {
+  if (ids.dtype() == Dtype::kInt32)
+    check_values<int32_t>(who(), ids, rows, rule);
+  else
+    check_values<int64_t>(who(), ids, rows, rule);
+}
+
+// Of x and W.
+Variable apply_embed_id(FunctionCall& call, const std::optional<int64_t>& ignore_label) {
+  check_types(call);
+  call.require_one_device();
+  const Variable &x = call[0], &W = call[1];
+  const Lookup lookup{kernel_ids(x.data()), {true, ignore_label}};
+  if (x.device().is_cpu()) check_values(call.named(), lookup.ids, W.shape()[0], lookup.rule);
+  return call.record(lookup.forward(W.data()), [&] {
+    const bool watched = lookup.ids.same_body(x.data());
+    auto node = make_node<EmbedIDNode>(lookup, watched);
+    if (watched) node->save_input(0, x);
+    return node;
+  });
+}
+
+Array initial_table(int64_t in, int64_t out, const EmbedIDOptions& options) {
+  CATENA_CHECK(ValueError, in > 0 && out > 0, "EmbedID: expected sizes of at least 1, got ", in,
+               " and ", out);
+  return initial_weight("EmbedID", {in, out}, "(in, out)", options.initialW, options.dtype, 1);
+}
+
+}  // namespace
+
+Variable embed_id(const VariableOperand& x, const VariableOperand& W,
+                  std::optional<int64_t> ignore_label) {
+  FunctionCall call("EmbedID", Autocast::kNone, x, W);
+  return apply_embed_id(call, ignore_label);
+}
+
+void check_ids(const Array& x, int64_t ids, std::optional<int64_t> ignore_label) {
+  CATENA_CHECK(DtypeError, is_int(x.dtype()), "check_ids: expected integers, got ", x.dtype());
+  check_values([] { return "EmbedID"; }, kernel_ids(x.to_cpu()), ids, {true, ignore_label});
+}
+
+EmbedID::EmbedID(int64_t in_size, int64_t out_size, const EmbedIDOptions& options)
+    : W(initial_table(in_size, out_size, options)), ignore_label_(options.ignore_label) {}
+
+Variable EmbedID::operator()(const VariableOperand& x) const {
+  CATENA_CHECK(ValueError, W.defined(), "EmbedID: this layer has no table; it was moved from");
+  FunctionCall call("EmbedID", Autocast::kNone, x, W.variable());
+  return apply_embed_id(call, ignore_label_);
+}
+
+}  // namespace catena::functions
