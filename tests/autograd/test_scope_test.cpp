@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "catena/array/creation.h"
-#include "catena/functions/connection.h"
+#include "catena/functions/connection/linear.h"
+#include "catena/functions/math.h"
 #include "catena/functions/noise.h"
 
 namespace catena {

@@ -6,7 +6,7 @@
 #include "catena/array/math.h"
 #include "catena/array/random.h"
 #include "catena/core/graph.h"
-#include "catena/functions/connection.h"
+#include "catena/functions/connection/linear.h"
 #include "catena/functions/loss.h"
 #include "catena/functions/math.h"
 #include "catena/functions/noise.h"

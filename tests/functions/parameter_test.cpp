@@ -1,6 +1,6 @@
 // Programs of Chainer's tutorial that are written with functions, parameters and volatile flags.
+#include "catena/functions/connection/parameter.h"
 #include "catena/autograd/function.h"
-#include "catena/functions/connection.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {

@@ -8,7 +8,9 @@
 #include "catena/array/creation.h"
 #include "catena/core/error.h"
 #include "catena/core/plugin.h"
-#include "catena/functions/connection.h"
+#include "catena/functions/connection/convolution_2d.h"
+#include "catena/functions/connection/linear.h"
+#include "catena/functions/math.h"
 #include "catena/kernels/copy.h"
 
 // Whether a convolution can be computed; else prints why not.

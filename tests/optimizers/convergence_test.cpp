@@ -6,9 +6,10 @@
 
 #include "catena/array/random.h"
 #include "catena/array/reduction.h"
-#include "catena/functions/connection.h"
+#include "catena/functions/connection/linear.h"
 #include "catena/functions/evaluation.h"
 #include "catena/functions/loss.h"
+#include "catena/functions/math.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/adamw.h"
 #include "catena/optimizers/lars.h"

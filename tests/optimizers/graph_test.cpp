@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "catena/functions/connection.h"
+#include "catena/functions/connection/linear.h"
 #include "catena/functions/loss.h"
 #include "catena/functions/math.h"
 #include "catena/optimizers/adam.h"

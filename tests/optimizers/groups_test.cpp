@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "catena/array/math.h"
-#include "catena/functions/connection.h"
+#include "catena/functions/connection/linear.h"
 #include "catena/functions/math.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/adamw.h"

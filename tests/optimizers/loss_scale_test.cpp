@@ -10,7 +10,7 @@
 #include "catena/array/reduction.h"
 #include "catena/core/graph.h"
 #include "catena/functions/array.h"
-#include "catena/functions/connection.h"
+#include "catena/functions/connection/linear.h"
 #include "catena/functions/loss.h"
 #include "catena/functions/math.h"
 #include "catena/optimizers/adam.h"

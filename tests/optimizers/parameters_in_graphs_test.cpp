@@ -6,7 +6,7 @@
 #include "catena/array/random.h"
 #include "catena/autograd/function_set.h"
 #include "catena/functions/activation.h"
-#include "catena/functions/connection.h"
+#include "catena/functions/connection/linear.h"
 #include "catena/functions/math.h"
 #include "catena/functions/normalization.h"
 #include "catena/optimizers/sgd.h"

@@ -3,6 +3,7 @@
 #include "catena/array/reduction.h"
 
 #include "catena/autograd/function.h"
+#include "catena/functions/connection/convolution_2d.h"
 #include "cuda/gpu.h"
 #include "error_text.h"
 #include "parallel/network.h"

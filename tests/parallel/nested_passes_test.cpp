@@ -6,6 +6,7 @@
 #include "catena/autograd/backward.h"
 #include "catena/autograd/function.h"
 #include "catena/comm/factory.h"
+#include "catena/functions/connection/convolution_2d.h"
 #include "catena/functions/math.h"
 #include "catena/functions/noise.h"
 #include "catena/functions/normalization.h"

@@ -12,7 +12,7 @@
 #include "catena/array/creation.h"
 #include "catena/array/math.h"
 #include "catena/comm/factory.h"
-#include "catena/functions/connection.h"
+#include "catena/functions/connection/linear.h"
 #include "catena/functions/loss.h"
 #include "catena/functions/math.h"
 #include "catena/optimizers/adam.h"

@@ -9,7 +9,7 @@
 #include "catena/array/creation.h"
 #include "catena/array/reduction.h"
 #include "catena/comm/factory.h"
-#include "catena/functions/connection.h"
+#include "catena/functions/connection/linear.h"
 #include "catena/functions/math.h"
 #include "catena/functions/noise.h"
 #include "catena/testing_markers.h"

@@ -2,7 +2,6 @@
 
 #include <limits>
 
-#include "catena/functions/connection.h"
 #include "functions/functions_test_util.h"
 #include "kernels/convolution_case.h"
 

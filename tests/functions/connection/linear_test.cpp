@@ -1,7 +1,6 @@
 // The layer Linear; linear itself has records.
 #include "catena/functions/connection/linear.h"
 
-#include "catena/functions/connection.h"
 #include "functions/functions_test_util.h"
 
 namespace catena {

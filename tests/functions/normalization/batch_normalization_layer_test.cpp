@@ -1,7 +1,7 @@
 // The layer's state: its averages, what moves them, and where they go with the model.
 #include "catena/autograd/test_scope.h"
 #include "catena/core/graph.h"
-#include "catena/functions/connection.h"
+#include "catena/functions/connection/linear.h"
 #include "catena/functions/normalization.h"
 #include "catena/serializers/npz.h"
 #include "catena/testing_markers.h"

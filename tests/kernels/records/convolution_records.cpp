@@ -1,5 +1,6 @@
 // Records of the slots of convolutions.
-#include "catena/functions/connection.h"
+#include "catena/functions/connection/convolution_2d.h"
+#include "catena/functions/math.h"
 #include "catena/kernels/slot.h"
 #include "kernels/slot_record.h"
 

@@ -1,6 +1,6 @@
 // Records of the slots of optimizers.
 #include "catena/array/creation.h"
-#include "catena/functions/connection.h"
+#include "catena/functions/connection/linear.h"
 #include "catena/functions/math.h"
 #include "catena/optimizers/adam.h"
 #include "catena/optimizers/adamw.h"
