@@ -77,10 +77,11 @@ std::string id_advice(const Array& x, const Array& W) {
 void check_types(const FunctionCall& call) {
   const Array &x = call[0].data(), &W = call[1].data();
   const TypeOf ids(x, "x"), table(W, "W");
-  const auto checks = Checks(call.named(), ids, table).advised([&] { return id_advice(x, W); });
-  if (!is_int(x.dtype())) checks.require(ids.dtype() == Dtype::kInt32);
+  const Checks checks(call.named(), ids, table);
+  const auto advised = checks.advised([&] { return id_advice(x, W); });
+  if (!is_int(x.dtype())) advised.require(ids.dtype() == Dtype::kInt32);
   checks.require_float(table);
-  checks.require(table.ndim() == 2);
+  advised.require(table.ndim() == 2);
 }
 
 template <class T>

@@ -25,8 +25,9 @@ FunctionRecord embed_id_record(std::optional<int64_t> ignored, Dtype ids) {
       return id == double(ignored.value_or(-9)) ? 0 : in[1](id, at.back());
     })};
   };
-  // Other dtypes are cast.
-  r.forward_launches = ids == Dtype::kInt32 || ids == Dtype::kInt64 ? 1 : 2;
+  // Other dtypes are cast; of uint64 the numbers that int64 does not hold are clipped.
+  const bool direct = ids == Dtype::kInt32 || ids == Dtype::kInt64;
+  r.forward_launches = direct ? 1 : ids == Dtype::kUInt64 ? 3 : 2;
   r.backward_launches = 1;
   return r;
 }
