@@ -1,5 +1,6 @@
 #include "cli/probes.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -36,6 +37,16 @@ std::string links_of(const GpuInventory& inventory, std::size_t gpu) {
   return text;
 }
 
+// A file system may refuse what the permissions of its folder allow, as /proc does to root.
+bool takes_files(const std::string& folder) {
+  std::string name = folder + "/.catena-check-XXXXXX";
+  const int fd = mkostemp(name.data(), O_CLOEXEC);
+  if (fd < 0) return false;
+  close(fd);
+  unlink(name.c_str());
+  return true;
+}
+
 // Why nothing can be kept there; "" when it can, or when the folder has yet to be made.
 std::string problem_of_cache(const std::string& folder) {
   const std::string said = "'" + folder.substr(0, 200) + "' cannot hold it: ";
@@ -51,7 +62,7 @@ std::string problem_of_cache(const std::string& folder) {
   const fs::file_status status = fs::status(folder, error);
   if (!fs::exists(status)) return said + "it is a link to nothing" + cure;
   if (!fs::is_directory(status)) return said + "it is not a folder" + cure;
-  return access(folder.c_str(), W_OK | X_OK) == 0 ? "" : said + "it cannot be written" + cure;
+  return takes_files(folder) ? "" : said + "it cannot be written" + cure;
 }
 
 }  // namespace

@@ -59,6 +59,14 @@ void JobWatch::note_operations(std::vector<RankOutcome>& ranks, const StatusBoar
   }
 }
 
+Hang JobWatch::describe_starter(int starter, double seconds) {
+  Hang hang;
+  hang.seconds = seconds;
+  hang.starter = starter;
+  hang.starter_stopped = is_stopped(comm::process_state(starter));
+  return hang;
+}
+
 std::optional<Hang> JobWatch::check_rank(const RankOutcome& rank, const StatusBoard* board,
                                          int starter, double now) {
   Hang hang;
@@ -81,6 +89,8 @@ std::optional<Hang> JobWatch::check_rank(const RankOutcome& rank, const StatusBo
   hang.operation = comm::describe_stuck(board->read(rank.start->local_rank), comm::monotonic_ns(),
                                         comm::kOutsideMargin);
   if (hang.operation.empty()) return std::nullopt;
+  hang.starter_stopped = is_stopped(comm::process_state(starter));
+  if (hang.starter_stopped) hang.kind = Hang::Kind::starter_keeps_rank;
   return hang;
 }
 
@@ -88,10 +98,7 @@ std::optional<Hang> JobWatch::check_hosts(const std::vector<RankOutcome>& ranks,
                                           double now) const {
   for (const auto& [host, silence] : silences(ranks, now)) {
     if (silence < timeout_ + comm::kOutsideMargin) continue;
-    Hang hang;
-    hang.seconds = silence;
-    hang.starter = starter;
-    hang.starter_stopped = is_stopped(comm::process_state(starter));
+    Hang hang = describe_starter(starter, silence);
     hang.kind = hang.starter_stopped ? Hang::Kind::starter_silent : Hang::Kind::host_silent;
     if (!hang.starter_stopped) hang.host = host;
     return hang;

@@ -30,6 +30,9 @@ class JobWatch {
   std::optional<Hang> check(const std::vector<RankOutcome>& ranks, const comm::StatusBoard* board,
                             int starter, double now);
 
+  // The starter, which did not end within `seconds` of the last rank.
+  static Hang describe_starter(int starter, double seconds);
+
   // Writes down what the ranks of this host that have not ended are doing at the moment.
   static void note_operations(std::vector<RankOutcome>& ranks, const comm::StatusBoard* board,
                               const std::string& here);

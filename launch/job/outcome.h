@@ -2,6 +2,7 @@
 // (job/verdict.h) and the report is written (job/report.h).
 #pragma once
 
+#include <csignal>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -28,13 +29,14 @@ struct Hang {
     rank_process_stopped,  // catena-run's own process of `rank`
     host_silent,           // nothing was heard of `host`
     starter_silent,        // nothing came through the starter
-    starter_keeps_end      // of `rank`, whose process is gone
+    starter_keeps_end,     // of `rank`, whose process is gone
+    starter_keeps_rank     // as rank_in_library, while the starter is stopped
   };
   Kind kind = Kind::starter_silent;
   int rank = -1;
   std::string host;
   double seconds = 0;            // for how long
-  std::string operation;         // rank_in_library: what the status board says
+  std::string operation;         // of a rank in a library: what the status board says
   int starter = 0;               // process number
   bool starter_stopped = false;  // by SIGSTOP
 
@@ -73,6 +75,8 @@ struct JobOutcome {
   // And of all other hosts at the end of the job, some of whose ranks did not say how they ended.
   std::map<std::string, double> final_silences;
   std::optional<Hang> hang;
+  // The starter, which was killed because it did not end after all ranks had.
+  std::optional<Hang> stayed;
   std::optional<GivenUp> given_up;
   std::string network;  // of a job of several hosts: what they use, and how to choose another
 };
@@ -80,6 +84,13 @@ struct JobOutcome {
 // A rank that an outsider asked to end has failed the job, however well it ended.
 inline bool failed(const EndReport& end) {
   return end.not_started || end.signal != 0 || end.exit_code != 0 || end.stop_signal != 0;
+}
+
+// It failed, and nobody had asked it to end. A program that died by a signal which asks may have
+// got what was sent to the whole job.
+inline bool failed_unasked(const EndReport& end) {
+  const bool asked = end.signal == SIGTERM || end.signal == SIGINT || end.signal == SIGHUP;
+  return failed(end) && end.stop_time == 0 && !asked;
 }
 
 inline const RankOutcome& outcome_of(const JobOutcome& job, int rank) {

@@ -194,11 +194,16 @@ std::string describe_given_up(const JobOutcome& job) {
   return std::string("standard output cannot be written: ") + std::strerror(given_up.error);
 }
 
+std::string describe_stayed(const Hang& hang, const StarterTerms& terms) {
+  return "all ranks ended well; " + describe_starter(hang, terms.name) + " did not end within " +
+         whole(hang.seconds) + " of them and was killed";
+}
+
 std::string text_of(const JobOutcome& job, const Verdict& verdict) {
   const auto line = [](const std::string& text) { return "catena-run: " + text + "\n"; };
   switch (verdict.ending) {
     case Ending::well:
-      break;
+      return job.stayed ? line(describe_stayed(*job.stayed, job.terms)) : "";
     case Ending::stopped:
       return line("stopped by " + signal_name(job.stop_signal) + "; all ranks were ended");
     case Ending::given_up:
@@ -241,6 +246,8 @@ std::string describe_hang(const Hang& hang, const StarterTerms& terms) {
       return "nothing was heard of it for " + time;
     case Hang::Kind::starter_silent:
       return starter + " does not answer: nothing came through it for " + time;
+    case Hang::Kind::starter_keeps_rank:
+      return starter + " does not answer: " + hang.operation;
     case Hang::Kind::starter_keeps_end:
       break;
   }

@@ -10,21 +10,22 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
-#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "base/process.h"
-#include "base/program_digest.h"
 #include "base/text.h"
 #include "job/console.h"
+#include "job/incoming.h"
 #include "job/job_watch.h"
 #include "job/output.h"
+#include "job/rank_pipe.h"
 #include "job/rank_state.h"
 #include "job/report.h"
 #include "job/report_hosts.h"
 #include "job/starter_process.h"
+#include "job/stop_requests.h"
 #include "status/status_board.h"
 #include "wire/board_name.h"
 #include "wire/output_frames.h"
@@ -52,31 +53,30 @@ constexpr double kNever = 1e18;
 
 class Supervisor {
  public:
-  Supervisor(const JobSpec& spec, const Starter& starter, SignalQueue& signals);
+  Supervisor(JobSpec spec, const Starter& starter, SignalQueue& signals);
   int run();
 
  private:
+  FrameDecoder decoder();
   void run_starter();
   bool must_retry() const;
   bool wait_to_retry();
   void watch();
+  void expect_end_of_starter(double now);
   bool all_gone() const;
   void end_leftovers();
   void kill_starter();
   void check_output();
-  void take_line(std::string_view line);
-  void release_lines();
   void pump();
-  bool read_from(Descriptor& source, StarterOutput* plain, FrameDecoder* frames);
-  void print(Stream stream, std::string_view bytes);
+  void read_from(Descriptor& source, StarterOutput* plain, FrameDecoder* frames);
   void take_bytes(int rank, Stream stream, std::string_view bytes);
   void note_life(int rank, bool sign_of_life);
   void take(const StartReport& start);
   void take(const EndReport& end);
   void prepare_stop();
-  void check_digest(const StartReport& start);
   void check_start();
   void handle_signals();
+  void take_request(int signal);
   void stop();
   void give_up(GivenUp why);
   const comm::StatusBoard* board() const { return board_ ? &*board_ : nullptr; }
@@ -89,26 +89,26 @@ class Supervisor {
   double next_deadline() const;
   bool is_here(const RankOutcome& rank) const;
 
-  const JobSpec& spec_;
+  JobSpec spec_;
   const Starter& starter_;
   SignalQueue& signals_;
   Console console_;
   std::unique_ptr<StarterOutput> messages_;
-  FrameDecoder frames_;
+  StarterLines lines_;
+  FrameDecoder frames_;       // in the starter's standard error
+  FrameDecoder pipe_frames_;  // in the pipe
+  RankPipe pipe_;
   Descriptor output_;
   Descriptor error_;
   pid_t starter_pid_ = -1;
   bool starter_ended_ = false;
   JobOutcome outcome_;
-  std::map<int, std::string> partial_reports_;
-  std::map<std::string, Digests> digests_;  // by host
+  ReportLines reports_;
+  HostDigests digests_;
   std::optional<comm::StatusBoard> board_;
   std::string host_ = host_name();
   Output output_queue_;
   JobWatch watch_;
-  // What the starter says before the first rank is there: nothing to show if another attempt
-  // follows.
-  std::optional<std::vector<std::string>> held_lines_;
   double next_check_ = 0;
   double all_ended_ = kNever;
   double start_deadline_;
@@ -116,31 +116,40 @@ class Supervisor {
   double stop_at_ = kNever;  // a rank failed, the others are to be stopped by then
   double repeat_stop_at_ = kNever;
   double read_deadline_ = kNever;
+  double leave_by_ = kNever;  // rank processes that have outlived the starter
+  StopRequests requests_;
   std::string said_reason_;  // why hosts were not reached, as printed last
   bool killed_rank_processes_ = false;
   bool killed_starter_ = false;
 };
 
-Supervisor::Supervisor(const JobSpec& spec, const Starter& starter, SignalQueue& signals)
-    : spec_(spec),
+Supervisor::Supervisor(JobSpec spec, const Starter& starter, SignalQueue& signals)
+    : spec_(std::move(spec)),
       starter_(starter),
       signals_(signals),
-      console_(!spec.terminal.empty(),
-               [this](Stream stream, std::string_view bytes) { print(stream, bytes); }),
-      frames_(
-          spec.id,
-          [this](int rank, Stream stream, std::string_view bytes) {
-            take_bytes(rank, stream, bytes);
-          },
-          [this](std::string_view bytes) { messages_->feed(bytes); }),
-      watch_(spec.timeout, host_),
-      start_deadline_(monotonic_seconds() + spec.start_timeout) {
+      console_(!spec_.terminal.empty(),
+               [this](Stream stream, std::string_view bytes) { output_queue_.add(stream, bytes); }),
+      lines_([this](std::string_view line) { console_.add_line(line); }),
+      frames_(decoder()),
+      pipe_frames_(decoder()),
+      watch_(spec_.timeout, host_),
+      start_deadline_(monotonic_seconds() + spec_.start_timeout) {
   outcome_.terms = starter.terms();
-  outcome_.start_timeout = spec.start_timeout;
-  outcome_.network = starter.describe_network(spec);
-  outcome_.ranks.resize(static_cast<std::size_t>(spec.ranks));
-  outcome_.planned_hosts = host_of_each_rank(spec.hosts, spec.ranks);
-  if (!outcome_.planned_hosts.empty()) held_lines_.emplace();
+  outcome_.start_timeout = spec_.start_timeout;
+  outcome_.network = starter.describe_network(spec_);
+  outcome_.ranks.resize(static_cast<std::size_t>(spec_.ranks));
+  outcome_.planned_hosts = host_of_each_rank(spec_.hosts, spec_.ranks);
+  if (!outcome_.planned_hosts.empty()) lines_.hold();
+  if (spec_.remote) return;
+  pipe_ = RankPipe::make();
+  spec_.rank_pipe = pipe_.path();
+}
+
+FrameDecoder Supervisor::decoder() {
+  return FrameDecoder(
+      spec_.id,
+      [this](int rank, Stream stream, std::string_view bytes) { take_bytes(rank, stream, bytes); },
+      [this](std::string_view bytes) { messages_->feed(bytes); });
 }
 
 int Supervisor::run() {
@@ -149,7 +158,7 @@ int Supervisor::run() {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   do run_starter();
   while (must_retry() && wait_to_retry());
-  release_lines();
+  lines_.release();
   console_.finish();
   end_leftovers();
   // The rank processes have removed the name, unless not all of them came to be.
@@ -163,13 +172,14 @@ int Supervisor::run() {
 }
 
 void Supervisor::run_starter() {
-  messages_ = starter_.read_output(spec_, [this](std::string_view line) { take_line(line); });
+  messages_ = starter_.read_output(spec_, [this](std::string_view line) { lines_.add(line); });
   StarterProcess started = start_starter(spec_, starter_.command(spec_), signals_);
   starter_pid_ = started.pid;
   output_ = std::move(started.output);
   error_ = std::move(started.error);
-  while (!(starter_ended_ && !output_.open() && !error_.open())) pump();
+  while (!(starter_ended_ && !output_.open() && !error_.open() && !pipe_.open())) pump();
   frames_.finish();
+  pipe_frames_.finish();
   messages_->finish();
   outcome_.findings = messages_->findings();
   outcome_.withheld = messages_->withheld();
@@ -196,7 +206,7 @@ bool Supervisor::wait_to_retry() {
     if (source.revents) handle_signals();
   }
   if (stop_time_ != 0) return false;
-  held_lines_.emplace();
+  lines_.hold();
   starter_ended_ = false;
   read_deadline_ = kNever;
   outcome_.starter_code = 0;
@@ -209,24 +219,9 @@ void Supervisor::end_leftovers() {
   std::vector<int> ranks;
   for (const RankOutcome& rank : outcome_.ranks)
     if (is_here(rank)) ranks.push_back(rank.start->pid);
-  wait_for_children(ranks, spec_.grace_seconds() + kKillRankProcesses);
+  wait_for_children(ranks, leave_by_ - monotonic_seconds());
   kill_children();
 }
-
-// Lines of the starter itself.
-void Supervisor::take_line(std::string_view line) {
-  if (held_lines_) return void(held_lines_->emplace_back(line));
-  console_.add_line(line);
-}
-
-void Supervisor::release_lines() {
-  if (!held_lines_) return;
-  const std::vector<std::string> lines = std::move(*held_lines_);
-  held_lines_.reset();
-  for (const std::string& line : lines) console_.add_line(line);
-}
-
-void Supervisor::print(Stream stream, std::string_view bytes) { output_queue_.add(stream, bytes); }
 
 void Supervisor::check_output() {
   output_queue_.flush();
@@ -239,7 +234,7 @@ void Supervisor::check_output() {
 }
 
 double Supervisor::next_deadline() const {
-  double deadline = std::min({start_deadline_, read_deadline_, stop_at_, next_check_});
+  double deadline = std::min({start_deadline_, read_deadline_, leave_by_, stop_at_, next_check_});
   if (!all_here()) deadline = std::min(deadline, repeat_stop_at_);
   if (stop_time_ != 0 && !killed_rank_processes_)
     deadline = std::min(deadline, stop_time_ + spec_.grace_seconds() + kKillRankProcesses);
@@ -252,15 +247,17 @@ void Supervisor::pump() {
   // A job that is being ended goes on whether or not anybody reads what it says.
   const bool reading = !output_queue_.full() || stop_time_ != 0;
   const short readable = reading ? POLLIN : 0;
-  std::array<pollfd, 4> sources = {{{signals_.fd(), POLLIN, 0},
+  std::array<pollfd, 5> sources = {{{signals_.fd(), POLLIN, 0},
                                     {reading ? output_.get() : -1, readable, 0},
                                     {reading ? error_.get() : -1, readable, 0},
+                                    {reading ? pipe_.reader().get() : -1, readable, 0},
                                     {output_queue_.fd(), POLLOUT, 0}}};
   const double wait = next_deadline() - monotonic_seconds();
   poll(sources.data(), sources.size(),
        wait > 3600 ? -1 : std::max(0, static_cast<int>(wait * 1000) + 1));
   if (sources[1].revents) read_from(output_, messages_.get(), nullptr);
   if (sources[2].revents) read_from(error_, nullptr, &frames_);
+  if (sources[3].revents) read_from(pipe_.reader(), nullptr, &pipe_frames_);
   check_output();
   if (sources[0].revents) handle_signals();
   if (!reading) watch_.forget_silence(monotonic_seconds());
@@ -272,6 +269,7 @@ void Supervisor::pump() {
     output_.reset();
     error_.reset();
   }
+  if (monotonic_seconds() >= leave_by_) pipe_.reader().reset();
 }
 
 // What no rank can notice or report.
@@ -279,14 +277,23 @@ void Supervisor::watch() {
   const double now = monotonic_seconds();
   if (starter_ended_ || now < next_check_) return;
   next_check_ = now + kCheck;
-  const double allowed = stop_time_ != 0 ? kStarterEndAfterStop : kStarterEnd;
-  if (stop_time_ != 0 && all_ended_ == kNever && all_gone()) all_ended_ = now;
-  if (now >= all_ended_ + allowed) kill_starter();
+  expect_end_of_starter(now);
   if (stop_time_ != 0) return;
   outcome_.hang = watch_.check(outcome_.ranks, board(), starter_pid_, now);
   if (!outcome_.hang) return;
+  requests_.note_failure();
   JobWatch::note_operations(outcome_.ranks, board(), host_);
   stop();
+}
+
+// Nobody needs it any more once all ranks have ended.
+void Supervisor::expect_end_of_starter(double now) {
+  const bool ending = stop_time_ != 0 || outcome_.ended_by_starter;
+  if (ending && all_ended_ == kNever && all_gone()) all_ended_ = now;
+  const double allowed = ending ? kStarterEndAfterStop : kStarterEnd;
+  if (now < all_ended_ + allowed || killed_starter_) return;
+  if (!ending) outcome_.stayed = watch_.describe_starter(starter_pid_, now - all_ended_);
+  kill_starter();
 }
 
 // Whether no rank process is left; a starter that is ending itself does not hand their reports on.
@@ -302,28 +309,20 @@ void Supervisor::kill_starter() {
   kill(-starter_pid_, SIGKILL);
 }
 
-bool Supervisor::read_from(Descriptor& source, StarterOutput* plain, FrameDecoder* frames) {
+void Supervisor::read_from(Descriptor& source, StarterOutput* plain, FrameDecoder* frames) {
   std::array<char, 65536> bytes;
   const ssize_t got = read(source.get(), bytes.data(), bytes.size());
-  if (got < 0 && errno == EINTR) return true;
-  if (got <= 0) {
-    source.reset();
-    return false;
-  }
+  if (got < 0 && errno == EINTR) return;
+  if (got <= 0) return source.reset();
   const std::string_view text(bytes.data(), static_cast<std::size_t>(got));
   if (plain) plain->feed(text);
   if (frames) frames->feed(text);
-  return true;
 }
 
 void Supervisor::take_bytes(int rank, Stream stream, std::string_view bytes) {
   note_life(rank, false);
   if (stream != Stream::report) return console_.add(rank, stream, bytes);
-  std::string& partial = partial_reports_[rank];
-  partial += bytes;
-  for (std::size_t end = partial.find('\n'); end != std::string::npos; end = partial.find('\n')) {
-    const RankReport report = parse_rank_report(partial.substr(0, end));
-    partial.erase(0, end + 1);
+  for (const RankReport& report : reports_.feed(rank, bytes)) {
     if (std::holds_alternative<AliveReport>(report)) note_life(rank, true);
     if (std::holds_alternative<AskedReport>(report)) prepare_stop();
     if (const auto* start = std::get_if<StartReport>(&report)) take(*start);
@@ -342,24 +341,16 @@ void Supervisor::take(const StartReport& start) {
     return give_up({.why = GivenUp::Why::world_size, .world_size = start.size});
   RankOutcome& rank = outcome_.ranks[static_cast<std::size_t>(start.rank)];
   rank.start = start;
-  release_lines();
+  lines_.release();
   if (!board_ && is_here(rank) && !start.board.empty()) {
     try {
       board_ = comm::StatusBoard::attach(start.board);
     } catch (const std::exception&) {  // the report then relies on the end records
     }
   }
-  check_digest(start);
+  if (auto difference = digests_.add(start))
+    give_up({.why = GivenUp::Why::files_differ, .difference = std::move(*difference)});
   if (all_started(outcome_)) start_deadline_ = kNever;
-}
-
-void Supervisor::check_digest(const StartReport& start) {
-  if (start.digests.empty()) return;
-  digests_[start.host] = start.digests;
-  const auto& [first_host, first] = *digests_.begin();
-  for (const auto& [host, digests] : digests_)
-    if (auto difference = find_difference(first_host, first, host, digests))
-      return give_up({.why = GivenUp::Why::files_differ, .difference = std::move(*difference)});
 }
 
 void Supervisor::take(const EndReport& end) {
@@ -370,6 +361,7 @@ void Supervisor::take(const EndReport& end) {
     all_ended_ = monotonic_seconds();
   if (stop_time_ == 0 && end.stop_time != 0 && end.stop_signal == 0)
     outcome_.ended_by_starter = true;
+  if (failed_unasked(end)) requests_.note_failure();
   if (failed(end)) prepare_stop();
 }
 
@@ -406,6 +398,7 @@ void Supervisor::note_silences() {
 
 void Supervisor::give_up(GivenUp why) {
   if (stop_time_ != 0) return;
+  requests_.note_failure();
   outcome_.given_up = std::move(why);
   stop();
 }
@@ -420,17 +413,23 @@ void Supervisor::handle_signals() {
       const bool too_slow = killed_starter_ && all_ended_ != kNever;
       outcome_.starter_code = too_slow ? 0 : starter_.exit_code(status);
       read_deadline_ = monotonic_seconds() + kReadAfterEnd;
+      // Rank processes that outlive it have the time to save.
+      pipe_.close_for_new_writers();
+      leave_by_ = monotonic_seconds() + spec_.grace_seconds() + kKillRankProcesses;
     } else if (signal == SIGUSR1 || signal == SIGUSR2) {
       if (!starter_ended_) starter_.signal_ranks(starter_pid_, signal);
     } else {
-      if (stop_time_ != 0) {
-        stop_at_once();
-        continue;
-      }
-      outcome_.stop_signal = signal;
-      stop();
+      take_request(signal);
     }
   }
+}
+
+// Somebody asks catena-run to end the job.
+void Supervisor::take_request(int signal) {
+  const StopRequests::Answer answer = requests_.take();
+  if (answer.at_once) return stop_at_once();
+  if (answer.is_the_reason && outcome_.stop_signal == 0) outcome_.stop_signal = signal;
+  stop();
 }
 
 // Tells every rank process to end its program.
@@ -468,7 +467,7 @@ void Supervisor::signal_all(int signal) {
 }
 
 void Supervisor::signal_local(int signal) {
-  if (starter_ended_) return;
+  if (starter_ended_ && !pipe_.open()) return;
   for (const RankOutcome& rank : outcome_.ranks)
     if (is_here(rank)) signal_rank(*rank.start, signal);
 }

@@ -54,11 +54,15 @@ void check_list_length(const std::vector<int>& gpus, int ranks_on_host, const st
 
 // "auto" or nothing leaves the choice to the machine.
 void check_device(const std::string& device, const Machine& machine) {
-  const std::string kind = device.substr(0, device.find(':'));
-  if (kind.empty() || kind == "auto" || kind == "cpu") return;
-  if (kind != "cuda" && kind != "gpu")
-    throw UserError("CATENA_DEVICE=" + device + " names no device; expected cpu or cuda");
-  if (machine.gpus == 0)
+  if (device.empty() || device == "auto") return;
+  const std::size_t colon = device.find(':');
+  const std::string kind = device.substr(0, colon);
+  const bool numbered = colon == std::string::npos || parse_number(device.substr(colon + 1));
+  if (!numbered || (kind != "cpu" && kind != "cuda" && kind != "gpu"))
+    throw UserError("CATENA_DEVICE=" + device +
+                    " is not the name of a device; expected cpu, cuda or one with its number, such "
+                    "as cuda:1");
+  if (kind != "cpu" && machine.gpus == 0)
     throw UserError("CATENA_DEVICE=" + device + " but this machine has 0 GPUs: " +
                     machine.gpu_problem + "; unset it, or use --cpu");
 }

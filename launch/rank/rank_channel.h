@@ -1,5 +1,5 @@
-// The way of a rank process to the launcher: blocks on its standard error, see
-// wire/output_frames.h.
+// The way of a rank process to the launcher: blocks (wire/output_frames.h) in the launcher's pipe,
+// or on standard error, which the starter hands on.
 #pragma once
 
 #include <string>
@@ -12,15 +12,17 @@ namespace catena::launch {
 
 class RankChannel {
  public:
-  // Takes standard error over and gives the process /dev/null instead, so that no stray message
-  // can fall between the blocks.
-  RankChannel();
+  // `pipe` as JobSpec::rank_pipe; standard error when it is "" or cannot be opened. The process
+  // gets /dev/null as standard error in any case, so that no stray message falls between the
+  // blocks.
+  explicit RankChannel(const std::string& pipe);
   void set_sender(std::string job, int rank);
 
   void send(Stream stream, std::string_view bytes);
   // Writes what can be written without waiting.
   void flush();
-  // Waits until all was written and mpirun has taken it, at most `seconds`.
+  // Waits until all was written and the starter, if it is on the way, has taken it; at most
+  // `seconds`.
   void drain(double seconds);
 
   int fd() const { return out_.get(); }
@@ -32,6 +34,7 @@ class RankChannel {
   std::string job_;
   int rank_ = 0;
   Descriptor out_;
+  bool direct_;  // into the launcher's pipe
   std::string queue_;
 };
 

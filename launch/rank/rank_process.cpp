@@ -55,7 +55,8 @@ class RankProcess {
  public:
   explicit RankProcess(JobSpec spec)
       : spec_(std::move(spec)),
-        signals_({SIGTERM, SIGALRM, SIGQUIT, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}) {}
+        signals_({SIGTERM, SIGALRM, SIGQUIT, SIGINT, SIGHUP, SIGUSR1, SIGUSR2, SIGCHLD}),
+        channel_(spec_.rank_pipe) {}
   int run();
 
  private:

@@ -236,6 +236,7 @@ TEST(Check, AFolderThatCannotBeTheKernelCacheIsNamed) {
       {folder + "/dangling", "it is a link to nothing"},
       {folder + "/loop", "it is a link to nothing"},
       {"/dev/null", "it is not a folder"},
+      {"/proc", "it cannot be written"},
       {std::string(5000, 'x'), "File name too long"}};
   for (const auto& [name, reason] : cases) {
     setenv("CATENA_CACHE_DIR", name.c_str(), 1);

@@ -110,13 +110,36 @@ TEST(Ports, StrangersDoNotKeepAJobFromEnding) {
 }
 #endif
 
-TEST(Standstill, StoppedMpirunIsNamed) {
+// Ranks that have started do not need it.
+TEST(Standstill, StoppedMpirunKeepsNoJobFromEndingWell) {
   const std::string mark = new_mark();
-  Launched running({"-n", "2", "--cpu", "--env", mark, "sleep", "1.5"});
+  Launched running(
+      {"-n", "2", "--cpu", "--env", mark, "sh", "-c", "sleep 1.5; echo done $CATENA_RANK"});
+  wait_for_processes(mark, 7, 10);
+  const pid_t mpirun = find_mpirun(mark);
+  ASSERT_GT(mpirun, 0);
+  kill(mpirun, SIGSTOP);
+  const Result result = running.finish();
+  EXPECT_EQ(result.status, 0);
+  for (const char* line : {"done 0\n", "[1] done 1\n"})
+    EXPECT_NE(result.out.find(line), std::string::npos) << result.out;
+  EXPECT_NE(result.err.find("catena-run: all ranks ended well; mpirun (process " +
+                            std::to_string(mpirun) +
+                            "), which is stopped (SIGSTOP), did not end within "),
+            std::string::npos)
+      << result.err;
+  EXPECT_LT(result.seconds, 25);
+  EXPECT_EQ(count_processes(mark), 0);
+}
+
+TEST(Standstill, StoppedMpirunIsNamedWhenARankProcessIsLost) {
+  const std::string mark = new_mark();
+  Launched running({"-n", "2", "--cpu", "--env", mark, "sleep", "20"});
   wait_for_processes(mark, 5, 10);
   const pid_t mpirun = find_mpirun(mark);
   ASSERT_GT(mpirun, 0);
   kill(mpirun, SIGSTOP);
+  kill(find_rank_process(mark), SIGKILL);
   const Result result = running.finish();
   EXPECT_EQ(result.status, 1);
   EXPECT_NE(result.err.find("catena-run: mpirun (process " + std::to_string(mpirun) +
@@ -209,6 +232,42 @@ void expect_time_to_save(bool to_whole_job) {
   for (const char* name : {"saved-0", "saved-1"})
     EXPECT_TRUE(fs::exists(folder + "/" + name)) << name;
   fs::remove_all(folder);
+  EXPECT_EQ(count_processes(mark), 0);
+}
+
+// The ranks act on it before catena-run does, whose own signal is then no second request.
+TEST(Grace, SigtermToTheRanksAndThenToTheLauncherIsOneRequest) {
+  const std::string mark = new_mark();
+  Launched running({"-n", "2", "--cpu", "--grace", "10", "--env", mark, "bash", "-c",
+                    "trap 'echo saving; sleep 2; echo saved $CATENA_RANK; exit 0' TERM; "
+                    "echo ready $CATENA_RANK; while :; do sleep 0.1; done"});
+  running.read_for(10, "ready 0\n");
+  running.read_for(10, "ready 1\n");
+  kill(find_rank_process(mark), SIGTERM);
+  running.read_for(10, "[1] saving\n");
+  kill(running.pid(), SIGTERM);
+  const Result result = running.finish();
+  EXPECT_EQ(result.status, 143);
+  for (const char* line : {"saved 0\n", "[1] saved 1\n"})
+    EXPECT_NE(result.out.find(line), std::string::npos) << result.out << result.err;
+  EXPECT_NE(result.err.find("stopped by SIGTERM"), std::string::npos) << result.err;
+}
+
+// It hands nothing on any more.
+TEST(Grace, WhatRanksPrintWhileMpirunEndsIsNotLost) {
+  const std::string mark = new_mark();
+  Launched running({"-n", "2", "--cpu", "--grace", "5", "--env", mark, "bash", "-c",
+                    "trap 'sleep 1.5; echo saved $CATENA_RANK; exit 0' TERM; "
+                    "echo ready $CATENA_RANK; while :; do sleep 0.1; done"});
+  running.read_for(10, "ready 0\n");
+  running.read_for(10, "ready 1\n");
+  kill(find_mpirun(mark), SIGTERM);
+  const Result result = running.finish();
+  EXPECT_EQ(result.status, 1);
+  for (const char* line : {"saved 0\n", "[1] saved 1\n"})
+    EXPECT_NE(result.out.find(line), std::string::npos) << result.out << result.err;
+  EXPECT_NE(result.err.find("mpirun was asked to stop by a signal"), std::string::npos)
+      << result.err;
   EXPECT_EQ(count_processes(mark), 0);
 }
 

@@ -114,6 +114,15 @@ TEST(JobWatchTest, RankThatIsInsideMpiForGood) {
   EXPECT_EQ(hang->culprit(), 0);
   EXPECT_NE(describe_hang(*hang, kTerms).find("has been inside one call of MPI"),
             std::string::npos);
+  mpirun.stop();
+  const auto kept = watch.check(ranks, &board, mpirun.pid(), 103);
+  ASSERT_TRUE(kept);
+  EXPECT_EQ(kept->culprit(), -1) << "MPI waits for mpirun, as MPI_Finalize does";
+  const std::string text = describe_hang(*kept, kTerms);
+  EXPECT_EQ(text.find("mpirun (process " + std::to_string(mpirun.pid()) +
+                      "), which is stopped (SIGSTOP), does not answer: rank 0"),
+            0u)
+      << text;
 }
 
 TEST(JobWatchTest, RankProcessThatIsStopped) {

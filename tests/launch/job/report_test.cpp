@@ -48,6 +48,21 @@ TEST(Report, NothingToSay) {
   EXPECT_EQ(report.text, "");
 }
 
+// All ranks have reported that they ended well: that is what the job was for.
+TEST(Report, StarterThatStayedIsNoFailure) {
+  JobOutcome job = good_job(2);
+  job.stayed.emplace();
+  job.stayed->starter = 12;
+  job.stayed->starter_stopped = true;
+  job.stayed->seconds = 10.3;
+  const Report report = make_report(job);
+  EXPECT_EQ(report.exit_code, 0);
+  EXPECT_EQ(
+      report.text,
+      "catena-run: all ranks ended well; mpirun (process 12), which is stopped (SIGSTOP), did "
+      "not end within 10 s of them and was killed\n");
+}
+
 TEST(Report, EarliestFailureWins) {
   JobOutcome job = good_job(3);
   end_of(job, 0).exit_code = 3;

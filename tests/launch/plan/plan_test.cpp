@@ -110,8 +110,13 @@ TEST(Plan, DeviceOfTheEnvironmentThatIsNotThereIsRefused) {
                                          " but this machine has 0 GPUs: no driver; unset it, or "
                                          "use --cpu");
   }
-  machine.device = "foo";
-  EXPECT_EQ(error_of({}, machine), "CATENA_DEVICE=foo names no device; expected cpu or cuda");
+  for (const std::string device : {"foo", "gpu:x", "cpu:", "cuda:-1", ":"}) {
+    machine.device = device;
+    EXPECT_EQ(error_of({}, machine),
+              "CATENA_DEVICE=" + device +
+                  " is not the name of a device; expected cpu, cuda or one with its number, such "
+                  "as cuda:1");
+  }
   JobSpec job;
   job.devices.kind = Devices::Kind::cpu;
   EXPECT_EQ(to_text(plan(job, machine).devices), "cpu") << "--cpu is the stronger";

@@ -1,0 +1,54 @@
+// What rank processes report and the starter says, put together from the pieces in which it comes.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/program_digest.h"
+#include "wire/rank_report.h"
+
+namespace catena::launch {
+
+// Lines of each rank's report stream.
+class ReportLines {
+ public:
+  // The reports that are complete with these bytes.
+  std::vector<RankReport> feed(int rank, std::string_view bytes);
+
+ private:
+  std::map<int, std::string> partial_;
+};
+
+// Lines of the starter itself. What it says before the first rank is there is not shown if another
+// attempt follows.
+class StarterLines {
+ public:
+  using OnLine = std::function<void(std::string_view line)>;
+  explicit StarterLines(OnLine on_line) : on_line_(std::move(on_line)) {}
+
+  // Forgets what is held, and holds what comes.
+  void hold() { held_.emplace(); }
+  void release();
+  void add(std::string_view line);
+
+ private:
+  OnLine on_line_;
+  std::optional<std::vector<std::string>> held_;
+};
+
+// The programs of all hosts, which must be the same.
+class HostDigests {
+ public:
+  // A host's, if the report has them; what differs from another host's.
+  std::optional<FileDifference> add(const StartReport& start);
+
+ private:
+  std::map<std::string, Digests> by_host_;
+};
+
+}  // namespace catena::launch

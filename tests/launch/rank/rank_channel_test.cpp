@@ -1,0 +1,70 @@
+// Which way the blocks of a rank process take.
+#include "rank/rank_channel.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "job/rank_pipe.h"
+
+namespace catena::launch {
+namespace {
+
+struct Sent {
+  std::string to_pipe, to_standard_error;
+};
+
+std::string read_all(Descriptor& source) {
+  std::string text;
+  std::array<char, 4096> bytes;
+  for (ssize_t got = 0; (got = read(source.get(), bytes.data(), bytes.size())) > 0;)
+    text.append(bytes.data(), static_cast<std::size_t>(got));
+  return text;
+}
+
+// What a process sends whose launcher has named that pipe; nullptr: the launcher's own one.
+Sent send_hello(const char* path) {
+  RankPipe pipe = RankPipe::make();
+  const std::string named = path ? path : pipe.path();
+  Pipe error = make_pipe();
+  const pid_t pid = fork();
+  if (pid == 0) {
+    dup2(error.write.get(), STDERR_FILENO);
+    error.write.reset();
+    RankChannel channel(named);
+    channel.set_sender("0badcafe", 1);
+    channel.send(Stream::output, "hello");
+    channel.drain(1);
+    std::fputs("stray", stderr);
+    _exit(0);
+  }
+  error.write.reset();
+  Sent sent;
+  sent.to_standard_error = read_all(error.read);
+  waitpid(pid, nullptr, 0);
+  pipe.close_for_new_writers();
+  sent.to_pipe = read_all(pipe.reader());
+  return sent;
+}
+
+TEST(RankChannelTest, WritesIntoTheLaunchersPipe) {
+  const Sent sent = send_hello(nullptr);
+  EXPECT_EQ(sent.to_pipe, encode_frames("0badcafe", 1, Stream::output, "hello"));
+  EXPECT_EQ(sent.to_standard_error, "");
+}
+
+// No pipe, one that is gone, something else under its name.
+TEST(RankChannelTest, WritesToStandardErrorOtherwise) {
+  for (const char* path : {"", "/proc/1073741824/fd/3", "/dev/null", "/dev/zero"}) {
+    const Sent sent = send_hello(path);
+    EXPECT_EQ(sent.to_pipe, "") << path;
+    EXPECT_EQ(sent.to_standard_error, encode_frames("0badcafe", 1, Stream::output, "hello"))
+        << path;
+  }
+}
+
+}  // namespace
+}  // namespace catena::launch
