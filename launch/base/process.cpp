@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <array>
 #include <cctype>
 #include <cerrno>
 #include <cstring>
@@ -101,6 +102,14 @@ double monotonic_seconds() {
   timespec time{};
   clock_gettime(CLOCK_MONOTONIC, &time);
   return seconds_of(time);
+}
+
+std::string read_some(Descriptor& source) {
+  std::array<char, 65536> bytes;
+  const ssize_t got = read(source.get(), bytes.data(), bytes.size());
+  if (got > 0) return std::string(bytes.data(), static_cast<std::size_t>(got));
+  if (got == 0 || (errno != EAGAIN && errno != EINTR)) source.reset();
+  return "";
 }
 
 void set_nonblocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }

@@ -70,6 +70,10 @@ double monotonic_seconds();
 
 void set_nonblocking(int fd);
 
+// What can be read at once, at most 64 KiB; "" when nothing can. Closes the descriptor at the end
+// of its input, which for a terminal is an error.
+std::string read_some(Descriptor& source);
+
 // Waits until none of these children runs any more, at most so many seconds.
 void wait_for_children(const std::vector<int>& pids, double seconds);
 

@@ -1,6 +1,6 @@
 #include "job/rank_pipe.h"
 
-#include <unistd.h>
+#include "wire/pipe_name.h"
 
 namespace catena::launch {
 
@@ -10,9 +10,8 @@ RankPipe RankPipe::make() {
   return pipe;
 }
 
-std::string RankPipe::path() const {
-  if (!ends_.write.open()) return "";
-  return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(ends_.write.get());
+std::string RankPipe::name() const {
+  return ends_.write.open() ? name_pipe(ends_.write.get()) : "";
 }
 
 }  // namespace catena::launch

@@ -18,8 +18,8 @@ class RankPipe {
   // Makes one.
   static RankPipe make();
 
-  // What rank processes open, "/proc/12/fd/3"; "" for none.
-  std::string path() const;
+  // By which rank processes open it (wire/pipe_name.h), "" for none.
+  std::string name() const;
   // From here on reading ends when the last rank process has closed its end.
   void close_for_new_writers() { ends_.write.reset(); }
 

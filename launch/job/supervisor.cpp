@@ -61,6 +61,7 @@ class Supervisor {
   void run_starter();
   bool must_retry() const;
   bool wait_to_retry();
+  void wait_for_reader();
   void watch();
   void expect_end_of_starter(double now);
   bool all_gone() const;
@@ -68,7 +69,6 @@ class Supervisor {
   void kill_starter();
   void check_output();
   void pump();
-  void read_from(Descriptor& source, StarterOutput* plain, FrameDecoder* frames);
   void take_bytes(int rank, Stream stream, std::string_view bytes);
   void note_life(int rank, bool sign_of_life);
   void take(const StartReport& start);
@@ -142,7 +142,7 @@ Supervisor::Supervisor(JobSpec spec, const Starter& starter, SignalQueue& signal
   if (!outcome_.planned_hosts.empty()) lines_.hold();
   if (spec_.remote) return;
   pipe_ = RankPipe::make();
-  spec_.rank_pipe = pipe_.path();
+  spec_.rank_pipe = pipe_.name();
 }
 
 FrameDecoder Supervisor::decoder() {
@@ -255,12 +255,12 @@ void Supervisor::pump() {
   const double wait = next_deadline() - monotonic_seconds();
   poll(sources.data(), sources.size(),
        wait > 3600 ? -1 : std::max(0, static_cast<int>(wait * 1000) + 1));
-  if (sources[1].revents) read_from(output_, messages_.get(), nullptr);
-  if (sources[2].revents) read_from(error_, nullptr, &frames_);
-  if (sources[3].revents) read_from(pipe_.reader(), nullptr, &pipe_frames_);
+  if (sources[1].revents) messages_->feed(read_some(output_));
+  if (sources[2].revents) frames_.feed(read_some(error_));
+  if (sources[3].revents) pipe_frames_.feed(read_some(pipe_.reader()));
   check_output();
   if (sources[0].revents) handle_signals();
-  if (!reading) watch_.forget_silence(monotonic_seconds());
+  if (!reading) wait_for_reader();
   check_start();
   watch();
   if (stop_at_ != kNever && (all_started(outcome_) || monotonic_seconds() >= stop_at_)) stop();
@@ -270,6 +270,15 @@ void Supervisor::pump() {
     error_.reset();
   }
   if (monotonic_seconds() >= leave_by_) pipe_.reader().reset();
+}
+
+// What has come but cannot be printed is no silence, and none of it may be lost.
+void Supervisor::wait_for_reader() {
+  const double now = monotonic_seconds();
+  watch_.forget_silence(now);
+  if (!starter_ended_) return;
+  read_deadline_ = std::max(read_deadline_, now + kReadAfterEnd);
+  leave_by_ = std::max(leave_by_, now + kReadAfterEnd);
 }
 
 // What no rank can notice or report.
@@ -307,16 +316,6 @@ void Supervisor::kill_starter() {
   if (starter_ended_ || killed_starter_) return;
   killed_starter_ = true;
   kill(-starter_pid_, SIGKILL);
-}
-
-void Supervisor::read_from(Descriptor& source, StarterOutput* plain, FrameDecoder* frames) {
-  std::array<char, 65536> bytes;
-  const ssize_t got = read(source.get(), bytes.data(), bytes.size());
-  if (got < 0 && errno == EINTR) return;
-  if (got <= 0) return source.reset();
-  const std::string_view text(bytes.data(), static_cast<std::size_t>(got));
-  if (plain) plain->feed(text);
-  if (frames) frames->feed(text);
 }
 
 void Supervisor::take_bytes(int rank, Stream stream, std::string_view bytes) {

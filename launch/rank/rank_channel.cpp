@@ -3,29 +3,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/ioctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "wire/pipe_name.h"
+
 namespace catena::launch {
-namespace {
-
-// Not open where the launcher is gone or its /proc cannot be seen, as in some containers.
-Descriptor open_pipe(const std::string& path) {
-  Descriptor pipe;
-  if (path.empty()) return pipe;
-  pipe = Descriptor(open(path.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
-  struct stat status {};
-  const bool ours = pipe.open() && fstat(pipe.get(), &status) == 0 && S_ISFIFO(status.st_mode) &&
-                    status.st_uid == geteuid();
-  if (!ours) pipe.reset();
-  return pipe;
-}
-
-}  // namespace
-
 RankChannel::RankChannel(const std::string& pipe) : out_(open_pipe(pipe)), direct_(out_.open()) {
   if (!direct_) out_ = Descriptor(fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3));
   const Descriptor nothing(open("/dev/null", O_WRONLY | O_CLOEXEC));

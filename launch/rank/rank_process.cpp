@@ -328,14 +328,7 @@ bool RankProcess::watch_parent() {
 }
 
 void RankProcess::read_from(Descriptor& source, Stream stream) {
-  std::array<char, 16384> bytes;
-  const ssize_t got = read(source.get(), bytes.data(), bytes.size());
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got <= 0) {  // a terminal ends with EIO
-    source.reset();
-    return;
-  }
-  const std::string_view text(bytes.data(), static_cast<std::size_t>(got));
+  const std::string text = read_some(source);
   channel_.send(stream, text);
   add_to_log(stream, text);
   if (stream != Stream::error) return;

@@ -64,7 +64,7 @@ struct JobSpec {
   std::string folder;        // to work in; "": where the starter starts the rank processes
   std::string program_file;  // with the words of a long `program`, for this machine; else ""
   std::string terminal;      // "120x40" when catena-run prints to a terminal, else ""
-  std::string rank_pipe;     // for rank processes of this machine, see job/rank_pipe.h; else ""
+  std::string rank_pipe;     // the pipe that rank processes of this machine write to, else ""
 
   // Whose programs must be the same files.
   bool several_hosts() const { return in_allocation || hosts.size() > 1; }

@@ -7,8 +7,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdio>
+#include <string>
+#include <vector>
 
 #include "job/rank_pipe.h"
+#include "wire/pipe_name.h"
 
 namespace catena::launch {
 namespace {
@@ -25,10 +29,10 @@ std::string read_all(Descriptor& source) {
   return text;
 }
 
-// What a process sends whose launcher has named that pipe; nullptr: the launcher's own one.
-Sent send_hello(const char* path) {
+// What a process sends whose launcher has named that pipe; "own": the launcher's.
+Sent send_hello(std::string named) {
   RankPipe pipe = RankPipe::make();
-  const std::string named = path ? path : pipe.path();
+  if (named == "own") named = pipe.name();
   Pipe error = make_pipe();
   const pid_t pid = fork();
   if (pid == 0) {
@@ -51,19 +55,31 @@ Sent send_hello(const char* path) {
 }
 
 TEST(RankChannelTest, WritesIntoTheLaunchersPipe) {
-  const Sent sent = send_hello(nullptr);
+  const Sent sent = send_hello("own");
   EXPECT_EQ(sent.to_pipe, encode_frames("0badcafe", 1, Stream::output, "hello"));
   EXPECT_EQ(sent.to_standard_error, "");
 }
 
-// No pipe, one that is gone, something else under its name.
+// No pipe, one that is gone, something else under its name: where process numbers are others, that
+// may be anybody's pipe.
 TEST(RankChannelTest, WritesToStandardErrorOtherwise) {
-  for (const char* path : {"", "/proc/1073741824/fd/3", "/dev/null", "/dev/zero"}) {
-    const Sent sent = send_hello(path);
-    EXPECT_EQ(sent.to_pipe, "") << path;
+  const Pipe other = make_pipe();
+  const std::string name = name_pipe(other.write.get());
+  const std::string path = name.substr(0, name.rfind(':'));
+  for (const std::string& wrong : std::vector<std::string>{"", "/proc/1073741824/fd/3:1", path,
+                                                           path + ":1", path + ":", "/dev/null:"}) {
+    const Sent sent = send_hello(wrong);
+    EXPECT_EQ(sent.to_pipe, "") << wrong;
     EXPECT_EQ(sent.to_standard_error, encode_frames("0badcafe", 1, Stream::output, "hello"))
-        << path;
+        << wrong;
   }
+}
+
+TEST(RankChannelTest, OnlyPipesHaveAName) {
+  const Descriptor file(open("/dev/null", O_WRONLY | O_CLOEXEC));
+  EXPECT_EQ(name_pipe(file.get()), "");
+  EXPECT_EQ(name_pipe(-1), "");
+  EXPECT_FALSE(open_pipe("/dev/null:").open());
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ JobSpec example() {
   job.grace = 12.5;
   job.folder = "/home/me\n";
   job.remote = true;
-  job.rank_pipe = "/proc/12/fd/3";
+  job.rank_pipe = "/proc/12/fd/3:4567";
   job.program = {"prog", "--", ":", "50%", ""};
   return job;
 }
