@@ -43,13 +43,14 @@ void RankChannel::flush() {
   }
 }
 
-void RankChannel::drain(double seconds) {
+bool RankChannel::drain(double seconds) {
   const double deadline = monotonic_seconds() + seconds;
   for (;;) {
     flush();
     int unread = 0;
     const bool taken = direct_ || ioctl(out_.get(), FIONREAD, &unread) != 0 || unread == 0;
-    if ((queue_.empty() && taken) || monotonic_seconds() > deadline) return;
+    if (queue_.empty() && taken) return true;
+    if (monotonic_seconds() > deadline) return false;
     poll(nullptr, 0, 2);
   }
 }

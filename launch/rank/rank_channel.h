@@ -22,9 +22,10 @@ class RankChannel {
   // Writes what can be written without waiting.
   void flush();
   // Waits until all was written and the starter, if it is on the way, has taken it; at most
-  // `seconds`.
-  void drain(double seconds);
+  // `seconds`. Whether that is so.
+  bool drain(double seconds);
 
+  bool direct() const { return direct_; }
   int fd() const { return out_.get(); }
   bool pending() const { return !queue_.empty(); }
   // More output of the program should not be read for now.

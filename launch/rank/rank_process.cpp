@@ -2,10 +2,8 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <termios.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -26,6 +24,7 @@
 #include "rank/rank_channel.h"
 #include "rank/rank_identity.h"
 #include "rank/shared_memory.h"
+#include "rank/terminal.h"
 #include "status/status_board.h"
 #include "wire/board_name.h"
 #include "wire/job_words.h"
@@ -47,6 +46,8 @@ constexpr double kOwnEnd = 1.0;
 constexpr double kLinger = 3.0;
 // How long mpirun is waited for to take the last words; one that is ending takes none.
 constexpr double kDrain = 2.0, kDrainOfMpirun = 0.3;
+// How long output of the program is read once it has ended, should something keep its pipes open.
+constexpr double kOutputAfterEnd = 0.6;
 constexpr double kBeat = 1.0;  // between signs of life
 constexpr double kNever = 1e18;
 constexpr std::size_t kTailBytes = 2000;
@@ -66,7 +67,6 @@ class RankProcess {
   void open_log();
   void start();
   [[noreturn]] void become_program(int output, int error, int failed);
-  Pipe open_terminal();
   void pump();
   void add_to_log(Stream stream, std::string_view text);
   void show_life();
@@ -80,6 +80,7 @@ class RankProcess {
   void reap();
   void note_silent_leave();
   void end_group();
+  void hand_in();
   void describe_end();
   void linger();
   int fail_to_start(const UserError& error);
@@ -129,7 +130,7 @@ int RankProcess::run() {
   log_.finish();
   end_.log_problem = log_.problem();
   channel_.send(Stream::report, to_line(end_));
-  channel_.drain(mpirun_ends_ ? kDrainOfMpirun : kDrain);
+  hand_in();
   const int signal = end_.stop_signal != 0 ? end_.stop_signal : end_.signal;
   const int code = signal != 0 ? 128 + signal : end_.exit_code;
   if (code != 0 && !told_) linger();
@@ -208,28 +209,9 @@ int RankProcess::fail_to_start(const UserError& error) {
   return told_ ? 0 : error.exit_code();
 }
 
-// A terminal for rank 0, when catena-run has one: the program then draws its bar as it would
-// without a launcher. Bytes pass unchanged.
-Pipe RankProcess::open_terminal() {
-  Pipe pair{Descriptor(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)), Descriptor()};
-  if (!pair.read.open() || grantpt(pair.read.get()) != 0 || unlockpt(pair.read.get()) != 0)
-    return make_pipe();
-  pair.write = Descriptor(open(ptsname(pair.read.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
-  if (!pair.write.open()) return make_pipe();
-  termios attributes{};
-  tcgetattr(pair.write.get(), &attributes);
-  attributes.c_oflag &= ~static_cast<tcflag_t>(OPOST);
-  attributes.c_lflag &= ~static_cast<tcflag_t>(ECHO);
-  tcsetattr(pair.write.get(), TCSANOW, &attributes);
-  winsize size{};
-  if (std::sscanf(spec_.terminal.c_str(), "%hux%hu", &size.ws_col, &size.ws_row) == 2)
-    ioctl(pair.write.get(), TIOCSWINSZ, &size);
-  return pair;
-}
-
 void RankProcess::start() {
   const bool terminal = identity_.rank == 0 && !spec_.terminal.empty();
-  Pipe output = terminal ? open_terminal() : make_pipe();
+  Pipe output = terminal ? open_terminal(spec_.terminal) : make_pipe();
   Pipe error = make_pipe();
   Pipe failed = make_pipe();  // closed by a successful exec
   program_pid_ = fork();
@@ -285,6 +267,7 @@ void RankProcess::pump() {
   const int milliseconds = wait > 3600 ? -1 : std::max(0, static_cast<int>(wait * 1000) + 1);
   poll(sources.data(), sources.size(), milliseconds);
   channel_.flush();
+  if (!readable && ended_ && !told_) give_up_at_ = monotonic_seconds() + kOutputAfterEnd;
   if (readable && sources[1].revents) read_from(output_, Stream::output);
   if (readable && sources[2].revents) read_from(error_, Stream::error);
   if (sources[0].revents) handle_signals();
@@ -419,7 +402,7 @@ void RankProcess::reap() {
       board_->slot(identity_.local_rank).set_phase(well ? Phase::finished : Phase::failed);
     signal_program(SIGTERM);
     kill_at_ = monotonic_seconds() + 0.3;
-    give_up_at_ = monotonic_seconds() + 0.6;
+    give_up_at_ = monotonic_seconds() + kOutputAfterEnd;
   }
 }
 
@@ -442,6 +425,19 @@ void RankProcess::end_group() {
   describe_end();
   signal_program(SIGKILL);
   kill_children();
+}
+
+// Waits until the last words are taken. A launcher whose output nobody reads takes none for a
+// while: nothing of it is lost unless the job is being ended.
+void RankProcess::hand_in() {
+  double deadline = kNever;
+  while (!channel_.drain(0.1)) {
+    handle_signals();
+    const bool ending = told_ || end_.stop_time != 0 || !channel_.direct();
+    const double most = mpirun_ends_ ? kDrainOfMpirun : kDrain;
+    if (ending) deadline = std::min(deadline, monotonic_seconds() + most);
+    if (monotonic_seconds() >= deadline) return;
+  }
 }
 
 // Copies from the board what the report will need.

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <set>
 #include <sstream>
 
@@ -183,6 +184,19 @@ class Unread {
   std::array<int, 2> ends_{-1, -1};
   pid_t shell_ = -1;
 };
+
+// As with "catena-run ... | less": what was printed waits, also when the program has ended.
+TEST(Standstill, SlowReadersGetEverything) {
+  for (const int lines : {60000, 400000}) {
+    Launched running({"-n", "1", "--cpu", "seq", std::to_string(lines)});
+    std::this_thread::sleep_for(std::chrono::seconds(5));
+    const Result result = running.finish();
+    EXPECT_EQ(result.status, 0) << result.err;
+    EXPECT_EQ(result.err, "");
+    EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), lines);
+    EXPECT_TRUE(result.out.ends_with("\n" + std::to_string(lines) + "\n"));
+  }
+}
 
 TEST(Standstill, SignalsActWhileNobodyReadsTheOutput) {
   for (const int signal : {SIGTERM, SIGINT}) {

@@ -1,0 +1,19 @@
+// How the processes of one machine name a pipe to each other: by the descriptor of the process that
+// made it, as /proc has it, and by the number that the kernel gave it. Where a container has other
+// process numbers, the second keeps the name from leading to somebody else's pipe.
+#pragma once
+
+#include <string>
+
+#include "base/process.h"
+
+namespace catena::launch {
+
+// "/proc/12/fd/3:4567" for a descriptor of this process; "" when it is not a pipe.
+std::string name_pipe(int descriptor);
+
+// The pipe of that name, for writing without waiting. Not open when there is none, or none that can
+// be seen from here.
+Descriptor open_pipe(const std::string& name);
+
+}  // namespace catena::launch
