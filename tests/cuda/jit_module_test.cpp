@@ -74,10 +74,14 @@ TEST(CudaModules, ReductionsByTextRun) {
   }
 }
 
-// With reduce_dims off a kernel sees the dimensions of its arguments as they are: the index of an
-// element counts along them.
+// With reduce_dims off the loop over an array of three dimensions has three: another program than
+// that of a vector. The index of an element is the same.
 TEST(CudaModules, KernelsMayKeepTheirDimensions) {
   CATENA_NEEDS_GPUS(1);
+  const auto programs = [] {
+    const KernelCacheStatistics now = kernel_cache_statistics();
+    return now.bundle_hits + now.disk_hits + now.compiled;
+  };
   for (const bool reduce : {true, false}) {
     KernelOptions options;
     options.reduce_dims = reduce;
@@ -85,7 +89,11 @@ TEST(CudaModules, KernelsMayKeepTheirDimensions) {
                                    options);
     const Array x = whole_numbers({4, 5, 6}, Dtype::kFloat32);
     const Array index = arange(120, cpu()).astype(Dtype::kFloat32).reshape({4, 5, 6});
-    expect_equal(Array(kernel(x.to(kGpu))), add(multiply(x, 2), index), message("reduce ", reduce));
+    const auto before = programs();
+    const Array y(kernel(x.to(kGpu))), z(kernel(x.ravel().to(kGpu)));
+    EXPECT_EQ(programs() - before, reduce ? 1u : 2u);
+    expect_equal(y, add(multiply(x, 2), index), message("reduce ", reduce));
+    expect_equal(z.reshape({4, 5, 6}), add(multiply(x, 2), index), message("vector ", reduce));
   }
 }
 
