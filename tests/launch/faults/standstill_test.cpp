@@ -88,8 +88,8 @@ TEST(Ports, RanksOfOneHostListenOnNone) {
   EXPECT_EQ(running.finish().status, 0);
 }
 
-// Open MPI's mpirun does listen, and waits for the rest of what it is sent. The job may go on or
-// end, but not stand still.
+// Open MPI's mpirun does listen, and waits for the rest of what it is sent. The ranks do not need
+// it.
 TEST(Ports, StrangersDoNotKeepAJobFromEnding) {
   const std::string mark = new_mark();
   Launched running(
@@ -102,9 +102,7 @@ TEST(Ports, StrangersDoNotKeepAJobFromEnding) {
   const auto start = Clock::now();
   const Result result = running.finish();
   EXPECT_LT(seconds_since(start), 25);
-  if (result.status != 0) {
-    EXPECT_NE(result.err.find("does not answer"), std::string::npos) << result.err;
-  }
+  EXPECT_EQ(result.status, 0) << result.err;
   for (const int fd : connections) close(fd);
   wait_for_processes(mark, 0, 5);
   EXPECT_EQ(count_processes(mark), 0);
@@ -224,7 +222,7 @@ TEST(Standstill, OutputThatCannotBeWrittenIsSaid) {
 // A program that needs 4 s to end after SIGTERM.
 std::string slow_saver(const std::string& folder) {
   return "trap 'trap : TERM; sleep 4; touch " + folder +
-         "/saved-$CATENA_RANK; exit 0' TERM; touch " + folder +
+         "/saved-$CATENA_RANK; echo saved-$CATENA_RANK; exit 0' TERM; touch " + folder +
          "/ready-$CATENA_RANK; "
          "while :; do sleep 0.1; done";
 }
@@ -241,10 +239,14 @@ void expect_time_to_save(bool to_whole_job) {
   if (to_whole_job)
     for (const pid_t pid : processes(mark)) kill(pid, SIGTERM);
   kill(running.pid(), SIGTERM);
-  EXPECT_EQ(running.finish().status, 143);
+  const Result result = running.finish();
+  EXPECT_EQ(result.status, 143) << result.err;
   EXPECT_LT(seconds_since(start), 9) << "it does not wait longer than the programs need";
-  for (const char* name : {"saved-0", "saved-1"})
+  for (const char* name : {"saved-0", "saved-1"}) {
     EXPECT_TRUE(fs::exists(folder + "/" + name)) << name;
+    // mpirun, which is ending too, hands nothing on.
+    EXPECT_NE(result.out.find(name), std::string::npos) << result.out;
+  }
   fs::remove_all(folder);
   EXPECT_EQ(count_processes(mark), 0);
 }
@@ -265,24 +267,6 @@ TEST(Grace, SigtermToTheRanksAndThenToTheLauncherIsOneRequest) {
   for (const char* line : {"saved 0\n", "[1] saved 1\n"})
     EXPECT_NE(result.out.find(line), std::string::npos) << result.out << result.err;
   EXPECT_NE(result.err.find("stopped by SIGTERM"), std::string::npos) << result.err;
-}
-
-// It hands nothing on any more.
-TEST(Grace, WhatRanksPrintWhileMpirunEndsIsNotLost) {
-  const std::string mark = new_mark();
-  Launched running({"-n", "2", "--cpu", "--grace", "5", "--env", mark, "bash", "-c",
-                    "trap 'sleep 1.5; echo saved $CATENA_RANK; exit 0' TERM; "
-                    "echo ready $CATENA_RANK; while :; do sleep 0.1; done"});
-  running.read_for(10, "ready 0\n");
-  running.read_for(10, "ready 1\n");
-  kill(find_mpirun(mark), SIGTERM);
-  const Result result = running.finish();
-  EXPECT_EQ(result.status, 1);
-  for (const char* line : {"saved 0\n", "[1] saved 1\n"})
-    EXPECT_NE(result.out.find(line), std::string::npos) << result.out << result.err;
-  EXPECT_NE(result.err.find("mpirun was asked to stop by a signal"), std::string::npos)
-      << result.err;
-  EXPECT_EQ(count_processes(mark), 0);
 }
 
 TEST(Grace, RanksGetTheTimeAfterSigtermToTheLauncher) { expect_time_to_save(false); }
