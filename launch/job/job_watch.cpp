@@ -67,6 +67,14 @@ Hang JobWatch::describe_starter(int starter, double seconds) {
   return hang;
 }
 
+std::optional<Hang> JobWatch::find_stopped_starter(int starter, const std::string& operation) {
+  Hang hang = describe_starter(starter, 0);
+  if (!hang.starter_stopped) return std::nullopt;
+  hang.kind = Hang::Kind::starter_keeps_rank;
+  hang.operation = operation;
+  return hang;
+}
+
 std::optional<Hang> JobWatch::check_rank(const RankOutcome& rank, const StatusBoard* board,
                                          int starter, double now) {
   Hang hang;
@@ -89,9 +97,7 @@ std::optional<Hang> JobWatch::check_rank(const RankOutcome& rank, const StatusBo
   hang.operation = comm::describe_stuck(board->read(rank.start->local_rank), comm::monotonic_ns(),
                                         comm::kOutsideMargin);
   if (hang.operation.empty()) return std::nullopt;
-  hang.starter_stopped = is_stopped(comm::process_state(starter));
-  if (hang.starter_stopped) hang.kind = Hang::Kind::starter_keeps_rank;
-  return hang;
+  return find_stopped_starter(starter, hang.operation).value_or(hang);
 }
 
 std::optional<Hang> JobWatch::check_hosts(const std::vector<RankOutcome>& ranks, int starter,

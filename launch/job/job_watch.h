@@ -30,6 +30,9 @@ class JobWatch {
   std::optional<Hang> check(const std::vector<RankOutcome>& ranks, const comm::StatusBoard* board,
                             int starter, double now);
 
+  // The starter, if it is stopped: a rank waits in a library, as `operation` says. It need not be
+  // the fault of another rank.
+  static std::optional<Hang> find_stopped_starter(int starter, const std::string& operation);
   // The starter, which did not end within `seconds` of the last rank.
   static Hang describe_starter(int starter, double seconds);
 

@@ -361,6 +361,8 @@ void Supervisor::take(const EndReport& end) {
   if (stop_time_ == 0 && end.stop_time != 0 && end.stop_signal == 0)
     outcome_.ended_by_starter = true;
   if (failed_unasked(end)) requests_.note_failure();
+  if (!end.peer_error.empty() && !outcome_.hang)
+    outcome_.hang = JobWatch::find_stopped_starter(starter_pid_, end.peer_error);
   if (failed(end)) prepare_stop();
 }
 

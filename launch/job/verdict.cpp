@@ -255,6 +255,8 @@ Verdict judge(const JobOutcome& job) {
   if (const auto culprit = find_culprit(job)) return *culprit;
   if (const std::string host = lost_host(job); !host.empty())
     return ended(Ending::host_lost, 1, host);
+  // Ranks that see others not come may all be waiting for it.
+  if (job.hang && job.hang->starter_stopped) return ended(Ending::starter_hung, 1);
   if (const int victim = first_victim(job); victim >= 0) return judge_unknown(job, victim);
   if (job.hang) return ended(Ending::starter_hung, 1);
   // mpirun ends the ranks and then itself when it gets SIGTERM, SIGINT or SIGHUP. What kills it

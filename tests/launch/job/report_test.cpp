@@ -63,6 +63,30 @@ TEST(Report, StarterThatStayedIsNoFailure) {
       "not end within 10 s of them and was killed\n");
 }
 
+// As in MPI_Finalize: the ranks see each other wait, and it is mpirun that they wait for.
+TEST(Report, StoppedStarterIsNamedBeforeNobody) {
+  JobOutcome job = good_job(2);
+  for (const int rank : {0, 1}) {
+    EndReport& end = end_of(job, rank);
+    end.exit_code = 1;
+    end.peer_error = "rank " + std::to_string(rank) + " has been inside MPI_Finalize";
+    end.peer_error_time = 500 + static_cast<std::uint64_t>(rank);
+  }
+  EXPECT_EQ(first_line(job).find("catena-run: no rank is known to be at fault"), 0u);
+  job.hang.emplace();
+  job.hang->kind = Hang::Kind::starter_keeps_rank;
+  job.hang->starter = 12;
+  job.hang->starter_stopped = true;
+  job.hang->operation = end_of(job, 0).peer_error;
+  EXPECT_EQ(first_line(job),
+            "catena-run: mpirun (process 12), which is stopped (SIGSTOP), does not answer: rank 0 "
+            "has been inside MPI_Finalize");
+  EXPECT_EQ(make_report(job).exit_code, 1);
+  end_of(job, 1).culprit_rank = 0;
+  EXPECT_EQ(first_line(job).find("catena-run: rank 0 on h failed first"), 0u)
+      << "a rank that is named counts more";
+}
+
 TEST(Report, EarliestFailureWins) {
   JobOutcome job = good_job(3);
   end_of(job, 0).exit_code = 3;
