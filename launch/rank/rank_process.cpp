@@ -80,6 +80,7 @@ class RankProcess {
   void reap();
   void note_silent_leave();
   void end_group();
+  bool is_urgent() const;
   void hand_in();
   void describe_end();
   void linger();
@@ -267,7 +268,7 @@ void RankProcess::pump() {
   const int milliseconds = wait > 3600 ? -1 : std::max(0, static_cast<int>(wait * 1000) + 1);
   poll(sources.data(), sources.size(), milliseconds);
   channel_.flush();
-  if (!readable && ended_ && !told_) give_up_at_ = monotonic_seconds() + kOutputAfterEnd;
+  if (!readable && ended_ && !is_urgent()) give_up_at_ = monotonic_seconds() + kOutputAfterEnd;
   if (readable && sources[1].revents) read_from(output_, Stream::output);
   if (readable && sources[2].revents) read_from(error_, Stream::error);
   if (sources[0].revents) handle_signals();
@@ -427,15 +428,21 @@ void RankProcess::end_group() {
   kill_children();
 }
 
+// Whether the job ends, or must: it does not wait for somebody to read its output. Nor does a host
+// whose connection may be what takes nothing.
+bool RankProcess::is_urgent() const {
+  const bool well = end_.signal == 0 && end_.exit_code == 0;
+  return told_ || end_.stop_time != 0 || !well || !channel_.direct();
+}
+
 // Waits until the last words are taken. A launcher whose output nobody reads takes none for a
-// while: nothing of it is lost unless the job is being ended.
+// while.
 void RankProcess::hand_in() {
   double deadline = kNever;
   while (!channel_.drain(0.1)) {
     handle_signals();
-    const bool ending = told_ || end_.stop_time != 0 || !channel_.direct();
     const double most = mpirun_ends_ ? kDrainOfMpirun : kDrain;
-    if (ending) deadline = std::min(deadline, monotonic_seconds() + most);
+    if (is_urgent()) deadline = std::min(deadline, monotonic_seconds() + most);
     if (monotonic_seconds() >= deadline) return;
   }
 }
