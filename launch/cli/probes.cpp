@@ -65,6 +65,26 @@ std::string problem_of_cache(const std::string& folder) {
   return takes_files(folder) ? "" : said + "it cannot be written" + cure;
 }
 
+// The values of a kind in the cache folder: how many, their size, and how often they were found and
+// made.
+std::string values_of_cache(const std::string& folder, const CacheKind& kind, const char* name) {
+  std::error_code error;
+  std::uintmax_t bytes = 0;
+  int values = 0;
+  for (auto entry = fs::directory_iterator(fs::path(folder) / kind.folder, error);
+       !error && entry != fs::directory_iterator(); entry.increment(error)) {
+    std::error_code ignored;
+    if (!entry->is_regular_file(ignored) || entry->path().extension() != kind.suffix) continue;
+    ++values;
+    bytes += entry->file_size(ignored);
+  }
+  const auto [hits, misses] = read_cache_uses(folder, kind);
+  const std::string held = values == 0 ? "empty"
+                                       : std::to_string(values) + " " + name + ", " +
+                                             std::to_string(bytes >> 10) + " KiB";
+  return held + "; " + std::to_string(hits) + " hits, " + std::to_string(misses) + " misses so far";
+}
+
 }  // namespace
 
 CheckItem not_found(const std::string& name, bool wanted, const std::string& packages,
@@ -149,7 +169,7 @@ CheckItems probe_starter(const CheckContext& context) {
   }
 }
 
-// What it holds, how often it was asked and could answer.
+// What it holds of each kind.
 CheckItems probe_kernel_cache(const CheckContext&) {
   const std::string folder = cache_folder();
   if (folder.empty())
@@ -158,20 +178,9 @@ CheckItems probe_kernel_cache(const CheckContext&) {
   if (const std::string problem = problem_of_cache(folder); !problem.empty())
     return {{State::missing, "kernel cache", problem, ""}};
   std::error_code error;
-  std::uintmax_t bytes = 0;
-  int kernels = 0;
-  for (auto entry = fs::recursive_directory_iterator(folder, error);
-       !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
-    std::error_code ignored;
-    if (!entry->is_regular_file(ignored) || entry->path().extension() != ".cubin") continue;
-    ++kernels;
-    bytes += entry->file_size(ignored);
-  }
-  std::string text =
-      kernels == 0 ? "empty"
-                   : std::to_string(kernels) + " kernels, " + std::to_string(bytes >> 10) + " KiB";
-  const auto [hits, misses] = read_cache_uses(folder);
-  text += "; " + std::to_string(hits) + " hits, " + std::to_string(misses) + " misses so far";
+  std::string text = values_of_cache(folder, kKernelCache, "kernels");
+  if (fs::exists(fs::path(folder) / kPlanCache.folder, error))
+    text += "; " + values_of_cache(folder, kPlanCache, "plans of cuDNN");
   return {{State::good, "kernel cache", with_path(text, folder), ""}};
 }
 

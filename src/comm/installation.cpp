@@ -22,9 +22,8 @@ static_assert(std::is_same_v<decltype(&catena_check_kernels), catena::comm::Chec
 namespace {
 
 std::string shown(const catena::ProviderInfo& p) {
-  return p.name + (p.use == catena::ProviderUse::kOff    ? " off"
-                   : p.use == catena::ProviderUse::kOnly ? " only"
-                                                         : "");
+  constexpr const char* kUses[] = {"", " off", " only", " always"};
+  return p.name + kUses[static_cast<int>(p.use)];
 }
 
 std::string shown_absent(const std::string& plugin, const char* kernel) {

@@ -37,14 +37,37 @@ UseCudnn cudnn_from_environment() {
   return UseCudnn::kAuto;
 }
 
-// A wrong rule is named and left out, as a wrong value of the other variables.
-void providers_from_environment(ProviderRules& rules) {
+// Each rule of CATENA_PROVIDERS. A wrong one is named and left out, as a wrong value of the other
+// variables.
+std::string providers_from_environment() {
   const char* text = std::getenv("CATENA_PROVIDERS");
-  if (text == nullptr) return;
-  if (const std::string problem = parse_rules(text).problem; !problem.empty())
-    logging::warning("CATENA_PROVIDERS is ignored: ", problem);
-  else
-    rules = text;
+  if (text == nullptr) return "";
+  const std::string problem = parse_rules(text).problem;
+  if (problem.empty()) return text;
+  logging::warning("CATENA_PROVIDERS is ignored: ", problem);
+  return "";
+}
+
+constexpr std::string_view kCudnn = "cudnn";
+
+bool is_for_all_of_cudnn(const ProviderRule& rule) {
+  return rule.kernel.empty() && rule.provider == kCudnn;
+}
+
+std::string rule_text(UseCudnn use) {
+  switch (use) {
+    case UseCudnn::kNever:
+      return "cudnn:off";
+    case UseCudnn::kAlways:
+      return "cudnn:always";
+    case UseCudnn::kAuto:
+      break;
+  }
+  return "";
+}
+
+void append_rule(std::string& rules, const std::string& rule) {
+  if (!rule.empty()) rules += (rules.empty() ? "" : ",") + rule;
 }
 
 // Cores this process may run on.
@@ -74,17 +97,45 @@ Dtype default_float() {
 }
 
 Config& config() {
-  static Config& settings = *new Config([] {
-    Config c;
+  static Config& settings = *[] {
+    auto* made = new Config;  // never destroyed: exit handlers may compute
+    Config& c = *made;
+    c.use_cudnn.rules_ = &c.providers;
     c.matmul_precision = precision_from_environment();
     c.deterministic = switch_from_environment("CATENA_DETERMINISTIC", false);
-    c.use_cudnn = cudnn_from_environment();
-    providers_from_environment(c.providers);
+    std::string rules = rule_text(cudnn_from_environment());
+    append_rule(rules, providers_from_environment());  // the later ones, which win
+    c.providers = rules;
     c.type_check = switch_from_environment("CATENA_TYPE_CHECK",
                                            switch_from_environment("CHAINER_TYPE_CHECK", true));
-    return c;
-  }());  // never destroyed: exit handlers may compute
+    return made;
+  }();
   return settings;
+}
+
+CudnnSetting& CudnnSetting::operator=(UseCudnn use) {
+  value_ = use;
+  if (rules_ == nullptr) return *this;
+  std::string rules;
+  for (const ProviderRule& rule : parse_rules(rules_->text()).rules)
+    if (!is_for_all_of_cudnn(rule)) append_rule(rules, rule.text);
+  append_rule(rules, rule_text(use));
+  *rules_ = rules;
+  return *this;
+}
+
+CudnnSetting::operator UseCudnn() const {
+  if (rules_ == nullptr) return value_;
+  switch (rules_->use("", kCudnn)) {
+    case ProviderUse::kOff:
+      return UseCudnn::kNever;
+    case ProviderUse::kOnly:
+    case ProviderUse::kAlways:
+      return UseCudnn::kAlways;
+    case ProviderUse::kOn:
+      break;
+  }
+  return UseCudnn::kAuto;
 }
 
 int cpu_threads() { return thread_setting().load(std::memory_order_relaxed); }

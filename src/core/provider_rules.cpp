@@ -30,6 +30,7 @@ std::optional<ProviderUse> use_from(std::string_view word) {
   if (word == "on") return ProviderUse::kOn;
   if (word == "off") return ProviderUse::kOff;
   if (word == "only") return ProviderUse::kOnly;
+  if (word == "always") return ProviderUse::kAlways;
   return {};
 }
 
@@ -59,8 +60,8 @@ RuleText parse_rules(std::string_view text) {
     if (!rule) {
       parsed.problem = message(
           "'", one,
-          "' is not a rule; expected [KERNEL/]PROVIDER:on, :off or :only, separated by commas, "
-          "such as 'cudnn:off,matmul/cublaslt:only'");
+          "' is not a rule; expected [KERNEL/]PROVIDER:on, :off, :only or :always, separated by "
+          "commas, such as 'cudnn:off,matmul/cublaslt:only'");
       return parsed;
     }
     parsed.rules.push_back(std::move(*rule));

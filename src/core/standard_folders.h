@@ -42,9 +42,8 @@ inline std::filesystem::path find_plugin(const std::vector<std::filesystem::path
   return {};
 }
 
-// The folder of the kernel cache: CATENA_CACHE_DIR, else CUPY_CACHE_DIR, else
-// $XDG_CACHE_HOME/catena, else ~/.cache/catena; "" when there is none, or CATENA_CACHE_DIR is
-// empty.
+// The cache folder: CATENA_CACHE_DIR, else CUPY_CACHE_DIR, else $XDG_CACHE_HOME/catena, else
+// ~/.cache/catena; "" when there is none, or CATENA_CACHE_DIR is empty.
 inline std::string cache_folder() {
   if (const char* folder = std::getenv("CATENA_CACHE_DIR")) return folder;
   if (const char* folder = std::getenv("CUPY_CACHE_DIR"); folder && *folder) return folder;
@@ -55,17 +54,27 @@ inline std::string cache_folder() {
   return "";
 }
 
-// How often kernels were found in the cache and made, by all processes so far.
+// What the cache folder keeps: one folder for each kind, with one file for each value.
+struct CacheKind {
+  const char* folder;  // in the cache folder
+  const char* suffix;  // of the files
+};
+inline constexpr CacheKind kKernelCache{"kernels", ".cubin"};  // what NVRTC compiled
+inline constexpr CacheKind kPlanCache{"plans", ".plan"};       // what cuDNN chose for problems
+
+// How often values of a kind were found in the cache and made, by all processes so far.
 struct CacheUses {
   std::uint64_t hits = 0, misses = 0;
 };
 // The file in the cache folder that holds them.
-inline std::string cache_uses_file(const std::string& folder) { return folder + "/kernels/uses"; }
+inline std::string cache_uses_file(const std::string& folder, const CacheKind& kind) {
+  return folder + "/" + kind.folder + "/uses";
+}
 // Zeros when it is not there. Neither follows a link nor waits for a pipe of that name.
-inline CacheUses read_cache_uses(const std::string& folder) {
+inline CacheUses read_cache_uses(const std::string& folder, const CacheKind& kind) {
   CacheUses uses;
   constexpr int kFlags = O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC;
-  const int file = ::open(cache_uses_file(folder).c_str(), kFlags);
+  const int file = ::open(cache_uses_file(folder, kind).c_str(), kFlags);
   if (file < 0) return {};
   const bool whole = ::read(file, &uses, sizeof(uses)) == ssize_t(sizeof(uses));
   ::close(file);

@@ -7,7 +7,7 @@
 namespace catena {
 
 // FNV-1a, 64 bits.
-inline uint64_t text_hash(std::string_view text) {
+constexpr uint64_t text_hash(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325u;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3u;
   return hash;

@@ -70,14 +70,16 @@ std::vector<std::string> forced_absent(const char* kernel, DeviceType type,
   return absent;
 }
 
-// The use that a provider must have to be asked: kOnly if any provider is forced, else kOn.
-ProviderUse use_of_asked(const char* kernel, DeviceType type,
-                         const std::vector<ProviderInfo>& providers) {
+// Whether a provider is forced, so that it alone is asked.
+bool any_forced(const char* kernel, DeviceType type, const std::vector<ProviderInfo>& providers) {
   const bool forced = std::any_of(providers.begin(), providers.end(), [](const ProviderInfo& p) {
     return p.use == ProviderUse::kOnly;
   });
-  return forced || !forced_absent(kernel, type, providers).empty() ? ProviderUse::kOnly
-                                                                   : ProviderUse::kOn;
+  return forced || !forced_absent(kernel, type, providers).empty();
+}
+
+bool is_asked(const ProviderInfo& provider, bool forced) {
+  return forced ? provider.use == ProviderUse::kOnly : provider.use != ProviderUse::kOff;
 }
 
 // Why the plug-in is not there.
@@ -128,10 +130,10 @@ void SlotBase::add(DeviceType type, const char* provider, int priority, AnyFunct
 void SlotBase::publish(DeviceType type) {
   const auto& entries = entries_[static_cast<int>(type)];
   const std::vector<ProviderInfo> all = listed(type);
-  const ProviderUse wanted = use_of_asked(name_, type, all);
+  const bool forced = any_forced(name_, type, all);
   Table table;
   for (size_t i = 0; i < entries.size(); ++i)
-    if (all[i].use == wanted) table.push_back(entries[i].function);
+    if (is_asked(all[i], forced)) table.push_back(entries[i].function);
   table.push_back(nullptr);
   tables_[static_cast<int>(type)].store(keep(std::move(table)), std::memory_order_release);
 }
@@ -178,10 +180,10 @@ void SlotBase::refuse(Device device) const {
   const auto all = providers(device.type());
   if (all.empty())
     fail<DeviceError>(name_, ": ", catena::name(device.type()), " has no such kernel");
-  const ProviderUse wanted = use_of_asked(name_, device.type(), all);
+  const bool forced = any_forced(name_, device.type(), all);
   std::string asked, left_out;
   for (const ProviderInfo& p : all) {
-    std::string& list = p.use == wanted ? asked : left_out;
+    std::string& list = is_asked(p, forced) ? asked : left_out;
     list += (list.empty() ? "" : ", ") + p.name;
   }
   std::string rules = left_out.empty()

@@ -19,6 +19,8 @@ TEST(ProviderRules, LastRuleThatFitsWins) {
   rules = " cudnn:off,\tonednn:only ";  // blanks count for nothing
   EXPECT_EQ(rules.use("matmul", "cudnn"), ProviderUse::kOff);
   EXPECT_EQ(rules.use("matmul", "onednn"), ProviderUse::kOnly);
+  rules = "cudnn:off,cudnn:always";
+  EXPECT_EQ(rules.use("convolution", "cudnn"), ProviderUse::kAlways);
   rules = "";
   EXPECT_EQ(rules.use("copy", "nvrtc"), ProviderUse::kOn);
 }
@@ -52,8 +54,8 @@ TEST(ProviderRules, ErrorNamesTheWrongRule) {
     FAIL();
   } catch (const ValueError& e) {
     EXPECT_STREQ(e.what(),
-                 "providers: 'onednn=off' is not a rule; expected [KERNEL/]PROVIDER:on, :off or "
-                 ":only, separated by commas, such as 'cudnn:off,matmul/cublaslt:only'");
+                 "providers: 'onednn=off' is not a rule; expected [KERNEL/]PROVIDER:on, :off, "
+                 ":only or :always, separated by commas, such as 'cudnn:off,matmul/cublaslt:only'");
   }
 }
 

@@ -2,7 +2,7 @@
 // text is compiled once.
 #pragma once
 
-#include "backends/cuda/jit/compile/disk_cache.h"
+#include "core/disk_cache.h"
 #include "backends/cuda/jit/compile/nvrtc.h"
 
 namespace catena::jit {

@@ -283,9 +283,9 @@ TEST(Convolution, CudnnObeysTheSettings) {
     config().deterministic = true;
     EXPECT_NE(check_convolution(pass.pass, provider, device, c, 8, &why), Outcome::kWrong) << why;
     config() = before;
-    config().use_cudnn = UseCudnn::kNever;
-    EXPECT_EQ(check_convolution(pass.pass, provider, device, c, 8, &why), Outcome::kDeclined)
-        << why;
+    config().use_cudnn = false;
+    for (const ProviderInfo& p : pass.slot.providers(device.type()))
+      EXPECT_EQ(p.use, p.name == "cudnn" ? ProviderUse::kOff : ProviderUse::kOn) << p.name;
     config() = before;
   });
 }

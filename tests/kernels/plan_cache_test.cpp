@@ -1,4 +1,4 @@
-// Plans by the text of their problems, and that texts tell problems apart.
+// Plans by the keys of their problems, and that keys and texts tell problems apart.
 #include "backends/common/plan_cache.h"
 
 #include <gtest/gtest.h>
@@ -13,47 +13,87 @@
 namespace catena {
 namespace {
 
+template <class... Words>
+PlanKey key(const Words&... words) {
+  PlanKey made;
+  ((made << words), ...);
+  return made;
+}
+const PlanKey kA = key(1), kB = key(2), kC = key(3);
+
 TEST(PlanCache, KeepsThePlansUsedLast) {
   PlanCache<int> cache(2);
-  EXPECT_EQ(cache.find("a"), nullptr);
-  const auto a = cache.keep("a", std::make_shared<int>(1));
-  cache.keep("b", std::make_shared<int>(2));
-  EXPECT_EQ(*cache.find("a"), 1);  // b is the older one now
-  cache.keep("c", std::make_shared<int>(3));
+  EXPECT_EQ(cache.find(kA), nullptr);
+  const auto a = cache.keep(kA, std::make_shared<int>(1));
+  cache.keep(kB, std::make_shared<int>(2));
+  EXPECT_EQ(*cache.find(kA), 1);  // b is the older one now
+  cache.keep(kC, std::make_shared<int>(3));
   EXPECT_EQ(cache.size(), 2u);
-  EXPECT_EQ(cache.find("b"), nullptr);
-  EXPECT_EQ(cache.find("a"), a);
-  EXPECT_EQ(*cache.find("c"), 3);
+  EXPECT_EQ(cache.find(kB), nullptr);
+  EXPECT_EQ(cache.find(kA), a);
+  EXPECT_EQ(*cache.find(kC), 3);
+  cache.clear();
+  EXPECT_EQ(cache.size(), 0u);
+  EXPECT_EQ(cache.find(kA), nullptr);
 }
 
 TEST(PlanCache, KeepsTheFirstPlanOfAKey) {
   PlanCache<int> cache(2);
-  const auto first = cache.keep("a", std::make_shared<int>(1));
-  EXPECT_EQ(cache.keep("a", std::make_shared<int>(2)), first);
+  const auto first = cache.keep(kA, std::make_shared<int>(1));
+  EXPECT_EQ(cache.keep(kA, std::make_shared<int>(2)), first);
   EXPECT_EQ(cache.size(), 1u);
 }
 
 TEST(PlanCache, APlanOutlivesItsPlace) {
   PlanCache<int> cache(1);
-  const auto a = cache.keep("a", std::make_shared<int>(1));
-  cache.keep("b", std::make_shared<int>(2));
-  EXPECT_EQ(cache.find("a"), nullptr);
+  const auto a = cache.keep(kA, std::make_shared<int>(1));
+  cache.keep(kB, std::make_shared<int>(2));
+  EXPECT_EQ(cache.find(kA), nullptr);
   EXPECT_EQ(*a, 1);
 }
 
-TEST(PlanKey, SeparatesWordsAndNumbers) {
-  PlanKey a, b;
-  a << "x" << 1 << 23;
-  b << "x" << 12 << 3;
-  EXPECT_NE(a.text(), b.text());
-  EXPECT_EQ(a.text(), "x 1 23 ");
-  PlanKey low;
-  low << INT64_MIN << true;
-  EXPECT_EQ(low.text(), "-9223372036854775808 1 ");
-  EXPECT_THROW(a << std::string(1000, 'x'), ValueError);
+// Also where their hashes are equal.
+TEST(PlanKey, AreEqualByTheirNumbersAlone) {
+  constexpr PlanWord kOne = "one", kOther = "other";
+  EXPECT_EQ(key(1, 23), key(1, 23));
+  EXPECT_NE(key(1, 23), key(12, 3));
+  EXPECT_NE(key(1), key(1, 0));
+  EXPECT_NE(key(), key(0));
+  EXPECT_EQ(key(kOne, 1), key(kOne, 1));
+  EXPECT_NE(key(kOne, 1), key(kOther, 1));
+  EXPECT_NE(key(Dtype::kFloat32), key(Dtype::kFloat16));
+  EXPECT_EQ(key(1, 2, 3).hash(), key(1, 2, 3).hash());
+  PlanKey full;
+  for (int i = 0; i < 64; ++i) full << i;
+  EXPECT_THROW(full << 64, ValueError);
 }
 
-// Each field that decides how a convolution is computed is in its text.
+// No two of many similar problems have the same hash, neither whole nor in its last bits alone.
+TEST(PlanKey, HashesAreSpread) {
+  std::set<uint64_t> hashes, low;
+  for (int a = 0; a < 64; ++a)
+    for (int b = 0; b < 64; ++b) {
+      const uint64_t hash = key(a, 7, b).hash();
+      hashes.insert(hash);
+      low.insert(hash & 0xffff);
+    }
+  EXPECT_EQ(hashes.size(), 4096u);
+  EXPECT_GT(low.size(), 3800u);  // by chance 3970 of 4096
+}
+
+TEST(PlanText, SeparatesWordsAndNumbers) {
+  constexpr PlanWord kX = "x";
+  PlanText a, b;
+  a << kX << 1 << 23;
+  b << kX << 12 << 3;
+  EXPECT_NE(a.text(), b.text());
+  EXPECT_EQ(a.text(), "x 1 23 ");
+  PlanText low;
+  low << INT64_MIN << true << Dtype::kBFloat16;
+  EXPECT_EQ(low.text(), "-9223372036854775808 1 bfloat16 ");
+}
+
+// Each field that decides how a convolution is computed is in its key and its text.
 TEST(PlanKey, TellsConvolutionsApart) {
   const Array x = zeros({2, 4, 6, 5}, dtype::float32), W = zeros({8, 4, 3, 3}, dtype::float32),
               y = zeros({2, 8, 4, 3}, dtype::float32), b = zeros({8}, dtype::float32);
@@ -83,12 +123,18 @@ TEST(PlanKey, TellsConvolutionsApart) {
     all[k++].window.dilation[axis] = 99;
   }
   ASSERT_EQ(k, all.size());
+  PlanCache<size_t> keys(all.size());
   std::set<std::string> texts;
   for (const ConvolutionProblem& problem : all) {
     PlanKey key;
     problem.describe(key);
-    texts.insert(std::string(key.text()));
+    EXPECT_EQ(keys.find(key), nullptr);
+    keys.keep(key, std::make_shared<size_t>());
+    PlanText text;
+    problem.describe(text);
+    texts.insert(text.text());
   }
+  EXPECT_EQ(keys.size(), all.size());
   EXPECT_EQ(texts.size(), all.size());
 }
 

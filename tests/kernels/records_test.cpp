@@ -37,7 +37,9 @@ const SlotRecordList& records() {
 }
 
 // Those that slot_test.cpp makes in the same process.
-bool is_of_slot_test(std::string_view name) { return name == "slot_test" || name == "empty_slot"; }
+bool is_of_slot_test(std::string_view name) {
+  return name == "slot_test" || name == "cudnn_test" || name == "empty_slot";
+}
 
 SlotBase* slot_named(const std::string& name) {
   for (SlotBase* slot : all_slots())

@@ -83,6 +83,58 @@ TEST(Slot, RulesTurnProvidersOffAndForceThem) {
   EXPECT_EQ(config().providers.text(), "");
 }
 
+// config().use_cudnn is a rule as others are: no kernel reads it.
+TEST(Slot, TheSettingForCudnnIsARule) {
+  static auto& kernel = *new Slot<Call>("cudnn_test");  // as long as the process
+  const auto take = +[](const Call& call) {
+    call.asked.push_back("cudnn");
+    return true;
+  };
+  kernel.provide(DeviceType::kCpu, "cudnn", take, 10);
+  kernel.provide(DeviceType::kCpu, "all", +[](const Call& call) {
+    call.asked.push_back("all");
+    return true;
+  });
+  const auto asked = [] {
+    std::vector<std::string> names;
+    kernel(cpu(0), {1, names});
+    return names.at(0);
+  };
+  const Config before = config();
+  config().providers = "onednn:on";
+  EXPECT_EQ(asked(), "cudnn");
+  config().use_cudnn = UseCudnn::kNever;
+  EXPECT_EQ(config().providers.text(), "onednn:on,cudnn:off");
+  EXPECT_EQ(asked(), "all");
+  config().use_cudnn = UseCudnn::kAlways;
+  EXPECT_EQ(config().providers.text(), "onednn:on,cudnn:always");
+  EXPECT_EQ(kernel.providers(DeviceType::kCpu)[0].use, ProviderUse::kAlways);
+  EXPECT_EQ(asked(), "cudnn");
+  config().use_cudnn = false;
+  EXPECT_EQ(asked(), "all");
+  config().use_cudnn = true;
+  EXPECT_EQ(config().providers.text(), "onednn:on");
+  EXPECT_EQ(asked(), "cudnn");
+  config() = before;
+  EXPECT_EQ(config().providers.text(), before.providers.text());
+}
+
+TEST(Slot, TheSettingForCudnnReadsTheRules) {
+  EXPECT_EQ(config().use_cudnn, UseCudnn::kAuto);
+  {
+    const ProviderScope off("cudnn:off");
+    EXPECT_EQ(config().use_cudnn, UseCudnn::kNever);
+    const Config copy = config();
+    const ProviderScope only("cudnn:only");
+    EXPECT_EQ(config().use_cudnn, UseCudnn::kAlways);
+    EXPECT_EQ(copy.use_cudnn, UseCudnn::kNever);
+  }
+  {
+    const ProviderScope one("convolution/cudnn:off");  // of a single kernel
+    EXPECT_EQ(config().use_cudnn, UseCudnn::kAuto);
+  }
+}
+
 TEST(Slot, CallThatNobodyTakesNamesProvidersAndRules) {
   {
     const ProviderScope only("fast:only");

@@ -15,18 +15,44 @@ enum class Precision : uint8_t { kFloat32, kTf32, kBf16 };
 // one, kAuto unless ours are faster (convolutions in exact float32 with a 1x1 window).
 enum class UseCudnn : uint8_t { kNever, kAuto, kAlways };
 
+struct Config;
+Config& config();
+
+// config().use_cudnn: another way to write and to read the rule for cuDNN in config().providers.
+// kNever writes "cudnn:off", kAlways "cudnn:always", kAuto removes the rule; rules for single
+// kernels stay, but come before. Reads kAlways for "cudnn:only" too. A copy holds the value that it
+// was copied from, so that `const Config before = config(); ...; config() = before;` restores it.
+class CudnnSetting {
+ public:
+  CudnnSetting() = default;
+  CudnnSetting(const CudnnSetting& other) : value_(other) {}
+  CudnnSetting& operator=(const CudnnSetting& other) { return *this = UseCudnn(other); }
+  CudnnSetting& operator=(UseCudnn use);
+  // true: kAuto; false: kNever.
+  CudnnSetting& operator=(bool use) { return *this = use ? UseCudnn::kAuto : UseCudnn::kNever; }
+  operator UseCudnn() const;
+
+ private:
+  friend Config& config();
+
+  ProviderRules* rules_ = nullptr;  // of config(); a copy has none
+  UseCudnn value_ = UseCudnn::kAuto;
+};
+
 // The settings of a process. Environment variables give their first values.
 struct Config {
   // The dtype of arrays that are made without one: zeros, ones, empty, eye, tri; where it is a
   // float also of the floats of the other routines that make arrays (see default_float).
   Dtype default_dtype = Dtype::kFloat64;
   Precision matmul_precision = Precision::kFloat32;  // CATENA_MATMUL_PRECISION=float32|tf32|bf16
-  bool deterministic = false;            // CATENA_DETERMINISTIC=1: no atomics, fixed algorithms
-  UseCudnn use_cudnn = UseCudnn::kAuto;  // CATENA_CUDNN=never|auto|always, or 0 for never
+  bool deterministic = false;  // CATENA_DETERMINISTIC=1: no atomics, fixed algorithms
+  CudnnSetting use_cudnn;      // CATENA_CUDNN=never|auto|always, or 0 for never
   // Bytes of scratch memory that one convolution may take, of cuDNN or of our own; given back with
   // the call. Our own takes what one image needs at least, and 1 to 256 MiB at most.
   size_t max_workspace_size = size_t{1} << 30;
-  ProviderRules providers;  // CATENA_PROVIDERS=cudnn:off,...; 'catena-run --check' lists them
+  // CATENA_PROVIDERS=cudnn:off,...; 'catena-run --check' lists them. Behind use_cudnn, so that
+  // a Config that is copied keeps its rules to the letter.
+  ProviderRules providers;
   bool type_check = true;   // CATENA_TYPE_CHECK=0 turns Function type checks off
 };
 

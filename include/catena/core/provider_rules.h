@@ -9,9 +9,10 @@
 namespace catena {
 
 // kOnly: of the kernels that this provider has, it alone is asked; a call that it declines fails.
-enum class ProviderUse : uint8_t { kOn, kOff, kOnly };
+// kAlways: it also takes the calls that it leaves to others under kOn because they are faster.
+enum class ProviderUse : uint8_t { kOn, kOff, kOnly, kAlways };
 
-// Rules "[KERNEL/]PROVIDER:on|off|only", separated by commas; later ones win:
+// Rules "[KERNEL/]PROVIDER:on|off|only|always", separated by commas; later ones win:
 //   config().providers = "cudnn:off,matmul/cublaslt:only";
 // KERNEL is the name of a slot (headers of catena/kernels), PROVIDER one such as cpu, nvrtc,
 // cublaslt, cudnn, onednn or products; `catena-run --check` lists the kernels that have several.

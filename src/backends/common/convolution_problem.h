@@ -46,11 +46,14 @@ struct ConvolutionProblem {
             fits(window.stride[k]) && fits(window.pad[k]) && fits(window.dilation[k]);
     return all;
   }
-  void describe(PlanKey& key) const {
-    constexpr std::string_view kPasses[] = {"forward", "grad_x", "grad_w"};
-    key << "convolution" << kPasses[size_t(pass)] << name(dtype)
-        << (channels_last ? "last" : "first") << (weights_last ? "last" : "first") << bias
-        << accumulate << batch << channels << filters << groups;
+  // To a PlanKey or a PlanText.
+  template <class Key>
+  void describe(Key& key) const {
+    static constexpr PlanWord kFamily = "convolution", kFirst = "first", kLast = "last",
+                              kPasses[] = {"forward", "grad_x", "grad_w"};
+    key << kFamily << kPasses[size_t(pass)] << dtype << (channels_last ? kLast : kFirst)
+        << (weights_last ? kLast : kFirst) << bias << accumulate << batch << channels << filters
+        << groups;
     for (int k = 0; k < window.axes; ++k)
       key << image[k] << out[k] << window.kernel[k] << window.stride[k] << window.pad[k]
           << window.dilation[k];

@@ -22,10 +22,9 @@ int64_t alignment_of(const void* pointer) {  // bytes; engines ask for 16 at mos
   return static_cast<int64_t>(std::min<uintptr_t>(address & -address, 32));
 }
 
-bool allowed(Dtype dtype) {
-  return config().use_cudnn != UseCudnn::kNever &&
-         (dtype == Dtype::kFloat32 || dtype == Dtype::kFloat16 || dtype == Dtype::kBFloat16 ||
-          dtype == Dtype::kFloat64);
+bool takes(Dtype dtype) {
+  return dtype == Dtype::kFloat32 || dtype == Dtype::kFloat16 || dtype == Dtype::kBFloat16 ||
+         dtype == Dtype::kFloat64;
 }
 
 // Everything except the alignments of arrays other than x and y. The bias comes with the graph that
@@ -58,8 +57,8 @@ bool better_as_product(const Problem& p, const SlotBase& slot) {
   const int64_t positions = p.image_size();
   const bool thin =
       p.pass == ConvolutionPass::kForward && !p.channels_last && positions < kWideImage;
-  return !thin && p.batch * positions >= kManyPositions && config().use_cudnn == UseCudnn::kAuto &&
-         config().providers.use(slot.name(), "cudnn") != ProviderUse::kOnly;
+  return !thin && p.batch * positions >= kManyPositions &&
+         config().providers.use(slot.name(), "cudnn") == ProviderUse::kOn;
 }
 
 // Whether the weights must be copied into the layout of the images.
@@ -91,7 +90,7 @@ std::shared_ptr<const Plan> usable_plan(const Problem& p, Handle& handle) {
 bool may_fuse_bias(const Problem& p) { return p.channels_last && !p.is_exact(); }
 
 bool forward(const ConvolutionCall& c) {
-  if (!allowed(c.x->dtype())) return false;
+  if (!takes(c.x->dtype())) return false;
   Problem p = problem_for(c, *c.x, *c.y);
   if (better_as_product(p, kernels::convolution)) return false;
   const Device device = c.x->device();
@@ -137,7 +136,7 @@ bool run_gradient(Problem& p, const Array& result, Pointers pointers, void* Poin
 }
 
 bool grad_x(const ConvolutionGradXCall& c) {
-  if (!allowed(c.gx->dtype())) return false;
+  if (!takes(c.gx->dtype())) return false;
   Problem p = problem_for(c, *c.gx, *c.gy);
   if (better_as_product(p, kernels::convolution_grad_x)) return false;
   const Device device = c.gx->device();
@@ -152,7 +151,7 @@ bool grad_x(const ConvolutionGradXCall& c) {
 }
 
 bool grad_w(const ConvolutionGradWCall& c) {
-  if (!allowed(c.x->dtype())) return false;
+  if (!takes(c.x->dtype())) return false;
   Problem p = problem_for(c, *c.x, *c.gy);
   if (better_as_product(p, kernels::convolution_grad_w)) return false;
   const Device device = c.x->device();

@@ -1,4 +1,4 @@
-// Plans: engines that cuDNN's heuristics chose for a problem, ready to run.
+// Plans: engines of cuDNN that were chosen for a problem, ready to run.
 #pragma once
 
 #include <memory>
@@ -24,8 +24,9 @@ struct Pointers {
   void* y;
 };
 
-// The plan of the problem, made at the first call by any thread, outside the graph that the thread
-// may be capturing. The GPU is the thread's current device. The last thousands of plans are kept.
+// The plan of the problem. The first call of any thread makes it, or takes the engine that an
+// earlier process chose (disk_plans.h), outside the graph that the thread may be capturing. The GPU
+// is the thread's current device. The last thousands of plans are kept.
 std::shared_ptr<const Plan> plan_of(const Problem& problem, Handle& handle);
 
 // Enqueues the plan on the current stream of the device. Returns false, with nothing enqueued, if

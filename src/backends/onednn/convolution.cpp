@@ -65,8 +65,8 @@ std::shared_ptr<Plan> plan_of(const Problem& problem) {
   thread_local PlanCache<Plan> plans(kMostPlans);
   PlanKey key;
   problem.describe(key);
-  if (auto known = plans.find(key.text())) return known;
-  return plans.keep(key.text(), std::make_shared<Plan>(problem));
+  if (auto known = plans.find(key)) return known;
+  return plans.keep(key, std::make_shared<Plan>(problem));
 }
 
 bool taken_dtype(Dtype dtype) {

@@ -15,7 +15,8 @@ namespace catena::onednn {
 struct Problem : ConvolutionProblem {
   int64_t threads;
 
-  void describe(PlanKey& key) const {
+  template <class Key>
+  void describe(Key& key) const {
     ConvolutionProblem::describe(key);
     key << threads;
   }

@@ -215,6 +215,15 @@ TEST(Check, KernelCacheTellsItsUses) {
   std::ofstream(folder + "/kernels/uses", std::ios::binary)
       .write(reinterpret_cast<const char*>(uses), sizeof(uses));
   EXPECT_EQ(kernel_cache_text(), "1 kernels, 2 KiB; 57 hits, 12 misses so far, " + folder);
+  std::filesystem::create_directories(folder + "/plans");
+  std::ofstream(folder + "/plans/0.plan") << std::string(1024, 'x');
+  std::ofstream(folder + "/plans/1.plan") << std::string(1024, 'x');
+  EXPECT_EQ(
+      kernel_cache_text(),
+      "1 kernels, 2 KiB; 57 hits, 12 misses so far; 2 plans of cuDNN, 2 KiB; 0 hits, 0 misses "
+      "so far, " +
+          folder);
+  std::filesystem::remove_all(folder + "/plans");
   unsetenv("CATENA_CACHE_DIR");
   setenv("CUPY_CACHE_DIR", folder.c_str(), 1);
   EXPECT_EQ(kernel_cache_text(), "1 kernels, 2 KiB; 57 hits, 12 misses so far, " + folder);

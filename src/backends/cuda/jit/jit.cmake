@@ -15,7 +15,7 @@ add_library(catena_jit_text STATIC ${jit_texts_cpp}
   ${jit_dir}/compile/type_names.cpp ${jit_dir}/compile/source.cpp ${jit_dir}/compile/reduce_source.cpp ${jit_dir}/compile/user_source.cpp
   ${jit_dir}/compile/fused_source.cpp
   ${jit_dir}/compile/texts.cpp
-  ${jit_dir}/compile/nvrtc.cpp ${jit_dir}/compile/bundle.cpp ${jit_dir}/compile/disk_cache.cpp)
+  ${jit_dir}/compile/nvrtc.cpp ${jit_dir}/compile/bundle.cpp)
 catena_compile_settings(catena_jit_text)
 target_include_directories(catena_jit_text PUBLIC ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include
   ${PROJECT_BINARY_DIR}/include ${CUDAToolkit_INCLUDE_DIRS})
@@ -25,7 +25,7 @@ target_link_libraries(catena_cuda PRIVATE catena_jit_text)
 # Compiles kernels ahead of time: for the build, and, once installed, for `catena-run --prepare`.
 add_executable(catena_kernels ${jit_dir}/tool/kernels_main.cpp ${jit_dir}/tool/compile_jobs.cpp
   ${jit_dir}/tool/gpu_archs.cpp ${jit_dir}/tool/bundle_list.cpp ${jit_dir}/tool/core_programs.cpp
-  ${PROJECT_SOURCE_DIR}/src/core/dtype.cpp ${PROJECT_SOURCE_DIR}/src/core/error.cpp ${PROJECT_SOURCE_DIR}/src/core/new_file.cpp ${PROJECT_SOURCE_DIR}/src/core/shape.cpp
+  ${PROJECT_SOURCE_DIR}/src/core/disk_cache.cpp ${PROJECT_SOURCE_DIR}/src/core/dtype.cpp ${PROJECT_SOURCE_DIR}/src/core/error.cpp ${PROJECT_SOURCE_DIR}/src/core/new_file.cpp ${PROJECT_SOURCE_DIR}/src/core/shape.cpp
   ${PROJECT_SOURCE_DIR}/src/kernels/elementwise_table.cpp)
 catena_compile_settings(catena_kernels)
 target_link_libraries(catena_kernels PRIVATE catena_jit_text)

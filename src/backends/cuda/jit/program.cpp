@@ -9,7 +9,7 @@
 #include <mutex>
 
 #include "backends/cuda/jit/compile/bundle.h"
-#include "backends/cuda/jit/compile/disk_cache.h"
+#include "core/disk_cache.h"
 #include "backends/cuda/jit/compile/function_lookup.h"
 #include "backends/cuda/jit/compile/nvrtc.h"
 #include "backends/cuda/runtime/capture.h"

@@ -1,6 +1,6 @@
 #include "backends/cuda/runtime/tuning.h"
 
-#include "backends/cuda/jit/compile/disk_cache.h"
+#include "core/disk_cache.h"
 #include "backends/cuda/runtime/cuda_check.h"
 #include "backends/cuda/runtime/device.h"
 
@@ -52,8 +52,8 @@ size_t fastest_candidate(size_t count, cudaStream_t stream, const std::function<
 
 std::string remembered_pick(int device, std::string_view problem,
                             const std::function<std::string()>& make) {
-  static const auto* cache = new jit::DiskCache(cache_folder());
-  const jit::Hash128 key = jit::hash128(message("pick ", device_info(device).model, " ", problem));
+  static const auto* cache = new DiskCache(cache_folder());
+  const Hash128 key = hash128(message("pick ", device_info(device).model, " ", problem));
   std::string pick;
   if (!make) return cache->read(key, pick) ? pick : std::string();
   bool made = false;

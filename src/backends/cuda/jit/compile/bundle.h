@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "backends/cuda/jit/compile/hash.h"
+#include "core/hash128.h"
 
 namespace catena::jit {
 

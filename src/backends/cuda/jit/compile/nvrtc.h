@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "backends/cuda/jit/compile/hash.h"
+#include "core/hash128.h"
 
 namespace catena::jit {
 

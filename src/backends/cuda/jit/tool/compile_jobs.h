@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "backends/cuda/jit/compile/disk_cache.h"
+#include "core/disk_cache.h"
 #include "backends/cuda/jit/tool/bundle_list.h"
 
 namespace catena::jit {

@@ -1,4 +1,5 @@
-// The disk cache and bundle files.
+#include "core/disk_cache.h"
+
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -9,11 +10,9 @@
 #include <fstream>
 #include <optional>
 
-#include "backends/cuda/jit/compile/bundle.h"
-#include "backends/cuda/jit/compile/disk_cache.h"
 #include "catena/core/error.h"
 
-namespace catena::jit {
+namespace catena {
 namespace {
 
 namespace fs = std::filesystem;
@@ -45,6 +44,55 @@ TEST_F(CacheFiles, MakesAValueOnce) {
   EXPECT_EQ(calls, 1);
   std::string other;
   EXPECT_FALSE(cache.read(hash128("another kernel"), other));
+}
+
+TEST_F(CacheFiles, KindsAreApart) {
+  const DiskCache kernels(folder_), plans(folder_, kPlanCache);
+  const Hash128 key = hash128("one key");
+  bool made = false;
+  kernels.get(
+      key, [] { return std::string("a kernel"); }, &made);
+  EXPECT_EQ(plans.get(
+                key, [] { return std::string("a plan"); }, &made),
+            "a plan");
+  EXPECT_TRUE(made);
+  EXPECT_TRUE(fs::exists(folder_ + "/plans/" + to_hex(key) + ".plan"));
+  std::string value;
+  EXPECT_TRUE(kernels.read(key, value));
+  EXPECT_EQ(value, "a kernel");
+  EXPECT_EQ(kernels.uses().hits, 1u);
+  EXPECT_EQ(plans.uses().hits, 0u);
+  EXPECT_EQ(plans.uses().misses, 1u);
+}
+
+// Such as a plan of a library that refuses it now.
+TEST_F(CacheFiles, RefusedValuesAreMadeAgainAndReplaced) {
+  const DiskCache cache(folder_, kPlanCache);
+  const Hash128 key = hash128("problem");
+  bool made = false;
+  cache.get(
+      key, [] { return std::string("old"); }, &made);
+  const auto is_new = [](const std::string& value) { return value == "new"; };
+  std::string value;
+  EXPECT_FALSE(cache.read(key, value, is_new));
+  const auto make = [] { return std::string("new"); };
+  EXPECT_EQ(cache.get(key, make, &made, is_new), "new");
+  EXPECT_TRUE(made);
+  EXPECT_EQ(cache.get(key, make, &made, is_new), "new");
+  EXPECT_FALSE(made);
+  EXPECT_EQ(cache.uses().hits, 1u);  // not of the refused value
+}
+
+TEST_F(CacheFiles, EmptyValuesAreNotKept) {
+  const DiskCache cache(folder_, kPlanCache);
+  bool made = false;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(cache.get(
+                  hash128("problem"), [] { return std::string(); }, &made),
+              "");
+    EXPECT_TRUE(made);
+  }
+  EXPECT_FALSE(fs::exists(folder_ + "/plans/" + to_hex(hash128("problem")) + ".plan"));
 }
 
 TEST_F(CacheFiles, CountsTheUsesOfAllProcesses) {
@@ -179,33 +227,6 @@ TEST_F(CacheFiles, WorksWithoutAFolder) {
             "v");
 }
 
-TEST_F(CacheFiles, BundlesRoundTripAndRefuseDamage) {
-  std::map<Hash128, std::string> cubins;
-  for (int i = 0; i < 100; ++i)
-    cubins[hash128("k" + std::to_string(i))] = std::string(size_t(i * 7 + 1), char('a' + i % 26));
-  const std::string path = folder_ + "/test.bundle";
-  write_bundle(path, cubins);
-  {
-    const auto bundle = Bundle::open(path);
-    ASSERT_NE(bundle, nullptr);
-    EXPECT_EQ(bundle->size(), cubins.size());
-    for (const auto& [key, cubin] : cubins) {
-      const auto found = bundle->find(key);
-      ASSERT_TRUE(found.has_value());
-      EXPECT_EQ(*found, cubin);
-      EXPECT_EQ(reinterpret_cast<uintptr_t>(found->data()) % 16, 0u);
-    }
-    EXPECT_FALSE(bundle->find(hash128("absent")).has_value());
-  }
-  std::string why;
-  fs::resize_file(path, fs::file_size(path) - 10);
-  EXPECT_EQ(Bundle::open(path, &why), nullptr);
-  EXPECT_NE(why.find("cut short"), std::string::npos) << why;
-  std::ofstream(path) << "something else that is long enough to have a header";
-  EXPECT_EQ(Bundle::open(path, &why), nullptr);
-  EXPECT_EQ(Bundle::open(folder_ + "/missing", &why), nullptr);
-}
-
 TEST(Hash, DependsOnEveryByteAndTheLength) {
   const std::string text(1000, 'q');
   const Hash128 original = hash128(text);
@@ -219,4 +240,4 @@ TEST(Hash, DependsOnEveryByteAndTheLength) {
 }
 
 }  // namespace
-}  // namespace catena::jit
+}  // namespace catena

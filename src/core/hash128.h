@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace catena::jit {
+namespace catena {
 
 struct Hash128 {
   uint64_t high = 0, low = 0;
@@ -40,4 +40,4 @@ inline std::string to_hex(const Hash128& hash) {
   return text;
 }
 
-}  // namespace catena::jit
+}  // namespace catena

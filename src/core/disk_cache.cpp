@@ -1,7 +1,6 @@
-// The kernel cache on disk. See disk_cache.h. A file is a magic number, the hash of the value, and
-// the value. It appears under its name as a whole (rename), and one lock file for each key
-// serialises writers.
-#include "backends/cuda/jit/compile/disk_cache.h"
+// See disk_cache.h. A file is a magic number, the hash of the value, and the value. It appears under
+// its name as a whole (rename), and one lock file for each key serialises writers.
+#include "core/disk_cache.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -13,7 +12,7 @@
 
 #include "core/new_file.h"
 
-namespace catena::jit {
+namespace catena {
 
 namespace {
 
@@ -53,11 +52,11 @@ bool read_all(int file, std::string& bytes) {
 }  // namespace
 
 std::string DiskCache::path(const Hash128& key, const char* suffix) const {
-  return folder_ + "/kernels/" + to_hex(key) + suffix;
+  return values_folder() + "/" + to_hex(key) + suffix;
 }
 
 void DiskCache::count(uint64_t Uses::*which) const {
-  const FileLock lock(cache_uses_file(folder_));
+  const FileLock lock(cache_uses_file(folder_, kind_));
   if (!lock.held()) return;
   Uses now;
   if (pread(lock.file(), &now, sizeof(now), 0) != sizeof(now)) now = {};
@@ -66,15 +65,15 @@ void DiskCache::count(uint64_t Uses::*which) const {
   [[maybe_unused]] const ssize_t written = pwrite(lock.file(), &now, sizeof(now), 0);
 }
 
-bool DiskCache::read(const Hash128& key, std::string& value) const {
-  if (!find(key, value)) return false;
+bool DiskCache::read(const Hash128& key, std::string& value, const Accept& accept) const {
+  if (!find(key, value) || (accept && !accept(value))) return false;
   count(&Uses::hits);
   return true;
 }
 
 bool DiskCache::find(const Hash128& key, std::string& value) const {
   if (folder_.empty()) return false;
-  const int file = open_regular_file(path(key, ".cubin"), O_RDONLY);
+  const int file = open_regular_file(path(key, kind_.suffix), O_RDONLY);
   if (file < 0) return false;
   std::string bytes;
   const bool whole = read_all(file, bytes);
@@ -89,7 +88,7 @@ bool DiskCache::find(const Hash128& key, std::string& value) const {
 }
 
 void DiskCache::write(const Hash128& key, const std::string& value) const {
-  const std::string target = path(key, ".cubin");
+  const std::string target = path(key, kind_.suffix);
   remove_left_over_files(target);
   NewFile file(target, 0644);
   if (file.error() != 0) return;
@@ -100,24 +99,24 @@ void DiskCache::write(const Hash128& key, const std::string& value) const {
     file.rename(target);
 }
 
-std::string DiskCache::get(const Hash128& key, const std::function<std::string()>& make,
-                           bool* made) const {
+std::string DiskCache::get(const Hash128& key, const Make& make, bool* made,
+                           const Accept& accept) const {
   std::string value;
   *made = false;
-  if (read(key, value)) return value;
-  if (!folder_.empty()) {
-    std::error_code ignored;
-    std::filesystem::create_directories(folder_ + "/kernels", ignored);
-    const FileLock lock(path(key, ".lock"));
-    if (read(key, value)) return value;  // another process was first
-    value = make();
-    *made = true;
-    write(key, value);
-    count(&Uses::misses);
+  if (read(key, value, accept)) return value;
+  *made = true;
+  if (folder_.empty()) return make();
+  std::error_code ignored;
+  std::filesystem::create_directories(values_folder(), ignored);
+  const FileLock lock(path(key, ".lock"));
+  if (read(key, value, accept)) {  // another process was first
+    *made = false;
     return value;
   }
-  *made = true;
-  return make();
+  value = make();
+  if (!value.empty()) write(key, value);
+  count(&Uses::misses);
+  return value;
 }
 
-}  // namespace catena::jit
+}  // namespace catena

@@ -1,0 +1,146 @@
+#include "backends/cudnn/make_plan.h"
+
+#include <string>
+#include <vector>
+
+#include "backends/cudnn/engines.h"
+#include "backends/cudnn/graph.h"
+#include "catena/core/error.h"
+#include "catena/core/log.h"
+
+namespace catena::cudnn {
+namespace {
+
+// Asking for all candidates takes a millisecond, and one of the first nearly always fits.
+constexpr int64_t kFirstCandidates = 4;
+constexpr int64_t kMostCandidates = 100;
+
+// Whether a failure with this status repeats itself in every process.
+bool is_lasting(cudnnStatus_t status) {
+  const int category = CUDNN_STATUS_CATEGORY(static_cast<int>(status));
+  return category == CUDNN_STATUS_NOT_SUPPORTED || category == CUDNN_STATUS_BAD_PARAM;
+}
+
+// A plan that was finalized, if its scratch memory keeps to the limit; else an unusable one.
+Plan within_limit(Descriptor native, const Problem& p) {
+  Plan plan;
+  int64_t count = 0;
+  CATENA_CUDNN_CHECK(cudnnBackendGetAttribute(native.native(),
+                                              CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+                                              CUDNN_TYPE_INT64, 1, &count, &plan.workspace));
+  if (plan.workspace <= p.workspace_limit) plan.native = std::move(native);
+  return plan;
+}
+
+// The plan of one candidate. It is unusable if it cannot be made here or needs too much memory.
+Plan try_candidate(const Descriptor& configuration, const Problem& p, cudnnHandle_t handle,
+                   bool* lasting) {
+  Descriptor native(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  native.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+  native.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
+  // The heuristics name engines that this GPU, driver or shape may not support. Whatever the
+  // reason, the next candidate is tried.
+  const cudnnStatus_t status = cudnnBackendFinalize(native.native());
+  if (status == CUDNN_STATUS_SUCCESS) return within_limit(std::move(native), p);
+  logging::debug("cuDNN: an engine is left out: ", cudnnGetErrorString(status));
+  if (!is_lasting(status)) *lasting = false;
+  return {};
+}
+
+// cuDNN's text of a plan whose kernels were compiled for it; "" where there is none.
+std::string compiled_text(const Descriptor& plan) {
+  constexpr auto kName = CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION;
+  int64_t size = 0;
+  if (cudnnBackendGetAttribute(plan.native(), kName, CUDNN_TYPE_CHAR, 0, &size, nullptr) !=
+          CUDNN_STATUS_SUCCESS ||
+      size <= 0)
+    return "";
+  std::string text(static_cast<size_t>(size), '\0');
+  const cudnnStatus_t status =
+      cudnnBackendGetAttribute(plan.native(), kName, CUDNN_TYPE_CHAR, size, &size, text.data());
+  return status == CUDNN_STATUS_SUCCESS ? text : "";
+}
+
+// The plan of such a text; unusable where cuDNN refuses it.
+Plan plan_of_compiled(const std::string& text, const Problem& p, cudnnHandle_t handle) {
+  Descriptor native(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
+  native.set(CUDNN_ATTR_EXECUTION_PLAN_JSON_REPRESENTATION, CUDNN_TYPE_CHAR,
+             static_cast<int64_t>(text.size()), text.data());
+  native.set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle);
+  const cudnnStatus_t status = cudnnBackendFinalize(native.native());
+  if (status == CUDNN_STATUS_SUCCESS) return within_limit(std::move(native), p);
+  logging::debug("cuDNN: a plan from the cache is compiled again: ", cudnnGetErrorString(status));
+  return {};
+}
+
+// The entry of an engine's plan; none where cuDNN does not say the numbers of the engine.
+std::optional<PlanEntry> entry_of(const Descriptor& configuration, const Plan& plan) {
+  try {
+    PlanEntry entry{choice_of(configuration), ""};
+    if (is_compiled_at_run_time(configuration)) entry.compiled = compiled_text(plan.native);
+    return entry;
+  } catch (const NotSupported&) {
+    return {};
+  }
+}
+
+// The first usable of the configurations from `begin` on, into `made`.
+bool take_first(const std::vector<Descriptor>& configurations, size_t begin, const Problem& p,
+                cudnnHandle_t handle, bool* lasting, MadePlan& made) {
+  for (size_t i = begin; i < configurations.size(); ++i) {
+    try {
+      if (!is_allowed(configurations[i], p)) continue;
+      made.plan = try_candidate(configurations[i], p, handle, lasting);
+      if (!made.plan.usable()) continue;
+      if (*lasting) made.entry = entry_of(configurations[i], made.plan);
+      return true;
+    } catch (const NotSupported&) {
+      // Only this candidate is left out.
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+MadePlan choose_plan(const Problem& p, cudnnHandle_t handle) {
+  if (p.precision == Precision::kBf16)
+    logging::debug("cuDNN computes float32 convolutions in tf32, more exactly than bf16 allows");
+  MadePlan made;
+  bool lasting = true;
+  try {
+    const Graph graph = make_graph(p, handle);
+    const auto take = [&](cudnnBackendHeurMode_t mode, int64_t wanted, size_t begin) {
+      return take_first(candidates(graph, mode, wanted), begin, p, handle, &lasting, made);
+    };
+    if (take(CUDNN_HEUR_MODE_A, kFirstCandidates, 0) ||
+        take(CUDNN_HEUR_MODE_A, kMostCandidates, kFirstCandidates) ||
+        take(CUDNN_HEUR_MODE_FALLBACK, kMostCandidates, 0))
+      return made;
+  } catch (const NotSupported&) {
+    // There is no such graph.
+  }
+  made.plan = {};
+  if (lasting) made.entry = PlanEntry{};
+  return made;
+}
+
+std::optional<Plan> plan_of_entry(const PlanEntry& entry, const Problem& p, cudnnHandle_t handle) {
+  if (!entry.choice) return Plan{};
+  try {
+    const Graph graph = make_graph(p, handle);
+    const Configuration configuration = configuration_of(graph, *entry.choice);
+    if (!is_allowed(configuration.whole, p)) return {};
+    Plan plan;
+    if (!entry.compiled.empty()) plan = plan_of_compiled(entry.compiled, p, handle);
+    bool lasting = true;
+    if (!plan.usable()) plan = try_candidate(configuration.whole, p, handle, &lasting);
+    if (plan.usable()) return plan;
+  } catch (const NotSupported&) {
+  } catch (const DeviceError& error) {
+    logging::debug("cuDNN: a plan from the cache is chosen anew: ", error.what());
+  }
+  return {};
+}
+
+}  // namespace catena::cudnn
