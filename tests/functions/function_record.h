@@ -85,7 +85,8 @@ struct FunctionRecord {
   std::function<Variables(const Variables& inputs)> call;
   std::function<Plains(const Plains& inputs)> reference;
   // Slots that a call with the first shapes asks, and its first-order backward. What the provider
-  // of a slot does on its part, such as copies or several launches, does not count.
+  // of a slot does on its part, such as copies or several launches, does not count here: for GPUs
+  // it is in cuda_kernels.inc.
   std::optional<int> forward_launches = {}, backward_launches = {};
   // Largest error of values and gradients in float32; 500 times that in float16, 4000 in bfloat16.
   double error = 2e-5;

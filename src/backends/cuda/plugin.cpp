@@ -4,6 +4,7 @@
 
 #include "backends/common/composed.h"
 #include "backends/cuda/runtime/backend.h"
+#include "backends/cuda/runtime/capture.h"
 #include "backends/cuda/runtime/device.h"
 #include "catena/core/error.h"
 
@@ -21,6 +22,17 @@ extern "C" __attribute__((visibility("default"))) void catena_plugin_kernels() {
 #include "lists/cuda_families.inc"
 #undef CATENA_ITEM
   register_composed_kernels(DeviceType::kCuda);
+}
+
+// How many kernels, and how many copies and fills, the calling thread's capture has recorded so
+// far. False if it captures nothing. For tests that count what a function launches.
+extern "C" __attribute__((visibility("default"))) bool catena_plugin_recorded_work(int* kernels,
+                                                                                   int* transfers) {
+  if (catena::gpu::thread_capture() == nullptr) return false;
+  const catena::gpu::RecordedWork work = catena::gpu::recorded_work();
+  *kernels = work.kernels;
+  *transfers = work.transfers;
+  return true;
 }
 
 CATENA_PLUGIN(cuda) {

@@ -36,6 +36,35 @@ cudaGraph_t stop_recording(const Stream& stream, cudaError_t* error) {
   return graph;
 }
 
+// The graph into which the stream records.
+cudaGraph_t graph_of(cudaStream_t stream) {
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  cudaGraph_t graph = nullptr;
+#if CUDART_VERSION >= 13000
+  CATENA_CUDA_CHECK(cudaStreamGetCaptureInfo(stream, &status, nullptr, &graph));
+#else
+  CATENA_CUDA_CHECK(cudaStreamGetCaptureInfo_v2(stream, &status, nullptr, &graph));
+#endif
+  return graph;
+}
+
+void count_work(cudaGraph_t graph, RecordedWork& work) {
+  size_t count = 0;
+  CATENA_CUDA_CHECK(cudaGraphGetNodes(graph, nullptr, &count));
+  std::vector<cudaGraphNode_t> nodes(count);
+  CATENA_CUDA_CHECK(cudaGraphGetNodes(graph, nodes.data(), &count));
+  for (const cudaGraphNode_t node : nodes) {
+    cudaGraphNodeType type;
+    CATENA_CUDA_CHECK(cudaGraphNodeGetType(node, &type));
+    work.kernels += type == cudaGraphNodeTypeKernel;
+    work.transfers += type == cudaGraphNodeTypeMemcpy || type == cudaGraphNodeTypeMemset;
+    if (type != cudaGraphNodeTypeGraph) continue;
+    cudaGraph_t inner = nullptr;
+    CATENA_CUDA_CHECK(cudaGraphChildGraphNodeGetGraph(node, &inner));
+    count_work(inner, work);
+  }
+}
+
 // Reports a wait that may need another rank: communicators watch it from here on.
 void tell_watchers(int device) noexcept {
   try {
@@ -64,6 +93,13 @@ void refuse_during_capture(const char* call) {
               " graph is captured on cuda:",
               t_capture->device,
               "; move it out of the captured step, or read the result after a launch");
+}
+
+RecordedWork recorded_work() {
+  CATENA_CHECK(Error, t_capture != nullptr, "recorded_work: this thread captures no graph");
+  RecordedWork work;
+  count_work(graph_of(native_stream(t_capture->stream)), work);
+  return work;
 }
 
 void begin_capture(int index, const Stream& stream) {

@@ -47,6 +47,14 @@ class RelaxedCapture : public RelaxedMode {
   RelaxedCapture() : RelaxedMode(thread_capture() != nullptr) {}
 };
 
+// What the calling thread's capture has recorded so far, graphs inside of it included.
+struct RecordedWork {
+  int kernels = 0;
+  int transfers = 0;  // copies and fills
+};
+// Throws Error if the thread captures nothing.
+RecordedWork recorded_work();
+
 void begin_capture(int index, const Stream& stream);
 GraphState* end_capture(const Stream& stream);
 void abort_capture(const Stream& stream) noexcept;
