@@ -40,7 +40,7 @@ std::vector<Layer> layers() {
 }
 
 struct Operands {
-  Variable x, W;
+  Array x, W;
   F::ConvolutionOptions options;
 };
 
@@ -48,20 +48,19 @@ std::vector<Operands> make_operands(Device device, Dtype dtype, int64_t batch) {
   std::vector<Operands> all;
   for (const Layer& l : layers()) {
     const bool last = device.is_cuda();
-    all.push_back(
-        {Variable(uniform({batch, l.channels, l.extent, l.extent}, dtype, device, last)),
-         Variable(uniform({l.filters, l.channels, l.kernel, l.kernel}, dtype, device, last)),
-         {.stride = l.stride, .pad = l.kernel / 2}});
+    all.push_back({uniform({batch, l.channels, l.extent, l.extent}, dtype, device, last),
+                   uniform({l.filters, l.channels, l.kernel, l.kernel}, dtype, device, last),
+                   {.stride = l.stride, .pad = l.kernel / 2}});
   }
   return all;
 }
 
-// Forward and backward of each.
+// Forward and backward of each; new variables, so that no gradient is added to an older one.
 double round(Device device, const std::vector<Operands>& all) {
   synchronize(device);
   const double start = now();
   for (const Operands& o : all) {
-    Variable y = F::convolution_2d(o.x, o.W, o.options);
+    Variable y = F::convolution_2d(Variable(o.x), Variable(o.W), o.options);
     y.set_grad(y.data());
     y.backward();
   }
