@@ -1,5 +1,5 @@
-// See disk_cache.h. A file is a magic number, the hash of the value, and the value. It appears under
-// its name as a whole (rename), and one lock file for each key serialises writers.
+// See disk_cache.h. A file is a magic number, the hash of the value, and the value. It appears
+// under its name as a whole (rename), and one lock file for each key serialises writers.
 #include "core/disk_cache.h"
 
 #include <fcntl.h>

@@ -2,8 +2,8 @@
 // text is compiled once.
 #pragma once
 
-#include "core/disk_cache.h"
 #include "backends/cuda/jit/compile/nvrtc.h"
+#include "core/disk_cache.h"
 
 namespace catena::jit {
 

@@ -91,10 +91,11 @@ TEST(Slot, TheSettingForCudnnIsARule) {
     return true;
   };
   kernel.provide(DeviceType::kCpu, "cudnn", take, 10);
-  kernel.provide(DeviceType::kCpu, "all", +[](const Call& call) {
-    call.asked.push_back("all");
-    return true;
-  });
+  kernel.provide(
+      DeviceType::kCpu, "all", +[](const Call& call) {
+        call.asked.push_back("all");
+        return true;
+      });
   const auto asked = [] {
     std::vector<std::string> names;
     kernel(cpu(0), {1, names});

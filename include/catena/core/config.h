@@ -53,7 +53,7 @@ struct Config {
   // CATENA_PROVIDERS=cudnn:off,...; 'catena-run --check' lists them. Behind use_cudnn, so that
   // a Config that is copied keeps its rules to the letter.
   ProviderRules providers;
-  bool type_check = true;   // CATENA_TYPE_CHECK=0 turns Function type checks off
+  bool type_check = true;  // CATENA_TYPE_CHECK=0 turns Function type checks off
 };
 
 // The settings of the process; change them before work starts, not while other threads compute.

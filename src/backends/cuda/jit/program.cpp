@@ -9,13 +9,13 @@
 #include <mutex>
 
 #include "backends/cuda/jit/compile/bundle.h"
-#include "core/disk_cache.h"
 #include "backends/cuda/jit/compile/function_lookup.h"
 #include "backends/cuda/jit/compile/nvrtc.h"
 #include "backends/cuda/runtime/capture.h"
 #include "backends/cuda/runtime/cuda_check.h"
 #include "backends/cuda/runtime/device.h"
 #include "catena/core/error.h"
+#include "core/disk_cache.h"
 
 namespace catena::jit {
 

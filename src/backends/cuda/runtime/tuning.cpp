@@ -1,8 +1,8 @@
 #include "backends/cuda/runtime/tuning.h"
 
-#include "core/disk_cache.h"
 #include "backends/cuda/runtime/cuda_check.h"
 #include "backends/cuda/runtime/device.h"
+#include "core/disk_cache.h"
 
 namespace catena::gpu {
 namespace {

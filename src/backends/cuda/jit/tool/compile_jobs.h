@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
-#include "core/disk_cache.h"
 #include "backends/cuda/jit/tool/bundle_list.h"
+#include "core/disk_cache.h"
 
 namespace catena::jit {
 
