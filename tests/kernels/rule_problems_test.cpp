@@ -55,8 +55,9 @@ size_t count(const std::string& text, const std::string& part) {
 }
 
 TEST(RuleProblems, RulesForProvidersThatMayComeMatch) {
-  for (const char* rules : {"", "cpu:on", "products:only", "convolution/products:off",
-                            "convolution/cudnn:off", "cublaslt:off", "matmul/cublaslt:only"})
+  for (const char* rules :
+       {"", "cpu:on", "products:only", "convolution/products:off", "convolution/cudnn:off",
+        "cublaslt:off", "matmul/cublaslt:only", "cudnn:always"})
     EXPECT_EQ(problem_of(rules).find("matches nothing"), std::string::npos) << rules;
 }
 
@@ -104,6 +105,13 @@ TEST(RuleProblems, OtherRulesForItAreNone) {
   for (const char* rules :
        {"onednn:on", "onednn:only,onednn:off", "convolution_grad_x/onednn:only", "cudnn:only"})
     EXPECT_TRUE(convolution_with(std::string("CATENA_PROVIDERS=") + rules).works) << rules;
+}
+
+TEST(RuleProblems, TheVariableForCudnnIsARuleBeforeTheOthers) {
+  EXPECT_EQ(run_with("-u CATENA_PROVIDERS CATENA_CUDNN=never", "layer").text, "cudnn:off\n");
+  EXPECT_EQ(run_with("-u CATENA_PROVIDERS CATENA_CUDNN=auto", "layer").text, "\n");
+  const auto both = run_with("CATENA_PROVIDERS=matmul/cublaslt:off CATENA_CUDNN=always", "layer");
+  EXPECT_EQ(both.text, "cudnn:always,matmul/cublaslt:off\n");
 }
 
 // They are loaded when the CPU's rules have long been judged.
