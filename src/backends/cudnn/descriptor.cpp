@@ -5,13 +5,20 @@
 
 namespace catena::cudnn {
 
+bool is_lasting(cudnnStatus_t status) {
+  const int category = CUDNN_STATUS_CATEGORY(static_cast<int>(status));
+  return (category == CUDNN_STATUS_NOT_SUPPORTED || category == CUDNN_STATUS_BAD_PARAM) &&
+         status != CUDNN_STATUS_NOT_SUPPORTED_RUNTIME_PREREQUISITE_MISSING &&
+         status != CUDNN_STATUS_NOT_SUPPORTED_SUBLIBRARY_UNAVAILABLE;
+}
+
 void fail_cudnn(cudnnStatus_t status, const char* call) {
   const int category = CUDNN_STATUS_CATEGORY(static_cast<int>(status));
   char detail[512] = "";
   cudnnGetLastErrorString(detail, sizeof detail);
   if (category == CUDNN_STATUS_NOT_SUPPORTED || category == CUDNN_STATUS_BAD_PARAM) {
     logging::debug("cuDNN: ", call, ": ", cudnnGetErrorString(status), ": ", detail);
-    throw NotSupported();
+    throw NotSupported{is_lasting(status)};
   }
   fail<DeviceError>("cuDNN call failed: ", call, ": ", cudnnGetErrorString(status),
                     detail[0] ? ": " : "", detail,

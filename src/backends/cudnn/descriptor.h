@@ -9,7 +9,13 @@
 namespace catena::cudnn {
 
 // cuDNN cannot do this: it has no engine for a shape, layout or type. Never leaves the plug-in.
-struct NotSupported {};
+struct NotSupported {
+  bool lasting = true;  // see is_lasting()
+};
+
+// Whether a call that ends with this status does so in every process with this version of cuDNN,
+// driver and GPU. A library that was not found, or missing memory, is another matter.
+bool is_lasting(cudnnStatus_t status);
 
 // Throws NotSupported if the status says that cuDNN does not offer what was asked, else DeviceError
 // with the call and cuDNN's text.

@@ -73,21 +73,16 @@ bool allows(const Problem& p, cudnnBackendNumericalNote_t note) {
 
 std::vector<Descriptor> candidates(const Graph& graph, cudnnBackendHeurMode_t mode,
                                    int64_t wanted) {
-  try {
-    Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-    heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.whole);
-    heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
-    heuristics.finalize();
-    std::vector<cudnnBackendDescriptor_t> natives;
-    std::vector<Descriptor> found =
-        make_several(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, wanted, natives);
-    found.resize(values_of<cudnnBackendDescriptor_t>(heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                                     CUDNN_TYPE_BACKEND_DESCRIPTOR, natives)
-                     .size());
-    return found;
-  } catch (const NotSupported&) {
-    return {};
-  }
+  Descriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.whole);
+  heuristics.set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
+  heuristics.finalize();
+  std::vector<cudnnBackendDescriptor_t> natives;
+  std::vector<Descriptor> found = make_several(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, wanted, natives);
+  const auto results = values_of<cudnnBackendDescriptor_t>(
+      heuristics, CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, natives);
+  found.resize(results.size());
+  return found;
 }
 
 bool is_allowed(const Descriptor& configuration, const Problem& problem) {

@@ -11,7 +11,7 @@
 namespace catena::cudnn {
 
 // Configurations of engines by one kind of heuristics, best first. Fewer than `wanted` if cuDNN has
-// no more, which may be none.
+// no more. NotSupported where it has none.
 std::vector<Descriptor> candidates(const Graph& graph, cudnnBackendHeurMode_t mode, int64_t wanted);
 
 // Whether the engine of a configuration computes according to the settings.

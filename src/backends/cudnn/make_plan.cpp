@@ -15,12 +15,6 @@ namespace {
 constexpr int64_t kFirstCandidates = 4;
 constexpr int64_t kMostCandidates = 100;
 
-// Whether a failure with this status repeats itself in every process.
-bool is_lasting(cudnnStatus_t status) {
-  const int category = CUDNN_STATUS_CATEGORY(static_cast<int>(status));
-  return category == CUDNN_STATUS_NOT_SUPPORTED || category == CUDNN_STATUS_BAD_PARAM;
-}
-
 // A plan that was finalized, if its scratch memory keeps to the limit; else an unusable one.
 Plan within_limit(Descriptor native, const Problem& p) {
   Plan plan;
@@ -94,8 +88,8 @@ bool take_first(const std::vector<Descriptor>& configurations, size_t begin, con
       if (!made.plan.usable()) continue;
       if (*lasting) made.entry = entry_of(configurations[i], made.plan);
       return true;
-    } catch (const NotSupported&) {
-      // Only this candidate is left out.
+    } catch (const NotSupported& refusal) {  // only this candidate is left out
+      if (!refusal.lasting) *lasting = false;
     }
   }
   return false;
@@ -108,20 +102,29 @@ MadePlan choose_plan(const Problem& p, cudnnHandle_t handle) {
     logging::debug("cuDNN computes float32 convolutions in tf32, more exactly than bf16 allows");
   MadePlan made;
   bool lasting = true;
-  try {
+  const auto without_refusals = [&](auto&& attempt) {
+    try {
+      return attempt();
+    } catch (const NotSupported& refusal) {
+      if (!refusal.lasting) lasting = false;
+      return false;
+    }
+  };
+  const bool found = without_refusals([&] {
     const Graph graph = make_graph(p, handle);
     const auto take = [&](cudnnBackendHeurMode_t mode, int64_t wanted, size_t begin) {
-      return take_first(candidates(graph, mode, wanted), begin, p, handle, &lasting, made);
+      return without_refusals([&] {
+        return take_first(candidates(graph, mode, wanted), begin, p, handle, &lasting, made);
+      });
     };
-    if (take(CUDNN_HEUR_MODE_A, kFirstCandidates, 0) ||
-        take(CUDNN_HEUR_MODE_A, kMostCandidates, kFirstCandidates) ||
-        take(CUDNN_HEUR_MODE_FALLBACK, kMostCandidates, 0))
-      return made;
-  } catch (const NotSupported&) {
-    // There is no such graph.
+    return take(CUDNN_HEUR_MODE_A, kFirstCandidates, 0) ||
+           take(CUDNN_HEUR_MODE_A, kMostCandidates, kFirstCandidates) ||
+           take(CUDNN_HEUR_MODE_FALLBACK, kMostCandidates, 0);
+  });
+  if (!found) {
+    made.plan = {};
+    if (lasting) made.entry = PlanEntry{};
   }
-  made.plan = {};
-  if (lasting) made.entry = PlanEntry{};
   return made;
 }
 
