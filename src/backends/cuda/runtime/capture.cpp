@@ -36,15 +36,21 @@ cudaGraph_t stop_recording(const Stream& stream, cudaError_t* error) {
   return graph;
 }
 
-// The graph into which the stream records.
+// The graph into which the stream records. CUDA refuses the question where its answer leaves out
+// the kinds of edges, so all is asked for.
 cudaGraph_t graph_of(cudaStream_t stream) {
-  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  cudaGraph_t graph = nullptr;
 #if CUDART_VERSION >= 13000
-  CATENA_CUDA_CHECK(cudaStreamGetCaptureInfo(stream, &status, nullptr, &graph));
+  constexpr auto kAsk = &cudaStreamGetCaptureInfo;
 #else
-  CATENA_CUDA_CHECK(cudaStreamGetCaptureInfo_v2(stream, &status, nullptr, &graph));
+  constexpr auto kAsk = &cudaStreamGetCaptureInfo_v3;
 #endif
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  unsigned long long id = 0;
+  cudaGraph_t graph = nullptr;
+  const cudaGraphNode_t* nodes = nullptr;
+  const cudaGraphEdgeData* edges = nullptr;
+  size_t count = 0;
+  CATENA_CUDA_CHECK(kAsk(stream, &status, &id, &graph, &nodes, &edges, &count));
   return graph;
 }
 

@@ -20,6 +20,8 @@
 namespace {
 
 using namespace catena::jit;
+using catena::DiskCache;
+using catena::Hash128;
 namespace fs = std::filesystem;
 
 constexpr char kUsage[] =
