@@ -13,6 +13,18 @@ namespace catena {
 
 enum class ConvolutionPass : uint8_t { kForward, kGradX, kGradW };
 
+constexpr PlanWord word_of(ConvolutionPass pass) {
+  switch (pass) {
+    case ConvolutionPass::kForward:
+      return "forward";
+    case ConvolutionPass::kGradX:
+      return "grad_x";
+    case ConvolutionPass::kGradW:
+      break;
+  }
+  return "grad_w";
+}
+
 struct ConvolutionProblem {
   ConvolutionPass pass;
   Dtype dtype;
@@ -49,9 +61,8 @@ struct ConvolutionProblem {
   // To a PlanKey or a PlanText.
   template <class Key>
   void describe(Key& key) const {
-    static constexpr PlanWord kFamily = "convolution", kFirst = "first", kLast = "last",
-                              kPasses[] = {"forward", "grad_x", "grad_w"};
-    key << kFamily << kPasses[size_t(pass)] << dtype << (channels_last ? kLast : kFirst)
+    constexpr PlanWord kFamily = "convolution", kFirst = "first", kLast = "last";
+    key << kFamily << word_of(pass) << dtype << (channels_last ? kLast : kFirst)
         << (weights_last ? kLast : kFirst) << bias << accumulate << batch << channels << filters
         << groups;
     for (int k = 0; k < window.axes; ++k)

@@ -20,7 +20,7 @@
 namespace catena {
 
 // A word of a description, such as the name of a family. Make it constexpr: then its number costs
-// nothing in a call.
+// nothing in a call. Not static: plug-ins would each have their own.
 struct PlanWord {
   constexpr PlanWord(const char* word)
       : text(word), number(static_cast<int64_t>(text_hash(text))) {}
@@ -31,7 +31,7 @@ struct PlanWord {
 // A description in numbers, of fixed size: made and compared in some tens of nanoseconds.
 class PlanKey {
  public:
-  PlanKey& operator<<(const PlanWord& word) { return add(word.number); }
+  PlanKey& operator<<(PlanWord word) { return add(word.number); }
   PlanKey& operator<<(Dtype dtype) { return add(static_cast<int64_t>(dtype)); }
   template <std::integral T>
   PlanKey& operator<<(T number) {
@@ -72,7 +72,7 @@ class PlanKey {
 // A description in words and numbers, each with a space behind it.
 class PlanText {
  public:
-  PlanText& operator<<(const PlanWord& word) { return add(word.text); }
+  PlanText& operator<<(PlanWord word) { return add(word.text); }
   PlanText& operator<<(Dtype dtype) { return add(name(dtype)); }
   template <std::integral T>
   PlanText& operator<<(T number) {
