@@ -61,13 +61,16 @@ Dtype wanted(Autocast row, Dtype given, Dtype low, Dtype widest) {
   return given;
 }
 
-void tell_users(const Variable& v) {
+// The parameter that the variable is, or null.
+ParameterState* parameter_of(const Variable& v) {
   const VariableNode* node = v.body()->node.get();
-  if (node == nullptr || node->parameter == nullptr) return;
-  const ParameterState::Observers observers = node->parameter->observers();
-  for (const auto& link : observers)
-    if (link->observer && link->observer->watches_uses())
-      link->observer->before_use(*node->parameter);
+  return node == nullptr ? nullptr : node->parameter;
+}
+
+// The operand in the dtype. Parameters keep a copy in 16 bits, which their next uses share.
+Variable cast_operand(const Variable& v, Dtype dtype) {
+  ParameterState* parameter = itemsize(dtype) == 2 ? parameter_of(v) : nullptr;
+  return parameter ? detail::cast(v, dtype, parameter->low(dtype)) : detail::cast(v, dtype);
 }
 
 }  // namespace
@@ -75,7 +78,9 @@ void tell_users(const Variable& v) {
 void FunctionCall::watch(Autocast row) {
   auto watch = std::make_unique<Watch>(name_);
   if (detail::call_watchers.load(std::memory_order_relaxed) != 0) {
-    for (const Variable* v : inputs_) tell_users(*v);
+    for (const Variable* v : inputs_)
+      if (ParameterState* parameter = parameter_of(*v); parameter && !parameter->before_use())
+        parameter->fail_absent(label());
     if (AutocastScope::low() != Dtype::kFloat32) {
       Dtype widest = AutocastScope::low();
       for (const Variable* v : inputs_)
@@ -84,7 +89,7 @@ void FunctionCall::watch(Autocast row) {
       for (const Variable*& v : inputs_) {
         const Dtype dtype = wanted(row, v->dtype(), AutocastScope::low(), widest);
         if (dtype == v->dtype()) continue;
-        v = &watch->casts.emplace_back(detail::cast(*v, dtype));
+        v = &watch->casts.emplace_back(cast_operand(*v, dtype));
       }
     }
     HookedThread::tell(&FunctionHook::forward_begins, *this);

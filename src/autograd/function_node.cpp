@@ -125,6 +125,8 @@ Variable BackwardContext::grad_output(int i) const {
 }
 
 const Array& FunctionNode::unchanged(const Saved& saved) const {
+  if (saved.parameter && saved.parameter->is_absent) [[unlikely]]
+    bring_back(saved);
   const Array& data = saved.parameter ? saved.parameter->array : saved.data;
   const uint64_t now = saved.parameter ? saved.parameter->writes() : write_count(data);
   if (now == saved.version) [[likely]]
@@ -132,6 +134,14 @@ const Array& FunctionNode::unchanged(const Saved& saved) const {
   fail<GradientError>(label(), ": backward needs ", kind(saved.is_output), " ", saved.index,
                       " (shape ", data.shape(), ", ", data.dtype(),
                       "), which was overwritten after the forward pass; write into a copy instead");
+}
+
+// Of a parameter whose values are not here.
+void FunctionNode::bring_back(const Saved& saved) const {
+  ParameterState* parameter = inputs_[size_t(saved.index)]->parameter;
+  CATENA_CHECK(GradientError, parameter != nullptr, label(), ": backward needs input ", saved.index,
+               ", a parameter that is gone and whose values are not in this process");
+  if (!parameter->before_use()) parameter->fail_absent("backward of " + label());
 }
 
 Variable BackwardContext::input(int i) const {

@@ -31,4 +31,9 @@ Variable cast(const Variable& x, Dtype dtype) {
   return linear_map(call, Cast{x.dtype(), dtype});
 }
 
+Variable cast(const Variable& x, Dtype dtype, const Array& values) {
+  FunctionCall call(Cast::kName, Autocast::kNone, x);
+  return record_linear<Cast, false>(call, Cast{x.dtype(), dtype}, values);
+}
+
 }  // namespace catena::detail

@@ -1,6 +1,7 @@
 // Parameter handles: checked access to the state that they share.
 #include "catena/autograd/parameter.h"
 
+#include <cmath>
 #include <mutex>
 
 #include "core/part_storage.h"
@@ -93,23 +94,34 @@ void Parameter::to(Device device) const {
   known("Parameter::to");
   if (device == this->device()) return;
   const Array moved = data().to(device);
-  const Array& memory = state_->gradient_memory();
+  const Array& memory = state_->has_gradient() ? state_->settle() : state_->gradient_memory();
   const Array grad = memory.defined() ? memory.to(device) : Array();
   rebind(moved, grad);
 }
 
 Parameter Parameter::clone() const {
   const ParameterState& state = known("Parameter::clone");
-  const Parameter result(state.variable.data().copy('K'), state.name);
+  const Parameter result(data().copy('K'), state.name);
   result.state()->is_packed = state.is_packed;
   return result;
 }
 
 void Parameter::rebind(const Array& data, const Array& grad) const {
+  rebind_data(data);
+  state_->bind_gradient(grad);
+}
+
+void Parameter::rebind_data(const Array& data) const {
   ParameterState& state = known("Parameter::rebind");
   state.variable.set_data(data);
   --state.data->moved_writes;  // a move, no write
-  state.bind_gradient(grad);
+}
+
+void Parameter::release_data() const {
+  const ParameterState& state = known("Parameter::release_data");
+  if (state.data->is_absent) return;
+  rebind_data(full(Shape(), NAN, {dtype(), device()}).broadcast_to(shape()));
+  state.data->set_absent(true);
 }
 
 OwnedParameter& OwnedParameter::operator=(const OwnedParameter& other) {

@@ -1,15 +1,33 @@
-// The gradient of a parameter, and who observes it.
+// The gradient of a parameter, its 16-bit copy, and who observes it.
 #include "catena/autograd/parameter_state.h"
 
 #include <algorithm>
+#include <memory>
+#include <mutex>
+#include <utility>
 
 #include "catena/array/math.h"
 #include "catena/autograd/function_hook.h"
 #include "catena/autograd/parameter.h"
+#include "catena/core/fork_mutex.h"
+#include "catena/core/graph.h"
+#include "catena/core/memory.h"
 
 namespace catena {
 
+namespace {
+
+std::string shown(const ParameterState& state) {
+  const std::string path = state.name.empty() ? path_of(state) : state.name;
+  return path.empty() ? "a parameter (no model has listed it yet)" : "parameter '" + path + "'";
+}
+
+}  // namespace
+
 void ParameterState::allocate_gradient() {
+  CATENA_CHECK(GradientError, !gradient_is_released_, "the gradient of ", shown(*this),
+               " is not in this process, which keeps a part of the gradients; make the gradients "
+               "of its arena whole first (ParameterArena::make_gradient_whole)");
   const Array& data = variable.data();
   gradient_ = Array::uninitialized(data.shape(), data.dtype(), data.device(), data.order());
 }
@@ -39,40 +57,118 @@ void ParameterState::add_gradient(const Array& gradient) {
 
 void ParameterState::bind_gradient(const Array& memory) {
   gradient_ = memory;
+  gradient_is_released_ = false;
   if (!memory.defined()) mark_zero();
+}
+
+void ParameterState::release_gradient() {
+  gradient_ = {};
+  gradient_is_released_ = true;
 }
 
 // 16-bit copy -------------------------------------------------------------------------------------
 
+namespace {
+
+// Guards the copies of all parameters: threads that compute with one model may ask at once.
+ForkMutex& low_mutex() {
+  static auto& mutex = *new ForkMutex;  // outlives parameters in static objects
+  return mutex;
+}
+
+}  // namespace
+
 bool ParameterState::is_low_current() const {
-  const Array& data = variable.data();
-  return low_.defined() && low_of_ == data.raw_data() && low_.device() == data.device() &&
-         low_writes_ == data.storage()->version.load(std::memory_order_relaxed);
+  return low_.defined() && low_.device() == variable.device() && low_writes_ == data->writes();
 }
 
 void ParameterState::mark_low_current() {
-  const Array& data = variable.data();
-  low_of_ = data.raw_data();
-  low_writes_ = data.storage()->version.load(std::memory_order_relaxed);
+  const bool captures = low_.device().is_cuda() && cuda::is_capturing(low_.device());
+  low_writes_ = data->writes();
+  low_stream_ = captures ? Stream() : current_stream(low_.device());
 }
 
 void ParameterState::bind_low(const Array& memory) {
   low_ = memory;
-  low_of_ = nullptr;
+  low_for_ = memory.defined() ? variable.data().raw_data() : nullptr;
+  low_writes_.reset();
 }
 
-const Array& ParameterState::low(Dtype dtype) {
-  const Array& data = variable.data();
-  if (data.dtype() == dtype) return data;
-  CATENA_CHECK(DtypeError, is_float(dtype) && itemsize(dtype) == 2 && is_float(data.dtype()),
-               "ParameterState::low: parameter '", name, "' holds ", data.dtype(),
-               "; expected a floating parameter and float16 or bfloat16, got ", dtype);
-  if (!low_.defined() || low_.dtype() != dtype || low_.device() != data.device())
-    bind_low(data.astype(dtype));
-  else if (!is_low_current())
-    low_.assign(data);
+void ParameterState::make_low(Dtype dtype) {
+  const Array& values = variable.data();
+  if (!low_.defined() || low_.dtype() != dtype || low_.device() != values.device()) {
+    low_ = values.astype(dtype);
+    low_for_ = nullptr;
+  } else {
+    low_.assign(values);
+  }
   mark_low_current();
+}
+
+// Replays do not see what the host has written to the parameter in between, nor does the host see
+// what they write. The copy that updates write is current at the end of the capture, unless the
+// captured step writes the parameter otherwise: then each replay does so, and leaves it out of
+// date. Of a copy that no update writes that is not known.
+void ParameterState::follow_launches(Dtype dtype, bool updates_write) {
+  const uint64_t capture = cuda::capture_id();
+  if (std::exchange(low_capture_, capture) == capture) return;
+  struct Follower {
+    IntrusivePtr<ParameterState> state;
+    const void* memory;  // that the graph reads; null: it makes copies itself
+    bool launched = false, leaves_it_old;
+  };
+  const auto follower = std::make_shared<Follower>(
+      Follower{IntrusivePtr(this), updates_write ? low_.raw_data() : nullptr, false, true});
+  const auto before = [follower, dtype] {
+    ParameterState& state = *follower->state;
+    if (follower->memory == nullptr) return;
+    if (!std::exchange(follower->launched, true)) follower->leaves_it_old = !state.is_low_current();
+    if (state.low_.raw_data() == follower->memory) state.low(dtype);
+  };
+  const auto after = [follower] {
+    if (follower->leaves_it_old) follower->state->low_writes_.reset();
+  };
+  cuda::add_launch_hook(before, after);
+}
+
+Array ParameterState::low(Dtype dtype) {
+  if (data->is_absent) fail_absent("ParameterState::low");
+  const Array& values = variable.data();
+  if (values.dtype() == dtype) return values;
+  CATENA_CHECK(DtypeError, is_float(dtype) && itemsize(dtype) == 2 && is_float(values.dtype()),
+               "ParameterState::low: parameter '", name, "' holds ", values.dtype(),
+               "; expected a floating parameter and float16 or bfloat16, got ", dtype);
+  const std::lock_guard lock(low_mutex());
+  const bool captures = values.device().is_cuda() && cuda::is_capturing(values.device());
+  if (captures) {
+    const bool updates_write =
+        low_.defined() && low_.dtype() == dtype && low_for_ == values.raw_data();
+    follow_launches(dtype, updates_write);
+    if (!updates_write) return values.astype(dtype);
+  }
+  if (!is_low_current() || low_.dtype() != dtype) {
+    make_low(dtype);
+  } else if (const Stream stream = current_stream(low_.device());
+             !captures && low_stream_.defined() && !(stream == low_stream_)) {
+    stream.wait(low_stream_);
+    record_use(*low_.storage(), stream);
+  }
   return low_;
+}
+
+// Use ---------------------------------------------------------------------------------------------
+
+bool ParameterState::before_use() {
+  const Observers told = observers_;
+  for (const auto& link : told)
+    if (link->observer && link->observer->watches_uses()) link->observer->before_use(*this);
+  return !data->is_absent;
+}
+
+void ParameterState::fail_absent(const std::string& who) const {
+  fail<ValueError>(who, ": the values of ", shown(*this),
+                   " are not in this process, which keeps a part of the parameters; make the data "
+                   "of its arena whole first (ParameterArena::make_data_whole)");
 }
 
 // Observers ---------------------------------------------------------------------------------------

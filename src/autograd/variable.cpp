@@ -7,6 +7,7 @@
 
 #include "autograd/contribute.h"
 #include "autograd/free_list.h"
+#include "catena/autograd/function_hook.h"
 #include "catena/autograd/function_node.h"
 #include "catena/autograd/parameter_state.h"
 
@@ -24,6 +25,18 @@ void ParameterData::replace(const Array& other, bool same_values) {
   const uint64_t before = array.defined() ? writes() : 0;
   array = other;
   moved_writes += before + (same_values ? 0 : 1) - writes();
+  set_absent(false);
+}
+
+void ParameterData::set_absent(bool absent) {
+  if (absent == is_absent) return;
+  is_absent = absent;
+  detail::call_watchers.fetch_add(absent ? 1 : -1, std::memory_order_relaxed);
+}
+
+void ParameterData::destroy(ParameterData* data) {
+  data->set_absent(false);
+  delete data;
 }
 
 void VariableNode::own_grad() {
@@ -117,8 +130,7 @@ void Variable::set_volatile(Volatile value) const {
 Array Variable::grad() const {
   const VariableBody& body = known("Variable::grad");
   if (!body.node) return {};
-  if (const ParameterState* p = body.node->parameter)
-    return p->has_gradient() ? p->gradient_memory() : Array();
+  if (ParameterState* p = body.node->parameter) return p->has_gradient() ? p->settle() : Array();
   body.node->own_grad();
   return body.node->grad;
 }

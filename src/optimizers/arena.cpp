@@ -4,8 +4,8 @@
 #include <memory>
 #include <unordered_set>
 
-#include "core/part_storage.h"
 #include "core/text_hash.h"
+#include "optimizers/arena_storage.h"
 
 namespace catena::optimizers {
 namespace {
@@ -15,32 +15,10 @@ int64_t aligned(int64_t elements, int64_t itemsize) {
   return (elements + step - 1) / step * step;
 }
 
-// Marks the storage of gradient blocks, whose gaps are known to hold zeros, and keeps what the
-// storage owned before: the memory itself, where a user's allocator has made it.
-struct GradientMark {
-  std::shared_ptr<void> owner;
-  void operator()(void*) const {}
-};
-
-void mark_as_gradient(Storage& storage) {
-  storage.owner = std::shared_ptr<void>(storage.data, GradientMark{storage.owner});
-}
-
-bool is_marked_as_gradient(const Storage& storage) {
-  return std::get_deleter<GradientMark>(storage.owner) != nullptr;
-}
-
 // Whether b follows a without a gap: a layer has asked for both to lie so.
 bool continues_pack(const Parameter& a, const Parameter& b) {
   const auto owner = [](const Parameter& p) { return p.name().substr(0, p.name().rfind('/') + 1); };
   return a.state()->is_packed && b.state()->is_packed && owner(a) == owner(b);
-}
-
-// The same elements, whose writes count for them alone: graphs look whether a parameter that they
-// refer to was written to.
-Array with_own_count(const Array& a) {
-  const StoragePtr part = part_of(a.storage(), a.raw_data(), static_cast<size_t>(a.nbytes()));
-  return Array::from_storage(part, 0, a.shape(), a.strides(), a.dtype());
 }
 
 }  // namespace
@@ -76,17 +54,20 @@ ParameterArena::ParameterArena(std::vector<Slot> slots, ArenaMemoryPtr memory, i
     total = slot.offset + slot.size;
   }
   total = parts * aligned((total + parts - 1) / parts, itemsize);
-  data_ = allocate(ArenaBlock::kData, total, first.dtype(), first.device());
-  gradient_ = allocate(ArenaBlock::kGradient, total, first.dtype(), first.device());
-  mark_as_gradient(*gradient_.storage());
+  size_ = total;
   covers_ = {0, total};
+  data_ = {allocate(ArenaBlock::kData, total, first.dtype(), first.device()), covers_};
+  gradient_ = {allocate(ArenaBlock::kGradient, total, first.dtype(), first.device()), covers_};
+  mark_as_gradient(*gradient_.memory.storage());
   covered_ = range(covers_);
   for (const Slot& slot : slots_) {
-    const Array data = with_own_count(slice(data_, slot)), gradient = slice(gradient_, slot);
-    const ParameterState& state = *slot.parameter.state();
-    data.assign(slot.parameter.data());
-    if (!state.is_stale()) gradient.assign(state.gradient_memory());
-    slot.parameter.rebind(data, gradient);
+    ParameterState& state = *slot.parameter.state();
+    slice(data_, slot).assign(slot.parameter.data());
+    if (!state.is_stale()) slice(gradient_, slot).assign(state.settle());
+  }
+  for (const Slot& slot : slots_) {
+    seat_data(slot);
+    seat_gradient(slot);
   }
 }
 
@@ -114,6 +95,11 @@ void ParameterArena::make_states(const std::vector<double>& start_values,
   CATENA_CHECK(IndexError, 0 <= covers.begin && covers.begin <= covers.end && covers.end <= size(),
                "ParameterArena::make_states: expected a range within the ", size(),
                " elements of the arena, got [", covers.begin, ", ", covers.end, ")");
+  CATENA_CHECK(IndexError, intersection(data_.covers, gradient_.covers).contains(covers),
+               "ParameterArena::make_states: expected a range of which data and gradients are kept "
+               "here, in [",
+               data_.covers.begin, ", ", data_.covers.end, ") and [", gradient_.covers.begin, ", ",
+               gradient_.covers.end, "), got [", covers.begin, ", ", covers.end, ")");
   const bool is_16_bit = has_master(dtype());
   const Dtype wide = is_16_bit ? Dtype::kFloat32 : dtype();
   Block master;
@@ -126,44 +112,13 @@ void ParameterArena::make_states(const std::vector<double>& start_values,
   master_ = std::move(master);
   states_ = std::move(states);
   covers_ = covers;
-  covered_.low = {};
+  give_up_low();
   covered_ = range(covers_);
   copy_data_to_master();
 }
 
 void ParameterArena::copy_data_to_master() const {
-  if (master_.defined())
-    master_.memory.assign(data_(Slice(master_.covers.begin, master_.covers.end)));
-}
-
-// Whether the slot's parameter has its 16-bit copy in low().
-bool ParameterArena::has_low(const Slot& slot) const {
-  const Array& memory = slot.parameter.state()->low_memory();
-  return low().defined() && memory.defined() && memory.storage() == low().storage();
-}
-
-void ParameterArena::adopt_low() {
-  if (dtype() != Dtype::kFloat32 || covers_.size() != size()) return;
-  for (const Slot& slot : slots_) {
-    ParameterState& state = *slot.parameter.state();
-    const Array& memory = state.low_memory();
-    if (!memory.defined() || has_low(slot) || memory.device() != device()) continue;
-    if (!low().defined())
-      covered_.low = allocate(ArenaBlock::kLow, size(), memory.dtype(), device());
-    if (memory.dtype() == low().dtype()) state.bind_low(slice(low(), slot));
-  }
-}
-
-void ParameterArena::refresh_low() const {
-  if (!low().defined()) return;
-  for (const Slot& slot : slots_)
-    if (has_low(slot)) slot.parameter.state()->low(low().dtype());
-}
-
-void ParameterArena::mark_low_current() const {
-  if (!low().defined()) return;
-  for (const Slot& slot : slots_)
-    if (has_low(slot)) slot.parameter.state()->mark_low_current();
+  if (master_.defined()) master_.memory.assign(data_.part(master_.covers));
 }
 
 int64_t ParameterArena::state_bytes() const {
@@ -172,13 +127,17 @@ int64_t ParameterArena::state_bytes() const {
   return bytes;
 }
 
+int64_t ParameterArena::bytes() const {
+  const int64_t low_bytes = low().defined() ? low().nbytes() : 0;
+  return data_.memory.nbytes() + gradient_.memory.nbytes() + low_bytes + state_bytes();
+}
+
 ArenaRange ParameterArena::range(const ElementRange& elements) const {
   CATENA_CHECK(IndexError, elements.begin <= elements.end && covers_.contains(elements),
                "ParameterArena::range: expected a range within elements [", covers_.begin, ", ",
                covers_.end, ") of the arena, got [", elements.begin, ", ", elements.end, ")");
-  const Slice slice(elements.begin, elements.end);
-  ArenaRange result{data_(slice), gradient_(slice), {}, {}, {}};
-  if (covered_.low.defined()) result.low = covered_.low(slice);
+  ArenaRange result{data_.part(elements), gradient_.part(elements), {}, {}, {}};
+  if (low().defined()) result.low = low()(Slice(elements.begin, elements.end));
   if (master_.defined()) result.master = master_.part(elements);
   for (const Block& state : states_) result.states.push_back(state.part(elements));
   return result;
@@ -187,7 +146,7 @@ ArenaRange ParameterArena::range(const ElementRange& elements) const {
 ElementRange ParameterArena::shard(int64_t index, int64_t count) const {
   CATENA_CHECK(ValueError, 0 <= index && index < count, "ParameterArena::shard: part ", index,
                " of ", count, " parts does not exist");
-  const int64_t per_part = aligned((size() + count - 1) / count, data().itemsize());
+  const int64_t per_part = aligned((size() + count - 1) / count, int64_t(itemsize(dtype())));
   return {std::min(size(), index * per_part), std::min(size(), (index + 1) * per_part)};
 }
 
@@ -196,28 +155,22 @@ ElementRange ParameterArena::slot_range(size_t first, size_t last) const {
   return {begin_of(first), begin_of(last)};
 }
 
-Array ParameterArena::slice(const Array& flat, const Slot& slot) const {
+Array ParameterArena::slice(const Block& block, const Slot& slot) const {
+  CATENA_CHECK(IndexError, block.covers.contains(elements_of(slot)),
+               "ParameterArena::slice: expected a block with the elements of parameter '",
+               slot.parameter.name(), "', [", slot.offset, ", ", slot.offset + slot.size,
+               "), got one with [", block.covers.begin, ", ", block.covers.end, ")");
+  const Array& flat = block.memory;
   const Shape& shape = slot.parameter.shape();
   const int64_t first =
       static_cast<char*>(flat.raw_data()) - static_cast<const char*>(flat.storage()->data);
-  return Array::from_storage(flat.storage(), first + slot.offset * flat.itemsize(), shape,
+  const int64_t offset = first + (slot.offset - block.covers.begin) * flat.itemsize();
+  return Array::from_storage(flat.storage(), offset, shape,
                              slot.order.strides(shape, flat.itemsize()), flat.dtype());
 }
 
 int64_t ParameterArena::end_of(size_t slot) const {
   return slot + 1 < slots_.size() ? slots_[slot + 1].offset : size();
-}
-
-bool ParameterArena::in_place() const {
-  const char* data = static_cast<const char*>(this->data().raw_data());
-  const char* gradient = static_cast<const char*>(this->gradient().raw_data());
-  return std::all_of(slots_.begin(), slots_.end(), [&](const Slot& slot) {
-    const ParameterState& state = *slot.parameter.state();
-    const int64_t bytes = slot.offset * this->data().itemsize();
-    const Array& memory = state.gradient_memory();
-    return state.variable.data().raw_data() == data + bytes && memory.defined() &&
-           memory.raw_data() == gradient + bytes && memory.storage() == this->gradient().storage();
-  });
 }
 
 void ParameterArena::settle_gradients(size_t first, size_t last) const {
@@ -229,8 +182,8 @@ void ParameterArena::settle_gradients(size_t first, size_t last) const {
     }
     const size_t begin = i;
     for (; i < last && state(i).is_stale(); ++i) state(i).mark_filled();
-    const int64_t from = slots_[begin].offset, to = end_of(i - 1);
-    if (to > from) gradient()(Slice(from, to)).fill(0);
+    const ElementRange here = intersection({slots_[begin].offset, end_of(i - 1)}, gradient_.covers);
+    if (here.size() > 0) gradient_.part(here).fill(0);
   }
 }
 
@@ -333,6 +286,8 @@ Array common_block(const ParameterArena& like, const Arrays& gradients) {
     if (!fits) return {};
   }
   const int64_t offset = begin - static_cast<const char*>(first.storage()->data);
+  const int64_t end = offset + like.size() * first.itemsize();
+  if (end > static_cast<int64_t>(first.storage()->bytes)) return {};  // a part of an arena
   return Array::from_storage(first.storage(), offset, {like.size()},
                              contiguous_strides({like.size()}, first.itemsize()), first.dtype());
 }

@@ -42,14 +42,15 @@ ArenaSegments segments_of(const ParameterArena& arena, const std::vector<double>
   return segments;
 }
 
-Array segment_squares(const ArenaSegments& segments, const std::vector<const Array*>& values) {
+Array segment_squares(const ArenaSegments& segments, const std::vector<const Array*>& values,
+                      int64_t first) {
   const auto arrays = static_cast<int64_t>(values.size());
   const Device device = values[0]->device();
   const DeviceScope scope(device);
   const RuleSegments view = segments.view();
   const Array partial = Array::uninitialized({arrays, view.piece_count}, Dtype::kFloat64, device);
   Array sums = Array::uninitialized({arrays, view.count}, Dtype::kFloat64, device);
-  SegmentSquaresCall call{&view, int(arrays), {}, &partial, &sums};
+  SegmentSquaresCall call{&view, int(arrays), {}, &partial, &sums, first};
   for (size_t k = 0; k < values.size(); ++k) call.values[k] = values[k];
   kernels::segment_squares(device, call);
   return sums;

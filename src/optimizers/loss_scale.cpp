@@ -103,7 +103,7 @@ void DynamicLossScale::run(UpdateContext& update) {
   warn_unless_scaled();
   const std::vector<ParameterArena>& arenas = update.optimizer().layout().arenas();
   for (const ParameterArena& arena : arenas)
-    kernels::find_nonfinite(arena.device(), {&arena.gradient(), &on(arena.device()).found});
+    kernels::find_nonfinite(arena.device(), {&arena.gradient().memory, &on(arena.device()).found});
   agree_on_found();
   Arrays factors, flags;
   for (const ParameterArena& arena : arenas) {

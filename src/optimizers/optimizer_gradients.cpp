@@ -38,13 +38,15 @@ void Optimizer::accumulate_grads(const Arrays& gradients) {
     const auto is_stale = [](const ParameterArena::Slot& s) {
       return s.parameter.state()->is_stale();
     };
-    const Array block = in_place ? common_block(arena, by_index) : Array();
+    const bool is_whole = in_place && arena.has_whole_gradient();
+    const Array block = is_whole ? common_block(arena, by_index) : Array();
     if (block.defined()) {
+      const Array& gradient = arena.gradient().memory;
       if (std::all_of(arena.slots().begin(), arena.slots().end(), is_stale)) {
-        arena.gradient().assign(block);
+        gradient.assign(block);
       } else {
         arena.settle_gradients();
-        add(arena.gradient(), block.to(arena.device()), arena.gradient());
+        add(gradient, block.to(arena.device()), gradient);
       }
       for (const ParameterArena::Slot& slot : arena.slots()) slot.parameter.state()->mark_written();
       continue;
@@ -67,10 +69,10 @@ Array Optimizer::gradient_factor(Device device) const {
 
 // As a 0-d float64 on the arena's device; frozen parameters do not count.
 Array Optimizer::sum_of_squares_at(size_t arena) const {
-  const Array& gradient = layout_.arenas()[arena].gradient();
+  const Block& gradient = layout_.arenas()[arena].gradient();
   const ArenaSegments& segments = segments_[arena];
-  if (!segments.defined()) return sum_of_squares(gradient).astype(Dtype::kFloat64, false);
-  const Array sums = segment_squares(segments, {&gradient});
+  if (!segments.defined()) return sum_of_squares(gradient.memory).astype(Dtype::kFloat64, false);
+  const Array sums = segment_squares(segments, {&gradient.memory}, gradient.covers.begin);
   const Array is_frozen = not_equal(segments.factors(Slice(), 2), 0.0);
   return sum(where(is_frozen, zeros_like(sums[0]), sums[0]));
 }
@@ -106,7 +108,7 @@ void Optimizer::clip_grads(double maxnorm) {
   const double norm = compute_grads_norm();
   if (!(norm > maxnorm)) return;
   for (const ParameterArena& arena : layout_.arenas())
-    multiply(arena.gradient(), maxnorm / norm, arena.gradient());
+    multiply(arena.gradient().memory, maxnorm / norm, arena.gradient().memory);
 }
 
 void Optimizer::weight_decay(double decay) {
@@ -116,15 +118,18 @@ void Optimizer::weight_decay(double decay) {
 }
 
 // gradient += rate * parameter, where the gradients in memory are those wanted divided by `factor`,
-// a 0-d float64 or undefined. Groups decay by their own factors, which are read on the device.
+// a 0-d float64 or undefined. Groups decay by their own factors, which are read on the device. Of
+// elements that are kept here.
 void Optimizer::add_decay(size_t index, double rate, const Array& factor) const {
   const ParameterArena& arena = layout_.arenas()[index];
-  if (groups_.empty()) return add_decayed(arena.data(), arena.gradient(), rate, factor);
+  const ElementRange kept = intersection(arena.data().covers, arena.gradient().covers);
+  if (groups_.empty())
+    return add_decayed(arena.data().part(kept), arena.gradient().part(kept), rate, factor);
   for (size_t s = 0; s < arena.slots().size(); ++s) {
-    const ElementRange elements = arena.slot_range(s, s + 1);
-    const Slice slice(elements.begin, elements.end);
+    const ElementRange elements = intersection(arena.slot_range(s, s + 1), kept);
+    if (elements.size() == 0) continue;
     const Array of_group = segments_[index].factors(int64_t(s), 1);
-    add_decayed(arena.data()(slice), arena.gradient()(slice), rate,
+    add_decayed(arena.data().part(elements), arena.gradient().part(elements), rate,
                 factor.defined() ? divide(factor, of_group) : divide(1.0, of_group));
   }
 }

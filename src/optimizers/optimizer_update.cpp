@@ -4,6 +4,7 @@
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
 #include "catena/array/math.h"
+#include "catena/core/graph.h"
 #include "catena/core/log.h"
 #include "catena/core/profiler_range.h"
 #include "catena/optimizers/optimizer.h"
@@ -146,10 +147,34 @@ void Optimizer::run_rule(UpdateContext& update) {
   for (size_t i = 0; i < values_.size(); ++i) update_whole(i, update);
 }
 
+namespace {
+
+// What the host must know of an update that graph replays make: the parameters were written, and
+// with them the 16-bit copies, unless the captured step has written a parameter after the update.
+void count_replays(const ParameterArena& arena) {
+  struct Replays {
+    ParameterArena arena;
+    bool launched = false, writes_low = false;
+  };
+  const auto replays = std::make_shared<Replays>(Replays{arena});
+  cuda::add_launch_hook(
+      [replays] {
+        if (std::exchange(replays->launched, true)) return;
+        replays->writes_low = replays->arena.is_low_current();
+      },
+      [replays] {
+        replays->arena.note_write();
+        if (replays->writes_low) replays->arena.mark_low_current();
+      });
+}
+
+}  // namespace
+
 void Optimizer::update_whole(size_t index, UpdateContext& update) {
   const ParameterArena& arena = layout_.arenas()[index];
   const DeviceScope scope(arena.device());
   const DeviceValues& values = values_[index];
+  if (arena.device().is_cuda() && cuda::is_capturing(arena.device())) count_replays(arena);
   if (values.block.defined() && !(updates_arenas() && counts_updates())) {
     if (const Array* skip = update.skip(index))
       add(values.step, equal(*skip, 0.0), values.step);
@@ -166,16 +191,19 @@ void Optimizer::update_whole(size_t index, UpdateContext& update) {
     for (const ElementRange& range : ranges)
       update_range(index, arena.range(range), range.begin, update, &range == &ranges.back());
   }
-  arena.data().note_write();
+  arena.note_write();
   arena.mark_low_current();
 }
 
 // Of parameters, by their master copies where there are some, and of gradients.
 Array Optimizer::squares_of(size_t index) const {
   const ParameterArena& arena = layout_.arenas()[index];
+  CATENA_CHECK(ValueError, arena.has_whole_data() && arena.has_whole_gradient(),
+               "update: the rule needs norms of whole parameters and gradients, but this process "
+               "keeps a part of them; use a rule without norms, or keep them whole");
   const bool whole_master = arena.master().defined() && arena.covers().size() == arena.size();
-  const Array& parameters = whole_master ? arena.master().memory : arena.data();
-  return segment_squares(segments_[index], {&parameters, &arena.gradient()});
+  const Array& parameters = whole_master ? arena.master().memory : arena.data().memory;
+  return segment_squares(segments_[index], {&parameters, &arena.gradient().memory});
 }
 
 void Optimizer::update_range(size_t index, const ArenaRange& range, int64_t first,

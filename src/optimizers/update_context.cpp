@@ -49,7 +49,7 @@ void UpdateContext::update_only(size_t arena, std::vector<ElementRange> ranges) 
 void UpdateContext::apply() {
   const std::vector<ParameterArena>& arenas = optimizer_.layout().arenas();
   for (size_t i = 0; i < arenas.size(); ++i) {
-    const Array& g = arenas[i].gradient();
+    const Array& g = arenas[i].gradient().memory;
     if (const Array* pending = factor(i)) {
       multiply(g, pending->astype(compute_dtype(g.dtype()), false), g);  // rounded once, into g
       optimizer_.unscaled_in_memory_ = true;

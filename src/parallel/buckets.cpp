@@ -10,7 +10,7 @@ using optimizers::ParameterArena;
 
 int64_t bytes_of(const ParameterArena& arena, size_t first, size_t last) {
   if (first >= last) return 0;
-  return (arena.end_of(last - 1) - arena.slots()[first].offset) * arena.data().itemsize();
+  return (arena.end_of(last - 1) - arena.slots()[first].offset) * int64_t(itemsize(arena.dtype()));
 }
 
 // First slot of the last bucket: as many trailing slots as fit, if they are not all.

@@ -64,7 +64,8 @@ void ReplicaSet::copy_from(Optimizer& optimizer) {
     CATENA_CHECK(ValueError, entry.layout.structure_hash() == optimizer.layout().structure_hash(),
                  "copy_from: the optimizer holds another model than the replicas are copies of");
     if (source.size() == target.size()) {
-      for (size_t i = 0; i < source.size(); ++i) target[i].data().assign(source[i].data());
+      for (size_t i = 0; i < source.size(); ++i)
+        target[i].data().memory.assign(source[i].data().part({0, source[i].size()}));
     } else {
       entry.model->copy_parameters_from(optimizer.parameters());
     }

@@ -110,7 +110,7 @@ uint64_t digest_of(Optimizer& optimizer) {
     hash = mix(hash, std::bit_cast<uint64_t>(value));
   }
   for (const ParameterArena& arena : optimizer.layout().arenas()) {
-    hash = mix(hash, digest_of(arena.data()));
+    if (arena.has_whole_data()) hash = mix(hash, digest_of(arena.data().memory));
     hash = mix(hash, digest_of_states(optimizer, arena));
   }
   for (const auto& stage : optimizer.stages())
@@ -137,7 +137,8 @@ std::string describe(Optimizer& optimizer) {
   add("number of updates", "t", optimizer.t());
   const Parameters& parameters = optimizer.layout().parameters();
   for (size_t i = 0; i < parameters.size(); ++i)
-    add("parameter", optimizer.layout().name(i), digest_of(parameters[i].data()));
+    if (!parameters[i].state()->data->is_absent)
+      add("parameter", optimizer.layout().name(i), digest_of(parameters[i].data()));
   for (const auto& [path, p] : optimizer.persistents())
     if (p.over_ranks() == OverRanks::kEqual) add("persistent array", path, digest_of(p.data()));
   if (optimizer.is_sharded()) return text;

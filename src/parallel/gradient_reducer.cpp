@@ -39,7 +39,7 @@ void GradientReducer::after_setup(Optimizer& optimizer) {
   update_buckets();
   begin_round();
   for (const auto& arena : optimizer.layout().arenas()) {
-    comm_.broadcast(arena.data(), 0);
+    comm_.broadcast(arena.data().memory, 0);
     arena.copy_data_to_master();
   }
   broadcast_persistents(optimizer.persistents(), comm_);
@@ -73,7 +73,7 @@ void GradientReducer::check_structure() const {
 void GradientReducer::update_buckets() {
   const auto& arenas = optimizer_->layout().arenas();
   std::vector<const void*> blocks;
-  for (const auto& arena : arenas) blocks.push_back(arena.gradient().raw_data());
+  for (const auto& arena : arenas) blocks.push_back(arena.gradient().memory.raw_data());
   if (blocks == cut_for_) return;
   for (const auto& arena : arenas) {
     CATENA_CHECK(DeviceError, arena.device() == comm_.device(), "multi-node optimizer: parameter '",
@@ -140,10 +140,13 @@ bool GradientReducer::is_in_own_step() {
   return in_own_step_;
 }
 
-// All ranks move their arenas in the same step; a rank that moves alone meets the others in another
-// call, which the communicator reports.
-void GradientReducer::before_layout_moves(Optimizer& optimizer) {
-  if (optimizer_ != nullptr) comm_.all_gather_object(optimizer.layout().structure_hash());
+// All ranks move their arenas in the same step. A rank that moves alone meets the others in another
+// call, most likely in their next bucket; the tag says in the report that its parameters moved.
+void GradientReducer::before_layout_moves(Optimizer&) {
+  if (optimizer_ == nullptr) return;
+  const Array moves = ones({1}, {Dtype::kUInt64, comm_.device()});
+  comm_.all_reduce_async(moves, comm::Reduction::kSum, current_stream(comm_.device()),
+                         {comm::TagKind::kLayout, static_cast<uint16_t>(number_), 0});
 }
 
 void GradientReducer::backward_begins() {
@@ -191,7 +194,7 @@ void GradientReducer::start_next() {
   for (size_t s = bucket.first; s < bucket.last; ++s)
     arena.slots()[s].parameter.state()->mark_written();
   if (bucket.begin == bucket.end) return;
-  const Array gradient = arena.gradient()(Slice(bucket.begin, bucket.end));
+  const Array gradient = arena.gradient().part({bucket.begin, bucket.end});
   comm::Reduce op = comm::Reduction::kMean;
   if (weighted_ && weight_ == 0) {
     gradient.fill(0);  // a mean over no samples is not a number, which no weight would remove

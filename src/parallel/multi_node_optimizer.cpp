@@ -31,7 +31,8 @@ MultiNodeOptimizer::~MultiNodeOptimizer() {
 
 void MultiNodeOptimizer::broadcast_state() {
   optimizer_->settle_layout();
-  for (const auto& arena : optimizer_->layout().arenas()) comm().broadcast(arena.data(), 0);
+  for (const auto& arena : optimizer_->layout().arenas())
+    comm().broadcast(arena.data().part({0, arena.size()}), 0);
   broadcast_persistents(optimizer_->persistents(), comm());
   const NamedArrays own = optimizer_->state();
   std::map<std::string, Array> state;

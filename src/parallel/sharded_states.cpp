@@ -4,7 +4,8 @@ namespace catena::parallel {
 
 void ShardedStates::run(optimizers::UpdateContext& update) {
   for (const optimizers::ParameterArena& arena : update.optimizer().layout().arenas()) {
-    if (arena.size() > 0) comm_.all_gather(arena.covered().data, arena.data());
+    if (arena.size() > 0)
+      comm_.all_gather(arena.covered().data, arena.data().part({0, arena.size()}));
   }
 }
 

@@ -34,6 +34,8 @@ std::string tag_text(const CallTag& tag) {
       return " (bucket " + part + " of optimizer " + std::to_string(tag.owner) + ")";
     case TagKind::kAgreement:
       return " (agreement of optimizer " + std::to_string(tag.owner) + ")";
+    case TagKind::kLayout:
+      return " (its parameters moved, of optimizer " + std::to_string(tag.owner) + ")";
     case TagKind::kObject:
       return " (type " + part + ")";
     case TagKind::kUpdates:

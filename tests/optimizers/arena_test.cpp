@@ -34,8 +34,9 @@ TEST(Arena, LiesInReverseOrderOfDeclaration) {
   for (const auto& slot : arena.slots()) {
     names.push_back(slot.parameter.name());
     EXPECT_EQ(slot.offset * 4 % ParameterArena::kAlignment, 0);
-    EXPECT_EQ(slot.parameter.data().raw_data(), arena.data().data<float>() + slot.offset);
-    EXPECT_EQ(slot.parameter.grad().raw_data(), arena.gradient().data<float>() + slot.offset);
+    EXPECT_EQ(slot.parameter.data().raw_data(), arena.data().memory.data<float>() + slot.offset);
+    EXPECT_EQ(slot.parameter.grad().raw_data(),
+              arena.gradient().memory.data<float>() + slot.offset);
   }
   EXPECT_EQ(names, (std::vector<std::string>{"/l2/b", "/l2/W", "/l1/b", "/l1/W"}));
   EXPECT_EQ(arena.size(), 4 * 64);
@@ -47,7 +48,7 @@ TEST(Arena, GapsAreZero) {
   Model model;
   const ArenaSet set(named(model));
   const ParameterArena& arena = set.arenas()[0];
-  const std::vector<float> data = arena.data().to_vector<float>();
+  const std::vector<float> data = arena.data().memory.to_vector<float>();
   for (size_t k = 0; k < arena.slots().size(); ++k) {
     const auto& slot = arena.slots()[k];
     for (int64_t i = slot.offset + slot.size; i < arena.end_of(k); ++i)
@@ -102,7 +103,8 @@ TEST(Arena, FindsACommonBlock) {
   const ArenaSet x(named(a)), y(named(b));
   Arrays gradients;
   for (const Parameter& p : y.parameters()) gradients.push_back(p.grad());
-  EXPECT_EQ(common_block(x.arenas()[0], gradients).raw_data(), y.arenas()[0].gradient().raw_data());
+  EXPECT_EQ(common_block(x.arenas()[0], gradients).raw_data(),
+            y.arenas()[0].gradient().memory.raw_data());
   gradients[1] = gradients[1].copy();
   EXPECT_FALSE(common_block(x.arenas()[0], gradients).defined());
 }
@@ -117,13 +119,13 @@ TEST(Arena, KeepsStatesAndMasterCopies) {
     ASSERT_EQ(arena.states().size(), 2u);
     for (const Block& state : arena.states()) {
       EXPECT_EQ(state.memory.dtype(), wide);
-      EXPECT_EQ(state.memory.shape(), arena.data().shape());
+      EXPECT_EQ(state.memory.shape(), arena.data().memory.shape());
     }
     EXPECT_EQ(arena.states()[0].memory.to_vector<double>()[3], 0);
     EXPECT_EQ(arena.states()[1].memory.to_vector<double>()[3], 2.5);
     ASSERT_EQ(arena.master().defined(), dtype == dtype::bfloat16);
     if (arena.master().defined()) {
-      EXPECT_EQ(arena.master().memory.to_vector<double>(), arena.data().to_vector<double>());
+      EXPECT_EQ(arena.master().memory.to_vector<double>(), arena.data().memory.to_vector<double>());
     }
   }
 }
@@ -134,8 +136,8 @@ TEST(Arena, HasRanges) {
   set.make_states({0});
   const ParameterArena& arena = set.arenas()[0];
   const ArenaRange part = arena.range({128, 200});
-  EXPECT_EQ(part.data.raw_data(), arena.data()(Slice(128, 200)).raw_data());
-  EXPECT_EQ(part.gradient.raw_data(), arena.gradient()(Slice(128, 200)).raw_data());
+  EXPECT_EQ(part.data.raw_data(), arena.data().memory(Slice(128, 200)).raw_data());
+  EXPECT_EQ(part.gradient.raw_data(), arena.gradient().memory(Slice(128, 200)).raw_data());
   EXPECT_EQ(part.master.raw_data(), arena.master().memory(Slice(128, 200)).raw_data());
   EXPECT_EQ(part.states[0].raw_data(), arena.states()[0].memory(Slice(128, 200)).raw_data());
   EXPECT_EQ(part.states[0].size(), 72);
@@ -238,7 +240,8 @@ TEST(Arena, StatesMayCoverAPart) {
     EXPECT_EQ(arena.covers(), own);
     EXPECT_EQ(arena.states()[1].memory.to_vector<double>(),
               std::vector<double>(size_t(own.size()), 2.5));
-    EXPECT_EQ(arena.covered().data.raw_data(), arena.data()(Slice(own.begin, own.end)).raw_data());
+    EXPECT_EQ(arena.covered().data.raw_data(),
+              arena.data().memory(Slice(own.begin, own.end)).raw_data());
     EXPECT_EQ(arena.range(own).states[0].size(), own.size());
     EXPECT_THROW(arena.range({0, own.end}), IndexError);
     EXPECT_THROW(arena.states()[0].part({0, 1}), IndexError);

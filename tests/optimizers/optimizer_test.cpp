@@ -83,15 +83,15 @@ TEST(Optimizer, ZeroGradsWritesNothingUntilItMust) {
   SGD sgd(1.0);
   sgd.setup(model);
   set_gradients(model.parameters(), 1);
-  const void* before = sgd.layout().arenas()[0].gradient().raw_data();
-  const uint64_t writes = sgd.layout().arenas()[0].gradient().storage()->version;
+  const void* before = sgd.layout().arenas()[0].gradient().memory.raw_data();
+  const uint64_t writes = sgd.layout().arenas()[0].gradient().memory.storage()->version;
   sgd.zero_grads();
-  EXPECT_EQ(sgd.layout().arenas()[0].gradient().storage()->version, writes);
+  EXPECT_EQ(sgd.layout().arenas()[0].gradient().memory.storage()->version, writes);
   EXPECT_TRUE(model.l1.W.state()->is_stale());
   const auto values = all_values(model.parameters());
   sgd.update();  // nothing flowed: the old gradients must not be used again
   EXPECT_EQ(all_values(model.parameters()), values);
-  EXPECT_EQ(sgd.layout().arenas()[0].gradient().raw_data(), before);
+  EXPECT_EQ(sgd.layout().arenas()[0].gradient().memory.raw_data(), before);
   EXPECT_EQ(sgd.compute_grads_norm(), 0);
 }
 

@@ -15,7 +15,11 @@ enum class Autocast : uint8_t {
 };
 
 // While it lives, function calls of the thread cast their operands by their row, differentiably:
-// parameters stay float32, and so do their gradients. Scopes nest; the innermost counts.
+// parameters stay float32, and so do their gradients. Of a float32 parameter all calls share one
+// 16-bit copy (ParameterState::low), which is made when the parameter was written, and by the
+// update itself where an optimizer holds the parameter: a graph needs it as it was, so a parameter
+// that is written between forward and backward is a GradientError, as without the scope. Scopes
+// nest; the innermost counts.
 //
 //   const AutocastScope autocast(dtype::bfloat16);
 //   loss = F::softmax_cross_entropy(model(x), t);

@@ -70,6 +70,7 @@ class FunctionNode : public RefCounted {
   };
   void add_input(const Variable& input);
   const Array& unchanged(const Saved& saved) const;
+  void bring_back(const Saved& saved) const;
   Variable add_output(const Array& output);
 
   InputList inputs_;

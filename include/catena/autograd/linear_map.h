@@ -41,6 +41,8 @@ void assign_or_add(const Array& target, const Array& value, bool accumulate);
 Array array_like(const VariableNode& vertex);
 // x in another floating dtype, by a linear map.
 Variable cast(const Variable& x, Dtype dtype);
+// The same where somebody has the values in that dtype already.
+Variable cast(const Variable& x, Dtype dtype, const Array& values);
 
 template <class Map>
 concept ForwardValue = requires(const Map& m, const Array& a) {

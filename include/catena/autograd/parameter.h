@@ -30,9 +30,14 @@ class Parameter {
   explicit Parameter(const Array& data, std::string name = "");
 
   // The value, the variable that functions see, and its properties; a ValueError for an undefined
-  // handle.
+  // handle. The value is a ValueError too where it is not in this process (release_data).
   bool defined() const { return bool(state_); }
-  const Array& data() const { return known("Parameter::data").variable.data(); }
+  const Array& data() const {
+    const ParameterState& state = known("Parameter::data");
+    if (state.data->is_absent) [[unlikely]]
+      state.fail_absent("Parameter::data");
+    return state.variable.data();
+  }
   const Variable& variable() const { return known("Parameter::variable").variable; }
   operator const Variable&() const { return variable(); }
   const std::string& name() const { return known("Parameter::name").name; }
@@ -42,6 +47,7 @@ class Parameter {
   Device device() const { return known("Parameter::device").variable.device(); }
 
   // The gradient array; zeros when nothing has flowed since zero_grads. Allocated on first use.
+  // GradientError where it is not in this process (ParameterState::release_gradient).
   const Array& grad() const;
   // Copies into the gradient array (DtypeError, ShapeError; from any device).
   void set_grad(const Array& grad) const;
@@ -64,6 +70,13 @@ class Parameter {
 
   // Re-seats data and gradient, for the arena of an optimizer; values are not copied.
   void rebind(const Array& data, const Array& grad) const;
+  // The same for the data alone.
+  void rebind_data(const Array& data) const;
+  // Lets the values go, for an arena that keeps a part of them: shape, dtype and device stay, and
+  // graphs that refer to the parameter. Until rebind_data brings the values, functions that use
+  // them, forward or backward, ask ParameterState::before_use; what it does not bring is a
+  // ValueError that names the parameter, as any other read is at once.
+  void release_data() const;
 
   // The shared state, for optimizers and arenas; null when undefined.
   ParameterState* state() const { return state_.get(); }

@@ -4,10 +4,12 @@
 
 #include <atomic>
 #include <boost/container/small_vector.hpp>
+#include <optional>
 #include <string>
 
 #include "catena/autograd/backward_observer.h"
 #include "catena/autograd/variable.h"
+#include "catena/core/stream.h"
 
 namespace catena {
 
@@ -61,20 +63,38 @@ struct ParameterState : RefCounted {
   // Gives the gradient another place, for arenas and moves: values are not copied, and what is
   // known of them stays. An undefined array gives the memory up, and with it the gradient.
   void bind_gradient(const Array& memory);
+  // The gradient has no memory here until bind_gradient gives it some: what needs it is a
+  // GradientError that names the parameter. What is known of the gradient stays: this process may
+  // keep a part of it elsewhere.
+  void release_gradient();
+
+  // Use -----------------------------------------------------------------------------------------
+  // A function is about to use the values: tells the observers that watch uses
+  // (BackwardObserver::before_use), which may bring them. Whether they are here then.
+  bool before_use();
+  // ValueError: `who` needs the values of the parameter, which are not here.
+  [[noreturn]] void fail_absent(const std::string& who) const;
 
   // 16-bit copy ---------------------------------------------------------------------------------
   // The value in float16 or bfloat16: the parameter's array if it has that dtype, else a copy,
   // which is made again only where the parameter was written since. An optimizer's update writes
-  // the copy with the parameter, at no further kernel. DtypeError for other dtypes and of
-  // parameters that are not floating numbers.
-  const Array& low(Dtype dtype);
+  // the copy with the parameter, at no further kernel. Threads may call it at once; the current
+  // stream of the device waits for the copy where another one made it. DtypeError for other dtypes
+  // and of parameters that are not floating numbers, ValueError where the values are not here.
+  //
+  // While a graph is captured the copy of an arena is used as it is, and brought up to date before
+  // each launch if something else than the update wrote the parameter; other copies are made by the
+  // graph. Where a captured step writes parameters by itself, not by an optimizer and not using
+  // this copy, call data().note_write() after launches.
+  Array low(Dtype dtype);
   // The copy; undefined until low() was asked for one. Its contents may be out of date.
   const Array& low_memory() const { return low_; }
-  // Gives the copy another place, of its dtype and the parameter's shape, for arenas.
+  // Gives the copy another place, of its dtype and the parameter's shape, for arenas, whose updates
+  // write it from then on. An undefined array gives the copy up.
   void bind_low(const Array& memory);
   // Whether the copy is that of the value as it was last written.
   bool is_low_current() const;
-  // The caller has written the copy together with the value.
+  // The caller has written the copy together with the value, on the current stream.
   void mark_low_current();
 
   // Observers -----------------------------------------------------------------------------------
@@ -90,12 +110,17 @@ struct ParameterState : RefCounted {
     kGradient  // a gradient
   };
   void allocate_gradient();
+  void make_low(Dtype dtype);
+  void follow_launches(Dtype dtype, bool updates_write);
 
   Array gradient_;
   Content content_ = Content::kStale;
+  bool gradient_is_released_ = false;
   Array low_;
-  uint64_t low_writes_ = 0;       // writes of the storage that the copy has seen
-  const void* low_of_ = nullptr;  // the value that it is a copy of
+  const void* low_for_ = nullptr;       // the values with which updates write the copy
+  std::optional<uint64_t> low_writes_;  // writes of the parameter that the copy has seen
+  Stream low_stream_;                   // on which it was written
+  uint64_t low_capture_ = 0;            // the last capture that used it
   Observers observers_;
 };
 

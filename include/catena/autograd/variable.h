@@ -45,10 +45,15 @@ struct VariableNode : RefCounted {
 struct ParameterData : RefCounted {
   Array array;
   uint64_t moved_writes = 0;  // added to the array's write count, so that moves do not count
+  // Whether the values are elsewhere (Parameter::release_data): the array has the right shape,
+  // dtype and device, and NaN for each element.
+  bool is_absent = false;
   // How often the values were written to. Moving them to other memory (Parameter::rebind) is none.
   uint64_t writes() const;
   void replace(const Array& other, bool same_values);
-  static void destroy(ParameterData* data) { delete data; }
+  // While any parameter is absent, calls of functions look for such operands.
+  void set_absent(bool absent);
+  static void destroy(ParameterData* data);
 };
 
 // What handles of one variable share.

@@ -105,8 +105,9 @@ struct OptimizerCall {
 };
 
 // sums[k][s] = sum of the squares of the elements of values[k] in segment s, for one or two arrays
-// of the arena's length: contiguous, floating. The order of additions depends on the segments
-// alone, so that equal values give equal bits. partial (float64 [count, pieces]) and sums (float64
+// of one length: contiguous, floating. They are the arena's elements from `first` on; others count
+// as zeros. The order of additions depends on the segments and `first` alone, so that equal values
+// give equal bits. partial (float64 [count, pieces]) and sums (float64
 // [count, segments]) are contiguous.
 struct SegmentSquaresCall {
   const RuleSegments* segments = nullptr;
@@ -114,6 +115,7 @@ struct SegmentSquaresCall {
   const Array* values[2] = {};
   const Array* partial = nullptr;
   const Array* sums = nullptr;
+  int64_t first = 0;
 };
 
 // found = 1 if there is an infinity or NaN among the values, else `found` stays as it is. Values:

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -53,8 +54,9 @@ struct ArenaRange {
 
 // The blocks of one device and dtype, in which every parameter has a slot. Slots begin at multiples
 // of 256 bytes; the gaps of data and gradients hold zeros and stay zero under any rule that keeps a
-// zero parameter with a zero gradient. Data and gradients cover the arena; master copies and states
-// may cover a part of it, which is then what this process updates.
+// zero parameter with a zero gradient. Every block may cover a part of the arena. Master copies and
+// states cover what this process updates; data and gradients cover that and maybe more: the whole
+// arena, unless keep_data and keep_gradient say otherwise.
 class ParameterArena {
  public:
   // The place of a parameter in the arena.
@@ -75,18 +77,37 @@ class ParameterArena {
   explicit ParameterArena(std::vector<Slot> slots, ArenaMemoryPtr memory = {}, int64_t parts = 1);
 
   // The device and the dtype of the blocks, and the blocks.
-  Device device() const { return data().device(); }
-  Dtype dtype() const { return data().dtype(); }
-  int64_t size() const { return data().size(); }  // elements, gaps included
-  const Array& data() const { return data_; }
-  const Array& gradient() const { return gradient_; }
+  Device device() const { return data_.memory.device(); }
+  Dtype dtype() const { return data_.memory.dtype(); }
+  int64_t size() const { return size_; }  // elements, gaps included
+  const Block& data() const { return data_; }
+  const Block& gradient() const { return gradient_; }
   const Block& master() const { return master_; }
   const std::vector<Block>& states() const { return states_; }
 
   // Makes a state of each start value and, of 16-bit data, the master copy, in place of those that
-  // are there, for all elements or for those in `covers`. IndexError outside of the arena.
+  // are there, for all elements or for those in `covers`. IndexError outside of the arena, and of
+  // the data and gradients that are kept.
   void make_states(const std::vector<double>& start_values);
   void make_states(const std::vector<double>& start_values, const ElementRange& covers);
+  // Keeps these elements of the data, or of the gradients, and frees the memory of the others. A
+  // parameter of which elements are left out has no values, or no gradient, here: functions that
+  // use the values ask ParameterState::before_use, and anything else that needs them is an error
+  // that names it (Parameter::release_data, ParameterState::release_gradient). IndexError unless
+  // the elements contain covers() and are here. Not during a capture: blocks get other addresses.
+  void keep_data(const ElementRange& elements);
+  void keep_gradient(const ElementRange& elements);
+  // The whole arena again. The kept elements stay. `fill`, called with the whole data, writes the
+  // others, from the processes that keep them; without it they are zeros. Graphs find the values
+  // that they refer to, unless an update came in between (note_write).
+  void make_data_whole(const std::function<void(const Array& whole)>& fill = {});
+  // Gradients of which elements were left out are zero afterwards, as after zero_grad.
+  void make_gradient_whole();
+  bool has_whole_data() const { return data_.covers.size() == size_; }
+  bool has_whole_gradient() const { return gradient_.covers.size() == size_; }
+  // Counts a write of the values of all parameters, those that are not here included.
+  void note_write() const;
+
   // Gives the master copy, if there is one, the values of the data.
   void copy_data_to_master() const;
   // Lays the 16-bit copies of parameters that somebody has asked for (ParameterState::low) side by
@@ -98,8 +119,11 @@ class ParameterArena {
   // Before an update: brings the copies in low() up to date. After it: they are, by the kernel.
   void refresh_low() const;
   void mark_low_current() const;
-  // Bytes of the master copy and of the states, as far as this process keeps them.
+  bool is_low_current() const;  // all of them
+  // Bytes of the master copy and of the states, as far as this process keeps them; and of all
+  // blocks: data, gradients and 16-bit copies too.
   int64_t state_bytes() const;
+  int64_t bytes() const;
 
   // The elements that master copy and states cover: what a rule can update here.
   const ElementRange& covers() const { return covers_; }
@@ -117,12 +141,14 @@ class ParameterArena {
   const std::vector<Slot>& slots() const { return slots_; }
   // The part of an array of the arena's length that belongs to a slot, in the parameter's shape and
   // memory order.
-  Array slice(const Array& flat, const Slot& slot) const;
+  Array slice(const Array& flat, const Slot& slot) const { return slice({flat, {0, size_}}, slot); }
+  // The same of a block that covers the slot.
+  Array slice(const Block& block, const Slot& slot) const;
   // Elements [slot's offset, next slot's offset): the slot with the gap after it.
   int64_t end_of(size_t slot) const;
 
   // Whether every parameter still lies here: false after a move to another device, and after
-  // somebody else re-seated one.
+  // somebody else re-seated one. A gradient that is not kept may have other memory meanwhile.
   bool in_place() const;
   // Fills the gradients of parameters that nothing has reached since zero_grads with zeros, each
   // run of neighbours in one call; of all slots, or of [first, last).
@@ -131,11 +157,20 @@ class ParameterArena {
 
  private:
   bool has_low(const Slot& slot) const;
+  void give_up_low();
+  void check_kept(const char* who, const Block& block, const ElementRange& elements) const;
+  Block moved(const Block& block, ArenaBlock kind, const ElementRange& elements) const;
+  void take_data(Block&& block);
+  void take_gradient(const ElementRange& elements);
+  bool has_data_in_place(const Slot& slot) const;
+  void seat_data(const Slot& slot) const;
+  void seat_gradient(const Slot& slot) const;
   Array allocate(ArenaBlock block, int64_t elements, Dtype dtype, Device device) const;
 
   std::vector<Slot> slots_;
   ArenaMemoryPtr memory_;
-  Array data_, gradient_;
+  int64_t size_ = 0;
+  Block data_, gradient_;
   Block master_;
   std::vector<Block> states_;
   ElementRange covers_;
@@ -169,9 +204,11 @@ class ArenaSet {
   // The name that this set was given for parameters()[index].
   const std::string& name(size_t index) const { return names_[index]; }
   const std::vector<ParameterArena>& arenas() const { return arenas_; }
+  // For changing what an arena keeps.
+  ParameterArena& arena(size_t index) { return arenas_.at(index); }
   bool in_place() const;
-  // Lays the parameters out anew on the devices where they are now; values and gradients stay,
-  // states are gone.
+  // Lays the parameters out anew on the devices where they are now, in whole arenas; values and
+  // gradients stay, states are gone. An error names a parameter whose values are not here.
   void rebuild();
   // ParameterArena::make_states of all arenas; of each, part `index` of `count` (shard()).
   void make_states(const std::vector<double>& start_values, int64_t index = 0, int64_t count = 1);

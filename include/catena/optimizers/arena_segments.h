@@ -23,7 +23,9 @@ struct ArenaSegments {
 // `factors` has three numbers for each slot, see RuleSegments::factors.
 ArenaSegments segments_of(const ParameterArena& arena, const std::vector<double>& factors);
 
-// Sums of squares of one or two arrays of the arena's length: float64 (arrays, segments).
-Array segment_squares(const ArenaSegments& segments, const std::vector<const Array*>& values);
+// Sums of squares of one or two arrays of equal length, which are the arena's elements from `first`
+// on, others being zeros: float64 (arrays, segments).
+Array segment_squares(const ArenaSegments& segments, const std::vector<const Array*>& values,
+                      int64_t first = 0);
 
 }  // namespace catena::optimizers

@@ -82,6 +82,9 @@ class Optimizer : public UpdateRule {
   // In the order of model.parameters(): ascending names, or the order of the list.
   const Parameters& parameters() const { return ordered_; }
   const ArenaSet& layout() const { return layout_; }
+  // One of its arenas, for stages that change what it keeps of data and gradients (keep_data,
+  // keep_gradient). States are the optimizer's: UpdateStage::share says what to keep of them.
+  ParameterArena& arena(size_t index) { return layout_.arena(index); }
   // Persistent arrays of the model that setup was given ("/bn1/running_mean"), in order of
   // declaration; none after setup with a list. Handed on to whoever trains over ranks: the
   // optimizer itself neither reads, moves nor saves them.

@@ -50,6 +50,7 @@ enum class TagKind : uint16_t {
   kBucket,  // owner: the optimizer, in the order of their setup, from 1; part: its bucket, from 0
   kAgreement,  // owner: as above; what its steps must agree in
   kObject,     // part: a hash of the type of a host object
+  kLayout,     // owner: the optimizer whose parameters have moved
   kUpdates,    // part: the updates that were made before a close; ranks need not agree in it
 };
 

@@ -108,6 +108,26 @@ std::string describe_early_end(const std::vector<std::string>& calls) {
   return ended.empty() || others.empty() ? std::string() : message(ended, ", while ", others);
 }
 
+// See GradientReducer::before_layout_moves.
+bool has_moved(const std::string& call) {
+  return call.find("(its parameters moved") != std::string::npos;
+}
+
+// "the parameters of rank 1 have moved, those of rank 0 have not"; "" where it is not the matter.
+std::string describe_move(const std::vector<std::string>& calls) {
+  std::vector<int> moved, others;
+  for (const CallGroup& group : group_calls(calls)) {
+    std::vector<int>& ranks = has_moved(group.call) ? moved : others;
+    ranks.insert(ranks.end(), group.ranks.begin(), group.ranks.end());
+  }
+  if (moved.empty() || others.empty()) return {};
+  for (std::vector<int>* ranks : {&moved, &others}) std::sort(ranks->begin(), ranks->end());
+  return message("the parameters of ", list_ranks(moved), " have moved, those of ",
+                 list_ranks(others), " have not: ", list_calls(calls),
+                 ". Move a model (model.to(device)), or set up another optimizer with it, on all "
+                 "ranks in the same step");
+}
+
 }  // namespace
 
 std::string describe_mismatch(const std::vector<std::string>& calls, uint64_t sequence,
@@ -117,6 +137,7 @@ std::string describe_mismatch(const std::vector<std::string>& calls, uint64_t se
     return text + early +
            ". All ranks must make the same updates: after return, break or Trainer::stop() on one "
            "rank the others wait for it";
+  if (const std::string move = describe_move(calls); !move.empty()) return text + move;
   text += list_calls(calls);
   if (!exact) text += " (they differed already in a call that is too long ago to be named)";
   return text +
@@ -126,9 +147,10 @@ std::string describe_mismatch(const std::vector<std::string>& calls, uint64_t se
 
 int odd_rank(const std::vector<std::string>& calls) {
   const auto groups = group_calls(calls);
-  // Of two ranks the one that has ended its loop is the odd one.
+  // Of two ranks the one that has ended its loop, or moved its parameters, is the odd one.
   for (const CallGroup& group : groups)
-    if (groups.size() == 2 && calls.size() == 2 && is_close(group.call)) return group.ranks[0];
+    if (groups.size() == 2 && calls.size() == 2 && (is_close(group.call) || has_moved(group.call)))
+      return group.ranks[0];
   if (groups.size() != 2 || groups[0].ranks.size() + groups[1].ranks.size() < 3) return -1;
   for (const CallGroup& group : groups)
     if (group.ranks.size() == 1) return group.ranks[0];

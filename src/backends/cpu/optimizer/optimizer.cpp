@@ -126,9 +126,14 @@ void segment_squares(const SegmentSquaresCall& call) {
     const Array& values = *call.values[k];
     const auto squares = tables().rules->squares[float_index("segment_squares", values.dtype())];
     double* partial = call.partial->data<double>() + k * pieces;
+    const auto place = [&](int64_t element) {
+      return std::clamp<int64_t>(element - call.first, 0, values.size());
+    };
     const auto sum_pieces = [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        partial[i] = squares(address(&values, begins[i]), begins[i + 1] - begins[i]);
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t from = place(begins[i]), to = place(begins[i + 1]);
+        partial[i] = squares(address(&values, from), to - from);
+      }
     };
     parallel_ranges(pieces, 1, threads_for(values.size()), sum_pieces);
     double* sums = call.sums->data<double>() + k * count;

@@ -93,6 +93,8 @@ void segment_squares(const SegmentSquaresCall& call) {
     const Array& values = *call.values[k];
     SquaresArgs args{};
     args.values = values.raw_data();
+    args.first = call.first;
+    args.count = values.size();
     args.pieces = segments.pieces->data<int64_t>();
     args.first_piece = segments.first_piece->data<int64_t>();
     args.piece_count = segments.piece_count;

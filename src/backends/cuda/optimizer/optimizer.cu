@@ -230,14 +230,16 @@ __device__ double sum_of_block(double value) {
   return sums[0];
 }
 
-// A block for each piece of a segment.
+// A block for each piece of a segment; of its elements those count that there are values of.
 template <class T>
 __global__ void __launch_bounds__(kThreads) piece_squares_kernel(SquaresArgs args) {
   wait_for_previous_kernel();
   const T* values = static_cast<const T*>(args.values);
-  const int64_t end = args.pieces[blockIdx.x + 1];
+  const int64_t from = args.pieces[blockIdx.x] - args.first;
+  const int64_t to = args.pieces[blockIdx.x + 1] - args.first;
+  const int64_t end = to < args.count ? to : args.count;
   double sum = 0;
-  for (int64_t i = args.pieces[blockIdx.x] + threadIdx.x; i < end; i += kThreads) {
+  for (int64_t i = (from > 0 ? from : 0) + threadIdx.x; i < end; i += kThreads) {
     const double v = widen(values[i]);
     sum += v * v;
   }

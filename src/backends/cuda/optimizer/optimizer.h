@@ -53,6 +53,7 @@ void launch_optimizer(int rule, Float type, const OptimizerArgs& args, const Lau
 // Sums of squares by segment of one array, see SegmentSquaresCall.
 struct SquaresArgs {
   const void* values;
+  int64_t first, count;        // which elements the values are
   const int64_t* pieces;       // where they begin
   const int64_t* first_piece;  // of each segment
   int64_t piece_count, segment_count;

@@ -1,0 +1,166 @@
+// Blocks that cover a part of their arena, and the 16-bit copies of parameters.
+#include <algorithm>
+
+#include "catena/optimizers/arena.h"
+#include "optimizers/arena_storage.h"
+
+namespace catena::optimizers {
+
+namespace {
+
+// Whether the array begins where the block has the slot.
+bool begins_in(const Block& block, const ParameterArena::Slot& slot, const Array& array) {
+  const int64_t bytes = (slot.offset - block.covers.begin) * block.memory.itemsize();
+  return array.defined() &&
+         array.raw_data() == static_cast<const char*>(block.memory.raw_data()) + bytes;
+}
+
+}  // namespace
+
+bool ParameterArena::has_data_in_place(const Slot& slot) const {
+  const ParameterState& state = *slot.parameter.state();
+  return data_.covers.contains(elements_of(slot)) ? begins_in(data_, slot, state.variable.data())
+                                                  : state.data->is_absent;
+}
+
+bool ParameterArena::in_place() const {
+  return std::all_of(slots_.begin(), slots_.end(), [&](const Slot& slot) {
+    if (!has_data_in_place(slot)) return false;
+    const Array& memory = slot.parameter.state()->gradient_memory();
+    return !gradient_.covers.contains(elements_of(slot)) ||
+           (begins_in(gradient_, slot, memory) && memory.storage() == gradient_.memory.storage());
+  });
+}
+
+// The parameter's values are those in the block, or, if they are not all there, nowhere.
+void ParameterArena::seat_data(const Slot& slot) const {
+  if (data_.covers.contains(elements_of(slot)))
+    slot.parameter.rebind_data(with_own_count(slice(data_, slot)));
+  else
+    slot.parameter.release_data();
+}
+
+void ParameterArena::seat_gradient(const Slot& slot) const {
+  if (gradient_.covers.contains(elements_of(slot)))
+    slot.parameter.state()->bind_gradient(slice(gradient_, slot));
+  else
+    slot.parameter.state()->release_gradient();
+}
+
+void ParameterArena::check_kept(const char* who, const Block& block,
+                                const ElementRange& elements) const {
+  CATENA_CHECK(IndexError,
+               elements.begin <= elements.end && block.covers.contains(elements) &&
+                   elements.contains(covers_),
+               "ParameterArena::", who, ": expected elements within [", block.covers.begin, ", ",
+               block.covers.end, "), which are here, and with [", covers_.begin, ", ", covers_.end,
+               "), which this process updates, got [", elements.begin, ", ", elements.end, ")");
+}
+
+// A block of these elements: what the old one has of them, and zeros.
+Block ParameterArena::moved(const Block& block, ArenaBlock kind,
+                            const ElementRange& elements) const {
+  Block result{allocate(kind, elements.size(), dtype(), device()), elements};
+  const ElementRange both = intersection(block.covers, elements);
+  if (both.size() > 0) result.part(both).assign(block.part(both));
+  return result;
+}
+
+void ParameterArena::keep_data(const ElementRange& elements) {
+  check_kept("keep_data", data_, elements);
+  if (elements != data_.covers) take_data(moved(data_, ArenaBlock::kData, elements));
+}
+
+void ParameterArena::make_data_whole(const std::function<void(const Array& whole)>& fill) {
+  if (has_whole_data()) return;
+  Block whole = moved(data_, ArenaBlock::kData, {0, size_});
+  if (fill) fill(whole.memory);
+  take_data(std::move(whole));
+}
+
+// Parameters that have left the arena stay where they are.
+void ParameterArena::take_data(Block&& block) {
+  std::vector<const Slot*> here;
+  for (const Slot& slot : slots_)
+    if (has_data_in_place(slot)) here.push_back(&slot);
+  data_ = std::move(block);
+  for (const Slot* slot : here) seat_data(*slot);
+  covered_ = range(covers_);
+}
+
+void ParameterArena::keep_gradient(const ElementRange& elements) {
+  check_kept("keep_gradient", gradient_, elements);
+  if (elements != gradient_.covers) take_gradient(elements);
+}
+
+void ParameterArena::make_gradient_whole() {
+  if (has_whole_gradient()) return;
+  const ElementRange kept = gradient_.covers;
+  take_gradient({0, size_});
+  for (const Slot& slot : slots_)
+    if (!kept.contains(elements_of(slot)) && has_data_in_place(slot))
+      slot.parameter.state()->mark_zero();
+}
+
+void ParameterArena::take_gradient(const ElementRange& elements) {
+  gradient_ = moved(gradient_, ArenaBlock::kGradient, elements);
+  mark_as_gradient(*gradient_.memory.storage());
+  for (const Slot& slot : slots_)
+    if (has_data_in_place(slot)) seat_gradient(slot);
+  covered_ = range(covers_);
+}
+
+void ParameterArena::note_write() const {
+  data_.memory.note_write();
+  if (has_whole_data()) return;
+  for (const Slot& slot : slots_)
+    if (slot.parameter.state()->data->is_absent) ++slot.parameter.state()->data->moved_writes;
+}
+
+// 16-bit copies -----------------------------------------------------------------------------------
+
+// Whether the slot's parameter has its 16-bit copy in low().
+bool ParameterArena::has_low(const Slot& slot) const {
+  const Array& memory = slot.parameter.state()->low_memory();
+  return low().defined() && memory.defined() &&
+         whole_of(*memory.storage()) == low().storage().get();
+}
+
+void ParameterArena::give_up_low() {
+  for (const Slot& slot : slots_)
+    if (has_low(slot)) slot.parameter.state()->bind_low({});
+  covered_.low = {};
+}
+
+void ParameterArena::adopt_low() {
+  if (dtype() != Dtype::kFloat32 || covers_.size() != size()) return;
+  for (const Slot& slot : slots_) {
+    ParameterState& state = *slot.parameter.state();
+    const Array& memory = state.low_memory();
+    if (!memory.defined() || has_low(slot) || memory.device() != device()) continue;
+    if (!low().defined())
+      covered_.low = allocate(ArenaBlock::kLow, size(), memory.dtype(), device());
+    if (memory.dtype() == low().dtype()) state.bind_low(with_own_count(slice(low(), slot)));
+  }
+}
+
+void ParameterArena::refresh_low() const {
+  if (!low().defined()) return;
+  for (const Slot& slot : slots_)
+    if (has_low(slot)) slot.parameter.state()->low(low().dtype());
+}
+
+void ParameterArena::mark_low_current() const {
+  if (!low().defined()) return;
+  low().note_write();
+  for (const Slot& slot : slots_)
+    if (has_low(slot) && has_data_in_place(slot)) slot.parameter.state()->mark_low_current();
+}
+
+bool ParameterArena::is_low_current() const {
+  return std::all_of(slots_.begin(), slots_.end(), [&](const Slot& slot) {
+    return !has_low(slot) || slot.parameter.state()->is_low_current();
+  });
+}
+
+}  // namespace catena::optimizers

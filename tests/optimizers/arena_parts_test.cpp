@@ -1,0 +1,307 @@
+// Arenas that keep a part of their data and gradients: what is freed, what is updated, and what
+// parameters say whose values or gradients are not here.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "catena/functions/connection.h"
+#include "catena/functions/math.h"
+#include "catena/optimizers/adam.h"
+#include "catena/optimizers/hooks.h"
+#include "catena/optimizers/lars.h"
+#include "catena/optimizers/loss_scale.h"
+#include "error_text.h"
+#include "optimizers/models.h"
+
+namespace catena::optimizers {
+namespace {
+
+namespace F = catena::functions;
+using catena::testing::all_values;
+using catena::testing::Model;
+using catena::testing::set_gradients;
+using catena::testing::test_devices;
+
+// This process keeps one of several parts; there are no others to gather from.
+struct Part : UpdateStage {
+  Share own;
+  explicit Part(int64_t index, int64_t count) : own{index, count} {}
+  UpdatePhase phase() const override { return UpdatePhase::kGather; }
+  const char* name() const override { return "part"; }
+  Share share() const override { return own; }
+  void run(UpdateContext&) override {}
+};
+
+std::vector<double> elements(const Block& block, const ElementRange& range) {
+  return block.part(range).to_vector<double>();
+}
+
+// An update of each half, with gradients and values of that half alone, is the update.
+TEST(ArenaParts, AreUpdatedToTheBitsOfTheWhole) {
+  for (const Device device : test_devices()) {
+    for (const Dtype dtype : {dtype::float32, dtype::bfloat16, dtype::float64}) {
+      for (const int64_t index : {0, 1}) {
+        Model model(dtype), twin(dtype);
+        model.to(device);
+        twin.to(device);
+        Adam rule(0.1), reference(0.1);
+        rule.add_stage(std::make_shared<Part>(index, 2));
+        for (Adam* r : {&rule, &reference}) {
+          r->add_group("biases", {"*/b"}, {.rate = 0.5, .decay = 0});
+          r->add_hook("decay", weight_decay(0.01));
+          add_loss_scale(*r);
+        }
+        rule.setup(model);
+        reference.setup(twin);
+        ParameterArena& arena = rule.arena(0);
+        const ElementRange own = arena.covers();
+        ASSERT_EQ(own.size(), arena.size() / 2);
+        arena.keep_data(own);
+        for (int64_t t = 1; t <= 3; ++t) {
+          arena.make_gradient_whole();
+          rule.zero_grads();
+          reference.zero_grads();
+          for (Model* m : {&model, &twin}) set_gradients({m->l1.W, m->l2.W, m->l2.b}, t);
+          arena.keep_gradient(own);
+          rule.update();
+          reference.update();
+          const Block& expected = reference.layout().arenas()[0].data();
+          EXPECT_EQ(elements(arena.data(), own), elements(expected, own)) << t << ' ' << dtype;
+          EXPECT_TRUE(rule.layout().in_place());
+        }
+        EXPECT_EQ(rule.t(), 3);
+      }
+    }
+  }
+}
+
+TEST(ArenaParts, TakeTheirShareOfTheBytes) {
+  Model model(dtype::float16);
+  Adam rule(0.1);
+  rule.add_stage(std::make_shared<Part>(1, 2));
+  rule.setup(model);
+  ParameterArena& arena = rule.arena(0);
+  const int64_t size = arena.size(), states = arena.state_bytes();
+  const ElementRange own = arena.covers();
+  EXPECT_EQ(states, 12 * size / 2);
+  EXPECT_EQ(arena.bytes(), 4 * size + states);
+  arena.keep_gradient(own);
+  EXPECT_EQ(arena.bytes(), 3 * size + states);
+  arena.keep_data({own.begin - 64, own.end});
+  EXPECT_EQ(arena.bytes(), 2 * size + 2 * 64 + states);
+  arena.keep_data(own);
+  EXPECT_EQ(arena.bytes(), 2 * size + states);
+  EXPECT_EQ(arena.data().memory.size(), own.size());
+  EXPECT_EQ(arena.range({own.begin, own.begin + 8}).data.raw_data(),
+            arena.data().memory.raw_data());
+  EXPECT_EQ(arena.covered().gradient.raw_data(), arena.gradient().memory.raw_data());
+  EXPECT_EQ(arena.state_bytes(), states);
+  arena.make_data_whole();
+  arena.make_gradient_whole();
+  EXPECT_EQ(arena.bytes(), 4 * size + states);
+}
+
+TEST(ArenaParts, MustBeHereAndContainWhatIsUpdated) {
+  Model model;
+  Adam rule(0.1);
+  rule.setup(model);
+  expect_contains(error_of<IndexError>([&] {
+                    rule.arena(0).keep_gradient({0, 64});
+                  }),
+                  {"keep_gradient", "[0, 256), which this process updates", "got [0, 64)"});
+  ArenaSet::Named named = model.named_parameters();
+  ArenaSet set(named);
+  ParameterArena& arena = set.arena(0);
+  arena.make_states({}, {64, 128});
+  arena.keep_data({64, 192});
+  expect_contains(error_of<IndexError>([&] {
+                    arena.keep_data({0, 192});
+                  }),
+                  {"keep_data", "[64, 192), which are here", "got [0, 192)"});
+  EXPECT_THROW(arena.make_states({}, {0, 256}), IndexError);
+  EXPECT_THROW(arena.keep_data({128, 192}), IndexError);
+}
+
+// The parameters of slots that are not whole.
+struct Kept : ::testing::Test {
+  struct Net : FunctionSet {
+    F::Linear l1{3, 4}, l2{4, 2};
+    CATENA_FUNCTIONS(l1, l2)
+    Variable operator()(const Array& x) const { return l2(F::tanh(l1(x))); }
+  } net;
+  Adam rule{0.1};
+  const Array x = catena::testing::Pair::values({5, 3}, dtype::float32, 0.25);
+  std::vector<std::vector<double>> before;
+
+  void SetUp() override {
+    rule.add_stage(std::make_shared<Part>(1, 2));  // /l1/b and /l1/W
+    rule.setup(net);
+    before = all_values(net.parameters());
+  }
+  ParameterArena& arena() { return rule.arena(0); }
+};
+
+TEST_F(Kept, ValuesThatAreNotHereAreAnErrorThatNamesTheParameter) {
+  arena().keep_data(arena().covers());
+  EXPECT_TRUE(rule.layout().in_place());
+  EXPECT_EQ(net.l1.W.data().to_vector<double>(), before[0]) << "kept";
+  const Parameter& W = net.l2.W;
+  EXPECT_EQ(W.shape(), (Shape{2, 4}));
+  EXPECT_EQ(W.dtype(), dtype::float32);
+  EXPECT_EQ(W.device(), cpu(0));
+  const auto expect_named = [](const std::string& error, const char* who) {
+    expect_contains(error, {who, "/l2/W'", "not in this process", "make_data_whole"});
+  };
+  expect_named(error_of<ValueError>([&] { W.data(); }), "Parameter::data");
+  expect_named(error_of<ValueError>([&] { W.to(cpu(1)); }), "Parameter::data");
+  expect_named(error_of<ValueError>([&] { W.clone(); }), "Parameter::data");
+  expect_named(error_of<ValueError>([&] {
+                 W.copy_from(zeros({2, 4}, dtype::float32));
+               }),
+               "Parameter::data");
+  expect_named(error_of<ValueError>([&] { W.state()->low(dtype::bfloat16); }), "low");
+  expect_named(error_of<ValueError>([&] { net(x); }), "Linear 'l2'");
+  EXPECT_FALSE(W.variable().data().is_writable());
+}
+
+TEST_F(Kept, ComeBackWithTheirValues) {
+  const Block whole = {arena().data().memory.copy(), {0, arena().size()}};
+  const Variable y = net(x);
+  arena().keep_data(arena().covers());
+  y.set_grad(ones(y.shape(), dtype::float32));
+  expect_contains(error_of<ValueError>([&] { y.backward(); }), {"backward of Linear", "/l2/W'"});
+  int fills = 0;
+  arena().make_data_whole([&](const Array& all) {
+    ++fills;
+    all.assign(whole.memory);
+  });
+  EXPECT_EQ(fills, 1);
+  arena().make_data_whole([&](const Array&) { ++fills; });
+  EXPECT_EQ(fills, 1) << "nothing to do";
+  EXPECT_EQ(all_values(net.parameters()), before);
+  rule.zero_grads();
+  y.set_grad(ones(y.shape(), dtype::float32));
+  y.backward();  // a gathered parameter is not an overwritten one
+  EXPECT_TRUE(net.l1.W.state()->has_gradient());
+}
+
+// An update while a parameter is away is a write of it.
+TEST_F(Kept, UpdatesCountForParametersThatAreAway) {
+  const Block whole = {arena().data().memory.copy(), {0, arena().size()}};
+  const Variable y = net(x);
+  rule.zero_grads();
+  arena().keep_data(arena().covers());
+  rule.update();
+  arena().make_data_whole([&](const Array& all) { all.assign(whole.memory); });
+  y.set_grad(ones(y.shape(), dtype::float32));
+  expect_contains(error_of<GradientError>([&] { y.backward(); }), {"overwritten"});
+}
+
+// Observers of uses bring values, forward and backward.
+TEST_F(Kept, BeforeUseBringsThem) {
+  struct Gather : BackwardObserver {
+    ParameterArena& arena;
+    Array whole;
+    std::vector<std::string> used;
+    explicit Gather(ParameterArena& a) : arena(a), whole(a.data().memory.copy()) {
+      watch_uses(true);
+    }
+    void gradient_is_final(ParameterState&) override {}
+    void before_use(ParameterState& p) override {
+      if (p.data->is_absent) used.push_back(p.name);
+      arena.make_data_whole([&](const Array& all) { all.assign(whole); });
+    }
+  } gather(arena());
+  for (const Parameter& p : net.parameters()) gather.observe(p);
+  const Variable expected = net(x);
+  arena().keep_data(arena().covers());
+  const Variable y = net(x);
+  EXPECT_EQ(gather.used, std::vector<std::string>{"/l2/W"});
+  EXPECT_EQ(y.data().to_vector<double>(), expected.data().to_vector<double>());
+  arena().keep_data(arena().covers());
+  y.set_grad(ones(y.shape(), dtype::float32));
+  y.backward();
+  EXPECT_EQ(gather.used, (std::vector<std::string>{"/l2/W", "/l2/W"}));
+}
+
+TEST_F(Kept, GradientsThatAreNotHereAreAnErrorThatNamesTheParameter) {
+  rule.zero_grads();
+  F::sum(net(x)).backward();
+  const auto own = net.l1.W.grad().to_vector<double>(), other = net.l2.W.grad().to_vector<double>();
+  arena().keep_gradient(arena().covers());
+  EXPECT_TRUE(rule.layout().in_place());
+  EXPECT_EQ(net.l1.W.grad().to_vector<double>(), own) << "kept";
+  const Parameter& W = net.l2.W;
+  const auto expect_named = [](const std::string& error) {
+    expect_contains(error, {"/l2/W'", "not in this process", "make_gradient_whole"});
+  };
+  expect_named(error_of<GradientError>([&] { W.grad(); }));
+  expect_named(error_of<GradientError>([&] { W.variable().grad(); }));
+  expect_named(error_of<GradientError>([&] { W.set_grad(zeros({2, 4}, dtype::float32)); }));
+  expect_named(error_of<GradientError>([&] { W.to(cpu(1)); }));
+  rule.zero_grads();
+  expect_contains(error_of<GradientError>([&] { F::sum(net(x)).backward(); }),
+                  {"/l2/", "not in this process"});
+  // A stage may give the pass memory for it, as reductions of buckets do.
+  const Array memory = zeros({2, 4}, dtype::float32), bias = zeros({2}, dtype::float32);
+  W.state()->bind_gradient(memory);
+  net.l2.b.state()->bind_gradient(bias);
+  EXPECT_TRUE(rule.layout().in_place());
+  rule.zero_grads();
+  F::sum(net(x)).backward();
+  EXPECT_EQ(memory.to_vector<double>(), other);
+  arena().make_gradient_whole();
+  EXPECT_EQ(net.l1.W.grad().to_vector<double>(), own);
+  EXPECT_EQ(W.grad().to_vector<double>(), std::vector<double>(8, 0)) << "as after zero_grad";
+}
+
+// Norms are those of what is here; stages add those of other processes.
+TEST(ArenaParts, HaveNormsThatAddUp) {
+  for (const Device device : test_devices()) {
+    for (const bool grouped : {false, true}) {
+      double squares = 0, whole = 0;
+      for (const int64_t index : {-1, 0, 1}) {
+        Model model;
+        model.to(device);
+        Adam rule(0.1);
+        if (index >= 0) rule.add_stage(std::make_shared<Part>(index, 2));
+        if (grouped) rule.add_group("biases", {"*/b"}, {.decay = 0});
+        rule.setup(model);
+        set_gradients(model.parameters(), 1);
+        if (index >= 0) rule.arena(0).keep_gradient(rule.arena(0).covers());
+        const double norm = rule.compute_grads_norm();
+        (index < 0 ? whole : squares) += norm * norm;
+      }
+      EXPECT_NEAR(squares, whole, 1e-6 * whole) << grouped;
+    }
+  }
+  Model model;
+  LARS rule(0.1);
+  rule.add_stage(std::make_shared<Part>(0, 2));
+  rule.setup(model);
+  set_gradients(model.parameters(), 1);
+  rule.arena(0).keep_gradient(rule.arena(0).covers());
+  expect_contains(error_of<ValueError>([&] { rule.update(); }), {"norms of whole parameters"});
+}
+
+// Parameters that have left the arena stay where they are when the others come back.
+TEST(ArenaParts, ComeBackWithoutThoseThatHaveMoved) {
+  Model model;
+  Adam rule(0.1);
+  rule.add_stage(std::make_shared<Part>(0, 2));
+  rule.setup(model);
+  const auto before = all_values(model.parameters());
+  ParameterArena& arena = rule.arena(0);
+  const Array whole = arena.data().memory.copy();
+  arena.keep_data(arena.covers());
+  model.l2.W.to(cpu(1));
+  EXPECT_FALSE(rule.layout().in_place());
+  expect_contains(error_of<ValueError>([&] { ArenaSet(model.named_parameters()); }),
+                  {"Parameter::data", "/l1/W'"});
+  arena.make_data_whole([&](const Array& all) { all.assign(whole); });
+  EXPECT_EQ(model.l2.W.device(), cpu(1));
+  EXPECT_EQ(all_values(model.parameters()), before);
+}
+
+}  // namespace
+}  // namespace catena::optimizers
