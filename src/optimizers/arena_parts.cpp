@@ -136,11 +136,16 @@ void ParameterArena::adopt_low() {
   if (dtype() != Dtype::kFloat32 || covers_.size() != size()) return;
   for (const Slot& slot : slots_) {
     ParameterState& state = *slot.parameter.state();
-    const Array& memory = state.low_memory();
+    const Array memory = state.low_memory();
     if (!memory.defined() || has_low(slot) || memory.device() != device()) continue;
     if (!low().defined())
       covered_.low = allocate(ArenaBlock::kLow, size(), memory.dtype(), device());
-    if (memory.dtype() == low().dtype()) state.bind_low(with_own_count(slice(low(), slot)));
+    if (memory.dtype() != low().dtype()) continue;
+    const bool is_current = state.is_low_current();
+    const Array place = with_own_count(slice(low(), slot));
+    if (is_current) place.assign(memory);
+    state.bind_low(place);
+    if (is_current) state.mark_low_current();
   }
 }
 

@@ -139,7 +139,11 @@ TEST_P(AutocastWeights, GiveTheBitsOfACastInEachUse) {
 
 // Without an optimizer, and where something else writes a weight.
 TEST_P(AutocastWeights, AreCastAgainAfterAWrite) {
-  const auto forward = [&] { loss(net_, dtype::bfloat16); };
+  const Array input = x(dtype::bfloat16);
+  const auto forward = [&] {
+    const AutocastScope scope(dtype::bfloat16);
+    net_(input);
+  };
   EXPECT_EQ(casts_of(forward), 6);
   EXPECT_EQ(casts_of(forward), 0);
   net_.c2.b.data().fill(0.25);
