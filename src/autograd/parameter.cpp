@@ -120,7 +120,11 @@ void Parameter::rebind_data(const Array& data) const {
 void Parameter::release_data() const {
   const ParameterState& state = known("Parameter::release_data");
   if (state.data->is_absent) return;
-  rebind_data(full(Shape(), NAN, {dtype(), device()}).broadcast_to(shape()));
+  Array& nothing = state.data->placeholder;
+  if (!nothing.defined() || nothing.device() != device() || nothing.dtype() != dtype() ||
+      nothing.shape() != shape())
+    nothing = full(Shape(), NAN, {dtype(), device()}).broadcast_to(shape());
+  rebind_data(nothing);
   state.data->set_absent(true);
 }
 

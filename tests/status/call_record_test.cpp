@@ -32,6 +32,7 @@ TEST(CallRecords, SignaturesComeBackFromSharedMemory) {
        .root = 0,
        .count = 0},
       {.op = CommOp::kAllReduce, .count = 3, .tag = {TagKind::kBucket, 7, 1 << 20}},
+      {.op = CommOp::kAllReduce, .count = 1, .tag = {TagKind::kLayout, 7, 0}},
       {.op = CommOp::kBarrier, .kind = CallKind::kClose}};
   for (const CallSignature& call : made) {
     const CallRecord record = history.next(call);
@@ -46,7 +47,7 @@ TEST(CallRecords, SignaturesComeBackFromSharedMemory) {
     EXPECT_EQ(read[i].communicator, 3u);
   }
   EXPECT_EQ(read.back().hash, history.hash());
-  EXPECT_EQ(board.read(0).last_call, "close #6");
+  EXPECT_EQ(board.read(0).last_call, "close #7");
 }
 
 TEST(CallRecords, EveryFieldCounts) {

@@ -48,6 +48,7 @@ struct ParameterData : RefCounted {
   // Whether the values are elsewhere (Parameter::release_data): the array has the right shape,
   // dtype and device, and NaN for each element.
   bool is_absent = false;
+  Array placeholder;  // that array, kept for the next time
   // How often the values were written to. Moving them to other memory (Parameter::rebind) is none.
   uint64_t writes() const;
   void replace(const Array& other, bool same_values);
