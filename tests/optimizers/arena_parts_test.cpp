@@ -266,7 +266,7 @@ TEST(ArenaParts, HaveNormsThatAddUp) {
         model.to(device);
         Adam rule(0.1);
         if (index >= 0) rule.add_stage(std::make_shared<Part>(index, 2));
-        if (grouped) rule.add_group("biases", {"*/b"}, {.frozen = true});
+        if (grouped) rule.add_group("still", {"/l1/b"}, {.frozen = true});
         rule.setup(model);
         set_gradients(model.parameters(), 1);
         if (index >= 0) rule.arena(0).keep_gradient(rule.arena(0).covers());

@@ -70,7 +70,8 @@ class UpdateStage {
     return {};
   }
   // Parameters have left their arenas (to(device), another optimizer's setup) and are about to be
-  // laid out anew. Stages of several processes agree on it here. Collective.
+  // laid out anew. Stages of several processes agree on it here, and make whole what arenas keep a
+  // part of (ParameterArena::keep_data, keep_gradient). Collective.
   virtual void before_layout_moves(Optimizer&) {}
 
   // Arrays that the optimizer saves with its states, by names "stage/number", as views that may be
