@@ -45,6 +45,16 @@ void in_a_group(Communicator& c, bool odd) {
     c.all_reduce(vec(c, odd ? 6 : 4));
   });
 }
+void group_against_a_call(Communicator& c, bool odd) {
+  if (odd) {
+    c.all_reduce(vec(c, 1));
+    return;
+  }
+  c.group([&] {
+    c.all_reduce(vec(c));
+    c.all_reduce(vec(c, 2));
+  });
+}
 void bucket_of_gradients(Communicator& c, bool odd) {
   const Array x = vec(c);
   c.all_reduce_async(x, Reduction::kMean, c.side_stream(),
@@ -73,6 +83,7 @@ std::vector<MismatchCase> mismatch_cases() {
       {"extra_call", extra_call, {"call #4", "all_reduce #4 sum float32[7]", "barrier #4"}},
       {"object_kind", object_kind, {"call #4", "broadcast_object", "all_gather_object"}},
       {"in_a_group", in_a_group, {"call #5", "float32[4]", "float32[6]"}},
+      {"group_against_a_call", group_against_a_call, {"call #4", "float32[1]", "float32[4]"}},
       {"bucket_of_gradients",
        bucket_of_gradients,
        {"call #4", "float32[4] (bucket 3 of optimizer 1)", "(bucket 3 of optimizer 2)"}},

@@ -130,20 +130,28 @@ bool MpiTransport::agrees(const Call& call) {
   return least[0] == ~least[1];
 }
 
-void MpiTransport::compare(const Call& call) {
-  if (agrees(call)) return;
-  MPI_Request request;
-  const Header own = header_of(call);
-  std::vector<Header> all(static_cast<size_t>(size_));
-  {
-    const Lock lock;
-    CATENA_MPI(MPI_Iallgather, &own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE, news_,
-               &request);
+// The hash of the last call covers those before it. Ranks whose calls differ gather what they
+// called one by one, up to the first difference; a rank with fewer calls shows its last one again,
+// so that all make the same exchanges, whatever they called.
+void MpiTransport::compare(std::span<const Call* const> calls) {
+  if (agrees(*calls.back())) return;
+  for (size_t k = 0;; ++k) {
+    const Call& call = *calls[std::min(k, calls.size() - 1)];
+    MPI_Request request;
+    const Header own = header_of(call);
+    std::vector<Header> all(static_cast<size_t>(size_));
+    {
+      const Lock lock;
+      CATENA_MPI(MPI_Iallgather, &own, sizeof own, MPI_BYTE, all.data(), sizeof own, MPI_BYTE,
+                 news_, &request);
+    }
+    waiter_->wait(request, call);
+    const auto is_same = [&](const Header& header) { return header.hash == all[0].hash; };
+    if (std::all_of(all.begin(), all.end(), is_same)) continue;
+    std::vector<std::string> called;
+    for (const Header& header : all) called.push_back(message("called ", header.text));
+    waiter_->fail_mismatch(called, call);
   }
-  waiter_->wait(request, call);
-  std::vector<std::string> calls;
-  for (const Header& header : all) calls.push_back(message("called ", header.text));
-  waiter_->fail_mismatch(calls, call);
 }
 
 void MpiTransport::run(std::span<const Call> calls) {
@@ -186,21 +194,18 @@ void MpiTransport::run(std::span<const Call> calls) {
   waiter_->wait(second, calls[0]);
 }
 
-// The hash of the last one covers those before it.
 void MpiTransport::collectives(std::span<const Call> calls) {
-  const auto last = std::find_if(calls.rbegin(), calls.rend(),
-                                 [](const Call& call) { return !is_message(call); });
-  if (last == calls.rend()) return;
-  const bool equal = agrees(*last);
-  for (const Call& call : calls) {
-    if (is_message(call)) continue;
-    if (!equal) compare(call);
-    move(call);
-  }
+  std::vector<const Call*> own;
+  for (const Call& call : calls)
+    if (!is_message(call)) own.push_back(&call);
+  if (own.empty()) return;
+  compare(own);
+  for (const Call* call : own) move(*call);
 }
 
 void MpiTransport::collective(const Call& call) {
-  compare(call);
+  const Call* const one = &call;
+  compare({&one, 1});
   move(call);
 }
 

@@ -39,7 +39,7 @@ class MpiTransport : public Transport {
   void recv(Requests& requests, int peer, char* data, int64_t bytes, int tag);
   // Whether all ranks have made this call and equal ones before it; and the error if not.
   bool agrees(const Call& call);
-  void compare(const Call& call);
+  void compare(std::span<const Call* const> calls);
   void collective(const Call& call);
   void collectives(std::span<const Call> calls);
   // A collective in which the ranks agree.
