@@ -4,5 +4,6 @@
 #include "catena/functions/connection/convolution_2d.h"
 #include "catena/functions/connection/embed_id.h"
 #include "catena/functions/connection/linear.h"
+#include "catena/functions/connection/n_step_lstm.h"
 #include "catena/functions/connection/parameter.h"
 #include "catena/functions/math.h"

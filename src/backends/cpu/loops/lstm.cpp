@@ -1,0 +1,116 @@
+// Loops of an LSTM's step. Every element is computed in a vector, so that a result does not depend
+// on its position: a block of kLanes cells is read into buffers, padded at the end of a row. See
+// loop.h about linkage.
+#include "backends/cpu/loops/lstm.h"
+
+#include "backends/cpu/loops/lanes.h"
+
+namespace catena::host {
+namespace {
+
+// kLanes cells.
+template <class T>
+struct Cells {
+  alignas(64) T v[kLanes];
+};
+
+template <class T>
+CATENA_FN void read(Cells<T>& cells, const T* from, int64_t count) {
+  if (from == nullptr) {
+    for (int64_t i = 0; i < kLanes; ++i) cells.v[i] = T(0);
+  } else if (count == kLanes) {
+    for (int64_t i = 0; i < kLanes; ++i) cells.v[i] = from[i];
+  } else {
+    load_padded(cells.v, from, count);
+  }
+}
+template <class T>
+CATENA_FN void write(T* to, const Cells<T>& cells, int64_t count) {
+  if (count == kLanes)
+    for (int64_t i = 0; i < kLanes; ++i) to[i] = cells.v[i];
+  else
+    store_padded(to, cells.v, count);
+}
+template <class T>
+CATENA_FN const T* at(const T* row, int64_t first) {
+  return row == nullptr ? nullptr : row + first;
+}
+
+template <class Op, class T>
+CATENA_FN void apply(Cells<T>& cells) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < kLanes; ++i) cells.v[i] = Op::apply(cells.v[i]);
+}
+
+template <class T>
+void forward(const typename LstmLoops<T>::Forward& r, int64_t n) {
+  for (int64_t first = 0; first < n; first += kLanes) {
+    const int64_t count = n - first < kLanes ? n - first : kLanes;
+    Cells<T> a, i, f, o, before, c, h;
+    read(a, r.gates + first, count);
+    read(i, r.gates + n + first, count);
+    read(f, r.gates + 2 * n + first, count);
+    read(o, r.gates + 3 * n + first, count);
+    read(before, at(r.c_prev, first), count);
+    apply<ops::Tanh>(a);
+    apply<ops::Sigmoid>(i);
+    apply<ops::Sigmoid>(f);
+    apply<ops::Sigmoid>(o);
+    for (int64_t k = 0; k < kLanes; ++k) h.v[k] = c.v[k] = a.v[k] * i.v[k] + before.v[k] * f.v[k];
+    apply<ops::Tanh>(h);
+    for (int64_t k = 0; k < kLanes; ++k) h.v[k] *= o.v[k];
+    write(r.c + first, c, count);
+    write(r.h + first, h, count);
+    if (r.activated == nullptr) continue;
+    write(r.activated + first, a, count);
+    write(r.activated + n + first, i, count);
+    write(r.activated + 2 * n + first, f, count);
+    write(r.activated + 3 * n + first, o, count);
+  }
+}
+
+template <class T>
+void backward(const typename LstmLoops<T>::Backward& r, int64_t n) {
+  for (int64_t first = 0; first < n; first += kLanes) {
+    const int64_t count = n - first < kLanes ? n - first : kLanes;
+    Cells<T> a, i, f, o, before, t, gh, gh_next, gc;
+    read(a, r.activated + first, count);
+    read(i, r.activated + n + first, count);
+    read(f, r.activated + 2 * n + first, count);
+    read(o, r.activated + 3 * n + first, count);
+    read(before, at(r.c_prev, first), count);
+    read(t, r.c + first, count);
+    read(gh, at(r.gh, first), count);
+    read(gh_next, at(r.gh_next, first), count);
+    read(gc, at(r.gc, first), count);
+    apply<ops::Tanh>(t);
+    for (int64_t k = 0; k < kLanes; ++k) {
+      const T g = gh.v[k] + gh_next.v[k];
+      const T of_c = gc.v[k] + g * o.v[k] * (T(1) - t.v[k] * t.v[k]);
+      const T of_o = g * t.v[k] * o.v[k] * (T(1) - o.v[k]);
+      const T of_a = of_c * i.v[k] * (T(1) - a.v[k] * a.v[k]);
+      const T of_i = of_c * a.v[k] * i.v[k] * (T(1) - i.v[k]);
+      const T of_f = of_c * before.v[k] * f.v[k] * (T(1) - f.v[k]);
+      gc.v[k] = of_c * f.v[k];
+      a.v[k] = of_a, i.v[k] = of_i, f.v[k] = of_f, o.v[k] = of_o;
+    }
+    write(r.g_gates + first, a, count);
+    write(r.g_gates + n + first, i, count);
+    write(r.g_gates + 2 * n + first, f, count);
+    write(r.g_gates + 3 * n + first, o, count);
+    if (r.gc_prev != nullptr) write(r.gc_prev + first, gc, count);
+  }
+}
+
+}  // namespace
+
+namespace CATENA_ISA {
+
+void fill_lstm(LstmTables& tables) {
+  tables.of_float = {&forward<float>, &backward<float>};
+  tables.of_double = {&forward<double>, &backward<double>};
+}
+
+}  // namespace CATENA_ISA
+
+}  // namespace catena::host

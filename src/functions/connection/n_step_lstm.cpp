@@ -1,0 +1,229 @@
+// n_step_lstm and the layer NStepLSTM: checks, dropout between layers, parameters.
+#include "catena/functions/connection/n_step_lstm.h"
+
+#include <cmath>
+
+#include "catena/array/creation.h"
+#include "catena/functions/array.h"
+#include "catena/functions/noise/dropout.h"
+#include "functions/common/advice.h"
+#include "functions/common/support.h"
+#include "functions/common/weighted_layer.h"
+#include "functions/connection/n_step_lstm_node.h"
+
+namespace catena::functions {
+namespace {
+
+// Checks ----------------------------------------------------------------------------------------
+
+std::string sequence_advice(const Array& x, const Array& Wx) {
+  if (x.dtype() != Wx.dtype()) return layer_dtype_advice(x, Wx);
+  if (Wx.ndim() != 2) return "The weights Wx are expected as (4 * out, in), a matrix.";
+  const int64_t in = Wx.shape()[1];
+  const std::string takes = message("The layer takes (steps, n, ", in, "), n sequences of ", in,
+                                    " numbers at each step; the input has shape ", x.shape());
+  if (x.ndim() == 2 && x.shape()[1] == in)
+    return takes + ": one sequence is x.expand_dims(1), one step is x.expand_dims(0).";
+  return takes + ".";
+}
+
+std::string weight_advice(int64_t in, int64_t out) {
+  return message("A layer of ", out, " cells has Wx (", 4 * out, ", ", in, "), Wh (", 4 * out, ", ",
+                 out, ") and b (", 4 * out,
+                 ",): four blocks of rows, a, i, f, o. The second layer's in is out.");
+}
+
+std::string state_advice(const char* name, const Array& state, const Shape& expected) {
+  return message("The state ", name, " is expected as (n_layers, n, out) = ", expected,
+                 ", of the dtype of the weights; it is ", state.dtype(), " ", state.shape(), ".");
+}
+
+// Of layer l; `in` is the extent of its input, `out` that of the first layer's states.
+void check_layer(const FunctionCall& call, const LstmOperands& p, size_t l, int64_t in,
+                 int64_t out) {
+  const int index = static_cast<int>(l);
+  const TypeOf x(p.x.data(), "xs"), Wx(p.weights[3 * l].data(), "Wx", index),
+      Wh(p.weights[3 * l + 1].data(), "Wh", index), b(p.weights[3 * l + 2].data(), "b", index);
+  const Checks checks(call.named(), x, Wx, Wh, b);
+  if (l == 0) {
+    checks.require_float(Wx);
+    checks.advised([&] { return sequence_advice(p.x.data(), p.weights[0].data()); })
+        .require(x.dtype() == Wx.dtype(), x.ndim() == 3, Wx.ndim() == 2, x.shape(2) == Wx.shape(1));
+  }
+  checks.advised([&] { return weight_advice(in, out); })
+      .require(Wx.dtype() == x.dtype(), Wh.dtype() == x.dtype(), b.dtype() == x.dtype(),
+               Wx.ndim() == 2, Wh.ndim() == 2, b.ndim() == 1, Wh.shape(1) == shown(out, "out"),
+               Wh.shape(0) == Wh.shape(1) * 4, Wx.shape(0) == Wh.shape(0),
+               Wx.shape(1) == shown(in, "in"), b.shape(0) == Wh.shape(0));
+}
+
+void check_state(const FunctionCall& call, const LstmOperands& p, const Variable& state,
+                 const char* name) {
+  if (!state.defined()) return;
+  const TypeOf x(p.x.data(), "xs"), s(state.data(), name);
+  const Shape expected = p.states_shape();
+  Checks(call.named(), x, s)
+      .advised([&] { return state_advice(name, state.data(), expected); })
+      .require(s.dtype() == x.dtype(), s.ndim() == 3, s.shape(0) == shown(expected[0], "n_layers"),
+               s.shape(1) == x.shape(1), s.shape(2) == shown(expected[2], "out"));
+}
+
+void check_types(const FunctionCall& call, const LstmOperands& p) {
+  const Shape& Wh = p.weights[1].shape();
+  const int64_t out = Wh.ndim() == 2 ? Wh[1] : 0;
+  for (size_t l = 0; l < p.layers(); ++l)
+    check_layer(call, p, l, l == 0 && p.x.shape().ndim() == 3 ? p.x.shape()[2] : out, out);
+  check_state(call, p, p.hx, "hx");
+  check_state(call, p, p.cx, "cx");
+  call.require_one_device();
+}
+
+void check_numbers(int64_t n_layers, double dropout_ratio, const Variables& weights) {
+  CATENA_CHECK(ValueError, n_layers >= 1, kNStepLstm, ": expected n_layers of at least 1, got ",
+               n_layers);
+  CATENA_CHECK(ValueError, dropout_ratio >= 0 && dropout_ratio < 1, kNStepLstm,
+               ": expected a dropout ratio of [0, 1), got ", dropout_ratio);
+  CATENA_CHECK(ValueError, static_cast<int64_t>(weights.size()) == 3 * n_layers, kNStepLstm, ": ",
+               n_layers, " layers have ", 3 * n_layers, " weights, Wx, Wh and b of each; got ",
+               weights.size());
+}
+
+// Calls -----------------------------------------------------------------------------------------
+
+// The operands after casts, in the order in which the call has them.
+LstmOperands operands_of(const FunctionCall& call, bool has_hx, bool has_cx) {
+  LstmOperands p;
+  size_t next = 0;
+  p.x = call[next++];
+  if (has_hx) p.hx = call[next++];
+  if (has_cx) p.cx = call[next++];
+  while (next < call.size()) p.weights.push_back(call[next++]);
+  return p;
+}
+
+std::vector<const Variable*> listed(const LstmOperands& p) {
+  std::vector<const Variable*> all{&p.x};
+  if (p.hx.defined()) all.push_back(&p.hx);
+  if (p.cx.defined()) all.push_back(&p.cx);
+  for (const Variable& w : p.weights) all.push_back(&w);
+  return all;
+}
+
+// Checks the operands and runs all layers in one call, unless there is nothing to compute.
+LstmResult run_layers(const LstmOperands& given) {
+  const std::vector<const Variable*> all = listed(given);
+  FunctionCall call(kNStepLstm, Autocast::kLow, std::span<const Variable* const>(all));
+  const LstmOperands p = operands_of(call, given.hx.defined(), given.cx.defined());
+  check_types(call, p);
+  if (p.x.size() == 0 || p.cells() == 0) {
+    const LstmForward run = lstm_forward(p);
+    return {run.hy, run.cy, run.ys};
+  }
+  const Variables results = run_n_step_lstm(call, p);
+  return {results[0], results[1], results[2]};
+}
+
+Variable layer_of(const Variable& states, size_t l) {
+  const auto first = static_cast<int64_t>(l);
+  return states.defined() ? get_item(states, {Slice(first, first + 1)}) : Variable();
+}
+
+// A call for each layer, with dropout between them. States of a wrong shape are found before.
+LstmResult run_with_dropout(const LstmOperands& p, double ratio) {
+  Variables hy, cy;
+  Variable x = p.x;
+  for (size_t l = 0; l < p.layers(); ++l) {
+    if (l > 0) x = dropout(x, ratio);
+    const auto first = p.weights.begin() + static_cast<int64_t>(3 * l);
+    const LstmResult r =
+        run_layers({x, layer_of(p.hx, l), layer_of(p.cx, l), Variables(first, first + 3)});
+    hy.push_back(r.hy);
+    cy.push_back(r.cy);
+    x = r.ys;
+  }
+  return {concat(hy, 0), concat(cy, 0), x};
+}
+
+// Of a state that is cut into those of the layers.
+void check_layer_count(const Variable& state, const char* name, int64_t n_layers) {
+  CATENA_CHECK(ShapeError,
+               !state.defined() || (state.shape().ndim() == 3 && state.shape()[0] == n_layers),
+               kNStepLstm, ": the state ", name, " has shape ", state.shape(),
+               ", expected (n_layers, n, out) with n_layers = ", n_layers);
+}
+
+// The layer ------------------------------------------------------------------------------------
+
+OwnedParameter packed(const Array& start) {
+  OwnedParameter parameter(start);
+  parameter.pack();
+  return parameter;
+}
+
+NStepLSTM::Weights initial_weights(int64_t in, int64_t out, const NStepLSTMOptions& options) {
+  const auto weight = [&](int64_t columns) {
+    return packed(initial_weight(kNStepLstm, {4 * out, columns}, "(4 * out, in)", {}, options.dtype,
+                                 options.wscale * std::sqrt(1.0 / static_cast<double>(columns))));
+  };
+  NStepLSTM::Weights w;
+  w.Wx = weight(in);
+  w.Wh = weight(out);
+  const Array b = zeros({4 * out}, {options.dtype, w.Wx.device()});
+  if (options.forget_bias != 0) b.at({Slice(2 * out, 3 * out)}).fill(options.forget_bias);
+  w.b = packed(b);
+  return w;
+}
+
+}  // namespace
+
+LstmResult n_step_lstm(int64_t n_layers, double dropout_ratio, const OptionalVariable& hx,
+                       const OptionalVariable& cx, const Variables& weights,
+                       const VariableOperand& xs, YesNo train) {
+  check_numbers(n_layers, dropout_ratio, weights);
+  LstmOperands p;
+  p.x = xs.variable(kNStepLstm);
+  if (const Variable* h = hx.get(kNStepLstm)) p.hx = *h;
+  if (const Variable* c = cx.get(kNStepLstm)) p.cx = *c;
+  p.weights = weights;
+  if (!train || dropout_ratio == 0 || n_layers == 1) return run_layers(p);
+  check_layer_count(p.hx, "hx", n_layers);
+  check_layer_count(p.cx, "cx", n_layers);
+  return run_with_dropout(p, dropout_ratio);
+}
+
+NStepLSTM::NStepLSTM(int64_t n_layers, int64_t in_size, int64_t out_size,
+                     const NStepLSTMOptions& options)
+    : dropout_(options.dropout) {
+  CATENA_CHECK(ValueError, n_layers > 0 && in_size > 0 && out_size > 0,
+               "NStepLSTM: expected n_layers, in_size and out_size of at least 1, got ", n_layers,
+               ", ", in_size, " and ", out_size);
+  CATENA_CHECK(ValueError, dropout_ >= 0 && dropout_ < 1,
+               "NStepLSTM: expected a dropout of [0, 1), got ", dropout_);
+  for (int64_t l = 0; l < n_layers; ++l)
+    layers.push_back(initial_weights(l == 0 ? in_size : out_size, out_size, options));
+}
+
+LstmResult NStepLSTM::operator()(const OptionalVariable& hx, const OptionalVariable& cx,
+                                 const VariableOperand& xs, std::optional<YesNo> train) const {
+  CATENA_CHECK(ValueError, !layers.empty(),
+               "NStepLSTM: this layer has no weights; it was moved from");
+  Variables weights;
+  for (const Weights& w : layers)
+    weights.insert(weights.end(), {w.Wx.variable(), w.Wh.variable(), w.b.variable()});
+  return n_step_lstm(n_layers(), dropout_, hx, cx, weights, xs, train.value_or(training()));
+}
+
+LstmResult NStepLSTM::operator()(const VariableOperand& xs, std::optional<YesNo> train) const {
+  return (*this)({}, {}, xs, train);
+}
+
+void NStepLSTM::visit_parameters(const Visitor& visitor, const std::string& prefix) {
+  for (size_t l = 0; l < layers.size(); ++l) {
+    const std::string layer = message(prefix, l, "/");
+    visitor(layer + "Wx", layers[l].Wx);
+    visitor(layer + "Wh", layers[l].Wh);
+    visitor(layer + "b", layers[l].b);
+  }
+}
+
+}  // namespace catena::functions

@@ -1,0 +1,124 @@
+// Records of n_step_lstm.
+#include "catena/functions/connection/n_step_lstm.h"
+#include "functions/function_record.h"
+#include "kernels/lstm_reference.h"
+
+namespace catena {
+namespace {
+
+using testing::LstmReference;
+
+// Inputs: x, then hx and cx if there are states, then the weights.
+size_t first_weight(bool states) { return states ? 3 : 1; }
+
+Plains lstm_of(const Plains& in, bool states) {
+  const size_t first = first_weight(states);
+  const Shape& x = in[0].shape;
+  const auto layers = static_cast<int64_t>(in.size() - first) / 3;
+  const int64_t cells = in[first + 1].shape[1];
+  std::vector<LstmReference::Layer> weights;
+  for (size_t i = first; i < in.size(); i += 3)
+    weights.push_back({in[i].values, in[i + 1].values, in[i + 2].values});
+  const LstmReference run({x[0], x[1], x[2], cells, layers}, in[0].values,
+                          states ? in[1].values : std::vector<double>(),
+                          states ? in[2].values : std::vector<double>(), weights);
+  const Shape ends{layers, x[1], cells};
+  return {{ends, run.hT()}, {ends, run.cT()}, {{x[0], x[1], cells}, run.y()}};
+}
+
+FunctionRecord lstm_record(const char* variant, bool states, int64_t layers) {
+  FunctionRecord r;
+  r.function = "n_step_lstm";
+  r.variant = variant;
+  constexpr int64_t kSteps = 3, kInputs = 3, kCells = 2;
+  for (const int64_t n : {2, 1, 0}) {
+    Shapes shapes{{kSteps, n, kInputs}};
+    if (states) shapes.insert(shapes.end(), 2, Shape{layers, n, kCells});
+    for (int64_t l = 0; l < layers; ++l)
+      shapes.insert(shapes.end(), {Shape{4 * kCells, l == 0 ? kInputs : kCells},
+                                   Shape{4 * kCells, kCells}, Shape{4 * kCells}});
+    r.shapes.push_back(shapes);
+  }
+  r.call = [=](const Variables& v) {
+    const Variables weights(v.begin() + static_cast<int64_t>(first_weight(states)), v.end());
+    const auto [hy, cy, ys] = states ? F::n_step_lstm(layers, 0, v[1], v[2], weights, v[0])
+                                     : F::n_step_lstm(layers, 0, {}, {}, weights, v[0]);
+    return Variables{hy, cy, ys};
+  };
+  r.reference = [=](const Plains& in) { return lstm_of(in, states); };
+  r.forward_launches = r.backward_launches = 1;
+  return r;
+}
+
+// Of one layer with 3 inputs and 2 cells.
+F::LstmResult one_layer(const Draw& draw, const Shape& x, const Shape& hx = {1, 2, 2},
+                        const Shape& Wh = {8, 2}, Dtype dtype = Dtype::kFloat64) {
+  const Variables weights{Variable(draw({8, 3})), Variable(draw(Wh)), Variable(draw({8}))};
+  return F::n_step_lstm(1, 0, draw(hx), {}, weights, draw(x, -1, 1, 0, dtype));
+}
+
+FunctionRecord lstm_errors() {
+  FunctionRecord r = lstm_record("errors", false, 1);
+  const std::string inputs = "\nInputs: xs float64 ",
+                    weights = ", Wx[0] float64 (8, 3), Wh[0] float64 (8, 2), b[0] float64 (8,)\n";
+  const std::string takes =
+      "The layer takes (steps, n, 3), n sequences of 3 numbers at each step; "
+      "the input has shape ";
+  r.errors = {
+      type_error(
+          "NStepLSTM",
+          [](const Draw& d) {
+            one_layer(d, {4, 2, 5});
+          },
+          "Expect: xs.shape[2] == Wx[0].shape[1]\nActual: 5 != 3" + inputs + "(4, 2, 5)" + weights +
+              takes + "(4, 2, 5)."),
+      type_error(
+          "NStepLSTM",
+          [](const Draw& d) {
+            one_layer(d, {4, 3});
+          },
+          "Expect: xs.ndim == 3\nActual: 2 != 3" + inputs + "(4, 3)" + weights + takes +
+              "(4, 3): one sequence is x.expand_dims(1), one step is x.expand_dims(0)."),
+      type_error(
+          "NStepLSTM",
+          [](const Draw& d) {
+            one_layer(d, {4, 2, 3}, {1, 2, 2}, {6, 2});
+          },
+          "Expect: Wh[0].shape[0] == Wh[0].shape[1] * 4\nActual: 6 != 8" + inputs + "(4, 2, 3), " +
+              "Wx[0] float64 (8, 3), Wh[0] float64 (6, 2), b[0] float64 (8,)\nA layer of 2 cells "
+              "has Wx (8, 3), Wh (8, 2) and b (8,): four blocks of rows, a, i, f, o. The second "
+              "layer's in is out."),
+      type_error(
+          "NStepLSTM",
+          [](const Draw& d) {
+            one_layer(d, {4, 2, 3}, {1, 3, 2});
+          },
+          "Expect: hx.shape[1] == xs.shape[1]\nActual: 3 != 2" + inputs +
+              "(4, 2, 3), hx float64 (1, 3, 2)\nThe state hx is expected as (n_layers, n, "
+              "out) = (1, 2, 2), of the dtype of the weights; it is float64 (1, 3, 2)."),
+      error<ValueError>(
+          [](const Draw& d) {
+            F::n_step_lstm(2, 0, {}, {}, {Variable(d({8, 3}))}, d({4, 2, 3}));
+          },
+          "NStepLSTM: 2 layers have 6 weights, Wx, Wh and b of each; got 1"),
+      error<ValueError>(
+          [](const Draw& d) {
+            F::n_step_lstm(0, 0, {}, {}, {}, d({4, 2, 3}));
+          },
+          "NStepLSTM: expected n_layers of at least 1, got 0"),
+      error<ValueError>(
+          [](const Draw& d) {
+            F::n_step_lstm(1, 1, {}, {}, {}, d({4, 2, 3}));
+          },
+          "NStepLSTM: expected a dropout ratio of [0, 1), got 1"),
+  };
+  return r;
+}
+
+}  // namespace
+
+CATENA_FUNCTION_RECORDS(n_step_lstm) {
+  return {lstm_record("", false, 1), lstm_record("two layers, states", true, 2), lstm_errors()};
+}
+
+}  // namespace catena

@@ -1,0 +1,400 @@
+// n_step_lstm and the layer NStepLSTM beyond their records: dropout, arenas, providers, training.
+#include "catena/functions/connection/n_step_lstm.h"
+
+#include <algorithm>
+
+#include "catena/array/manipulation.h"
+#include "catena/autograd/backward.h"
+#include "catena/core/config.h"
+#include "catena/functions/functions.h"
+#include "catena/kernels/rnn.h"
+#include "catena/optimizers/adam.h"
+#include "catena/testing_gtest.h"
+#include "functions/functions_test_util.h"
+
+namespace catena {
+namespace {
+
+// Operands of a call.
+struct Operands {
+  Variable x, hx, cx;
+  Variables weights;
+  int64_t layers() const { return static_cast<int64_t>(weights.size()) / 3; }
+  Variables all() const {
+    Variables result{x, hx, cx};
+    result.insert(result.end(), weights.begin(), weights.end());
+    return result;
+  }
+  F::LstmResult call(double dropout = 0, bool train = true) const {
+    return F::n_step_lstm(layers(), dropout, hx, cx, weights, x, train);
+  }
+};
+
+struct Extents {
+  int64_t steps, sequences, inputs, cells, layers;
+};
+
+Operands operands(Device device, const Extents& z, Dtype dtype = Dtype::kFloat64) {
+  uint64_t seed = 1;
+  const auto draw = [&](const Shape& shape, double range) {
+    return Variable(random_array(shape, -range, range, Dtype::kFloat64, cpu(), seed++)
+                        .astype(dtype)
+                        .to(device));
+  };
+  Operands p{draw({z.steps, z.sequences, z.inputs}, 1),
+             draw({z.layers, z.sequences, z.cells}, 1),
+             draw({z.layers, z.sequences, z.cells}, 1),
+             {}};
+  const double range = 1 / std::sqrt(double(z.cells));
+  for (int64_t l = 0; l < z.layers; ++l) {
+    p.weights.push_back(draw({4 * z.cells, l == 0 ? z.inputs : z.cells}, range));
+    p.weights.push_back(draw({4 * z.cells, z.cells}, range));
+    p.weights.push_back(draw({4 * z.cells}, range));
+  }
+  return p;
+}
+
+// Sends numbers of [0.5, 1) back from all results.
+void run_back(const F::LstmResult& r) {
+  const auto weigh = [](const Variable& y) {
+    return random_array(y.shape(), 0.5, 1, Dtype::kFloat64, cpu(), 9)
+        .astype(y.dtype())
+        .to(y.device());
+  };
+  backward({r.hy, r.cy, r.ys}, {weigh(r.hy), weigh(r.cy), weigh(r.ys)});
+}
+
+// Results, and the gradients of all operands, in float64 on the CPU. `between` is the time between
+// forward and backward.
+Arrays outcome(
+    const Operands& p, const std::function<void()>& between = [] {}) {
+  const F::LstmResult r = p.call();
+  between();
+  run_back(r);
+  Arrays all{r.hy.data(), r.cy.data(), r.ys.data()};
+  for (const Variable& v : p.all()) all.push_back(v.grad());
+  for (Array& a : all) a = a.to_cpu().astype(Dtype::kFloat64);
+  return all;
+}
+
+// The largest difference, relative to the largest number of each array.
+double distance(const Arrays& a, const Arrays& b) {
+  double worst = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const std::vector<double> left = a[i].to_vector<double>(), right = b[i].to_vector<double>();
+    double largest = 1e-300, difference = 0;
+    for (size_t k = 0; k < left.size(); ++k) {
+      largest = std::max(largest, std::abs(right[k]));
+      difference = std::max(difference, std::abs(left[k] - right[k]));
+      if (left[k] != left[k]) difference = INFINITY;
+    }
+    worst = std::max(worst, difference / largest);
+  }
+  return worst;
+}
+
+class NStepLstms : public OnDevice {
+ protected:
+  Operands small(int64_t layers = 2, int64_t inputs = 3) const {
+    return operands(device(), {4, 3, inputs, 5, layers});
+  }
+};
+
+// Functions -------------------------------------------------------------------------------------
+
+TEST_P(NStepLstms, AreLoopsOfCells) {
+  const Operands p = small(1);
+  const F::LstmResult r = p.call();
+  Array h = p.hx.data()(0), c = p.cx.data()(0).copy();
+  const auto weight = [&](size_t i) { return p.weights[i].data(); };
+  for (int64_t t = 0; t < 4; ++t) {
+    const Array gates = dot(p.x.data()(t), weight(0).T()) + dot(h, weight(1).T()) + weight(2);
+    const Array next = empty_like(h);
+    kernels::lstm_cell(device(), {&gates, &c, nullptr, &c, &next});
+    h = next;
+    EXPECT_NO_THROW(assert_allclose(r.ys.data()(t), h, 1e-12, 1e-12)) << "step " << t;
+  }
+  EXPECT_NO_THROW(assert_allclose(r.hy.data()(0), h, 1e-12, 1e-12));
+  EXPECT_NO_THROW(assert_allclose(r.cy.data()(0), c, 1e-12, 1e-12));
+}
+
+TEST_P(NStepLstms, ComputeTheSameWithoutAGraph) {
+  const Operands p = small();
+  const F::LstmResult recorded = p.call();
+  const NoBackprop off;
+  const F::LstmResult plain = p.call();
+  for (const auto& [a, b] :
+       {std::pair(recorded.hy, plain.hy), {recorded.cy, plain.cy}, {recorded.ys, plain.ys}})
+    EXPECT_NO_THROW(assert_allclose(a.data(), b.data(), 1e-14, 1e-14));
+  EXPECT_FALSE(plain.ys.requires_grad());
+}
+
+TEST_P(NStepLstms, GoBackFromEachResultAlone) {
+  const Operands p = small();
+  const Variables all = p.all();
+  for (const int which : {0, 1, 2}) {
+    SCOPED_TRACE(which);
+    Arrays inputs;
+    for (const Variable& v : all) inputs.push_back(v.data());
+    expect_gradients(
+        [&](const Variables& v) {
+          const auto r = F::n_step_lstm(2, 0, v[1], v[2], Variables(v.begin() + 3, v.end()), v[0]);
+          return Variables{which == 0 ? r.hy : which == 1 ? r.cy : r.ys};
+        },
+        inputs);
+  }
+}
+
+TEST_P(NStepLstms, GoBackTwice) {
+  const Operands p = small();
+  const F::LstmResult r = p.call();
+  run_back(r);
+  Arrays first;
+  for (const Variable& v : p.all()) first.push_back(v.grad().copy());
+  run_back(r);
+  size_t i = 0;
+  for (const Variable& v : p.all())
+    EXPECT_EQ(testing::difference(v.grad(), first[i++]), "") << "operand " << i - 1;
+}
+
+TEST_P(NStepLstms, SumTheGradientsOfWeightsThatLayersShare) {
+  const Operands p = small(1, 5);
+  Arrays inputs;
+  for (const Variable& v : p.weights) inputs.push_back(v.data());
+  expect_gradients(
+      [&](const Variables& w) {
+        const Variables twice{w[0], w[1], w[2], w[0], w[1], w[2]};
+        return Variables{F::n_step_lstm(2, 0, {}, {}, twice, p.x).ys};
+      },
+      inputs);
+}
+
+TEST_P(NStepLstms, TakeSequencesWithoutSteps) {
+  const Operands p = operands(device(), {0, 3, 2, 5, 2});
+  const F::LstmResult r = p.call();
+  EXPECT_EQ(testing::difference(r.hy.data(), p.hx.data()), "");
+  EXPECT_EQ(testing::difference(r.cy.data(), p.cx.data()), "");
+  EXPECT_EQ(r.ys.shape(), (Shape{0, 3, 5}));
+  F::sum(r.hy * 2).backward();
+  EXPECT_EQ(testing::difference(p.hx.grad(), full({2, 3, 5}, 2.0, {dtype::float64, device()})), "");
+}
+
+// Dropout ---------------------------------------------------------------------------------------
+
+TEST_P(NStepLstms, DropBetweenLayersWhileTraining) {
+  const Operands p = small();
+  random::seed(5);
+  const F::LstmResult r = p.call(0.5);
+  random::seed(5);
+  const Variables first(p.weights.begin(), p.weights.begin() + 3),
+      second(p.weights.begin() + 3, p.weights.end());
+  const auto layer = [](const Variable& states, int64_t l) {
+    return F::get_item(states, {Slice(l, l + 1)});
+  };
+  const auto below = F::n_step_lstm(1, 0, layer(p.hx, 0), layer(p.cx, 0), first, p.x);
+  const auto above =
+      F::n_step_lstm(1, 0, layer(p.hx, 1), layer(p.cx, 1), second, F::dropout(below.ys, 0.5));
+  EXPECT_EQ(testing::difference(r.ys.data(), above.ys.data()), "");
+  EXPECT_EQ(testing::difference(r.hy.data()(0), below.hy.data()(0)), "");
+  EXPECT_EQ(testing::difference(r.cy.data()(1), above.cy.data()(0)), "");
+  EXPECT_NE(testing::difference(r.ys.data(), p.call().ys.data()), "");
+  EXPECT_EQ(testing::difference(p.call(0.5, false).ys.data(), p.call().ys.data()), "");
+}
+
+TEST_P(NStepLstms, RefuseStatesOfOtherLayersBeforeTheyDrop) {
+  Operands p = small();
+  p.hx = Variable(draw({3, 3, 5}));
+  EXPECT_EQ(message_of<ShapeError>([&] { p.call(0.5); }),
+            "NStepLSTM: the state hx has shape (3, 3, 5), expected (n_layers, n, out) with "
+            "n_layers = 2");
+}
+
+TEST_P(NStepLstms, AreRecomputedWithTheSameMask) {
+  Arrays gradients[2];
+  for (const bool again : {false, true}) {
+    random::seed(2);
+    const DeviceScope scope(device());
+    F::NStepLSTM lstm(2, 3, 5, {.dropout = 0.5, .dtype = dtype::float64});
+    random::seed(6);
+    const Variable x(draw({4, 3, 3}));
+    const auto f = [&](const Variable& v) { return lstm(v).ys; };
+    F::sum(F::square(again ? F::recompute(f, x) : f(x))).backward();
+    gradients[again] = lstm.gradients();
+    gradients[again].push_back(x.grad());
+  }
+  for (size_t i = 0; i < gradients[0].size(); ++i)
+    EXPECT_EQ(testing::difference(gradients[1][i], gradients[0][i]), "") << "gradient " << i;
+}
+
+// The layer -------------------------------------------------------------------------------------
+
+TEST_P(NStepLstms, TheLayerNamesAndCopiesItsParameters) {
+  const DeviceScope scope(device());
+  F::NStepLSTM lstm(2, 3, 5, {.forget_bias = 1});
+  EXPECT_EQ(lstm.parameter_names(),
+            (std::vector<std::string>{"0/Wx", "0/Wh", "0/b", "1/Wx", "1/Wh", "1/b"}));
+  EXPECT_EQ(lstm.in_size(), 3);
+  EXPECT_EQ(lstm.out_size(), 5);
+  EXPECT_EQ(lstm.layers[1].Wx.shape(), (Shape{20, 5}));
+  EXPECT_EQ(lstm.layers[0].b.data().at({Slice(10, 15)}).to_vector<float>(),
+            std::vector<float>(5, 1));
+  EXPECT_EQ(lstm.layers[0].b.data().sum().item<float>(), 5);
+  const F::NStepLSTM copy = lstm;
+  EXPECT_FALSE(copy.layers[1].Wh == lstm.layers[1].Wh);
+  EXPECT_EQ(testing::difference(copy.layers[1].Wh.data(), lstm.layers[1].Wh.data()), "");
+}
+
+TEST_P(NStepLstms, TheLayerRefusesSizesAndRatiosThatMakeNoSense) {
+  EXPECT_EQ(message_of<ValueError>([] { F::NStepLSTM(0, 3, 5); }),
+            "NStepLSTM: expected n_layers, in_size and out_size of at least 1, got 0, 3 and 5");
+  EXPECT_EQ(message_of<ValueError>([] { F::NStepLSTM(1, 3, 5, {.dropout = 1}); }),
+            "NStepLSTM: expected a dropout of [0, 1), got 1");
+  EXPECT_THROW(F::NStepLSTM(1, 3, 5, {.dtype = dtype::int32}), DtypeError);
+}
+
+// The gradients of neighbours in the arena: written over what is there, then added.
+TEST_P(NStepLstms, WriteIntoTheGradientsOfAnArena) {
+  struct Model : FunctionSet {
+    F::NStepLSTM lstm{2, 3, 5, {.dtype = dtype::float64}};
+    CATENA_FUNCTIONS(lstm)
+  } model;
+  model.to(device());
+  const Array x = draw({4, 3, 3});
+  F::sum(F::square(model.lstm(x).ys)).backward();
+  Arrays expected;
+  for (const Array& g : model.gradients()) expected.push_back(g.copy());
+  optimizers::Adam optimizer;
+  optimizer.setup(model);
+  const Arrays before = model.gradients();
+  for (int times = 1; times <= 2; ++times) {
+    if (times == 1) optimizer.zero_grads();
+    F::sum(F::square(model.lstm(x).ys)).backward();
+    for (size_t i = 0; i < expected.size(); ++i) {
+      const Array g = model.gradients()[i];
+      EXPECT_EQ(g.raw_data(), before[i].raw_data());
+      EXPECT_NO_THROW(assert_allclose(g, expected[i] * double(times), 1e-12, 1e-12));
+    }
+  }
+}
+
+// Sequences of random symbols whose first decides the class, twelve steps later.
+TEST_P(NStepLstms, LearnToRememberTheFirstSymbol) {
+  struct Model : FunctionSet {
+    F::NStepLSTM lstm{1, 4, 24, {.forget_bias = 1}};
+    F::Linear last{24, 4};
+    CATENA_FUNCTIONS(lstm, last)
+    Variable operator()(const Variable& x) const { return last(F::get_item(lstm(x).hy, {0})); }
+  };
+  const DeviceScope scope(device());
+  random::seed(11);
+  Model model;
+  optimizers::Adam optimizer(0.01);
+  optimizer.setup(model);
+  constexpr int64_t kSteps = 12, kBatch = 32;
+  double loss = 0;
+  for (int step = 0; step < 300; ++step) {
+    const Array symbols =
+        random_array({kSteps, kBatch}, 0, 3.999, Dtype::kFloat32, cpu(), uint64_t(step) + 1)
+            .astype(Dtype::kInt32);
+    const Array x =
+        (symbols.reshape({kSteps, kBatch, 1}) == array({0, 1, 2, 3}).astype(Dtype::kInt32))
+            .astype(Dtype::kFloat32)
+            .to(device());
+    optimizer.zero_grads();
+    const Variable y = F::softmax_cross_entropy(model(x), symbols(0).copy().to(device()));
+    y.backward();
+    optimizer.update();
+    loss = y.item<float>();
+  }
+  EXPECT_LT(loss, 0.1);
+}
+
+CATENA_ON_DEVICES(NStepLstms);
+
+// Providers -------------------------------------------------------------------------------------
+
+constexpr Extents kMedium{17, 6, 24, 40, 2};
+const char *const kOurs = "cudnn:off", *const kCudnn = "lstm/cudnn:only";
+
+Arrays expected(const Extents& z, Dtype rounded) {
+  // The same numbers as in the dtype under test.
+  Operands p = operands(cpu(), z, rounded);
+  const auto wide = [](Variable& v) { v = Variable(v.data().astype(Dtype::kFloat64)); };
+  wide(p.x), wide(p.hx), wide(p.cx);
+  for (Variable& w : p.weights) wide(w);
+  return outcome(p);
+}
+
+// Exact float32 keeps its digits with each provider.
+TEST(LstmProviders, AgreeWithDouble) {
+  CATENA_NEEDS_GPU();
+  struct Case {
+    Dtype dtype;
+    Precision precision;
+    double error;
+  };
+  for (const Case& c : {Case{Dtype::kFloat64, Precision::kFloat32, 1e-12},
+                        Case{Dtype::kFloat32, Precision::kFloat32, 2e-5},
+                        Case{Dtype::kFloat32, Precision::kTf32, 1e-2},
+                        Case{Dtype::kFloat16, Precision::kFloat32, 2e-2},
+                        Case{Dtype::kBFloat16, Precision::kFloat32, 1e-1}}) {
+    for (const char* rules : {kOurs, c.dtype == Dtype::kBFloat16 ? "" : kCudnn}) {
+      SCOPED_TRACE(message(c.dtype, " by ", rules, c.precision == Precision::kTf32 ? " tf32" : ""));
+      const Precision before = config().matmul_precision;
+      config().matmul_precision = c.precision;
+      const ProviderScope scope(rules);
+      const Arrays got = outcome(operands(cuda_device(0), kMedium, c.dtype));
+      config().matmul_precision = before;
+      EXPECT_LT(distance(got, expected(kMedium, c.dtype)), c.error);
+    }
+  }
+}
+
+// The backward call goes to the provider of the forward call, whatever the rules say by then.
+TEST(LstmProviders, GoBackAsTheyWentForward) {
+  CATENA_NEEDS_GPU();
+  const Arrays right = expected(kMedium, Dtype::kFloat32);
+  for (const auto& [first, then] : {std::pair(kOurs, kCudnn), {kCudnn, kOurs}}) {
+    SCOPED_TRACE(first);
+    std::optional<ProviderScope> scope(std::in_place, first);
+    const Arrays got =
+        outcome(operands(cuda_device(0), kMedium, Dtype::kFloat32), [&, then = then] {
+          scope.reset();
+          scope.emplace(then);
+        });
+    EXPECT_LT(distance(got, right), 2e-5);
+  }
+}
+
+// Two passes over one graph give equal bits: cuDNN's reserve space is not used up.
+TEST(LstmProviders, CudnnGoesBackTwice) {
+  CATENA_NEEDS_GPU();
+  const ProviderScope scope(kCudnn);
+  const Operands p = operands(cuda_device(0), kMedium, Dtype::kFloat32);
+  const F::LstmResult r = p.call();
+  run_back(r);
+  Arrays first;
+  for (const Variable& v : p.all()) first.push_back(v.grad().copy());
+  run_back(r);
+  size_t i = 0;
+  for (const Variable& v : p.all())
+    EXPECT_NO_THROW(assert_allclose(v.grad(), first[i++], 1e-6, 1e-6));
+}
+
+TEST(LstmProviders, CudnnDeclinesWhereSumsMustNotVary) {
+  CATENA_NEEDS_GPU();
+  const Operands p = operands(cuda_device(0), kMedium, Dtype::kFloat32);
+  const bool before = config().deterministic;
+  config().deterministic = true;
+  Arrays runs[2];
+  for (Arrays& run : runs) run = outcome(p);
+  {
+    const ProviderScope scope(kCudnn);
+    EXPECT_THROW(p.call(), DeviceError);
+  }
+  config().deterministic = before;
+  EXPECT_EQ(distance(runs[0], runs[1]), 0);
+}
+
+}  // namespace
+}  // namespace catena
