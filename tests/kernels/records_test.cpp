@@ -84,7 +84,8 @@ struct Decline {
   const char *provider, *slot, *reason;
 };
 constexpr Decline kDeclines[] = {
-    {"small", "matmul", "it computes small products only, and the record has a wide one"}};
+    {"small", "matmul", "it computes small products only, and the record has a wide one"},
+    {"cudnn", "lstm_grad", "it goes back only from its own forward call, in the record of lstm"}};
 bool may_decline(const std::string& provider, const std::string& slot) {
   return std::ranges::any_of(
       kDeclines, [&](const Decline& d) { return provider == d.provider && slot == d.slot; });

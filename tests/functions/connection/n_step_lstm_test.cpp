@@ -294,14 +294,12 @@ TEST_P(NStepLstms, LearnToRememberTheFirstSymbol) {
   double loss = 0;
   for (int step = 0; step < 300; ++step) {
     const Array symbols =
-        random_array({kSteps, kBatch}, 0, 3.999, Dtype::kFloat32, cpu(), uint64_t(step) + 1)
+        random_array({kSteps, kBatch}, 0, 3.999, Dtype::kFloat32, device(), uint64_t(step) + 1)
             .astype(Dtype::kInt32);
-    const Array x =
-        (symbols.reshape({kSteps, kBatch, 1}) == array({0, 1, 2, 3}).astype(Dtype::kInt32))
-            .astype(Dtype::kFloat32)
-            .to(device());
+    const Array classes = arange(4).astype(Dtype::kInt32);
+    const Array x = (symbols.reshape({kSteps, kBatch, 1}) == classes).astype(Dtype::kFloat32);
     optimizer.zero_grads();
-    const Variable y = F::softmax_cross_entropy(model(x), symbols(0).copy().to(device()));
+    const Variable y = F::softmax_cross_entropy(model(x), symbols(0));
     y.backward();
     optimizer.update();
     loss = y.item<float>();

@@ -21,6 +21,16 @@ const Shape kWeights[] = {{80, 6}, {80, 20}, {80}, {80, 20}, {80, 20}, {80}};
 // Seeds of the operands and of the gradients of the results.
 constexpr uint64_t kH0 = 2, kC0 = 3, kWeight = 4, kGy = 20, kGh = 21, kGc = 22;
 
+Array empty(Device device, const Shape& shape) {
+  return Array::uninitialized(shape, Dtype::kFloat32, device);
+}
+
+std::vector<double> numbers(const Shape& shape, uint64_t seed, double scale = 1) {
+  std::vector<double> values = plain_data(shape, seed).values;
+  for (double& v : values) v *= scale;
+  return values;
+}
+
 Results sequence(Device device) {
   const Variable x(data(device, kX)), h0(data(device, kStates, kH0)),
       c0(data(device, kStates, kC0));
@@ -37,22 +47,19 @@ Results sequence(Device device) {
   return results;
 }
 
-Plains sequence_reference() {
-  const auto numbers = [](const Shape& shape, uint64_t seed, double scale = 1) {
-    std::vector<double> values = plain_data(shape, seed).values;
-    for (double& v : values) v *= scale;
-    return values;
-  };
+LstmReference reference_run() {
   std::vector<LstmReference::Layer> weights;
   for (uint64_t i = 0; i < 6; i += 3)
     weights.push_back({numbers(kWeights[i], kWeight + i, 0.2),
                        numbers(kWeights[i + 1], kWeight + i + 1, 0.2),
                        numbers(kWeights[i + 2], kWeight + i + 2, 0.2)});
-  const LstmReference run(kSizes, numbers(kX, 1), numbers(kStates, kH0), numbers(kStates, kC0),
-                          weights);
-  const auto g = run.gradients(numbers(kY, kGy), numbers(kStates, kGh), numbers(kStates, kGc));
-  Plains results{{kY, run.y()}, {kStates, run.hT()}, {kStates, run.cT()},
-                 {kX, g.x},     {kStates, g.h0},     {kStates, g.c0}};
+  return {kSizes, numbers(kX, 1), numbers(kStates, kH0), numbers(kStates, kC0), weights};
+}
+
+Plains gradients_reference() {
+  const auto g =
+      reference_run().gradients(numbers(kY, kGy), numbers(kStates, kGh), numbers(kStates, kGc));
+  Plains results{{kX, g.x}, {kStates, g.h0}, {kStates, g.c0}};
   for (size_t l = 0; l < 2; ++l) {
     results.push_back({kWeights[3 * l], g.weights[l].Wx});
     results.push_back({kWeights[3 * l + 1], g.weights[l].Wh});
@@ -60,14 +67,40 @@ Plains sequence_reference() {
   }
   return results;
 }
+Plains sequence_reference() {
+  const LstmReference run = reference_run();
+  Plains results{{kY, run.y()}, {kStates, run.hT()}, {kStates, run.cT()}};
+  for (const Plain& g : gradients_reference()) results.push_back(g);
+  return results;
+}
+
+// The gradients alone, by a call without what a forward call keeps.
+Results gradients(Device device) {
+  const Array x = data(device, kX), h0 = data(device, kStates, kH0),
+              c0 = data(device, kStates, kC0);
+  const Array y = empty(device, kY), hT = empty(device, kStates), cT = empty(device, kStates);
+  const Array gy = data(device, kY, kGy), gh = data(device, kStates, kGh),
+              gc = data(device, kStates, kGc);
+  Results weights, results{empty(device, kX), empty(device, kStates), empty(device, kStates)};
+  for (uint64_t i = 0; i < 6; ++i) {
+    weights.push_back(data(device, kWeights[i], kWeight + i) * 0.2f);
+    results.push_back(empty(device, kWeights[i]));
+  }
+  std::vector<LstmWeights> layers;
+  std::vector<LstmWeightTargets> targets;
+  for (size_t i = 0; i < 6; i += 3) {
+    layers.push_back({&weights[i], &weights[i + 1], &weights[i + 2]});
+    targets.push_back({{&results[3 + i]}, {&results[4 + i]}, {&results[5 + i]}});
+  }
+  kernels::lstm(device, {&x, &h0, &c0, layers, &y, &hT, &cT});
+  kernels::lstm_grad(device, {&x, &h0, &c0, layers, &y, &gy, &gh, &gc, &results[0], &results[1],
+                              &results[2], targets});
+  return results;
+}
 
 // One step --------------------------------------------------------------------------------------
 
 const Shape kCells{3, 21}, kGates{3, 84};
-
-Array empty(Device device, const Shape& shape) {
-  return Array::uninitialized(shape, Dtype::kFloat32, device);
-}
 
 Results cell(Device device) {
   const Array gates = data(device, kGates), c_prev = data(device, kCells, 2);
@@ -135,7 +168,7 @@ CATENA_SLOT_RECORDS(rnn) {
   return {{"lstm_cell", cell, cell_reference},
           {"lstm_cell_grad", cell_grad, cell_grad_reference},
           {"lstm", sequence, sequence_reference},
-          {"lstm_grad", sequence, sequence_reference}};
+          {"lstm_grad", gradients, gradients_reference}};
 }
 
 }  // namespace catena
