@@ -380,7 +380,8 @@ TEST(FunctionRecords, InputsHaveBothSigns) {
 // The names of the functions that the public headers declare: those that return variables, or a
 // struct of them whose name ends with Result.
 std::set<std::string> declared_functions() {
-  const std::regex declaration(R"(^(?:inline )?(?:Variables?|\w+Result) (\w+)\(|^CATENA_(?:UN|BIN)ARY\((\w+)\))");
+  const std::regex declaration(
+      R"(^(?:inline )?(?:Variables?|\w+Result) (\w+)\(|^CATENA_(?:UN|BIN)ARY\((\w+)\))");
   std::set<std::string> names;
   const std::filesystem::path folder(CATENA_FUNCTION_HEADERS);
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {

@@ -68,8 +68,9 @@ struct LstmTarget {
   const Array* array = nullptr;
   bool accumulate = false;
 };
+// Those of the weights of one layer.
 struct LstmWeightTargets {
-  LstmTarget Wx, Wh, b;
+  LstmTarget Wx, Wh, b;  // as in LstmWeights
 };
 
 // Gradients of a forward call, whose arrays x, h0, c0, weights and y still have their values. A

@@ -183,8 +183,7 @@ std::shared_ptr<const RnnPlan> rnn_plan_of(const RnnProblem& problem, Handle& ha
     gpu::RelaxedMode relaxed;
     made->plan = std::make_unique<RnnPlan>(problem, handle.native);
   } catch (const NotSupported& refusal) {  // the next provider takes the call
-    if (!refusal.lasting
-is_lasting) return nullptr;
+    if (!refusal.lasting) return nullptr;
   }
   std::lock_guard lock(mutex);
   return plan_in(plans->keep(key, std::move(made)));

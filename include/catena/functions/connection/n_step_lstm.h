@@ -69,7 +69,7 @@ class NStepLSTM : public Parameterized {
   struct Weights {
     OwnedParameter Wx, Wh, b;
   };
-  std::vector<Weights> layers;
+  std::vector<Weights> layers;  // in order, the one that reads xs first
 
  private:
   double dropout_;
