@@ -12,7 +12,9 @@ DeferredWeights::DeferredWeights() = default;
 DeferredWeights::~DeferredWeights() = default;
 DeferredWeights::DeferredWeights(DeferredWeights&&) noexcept = default;
 DeferredWeights& DeferredWeights::operator=(DeferredWeights&&) noexcept = default;
-bool DeferredWeights::empty() const { return !rest_ || rest_->entries.empty(); }
+bool DeferredWeights::empty() const {
+  return !rest_ || (rest_->entries.empty() && rest_->ready.empty());
+}
 
 namespace {
 

@@ -30,9 +30,9 @@ FunctionRecord lstm_record(const char* variant, bool states, int64_t layers) {
   FunctionRecord r;
   r.function = "n_step_lstm";
   r.variant = variant;
-  constexpr int64_t kSteps = 3, kInputs = 3, kCells = 2;
-  for (const int64_t n : {2, 1, 0}) {
-    Shapes shapes{{kSteps, n, kInputs}};
+  constexpr int64_t kInputs = 3, kCells = 2;
+  for (const auto& [steps, n] : {std::pair<int64_t, int64_t>{3, 2}, {1, 2}, {2, 1}, {3, 0}}) {
+    Shapes shapes{{steps, n, kInputs}};
     if (states) shapes.insert(shapes.end(), 2, Shape{layers, n, kCells});
     for (int64_t l = 0; l < layers; ++l)
       shapes.insert(shapes.end(), {Shape{4 * kCells, l == 0 ? kInputs : kCells},

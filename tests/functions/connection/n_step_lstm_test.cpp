@@ -6,6 +6,7 @@
 #include "catena/array/manipulation.h"
 #include "catena/autograd/backward.h"
 #include "catena/core/config.h"
+#include "catena/core/graph.h"
 #include "catena/functions/functions.h"
 #include "catena/kernels/rnn.h"
 #include "catena/optimizers/adam.h"
@@ -157,16 +158,23 @@ TEST_P(NStepLstms, GoBackTwice) {
     EXPECT_EQ(testing::difference(v.grad(), first[i++]), "") << "operand " << i - 1;
 }
 
+// Parameters too, whose gradients kernels write in their place.
 TEST_P(NStepLstms, SumTheGradientsOfWeightsThatLayersShare) {
   const Operands p = small(1, 5);
-  Arrays inputs;
-  for (const Variable& v : p.weights) inputs.push_back(v.data());
-  expect_gradients(
-      [&](const Variables& w) {
-        const Variables twice{w[0], w[1], w[2], w[0], w[1], w[2]};
-        return Variables{F::n_step_lstm(2, 0, {}, {}, twice, p.x).ys};
-      },
-      inputs);
+  std::vector<Parameter> once, twice;
+  for (const Variable& w : p.weights) once.emplace_back(w.data().copy());
+  for (int i = 0; i < 2; ++i)
+    for (const Variable& w : p.weights) twice.emplace_back(w.data().copy());
+  const auto run_back_with = [&](const std::vector<Parameter>& parameters) {
+    Variables weights;
+    for (size_t i = 0; i < 6; ++i) weights.push_back(parameters[i % parameters.size()].variable());
+    F::sum(F::square(F::n_step_lstm(2, 0, {}, {}, weights, p.x).ys)).backward();
+  };
+  run_back_with(once);
+  run_back_with(twice);
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_NO_THROW(
+        assert_allclose(once[i].grad(), twice[i].grad() + twice[i + 3].grad(), 1e-12, 1e-12));
 }
 
 TEST_P(NStepLstms, TakeSequencesWithoutSteps) {
@@ -252,7 +260,8 @@ TEST_P(NStepLstms, TheLayerRefusesSizesAndRatiosThatMakeNoSense) {
   EXPECT_THROW(F::NStepLSTM(1, 3, 5, {.dtype = dtype::int32}), DtypeError);
 }
 
-// The gradients of neighbours in the arena: written over what is there, then added.
+// The gradients of a layer's weights, neighbours in the arena: written over what is there, then
+// added.
 TEST_P(NStepLstms, WriteIntoTheGradientsOfAnArena) {
   struct Model : FunctionSet {
     F::NStepLSTM lstm{2, 3, 5, {.dtype = dtype::float64}};
@@ -266,6 +275,12 @@ TEST_P(NStepLstms, WriteIntoTheGradientsOfAnArena) {
   optimizers::Adam optimizer;
   optimizer.setup(model);
   const Arrays before = model.gradients();
+  const auto end_of = [](const Parameter& p) {
+    return static_cast<char*>(p.grad().raw_data()) + p.size() * p.grad().itemsize();
+  };
+  const auto& [Wx, Wh, b] = model.lstm.layers[0];
+  EXPECT_EQ(end_of(Wx), Wh.grad().raw_data());
+  EXPECT_EQ(end_of(Wh), b.grad().raw_data());
   for (int times = 1; times <= 2; ++times) {
     if (times == 1) optimizer.zero_grads();
     F::sum(F::square(model.lstm(x).ys)).backward();
@@ -275,6 +290,22 @@ TEST_P(NStepLstms, WriteIntoTheGradientsOfAnArena) {
       EXPECT_NO_THROW(assert_allclose(g, expected[i] * double(times), 1e-12, 1e-12));
     }
   }
+}
+
+// A pass in two parts: the first computes all, the second hands out what it kept.
+TEST_P(NStepLstms, LeaveWeightsForLater) {
+  const DeviceScope scope(device());
+  const F::NStepLSTM at_once(2, 3, 5, {.dtype = dtype::float64});
+  F::NStepLSTM lstm = at_once, other = at_once;
+  const Variable x(draw({4, 3, 3}));
+  F::sum(F::square(lstm(x).ys)).backward();
+  const Array gx = x.grad().copy();
+  DeferredWeights later;
+  F::sum(F::square(other(x).ys)).backward({.weights_later = &later});
+  EXPECT_EQ(testing::difference(x.grad(), gx), "");
+  backward_weights(later);
+  for (size_t i = 0; i < 6; ++i)
+    EXPECT_EQ(testing::difference(other.gradients()[i], lstm.gradients()[i]), "");
 }
 
 // Sequences of random symbols whose first decides the class, twelve steps later.
@@ -377,6 +408,32 @@ TEST(LstmProviders, CudnnGoesBackTwice) {
   size_t i = 0;
   for (const Variable& v : p.all())
     EXPECT_NO_THROW(assert_allclose(v.grad(), first[i++], 1e-6, 1e-6));
+}
+
+TEST(LstmProviders, AreReplayedInGraphs) {
+  CATENA_NEEDS_GPU();
+  const Device device = cuda_device(0);
+  const DeviceScope scope(device);
+  for (const char* rules : {kOurs, kCudnn}) {
+    SCOPED_TRACE(rules);
+    const ProviderScope only(rules);
+    F::NStepLSTM lstm(2, 24, 40), eager = lstm;
+    const auto draw = [&](uint64_t seed) {
+      return random_array({17, 6, 24}, -1, 1, Dtype::kFloat32, device, seed);
+    };
+    const Array x = draw(1);
+    const auto step = [&](F::NStepLSTM& l) {
+      l.zero_grads();
+      F::sum(F::square(l(x).ys)).backward();
+    };
+    step(lstm);
+    cuda::Graph graph = cuda::Graph::capture(device, [&] { step(lstm); });
+    x.assign(draw(2));
+    graph.launch();
+    step(eager);
+    for (size_t i = 0; i < 6; ++i)
+      EXPECT_NO_THROW(assert_allclose(lstm.gradients()[i], eager.gradients()[i], 1e-5, 1e-5));
+  }
 }
 
 TEST(LstmProviders, CudnnDeclinesWhereSumsMustNotVary) {

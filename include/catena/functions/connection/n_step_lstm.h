@@ -45,8 +45,8 @@ struct NStepLSTMOptions {
 };
 
 // n_step_lstm as a layer on the current device. ValueError for sizes below 1 and a dropout outside
-// [0, 1), DtypeError for integer dtypes. The weights are neighbours in an optimizer's arena, in
-// order of declaration.
+// [0, 1), DtypeError for integer dtypes. The weights of each layer are neighbours in an
+// optimizer's arena.
 class NStepLSTM : public Parameterized {
  public:
   NStepLSTM(int64_t n_layers, int64_t in_size, int64_t out_size,
