@@ -13,6 +13,7 @@
 #include "catena/core/error.h"
 #include "catena/kernels/convolution.h"
 #include "catena/kernels/copy.h"
+#include "core/environment.h"
 
 namespace catena::cudnn {
 namespace {
@@ -27,6 +28,12 @@ bool takes(Dtype dtype) {
          dtype == Dtype::kFloat64;
 }
 
+// Measurements choose differently from run to run, and so would be the bits of the results.
+bool tuning_wanted() {
+  static const bool wanted = switch_from_environment("CATENA_CONVOLUTION_TUNE", false);
+  return wanted && !config().deterministic;
+}
+
 // Everything except the alignments of arrays other than x and y. The bias comes with the graph that
 // adds it.
 template <class Call>
@@ -35,6 +42,7 @@ Problem problem_for(const Call& call, const Array& x, const Array& y) {
   p.bias = false;
   p.precision = p.dtype == Dtype::kFloat32 ? config().matmul_precision : Precision::kFloat32;
   p.deterministic = config().deterministic;
+  p.tuned = tuning_wanted();
   p.device = x.device().index();
   p.alignment_x = alignment_of(x.raw_data());
   p.alignment_y = alignment_of(y.raw_data());

@@ -1,10 +1,13 @@
 #include "backends/cudnn/make_plan.h"
 
+#include <cmath>
 #include <string>
 #include <vector>
 
 #include "backends/cudnn/engines.h"
+#include "backends/cudnn/fastest.h"
 #include "backends/cudnn/graph.h"
+#include "backends/cudnn/measure.h"
 #include "catena/core/error.h"
 #include "catena/core/log.h"
 
@@ -14,6 +17,9 @@ namespace {
 // Asking for all candidates takes a millisecond, and one of the first nearly always fits.
 constexpr int64_t kFirstCandidates = 4;
 constexpr int64_t kMostCandidates = 100;
+// For a tuned problem, the candidates that are tried and the plans that are measured.
+constexpr int64_t kTunedCandidates = 12;
+constexpr size_t kMostMeasured = 8;
 
 // A plan that was finalized, if its scratch memory keeps to the limit; else an unusable one.
 Plan within_limit(Descriptor native, const Problem& p) {
@@ -78,21 +84,66 @@ std::optional<PlanEntry> entry_of(const Descriptor& configuration, const Plan& p
   }
 }
 
+// The plan of a configuration that the settings allow; unusable where there is none.
+Plan try_allowed(const Descriptor& configuration, const Problem& p, cudnnHandle_t handle,
+                 bool* lasting) {
+  try {
+    if (is_allowed(configuration, p)) return try_candidate(configuration, p, handle, lasting);
+  } catch (const NotSupported& refusal) {  // only this candidate is left out
+    if (!refusal.lasting) *lasting = false;
+  }
+  return {};
+}
+
 // The first usable of the configurations from `begin` on, into `made`.
 bool take_first(const std::vector<Descriptor>& configurations, size_t begin, const Problem& p,
                 cudnnHandle_t handle, bool* lasting, MadePlan& made) {
   for (size_t i = begin; i < configurations.size(); ++i) {
-    try {
-      if (!is_allowed(configurations[i], p)) continue;
-      made.plan = try_candidate(configurations[i], p, handle, lasting);
-      if (!made.plan.usable()) continue;
-      if (*lasting) made.entry = entry_of(configurations[i], made.plan);
-      return true;
-    } catch (const NotSupported& refusal) {  // only this candidate is left out
-      if (!refusal.lasting) *lasting = false;
-    }
+    made.plan = try_allowed(configurations[i], p, handle, lasting);
+    if (!made.plan.usable()) continue;
+    if (*lasting) made.entry = entry_of(configurations[i], made.plan);
+    return true;
   }
   return false;
+}
+
+// The index of the fastest plan; the first one where there is no memory for measurements. A choice
+// without all measurements must not last.
+size_t measured_fastest(const std::vector<Plan>& plans, const Problem& p, cudnnHandle_t handle,
+                        bool* lasting) {
+  if (plans.size() == 1) return 0;
+  try {
+    const std::vector<double> times = measure(plans, p, handle);
+    const size_t best = fastest(times);
+    for (const double time : times)
+      if (std::isinf(time)) *lasting = false;
+    logging::debug("cuDNN: measured ", plans.size(), " plans: the first takes ", times[0],
+                   " ms, number ", best, " takes ", times[best], " ms");
+    return best;
+  } catch (const OutOfMemoryError& error) {
+    logging::debug("cuDNN: plans are not measured: ", error.what());
+    *lasting = false;
+    return 0;
+  }
+}
+
+// The fastest of the first usable configurations, into `made`.
+bool take_fastest(const std::vector<Descriptor>& configurations, const Problem& p,
+                  cudnnHandle_t handle, bool* lasting, MadePlan& made) {
+  std::vector<Plan> plans;
+  std::vector<const Descriptor*> origins;
+  for (const Descriptor& configuration : configurations) {
+    if (plans.size() == kMostMeasured) break;
+    Plan plan = try_allowed(configuration, p, handle, lasting);
+    if (!plan.usable()) continue;
+    plans.push_back(std::move(plan));
+    origins.push_back(&configuration);
+  }
+  if (plans.empty()) return false;
+  const size_t best = measured_fastest(plans, p, handle, lasting);
+  made.plan = std::move(plans[best]);
+  if (*lasting) made.entry = entry_of(*origins[best], made.plan);
+  return true;
 }
 
 }  // namespace
@@ -101,7 +152,9 @@ MadePlan choose_plan(const Problem& p, cudnnHandle_t handle) {
   if (p.precision == Precision::kBf16)
     logging::debug("cuDNN computes float32 convolutions in tf32, more exactly than bf16 allows");
   MadePlan made;
-  bool lasting = true;
+  const bool measured = is_measured(p);
+  // A tuned problem that is met in a capture is left to a later process.
+  bool lasting = !p.tuned || measured;
   const auto without_refusals = [&](auto&& attempt) {
     try {
       return attempt();
@@ -117,7 +170,13 @@ MadePlan choose_plan(const Problem& p, cudnnHandle_t handle) {
         return take_first(candidates(graph, mode, wanted), begin, p, handle, &lasting, made);
       });
     };
-    return take(CUDNN_HEUR_MODE_A, kFirstCandidates, 0) ||
+    const auto tune = [&] {
+      return without_refusals([&] {
+        return take_fastest(candidates(graph, CUDNN_HEUR_MODE_A, kTunedCandidates), p, handle,
+                            &lasting, made);
+      });
+    };
+    return (measured && tune()) || take(CUDNN_HEUR_MODE_A, kFirstCandidates, 0) ||
            take(CUDNN_HEUR_MODE_A, kMostCandidates, kFirstCandidates) ||
            take(CUDNN_HEUR_MODE_FALLBACK, kMostCandidates, 0);
   });

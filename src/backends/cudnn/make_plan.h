@@ -16,7 +16,9 @@ struct MadePlan {
   std::optional<PlanEntry> entry;
 };
 
-// Asks cuDNN's heuristics. The GPU is the thread's current device.
+// Asks cuDNN's heuristics. Of a tuned problem the fastest of several plans is taken (measure.h),
+// unless the thread captures a graph. The caller holds the handle's lock. The GPU is the thread's
+// current device.
 MadePlan choose_plan(const Problem& problem, cudnnHandle_t handle);
 
 // The plan of an entry. Nothing where cuDNN refuses it, or the settings forbid the engine.

@@ -9,9 +9,11 @@
 #include "backends/cudnn/disk_plans.h"
 #include "backends/cudnn/graph.h"
 #include "backends/cudnn/known_bugs.h"
+#include "backends/cudnn/measure.h"
 #include "catena/core/error.h"
 #include "catena/core/graph.h"
 #include "catena/core/log.h"
+#include "catena/core/stream.h"
 
 namespace catena::cudnn {
 namespace {
@@ -24,6 +26,9 @@ Plan make_plan(const Problem& problem, Handle& handle) {
     logging::debug("cuDNN is not used for a convolution: ", bug->reason);
     return {};
   }
+  // Measurements wait for the stream, whose earlier work may need another rank, which may need the
+  // lock of the handle or of the entry on disk. So that work ends before this thread holds either.
+  if (is_measured(problem)) current_stream(cuda_device(problem.device)).synchronize();
   std::lock_guard lock(handle.mutex);
   gpu::RelaxedMode relaxed;
   return plan_by_disk(problem, handle);
@@ -72,6 +77,15 @@ std::shared_ptr<const Plan> plan_of(const Problem& problem, Handle& handle) {
   return plan;
 }
 
+void enqueue_plan(const Plan& plan, const Pointers& pointers, void* workspace, cudaStream_t stream,
+                  cudnnHandle_t handle) {
+  const Descriptor pack = variant_pack(plan, pointers, workspace);
+  // An engine loads its kernels at its first run, which may be inside a captured step.
+  gpu::RelaxedMode relaxed;
+  CATENA_CUDNN_CHECK(cudnnSetStream(handle, stream));
+  CATENA_CUDNN_CHECK(cudnnBackendExecute(handle, plan.native.native(), pack.native()));
+}
+
 bool run_plan(const Plan& plan, const Pointers& pointers, Device device, Handle& handle) {
   StoragePtr workspace;
   try {
@@ -81,12 +95,8 @@ bool run_plan(const Plan& plan, const Pointers& pointers, Device device, Handle&
   }
   const cudaStream_t stream = gpu::companion_stream(device);
   try {
-    const Descriptor pack = variant_pack(plan, pointers, workspace ? workspace->data : nullptr);
     std::lock_guard lock(handle.mutex);
-    // An engine loads its kernels at its first run, which may be inside a captured step.
-    gpu::RelaxedMode relaxed;
-    CATENA_CUDNN_CHECK(cudnnSetStream(handle.native, stream));
-    CATENA_CUDNN_CHECK(cudnnBackendExecute(handle.native, plan.native.native(), pack.native()));
+    enqueue_plan(plan, pointers, workspace ? workspace->data : nullptr, stream, handle.native);
   } catch (const NotSupported&) {
     // cuDNN checks a plan before its first launch. Refusing it only now is a bug of cuDNN or of
     // this file.

@@ -25,9 +25,15 @@ struct Pointers {
 };
 
 // The plan of the problem. The first call of any thread makes it, or takes the engine that an
-// earlier process chose (disk_plans.h), outside the graph that the thread may be capturing. The GPU
-// is the thread's current device. The last thousands of plans are kept.
+// earlier process chose (disk_plans.h), outside the graph that the thread may be capturing. A
+// tuned problem's plan is measured then, which waits for the thread's current stream. The GPU is
+// the thread's current device. The last thousands of plans are kept.
 std::shared_ptr<const Plan> plan_of(const Problem& problem, Handle& handle);
+
+// Enqueues the plan on the stream, with `workspace` as its scratch memory. The caller holds the
+// handle's lock. Throws NotSupported, with nothing enqueued, if cuDNN refuses to run the plan.
+void enqueue_plan(const Plan& plan, const Pointers& pointers, void* workspace, cudaStream_t stream,
+                  cudnnHandle_t handle);
 
 // Enqueues the plan on the current stream of the device. Returns false, with nothing enqueued, if
 // there is no memory for its workspace.

@@ -13,6 +13,7 @@ namespace catena::cudnn {
 struct Problem : ConvolutionProblem {
   Precision precision;
   bool deterministic;
+  bool tuned;  // of several plans the fastest is taken (CATENA_CONVOLUTION_TUNE)
   int device;
   int64_t alignment_x, alignment_w, alignment_b, alignment_y;  // bytes
   int64_t workspace_limit;
@@ -32,7 +33,7 @@ struct Problem : ConvolutionProblem {
   void describe_on_any_gpu(Key& key) const {
     ConvolutionProblem::describe(key);
     key << int(precision) << deterministic << alignment_x << alignment_w << alignment_b
-        << alignment_y << workspace_limit;
+        << alignment_y << workspace_limit << tuned;
   }
 };
 
