@@ -10,4 +10,5 @@
 #include "catena/functions/math.h"
 #include "catena/functions/noise.h"
 #include "catena/functions/normalization.h"
+#include "catena/functions/pooling.h"
 #include "catena/functions/recompute.h"

@@ -6,16 +6,10 @@
 
 #include "catena/autograd/function_set.h"
 #include "catena/autograd/variable.h"
+#include "catena/functions/extent_2d.h"
 #include "catena/functions/variable_operand.h"
 
 namespace catena::functions {
-
-// A height and a width; one number means both: ConvolutionOptions{.stride = 2, .pad = {1, 0}}.
-struct Extent2D {
-  int64_t height, width;
-  Extent2D(int64_t both) : height(both), width(both) {}
-  Extent2D(int64_t height, int64_t width) : height(height), width(width) {}
-};
 
 // How the window moves; the same for both axes unless two numbers are given.
 struct ConvolutionOptions {

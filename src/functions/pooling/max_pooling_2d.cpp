@@ -1,0 +1,168 @@
+#include "catena/functions/pooling/max_pooling_2d.h"
+
+#include "catena/autograd/linear_map.h"
+#include "catena/kernels/pooling.h"
+#include "functions/common/layout.h"
+#include "functions/common/support.h"
+
+namespace catena::functions {
+namespace {
+
+constexpr const char* kName = "MaxPooling2D";
+
+// What a pooling is, decided once for its forward and backward passes.
+struct Plan {
+  Window window;
+  Shape x_shape, y_shape;
+  BatchLayout layout;  // of x, y and their gradients
+};
+
+std::string text_of(const Extent2D& e) { return message("(", e.height, ", ", e.width, ")"); }
+
+void check_least(const char* name, const Extent2D& e, int64_t least) {
+  CATENA_CHECK(ValueError, e.height >= least && e.width >= least, kName, ": expected a ", name,
+               " of at least ", least, ", got ", text_of(e));
+}
+
+std::string image_advice(const Array& x) {
+  if (!is_float(x.dtype()))
+    return "Expected is a floating dtype: convert x with .astype(dtype::float32).";
+  return message("Expected are images (n, channels, height, width); the input has shape ",
+                 x.shape(), x.ndim() == 3 ? ": one image is x.expand_dims(0)." : ".");
+}
+
+void check_types(const FunctionCall& call) {
+  const Array& x = call[0].data();
+  const TypeOf in(x, "x");
+  const Checks all(call.named(), in);
+  const auto images = all.advised([&] { return image_advice(x); });
+  images.require_float(in);
+  images.require(in.ndim() == 4);
+}
+
+// Whether the last position along an axis sees an element, given that there is one.
+bool ends_in_image(const Window& w, int axis, int64_t size, int64_t positions) {
+  return positions == 1 || (positions - 1) * w.stride[axis] - w.pad[axis] < size;
+}
+
+void check_window(const Window& w, const Shape& image, const int64_t (&positions)[2],
+                  const std::string& who) {
+  const Extent2D ksize{w.kernel[0], w.kernel[1]}, pad{w.pad[0], w.pad[1]},
+      stride{w.stride[0], w.stride[1]};
+  CATENA_CHECK(ShapeError, positions[0] > 0 && positions[1] > 0, who, ": a window of ",
+               text_of(ksize), " does not fit into an image of (", image[2], ", ", image[3],
+               ") with pad ", text_of(pad),
+               "; use a larger image, more padding or a smaller window");
+  for (int k = 0; k < w.axes; ++k)
+    CATENA_CHECK(ShapeError,
+                 w.pad[k] < w.kernel[k] && ends_in_image(w, k, image[size_t(2 + k)], positions[k]),
+                 who, ": a window of ", text_of(ksize), " with stride ", text_of(stride),
+                 " and pad ", text_of(pad), " would see padding alone at the edge of an image of (",
+                 image[2], ", ", image[3],
+                 "); use a pad below the window's size, a stride of at most that, or no cover_all");
+}
+
+Plan plan_of(const FunctionCall& call, const Extent2D& ksize, const MaxPoolingOptions& o) {
+  const Array& x = call[0].data();
+  const Shape& image = x.shape();
+  const Extent2D stride = o.stride.value_or(ksize);
+  Window window{{ksize.height, ksize.width},
+                {stride.height, stride.width},
+                {o.pad.height, o.pad.width},
+                {1, 1}};
+  const int64_t positions[2] = {window.positions(0, image[2], o.cover_all),
+                                window.positions(1, image[3], o.cover_all)};
+  check_window(window, image, positions, call.label());
+  for (int k = 0; k < window.axes; ++k)
+    if (positions[k] == 1) window.stride[k] = 1;  // a number that kernels can multiply
+  return {window, image, {image[0], image[1], positions[0], positions[1]}, BatchLayout::of(x, 1)};
+}
+
+// What the forward call leaves for the gradients.
+struct Left {
+  Kept<MaxPoolingGradCall> kept;
+  Array x, y;  // only where the provider reads them
+};
+
+const Array* pointer(const Array& a) { return a.defined() ? &a : nullptr; }
+
+// The map from gy to gx, whose adjoint takes the same elements out of an image.
+struct Gradient {
+  static constexpr const char* kName = "MaxPooling2DGrad";
+  Plan plan;
+  Left left;
+
+  Array empty(const Array& gy) const { return plan.layout.uninitialized(plan.x_shape, gy); }
+  void forward(const Array& gy, const Array& gx, bool accumulate) const {
+    if (gx.size() == 0) return;
+    if (!plan.layout.fits(gx)) {
+      const Array made = empty(gy);
+      forward(gy, made, false);
+      return detail::assign_or_add(gx, made, accumulate);
+    }
+    const Array g = plan.layout.laid_out(gy);
+    kernels::max_pooling_grad(gx.device(), {&g, &gx, plan.window, accumulate, &left.kept,
+                                            pointer(left.x), pointer(left.y)});
+  }
+  Array adjoint(const Array& image) const {
+    const Array picked = plan.layout.uninitialized(plan.y_shape, image);
+    if (picked.size() == 0) return picked;
+    const Array in = plan.layout.laid_out(image);
+    kernels::max_pooling_pick(image.device(),
+                              {&in, &picked, plan.window, &left.kept, pointer(left.x)});
+    return picked;
+  }
+};
+
+class MaxPooling2DNode final : public FunctionNode {
+ public:
+  MaxPooling2DNode(const Plan& plan, const Kept<MaxPoolingGradCall>& kept, bool reads_arrays)
+      : plan_(plan), kept_(kept), reads_arrays_(reads_arrays) {}
+  std::string label() const override { return kName; }
+
+  void backward(BackwardContext& context) override {
+    const Variable gy = context.grad_output();
+    if (!gy.defined()) return;
+    Left left{kept_, {}, {}};
+    if (reads_arrays_) {
+      left.x = plan_.layout.laid_out(context.input(0).data());
+      left.y = plan_.layout.laid_out(context.output().data());
+    }
+    give_linear<false>(context, 0, *inputs()[0], Gradient{plan_, left}, gy);
+  }
+
+ private:
+  Plan plan_;
+  Kept<MaxPoolingGradCall> kept_;
+  bool reads_arrays_;
+};
+
+}  // namespace
+
+Variable max_pooling_2d(const VariableOperand& operand, Extent2D ksize,
+                        const MaxPoolingOptions& options) {
+  check_least("window", ksize, 1);
+  check_least("stride", options.stride.value_or(ksize), 1);
+  check_least("pad", options.pad, 0);
+  FunctionCall call(kName, Autocast::kNone, operand);
+  check_types(call);
+  const Plan plan = plan_of(call, ksize, options);
+  const Array x = plan.layout.laid_out(call[0].data());
+  const Array y = plan.layout.uninitialized(plan.y_shape, x);
+  Kept<MaxPoolingGradCall> kept;
+  bool reads_arrays = false;
+  const bool recorded = call.is_recorded();
+  if (y.size() > 0)
+    kernels::max_pooling(x.device(), {&x, &y, plan.window, recorded ? &kept : nullptr,
+                                      recorded ? &reads_arrays : nullptr});
+  return call.record(y, [&] {
+    auto node = make_node<MaxPooling2DNode>(plan, kept, reads_arrays);
+    if (reads_arrays) {
+      node->save_input(0, call[0]);
+      node->save_output(0, y);
+    }
+    return node;
+  });
+}
+
+}  // namespace catena::functions
