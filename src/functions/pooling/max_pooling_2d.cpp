@@ -92,14 +92,14 @@ struct Gradient {
   Plan plan;
   Left left;
 
-  Array empty(const Array& gy) const { return plan.layout.uninitialized(plan.x_shape, gy); }
+  Array forward(const Array& gy) const {
+    const Array gx = plan.layout.uninitialized(plan.x_shape, gy);
+    forward(gy, gx, false);
+    return gx;
+  }
   void forward(const Array& gy, const Array& gx, bool accumulate) const {
     if (gx.size() == 0) return;
-    if (!plan.layout.fits(gx)) {
-      const Array made = empty(gy);
-      forward(gy, made, false);
-      return detail::assign_or_add(gx, made, accumulate);
-    }
+    if (!plan.layout.fits(gx)) return detail::assign_or_add(gx, forward(gy), accumulate);
     const Array g = plan.layout.laid_out(gy);
     kernels::max_pooling_grad(gx.device(), {&g, &gx, plan.window, accumulate, &left.kept,
                                             pointer(left.x), pointer(left.y)});
@@ -155,6 +155,8 @@ Variable max_pooling_2d(const VariableOperand& operand, Extent2D ksize,
   if (y.size() > 0)
     kernels::max_pooling(x.device(), {&x, &y, plan.window, recorded ? &kept : nullptr,
                                       recorded ? &reads_arrays : nullptr});
+  // Where nothing was kept, any provider may be asked for the gradient, and finds the places in x.
+  if (recorded && kept.maker() == nullptr) reads_arrays = true;
   return call.record(y, [&] {
     auto node = make_node<MaxPooling2DNode>(plan, kept, reads_arrays);
     if (reads_arrays) {

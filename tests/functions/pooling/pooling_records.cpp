@@ -1,0 +1,96 @@
+// Records of pooling.
+#include "catena/functions/pooling/max_pooling_2d.h"
+#include "functions/function_record.h"
+
+namespace catena {
+namespace {
+
+// The largest element that the window sees; padding does not count.
+Plain max_pooling_of(const Plain& x, const F::Extent2D& ksize, const F::MaxPoolingOptions& o) {
+  const F::Extent2D stride = o.stride.value_or(ksize);
+  const auto positions = [&](int64_t size, int64_t kernel, int64_t step, int64_t pad) {
+    return (size + 2 * pad - kernel + (o.cover_all ? step - 1 : 0)) / step + 1;
+  };
+  const int64_t height = x.shape[2], width = x.shape[3];
+  return plain(
+      {x.shape[0], x.shape[1], positions(height, ksize.height, stride.height, o.pad.height),
+       positions(width, ksize.width, stride.width, o.pad.width)},
+      [&](const Shape& i) {
+        double largest = -1e300;
+        for (int64_t a = 0; a < ksize.height; ++a)
+          for (int64_t b = 0; b < ksize.width; ++b) {
+            const int64_t h = i[2] * stride.height - o.pad.height + a,
+                          w = i[3] * stride.width - o.pad.width + b;
+            if (h < 0 || h >= height || w < 0 || w >= width) continue;
+            largest = std::max(largest, x(i[0], i[1], h, w));
+          }
+        return largest;
+      });
+}
+
+FunctionRecord max_pooling_record(std::string variant, F::Extent2D ksize,
+                                  F::MaxPoolingOptions options, std::vector<Shapes> shapes) {
+  FunctionRecord r;
+  r.function = "max_pooling_2d";
+  r.variant = std::move(variant);
+  r.shapes = std::move(shapes);
+  r.call = unary([=](const Variable& x) { return F::max_pooling_2d(x, ksize, options); });
+  r.reference = [=](const Plains& in) { return Plains{max_pooling_of(in[0], ksize, options)}; };
+  r.forward_launches = r.backward_launches = 1;
+  return r;
+}
+
+FunctionRecord max_pooling_errors() {
+  FunctionRecord r = max_pooling_record("errors", 2, {}, {{{1, 1, 2, 2}}});
+  const auto call = [](Shape x, F::Extent2D ksize, F::MaxPoolingOptions options) {
+    return [=](const Draw& draw) { F::max_pooling_2d(draw(x), ksize, options); };
+  };
+  r.errors = {
+      type_error("MaxPooling2D", call({3, 4, 5}, 2, {}),
+                 "Expect: x.ndim == 4\nActual: 3 != 4\nInputs: x float64 (3, 4, 5)\nExpected are "
+                 "images (n, channels, height, width); the input has shape (3, 4, 5): one image is "
+                 "x.expand_dims(0)."),
+      type_error(
+          "MaxPooling2D",
+          [](const Draw& draw) {
+            F::max_pooling_2d(draw.labels({1}, {1, 1, 1, 1}), 1);
+          },
+          "Expect: x.dtype.kind == f\nActual: i != f\nInputs: x int32 (1, 1, 1, 1)\n"
+          "Expected is a floating dtype: convert x with .astype(dtype::float32)."),
+      error<ValueError>(call({1, 1, 4, 4}, {0, 2}, {}),
+                        "MaxPooling2D: expected a window of at least 1, got (0, 2)"),
+      error<ValueError>(call({1, 1, 4, 4}, 2, {.stride = F::Extent2D(0)}),
+                        "MaxPooling2D: expected a stride of at least 1, got (0, 0)"),
+      error<ValueError>(call({1, 1, 4, 4}, 2, {.pad = {0, -1}}),
+                        "MaxPooling2D: expected a pad of at least 0, got (0, -1)"),
+      error<ShapeError>(call({1, 1, 4, 4}, {6, 2}, {}),
+                        "MaxPooling2D: a window of (6, 2) does not fit into an image of (4, 4) "
+                        "with pad (0, 0); use a larger image, more padding or a smaller window"),
+      error<ShapeError>(call({1, 1, 4, 4}, 2, {.pad = 2}),
+                        "MaxPooling2D: a window of (2, 2) with stride (2, 2) and pad (2, 2) would "
+                        "see padding alone at the edge of an image of (4, 4); use a pad below the "
+                        "window's size, a stride of at most that, or no cover_all"),
+      error<ShapeError>(call({1, 1, 5, 5}, 1, {.stride = F::Extent2D(3)}),
+                        "MaxPooling2D: a window of (1, 1) with stride (3, 3) and pad (0, 0) would "
+                        "see padding alone at the edge of an image of (5, 5); use a pad below the "
+                        "window's size, a stride of at most that, or no cover_all"),
+  };
+  return r;
+}
+
+}  // namespace
+
+CATENA_FUNCTION_RECORDS(pooling) {
+  return {max_pooling_record("", 2, {},
+                             {{{2, 3, 4, 6}}, {{1, 1, 5, 3}}, {{0, 3, 4, 4}}, {{2, 0, 4, 4}}}),
+          max_pooling_record("overlapping", 3, {.stride = F::Extent2D(2), .pad = 1},
+                             {{{2, 3, 4, 3}}, {{1, 8, 5, 6}}}),
+          max_pooling_record("no cover_all", {3, 2},
+                             {.stride = F::Extent2D(2, 3), .pad = {1, 0}, .cover_all = false},
+                             {{{2, 3, 6, 7}}}),
+          max_pooling_record("every position", 3, {.stride = F::Extent2D(1), .pad = 1},
+                             {{{1, 4, 4, 3}}}),
+          max_pooling_errors()};
+}
+
+}  // namespace catena
