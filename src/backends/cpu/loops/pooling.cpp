@@ -1,185 +1,195 @@
 // Loops of max pooling: over channels that are side by side, over rows of positions, and over
-// planes of gradients. See loop.h about linkage.
+// planes of gradients. Internal linkage, as loop.h says.
 #include "backends/cpu/loops/pooling.h"
 
-#include "backends/cpu/loops/convert.h"
-#include "backends/cpu/loops/loop.h"
+#include "backends/cpu/loops/pooling_lanes.h"
 
 namespace catena::host {
 namespace {
 
-// Elements whose largest value and place are kept in registers or in the first cache.
-constexpr int64_t kBlock = 64;
-
-// What is computed in, and integers as wide, so that both fit the same vectors.
-template <class T>
-struct Wide {
-  using Value = float;
-  using Place = int32_t;
-};
-template <>
-struct Wide<double> {
-  using Value = double;
-  using Place = int64_t;
-};
-
 template <PlaceKind kKind>
-struct PlaceOf;
-template <>
-struct PlaceOf<kPlaceBytes> {
+struct PlaceOf {
   using Type = uint8_t;
 };
 template <>
 struct PlaceOf<kPlaceInts> {
   using Type = int32_t;
 };
-template <>
-struct PlaceOf<kNoPlaces> {
-  using Type = uint8_t;
-};
+template <PlaceKind kKind>
+using KeptPlace = typename PlaceOf<kKind>::Type;
 
-// Whether v takes the place of the largest so far: NaN is above all, and the first one stays.
-template <class C>
-CATENA_FN bool is_larger(C v, C best) {
-  return !(v <= best) & (best == best);
-}
-
-template <class T>
-struct Block {
-  using C = typename Wide<T>::Value;
-  using P = typename Wide<T>::Place;
-  alignas(64) C best[kBlock];
-  alignas(64) P place[kBlock];
-
-  template <PlaceKind kKind>
-  CATENA_FN void start(const T* x, int64_t tap, int64_t n) {
-    for (int64_t i = 0; i < n; ++i) {
-      best[i] = widen(x[i]);
-      if constexpr (kKind != kNoPlaces) place[i] = P(tap);
-    }
-  }
-  template <PlaceKind kKind>
-  CATENA_FN void see(const T* x, int64_t tap, int64_t n) {
-    const P at = P(tap);
-    for (int64_t i = 0; i < n; ++i) {
-      const C v = widen(x[i]);
-      const bool larger = is_larger(v, best[i]);
-      best[i] = larger ? v : best[i];
-      if constexpr (kKind != kNoPlaces) place[i] = larger ? at : place[i];
-    }
-  }
-  template <PlaceKind kKind>
-  CATENA_FN void store(T* y, void* places, int64_t from, int64_t n) const {
-    using Kept = typename PlaceOf<kKind>::Type;
-    for (int64_t i = 0; i < n; ++i) y[i] = Narrow<T>::from(best[i]);
-    if constexpr (kKind != kNoPlaces) {
-      Kept* const to = static_cast<Kept*>(places) + from;
-      for (int64_t i = 0; i < n; ++i) to[i] = Kept(place[i]);
-    }
-  }
-};
-
-// Channels [from, from + n) of a position.
-template <PlaceKind kKind, class T>
-CATENA_FN void max_of_channels(const PoolingLoops::Position& p, int64_t from, int64_t n) {
-  const T* const x = static_cast<const T*>(p.x) + from;
-  Block<T> block;
-  block.template start<kKind>(x, p.tap, n);
+// Calls f(offset, tap) for the elements that a position sees.
+template <class F>
+CATENA_FN void each_seen(const PoolingLoops::Position& p, F f) {
   for (int64_t d = 0; d < p.count[0]; ++d)
     for (int64_t i = 0; i < p.count[1]; ++i)
-      for (int64_t j = 0; j < p.count[2]; ++j) {
-        if ((d | i | j) == 0) continue;
-        block.template see<kKind>(x + d * p.step[0] + i * p.step[1] + j * p.step[2],
-                                  p.tap + d * p.tap_step[0] + i * p.tap_step[1] + j * p.tap_step[2],
-                                  n);
-      }
-  block.template store<kKind>(static_cast<T*>(p.y) + from, p.places, from, n);
+      for (int64_t j = 0; j < p.count[2]; ++j)
+        f(d * p.step[0] + i * p.step[1] + j * p.step[2],
+          p.tap + d * p.tap_step[0] + i * p.tap_step[1] + j * p.tap_step[2]);
+}
+
+// kGroups * kLanes channels of a position: one load of each cannot wait for the others.
+template <PlaceKind kKind, int kGroups, class T>
+CATENA_FN void max_of_lanes(const PoolingLoops::Position& p, int64_t from) {
+  const T* const x = static_cast<const T*>(p.x) + from;
+  LargestOfLanes<T, kKind != kNoPlaces> largest[kGroups];
+#pragma GCC unroll 4
+  for (int g = 0; g < kGroups; ++g) largest[g].start(load(x + g * kLanes), p.tap);
+  each_seen(
+      p, [&](int64_t offset, int64_t tap) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+        for (int g = 0; g < kGroups; ++g) largest[g].see(load(x + offset + g * kLanes), tap);
+      });
+#pragma GCC unroll 4
+  for (int g = 0; g < kGroups; ++g) {
+    const int64_t at = from + g * kLanes;
+    store(static_cast<T*>(p.y) + at, largest[g].best);
+    if constexpr (kKind != kNoPlaces)
+      store_places(static_cast<KeptPlace<kKind>*>(p.places) + at, largest[g].place);
+  }
+}
+template <PlaceKind kKind, class T>
+CATENA_FN void max_of_channel(const PoolingLoops::Position& p, int64_t at) {
+  const T* const x = static_cast<const T*>(p.x) + at;
+  Largest<T> largest;
+  each_seen(p, [&](int64_t offset, int64_t tap) { largest.see(widen(x[offset]), tap); });
+  static_cast<T*>(p.y)[at] = Narrow<T>::from(largest.best);
+  if constexpr (kKind != kNoPlaces)
+    static_cast<KeptPlace<kKind>*>(p.places)[at] = KeptPlace<kKind>(largest.place);
 }
 template <PlaceKind kKind, class T>
 void max_of_position(const PoolingLoops::Position& p) {
-  int64_t from = 0;
-  for (; from + kBlock <= p.channels; from += kBlock) max_of_channels<kKind, T>(p, from, kBlock);
-  if (from < p.channels) max_of_channels<kKind, T>(p, from, p.channels - from);
+  constexpr int kGroups = sizeof(T) == 8 ? 2 : 4;
+  int64_t at = 0;
+  for (; at + kGroups * kLanes <= p.channels; at += kGroups * kLanes)
+    max_of_lanes<kKind, kGroups, T>(p, at);
+  for (; at + kLanes <= p.channels; at += kLanes) max_of_lanes<kKind, 1, T>(p, at);
+  for (; at < p.channels; ++at) max_of_channel<kKind, T>(p, at);
 }
 
-// Element j of the windows of the block's positions [from, from + n): those that see the image
-// there. Positions that have seen nothing yet have the place -1.
-template <PlaceKind kKind, int kStride, class T>
-CATENA_FN void see_column(Block<T>& block, const PoolingLoops::Row& r, const T* x, int64_t from,
-                          int64_t n, int64_t j, int64_t tap) {
-  using P = typename Wide<T>::Place;
-  const int64_t stride = kStride ? kStride : r.stride, shift = j - r.pad;
-  int64_t begin = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
-  int64_t end = shift >= r.width ? 0 : (r.width - 1 - shift) / stride + 1;
-  begin = begin > from ? begin - from : 0;
-  end = end - from < n ? end - from : n;
-  const T* const first = x + from * stride + shift;
-  const P at = P(tap);
-  for (int64_t o = begin; o < end; ++o) {
-    const auto v = widen(first[o * stride]);
-    const bool larger = is_larger(v, block.best[o]) | (block.place[o] < 0);
-    block.best[o] = larger ? v : block.best[o];
-    block.place[o] = larger ? at : block.place[o];
+// kLanes elements that are kStride apart; reads none behind the last.
+template <int kStride, class T>
+CATENA_FN Values<T> load_apart(const T* x) {
+  if constexpr (kStride == 1) {
+    return load(x);
+  } else if constexpr (kStride == 2 && sizeof(T) < 8) {
+    const Places<T> even = {0, 2, 4, 6, 8, 10, 12, 14, 17, 19, 21, 23, 25, 27, 29, 31};
+    return __builtin_shuffle(load(x), load(x + kLanes - 1), even);
+  } else {
+    T lanes[kLanes];
+    for (int64_t i = 0; i < kLanes; ++i) lanes[i] = x[i * kStride];
+    return load(lanes);
   }
 }
+
+// kLanes positions of a row, from `at` on, that see the image at all places.
 template <PlaceKind kKind, int kStride, class T>
-CATENA_FN void max_of_block(const PoolingLoops::Row& r, int64_t from, int64_t n) {
-  Block<T> block;
-  for (int64_t o = 0; o < n; ++o) block.best[o] = 0, block.place[o] = -1;
+CATENA_FN void max_of_positions(const PoolingLoops::Row& r, int64_t at) {
+  const T* const x = static_cast<const T*>(r.x) + at * kStride - r.pad;
+  LargestOfLanes<T, kKind != kNoPlaces> largest;
+  largest.start(load_apart<kStride>(x), r.tap);
   for (int64_t d = 0; d < r.count[0]; ++d)
     for (int64_t i = 0; i < r.count[1]; ++i)
       for (int64_t j = 0; j < r.kernel; ++j)
-        see_column<kKind, kStride>(block, r,
-                                   static_cast<const T*>(r.x) + d * r.step[0] + i * r.step[1], from,
-                                   n, j, r.tap + d * r.tap_step[0] + i * r.tap_step[1] + j);
-  block.template store<kKind>(static_cast<T*>(r.y) + from, r.places, from, n);
+        largest.see(load_apart<kStride>(x + d * r.step[0] + i * r.step[1] + j),
+                    r.tap + d * r.tap_step[0] + i * r.tap_step[1] + j);
+  store(static_cast<T*>(r.y) + at, largest.best);
+  if constexpr (kKind != kNoPlaces)
+    store_places(static_cast<KeptPlace<kKind>*>(r.places) + at, largest.place);
 }
+template <PlaceKind kKind, class T>
+CATENA_FN void max_of_one(const PoolingLoops::Row& r, int64_t at) {
+  const int64_t first = at * r.stride - r.pad;
+  const int64_t begin = first < 0 ? -first : 0;
+  const int64_t end = first + r.kernel < r.width ? r.kernel : r.width - first;
+  const T* const x = static_cast<const T*>(r.x) + first;
+  Largest<T> largest;
+  for (int64_t d = 0; d < r.count[0]; ++d)
+    for (int64_t i = 0; i < r.count[1]; ++i)
+      for (int64_t j = begin; j < end; ++j)
+        largest.see(widen(x[d * r.step[0] + i * r.step[1] + j]),
+                    r.tap + d * r.tap_step[0] + i * r.tap_step[1] + j);
+  static_cast<T*>(r.y)[at] = Narrow<T>::from(largest.best);
+  if constexpr (kKind != kNoPlaces)
+    static_cast<KeptPlace<kKind>*>(r.places)[at] = KeptPlace<kKind>(largest.place);
+}
+// Vectors where whole windows are in the image, with the last one moved back to its end; the
+// positions at the edges one by one.
 template <PlaceKind kKind, int kStride, class T>
-CATENA_FN void max_of_blocks(const PoolingLoops::Row& r) {
-  for (int64_t from = 0; from < r.positions; from += kBlock)
-    max_of_block<kKind, kStride, T>(r, from,
-                                    r.positions - from < kBlock ? r.positions - from : kBlock);
+CATENA_FN void max_along(const PoolingLoops::Row& r) {
+  const int64_t inside = (r.pad + r.stride - 1) / r.stride, room = r.width + r.pad - r.kernel;
+  const int64_t last = room < 0 ? 0 : room / r.stride + 1;
+  const int64_t begin = inside < r.positions ? inside : r.positions;
+  const int64_t end = last < r.positions ? last : r.positions;
+  const bool wide = end - begin >= kLanes;
+  for (int64_t at = 0; at < (wide ? begin : r.positions); ++at) max_of_one<kKind, T>(r, at);
+  if (!wide) return;
+  for (int64_t at = begin; at < end; at += kLanes)
+    max_of_positions<kKind, kStride, T>(r, at + kLanes <= end ? at : end - kLanes);
+  for (int64_t at = end; at < r.positions; ++at) max_of_one<kKind, T>(r, at);
 }
 template <PlaceKind kKind, class T>
 void max_of_row(const PoolingLoops::Row& r) {
-  if (r.stride == 1) return max_of_blocks<kKind, 1, T>(r);
-  if (r.stride == 2) return max_of_blocks<kKind, 2, T>(r);
-  max_of_blocks<kKind, 0, T>(r);
+  if (r.stride == 1) return max_along<kKind, 1, T>(r);
+  if (r.stride == 2) return max_along<kKind, 2, T>(r);
+  if (r.stride == 3) return max_along<kKind, 3, T>(r);
+  for (int64_t at = 0; at < r.positions; ++at) max_of_one<kKind, T>(r, at);
 }
 
-template <PlaceKind kKind, class T>
-CATENA_FN void grad_of_channels(const PoolingLoops::Element& e, int64_t from, int64_t n) {
-  using C = typename Wide<T>::Value;
-  using Kept = typename PlaceOf<kKind>::Type;
-  alignas(64) C sums[kBlock];
-  for (int64_t i = 0; i < n; ++i) sums[i] = 0;
+// Calls f(offset, tap) for the positions that see an element.
+template <class F>
+CATENA_FN void each_seeing(const PoolingLoops::Element& e, F f) {
   for (int64_t d = 0; d < e.count[0]; ++d)
     for (int64_t h = 0; h < e.count[1]; ++h)
-      for (int64_t w = 0; w < e.count[2]; ++w) {
-        const int64_t at = from + d * e.step[0] + h * e.step[1] + w * e.step[2];
-        const auto tap =
-            Kept(e.tap - d * e.tap_step[0] - h * e.tap_step[1] - w * e.tap_step[2]);
-        const T* const gy = static_cast<const T*>(e.gy) + at;
-        const Kept* const places = static_cast<const Kept*>(e.places) + at;
-        for (int64_t i = 0; i < n; ++i) sums[i] += places[i] == tap ? C(widen(gy[i])) : C(0);
-      }
+      for (int64_t w = 0; w < e.count[2]; ++w)
+        f(d * e.step[0] + h * e.step[1] + w * e.step[2],
+          e.tap - d * e.tap_step[0] - h * e.tap_step[1] - w * e.tap_step[2]);
+}
+template <PlaceKind kKind, int kGroups, class T>
+CATENA_FN void grad_of_lanes(const PoolingLoops::Element& e, int64_t from) {
+  using Place = typename Wide<Computed<T>>::Place;
+  const T* const gy = static_cast<const T*>(e.gy) + from;
+  const auto* const places = static_cast<const KeptPlace<kKind>*>(e.places) + from;
+  Values<T> sums[kGroups] = {};
+  each_seeing(
+      e, [&](int64_t offset, int64_t tap) __attribute__((always_inline)) {
+#pragma GCC unroll 4
+        for (int g = 0; g < kGroups; ++g) {
+          const int64_t at = offset + g * kLanes;
+          const Places<T> here = load_places<T>(places + at) == Place(tap);
+          sums[g] += (Values<T>)((Places<T>)load(gy + at) & here);
+        }
+      });
   T* const gx = static_cast<T*>(e.gx) + from;
-  if (e.accumulate)
-    for (int64_t i = 0; i < n; ++i) gx[i] = Narrow<T>::from(C(widen(gx[i])) + sums[i]);
-  else
-    for (int64_t i = 0; i < n; ++i) gx[i] = Narrow<T>::from(sums[i]);
+#pragma GCC unroll 4
+  for (int g = 0; g < kGroups; ++g)
+    store(gx + g * kLanes, e.accumulate ? load(gx + g * kLanes) + sums[g] : sums[g]);
+}
+template <PlaceKind kKind, class T>
+CATENA_FN void grad_of_channel(const PoolingLoops::Element& e, int64_t channel) {
+  const T* const gy = static_cast<const T*>(e.gy) + channel;
+  const auto* const places = static_cast<const KeptPlace<kKind>*>(e.places) + channel;
+  Computed<T> sum = 0;
+  each_seeing(e, [&](int64_t offset, int64_t tap) {
+    if (places[offset] == tap) sum += widen(gy[offset]);
+  });
+  T& gx = static_cast<T*>(e.gx)[channel];
+  gx = Narrow<T>::from(e.accumulate ? widen(gx) + sum : sum);
 }
 template <PlaceKind kKind, class T>
 void grad_of_element(const PoolingLoops::Element& e) {
-  int64_t from = 0;
-  for (; from + kBlock <= e.channels; from += kBlock) grad_of_channels<kKind, T>(e, from, kBlock);
-  if (from < e.channels) grad_of_channels<kKind, T>(e, from, e.channels - from);
+  constexpr int kGroups = sizeof(T) == 8 ? 2 : 4;
+  int64_t at = 0;
+  for (; at + kGroups * kLanes <= e.channels; at += kGroups * kLanes)
+    grad_of_lanes<kKind, kGroups, T>(e, at);
+  for (; at + kLanes <= e.channels; at += kLanes) grad_of_lanes<kKind, 1, T>(e, at);
+  for (; at < e.channels; ++at) grad_of_channel<kKind, T>(e, at);
 }
 
 template <PlaceKind kKind, class T>
 void grad_of_plane(const PoolingLoops::Plane& p) {
-  using C = typename Wide<T>::Value;
-  using Kept = typename PlaceOf<kKind>::Type;
+  using C = Computed<T>;
+  using Kept = KeptPlace<kKind>;
   C* const sums = static_cast<C*>(p.sums);
   for (int64_t i = 0; i < p.size; ++i) sums[i] = 0;
   const T* gy = static_cast<const T*>(p.gy);
