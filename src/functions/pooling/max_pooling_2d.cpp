@@ -45,6 +45,9 @@ bool ends_in_image(const Window& w, int axis, int64_t size, int64_t positions) {
   return positions == 1 || (positions - 1) * w.stride[axis] - w.pad[axis] < size;
 }
 
+// Of a window: kernels number them in 32 bits.
+constexpr int64_t kMostElements = INT32_MAX;
+
 void check_window(const Window& w, const Shape& image, const int64_t (&positions)[2],
                   const std::string& who) {
   const Extent2D ksize{w.kernel[0], w.kernel[1]}, pad{w.pad[0], w.pad[1]},
@@ -53,6 +56,8 @@ void check_window(const Window& w, const Shape& image, const int64_t (&positions
                text_of(ksize), " does not fit into an image of (", image[2], ", ", image[3],
                ") with pad ", text_of(pad),
                "; use a larger image, more padding or a smaller window");
+  CATENA_CHECK(ShapeError, w.kernel[0] <= kMostElements / w.kernel[1], who, ": a window of ",
+               text_of(ksize), " has more than ", kMostElements, " elements; use a smaller one");
   for (int k = 0; k < w.axes; ++k)
     CATENA_CHECK(ShapeError,
                  w.pad[k] < w.kernel[k] && ends_in_image(w, k, image[size_t(2 + k)], positions[k]),

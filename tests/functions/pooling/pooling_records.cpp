@@ -74,6 +74,9 @@ FunctionRecord max_pooling_errors() {
                         "MaxPooling2D: a window of (1, 1) with stride (3, 3) and pad (0, 0) would "
                         "see padding alone at the edge of an image of (5, 5); use a pad below the "
                         "window's size, a stride of at most that, or no cover_all"),
+      error<ShapeError>(call({1, 1, 4, 4}, 65536, {.stride = F::Extent2D(1), .pad = 65535}),
+                        "MaxPooling2D: a window of (65536, 65536) has more than 2147483647 "
+                        "elements; use a smaller one"),
   };
   return r;
 }
