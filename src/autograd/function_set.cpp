@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "catena/autograd/test_scope.h"
+#include "catena/core/entry_scope.h"
 #include "catena/core/log.h"
 
 namespace catena {
@@ -133,15 +134,15 @@ void Parameterized::copy_parameters_from(const Parameterized& source) {
 
 namespace {
 
-void check_arrays(const char* who, const NamedParameters& own, const Arrays& given) {
-  CATENA_CHECK(ValueError, own.size() == given.size(), who, ": expected ", own.size(),
+void check_arrays(const NamedParameters& own, const Arrays& given) {
+  CATENA_CHECK(ValueError, own.size() == given.size(), "expected ", own.size(),
                " arrays, one for each parameter, got ", given.size());
   for (size_t i = 0; i < own.size(); ++i) {
     const auto& [path, p] = own[i];
-    CATENA_CHECK(ValueError, given[i].defined(), who, ": the array for '", path, "' is undefined");
-    CATENA_CHECK(ShapeError, given[i].shape() == p.shape(), who, ": '", path, "' has shape ",
-                 p.shape(), ", the array for it ", given[i].shape());
-    CATENA_CHECK(DtypeError, given[i].dtype() == p.dtype(), who, ": '", path, "' holds ", p.dtype(),
+    CATENA_CHECK(ValueError, given[i].defined(), "the array for '", path, "' is undefined");
+    CATENA_CHECK(ShapeError, given[i].shape() == p.shape(), "'", path, "' has shape ", p.shape(),
+                 ", the array for it ", given[i].shape());
+    CATENA_CHECK(DtypeError, given[i].dtype() == p.dtype(), "'", path, "' holds ", p.dtype(),
                  ", the array for it ", given[i].dtype());
   }
 }
@@ -149,14 +150,16 @@ void check_arrays(const char* who, const NamedParameters& own, const Arrays& giv
 }  // namespace
 
 void Parameterized::set_parameters(const Arrays& values) {
+  const EntryScope call("set_parameters");
   const NamedParameters own = sorted(named_parameters());
-  check_arrays("set_parameters", own, values);
+  check_arrays(own, values);
   for (size_t i = 0; i < own.size(); ++i) own[i].second.copy_from(values[i]);
 }
 
 void Parameterized::set_gradients(const Arrays& gradients) {
+  const EntryScope call("set_gradients");
   const NamedParameters own = sorted(named_parameters());
-  check_arrays("set_gradients", own, gradients);
+  check_arrays(own, gradients);
   for (size_t i = 0; i < own.size(); ++i) own[i].second.set_grad(gradients[i]);
 }
 

@@ -7,6 +7,7 @@
 #include "catena/array/random.h"
 #include "catena/array/reduction.h"
 #include "catena/autograd/function_call.h"
+#include "catena/core/entry_scope.h"
 
 namespace catena {
 namespace {
@@ -163,15 +164,16 @@ std::string precision_advice(const Variables& xs) {
   return {};
 }
 
-void compare(const char* who, const Variables& xs, const Arrays& expected,
-             const CheckOptions& options, const char* what) {
+void compare(const Variables& xs, const Arrays& expected, const CheckOptions& options,
+             const char* what) {
   for (size_t i = 0; i < xs.size(); ++i) {
     if (!xs[i].requires_grad()) continue;
     const Array got = xs[i].grad().defined() ? xs[i].grad() : zeros_like(xs[i].data());
     try {
+      const CallbackScope own_name;
       assert_allclose(got, expected[i], options.atol, options.rtol);
     } catch (const ValueError& e) {
-      fail<ValueError>(who, ": the gradient of ", what, " ", i, " and the numerical one differ.\n",
+      fail<ValueError>("the gradient of ", what, " ", i, " and the numerical one differ.\n",
                        e.what(), precision_advice(xs));
     }
   }
@@ -266,7 +268,8 @@ void check_backward(const VariableFunction& f, const Arrays& inputs, const Check
   go_back(weighted(ys, weights));
   const Arrays expected =
       central_differences([&] { return evaluate(f, inputs); }, inputs, gys, options.eps);
-  compare("check_backward", xs, expected, options, "input");
+  const EntryScope call("check_backward");
+  compare(xs, expected, options, "input");
 }
 
 void check_double_backward(const VariableFunction& f, const Arrays& inputs,
@@ -301,7 +304,8 @@ void check_double_backward(const VariableFunction& f, const Arrays& inputs,
   go_back(weighted(gxs, constants));
   const Arrays expected = central_differences([&] { return first_gradients(f, inputs, gys); },
                                               all_inputs, weights, options.eps);
-  compare("check_double_backward", all, expected, options, "input or output gradient");
+  const EntryScope call("check_double_backward");
+  compare(all, expected, options, "input or output gradient");
 }
 
 }  // namespace catena

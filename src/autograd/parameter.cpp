@@ -6,6 +6,7 @@
 
 #include "core/part_storage.h"
 
+#include "catena/core/entry_scope.h"
 #include "catena/core/fork_mutex.h"
 
 namespace catena {
@@ -17,12 +18,12 @@ std::string shown(const Parameter& p) {
   return name.empty() ? "the parameter (no model has listed it yet)" : "parameter '" + name + "'";
 }
 
-void check_fits(const char* who, const Parameter& p, const Array& a) {
-  check_defined(who, a);
-  CATENA_CHECK(ShapeError, a.shape() == p.shape(), who, ": ", shown(p), " has shape ", p.shape(),
-               ", got ", a.shape());
-  CATENA_CHECK(DtypeError, a.dtype() == p.dtype(), who, ": ", shown(p), " has dtype ", p.dtype(),
-               ", got ", a.dtype());
+void check_fits(const Parameter& p, const Array& a) {
+  check_defined(a);
+  CATENA_CHECK(ShapeError, a.shape() == p.shape(), shown(p), " has shape ", p.shape(), ", got ",
+               a.shape());
+  CATENA_CHECK(DtypeError, a.dtype() == p.dtype(), shown(p), " has dtype ", p.dtype(), ", got ",
+               a.dtype());
 }
 
 ForkMutex& path_mutex() {
@@ -69,13 +70,15 @@ const Array& Parameter::grad() const { return known("Parameter::grad").settle();
 
 void Parameter::set_grad(const Array& grad) const {
   ParameterState& state = known("Parameter::set_grad");
-  check_fits("set_grad", *this, grad);
+  const EntryScope call("set_grad");
+  check_fits(*this, grad);
   state.set_gradient(grad);
 }
 
 void Parameter::accumulate_grad(const Array& grad) const {
   ParameterState& state = known("Parameter::accumulate_grad");
-  check_fits("accumulate_grad", *this, grad);
+  const EntryScope call("accumulate_grad");
+  check_fits(*this, grad);
   if (state.is_stale())
     state.set_gradient(grad);  // from where it is, without a copy in between
   else
@@ -86,7 +89,8 @@ void Parameter::zero_grad() const { known("Parameter::zero_grad").mark_zero(); }
 
 void Parameter::copy_from(const Array& source) const {
   known("Parameter::copy_from");
-  check_fits("copy_from", *this, source);
+  const EntryScope call("copy_from");
+  check_fits(*this, source);
   data().assign(source);
 }
 

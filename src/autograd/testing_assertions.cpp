@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "catena/core/entry_scope.h"
 #include "catena/testing.h"
 
 namespace catena::testing {
@@ -29,11 +30,10 @@ std::string position_text(const Shape& shape, size_t k) {
 
 // Throws for the elements where agree(x, y) is false.
 template <class Agree>
-void assert_elements(const char* who, const Array& x, const Array& y, const std::string& expected,
-                     Agree agree) {
-  CATENA_CHECK(ValueError, x.defined() && y.defined(), who, ": an array is undefined");
-  CATENA_CHECK(ValueError, x.shape() == y.shape() || x.ndim() == 0 || y.ndim() == 0, who,
-               ": shapes ", x.shape(), " and ", y.shape(), " differ");
+void assert_elements(const Array& x, const Array& y, const std::string& expected, Agree agree) {
+  CATENA_CHECK(ValueError, x.defined() && y.defined(), "an array is undefined");
+  CATENA_CHECK(ValueError, x.shape() == y.shape() || x.ndim() == 0 || y.ndim() == 0, "shapes ",
+               x.shape(), " and ", y.shape(), " differ");
   const Shape& shape = x.ndim() == 0 ? y.shape() : x.shape();
   const std::vector<Wide> a = wide_values(x), b = wide_values(y);
   const auto count = static_cast<size_t>(element_count(shape));
@@ -49,7 +49,7 @@ void assert_elements(const char* who, const Array& x, const Array& y, const std:
     if (is_float(of.dtype())) return message(static_cast<double>(v));
     return v < 0 ? message(static_cast<int64_t>(v)) : message(static_cast<uint64_t>(v));
   };
-  fail<ValueError>(who, ": ", failed, " of ", count, " elements are not ", expected, "; first at ",
+  fail<ValueError>(failed, " of ", count, " elements are not ", expected, "; first at ",
                    position_text(shape, first), ": ", value(x, a), " against ", value(y, b));
 }
 
@@ -69,10 +69,10 @@ Format format_of(Dtype d) {
       return {53, -1022};
   }
 }
-Dtype common_float(const char* who, const Array& x, const Array& y) {
-  CATENA_CHECK(ValueError, x.defined() && y.defined(), who, ": an array is undefined");
-  CATENA_CHECK(ValueError, is_float(x.dtype()) && is_float(y.dtype()), who,
-               ": expected floating arrays, got ", x.dtype(), " and ", y.dtype());
+Dtype common_float(const Array& x, const Array& y) {
+  CATENA_CHECK(ValueError, x.defined() && y.defined(), "an array is undefined");
+  CATENA_CHECK(ValueError, is_float(x.dtype()) && is_float(y.dtype()),
+               "expected floating arrays, got ", x.dtype(), " and ", y.dtype());
   return promote(x.dtype(), y.dtype());
 }
 
@@ -96,7 +96,8 @@ uint64_t steps_from_zero(Wide v, const Format& format) {
 }  // namespace
 
 void assert_array_equal(const Array& x, const Array& y) {
-  assert_elements("assert_array_equal", x, y, "equal", [](Wide a, Wide b) { return a == b; });
+  const EntryScope call("assert_array_equal");
+  assert_elements(x, y, "equal", [](Wide a, Wide b) { return a == b; });
 }
 
 void assert_array_list_equal(std::span<const Array> xs, std::span<const Array> ys) {
@@ -112,27 +113,27 @@ void assert_array_list_equal(std::span<const Array> xs, std::span<const Array> y
 }
 
 void assert_array_almost_equal(const Array& x, const Array& y, int decimal) {
+  const EntryScope call("assert_array_almost_equal");
   const Wide limit = 1.5 * std::pow(10.0, -decimal);
-  assert_elements("assert_array_almost_equal", x, y, message("equal to ", decimal, " decimals"),
+  assert_elements(x, y, message("equal to ", decimal, " decimals"),
                   [limit](Wide a, Wide b) { return a == b || std::abs(a - b) < limit; });
 }
 
 void assert_arrays_almost_equal_nulp(const Array& x, const Array& y, double nulp) {
-  const char* who = "assert_arrays_almost_equal_nulp";
-  const Format format = format_of(common_float(who, x, y));
-  assert_elements(who, x, y, message("within ", nulp, " units in the last place"),
-                  [&](Wide a, Wide b) {
-                    if (a == b) return true;
-                    const Wide larger = std::max(std::abs(a), std::abs(b));
-                    return !std::isinf(larger) && std::abs(a - b) <= nulp * spacing(larger, format);
-                  });
+  const EntryScope call("assert_arrays_almost_equal_nulp");
+  const Format format = format_of(common_float(x, y));
+  assert_elements(x, y, message("within ", nulp, " units in the last place"), [&](Wide a, Wide b) {
+    if (a == b) return true;
+    const Wide larger = std::max(std::abs(a), std::abs(b));
+    return !std::isinf(larger) && std::abs(a - b) <= nulp * spacing(larger, format);
+  });
 }
 
 void assert_array_max_ulp(const Array& x, const Array& y, int64_t maxulp) {
-  const char* who = "assert_array_max_ulp";
-  const Format format = format_of(common_float(who, x, y));
-  CATENA_CHECK(ValueError, maxulp >= 0, who, ": expected maxulp >= 0, got ", maxulp);
-  assert_elements(who, x, y, message("within ", maxulp, " steps"), [&](Wide a, Wide b) {
+  const EntryScope call("assert_array_max_ulp");
+  const Format format = format_of(common_float(x, y));
+  CATENA_CHECK(ValueError, maxulp >= 0, "expected maxulp >= 0, got ", maxulp);
+  assert_elements(x, y, message("within ", maxulp, " steps"), [&](Wide a, Wide b) {
     if (std::isnan(a) || std::isnan(b)) return false;
     const uint64_t m = steps_from_zero(a, format), n = steps_from_zero(b, format);
     const bool same_side = std::signbit(a) == std::signbit(b);
@@ -141,7 +142,8 @@ void assert_array_max_ulp(const Array& x, const Array& y, int64_t maxulp) {
 }
 
 void assert_array_less(const Array& x, const Array& y) {
-  assert_elements("assert_array_less", x, y, "less", [](Wide a, Wide b) { return a < b; });
+  const EntryScope call("assert_array_less");
+  assert_elements(x, y, "less", [](Wide a, Wide b) { return a < b; });
 }
 
 }  // namespace catena::testing

@@ -10,6 +10,7 @@
 #include "catena/autograd/function_hook.h"
 #include "catena/autograd/function_node.h"
 #include "catena/autograd/parameter_state.h"
+#include "catena/core/entry_scope.h"
 
 namespace catena {
 
@@ -73,13 +74,13 @@ void make_node(VariableBody& body, bool requires_grad) {
   body.node = std::move(node);
 }
 
-void check_gradient(const char* who, const Array& data, const Array& grad) {
-  CATENA_CHECK(DtypeError, grad.dtype() == data.dtype(), who, ": the gradient has dtype ",
-               grad.dtype(), ", expected that of the data, ", data.dtype());
-  CATENA_CHECK(DeviceError, grad.device() == data.device(), who, ": the gradient is on ",
-               grad.device(), ", expected the device of the data, ", data.device());
-  CATENA_CHECK(ShapeError, grad.shape() == data.shape(), who, ": the gradient has shape ",
-               grad.shape(), ", expected that of the data, ", data.shape());
+void check_gradient(const Array& data, const Array& grad) {
+  CATENA_CHECK(DtypeError, grad.dtype() == data.dtype(), "the gradient has dtype ", grad.dtype(),
+               ", expected that of the data, ", data.dtype());
+  CATENA_CHECK(DeviceError, grad.device() == data.device(), "the gradient is on ", grad.device(),
+               ", expected the device of the data, ", data.device());
+  CATENA_CHECK(ShapeError, grad.shape() == data.shape(), "the gradient has shape ", grad.shape(),
+               ", expected that of the data, ", data.shape());
 }
 
 }  // namespace
@@ -137,13 +138,14 @@ Array Variable::grad() const {
 
 void Variable::set_grad(const Array& grad) const {
   const VariableBody& body = known("Variable::set_grad");
+  const EntryScope call("set_grad");
   if (body.node && body.node->parameter) {
     CATENA_CHECK(GradientError, grad.defined(),
                  "set_grad: the gradient of a parameter cannot be cleared; use zero_grad");
-    check_gradient("set_grad", data(), grad);
+    check_gradient(data(), grad);
     return body.node->parameter->set_gradient(grad);
   }
-  if (grad.defined()) check_gradient("set_grad", data(), grad);
+  if (grad.defined()) check_gradient(data(), grad);
   VariableNode* n = node();
   n->grad = grad;
   n->grad_is_own = true;

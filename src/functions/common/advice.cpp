@@ -63,9 +63,9 @@ std::string dtype_advice(const Array& x0, const Array& x1) {
 
 namespace {
 
-std::string label_hint(const char* who, const Array& x, const Array& t) {
+std::string label_hint(const char* usage, const Array& x, const Array& t) {
   if (is_int(x.dtype()) && is_float(t.dtype()))
-    return message(" The arguments look swapped: it is ", who, "(scores, labels).");
+    return message(" The arguments look swapped: it is ", usage, ".");
   if (t.shape() == x.shape() && x.ndim() >= 2)
     return " One-hot labels become numbers by argmax(t, 1).";
   if (t.dtype() != Dtype::kInt32 && t.dtype() != Dtype::kInt64)
@@ -77,14 +77,14 @@ std::string label_hint(const char* who, const Array& x, const Array& t) {
 
 }  // namespace
 
-std::string label_advice(const char* who, const Array& x, const Array& t) {
+std::string label_advice(const char* usage, const Array& x, const Array& t) {
   if (!is_float(x.dtype()) || x.ndim() < 2)
     return "Expected are floating scores (n, classes) and class numbers (n) in int32 or int64." +
-           label_hint(who, x, t);
+           label_hint(usage, x, t);
   Shape labels = x.shape();
   labels.erase(labels.begin() + 1);
   return message("Expected as labels are class numbers of 0 to ", x.shape()[1] - 1,
-                 " in int32 or int64, of shape ", labels, ".", label_hint(who, x, t));
+                 " in int32 or int64, of shape ", labels, ".", label_hint(usage, x, t));
 }
 
 }  // namespace catena::functions

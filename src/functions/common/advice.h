@@ -24,6 +24,7 @@ std::string bias_advice(const Array& b, const Array& W);
 // layers most of all; "" for others.
 std::string dtype_advice(const Array& x0, const Array& x1);
 // What is expected of labels t for scores x, (n, classes, ...), and how others become that.
-std::string label_advice(const char* who, const Array& x, const Array& t);
+// `usage`, "accuracy(scores, labels)", is shown when the arguments look swapped.
+std::string label_advice(const char* usage, const Array& x, const Array& t);
 
 }  // namespace catena::functions

@@ -19,9 +19,9 @@ struct Labels {
         normalize(normalized),
         ignore(ignored) {}
   static Array as_int32(const Array& t);
-  // ValueError that names `who` and the first label (int32 or int64) outside [0, classes), unless
+  // ValueError that names the first label (int32 or int64) outside [0, classes), unless
   // it is the ignored one. Waits for the labels' device.
-  static void check(const char* who, const Array& t, int64_t classes, int32_t ignore_label);
+  static void check(const Array& t, int64_t classes, int32_t ignore_label);
 };
 
 }  // namespace catena::functions

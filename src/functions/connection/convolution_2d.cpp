@@ -15,6 +15,8 @@
 namespace catena::functions {
 namespace {
 
+constexpr const char* kName = "Convolution2D";
+
 // What a convolution of given operands is, decided once for its forward and backward passes.
 struct Plan {
   Window window;
@@ -24,15 +26,15 @@ struct Plan {
   BatchLayout filters;  // of W and its gradient: channels last only where the images have them so
 };
 
-void check_options(const char* who, const ConvolutionOptions& o) {
+void check_options(const ConvolutionOptions& o) {
   const auto check = [&](const char* name, const Extent2D& e, int64_t least) {
-    CATENA_CHECK(ValueError, e.height >= least && e.width >= least, who, ": expected a ", name,
+    CATENA_CHECK(ValueError, e.height >= least && e.width >= least, kName, ": expected a ", name,
                  " of at least ", least, ", got (", e.height, ", ", e.width, ")");
   };
   check("stride", o.stride, 1);
   check("pad", o.pad, 0);
   check("dilation", o.dilation, 1);
-  CATENA_CHECK(ValueError, o.groups >= 1, who, ": expected at least 1 group, got ", o.groups);
+  CATENA_CHECK(ValueError, o.groups >= 1, kName, ": expected at least 1 group, got ", o.groups);
 }
 
 // How an input x of another shape becomes (n, channels, height, width), or which layer takes it.
@@ -158,7 +160,6 @@ void write_grad_w(const Plan& p, const Array& x, const Array& gy, const Array& g
 // The same on variables: each is the gradient of the others, so that all can be differentiated any
 // number of times ---------------------------------------------------------------------------------
 
-constexpr const char* kName = "Convolution2D";
 Variable convolve(const Plan& plan, FunctionCall& call);
 Variable convolve(const Plan& plan, const Variable& x, const Variable& W) {
   FunctionCall call(kName, Autocast::kNone, x, W);
@@ -294,7 +295,7 @@ Variable convolve(const Plan& plan, FunctionCall& call) {
 
 // Of x, W and, if there is one, b.
 Variable apply(FunctionCall& call, const ConvolutionOptions& options) {
-  check_options(call.name(), options);
+  check_options(options);
   check_types(call, options.groups);
   call.require_one_device();
   return convolve(plan_of(call, options), call);
@@ -366,7 +367,7 @@ Convolution2D::Convolution2D(int64_t in_channels, int64_t out_channels, Extent2D
                              const Convolution2DOptions& options)
     : W(initial_filters(in_channels, out_channels, ksize, options)),
       options_{options.stride, options.pad, options.dilation, options.groups, options.cover_all} {
-  check_options(kName, options_);
+  check_options(options_);
   CATENA_CHECK(
       ValueError, !options.nobias || !options.initial_bias,
       "Convolution2D: nobias and initial_bias contradict each other; leave out one of them");

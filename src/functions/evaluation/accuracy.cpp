@@ -1,6 +1,7 @@
 // accuracy: a kernel without a gradient.
 #include "catena/functions/evaluation/accuracy.h"
 
+#include "catena/core/entry_scope.h"
 #include "catena/kernels/loss.h"
 #include "functions/common/advice.h"
 #include "functions/common/labels.h"
@@ -13,8 +14,9 @@ namespace {
 void check_types(const FunctionCall& call) {
   const Array &y = call[0].data(), &t = call[1].data();
   const TypeOf scores(y, "y"), labels(t, "t");
-  const auto checks =
-      Checks(call.named(), scores, labels).advised([&] { return label_advice("accuracy", y, t); });
+  const auto checks = Checks(call.named(), scores, labels).advised([&] {
+    return label_advice("accuracy(scores, labels)", y, t);
+  });
   checks.require_float(scores);
   if (t.dtype() != Dtype::kInt64) checks.require(labels.dtype() == Dtype::kInt32);
   checks.require(scores.ndim() >= 2, labels.ndim() >= 1, labels.ndim() <= scores.ndim() - 1,
@@ -37,8 +39,10 @@ Variable accuracy(const VariableOperand& y_operand, const VariableOperand& t_ope
   call.require_one_device();
   const AxisView view(y.shape(), 1);
   const Array labels = Labels::as_int32(t.data()).reshape({view.outer, view.inner});
-  if (y.device().is_cpu())
-    Labels::check(call.name(), t.data(), y.shape()[1], ignore_label.value_or(-1));
+  if (y.device().is_cpu()) {
+    const EntryScope named(call.name());
+    Labels::check(t.data(), y.shape()[1], ignore_label.value_or(-1));
+  }
   const Array result = Array::uninitialized({}, compute_dtype(y.dtype()), y.device());
   if (y.size() == 0)
     result.fill(0.0);

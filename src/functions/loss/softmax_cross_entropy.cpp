@@ -3,6 +3,7 @@
 
 #include "catena/array/creation.h"
 #include "catena/array/indexing.h"
+#include "catena/core/entry_scope.h"
 #include "catena/functions/activation/softmax.h"
 #include "catena/kernels/loss.h"
 #include "functions/common/advice.h"
@@ -60,7 +61,7 @@ void check_types(const FunctionCall& call) {
   const Array &x = call[0].data(), &t = call[1].data();
   const TypeOf scores(x, "x"), labels(t, "t");
   const auto checks = Checks(call.named(), scores, labels).advised([&] {
-    return label_advice("softmax_cross_entropy", x, t);
+    return label_advice("softmax_cross_entropy(scores, labels)", x, t);
   });
   checks.require_float(scores);
   if (t.dtype() != Dtype::kInt64) checks.require(labels.dtype() == Dtype::kInt32);
@@ -72,7 +73,8 @@ void check_types(const FunctionCall& call) {
 }  // namespace
 
 void check_labels(const Array& t, int64_t classes, int32_t ignore_label) {
-  Labels::check("SoftmaxCrossEntropy", t, classes, ignore_label);
+  const EntryScope call("SoftmaxCrossEntropy");
+  Labels::check(t, classes, ignore_label);
 }
 
 Variable softmax_cross_entropy(const VariableOperand& x_operand, const VariableOperand& t_operand,
