@@ -36,7 +36,7 @@ std::vector<Dtype> int_dtypes(bool no_bool = false);
 
 // Calls body with each dtype. What it throws becomes a ValueError that names the dtype.
 void for_dtypes(const std::vector<Dtype>& dtypes, const std::function<void(Dtype)>& body);
-// The same with one dtype for each of `count` arguments: every dtype stands once in every place,
+// The same with one dtype for each of `count` arguments: every dtype comes once in every position,
 // in mixed order; with CATENA_TEST_FULL_COMBINATION=1 all combinations.
 void for_dtypes_combination(const std::vector<Dtype>& dtypes, int count,
                             const std::function<void(const std::vector<Dtype>&)>& body);

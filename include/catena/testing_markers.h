@@ -1,4 +1,4 @@
-// Markers of tests that need GPUs, for GoogleTest. A header of its own, so that it can be included
+// Markers of tests that need GPUs, for GoogleTest. A separate header, so that it can be included
 // where `testing` must go on meaning GoogleTest's namespace.
 #pragma once
 

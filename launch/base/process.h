@@ -62,7 +62,8 @@ class SignalQueue {
   SignalSender sender_;
 };
 
-// As catena-run sends signals to its rank processes: they tell it from kill() by anybody else.
+// The form in which catena-run sends signals to its rank processes, which distinguish it from
+// kill() by others.
 bool send_marked_signal(int pid, int signal);
 
 std::uint64_t wall_ns();

@@ -24,7 +24,7 @@ void add_file(Digests& digests, const fs::path& path) {
   if (!digest.empty()) digests[path.filename().string()] = digest;
 }
 
-// The loader that a program asks for; "" for what is no program of 64 bits with shared libraries.
+// The loader that a program asks for; "" for anything but a 64-bit program with shared libraries.
 std::string loader_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   Elf64_Ehdr header{};

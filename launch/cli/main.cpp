@@ -53,7 +53,7 @@ int dry_run(const JobSpec& asked) {
   const std::unique_ptr<Starter> starter = choose_starter(asked);
   starter->check();
   const JobSpec job = complete(asked, *starter);
-  // Missing is no mistake yet: the line may be for another machine.
+  // A missing program is not an error yet: the command may be for another machine.
   refuse_unrunnable(job.program.front());
   print_command(job, *starter);
   return 0;

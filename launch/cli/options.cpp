@@ -166,7 +166,7 @@ double parse_timeout(const std::string& option, const std::string& text) {
   throw UserError(option + " " + text + ": expected a number of seconds, more than 0");
 }
 
-// A variable of the shell that is not set leaves an empty word, which is no way to ask for less.
+// An unset shell variable leaves an empty argument, which is an error and does not mean "none".
 void refuse_empty(const CLI::App& app) {
   for (const char* name : {"-n", "-H", "--hostfile", "--gpus", "--log-dir", "--mpirun", "--grace",
                            "--timeout", "--start-timeout"}) {

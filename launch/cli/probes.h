@@ -47,8 +47,8 @@ CheckItems probe_kernel_cache(const CheckContext& context);
 CheckItems probe_dataset(const CheckContext& context);
 
 // Libraries (cli/library_probes.cpp). libcatena says whether each plug-in can be used, and where
-// GPU kernels come from; without it plug-ins are only opened. What a GPU plug-in says on a machine
-// without GPUs is no complaint.
+// GPU kernels come from; without it plug-ins are only opened. What a GPU plug-in reports on a
+// machine without GPUs is not shown as a problem.
 CheckItems probe_mpi_compiler(const CheckContext& context);
 CheckItems probe_vendor_libraries(const CheckContext& context);
 CheckItems probe_libcatena(const CheckContext& context);

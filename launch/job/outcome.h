@@ -64,7 +64,7 @@ struct JobOutcome {
   StarterFindings findings;
   std::string withheld;  // what the starter said about the end
   int stop_signal = 0;   // the signal that ended catena-run, 0: none
-  // Ranks ended because the starter asked, before catena-run had told anybody to end.
+  // Ranks ended because the starter asked, before catena-run had asked any process to end.
   bool ended_by_starter = false;
   double start_timeout = 60;
   // Where each rank was to run, "" or missing when the starter decides.

@@ -9,8 +9,8 @@
 
 namespace catena::launch {
 
-// What the supervisor acts on. Made before the driver's library, which counts GPUs, starts a
-// thread.
+// The signals that the supervisor handles. Create the queue before GPUs are counted, because the
+// driver's library then starts a thread.
 inline SignalQueue job_signals() {
   return SignalQueue{SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGCHLD};
 }

@@ -71,8 +71,8 @@ int first_victim(const JobOutcome& job) {
   return knowing >= 0 ? knowing : earliest(job, victim_time);
 }
 
-// Rank processes say every second that they are there: this long a silence until the end of the job
-// is no chance, if at least one word was missing when the first rank failed.
+// Rank processes report every second. A host that was silent for this long until the end of the job
+// is considered lost if at least one report was missing when the first rank failed.
 constexpr double kChance = 2.9, kReportPause = 1.5;
 
 // The host that had been silent longest, and before the first failure.

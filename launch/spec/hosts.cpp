@@ -101,7 +101,7 @@ std::vector<Host> read_hostfile(const std::string& path) {
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (file)
     throw UserError("'" + path +
-                    "' is no hostfile: it has more than 16 MiB; expected lines such as "
+                    "' is not a hostfile: it has more than 16 MiB; expected lines such as "
                     "'name slots=4'");
   text.resize(static_cast<std::size_t>(file.gcount()));
   std::istringstream lines(text);

@@ -42,12 +42,12 @@ struct McaSetting {
 std::vector<McaSetting> network_settings(const Network& network, const McaParameters& set,
                                          int major);
 
-// Open MPI cuts the names of hosts at the first dot unless it is told not to.
+// By default Open MPI cuts the names of hosts at the first dot.
 std::vector<McaSetting> host_name_settings(const std::vector<Host>& hosts, const McaParameters& set,
                                            int major);
 
-// Whether mpirun, which looks at all words of its line, would take this one for a setting of its
-// own though it stands behind the program's name.
+// Whether mpirun, which reads all words of its command line, would take this word for one of its
+// own settings although it comes after the program's name.
 bool looks_like_mca_option(const std::string& word);
 
 }  // namespace catena::launch

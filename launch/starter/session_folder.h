@@ -23,8 +23,8 @@ class SessionFolder {
   int lock_ = -1;
 };
 
-// Whether the user or the site has told Open MPI where to put its files, in `mpi_args` or in the
-// environment.
+// Whether the user or the site has configured where Open MPI puts its files, in `mpi_args` or in
+// the environment.
 bool names_session_folder(const std::vector<std::string>& mpi_args,
                           const std::vector<std::string>& environment);
 

@@ -2,7 +2,7 @@
 //
 // Today that is mpirun (starter/mpirun_starter.h). Another one, such as Slurm's srun, is a class
 // beside it and a line in choose_starter(); supervisor, plan and report know no more of a starter
-// than stands here. How a rank process finds its rank is in rank/rank_identity.cpp.
+// than what is declared here. How a rank process finds its rank is in rank/rank_identity.cpp.
 #pragma once
 
 #include <sys/types.h>

@@ -16,7 +16,7 @@ using MustHide = std::function<bool(const std::string& word)>;
 
 // catena-run --rank-process job=... size=... -- program args...
 // If a word of the program must be hidden, all of them are percent-encoded and the rank process is
-// told so; else they stay as they are, for `ps` and --dry-run.
+// asked to; else they stay as they are, for `ps` and --dry-run.
 std::vector<std::string> rank_process_command(const JobSpec& spec, const MustHide& must_hide);
 
 // `words` begin behind "--rank-process". Throws UserError.

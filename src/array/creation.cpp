@@ -345,7 +345,7 @@ class Adopted {
   Adopted(void* data, std::function<void(void*)> deleter)
       : data_(data), deleter_(std::move(deleter)) {}
   ~Adopted() {
-    if (stream_.state()) settle();
+    if (stream_.state()) wait_for_work();
     deleter_(data_);
   }
   Adopted(const Adopted&) = delete;
@@ -354,7 +354,7 @@ class Adopted {
   void work_runs_on(const Stream& stream) { stream_ = stream; }
 
  private:
-  void settle() const noexcept {
+  void wait_for_work() const noexcept {
     try {
       stream_.synchronize();
       current_stream(stream_.device()).synchronize();

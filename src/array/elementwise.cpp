@@ -87,7 +87,7 @@ MemoryOrder result_order(const ElementwiseCall& call, int ndim) {
 }
 
 // Kernels are fastest where the output is in C order. All operands have its shape, so that the axes
-// can be visited as they lie in its memory.
+// can be visited in the order of its memory.
 void run_in_memory_order(ElementwiseCall& call, Prepared& prepared) {
   const MemoryOrder order = call.output->order();
   const Array output = in_order(*call.output, order);

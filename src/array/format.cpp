@@ -58,7 +58,7 @@ class Printer {
   }
 
  private:
-  // The positions along an axis that are printed; -1 stands for the dots.
+  // The positions along an axis that are printed; -1 for the dots.
   std::vector<int64_t> shown(int64_t extent) const {
     std::vector<int64_t> positions;
     const int64_t edge = options_.edgeitems;

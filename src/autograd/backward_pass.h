@@ -122,7 +122,7 @@ class BackwardPass {
   uint64_t visit_;
   bool some_use_more_ = false;          // some nodes have also_uses
   std::vector<FunctionNode*> nodes_;    // kept alive by the starts
-  std::vector<ObserverPtr> observers_;  // who was told of the beginning
+  std::vector<ObserverPtr> observers_;  // who was notified of the beginning
   std::vector<VertexPtr> seen_;         // all, with create_graph
   std::vector<VertexPtr> late_;         // parameters that inner passes alone reach
   std::vector<Aside> aside_;

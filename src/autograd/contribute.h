@@ -1,5 +1,5 @@
-// What passes look at in memory: who sees it, how often it was written to; and how gradients that
-// meet at a vertex add up.
+// What passes check of memory (who shares it, how often it was written to), and how they add
+// gradients that meet at a vertex.
 #pragma once
 
 #include "catena/autograd/variable.h"

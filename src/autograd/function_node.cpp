@@ -175,8 +175,7 @@ Variable BackwardContext::output(int i) const {
 
 namespace {
 
-// The sum of two gradients as a recorded operation of its own: the functions layer is above this
-// one.
+// The sum of two gradients as a separate recorded operation: the functions layer is above this one.
 struct GradientSum : FunctionNode {
   std::string label() const override { return "_ + _"; }
   void backward(BackwardContext& context) override {

@@ -83,7 +83,7 @@ Wide spacing(Wide v, const Format& format) {
   return std::scalbn(Wide(1), exponent - format.digits + 1);
 }
 
-// How many numbers lie between 0 and |v|; infinity follows the largest.
+// How many numbers are between 0 and |v|; infinity follows the largest.
 uint64_t steps_from_zero(Wide v, const Format& format) {
   if (std::isinf(v)) return uint64_t(2 - 2 * format.least_exponent + 1) << (format.digits - 1);
   const Wide one_spacing = spacing(v, format);

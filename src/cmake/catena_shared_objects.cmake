@@ -1,7 +1,7 @@
 # catena_take_objects(<directory> <build tree>): the programs defined in the directory and below it are
 # linked from the objects of another build tree of the same sources, where those are there. The library
-# under test is what a sanitizer looks at; its tests need not be compiled once more, but for files that
-# ask whether there is a sanitizer.
+# under test is what a sanitizer checks; its tests need not be compiled once more, but for files
+# that ask whether there is a sanitizer.
 function(catena_take_objects directory tree)
   get_property(targets DIRECTORY ${directory} PROPERTY BUILDSYSTEM_TARGETS)
   foreach(target ${targets})

@@ -38,8 +38,8 @@ void take_launchers_board(int rank) {
   adopt_board(std::move(board), slot, rank);
 }
 
-// A board for the ranks of this host that have none, by the name that the first of them proposes:
-// those of a job that plain mpirun started.
+// Creates one board for the ranks of this host that plain mpirun started. The first of them
+// proposes its name.
 void make_common_board(const Communicator& comm, const std::vector<Start>& starts) {
   const Topology& t = comm.topology();
   size_t leader = starts.size();

@@ -22,7 +22,7 @@ using CheckKernels = const char* (*)();
 // begin with what is.
 using CheckProviders = const char* (*)(int* good);
 // The instruction set of the CPU kernels in words; *best is 0 if this processor could run faster
-// ones, and the words say why it does not.
+// ones; the text then says why they are not used.
 using CheckCpu = const char* (*)(int* best);
 
 }  // namespace catena::comm

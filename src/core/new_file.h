@@ -16,7 +16,7 @@ namespace catena {
 int write_all(int descriptor, const void* data, size_t bytes);
 
 // A new, empty file beside `target`, named ".NAME.tmp.RANDOM" and open for writing. It is removed
-// unless rename() succeeds. While it is open its lock tells other processes that it is in use.
+// unless rename() succeeds. While it is open its lock shows other processes that it is in use.
 class NewFile {
  public:
   // `mode` as for open(2): the umask applies. exact_mode sets it whatever the umask says.

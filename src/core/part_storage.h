@@ -1,4 +1,4 @@
-// Storages that are parts of others and count writes of their own: parameters in an arena.
+// Storages that are parts of others and count their own writes: parameters in an arena.
 #pragma once
 
 #include <memory>

@@ -45,7 +45,7 @@ std::filesystem::path library_folder() {
   return error ? std::filesystem::path(info.dli_fname).parent_path() : path.parent_path();
 }
 
-// What the loader says, and what to do where a library is missing that the plug-in is linked to.
+// The loader's message, with advice if a library that the plug-in is linked to is missing.
 std::string loader_text() {
   const std::string text = dlerror();
   if (text.find("cannot open shared object file") == std::string::npos) return text;

@@ -34,7 +34,7 @@ std::optional<ProviderUse> use_from(std::string_view word) {
   return {};
 }
 
-// Nothing where the text is no rule.
+// Nothing where the text is not a rule.
 std::optional<ProviderRule> rule_from(std::string_view text) {
   const size_t colon = text.find(':');
   if (colon == std::string_view::npos) return {};

@@ -59,7 +59,7 @@ Dataset::Dataset(const Dataset& like, int64_t size) : Dataset(size) {
 void Dataset::gather(std::span<const int64_t> /*positions*/, std::span<const Array> /*out*/) const {
   fail<ValueError>("Dataset::gather: ",
                    has_columns_ ? "a data set with columns must override it"
-                                : "samples of any shape are no rows; ask for sample() or batch()");
+                                : "samples of any shape are not rows; ask for sample() or batch()");
 }
 
 Arrays Dataset::sample(int64_t position) const {

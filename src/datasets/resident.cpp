@@ -1,4 +1,4 @@
-// ResidentIterator: batches of a data set that lies on the device.
+// ResidentIterator: batches of a data set that is stored on the device.
 #include <utility>
 
 #include "catena/array/indexing.h"

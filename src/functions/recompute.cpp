@@ -1,4 +1,4 @@
-// recompute: a node that keeps its inputs, and runs a pass of its own over what it computes again.
+// recompute: a node that keeps its inputs, and runs a separate pass over what it computes again.
 #include "catena/functions/recompute.h"
 
 #include <algorithm>
@@ -71,7 +71,7 @@ class RecomputeNode final : public FunctionNode {
   }
 
  private:
-  // The inputs at the beginning of a graph of their own.
+  // The inputs at the beginning of a separate graph.
   Variables roots(BackwardContext& context) const {
     Variables xs;
     for (size_t i = 0; i < inputs_; ++i) {

@@ -11,7 +11,7 @@
 
 namespace catena {
 
-// Providers of the cuda plug-in. Rules that name them are no mistake where it is not loaded.
+// Providers of the cuda plug-in. Rules that name them are not an error where it is not loaded.
 inline constexpr std::string_view kProvidersOfCuda[] = {"cuda",  "nvrtc",  "cublaslt",
                                                         "small", "simple", "products"};
 // Whether the companion plug-in has the kernel, which is known before it is loaded.

@@ -126,8 +126,8 @@ void DynamicLossScale::after_update(Optimizer&) {
   look_at_skipped();
 }
 
-// Copies the numbers every kHopeless updates, and looks at them when the copy is there: nothing
-// waits for a device.
+// Copies the numbers every kHopeless updates, and reads them when the copy is there: nothing waits
+// for a device.
 void DynamicLossScale::look_at_skipped() {
   if (warned_hopeless_ || states_.empty() || cuda::is_capturing(states_[0].block.device())) return;
   if (seen_.defined() && seen_event_.query()) {

@@ -1,6 +1,6 @@
-// A rank's state is told apart by digests: sums of its 64-bit words, modulo 2^64, over pieces of
-// each block of memory. Integer sums do not depend on the order, so every device gives the same
-// digest for the same bits; the pieces see values that changed places.
+// Ranks compare their states by digests. A digest is the sum of the 64-bit words, modulo 2^64, of a
+// piece of a block of memory. Integer sums do not depend on the order, so every device gives the
+// same digest for the same bits; the pieces see values that changed places.
 #include "equal_states.h"
 
 #include <algorithm>
@@ -56,7 +56,7 @@ uint64_t digest_of(const Array& array) {
   return hash;
 }
 
-// State k of all slots as one array of the arena's length, if it lies so; else undefined.
+// State k of all slots as one array of the arena's length, if it is stored so; else undefined.
 Array state_block(Optimizer& optimizer, const ParameterArena& arena, size_t k) {
   Array block;
   for (const ParameterArena::Slot& slot : arena.slots()) {

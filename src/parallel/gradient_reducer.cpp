@@ -133,8 +133,8 @@ bool GradientReducer::anything_kept() const {
 }
 
 // Whether this optimizer's step is going on: its gradients were zeroed after its last update. Else
-// the pass is another optimizer's, of which other ranks need not make one. Zeroed gradients also
-// tell of a step that the model's zero_grads() began: an update leaves none that is zero.
+// the pass is another optimizer's, of which other ranks need not make one. The model's zero_grads()
+// starts a step too. It is recognised because an update leaves no gradient marked as zero.
 bool GradientReducer::is_in_own_step() {
   if (!in_own_step_) in_own_step_ = updates_ > 0 && !anything_kept();
   return in_own_step_;

@@ -33,7 +33,7 @@ class StepAgreement {
   // the sums over all ranks in that array, uint64[2]. ValueError on all ranks when they disagree;
   // on a GPU later.
   void exchange(const std::function<void(const Array& sums)>& reduce);
-  // The step was replayed by a graph instead: does both, by a call of its own.
+  // The step was replayed by a graph instead: does both, by a separate call.
   void replay_step(int64_t updates);
   // Reads the last sums, waiting for the device, unless that was done. ValueError as above.
   void check();

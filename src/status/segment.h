@@ -1,5 +1,5 @@
-// The layout of a status board in memory, and the texts in it. For the files that implement
-// status_board.h; another layout needs another kMagic.
+// The layout of a status board in memory, and the texts in it. Private to the files that implement
+// status_board.h. Change kMagic with the layout.
 #pragma once
 
 #include <sched.h>

@@ -89,17 +89,18 @@ std::string describe_stuck(const SlotSnapshot& slot, std::uint64_t now, double m
 // when there is no such process.
 char process_state(int pid);
 // The state, and when the process was started, in clock ticks since the host was; 0 when there is
-// no such process. The start tells it from a later process or thread with the same number.
+// no such process. The start time distinguishes it from a later process or thread with the same
+// number.
 struct ProcessLife {
   char state = '\0';
   std::uint64_t start = 0;
 };
 ProcessLife process_life(int pid);
 bool is_stopped(const SlotSnapshot& slot);
-// Whether the slot's process is gone, also when its number is another process's by now.
+// Whether the slot's process has ended, even if another process has its number now.
 bool has_died(const SlotSnapshot& slot);
-// What a rank does as its process and its slot tell: " (process 12 is stopped)", " (in barrier
-// #3)"; "" when nothing is known.
+// What a rank does, by its process and its slot: " (process 12 is stopped)", " (in barrier #3)"; ""
+// when nothing is known.
 std::string describe_doing(const SlotSnapshot& slot);
 
 namespace board_detail {

@@ -13,21 +13,21 @@
 
 namespace catena::training {
 
-Means::Means(std::vector<std::string> names) : names_(std::move(names)), slots_(names_.size()) {
+Means::Means(std::vector<std::string> names) : names_(std::move(names)), metrics_(names_.size()) {
   CATENA_CHECK(ValueError,
                std::set<std::string>(names_.begin(), names_.end()).size() == names_.size(),
                "Means: a name is given twice");
 }
 
-const Means::Slot& Means::slot(const std::string& name) const {
+const Means::Metric& Means::metric(const std::string& name) const {
   const auto at = std::find(names_.begin(), names_.end(), name);
   CATENA_CHECK(ValueError, at != names_.end(), "Means: '", name,
                "' is not among the names given at the start");
-  return slots_[static_cast<size_t>(at - names_.begin())];
+  return metrics_[static_cast<size_t>(at - names_.begin())];
 }
 
-Means::Slot& Means::slot(const std::string& name) {
-  return const_cast<Slot&>(static_cast<const Means*>(this)->slot(name));
+Means::Metric& Means::metric(const std::string& name) {
+  return const_cast<Metric&>(static_cast<const Means*>(this)->metric(name));
 }
 
 void Means::check_not_reduced(const char* who, const std::string& name) const {
@@ -37,10 +37,10 @@ void Means::check_not_reduced(const char* who, const std::string& name) const {
 void Means::add(const std::string& name, double mean, double count) {
   check_not_reduced("Means::add", name);
   CATENA_CHECK(ValueError, count >= 0, "Means::add: '", name, "' with count ", count);
-  Slot& s = slot(name);
+  Metric& m = metric(name);
   if (count == 0) return;
-  s.sum += mean * count;
-  s.count += count;
+  m.sum += mean * count;
+  m.count += count;
 }
 
 void Means::add(const std::string& name, const Array& mean, double count) {
@@ -48,22 +48,22 @@ void Means::add(const std::string& name, const Array& mean, double count) {
                ", expected one element");
   if (mean.device().is_cpu()) return add(name, mean.item<double>(), count);
   add(name, 0.0, 0);  // the checks
-  if (count > 0) slot(name).pending.push_back({mean.reshape({1}), count});
+  if (count > 0) metric(name).pending.push_back({mean.reshape({1}), count});
 }
 
 // One transfer to the host for all results that wait on devices, added in the order in which they
 // came.
-void Means::settle(Slot& s) {
-  if (s.pending.empty()) return;
+void Means::add_pending(Metric& m) {
+  if (m.pending.empty()) return;
   std::vector<Array> arrays;
-  const Device first = s.pending.front().mean.device();
-  for (const Pending& pending : s.pending) arrays.push_back(pending.mean.to(first));
+  const Device first = m.pending.front().mean.device();
+  for (const Pending& pending : m.pending) arrays.push_back(pending.mean.to(first));
   const std::vector<double> values = concatenate(arrays).to_cpu().to_vector<double>();
   for (size_t i = 0; i < values.size(); ++i) {
-    s.sum += values[i] * s.pending[i].count;
-    s.count += s.pending[i].count;
+    m.sum += values[i] * m.pending[i].count;
+    m.count += m.pending[i].count;
   }
-  s.pending.clear();
+  m.pending.clear();
 }
 
 void Means::add(const Arrays& means, double count) {
@@ -75,39 +75,39 @@ void Means::add(const Arrays& means, double count) {
 
 Means::Sum Means::sum(const std::string& name) {
   check_not_reduced("Means::sum", name);
-  Slot& s = slot(name);
-  settle(s);
-  return s;
+  Metric& m = metric(name);
+  add_pending(m);
+  return m;
 }
 
 void Means::add(const std::string& name, const Sum& sum) {
   check_not_reduced("Means::add", name);
-  Slot& s = slot(name);
-  s.sum += sum.sum;
-  s.count += sum.count;
+  Metric& m = metric(name);
+  m.sum += sum.sum;
+  m.count += sum.count;
 }
 
 void Means::reduce(Communicator* comm) {
   CATENA_CHECK(ValueError, !reduced_, "Means::reduce: called twice without clear()");
   std::vector<double> numbers;
-  for (Slot& s : slots_) {
-    settle(s);
-    numbers.push_back(s.sum);
-    numbers.push_back(s.count);
+  for (Metric& m : metrics_) {
+    add_pending(m);
+    numbers.push_back(m.sum);
+    numbers.push_back(m.count);
   }
   reduced_ = true;
   if (comm == nullptr) return;
   parallel::sum_over_ranks(numbers, comm);
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    slots_[i].sum = numbers[2 * i];
-    slots_[i].count = numbers[2 * i + 1];
+  for (size_t i = 0; i < metrics_.size(); ++i) {
+    metrics_[i].sum = numbers[2 * i];
+    metrics_[i].count = numbers[2 * i + 1];
   }
 }
 
 double Means::value(const std::string& name) {
-  Slot& s = slot(name);
-  settle(s);
-  return s.count > 0 ? s.sum / s.count : std::nan("");
+  Metric& m = metric(name);
+  add_pending(m);
+  return m.count > 0 ? m.sum / m.count : std::nan("");
 }
 
 std::map<std::string, double> Means::values() {
@@ -117,14 +117,14 @@ std::map<std::string, double> Means::values() {
 }
 
 double Means::count(const std::string& name) const {
-  const Slot& s = slot(name);
-  double count = s.count;
-  for (const Pending& pending : s.pending) count += pending.count;
+  const Metric& m = metric(name);
+  double count = m.count;
+  for (const Pending& pending : m.pending) count += pending.count;
   return count;
 }
 
 void Means::clear() {
-  for (Slot& s : slots_) s = Slot();
+  for (Metric& m : metrics_) m = Metric();
   reduced_ = false;
 }
 

@@ -32,7 +32,8 @@ void put_along_axis(const Array& a, const Array& indices, const Operand& values,
 // shape than `a` is a ShapeError; other dtypes than bool count as "not 0".
 // a[mask] = values[mask], where values are repeated over all of `a`.
 void putmask(const Array& a, const Array& mask, const Operand& values);
-// a[mask] = the first values, one for each true position. Waits once for a GPU, as every mask.
+// a[mask] = the first values, one for each true position. Waits once for a GPU, as every use of a
+// mask does.
 void place(const Array& a, const Array& mask, const Array& values);
 // Sets the elements a[i, i, ..., i]; values are a number or repeat as often as needed. `a` has at
 // least 2 axes, of one extent if more than 2 (ShapeError). With `wrap` the diagonal of a tall
@@ -91,7 +92,7 @@ Array piecewise(const Array& x, std::initializer_list<Array> conditions,
 
 // The results of a function of 1-d arrays for each line along the axis, in place of that axis; all
 // have one shape (ShapeError) and dtype (DtypeError). Calls it for each line: prefer functions with
-// an axis of their own. ValueError without any line.
+// a separate axis. ValueError without any line.
 Array apply_along_axis(const std::function<Array(const Array&)>& function, Axis axis,
                        const Array& a);
 

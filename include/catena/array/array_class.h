@@ -87,7 +87,7 @@ class Array {
   // descending strides. What is made like this array (element-wise results, casts, zeros_like)
   // keeps it, as with NumPy's order 'K'.
   MemoryOrder order() const;
-  // Whether the elements lie side by side without gaps, whatever the order of the axes.
+  // Whether the elements are side by side without gaps, whatever the order of the axes.
   bool is_dense() const;
   ArrayFlags flags() const { return {is_contiguous(), is_fortran_contiguous(), !known().is_view}; }
   // Undefined for an array that owns its storage. For a view, its whole storage as a 1-d array of

@@ -40,8 +40,7 @@ Array unwrap(const Array& a, std::optional<double> discontinuity = {}, Axis axis
              double period = 6.283185307179586);
 
 // Powers of the elements of a 1-d array as columns, (length, columns): from the highest to 0, or
-// ascending; as many columns as rows unless told. In the dtype of x promoted with int64.
-// ShapeError.
+// ascending; by default as many columns as rows. In the dtype of x promoted with int64. ShapeError.
 Array vander(const Array& x, std::optional<int64_t> columns = {}, bool increasing = false);
 // The polynomial with coefficients p (1-d, highest power first) at x, by Horner's rule.
 Array polyval(const Array& p, const Operand& x);

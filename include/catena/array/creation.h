@@ -64,8 +64,8 @@ Array arange(const Scalar& start, const Scalar& stop, const Scalar& step = 1,
              const ArrayOptions& options = {});
 Array arange(const Scalar& start, const Scalar& stop, const ArrayOptions& options);
 Array arange(const Scalar& stop, const ArrayOptions& options = {});
-// `count` evenly spaced numbers, 50 without it; endpoint included unless told otherwise. Integer
-// dtypes round down; without a dtype default_float(), as the next ones.
+// `count` evenly spaced numbers, by default 50; the endpoint is included by default. Integer dtypes
+// round down; without a dtype default_float(), as the next ones.
 Array linspace(double start, double stop, std::optional<int64_t> count = {}, YesNo endpoint = true,
                const ArrayOptions& options = {});
 // The same and the distance of its numbers (NaN when there is none).
@@ -117,8 +117,7 @@ Array ascontiguousarray(const Array& a, const ArrayOptions& options = {});
 Array copy(const Array& a);
 
 // Copies host values, C order: array(numbers, {2, 3}), array(numbers), array(rows of numbers). The
-// elements have the dtype of T unless the options say another one, to which they are cast as by
-// astype.
+// elements have the dtype of T, or are cast, as by astype, to the dtype in the options.
 template <HostElement T>
 Array array(std::span<const T> values, const Shape& shape, const ArrayOptions& options = {});
 template <HostElement T>
@@ -136,8 +135,8 @@ template <HostElement T>
 Array array(const std::vector<std::vector<T>>& rows, const ArrayOptions& options = {});
 // Literals of any depth: array({{1.f, 2.f}, {3.f, 4.f}}), array({1, 2.5}), array(3). The dtype is
 // that of the C++ types (promoted when they differ; config().default_dtype without a number), where
-// double stands for default_float(); or the one of the options: then a number that does not fit it
-// is a ValueError.
+// double stands for default_float(); with a dtype in the options, numbers that it cannot hold are a
+// ValueError.
 template <HostElement T>
 Array array(std::initializer_list<T> values, const ArrayOptions& options = {});
 template <HostElement T>
@@ -216,7 +215,7 @@ inline ArrayOptions with_device(const ArrayOptions& options) {
   return result;
 }
 
-// The options of literals of type T: double has no dtype of its own.
+// The options of literals of type T: double does not imply a dtype.
 template <class T>
 ArrayOptions literal_options(const ArrayOptions& options) {
   ArrayOptions result = with_device(options);

@@ -120,8 +120,8 @@ class FoundDevice {
 };
 
 // An argument of get_device and using_device: the number of a GPU (DeviceError when there is no
-// such GPU), a Device, or an array that lies on a GPU and has elements. Host arrays, arrays without
-// elements or without a value, nullopt and negative numbers name none.
+// such GPU), a Device, or an array on a GPU that has elements. Host arrays, arrays without elements
+// or without a value, nullopt and negative numbers name none.
 class DeviceArgument {
  public:
   DeviceArgument(Device device) : device_(device) {}
@@ -198,8 +198,8 @@ class IPCArrayHandle {
   explicit IPCArrayHandle(const Array& array);
   // Bytes to send to the other process.
   std::string to_bytes() const;
-  // The memory of the exporting process, on the GPU of the same number unless told otherwise.
-  // Order the accesses with an IPCEvent. ValueError for bytes that are no handle.
+  // The memory of the exporting process, by default on the GPU of the same number. Order the
+  // accesses with an IPCEvent. ValueError for bytes that are not a handle.
   static Array open(std::string_view bytes, std::optional<Device> device = {});
 
  private:

@@ -2,7 +2,7 @@
 // them without a copy.
 //
 // The structs are those of DLPack 1.0 (dmlc.github.io/dlpack), a stable binary interface. They have
-// a namespace of their own, so that a program may include the original header as well: cast the
+// a separate namespace, so that a program may include the original header as well: cast the
 // pointers with reinterpret_cast.
 #pragma once
 

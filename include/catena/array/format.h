@@ -21,8 +21,8 @@ struct PrintOptions {
   FloatMode floatmode = FloatMode::kMaxprec;  // how many digits are printed
 };
 
-// What printing uses unless told otherwise: the options of the calling thread's innermost
-// PrintOptionsScope, else those of the process.
+// What printing uses by default: the options of the calling thread's innermost PrintOptionsScope,
+// else those of the process.
 PrintOptions get_printoptions();
 // Changes them; inside a scope those of the scope, which go with it. ValueError for negative
 // numbers and unknown signs.

@@ -97,7 +97,7 @@ class HostView {
       ++*this;
       return before;
     }
-    // Where the iterator stands.
+    // The iterator's position.
     const std::array<int64_t, N>& position() const { return position_; }
     friend bool operator==(const Iterator& a, const Iterator& b) { return a.index_ == b.index_; }
 

@@ -60,7 +60,7 @@ Array take(const Array& a, int64_t index, OptionalAxis axis = none,
 void put(const Array& a, const Array& indices, const Operand& values,
          OutOfRange mode = OutOfRange::kRaise);
 // a[..., indices, ...] += values along `axis`; repeated positions accumulate, in their order as
-// index_add. kRaise looks at the positions first, for which it waits for a GPU.
+// index_add. kRaise checks the positions first, for which it waits for a GPU.
 void scatter_add(const Array& a, const Array& indices, const Operand& values, Axis axis = 0,
                  OutOfRange mode = OutOfRange::kRaise);
 // Slices of a along `axis` (without one: elements of the flattened array) where the 1-d condition,

@@ -37,7 +37,7 @@ Array load(const std::string& path, MmapMode mode);
 
 // Named arrays in a .npz (zip of .npy), plain or deflated, in the given order; written by rename.
 void save_npz(const std::string& path, const NamedArrays& arrays, bool compressed = false);
-// NumPy's savez: arrays without names are called arr_0, arr_1, ... and stand first. ValueError when
+// NumPy's savez: arrays without names are called arr_0, arr_1, ... and come first. ValueError when
 // one of the names is given as well.
 void savez(const std::string& path, const std::vector<Array>& arrays,
            const NamedArrays& named = {});
@@ -58,8 +58,8 @@ LoadedArrays load_npz(const std::string& path, Device device = cpu(0));
 // read by several threads at once.
 class NpzFile {
  public:
-  // Reads the directory. IoError when the file is no archive. Members that are no .npy are left out
-  // with a warning.
+  // Reads the directory. IoError when the file is not an archive. Members that are not .npy files
+  // are skipped with a warning.
   explicit NpzFile(const std::string& path, Device device = cpu(0));
   ~NpzFile();
   NpzFile(NpzFile&&) noexcept;
@@ -97,7 +97,7 @@ struct FromFileOptions {
 };
 // A 1-d array of what tofile wrote. Unlike NumPy, which returns what it could read, it throws
 // IoError when the file has fewer elements than `count`, a part of an element at its end, or text
-// that is no number (with its offset).
+// that is not a number (with its offset).
 Array fromfile(const std::string& path, const FromFileOptions& options = {});
 
 // Writes a file so that readers see the old or the new content, never a part: a new file of a

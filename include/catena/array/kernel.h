@@ -208,7 +208,7 @@ auto call_host_elementwise(const Tuple& arguments, std::index_sequence<I...>) {
   else
     return outputs;
 }
-// What is no array and no number; one with a generic operator() is refused with a reason later.
+// Anything but arrays and numbers. A generic operator() is rejected later, with a reason.
 template <class F>
 concept KernelFunction =
     std::is_function_v<std::remove_pointer_t<F>> || !std::is_constructible_v<Operand, const F&>;

@@ -31,7 +31,7 @@ std::vector<Array> broadcast_arrays(std::span<const Array> arrays);
 inline std::vector<Array> broadcast_arrays(std::initializer_list<Array> arrays) {
   return broadcast_arrays(std::span(arrays.begin(), arrays.size()));
 }
-// The same with what NumPy's broadcast object tells.
+// The same with the attributes of NumPy's broadcast object.
 class Broadcast {
  public:
   // Throws ShapeError when the shapes do not fit.

@@ -148,7 +148,7 @@ inline Array operator-(const Array& x) { return negative(x); }
 inline Array operator+(const Array& x) { return x; }
 inline Array operator~(const Array& x) { return invert(x); }
 // Both orders are spelled out for numbers: else C++20 would take x == 0 for 0 == x turned round;
-// two arrays have a form of their own, which is the same turned round.
+// two arrays have a separate form, with the arguments exchanged.
 #define CATENA_OPERATOR(symbol, function)                                                       \
   inline Array operator symbol(const Array& x1, const Array& x2) { return function(x1, x2); }   \
   inline Array operator symbol(const Array& x1, const Operand& x2) { return function(x1, x2); } \

@@ -1,4 +1,4 @@
-// The order in which the axes of an array lie in memory.
+// The order of the axes of an array in memory.
 #pragma once
 
 #include "catena/core/shape.h"

@@ -10,7 +10,7 @@
 
 namespace catena {
 
-// Either may be left out; each function says what it takes then. In the place of one:
+// Either may be left out; each function documents its default. An argument of this type accepts:
 //   dtype::float32             a dtype
 //   "cuda:0", x.device()       a device
 //   {dtype::float32, "cuda:0"} both

@@ -10,14 +10,14 @@ namespace catena {
 namespace random {
 
 // The device's default generator, made at first use; all start from the seed of CATENA_SEED (or
-// CHAINER_SEED), else from one of the system's entropy. ValueError when the variable is no unsigned
-// 64-bit number. The reference stays valid.
+// CHAINER_SEED), else from a seed of the system's entropy. ValueError when the variable is not an
+// unsigned 64-bit number. The reference stays valid.
 RandomState& default_state(Device device);
 RandomState& default_state();  // of current_device()
 RandomState& get_random_state();
 // Seeds the default generators of all devices, also those that are not made yet.
 void seed(uint64_t value);
-// Seeds that of one device.
+// Seeds the device's default generator.
 void seed(uint64_t value, Device device);
 void seed();  // all from one new seed of the system's entropy
 // All default generators start again as at the beginning of the process.

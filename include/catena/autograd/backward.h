@@ -22,8 +22,8 @@ namespace catena {
 // checks come before anything is written.
 //
 // Afterwards gradients of roots are assigned, those of parameters have grown by it; outputs keep
-// none, unless retain_grad asks for it, as all that has a creator. Observers of parameters are told
-// as of one pass. Everything runs on the current streams, in descending order of creation.
+// none, unless retain_grad asks for it, as all that has a creator. Observers of parameters are
+// notified as of one pass. Everything runs on the current streams, in descending order of creation.
 void backward(const Variables& outputs, const Arrays& gradients = {},
               const BackwardOptions& options = {});
 
@@ -54,7 +54,7 @@ class DeferredWeights {
 };
 
 // Adds the gradients of parameters that earlier passes have left, and empties `later`. Observers
-// are told as of one pass, here and not by the passes before. What functions saved must be
+// are notified as of one pass, here and not by the passes before. What functions saved must be
 // unchanged until then (GradientError). If it fails, the rest is lost.
 void backward_weights(DeferredWeights& later);
 

@@ -1,5 +1,5 @@
-// BackwardObserver: told by backward passes when the gradients of parameters become final. Base of
-// data-parallel reduction, of pipelines and of hooks of users.
+// BackwardObserver: notified by backward passes when the gradients of parameters become final. Base
+// of data-parallel reduction, of pipelines and of hooks of users.
 #pragma once
 
 #include "catena/core/intrusive.h"
@@ -20,13 +20,13 @@ struct ObserverLink : RefCounted {
 }  // namespace detail
 
 // Observes any number of parameters, and a parameter may have any number of observers, which are
-// told in the order in which they came. Observing holds neither alive: a parameter that goes is
-// forgotten, and an observer that goes is told nothing more.
+// notified in the order in which they were added. Observing keeps neither alive: a parameter that
+// is destroyed is forgotten, and an observer that is destroyed gets no further calls.
 //
-// One pass tells from the thread that runs it. Observers may be added, removed and destroyed in
-// between and from their own calls (one that is added during a pass is told from the next one on),
-// but not while another thread runs a pass over the same parameters. What a call throws ends the
-// pass, which then tells nobody of its end.
+// A pass calls its observers from the thread that runs it. Observers may be added, removed and
+// destroyed in between and from their own calls (one that is added during a pass is notified from
+// the next one on), but not while another thread runs a pass over the same parameters. An exception
+// from a call ends the pass, which then notifies nobody of its end.
 class BackwardObserver {
  public:
   BackwardObserver() : link_(new detail::ObserverLink(this)) {}

@@ -33,7 +33,7 @@ class Function {
   virtual std::string label() const;  // class name by default
   // Called before forward when type checks are on; see type_check.h.
   virtual void check_type_forward(const TypeInfoTuple& in_types) const;
-  // Parameters that are no inputs, and which backward() reaches by a pass of its own, because it
+  // Parameters that are not inputs, and which backward() reaches by a separate pass, because it
   // computes a part of the model again. Asked once, after forward. Their gradients are final after
   // this function's backward. Those that are not named here are final at the end of the whole pass,
   // so that ranks average them late; one that was final before is a GradientError.

@@ -1,4 +1,4 @@
-// FunctionCall: what stands at the top of each function and layer call.
+// FunctionCall: the object at the top of each function and layer call.
 #pragma once
 
 #include <array>
@@ -26,9 +26,9 @@ namespace catena {
 //     });
 //   }
 //
-// This is the one point at which memory profiles, function hooks (timers, traces, checks of
-// values), autocast and watchers of parameters stand. A call that none of them watches pays two
-// loads. The name outlives the call; errors, hooks and drawings show it.
+// Memory profiles, function hooks (timers, traces, checks of values), autocast and watchers of
+// parameters act here and nowhere else. A call that none of them watches pays two loads. The name
+// outlives the call; errors, hooks and drawings show it.
 class FunctionCall {
  public:
   // Operands are variables, what has variable(name) (VariableOperand), and pointers to variables,
@@ -52,8 +52,7 @@ class FunctionCall {
   FunctionCall(const FunctionCall&) = delete;
   FunctionCall& operator=(const FunctionCall&) = delete;
 
-  // The name, and with the place of its parameters in the model, where that is known: "Linear
-  // 'block/l1'".
+  // The name, and with the path of its layer in the model where that is known: "Linear 'block/l1'".
   const char* name() const { return name_; }
   std::string label() const;
   // label() for checks, which call it for an error only.
@@ -65,7 +64,7 @@ class FunctionCall {
   const Variable& operator[](size_t i) const { return *inputs_[i]; }
   // A further operand, which the call has turned out to use. It outlives the call.
   void add(const Variable& operand) { take(operand); }
-  // Operand i, or null if there are not so many.
+  // Operand i, or null if there are fewer.
   const Variable* optional(size_t i) const { return i < inputs_.size() ? inputs_[i] : nullptr; }
   std::span<const Variable* const> inputs() const { return {inputs_.data(), inputs_.size()}; }
   // For hooks, at the end.

@@ -1,5 +1,5 @@
-// FunctionHook: told of each function and layer call of a thread, forward and backward. For timers,
-// traces, checks of values, and whatever shall happen around all functions.
+// FunctionHook: called for each function and layer call of a thread, forward and backward. For
+// timers, traces, checks of values, and anything else around all functions.
 #pragma once
 
 #include <atomic>
@@ -22,9 +22,9 @@ class FunctionCall;
 //     model(x).backward();
 //   }
 //
-// Functions that call others are told of around them: begins and ends nest. Kernels of GPUs run
-// asynchronously, so that a timer synchronizes its device. What a hook throws leaves the call that
-// it was told of; only forward_ends of a call that failed must not throw.
+// Functions that call others begin before and end after them: the calls of a hook nest. Kernels of
+// GPUs run asynchronously, so that a timer synchronizes its device. An exception from a hook leaves
+// the call that it is about; only forward_ends of a call that failed must not throw.
 class FunctionHook {
  public:
   virtual ~FunctionHook() = default;
@@ -39,8 +39,8 @@ class FunctionHook {
   virtual void backward_ends(const FunctionNode& node);
 };
 
-// While it lives, the hook is told of the calls of the thread that made it. Scopes nest: hooks of
-// outer ones begin first and end last. Without one, a call pays a load.
+// While it lives, the hook is called for the functions of the thread that made it. Scopes nest:
+// hooks of outer ones begin first and end last. Without one, a call pays a load.
 class FunctionHookScope {
  public:
   explicit FunctionHookScope(FunctionHook& hook);

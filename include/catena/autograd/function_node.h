@@ -30,7 +30,7 @@ class FunctionNode : public RefCounted {
   // Whether backward() computes only the gradients that BackwardContext::needs asks for, so that a
   // pass in parts may call it twice. False: one call makes all of them, for instance in one kernel.
   virtual bool splits() const { return true; }
-  // Vertices of parameters that backward() reaches by a pass of its own (recomputation). They are
+  // Vertices of parameters that backward() reaches by a separate pass (recomputation). They are
   // final after this node, not before.
   using AlsoUses = std::span<const IntrusivePtr<VariableNode>>;
   virtual AlsoUses also_uses() const { return {}; }

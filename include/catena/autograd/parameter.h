@@ -12,8 +12,8 @@ namespace catena {
 // Parameters made by this thread that have a gradient although no set lists them: most likely a
 // layer is missing in CATENA_FUNCTIONS. "(3, 4) float32" for each, once.
 std::vector<std::string> forgotten_parameters();
-// Remembers where a model has the parameter, and tells it: "l1/W", or "" when no model has listed
-// it yet. For messages; any thread.
+// Stores and returns where a model has the parameter: "l1/W", or "" when no model has listed it
+// yet. For messages; any thread.
 void note_path(ParameterState& state, const std::string& path);
 std::string path_of(const ParameterState& state);
 // Logs a warning that names them; called by optimizers and files. `who` is "setup", "save", ...

@@ -34,8 +34,8 @@ struct VariableNode : RefCounted {
   int pending_uses = 0;                 // uses in that pass not yet done (parameters)
   bool is_weight = false;               // made of parameters alone; set by passes in parts
   bool grad_is_own = false;             // no other gradient shares its memory: own_grad
-  // Backward functions hand on views, and what they got. A gradient that somebody asks for gets
-  // memory of its own, which can be written to, if it has none.
+  // Backward functions may return views, or the very array that they received. A gradient that
+  // somebody asks for is copied into separate, writable memory if it shares its memory.
   void own_grad();
   void forget_grad_variable();
   static void destroy(VariableNode* node);
@@ -124,7 +124,7 @@ class Variable {
   // Whether the handle has a variable, and its array.
   bool defined() const { return bool(body_); }
   const Array& data() const { return known("Variable::data").data; }
-  // Replaces the payload; the graph is not told.
+  // Replaces the payload; the graph does not notice.
   void set_data(const Array& data) const;
   // Null until backward has reached the variable. It may be written to, and no other gradient is in
   // its memory; after a pass with create_graph it is that of grad_variable().

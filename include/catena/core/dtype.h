@@ -64,8 +64,10 @@ std::ostream& operator<<(std::ostream& os, Dtype d);
 // Inverse of name(); also NumPy's one-letter codes and "f4" forms. Throws DtypeError.
 Dtype parse_dtype(std::string_view text);
 
-// The dtype of an operation on arrays of both dtypes (NumPy 2; bfloat16: with float16 -> float32,
-// with float32/64 -> the wider, with integers or bool -> bfloat16).
+// The dtype of an operation on arrays of both dtypes, as in NumPy 2. bfloat16 gives
+//   with integers and bool   bfloat16
+//   with float16             float32
+//   with float32, float64    the other dtype
 Dtype promote(Dtype a, Dtype b);
 // The dtype in which a float function (exp, sqrt, ...) of d computes and returns: floats
 // themselves, 8-bit and bool -> float16, 16-bit -> float32, wider integers -> float64.

@@ -125,8 +125,8 @@ std::string with_entry(std::string text);
 
 }  // namespace detail
 
-// Throws E with the concatenated parts, behind the name of the function called if E is about
-// arguments and the thread is in an EntryScope. So texts below public functions name no function.
+// Throws E with the concatenated parts. If E is about arguments and the thread is in an EntryScope,
+// the message begins with the name of that scope, so texts below public functions do not repeat it.
 template <class E, class... Parts>
 [[noreturn, gnu::noinline, gnu::cold]] void fail(const Parts&... parts) {
   if constexpr (detail::kNamesEntry<E>)

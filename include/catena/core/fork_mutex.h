@@ -13,8 +13,8 @@
 namespace catena {
 
 // While one lives, a fork() of another thread waits: for initialisations and calls of libraries
-// that hold locks of their own. Scopes may be nested. A thread that forks inside of one waits for
-// nobody. fork() waits for ten seconds at most, should a thread inside of a scope never leave it.
+// that hold other locks. Scopes may be nested. A thread that forks inside of one waits for nobody.
+// fork() waits for ten seconds at most, should a thread inside of a scope never leave it.
 class ForkScope {
  public:
   ForkScope() noexcept { enter(); }

@@ -70,7 +70,7 @@ class MemoryPointer {
   size_t offset_ = 0;
 };
 
-// From the current allocator, on the current device unless told otherwise.
+// From the current allocator, by default on the current device.
 MemoryPointer alloc(size_t bytes, Device device = current_device());
 
 }  // namespace catena

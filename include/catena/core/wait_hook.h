@@ -11,7 +11,7 @@
 
 namespace catena {
 
-// Where a wait of the host for a device stands.
+// The state of a wait of the host for a device.
 enum class WaitPhase : uint8_t {
   kBegin,  // the host is about to wait
   kDone    // the device is done

@@ -53,7 +53,7 @@ class Dataset {
   Dataset(int64_t size, std::vector<Column> columns);
   // Samples of any shape.
   explicit Dataset(int64_t size);
-  // So many samples, of the columns of another one or of any shape, as those are.
+  // `size` samples of the same form as those of `like`: with its columns, or of any shape.
   Dataset(const Dataset& like, int64_t size);
   // Throws ShapeError, DtypeError or IndexError unless gather() can write there.
   void check_gather(std::span<const int64_t> positions, std::span<const Array> out) const;

@@ -99,7 +99,7 @@ class PositionIterator {
   int64_t positions_epoch_ = -1;  // of which positions_ are
 };
 
-// Positions 0 .. size - 1 in order; unless told otherwise, once.
+// Positions 0 .. size - 1 in order; by default once.
 class SerialIterator final : public PositionIterator {
  public:
   SerialIterator(int64_t size, int64_t batch, bool repeat = false)
@@ -108,8 +108,8 @@ class SerialIterator final : public PositionIterator {
       : PositionIterator(std::make_shared<SequentialOrder>(size), batch, options) {}
 };
 
-// A new order each epoch; unless told otherwise, without end. The order depends on seed, epoch and
-// size alone: not on the batch size, the number of ranks or the device.
+// A new order each epoch; by default without end. The order depends on seed, epoch and size alone:
+// not on the batch size, the number of ranks or the device.
 class ShuffledIterator final : public PositionIterator {
  public:
   ShuffledIterator(int64_t size, int64_t batch, uint64_t seed, bool repeat = true)
@@ -119,8 +119,7 @@ class ShuffledIterator final : public PositionIterator {
                          {options.repeat.value_or(true), options.drop_last}, seed) {}
 };
 
-// Draws samples as often as their weights say; unless told otherwise, without end. See
-// WeightedOrder.
+// Draws samples as often as their weights say; by default without end. See WeightedOrder.
 class WeightedIterator final : public PositionIterator {
  public:
   WeightedIterator(const Array& weights, int64_t batch, uint64_t seed, int64_t samples = 0,

@@ -89,8 +89,8 @@ struct PrefetchOptions {
   // Whether a separate thread makes them; unless given, for GPUs only: on a CPU all cores compute
   // already. Worth it there for a data set whose gather() waits or works long.
   std::optional<bool> background = {};
-  // How samples become the arrays of a batch; unless given, columns as they are, and samples of any
-  // shape by stack_samples. See collate.h.
+  // How samples become the arrays of a batch. By default columns are taken as they are, and samples
+  // of any shape are stacked by stack_samples. See collate.h.
   Collate collate = {};
 };
 

@@ -10,8 +10,8 @@ namespace catena::functions {
 
 // f(inputs), of which the graph keeps the inputs alone: memory for time. In backward f runs again,
 // with the random numbers (dropout), the autocast scope and the device of the first time, and a
-// pass of its own goes through it. Gradients and parameters are those of f(inputs) without
-// recompute, bit for bit, over ranks, too.
+// separate pass goes through it. Gradients and parameters are those of f(inputs) without recompute,
+// bit for bit, over ranks, too.
 //
 //   h = F::recompute([&](const Variable& x) { return block(x); }, h);
 //

@@ -23,9 +23,9 @@ struct Window {
   // The distance from the first to the last element that a position sees along an axis, plus 1; 0
   // if that leaves 64 bits.
   int64_t range(int axis) const;
-  // Positions along an axis of an image of `size` elements: those at which the window lies within
-  // the padded image and, with cover_all, one more for a rest that they leave. 0 where none fits,
-  // and for padding or dilation beyond any image in memory.
+  // Positions along an axis of an image of `size` elements: those at which the window is within the
+  // padded image and, with cover_all, one more for a rest that they leave. 0 where none fits, and
+  // for padding or dilation beyond any image in memory.
   int64_t positions(int axis, int64_t size, bool cover_all = false) const;
 };
 

@@ -28,7 +28,7 @@ struct LossScaleOptions {
 //   scale->scaled(loss).backward();   // or optimizer.scaled(loss), as training::make_step does
 //   optimizer.update();
 //
-// The update looks at the gradients once, after ranks have averaged them, so that all ranks see the
+// The update checks the gradients once, after ranks have averaged them, so that all ranks see the
 // same. If one is not finite, parameters, states and t stay as they are and the scale falls. Else
 // the rule gets the gradients divided by the scale, in the precision that it computes in. Scale and
 // counts live on the devices: nothing waits for them, and replays of a captured step go on scaling.

@@ -97,8 +97,8 @@ class Optimizer : public UpdateRule {
   // is never reached is filled with zeros by the update.
   void zero_grads();
   // Adds the gradients of another replica (model.gradients(), from any device). One transfer and
-  // one addition for each arena when the replica lies in arenas of the same layout, else one for
-  // each parameter. ValueError, ShapeError or DtypeError naming the parameter.
+  // one addition for each arena when the replica is in arenas of the same layout, else one for each
+  // parameter. ValueError, ShapeError or DtypeError naming the parameter.
   void accumulate_grads(const Arrays& gradients);
   void accumulate_grads(const Parameterized& replica) { accumulate_grads(replica.gradients()); }
   // L2 norm of all gradients together; waits for the devices.

@@ -9,7 +9,7 @@ namespace catena::training {
 
 // Captures the step after three eager ones, in which kernels are compiled and memory is found, and
 // replays it for every full batch; a shorter one at the end of an epoch runs eagerly. Everything
-// that a replay must advance lies on the device: the cursor into the epoch's order, the sums of the
+// that a replay must advance is on the device: the cursor into the epoch's order, the sums of the
 // numbers, and what the optimizer keeps. The step may not ask the host for anything (see
 // docs/guide/graphs.md).
 //

@@ -37,13 +37,13 @@ class Means {
   // Means without any go on with the same bits. ValueError after reduce().
   void add(const std::string& name, const Sum& sum);
 
-  // Adds up what was added on all ranks of `comm` (nullptr: there is one process). Collective.
-  // Afterwards value() is the mean over all ranks; further add() is a ValueError until clear().
+  // Sums over all ranks of `comm` (nullptr: there is one process). Collective. Afterwards value()
+  // is the mean over all ranks; further add() is a ValueError until clear().
   void reduce(Communicator* comm);
   // The mean; NaN when nothing was counted. Waits for the device.
   double value(const std::string& name);
   std::map<std::string, double> values();
-  // The samples behind value(), those that still wait on a device included.
+  // The number of samples behind value(), including those whose numbers are still on a device.
   double count(const std::string& name) const;
   void clear();
 
@@ -52,16 +52,16 @@ class Means {
     Array mean;
     double count;
   };
-  struct Slot : Sum {
+  struct Metric : Sum {
     std::vector<Pending> pending;
   };
-  const Slot& slot(const std::string& name) const;
-  Slot& slot(const std::string& name);
+  const Metric& metric(const std::string& name) const;
+  Metric& metric(const std::string& name);
   void check_not_reduced(const char* who, const std::string& name) const;
-  void settle(Slot& slot);
+  void add_pending(Metric& metric);
 
   std::vector<std::string> names_;
-  std::vector<Slot> slots_;
+  std::vector<Metric> metrics_;
   bool reduced_ = false;
 };
 

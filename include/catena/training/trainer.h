@@ -44,12 +44,12 @@ struct TrainerOptions {
   std::ostream* stream = nullptr;     // of bar and table; default: standard output
 };
 
-// After each update that is due: a row with epoch (with "iteration" where rows come by those), the
-// means of the metrics since the row before as train_*, those of the test pass as test_*, elapsed
-// (seconds, those of the resumed run included) and the observed numbers; then the extensions, by
-// priority and in the order in which they were added; then the checkpoint. If the run ends between
-// two triggers, a last row and checkpoint are written. Neither is made where its trigger is not
-// set.
+// After each update that is due: a row with the epoch ("iteration" where rows are counted in
+// iterations), the means of the metrics since the last row as train_*, the results of the test pass
+// as test_*, elapsed (seconds, including the resumed run) and the observed numbers; then the
+// extensions, by priority and in the order in which they were added; then the checkpoint. If the
+// run ends between two triggers, a last row and checkpoint are written. Neither is made where its
+// trigger is not set.
 //
 // With a multi-node optimizer all ranks make one of the same options and call the same functions.
 // Means are those of all samples of all ranks; statistics of the model are averaged before test

@@ -34,9 +34,9 @@ class Updater {
   // One step. Advances batches() by at least one batch, and adds the numbers of the samples to
   // `means`, then or in settle().
   virtual void update(Means& means) = 0;
-  // `means` are about to be read: adds what update() has kept back.
+  // Called before `means` are read: adds the numbers that update() has not added yet.
   virtual void settle(Means& /*means*/) {}
-  // Where the run stands: epoch, position and state are asked of it.
+  // The iterator: epoch, position and state of the run are read from it.
   datasets::BatchIterator& batches() { return batches_; }
   const datasets::BatchIterator& batches() const { return batches_; }
 

@@ -289,12 +289,12 @@ std::string IPCArrayHandle::to_bytes() const {
 Array IPCArrayHandle::open(std::string_view bytes, std::optional<Device> device) {
   ArrayWire wire;
   CATENA_CHECK(ValueError, bytes.size() == sizeof wire, "IPCArrayHandle::open: ", bytes.size(),
-               " bytes are no handle, which has ", sizeof wire);
+               " bytes are not a handle, which has ", sizeof wire);
   std::memcpy(&wire, bytes.data(), sizeof wire);
   CATENA_CHECK(ValueError,
                std::memcmp(wire.magic, kMagic, sizeof kMagic) == 0 && wire.ndim >= 0 &&
                    wire.ndim <= kMaxDims && wire.dtype >= 0 && wire.dtype < kDtypeCount,
-               "IPCArrayHandle::open: the bytes are no handle of an array");
+               "IPCArrayHandle::open: the bytes are not the handle of an array");
   const Shape shape(wire.extents, wire.extents + wire.ndim);
   const auto dtype = static_cast<Dtype>(wire.dtype);
   const auto item = static_cast<int64_t>(itemsize(dtype));
@@ -318,7 +318,7 @@ std::string IPCEvent::to_bytes() const {
 Event IPCEvent::open(std::string_view bytes, Device device) {
   Backend::IpcEvent wire;
   CATENA_CHECK(ValueError, bytes.size() == sizeof wire.handle, "IPCEvent::open: ", bytes.size(),
-               " bytes are no handle, which has ", sizeof wire.handle);
+               " bytes are not a handle, which has ", sizeof wire.handle);
   std::memcpy(wire.handle, bytes.data(), sizeof wire.handle);
   require_device(device);
   return Event(backend(device.type()).import_event(device.index(), wire));

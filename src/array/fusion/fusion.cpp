@@ -121,7 +121,7 @@ struct BoundInputs {
 };
 
 // The element-wise outputs of `group`, in the memory order of the inputs. Kernels are fastest in C
-// order, so the loop visits the axes as they lie in memory.
+// order, so the loop visits the axes in the order of memory.
 void run_elementwise(uint32_t group, Device device, FusedCall& call, BoundInputs& bound,
                      std::span<Array> results) {
   const MemoryOrder order = bound.order(call);

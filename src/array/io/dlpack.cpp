@@ -114,14 +114,14 @@ class Borrowed {
     if (device_.is_cuda()) at_import_ = current_stream(device_);
   }
   ~Borrowed() {
-    if (device_.is_cuda()) settle();
+    if (device_.is_cuda()) wait_for_work();
     if (tensor_->deleter) tensor_->deleter(tensor_);
   }
   Borrowed(const Borrowed&) = delete;
   Borrowed& operator=(const Borrowed&) = delete;
 
  private:
-  void settle() noexcept {
+  void wait_for_work() noexcept {
     try {
       const Stream now = current_stream(device_);
       wait_for(at_import_);

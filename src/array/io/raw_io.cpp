@@ -35,8 +35,8 @@ Array read_bytes(const io::InputFile& file, const FromFileOptions& options) {
   const auto offset = static_cast<uint64_t>(options.offset), item = itemsize(options.dtype);
   const uint64_t rest = file.size() - offset;
   CATENA_CHECK(IoError, options.count >= 0 || rest % item == 0, "fromfile('", file.path(),
-               "'): ", rest, " bytes at offset ", offset, " are no whole number of ", options.dtype,
-               " elements of ", item, " bytes; pass the count or the right dtype");
+               "'): ", rest, " bytes at offset ", offset, " are not a whole number of ",
+               options.dtype, " elements of ", item, " bytes; pass the count or the right dtype");
   const uint64_t count = options.count < 0 ? rest / item : static_cast<uint64_t>(options.count);
   CATENA_CHECK(IoError, count <= rest / item, "fromfile('", file.path(), "'): ", count,
                " elements of ", options.dtype, " need ", item, " bytes each, but ", rest,

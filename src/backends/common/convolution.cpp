@@ -243,8 +243,8 @@ void store_reordered(const Group& z, const Array& rows, const Array& target, boo
 }
 
 // The products of the images are added one image at a time, so the order of the sum does not depend
-// on the number of threads. A GPU computes products of the positions of many images, for which the
-// channels of gy must be last.
+// on the number of threads. A GPU multiplies the positions of many images at once, which needs the
+// channels of gy last.
 void convolve_grad_w(const ConvolutionGradWCall& call) {
   const Group z = group_of(call);
   const bool last =

@@ -3,7 +3,7 @@
 namespace catena::onednn {
 namespace {
 
-// Columns of W that never meet the image get what lay in the scratch memory instead of 0.
+// Columns of W that never meet the image get what was in the scratch memory instead of 0.
 bool strides_past_the_width(const Problem& p) {
   return p.pass == ConvolutionPass::kGradW && p.dtype == Dtype::kBFloat16 &&
          p.window.stride[1] > p.image[1];

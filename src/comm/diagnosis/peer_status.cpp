@@ -44,7 +44,7 @@ std::optional<CallRecord> current_call(const BoardPlace& place, const Ring& ring
 }
 
 // Whether a rank has begun a call that another rank is in. True as well when its records do not
-// reach back far enough to tell.
+// reach back far enough to show it.
 bool has_begun(const Ring& ring, const CallRecord& call) {
   const uint64_t last = last_call(ring, call.communicator);
   if (last == 0 && ring.size() >= size_t(StatusBoard::kRingSize)) return true;

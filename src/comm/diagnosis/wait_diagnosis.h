@@ -11,7 +11,7 @@
 namespace catena::comm {
 
 // The number of the last call of every rank on one communicator. Nothing where the records do not
-// tell: on other hosts, and where calls on other communicators may have overwritten them.
+// say: on other hosts, and where calls on other communicators may have overwritten them.
 using LastCalls = std::vector<std::optional<uint64_t>>;
 LastCalls last_calls(const BoardPlace& place, uint64_t id);
 // The ranks that are known not to have made this call yet.

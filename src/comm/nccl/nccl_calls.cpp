@@ -6,7 +6,7 @@ namespace catena::comm::nccl {
 
 void check_cuda(cudaError_t code, const char* call) {
   if (code == cudaSuccess) return;
-  cudaGetLastError();  // it is no error of what comes next
+  cudaGetLastError();  // not an error of the next call
   fail<DeviceError>("nccl: ", call, " failed: ", cudaGetErrorName(code), ": ",
                     cudaGetErrorString(code));
 }

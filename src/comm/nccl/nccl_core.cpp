@@ -178,7 +178,7 @@ cudaError_t Core::drop_passed(StreamProgress& progress) {
     std::swap(progress.first, progress.last);
     progress.last.pending = false;
   }
-  if (code == cudaErrorNotReady) cudaGetLastError();  // it is no error of what comes next
+  if (code == cudaErrorNotReady) cudaGetLastError();  // not an error of the next call
   return code;
 }
 

@@ -86,8 +86,8 @@ class Core {
   void verify();
   // With all work done and no graph that holds calls.
   void close();
-  // Ends what runs on the GPU at once. The communicator itself goes when no graph holds calls of it
-  // any more, which is waited for only a moment.
+  // Aborts running GPU work immediately. Destroys the communicator once no graph holds its calls,
+  // and waits only briefly for that.
   void abort();
 
  private:
@@ -98,7 +98,7 @@ class Core {
     uint64_t call = 0;   // the last of the calls before it; 0: there is other work among them
     uint64_t first = 0;  // the first of them since the marker before
   };
-  // How far the GPU is in one stream. The first marker stays until the GPU has passed it: it tells
+  // How far the GPU is in one stream. The first marker stays until the GPU has passed it: it shows
   // which call is waited for. The last one moves along with what is queued.
   struct StreamProgress {
     Stream stream;  // kept alive, so that its events may be recorded later

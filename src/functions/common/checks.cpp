@@ -3,7 +3,7 @@
 namespace catena::functions {
 namespace {
 
-// "Inputs: x float32 (4, 5), W float32 (2, 3)", on a line of its own.
+// "Inputs: x float32 (4, 5), W float32 (2, 3)", on a separate line.
 std::string list_of(std::span<const TypeOf* const> inputs) {
   std::string text;
   for (const TypeOf* input : inputs) {

@@ -5,7 +5,7 @@
 namespace catena::functions {
 namespace {
 
-// The axes in the order in which they lie in memory, the channels last.
+// The axes in the order of memory, the channels last.
 Axes channels_last_order(int ndim, int channel_axes) {
   Axes order{0};
   for (int i = 1 + channel_axes; i < ndim; ++i) order.push_back(i);

@@ -11,7 +11,7 @@ struct BatchLayout {
   int channel_axes = 1;
   bool last = false;
 
-  // Of x: channels last if it lies in memory so, unless it is contiguous too.
+  // Of x: channels last if its memory has that order, unless it is contiguous too.
   static BatchLayout of(const Array& x, int channel_axes);
   // The stride of an axis of one element means nothing.
   bool fits(const Array& a) const;

@@ -16,7 +16,7 @@ void check_ratio(double ratio) {
 }
 
 // Its own adjoint: the gradient is the same call on gy, with the same bits for the same elements.
-// The bits belong to the elements in the order in which they lie in memory.
+// The bits belong to the elements in the order of memory.
 struct Mask {
   static constexpr const char* kName = "Dropout";
   double ratio;

@@ -19,7 +19,8 @@ struct NormalizationOperands {
   const Variable* residual = nullptr;
   const Variable* mean = nullptr;  // given statistics
   const Variable* var = nullptr;
-  const Persistent* average = nullptr;  // of the layer that is called; tells errors its place
+  const Persistent* average =
+      nullptr;  // of the layer that is called; gives errors the layer's path
 };
 
 struct BatchStatistics {

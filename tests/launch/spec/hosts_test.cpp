@@ -92,7 +92,7 @@ TEST(Hosts, FilesWithoutEndAreNoHostfiles) {
     read_hostfile("/dev/zero");
     ADD_FAILURE() << "read to its end";
   } catch (const UserError& error) {
-    EXPECT_EQ(std::string(error.what()).find("'/dev/zero' is no hostfile"), 0u) << error.what();
+    EXPECT_EQ(std::string(error.what()).find("'/dev/zero' is not a hostfile"), 0u) << error.what();
   }
 }
 

@@ -36,9 +36,9 @@ Variable convolution_2d(const VariableOperand& x, const VariableOperand& W,
 Variable convolution_2d(const VariableOperand& x, const VariableOperand& W,
                         const VariableOperand& b, const ConvolutionOptions& options = {});
 
-// The same elements (n, channels, height, width) with the channels side by side in memory, which
-// 16-bit and tf32 convolutions on a GPU and all on a CPU with oneDNN run faster on. A copy, unless
-// they already are.
+// The same elements (n, channels, height, width) with the channels side by side in memory. Faster
+// for 16-bit and tf32 convolutions on GPUs, and for all convolutions with oneDNN. A copy, unless
+// the channels are last already.
 Array channels_last(const Array& images);
 // The same for a network: the functions behind it keep the layout, as do gradients on the way back.
 // The gradient passes as it is. InvalidType unless the images have four axes.

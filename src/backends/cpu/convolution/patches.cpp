@@ -142,7 +142,7 @@ void store_sums(const Layout& l, const Sum* sums, T* image, int64_t count, bool 
       }
 }
 
-// Adjacent channels are added together; otherwise each channel is a piece of its own.
+// Adjacent channels are added together; otherwise each channel is a separate piece.
 template <class T, class Sum>
 void scatter(const Layout& l, const T* patches, T* image, bool accumulate) {
   const int64_t together = l.channels_last() ? l.channels : 1;

@@ -68,7 +68,7 @@ CATENA_INLINE void store_tile(const typename Simd<T>::Vector (&sums)[M][N], T* c
   }
 }
 
-// Lines of b that a packing tile asks for ahead of its use: they lie far apart, where the processor
+// Lines of b that a packing tile asks for ahead of its use: they are far apart, where the processor
 // foresees nothing.
 constexpr int64_t kLinesAhead = 8;
 

@@ -1,7 +1,7 @@
 // Launches of kernels that are set up while the kernel before them in the stream still ends
 // (programmatic dependent launch, where DeviceInfo::early_launches), which saves 0.2 to 0.5 us
 // each. They wait for it before they read memory. After a copy or an event, and in a captured graph
-// after a node that is no kernel, CUDA starts them in turn.
+// after a node that is not a kernel, CUDA starts them one after the other.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -183,17 +183,17 @@ namespace {
 void leave_memory(GraphState& graph) noexcept {
   const bool inherits =
       !graph.launched_on.empty() && !is_captured(native_stream(graph.launched_on.front()));
-  const Stream heir = inherits ? graph.launched_on.front() : Stream(default_stream(graph.device));
+  const Stream next = inherits ? graph.launched_on.front() : Stream(default_stream(graph.device));
   std::vector<Stream> users = graph.memory->streams();
   users.insert(users.end(), graph.launched_on.begin(), graph.launched_on.end());
-  std::erase_if(users, [&](const Stream& user) { return user == heir || user == graph.stream; });
+  std::erase_if(users, [&](const Stream& user) { return user == next || user == graph.stream; });
   try {
     for (const Stream& user : users)
-      if (!is_captured(native_stream(user))) heir.wait(user);
+      if (!is_captured(native_stream(user))) next.wait(user);
   } catch (const std::exception&) {
     // At process end the driver may be unloaded, and no work runs any more.
   }
-  graph.memory->leave_to(heir, users);
+  graph.memory->leave_to(next, users);
 }
 
 }  // namespace

@@ -141,7 +141,7 @@ void copy_bytes(void* dst, Device dst_device, const void* src, Device src_device
     // A copy to memory that is not pinned returns when the bytes have arrived.
     CATENA_CUDA_CHECK(cudaMemcpyAsync(dst, src, bytes, cudaMemcpyDeviceToHost, native));
   } else if (src_device.is_cpu()) {
-    // A replay would read the host memory again, which may be reused by then.
+    // A replay would read the host memory again, when it may already hold something else.
     if (thread_capture() && !is_pinned(src)) {
       refuse_during_capture("copy from host memory that is not pinned to a GPU");
     }

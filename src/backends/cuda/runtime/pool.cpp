@@ -333,9 +333,9 @@ std::vector<Stream> PrivatePool::streams() const {
   return result;
 }
 
-void PrivatePool::leave_to(const Stream& heir, const std::vector<Stream>& users) {
+void PrivatePool::leave_to(const Stream& next, const std::vector<Stream>& users) {
   std::lock_guard lock(pool_.mutex_);
-  Arena& into = pool_.arena_of(heir.state(), nullptr);
+  Arena& into = pool_.arena_of(next.state(), nullptr);
   for (auto& [stream, arena] : arenas_) {
     for (const auto& segment : arena->segments)
       for (Block* block = segment->first; block; block = block->next)

@@ -74,8 +74,8 @@ class PrivatePool {
   bool owns(const Block& block) const;
   // Those for which it has memory.
   std::vector<Stream> streams() const;
-  // Everything becomes memory of the heir. Arrays that are still alive may be used by the others.
-  void leave_to(const Stream& heir, const std::vector<Stream>& users);
+  // All memory passes to `next`. Arrays that are still alive may be used by the others.
+  void leave_to(const Stream& next, const std::vector<Stream>& users);
 
  private:
   friend class Pool;

@@ -12,8 +12,7 @@ namespace catena::gpu {
 
 inline constexpr size_t kUnit = 512;                      // sizes are multiples of this
 inline constexpr size_t kSmallSegment = size_t{2} << 20;  // small blocks are cut from these
-inline constexpr size_t kSmallLimit = size_t{1}
-                                      << 20;  // larger requests have segments of their own
+inline constexpr size_t kSmallLimit = size_t{1} << 20;    // larger requests have separate segments
 inline constexpr size_t kMediumLimit = size_t{10} << 20;  // up to here they share segments of
 inline constexpr size_t kMediumSegment = size_t{20} << 20;
 inline constexpr size_t kLargeUnit = size_t{2} << 20;  // larger segments are rounded up to this
