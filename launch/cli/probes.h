@@ -55,7 +55,7 @@ CheckItems probe_libcatena(const CheckContext& context);
 CheckItems probe_plugins(const CheckContext& context);
 CheckItems probe_kernels(const CheckContext& context);
 
-// For probes of what is not there.
+// For probes of missing things.
 CheckItem not_found(const std::string& name, bool wanted, const std::string& packages,
                     const std::string& purpose);
 // "2.21.5, /usr/lib/libnccl.so.2"

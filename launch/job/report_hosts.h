@@ -21,7 +21,7 @@ std::string describe_missing_launcher(const JobOutcome& job, const std::string& 
 std::string describe_unreached(const JobOutcome& job, const std::vector<std::string>& hosts,
                                const std::string& ended);
 
-// The ranks that were not there when the start timeout was over.
+// The ranks that had not joined when the start timeout was over.
 std::string describe_missing(const JobOutcome& job);
 // The hosts whose files differ.
 std::string describe_difference(const FileDifference& difference);

@@ -468,8 +468,8 @@ void RankProcess::describe_end() {
   end_.last_lines = last_lines_of(tail_, kTailBytes);
 }
 
-// The failure is the launcher's to act on: were this process to end now, mpirun would end the
-// others its own slow way. If no word comes, that is what happens.
+// Waits for the launcher to act on the failure. If this process ended now, mpirun would end the
+// others, which takes longer. Without an order from the launcher that is what happens.
 void RankProcess::linger() {
   const double deadline = monotonic_seconds() + kLinger;
   while (monotonic_seconds() < deadline) {

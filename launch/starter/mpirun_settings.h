@@ -38,7 +38,7 @@ struct McaSetting {
 };
 
 // The options that give an mpirun of this major version the networks. Without other hosts no rank
-// listens on any. What `set` has already is left alone.
+// listens on a network. Parameters that are in `set` are left alone.
 std::vector<McaSetting> network_settings(const Network& network, const McaParameters& set,
                                          int major);
 

@@ -79,7 +79,8 @@ class Starter {
   virtual std::string check() = 0;
   // Throws UserError when this process is itself a rank, in which no other job can start.
   virtual void refuse_nesting() const {}
-  // Makes what the job needs to be started here and goes with this object; not for a dry run.
+  // Creates the resources on this machine that the job needs to start; they are freed with this
+  // object. Not for a dry run.
   virtual void prepare(const JobSpec&) {}
   virtual StartCommand command(const JobSpec& spec) const = 0;
   // For the report of a job whose ranks did not find each other: the networks that they were to

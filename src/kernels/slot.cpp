@@ -60,7 +60,8 @@ void register_builtin_kernels() {
   });
 }
 
-// The companions that the rules force although they are not there: no other provider is to serve.
+// The companions that the rules force although they are not loaded: no other provider may serve
+// then.
 std::vector<std::string> forced_absent(const char* kernel, DeviceType type,
                                        const std::vector<ProviderInfo>& providers) {
   std::vector<std::string> absent = absent_companions(kernel, type, providers);
@@ -82,7 +83,7 @@ bool is_asked(const ProviderInfo& provider, bool forced) {
   return forced ? provider.use == ProviderUse::kOnly : provider.use != ProviderUse::kOff;
 }
 
-// Why the plug-in is not there.
+// Why the plug-in is not loaded.
 std::string reason_of(const std::string& plugin) {
   const std::string reason = plugin_error(plugin.c_str());
   return reason.empty() ? message("plug-in '", plugin, "' is not loaded") : reason;

@@ -79,8 +79,8 @@ int make_or_open(const std::string& name) {
   }
 }
 
-// Opens or makes the object and marks it as in use with a shared lock. Between the two a cleaner
-// may have removed it, hence the second look.
+// Opens or makes the object and marks it as in use with a shared lock. In between a cleaner may
+// have removed it, hence the second check.
 int open_and_lock(const std::string& name) {
   for (;;) {
     const int fd = make_or_open(name);

@@ -40,9 +40,8 @@ void init(int device = 0);
 // Waits for the current device. Nothing needs to be released: memory goes back at process end.
 void shutdown();
 
-// Creation. Without a dtype float32; without a device on the current one when that is a GPU, else
-// on GPU 0.
-// ------------------------------------------------------------------------------------------
+// Creation ----------------------------------------------------------------------------------
+// Without a dtype float32; without a device on the current one when that is a GPU, else on GPU 0.
 Array empty(const Shape& shape, const ArrayOptions& options = {});
 Array zeros(const Shape& shape, const ArrayOptions& options = {});
 Array ones(const Shape& shape, const ArrayOptions& options = {});

@@ -65,7 +65,7 @@ struct NormOrder {
 // One axis: (sum |x|^p)^(1/p); 0 counts the elements that are not 0, +-infinity is the largest or
 // smallest magnitude. Two axes (or a 2-d array): "fro"; +-1 and +-infinity, the largest or smallest
 // sum of magnitudes of a column or row. The 2-norm and nuclear norm of matrices need a
-// decomposition, which is not there (ValueError). Integers give float64.
+// decomposition, which is not implemented (ValueError). Integers give float64.
 Array norm(const Array& x, const NormOrder& order = {}, const AxisList& axes = none,
            YesNo keepdims = false);
 

@@ -1,5 +1,5 @@
-// Parameters of a kernel written as a C++ lambda other than elements: a raw array, the position in
-// the loop.
+// Parameters of a kernel written as a C++ lambda, other than elements: raw arrays and the position
+// in the loop.
 #pragma once
 
 #include <concepts>

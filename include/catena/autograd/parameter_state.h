@@ -49,7 +49,7 @@ struct ParameterState : RefCounted {
 
   // Whether a gradient has flowed, or was given, since mark_zero().
   bool has_gradient() const { return content_ == Content::kGradient; }
-  // Whether the gradient is zero although the memory says something else, or is not there.
+  // Whether the gradient is zero although the memory holds other values, or does not exist.
   bool is_stale() const { return content_ == Content::kStale; }
   // The memory as it is; undefined until first needed. settle() gives the gradient's value.
   const Array& gradient_memory() const { return gradient_; }

@@ -86,7 +86,7 @@ using Allocator = std::function<StoragePtr(Device, size_t)>;
 // pooling: set_allocator(&allocate_unpooled). Not while other threads allocate.
 void set_allocator(Allocator allocator);
 
-// Replaces allocate() for a scope of the calling thread, before what set_allocator has set.
+// Replaces allocate() for a scope of the calling thread. It takes precedence over set_allocator.
 class AllocatorScope {
  public:
   explicit AllocatorScope(Allocator allocator);

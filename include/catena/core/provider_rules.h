@@ -17,8 +17,8 @@ enum class ProviderUse : uint8_t { kOn, kOff, kOnly, kAlways };
 // KERNEL is the name of a slot (headers of catena/kernels), PROVIDER one such as cpu, nvrtc,
 // cublaslt, cudnn, onednn or products; `catena-run --check` lists the kernels that have several.
 // Rules that match nothing, or name a plug-in that does not load, are warned of. Where a plug-in
-// that is not there is forced, calls of its kernels fail.
-// Rules may be set and read by several threads at once.
+// that is not loaded is forced, calls of its kernels fail. Rules may be set and read by several
+// threads at once.
 class ProviderRules {
  public:
   ProviderRules() = default;

@@ -81,7 +81,7 @@ class TupleDataset final : public Dataset {
   std::vector<Array> arrays_;
 };
 
-// Samples of any shape that are in memory: one list of arrays each, as many in each.
+// Samples of any shape in memory. Each is a list of arrays, and all lists have the same length.
 class ListDataset final : public Dataset {
  public:
   // ValueError for undefined arrays and lists of different length.

@@ -67,7 +67,7 @@ class MultiNodeOptimizer {
   // ranks, for instance after loading a checkpoint on rank 0 alone (from_rank0.h reads whole
   // checkpoints so). Collective.
   void broadcast_state();
-  // average_persistents (persistents.h) of the model that setup was given. Collective: all ranks,
+  // Calls average_persistents (persistents.h) for the model given to setup. Collective: all ranks,
   // before test passes and before rank 0 writes a checkpoint.
   void average_persistents();
   // Collective: ValueError on all ranks, with the first that differs and the ranks, unless all hold

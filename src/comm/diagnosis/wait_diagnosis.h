@@ -18,7 +18,7 @@ LastCalls last_calls(const BoardPlace& place, uint64_t id);
 std::vector<int> late_ranks(const LastCalls& last, uint64_t sequence);
 // The ranks whose last call is the oldest; none when all known made the same number.
 std::vector<int> slowest_ranks(const LastCalls& last);
-// What diagnose_timeout of transport.h says; without a board nothing is known.
+// Implements diagnose_timeout of transport.h. Without a board it knows nothing of other ranks.
 WaitDiagnosis diagnose_timeout(const BoardPlace& place, uint64_t id, double timeout,
                                const Wait& wait);
 

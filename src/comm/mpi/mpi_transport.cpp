@@ -80,8 +80,7 @@ std::unique_ptr<Transport> MpiTransport::split(const std::vector<int>& members, 
   return std::make_unique<MpiTransport>(child, waiter_->timeout());
 }
 
-// Calls
-// ---------------------------------------------------------------------------------------------
+// Calls -----------------------------------------------------------------------------------------
 
 void MpiTransport::send(Requests& requests, int peer, const char* data, int64_t bytes, int tag) {
   do {
@@ -233,8 +232,7 @@ void MpiTransport::move(const Call& call) {
   }
 }
 
-// Copies
-// ----------------------------------------------------------------------------------------------
+// Copies ----------------------------------------------------------------------------------------
 
 void MpiTransport::broadcast(const Call& call) {
   const int64_t bytes = call.count * int64_t(itemsize(call.dtype));
@@ -299,8 +297,7 @@ void MpiTransport::all_to_all(const Call& call) {
   waiter_->wait(requests, call);
 }
 
-// Reductions
-// --------------------------------------------------------------------------------------------
+// Reductions ------------------------------------------------------------------------------------
 
 std::vector<double> MpiTransport::weights(const Call& call) {
   std::vector<double> all(static_cast<size_t>(size_), 1);

@@ -16,7 +16,8 @@ std::string layer_label(const char* kind, const std::string& path);
 // What to do about an input x of another dtype than that of a layer with weights W; "" where the
 // dtypes agree.
 std::string layer_dtype_advice(const Array& x, const Array& W);
-// As that, else what a layer with weights W, (out, in), takes, and how x, if it can, becomes that.
+// layer_dtype_advice() if the dtypes differ, else which shapes a layer with weights W, (out, in),
+// takes, and how to reshape x if that is possible.
 std::string layer_advice(const Array& x, const Array& W);
 // What the bias of a layer with weights W, (out, ...), must be.
 std::string bias_advice(const Array& b, const Array& W);
