@@ -16,6 +16,12 @@
 namespace catena {
 namespace {
 
+// 3 x with the gradient of 2 x.
+struct WrongGradient : Function {
+  Arrays forward(const Arrays& xs) override { return {xs[0] * 3}; }
+  Arrays backward(const Arrays&, const Arrays& gys) override { return {gys[0] * 2}; }
+};
+
 // A call, and what its message must begin with.
 using Calls = std::vector<std::pair<const char*, std::function<void()>>>;
 
@@ -140,6 +146,24 @@ TEST(Undefined, GradVariableSaysWhatIsMissing) {
   call(Twice{}, x).backward();
   expect_contains(error_of<ValueError>([&] { x.grad_variable().data(); }),
                   {"Variable::data", "undefined", "create_graph"});
+}
+
+// Helpers below these calls do not know the name; a scope in the call gives it.
+TEST(Misuse, ErrorsBeginWithTheNameOfTheCall) {
+  const Parameter p(zeros({2}), "w");
+  const Variable v(zeros({2}));
+  const auto wrong = [](const Variables& xs) { return Variables{call(WrongGradient{}, xs[0])}; };
+  const Calls calls = {
+      {"set_grad: parameter 'w' has shape", [&] { p.set_grad(ones({3})); }},
+      {"accumulate_grad: parameter 'w' has shape", [&] { p.accumulate_grad(ones({3})); }},
+      {"copy_from: parameter 'w' has shape", [&] { p.copy_from(ones({3})); }},
+      {"set_grad: the gradient has shape", [&] { v.set_grad(ones({3})); }},
+  };
+  for (const auto& [text, use] : calls) EXPECT_EQ(error_of<ShapeError>(use).find(text), 0u) << text;
+  EXPECT_EQ(error_of<ValueError>([&] { check_backward(wrong, {ones({2})}); })
+                .find("check_backward: the gradient of input 0 and the numerical one differ.\n"
+                      "assert_allclose: "),
+            0u);
 }
 
 }  // namespace
