@@ -249,9 +249,8 @@ void max_pooling_grad(const MaxPoolingGradCall& call) {
   const PoolingLoops& loops = loops_for(call.gx->dtype());
   const Memory gy(*call.gy), gx(*call.gx), at(places);
   const PlaceKind kind = kind_of(places);
-  parallel_for(s.images * s.in[0] * s.in[1], threads, [&](int64_t row) {
-    grad_last(s, loops, gy, at, gx, kind, call.accumulate, row);
-  });
+  parallel_for(s.images * s.in[0] * s.in[1], threads,
+               [&](int64_t row) { grad_last(s, loops, gy, at, gx, kind, call.accumulate, row); });
 }
 
 // The element at each position's place ------------------------------------------------------------
