@@ -6,10 +6,6 @@ set(with_ccache OFF)
 if(CCACHE_PROGRAM AND NOT DEFINED ENV{CCACHE_DISABLE})
   set(with_ccache ON)
 endif()
-if(with_ccache)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
-  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
-endif()
 
 # Headers that most files begin with are parsed once. Not with ccache by default: its cache would be
 # missed in other build trees, as a precompiled header names its own.
@@ -17,6 +13,17 @@ if(with_ccache)
   option(CATENA_PCH "Precompile headers that most files include" OFF)
 else()
   option(CATENA_PCH "Precompile headers that most files include" ON)
+endif()
+
+# Without its preprocessor mode ccache compares whole headers. That mode overlooks changed comments and
+# would bring back a precompiled header made of the old texts, with which nothing compiles.
+if(with_ccache)
+  set(launcher ${CCACHE_PROGRAM})
+  if(CATENA_PCH)
+    set(launcher ${CMAKE_COMMAND} -E env CCACHE_DEPEND=1 CCACHE_SLOPPINESS=pch_defines,time_macros ${launcher})
+  endif()
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${launcher})
+  set(CMAKE_CUDA_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
 
 # Numerical rules of the project (see docs/decisions.md): no contraction, so that + - * / agree bit

@@ -182,6 +182,7 @@ TEST_P(CudaIndexing, TakeAndScatterAdd) {
       expect_equal(out, expected, "take " + what);
     }
     for (const IdRule& ids : kStrictIds) {
+      if (dtype == Dtype::kBool) continue;  // rows of ids out of range would be no bools
       const Array expected = empty({outer, n, inner}, dtype),
                   out = empty({outer, n, inner}, {dtype, kGpu});
       kernels::take(cpu(), {source, positions, 0, expected, ids});
