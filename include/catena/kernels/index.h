@@ -21,7 +21,7 @@ struct IdRule {
 // indices 1-d int32 or int64 contiguous. mode as OutOfRange; with kRaise the caller has already
 // checked that all positions are in range. Of strict ids, for which mode does not count, the
 // ignored one gives zeros, and others outside give elements with all bits set, which are NaN in
-// every floating dtype.
+// every floating dtype; bool arrays take no strict ids.
 struct TakeCall {
   const Array& source;
   const Array& indices;
