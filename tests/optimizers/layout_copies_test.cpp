@@ -137,7 +137,8 @@ struct Net : FunctionSet {
     }
   }
   Variable operator()(const Variable& x) {
-    Variable h = bn.relu(stem(x));
+    Variable h =
+        F::max_pooling_2d(bn.relu(stem(x)), 3, {.stride = 2, .pad = 1, .cover_all = false});
     for (Bottleneck& block : blocks) h = block(h);
     return fc(F::mean(h, {2, 3}));
   }
