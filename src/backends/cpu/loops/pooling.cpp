@@ -97,6 +97,34 @@ CATENA_FN void max_of_positions(const PoolingLoops::Row& r, int64_t at) {
   if constexpr (kKind != kNoPlaces)
     store_places(static_cast<KeptPlace<kKind>*>(r.places) + at, largest.place);
 }
+// At most kLanes positions of a row, [at, at + n), some of which see padding.
+template <PlaceKind kKind, class T>
+void max_of_some(const PoolingLoops::Row& r, int64_t at, int64_t n) {
+  using Number = typename Wide<Computed<T>>::Place;
+  const T* const x = static_cast<const T*>(r.x);
+  LargestOfSome<T> largest;
+  for (int64_t d = 0; d < r.count[0]; ++d)
+    for (int64_t h = 0; h < r.count[1]; ++h)
+      for (int64_t j = 0; j < r.kernel; ++j) {
+        // Lanes [begin, end) see column first + lane * stride of the image.
+        const int64_t first = at * r.stride - r.pad + j;
+        const int64_t begin = first >= 0 ? 0 : (-first + r.stride - 1) / r.stride;
+        const int64_t inside = first >= r.width ? 0 : (r.width - 1 - first) / r.stride + 1;
+        const int64_t end = inside < n ? inside : n;
+        const T* const row = x + d * r.step[0] + h * r.step[1] + first;
+        T lanes[kLanes] = {};
+        for (int64_t i = begin; i < end; ++i) lanes[i] = row[i * r.stride];
+        largest.see(load(lanes), r.tap + d * r.tap_step[0] + h * r.tap_step[1] + j,
+                    (lane_numbers<T>() >= Number(begin)) & (lane_numbers<T>() < Number(end)));
+      }
+  T values[kLanes];
+  store(values, largest.best);
+  for (int64_t i = 0; i < n; ++i) {
+    static_cast<T*>(r.y)[at + i] = values[i];
+    if constexpr (kKind != kNoPlaces)
+      static_cast<KeptPlace<kKind>*>(r.places)[at + i] = KeptPlace<kKind>(largest.place[i]);
+  }
+}
 template <PlaceKind kKind, class T>
 CATENA_FN void max_of_one(const PoolingLoops::Row& r, int64_t at) {
   const int64_t first = at * r.stride - r.pad;
@@ -113,8 +141,19 @@ CATENA_FN void max_of_one(const PoolingLoops::Row& r, int64_t at) {
   if constexpr (kKind != kNoPlaces)
     static_cast<KeptPlace<kKind>*>(r.places)[at] = KeptPlace<kKind>(largest.place);
 }
+template <PlaceKind kKind, class T>
+void max_of_range(const PoolingLoops::Row& r, int64_t begin, int64_t end) {
+  constexpr int64_t kFew = 4;  // positions that are faster one by one
+  if (end - begin < kFew) {
+    for (int64_t at = begin; at < end; ++at) max_of_one<kKind, T>(r, at);
+    return;
+  }
+  for (int64_t at = begin; at < end; at += kLanes)
+    max_of_some<kKind, T>(r, at, end - at < kLanes ? end - at : kLanes);
+}
+
 // Vectors where whole windows are in the image, with the last one moved back to its end; the
-// positions at the edges one by one.
+// positions at the edges apart.
 template <PlaceKind kKind, int kStride, class T>
 CATENA_FN void max_along(const PoolingLoops::Row& r) {
   const int64_t inside = (r.pad + r.stride - 1) / r.stride, room = r.width + r.pad - r.kernel;
@@ -122,18 +161,18 @@ CATENA_FN void max_along(const PoolingLoops::Row& r) {
   const int64_t begin = inside < r.positions ? inside : r.positions;
   const int64_t end = last < r.positions ? last : r.positions;
   const bool wide = end - begin >= kLanes;
-  for (int64_t at = 0; at < (wide ? begin : r.positions); ++at) max_of_one<kKind, T>(r, at);
-  if (!wide) return;
+  if (!wide) return max_of_range<kKind, T>(r, 0, r.positions);
+  max_of_range<kKind, T>(r, 0, begin);
   for (int64_t at = begin; at < end; at += kLanes)
     max_of_positions<kKind, kStride, T>(r, at + kLanes <= end ? at : end - kLanes);
-  for (int64_t at = end; at < r.positions; ++at) max_of_one<kKind, T>(r, at);
+  max_of_range<kKind, T>(r, end, r.positions);
 }
 template <PlaceKind kKind, class T>
 void max_of_row(const PoolingLoops::Row& r) {
   if (r.stride == 1) return max_along<kKind, 1, T>(r);
   if (r.stride == 2) return max_along<kKind, 2, T>(r);
   if (r.stride == 3) return max_along<kKind, 3, T>(r);
-  for (int64_t at = 0; at < r.positions; ++at) max_of_one<kKind, T>(r, at);
+  max_of_range<kKind, T>(r, 0, r.positions);
 }
 
 // Calls f(offset, tap) for the positions that see an element.

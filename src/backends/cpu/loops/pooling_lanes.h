@@ -35,6 +35,11 @@ using Values = typename Wide<Computed<T>>::Values;
 template <class T>
 using Places = typename Wide<Computed<T>>::Places;
 
+template <class T>
+CATENA_FN Places<T> lane_numbers() {
+  return Places<T>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+}
+
 // As they are in memory.
 typedef float FloatsInMemory __attribute__((vector_size(64), aligned(4), may_alias));
 typedef double DoublesInMemory __attribute__((vector_size(128), aligned(8), may_alias));
@@ -150,6 +155,20 @@ struct LargestOfLanes {
   }
 };
 
+// The same where not every window sees the image at every place; one that has seen nothing yet has
+// the place -1.
+template <class T>
+struct LargestOfSome {
+  Values<T> best = {};
+  Places<T> place = Places<T>{} - 1;
+
+  CATENA_FN void see(Values<T> v, int64_t tap, Places<T> valid) {
+    const Places<T> larger = valid & ((~(v <= best) & (best == best)) | (place < 0));
+    best = larger ? v : best;
+    place = larger ? Places<T>{} + typename Wide<Computed<T>>::Place(tap) : place;
+  }
+};
+
 // The same of one window.
 template <class T>
 struct Largest {
@@ -157,9 +176,9 @@ struct Largest {
   int64_t place = -1;
 
   CATENA_FN void see(Computed<T> v, int64_t tap) {
-    if (place >= 0 && !is_larger(v, best)) return;
-    best = v;
-    place = tap;
+    const bool larger = is_larger(v, best) | (place < 0);  // no branch: it could not be predicted
+    best = larger ? v : best;
+    place = larger ? tap : place;
   }
 };
 

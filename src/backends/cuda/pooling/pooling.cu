@@ -279,7 +279,7 @@ bool is_small(const PoolingSizes& s) {
   bool small = true;
   for (int k = 0; k < 3; ++k) {
     in *= s.in[k], out *= s.out[k];
-    small = small && s.kernel[k] <= kMost && s.stride[k] <= kMost && s.in[k] + s.pad[k] <= kMost;
+    small = small && s.stride[k] <= kMost && s.in[k] + s.pad[k] + s.kernel[k] <= kMost;
   }
   return small && in <= kMost && out <= kMost;
 }
