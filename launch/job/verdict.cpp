@@ -176,14 +176,17 @@ std::optional<Verdict> find_culprit(const JobOutcome& job) {
   if (!lost_host(job).empty()) return std::nullopt;
   if (job.hang && is_rank(job, job.hang->culprit()))
     return rank_failed(job.hang->culprit(), Cause::hung, 1);
+  const int victim = first_victim(job);
+  const int named = victim >= 0 ? end_of(job, victim).culprit_rank : -1;
   // A rank that noticed another one's failure may leave by MPI_Abort, which says nothing new.
+  // mpirun may have killed its process before it could say what it had noticed, but others did.
   if (findings.abort_rank && is_rank(job, *findings.abort_rank) &&
-      !is_victim(job, *findings.abort_rank))
+      !is_victim(job, *findings.abort_rank) &&
+      (outcome_of(job, *findings.abort_rank).end || !is_rank(job, named) ||
+       named == *findings.abort_rank))
     return rank_failed(*findings.abort_rank, Cause::aborted,
                        findings.abort_code == 0 ? 1 : findings.abort_code & 255);
-  const int victim = first_victim(job);
-  if (victim >= 0 && is_rank(job, end_of(job, victim).culprit_rank))
-    return judge_victim(job, victim);
+  if (is_rank(job, named)) return judge_victim(job, victim);
   return std::nullopt;
 }
 

@@ -46,6 +46,25 @@ TEST(Verdict, HowARankFailed) {
   EXPECT_EQ(judge(job).exit_code, 4);
 }
 
+// mpirun killed the process of the rank that called MPI_Abort before it could say why; another rank
+// had noticed the same.
+TEST(Verdict, AnAbortWhoseReasonAnotherRankKnows) {
+  JobOutcome job = good_job(3);
+  job.findings.abort_rank = 0;
+  job.ranks[0].end.reset();
+  EXPECT_EQ(judge(job).cause, Cause::aborted);
+  EXPECT_EQ(judge(job).rank, 0);
+  EndReport& witness = *job.ranks[2].end;
+  witness.exit_code = 1;
+  witness.peer_error = "rank 1 did not reach the end of the program";
+  witness.peer_error_time = 10;
+  witness.culprit_rank = 1;
+  EXPECT_EQ(judge(job).cause, Cause::noticed);
+  EXPECT_EQ(judge(job).rank, 1);
+  witness.culprit_rank = 0;  // it noticed the abort itself
+  EXPECT_EQ(judge(job).cause, Cause::aborted);
+}
+
 TEST(Verdict, ARankThatAnOutsiderAskedToEnd) {
   JobOutcome job = good_job(2);
   EndReport& end = *job.ranks[1].end;
