@@ -202,13 +202,13 @@ Array stack(std::initializer_list<Array> arrays, Axis axis, const Out& out) {
 Array stack(std::span<const Array> arrays, Axis axis, const Out& out) {
   const EntryScope call("stack");
   CATENA_CHECK(ValueError, !arrays.empty(), "expected at least one array");
-  std::vector<Array> expanded;
-  for (const Array& x : arrays) {
+  for (const Array& x : arrays) {  // as in NumPy, before the axis
     check_defined(x);
     CATENA_CHECK(ShapeError, x.shape() == arrays.front().shape(), "shapes ", arrays.front().shape(),
                  " and ", x.shape(), " differ");
-    expanded.push_back(x.expand_dims(axis));
   }
+  std::vector<Array> expanded;
+  for (const Array& x : arrays) expanded.push_back(x.expand_dims(axis));
   return concatenate(expanded, normalize_axis(axis, arrays.front().ndim() + 1), out);
 }
 

@@ -41,6 +41,9 @@ TEST_P(Manipulation, JoinAndSplit) {
   const Array a = counting({3}), m = counting({3, 2});
   EXPECT_EQ(values(column_stack(std::vector{a, m})), (V{0, 0, 1, 1, 2, 3, 2, 4, 5}));
   EXPECT_THROW(column_stack(std::vector{counting({1, 1, 1})}), ShapeError);
+  // Of two mistakes NumPy names the shapes.
+  EXPECT_THROW(stack({counting({2}), counting({2, 1})}, 2), ShapeError);
+  EXPECT_THROW(stack({counting({2}), counting({2})}, 2), IndexError);
   EXPECT_EQ(values(append(a, m)), (V{0, 1, 2, 0, 1, 2, 3, 4, 5}));
   EXPECT_EQ(append(m, m, 1).shape(), (Shape{3, 4}));
   const Array cube = counting({2, 4, 6});
