@@ -25,4 +25,17 @@ void fail_cudnn(cudnnStatus_t status, const char* call) {
                     "; CATENA_PROVIDERS=cudnn:off computes without cuDNN");
 }
 
+cudnnDataType_t data_type(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::kFloat16:
+      return CUDNN_DATA_HALF;
+    case Dtype::kBFloat16:
+      return CUDNN_DATA_BFLOAT16;
+    case Dtype::kFloat64:
+      return CUDNN_DATA_DOUBLE;
+    default:
+      return CUDNN_DATA_FLOAT;
+  }
+}
+
 }  // namespace catena::cudnn

@@ -6,6 +6,8 @@
 #include <span>
 #include <utility>
 
+#include "catena/core/dtype.h"
+
 namespace catena::cudnn {
 
 // cuDNN cannot do this: it has no engine for a shape, layout or type. Never leaves the plug-in.
@@ -68,5 +70,8 @@ class Descriptor {
  private:
   cudnnBackendDescriptor_t native_ = nullptr;
 };
+
+// cuDNN's name of a floating dtype.
+cudnnDataType_t data_type(Dtype dtype);
 
 }  // namespace catena::cudnn

@@ -5,18 +5,6 @@ namespace {
 
 constexpr int64_t kVirtual = 5;  // the sum of a convolution before its bias
 
-cudnnDataType_t data_type(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::kFloat16:
-      return CUDNN_DATA_HALF;
-    case Dtype::kBFloat16:
-      return CUDNN_DATA_BFLOAT16;
-    case Dtype::kFloat64:
-      return CUDNN_DATA_DOUBLE;
-    default:
-      return CUDNN_DATA_FLOAT;
-  }
-}
 // Sums of 16-bit floats are computed in float.
 cudnnDataType_t compute_type(Dtype dtype) {
   return dtype == Dtype::kFloat64 ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT;

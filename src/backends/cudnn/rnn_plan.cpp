@@ -17,19 +17,6 @@ constexpr int kGates = 4;
 // Our block of the gate that cuDNN has at each place: i, f, a, o.
 constexpr int kOurGate[kGates] = {1, 2, 0, 3};
 
-cudnnDataType_t type_of(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::kFloat16:
-      return CUDNN_DATA_HALF;
-    case Dtype::kBFloat16:
-      return CUDNN_DATA_BFLOAT16;
-    case Dtype::kFloat64:
-      return CUDNN_DATA_DOUBLE;
-    default:
-      return CUDNN_DATA_FLOAT;
-  }
-}
-
 // Whether cuDNN may use tensor cores, which round the factors of float32 products to TF32.
 cudnnMathType_t math_of(const RnnProblem& p) {
   if (p.dtype == Dtype::kFloat16 || p.dtype == Dtype::kBFloat16) return CUDNN_TENSOR_OP_MATH;
@@ -95,7 +82,7 @@ void RnnPlan::destroy() {
 }
 
 void RnnPlan::describe_data(const RnnProblem& p) {
-  const cudnnDataType_t type = type_of(p.dtype);
+  const cudnnDataType_t type = data_type(p.dtype);
   const int steps = int(p.steps), sequences = int(p.sequences), cells = int(p.cells);
   const std::vector<int> lengths(static_cast<size_t>(sequences), steps);
   const auto describe = [&](cudnnRNNDataDescriptor_t& data, int64_t columns) {
@@ -113,7 +100,7 @@ void RnnPlan::describe_data(const RnnProblem& p) {
 }
 
 void RnnPlan::describe_network(const RnnProblem& p, cudnnHandle_t handle) {
-  const cudnnDataType_t type = type_of(p.dtype);
+  const cudnnDataType_t type = data_type(p.dtype);
   const cudnnDataType_t math = type == CUDNN_DATA_DOUBLE ? type : CUDNN_DATA_FLOAT;
   CATENA_CUDNN_CHECK(cudnnCreateDropoutDescriptor(&no_dropout_));
   CATENA_CUDNN_CHECK(cudnnSetDropoutDescriptor(no_dropout_, handle, 0.0f, nullptr, 0, 0));
